@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/any_array.hpp: a host or device value whose dtype and shape are known at run time.
+#pragma once
+#include <deft/core/buffer.hpp>
+#include <deft/core/dims.hpp>
+#include <deft/core/dtype.hpp>
+#include <span>
+#include <string>
+
+namespace deft {
+
+/// Dense, row-major, shared: copies refer to the same elements.
+class any_array {
+ public:
+  any_array() = default;
+  /// Elements not initialized. Throws invalid_argument if `shape` has a `dyn` extent.
+  any_array(dtype type, const dims& shape);
+  any_array(dtype type, const dims& shape, buffer elements)
+      : buffer_(std::move(elements)), shape_(shape), type_(type) {}
+  /// Refers to `data`, which must outlive every copy.
+  static any_array view(dtype type, const dims& shape, const void* data);
+  /// A scalar.
+  template <element T>
+  static any_array scalar(T v) {
+    any_array a(dtype_of<T>, dims{});
+    *a.mutable_data<T>() = v;
+    return a;
+  }
+
+  dtype type() const { return type_; }
+  const dims& shape() const { return shape_; }
+  std::int64_t elements() const { return valid() ? shape_.elements() : 0; }
+  std::size_t bytes() const { return static_cast<std::size_t>(elements()) * size_of_dtype(type_); }
+  bool valid() const { return type_ != dtype::none; }
+
+  const buffer& storage() const { return buffer_; }
+  buffer take_storage() && { return std::move(buffer_); }
+  const void* raw() const { return buffer_.data(); }
+  void* mutable_raw() { return buffer_.data(); }
+
+  /// Throws invalid_argument if T is not the element type.
+  template <element T>
+  const T* data() const {
+    expect(dtype_of<T>);
+    return static_cast<const T*>(buffer_.data());
+  }
+  /// Writes are seen by every copy.
+  template <element T>
+  T* mutable_data() {
+    expect(dtype_of<T>);
+    return static_cast<T*>(buffer_.data());
+  }
+  template <element T>
+  std::span<const T> span() const {
+    return {data<T>(), static_cast<std::size_t>(elements())};
+  }
+
+  /// A copy that shares nothing.
+  any_array clone() const;
+
+ private:
+  void expect(dtype t) const {
+    if (t != type_) fail(errc::invalid_argument, "an array of ", type_, " read as ", t);
+  }
+
+  buffer buffer_;
+  dims shape_;
+  dtype type_ = dtype::none;
+};
+
+/// Printed as NumPy does, long ones with dots.
+std::string to_string(const any_array& a);
+
+/// Same dtype, same shape, same elements (NaN equals nothing).
+bool operator==(const any_array& a, const any_array& b);
+
+}  // namespace deft

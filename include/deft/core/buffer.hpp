@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/buffer.hpp: reference-counted blocks of memory, on the host or on a device.
+#pragma once
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deft/core/config.hpp>
+#include <utility>
+
+namespace deft {
+
+struct block;
+
+/// Where blocks come from: the host, or one device with memory of its own. Lives as long as its
+/// blocks do.
+class memory {
+ public:
+  virtual ~memory() = default;
+  /// A block of at least `bytes` bytes with one reference.
+  /// Throws resource_exhausted if there are not so many.
+  virtual block* allocate(std::size_t bytes) = 0;
+  virtual void release(block* b) noexcept = 0;
+  /// Whether the processor may read and write it.
+  virtual bool on_host() const { return true; }
+};
+
+/// What a buffer refers to.
+struct block {
+  std::atomic<std::uint32_t> references{1};
+  void* data = nullptr;
+  std::size_t capacity = 0;  ///< bytes
+  memory* home = nullptr;
+};
+
+/// The host's memory. Blocks are aligned to 64 bytes; from 2 MB on to 2 MB, with huge pages asked
+/// for, and recycled up to `host_memory_cache_limit` bytes.
+memory& host_memory();
+inline constexpr std::size_t host_memory_cache_limit = std::size_t{1} << 30;
+/// Gives recycled blocks back to the system, as an idle server does.
+void trim_host_memory();
+
+/// A counted reference to a block.
+class buffer {
+ public:
+  buffer() = default;
+  /// Takes over one reference.
+  explicit buffer(block* b) : block_(b) {}
+  buffer(const buffer& o) : block_(o.block_) {
+    if (block_) block_->references.fetch_add(1, std::memory_order_relaxed);
+  }
+  buffer(buffer&& o) noexcept : block_(std::exchange(o.block_, nullptr)) {}
+  buffer& operator=(buffer o) noexcept {
+    std::swap(block_, o.block_);
+    return *this;
+  }
+  ~buffer() { reset(); }
+
+  /// `bytes` bytes of host memory, not initialized.
+  static buffer host(std::size_t bytes) { return buffer(host_memory().allocate(bytes)); }
+  /// Someone else's memory, which must outlive every copy of the buffer.
+  static buffer borrow(const void* data, std::size_t bytes);
+
+  void reset() noexcept {
+    if (block_ && block_->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+      block_->home->release(block_);
+    block_ = nullptr;
+  }
+
+  void* data() const { return block_ ? block_->data : nullptr; }
+  std::size_t capacity() const { return block_ ? block_->capacity : 0; }
+  memory* home() const { return block_ ? block_->home : nullptr; }
+  explicit operator bool() const { return block_ != nullptr; }
+  /// Nobody else holds the block, and it is not borrowed.
+  bool unique() const {
+    return block_ && block_->references.load(std::memory_order_acquire) == 1 && !is_borrowed();
+  }
+  bool is_borrowed() const;
+  friend bool operator==(const buffer& a, const buffer& b) { return a.block_ == b.block_; }
+
+ private:
+  block* block_ = nullptr;
+};
+
+}  // namespace deft

@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/core.ipp: what core/ implements once per program.
+#pragma once
+#include <deft/core/any_array.ipp>
+#include <deft/core/buffer.ipp>
+#include <deft/core/text.ipp>

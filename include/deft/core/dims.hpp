@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/dims.hpp: shapes as run-time values, and as types.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deft/core/config.hpp>
+#include <deft/core/error.hpp>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+namespace deft {
+
+/// A short list of integers: a shape (extents, `dyn` where unknown), axes, or a permutation.
+/// Structural and constexpr, so that one shape rule serves compile time and run time.
+struct dims {
+  std::int64_t e[max_rank] = {};  // public: a structural type may have no private members
+  int n = 0;
+
+  constexpr dims() = default;
+  constexpr dims(std::initializer_list<std::int64_t> extents) {
+    for (auto v : extents) push_back(v);
+  }
+  explicit constexpr dims(std::span<const std::int64_t> extents) {
+    for (auto v : extents) push_back(v);
+  }
+  /// `rank` extents, all of them `value`.
+  static constexpr dims filled(int rank, std::int64_t value) {
+    dims d;
+    for (int i = 0; i < rank; ++i) d.push_back(value);
+    return d;
+  }
+
+  constexpr int rank() const { return n; }
+  constexpr int size() const { return n; }
+  constexpr bool empty() const { return n == 0; }
+  constexpr std::int64_t& operator[](int i) { return e[i]; }
+  constexpr std::int64_t operator[](int i) const { return e[i]; }
+  constexpr std::int64_t back() const { return e[n - 1]; }
+  constexpr const std::int64_t* begin() const { return e; }
+  constexpr const std::int64_t* end() const { return e + n; }
+  constexpr std::int64_t* begin() { return e; }
+  constexpr std::int64_t* end() { return e + n; }
+
+  /// Throws invalid_argument beyond max_rank.
+  constexpr void push_back(std::int64_t v) {
+    if (n == max_rank) fail(errc::invalid_argument, "a rank above ", max_rank);
+    e[n++] = v;
+  }
+  constexpr bool contains(std::int64_t v) const {
+    for (int i = 0; i < n; ++i)
+      if (e[i] == v) return true;
+    return false;
+  }
+
+  /// No extent is `dyn`.
+  constexpr bool is_static() const { return !contains(dyn); }
+  /// Number of elements; `dyn` if an extent is.
+  constexpr std::int64_t elements() const {
+    std::int64_t p = 1;
+    for (int i = 0; i < n; ++i) {
+      if (e[i] == dyn) return dyn;
+      p *= e[i];
+    }
+    return p;
+  }
+
+  friend constexpr bool operator==(const dims& a, const dims& b) {
+    if (a.n != b.n) return false;
+    for (int i = 0; i < a.n; ++i)
+      if (a.e[i] != b.e[i]) return false;
+    return true;
+  }
+};
+
+/// "(100,784)", "(?,10)", "()".
+std::string to_string(const dims& d);
+
+/// Whether a value of shape `actual` may stand where `declared` is asked for: `dyn` takes anything.
+constexpr bool fits(const dims& declared, const dims& actual) {
+  if (declared.n != actual.n) return false;
+  for (int i = 0; i < declared.n; ++i)
+    if (declared.e[i] != dyn && declared.e[i] != actual.e[i]) return false;
+  return true;
+}
+
+/// Whether two shapes could be the same once every `dyn` is known.
+constexpr bool may_equal(const dims& a, const dims& b) {
+  if (a.n != b.n) return false;
+  for (int i = 0; i < a.n; ++i)
+    if (a.e[i] != b.e[i] && a.e[i] != dyn && b.e[i] != dyn) return false;
+  return true;
+}
+
+/// NumPy's broadcasting. `dyn` with a static n > 1 gives n, else dyn; 1 stretches.
+/// False if the shapes cannot be broadcast together.
+constexpr bool broadcast(const dims& a, const dims& b, dims& out) {
+  int r = a.n > b.n ? a.n : b.n;
+  out = dims::filled(r, 1);
+  for (int i = 1; i <= r; ++i) {
+    std::int64_t x = i <= a.n ? a.e[a.n - i] : 1, y = i <= b.n ? b.e[b.n - i] : 1;
+    std::int64_t z = 0;
+    if (x == y || y == 1)
+      z = x;
+    else if (x == 1)
+      z = y;
+    else if (x == dyn)
+      z = y;
+    else if (y == dyn)
+      z = x;
+    else
+      return false;
+    out.e[r - i] = z;
+  }
+  return true;
+}
+
+/// `axis` counted from the front; negative ones count from the back. -1 if out of range.
+constexpr int normalize_axis(std::int64_t axis, int rank) {
+  if (axis < 0) axis += rank;
+  return axis >= 0 && axis < rank ? static_cast<int>(axis) : -1;
+}
+
+/// A shape as a type; written `shape<dyn, 784>`.
+template <std::int64_t... E>
+struct shape_t {
+  static_assert(sizeof...(E) <= max_rank, "a tensor's rank is at most 8");
+  static_assert(((E >= 0 || E == dyn) && ...), "an extent is a size, or dyn");
+  static constexpr dims value{E...};
+};
+template <std::int64_t... E>
+inline constexpr shape_t<E...> shape{};
+
+/// Axes as a type: `sum(x, axis<0, 2>)`. Negative ones count from the back.
+template <int... A>
+struct axis_t {
+  static constexpr dims value{A...};
+};
+template <int... A>
+inline constexpr axis_t<A...> axis{};
+
+/// A permutation of axes as a type: `transpose(x, perm<1, 0>)`.
+template <int... P>
+struct perm_t {
+  static constexpr dims value{P...};
+};
+template <int... P>
+inline constexpr perm_t<P...> perm{};
+
+/// Axes at run time: `sum(x, axes{0, 2})`.
+struct axes {
+  dims value;
+  constexpr axes(std::initializer_list<std::int64_t> a) : value(a) {}
+  explicit constexpr axes(const dims& d) : value(d) {}
+};
+
+/// Keeps reduced axes with extent 1: `max(x, axis<1>, keepdims)`.
+struct keepdims_t {};
+inline constexpr keepdims_t keepdims{};
+
+}  // namespace deft

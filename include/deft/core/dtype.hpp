@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/dtype.hpp: element types.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <deft/core/error.hpp>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace deft {
+
+/// Element type. The numbers are part of the wire format.
+enum class dtype : std::uint8_t {
+  none = 0,  ///< an operation yields no value
+  float32 = 1,
+  float64 = 2,
+  int32 = 3,
+  int64 = 4,
+  uint8 = 5,
+  boolean = 6,
+};
+inline constexpr int dtype_count = 7;
+
+namespace detail {
+template <class T>
+inline constexpr dtype dtype_of_v = dtype::none;
+template <>
+inline constexpr dtype dtype_of_v<float> = dtype::float32;
+template <>
+inline constexpr dtype dtype_of_v<double> = dtype::float64;
+template <>
+inline constexpr dtype dtype_of_v<std::int32_t> = dtype::int32;
+template <>
+inline constexpr dtype dtype_of_v<std::int64_t> = dtype::int64;
+template <>
+inline constexpr dtype dtype_of_v<std::uint8_t> = dtype::uint8;
+template <>
+inline constexpr dtype dtype_of_v<bool> = dtype::boolean;
+}  // namespace detail
+
+template <class T>
+inline constexpr dtype dtype_of = detail::dtype_of_v<std::remove_cv_t<T>>;
+
+/// A type that a tensor can hold.
+template <class T>
+concept element = dtype_of<T>
+!= dtype::none;
+
+constexpr bool is_floating(dtype t) { return t == dtype::float32 || t == dtype::float64; }
+constexpr bool is_integer(dtype t) {
+  return t == dtype::int32 || t == dtype::int64 || t == dtype::uint8;
+}
+constexpr bool is_numeric(dtype t) { return is_floating(t) || is_integer(t); }
+constexpr bool is_valid(dtype t) { return t > dtype::none && t <= dtype::boolean; }
+
+/// Bytes of one element; 0 for none.
+constexpr std::size_t size_of_dtype(dtype t) {
+  switch (t) {
+    case dtype::float32:
+    case dtype::int32:
+      return 4;
+    case dtype::float64:
+    case dtype::int64:
+      return 8;
+    case dtype::uint8:
+    case dtype::boolean:
+      return 1;
+    case dtype::none:
+      break;
+  }
+  return 0;
+}
+
+/// TensorFlow's names: "float", "double", "int32", "int64", "uint8", "bool".
+constexpr std::string_view to_string(dtype t) {
+  switch (t) {
+    case dtype::float32:
+      return "float";
+    case dtype::float64:
+      return "double";
+    case dtype::int32:
+      return "int32";
+    case dtype::int64:
+      return "int64";
+    case dtype::uint8:
+      return "uint8";
+    case dtype::boolean:
+      return "bool";
+    case dtype::none:
+      break;
+  }
+  return "none";
+}
+
+/// Calls `f.template operator()<T>()` with the C++ type of `t`.
+/// Throws internal for dtype::none.
+template <class F>
+constexpr decltype(auto) visit_dtype(dtype t, F&& f) {
+  switch (t) {
+    case dtype::float32:
+      return f.template operator()<float>();
+    case dtype::float64:
+      return f.template operator()<double>();
+    case dtype::int32:
+      return f.template operator()<std::int32_t>();
+    case dtype::int64:
+      return f.template operator()<std::int64_t>();
+    case dtype::uint8:
+      return f.template operator()<std::uint8_t>();
+    case dtype::boolean:
+      return f.template operator()<bool>();
+    case dtype::none:
+      break;
+  }
+  fail(errc::internal, "a value without a dtype");
+}
+
+}  // namespace deft

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/error.hpp: what deft throws.
+#pragma once
+#include <deft/core/text.hpp>
+#include <deft/core/where.hpp>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace deft {
+
+/// The codes of gRPC and TensorFlow, with their numbers.
+enum class errc : unsigned char {
+  cancelled = 1,
+  unknown = 2,
+  invalid_argument = 3,
+  deadline_exceeded = 4,
+  not_found = 5,
+  already_exists = 6,
+  permission_denied = 7,
+  resource_exhausted = 8,
+  failed_precondition = 9,
+  aborted = 10,
+  out_of_range = 11,
+  unimplemented = 12,
+  internal = 13,
+  unavailable = 14,
+  data_loss = 15,
+  unauthenticated = 16,
+};
+
+/// "invalid_argument" and so on.
+std::string_view to_string(errc code);
+
+/// Every error that deft reports. what() is one sentence with the node and its place in the source.
+class error : public std::runtime_error {
+ public:
+  error(errc code, std::string message, std::string node = {}, deft::where place = {},
+        std::string device = {});
+
+  errc code() const noexcept { return code_; }
+  /// The sentence without node, place and device.
+  const std::string& message() const noexcept { return message_; }
+  /// Name of the node that failed; empty if none did.
+  const std::string& node() const noexcept { return node_; }
+  /// Full name of the device it ran on; empty if it did not run.
+  const std::string& device() const noexcept { return device_; }
+  /// Where in the user's source the node was made.
+  deft::where where() const noexcept { return where_; }
+
+ private:
+  errc code_;
+  std::string message_, node_, device_;
+  deft::where where_;
+};
+
+/// Throws an error whose message is `parts` joined.
+template <class... Parts>
+[[noreturn]] void fail(errc code, const Parts&... parts) {
+  throw error(code, str(parts...));
+}
+
+}  // namespace deft

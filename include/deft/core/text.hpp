@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/text.hpp: joining values into a string, and printing numbers.
+#pragma once
+#include <charconv>
+#include <concepts>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace deft {
+namespace detail {
+
+inline void append(std::string& s, std::string_view v) { s += v; }
+inline void append(std::string& s, char c) { s += c; }
+template <std::same_as<bool> B>
+void append(std::string& s, B b) {
+  s += b ? "true" : "false";
+}
+template <class T>
+requires(std::is_arithmetic_v<T> && !std::same_as<T, bool>) void append(std::string& s, T v) {
+  char buf[64];
+  auto r = std::to_chars(buf, buf + sizeof buf, v);
+  s.append(buf, r.ptr);
+}
+template <class T>
+requires requires(const T& v) {
+  to_string(v);
+} &&(!std::is_arithmetic_v<T>)void append(std::string& s, const T& v) {
+  s += to_string(v);
+}
+
+}  // namespace detail
+
+/// Joins its arguments: text as it is, numbers in their shortest exact form.
+template <class... Parts>
+std::string str(const Parts&... parts) {
+  std::string s;
+  (detail::append(s, parts), ...);
+  return s;
+}
+
+/// `items` joined by `separator`; `print` turns one into text.
+template <class Range, class Print>
+std::string join(const Range& items, std::string_view separator, Print print) {
+  std::string s;
+  bool first = true;
+  for (const auto& item : items) {
+    if (!first) s += separator;
+    first = false;
+    detail::append(s, print(item));
+  }
+  return s;
+}
+template <class Range>
+std::string join(const Range& items, std::string_view separator) {
+  return join(
+      items, separator, [](const auto& v) -> const auto& { return v; });
+}
+
+}  // namespace deft

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/text.ipp: errors, places, shapes and log lines as text.
+#pragma once
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <deft/core/dims.hpp>
+#include <deft/core/error.hpp>
+#include <deft/core/log.hpp>
+#include <mutex>
+#include <unordered_set>
+
+namespace deft {
+
+std::string to_string(const where& w) {
+  if (!w.known()) return {};
+  std::string_view file = w.file;
+  return str(file.substr(file.find_last_of('/') + 1), ":", w.line);
+}
+
+const char* intern_file(const std::string& file) {
+  static auto& names = *new std::unordered_set<std::string>;
+  static auto& guard = *new std::mutex;
+  std::lock_guard lock(guard);
+  return names.insert(file).first->c_str();
+}
+
+std::string_view to_string(errc code) {
+  switch (code) {
+    case errc::cancelled:
+      return "cancelled";
+    case errc::unknown:
+      return "unknown";
+    case errc::invalid_argument:
+      return "invalid_argument";
+    case errc::deadline_exceeded:
+      return "deadline_exceeded";
+    case errc::not_found:
+      return "not_found";
+    case errc::already_exists:
+      return "already_exists";
+    case errc::permission_denied:
+      return "permission_denied";
+    case errc::resource_exhausted:
+      return "resource_exhausted";
+    case errc::failed_precondition:
+      return "failed_precondition";
+    case errc::aborted:
+      return "aborted";
+    case errc::out_of_range:
+      return "out_of_range";
+    case errc::unimplemented:
+      return "unimplemented";
+    case errc::internal:
+      return "internal";
+    case errc::unavailable:
+      return "unavailable";
+    case errc::data_loss:
+      return "data_loss";
+    case errc::unauthenticated:
+      return "unauthenticated";
+  }
+  return "unknown";
+}
+
+namespace detail {
+inline std::string sentence(const std::string& message, const std::string& node, const where& w,
+                            const std::string& device) {
+  std::string s = message;
+  if (!node.empty()) s += str(", node \"", node, "\"");
+  if (w.known()) s += str(" at ", w);
+  if (!device.empty()) s += str(" on ", device);
+  return s;
+}
+}  // namespace detail
+
+error::error(errc code, std::string message, std::string node, deft::where place,
+             std::string device)
+    : std::runtime_error(detail::sentence(message, node, place, device)),
+      code_(code),
+      message_(std::move(message)),
+      node_(std::move(node)),
+      device_(std::move(device)),
+      where_(place) {}
+
+std::string to_string(const dims& d) {
+  return "(" + join(d, ",", [](std::int64_t e) { return e == dyn ? std::string("?") : str(e); }) +
+         ")";
+}
+
+namespace logging {
+namespace {
+
+std::atomic<int> chosen_level{-1};
+std::atomic<sink> chosen_sink{nullptr};
+
+level level_of_environment() {
+  const char* text = std::getenv("DEFT_LOG");
+  if (!text) return level::warning;
+  std::string_view v = text;
+  if (v == "debug") return level::debug;
+  if (v == "info") return level::info;
+  if (v == "error") return level::error;
+  if (v == "off") return level::off;
+  return level::warning;
+}
+
+}  // namespace
+
+level threshold() {
+  int l = chosen_level.load(std::memory_order_relaxed);
+  if (l < 0) chosen_level = l = static_cast<int>(level_of_environment());
+  return static_cast<level>(l);
+}
+
+void set_level(level l) { chosen_level = static_cast<int>(l); }
+void set_sink(sink s) { chosen_sink = s; }
+
+void write(level l, const std::string& text) {
+  if (sink s = chosen_sink) return s(l, text);
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  tm parts{};
+  localtime_r(&now.tv_sec, &parts);
+  char head[32];
+  std::snprintf(head, sizeof head, "%02d:%02d:%02d.%03ld %c ", parts.tm_hour, parts.tm_min,
+                parts.tm_sec, now.tv_nsec / 1000000, "DIWE-"[static_cast<int>(l)]);
+  std::string line = str(head, text, "\n");
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+}  // namespace logging
+}  // namespace deft
