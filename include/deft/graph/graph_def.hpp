@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/graph/graph_def.hpp: a flat copy of a part of a graph, which passes rewrite and the wire
+// carries.
+#pragma once
+#include <cstdint>
+#include <deft/graph/graph.hpp>
+#include <string>
+#include <vector>
+
+namespace deft {
+
+/// Output `port` of node number `node`.
+struct edge_def {
+  std::uint32_t node = 0;
+  std::uint32_t port = 0;
+  friend bool operator==(const edge_def&, const edge_def&) = default;
+};
+
+/// One node, by value.
+struct node_def {
+  const op_def* op = nullptr;
+  attr_list attributes;
+  std::vector<edge_def> inputs;
+  std::vector<std::uint32_t> controls;
+  std::vector<tensor_type> outputs;
+  const device_name* requested = nullptr;  ///< as asked for
+  const device_name* device = nullptr;     ///< full name, once placed
+  std::string name;
+  where place;
+};
+
+/// Nodes in an order in which each comes after what it needs.
+struct graph_def {
+  std::vector<node_def> nodes;
+};
+
+/// The written definition of a sound graph: every node's inputs and controls come before it, ports
+/// exist, arity, attributes and dtypes satisfy the operation, and the outputs are what its shape
+/// rule gives (declared extents may be known better). Throws invalid_argument that names the node.
+void check(const graph_def& g);
+
+/// What flatten gives beside the nodes.
+struct flat_graph {
+  graph_def graph;
+  std::vector<edge_def> fetches;     ///< in the order asked for
+  std::vector<std::uint32_t> feeds;  ///< nodes that stand for feeds, in the order given
+  std::vector<node_ref> origin;      ///< the node each was copied from; empty for feeds' stand-ins
+};
+
+/// Copies what `fetches` need. A feed replaces its output by a `feed` node without inputs, and so
+/// prunes what made it; a feed that nothing needs is `invalid_argument` by name.
+flat_graph flatten(std::span<const output> fetches, std::span<const output> feeds);
+
+/// Graphviz's language: a node a line, clusters by device, dtype and shape at each edge.
+std::string to_dot(const graph_def& g);
+
+}  // namespace deft

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/graph/graph_def.ipp: flattening, checking and drawing graphs.
+#pragma once
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <deft/graph/graph_def.hpp>
+#include <map>
+
+namespace deft {
+namespace {
+
+/// A depth-first walk with an explicit stack: nodes come out after what they need.
+class flattener {
+ public:
+  flattener(std::span<const output> fetches, std::span<const output> feeds) : feeds_(feeds) {
+    flat_.feeds.resize(feeds.size());
+    for (std::size_t i = 0; i < feeds.size(); ++i) fed_nodes_.insert({feeds[i].node.get(), i});
+    for (const auto& f : fetches) visit(f.node.get(), f.port);
+    for (const auto& f : fetches) flat_.fetches.push_back(number(f));
+    for (std::size_t i = 0; i < feeds.size(); ++i)
+      if (!reached_.contains({feeds[i].node.get(), feeds[i].port}))
+        throw error(errc::invalid_argument, "what is fed is not needed by any fetch",
+                    name_of(*feeds[i].node), feeds[i].node->place);
+  }
+  flat_graph take() { return std::move(flat_); }
+
+ private:
+  struct frame {
+    node* n;
+    std::size_t next;  ///< input, then control
+  };
+
+  std::size_t feed_of(const node* n, std::uint32_t port) const {
+    auto [begin, end] = fed_nodes_.equal_range(n);
+    for (auto i = begin; i != end; ++i)
+      if (feeds_[i->second].port == port) return i->second;
+    return feeds_.size();
+  }
+
+  /// True if the value is there already, or a feed stands for it.
+  bool ready(node* n, std::uint32_t port) {
+    if (!fed_nodes_.empty()) {
+      std::size_t feed = feed_of(n, port);
+      if (feed < feeds_.size()) {
+        if (reached_.insert({std::pair{n, port}, 0}).second) add_feed(feed);
+        return true;
+      }
+    }
+    return numbers_.contains(n);
+  }
+
+  void visit(node* n, std::uint32_t port) {
+    if (ready(n, port)) return;
+    std::vector<frame> stack{{n, 0}};
+    while (!stack.empty()) {
+      frame& f = stack.back();
+      std::size_t inputs = f.n->inputs.size();
+      if (f.next < inputs) {
+        const output& i = f.n->inputs[f.next++];
+        if (!ready(i.node.get(), i.port)) stack.push_back({i.node.get(), 0});
+      } else if (f.next < inputs + f.n->controls.size()) {
+        node* c = f.n->controls[f.next++ - inputs].get();
+        if (!numbers_.contains(c)) stack.push_back({c, 0});
+      } else {
+        if (!numbers_.contains(f.n)) add(f.n);
+        stack.pop_back();
+      }
+    }
+  }
+
+  edge_def number(const output& o) {
+    if (!fed_nodes_.empty()) {
+      std::size_t feed = feed_of(o.node.get(), o.port);
+      if (feed < feeds_.size()) return {flat_.feeds[feed], 0};
+    }
+    return {numbers_.at(o.node.get()), o.port};
+  }
+
+  void add(node* n) {
+    node_def d;
+    d.op = n->def;
+    d.attributes = n->attributes;
+    for (const auto& i : n->inputs) d.inputs.push_back(number(i));
+    for (const auto& c : n->controls) d.controls.push_back(numbers_.at(c.get()));
+    d.outputs = n->outputs;
+    d.requested = n->device;
+    d.name = name_of(*n);
+    d.place = n->place;
+    numbers_.emplace(n, static_cast<std::uint32_t>(flat_.graph.nodes.size()));
+    flat_.graph.nodes.push_back(std::move(d));
+    flat_.origin.push_back(node_ref(n));
+  }
+
+  void add_feed(std::size_t feed) {
+    const output& o = feeds_[feed];
+    node_def d;
+    d.op = find_op("feed");
+    const tensor_type& t = o.type();
+    d.attributes = {static_cast<std::int64_t>(feed), static_cast<std::int64_t>(t.type),
+                    integers(t.shape.begin(), t.shape.end())};
+    d.outputs = {t};
+    d.requested = o.node->device;
+    d.name = name_of(*o.node);
+    d.place = o.node->place;
+    flat_.feeds[feed] = static_cast<std::uint32_t>(flat_.graph.nodes.size());
+    flat_.graph.nodes.push_back(std::move(d));
+    flat_.origin.emplace_back();
+  }
+
+  std::span<const output> feeds_;
+  flat_graph flat_;
+  boost::unordered_flat_map<const node*, std::uint32_t> numbers_;
+  std::multimap<const node*, std::size_t> fed_nodes_;
+  std::map<std::pair<node*, std::uint32_t>, int> reached_;
+};
+
+std::string quoted(std::string_view text) {
+  std::string s = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') s += '\\';
+    if (c == '\n')
+      s += "\\n";
+    else
+      s += c;
+  }
+  return s + '"';
+}
+
+}  // namespace
+
+flat_graph flatten(std::span<const output> fetches, std::span<const output> feeds) {
+  return flattener(fetches, feeds).take();
+}
+
+void check(const graph_def& g) {
+  std::vector<tensor_type> in, out;
+  for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+    const node_def& n = g.nodes[i];
+    try {
+      if (!n.op) fail(errc::invalid_argument, "a node without an operation");
+      in.clear();
+      for (auto e : n.inputs) {
+        if (e.node >= i)
+          fail(errc::invalid_argument, "[", n.op->name, "] input ", e.node, " comes after its use");
+        const auto& from = g.nodes[e.node].outputs;
+        if (e.port >= from.size())
+          fail(errc::invalid_argument, "[", n.op->name, "] node ", e.node, " has no output ",
+               e.port);
+        in.push_back(from[e.port]);
+      }
+      for (auto c : n.controls)
+        if (c >= i)
+          fail(errc::invalid_argument, "[", n.op->name, "] control ", c, " comes after its use");
+      infer_types(*n.op, {in, n.attributes}, out);
+      if (out.size() != n.outputs.size())
+        fail(errc::invalid_argument, "[", n.op->name, "] has ", out.size(), " outputs, not ",
+             n.outputs.size());
+      for (std::size_t o = 0; o < out.size(); ++o)
+        if (out[o].type != n.outputs[o].type || !may_equal(out[o].shape, n.outputs[o].shape))
+          fail(errc::invalid_argument, "[", n.op->name, "] output ", o, " is ", out[o], ", not ",
+               n.outputs[o]);
+    } catch (const error& e) {
+      throw error(e.code(), e.message(), n.name, n.place);
+    }
+  }
+}
+
+std::string to_dot(const graph_def& g) {
+  std::map<std::string, std::vector<std::size_t>> by_device;
+  for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+    const node_def& n = g.nodes[i];
+    const device_name* d = n.device ? n.device : n.requested;
+    by_device[d ? to_string(*d) : std::string()].push_back(i);
+  }
+  std::string s = "digraph deft {\n  node [shape=box, style=rounded];\n";
+  int cluster = 0;
+  for (const auto& [device, nodes] : by_device) {
+    if (!device.empty())
+      s += str("  subgraph cluster_", cluster++, " {\n    label=", quoted(device), ";\n");
+    for (auto i : nodes) {
+      const node_def& n = g.nodes[i];
+      s += str("    n", i, " [label=", quoted(str(n.name, "\n", n.op->name)), "];\n");
+    }
+    if (!device.empty()) s += "  }\n";
+  }
+  for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+    for (auto e : g.nodes[i].inputs)
+      s += str("  n", e.node, " -> n", i,
+               " [label=", quoted(to_string(g.nodes[e.node].outputs[e.port])), "];\n");
+    for (auto c : g.nodes[i].controls) s += str("  n", c, " -> n", i, " [style=dashed];\n");
+  }
+  return s + "}\n";
+}
+
+}  // namespace deft

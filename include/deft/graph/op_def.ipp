@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/graph/op_def.ipp: attributes compared, hashed and printed; the table of operations.
+#pragma once
+#include <cstring>
+#include <deft/core/hash.hpp>
+#include <deft/graph/op_def.hpp>
+#include <mutex>
+#include <unordered_map>
+
+namespace deft {
+namespace {
+
+template <class... F>
+struct overloaded : F... {
+  using F::operator()...;
+};
+
+bool same_value(const attr_value& a, const attr_value& b) {
+  if (a.index() != b.index()) return false;
+  return std::visit(
+      [&]<class T>(const T& x) {
+        const T& y = std::get<T>(b);
+        if constexpr (std::is_same_v<T, any_array>)
+          return x.storage() == y.storage() ? x.type() == y.type() && x.shape() == y.shape()
+                                            : x.type() == y.type() && x.shape() == y.shape() &&
+                                                  std::memcmp(x.raw(), y.raw(), x.bytes()) == 0;
+        else if constexpr (std::is_same_v<T, program_ref>)
+          return x == y || (x && y && x->hash == y->hash && x->signature == y->signature);
+        else if constexpr (std::is_same_v<T, double>)
+          return std::memcmp(&x, &y, sizeof x) == 0;
+        else
+          return x == y;
+      },
+      a);
+}
+
+std::uint64_t hash_value(const attr_value& a) {
+  return std::visit(overloaded{
+                        [](std::int64_t v) { return mix(1, static_cast<std::uint64_t>(v)); },
+                        [](double v) { return mix(2, __builtin_bit_cast(std::uint64_t, v)); },
+                        [](const std::string& v) { return hash_text(v); },
+                        [](const integers& v) {
+                          std::uint64_t h = 4;
+                          for (auto i : v) h = mix(h, static_cast<std::uint64_t>(i));
+                          return h;
+                        },
+                        [](const any_array& v) {
+                          std::uint64_t h = mix(5, static_cast<std::uint64_t>(v.type()));
+                          for (auto e : v.shape()) h = mix(h, static_cast<std::uint64_t>(e));
+                          return mix(h, hash_text({static_cast<const char*>(v.raw()), v.bytes()}));
+                        },
+                        [](const program_ref& v) { return v ? v->hash : 0; },
+                    },
+                    a);
+}
+
+struct op_table {
+  std::mutex guard;
+  std::unordered_map<std::string_view, const op_def*> ops;
+  op_table() {
+    for (const op_def* d : catalog_ops()) ops.emplace(d->name, d);
+  }
+};
+op_table& known_ops() {
+  static auto& table = *new op_table;
+  return table;
+}
+
+}  // namespace
+
+bool same_attributes(const attr_list& a, const attr_list& b) {
+  if (a.size() != b.size()) return false;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (!same_value(a[i], b[i])) return false;
+  return true;
+}
+
+std::uint64_t hash_attributes(const attr_list& a) {
+  std::uint64_t h = a.size();
+  for (const auto& v : a) h = mix(h, hash_value(v));
+  return h;
+}
+
+std::string to_string(const attr_value& v) {
+  return std::visit(overloaded{
+                        [](const std::string& s) { return str('"', s, '"'); },
+                        [](const integers& i) { return "[" + join(i, ",") + "]"; },
+                        [](const program_ref& p) { return p ? p->signature : std::string(); },
+                        [](const any_array& a) {
+                          return a.elements() <= 8 ? to_string(a) : str(a.type(), a.shape());
+                        },
+                        [](const auto& n) { return str(n); },
+                    },
+                    v);
+}
+
+void register_op(const op_def& def) {
+  auto& t = known_ops();
+  std::lock_guard lock(t.guard);
+  auto [at, fresh] = t.ops.emplace(def.name, &def);
+  if (!fresh && at->second != &def)
+    fail(errc::already_exists, "an operation named \"", def.name, "\" is registered already");
+}
+
+const op_def* find_op(std::string_view name) {
+  auto& t = known_ops();
+  std::lock_guard lock(t.guard);
+  auto at = t.ops.find(name);
+  return at == t.ops.end() ? nullptr : at->second;
+}
+
+void infer_types(const op_def& def, const infer_context& c, std::vector<tensor_type>& outputs) {
+  int n = static_cast<int>(c.inputs.size());
+  if (n < def.min_inputs || (def.max_inputs >= 0 && n > def.max_inputs))
+    fail(errc::invalid_argument, "[", def.name, "] takes ",
+         def.max_inputs == def.min_inputs ? str(def.min_inputs)
+         : def.max_inputs < 0             ? str("at least ", def.min_inputs)
+                                          : str(def.min_inputs, " to ", def.max_inputs),
+         " inputs, not ", n);
+  if (c.attributes.size() != def.attributes.size())
+    fail(errc::invalid_argument, "[", def.name, "] has ", def.attributes.size(),
+         " attributes, not ", c.attributes.size());
+  outputs.clear();
+  def.infer(c, outputs);
+}
+
+}  // namespace deft
