@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/handshake.hpp: who talks to whom, and how each proves it.
+#pragma once
+#include <cstdint>
+#include <deft/graph/op_def.hpp>
+#include <deft/transport/message.hpp>
+#include <string>
+#include <vector>
+
+namespace deft {
+
+/// Version of frames and handshake; peers of different versions refuse each other.
+inline constexpr std::uint16_t protocol_version = 1;
+
+/// What one end says of itself.
+struct identity {
+  std::string name;               ///< "/job:ps/replica:0/task:0", "worker/0", "client"
+  std::uint64_t incarnation = 0;  ///< of a server: another number after each restart
+  std::uint64_t cluster = 0;      ///< fingerprint of the cluster; 0 fits any
+  std::string secret;             ///< empty: none. It never travels.
+};
+
+/// What is known of the other end after the handshake.
+struct peer_info {
+  std::string name;
+  std::string address;            ///< "127.0.0.1:2222"
+  std::uint64_t incarnation = 0;  ///< of a server
+  std::uint64_t cluster = 0;
+  bool authenticated = false;       ///< both ends proved that they know the secret
+  bool same_catalog = true;         ///< the lists below are empty if so
+  std::vector<std::string> lacks;   ///< "op/version" that this process has and the peer has not
+  std::vector<std::string> offers;  ///< "op/version" that the peer has and this process has not
+
+  /// Whether the peer has an operation of this name in our version.
+  bool knows(const op_def& op) const;
+  /// "/job:ps/replica:0/task:0 at 127.0.0.1:2222", for messages.
+  std::string to_string() const;
+};
+inline std::string to_string(const peer_info& p) { return p.to_string(); }
+
+/// "op/version" of every operation of the catalog, sorted.
+std::vector<std::string> catalog_list();
+
+/// The secret in a file, without the line's end. Throws not_found or invalid_argument; warns if
+/// others may read the file.
+std::string load_secret(const std::string& file);
+/// The environment's DEFT_SECRET; empty if there is none.
+std::string secret_of_environment();
+/// 64 random bits, never 0: an incarnation.
+std::uint64_t random_incarnation();
+
+}  // namespace deft

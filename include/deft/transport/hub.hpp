@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/hub.hpp: a process's outbound channels, driven by the threads that wait for them.
+#pragma once
+#include <atomic>
+#include <deft/transport/connection.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+namespace deft {
+
+class hub;
+class channel;
+namespace detail {
+class channel_state;
+class hub_state;
+}  // namespace detail
+
+/// The answer to a call, once it is there.
+class pending {
+ public:
+  /// Whether there is an answer, or an error in its place. Cheap.
+  bool done() const { return done_.load(std::memory_order_acquire); }
+  /// The answer; moves it out. Throws the error that the peer sent, or unavailable naming the peer
+  /// if the channel was lost; failed_precondition if it is not done.
+  message take();
+  /// The answer, which lives as long as this. Throws as take does.
+  message& get();
+  /// Whether get would throw.
+  bool failed() const { return done() && error_ != nullptr; }
+  std::uint64_t id() const { return id_; }
+
+ private:
+  friend class detail::channel_state;
+  std::atomic<bool> done_{false};
+  std::uint64_t id_ = 0;
+  message answer_;
+  std::shared_ptr<const error> error_;
+};
+
+/// A connection to one server. Thread-safe.
+class channel {
+ public:
+  explicit channel(std::shared_ptr<detail::channel_state> s) : state_(std::move(s)) {}
+  /// Closes it.
+  ~channel();
+  channel(const channel&) = delete;
+
+  /// Sends without expecting an answer. Throws unavailable, naming the peer, if the channel is
+  /// lost.
+  void post(const message& m);
+  /// Gives `m` an id, sends it, and returns where its answer will be: see hub::wait_until.
+  /// Throws unavailable, naming the peer, if the channel is lost.
+  std::shared_ptr<pending> call(message& m);
+  std::shared_ptr<pending> call(message&& m) { return call(m); }
+  /// Forgets a call: its answer will be dropped.
+  void abandon(const pending& p);
+
+  /// Waits until all that was sent is written; see connection::drain. On false, close() makes sure
+  /// that nothing refers to the sent tensors any more.
+  bool drain(deadline until);
+  /// Ends it. What is pending fails as cancelled; on_lost is not called.
+  void close();
+  bool lost() const;
+
+  const peer_info& peer() const;
+  /// As given to connect.
+  const std::string& address() const;
+
+ private:
+  std::shared_ptr<detail::channel_state> state_;
+};
+
+/// What happens on a channel without anyone having asked; called on the thread that leads, without
+/// locks. They may send, but not wait on the hub.
+struct channel_events {
+  std::function<void(message&&)> on_message;  ///< a message that is no answer
+  std::function<void(const error&)> on_lost;  ///< after all that was pending has failed
+};
+
+struct hub_options {
+  identity self{"client", 0, 0, {}};
+  wire_limits limits;
+};
+
+/// Channels, and the waiting for them. The first thread that waits leads: it reads all channels and
+/// hands out answers, without a thread switch for its own; the others sleep until theirs is there
+/// or the lead is free. Nothing is read while nobody waits. Thread-safe.
+class hub {
+ public:
+  explicit hub(hub_options options = {});
+  /// Closes every channel. Nobody may wait on it any more.
+  ~hub();
+  hub(const hub&) = delete;
+
+  /// Connects and shakes hands. Retries while nobody answers at `address` ("host:port"), and logs
+  /// whom it waits for. Throws deadline_exceeded naming the address and the last reason; refusals
+  /// (unauthenticated, failed_precondition, …) with the server's sentence, at once.
+  std::shared_ptr<channel> connect(const std::string& address, deadline until,
+                                   channel_events events = {});
+
+  /// Returns once `ready()` is true: true, or false if the time was over first. `ready` is called
+  /// on this thread, without locks: after every answer, whenever notify() was called, and often
+  /// while spinning, so it should cost little. Must not be called from channel_events.
+  template <class Predicate>
+  bool wait_until(Predicate&& ready, deadline until = no_deadline) {
+    using F = std::remove_reference_t<Predicate>;
+    return wait([](void* f) -> bool { return (*static_cast<F*>(f))(); },
+                const_cast<void*>(static_cast<const void*>(std::addressof(ready))), until);
+  }
+  bool wait_for(const pending& p, deadline until = no_deadline) {
+    return wait_until([&] { return p.done(); }, until);
+  }
+  /// Reads what has arrived, without waiting.
+  void poll() {
+    wait_until([] { return false; }, deadline::min());
+  }
+  /// Something that a `ready` depends on has changed. From any thread, with any locks held.
+  void notify();
+
+ private:
+  bool wait(bool (*ready)(void*), void* context, deadline until);
+  std::shared_ptr<detail::hub_state> state_;
+};
+
+}  // namespace deft

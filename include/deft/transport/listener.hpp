@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/listener.hpp: accepts connections, and a thread for each that hands on what comes.
+#pragma once
+#include <chrono>
+#include <deft/transport/connection.hpp>
+#include <memory>
+#include <string>
+
+namespace deft {
+
+/// What a server does with its connections. Called on the connection's own thread; calls for one
+/// connection follow each other. Outlives the listener.
+class connection_handler {
+ public:
+  virtual ~connection_handler() = default;
+  /// After the handshake. An error thrown here refuses the connection with its sentence.
+  virtual void on_open(const std::shared_ptr<connection>&) {}
+  /// A message came. The answer may be sent from here, or from anywhere later. What is not moved
+  /// out of `m` is reused for the next message. A deft::error thrown here is sent as the answer if
+  /// the message has an id, else logged; either way the connection goes on.
+  virtual void on_message(const std::shared_ptr<connection>& from, message&& m) = 0;
+  /// The connection has ended: in order if `why` is null.
+  virtual void on_close(const std::shared_ptr<connection>&, const error* /*why*/) {}
+};
+
+struct listen_options {
+  std::string address = "localhost:0";  ///< "host:port"; an empty host is loopback, port 0 any
+  int fd = -1;  ///< a listening socket to adopt in place of the address; owned from then on
+  bool insecure = false;  ///< another address than loopback without a secret
+  identity self;          ///< incarnation 0: a random one
+  wire_limits limits;
+  std::chrono::milliseconds handshake_timeout{10'000};
+  int max_handshakes = 64;      ///< at a time; callers beyond it are turned away
+  int max_connections = 4'096;  ///< at a time
+};
+
+/// Listens from construction to stop(). Garbage and silent callers are refused and logged, and
+/// cost nobody else anything.
+class listener {
+ public:
+  /// Throws permission_denied for an address that is not loopback without a secret or `insecure`;
+  /// unavailable if it cannot be bound; invalid_argument if it is malformed.
+  listener(listen_options options, connection_handler& handler);
+  ~listener();
+  listener(const listener&) = delete;
+
+  /// "127.0.0.1:40123": what it is bound to.
+  const std::string& address() const;
+  std::uint16_t port() const;
+  std::uint64_t incarnation() const;
+  /// Connections that stand now.
+  std::size_t connections() const;
+
+  /// Accepts no more, closes every connection and waits for their threads. A handler may call it;
+  /// then only its own thread is not waited for. Twice is as once.
+  void stop();
+
+  class impl;
+
+ private:
+  std::shared_ptr<impl> impl_;
+};
+
+/// A listening socket on "host:port", for a launcher that hands it to a child by `--listen_fd`:
+/// inherited by children, not closed by exec. Returns the descriptor.
+int listen_socket(const std::string& address);
+/// "127.0.0.1:40123" of a socket.
+std::string address_of_socket(int fd);
+
+}  // namespace deft
