@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/device/device.ipp: what device/ implements once per program.
+#pragma once
+#include <deft/device/name.ipp>
+#include <deft/device/scope.ipp>

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/device/test_name.cpp: device names are read, printed, merged and matched as TensorFlow
+// does.
+#include <deft/device/name.hpp>
+// its own header comes first, so that it is known to stand alone
+#include <doctest/doctest.h>
+#include <atomic>
+#include <deft/core/error.hpp>
+#include <set>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+using namespace deft;
+
+static std::string canonical(std::string_view text) { return to_string(parse_device(text)); }
+
+TEST_CASE("a device name is read in every form, and printed in one") {
+  struct row {
+    const char *text, *printed;
+  };
+  const row rows[] = {
+      {"", ""},
+      {"/job:worker/replica:0/task:1/gpu:0", "/job:worker/replica:0/task:1/gpu:0"},
+      {"/job:worker/replica:0/task:1/device:GPU:0", "/job:worker/replica:0/task:1/gpu:0"},
+      {"/job:worker/replica:0/task:1/GPU:0", "/job:worker/replica:0/task:1/gpu:0"},
+      {"/device:cpu:3", "/cpu:3"},
+      {"/gpu:1", "/gpu:1"},
+      {"/gpu", "/gpu:*"},
+      {"/gpu:*", "/gpu:*"},
+      {"/device:GPU", "/gpu:*"},
+      {"/device:*:2", "/device:*:2"},
+      {"/device:*", ""},
+      {"/job:*/replica:*/task:*/device:*:*", ""},
+      {"/job:ps", "/job:ps"},
+      {"/task:7", "/task:7"},
+      {"/cpu:0/task:2/job:my_job2", "/job:my_job2/task:2/cpu:0"},
+      {"/null:0", "/null:0"},
+      {"/task:2147483647", "/task:2147483647"},
+  };
+  for (const row& r : rows) {
+    CAPTURE(r.text);
+    CHECK(canonical(r.text) == r.printed);
+    CHECK(parse_device(canonical(r.text)) == parse_device(r.text));
+  }
+}
+
+TEST_CASE("a malformed device name says what was wrong and where") {
+  struct row {
+    const char *text, *message;
+  };
+  const row rows[] = {
+      {"gpu:0", "malformed device name \"gpu:0\": expected '/' in front of it (at character 1)"},
+      {"/", "malformed device name \"/\": expected a part's name, got its end (at character 2)"},
+      {"/job",
+       "malformed device name \"/job\": expected ':' after \"job\", got its end (at "
+       "character 5)"},
+      {"/job:",
+       "malformed device name \"/job:\": expected a job's name or '*', got its end (at "
+       "character 6)"},
+      {"/job:1a",
+       "malformed device name \"/job:1a\": expected a job's name or '*', got '1' (at "
+       "character 6)"},
+      {"/job:ps/tsk:x",
+       "malformed device name \"/job:ps/tsk:x\": expected a number or '*' after "
+       "\"tsk:\", got 'x' (at character 13)"},
+      {"/task:-1",
+       "malformed device name \"/task:-1\": expected a number or '*' after \"task:\", "
+       "got '-' (at character 7)"},
+      {"/task:2147483648",
+       "malformed device name \"/task:2147483648\": the number after \"task:\" "
+       "is too large (at character 7)"},
+      {"/gpu:0x",
+       "malformed device name \"/gpu:0x\": unexpected 'x' after a part (at character "
+       "7)"},
+      {"/gpu:0/",
+       "malformed device name \"/gpu:0/\": expected a part's name, got its end (at "
+       "character 8)"},
+      {"/job:a//gpu:0",
+       "malformed device name \"/job:a//gpu:0\": expected a part's name, got '/' "
+       "(at character 8)"},
+      {"/job:a/job:b", "malformed device name \"/job:a/job:b\": a second job (at character 8)"},
+      {"/cpu:0/device:GPU:0",
+       "malformed device name \"/cpu:0/device:GPU:0\": a second device (at "
+       "character 8)"},
+      {"/job:*/job:*", "malformed device name \"/job:*/job:*\": a second job (at character 8)"},
+  };
+  for (const row& r : rows) {
+    CAPTURE(r.text);
+    std::string message;
+    try {
+      parse_device(r.text);
+    } catch (const error& e) {
+      message = e.what();
+      CHECK(e.code() == errc::invalid_argument);
+    }
+    CHECK(message == r.message);
+  }
+}
+
+TEST_CASE("merging keeps what the inner name sets and fills in the rest") {
+  struct row {
+    const char *outer, *inner, *merged;
+  };
+  const row rows[] = {
+      {"", "/gpu:0", "/gpu:0"},
+      {"/gpu:0", "", "/gpu:0"},
+      {"/job:ps/task:1", "/gpu:0", "/job:ps/task:1/gpu:0"},
+      {"/job:ps/task:1", "/job:worker", "/job:worker/task:1"},
+      {"/job:ps/task:1/cpu:0", "/task:0/gpu:2", "/job:ps/task:0/gpu:2"},
+      {"/gpu:1", "/gpu:*", "/gpu:1"},
+      {"/gpu:1", "/cpu", "/cpu:*"},
+      {"/gpu:1", "/device:*:0", "/gpu:0"},
+      {"/device:*:1", "/gpu", "/gpu:1"},
+  };
+  for (const row& r : rows) {
+    CAPTURE(r.outer);
+    CAPTURE(r.inner);
+    CHECK(to_string(merge(parse_device(r.outer), parse_device(r.inner))) == r.merged);
+  }
+}
+
+TEST_CASE("a pattern matches what agrees with all that it sets") {
+  auto full = parse_device("/job:worker/replica:0/task:1/gpu:0");
+  CHECK(full.full());
+  for (const char* p : {"", "/gpu:0", "/gpu:*", "/job:worker", "/task:1/gpu", "/job:*/device:*:0"})
+    CHECK_MESSAGE(matches(parse_device(p), full), p);
+  for (const char* p : {"/cpu:0", "/gpu:1", "/job:ps", "/task:0", "/replica:1", "/device:*:2"})
+    CHECK_FALSE_MESSAGE(matches(parse_device(p), full), p);
+  CHECK_FALSE(matches(full, parse_device("/job:worker")));
+  CHECK(to_string(full.task_name()) == "/job:worker/replica:0/task:1");
+}
+
+TEST_CASE("device names are ordered, compared and hashed") {
+  auto a = parse_device("/job:ps/task:0/cpu:0"), b = parse_device("/job:ps/task:1/cpu:0");
+  CHECK(a < b);
+  CHECK(a != b);
+  CHECK(std::set<device_name>{b, a, a}.size() == 2);
+  CHECK(std::unordered_set<device_name>{b, a, a}.size() == 2);
+  CHECK(hash_of(a) == hash_of(parse_device("/cpu:0/task:0/job:ps")));
+}
+
+TEST_CASE("equal names are interned once, by any thread") {
+  CHECK(intern({}) == nullptr);
+  const device_name* first = intern(parse_device("/job:interned/gpu:0"));
+  CHECK(to_string(*first) == "/job:interned/gpu:0");
+  CHECK(intern(parse_device("/job:interned/gpu:1")) != first);
+  std::vector<std::thread> threads;
+  std::atomic<int> same{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) {
+        intern(parse_device("/job:interned/task:" + std::to_string(i)));
+        same += intern(parse_device("/job:interned/gpu:0")) == first;
+      }
+    });
+  for (auto& t : threads) t.join();
+  CHECK(same == 4000);
+}
