@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/core/any_array.hpp>
+#include <limits>
+#include <numeric>
+
+#include "testing.hpp"
+
+using namespace deft;
+
+namespace {
+template <class T>
+any_array array_of(const dims& shape, std::initializer_list<T> elements) {
+  any_array a(dtype_of<T>, shape);
+  std::copy(elements.begin(), elements.end(), a.template mutable_data<T>());
+  return a;
+}
+template <class T>
+any_array counting(const dims& shape) {
+  any_array a(dtype_of<T>, shape);
+  std::iota(a.template mutable_data<T>(), a.template mutable_data<T>() + a.elements(), T{});
+  return a;
+}
+}  // namespace
+
+TEST_CASE("an array knows its type, shape and bytes") {
+  any_array a(dtype::float64, {2, 3});
+  CHECK(a.valid());
+  CHECK(a.type() == dtype::float64);
+  CHECK(a.shape() == dims{2, 3});
+  CHECK(a.elements() == 6);
+  CHECK(a.bytes() == 48);
+  CHECK(a.span<double>().size() == 6);
+
+  any_array none;
+  CHECK_FALSE(none.valid());
+  CHECK(none.elements() == 0);
+  CHECK(none.bytes() == 0);
+  CHECK(any_array(dtype::int32, {0, 3}).bytes() == 0);
+}
+
+TEST_CASE("arrays are refused in sentences") {
+  CHECK(testing::error_of([] {
+          any_array(dtype::float32, {dyn, 3});
+        }) == "invalid_argument: an array needs every extent, not (?,3)");
+  std::int64_t big = std::int64_t{1} << 40;
+  CHECK(testing::error_of([&] {
+          any_array(dtype::float32, {big, big});
+        }) ==
+        "resource_exhausted: an array of (1099511627776,1099511627776) is larger than memory");
+  CHECK(testing::error_of([] { any_array::scalar(1.f).data<int>(); }) ==
+        "invalid_argument: an array of float read as int32");
+}
+
+TEST_CASE("copies share elements, clones do not") {
+  auto a = array_of<float>({2}, {1, 2});
+  auto copy = a;
+  auto clone = a.clone();
+  copy.mutable_data<float>()[0] = 7;
+  CHECK(a.data<float>()[0] == 7);
+  CHECK(clone.data<float>()[0] == 1);
+  CHECK_FALSE(any_array().clone().valid());
+}
+
+TEST_CASE("a view refers to the caller's memory") {
+  float mine[4] = {1, 2, 3, 4};
+  auto v = any_array::view(dtype::float32, {2, 2}, mine);
+  mine[3] = 9;
+  CHECK(v.raw() == mine);
+  CHECK(v.span<float>()[3] == 9);
+}
+
+TEST_CASE("equal means type, shape and elements; NaN equals nothing") {
+  auto a = array_of<float>({2}, {1, 2});
+  CHECK(a == array_of<float>({2}, {1, 2}));
+  CHECK_FALSE(a == array_of<float>({2}, {1, 3}));
+  CHECK_FALSE(a == array_of<float>({2, 1}, {1, 2}));
+  CHECK_FALSE(a == array_of<double>({2}, {1, 2}));
+  CHECK_FALSE(a == any_array());
+  CHECK(any_array() == any_array());
+  CHECK(array_of<float>({1}, {0.f}) == array_of<float>({1}, {-0.f}));
+  auto nan = any_array::scalar(std::numeric_limits<float>::quiet_NaN());
+  CHECK_FALSE(nan == nan);
+}
+
+TEST_CASE("arrays print as in NumPy") {
+  // What print(numpy.array(...)) shows; a float keeps its shortest exact form.
+  struct {
+    any_array a;
+    const char* text;
+  } cases[] = {
+      {any_array(), "none"},
+      {any_array::scalar(3.f), "3."},
+      {any_array::scalar(std::int32_t{-3}), "-3"},
+      {any_array::scalar(true), "true"},
+      {array_of<float>({0}, {}), "[]"},
+      {array_of<float>({3}, {1, 2.5, -3}), "[ 1. 2.5 -3.]"},
+      {array_of<std::int32_t>({4}, {1, 10, -100, 0}), "[   1   10 -100    0]"},
+      {array_of<bool>({2}, {true, false}), "[ true false]"},
+      {array_of<std::uint8_t>({2}, {65, 255}), "[ 65 255]"},
+      {array_of<std::int32_t>({2, 3}, {1, 2, 3, 4, 5, 60}), "[[ 1  2  3]\n [ 4  5 60]]"},
+      {counting<std::int32_t>({2, 2, 2}), "[[[0 1]\n  [2 3]]\n\n [[4 5]\n  [6 7]]]"},
+      {array_of<double>({3}, {std::numeric_limits<double>::infinity(), 1e30, 0.1}),
+       "[  inf 1e+30   0.1]"},
+      {counting<std::int32_t>({1001}), "[   0    1    2 ...  998  999 1000]"},
+      {counting<std::int32_t>({2, 501}),
+       "[[   0    1    2 ...  498  499  500]\n [ 501  502  503 ...  999 1000 1001]]"},
+      {counting<std::int32_t>({501, 2}),
+       "[[   0    1]\n [   2    3]\n [   4    5]\n ...\n [ 996  997]\n [ 998  999]\n "
+       "[1000 1001]]"},
+  };
+  for (auto& [a, text] : cases) CHECK(to_string(a) == text);
+}
+
+TEST_CASE("printing a large array looks only at what it shows") {
+  any_array huge(dtype::uint8, {std::int64_t{1} << 33});  // never touched: costs no memory
+  huge.mutable_data<std::uint8_t>()[huge.elements() - 1] = 7;
+  auto text = to_string(huge);
+  CHECK(text.size() < 40);
+  CHECK(text.ends_with(" 7]"));
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <deft/core/buffer.hpp>
+#include <thread>
+#include <vector>
+
+#include "testing.hpp"
+
+using namespace deft;
+
+namespace {
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+std::uintptr_t address(const buffer& b) { return reinterpret_cast<std::uintptr_t>(b.data()); }
+}  // namespace
+
+TEST_CASE("blocks are aligned to 64 bytes, large ones to 2 MB, and hold what was asked") {
+  for (std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{64}, std::size_t{1000},
+                            huge_page - 1, huge_page, huge_page + 1, 3 * huge_page}) {
+    CAPTURE(bytes);
+    auto b = buffer::host(bytes);
+    REQUIRE(b.data() != nullptr);
+    CHECK(b.capacity() >= bytes);
+    CHECK(address(b) % (bytes < huge_page ? 64 : huge_page) == 0);
+    CHECK(b.home() == &host_memory());
+    std::memset(b.data(), 0x5a, b.capacity());
+  }
+}
+
+TEST_CASE("a large block given back is the next one of its size") {
+  trim_host_memory();
+  auto first = buffer::host(3 * huge_page);
+  auto at = address(first);
+  first.reset();
+  auto second = buffer::host(3 * huge_page - 100);
+  CHECK(address(second) == at);
+  // In use, or much too large: not handed out.
+  CHECK(address(buffer::host(3 * huge_page)) != at);
+  second.reset();
+  CHECK(address(buffer::host(huge_page)) != at);
+}
+
+TEST_CASE("a recycled block has one owner again") {
+  trim_host_memory();
+  auto first = buffer::host(huge_page);
+  auto copy = first;
+  first.reset();
+  copy.reset();
+  auto again = buffer::host(huge_page);
+  CHECK(again.unique());
+}
+
+TEST_CASE("copies share, the last one releases") {
+  auto a = buffer::host(100);
+  CHECK(a.unique());
+  auto b = a;
+  CHECK(a == b);
+  CHECK(a.data() == b.data());
+  CHECK_FALSE(a.unique());
+  buffer c = std::move(b);
+  CHECK(c == a);
+  CHECK_FALSE(a.unique());
+  c.reset();
+  CHECK(a.unique());
+  a = a;
+  CHECK(a.unique());
+}
+
+TEST_CASE("the count is right when threads copy at once") {
+  auto a = buffer::host(100);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 10'000; ++k) {
+        buffer copy = a;
+        buffer moved = std::move(copy);
+      }
+    });
+  for (auto& t : threads) t.join();
+  CHECK(a.unique());
+}
+
+TEST_CASE("an empty buffer is no memory") {
+  buffer b;
+  CHECK_FALSE(b);
+  CHECK(b.data() == nullptr);
+  CHECK(b.capacity() == 0);
+  CHECK(b.home() == nullptr);
+  CHECK_FALSE(b.unique());
+}
+
+TEST_CASE("borrowed memory is never ours to write, nor freed") {
+  float mine[3] = {1, 2, 3};
+  {
+    auto b = buffer::borrow(mine, sizeof mine);
+    CHECK(b.data() == mine);
+    CHECK(b.capacity() == sizeof mine);
+    CHECK(b.is_borrowed());
+    CHECK_FALSE(b.unique());
+  }
+  CHECK(mine[2] == 3);
+  CHECK_FALSE(buffer::host(8).is_borrowed());
+}
+
+TEST_CASE("an absurd size is resource_exhausted, not a crash") {
+  for (auto bytes : {std::size_t{1} << 45, (std::size_t{1} << 46) + 1, ~std::size_t{0}}) {
+    CAPTURE(bytes);
+    CHECK(testing::error_of([&] { buffer::host(bytes); }) ==
+          str("resource_exhausted: cannot allocate ", bytes, " bytes"));
+  }
+}

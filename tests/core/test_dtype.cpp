@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/core/dtype.hpp>
+#include <string>
+
+#include "testing.hpp"
+
+using namespace deft;
+
+namespace {
+struct row {
+  dtype type;
+  int wire;
+  std::string_view name;
+  std::size_t size;
+  bool floating, integer;
+};
+constexpr row table[] = {
+    {dtype::float32, 1, "float", 4, true, false}, {dtype::float64, 2, "double", 8, true, false},
+    {dtype::int32, 3, "int32", 4, false, true},   {dtype::int64, 4, "int64", 8, false, true},
+    {dtype::uint8, 5, "uint8", 1, false, true},   {dtype::boolean, 6, "bool", 1, false, false},
+};
+}  // namespace
+
+TEST_CASE("dtypes have fixed wire numbers, TensorFlow's names, and sizes") {
+  CHECK(std::size(table) + 1 == dtype_count);
+  for (auto& r : table) {
+    CAPTURE(r.name);
+    CHECK(static_cast<int>(r.type) == r.wire);
+    CHECK(to_string(r.type) == r.name);
+    CHECK(size_of_dtype(r.type) == r.size);
+    CHECK(is_floating(r.type) == r.floating);
+    CHECK(is_integer(r.type) == r.integer);
+    CHECK(is_numeric(r.type) == (r.floating || r.integer));
+    CHECK(is_valid(r.type));
+  }
+}
+
+TEST_CASE("what is no dtype is not valid") {
+  CHECK_FALSE(is_valid(dtype::none));
+  CHECK_FALSE(is_valid(static_cast<dtype>(7)));
+  CHECK_FALSE(is_valid(static_cast<dtype>(255)));
+  CHECK(size_of_dtype(dtype::none) == 0);
+  CHECK(to_string(dtype::none) == "none");
+}
+
+TEST_CASE("visit_dtype calls back with the C++ type, and inverts dtype_of") {
+  for (auto& r : table) {
+    auto [back, size] =
+        visit_dtype(r.type, []<class T>() { return std::pair(dtype_of<T>, sizeof(T)); });
+    CHECK(back == r.type);
+    CHECK(size == r.size);
+  }
+  CHECK(testing::error_of([] { visit_dtype(dtype::none, []<class T>() {}); }) ==
+        "internal: a value without a dtype");
+}
+
+TEST_CASE("element is what a tensor can hold, const or not") {
+  static_assert(element<float> && element<const double> && element<bool>);
+  static_assert(!element<char> && !element<short> && !element<std::string> && !element<float*>);
+  static_assert(dtype_of<const std::int32_t> == dtype::int32);
+}

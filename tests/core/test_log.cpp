@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/core/log.hpp>
+#include <vector>
+
+#include "testing.hpp"
+
+using namespace deft;
+
+namespace {
+
+std::vector<std::string> lines;
+
+// Collects what is logged while it lives.
+struct capture {
+  logging::level before = logging::threshold();
+  capture() {
+    lines.clear();
+    logging::set_sink([](logging::level l, const std::string& text) {
+      lines.push_back(str(static_cast<int>(l), " ", text));
+    });
+  }
+  ~capture() {
+    logging::set_sink(nullptr);
+    logging::set_level(before);
+  }
+};
+
+struct counted {
+  int* prints;
+};
+std::string to_string(const counted& c) { return str(++*c.prints); }
+
+}  // namespace
+
+TEST_CASE("lines below the level are dropped") {
+  capture c;
+  logging::set_level(logging::level::warning);
+  logging::info("quiet");
+  logging::warning("loud ", 1);
+  CHECK(lines == std::vector<std::string>{"2 loud 1"});
+
+  logging::set_level(logging::level::info);
+  logging::info("heard");
+  CHECK(lines.back() == "1 heard");
+
+  logging::set_level(logging::level::off);
+  logging::log(logging::level::error, "silent");
+  CHECK(lines.size() == 2);
+}
+
+TEST_CASE("a line that is dropped is never put together") {
+  capture c;
+  int prints = 0;
+  logging::set_level(logging::level::warning);
+  logging::info(counted{&prints});
+  CHECK(prints == 0);
+  logging::warning(counted{&prints});
+  CHECK(prints == 1);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/core/ndarray.hpp>
+#include <numeric>
+#include <sstream>
+
+#include "testing.hpp"
+
+using namespace deft;
+
+TEST_CASE("a static array starts at zero, a dyn one empty") {
+  ndarray<float, 2, 3> a;
+  CHECK(a.extents() == dims{2, 3});
+  CHECK(std::accumulate(a.begin(), a.end(), 0.f) == 0);
+  CHECK(a.size() == 6);
+  CHECK(ndarray<float, dyn, 3>().extents() == dims{0, 3});
+  CHECK(ndarray<float, dyn, 3>(5).extents() == dims{5, 3});
+  CHECK(ndarray<float, dyn, 4, dyn>(2, 3).extents() == dims{2, 4, 3});
+}
+
+TEST_CASE("a list gives the elements, and one dyn extent follows") {
+  ndarray<int, 2, 2> a{1, 2, 3, 4};
+  CHECK(a(1, 0) == 3);
+  CHECK(ndarray<int, dyn, 2>{1, 2, 3, 4, 5, 6}.extents() == dims{3, 2});
+  CHECK(ndarray<int, dyn>{}.size() == 0);
+  CHECK(testing::error_of([] {
+          ndarray<int, 2, 2>{1, 2, 3};
+        }) == "invalid_argument: an ndarray of (2,2) cannot hold 3 elements");
+  CHECK(testing::error_of([] {
+          ndarray<int, dyn, 2>{1, 2, 3};
+        }) == "invalid_argument: an ndarray of (?,2) cannot hold 3 elements");
+}
+
+TEST_CASE("elements lie row by row") {
+  ndarray<int, 2, 3, 4> a;
+  int next = 0;
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 3; ++j)
+      for (int k = 0; k < 4; ++k) a(i, j, k) = next++;
+  for (int i = 0; i < 24; ++i) CHECK(a.data()[i] == i);
+  CHECK(a.extent(2) == 4);
+}
+
+TEST_CASE("a scalar has rank 0 and one element") {
+  ndarray<float> a(2.5f);
+  CHECK(a.rank() == 0);
+  CHECK(a.size() == 1);
+  CHECK(a() == 2.5f);
+  CHECK(to_string(a) == "2.5");
+}
+
+TEST_CASE("a copy owns a copy, a move takes over") {
+  ndarray<int, 2> a{1, 2};
+  auto b = a;
+  b(0) = 9;
+  CHECK(a(0) == 1);
+
+  const int* at = std::as_const(a).data();
+  auto moved = std::move(a);
+  CHECK(std::as_const(moved).data() == at);
+
+  b = moved;
+  b(1) = 9;
+  CHECK(moved(1) == 2);
+}
+
+TEST_CASE("a view reads the caller's memory and copies before it writes") {
+  float mine[4] = {1, 2, 3, 4};
+  auto v = ndarray<float, dyn, 2>::view(mine, 2);
+  CHECK(v.extents() == dims{2, 2});
+  CHECK(std::as_const(v).data() == mine);
+  CHECK(ndarray<float, dyn, 2>::view(mine, 2, 2) == v);
+
+  v(0, 0) = 7;
+  CHECK(mine[0] == 1);
+  CHECK(v(0, 0) == 7);
+  CHECK(v(1, 1) == 4);
+}
+
+TEST_CASE("an any_array becomes an ndarray without a copy, and is checked") {
+  auto any = any_array::scalar(1.f);
+  CHECK(testing::error_of([&] { ndarray<int>{any}; }) ==
+        "invalid_argument: an array of float() is no ndarray of int32()");
+  CHECK(testing::error_of([&] { ndarray<float, dyn>{any}; }) ==
+        "invalid_argument: an array of float() is no ndarray of float(?)");
+
+  any_array pair(dtype::float32, {2});
+  pair.mutable_data<float>()[0] = 1;
+  pair.mutable_data<float>()[1] = 2;
+  const void* at = pair.raw();
+  ndarray<float, dyn> alone(std::move(pair));
+  CHECK(std::as_const(alone).data() == at);
+  alone(0) = 5;
+  CHECK(std::as_const(alone).data() == at);
+}
+
+TEST_CASE("an ndarray made from a shared any_array leaves the other holder alone") {
+  any_array shared(dtype::float32, {1});
+  shared.mutable_data<float>()[0] = 1;
+  ndarray<float, 1> a(shared);
+  a(0) = 5;
+  CHECK(shared.data<float>()[0] == 1);
+  CHECK(a(0) == 5);
+}
+
+TEST_CASE("array() shares the elements, and gives them away from a temporary") {
+  ndarray<float, 2> a{1, 2};
+  any_array shared = a.array();
+  CHECK(shared.raw() == std::as_const(a).data());
+  any_array taken = std::move(a).array();
+  CHECK(taken.raw() == shared.raw());
+  CHECK(taken.shape() == dims{2});
+}
+
+TEST_CASE("arrays compare, iterate and stream") {
+  ndarray<int, 3> a{1, 2, 3};
+  CHECK(a == ndarray<int, 3>{1, 2, 3});
+  CHECK_FALSE(a == ndarray<int, 3>{1, 2, 4});
+  int sum = 0;
+  for (int v : std::as_const(a)) sum += v;
+  CHECK(sum == 6);
+  std::ostringstream out;
+  out << a;
+  CHECK(out.str() == "[1 2 3]");
+}
