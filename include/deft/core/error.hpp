@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/error.hpp: what deft throws.
 #pragma once
+#include <deft/core/place.hpp>
 #include <deft/core/text.hpp>
-#include <deft/core/where.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -35,7 +35,7 @@ std::string_view to_string(errc code);
 /// Every error that deft reports. what() is one sentence with the node and its place in the source.
 class error : public std::runtime_error {
  public:
-  error(errc code, std::string message, std::string node = {}, deft::where place = {},
+  error(errc code, std::string message, std::string node = {}, source_place place = {},
         std::string device = {});
 
   errc code() const noexcept { return code_; }
@@ -46,12 +46,12 @@ class error : public std::runtime_error {
   /// Full name of the device it ran on; empty if it did not run.
   const std::string& device() const noexcept { return device_; }
   /// Where in the user's source the node was made.
-  deft::where where() const noexcept { return where_; }
+  source_place where() const noexcept { return place_; }
 
  private:
   errc code_;
   std::string message_, node_, device_;
-  deft::where where_;
+  source_place place_;
 };
 
 /// Throws an error whose message is `parts` joined.

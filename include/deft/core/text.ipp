@@ -13,7 +13,7 @@
 
 namespace deft {
 
-std::string to_string(const where& w) {
+std::string to_string(const source_place& w) {
   if (!w.known()) return {};
   std::string_view file = w.file;
   return str(file.substr(file.find_last_of('/') + 1), ":", w.line);
@@ -65,8 +65,8 @@ std::string_view to_string(errc code) {
 }
 
 namespace detail {
-inline std::string sentence(const std::string& message, const std::string& node, const where& w,
-                            const std::string& device) {
+inline std::string sentence(const std::string& message, const std::string& node,
+                            const source_place& w, const std::string& device) {
   std::string s = message;
   if (!node.empty()) s += str(", node \"", node, "\"");
   if (w.known()) s += str(" at ", w);
@@ -75,14 +75,14 @@ inline std::string sentence(const std::string& message, const std::string& node,
 }
 }  // namespace detail
 
-error::error(errc code, std::string message, std::string node, deft::where place,
+error::error(errc code, std::string message, std::string node, source_place place,
              std::string device)
     : std::runtime_error(detail::sentence(message, node, place, device)),
       code_(code),
       message_(std::move(message)),
       node_(std::move(node)),
       device_(std::move(device)),
-      where_(place) {}
+      place_(place) {}
 
 std::string to_string(const dims& d) {
   return "(" + join(d, ",", [](std::int64_t e) { return e == dyn ? std::string("?") : str(e); }) +

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/num.hpp: the arithmetic that bodies of elementwise operations are written in, on
+// scalars here and on packs in execute/.
+#pragma once
+#include <cmath>
+#include <deft/core/config.hpp>
+#include <deft/core/dtype.hpp>
+#include <limits>
+#include <type_traits>
+
+namespace deft::num {
+
+/// What a comparison of two V gives: bool for scalars, a mask for packs.
+template <class V>
+struct mask_of {
+  using type = bool;
+};
+template <class V>
+using mask_t = typename mask_of<V>::type;
+
+/// The element type of a scalar or a pack.
+template <class V>
+struct element_of {
+  using type = V;
+};
+template <class V>
+using element_t = typename element_of<V>::type;
+
+/// The operations on V; the primary template serves scalars.
+template <class V>
+struct math {
+  using U = std::make_unsigned_t<
+      std::conditional_t<std::is_integral_v<V> && !std::is_same_v<V, bool>, V, int>>;
+  static constexpr bool floating = std::is_floating_point_v<V>;
+
+  // Integers wrap: through the unsigned type, where overflow is defined.
+  static DEFT_HD constexpr V add(V a, V b) {
+    if constexpr (floating)
+      return a + b;
+    else
+      return static_cast<V>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
+  }
+  static DEFT_HD constexpr V sub(V a, V b) {
+    if constexpr (floating)
+      return a - b;
+    else
+      return static_cast<V>(static_cast<U>(static_cast<U>(a) - static_cast<U>(b)));
+  }
+  static DEFT_HD constexpr V mul(V a, V b) {
+    if constexpr (floating)
+      return a * b;
+    else
+      return static_cast<V>(
+          static_cast<U>(static_cast<U>(a) * static_cast<std::uint64_t>(static_cast<U>(b))));
+  }
+  static constexpr V div(V a, V b) {
+    if constexpr (floating)
+      return a / b;
+    else {
+      if (b == 0) fail(errc::invalid_argument, "[div] integer division by zero");
+      if constexpr (std::is_signed_v<V>)
+        if (b == -1) return sub(0, a);  // the smallest integer wraps
+      return static_cast<V>(a / b);
+    }
+  }
+  static DEFT_HD constexpr V neg(V a) {
+    if constexpr (floating)
+      return -a;
+    else
+      return sub(0, a);
+  }
+  static V exp(V a) { return std::exp(a); }
+  static V log(V a) { return std::log(a); }
+  static V log1p(V a) { return std::log1p(a); }
+  static V tanh(V a) { return std::tanh(a); }
+  static V sqrt(V a) { return std::sqrt(a); }
+  static constexpr V abs(V a) {
+    if constexpr (std::is_unsigned_v<V>)
+      return a;
+    else
+      return a < 0 ? neg(a) : a;
+  }
+  // NaN goes through, whichever side it is on.
+  static constexpr V maximum(V a, V b) {
+    if constexpr (floating)
+      return a > b || a != a ? a : b;
+    else
+      return a > b ? a : b;
+  }
+  static constexpr V minimum(V a, V b) {
+    if constexpr (floating)
+      return a < b || a != a ? a : b;
+    else
+      return a < b ? a : b;
+  }
+  static constexpr bool less(V a, V b) { return a < b; }
+  static constexpr bool less_equal(V a, V b) { return a <= b; }
+  static constexpr bool equal(V a, V b) { return a == b; }
+};
+
+template <class V>
+constexpr V add(V a, V b) {
+  return math<V>::add(a, b);
+}
+template <class V>
+constexpr V sub(V a, V b) {
+  return math<V>::sub(a, b);
+}
+template <class V>
+constexpr V mul(V a, V b) {
+  return math<V>::mul(a, b);
+}
+template <class V>
+constexpr V div(V a, V b) {
+  return math<V>::div(a, b);
+}
+template <class V>
+constexpr V neg(V a) {
+  return math<V>::neg(a);
+}
+template <class V>
+V exp(V a) {
+  return math<V>::exp(a);
+}
+template <class V>
+V log(V a) {
+  return math<V>::log(a);
+}
+template <class V>
+V log1p(V a) {
+  return math<V>::log1p(a);
+}
+template <class V>
+V tanh(V a) {
+  return math<V>::tanh(a);
+}
+template <class V>
+V sqrt(V a) {
+  return math<V>::sqrt(a);
+}
+template <class V>
+constexpr V abs(V a) {
+  return math<V>::abs(a);
+}
+template <class V>
+constexpr V maximum(V a, V b) {
+  return math<V>::maximum(a, b);
+}
+template <class V>
+constexpr V minimum(V a, V b) {
+  return math<V>::minimum(a, b);
+}
+template <class V>
+constexpr mask_t<V> less(V a, V b) {
+  return math<V>::less(a, b);
+}
+template <class V>
+constexpr mask_t<V> less_equal(V a, V b) {
+  return math<V>::less_equal(a, b);
+}
+template <class V>
+constexpr mask_t<V> equal(V a, V b) {
+  return math<V>::equal(a, b);
+}
+
+// Masks.
+constexpr bool logical_and(bool a, bool b) { return a && b; }
+constexpr bool logical_or(bool a, bool b) { return a || b; }
+constexpr bool logical_not(bool a) { return !a; }
+template <class V>
+constexpr V select(bool c, V a, V b) {
+  return c ? a : b;
+}
+
+/// A constant in every lane.
+template <class V>
+constexpr V constant(double c) {
+  return static_cast<V>(c);
+}
+
+/// To another element type. Float to integer saturates and takes NaN to 0; integers wrap; bool is
+/// whether the value is not zero.
+template <element To, element From>
+constexpr To cast_scalar(From v) {
+  if constexpr (std::is_same_v<To, From>)
+    return v;
+  else if constexpr (std::is_same_v<To, bool>)
+    return v != From(0);
+  else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    if (v != v) return 0;
+    // The bounds as From: the largest integer may round up to one beyond it.
+    constexpr From low = static_cast<From>(std::numeric_limits<To>::min());
+    constexpr From high = static_cast<From>(std::numeric_limits<To>::max());
+    if (v <= low) return std::numeric_limits<To>::min();
+    if (v >= high) return std::numeric_limits<To>::max();
+    return static_cast<To>(v);
+  } else
+    return static_cast<To>(v);
+}
+
+/// num::cast<To>(v): the same for scalars and packs; V of the result is math's business.
+template <class V>
+struct caster {
+  template <element To>
+  static constexpr To cast(V v) {
+    return cast_scalar<To>(v);
+  }
+};
+template <element To, class V>
+constexpr auto cast(V v) {
+  return caster<V>::template cast<To>(v);
+}
+
+}  // namespace deft::num

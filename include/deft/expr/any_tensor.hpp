@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/expr/any_tensor.hpp: a tensor whose dtype and shape are known at run time.
+#pragma once
+#include <deft/core/any_array.hpp>
+#include <deft/expr/traits.hpp>
+#include <deft/graph/graph.hpp>
+#include <initializer_list>
+#include <vector>
+
+namespace deft {
+
+/// A handle to one output of a node. The operations accept it wherever they accept a tensor<…>;
+/// what they check at compile time for those, they check when the node is made.
+class any_tensor : public detail::expression_base {
+ public:
+  /// Empty: stands for no tensor; using it throws failed_precondition.
+  any_tensor() = default;
+  explicit any_tensor(output o) : output_(std::move(o)) {}
+  /// Any typed expression; an unnamed one is lowered.
+  template <typed_expression X>
+  any_tensor(const X& x, source_place w = here());  // NOLINT: implicit on purpose
+
+  bool valid() const { return static_cast<bool>(output_); }
+  /// Throws failed_precondition if empty.
+  const output& handle() const {
+    if (!valid()) fail(errc::failed_precondition, "an empty tensor is used");
+    return output_;
+  }
+  dtype type() const { return handle().type().type; }
+  const dims& shape() const { return handle().type().shape; }
+  int rank() const { return shape().rank(); }
+
+  friend bool same(const any_tensor& a, const any_tensor& b) { return a.output_ == b.output_; }
+
+ private:
+  output output_;
+};
+
+/// An operation: a node that yields no value, and can be fetched to be run.
+class operation : public detail::expression_base {
+ public:
+  operation() = default;
+  explicit operation(node_ref n) : node_(std::move(n)) {}
+  bool valid() const { return static_cast<bool>(node_); }
+  const node_ref& handle() const {
+    if (!valid()) fail(errc::failed_precondition, "an empty operation is used");
+    return node_;
+  }
+
+ private:
+  node_ref node_;
+};
+
+namespace detail {
+
+/// Adds a node with one output.
+any_tensor add_node(const op_def& def, attr_list attributes, std::span<const output> inputs,
+                    source_place w, const scope_ref* s = nullptr, bool near = false);
+
+/// A constant node.
+any_tensor add_constant(any_array value, source_place w);
+
+/// The scalar constant `v` of dtype `type`. Throws invalid_argument if `v` does not survive.
+any_tensor literal_like(double v, bool integral, dtype type, source_place w);
+
+}  // namespace detail
+
+/// The name of a tensor's node.
+inline const std::string& name_of(const any_tensor& t) { return name_of(*t.handle().node); }
+
+}  // namespace deft

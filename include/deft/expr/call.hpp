@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/expr/call.hpp: the one node template of elementwise expressions, and how it is made.
+#pragma once
+#include <deft/expr/any_tensor.hpp>
+#include <deft/expr/op_record.hpp>
+#include <deft/expr/traits.hpp>
+#include <tuple>
+
+namespace deft {
+
+namespace detail {
+/// The shape that several are broadcast to.
+template <class... Shape>
+struct broadcast_shape {
+  static constexpr bool merge(dims& d) { return (merge(d, Shape::value) && ...); }
+  static constexpr bool merge(dims& d, const dims& other) {
+    dims wider;
+    if (!broadcast(d, other, wider)) return false;
+    d = wider;
+    return true;
+  }
+  static constexpr dims make() {
+    dims d;
+    (void)merge(d);
+    return d;
+  }
+  static constexpr bool possible = [] {
+    dims d;
+    return merge(d);
+  }();
+  static constexpr dims value = make();
+};
+}  // namespace detail
+
+/// An elementwise operation on operands that it owns by value: handles and smaller expressions, so
+/// that an `auto` that outlives its operands never dangles. It remembers the scopes in force where
+/// it was written.
+template <class Op, class... Args>
+class call : public detail::typed_base {
+ public:
+  using op_type = Op;
+  using value_type = typename Op::template result<typename Args::value_type...>;
+  static constexpr int operations = (Args::operations + ... + 1);
+  static_assert(
+      operations <= max_fused_operations,
+      "an elementwise expression of more than 64 operations: name an intermediate tensor");
+  using shape_type = detail::broadcast_shape<typename Args::shape_type...>;
+  static constexpr dims extents() { return shape_type::value; }
+
+  explicit call(source_place w, Args... args)
+      : args_(std::move(args)...), scope_(current_scope()), place_(w) {}
+
+  const std::tuple<Args...>& args() const { return args_; }
+  const scope_ref& scope() const { return scope_; }
+  source_place place() const { return place_; }
+
+  template <class B>
+  requires std::same_as<B, bool>
+  explicit operator B() const {
+    static_assert(
+        sizeof(B) == 0,
+        "an expression has no truth value while the graph is written: use where(c, a, b)");
+  }
+
+ private:
+  std::tuple<Args...> args_;
+  scope_ref scope_;
+  source_place place_;
+};
+
+namespace detail {
+
+/// A tensor inside a call.
+template <class T, class Shape>
+struct leaf {
+  using value_type = T;
+  using shape_type = Shape;
+  static constexpr int operations = 0;
+  output value;
+};
+/// A scalar inside a call.
+template <class T>
+struct literal_leaf {
+  using value_type = T;
+  using shape_type = shape_t<>;
+  static constexpr int operations = 0;
+  T value;
+};
+
+template <class X>
+inline constexpr bool is_call = false;
+template <class Op, class... Args>
+inline constexpr bool is_call<call<Op, Args...>> = true;
+template <class X>
+inline constexpr bool is_leaf = false;
+template <class T, class Shape>
+inline constexpr bool is_leaf<leaf<T, Shape>> = true;
+
+/// A literal as dtype T. Throws invalid_argument if an integer does not survive.
+template <class T, class S>
+T survive(S s) {
+  if constexpr (std::is_integral_v<T> && std::is_integral_v<S> && !std::is_same_v<T, S>) {
+    T t = static_cast<T>(s);
+    if (static_cast<S>(t) != s || (t < T{}) != (s < S{}))
+      fail(errc::invalid_argument, "the literal ", s, " does not fit ", dtype_of<T>);
+    return t;
+  } else
+    return static_cast<T>(s);
+}
+
+template <class T, class S>
+inline constexpr bool literal_fits = std::is_same_v<T, bool> == std::is_same_v<S, bool> &&
+                                     (std::is_floating_point_v<T> || !std::is_floating_point_v<S>);
+
+/// How an operand stands inside a call; literals become T.
+template <class T, class X>
+auto as_argument(const X& x) {
+  if constexpr (scalar<X>) {
+    static_assert(
+        literal_fits<T, X>,
+        "a literal must fit the dtype of the tensor beside it: a floating literal needs a "
+        "floating tensor, and bool needs bool");
+    return literal_leaf<T>{survive<T>(x)};
+  } else if constexpr (is_call<X>)
+    return x;
+  else
+    return leaf<value_type_of<X>, shape_type_of<X>>{operand_handle(x)};
+}
+
+template <class X>
+struct literal_type {
+  using type = std::conditional_t<std::is_same_v<X, bool>, bool,
+                                  std::conditional_t<std::is_integral_v<X>, std::int32_t, X>>;
+};
+
+/// The dtype that literals take: that of the first tensor from operand number `First` on.
+template <int First, class... X>
+struct value_among;
+template <int First, class X, class... Rest>
+struct value_among<First, X, Rest...> {
+  static auto pick() {
+    if constexpr (First <= 0 && typed_expression<X>)
+      return std::type_identity<value_type_of<X>>();
+    else if constexpr (sizeof...(Rest) == 0)
+      return typename literal_type<X>::type();
+    else
+      return value_among<First - 1, Rest...>::pick();
+  }
+};
+template <class T>
+T unwrap(std::type_identity<T>);
+template <class T>
+T unwrap(T);
+
+template <class Op, class... T>
+inline constexpr bool dtypes_agree = Op::template agree<T...>;
+template <class Op, class... T>
+inline constexpr bool dtypes_accepted = Op::template accepts_types<T...>;
+template <class Op, class... Shape>
+inline constexpr bool shapes_broadcast = broadcast_shape<Shape...>::possible;
+
+/// The output that stands for a named operand; variables read anew under control dependencies.
+template <class X>
+const output& operand_handle(const X& x) {
+  return x.handle();
+}
+
+template <class X>
+output any_operand(const X& x, dtype literals, source_place w) {
+  if constexpr (scalar<X>)
+    return literal_like(static_cast<double>(x), std::is_integral_v<X>, literals, w).handle();
+  else
+    return any_tensor(x).handle();
+}
+template <class X>
+void take_dtype(const X& x, dtype& t) {
+  if constexpr (!scalar<X>)
+    if (t == dtype::none) {
+      if constexpr (typed_expression<X>)
+        t = dtype_of<value_type_of<X>>;
+      else
+        t = x.type();
+    }
+}
+
+template <class Op, class... X>
+any_tensor make_any(source_place w, const X&... x) {
+  dtype literals = dtype::none;
+  int position = 0;
+  ((position++ >= Op::first_value ? take_dtype(x, literals) : void()), ...);
+  const output inputs[] = {any_operand(x, literals, w)...};
+  return add_node(record_of<Op>, {}, inputs, w);
+}
+
+}  // namespace detail
+
+/// The elementwise expression `Op(x…)`: a call, or a node at once where an operand is an
+/// any_tensor.
+template <class Op, operand... X>
+auto make(source_place w, const X&... x) {
+  if constexpr ((std::same_as<X, any_tensor> || ...))
+    return detail::make_any<Op>(w, x...);
+  else {
+    using T = decltype(detail::unwrap(detail::value_among<Op::first_value, X...>::pick()));
+    return [&](auto... args) {
+      static_assert(
+          detail::dtypes_agree<Op, typename decltype(args)::value_type...>,
+          "[elementwise] an operation expects operands of one dtype, and got several: use "
+          "cast<T>(x)");
+      static_assert(detail::dtypes_accepted<Op, typename decltype(args)::value_type...>,
+                    "[elementwise] the operation is not defined for operands of this dtype");
+      static_assert(detail::shapes_broadcast<Op, typename decltype(args)::shape_type...>,
+                    "[elementwise] the operands' shapes cannot be broadcast together");
+      return call<Op, decltype(args)...>(w, std::move(args)...);
+    }(detail::as_argument<T>(x)...);
+  }
+}
+
+}  // namespace deft

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/expr/expr.ipp: what expressions do that does not depend on their type.
+#pragma once
+#include <algorithm>
+#include <deft/expr/feed.hpp>
+#include <deft/expr/lower.hpp>
+
+namespace deft {
+
+tensor_type infer_elementwise(std::string_view name, typing rule,
+                              std::span<const tensor_type> inputs) {
+  std::size_t first = rule == typing::select ? 1 : 0;
+  dtype t = inputs[first].type;
+  if (rule == typing::select && inputs[0].type != dtype::boolean)
+    fail(errc::invalid_argument, "[", name, "] the condition is ", inputs[0].type, ", not bool");
+  for (std::size_t i = first; i < inputs.size(); ++i)
+    if (inputs[i].type != t)
+      fail(errc::invalid_argument, "[", name, "] the operands' dtypes differ: ", t, " and ",
+           inputs[i].type, "; use cast");
+  if (!accepts(rule, t)) fail(errc::invalid_argument, "[", name, "] is not defined for ", t);
+  dims shape = inputs[0].shape;
+  for (const auto& i : inputs.subspan(1)) {
+    dims wider;
+    if (!broadcast(shape, i.shape, wider))
+      fail(errc::invalid_argument, "[", name,
+           "] the operands' shapes cannot be broadcast together: ",
+           join(inputs, " ", [](const tensor_type& v) { return v.shape; }));
+    shape = wider;
+  }
+  return {shape, result_of(rule, t)};
+}
+
+void check_feed(const output& target, dtype type, const dims& shape) {
+  const tensor_type& t = target.type();
+  if (type == t.type && fits(t.shape, shape)) return;
+  throw error(errc::invalid_argument,
+              str("[feed] ", type, shape, " is fed where ", t, " is expected"),
+              name_of(*target.node), target.node->place);
+}
+
+namespace detail {
+
+any_tensor add_node(const op_def& def, attr_list attributes, std::span<const output> inputs,
+                    source_place w, const scope_ref* s, bool near) {
+  node_request r;
+  r.def = &def;
+  r.attributes = std::move(attributes);
+  r.inputs = inputs;
+  r.place = w;
+  r.near = near;
+  r.scope = s;
+  for (const auto& i : inputs) {
+    if (r.place.known()) break;
+    r.place = i.node->place;
+    r.near = true;
+  }
+  graph g = inputs.empty() ? current_graph() : graph::of(*inputs[0].node);
+  for (const auto& i : inputs)
+    if (i.node->owner != inputs[0].node->owner)
+      throw error(errc::invalid_argument,
+                  str("[", def.name, "] the operands are of different graphs"), name_of(*i.node),
+                  w);
+  return any_tensor(output{g.add(std::move(r)), 0});
+}
+
+any_tensor literal_like(double v, bool integral, dtype type, source_place w) {
+  if (type == dtype::boolean && !(integral && (v == 0 || v == 1)))
+    fail(errc::invalid_argument, "the literal ", v, " does not fit bool");
+  if (is_integer(type) && !integral)
+    fail(errc::invalid_argument, "a floating literal beside a tensor of ", type);
+  any_array value(type, dims{});
+  visit_dtype(type, [&]<class T>() {
+    T t = num::cast_scalar<T>(v);
+    if (std::is_integral_v<T> && static_cast<double>(t) != v)
+      fail(errc::invalid_argument, "the literal ", v, " does not fit ", type);
+    *value.mutable_data<T>() = t;
+  });
+  return add_constant(std::move(value), w);
+}
+
+any_tensor add_constant(any_array value, source_place w) {
+  static const op_def& constant = *find_op("constant");
+  attr_list attributes;
+  attributes.emplace_back(std::move(value));
+  return add_node(constant, std::move(attributes), {}, w);
+}
+
+bool equivalent(const scope_ref& a, const scope_ref& b) {
+  node_info nothing{};
+  return resolve_device(a, nothing) == resolve_device(b, nothing) &&
+         std::ranges::equal(controls_of(a), controls_of(b)) &&
+         (a && a->functions) == (b && b->functions);
+}
+
+output lower_fused(const program_ref& p, std::span<const output* const> inputs,
+                   std::span<const std::int64_t> immediates, const source_place& w,
+                   const scope_ref& s) {
+  static const op_def& fused = *find_op("fused");
+  output copies[2 * max_fused_operations + 1];
+  for (std::size_t i = 0; i < inputs.size(); ++i) copies[i] = *inputs[i];
+  attr_list attributes;
+  attributes.reserve(2);
+  attributes.emplace_back(p);
+  attributes.emplace_back(integers(immediates.begin(), immediates.end()));
+  return add_node(fused, std::move(attributes), {copies, inputs.size()}, w, &s).handle();
+}
+
+}  // namespace detail
+}  // namespace deft

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/expr/feed.hpp: `x = value`, a host value that stands for a tensor during one run.
+#pragma once
+#include <cstring>
+#include <deft/core/ndarray.hpp>
+#include <deft/expr/any_tensor.hpp>
+#include <ranges>
+
+namespace deft {
+
+/// A tensor and the value that replaces it. Made by `x = value` or `feed(t, value)`. An lvalue's
+/// elements are borrowed until run returns; an rvalue's are kept here.
+class feed_value {
+ public:
+  feed_value(output target, any_array value)
+      : target_(std::move(target)), value_(std::move(value)) {}
+  /// A scalar, kept inside.
+  template <element T>
+  feed_value(output target, T v) : target_(std::move(target)), inline_type_(dtype_of<T>) {
+    std::memcpy(scalar_, &v, sizeof v);
+  }
+
+  const output& target() const { return target_; }
+  dtype type() const { return value_.valid() ? value_.type() : inline_type_; }
+  const dims& shape() const { return value_.shape(); }
+  const void* data() const { return value_.valid() ? value_.raw() : scalar_; }
+  /// What keeps the elements alive; empty where they are inside.
+  const buffer& storage() const { return value_.storage(); }
+
+ private:
+  output target_;
+  any_array value_;
+  dtype inline_type_ = dtype::none;
+  alignas(8) unsigned char scalar_[8] = {};
+};
+
+namespace detail {
+template <class V>
+inline constexpr bool is_ndarray = false;
+template <class T, std::int64_t... E>
+inline constexpr bool is_ndarray<ndarray<T, E...>> = true;
+template <class V>
+concept element_range = std::ranges::contiguous_range<V> &&
+    element<std::ranges::range_value_t<V>> && !is_ndarray<std::remove_cvref_t<V>>;
+
+template <class T, class U>
+inline constexpr bool feeds_dtype = std::is_same_v<T, U>;
+template <class Tensor, class Value>
+inline constexpr bool feeds_shape = may_equal(Tensor::value, Value::value);
+}  // namespace detail
+
+/// A value on the host that can be fed: a scalar, an ndarray, an any_array, or contiguous elements
+/// for a tensor of rank 1.
+template <class V>
+concept host_value = scalar<V> || detail::is_ndarray<std::remove_cvref_t<V>> ||
+    std::same_as<std::remove_cvref_t<V>, any_array> || detail::element_range<V>;
+
+/// Throws invalid_argument if dtype or shape do not fit `target`.
+void check_feed(const output& target, dtype type, const dims& shape);
+
+/// The feed of `value` for a tensor of T and the extents Shape::value.
+template <element T, class Shape, host_value V>
+feed_value make_feed(const output& target, V&& value) {
+  using U = std::remove_cvref_t<V>;
+  if constexpr (scalar<U>) {
+    static_assert(Shape::value.n == 0, "[feed] a scalar is fed to a tensor that is none");
+    static_assert(std::is_same_v<U, bool> == std::is_same_v<T, bool> &&
+                      (std::is_floating_point_v<T> || !std::is_floating_point_v<U>),
+                  "[feed] the value has another dtype than the tensor: use static_cast");
+    return feed_value(target, static_cast<T>(value));
+  } else if constexpr (detail::is_ndarray<U>) {
+    static_assert(detail::feeds_dtype<T, typename U::value_type>,
+                  "[feed] the value has another dtype than the tensor");
+    static_assert(detail::feeds_shape<Shape, typename U::shape_type>,
+                  "[feed] the value has another shape than the tensor");
+    check_feed(target, dtype_of<T>, value.extents());
+    if constexpr (std::is_lvalue_reference_v<V>)
+      return {target, value.array()};
+    else
+      return {target, std::move(value).array()};
+  } else if constexpr (std::same_as<U, any_array>) {
+    check_feed(target, value.type(), value.shape());
+    return {target, std::forward<V>(value)};
+  } else {
+    static_assert(detail::feeds_dtype<T, std::ranges::range_value_t<U>>,
+                  "[feed] the value has another dtype than the tensor");
+    static_assert(Shape::value.n == 1, "[feed] a list of elements is fed to a tensor that is no vector");
+    dims shape{static_cast<std::int64_t>(std::ranges::size(value))};
+    check_feed(target, dtype_of<T>, shape);
+    auto view = any_array::view(dtype_of<T>, shape, std::ranges::data(value));
+    return {target, std::is_lvalue_reference_v<V> ? view : view.clone()};
+  }
+}
+
+}  // namespace deft

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/expr/op_record.hpp: from an operation's header to the graph's record of it.
+#pragma once
+#include <array>
+#include <deft/graph/op_def.hpp>
+#include <tuple>
+#include <type_traits>
+
+namespace deft {
+
+/// How an elementwise operation treats dtypes.
+enum class typing : std::uint8_t {
+  arithmetic,  ///< numbers of one dtype, result the same
+  floating,    ///< float or double, result the same
+  comparison,  ///< numbers of one dtype, result bool
+  equality,    ///< any one dtype, result bool
+  logical,     ///< bool
+  select,      ///< bool, then any one dtype, which is the result's
+};
+constexpr bool accepts(typing rule, dtype t) {
+  switch (rule) {
+    case typing::arithmetic:
+    case typing::comparison:
+      return is_numeric(t);
+    case typing::floating:
+      return is_floating(t);
+    case typing::logical:
+      return t == dtype::boolean;
+    case typing::equality:
+    case typing::select:
+      return is_valid(t);
+  }
+  return false;
+}
+constexpr dtype result_of(typing rule, dtype t) {
+  return rule == typing::comparison || rule == typing::equality ? dtype::boolean : t;
+}
+
+/// The shape and type rule of elementwise operations. Throws invalid_argument.
+tensor_type infer_elementwise(std::string_view name, typing rule,
+                              std::span<const tensor_type> inputs);
+
+/// An attribute of an operation: `static constexpr auto fields = std::tuple{field{"axes",
+/// &sum::axes}}`.
+template <class Op, class T>
+struct field {
+  std::string_view name;
+  T Op::*member;
+};
+template <class Op, class T>
+field(const char*, T Op::*) -> field<Op, T>;
+
+namespace detail {
+
+template <class Op>
+constexpr auto fields_of() {
+  if constexpr (requires { Op::fields; })
+    return Op::fields;
+  else
+    return std::tuple{};
+}
+
+template <class T>
+attr_value encode_attribute(const T& v) {
+  if constexpr (std::is_same_v<T, dims>)
+    return integers(v.begin(), v.end());
+  else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
+    return static_cast<std::int64_t>(v);
+  else if constexpr (std::is_floating_point_v<T>)
+    return static_cast<double>(v);
+  else
+    return v;
+}
+
+[[noreturn]] inline void bad_attribute(std::string_view op, std::string_view name) {
+  fail(errc::invalid_argument, "[", op, "] attribute \"", name, "\" is not sound");
+}
+
+template <class T>
+T decode_attribute(const attr_value& v, std::string_view op, std::string_view name) {
+  using Stored = std::remove_cvref_t<decltype([] {
+    if constexpr (std::is_same_v<T, dims>)
+      return integers();
+    else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
+      return std::int64_t();
+    else if constexpr (std::is_floating_point_v<T>)
+      return double();
+    else
+      return T();
+  }())>;
+  const Stored* s = std::get_if<Stored>(&v);
+  if (!s) bad_attribute(op, name);
+  if constexpr (std::is_same_v<T, dims>) {
+    if (s->size() > max_rank) bad_attribute(op, name);
+    return dims(std::span<const std::int64_t>(*s));
+  } else if constexpr (std::is_same_v<T, dtype>) {
+    if (*s <= 0 || *s >= dtype_count) bad_attribute(op, name);
+    return static_cast<dtype>(*s);
+  } else if constexpr (std::is_same_v<T, bool>) {
+    if (*s != 0 && *s != 1) bad_attribute(op, name);
+    return *s == 1;
+  } else if constexpr (std::is_same_v<T, program_ref> || std::is_same_v<T, any_array>) {
+    if constexpr (std::is_same_v<T, program_ref>) {
+      if (!*s) bad_attribute(op, name);
+    } else if (!s->valid())
+      bad_attribute(op, name);
+    return *s;
+  } else if constexpr (std::is_same_v<T, Stored>)
+    return *s;
+  else {
+    T narrow = static_cast<T>(*s);
+    if constexpr (std::is_integral_v<T>)
+      if (static_cast<std::int64_t>(narrow) != *s) bad_attribute(op, name);
+    return narrow;
+  }
+}
+
+}  // namespace detail
+
+/// The attributes of `o` as the graph keeps them.
+template <class Op>
+attr_list encode(const Op& o) {
+  attr_list list;
+  std::apply(
+      [&](const auto&... f) {
+        list.reserve(sizeof...(f));
+        (list.push_back(detail::encode_attribute(o.*(f.member))), ...);
+      },
+      detail::fields_of<Op>());
+  return list;
+}
+
+/// Back again. Throws invalid_argument naming the attribute that is not sound.
+template <class Op>
+Op decode(std::span<const attr_value> list) {
+  Op o;
+  constexpr std::size_t n = std::tuple_size_v<decltype(detail::fields_of<Op>())>;
+  if (list.size() != n) detail::bad_attribute(Op::name, "number of attributes");
+  std::size_t i = 0;
+  std::apply(
+      [&](const auto&... f) {
+        ((o.*(f.member) = detail::decode_attribute<std::remove_cvref_t<decltype(o.*(f.member))>>(
+              list[i++], Op::name, f.name)),
+         ...);
+      },
+      detail::fields_of<Op>());
+  return o;
+}
+
+namespace detail {
+
+template <class Op>
+inline constexpr auto field_names = std::apply(
+    [](const auto&... f) { return std::array<std::string_view, sizeof...(f)>{f.name...}; },
+    fields_of<Op>());
+
+/// `Op::infer(inputs)` gives one tensor_type, or a vector of them, or nothing.
+template <class Op>
+void infer_thunk(const infer_context& c, std::vector<tensor_type>& out) {
+  if constexpr (requires { Op::typing_rule; }) {
+    out.push_back(infer_elementwise(Op::name, Op::typing_rule, c.inputs));
+    return;
+  } else {
+    const Op o = decode<Op>(c.attributes);
+    using R = decltype(o.infer(c.inputs));
+    if constexpr (std::is_void_v<R>)
+      o.infer(c.inputs);
+    else if constexpr (std::is_same_v<R, tensor_type>)
+      out.push_back(o.infer(c.inputs));
+    else
+      for (auto& t : o.infer(c.inputs)) out.push_back(std::move(t));
+  }
+}
+
+template <class Op>
+constexpr int max_arity() {
+  if constexpr (requires { Op::max_arity; })
+    return Op::max_arity;
+  else
+    return Op::arity;
+}
+template <class Op>
+constexpr op_traits traits_of() {
+  if constexpr (requires { Op::traits; })
+    return Op::traits;
+  else
+    return op_traits::none;
+}
+template <class Op>
+constexpr int version_of() {
+  if constexpr (requires { Op::version; })
+    return Op::version;
+  else
+    return 1;
+}
+
+}  // namespace detail
+
+/// The operation whose record `Op` uses: itself, but for typed faces such as cast_to<T>.
+template <class Op>
+struct record_choice {
+  using type = Op;
+};
+template <class Op>
+requires requires { typename Op::record; }
+struct record_choice<Op> {
+  using type = typename Op::record;
+};
+template <class Op>
+using record_type = typename record_choice<Op>::type;
+template <class Op>
+attr_list record_attributes() {
+  if constexpr (requires { Op::record_attributes(); })
+    return Op::record_attributes();
+  else
+    return {};
+}
+
+/// The graph's record of an operation; one per process.
+template <class Op>
+inline constexpr op_def record_of{
+    .name = Op::name,
+    .version = detail::version_of<Op>(),
+    .min_inputs = Op::arity,
+    .max_inputs = detail::max_arity<Op>(),
+    .traits = detail::traits_of<Op>(),
+    .attributes = std::span<const std::string_view>(detail::field_names<Op>),
+    .infer = &detail::infer_thunk<Op>,
+};
+
+}  // namespace deft

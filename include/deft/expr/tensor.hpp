@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/expr/tensor.hpp: tensor<T, extents…>, the handle that names a value of the graph.
+#pragma once
+#include <deft/core/ndarray.hpp>
+#include <deft/expr/any_tensor.hpp>
+#include <deft/expr/feed.hpp>
+#include <deft/expr/lower.hpp>
+
+namespace deft {
+
+namespace detail {
+template <class Declared, class Got>
+inline constexpr bool shape_fits = fits(Declared::value, Got::value);
+template <class Declared, class Got>
+inline constexpr bool same_dtype = std::is_same_v<Declared, Got>;
+template <class X>
+inline constexpr bool never = false;
+}  // namespace detail
+
+/// A value of the graph with element type T and extents `E…` (`dyn` where known at run time only).
+/// Cheap to copy. Naming one ends an elementwise expression: it becomes one fused node.
+template <element T, std::int64_t... E>
+class tensor : public detail::typed_base {
+ public:
+  using value_type = T;
+  using shape_type = shape_t<E...>;
+  static constexpr dims extents() { return shape_type::value; }
+
+  /// Empty; using it throws failed_precondition.
+  tensor() = default;
+  explicit tensor(output o) : output_(std::move(o)) {}
+  tensor(const tensor&) = default;
+  tensor(tensor&&) noexcept = default;
+
+  /// Lowers the expression. Where it was written is what a node made by operators reports.
+  template <class X, class Kernels = kernels_for<X>>
+  requires(typed_expression<X> && !std::derived_from<X, tensor>)
+      tensor(const X& x, source_place w = here()) {  // NOLINT: implicit on purpose
+    static_assert(
+        detail::same_dtype<T, value_type_of<X>>,
+        "[tensor] the expression has another dtype than the tensor that names it: use cast");
+    static_assert(detail::shape_fits<shape_type, shape_type_of<X>>,
+                  "[tensor] the expression has another shape than the tensor that names it");
+    output_ = lower<Kernels>(x, w);
+  }
+
+  /// What is known at run time. Throws invalid_argument if dtype or shape differ.
+  explicit tensor(const any_tensor& x) : output_(x.handle()) {
+    if (x.type() != dtype_of<T> || !may_equal(extents(), x.shape()))
+      throw error(errc::invalid_argument,
+                  str("[tensor] ", output_.type(), " is no tensor of ", dtype_of<T>, extents()),
+                  name_of(*output_.node), output_.node->place);
+  }
+
+  /// Rebinds the handle; yields nothing, so that it cannot be mistaken for a fetch or a feed.
+  void operator=(const tensor& o) { output_ = o.output_; }
+  void operator=(tensor&& o) noexcept { output_ = std::move(o.output_); }
+  template <typed_expression X>
+  requires(!std::derived_from<X, tensor>) void operator=(const X& x) {
+    output_ = tensor(x).output_;
+  }
+  /// A feed: `s.run(loss, x = value)`.
+  template <host_value V>
+  [[nodiscard]] feed_value operator=(V&& value) const {
+    return make_feed<T, shape_type>(handle(), std::forward<V>(value));
+  }
+
+  bool valid() const { return static_cast<bool>(output_); }
+  /// Throws failed_precondition if empty.
+  const output& handle() const {
+    if (!valid()) fail(errc::failed_precondition, "an empty tensor is used");
+    return output_;
+  }
+
+  template <class B>
+  requires std::same_as<B, bool>
+  explicit operator B() const {
+    static_assert(detail::never<B>,
+                  "a tensor has no truth value while the graph is written: use where(c, a, b), or "
+                  "same(a, b) to compare handles");
+  }
+
+  friend bool same(const tensor& a, const tensor& b) { return a.output_ == b.output_; }
+
+ protected:
+  output output_;
+};
+
+namespace detail {
+template <class T, std::int64_t... E>
+tensor<T, E...> tensor_base_of(const tensor<T, E...>&);
+}  // namespace detail
+
+template <typed_expression X>
+any_tensor::any_tensor(const X& x, source_place w) : output_(lower<kernels_for<X>>(x, w)) {}
+
+}  // namespace deft

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/expr/traits.hpp: what can stand in an expression, its element type and extents.
+#pragma once
+#include <concepts>
+#include <deft/core/dims.hpp>
+#include <deft/core/dtype.hpp>
+#include <type_traits>
+#include <utility>
+
+namespace deft {
+
+template <element T, std::int64_t... E>
+class tensor;
+template <class Op, class... Args>
+class call;
+class any_tensor;
+
+/// A scalar of the language inside an expression.
+template <element T>
+struct literal {
+  T value;
+};
+
+namespace detail {
+
+/// Base of everything that is an expression, so that operators find their operands.
+struct expression_base {};
+/// Of those whose element type and extents are known at compile time.
+struct typed_base : expression_base {};
+
+template <class T, class Shape,
+          class I = std::make_index_sequence<static_cast<std::size_t>(Shape::value.n)>>
+struct tensor_from;
+template <class T, class Shape, std::size_t... I>
+struct tensor_from<T, Shape, std::index_sequence<I...>> {
+  using type = tensor<T, Shape::value.e[I]...>;
+};
+
+}  // namespace detail
+
+/// The tensor type of element type T and the extents `Shape::value`, as shape_t has them. (Shapes
+/// travel as types: g++ 12 stumbles over values of class type as dependent template arguments.)
+template <class T, class Shape>
+using tensor_of = typename detail::tensor_from<T, Shape>::type;
+
+/// A tensor, a placeholder, a variable, an unnamed expression or an any_tensor.
+template <class X>
+concept expression = std::derived_from<std::remove_cvref_t<X>, detail::expression_base>;
+
+/// An expression whose element type and rank are known at compile time.
+template <class X>
+concept typed_expression = std::derived_from<std::remove_cvref_t<X>, detail::typed_base>;
+
+/// What an operator takes beside expressions: scalars of the language.
+template <class X>
+concept scalar = std::is_arithmetic_v<std::remove_cvref_t<X>>;
+template <class X>
+concept operand = expression<X> || scalar<X>;
+
+template <class X>
+using value_type_of = typename std::remove_cvref_t<X>::value_type;
+template <class X>
+using shape_type_of = typename std::remove_cvref_t<X>::shape_type;
+template <class X>
+inline constexpr dims extents_of = shape_type_of<X>::value;
+
+/// Two operands of an operator, one of them an expression.
+template <class X, class Y>
+concept operands = operand<X> && operand<Y> &&(expression<X> || expression<Y>);
+
+}  // namespace deft

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/cast.hpp: to another element type.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+
+/// As a node: the dtype is an attribute.
+struct cast {
+  static constexpr std::string_view name = "cast";
+  static constexpr int arity = 1;
+  static constexpr op_traits traits = op_traits::elementwise;
+  dtype to = dtype::none;
+  static constexpr auto fields = std::tuple{field{"to", &cast::to}};
+
+  tensor_type infer(std::span<const tensor_type> in) const { return {in[0].shape, to}; }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+
+/// As part of an expression: the dtype is a type.
+template <element T>
+struct cast_to : elementwise<1, typing::equality> {
+  using record = cast;
+  static constexpr std::string_view name = cast::name;
+  template <class...>
+  using result = T;
+  static attr_list record_attributes() { return encode(cast{dtype_of<T>}); }
+
+  template <class V>
+  auto operator()(V x) const {
+    return num::cast<T>(x);
+  }
+};
+
+}  // namespace deft::op
+
+namespace deft {
+/// Each element as a T. Float to integer saturates and takes NaN to 0; integers wrap.
+template <element T, expression X>
+auto cast(const X& x, source_place w = here()) {
+  if constexpr (std::same_as<X, any_tensor>)
+    return cast(x, dtype_of<T>, w);
+  else
+    return make<op::cast_to<T>>(w, x);
+}
+/// The same with the dtype as a value.
+inline any_tensor cast(const any_tensor& x, dtype to, source_place w = here()) {
+  if (x.type() == to) return x;
+  const output in[] = {x.handle()};
+  return detail::add_node(record_of<op::cast>, encode(op::cast{to}), in, w);
+}
+}  // namespace deft
+
+template <class N>
+auto deft::op::cast::grad(const N& n, any_tensor dz) {
+  auto x = n.template in<0>();
+  if (!is_floating(x.type()) || !is_floating(dz.type())) return any_tensor();
+  return deft::cast(dz, x.type());
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/div.hpp: z = x / y; integers truncate, and a zero divisor is invalid_argument.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct div : elementwise<2> {
+  static constexpr std::string_view name = "div";
+
+  template <class V>
+  V operator()(V x, V y) const {
+    return num::div(x, y);
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+template <class X, class Y>
+requires operands<X, Y>
+auto operator/(const X& x, const Y& y) { return make<op::div>({}, x, y); }
+}  // namespace deft
+
+#include <deft/op/mul.hpp>
+#include <deft/op/neg.hpp>
+template <class N>
+auto deft::op::div::grad(const N& n, any_tensor dz) {
+  auto y = n.template in<1>();
+  return std::tuple{dz / y, -(dz * n.out() / y)};
+}

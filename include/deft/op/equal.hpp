@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/equal.hpp: z = x == y, as bool.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct equal : elementwise<2, typing::equality> {
+  static constexpr std::string_view name = "equal";
+
+  template <class V>
+  num::mask_t<V> operator()(V x, V y) const {
+    return num::equal(x, y);
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+template <class X, class Y>
+requires operands<X, Y>
+auto operator==(const X& x, const Y& y) { return make<op::equal>({}, x, y); }
+}  // namespace deft

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/greater.hpp: z = x > y, as bool.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct greater : elementwise<2, typing::comparison> {
+  static constexpr std::string_view name = "greater";
+
+  template <class V>
+  num::mask_t<V> operator()(V x, V y) const {
+    return num::less(y, x);
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+template <class X, class Y>
+requires operands<X, Y>
+auto operator>(const X& x, const Y& y) { return make<op::greater>({}, x, y); }
+}  // namespace deft

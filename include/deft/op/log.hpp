@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/log.hpp: y = log(x), the natural logarithm.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct log : elementwise<1, typing::floating> {
+  static constexpr std::string_view name = "log";
+
+  template <class V>
+  V operator()(V x) const {
+    return num::log(x);
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+/// Natural logarithm of each element; NaN below zero.
+template <expression X>
+auto log(const X& x, source_place w = here()) {
+  return make<op::log>(w, x);
+}
+}  // namespace deft
+
+#include <deft/op/div.hpp>
+template <class N>
+auto deft::op::log::grad(const N& n, any_tensor dz) {
+  return dz / n.template in<0>();
+}

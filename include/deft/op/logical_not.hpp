@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/logical_not.hpp: y = !x; bool only.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct logical_not : elementwise<1, typing::logical> {
+  static constexpr std::string_view name = "logical_not";
+
+  template <class V>
+  V operator()(V x) const {
+    return num::logical_not(x);
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+template <expression X>
+auto operator!(const X& x) {
+  return make<op::logical_not>({}, x);
+}
+}  // namespace deft

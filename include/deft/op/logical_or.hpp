@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/logical_or.hpp: z = x || y; bool only.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct logical_or : elementwise<2, typing::logical> {
+  static constexpr std::string_view name = "logical_or";
+
+  template <class V>
+  V operator()(V x, V y) const {
+    return num::logical_or(x, y);
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+template <class X, class Y>
+requires operands<X, Y>
+auto operator||(const X& x, const Y& y) { return make<op::logical_or>({}, x, y); }
+}  // namespace deft

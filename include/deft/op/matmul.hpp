@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/matmul.hpp: products of matrices, either operand transposed or not.
+#pragma once
+#include <deft/expr/tensor.hpp>
+
+namespace deft::op {
+struct matmul {
+  static constexpr std::string_view name = "matmul";
+  static constexpr int arity = 2;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  static constexpr auto fields = std::tuple{field{"transpose_a", &matmul::transpose_a},
+                                            field{"transpose_b", &matmul::transpose_b}};
+
+  /// The shape rule, at compile time and at run time; false if the inner extents differ.
+  constexpr bool shape(const dims& a, const dims& b, dims& out) const {
+    std::int64_t inner_a = a[transpose_a ? 0 : 1], inner_b = b[transpose_b ? 1 : 0];
+    out = {a[transpose_a ? 1 : 0], b[transpose_b ? 0 : 1]};
+    return inner_a == inner_b || inner_a == dyn || inner_b == dyn;
+  }
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    const auto &a = in[0], &b = in[1];
+    if (a.type != b.type)
+      fail(errc::invalid_argument, "[matmul] the operands' dtypes differ: ", a.type, " and ",
+           b.type, "; use cast");
+    if (!is_floating(a.type) && a.type != dtype::int32 && a.type != dtype::int64)
+      fail(errc::invalid_argument, "[matmul] is not defined for ", a.type);
+    if (a.shape.rank() != 2 || b.shape.rank() != 2)
+      fail(errc::invalid_argument, "[matmul] takes matrices: ", a.shape, " x ", b.shape);
+    dims out;
+    if (!shape(a.shape, b.shape, out))
+      fail(errc::invalid_argument, "[matmul] inner extents differ: ", a.shape,
+           transpose_a ? "T" : "", " x ", b.shape, transpose_b ? "T" : "");
+    return {out, a.type};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+template <class A, class B>
+inline constexpr bool matmul_takes = extents_of<A>.n == 2 && extents_of<B>.n == 2;
+template <class A, class B>
+inline constexpr bool same_value_type = std::is_same_v<value_type_of<A>, value_type_of<B>>;
+template <bool TA, bool TB, class A, class B>
+struct matmul_shape {
+  static constexpr dims make() {
+    dims out;
+    (void)op::matmul{TA, TB}.shape(A::value, B::value, out);
+    return out;
+  }
+  static constexpr bool agrees() {
+    dims out;
+    return op::matmul{TA, TB}.shape(A::value, B::value, out);
+  }
+  static constexpr dims value = make();
+};
+template <bool TA, bool TB, class A, class B>
+inline constexpr bool inner_extents_agree = matmul_shape<TA, TB, A, B>::agrees();
+
+template <bool TA, bool TB, class K, class A, class B>
+auto matmul(const A& a, const B& b, source_place w) {
+  constexpr op::matmul o{TA, TB};
+  if constexpr (typed_expression<A> && typed_expression<B>) {
+    using SA = shape_type_of<A>;
+    using SB = shape_type_of<B>;
+    static_assert(same_value_type<A, B>,
+                  "[matmul] expects operands of one dtype, and got two: use cast<T>(x)");
+    static_assert(matmul_takes<A, B>, "[matmul] expects two matrices, and got another rank");
+    if constexpr (matmul_takes<A, B>) {
+      static_assert(inner_extents_agree<TA, TB, SA, SB>,
+                    "[matmul] expects equal inner extents, and got different ones");
+      using R = tensor_of<value_type_of<A>, matmul_shape<TA, TB, SA, SB>>;
+      return R(detail::apply<K>(o, w, a, b).handle());
+    }
+  } else {
+    return detail::apply<K>(o, w, a, b);
+  }
+}
+}  // namespace detail
+
+/// The matrix product (m,k) x (k,n) -> (m,n). Throws invalid_argument where only run time tells
+/// that the inner extents differ.
+template <expression A, expression B, class K = kernels_for<A>>
+auto matmul(const A& a, const B& b, source_place w = here()) {
+  return detail::matmul<false, false, K>(a, b, w);
+}
+/// aT x b: (k,m) x (k,n) -> (m,n), without transposing in memory.
+template <expression A, expression B, class K = kernels_for<A>>
+auto matmul_tn(const A& a, const B& b, source_place w = here()) {
+  return detail::matmul<true, false, K>(a, b, w);
+}
+/// a x bT: (m,k) x (n,k) -> (m,n), without transposing in memory.
+template <expression A, expression B, class K = kernels_for<A>>
+auto matmul_nt(const A& a, const B& b, source_place w = here()) {
+  return detail::matmul<false, true, K>(a, b, w);
+}
+/// Either operand transposed, said at run time.
+inline any_tensor matmul(const any_tensor& a, const any_tensor& b, bool transpose_a,
+                         bool transpose_b, source_place w = here()) {
+  const output in[] = {a.handle(), b.handle()};
+  return detail::add_node(record_of<op::matmul>, encode(op::matmul{transpose_a, transpose_b}), in,
+                          w);
+}
+
+}  // namespace deft
+
+template <class N>
+auto deft::op::matmul::grad(const N& n, any_tensor dz) {
+  auto a = n.template in<0>(), b = n.template in<1>();
+  bool ta = n.attr().transpose_a, tb = n.attr().transpose_b;
+  auto da = ta ? deft::matmul(b, dz, tb, true) : deft::matmul(dz, b, false, !tb);
+  auto db = tb ? deft::matmul(dz, a, true, ta) : deft::matmul(a, dz, !ta, false);
+  return std::tuple{da, db};
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/maximum.hpp: z = the larger of x and y; NaN goes through, and a tie's gradient goes to x.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct maximum : elementwise<2> {
+  static constexpr std::string_view name = "maximum";
+
+  template <class V>
+  V operator()(V x, V y) const {
+    return num::maximum(x, y);
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+/// Elementwise maximum.
+template <class X, class Y>
+requires operands<X, Y>
+auto maximum(const X& x, const Y& y, source_place w = here()) { return make<op::maximum>(w, x, y); }
+}  // namespace deft
+
+#include <deft/op/greater_equal.hpp>
+#include <deft/op/where.hpp>
+template <class N>
+auto deft::op::maximum::grad(const N& n, any_tensor dz) {
+  auto first = n.template in<0>() >= n.template in<1>();
+  return std::tuple{where(first, dz, 0), where(first, 0, dz)};
+}

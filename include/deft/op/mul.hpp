@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/mul.hpp: z = x * y; integers wrap.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct mul : elementwise<2> {
+  static constexpr std::string_view name = "mul";
+
+  template <class V>
+  V operator()(V x, V y) const {
+    return num::mul(x, y);
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+template <class X, class Y>
+requires operands<X, Y>
+auto operator*(const X& x, const Y& y) { return make<op::mul>({}, x, y); }
+}  // namespace deft
+
+template <class N>
+auto deft::op::mul::grad(const N& n, any_tensor dz) {
+  return std::tuple{dz * n.template in<1>(), dz * n.template in<0>()};
+}

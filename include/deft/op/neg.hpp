@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/neg.hpp: y = -x.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct neg : elementwise<1> {
+  static constexpr std::string_view name = "neg";
+
+  template <class V>
+  V operator()(V x) const {
+    return num::neg(x);
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+template <expression X>
+auto operator-(const X& x) {
+  return make<op::neg>({}, x);
+}
+}  // namespace deft
+
+template <class N>
+auto deft::op::neg::grad([[maybe_unused]] const N& n, any_tensor dz) {
+  return -dz;
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/not_equal.hpp: z = x != y, as bool.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct not_equal : elementwise<2, typing::equality> {
+  static constexpr std::string_view name = "not_equal";
+
+  template <class V>
+  num::mask_t<V> operator()(V x, V y) const {
+    return num::logical_not(num::equal(x, y));
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+template <class X, class Y>
+requires operands<X, Y>
+auto operator!=(const X& x, const Y& y) { return make<op::not_equal>({}, x, y); }
+}  // namespace deft

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/relu.hpp: y = max(x, 0); NaN goes through, and the gradient at 0 is 0.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct relu : elementwise<1> {
+  static constexpr std::string_view name = "relu";
+
+  template <class V>
+  V operator()(V x) const {
+    return num::maximum(x, num::constant<V>(0));
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+/// Each element, or 0 where it is negative.
+template <expression X>
+auto relu(const X& x, source_place w = here()) {
+  return make<op::relu>(w, x);
+}
+}  // namespace deft
+
+#include <deft/op/greater.hpp>
+#include <deft/op/where.hpp>
+template <class N>
+auto deft::op::relu::grad(const N& n, any_tensor dz) {
+  return where(n.out() > 0, dz, 0);
+}

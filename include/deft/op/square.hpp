@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/square.hpp: y = x * x.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct square : elementwise<1> {
+  static constexpr std::string_view name = "square";
+
+  template <class V>
+  V operator()(V x) const {
+    return num::mul(x, x);
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+/// Each element times itself.
+template <expression X>
+auto square(const X& x, source_place w = here()) {
+  return make<op::square>(w, x);
+}
+}  // namespace deft
+
+#include <deft/op/mul.hpp>
+template <class N>
+auto deft::op::square::grad(const N& n, any_tensor dz) {
+  return dz * 2 * n.template in<0>();
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/sub.hpp: z = x - y; integers wrap.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct sub : elementwise<2> {
+  static constexpr std::string_view name = "sub";
+
+  template <class V>
+  V operator()(V x, V y) const {
+    return num::sub(x, y);
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+template <class X, class Y>
+requires operands<X, Y>
+auto operator-(const X& x, const Y& y) { return make<op::sub>({}, x, y); }
+}  // namespace deft
+
+#include <deft/op/neg.hpp>
+template <class N>
+auto deft::op::sub::grad([[maybe_unused]] const N& n, any_tensor dz) {
+  return std::tuple{dz, -dz};
+}

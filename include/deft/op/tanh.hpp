@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/tanh.hpp: y = tanh(x).
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct tanh : elementwise<1, typing::floating> {
+  static constexpr std::string_view name = "tanh";
+
+  template <class V>
+  V operator()(V x) const {
+    return num::tanh(x);
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+/// Hyperbolic tangent of each element.
+template <expression X>
+auto tanh(const X& x, source_place w = here()) {
+  return make<op::tanh>(w, x);
+}
+}  // namespace deft
+
+#include <deft/op/mul.hpp>
+#include <deft/op/sub.hpp>
+template <class N>
+auto deft::op::tanh::grad(const N& n, any_tensor dz) {
+  auto y = n.out();
+  return dz * (1 - y * y);
+}

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/where.hpp: z = c ? x : y.
+#pragma once
+#include <deft/op/elementwise.hpp>
+
+namespace deft::op {
+struct where : elementwise<3, typing::select> {
+  static constexpr std::string_view name = "where";
+
+  template <class M, class V>
+  V operator()(M c, V x, V y) const {
+    return num::select(c, x, y);
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+/// x where c is true, else y. All three are broadcast together.
+template <expression C, operand X, operand Y>
+auto where(const C& c, const X& x, const Y& y, source_place w = here()) {
+  return make<op::where>(w, c, x, y);
+}
+}  // namespace deft
+
+template <class N>
+auto deft::op::where::grad(const N& n, any_tensor dz) {
+  auto c = n.template in<0>();
+  return std::tuple{any_tensor(), deft::where(c, dz, 0), deft::where(c, 0, dz)};
+}
