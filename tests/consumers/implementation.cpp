@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+#define DEFT_IMPLEMENTATION
+#include <deft/deft.hpp>

@@ -1,0 +1,2 @@
+// deft/session/head.hpp: no licence.
+#pragma once

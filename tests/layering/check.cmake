@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -D ROOT=include/deft -P check.cmake: which folder includes which. Names every file that
+# breaks a rule, and fails.
+cmake_minimum_required(VERSION 3.25)
+
+# A folder may include itself and what is listed: the pipeline's order. The umbrellas at the top
+# (deft.hpp, expr.hpp, asio.hpp) may include any.
+set(layer_core "")
+set(layer_device core)
+set(layer_graph core device)
+set(layer_expr core device graph)
+set(layer_op core graph expr)
+set(layer_plan core device graph expr op)
+set(layer_execute core device graph expr op plan)
+set(layer_transport core device graph)
+set(layer_session core device graph expr op plan execute transport)
+set(layer_train core device graph expr op plan execute transport session)
+set(layer_data core graph)
+set(layer_observe core graph session)
+
+# Pairs: headers of others, and the files that may include them.
+set(owners
+    "^boost/(asio|archive|serialization)[/.]" "^(transport/|asio\\.hpp$)"
+    "^(unsupported/)?Eigen/"                  "^execute/cpu/"
+    "^(thrust|cub|cuda|nccl|cudnn|cublas|nvrtc)" "^execute/gpu/"
+    "^openssl/"                               "^transport/"
+    "^zlib\\.h$"                              "^data/"
+    # Not in what users include, for the time they take to compile.
+    "^boost/"                                 "(\\.ipp|^transport/.*|^asio\\.hpp)$"
+    "^(iostream|random|regex)$"               "\\.ipp$")
+
+set(faults)
+macro(fault text)
+  list(APPEND faults "${file}: ${text}")
+endmacro()
+
+file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/*.hpp ${ROOT}/*.ipp)
+foreach(file IN LISTS files)
+  file(STRINGS ${ROOT}/${file} head LIMIT_COUNT 12)
+  list(GET head 0 first)
+  list(GET head 1 second)
+  string(FIND "${second}" "// deft/${file}: " at)
+  if(NOT first STREQUAL "// SPDX-License-Identifier: Apache-2.0" OR NOT at EQUAL 0)
+    fault("does not open with its licence and `// deft/${file}: what it holds`")
+  endif()
+  if(NOT "#pragma once" IN_LIST head)
+    fault("no #pragma once")
+  endif()
+
+  string(REGEX MATCH "^[^/]+" folder ${file})
+  if(folder STREQUAL file)
+    set(folder)
+  elseif(NOT DEFINED layer_${folder})
+    fault("the folder ${folder}/ is not in the table of layers")
+    continue()
+  endif()
+
+  file(STRINGS ${ROOT}/${file} includes REGEX "^ *# *include")
+  foreach(line IN LISTS includes)
+    if(NOT line MATCHES "<([^>]+)>")
+      fault("${line}: use <deft/...>")
+      continue()
+    endif()
+    set(target ${CMAKE_MATCH_1})
+    if(target MATCHES "^deft/(([^/]+)/)?[^/]+")
+      set(other ${CMAKE_MATCH_2})
+      if(folder AND NOT other)
+        fault("includes the umbrella ${target}")
+      elseif(folder AND NOT other STREQUAL folder AND NOT other IN_LIST layer_${folder})
+        fault("${folder}/ may not include ${target}")
+      endif()
+      if(folder AND file MATCHES "hpp$" AND target MATCHES "ipp$")
+        fault("a header includes the implementation ${target}")
+      endif()
+    endif()
+    set(rules ${owners})
+    while(rules)
+      list(POP_FRONT rules header owner)
+      if(target MATCHES "${header}" AND NOT file MATCHES "${owner}")
+        fault("may not include ${target}")
+        break()
+      endif()
+    endwhile()
+  endforeach()
+endforeach()
+
+if(faults)
+  foreach(text IN LISTS faults)
+    message(NOTICE "${text}")
+  endforeach()
+  message(FATAL_ERROR "The layering is broken.")
+endif()
+list(LENGTH files count)
+message(STATUS "Layering: ${count} files keep to it")
