@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/graph/graph.ipp: an implementation.
+#pragma once
