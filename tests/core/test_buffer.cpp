@@ -61,7 +61,7 @@ TEST_CASE("copies share, the last one releases") {
   CHECK_FALSE(a.unique());
   c.reset();
   CHECK(a.unique());
-  a = a;
+  a = static_cast<const buffer&>(a);
   CHECK(a.unique());
 }
 

@@ -38,11 +38,11 @@ TEST_CASE("shapes broadcast as in NumPy, with dyn") {
       {{dyn, 10}, {32, 1}, dims{32, 10}},
       {{dyn, 10}, {11}, {}},
   };
-  for (auto& [a, b, result] : cases) {
-    CAPTURE(a);
-    CAPTURE(b);
-    CHECK(together(a, b) == result);
-    CHECK(together(b, a) == result);
+  for (auto& c : cases) {
+    CAPTURE(c.a);
+    CAPTURE(c.b);
+    CHECK(together(c.a, c.b) == c.result);
+    CHECK(together(c.b, c.a) == c.result);
   }
 }
 
