@@ -23,7 +23,7 @@ class host_memory_t final : public memory {
   block* allocate(std::size_t bytes) override {
     if (bytes > std::size_t{1} << 46)
       fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes");
-    return bytes < huge_page ? small(bytes) : large(bytes);
+    return bytes + cache_line <= huge_page ? small(bytes) : large(bytes);
   }
 
   void release(block* b) noexcept override {

@@ -39,7 +39,7 @@ class ndarray {
 
   /// Takes `a` over, without a copy of the elements where `a` is their only holder.
   /// Throws invalid_argument if dtype or shape differ.
-  explicit ndarray(any_array a) : array_(std::move(a)), shared_(!array_.storage().unique()) {
+  explicit ndarray(any_array a) : array_(std::move(a)) {
     if (array_.type() != dtype_of<T> || !fits(shape_type::value, array_.shape()))
       fail(errc::invalid_argument, "an array of ", array_.type(), array_.shape(),
            " is no ndarray of ", dtype_of<T>, shape_type::value);
@@ -59,7 +59,7 @@ class ndarray {
   ndarray(const ndarray& o) : array_(o.array_.clone()) {}
   ndarray(ndarray&& o) noexcept = default;
   ndarray& operator=(const ndarray& o) {
-    if (this != &o) array_ = o.array_.clone(), shared_ = false;
+    if (this != &o) array_ = o.array_.clone();
     return *this;
   }
   ndarray& operator=(ndarray&& o) noexcept = default;
@@ -88,7 +88,7 @@ class ndarray {
     return data()[offset({static_cast<std::int64_t>(i)...})];
   }
 
-  /// The same elements, shared with this array.
+  /// The same elements, shared until one of the two is written.
   const any_array& array() const& { return array_; }
   any_array array() && { return std::move(array_); }
 
@@ -128,12 +128,12 @@ class ndarray {
     for (auto i : index) o = o * array_.shape()[k++] + i;
     return o;
   }
+  /// Copies before the first write if someone else may see the elements.
   void own() {
-    if (shared_) array_ = array_.clone(), shared_ = false;
+    if (!array_.storage().unique()) array_ = array_.clone();
   }
 
   any_array array_;
-  bool shared_ = false;  ///< someone else may see the elements: copy before the first write
 };
 
 }  // namespace deft

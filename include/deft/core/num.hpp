@@ -80,22 +80,32 @@ struct math {
     else
       return a < 0 ? neg(a) : a;
   }
-  // NaN goes through, whichever side it is on.
+  // NaN goes through, whichever side it is on; of equal values (0 and -0) the first.
   static constexpr V maximum(V a, V b) {
     if constexpr (floating)
-      return a > b || a != a ? a : b;
+      return b > a || b != b ? b : a;
     else
-      return a > b ? a : b;
+      return b > a ? b : a;
   }
   static constexpr V minimum(V a, V b) {
     if constexpr (floating)
-      return a < b || a != a ? a : b;
+      return b < a || b != b ? b : a;
     else
-      return a < b ? a : b;
+      return b < a ? b : a;
   }
   static constexpr bool less(V a, V b) { return a < b; }
   static constexpr bool less_equal(V a, V b) { return a <= b; }
   static constexpr bool equal(V a, V b) { return a == b; }
+  static constexpr V constant(double c) { return static_cast<V>(c); }
+
+  // As a mask: V is bool.
+  static constexpr V logical_and(V a, V b) { return a && b; }
+  static constexpr V logical_or(V a, V b) { return a || b; }
+  static constexpr V logical_not(V a) { return !a; }
+  template <class W>
+  static constexpr W select(V c, W a, W b) {
+    return c ? a : b;
+  }
 };
 
 template <class V>
@@ -163,19 +173,28 @@ constexpr mask_t<V> equal(V a, V b) {
   return math<V>::equal(a, b);
 }
 
-// Masks.
-constexpr bool logical_and(bool a, bool b) { return a && b; }
-constexpr bool logical_or(bool a, bool b) { return a || b; }
-constexpr bool logical_not(bool a) { return !a; }
-template <class V>
-constexpr V select(bool c, V a, V b) {
-  return c ? a : b;
+// Masks, or values of bool.
+template <class M>
+constexpr M logical_and(M a, M b) {
+  return math<M>::logical_and(a, b);
+}
+template <class M>
+constexpr M logical_or(M a, M b) {
+  return math<M>::logical_or(a, b);
+}
+template <class M>
+constexpr M logical_not(M a) {
+  return math<M>::logical_not(a);
+}
+template <class M, class V>
+constexpr V select(M c, V a, V b) {
+  return math<M>::select(c, a, b);
 }
 
 /// A constant in every lane.
 template <class V>
 constexpr V constant(double c) {
-  return static_cast<V>(c);
+  return math<V>::constant(c);
 }
 
 /// To another element type. Float to integer saturates and takes NaN to 0; integers wrap; bool is

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/kernel.hpp: what runs one node on a device, and the tables that kernels are found in.
+// deft/execute/kernel.hpp: what runs one node on a device, and the tables of kernels.
 #pragma once
 #include <cstdint>
 #include <deft/graph/graph_def.hpp>

@@ -84,7 +84,8 @@ feed_value make_feed(const output& target, V&& value) {
   } else {
     static_assert(detail::feeds_dtype<T, std::ranges::range_value_t<U>>,
                   "[feed] the value has another dtype than the tensor");
-    static_assert(Shape::value.n == 1, "[feed] a list of elements is fed to a tensor that is no vector");
+    static_assert(Shape::value.n == 1,
+                  "[feed] a list of elements is fed to a tensor that is no vector");
     dims shape{static_cast<std::int64_t>(std::ranges::size(value))};
     check_feed(target, dtype_of<T>, shape);
     auto view = any_array::view(dtype_of<T>, shape, std::ranges::data(value));

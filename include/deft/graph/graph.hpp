@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/graph/graph.hpp: a graph that expressions are written into: hash-consing, names, variables.
 #pragma once
-#include <deft/core/where.hpp>
+#include <deft/core/place.hpp>
 #include <deft/device/scope.hpp>
 #include <deft/graph/node.hpp>
 #include <memory>
@@ -16,7 +16,7 @@ struct node_request {
   const op_def* def = nullptr;
   attr_list attributes;
   std::span<const output> inputs;
-  where place;
+  source_place place;
   bool near = false;                           ///< place is only near
   const scope_ref* scope = nullptr;            ///< nullptr: the thread's current scope
   std::string name;                            ///< own name; empty: from the operation

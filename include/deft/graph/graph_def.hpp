@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deft/graph/graph.hpp>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace deft {
@@ -26,7 +27,7 @@ struct node_def {
   const device_name* requested = nullptr;  ///< as asked for
   const device_name* device = nullptr;     ///< full name, once placed
   std::string name;
-  where place;
+  source_place place;
 };
 
 /// Nodes in an order in which each comes after what it needs.
@@ -47,9 +48,14 @@ struct flat_graph {
   std::vector<node_ref> origin;      ///< the node each was copied from; empty for feeds' stand-ins
 };
 
-/// Copies what `fetches` need. A feed replaces its output by a `feed` node without inputs, and so
-/// prunes what made it; a feed that nothing needs is `invalid_argument` by name.
-flat_graph flatten(std::span<const output> fetches, std::span<const output> feeds);
+/// What to put in place of some nodes' first output.
+using substitution = std::unordered_map<const node*, output>;
+
+/// Copies what `fetches` need, after substitution. A feed replaces its output by a `feed` node
+/// without inputs, and so prunes what made it; a feed that nothing needs is `invalid_argument` by
+/// name.
+flat_graph flatten(std::span<const output> fetches, std::span<const output> feeds,
+                   const substitution& replace = {});
 
 /// Graphviz's language: a node a line, clusters by device, dtype and shape at each edge.
 std::string to_dot(const graph_def& g);

@@ -11,11 +11,13 @@ namespace {
 /// A depth-first walk with an explicit stack: nodes come out after what they need.
 class flattener {
  public:
-  flattener(std::span<const output> fetches, std::span<const output> feeds) : feeds_(feeds) {
+  flattener(std::span<const output> fetches, std::span<const output> feeds,
+            const substitution& replace)
+      : feeds_(feeds), replace_(replace) {
     flat_.feeds.resize(feeds.size());
     for (std::size_t i = 0; i < feeds.size(); ++i) fed_nodes_.insert({feeds[i].node.get(), i});
-    for (const auto& f : fetches) visit(f.node.get(), f.port);
-    for (const auto& f : fetches) flat_.fetches.push_back(number(f));
+    for (const auto& f : fetches) visit(in_place_of(f).node.get(), in_place_of(f).port);
+    for (const auto& f : fetches) flat_.fetches.push_back(number(in_place_of(f)));
     for (std::size_t i = 0; i < feeds.size(); ++i)
       if (!reached_.contains({feeds[i].node.get(), feeds[i].port}))
         throw error(errc::invalid_argument, "what is fed is not needed by any fetch",
@@ -28,6 +30,12 @@ class flattener {
     node* n;
     std::size_t next;  ///< input, then control
   };
+
+  const output& in_place_of(const output& o) const {
+    if (replace_.empty()) return o;
+    auto at = replace_.find(o.node.get());
+    return at == replace_.end() ? o : at->second;
+  }
 
   std::size_t feed_of(const node* n, std::uint32_t port) const {
     auto [begin, end] = fed_nodes_.equal_range(n);
@@ -55,7 +63,7 @@ class flattener {
       frame& f = stack.back();
       std::size_t inputs = f.n->inputs.size();
       if (f.next < inputs) {
-        const output& i = f.n->inputs[f.next++];
+        const output& i = in_place_of(f.n->inputs[f.next++]);
         if (!ready(i.node.get(), i.port)) stack.push_back({i.node.get(), 0});
       } else if (f.next < inputs + f.n->controls.size()) {
         node* c = f.n->controls[f.next++ - inputs].get();
@@ -79,7 +87,7 @@ class flattener {
     node_def d;
     d.op = n->def;
     d.attributes = n->attributes;
-    for (const auto& i : n->inputs) d.inputs.push_back(number(i));
+    for (const auto& i : n->inputs) d.inputs.push_back(number(in_place_of(i)));
     for (const auto& c : n->controls) d.controls.push_back(numbers_.at(c.get()));
     d.outputs = n->outputs;
     d.requested = n->device;
@@ -107,6 +115,7 @@ class flattener {
   }
 
   std::span<const output> feeds_;
+  const substitution& replace_;
   flat_graph flat_;
   boost::unordered_flat_map<const node*, std::uint32_t> numbers_;
   std::multimap<const node*, std::size_t> fed_nodes_;
@@ -127,8 +136,9 @@ std::string quoted(std::string_view text) {
 
 }  // namespace
 
-flat_graph flatten(std::span<const output> fetches, std::span<const output> feeds) {
-  return flattener(fetches, feeds).take();
+flat_graph flatten(std::span<const output> fetches, std::span<const output> feeds,
+                   const substitution& replace) {
+  return flattener(fetches, feeds, replace).take();
 }
 
 void check(const graph_def& g) {

@@ -2,7 +2,7 @@
 // deft/graph/node.hpp: nodes of the dataflow graph and the handles that keep them alive.
 #pragma once
 #include <atomic>
-#include <deft/core/where.hpp>
+#include <deft/core/place.hpp>
 #include <deft/device/name.hpp>
 #include <deft/graph/op_def.hpp>
 #include <memory>
@@ -73,7 +73,7 @@ struct node {
   std::vector<node_ref> controls;
   std::vector<tensor_type> outputs;     ///< empty where the node yields nothing
   const device_name* device = nullptr;  ///< as asked for; nullptr: anything
-  where place;
+  source_place place;
   bool near = false;   ///< place is that of the nearest named operand
   std::string prefix;  ///< name scope of the first writer
   std::string name;    ///< empty until asked for: use name_of

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/graph/serialize.hpp: graphs and their parts written to an archive, and read and checked.
+//
+// One `serialize` a type, in Boost.Serialization's form: it feeds Boost's XML archive, and deft's
+// own (transport/archive.hpp), which says `compact`. Only compact archives load. What is loaded is
+// sound by itself; whether a graph is, check(graph_def) says afterwards.
+#pragma once
+#include <deft/graph/graph_def.hpp>
+#include <mutex>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+
+namespace deft {
+
+/// A value with the name that archives for people show. Compact archives ignore the name.
+template <class T>
+struct named_value {
+  const char* name;
+  T& value;
+};
+/// `ar & named("inputs", n.inputs)`
+template <class T>
+named_value<T> named(const char* name, T& value) {
+  return {name, value};
+}
+
+namespace detail {
+
+template <class Archive>
+inline constexpr bool is_compact = requires {
+  typename Archive::compact;
+};
+
+/// Names that came over the wire are kept as long as the process lives, so their number and length
+/// are bounded.
+template <class Value>
+class wire_names {
+ public:
+  static constexpr std::size_t most = 65'536, longest = 4'096;
+
+  /// What `make(text)` gave for this text first.
+  template <class Make>
+  Value of(const std::string& text, const char* what, Make make) {
+    thread_local std::pair<std::string, Value> last{};  // runs of nodes share device and file
+    if (last.second && last.first == text) return last.second;
+    if (text.size() > longest) fail(errc::invalid_argument, what, " of ", text.size(), " bytes");
+    std::lock_guard lock(guard_);
+    auto at = values_.find(text);
+    if (at == values_.end()) {
+      if (values_.size() == most)
+        fail(errc::resource_exhausted, what, " too many came over the wire: ", most);
+      at = values_.emplace(text, make(text)).first;
+    }
+    last = *at;
+    return at->second;
+  }
+
+ private:
+  std::mutex guard_;
+  std::unordered_map<std::string, Value> values_;
+};
+
+inline const device_name* device_of_wire(const std::string& text) {
+  static auto& names = *new wire_names<const device_name*>;
+  if (text.empty()) return nullptr;
+  return names.of(text, "a device name",
+                  [](const std::string& t) { return intern(parse_device(t)); });
+}
+inline const char* file_of_wire(const std::string& text) {
+  static auto& names = *new wire_names<const char*>;
+  if (text.empty()) return "";
+  return names.of(text, "a file name", [](const std::string& t) { return intern_file(t); });
+}
+inline std::string& device_text(const device_name* d) {
+  thread_local std::pair<const device_name*, std::string> last{};
+  if (last.first != d) last = {d, d ? to_string(*d) : std::string()};
+  return last.second;
+}
+inline const op_def* op_of_wire(const std::string& name) {
+  const op_def* op = find_op(name);
+  if (!op) fail(errc::not_found, "this process has no operation \"", name, "\"");
+  return op;
+}
+
+/// Most bytes that a value may say it has, so that products of extents never overflow.
+inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 60;
+
+/// Bytes of a value; extents that are not known count as 1, and so do zeros where `reserve`.
+/// Throws invalid_argument for extents below 0 (but `dyn`, where allowed) and for absurd products.
+inline std::uint64_t checked_bytes(dtype type, const dims& shape, bool may_be_dyn) {
+  std::uint64_t bytes = size_of_dtype(type);
+  bool none = false;
+  for (auto e : shape) {
+    if (e < 0 && !(may_be_dyn && e == dyn))
+      fail(errc::invalid_argument, "an extent of ", e, " came over the wire");
+    if (e == 0) none = true;
+    if (e <= 1) continue;
+    if (bytes && static_cast<std::uint64_t>(e) > most_bytes / bytes)
+      fail(errc::invalid_argument, "a shape larger than any memory came over the wire");
+    bytes *= static_cast<std::uint64_t>(e);
+  }
+  return none ? 0 : bytes;
+}
+
+template <class Archive>
+void serialize_op(Archive& ar, const op_def*& op) {
+  thread_local std::string name;
+  if constexpr (Archive::is_saving::value) name = op->name;
+  ar& named("op", name);
+  if constexpr (!Archive::is_saving::value) op = op_of_wire(name);
+}
+template <class Archive>
+void serialize_device(Archive& ar, const char* what, const device_name*& d) {
+  if constexpr (Archive::is_saving::value) {
+    ar& named(what, device_text(d));
+  } else {
+    thread_local std::string text;
+    ar& named(what, text);
+    d = device_of_wire(text);
+  }
+}
+
+}  // namespace detail
+
+template <class Archive>
+void serialize(Archive& ar, dtype& t, unsigned) {
+  if constexpr (detail::is_compact<Archive>) {
+    auto code = static_cast<std::uint8_t>(t);
+    ar& code;
+    if (code >= dtype_count) fail(errc::invalid_argument, "there is no dtype ", code);
+    t = static_cast<dtype>(code);
+  } else {
+    std::string name(to_string(t));
+    ar& named("name", name);
+  }
+}
+
+template <class Archive>
+void serialize(Archive& ar, dims& d, unsigned) {
+  auto rank = static_cast<std::uint8_t>(d.n);
+  ar& named("rank", rank);
+  if (rank > max_rank) fail(errc::invalid_argument, "a rank of ", rank, ", above ", max_rank);
+  d.n = rank;
+  for (int i = 0; i < rank; ++i) ar& named("extent", d.e[i]);
+}
+
+template <class Archive>
+void serialize(Archive& ar, tensor_type& t, unsigned) {
+  ar& named("type", t.type) & named("shape", t.shape);
+  if constexpr (!Archive::is_saving::value) detail::checked_bytes(t.type, t.shape, true);
+}
+
+/// Elements travel raw, beside the archive if it has a place for them.
+template <class Archive>
+void serialize(Archive& ar, any_array& a, unsigned) {
+  dtype type = a.type();
+  dims shape = a.shape();
+  ar& named("type", type) & named("shape", shape);
+  if constexpr (!detail::is_compact<Archive>) {
+    std::string text = to_string(a);
+    ar& named("elements", text);
+  } else if constexpr (Archive::is_saving::value) {
+    ar.put_elements(a);
+  } else {
+    if (!is_valid(type)) fail(errc::invalid_argument, "an array without a dtype");
+    a = ar.get_elements(type, shape, detail::checked_bytes(type, shape, false));
+  }
+}
+
+template <class Archive>
+void serialize(Archive& ar, source_place& w, unsigned) {
+  thread_local std::string file;
+  if constexpr (Archive::is_saving::value) file = w.file;
+  ar& named("file", file) & named("line", w.line);
+  if constexpr (!Archive::is_saving::value) w.file = detail::file_of_wire(file);
+}
+
+template <class Archive>
+void serialize(Archive& ar, instruction& c, unsigned) {
+  detail::serialize_op(ar, c.op);
+  ar& named("type", c.type) & named("count", c.count);
+  if (c.count > std::size(c.args))
+    fail(errc::invalid_argument, "[", c.op->name, "] an instruction with ", c.count, " arguments");
+  for (int i = 0; i < c.count; ++i) ar& named("arg", c.args[i]);
+}
+
+/// What is loaded is checked, and sealed anew: signature and hash do not travel.
+template <class Archive>
+void serialize(Archive& ar, program& p, unsigned) {
+  ar& named("inputs", p.inputs) & named("immediates", p.immediates) & named("code", p.code);
+  if constexpr (!Archive::is_saving::value) {
+    check(p);
+    p.seal();
+  }
+}
+
+/// The number of the alternative, and its value.
+template <class Archive>
+void serialize(Archive& ar, attr_value& v, unsigned) {
+  auto kind = static_cast<std::uint8_t>(v.index());
+  ar& named("kind", kind);
+  if constexpr (!Archive::is_saving::value) {
+    auto choose = [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return ((kind == I ? (v.template emplace<I>(), true) : false) || ...);
+    };
+    if (!choose(std::make_index_sequence<std::variant_size_v<attr_value>>()))
+      fail(errc::invalid_argument, "there is no attribute of kind ", kind);
+  }
+  std::visit(
+      [&]<class T>(T& value) {
+        if constexpr (!std::is_same_v<T, program_ref>) {
+          ar& named("value", value);
+        } else if constexpr (Archive::is_saving::value) {
+          program p = value ? *value : program();
+          ar& named("program", p);
+        } else {
+          auto p = std::make_shared<program>();
+          ar& named("program", *p);
+          value = std::move(p);
+        }
+      },
+      v);
+}
+
+template <class Archive>
+void serialize(Archive& ar, edge_def& e, unsigned) {
+  ar& named("node", e.node) & named("port", e.port);
+}
+
+template <class Archive>
+void serialize(Archive& ar, node_def& n, unsigned) {
+  detail::serialize_op(ar, n.op);
+  ar& named("name", n.name) & named("attributes", n.attributes) & named("inputs", n.inputs) &
+      named("controls", n.controls) & named("outputs", n.outputs);
+  detail::serialize_device(ar, "requested", n.requested);
+  detail::serialize_device(ar, "device", n.device);
+  ar& named("place", n.place);
+}
+
+template <class Archive>
+void serialize(Archive& ar, graph_def& g, unsigned) {
+  ar& named("nodes", g.nodes);
+}
+
+}  // namespace deft

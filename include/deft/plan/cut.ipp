@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/plan/cut.ipp: sends, receives and copies.
+#pragma once
+#include <deft/op/constant.hpp>
+#include <deft/op/dataflow.hpp>
+#include <deft/plan/cut.hpp>
+#include <map>
+
+namespace deft::plan {
+
+const device_name* task_of(const device_name& device) {
+  device_name t = device;
+  t.type.reset();
+  t.index.reset();
+  return intern(t);
+}
+
+namespace {
+
+class cutter {
+ public:
+  cutter(const graph_def& g, std::span<const edge_def> fetches)
+      : graph_(g), place_(g.nodes.size()) {
+    for (std::uint32_t i = 0; i < g.nodes.size(); ++i) copy_node(i);
+    for (std::uint32_t i = 0; i < fetches.size(); ++i) {
+      part& p = *place_[fetches[i].node].in;
+      edge_def e{place_[fetches[i].node].number, fetches[i].port};
+      p.fetches.push_back(e);
+      p.fetch_numbers.push_back(i);
+    }
+  }
+  std::vector<part> take() {
+    std::vector<part> all;
+    for (auto& [task, p] : parts_) all.push_back(std::move(p));
+    return all;
+  }
+
+ private:
+  struct location {
+    part* in = nullptr;
+    std::uint32_t number = 0;
+  };
+
+  part& part_of(const device_name* device) {
+    const device_name* task = task_of(*device);
+    auto [at, fresh] = parts_.try_emplace(to_string(*task));
+    at->second.task = task;
+    return at->second;
+  }
+
+  static std::uint32_t append(part& p, node_def n) {
+    p.graph.nodes.push_back(std::move(n));
+    return static_cast<std::uint32_t>(p.graph.nodes.size() - 1);
+  }
+  static const device_name* host_of(const part& p) {
+    device_name d = *p.task;
+    d.type = "cpu";
+    d.index = 0;
+    return intern(d);
+  }
+
+  void copy_node(std::uint32_t i) {
+    const node_def& from = graph_.nodes[i];
+    part& p = part_of(from.device);
+    node_def n = from;
+    for (auto& e : n.inputs) e = bring(e, p, from.device);
+    for (auto& c : n.controls) c = bring_control(c, p);
+    std::uint32_t number = append(p, std::move(n));
+    place_[i] = {&p, number};
+  }
+
+  /// The value of edge `e` of the whole graph, in part `p` on `device`.
+  edge_def bring(edge_def e, part& p, const device_name* device) {
+    const node_def& from = graph_.nodes[e.node];
+    location at = place_[e.node];
+    if (at.in == &p) return on_device({at.number, e.port}, from.device, p, device);
+    auto [crossing, fresh] = received_.try_emplace({e.node, e.port, &p}, edge_def{});
+    if (fresh) crossing->second = transfer({at.number, e.port}, from, *at.in, p);
+    return on_device(crossing->second, host_of(p), p, device);
+  }
+
+  edge_def transfer(edge_def value, const node_def& from, part& sender, part& receiver) {
+    std::string key = str(++keys_);
+    tensor_type type = sender.graph.nodes[value.node].outputs[value.port];
+    node_def send;
+    send.op = &record_of<op::send>;
+    send.attributes = {key, to_string(*receiver.task)};
+    const device_name* device = sender.graph.nodes[value.node].device;
+    send.inputs = {on_device(value, device, sender, host_of(sender))};
+    send.requested = send.device = host_of(sender);
+    send.name = from.name + "/send";
+    send.place = from.place;
+    append(sender, std::move(send));
+    node_def recv;
+    recv.op = &record_of<op::recv>;
+    recv.attributes = {key, to_string(*sender.task), static_cast<std::int64_t>(type.type),
+                       integers(type.shape.begin(), type.shape.end())};
+    recv.outputs = {type};
+    recv.requested = recv.device = host_of(receiver);
+    recv.name = from.name + "/recv";
+    recv.place = from.place;
+    return {append(receiver, std::move(recv)), 0};
+  }
+
+  edge_def on_device(edge_def value, const device_name* from, part& p, const device_name* to) {
+    if (from == to) return value;
+    auto [copy, fresh] = copied_.try_emplace({value.node, value.port, &p, to}, edge_def{});
+    if (fresh) {
+      const node_def& producer = p.graph.nodes[value.node];
+      node_def n;
+      n.op = &record_of<op::copy>;
+      n.attributes = {to_string(*to)};
+      n.inputs = {value};
+      n.outputs = {producer.outputs[value.port]};
+      n.requested = n.device = to;
+      n.name = producer.name + "/copy";
+      n.place = producer.place;
+      copy->second = {append(p, std::move(n)), 0};
+    }
+    return copy->second;
+  }
+
+  std::uint32_t bring_control(std::uint32_t c, part& p) {
+    location at = place_[c];
+    if (at.in == &p) return at.number;
+    auto [signal, fresh] = signals_.try_emplace({c, &p}, 0u);
+    if (fresh) {
+      // A byte that is sent once the node has run.
+      node_def byte;
+      byte.op = &record_of<op::constant>;
+      byte.attributes = {any_array::scalar<std::uint8_t>(0)};
+      byte.outputs = {{dims{}, dtype::uint8}};
+      byte.controls = {at.number};
+      byte.requested = byte.device = host_of(*at.in);
+      byte.name = graph_.nodes[c].name + "/done";
+      byte.place = graph_.nodes[c].place;
+      edge_def value{append(*at.in, std::move(byte)), 0};
+      signal->second = transfer(value, graph_.nodes[c], *at.in, p).node;
+    }
+    return signal->second;
+  }
+
+  const graph_def& graph_;
+  std::vector<location> place_;
+  std::map<std::string, part> parts_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, part*>, edge_def> received_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, part*, const device_name*>, edge_def> copied_;
+  std::map<std::pair<std::uint32_t, part*>, std::uint32_t> signals_;
+  std::uint64_t keys_ = 0;
+};
+
+}  // namespace
+
+std::vector<part> cut(const graph_def& g, std::span<const edge_def> fetches) {
+  return cutter(g, fetches).take();
+}
+
+}  // namespace deft::plan

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/plan/fold.ipp: constant folding.
+#pragma once
+#include <algorithm>
+#include <deft/op/constant.hpp>
+#include <deft/plan/fold.hpp>
+#include <deft/plan/variables.hpp>
+
+namespace deft::plan {
+namespace {
+
+bool may_fold(const node_def& n) {
+  return !n.inputs.empty() && n.controls.empty() && n.outputs.size() == 1 &&
+         n.outputs[0].shape.is_static() && !n.op->is(op_traits::stateful) &&
+         !n.op->is(op_traits::effect);
+}
+
+std::size_t bytes_of(const tensor_type& t) {
+  return static_cast<std::size_t>(t.shape.elements()) * size_of_dtype(t.type);
+}
+
+}  // namespace
+
+void fold(graph_def& g, std::span<edge_def> fetches, const evaluator& evaluate) {
+  constexpr std::size_t always = 64 << 10;
+  bool folded = false;
+  std::vector<any_array> inputs;
+  for (auto& n : g.nodes) {
+    if (!may_fold(n)) continue;
+    inputs.clear();
+    std::size_t bytes = 0;
+    for (auto e : n.inputs) {
+      const node_def& from = g.nodes[e.node];
+      if (from.op != &record_of<op::constant>) break;
+      inputs.push_back(std::get<any_array>(from.attributes[0]));
+      bytes += inputs.back().bytes();
+    }
+    if (inputs.size() < n.inputs.size() || bytes_of(n.outputs[0]) > std::max(always, bytes))
+      continue;
+    std::vector<any_array> value;
+    try {
+      value = evaluate(n, inputs);
+    } catch (const error& e) {
+      throw error(e.code(), e.message(), n.name, n.place);
+    }
+    if (value.empty()) continue;
+    n.op = &record_of<op::constant>;
+    n.inputs.clear();
+    n.attributes.clear();
+    n.attributes.emplace_back(std::move(value[0]));
+    folded = true;
+  }
+  if (folded) prune(g, fetches);
+}
+
+}  // namespace deft::plan

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/plan/gradients.ipp: the walk back from the loss, and the table of the catalog's gradients.
+#pragma once
+#include <algorithm>
+#include <deft/op/catalog.hpp>
+#include <deft/plan/gradients.hpp>
+#include <deft/plan/open.hpp>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace deft::plan {
+namespace grad {
+
+/// The `n` of an operation's grad(n, dz).
+template <class Op>
+class node_view {
+ public:
+  explicit node_view(const gradient_view& v) : view_(v) {}
+  template <int I>
+  any_tensor in() const {
+    return view_.input(I);
+  }
+  any_tensor in(std::size_t i) const { return view_.input(i); }
+  std::size_t inputs() const { return view_.inputs(); }
+  template <int I = 0>
+  any_tensor out() const {
+    return view_.output_tensor(I);
+  }
+  Op attr() const { return decode<Op>(view_.of().attributes); }
+
+ private:
+  const gradient_view& view_;
+};
+
+inline std::vector<any_tensor> listed(any_tensor t) { return {std::move(t)}; }
+inline std::vector<any_tensor> listed(std::vector<any_tensor> t) { return t; }
+template <class... T>
+std::vector<any_tensor> listed(const std::tuple<T...>& t) {
+  return std::apply([](const auto&... g) { return std::vector<any_tensor>{any_tensor(g)...}; }, t);
+}
+
+using function = std::vector<any_tensor> (*)(const gradient_view&, const any_tensor& dz);
+
+template <class Op>
+std::vector<any_tensor> call_grad(const gradient_view& v, const any_tensor& dz) {
+  return listed(Op::grad(node_view<Op>(v), dz));
+}
+template <class Op>
+concept differentiable = requires(const node_view<Op>& n, any_tensor dz) {
+  Op::grad(n, dz);
+};
+
+inline const std::unordered_map<const op_def*, function>& table() {
+  static const auto& t = *new auto([] {
+    std::unordered_map<const op_def*, function> made;
+    op::catalog::each([&]<class Op>() {
+      if constexpr (differentiable<Op>) made.emplace(&record_of<Op>, &call_grad<Op>);
+    });
+    return made;
+  }());
+  return t;
+}
+
+struct key {
+  const node* n;
+  std::uint32_t port;
+  friend bool operator==(const key&, const key&) = default;
+};
+struct key_hash {
+  std::size_t operator()(const key& k) const {
+    return mix(reinterpret_cast<std::uintptr_t>(k.n), k.port);
+  }
+};
+
+/// One call of gradients(). Fused nodes are differentiated through the primitive nodes that they
+/// stand for; values inside are computed again where the gradient needs them, which costs less than
+/// storing them.
+class walk {
+ public:
+  walk(const any_tensor& loss, std::span<const any_tensor> xs) : xs_(xs) {
+    root_ = canonical(loss.handle());
+    for (const auto& x : xs) targets_.push_back(canonical(x.handle()));
+    collect();
+  }
+
+  std::vector<any_tensor> run(const any_tensor& loss) {
+    name_scope_ = std::make_unique<scope>(push_name{"gradients"});
+    if (depends(root_.node.get())) {
+      any_tensor one = detail::literal_like(1, true, loss.type(), loss.handle().node->place);
+      add(root_, loss.rank() ? broadcast_to(one, loss) : one);
+      for (auto n = order_.rbegin(); n != order_.rend(); ++n) step(*n);
+    }
+    std::vector<any_tensor> result;
+    for (const auto& t : targets_) result.push_back(total(t));
+    return result;
+  }
+
+ private:
+  /// The value itself; for a fused node, that of its last primitive.
+  output canonical(const output& o) {
+    if (!is_fused(*o.node)) return o;
+    auto [at, fresh] = opened_.try_emplace(o.node.get());
+    if (fresh) {
+      at->second = open(o.node).back();
+      fused_of_.emplace(at->second.node.get(), o);
+      kept_.push_back(o.node);
+    }
+    return at->second;
+  }
+
+  bool depends(const node* n) const { return depends_.contains(n); }
+
+  /// Nodes between the targets and the loss, inputs first.
+  void collect() {
+    struct frame {
+      node_ref n;
+      std::size_t next;
+    };
+    std::unordered_set<const node*> seen;
+    std::unordered_set<const node*> wanted;
+    for (const auto& t : targets_) wanted.insert(t.node.get());
+    std::vector<frame> stack{{root_.node, 0}};
+    seen.insert(root_.node.get());
+    while (!stack.empty()) {
+      frame& f = stack.back();
+      if (f.next < f.n->inputs.size()) {
+        output i = canonical(f.n->inputs[f.next++]);
+        if (seen.insert(i.node.get()).second) stack.push_back({i.node, 0});
+        continue;
+      }
+      node_ref n = f.n;
+      stack.pop_back();
+      bool on_path = wanted.contains(n.get());
+      for (const auto& i : n->inputs) on_path |= depends(canonical(i).node.get());
+      if (!on_path) continue;
+      depends_.insert(n.get());
+      order_.push_back(n);
+    }
+  }
+
+  void add(const output& o, any_tensor g) { sums_[{o.node.get(), o.port}].push_back(std::move(g)); }
+
+  any_tensor total(const output& o) {
+    auto at = sums_.find({o.node.get(), o.port});
+    if (at == sums_.end()) return {};
+    auto& parts = at->second;
+    any_tensor sum = parts[0];
+    for (std::size_t i = 1; i < parts.size(); ++i) sum = sum + parts[i];
+    parts.assign(1, sum);
+    return sum;
+  }
+
+  void step(const node_ref& n) {
+    any_tensor dz = total({n, 0});
+    if (!dz.valid()) return;
+    bool inner = std::ranges::any_of(
+        n->inputs, [&](const output& i) { return depends(canonical(i).node.get()); });
+    if (!inner) return;
+    // A gradient runs where its operation does.
+    std::optional<scope> there;
+    if (n->device) there.emplace(device(*n->device));
+    auto f = table().find(n->def);
+    if (f == table().end())
+      throw error(errc::unimplemented, str("[", n->def->name, "] has no gradient"), name_of(*n),
+                  n->place);
+    std::vector<any_tensor> outputs;
+    for (std::uint32_t i = 0; i < n->outputs.size(); ++i) {
+      auto fused = fused_of_.find(n.get());
+      outputs.emplace_back(fused == fused_of_.end() ? output{n, i} : fused->second);
+    }
+    auto g = f->second(gradient_view(*n, outputs), dz);
+    for (std::size_t i = 0; i < g.size() && i < n->inputs.size(); ++i) {
+      output in = canonical(n->inputs[i]);
+      if (!g[i].valid() || !depends(in.node.get())) continue;
+      any_tensor like(n->inputs[i]);
+      add(in, n->is(op_traits::elementwise) &&
+                      !(g[i].shape() == like.shape() && like.shape().is_static())
+                  ? sum_to(g[i], like)
+                  : g[i]);
+    }
+  }
+
+  std::span<const any_tensor> xs_;
+  output root_;
+  std::vector<output> targets_;
+  std::vector<node_ref> order_, kept_;
+  std::unordered_set<const node*> depends_;
+  std::unordered_map<const node*, output> opened_, fused_of_;
+  std::unordered_map<key, std::vector<any_tensor>, key_hash> sums_;
+  std::unique_ptr<scope> name_scope_;
+};
+
+}  // namespace grad
+
+std::vector<any_tensor> gradients(const any_tensor& loss, std::span<const any_tensor> xs) {
+  if (!is_floating(loss.type()))
+    throw error(errc::invalid_argument,
+                str("[gradients] the loss is ", loss.type(), ", not floating"), name_of(loss),
+                loss.handle().node->place);
+  for (const auto& x : xs)
+    if (!is_floating(x.type()))
+      throw error(errc::invalid_argument,
+                  str("[gradients] a gradient with respect to ", x.type(), " does not exist"),
+                  name_of(x), x.handle().node->place);
+  return grad::walk(loss, xs).run(loss);
+}
+
+any_tensor zeros_like(const any_tensor& x) {
+  return broadcast_to(detail::literal_like(0, true, x.type(), x.handle().node->place), x);
+}
+
+}  // namespace deft::plan

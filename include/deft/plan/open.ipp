@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/plan/open.ipp: fused nodes taken apart.
+#pragma once
+#include <deft/expr/lower.hpp>
+#include <deft/op/cast.hpp>
+#include <deft/op/dataflow.hpp>
+#include <deft/plan/open.hpp>
+#include <unordered_set>
+
+namespace deft::plan {
+
+bool is_fused(const node& n) { return n.def == &record_of<op::fused>; }
+
+std::vector<output> open(const node_ref& fused) {
+  const auto o = decode<op::fused>(fused->attributes);
+  const program& p = *o.program;
+  graph g = graph::of(*fused);
+  auto in_graph = as_default(g);
+  // The node's own device and controls stand for the scopes in which it was written.
+  scope outside{scope_ref()};
+  control_scope controls(fused->controls);
+  auto place = [&](node_request& r) {
+    r.place = fused->place;
+    r.near = fused->near;
+    r.device = &fused->device;
+  };
+  std::vector<output> values(fused->inputs);
+  for (std::size_t i = 0; i < p.immediates.size(); ++i) {
+    any_array v(p.immediates[i], dims{});
+    visit_dtype(p.immediates[i],
+                [&]<class T>() { *v.mutable_data<T>() = from_immediate<T>(o.immediates[i]); });
+    node_request r;
+    r.def = find_op("constant");
+    r.attributes.emplace_back(std::move(v));
+    place(r);
+    values.push_back({g.add(std::move(r)), 0});
+  }
+  std::vector<output> made;
+  for (const auto& c : p.code) {
+    std::vector<output> in;
+    for (int a = 0; a < c.count; ++a) in.push_back(values[c.args[a]]);
+    node_request r;
+    r.def = c.op;
+    if (!c.op->attributes.empty()) r.attributes = encode(op::cast{c.type});
+    r.inputs = in;
+    place(r);
+    made.push_back({g.add(std::move(r)), 0});
+    values.push_back(made.back());
+  }
+  return made;
+}
+
+substitution open_where_needed(std::span<const output> fetches, std::span<const output> feeds) {
+  // Everything that the fetches reach, feeds not yet cut.
+  std::unordered_set<const node*> reached;
+  std::vector<node_ref> stack, fused;
+  auto visit = [&](const node_ref& n) {
+    if (reached.insert(n.get()).second) stack.push_back(n);
+  };
+  for (const auto& f : fetches) visit(f.node);
+  while (!stack.empty()) {
+    node_ref n = std::move(stack.back());
+    stack.pop_back();
+    if (is_fused(*n)) fused.push_back(n);
+    for (const auto& i : n->inputs) visit(i.node);
+    for (const auto& c : n->controls) visit(c);
+  }
+  if (fused.empty()) return {};
+  for (const auto& f : feeds) reached.insert(f.node.get());
+
+  substitution replaced;
+  for (const auto& n : fused) {
+    bool fed = false;
+    for (const auto& f : feeds) fed |= f.node == n;
+    if (fed) continue;
+    std::vector<output> inside = open(n);
+    bool needed = false;
+    for (const auto& o : inside) needed |= reached.contains(o.node.get());
+    if (needed) replaced.emplace(n.get(), inside.back());
+  }
+  return replaced;
+}
+
+}  // namespace deft::plan

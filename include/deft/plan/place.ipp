@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/plan/place.ipp: requests, colocation groups and kernels against the devices there are.
+#pragma once
+#include <algorithm>
+#include <deft/core/log.hpp>
+#include <deft/op/catalog.hpp>
+#include <deft/plan/place.hpp>
+#include <deft/plan/variables.hpp>
+#include <map>
+#include <optional>
+
+namespace deft {
+
+std::string to_string(const device_info& d) {
+  std::string s = to_string(*d.name) + " (" + d.description;
+  if (d.memory) s += str(", ", static_cast<double>(d.memory / 100'000'000) / 10, " GB");
+  if (!d.bus_id.empty()) s += ", " + d.bus_id;
+  return s + ")";
+}
+
+namespace plan {
+namespace {
+
+class placer {
+ public:
+  placer(graph_def& g, std::span<const device_info> devices, const placement_options& o)
+      : graph_(g), devices_(devices), options_(o) {}
+
+  void run() {
+    group_variables();
+    std::vector<std::uint32_t> late;  // sources that go to their first user
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
+      node_def& n = graph_.nodes[i];
+      if (follows_user(n))
+        late.push_back(i);
+      else
+        n.device = choose(n);
+    }
+    std::vector<const device_name*> user(graph_.nodes.size(), nullptr);
+    for (std::size_t i = graph_.nodes.size(); i-- > 0;)
+      for (auto e : graph_.nodes[i].inputs) user[e.node] = graph_.nodes[i].device;
+    // From the last on: a source's user may be a source itself.
+    for (auto i = late.rbegin(); i != late.rend(); ++i) {
+      node_def& n = graph_.nodes[*i];
+      n.device = user[*i] && can_run(*user[*i], n) ? user[*i] : choose(n);
+      for (auto e : n.inputs) user[e.node] = n.device;
+    }
+  }
+
+ private:
+  static bool follows_user(const node_def& n) {
+    return !n.requested && n.inputs.empty() &&
+           (n.op == &record_of<op::constant> || n.op == &record_of<op::feed>);
+  }
+
+  void group_variables() {
+    for (const auto& n : graph_.nodes)
+      if (auto v = variable_of(n)) {
+        auto& request = groups_[*v];
+        if (n.requested) request = merge(*n.requested, request);
+      }
+  }
+
+  bool can_run(const device_name& d, const node_def& n) const {
+    for (const auto& i : devices_)
+      if (i.name == &d) return i.kernels->contains(std::string(n.op->name));
+    return false;
+  }
+
+  const device_name* choose(const node_def& n) const {
+    device_name request;
+    if (n.requested) request = *n.requested;
+    if (auto v = variable_of(n)) request = groups_.at(*v);
+    if (auto* d = best(n, with_task(request))) return d;
+    if (options_.soft) {
+      // Give up the index, then the kind of device, then the task.
+      device_name relaxed = with_task(request);
+      for (int step = 0; step < 3; ++step) {
+        if (step == 0) relaxed.index.reset();
+        if (step == 1) relaxed.type.reset();
+        if (step == 2) relaxed = with_task({});
+        if (auto* d = best(n, relaxed)) {
+          logging::info("node \"", n.name, "\" asks for ", to_string(request), " and is placed on ",
+                        to_string(*d));
+          return d;
+        }
+      }
+    }
+    refuse(n, request);
+  }
+
+  device_name with_task(device_name r) const {
+    return options_.default_task ? merge(default_fields(r), r) : r;
+  }
+  /// The session's own task stands in only where the request names no other job.
+  device_name default_fields(const device_name& r) const {
+    device_name d = *options_.default_task;
+    if (r.job && r.job != d.job) d.task.reset();
+    d.type.reset();
+    d.index.reset();
+    return d;
+  }
+
+  const device_name* best(const node_def& n, const device_name& request) const {
+    const device_name* found = nullptr;
+    bool found_gpu = false;
+    for (const auto& d : devices_) {
+      if (!matches(request, *d.name) || !d.kernels->contains(std::string(n.op->name))) continue;
+      bool gpu = d.name->type == "gpu";
+      if (!found || (gpu && !found_gpu)) found = d.name, found_gpu = gpu;
+    }
+    return found;
+  }
+
+  [[noreturn]] void refuse(const node_def& n, const device_name& request) const {
+    std::string there =
+        join(devices_, ", ", [](const device_info& d) { return to_string(*d.name); });
+    std::set<std::string> kinds;
+    for (const auto& d : devices_)
+      if (d.kernels->contains(std::string(n.op->name))) kinds.insert(*d.name->type);
+    throw error(errc::invalid_argument,
+                str("[", n.op->name, "] cannot be placed on \"", to_string(request),
+                    "\"; there are the devices ", there, ", and kernels for ",
+                    kinds.empty() ? std::string("none") : join(kinds, ", ")),
+                n.name, n.place);
+  }
+
+  graph_def& graph_;
+  std::span<const device_info> devices_;
+  const placement_options& options_;
+  std::map<variable_key, device_name> groups_;
+};
+
+}  // namespace
+
+void place(graph_def& g, std::span<const device_info> devices, const placement_options& options) {
+  placer(g, devices, options).run();
+}
+
+}  // namespace plan
+}  // namespace deft
