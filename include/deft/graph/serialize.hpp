@@ -86,7 +86,7 @@ inline const op_def* op_of_wire(const std::string& name) {
 /// Most bytes that a value may say it has, so that products of extents never overflow.
 inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 60;
 
-/// Bytes of a value; extents that are not known count as 1, and so do zeros where `reserve`.
+/// Bytes of a value; extents that are not known count as 1.
 /// Throws invalid_argument for extents below 0 (but `dyn`, where allowed) and for absurd products.
 inline std::uint64_t checked_bytes(dtype type, const dims& shape, bool may_be_dyn) {
   std::uint64_t bytes = size_of_dtype(type);
@@ -124,16 +124,12 @@ void serialize_device(Archive& ar, const char* what, const device_name*& d) {
 }  // namespace detail
 
 template <class Archive>
+requires detail::is_compact<Archive>
 void serialize(Archive& ar, dtype& t, unsigned) {
-  if constexpr (detail::is_compact<Archive>) {
-    auto code = static_cast<std::uint8_t>(t);
-    ar& code;
-    if (code >= dtype_count) fail(errc::invalid_argument, "there is no dtype ", code);
-    t = static_cast<dtype>(code);
-  } else {
-    std::string name(to_string(t));
-    ar& named("name", name);
-  }
+  auto code = static_cast<std::uint8_t>(t);
+  ar& code;
+  if (code >= dtype_count) fail(errc::invalid_argument, "there is no dtype ", code);
+  t = static_cast<dtype>(code);
 }
 
 template <class Archive>

@@ -15,7 +15,7 @@ class connection_state;
 /// time receives.
 class connection {
  public:
-  explicit connection(std::unique_ptr<detail::connection_state> state);
+  explicit connection(std::shared_ptr<detail::connection_state> state);
   ~connection();
   connection(const connection&) = delete;
 
@@ -53,7 +53,7 @@ class connection {
   int native_handle() const;
 
  private:
-  std::unique_ptr<detail::connection_state> state_;
+  std::shared_ptr<detail::connection_state> state_;
 };
 
 }  // namespace deft

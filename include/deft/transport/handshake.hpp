@@ -49,4 +49,12 @@ std::string secret_of_environment();
 /// 64 random bits, never 0: an incarnation.
 std::uint64_t random_incarnation();
 
+namespace detail {
+class connection_state;
+/// Both fill in `c.peer`, and throw where they do not get on with the peer; the server tells it
+/// why.
+void shake_hands_as_client(connection_state& c, const identity& self, deadline until);
+void shake_hands_as_server(connection_state& c, const identity& self, deadline until);
+}  // namespace detail
+
 }  // namespace deft

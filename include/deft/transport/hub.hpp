@@ -115,7 +115,7 @@ class hub {
   }
   /// Reads what has arrived, without waiting.
   void poll() {
-    wait_until([] { return false; }, deadline::min());
+    wait_until([] { return false; }, deadline{});
   }
   /// Something that a `ready` depends on has changed. From any thread, with any locks held.
   void notify();

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/connection.ipp: sending without waiting, receiving with a spin before the sleep.
+#pragma once
+#include <algorithm>
+#include <cerrno>
+#include <deft/transport/archive.hpp>
+#include <deft/transport/connection_state.hpp>
+#include <deft/transport/io_loop.hpp>
+
+namespace deft {
+namespace detail {
+
+namespace {
+using spin_clock = std::chrono::steady_clock;
+// Waking a thread costs more than the wire: an answer often comes within this time.
+constexpr auto receive_spin = std::chrono::microseconds(20);
+constexpr auto send_spin = std::chrono::microseconds(20);
+constexpr std::size_t spin_at_most = 256 * 1024;  // bytes left that are worth a spin
+constexpr int pieces_at_once = 256;               // of a gather write; IOV_MAX is 1024
+constexpr int frames_for_others = 16;             // that a sender writes for those who came later
+}  // namespace
+
+connection_state::connection_state(std::unique_ptr<stream> s, const wire_limits& limits)
+    : stream_(std::move(s)), reader_(limits) {}
+
+void connection_state::throw_lost() {
+  std::lock_guard lock(guard_);
+  throw error(errc::unavailable, str("lost ", peer, why_lost_.empty() ? "" : ": ", why_lost_));
+}
+
+void connection_state::break_off(const std::string& why) {
+  {
+    std::lock_guard lock(guard_);
+    if (why_lost_.empty()) why_lost_ = why;
+  }
+  lost_.store(true, std::memory_order_release);
+  stream_->shut(true);
+}
+
+/// Writes until all is written or the socket takes no more. `pieces` is used up.
+connection_state::progress connection_state::write_pieces(std::vector<iovec>& pieces,
+                                                          std::size_t& written, std::size_t total,
+                                                          bool spin) {
+  std::size_t first = 0;
+  auto skip = [&](std::size_t n) {
+    while (n > 0) {
+      auto& p = pieces[first];
+      std::size_t some = std::min(n, p.iov_len);
+      p.iov_base = static_cast<char*>(p.iov_base) + some;
+      p.iov_len -= some;
+      n -= some;
+      if (p.iov_len == 0) ++first;
+    }
+  };
+  skip(written);
+  spin_clock::time_point give_up{};
+  while (written < total) {
+    int count = static_cast<int>(std::min<std::size_t>(pieces.size() - first, pieces_at_once));
+    std::ptrdiff_t n = stream_->write(pieces.data() + first, count);
+    if (n > 0) {
+      written += static_cast<std::size_t>(n);
+      skip(static_cast<std::size_t>(n));
+      give_up = {};
+    } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
+      if (!spin || total - written > spin_at_most) return progress::some;
+      auto now = spin_clock::now();
+      if (give_up == spin_clock::time_point{}) give_up = now + send_spin;
+      if (now >= give_up) return progress::some;
+      relax();
+    } else {
+      break_off(text_of_errno(static_cast<int>(-n)));
+      return progress::broken;
+    }
+  }
+  return progress::all;
+}
+
+connection_state::waiting connection_state::keep(const message& m, const header_block& head,
+                                                 const std::vector<std::byte>& descriptors,
+                                                 std::size_t written) const {
+  waiting w;
+  w.head.reserve(head.size() + m.meta.size() + descriptors.size());
+  w.head.assign(head.begin(), head.end());
+  w.head.insert(w.head.end(), m.meta.begin(), m.meta.end());
+  w.head.insert(w.head.end(), descriptors.begin(), descriptors.end());
+  w.total = w.head.size();
+  for (const auto& t : m.tensors) {
+    if (t.bytes() == 0) continue;
+    w.tensors.push_back(t);
+    w.total += t.bytes();
+  }
+  w.written = written;
+  return w;
+}
+
+void connection_state::send(const message& m) {
+  std::unique_lock lock(guard_);
+  if (lost()) {
+    lock.unlock();
+    throw_lost();
+  }
+  if (writer_ != writer::none) {
+    std::vector<std::byte> descriptors;
+    auto head = encode_frame(m, descriptors);
+    queue_.push_back(keep(m, head, descriptors, 0));
+    queued_ += queue_.back().total;
+    return;
+  }
+  auto head = encode_frame(m, descriptors_);
+  writer_ = writer::sender;
+  writing_ = true;
+  lock.unlock();
+
+  pieces_.clear();
+  std::size_t total = 0;
+  auto add = [&](const void* data, std::size_t n) {
+    if (n == 0) return;
+    pieces_.push_back({const_cast<void*>(data), n});
+    total += n;
+  };
+  add(head.data(), head.size());
+  add(m.meta.data(), m.meta.size());
+  add(descriptors_.data(), descriptors_.size());
+  for (const auto& t : m.tensors) add(t.raw(), t.bytes());
+  std::size_t written = 0;
+  progress p = write_pieces(pieces_, written, total, true);
+
+  lock.lock();
+  writing_ = false;
+  if (p == progress::some && !closed_here()) {
+    queue_.push_front(keep(m, head, descriptors_, written));
+    queued_ += total - written;
+    hand_over(lock);
+    return;
+  }
+  if (p == progress::all && !queue_.empty() && !closed_here()) {
+    // Others queued behind this one.
+    p = write_queue(lock, frames_for_others);
+    if (p == progress::some && !closed_here()) return hand_over(lock);
+    stop_writing(lock);
+    return;
+  }
+  stop_writing(lock);
+  if (p != progress::all) {
+    lock.unlock();
+    throw_lost();
+  }
+}
+
+/// The lock is held before and after, not while writing.
+connection_state::progress connection_state::write_queue(std::unique_lock<std::mutex>& lock,
+                                                         int most) {
+  for (int i = 0; !queue_.empty() && !closed_here(); ++i) {
+    if (i == most) return progress::some;
+    waiting& w = queue_.front();
+    writing_ = true;
+    lock.unlock();
+    pieces_.clear();
+    pieces_.push_back({w.head.data(), w.head.size()});
+    for (const auto& t : w.tensors) pieces_.push_back({const_cast<void*>(t.raw()), t.bytes()});
+    std::size_t before = w.written;
+    progress p = write_pieces(pieces_, w.written, w.total, false);
+    lock.lock();
+    writing_ = false;
+    queued_ -= w.written - before;
+    if (p != progress::all) return p;
+    queue_.pop_front();
+  }
+  return queue_.empty() ? progress::all : progress::broken;
+}
+
+/// Nobody writes any more: all is written, or nothing can be.
+void connection_state::stop_writing(std::unique_lock<std::mutex>&) {
+  writer_ = writer::none;
+  if (lost()) {
+    queue_.clear();
+    queued_ = 0;
+  }
+  changed_.notify_all();
+}
+
+void connection_state::hand_over(std::unique_lock<std::mutex>& lock) {
+  writer_ = writer::io_thread;
+  lock.unlock();
+  watch_socket(stream_->handle(), true, [self = shared_from_this()] {
+    std::unique_lock mine(self->guard_);
+    if (self->write_queue(mine, INT32_MAX) == progress::some && !self->closed_here())
+      return watch_again::ready;
+    self->stop_writing(mine);
+    return watch_again::never;
+  });
+}
+
+void connection_state::close() {
+  closed_.store(true, std::memory_order_release);
+  break_off("it was closed here");
+  std::unique_lock lock(guard_);
+  changed_.wait(lock, [&] { return !writing_; });
+  queue_.clear();
+  queued_ = 0;
+  changed_.notify_all();
+}
+
+bool connection_state::drain(deadline until) {
+  std::unique_lock lock(guard_);
+  auto done = [&] { return writer_ == writer::none || lost(); };
+  if (until == no_deadline) {
+    changed_.wait(lock, done);
+    return true;
+  }
+  return changed_.wait_until(lock, until, done);
+}
+
+std::size_t connection_state::queued() const {
+  std::lock_guard lock(guard_);
+  return queued_;
+}
+
+void connection_state::refuse(const error& why) {
+  message m(message_kind::refused);
+  out_archive(m.meta) & why.code() & why.message();
+  try {
+    send(m);
+    drain(deadline_in(std::chrono::milliseconds(200)));
+  } catch (const error&) {
+    // It does not listen.
+  }
+  // With bytes unread the kernel would answer by a reset, which overtakes the sentence.
+  stream_->shut(false);
+  auto until = deadline_in(std::chrono::milliseconds(500));
+  std::byte junk[4096];
+  for (int i = 0; i < 1024; ++i) {
+    auto n = stream_->read(junk, sizeof junk);
+    if (n == -EAGAIN && wait_for_socket(handle(), false, until)) continue;
+    if (n <= 0) break;
+  }
+  break_off(why.message());
+}
+
+connection::arrival connection_state::step(message& m) {
+  using arrival = connection::arrival;
+  try {
+    switch (reader_.advance(*stream_, m)) {
+      case frame_reader::status::more:
+        return arrival::nothing;
+      case frame_reader::status::end:
+        break_off("it ended the connection");
+        return arrival::end;
+      case frame_reader::status::whole:
+        break;
+    }
+  } catch (const error& e) {
+    if (closed_here()) return arrival::end;
+    if (e.code() != errc::unavailable) {
+      refuse(e);
+      throw;
+    }
+    break_off(e.message());
+    throw_lost();
+  }
+  if (m.kind == message_kind::refused) {
+    auto code = errc::unavailable;
+    std::string why;
+    try {
+      from_bytes(m.meta, code, why);
+    } catch (const error&) {
+      why = "without a reason that can be read";
+    }
+    bool known = code >= errc::cancelled && code <= errc::unauthenticated;
+    refusal_ = std::make_shared<error>(known ? code : errc::unknown, why);
+    break_off(str("it refused: ", why));
+    throw_lost();
+  }
+  return arrival::something;
+}
+
+connection::arrival connection_state::try_receive(message& m) {
+  if (closed_here()) return connection::arrival::end;
+  return step(m);
+}
+
+bool connection_state::receive(message& m, deadline until) {
+  spin_clock::time_point sleep_at{};
+  for (;;) {
+    switch (try_receive(m)) {
+      case connection::arrival::something:
+        return true;
+      case connection::arrival::end:
+        return false;
+      case connection::arrival::nothing:
+        break;
+    }
+    auto now = spin_clock::now();
+    if (now >= until)
+      throw error(errc::deadline_exceeded, str("no message came in time from ", peer));
+    if (sleep_at == spin_clock::time_point{}) sleep_at = now + receive_spin;
+    if (now < sleep_at) {
+      relax();
+      continue;
+    }
+    wait_for_socket(handle(), false, until);
+  }
+}
+
+}  // namespace detail
+
+connection::connection(std::shared_ptr<detail::connection_state> state)
+    : state_(std::move(state)) {}
+connection::~connection() { state_->close(); }
+void connection::send(const message& m) { state_->send(m); }
+bool connection::receive(message& m, deadline until) { return state_->receive(m, until); }
+connection::arrival connection::try_receive(message& m) { return state_->try_receive(m); }
+bool connection::drain(deadline until) { return state_->drain(until); }
+std::size_t connection::queued() const { return state_->queued(); }
+void connection::close() { state_->close(); }
+bool connection::lost() const { return state_->lost(); }
+const peer_info& connection::peer() const { return state_->peer; }
+int connection::native_handle() const { return state_->handle(); }
+
+}  // namespace deft

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/frame.hpp: the form of a message on the wire. Internal.
+//
+// A frame is a header of 64 bytes, little-endian; the metadata; for each tensor a descriptor; the
+// tensors' elements, one after the other.
+//
+//   header      0 magic "DEFT"   4 version (16 bit)   6 kind (16 bit)   8 flags (32 bit)
+//              12 number of tensors (32 bit)         16 bytes of metadata   24 bytes of elements
+//              32 call id   40 session   48 step     56 bytes of descriptors (32 bit)   60 zero
+//   descriptor  0 dtype (8 bit)   1 rank (8 bit)   2 zero   8 bytes of elements   16 extents
+#pragma once
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deft/transport/message.hpp>
+#include <deft/transport/stream.hpp>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace deft::detail {
+
+inline constexpr std::size_t header_bytes = 64;
+inline constexpr std::size_t descriptor_bytes = 16;  // and 8 for each extent
+inline constexpr std::uint32_t frame_magic = 0x54464544;
+
+/// A header, decoded.
+struct frame_header {
+  std::uint16_t version = 0;
+  message_kind kind = message_kind::none;
+  std::uint32_t flags = 0, tensors = 0, descriptors = 0;
+  std::uint64_t meta = 0, payload = 0, id = 0, session = 0, step = 0;
+};
+using header_block = std::array<std::byte, header_bytes>;
+
+header_block encode(const frame_header& h);
+/// Throws data_loss if it is no header; failed_precondition if it is one of another version, but
+/// for refusals; resource_exhausted past the limits.
+frame_header decode_header(std::span<const std::byte, header_bytes> bytes,
+                           const wire_limits& limits);
+
+/// Throws data_loss if what a frame begins with, be it only in part, is none.
+void check_magic(std::span<const std::byte> begin);
+
+/// The header of `m`, and its descriptors, which replace what is in `descriptors`.
+/// Throws internal for tensors that are not on the host.
+header_block encode_frame(const message& m, std::vector<std::byte>& descriptors);
+/// All of a frame as one piece; for tests.
+std::vector<std::byte> flatten_frame(const message& m);
+
+/// Puts messages together from what a stream yields. Elements are read into their final buffers.
+class frame_reader {
+ public:
+  explicit frame_reader(const wire_limits& limits);
+
+  enum class status { more, whole, end };
+  /// Reads without waiting until a message is whole, the stream has no more for now, or has ended.
+  /// `m` must be the same until it is whole. What it holds is reused.
+  /// Throws unavailable if the stream breaks, and what decode_header throws.
+  status advance(stream& from, message& m);
+  void set_limits(const wire_limits& limits) { limits_ = limits; }
+  /// Whether part of a message is there.
+  bool within() const { return stage_ != stage::header || done_ > 0 || begin_ != end_; }
+
+ private:
+  enum class stage { header, meta, descriptors, payload };
+  enum class got { all, part, end };
+
+  got take(stream& from, std::byte* to, std::size_t n);
+  void start(message& m);
+  void allocate(message& m);
+  any_array fitting(any_array&& old, dtype type, const dims& shape, std::uint64_t bytes);
+
+  wire_limits limits_;
+  stage stage_ = stage::header;
+  frame_header header_;
+  header_block head_;
+  std::vector<std::byte> descriptors_;
+  std::size_t done_ = 0;       ///< bytes of the present piece
+  std::size_t tensor_ = 0;     ///< being read
+  std::size_t described_ = 0;  ///< where its descriptor begins
+  bool allocated_ = false;
+  std::unique_ptr<std::byte[]> buffer_;
+  std::size_t begin_ = 0, end_ = 0;  ///< of what is in buffer_
+};
+
+/// Drops what would keep much memory while a message waits to be reused.
+void trim(message& m);
+
+}  // namespace deft::detail

@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/frame.ipp: frames written, and read with everything checked.
+#pragma once
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <deft/transport/archive.hpp>
+#include <deft/transport/frame.hpp>
+#include <deft/transport/handshake.hpp>
+
+namespace deft {
+
+void message::clear() {
+  kind = message_kind::none;
+  flags = 0;
+  id = session = step = 0;
+  meta.clear();
+  tensors.clear();
+}
+
+void encode_error(message& m, std::uint64_t id, const error& e) {
+  m.clear();
+  m.kind = message_kind::error;
+  m.id = id;
+  out_archive ar(m.meta);
+  ar& static_cast<std::uint8_t>(e.code()) & e.message() & e.node() & e.device() & e.where();
+}
+
+error decode_error(const message& m) {
+  try {
+    std::uint8_t code = 0;
+    std::string sentence, node, device;
+    source_place place;
+    in_archive ar(m.meta);
+    ar& code& sentence& node& device& place;
+    ar.finish();
+    bool known = code >= 1 && code <= static_cast<std::uint8_t>(errc::unauthenticated);
+    return error(known ? static_cast<errc>(code) : errc::unknown, std::move(sentence),
+                 std::move(node), place, std::move(device));
+  } catch (const error& e) {
+    return error(errc::data_loss, str("an error came that cannot be read: ", e.message()));
+  }
+}
+
+namespace detail {
+
+namespace {
+constexpr std::size_t read_ahead = 32 * 1024;     // bytes read at once where messages are small
+constexpr std::size_t read_direct = 8 * 1024;     // from here on straight to where it belongs
+constexpr std::size_t meta_step = 1024 * 1024;    // metadata grows as it comes
+constexpr std::size_t reuse_at_most = 64 * 1024;  // bytes of a tensor kept for the next message
+
+template <class T>
+void store(std::byte* to, T v) {
+  v = little(v);
+  std::memcpy(to, &v, sizeof v);
+}
+template <class T>
+T load(const std::byte* from) {
+  T v;
+  std::memcpy(&v, from, sizeof v);
+  return little(v);
+}
+}  // namespace
+
+header_block encode(const frame_header& h) {
+  header_block b{};
+  store(&b[0], frame_magic);
+  store(&b[4], h.version);
+  store(&b[6], static_cast<std::uint16_t>(h.kind));
+  store(&b[8], h.flags);
+  store(&b[12], h.tensors);
+  store(&b[16], h.meta);
+  store(&b[24], h.payload);
+  store(&b[32], h.id);
+  store(&b[40], h.session);
+  store(&b[48], h.step);
+  store(&b[56], h.descriptors);
+  return b;
+}
+
+void check_magic(std::span<const std::byte> begin) {
+  if (begin.size() < 4 || load<std::uint32_t>(begin.data()) == frame_magic) return;
+  std::string seen;
+  for (auto b : begin.first(std::min<std::size_t>(begin.size(), 8))) {
+    auto c = std::to_integer<unsigned>(b);
+    seen += {' ', "0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
+  }
+  fail(errc::data_loss, "what came is no frame of deft: it begins with", seen);
+}
+
+frame_header decode_header(std::span<const std::byte, header_bytes> b, const wire_limits& limits) {
+  check_magic(b);
+  frame_header h;
+  h.version = load<std::uint16_t>(&b[4]);
+  h.kind = static_cast<message_kind>(load<std::uint16_t>(&b[6]));
+  h.flags = load<std::uint32_t>(&b[8]);
+  h.tensors = load<std::uint32_t>(&b[12]);
+  h.meta = load<std::uint64_t>(&b[16]);
+  h.payload = load<std::uint64_t>(&b[24]);
+  h.id = load<std::uint64_t>(&b[32]);
+  h.session = load<std::uint64_t>(&b[40]);
+  h.step = load<std::uint64_t>(&b[48]);
+  h.descriptors = load<std::uint32_t>(&b[56]);
+  if (h.version != protocol_version && h.kind != message_kind::refused)
+    fail(errc::failed_precondition, "the peer speaks version ", h.version,
+         " of the protocol, this process version ", protocol_version);
+  auto bound = [](std::uint64_t n, std::uint64_t most, std::string_view what) {
+    if (n > most)
+      fail(errc::resource_exhausted, "a message with ", n, " ", what, ", more than ", most);
+  };
+  bound(h.meta, limits.meta, "bytes of metadata");
+  bound(h.tensors, limits.tensors, "tensors");
+  bound(h.payload, limits.payload, "bytes of tensors");
+  std::uint64_t n = h.tensors;
+  if (h.kind == message_kind::none || load<std::uint32_t>(&b[60]) != 0 || h.descriptors % 8 != 0 ||
+      h.descriptors < n * descriptor_bytes ||
+      h.descriptors > n * (descriptor_bytes + 8 * max_rank) || (n == 0 && h.payload != 0))
+    fail(errc::data_loss, "a frame's header contradicts itself");
+  return h;
+}
+
+header_block encode_frame(const message& m, std::vector<std::byte>& descriptors) {
+  frame_header h;
+  h.version = protocol_version;
+  h.kind = m.kind;
+  h.flags = m.flags;
+  h.id = m.id;
+  h.session = m.session;
+  h.step = m.step;
+  h.meta = m.meta.size();
+  if (m.tensors.size() > UINT32_MAX / 128)
+    fail(errc::resource_exhausted, "a message with ", m.tensors.size(), " tensors");
+  h.tensors = static_cast<std::uint32_t>(m.tensors.size());
+  std::size_t size = 0;
+  for (const auto& t : m.tensors)
+    size += descriptor_bytes + 8 * static_cast<std::size_t>(t.shape().rank());
+  h.descriptors = static_cast<std::uint32_t>(size);
+  descriptors.resize(size);
+  std::byte* at = descriptors.data();
+  for (const auto& t : m.tensors) {
+    if (!t.valid()) fail(errc::internal, "a tensor without a dtype cannot be sent");
+    if (t.storage().home() && !t.storage().home()->on_host())
+      fail(errc::internal, "a tensor in a device's memory cannot be sent");
+    store(at, std::uint64_t{0});
+    at[0] = static_cast<std::byte>(t.type());
+    at[1] = static_cast<std::byte>(t.shape().rank());
+    store(at + 8, static_cast<std::uint64_t>(t.bytes()));
+    at += descriptor_bytes;
+    for (auto e : t.shape()) {
+      store(at, e);
+      at += 8;
+    }
+    h.payload += t.bytes();
+  }
+  return encode(h);
+}
+
+std::vector<std::byte> flatten_frame(const message& m) {
+  std::vector<std::byte> all, descriptors;
+  auto append = [&](const void* data, std::size_t n) {
+    auto* bytes = static_cast<const std::byte*>(data);
+    all.insert(all.end(), bytes, bytes + n);
+  };
+  auto head = encode_frame(m, descriptors);
+  append(head.data(), head.size());
+  append(m.meta.data(), m.meta.size());
+  append(descriptors.data(), descriptors.size());
+  for (const auto& t : m.tensors) append(t.raw(), t.bytes());
+  return all;
+}
+
+frame_reader::frame_reader(const wire_limits& limits)
+    : limits_(limits), buffer_(std::make_unique_for_overwrite<std::byte[]>(read_ahead)) {}
+
+frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n) {
+  while (done_ < n) {
+    if (begin_ < end_) {
+      std::size_t some = std::min(n - done_, end_ - begin_);
+      std::memcpy(to + done_, buffer_.get() + begin_, some);
+      begin_ += some;
+      done_ += some;
+      continue;
+    }
+    bool direct = n - done_ >= read_direct;
+    std::ptrdiff_t r =
+        direct ? from.read(to + done_, n - done_) : from.read(buffer_.get(), read_ahead);
+    if (r == -EAGAIN || r == -EWOULDBLOCK) return got::part;
+    if (r < 0) throw error(errc::unavailable, text_of_errno(static_cast<int>(-r)));
+    if (r == 0) return got::end;
+    if (direct) {
+      done_ += static_cast<std::size_t>(r);
+    } else {
+      begin_ = 0;
+      end_ = static_cast<std::size_t>(r);
+    }
+  }
+  done_ = 0;
+  return got::all;
+}
+
+/// After the header.
+void frame_reader::start(message& m) {
+  header_ = decode_header(head_, limits_);
+  m.kind = header_.kind;
+  m.flags = header_.flags;
+  m.id = header_.id;
+  m.session = header_.session;
+  m.step = header_.step;
+  m.meta.resize(std::min<std::size_t>(header_.meta, meta_step));
+}
+
+/// After the descriptors, which are checked in whole before the first buffer is made.
+void frame_reader::allocate(message& m) {
+  const std::byte* at = descriptors_.data();
+  const std::byte* end = at + descriptors_.size();
+  std::uint64_t sum = 0;
+  for (std::uint32_t i = 0; i < header_.tensors; ++i) {
+    auto left = static_cast<std::size_t>(end - at);
+    if (left < descriptor_bytes) fail(errc::data_loss, "a frame's descriptors end early");
+    auto type = static_cast<dtype>(at[0]);
+    auto rank = std::to_integer<std::size_t>(at[1]);
+    auto bytes = load<std::uint64_t>(at + 8);
+    if (!is_valid(type) || rank > max_rank || left < descriptor_bytes + 8 * rank ||
+        load<std::uint32_t>(at + 4) != 0 || load<std::uint16_t>(at + 2) != 0)
+      fail(errc::data_loss, "the descriptor of tensor ", i, " is not sound");
+    dims shape;
+    for (std::size_t d = 0; d < rank; ++d)
+      shape.push_back(load<std::int64_t>(at + descriptor_bytes + 8 * d));
+    if (checked_bytes(type, shape, false) != bytes)
+      fail(errc::data_loss, "tensor ", i, " is said to have ", bytes, " bytes, but is ", type,
+           shape);
+    if (bytes > header_.payload - sum)
+      fail(errc::data_loss, "tensor ", i, " is larger than its frame");
+    sum += bytes;
+    at += descriptor_bytes + 8 * rank;
+  }
+  if (at != end || sum != header_.payload)
+    fail(errc::data_loss, "a frame's descriptors do not add up");
+  m.tensors.resize(header_.tensors);
+}
+
+any_array frame_reader::fitting(any_array&& old, dtype type, const dims& shape,
+                                std::uint64_t bytes) {
+  buffer b = std::move(old).take_storage();
+  if (bytes <= reuse_at_most && b.unique() && b.home() == &host_memory() && b.capacity() >= bytes &&
+      b.capacity() <= reuse_at_most)
+    return any_array(type, shape, std::move(b));
+  b.reset();
+  return any_array(type, shape);
+}
+
+frame_reader::status frame_reader::advance(stream& from, message& m) {
+  for (;;) {
+    switch (stage_) {
+      case stage::header: {
+        got g = take(from, head_.data(), header_bytes);
+        if (g != got::all) check_magic({head_.data(), done_});  // be it only a few bytes
+        if (g == got::part) return status::more;
+        if (g == got::end && done_ == 0) return status::end;
+        if (g == got::end) throw error(errc::unavailable, "the stream ended within a message");
+        start(m);
+        stage_ = stage::meta;
+        break;
+      }
+      case stage::meta: {
+        // A piece at a time: who announces much and sends little gets little.
+        got g = take(from, m.meta.data(), m.meta.size());
+        if (g == got::part) return status::more;
+        if (g == got::end) throw error(errc::unavailable, "the stream ended within a message");
+        if (m.meta.size() < header_.meta) {
+          done_ = m.meta.size();
+          m.meta.resize(std::min<std::size_t>(header_.meta, 2 * m.meta.size()));
+          break;
+        }
+        descriptors_.resize(header_.descriptors);
+        stage_ = stage::descriptors;
+        break;
+      }
+      case stage::descriptors: {
+        got g = take(from, descriptors_.data(), descriptors_.size());
+        if (g == got::part) return status::more;
+        if (g == got::end) throw error(errc::unavailable, "the stream ended within a message");
+        allocate(m);
+        tensor_ = described_ = 0;
+        allocated_ = false;
+        stage_ = stage::payload;
+        break;
+      }
+      case stage::payload: {
+        if (tensor_ == m.tensors.size()) {
+          stage_ = stage::header;
+          return status::whole;
+        }
+        any_array& t = m.tensors[tensor_];
+        const std::byte* at = descriptors_.data() + described_;
+        std::size_t bytes = load<std::uint64_t>(at + 8);
+        if (!allocated_) {
+          dims shape;
+          for (std::size_t d = 0; d < std::to_integer<std::size_t>(at[1]); ++d)
+            shape.push_back(load<std::int64_t>(at + descriptor_bytes + 8 * d));
+          t = fitting(std::move(t), static_cast<dtype>(at[0]), shape, bytes);
+          allocated_ = true;
+        }
+        got g = take(from, static_cast<std::byte*>(t.mutable_raw()), bytes);
+        if (g == got::part) return status::more;
+        if (g == got::end) throw error(errc::unavailable, "the stream ended within a message");
+        if (t.type() == dtype::boolean)
+          for (std::size_t i = 0; i < bytes; ++i)
+            if (static_cast<const std::uint8_t*>(t.raw())[i] > 1)
+              fail(errc::data_loss, "a bool that is neither 0 nor 1 came in tensor ", tensor_);
+        described_ += descriptor_bytes + 8 * static_cast<std::size_t>(t.shape().rank());
+        allocated_ = false;
+        ++tensor_;
+        break;
+      }
+    }
+  }
+}
+
+void trim(message& m) {
+  if (m.meta.capacity() > meta_step) m.meta = {};
+  if (m.tensors.capacity() > 1024) m.tensors = {};
+  for (auto& t : m.tensors)
+    if (t.storage().capacity() > reuse_at_most) t = any_array();
+}
+
+}  // namespace detail
+}  // namespace deft

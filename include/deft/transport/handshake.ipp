@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/handshake.ipp: hello, challenge, proof, welcome.
+//
+//   client  hello      name, incarnation, cluster, catalog, nonce, whether it has a secret
+//   server  challenge  the same of itself
+//   client  proof      HMAC-SHA256(secret, "client", hello, challenge); its catalog if they differ
+//   server  welcome    HMAC-SHA256(secret, "server", hello, challenge); its catalog if they differ
+//
+// Each proof covers both nonces and all that was said, and names its role: neither can be repeated
+// elsewhere, nor sent back to who made it. The server proves itself only to who has done so.
+#pragma once
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <deft/core/hash.hpp>
+#include <deft/core/log.hpp>
+#include <deft/transport/archive.hpp>
+#include <deft/transport/connection_state.hpp>
+#include <deft/transport/handshake.hpp>
+#include <memory>
+
+namespace deft {
+
+bool peer_info::knows(const op_def& op) const {
+  return same_catalog ||
+         !std::binary_search(lacks.begin(), lacks.end(), str(op.name, "/", op.version));
+}
+
+std::string peer_info::to_string() const {
+  if (name.empty()) return address.empty() ? "the peer" : address;
+  return address.empty() ? name : str(name, " at ", address);
+}
+
+std::vector<std::string> catalog_list() {
+  std::vector<std::string> list;
+  for (const op_def* d : catalog_ops()) list.push_back(str(d->name, "/", d->version));
+  std::sort(list.begin(), list.end());
+  return list;
+}
+
+std::string load_secret(const std::string& file) {
+  auto close = [](std::FILE* f) { std::fclose(f); };
+  std::unique_ptr<std::FILE, decltype(close)> f(std::fopen(file.c_str(), "re"));
+  if (!f) fail(errc::not_found, "cannot read the secret file \"", file, "\"");
+  struct stat about {};
+  if (fstat(fileno(f.get()), &about) == 0 && (about.st_mode & 077) != 0)
+    logging::warning("others than its owner have access to the secret file \"", file, "\"");
+  char text[4097];
+  std::size_t n = std::fread(text, 1, sizeof text, f.get());
+  if (n == sizeof text)
+    fail(errc::invalid_argument, "the secret file \"", file, "\" has more than 4096 bytes");
+  std::string secret(text, n);
+  OPENSSL_cleanse(text, sizeof text);
+  while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
+  if (secret.empty()) fail(errc::invalid_argument, "the secret file \"", file, "\" is empty");
+  return secret;
+}
+
+std::string secret_of_environment() {
+  const char* secret = std::getenv("DEFT_SECRET");
+  return secret ? secret : "";
+}
+
+namespace detail {
+
+inline void random_bytes(void* to, std::size_t n) {
+  if (RAND_bytes(static_cast<unsigned char*>(to), static_cast<int>(n)) != 1)
+    fail(errc::internal, "the system gives no random bytes");
+}
+
+using nonce = std::array<std::uint8_t, 32>;
+
+/// What either end says of itself: hello and challenge.
+struct introduction {
+  std::string name;
+  std::uint64_t incarnation = 0, cluster = 0, catalog = 0;
+  nonce random{};
+  bool has_secret = false;
+
+  static introduction of(const identity& self, const std::vector<std::string>& catalog) {
+    introduction i{self.name, self.incarnation,    self.cluster, catalog.size(),
+                   {},        !self.secret.empty()};
+    for (const auto& op : catalog) i.catalog = mix(i.catalog, hash_text(op));
+    random_bytes(i.random.data(), i.random.size());
+    return i;
+  }
+  void check() const {
+    auto shown = [](char c) { return static_cast<unsigned char>(c) >= 32 && c != 127; };
+    if (name.size() > 256 || !std::all_of(name.begin(), name.end(), shown))
+      fail(errc::invalid_argument, "the caller's name is no name");
+  }
+};
+template <class Archive>
+void serialize(Archive& ar, introduction& i, unsigned) {
+  ar& i.name& i.incarnation& i.cluster& i.catalog& i.random& i.has_secret;
+}
+
+using seal = std::vector<std::uint8_t>;
+
+inline seal seal_of(const std::string& secret, std::string_view role,
+                    const std::vector<std::byte>& hello, const std::vector<std::byte>& challenge) {
+  if (secret.empty()) return {};
+  std::vector<std::byte> said = to_bytes(role, hello, challenge);
+  seal s(EVP_MAX_MD_SIZE);
+  unsigned size = 0;
+  if (!HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()),
+            reinterpret_cast<const unsigned char*>(said.data()), said.size(), s.data(), &size))
+    fail(errc::internal, "HMAC-SHA256 is not available");
+  s.resize(size);
+  return s;
+}
+inline bool same_seal(const seal& a, const seal& b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+inline void compare_catalogs(peer_info& peer, const std::vector<std::string>& ours,
+                             std::vector<std::string> theirs) {
+  peer.same_catalog = false;
+  std::sort(theirs.begin(), theirs.end());
+  std::set_difference(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
+                      std::back_inserter(peer.lacks));
+  std::set_difference(theirs.begin(), theirs.end(), ours.begin(), ours.end(),
+                      std::back_inserter(peer.offers));
+}
+
+/// The next message of a handshake, which must be of that kind.
+inline void expect_message(connection_state& c, message& m, message_kind kind, deadline until) {
+  if (!c.receive(m, until))
+    throw error(errc::unavailable, str(c.peer, " ended the connection during the handshake"));
+  if (m.kind != kind || !m.tensors.empty())
+    fail(errc::data_loss, "message ", static_cast<int>(m.kind), " came where ",
+         static_cast<int>(kind), " was expected");
+}
+
+inline void hello_as_client(connection_state& c, const identity& self, deadline until) {
+  auto catalog = catalog_list();
+  auto mine = introduction::of(self, catalog);
+  message hello(message_kind::hello);
+  out_archive(hello.meta) & mine;
+  c.send(hello);
+
+  message challenge;
+  introduction theirs;
+  expect_message(c, challenge, message_kind::challenge, until);
+  from_bytes(challenge.meta, theirs);
+  theirs.check();
+  c.peer.name = theirs.name;
+  c.peer.incarnation = theirs.incarnation;
+  c.peer.cluster = theirs.cluster;
+  if (theirs.has_secret && self.secret.empty())
+    fail(errc::unauthenticated, c.peer,
+         " asks for a secret: set DEFT_SECRET, or name its file by --secret_file");
+  if (!theirs.has_secret && !self.secret.empty())
+    fail(errc::unauthenticated, c.peer, " has no secret, but this process insists on one");
+
+  bool differ = mine.catalog != theirs.catalog;
+  message proof(message_kind::proof);
+  out_archive(proof.meta) & seal_of(self.secret, "client", hello.meta, challenge.meta) &
+      (differ ? catalog : std::vector<std::string>());
+  c.send(proof);
+
+  message welcome;
+  seal s;
+  std::vector<std::string> list;
+  expect_message(c, welcome, message_kind::welcome, until);
+  from_bytes(welcome.meta, s, list);
+  if (!same_seal(s, seal_of(self.secret, "server", hello.meta, challenge.meta)))
+    fail(errc::unauthenticated, c.peer, " cannot prove that it knows the secret");
+  c.peer.authenticated = !self.secret.empty();
+  if (differ) compare_catalogs(c.peer, catalog, std::move(list));
+}
+
+inline void welcome_as_server(connection_state& c, const identity& self, deadline until) {
+  message hello;
+  introduction theirs;
+  expect_message(c, hello, message_kind::hello, until);
+  from_bytes(hello.meta, theirs);
+  theirs.check();
+
+  auto catalog = catalog_list();
+  auto mine = introduction::of(self, catalog);
+  message challenge(message_kind::challenge);
+  out_archive(challenge.meta) & mine;
+  c.send(challenge);
+
+  message proof;
+  seal s;
+  std::vector<std::string> list;
+  expect_message(c, proof, message_kind::proof, until);
+  from_bytes(proof.meta, s, list);
+  if (!same_seal(s, seal_of(self.secret, "client", hello.meta, challenge.meta)))
+    fail(errc::unauthenticated, self.name, " does not accept the caller's secret");
+  if (theirs.cluster != 0 && mine.cluster != 0 && theirs.cluster != mine.cluster)
+    fail(errc::failed_precondition, self.name, " belongs to another cluster than \"", theirs.name,
+         "\": the lists of hosts that they were started with differ");
+
+  c.peer.name = theirs.name;
+  c.peer.incarnation = theirs.incarnation;
+  c.peer.cluster = theirs.cluster;
+  c.peer.authenticated = !self.secret.empty();
+  bool differ = mine.catalog != theirs.catalog;
+  if (differ) compare_catalogs(c.peer, catalog, std::move(list));
+  message welcome(message_kind::welcome);
+  out_archive(welcome.meta) & seal_of(self.secret, "server", hello.meta, challenge.meta) &
+      (differ ? catalog : std::vector<std::string>());
+  c.send(welcome);
+}
+
+void shake_hands_as_client(connection_state& c, const identity& self, deadline until) {
+  try {
+    hello_as_client(c, self, until);
+  } catch (const error& e) {
+    if (auto r = c.refusal())
+      throw error(r->code(), str(c.peer, " refused the connection: ", r->message()));
+    c.close();
+    throw;
+  }
+}
+
+void shake_hands_as_server(connection_state& c, const identity& self, deadline until) {
+  try {
+    welcome_as_server(c, self, until);
+  } catch (const error& e) {
+    c.refuse(e);
+    throw;
+  }
+}
+
+}  // namespace detail
+
+std::uint64_t random_incarnation() {
+  std::uint64_t n = 0;
+  while (n == 0) detail::random_bytes(&n, sizeof n);
+  return n;
+}
+
+}  // namespace deft

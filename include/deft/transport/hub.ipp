@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/hub.ipp: leader and followers over outbound channels.
+#pragma once
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <cerrno>
+#include <condition_variable>
+#include <deft/core/log.hpp>
+#include <deft/transport/connection_state.hpp>
+#include <deft/transport/hub.hpp>
+#include <mutex>
+#include <thread>
+
+namespace deft {
+
+message& pending::get() {
+  if (!done()) fail(errc::failed_precondition, "an answer was taken before it came");
+  if (error_) throw error(*error_);
+  return answer_;
+}
+message pending::take() { return std::move(get()); }
+
+namespace detail {
+
+namespace {
+constexpr auto lead_spin = std::chrono::microseconds(40);
+constexpr int messages_at_once = 64;  // of one channel before the next one has its turn
+}  // namespace
+
+class channel_state {
+ public:
+  channel_state(std::shared_ptr<connection_state> c, std::string address, channel_events events)
+      : connection(std::move(c)), address(std::move(address)), events_(std::move(events)) {}
+
+  void post(const message& m) { connection->send(m); }
+
+  std::shared_ptr<pending> call(message& m) {
+    auto p = std::make_shared<pending>();
+    {
+      std::lock_guard lock(guard_);
+      p->id_ = m.id = ++last_id_;
+      if (!gone_) calls_.emplace(p->id_, p);
+    }
+    try {
+      connection->send(m);
+    } catch (...) {
+      abandon(m.id);
+      throw;
+    }
+    return p;
+  }
+  void abandon(std::uint64_t id) {
+    std::lock_guard lock(guard_);
+    calls_.erase(id);
+  }
+
+  /// By the leader: hands out what has arrived. False if there was nothing.
+  bool pump() {
+    bool some = false;
+    try {
+      for (int i = 0; i < messages_at_once; ++i) {
+        switch (connection->try_receive(incoming_)) {
+          case deft::connection::arrival::nothing:
+            return some;
+          case deft::connection::arrival::end:
+            end(error(errc::unavailable,
+                      str("lost ", connection->peer, ": it ended the connection")));
+            return true;
+          case deft::connection::arrival::something:
+            some = true;
+            deliver();
+        }
+      }
+    } catch (const error& e) {
+      end(e.code() == errc::unavailable
+              ? e
+              : error(errc::unavailable, str("lost ", connection->peer, ": ", e.message())));
+    }
+    return true;
+  }
+
+  /// Everything that is pending fails with `why`.
+  void fail_all(const error& why) {
+    boost::unordered_flat_map<std::uint64_t, std::shared_ptr<pending>> calls;
+    {
+      std::lock_guard lock(guard_);
+      gone_ = true;
+      calls.swap(calls_);
+    }
+    auto shared = std::make_shared<const error>(why);
+    for (auto& [id, p] : calls) {
+      p->error_ = shared;
+      p->done_.store(true, std::memory_order_release);
+    }
+  }
+  bool gone() const {
+    std::lock_guard lock(guard_);
+    return gone_;
+  }
+
+  const std::shared_ptr<connection_state> connection;
+  const std::string address;
+  std::weak_ptr<hub_state> owner;
+
+ private:
+  void deliver() {
+    bool answer = incoming_.kind == message_kind::reply || incoming_.kind == message_kind::error;
+    if (!answer) {
+      if (events_.on_message) events_.on_message(std::move(incoming_));
+      return trim(incoming_);
+    }
+    std::shared_ptr<pending> p;
+    {
+      std::lock_guard lock(guard_);
+      auto at = calls_.find(incoming_.id);
+      if (at == calls_.end()) return;  // abandoned
+      p = std::move(at->second);
+      calls_.erase(at);
+    }
+    if (incoming_.kind == message_kind::error)
+      p->error_ = std::make_shared<const error>(decode_error(incoming_));
+    else
+      std::swap(p->answer_, incoming_);
+    p->done_.store(true, std::memory_order_release);
+  }
+  void end(const error& why) {
+    bool ours = connection->closed_here();
+    fail_all(why);
+    if (!ours && events_.on_lost) events_.on_lost(why);
+  }
+
+  channel_events events_;
+  mutable std::mutex guard_;
+  std::uint64_t last_id_ = 0;
+  bool gone_ = false;
+  boost::unordered_flat_map<std::uint64_t, std::shared_ptr<pending>> calls_;
+  message incoming_;
+};
+
+class hub_state {
+ public:
+  explicit hub_state(hub_options o) : options(std::move(o)) {
+    wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (wake_fd_ < 0) fail(errc::resource_exhausted, "no eventfd: ", text_of_errno(errno));
+  }
+  ~hub_state() { ::close(wake_fd_); }
+
+  void add(std::shared_ptr<channel_state> c) {
+    {
+      std::lock_guard lock(guard_);
+      channels_.push_back(std::move(c));
+      ++version_;
+    }
+    notify();
+  }
+  void remove(const channel_state* c) {
+    {
+      std::lock_guard lock(guard_);
+      std::erase_if(channels_, [&](const auto& i) { return i.get() == c; });
+      ++version_;
+    }
+    notify();
+  }
+  std::vector<std::shared_ptr<channel_state>> channels() const {
+    std::lock_guard lock(guard_);
+    return channels_;
+  }
+
+  void notify() {
+    std::lock_guard lock(guard_);
+    changed();
+  }
+
+  bool wait(bool (*ready)(void*), void* context, deadline until) {
+    for (;;) {
+      auto seen = epoch_.load();
+      if (ready(context)) return leave(true);
+      std::unique_lock lock(guard_);
+      if (epoch_.load() != seen) continue;
+      if (!led_) {
+        led_ = true;
+        lock.unlock();
+        struct guard {
+          hub_state& h;
+          ~guard() {
+            std::lock_guard lock(h.guard_);
+            h.led_ = false;
+            if (h.followers_.load() > 0) h.turn_.notify_one();
+          }
+        } lead_ends{*this};
+        return lead(ready, context, until);
+      }
+      ++followers_;
+      // Whoever hands out an answer after this sees a follower, and waits for the lock.
+      auto turn = [&] { return epoch_.load() != seen || !led_; };
+      bool in_time = true;
+      if (until == no_deadline)
+        turn_.wait(lock, turn);
+      else
+        in_time = turn_.wait_until(lock, until, turn);
+      --followers_;
+      lock.unlock();
+      if (!in_time) return leave(ready(context));
+    }
+  }
+
+  const hub_options options;
+
+ private:
+  /// A follower that goes may have been woken to take the lead.
+  bool leave(bool result) {
+    if (followers_.load() > 0) {
+      std::lock_guard lock(guard_);
+      if (!led_) turn_.notify_one();
+    }
+    return result;
+  }
+
+  /// With the lock: everyone looks again.
+  void changed() {
+    epoch_.fetch_add(1);
+    if (followers_.load() > 0) turn_.notify_all();
+    if (asleep_.load()) {
+      std::uint64_t one = 1;
+      [[maybe_unused]] auto n = ::write(wake_fd_, &one, sizeof one);
+    }
+  }
+
+  bool lead(bool (*ready)(void*), void* context, deadline until) {
+    using clock = std::chrono::steady_clock;
+    clock::time_point sleep_at{};
+    for (;;) {
+      auto seen = epoch_.load();
+      if (version_.load() != known_version_) look_around();
+      bool some = false;
+      for (std::size_t i = 0; i < known_.size(); ++i) {
+        if (!known_[i]->pump()) continue;
+        some = true;
+        if (known_[i]->gone()) remove(known_[i].get());
+      }
+      if (some) {
+        epoch_.fetch_add(1);
+        if (followers_.load() > 0) {
+          std::lock_guard lock(guard_);  // they are either asleep or yet to look
+          turn_.notify_all();
+        }
+      }
+      if (ready(context)) return true;
+      if (some) {
+        sleep_at = {};
+        continue;
+      }
+      auto now = clock::now();
+      if (now >= until) return false;
+      if (sleep_at == clock::time_point{}) sleep_at = now + lead_spin;
+      if (now < sleep_at) {
+        relax();
+        continue;
+      }
+      asleep_.store(true);
+      if (epoch_.load() == seen) sleep(until);
+      asleep_.store(false);
+    }
+  }
+
+  void look_around() {
+    std::lock_guard lock(guard_);
+    known_ = channels_;
+    known_version_ = version_.load();
+    polled_.clear();
+    polled_.push_back({wake_fd_, POLLIN, 0});
+    for (const auto& c : known_) polled_.push_back({c->connection->handle(), POLLIN, 0});
+  }
+
+  void sleep(deadline until) {
+    int n = ::poll(polled_.data(), polled_.size(), poll_timeout(until));
+    if (n > 0 && polled_[0].revents) {
+      std::uint64_t count = 0;
+      [[maybe_unused]] auto r = ::read(wake_fd_, &count, sizeof count);
+    }
+  }
+
+  mutable std::mutex guard_;
+  std::condition_variable turn_;
+  std::vector<std::shared_ptr<channel_state>> channels_;
+  std::atomic<std::uint64_t> version_{1};
+  std::atomic<std::uint64_t> epoch_{0};
+  std::atomic<int> followers_{0};
+  std::atomic<bool> asleep_{false};
+  bool led_ = false;
+  int wake_fd_ = -1;
+
+  // Of the leader.
+  std::vector<std::shared_ptr<channel_state>> known_;
+  std::uint64_t known_version_ = 0;
+  std::vector<pollfd> polled_;
+};
+
+/// One try at every address that the name stands for.
+inline std::shared_ptr<connection_state> try_connect(const std::string& address,
+                                                     const hub_options& options, deadline until) {
+  std::string why;
+  for (const auto& e : resolve(address)) {
+    int fd = connect_socket(e, until);
+    if (fd < 0) {
+      why = text_of_errno(-fd);
+      continue;
+    }
+    auto c =
+        std::make_shared<connection_state>(tcp_stream(fd), wire_limits::before_authentication());
+    c->peer.address = address;
+    shake_hands_as_client(*c, options.self, until);
+    c->set_limits(options.limits);
+    return c;
+  }
+  fail(errc::unavailable, why);
+}
+
+inline std::shared_ptr<connection_state> connect_until(const std::string& address,
+                                                       const hub_options& options, deadline until) {
+  using namespace std::chrono_literals;
+  split_address(address);
+  auto began = std::chrono::steady_clock::now();
+  auto pause = std::chrono::milliseconds(5);
+  bool told = false;
+  for (;;) {
+    std::string why;
+    try {
+      return try_connect(address, options, until);
+    } catch (const error& e) {
+      if (e.code() == errc::deadline_exceeded)
+        why = "it accepted the connection, but does not answer";
+      else if (e.code() == errc::unavailable)
+        why = e.message();
+      else
+        throw;
+    }
+    auto now = std::chrono::steady_clock::now();
+    if (now >= until)
+      throw error(errc::deadline_exceeded, str("cannot connect to ", address, ": ", why));
+    if (!told && now - began > 1s) {
+      logging::warning("waiting for ", address, ": ", why);
+      told = true;
+    }
+    std::this_thread::sleep_until(std::min(until, now + pause));
+    pause = std::min(2 * pause, 200ms);
+  }
+}
+
+}  // namespace detail
+
+channel::~channel() { close(); }
+void channel::post(const message& m) { state_->post(m); }
+std::shared_ptr<pending> channel::call(message& m) { return state_->call(m); }
+void channel::abandon(const pending& p) { state_->abandon(p.id()); }
+bool channel::drain(deadline until) { return state_->connection->drain(until); }
+void channel::close() {
+  state_->connection->close();
+  state_->fail_all(error(errc::cancelled, str("the channel to ", peer(), " was closed")));
+  if (auto h = state_->owner.lock()) h->remove(state_.get());
+}
+bool channel::lost() const { return state_->connection->lost(); }
+const peer_info& channel::peer() const { return state_->connection->peer; }
+const std::string& channel::address() const { return state_->address; }
+
+hub::hub(hub_options options) : state_(std::make_shared<detail::hub_state>(std::move(options))) {}
+hub::~hub() {
+  for (auto& c : state_->channels()) {
+    c->connection->close();
+    c->fail_all(error(errc::cancelled, "the hub was destroyed"));
+  }
+}
+
+std::shared_ptr<channel> hub::connect(const std::string& address, deadline until,
+                                      channel_events events) {
+  auto c = detail::connect_until(address, state_->options, until);
+  auto s = std::make_shared<detail::channel_state>(std::move(c), address, std::move(events));
+  s->owner = state_;
+  state_->add(s);
+  return std::make_shared<channel>(std::move(s));
+}
+
+void hub::notify() { state_->notify(); }
+bool hub::wait(bool (*ready)(void*), void* context, deadline until) {
+  return state_->wait(ready, context, until);
+}
+
+}  // namespace deft

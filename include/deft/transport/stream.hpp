@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/stream.hpp: bytes in both directions; what TLS will implement too. Internal.
+#pragma once
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deft/transport/message.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace deft::detail {
+
+/// A connected stream that never waits. Reading and writing may happen at the same time.
+class stream {
+ public:
+  virtual ~stream() = default;
+  /// How many bytes were read; 0: the peer has ended its direction; -EAGAIN: none are there;
+  /// another -errno: it broke.
+  virtual std::ptrdiff_t read(void* to, std::size_t most) noexcept = 0;
+  /// How many bytes were written, or -errno.
+  virtual std::ptrdiff_t write(const iovec* pieces, int count) noexcept = 0;
+  /// Ends both directions, or the outgoing one; from any thread.
+  virtual void shut(bool both) noexcept = 0;
+  /// For poll(2).
+  virtual int handle() const noexcept = 0;
+};
+
+/// Takes over a connected TCP socket.
+std::unique_ptr<stream> tcp_stream(int fd);
+
+/// One candidate of what a host name stands for.
+struct endpoint {
+  alignas(8) unsigned char address[128];
+  unsigned length = 0;
+  int family = 0;
+  bool loopback = false;
+};
+
+/// "host:port" taken apart; "[::1]:80" too. Throws invalid_argument.
+std::pair<std::string, std::string> split_address(const std::string& address);
+/// What `address` stands for, IPv4 first; an empty host is loopback. Throws unavailable if the name
+/// is not known, invalid_argument if it is malformed.
+std::vector<endpoint> resolve(const std::string& address);
+/// A connected socket, or -errno.
+int connect_socket(const endpoint& to, deadline until);
+/// A bound and listening socket. Throws unavailable.
+int listen_on(const endpoint& at, const std::string& name);
+/// Whether a bound socket can be reached from this machine only.
+bool is_loopback(int fd);
+/// "127.0.0.1:2222" of this end, or of the other.
+std::string socket_text(int fd, bool peer);
+/// Waits until `fd` can be read (or written), or has failed; false if the time is over.
+bool wait_for_socket(int fd, bool write, deadline until);
+/// What errno number `e` means.
+std::string text_of_errno(int e);
+
+/// Milliseconds for poll(2), rounded up; -1: for ever.
+int poll_timeout(deadline until);
+/// Lets a sibling hyperthread run while spinning.
+inline void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+}  // namespace deft::detail

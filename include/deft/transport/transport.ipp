@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/transport.ipp: what transport/ implements once per program.
+#pragma once
+#include <deft/transport/connection.ipp>
+#include <deft/transport/frame.ipp>
+#include <deft/transport/handshake.ipp>
+#include <deft/transport/hub.ipp>
+#include <deft/transport/io_loop.ipp>
+#include <deft/transport/listener.ipp>
+#include <deft/transport/stream.ipp>
+#include <deft/transport/xml.ipp>
