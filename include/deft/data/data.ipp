@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/data/data.ipp: what data/ implements once per program.
+#pragma once
+#include <deft/data/digits.ipp>
+#include <deft/data/idx.ipp>
+#include <deft/data/mnist.ipp>
+#include <deft/data/pipeline.ipp>

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/data/idx.ipp: reading and writing IDX files through zlib, which passes plain ones through.
+#pragma once
+#include <zlib.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <deft/data/idx.hpp>
+#include <filesystem>
+#include <memory>
+#include <type_traits>
+#include <vector>
+
+namespace deft {
+namespace detail {
+
+/// What an element is in the file.
+struct idx_code {
+  unsigned char code;
+  unsigned width;  // bytes of an element in the file
+  dtype type;      // what it becomes
+};
+inline constexpr idx_code idx_codes[] = {
+    {0x08, 1, dtype::uint8}, {0x09, 1, dtype::int32},   {0x0B, 2, dtype::int32},
+    {0x0C, 4, dtype::int32}, {0x0D, 4, dtype::float32}, {0x0E, 8, dtype::float64},
+};
+
+template <class U>
+constexpr U swapped(U v) {
+  U r = 0;
+  for (unsigned i = 0; i < sizeof(U); ++i) r = static_cast<U>(r << 8 | ((v >> (8 * i)) & 0xff));
+  return r;
+}
+
+/// An IDX file from its beginning: the header when it is made, then the elements.
+class idx_reader {
+ public:
+  explicit idx_reader(const std::string& file) : name_(file) {
+    std::error_code e;
+    if (!std::filesystem::is_regular_file(file, e))
+      fail(errc::not_found, "there is no file ", name_);
+    auto bytes = std::filesystem::file_size(file, e);
+    if (e) fail(errc::unavailable, "cannot read ", name_, ": ", e.message());
+    file_.reset(gzopen(name_.c_str(), "rb"));
+    if (!file_) fail(errc::unavailable, "cannot open ", name_);
+    gzbuffer(file_.get(), 1u << 17);
+    read_header();
+    // Deflate reaches a ratio of 1032 at most.
+    std::uint64_t most = gzdirect(file_.get()) ? bytes : saturated(bytes, 1032);
+    check_size(most);
+  }
+
+  const idx_header& header() const { return header_; }
+
+  any_array elements() {
+    any_array a(header_.type, header_.shape);
+    auto n = static_cast<std::size_t>(a.elements());
+    if (code_.width == size_of_dtype(header_.type)) {
+      read(a.mutable_raw(), a.bytes(), "elements");
+      to_native(a);
+    } else if (code_.width == 1) {
+      widen<std::int8_t>(a, n);
+    } else {
+      widen<std::int16_t>(a, n);
+    }
+    char more;
+    int r = gzread(file_.get(), &more, 1);
+    if (r < 0) bad(zlib_error());  // a checksum is compared only at the end
+    if (r > 0) bad(str("more bytes than ", header_.shape, " elements of ", header_.type, " need"));
+    if (int e = gzclose_r(file_.release()); e != Z_OK) bad("its compressed data is cut off");
+    return a;
+  }
+
+ private:
+  struct closer {
+    void operator()(gzFile_s* f) const { gzclose_r(f); }
+  };
+
+  static std::uint64_t saturated(std::uint64_t a, std::uint64_t b) {
+    std::uint64_t r = 0;
+    return __builtin_mul_overflow(a, b, &r) ? ~std::uint64_t{0} : r;
+  }
+
+  void read_header() {
+    unsigned char magic[4];
+    read(magic, 4, "header");
+    auto found = std::find_if(std::begin(idx_codes), std::end(idx_codes),
+                              [&](const idx_code& c) { return c.code == magic[2]; });
+    if (magic[0] || magic[1]) bad("it does not begin as an IDX file does");
+    if (found == std::end(idx_codes)) bad(str("unknown element type ", int{magic[2]}));
+    if (magic[3] == 0 || magic[3] > max_rank)
+      bad(str("a rank of ", int{magic[3]}, ", but it has to be 1 to ", max_rank));
+    code_ = *found;
+    header_.type = code_.type;
+    for (int i = 0; i < magic[3]; ++i) {
+      std::uint32_t extent = 0;
+      read(&extent, 4, "header");
+      header_.shape.push_back(std::endian::native == std::endian::little ? swapped(extent)
+                                                                         : extent);
+    }
+  }
+
+  void check_size(std::uint64_t most) const {
+    // An empty array needs no bytes, but its other extents have to make sense too.
+    std::uint64_t needed = code_.width;
+    for (auto e : header_.shape)
+      if (e) needed = saturated(needed, static_cast<std::uint64_t>(e));
+    if (needed > (header_.shape.contains(0) ? std::uint64_t{1} << 40 : most))
+      bad(str("its header promises ", header_.shape, " elements of ", header_.type,
+              ", more than the file can hold"));
+  }
+
+  void read(void* to, std::size_t bytes, std::string_view what) {
+    auto* p = static_cast<char*>(to);
+    while (bytes) {
+      auto part = static_cast<unsigned>(std::min<std::size_t>(bytes, 1u << 30));
+      int r = gzread(file_.get(), p, part);
+      if (r < 0) bad(zlib_error());
+      if (r == 0) bad(str("it ends within its ", what));
+      p += r;
+      bytes -= static_cast<std::size_t>(r);
+    }
+  }
+
+  template <class From>
+  void widen(any_array& a, std::size_t n) {
+    std::vector<From> raw(n);
+    read(raw.data(), n * sizeof(From), "elements");
+    std::int32_t* to = a.mutable_data<std::int32_t>();
+    for (std::size_t i = 0; i < n; ++i) {
+      auto bits = static_cast<std::make_unsigned_t<From>>(raw[i]);
+      to[i] = static_cast<From>(std::endian::native == std::endian::little ? swapped(bits) : bits);
+    }
+  }
+  template <class U>
+  static void swap_all(void* data, std::size_t n) {
+    auto* bytes = static_cast<char*>(data);
+    for (std::size_t i = 0; i < n; ++i) {
+      U v;
+      std::memcpy(&v, bytes + i * sizeof(U), sizeof(U));
+      v = swapped(v);
+      std::memcpy(bytes + i * sizeof(U), &v, sizeof(U));
+    }
+  }
+  static void to_native(any_array& a) {
+    if (std::endian::native != std::endian::little) return;
+    auto n = static_cast<std::size_t>(a.elements());
+    if (size_of_dtype(a.type()) == 4) swap_all<std::uint32_t>(a.mutable_raw(), n);
+    if (size_of_dtype(a.type()) == 8) swap_all<std::uint64_t>(a.mutable_raw(), n);
+  }
+
+  std::string zlib_error() {
+    int code = 0;
+    const char* text = gzerror(file_.get(), &code);
+    if (code == Z_BUF_ERROR) return "its compressed data is cut off";
+    if (code == Z_ERRNO) return str("cannot read it: ", std::strerror(errno));
+    return str("its compressed data is corrupt: ", text);
+  }
+  [[noreturn]] void bad(const std::string& what) const {
+    fail(errc::data_loss, name_, " is no sound IDX file: ", what);
+  }
+
+  std::string name_;
+  std::unique_ptr<gzFile_s, closer> file_;
+  idx_header header_;
+  idx_code code_{};
+};
+
+}  // namespace detail
+
+any_array read_idx(const std::string& file) { return detail::idx_reader(file).elements(); }
+idx_header read_idx_header(const std::string& file) { return detail::idx_reader(file).header(); }
+
+void write_idx(const std::string& file, const any_array& array) {
+  using detail::idx_codes;
+  auto code = std::find_if(std::begin(idx_codes), std::end(idx_codes), [&](const auto& c) {
+    return c.type == array.type() && c.width == size_of_dtype(c.type);
+  });
+  if (code == std::end(idx_codes))
+    fail(errc::invalid_argument, "IDX files hold no ", array.type(), ": ", file);
+  if (array.shape().empty()) fail(errc::invalid_argument, "IDX files hold no scalars: ", file);
+  std::string bytes{'\0', '\0', static_cast<char>(code->code),
+                    static_cast<char>(array.shape().rank())};
+  auto put = [&](std::uint64_t v, unsigned width) {
+    for (unsigned i = width; i-- > 0;) bytes += static_cast<char>(v >> (8 * i));
+  };
+  for (auto e : array.shape()) {
+    if (e > std::int64_t{0xffffffff})
+      fail(errc::invalid_argument, "IDX files hold extents below 2^32: ", file);
+    put(static_cast<std::uint64_t>(e), 4);
+  }
+  visit_dtype(array.type(), [&]<class T>() {
+    for (T v : array.span<T>()) {
+      if constexpr (sizeof(T) == 8)
+        put(std::bit_cast<std::uint64_t>(v), 8);
+      else if constexpr (sizeof(T) == 4)
+        put(std::bit_cast<std::uint32_t>(v), 4);
+      else
+        bytes += static_cast<char>(v);
+    }
+  });
+  gzFile f = gzopen(file.c_str(), file.ends_with(".gz") ? "wb" : "wbT");
+  if (!f) fail(errc::unavailable, "cannot write ", file);
+  bool written = true;
+  for (std::size_t at = 0; at < bytes.size() && written;) {
+    auto part = static_cast<unsigned>(std::min<std::size_t>(bytes.size() - at, 1u << 30));
+    written = gzwrite(f, bytes.data() + at, part) == static_cast<int>(part);
+    at += part;
+  }
+  if (gzclose_w(f) != Z_OK || !written) fail(errc::unavailable, "cannot write ", file);
+}
+
+}  // namespace deft

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/data/test_idx.cpp: IDX files come back as they were written, and bad ones are refused.
+#include <deft/data/idx.hpp>
+// its own header comes first, so that it is known to stand alone
+#include <deft/core/ndarray.hpp>
+#include <deft/core/philox.hpp>
+
+#include "../testing.hpp"
+#include "temporary_folder.hpp"
+
+using namespace deft;
+using testing::read_bytes;
+using testing::write_bytes;
+
+template <class T>
+static any_array counting(const dims& shape) {
+  any_array a(dtype_of<T>, shape);
+  for (std::int64_t i = 0; i < a.elements(); ++i)
+    a.mutable_data<T>()[i] = static_cast<T>(i * 7 - 3);
+  return a;
+}
+
+/// What reading `file` throws, its folder left out.
+static std::string failure(const testing::temporary_folder& dir, const std::string& file) {
+  std::string s = testing::error_of([&] { read_idx(dir / file); });
+  auto at = s.find(dir.path().string() + "/");
+  return at == s.npos ? s : s.erase(at, dir.path().string().size() + 1);
+}
+
+TEST_CASE("an IDX file comes back as it was written, plain and compressed") {
+  testing::temporary_folder dir;
+  for (std::string name : {"a", "a.gz"}) {
+    CAPTURE(name);
+    for (const any_array& a :
+         {counting<std::uint8_t>({2, 3, 4}), counting<std::int32_t>({5}), counting<float>({3, 2}),
+          counting<double>({1, 1, 2}), counting<std::uint8_t>({0, 28, 28}),
+          counting<float>({2, 1, 2, 1, 2, 1, 2, 1})}) {
+      write_idx(dir / name, a);
+      CHECK(read_idx(dir / name) == a);
+      CHECK(read_idx_header(dir / name).shape == a.shape());
+      CHECK(read_idx_header(dir / name).type == a.type());
+    }
+  }
+  CHECK(read_bytes(dir / "a.gz").substr(0, 2) == "\x1f\x8b");
+}
+
+TEST_CASE("the bytes of an IDX file are big-endian, signed bytes and 16-bit integers are widened") {
+  testing::temporary_folder dir;
+  write_idx(dir / "a", any_array(counting<std::int32_t>({2})));
+  CHECK(read_bytes(dir / "a") ==
+        std::string("\0\0\x0c\x01\0\0\0\x02\xff\xff\xff\xfd\0\0\0\x04", 16));
+  write_bytes(dir / "b", std::string("\0\0\x09\x01\0\0\0\x02\xff\x7f", 10));
+  CHECK(read_idx(dir / "b") == ndarray<std::int32_t, 2>{-1, 127}.array());
+  write_bytes(dir / "c", std::string("\0\0\x0b\x01\0\0\0\x02\xff\xfe\x01\x02", 12));
+  CHECK(read_idx(dir / "c") == ndarray<std::int32_t, 2>{-2, 258}.array());
+}
+
+TEST_CASE("a bad IDX file is refused with its name and what was wrong") {
+  testing::temporary_folder dir;
+  auto idx = [](std::string head, std::string rest) {
+    return std::string("\0\0", 2) + head + rest;
+  };
+  const std::string three("\0\0\0\x03", 4);
+  struct row {
+    std::string bytes, message;
+  };
+  const row rows[] = {
+      {"", "it ends within its header"},
+      {std::string("\0\0\x08", 3), "it ends within its header"},
+      {"not an IDX file at all", "it does not begin as an IDX file does"},
+      {idx("\x07\x01", three + "abc"), "unknown element type 7"},
+      {idx(std::string("\x08\0", 2), "a"), "a rank of 0, but it has to be 1 to 8"},
+      {idx("\x08\x09", std::string(36, '\1')), "a rank of 9, but it has to be 1 to 8"},
+      {idx("\x08\x02", three), "it ends within its header"},
+      {idx("\x08\x01", three + "abcd"), "more bytes than (3) elements of uint8 need"},
+      {idx("\x08\x01", three + "ab"), "it ends within its elements"},
+      {idx("\x08\x01", "\xff\xff\xff\xff"),
+       "its header promises (4294967295) elements of uint8, more than the file can hold"},
+      {idx("\x0e\x08", std::string(32, '\xff')),
+       "its header promises (4294967295,4294967295,4294967295,4294967295,4294967295,4294967295,"
+       "4294967295,4294967295) elements of double, more than the file can hold"},
+      {idx("\x08\x03", std::string(8, '\xff') + std::string(4, '\0')),
+       "its header promises (4294967295,4294967295,0) elements of uint8, more than the file can "
+       "hold"},
+  };
+  for (const row& r : rows) {
+    write_bytes(dir / "bad", r.bytes);
+    CHECK(failure(dir, "bad") == "data_loss: bad is no sound IDX file: " + r.message);
+  }
+  CHECK(failure(dir, "none") == "not_found: there is no file none");
+  CHECK(testing::error_of([&] { read_idx(dir.path()); }).starts_with("not_found: "));
+}
+
+TEST_CASE("a compressed IDX file that is cut off or corrupt is refused") {
+  testing::temporary_folder dir;
+  any_array a(dtype::uint8, {4000});
+  philox_stream random(3);
+  for (int i = 0; i < 4000; ++i)
+    a.mutable_data<std::uint8_t>()[i] = static_cast<std::uint8_t>(random.below(16));
+  write_idx(dir / "a.gz", a);
+  const std::string whole = read_bytes(dir / "a.gz");
+  for (std::size_t n = 2; n < whole.size(); n += n < 40 || n + 40 > whole.size() ? 1 : 97) {
+    CAPTURE(n);
+    write_bytes(dir / "cut.gz", whole.substr(0, n));
+    std::string f = failure(dir, "cut.gz");
+    CHECK(f.starts_with("data_loss: cut.gz is no sound IDX file: "));
+  }
+  int accepted = 0;
+  for (std::size_t n = 12; n < whole.size(); n += 13) {
+    CAPTURE(n);
+    std::string bent = whole;
+    bent[n] = static_cast<char>(bent[n] ^ (1 << random.below(8)));
+    write_bytes(dir / "bent.gz", bent);
+    std::string f = failure(dir, "bent.gz");
+    CHECK_MESSAGE(f.starts_with("data_loss: bent.gz is no sound IDX file: "), f);
+    accepted += f.empty();
+  }
+  CHECK(accepted == 0);
+}
+
+TEST_CASE("what the format cannot hold is not written") {
+  testing::temporary_folder dir;
+  CHECK(testing::error_of([&] {
+          write_idx(dir / "x", counting<std::int64_t>({2}));
+        }).starts_with("invalid_argument: IDX files hold no int64"));
+  CHECK(testing::error_of([&] {
+          write_idx(dir / "x", any_array::scalar(1.f));
+        }).starts_with("invalid_argument: IDX files hold no scalars"));
+  CHECK(testing::error_of([&] {
+          write_idx(dir / "no/x", counting<float>({2}));
+        }).starts_with("unavailable: cannot write"));
+}
