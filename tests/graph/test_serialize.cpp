@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/graph/serialize.hpp>
+#include <deft/transport/archive.hpp>
+#include <deft/transport/xml.hpp>
+#include <random>
+#include <testing.hpp>
+
+using namespace deft;
+using testing::error_of;
+
+namespace {
+
+/// x * y + x as a program.
+program_ref multiply_add() {
+  auto p = std::make_shared<program>();
+  p->inputs = {dtype::float32, dtype::float32, dtype::float32};
+  p->code.push_back({find_op("mul"), dtype::float32, {0, 1}, 2});
+  p->code.push_back({find_op("add"), dtype::float32, {3, 2}, 2});
+  p->seal();
+  return p;
+}
+
+node_def feed_node(std::int64_t index, const dims& shape) {
+  node_def n;
+  n.op = find_op("feed");
+  n.attributes = {index, static_cast<std::int64_t>(dtype::float32),
+                  integers(shape.begin(), shape.end())};
+  n.outputs = {{shape, dtype::float32}};
+  n.name = str("x_", index);
+  return n;
+}
+
+/// Two feeds, and a chain of additions and products over them.
+graph_def chain(std::uint32_t length) {
+  graph_def g;
+  g.nodes.push_back(feed_node(0, {dyn, 3}));
+  g.nodes.push_back(feed_node(1, {dyn, 3}));
+  for (std::uint32_t i = 2; i < length; ++i) {
+    node_def n;
+    n.op = find_op(i % 2 ? "add" : "mul");
+    n.inputs = {{i - 1, 0}, {i - 2, 0}};
+    if (i % 3 == 0) n.controls = {0, i - 1};
+    n.outputs = {{dims{dyn, 3}, dtype::float32}};
+    n.requested = intern(parse_device("/job:ps"));
+    n.device = intern(parse_device("/job:ps/replica:0/task:0/cpu:0"));
+    n.name = str("layer", i / 10, "/node_", i);
+    n.place = {"examples/model.cpp", 10 + i};
+    g.nodes.push_back(std::move(n));
+  }
+  return g;
+}
+
+/// A node with attributes of every kind, which no shape rule needs to like.
+node_def odd_node() {
+  node_def n;
+  n.op = find_op("constant");
+  any_array array(dtype::int32, dims{2, 2});
+  for (int i = 0; i < 4; ++i) array.mutable_data<std::int32_t>()[i] = i;
+  n.attributes = {std::int64_t{-7}, 0.1,   std::string("text"),
+                  integers{1, -1},  array, multiply_add()};
+  n.name = "odd";
+  return n;
+}
+
+bool same(const node_def& a, const node_def& b) {
+  return a.op == b.op && same_attributes(a.attributes, b.attributes) && a.inputs == b.inputs &&
+         a.controls == b.controls && a.outputs == b.outputs && a.requested == b.requested &&
+         a.device == b.device && a.name == b.name &&
+         std::string_view(a.place.file) == b.place.file && a.place.line == b.place.line;
+}
+
+graph_def load(std::span<const std::byte> bytes) {
+  graph_def g;
+  from_bytes(bytes, g);
+  return g;
+}
+
+}  // namespace
+
+TEST_CASE("a graph comes back as it was written, devices as the same pointers") {
+  graph_def g = chain(100);
+  check(g);
+  g.nodes.push_back(odd_node());
+  graph_def back = load(to_bytes(g));
+  REQUIRE(back.nodes.size() == g.nodes.size());
+  for (std::size_t i = 0; i < g.nodes.size(); ++i) {
+    CAPTURE(i);
+    CHECK(same(g.nodes[i], back.nodes[i]));
+  }
+  CHECK(load(to_bytes(graph_def())).nodes.empty());
+}
+
+TEST_CASE("a graph that arrives passes the same checks as one that is built") {
+  check(load(to_bytes(chain(50))));
+  graph_def bad = chain(50);
+  bad.nodes[20].inputs[0].node = 30;
+  CHECK(error_of([&] { check(load(to_bytes(bad))); }).find("comes after its use") !=
+        std::string::npos);
+  bad = chain(50);
+  bad.nodes[20].outputs[0].type = dtype::int64;
+  CHECK(error_of([&] { check(load(to_bytes(bad))); }).starts_with("invalid_argument"));
+}
+
+TEST_CASE("an operation that this process does not have is named") {
+  static const op_def foreign = [] {
+    op_def d;
+    d.name = "conv9d";
+    return d;
+  }();
+  graph_def g = chain(3);
+  g.nodes[2].op = &foreign;
+  CHECK(error_of([&] { load(to_bytes(g)); }) ==
+        "not_found: this process has no operation \"conv9d\"");
+}
+
+TEST_CASE("a program is checked and sealed when it arrives") {
+  auto p = multiply_add();
+  program back;
+  from_bytes(to_bytes(*p), back);
+  CHECK(back.signature == p->signature);
+  CHECK(back.hash == p->hash);
+
+  program bad = *p;
+  bad.code[0].args[1] = 4;
+  CHECK(error_of([&] { from_bytes(to_bytes(bad), back); }) ==
+        "invalid_argument: [fused] instruction 0 uses value 4 before it is there");
+  bad = *p;
+  bad.code[0].op = find_op("matmul");
+  CHECK(error_of([&] { from_bytes(to_bytes(bad), back); }).starts_with("invalid_argument"));
+  bad = *p;
+  bad.code[0].count = 3;
+  CHECK(error_of([&] { from_bytes(to_bytes(bad), back); }).starts_with("invalid_argument"));
+  CHECK(error_of([&] { from_bytes(to_bytes(program()), back); }) ==
+        "invalid_argument: [fused] a program without instructions");
+  attr_value none = program_ref();
+  CHECK(error_of([&] { from_bytes(to_bytes(none), none); }).starts_with("invalid_argument"));
+}
+
+TEST_CASE("kinds of attributes, shapes and devices that cannot be are refused") {
+  attr_value v;
+  CHECK(error_of([&] { from_bytes(to_bytes(std::uint8_t{6}), v); }) ==
+        "invalid_argument: there is no attribute of kind 6");
+  tensor_type t;
+  CHECK(error_of([&] {
+          from_bytes(to_bytes(tensor_type{dims{-2}, dtype::float32}), t);
+        }) == "invalid_argument: an extent of -2 came over the wire");
+  std::int64_t big = std::int64_t{1} << 31;
+  CHECK(error_of([&] {
+          from_bytes(to_bytes(tensor_type{dims{big, 0, big, big}, dtype::float32}), t);
+        }) == "invalid_argument: a shape larger than any memory came over the wire");
+  auto bytes = to_bytes(chain(3));
+  std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  bytes[text.find("/job:ps/replica")] = std::byte{'!'};
+  CHECK(error_of([&] { load(bytes); }).starts_with("invalid_argument"));
+}
+
+TEST_CASE("every truncation of a graph is refused") {
+  graph_def g = chain(6);
+  g.nodes.push_back(odd_node());
+  auto bytes = to_bytes(g);
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    CAPTURE(n);
+    CHECK(!error_of([&] { load(std::span(bytes).first(n)); }).empty());
+  }
+}
+
+TEST_CASE("mutated graphs end in an error, or in a graph that passes or fails its check") {
+  graph_def g = chain(12);
+  const auto plain = to_bytes(g);
+  g.nodes.push_back(odd_node());
+  const auto odd = to_bytes(g);
+  std::mt19937 random(2024);
+  auto below = [&](std::size_t n) { return random() % n; };
+  const std::byte interesting[] = {std::byte{0},    std::byte{1},    std::byte{0x7f},
+                                   std::byte{0x80}, std::byte{0xfe}, std::byte{0xff}};
+  int loaded = 0, passed = 0;
+  for (int round = 0; round < 40'000; ++round) {
+    auto bytes = round % 2 ? odd : plain;
+    for (auto changes = 1 + below(4); changes > 0; --changes) {
+      std::size_t at = below(bytes.size());
+      switch (below(6)) {
+        case 0:
+          bytes[at] = static_cast<std::byte>(random());
+          break;
+        case 1:
+          bytes[at] = interesting[below(std::size(interesting))];
+          break;
+        case 2:
+          bytes[at] ^= static_cast<std::byte>(1u << below(8));
+          break;
+        case 3:  // repeats a piece elsewhere
+          for (std::size_t from = below(bytes.size()), n = below(32);
+               n > 0 && at < bytes.size() && from < bytes.size(); --n)
+            bytes[at++] = bytes[from++];
+          break;
+        case 4:
+          bytes.erase(bytes.begin() + static_cast<std::ptrdiff_t>(at));
+          break;
+        case 5:
+          bytes.insert(bytes.begin() + static_cast<std::ptrdiff_t>(at),
+                       static_cast<std::byte>(random()));
+          break;
+      }
+    }
+    try {
+      graph_def read = load(bytes);
+      ++loaded;
+      check(read);
+      ++passed;
+    } catch (const error&) {
+      // Refused in a sentence.
+    }
+  }
+  CHECK(loaded > 1'000);
+  CHECK(passed > 100);
+  CHECK(loaded > passed);
+}
+
+TEST_CASE("a graph can be read by eye as XML") {
+  graph_def g = chain(3);
+  g.nodes.push_back(odd_node());
+  std::string xml = to_xml(g);
+  for (const char* part :
+       {"<op>mul</op>", "<name>layer0/node_2</name>", "<requested>/job:ps</requested>",
+        "<device>/job:ps/replica:0/task:0/cpu:0</device>", "<type>float</type>",
+        "<extent>-1</extent>", "<file>examples/model.cpp</file>", "<value>text</value>",
+        "<op>add</op>", "<line>12</line>"}) {
+    CAPTURE(part);
+    CHECK(xml.find(part) != std::string::npos);
+  }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <cstring>
+#include <deft/transport/archive.hpp>
+#include <limits>
+#include <testing.hpp>
+
+using namespace deft;
+using testing::error_of;
+
+namespace {
+
+enum class colour : std::uint16_t { red = 1, blue = 0x1234 };
+
+struct point {
+  std::int32_t x = 0, y = 0;
+  std::optional<std::string> label;
+  friend bool operator==(const point&, const point&) = default;
+};
+template <class Archive>
+void serialize(Archive& ar, point& p, unsigned) {
+  ar& named("x", p.x) & named("y", p.y) & named("label", p.label);
+}
+
+/// As deep as it says.
+struct tree {
+  std::vector<tree> children;
+};
+template <class Archive>
+void serialize(Archive& ar, tree& t, unsigned) {
+  ar& t.children;
+}
+
+template <class T>
+T again(const T& v) {
+  T back{};
+  from_bytes(to_bytes(v), back);
+  return back;
+}
+
+std::vector<std::byte> bytes_of(std::initializer_list<int> list) {
+  std::vector<std::byte> b;
+  for (int i : list) b.push_back(static_cast<std::byte>(i));
+  return b;
+}
+
+}  // namespace
+
+TEST_CASE("values come back as they were written") {
+  CHECK(again(true));
+  CHECK(again(std::int8_t{-3}) == -3);
+  CHECK(again(std::uint64_t{0xfedcba9876543210u}) == 0xfedcba9876543210u);
+  CHECK(again(-0.5f) == -0.5f);
+  CHECK(again(std::numeric_limits<double>::denorm_min()) ==
+        std::numeric_limits<double>::denorm_min());
+  CHECK(std::isnan(again(std::numeric_limits<double>::quiet_NaN())));
+  CHECK(again(colour::blue) == colour::blue);
+  CHECK(again(std::string("a\0b", 3)) == std::string("a\0b", 3));
+  CHECK(again(std::string(100'000, 'x')) == std::string(100'000, 'x'));
+  CHECK(again(std::vector<std::string>{"", "one", std::string(600, '2')}) ==
+        std::vector<std::string>{"", "one", std::string(600, '2')});
+  CHECK(again(std::vector<bool>{true, false, true}) == std::vector<bool>{true, false, true});
+  CHECK(again(std::array<std::uint8_t, 3>{1, 2, 3}) == std::array<std::uint8_t, 3>{1, 2, 3});
+  CHECK(again(std::pair<int, std::string>{7, "seven"}) == std::pair<int, std::string>{7, "seven"});
+  CHECK(again(std::tuple{1, 2.0, std::string("3")}) == std::tuple{1, 2.0, std::string("3")});
+  CHECK(again(std::vector<point>{{1, 2, "here"}, {3, 4, {}}}) ==
+        std::vector<point>{{1, 2, "here"}, {3, 4, {}}});
+  CHECK(again(dims{2, dyn, 3}) == dims{2, dyn, 3});
+}
+
+TEST_CASE("bytes are the same on every machine: fixed widths, little-endian") {
+  CHECK(to_bytes(std::uint32_t{0x01020304}) == bytes_of({4, 3, 2, 1}));
+  CHECK(to_bytes(1.0f) == bytes_of({0, 0, 0x80, 0x3f}));
+  CHECK(to_bytes(colour::blue) == bytes_of({0x34, 0x12}));
+  CHECK(to_bytes("ab") == bytes_of({2, 0, 0, 0, 'a', 'b'}));
+  CHECK(to_bytes(std::vector<std::int16_t>{1, -1}) == bytes_of({2, 0, 0, 0, 1, 0, 255, 255}));
+  CHECK(to_bytes(std::optional<bool>(), std::optional<bool>(true)) == bytes_of({0, 1, 1}));
+  CHECK(to_bytes(dims{2, dyn}) ==
+        bytes_of({2, 2, 0, 0, 0, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255}));
+}
+
+TEST_CASE("an archive appends to a vector, and reuses its memory") {
+  std::vector<std::byte> out = bytes_of({9});
+  { out_archive(out) & std::uint8_t{1} & std::string(2'000, 'x') & std::uint8_t{2}; }
+  CHECK(out.size() == 1 + 1 + 4 + 2'000 + 1);
+  CHECK(out.front() == std::byte{9});
+  CHECK(out.back() == std::byte{2});
+  const auto* before = out.data();
+  for (int i = 0; i < 10; ++i) {
+    out.clear();
+    out_archive(out) & std::string(2'000, 'y');
+  }
+  CHECK(out.data() == before);
+}
+
+TEST_CASE("every truncation of an archive is refused") {
+  auto whole = to_bytes(std::uint64_t{1}, "text", std::vector<double>{1, 2}, point{1, 2, "p"},
+                        std::vector<std::string>{"a", "b"}, true);
+  for (std::size_t n = 0; n < whole.size(); ++n) {
+    std::uint64_t a;
+    std::string b;
+    std::vector<double> c;
+    point d;
+    std::vector<std::string> e;
+    bool f;
+    CAPTURE(n);
+    CHECK(error_of([&] {
+            from_bytes(std::span(whole).first(n), a, b, c, d, e, f);
+          }).starts_with("data_loss: metadata ends early"));
+  }
+}
+
+TEST_CASE("bytes that nobody asked for are refused") {
+  int i = 0;
+  CHECK(error_of([&] { from_bytes(to_bytes(1, 2), i); }) ==
+        "data_loss: metadata has 4 bytes too many");
+}
+
+TEST_CASE("counts are held against the bytes that are left before anything is allocated") {
+  std::string s;
+  std::vector<double> d;
+  std::vector<std::string> v;
+  std::vector<bool> b;
+  auto huge = bytes_of({255, 255, 255, 255, 1, 2, 3, 4});
+  CHECK(error_of([&] { from_bytes(huge, s); }) ==
+        "data_loss: metadata ends early: 4294967295 bytes wanted, 4 left");
+  CHECK(error_of([&] { from_bytes(huge, d); }) ==
+        "data_loss: metadata ends early: 34359738360 bytes wanted, 4 left");
+  CHECK(error_of([&] { from_bytes(huge, v); }).starts_with("data_loss"));
+  CHECK(error_of([&] { from_bytes(huge, b); }).starts_with("data_loss"));
+  CHECK(s.capacity() + d.capacity() + v.capacity() + b.capacity() < 100);
+}
+
+TEST_CASE("an archive asks for no more memory than its limit, and nests no deeper") {
+  std::vector<point> many(1'000), back;
+  auto bytes = to_bytes(many);
+  in_archive small(bytes, {}, {.memory = 500 * sizeof(point), .depth = 32});
+  CHECK(error_of([&] { small& back; }) ==
+        "resource_exhausted: metadata wants more memory than it may");
+  tree deep;
+  for (int i = 0; i < 40; ++i) {
+    tree outer;
+    outer.children.push_back(std::move(deep));
+    deep = std::move(outer);
+  }
+  tree t;
+  CHECK(error_of([&] { from_bytes(to_bytes(deep), t); }) ==
+        "resource_exhausted: metadata is nested deeper than 32");
+}
+
+TEST_CASE("a bool is 0 or 1") {
+  bool b = false;
+  std::optional<int> o;
+  any_array a;
+  CHECK(error_of([&] { from_bytes(bytes_of({2}), b); }).starts_with("data_loss"));
+  CHECK(error_of([&] { from_bytes(bytes_of({2, 0, 0, 0, 0}), o); }).starts_with("data_loss"));
+  auto array = bytes_of({static_cast<int>(dtype::boolean), 1, 2, 0, 0, 0, 0, 0, 0, 0, 0, 1, 7});
+  CHECK(error_of([&] { from_bytes(array, a); }).starts_with("data_loss"));
+  array.back() = std::byte{0};
+  from_bytes(array, a);
+  CHECK(a.data<bool>()[0]);
+}
+
+TEST_CASE("arrays travel within the archive, or beside it without a copy") {
+  any_array small = any_array::scalar(2.5), large(dtype::float32, dims{1'000});
+  std::memset(large.mutable_raw(), 1, large.bytes());
+  CHECK(again(small) == small);
+  CHECK(again(large) == large);
+  CHECK(again(any_array(dtype::int32, dims{0, 5})).shape() == dims{0, 5});
+
+  std::vector<std::byte> bytes;
+  std::vector<any_array> beside;
+  out_archive(bytes, &beside) & small& large;
+  REQUIRE(beside.size() == 1);
+  CHECK(beside[0].raw() == large.raw());
+  CHECK(bytes.size() < 100);
+  any_array a, b;
+  in_archive(bytes, beside) & a& b;
+  CHECK(a == small);
+  CHECK(b.raw() == large.raw());
+
+  CHECK(error_of([&] { in_archive(bytes) & a& b; }) == "data_loss: metadata refers to tensor 0");
+  beside[0] = any_array(dtype::float64, dims{1'000});
+  CHECK(error_of([&] { in_archive(bytes, beside) & a& b; }) ==
+        "data_loss: tensor 0 is not the one that metadata refers to");
+  CHECK(error_of([] { to_bytes(any_array()); }).starts_with("invalid_argument"));
+}
+
+TEST_CASE("an array that says it is larger than its bytes is refused") {
+  any_array a;
+  auto extent = [](std::int64_t e) {
+    return to_bytes(dtype::float64, std::uint8_t{2}, e, e, std::uint8_t{0});
+  };
+  CHECK(error_of([&] { from_bytes(extent(1'000), a); }).starts_with("data_loss"));
+  CHECK(error_of([&] { from_bytes(extent(std::int64_t{1} << 40), a); }) ==
+        "invalid_argument: a shape larger than any memory came over the wire");
+  CHECK(error_of([&] { from_bytes(extent(-1), a); }).starts_with("invalid_argument"));
+  CHECK(error_of([&] { from_bytes(to_bytes(std::uint8_t{7}), a); }) ==
+        "invalid_argument: there is no dtype 7");
+  CHECK(error_of([&] { from_bytes(to_bytes(dtype::int32, std::uint8_t{9}), a); }) ==
+        "invalid_argument: a rank of 9, above 8");
+}

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/transport/connection.hpp>
+#include <deft/transport/connection_state.hpp>
+
+#include "wire.hpp"
+
+using namespace testing;
+
+namespace {
+
+/// Two connected ends in one process, past any handshake.
+struct both_ends {
+  std::shared_ptr<connection> a, b;
+  both_ends() {
+    int listening = listen_socket("localhost:0");
+    int out = bare_socket(address_of_socket(listening)).take();
+    // `bare_socket` waited for the connection, so accept has one.
+    int in = ::accept(listening, nullptr, nullptr);
+    REQUIRE(in >= 0);
+    ::close(listening);
+    a = make(out, "a");
+    b = make(in, "b");
+  }
+  static std::shared_ptr<connection> make(int fd, const char* peer_of) {
+    auto s = std::make_shared<detail::connection_state>(detail::tcp_stream(fd), wire_limits{});
+    s->peer.name = str("peer of ", peer_of);
+    return std::make_shared<connection>(std::move(s));
+  }
+};
+
+constexpr std::int64_t megabyte = std::int64_t{1} << 20;
+
+}  // namespace
+
+TEST_CASE("messages arrive whole, in order, whatever their size") {
+  both_ends e;
+  std::vector<std::int64_t> sizes = {0, 1, 100, 5'000, 70'000, 3 * megabyte, 10, 20 * megabyte, 0};
+  for (auto n : sizes) {  // nobody reads: most of it is queued
+    message m(message_kind::first_free);
+    m.step = static_cast<std::uint64_t>(n);
+    m.meta.resize(static_cast<std::size_t>(n % 4096));
+    m.tensors = {pattern(dtype::uint8, {n}, 1), any_array(dtype::float32, dims{0}),
+                 pattern(dtype::uint8, {n / 2}, 2)};
+    e.a->send(m);
+  }
+  CHECK(e.a->queued() > 0);
+  message m;
+  for (auto n : sizes) {
+    REQUIRE(e.b->receive(m, soon()));
+    CHECK(m.step == static_cast<std::uint64_t>(n));
+    CHECK(same_bytes(m.tensors[0], pattern(dtype::uint8, {n}, 1)));
+    CHECK(same_bytes(m.tensors[2], pattern(dtype::uint8, {n / 2}, 2)));
+  }
+  CHECK(e.a->drain(soon()));
+  CHECK(e.a->queued() == 0);
+}
+
+TEST_CASE("128 MB in both directions at once: nobody waits for the other") {
+  both_ends e;
+  any_array large = pattern(dtype::uint8, {128 * megabyte}, 5);
+  auto side = [&](connection& c) {
+    message m(message_kind::first_free);
+    m.tensors = {large};
+    c.send(m);  // both send before either reads
+    message answer;
+    REQUIRE(c.receive(answer, soon()));
+    CHECK(same_bytes(answer.tensors[0], large));
+  };
+  SUBCASE("each on its thread") {
+    std::thread other([&] { side(*e.b); });
+    side(*e.a);
+    other.join();
+  }
+  SUBCASE("both on one thread") {
+    message m(message_kind::first_free);
+    m.tensors = {large};
+    e.a->send(m);
+    e.b->send(m);
+    message x, y;
+    REQUIRE(e.b->receive(x, soon()));
+    REQUIRE(e.a->receive(y, soon()));
+    CHECK(same_bytes(x.tensors[0], large));
+    CHECK(same_bytes(y.tensors[0], large));
+  }
+}
+
+TEST_CASE("many threads send at once, each one's messages in its order") {
+  both_ends e;
+  constexpr int threads = 6, each = 300;
+  std::vector<std::thread> senders;
+  for (int t = 0; t < threads; ++t)
+    senders.emplace_back([&, t] {
+      for (int i = 0; i < each; ++i) {
+        message m(message_kind::first_free);
+        m.session = static_cast<std::uint64_t>(t);
+        m.step = static_cast<std::uint64_t>(i);
+        m.tensors = {pattern(dtype::uint8, {i % 50 == 0 ? megabyte : i}, static_cast<unsigned>(t))};
+        e.a->send(m);
+      }
+    });
+  std::uint64_t next[threads] = {};
+  message m;
+  for (int i = 0; i < threads * each; ++i) {
+    REQUIRE(e.b->receive(m, soon()));
+    CHECK(m.step == next[m.session]++);
+    auto n = m.step % 50 == 0 ? megabyte : static_cast<std::int64_t>(m.step);
+    CHECK(same_bytes(m.tensors[0], pattern(dtype::uint8, {n}, static_cast<unsigned>(m.session))));
+  }
+  for (auto& s : senders) s.join();
+}
+
+TEST_CASE("thousands of tensors in one message") {
+  both_ends e;
+  message m(message_kind::first_free), got;
+  for (int i = 0; i < 5'000; ++i)
+    m.tensors.push_back(pattern(dtype::int32, {i % 7}, static_cast<unsigned>(i)));
+  e.a->send(m);
+  REQUIRE(e.b->receive(got, soon()));
+  REQUIRE(got.tensors.size() == 5'000);
+  for (std::size_t i = 0; i < 5'000; ++i) CHECK(same_bytes(got.tensors[i], m.tensors[i]));
+}
+
+TEST_CASE("what is queued refers to the tensors, until it is written or the end is closed") {
+  both_ends e;
+  buffer mine = buffer::host(64 * megabyte);
+  {
+    message m(message_kind::first_free);
+    m.tensors = {any_array(dtype::uint8, dims{64 * megabyte}, mine)};
+    e.a->send(m);
+  }
+  CHECK(!mine.unique());
+  SUBCASE("written") {
+    message got;
+    REQUIRE(e.b->receive(got, soon()));
+    CHECK(e.a->drain(soon()));
+  }
+  SUBCASE("closed") {
+    CHECK(!e.a->drain(past()));
+    e.a->close();
+  }
+  CHECK(mine.unique());
+}
+
+TEST_CASE("receive keeps its deadline, and what it has read of a message") {
+  both_ends e;
+  message m;
+  CHECK(error_of([&] { e.b->receive(m, past()); }) ==
+        "deadline_exceeded: no message came in time from peer of b");
+  CHECK(e.b->try_receive(m) == connection::arrival::nothing);
+  any_array large = pattern(dtype::uint8, {64 * megabyte}, 3);
+  message out(message_kind::first_free);
+  out.tensors = {large};
+  e.a->send(out);
+  int in_vain = 0;
+  while (e.b->try_receive(m) != connection::arrival::something) ++in_vain;
+  CHECK(in_vain > 0);
+  CHECK(same_bytes(m.tensors[0], large));
+}
+
+TEST_CASE("an end that is closed ends the other, and wakes who receives") {
+  both_ends e;
+  message m;
+  SUBCASE("the other end") {
+    std::thread closer([&] { e.a->close(); });
+    CHECK(!e.b->receive(m, soon()));
+    closer.join();
+    CHECK(error_of([&] { e.b->send(message(message_kind::first_free)); }) ==
+          "unavailable: lost peer of b: it ended the connection");
+  }
+  SUBCASE("this end") {
+    std::thread closer([&] { e.b->close(); });
+    CHECK(!e.b->receive(m, soon()));
+    closer.join();
+    CHECK(error_of([&] { e.b->send(message(message_kind::first_free)); }) ==
+          "unavailable: lost peer of b: it was closed here");
+  }
+  SUBCASE("within a message") {
+    message out(message_kind::first_free);
+    out.tensors = {any_array(dtype::uint8, dims{64 * megabyte})};
+    e.a->send(out);
+    e.a->close();
+    CHECK(error_of([&] { e.b->receive(m, soon()); }).starts_with("unavailable: lost peer of b: "));
+  }
+  CHECK(e.b->lost());
+}
+
+TEST_CASE("a send to a peer that is gone fails, and does not kill the process") {
+  both_ends e;
+  e.b.reset();
+  message m(message_kind::first_free);
+  m.tensors = {any_array(dtype::uint8, dims{megabyte})};
+  auto said = error_of([&] {
+    for (;;) e.a->send(m);
+  });
+  CHECK(said.starts_with("unavailable: lost peer of a: "));
+}
+
+TEST_CASE("tensors that cannot be sent are refused before anything is written") {
+  both_ends e;
+  message m(message_kind::first_free), got;
+  m.tensors = {any_array()};
+  CHECK(error_of([&] { e.a->send(m); }).starts_with("internal"));
+  e.a->send(message(message_kind::first_free, 5));
+  REQUIRE(e.b->receive(got, soon()));
+  CHECK(got.id == 5);
+}

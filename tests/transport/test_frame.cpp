@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/transport/frame.hpp>
+#include <random>
+
+#include "wire.hpp"
+
+using namespace testing;
+using detail::frame_reader;
+
+namespace {
+
+message example() {
+  message m(message_kind::first_free, 7);
+  m.flags = 0x80000001u;
+  m.session = 0x1122334455667788u;
+  m.step = 42;
+  m.meta = to_bytes("meta");
+  m.tensors = {any_array::scalar(1.5f), pattern(dtype::int64, {3, 4}, 1),
+               pattern(dtype::float32, {0, 5}, 0), pattern(dtype::boolean, {9}, 0),
+               pattern(dtype::uint8, {100'000}, 3)};
+  return m;
+}
+
+bool same(const message& a, const message& b) {
+  return a.kind == b.kind && a.flags == b.flags && a.id == b.id && a.session == b.session &&
+         a.step == b.step && a.meta == b.meta &&
+         std::equal(a.tensors.begin(), a.tensors.end(), b.tensors.begin(), b.tensors.end(),
+                    same_bytes);
+}
+
+/// Reads frames until the end; pauses of the stream are passed over.
+std::vector<message> read_all(std::vector<std::byte> bytes, std::size_t step = SIZE_MAX,
+                              const wire_limits& limits = {}) {
+  memory_stream s(std::move(bytes), step);
+  frame_reader r(limits);
+  std::vector<message> all;
+  message m;
+  for (;;) {
+    switch (r.advance(s, m)) {
+      case frame_reader::status::end:
+        return all;
+      case frame_reader::status::whole:
+        all.push_back(m);
+        for (auto& t : all.back().tensors) t = t.clone();
+        break;
+      case frame_reader::status::more:
+        break;
+    }
+  }
+}
+
+/// A frame of one tensor whose descriptor says what it likes.
+std::vector<std::byte> lying_frame(std::uint64_t payload, std::uint64_t bytes,
+                                   std::initializer_list<std::int64_t> extents,
+                                   dtype type = dtype::uint8) {
+  detail::frame_header h;
+  h.version = protocol_version;
+  h.kind = message_kind::first_free;
+  h.tensors = 1;
+  h.payload = payload;
+  h.descriptors = static_cast<std::uint32_t>(16 + 8 * extents.size());
+  auto head = detail::encode(h);
+  std::vector<std::byte> all(head.begin(), head.end());
+  out_archive ar(all);
+  ar& static_cast<std::uint8_t>(type) & static_cast<std::uint8_t>(extents.size()) &
+      std::uint16_t{0} & std::uint32_t{0} & bytes;
+  for (auto e : extents) ar& e;
+  ar.flush();
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a message comes back from its frame, in whatever pieces the frame arrives") {
+  auto bytes = detail::flatten_frame(example());
+  auto twice = bytes;
+  twice.insert(twice.end(), bytes.begin(), bytes.end());
+  for (std::size_t step : {std::size_t{1}, std::size_t{7}, std::size_t{64}, std::size_t{5'000},
+                           std::size_t{50'000}, SIZE_MAX}) {
+    CAPTURE(step);
+    auto all = read_all(twice, step);
+    REQUIRE(all.size() == 2);
+    CHECK(same(all[0], example()));
+    CHECK(same(all[1], example()));
+  }
+}
+
+TEST_CASE("frames of every size class") {
+  for (std::size_t meta : {0, 1, 100, 5'000, 40'000, 3'000'000})
+    for (std::int64_t n : {-1, 0, 1, 63, 4'096, 9'000, 70'000, 3'000'000}) {
+      CAPTURE(meta);
+      CAPTURE(n);
+      message m(message_kind::first_free);
+      m.meta.resize(meta, std::byte{5});
+      if (n >= 0) m.tensors = {pattern(dtype::uint8, {n}, 1), pattern(dtype::uint8, {n}, 2)};
+      auto all = read_all(detail::flatten_frame(m));
+      REQUIRE(all.size() == 1);
+      CHECK(same(all[0], m));
+    }
+}
+
+TEST_CASE("the header is the same on every machine") {
+  message m(message_kind::first_free, 2);
+  m.flags = 3;
+  m.session = 4;
+  m.step = 5;
+  m.meta.resize(6);
+  m.tensors = {any_array(dtype::float32, dims{7})};
+  auto b = detail::flatten_frame(m);
+  CHECK(b.size() == 64 + 6 + 24 + 28);
+  const int expected[64] = {
+      'D', 'E', 'F', 'T', protocol_version, 0, 16, 0, 3, 0, 0, 0, 1, 0, 0, 0, 6, 0, 0, 0, 0,
+      0,   0,   0,   28};
+  for (std::size_t i = 0; i < 32; ++i) CHECK(std::to_integer<int>(b[i]) == expected[i]);
+  CHECK(b[32] == std::byte{2});
+  CHECK(b[40] == std::byte{4});
+  CHECK(b[48] == std::byte{5});
+  CHECK(b[56] == std::byte{24});
+}
+
+TEST_CASE("every truncation of a frame is an end within a message") {
+  message m = example();
+  m.tensors.pop_back();
+  auto bytes = detail::flatten_frame(m);
+  for (std::size_t n = 1; n < bytes.size(); ++n) {
+    CAPTURE(n);
+    CHECK(error_of([&] {
+            read_all({bytes.begin(), bytes.begin() + static_cast<long>(n)});
+          }) == "unavailable: the stream ended within a message");
+  }
+}
+
+TEST_CASE("what is no frame is refused from its first bytes on") {
+  auto bytes = [](std::string_view text) {
+    auto b = std::as_bytes(std::span(text));
+    return std::vector<std::byte>(b.begin(), b.end());
+  };
+  CHECK(error_of([&] { read_all(bytes("GET / HTTP/1.1\r\n\r\n")); }) ==
+        "data_loss: what came is no frame of deft: it begins with 47 45 54 20 2f 20 48 54");
+  CHECK(error_of([&] { read_all(bytes("junk"), 1); }) ==
+        "data_loss: what came is no frame of deft: it begins with 6a 75 6e 6b");
+}
+
+TEST_CASE("a frame of another version is refused, unless it is a refusal") {
+  auto bytes = detail::flatten_frame(example());
+  bytes[4] = std::byte{9};
+  CHECK(error_of([&] { read_all(bytes); }) ==
+        "failed_precondition: the peer speaks version 9 of the protocol, this process version 1");
+  message m(message_kind::refused);
+  bytes = detail::flatten_frame(m);
+  bytes[4] = std::byte{9};
+  CHECK(read_all(bytes).size() == 1);
+}
+
+TEST_CASE("limits hold before anything is allocated") {
+  auto bytes = detail::flatten_frame(example());
+  CHECK(error_of([&] { read_all(bytes, SIZE_MAX, {.meta = 7}); }) ==
+        "resource_exhausted: a message with 8 bytes of metadata, more than 7");
+  CHECK(error_of([&] { read_all(bytes, SIZE_MAX, {.tensors = 4}); }) ==
+        "resource_exhausted: a message with 5 tensors, more than 4");
+  CHECK(error_of([&] {
+          read_all(bytes, SIZE_MAX, {.payload = 100'000});
+        }).starts_with("resource_exhausted: a message with 100109 bytes of tensors"));
+  CHECK(error_of([&] {
+          read_all(bytes, SIZE_MAX, wire_limits::before_authentication());
+        }).starts_with("resource_exhausted"));
+  // Announces 60 MB of metadata and sends ten bytes: gets room for a piece only.
+  detail::frame_header h;
+  h.version = protocol_version;
+  h.kind = message_kind::first_free;
+  h.meta = 60'000'000;
+  auto head = detail::encode(h);
+  std::vector<std::byte> few(head.begin(), head.end());
+  few.resize(few.size() + 10);
+  memory_stream s(few, 1'000);
+  frame_reader r({});
+  message m;
+  for (int i = 0; i < 2; ++i) CHECK(r.advance(s, m) == frame_reader::status::more);
+  CHECK(m.meta.capacity() < 2'000'000);
+}
+
+TEST_CASE("descriptors that contradict themselves are refused") {
+  std::int64_t big = std::int64_t{1} << 40;
+  CHECK(error_of([&] { read_all(lying_frame(100, 100, {99})); }) ==
+        "data_loss: tensor 0 is said to have 100 bytes, but is uint8(99)");
+  CHECK(error_of([&] {
+          read_all(lying_frame(0, 0, {big, big}));
+        }) == "invalid_argument: a shape larger than any memory came over the wire");
+  CHECK(error_of([&] {
+          read_all(lying_frame(0, 0, {big, 0, big}));
+        }).starts_with("invalid_argument"));
+  CHECK(error_of([&] { read_all(lying_frame(8, 8, {-8})); }).starts_with("invalid_argument"));
+  CHECK(error_of([&] { read_all(lying_frame(8, 9, {9})); }) ==
+        "data_loss: tensor 0 is larger than its frame");
+  CHECK(error_of([&] { read_all(lying_frame(9, 8, {8})); }) ==
+        "data_loss: a frame's descriptors do not add up");
+  CHECK(error_of([&] { read_all(lying_frame(8, 8, {8}, dtype::none)); }) ==
+        "data_loss: the descriptor of tensor 0 is not sound");
+  CHECK(error_of([&] {
+          read_all(lying_frame(8, 8, {1, 1, 1, 1, 1, 1, 1, 1, 8}));
+        }).starts_with("data_loss"));
+  auto lie = lying_frame(1, 1, {1}, dtype::boolean);
+  lie.push_back(std::byte{2});
+  CHECK(error_of([&] { read_all(lie); }) ==
+        "data_loss: a bool that is neither 0 nor 1 came in tensor 0");
+}
+
+TEST_CASE("small frames reuse what the message before them had allocated") {
+  message m(message_kind::first_free);
+  m.meta.resize(50);
+  m.tensors = {any_array::scalar(1.0), any_array::scalar(2)};
+  auto one = detail::flatten_frame(m), many = one;
+  for (int i = 0; i < 9; ++i) many.insert(many.end(), one.begin(), one.end());
+  memory_stream s(many);
+  frame_reader r({});
+  message into;
+  REQUIRE(r.advance(s, into) == frame_reader::status::whole);
+  const void *meta = into.meta.data(), *tensor = into.tensors[1].raw();
+  any_array kept = into.tensors[0];
+  for (int i = 0; i < 9; ++i) {
+    REQUIRE(r.advance(s, into) == frame_reader::status::whole);
+    CHECK(into.meta.data() == meta);
+    CHECK(into.tensors[1].raw() == tensor);
+    CHECK(into.tensors[0].raw() != kept.raw());  // someone holds that one
+  }
+}
+
+TEST_CASE("mutated frames end in an error or in messages") {
+  message m = example();
+  m.tensors.pop_back();
+  const auto sound = detail::flatten_frame(m);
+  std::mt19937 random(7);
+  int whole = 0, refused = 0;
+  for (int round = 0; round < 50'000; ++round) {
+    auto bytes = sound;
+    for (auto changes = 1 + random() % 3; changes > 0; --changes) {
+      // Mostly where header and descriptors are.
+      std::size_t at =
+          random() % (random() % 4 ? std::min<std::size_t>(bytes.size(), 180) : bytes.size());
+      bytes[at] = random() % 3 ? static_cast<std::byte>(random())
+                               : bytes[at] ^ static_cast<std::byte>(1u << random() % 8);
+    }
+    try {
+      whole += static_cast<int>(
+          read_all(std::move(bytes), SIZE_MAX, {.payload = std::uint64_t{1} << 24}).size());
+    } catch (const error&) {
+      ++refused;
+    }
+  }
+  CHECK(whole > 1'000);
+  CHECK(refused > 1'000);
+}
+
+TEST_CASE("errors travel with code, sentence, node, device and place") {
+  message m;
+  encode_error(m, 9, error(errc::out_of_range, "index 7", "gather_1", {"model.cpp", 31}, "/cpu:0"));
+  CHECK(m.kind == message_kind::error);
+  CHECK(m.id == 9);
+  error e = decode_error(m);
+  CHECK(e.code() == errc::out_of_range);
+  CHECK(e.message() == "index 7");
+  CHECK(e.node() == "gather_1");
+  CHECK(e.device() == "/cpu:0");
+  CHECK(to_string(e.where()) == "model.cpp:31");
+  m.meta.pop_back();
+  CHECK(decode_error(m).code() == errc::data_loss);
+  m.meta = to_bytes(std::uint8_t{99}, "s", "", "", source_place{});
+  CHECK(decode_error(m).code() == errc::unknown);
+}

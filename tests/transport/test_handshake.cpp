@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <deft/transport/connection_state.hpp>
+#include <deft/transport/handshake.hpp>
+
+#include "wire.hpp"
+
+using namespace testing;
+
+namespace {
+
+/// What connecting to `l` as `self` ends with; empty if it is welcome.
+std::string outcome(const listener& l, identity self) {
+  hub h({std::move(self), {}});
+  return error_of([&] { h.connect(l.address(), soon()); });
+}
+
+/// The client's side of a handshake, said by hand.
+struct forger {
+  explicit forger(const std::string& address)
+      : state(std::make_shared<detail::connection_state>(
+            detail::tcp_stream(bare_socket(address).take()),
+            wire_limits::before_authentication())) {}
+  void say(message_kind kind, std::vector<std::byte> meta) {
+    message m(kind);
+    m.meta = std::move(meta);
+    state->send(m);
+  }
+  message hear() {
+    message m;
+    REQUIRE(state->receive(m, soon()));
+    return m;
+  }
+  static std::vector<std::byte> hello(bool secret, std::uint64_t catalog = 0) {
+    return to_bytes("forger", std::uint64_t{1}, std::uint64_t{0}, catalog,
+                    std::array<std::uint8_t, 32>{}, secret);
+  }
+  std::shared_ptr<detail::connection_state> state;
+};
+
+std::string file_with(const std::string& text, mode_t mode) {
+  char name[] = "/tmp/deft_secret_XXXXXX";
+  int fd = mkstemp(name);
+  REQUIRE(fd >= 0);
+  REQUIRE(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+  REQUIRE(fchmod(fd, mode) == 0);
+  ::close(fd);
+  return name;
+}
+
+}  // namespace
+
+TEST_CASE("both ends know each other after the handshake") {
+  test_handler handler;
+  mailbox<peer_info> seen;
+  handler.opened = [&](const auto& c) { seen.put(c->peer()); };
+  auto o = options_of_test("open sesame");
+  o.self.cluster = 77;
+  listener l(o, handler);
+  hub h({{"worker/0", 5, 77, "open sesame"}, {}});
+  auto c = h.connect(l.address(), soon());
+  CHECK(c->peer().name == "/job:ps/replica:0/task:0");
+  CHECK(c->peer().address == l.address());
+  CHECK(c->peer().incarnation == l.incarnation());
+  CHECK(c->peer().cluster == 77);
+  CHECK(c->peer().authenticated);
+  CHECK(c->peer().same_catalog);
+  CHECK(c->peer().to_string() == "/job:ps/replica:0/task:0 at " + l.address());
+  auto client = seen.get();
+  CHECK(client.name == "worker/0");
+  CHECK(client.incarnation == 5);
+  CHECK(client.authenticated);
+  CHECK(client.same_catalog);
+  CHECK(client.knows(*find_op("add")));
+}
+
+TEST_CASE("a server that starts again is another incarnation") {
+  test_handler handler;
+  listener a(options_of_test(), handler), b(options_of_test(), handler);
+  CHECK(a.incarnation() != 0);
+  CHECK(a.incarnation() != b.incarnation());
+}
+
+TEST_CASE("who does not know the secret is refused in a sentence, and so is a server without it") {
+  captured_log log;
+  test_handler handler;
+  listener guarded(options_of_test("right"), handler), open(options_of_test(), handler);
+  std::string at = "/job:ps/replica:0/task:0 at " + guarded.address();
+  CHECK(outcome(guarded, {"client", 0, 0, "right"}) == "");
+  CHECK(outcome(guarded, {"client", 0, 0, "wrong"}) ==
+        "unauthenticated: " + at +
+            " refused the connection: /job:ps/replica:0/task:0 does not accept the caller's "
+            "secret");
+  log.wait_for("does not accept the caller's secret");
+  CHECK(outcome(guarded, {"client", 0, 0, ""}) ==
+        "unauthenticated: " + at +
+            " asks for a secret: set DEFT_SECRET, or name its file by --secret_file");
+  CHECK(outcome(open, {"client", 0, 0, "right"}) ==
+        "unauthenticated: /job:ps/replica:0/task:0 at " + open.address() +
+            " has no secret, but this process insists on one");
+}
+
+TEST_CASE("a proof can be neither left out, nor repeated, nor sent back") {
+  test_handler handler;
+  bool opened = false;
+  handler.opened = [&](const auto&) { opened = true; };
+  listener l(options_of_test("secret"), handler);
+  auto none = std::vector<std::string>();
+  auto refused = [](forger& f) {
+    message m;
+    return error_of([&] { f.state->receive(m, soon()); }).find("does not accept") !=
+           std::string::npos;
+  };
+
+  forger without(l.address());
+  without.say(message_kind::hello, forger::hello(true));
+  without.hear();
+  without.say(message_kind::proof, to_bytes(std::vector<std::uint8_t>(), none));
+  CHECK(refused(without));
+
+  // A client proves itself to an impostor, who sends the same hello and the proof to the server.
+  forger thief(l.address());
+  std::vector<std::byte> hello, proof;
+  test_handler unused;
+  int trap = listen_socket("localhost:0");
+  std::thread victim([address = address_of_socket(trap)] {
+    hub h(client_of_test("secret"));
+    error_of([&] { h.connect(address, soon()); });
+  });
+  {
+    int fd = ::accept(trap, nullptr, nullptr);
+    detail::connection_state impostor(detail::tcp_stream(fd), wire_limits::before_authentication());
+    message m;
+    REQUIRE(impostor.receive(m, soon()));
+    hello = m.meta;
+    thief.say(message_kind::hello, hello);
+    message challenge(message_kind::challenge);
+    challenge.meta = forger::hello(true);  // his own: the server's would bind its nonce
+    impostor.send(challenge);
+    REQUIRE(impostor.receive(m, soon()));
+    CHECK(m.kind == message_kind::proof);
+    proof = m.meta;
+    message no(message_kind::refused);
+    no.meta = to_bytes(errc::unauthenticated, "enough");
+    impostor.send(no);
+    impostor.drain(soon());
+  }
+  victim.join();
+  ::close(trap);
+  CHECK(thief.hear().kind == message_kind::challenge);
+  thief.say(message_kind::proof, proof);
+  CHECK(refused(thief));
+  CHECK(!opened);
+}
+
+TEST_CASE("a server has to prove that it knows the secret") {
+  int trap = listen_socket("localhost:0");
+  std::string what;
+  std::thread client([&, address = address_of_socket(trap)] {
+    hub h(client_of_test("secret"));
+    what = error_of([&] { h.connect(address, soon()); });
+  });
+  {
+    int fd = ::accept(trap, nullptr, nullptr);
+    detail::connection_state impostor(detail::tcp_stream(fd), wire_limits::before_authentication());
+    message m;
+    REQUIRE(impostor.receive(m, soon()));
+    message challenge(message_kind::challenge);
+    challenge.meta = m.meta;  // says of itself what the client said
+    impostor.send(challenge);
+    REQUIRE(impostor.receive(m, soon()));
+    message welcome(message_kind::welcome);
+    welcome.meta = m.meta;  // sends the client's own proof back
+    impostor.send(welcome);
+    client.join();
+  }
+  ::close(trap);
+  CHECK(what.find("cannot prove that it knows the secret") != std::string::npos);
+}
+
+TEST_CASE("tasks of another cluster are refused; 0 fits any") {
+  test_handler handler;
+  auto o = options_of_test();
+  o.self.cluster = 1;
+  listener l(o, handler);
+  CHECK(outcome(l, {"worker/0", 0, 1, ""}) == "");
+  CHECK(outcome(l, {"client", 0, 0, ""}) == "");
+  CHECK(outcome(l, {"worker/0", 0, 2, ""}).find("belongs to another cluster than \"worker/0\"") !=
+        std::string::npos);
+}
+
+TEST_CASE("where catalogs differ, both ends learn what is missing, and go on") {
+  test_handler handler;
+  mailbox<peer_info> seen;
+  handler.opened = [&](const auto& c) { seen.put(c->peer()); };
+  listener l(options_of_test(), handler);
+  forger f(l.address());
+  f.say(message_kind::hello, forger::hello(false, 12345));
+  CHECK(f.hear().kind == message_kind::challenge);
+  auto mine = catalog_list();
+  std::erase(mine, "add/1");
+  mine.push_back("conv9d/3");
+  f.say(message_kind::proof, to_bytes(std::vector<std::uint8_t>(), mine));
+  auto welcome = f.hear();
+  CHECK(welcome.kind == message_kind::welcome);
+  std::vector<std::uint8_t> seal;
+  std::vector<std::string> theirs;
+  from_bytes(welcome.meta, seal, theirs);
+  CHECK(theirs == catalog_list());
+  auto peer = seen.get();
+  CHECK(!peer.same_catalog);
+  CHECK(peer.lacks == std::vector<std::string>{"add/1"});
+  CHECK(peer.offers == std::vector<std::string>{"conv9d/3"});
+  CHECK(!peer.knows(*find_op("add")));
+  CHECK(peer.knows(*find_op("mul")));
+}
+
+TEST_CASE("another version of the protocol is refused in a sentence that its reader can read") {
+  test_handler handler;
+  listener l(options_of_test(), handler);
+  message hello(message_kind::hello);
+  hello.meta = forger::hello(false);
+  auto frame = detail::flatten_frame(hello);
+  frame[4] = std::byte{7};
+  bare_socket s(l.address());
+  s.write(frame);
+  auto answer = s.read_all();
+  REQUIRE(answer.size() > detail::header_bytes);
+  CHECK(answer[6] == static_cast<std::byte>(message_kind::refused));
+  std::string text(reinterpret_cast<const char*>(answer.data()), answer.size());
+  CHECK(text.find("the peer speaks version 7 of the protocol, this process version 1") !=
+        text.npos);
+}
+
+TEST_CASE("names with control characters are refused") {
+  test_handler handler;
+  listener l(options_of_test(), handler);
+  CHECK(outcome(l, {"evil\nname", 0, 0, ""}).find("is no name") != std::string::npos);
+}
+
+TEST_CASE("a secret comes from a file or from the environment") {
+  auto file = file_with("hush\n", 0600), wide = file_with("hush", 0644),
+       empty = file_with("", 0600);
+  CHECK(load_secret(file) == "hush");
+  {
+    captured_log log;
+    CHECK(load_secret(wide) == "hush");
+    log.wait_for("others than its owner have access to the secret file");
+  }
+  CHECK(error_of([&] { load_secret(empty); }).starts_with("invalid_argument"));
+  for (auto& f : {file, wide, empty}) std::remove(f.c_str());
+  CHECK(error_of([&] { load_secret(file); }).starts_with("not_found"));
+  setenv("DEFT_SECRET", "quiet", 1);
+  CHECK(secret_of_environment() == "quiet");
+  unsetenv("DEFT_SECRET");
+  CHECK(secret_of_environment() == "");
+}

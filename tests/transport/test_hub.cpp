@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <deft/transport/hub.hpp>
+#include <map>
+
+#include "wire.hpp"
+
+using namespace testing;
+
+TEST_CASE("a call is answered; one-way messages go both ways") {
+  test_handler handler;
+  mailbox<std::uint64_t> came;
+  handler.came = [&](const auto& c, message&& m) {
+    if (m.id == 0) {
+      came.put(m.step);
+      m.step *= 2;
+      c->send(m);
+      return;
+    }
+    m.kind = message_kind::reply;
+    c->send(m);
+  };
+  listener l(options_of_test(), handler);
+  hub h(client_of_test());
+  std::vector<std::uint64_t> unasked;
+  auto c =
+      h.connect(l.address(), soon(),
+                {.on_message = [&](message&& m) { unasked.push_back(m.step); }, .on_lost = {}});
+  CHECK(c->address() == l.address());
+  message m(message_kind::first_free);
+  m.meta = to_bytes("hello");
+  m.step = 21;
+  m.tensors = {pattern(dtype::float32, {3}, 1)};
+  auto p = c->call(m);
+  CHECK(!p->failed());
+  REQUIRE(h.wait_for(*p, soon()));
+  message answer = p->take();
+  CHECK(answer.id == p->id());
+  CHECK(answer.meta == m.meta);
+  CHECK(same_bytes(answer.tensors[0], m.tensors[0]));
+  m.id = 0;
+  c->post(m);
+  CHECK(came.get() == 21);
+  REQUIRE(h.wait_until([&] { return !unasked.empty(); }, soon()));
+  CHECK(unasked[0] == 42);
+}
+
+TEST_CASE("calls are pipelined, and answers find theirs in any order") {
+  test_handler handler;
+  std::vector<message> kept;
+  handler.came = [&](const auto& c, message&& m) {
+    kept.push_back(std::move(m));
+    if (kept.size() < 50) return;
+    for (auto i = kept.rbegin(); i != kept.rend(); ++i) {
+      i->kind = message_kind::reply;
+      c->send(*i);
+    }
+  };
+  listener l(options_of_test(), handler);
+  hub h(client_of_test());
+  auto c = h.connect(l.address(), soon());
+  std::vector<std::shared_ptr<pending>> calls;
+  for (int i = 0; i < 50; ++i) {
+    message m(message_kind::first_free);
+    m.step = static_cast<std::uint64_t>(i);
+    calls.push_back(c->call(m));
+  }
+  CHECK(error_of([&] { calls[0]->take(); }).starts_with("failed_precondition"));
+  REQUIRE(h.wait_until(
+      [&] { return std::all_of(calls.begin(), calls.end(), [](auto& p) { return p->done(); }); },
+      soon()));
+  for (std::size_t i = 0; i < 50; ++i) CHECK(calls[i]->get().step == i);
+}
+
+TEST_CASE("wait_until looks first, keeps its deadline, and hears notify") {
+  hub h(client_of_test());
+  CHECK(h.wait_until([] { return true; }, past()));
+  CHECK(!h.wait_until([] { return false; }, past()));
+  CHECK(!h.wait_until([] { return false; }, deadline_in(std::chrono::milliseconds(5))));
+  h.poll();
+  CHECK(error_of([&] { h.wait_until([]() -> bool { fail(errc::internal, "no"); }); }) ==
+        "internal: no");
+
+  // Leader and followers alike.
+  std::atomic<int> turn{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < 200; ++round) {
+        CHECK(h.wait_until([&] { return turn == 4 * round + i; }, soon()));
+        ++turn;
+        h.notify();
+      }
+    });
+  for (auto& t : threads) t.join();
+  CHECK(turn == 800);
+}
+
+TEST_CASE("many threads share a hub and its channels") {
+  test_handler handler;
+  listener a(options_of_test(), handler), b(options_of_test(), handler);
+  hub h(client_of_test());
+  auto x = h.connect(a.address(), soon()), y = h.connect(b.address(), soon());
+  std::vector<std::thread> threads;
+  std::atomic<int> right{0};
+  for (std::uint64_t t = 0; t < 8; ++t)
+    threads.emplace_back([&, t] {
+      for (std::uint64_t i = 0; i < 200; ++i) {
+        message m(message_kind::first_free);
+        m.session = t;
+        m.step = i;
+        m.meta.resize(i * 7);
+        m.tensors = {
+            pattern(dtype::int32, {static_cast<std::int64_t>(i * t)}, static_cast<unsigned>(t))};
+        auto p = x->call(m), q = y->call(m);
+        if (!h.wait_until([&] { return p->done() && q->done(); }, soon())) return;
+        for (auto& answer : {p->take(), q->take()})
+          right += answer.session == t && answer.step == i && answer.meta == m.meta &&
+                   same_bytes(answer.tensors[0], m.tensors[0]);
+      }
+    });
+  for (auto& t : threads) t.join();
+  CHECK(right == 8 * 200 * 2);
+}
+
+TEST_CASE("a lost peer fails all that is pending on it, for every waiter, and nothing else") {
+  test_handler silent, echo;
+  mailbox<int> came;
+  silent.came = [&](const auto&, message&&) { came.put(1); };
+  auto dying = std::make_unique<listener>(options_of_test(), silent);
+  listener living(options_of_test(), echo);
+  hub h(client_of_test());
+  std::atomic<int> told{0};
+  std::string reason;
+  auto lost =
+      h.connect(dying->address(), soon(), {.on_message = {}, .on_lost = [&](const error& e) {
+                                             reason = e.what();
+                                             ++told;
+                                           }});
+  auto kept = h.connect(living.address(), soon());
+  std::string name = lost->peer().to_string();
+  std::vector<std::thread> waiters;
+  std::atomic<int> failed{0};
+  for (int i = 0; i < 4; ++i)
+    waiters.emplace_back([&] {
+      auto p = lost->call(message(message_kind::first_free));
+      auto said = error_of([&] {
+        CHECK(h.wait_for(*p, soon()));
+        p->take();
+      });
+      failed += said == "unavailable: lost " + name + ": it ended the connection";
+    });
+  for (int i = 0; i < 4; ++i) came.get();
+  dying.reset();
+  for (auto& w : waiters) w.join();
+  CHECK(failed == 4);
+  REQUIRE(h.wait_until([&] { return told == 1; }, soon()));
+  CHECK(reason == "lost " + name + ": it ended the connection");
+  CHECK(lost->lost());
+  CHECK(error_of([&] {
+          lost->call(message(message_kind::first_free));
+        }).starts_with("unavailable: lost " + name));
+  CHECK(error_of([&] {
+          lost->post(message(message_kind::first_free));
+        }).starts_with("unavailable: lost " + name));
+  auto p = kept->call(message(message_kind::first_free));
+  REQUIRE(h.wait_for(*p, soon()));
+  CHECK(!p->failed());
+}
+
+TEST_CASE("closing a channel cancels what is pending, abandoning drops an answer") {
+  test_handler handler;
+  mailbox<std::pair<std::shared_ptr<connection>, std::uint64_t>> came;
+  handler.came = [&](const auto& c, message&& m) { came.put({c, m.id}); };
+  listener l(options_of_test(), handler);
+  hub h(client_of_test());
+  bool told = false;
+  auto c = h.connect(l.address(), soon(),
+                     {.on_message = {}, .on_lost = [&](const error&) { told = true; }});
+  auto dropped = c->call(message(message_kind::first_free));
+  c->abandon(*dropped);
+  auto [server, id] = came.get();
+  server->send(message(message_kind::reply, id));
+  auto p = c->call(message(message_kind::first_free));
+  auto [same_server, second] = came.get();
+  same_server->send(message(message_kind::reply, second));
+  REQUIRE(h.wait_for(*p, soon()));
+  CHECK(!dropped->done());
+  auto q = c->call(message(message_kind::first_free));
+  c->close();
+  CHECK(q->done());
+  CHECK(error_of([&] { q->take(); }).starts_with("cancelled: the channel to /job:ps"));
+  h.poll();
+  CHECK(!told);
+}
+
+TEST_CASE("connect waits for a server that is not there yet") {
+  test_handler handler;
+  auto o = options_of_test();
+  int fd = listen_socket("localhost:0");
+  o.address = address_of_socket(fd);
+  ::close(fd);
+  std::string name;
+  mailbox<int> begun;
+  std::thread client([&] {
+    hub h(client_of_test());
+    begun.put(1);
+    name = h.connect(o.address, soon())->peer().name;
+  });
+  begun.get();
+  listener l(o, handler);
+  client.join();
+  CHECK(name == o.self.name);
+}
+
+TEST_CASE("connect says whom it waited for, and why it was in vain") {
+  hub h(client_of_test());
+  auto briefly = [] { return deadline_in(std::chrono::milliseconds(30)); };
+  int fd = listen_socket("localhost:0");
+  auto address = address_of_socket(fd);
+  CHECK(error_of([&] { h.connect(address, briefly()); }) ==
+        "deadline_exceeded: cannot connect to " + address +
+            ": it accepted the connection, but does not answer");
+  ::close(fd);
+  CHECK(error_of([&] { h.connect(address, briefly()); }) ==
+        "deadline_exceeded: cannot connect to " + address + ": Connection refused");
+  CHECK(error_of([&] { h.connect("no port", briefly()); }).starts_with("invalid_argument"));
+  CHECK(error_of([&] {
+          h.connect("host.invalid:1", briefly());
+        }).find("cannot find host \"host.invalid\"") != std::string::npos);
+}

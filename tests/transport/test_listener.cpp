@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/transport/listener.hpp>
+#include <random>
+
+#include "wire.hpp"
+
+using namespace testing;
+
+TEST_CASE("port 0 is any port, and the one chosen is reported") {
+  test_handler handler;
+  auto o = options_of_test();
+  for (const char* address : {":0", "localhost:0", "127.0.0.1:0"}) {
+    o.address = address;
+    listener l(o, handler);
+    CHECK(l.port() != 0);
+    CHECK(l.address() == str("127.0.0.1:", l.port()));
+    hub h(client_of_test());
+    CHECK(h.connect(str("localhost:", l.port()), soon())->peer().name == o.self.name);
+  }
+}
+
+TEST_CASE("a listening socket can be inherited") {
+  test_handler handler;
+  auto o = options_of_test();
+  o.fd = listen_socket("localhost:0");
+  auto address = address_of_socket(o.fd);
+  // Who comes before the listener stands waits in the socket's queue.
+  std::string answer;
+  std::thread early([&] {
+    hub h(client_of_test());
+    answer = h.connect(address, soon())->peer().name;
+  });
+  listener l(o, handler);
+  CHECK(l.address() == address);
+  early.join();
+  CHECK(answer == o.self.name);
+
+  int pair[2];
+  REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
+  o.fd = pair[0];
+  CHECK(error_of([&] { listener(o, handler); }).find("is no listening socket") !=
+        std::string::npos);
+  char c;
+  CHECK(::read(pair[1], &c, 1) == 0);  // it was owned, and is closed
+  ::close(pair[1]);
+}
+
+TEST_CASE("an address that others can reach needs a secret, or insecure") {
+  test_handler handler;
+  auto o = options_of_test();
+  o.address = "0.0.0.0:0";
+  auto refused = error_of([&] { listener(o, handler); });
+  CHECK(refused ==
+        "permission_denied: 0.0.0.0:0 can be reached from other machines: that needs a secret "
+        "(DEFT_SECRET or --secret_file), or --insecure");
+  auto inherited = o;
+  inherited.fd = listen_socket("0.0.0.0:0");
+  CHECK(error_of([&] { listener(inherited, handler); }).starts_with("permission_denied"));
+  o.insecure = true;
+  CHECK(error_of([&] { listener(o, handler); }) == "");
+  o.insecure = false;
+  o.self.secret = "s";
+  CHECK(error_of([&] { listener(o, handler); }) == "");
+}
+
+TEST_CASE("addresses that are none are refused by name") {
+  test_handler handler;
+  auto o = options_of_test();
+  auto outcome = [&](std::string address) {
+    o.address = std::move(address);
+    return error_of([&] { listener(o, handler); });
+  };
+  CHECK(outcome("localhost") ==
+        "invalid_argument: \"localhost\" is no address: expected host:port");
+  CHECK(outcome("localhost:99999") ==
+        "invalid_argument: \"localhost:99999\" is no address: \"99999\" is no port");
+  CHECK(outcome("http://x:1").starts_with("invalid_argument"));
+  listener taken(options_of_test(), handler);
+  CHECK(outcome(taken.address()).starts_with("unavailable: cannot listen on " + taken.address()));
+}
+
+TEST_CASE("garbage is refused and logged, and hurts nobody") {
+  captured_log log;
+  test_handler handler;
+  auto o = options_of_test();
+  o.max_handshakes = 1'000;
+  listener l(o, handler);
+  hub h(client_of_test());
+  auto c = h.connect(l.address(), soon());
+  bare_socket browser(l.address());
+  browser.write("GET / HTTP/1.1\r\nHost: ps0\r\n\r\n");
+  CHECK(!browser.read_all().empty());
+  log.wait_for("what came is no frame of deft: it begins with 47 45 54 20");
+
+  std::mt19937 random(3);
+  message hello(message_kind::hello);
+  hello.meta = to_bytes("x", std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{0},
+                        std::array<std::uint8_t, 32>{}, false);
+  auto sound = detail::flatten_frame(hello);
+  for (int round = 0; round < 300; ++round) {
+    auto bytes = sound;
+    if (round % 3 == 0) {
+      bytes.resize(1 + random() % 400);
+      for (auto& b : bytes) b = static_cast<std::byte>(random());
+    } else {
+      for (int i = 0; i < 3; ++i) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    }
+    bare_socket s(l.address());
+    s.write(bytes);
+    if (round % 2) s.reset();
+  }
+  auto p = c->call(message(message_kind::first_free));
+  REQUIRE(h.wait_for(*p, soon()));
+  CHECK(p->take().kind == message_kind::reply);
+  CHECK(l.connections() == 1);
+}
+
+TEST_CASE("silent callers block nobody, and too many of them are turned away") {
+  captured_log log;
+  test_handler handler;
+  auto o = options_of_test();
+  o.max_handshakes = 4;
+  o.handshake_timeout = std::chrono::milliseconds(300);
+  listener l(o, handler);
+  std::vector<std::unique_ptr<bare_socket>> silent;
+  for (int i = 0; i < 5; ++i) silent.push_back(std::make_unique<bare_socket>(l.address()));
+  log.wait_for("away: too many connections");
+  // One that is no client is refused once its time is over, and makes room for one that is.
+  hub h(client_of_test());
+  CHECK(h.connect(l.address(), soon())->peer().name == o.self.name);
+  log.wait_for("no message came in time from");
+}
+
+TEST_CASE("a frame that is not sound ends its connection with a sentence, and no other") {
+  test_handler handler;
+  mailbox<std::string> ended;
+  handler.closed = [&](const auto&, const error* why) {
+    ended.put(why ? why->what() : "in order");
+  };
+  auto o = options_of_test();
+  o.limits.tensors = 2;
+  listener l(o, handler);
+  hub h(client_of_test());
+  auto bad = h.connect(l.address(), soon()), good = h.connect(l.address(), soon());
+  message m(message_kind::first_free);
+  m.tensors.assign(3, any_array::scalar(1.f));
+  auto p = bad->call(m);
+  auto q = good->call(message(message_kind::first_free));
+  REQUIRE(h.wait_until([&] { return p->done() && q->done(); }, soon()));
+  CHECK(error_of([&] { p->take(); }) == str("unavailable: lost ", bad->peer(),
+                                            ": it refused: a message with 3 tensors, more than 2"));
+  CHECK(q->take().kind == message_kind::reply);
+  CHECK(ended.get() == "a message with 3 tensors, more than 2");
+  good->close();
+  CHECK(ended.get() == "in order");
+}
+
+TEST_CASE("an error that a handler throws is the answer, and the connection goes on") {
+  captured_log log;
+  test_handler handler;
+  handler.came = [](const auto& c, message&& m) {
+    if (m.flags == 1) throw error(errc::not_found, "no such thing", "node_1");
+    m.kind = message_kind::reply;
+    c->send(m);
+  };
+  handler.opened = [](const auto& c) {
+    if (c->peer().name == "stranger") fail(errc::failed_precondition, "not today");
+  };
+  listener l(options_of_test(), handler);
+  hub h(client_of_test());
+  auto c = h.connect(l.address(), soon());
+  message m(message_kind::first_free);
+  m.flags = 1;
+  c->post(m);
+  log.wait_for("a message from client at");
+  auto p = c->call(m);
+  REQUIRE(h.wait_for(*p, soon()));
+  CHECK(p->failed());
+  CHECK(error_of([&] { p->take(); }) == "not_found: no such thing, node \"node_1\"");
+  auto q = c->call(message(message_kind::first_free));
+  REQUIRE(h.wait_for(*q, soon()));
+  CHECK(q->take().id == q->id());
+
+  hub other({{"stranger", 0, 0, ""}, {}});
+  auto s = other.connect(l.address(), soon());
+  other.wait_until([&] { return s->lost(); }, soon());
+  CHECK(error_of([&] { s->post(m); }).find("it refused: not today") != std::string::npos);
+}
+
+TEST_CASE("stop ends callers, handshakes and threads at once, whoever calls it") {
+  test_handler handler;
+  std::atomic<int> open{0};
+  handler.opened = [&](const auto&) { ++open; };
+  handler.closed = [&](const auto&, const error*) { --open; };
+  auto l = std::make_unique<listener>(options_of_test(), handler);
+  hub h(client_of_test());
+  std::vector<std::shared_ptr<channel>> channels;
+  for (int i = 0; i < 5; ++i) channels.push_back(h.connect(l->address(), soon()));
+  bare_socket silent(l->address());
+  auto address = l->address();
+  SUBCASE("from outside") {
+    l->stop();
+    CHECK(open == 0);
+    CHECK(l->connections() == 0);
+    l->stop();
+  }
+  SUBCASE("by destruction") { l.reset(); }
+  SUBCASE("from a handler") {
+    mailbox<int> stopped;
+    handler.came = [&](const auto&, message&&) {
+      l->stop();
+      stopped.put(1);
+    };
+    channels[0]->post(message(message_kind::first_free));
+    stopped.get();
+  }
+  h.wait_until(
+      [&] {
+        return std::all_of(channels.begin(), channels.end(),
+                           [](const auto& c) { return c->lost(); });
+      },
+      soon());
+  CHECK(error_of([&] {
+          h.connect(address, deadline_in(std::chrono::milliseconds(50)));
+        }).starts_with("deadline_exceeded: cannot connect to " + address));
+}

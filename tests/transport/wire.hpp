@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/transport/wire.hpp: streams from memory, bare sockets, and servers for tests.
+#pragma once
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <deft/core/log.hpp>
+#include <deft/transport/archive.hpp>
+#include <deft/transport/frame.hpp>
+#include <deft/transport/hub.hpp>
+#include <deft/transport/listener.hpp>
+#include <functional>
+#include <mutex>
+#include <testing.hpp>
+#include <thread>
+
+namespace testing {
+
+using namespace deft;
+
+/// Long enough that only a hang reaches it.
+inline deadline soon() { return deadline_in(std::chrono::seconds(60)); }
+/// Over already.
+inline deadline past() { return std::chrono::steady_clock::now() - std::chrono::seconds(1); }
+
+/// Yields the given bytes, at most `step` at a time with a pause after each, then an end.
+class memory_stream final : public detail::stream {
+ public:
+  explicit memory_stream(std::vector<std::byte> bytes, std::size_t step = SIZE_MAX)
+      : bytes_(std::move(bytes)), step_(step) {}
+  std::ptrdiff_t read(void* to, std::size_t most) noexcept override {
+    if (step_ != SIZE_MAX && (pause_ = !pause_)) return -EAGAIN;
+    std::size_t n = std::min({most, step_, bytes_.size() - at_});
+    if (n) std::memcpy(to, bytes_.data() + at_, n);
+    at_ += n;
+    return static_cast<std::ptrdiff_t>(n);
+  }
+  std::ptrdiff_t write(const iovec*, int) noexcept override { return -EPIPE; }
+  void shut(bool) noexcept override {}
+  int handle() const noexcept override { return -1; }
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::size_t step_, at_ = 0;
+  bool pause_ = false;
+};
+
+/// A blocking socket without any manners.
+class bare_socket {
+ public:
+  explicit bare_socket(const std::string& address) {
+    fd_ = detail::connect_socket(detail::resolve(address).front(), soon());
+    REQUIRE(fd_ >= 0);
+  }
+  ~bare_socket() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  bare_socket(const bare_socket&) = delete;
+  void write(std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      auto n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+      if (n < 0 && errno == EAGAIN && detail::wait_for_socket(fd_, true, soon())) continue;
+      if (n <= 0) return;  // it hung up, which is its right
+      bytes = bytes.subspan(static_cast<std::size_t>(n));
+    }
+  }
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Everything up to the end of the stream.
+  std::vector<std::byte> read_all() {
+    std::vector<std::byte> all;
+    std::byte block[4096];
+    for (;;) {
+      auto n = ::recv(fd_, block, sizeof block, 0);
+      if (n < 0 && errno == EAGAIN && detail::wait_for_socket(fd_, false, soon())) continue;
+      if (n <= 0) return all;
+      all.insert(all.end(), block, block + n);
+    }
+  }
+  void reset() {
+    linger hard{1, 0};
+    setsockopt(fd_, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
+    ::close(std::exchange(fd_, -1));
+  }
+  int take() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+/// Functions as a handler; by default every message comes back as a reply.
+struct test_handler : connection_handler {
+  using peer = std::shared_ptr<connection>;
+  std::function<void(const peer&)> opened;
+  std::function<void(const peer&, message&&)> came = [](const peer& c, message&& m) {
+    m.kind = message_kind::reply;
+    c->send(m);
+  };
+  std::function<void(const peer&, const error*)> closed;
+
+  void on_open(const peer& c) override {
+    if (opened) opened(c);
+  }
+  void on_message(const peer& c, message&& m) override { came(c, std::move(m)); }
+  void on_close(const peer& c, const error* why) override {
+    if (closed) closed(c, why);
+  }
+};
+
+inline listen_options options_of_test(std::string secret = "") {
+  listen_options o;
+  o.self.name = "/job:ps/replica:0/task:0";
+  o.self.secret = std::move(secret);
+  return o;
+}
+inline hub_options client_of_test(std::string secret = "") {
+  hub_options o;
+  o.self.secret = std::move(secret);
+  return o;
+}
+
+/// Something that one thread waits for and another brings.
+template <class T>
+class mailbox {
+ public:
+  void put(T v) {
+    std::lock_guard lock(guard_);
+    values_.push_back(std::move(v));
+    changed_.notify_all();
+  }
+  /// The next value; a failed test if none comes.
+  T get() {
+    std::unique_lock lock(guard_);
+    bool there = changed_.wait_until(lock, soon(), [&] { return !values_.empty(); });
+    REQUIRE(there);
+    T v = std::move(values_.front());
+    values_.erase(values_.begin());
+    return v;
+  }
+
+ private:
+  std::mutex guard_;
+  std::condition_variable changed_;
+  std::vector<T> values_;
+};
+
+/// Collects what is logged while it lives.
+class captured_log {
+ public:
+  captured_log() {
+    old_ = logging::threshold();
+    logging::set_level(logging::level::info);
+    logging::set_sink([](logging::level, const std::string& text) { lines().put(text); });
+  }
+  ~captured_log() {
+    logging::set_sink(nullptr);
+    logging::set_level(old_);
+  }
+  /// Waits for a line that contains `part`.
+  std::string wait_for(std::string_view part) {
+    for (;;) {
+      auto line = lines().get();
+      if (line.find(part) != line.npos) return line;
+    }
+  }
+
+ private:
+  static mailbox<std::string>& lines() {
+    static auto& all = *new mailbox<std::string>;
+    return all;
+  }
+  logging::level old_;
+};
+
+inline any_array pattern(dtype type, const dims& shape, unsigned seed) {
+  any_array a(type, shape);
+  auto* p = static_cast<std::uint8_t*>(a.mutable_raw());
+  for (std::size_t i = 0; i < a.bytes(); ++i)
+    p[i] = static_cast<std::uint8_t>(type == dtype::boolean ? (i + seed) % 2 : i * 31 + seed);
+  return a;
+}
+inline bool same_bytes(const any_array& a, const any_array& b) {
+  return a.type() == b.type() && a.shape() == b.shape() &&
+         (a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
+}
+
+}  // namespace testing
