@@ -115,6 +115,23 @@ constexpr bool broadcast(const dims& a, const dims& b, dims& out) {
   return true;
 }
 
+/// Most elements of a tensor, so that no number of elements or bytes overflows.
+inline constexpr std::int64_t max_elements = std::int64_t{1} << 48;
+
+/// Whether every extent is a size or `dyn`, and the sizes multiply to at most max_elements, zeros
+/// left out.
+constexpr bool is_sound(const dims& d) {
+  std::int64_t p = 1;
+  for (auto e : d) {
+    if (e < 0 && e != dyn) return false;
+    if (e > 1) {
+      if (e > max_elements / p) return false;
+      p *= e;
+    }
+  }
+  return true;
+}
+
 /// `axis` counted from the front; negative ones count from the back. -1 if out of range.
 constexpr int normalize_axis(std::int64_t axis, int rank) {
   if (axis < 0) axis += rank;

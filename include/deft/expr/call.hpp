@@ -112,6 +112,15 @@ template <class T, class S>
 inline constexpr bool literal_fits = std::is_same_v<T, bool> == std::is_same_v<S, bool> &&
                                      (std::is_floating_point_v<T> || !std::is_floating_point_v<S>);
 
+/// The output that stands for a named operand; variables read anew under control dependencies.
+template <class X>
+decltype(auto) operand_handle(const X& x) {
+  if constexpr (requires { x.operand(); })
+    return x.operand();
+  else
+    return x.handle();
+}
+
 /// How an operand stands inside a call; literals become T.
 template <class T, class X>
 auto as_argument(const X& x) {
@@ -158,12 +167,6 @@ template <class Op, class... T>
 inline constexpr bool dtypes_accepted = Op::template accepts_types<T...>;
 template <class Op, class... Shape>
 inline constexpr bool shapes_broadcast = broadcast_shape<Shape...>::possible;
-
-/// The output that stands for a named operand; variables read anew under control dependencies.
-template <class X>
-const output& operand_handle(const X& x) {
-  return x.handle();
-}
 
 template <class X>
 output any_operand(const X& x, dtype literals, source_place w) {

@@ -15,6 +15,11 @@ template <class Declared, class Got>
 inline constexpr bool same_dtype = std::is_same_v<Declared, Got>;
 template <class X>
 inline constexpr bool never = false;
+/// A tensor that says itself what stands for it in an expression: a variable.
+template <class V, class Base>
+concept reads_itself = std::derived_from<V, Base> && requires(const V& v) {
+  v.operand();
+};
 }  // namespace detail
 
 /// A value of the graph with element type T and extents `E…` (`dyn` where known at run time only).
@@ -44,6 +49,10 @@ class tensor : public detail::typed_base {
     output_ = lower<Kernels>(x, w);
   }
 
+  /// A variable's value, read after the control dependencies in force here.
+  template <detail::reads_itself<tensor> V>
+  tensor(const V& v) : output_(v.operand()) {}  // NOLINT: implicit on purpose
+
   /// What is known at run time. Throws invalid_argument if dtype or shape differ.
   explicit tensor(const any_tensor& x) : output_(x.handle()) {
     if (x.type() != dtype_of<T> || !may_equal(extents(), x.shape()))
@@ -56,7 +65,8 @@ class tensor : public detail::typed_base {
   void operator=(const tensor& o) { output_ = o.output_; }
   void operator=(tensor&& o) noexcept { output_ = std::move(o.output_); }
   template <typed_expression X>
-  requires(!std::derived_from<X, tensor>) void operator=(const X& x) {
+  requires(!std::derived_from<X, tensor> || detail::reads_itself<X, tensor>) void operator=(
+      const X& x) {
     output_ = tensor(x).output_;
   }
   /// A feed: `s.run(loss, x = value)`.

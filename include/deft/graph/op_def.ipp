@@ -14,6 +14,8 @@ template <class... F>
 struct overloaded : F... {
   using F::operator()...;
 };
+template <class... F>
+overloaded(F...) -> overloaded<F...>;  // clang 14 does not deduce for aggregates
 
 bool same_value(const attr_value& a, const attr_value& b) {
   if (a.index() != b.index()) return false;
@@ -122,6 +124,10 @@ void infer_types(const op_def& def, const infer_context& c, std::vector<tensor_t
          " attributes, not ", c.attributes.size());
   outputs.clear();
   def.infer(c, outputs);
+  for (const auto& o : outputs)
+    if (!is_valid(o.type) || !is_sound(o.shape))
+      fail(errc::invalid_argument, "[", def.name, "] the result would be ", o,
+           ", which is no sound shape");
 }
 
 }  // namespace deft

@@ -3,9 +3,59 @@
 // operations, gradients and test sweeps come from it.
 #pragma once
 #include <deft/op/add.hpp>
+#include <deft/op/argmax.hpp>
+#include <deft/op/assign.hpp>
+#include <deft/op/broadcast_to.hpp>
 #include <deft/op/cast.hpp>
+#include <deft/op/concat.hpp>
+#include <deft/op/constant.hpp>
+#include <deft/op/dataflow.hpp>
+#include <deft/op/div.hpp>
+#include <deft/op/equal.hpp>
+#include <deft/op/exp.hpp>
+#include <deft/op/expand_dims.hpp>
+#include <deft/op/gather.hpp>
+#include <deft/op/greater.hpp>
+#include <deft/op/greater_equal.hpp>
+#include <deft/op/group.hpp>
+#include <deft/op/identity.hpp>
+#include <deft/op/less.hpp>
+#include <deft/op/less_equal.hpp>
+#include <deft/op/log.hpp>
+#include <deft/op/logical_and.hpp>
+#include <deft/op/logical_not.hpp>
+#include <deft/op/logical_or.hpp>
 #include <deft/op/matmul.hpp>
+#include <deft/op/max.hpp>
+#include <deft/op/maximum.hpp>
+#include <deft/op/mean.hpp>
+#include <deft/op/minimum.hpp>
+#include <deft/op/mul.hpp>
+#include <deft/op/name.hpp>
+#include <deft/op/neg.hpp>
+#include <deft/op/no_op.hpp>
+#include <deft/op/not_equal.hpp>
+#include <deft/op/one_hot.hpp>
+#include <deft/op/placeholder.hpp>
+#include <deft/op/random_normal.hpp>
+#include <deft/op/random_uniform.hpp>
 #include <deft/op/relu.hpp>
+#include <deft/op/reshape.hpp>
+#include <deft/op/sigmoid.hpp>
+#include <deft/op/size_of.hpp>
+#include <deft/op/softmax.hpp>
+#include <deft/op/softmax_cross_entropy.hpp>
+#include <deft/op/sqrt.hpp>
+#include <deft/op/square.hpp>
+#include <deft/op/stop_gradient.hpp>
+#include <deft/op/sub.hpp>
+#include <deft/op/sum.hpp>
+#include <deft/op/sum_to.hpp>
+#include <deft/op/tanh.hpp>
+#include <deft/op/transpose.hpp>
+#include <deft/op/truncated_normal.hpp>
+#include <deft/op/variable.hpp>
+#include <deft/op/where.hpp>
 
 namespace deft::op {
 
@@ -18,6 +68,20 @@ struct op_list {
   static constexpr std::size_t size = sizeof...(Op);
 };
 
-using catalog = op_list<add, cast, matmul, relu, where, greater>;
+using catalog = op_list<
+    // elementwise
+    add, sub, mul, div, neg, equal, not_equal, less, less_equal, greater, greater_equal,
+    logical_and, logical_or, logical_not, where, cast, exp, log, tanh, sigmoid, relu, square, sqrt,
+    maximum, minimum,
+    // shapes
+    sum, mean, max, first_max, sum_to, size_of, reshape, broadcast_to, transpose, concat,
+    concat_part, argmax, gather, scatter_add, one_hot,
+    // algorithms of their own
+    matmul, softmax, softmax_cross_entropy,
+    // values and state
+    constant, placeholder, random_uniform, random_normal, truncated_normal, variable, read_variable,
+    assign, assign_add, assign_sub,
+    // order, and what plans are made of
+    group, no_op, identity, stop_gradient, fused, feed, send, recv, copy>;
 
 }  // namespace deft::op

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/assign.hpp: updates of variables.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+
+/// What every node that touches a variable says of it.
+struct variable_state {
+  std::string container;
+  std::string variable_name;  ///< with its name scopes: the variable's identity on its task
+  dtype type = dtype::none;
+  dims shape;
+  static constexpr auto fields = std::tuple{
+      field{"container", &variable_state::container}, field{"name", &variable_state::variable_name},
+      field{"dtype", &variable_state::type}, field{"shape", &variable_state::shape}};
+
+ protected:
+  tensor_type checked(std::string_view op) const {
+    if (variable_name.empty()) fail(errc::invalid_argument, "[", op, "] a variable without a name");
+    expect_extents(op, shape, true);
+    return {shape, type};
+  }
+  tensor_type checked_update(std::string_view op, const tensor_type& value, bool arithmetic) const {
+    tensor_type t = checked(op);
+    if (arithmetic && !is_numeric(type))
+      fail(errc::invalid_argument, "[", op, "] is not defined for ", type);
+    if (value.type != type || !may_equal(shape, value.shape))
+      fail(errc::invalid_argument, "[", op, "] ", value, " does not fit variable \"", variable_name,
+           "\", which is ", t);
+    return t;
+  }
+};
+
+/// Sets a variable. Yields the new value, as the others do.
+struct assign : variable_state {
+  static constexpr std::string_view name = "assign";
+  static constexpr int arity = 1;
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect;
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    return checked_update(name, in[0], false);
+  }
+};
+
+struct assign_add : variable_state {
+  static constexpr std::string_view name = "assign_add";
+  static constexpr int arity = 1;
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect;
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    return checked_update(name, in[0], true);
+  }
+};
+
+struct assign_sub : variable_state {
+  static constexpr std::string_view name = "assign_sub";
+  static constexpr int arity = 1;
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect;
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    return checked_update(name, in[0], true);
+  }
+};
+
+}  // namespace deft::op
+
+namespace deft {
+
+/// What a variable may be updated with: an expression, or a scalar of the language.
+template <class X>
+concept operand_of_update = operand<X> && !std::derived_from<X, operation>;
+
+/// The new value of a variable; as an operation, the update itself.
+template <element T, std::int64_t... E>
+class assigned : public tensor<T, E...> {
+ public:
+  explicit assigned(output o) : tensor<T, E...>(std::move(o)) {}
+  operator operation() const { return operation(this->handle().node); }
+};
+
+namespace detail {
+/// Adds an update of the variable whose node's output `variable` is, on its device.
+output update(const op_def& def, const output& variable, const output& value, source_place w);
+
+template <class T, class X>
+inline constexpr bool update_dtype_fits = [] {
+  if constexpr (scalar<X>)
+    return literal_fits<T, X>;
+  else if constexpr (typed_expression<X>)
+    return std::is_same_v<T, value_type_of<X>>;
+  else
+    return true;
+}();
+template <class Shape, class X>
+inline constexpr bool update_shape_fits = [] {
+  if constexpr (typed_expression<X>)
+    return may_equal(Shape::value, shape_type_of<X>::value);
+  else
+    return true;
+}();
+
+/// A scalar constant, repeated to `shape`.
+output filled(any_array scalar, const dims& shape, source_place w);
+
+template <class T, class X>
+output update_value(const X& x, const dims& shape, source_place w) {
+  if constexpr (scalar<X>)
+    return filled(any_array::scalar(survive<T>(x)), shape, w);
+  else if constexpr (typed_expression<X>)
+    return lower<kernels_for<X>>(x, w);
+  else
+    return x.handle();
+}
+}  // namespace detail
+
+}  // namespace deft

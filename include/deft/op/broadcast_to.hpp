@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/broadcast_to.hpp: repeats elements along axes of extent 1, and along new ones in front.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct broadcast_to {
+  static constexpr std::string_view name = "broadcast_to";
+  static constexpr int arity = 1;
+  static constexpr int max_arity = 2;  ///< x, and what has the shape that is wanted
+  /// Extents; `dyn` keeps what x has there. Empty where a second input tells the shape.
+  dims to;
+  static constexpr auto fields = std::tuple{field{"shape", &broadcast_to::to}};
+
+  /// The shape rule; false if x cannot be stretched to it.
+  constexpr bool shape(const dims& x, dims& out) const {
+    out = to;
+    if (x.n > to.n) return false;
+    for (int i = 1; i <= to.n; ++i) {
+      std::int64_t& e = out.e[to.n - i];
+      if (i > x.n) {
+        if (e == dyn) return false;
+        continue;
+      }
+      std::int64_t from = x.e[x.n - i];
+      if (e == dyn)
+        e = from;
+      else if (from != 1 && from != dyn && from != e)
+        return false;
+    }
+    return true;
+  }
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    const dims& x = in[0].shape;
+    if (in.size() == 2) {
+      const dims& like = in[1].shape;
+      dims out;
+      if (!to.empty())
+        fail(errc::invalid_argument, "[broadcast_to] has two shapes: ", to, " and ", like);
+      if (!broadcast(x, like, out) || !may_equal(out, like))
+        fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be stretched to ", like);
+      return {like, in[0].type};
+    }
+    expect_extents(name, to, true);
+    dims out;
+    if (!shape(x, out))
+      fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be stretched to ", to);
+    return {out, in[0].type};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+template <class From, class To>
+struct stretched {
+  static constexpr bool make(dims& out) {
+    return op::broadcast_to{To::value}.shape(From::value, out);
+  }
+  static constexpr bool possible = [] {
+    dims d;
+    return make(d);
+  }();
+  static constexpr dims value = [] {
+    dims d;
+    (void)make(d);
+    return d;
+  }();
+};
+template <class From, class To>
+inline constexpr bool can_stretch = stretched<From, To>::possible;
+template <class From, class To>
+inline constexpr bool may_stretch = [] {
+  dims d;
+  return broadcast(From::value, To::value, d) && may_equal(d, To::value);
+}();
+}  // namespace detail
+
+/// x repeated to the shape `to`, where `dyn` keeps x's extent.
+/// Throws invalid_argument if an extent of x is neither 1 nor what is asked for.
+any_tensor broadcast_to(const any_tensor& x, const dims& to, source_place w = here());
+
+/// The same with a shape that is a type: `broadcast_to(x, shape<100, 10>)`.
+template <expression X, std::int64_t... E, class K = kernels_for<X>>
+auto broadcast_to(const X& x, shape_t<E...> to, source_place w = here()) {
+  if constexpr (typed_expression<X>) {
+    using From = shape_type_of<X>;
+    using To = shape_t<E...>;
+    static_assert(detail::can_stretch<From, To>,
+                  "[broadcast_to] expects extents of 1 where it stretches, and got others");
+    if constexpr (detail::can_stretch<From, To>)
+      return detail::apply_typed<value_type_of<X>, detail::stretched<From, To>, K>(
+          op::broadcast_to{to.value}, w, x);
+  } else
+    return broadcast_to(x, to.value, w);
+}
+
+namespace detail {
+/// By shape where it is known, so that `like` need not be there.
+any_tensor broadcast_like(const any_tensor& x, const any_tensor& like, source_place w);
+}  // namespace detail
+
+/// x repeated to the shape of `like`.
+/// Throws invalid_argument if an extent of x is neither 1 nor like's.
+template <expression X, expression Like>
+auto broadcast_to(const X& x, const Like& like, source_place w = here()) {
+  if constexpr (typed_expression<X> && typed_expression<Like>) {
+    using To = shape_type_of<Like>;
+    static_assert(detail::may_stretch<shape_type_of<X>, To>,
+                  "[broadcast_to] expects extents of 1 where it stretches, and got others");
+    return tensor_of<value_type_of<X>, To>(
+        detail::broadcast_like(any_tensor(x), any_tensor(like), w).handle());
+  } else
+    return detail::broadcast_like(any_tensor(x), any_tensor(like), w);
+}
+
+}  // namespace deft
+
+#include <deft/op/sum_to.hpp>
+template <class N>
+auto deft::op::broadcast_to::grad(const N& n, any_tensor dz) {
+  return deft::sum_to(dz, n.template in<0>());
+}

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/catalog.ipp: the catalog's records, for the graph.
+#pragma once
+#include <array>
+#include <deft/op/catalog.hpp>
+
+namespace deft {
+
+std::span<const op_def* const> catalog_ops() {
+  static constexpr auto records = []<class... Op>(op::op_list<Op...>) {
+    return std::array<const op_def*, sizeof...(Op)>{&record_of<Op>...};
+  }(op::catalog());
+  return records;
+}
+
+}  // namespace deft

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/concat.hpp: tensors one after another along an axis; and its gradient, concat_part.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct concat {
+  static constexpr std::string_view name = "concat";
+  static constexpr int arity = 1;
+  static constexpr int max_arity = -1;
+  std::int64_t axis = 0;
+  static constexpr auto fields = std::tuple{field{"axis", &concat::axis}};
+
+  /// Appends `next` to `sum`; false if an extent beside the axis differs.
+  static constexpr bool append(dims& sum, const dims& next, int axis) {
+    if (sum.n != next.n || axis < 0 || axis >= sum.n) return false;
+    for (int i = 0; i < sum.n; ++i) {
+      std::int64_t& e = sum.e[i];
+      if (i == axis) {
+        if (e != dyn && next.e[i] != dyn && e > max_elements) return false;
+        e = e == dyn || next.e[i] == dyn ? dyn : e + next.e[i];
+      } else if (e == dyn)
+        e = next.e[i];
+      else if (next.e[i] != dyn && next.e[i] != e)
+        return false;
+    }
+    return true;
+  }
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    dims sum = in[0].shape;
+    if (axis < 0 || axis >= sum.rank())
+      fail(errc::invalid_argument, "[concat] expects an axis of a tensor of rank ", sum.rank(),
+           ", and got ", axis);
+    for (const auto& t : in.subspan(1)) {
+      if (t.type != in[0].type)
+        fail(errc::invalid_argument, "[concat] the operands' dtypes differ: ", in[0].type, " and ",
+             t.type, "; use cast");
+      if (!append(sum, t.shape, static_cast<int>(axis)))
+        fail(errc::invalid_argument, "[concat] expects extents that agree beside axis ", axis,
+             ", and got ", join(in, " ", [](const tensor_type& i) { return i.shape; }));
+    }
+    return {sum, in[0].type};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+
+/// What number `part` of the tensors x0… became of in concat(x0…): a piece of the first input,
+/// which is followed by x0…, of which only the shapes count. No function of the user's.
+struct concat_part {
+  static constexpr std::string_view name = "concat_part";
+  static constexpr int arity = 2;
+  static constexpr int max_arity = -1;
+  std::int64_t axis = 0;
+  std::int64_t part = 0;
+  static constexpr auto fields =
+      std::tuple{field{"axis", &concat_part::axis}, field{"part", &concat_part::part}};
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    const auto parts = in.subspan(1);
+    if (part < 0 || part >= static_cast<std::int64_t>(parts.size()))
+      fail(errc::invalid_argument, "[concat_part] expects a part of ", parts.size(), ", and got ",
+           part);
+    dims whole = parts[0].shape;
+    bool agree = axis >= 0 && axis < whole.rank();
+    for (const auto& t : parts.subspan(1))
+      agree = agree && concat::append(whole, t.shape, static_cast<int>(axis));
+    if (!agree || !may_equal(whole, in[0].shape))
+      fail(errc::invalid_argument, "[concat_part] ", in[0].shape, " is not made of ",
+           join(parts, " ", [](const tensor_type& i) { return i.shape; }), " along axis ", axis);
+    return {parts[static_cast<std::size_t>(part)].shape, in[0].type};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+template <int Axis, class First, class... Rest>
+struct concatenated {
+  static constexpr int axis = normalize_axis(Axis, First::value.n);
+  static constexpr bool make(dims& out) {
+    out = First::value;
+    return axis >= 0 && (op::concat::append(out, Rest::value, axis) && ...);
+  }
+  static constexpr bool possible = [] {
+    dims d;
+    return make(d);
+  }();
+  static constexpr dims value = [] {
+    dims d;
+    (void)make(d);
+    return d;
+  }();
+};
+template <int Axis, class... Shape>
+inline constexpr bool can_concat = concatenated<Axis, Shape...>::possible;
+template <class X, class... Rest>
+inline constexpr bool one_value_type = (std::is_same_v<value_type_of<X>, value_type_of<Rest>> &&
+                                        ...);
+
+any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_place w);
+}  // namespace detail
+
+/// `x…` one after another along an axis: `concat(axis<0>, a, b)`. The other extents agree.
+template <int Axis, expression X, expression... Rest>
+auto concat(axis_t<Axis>, const X& x, const Rest&... rest) {
+  const output parts[] = {detail::any_lower<kernels_for<X>>(x, {}),
+                          detail::any_lower<kernels_for<Rest>>(rest, {})...};
+  if constexpr (typed_expression<X> && (typed_expression<Rest> && ...)) {
+    static_assert(detail::one_value_type<X, Rest...>,
+                  "[concat] expects operands of one dtype, and got several: use cast<T>(x)");
+    static_assert(detail::can_concat<Axis, shape_type_of<X>, shape_type_of<Rest>...>,
+                  "[concat] expects an axis in range and extents that agree beside it, and got "
+                  "others");
+    if constexpr (detail::can_concat<Axis, shape_type_of<X>, shape_type_of<Rest>...>)
+      return tensor_of<value_type_of<X>,
+                       detail::concatenated<Axis, shape_type_of<X>, shape_type_of<Rest>...>>(
+          detail::add_concat(Axis, parts, {}).handle());
+  } else
+    return detail::add_concat(Axis, parts, {});
+}
+/// The same where run time tells the axis and how many there are.
+/// Throws invalid_argument if the axis is out of range, or dtypes or other extents differ.
+any_tensor concat(const axes& axis, std::span<const any_tensor> parts, source_place w = here());
+
+}  // namespace deft
+
+#include <deft/op/broadcast_to.hpp>
+template <class N>
+auto deft::op::concat::grad(const N& n, any_tensor dz) {
+  std::vector<output> in{dz.handle()};
+  for (std::size_t i = 0; i < n.inputs(); ++i) in.push_back(n.in(i).handle());
+  std::vector<any_tensor> parts;
+  for (std::size_t i = 0; i < n.inputs(); ++i)
+    parts.push_back(
+        detail::apply_any(concat_part{n.attr().axis, static_cast<std::int64_t>(i)}, in, {}));
+  return parts;
+}
+template <class N>
+auto deft::op::concat_part::grad(const N& n, any_tensor dz) {
+  std::vector<output> parts;
+  for (std::size_t i = 1; i < n.inputs(); ++i)
+    parts.push_back(
+        i == static_cast<std::size_t>(n.attr().part) + 1
+            ? dz.handle()
+            : deft::broadcast_to(detail::literal_like(0, true, dz.type(), {}), n.in(i)).handle());
+  std::vector<any_tensor> all(n.inputs());
+  all[0] = detail::add_concat(n.attr().axis, parts, {});
+  return all;
+}

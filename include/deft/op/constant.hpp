@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/constant.hpp: values of the host as part of the graph.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct constant {
+  static constexpr std::string_view name = "constant";
+  static constexpr int arity = 0;
+  any_array value;
+  static constexpr auto fields = std::tuple{field{"value", &constant::value}};
+
+  tensor_type infer(std::span<const tensor_type>) const {
+    expect_extents(name, value.shape(), false);
+    if (value.storage().capacity() < value.bytes())
+      fail(errc::invalid_argument, "[constant] ", value.type(), value.shape(), " needs ",
+           value.bytes(), " bytes, and there are ", value.storage().capacity());
+    return {value.shape(), value.type()};
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+/// The element type of a list of Ts: T, or the integer of its width.
+template <class T>
+using list_element =
+    std::conditional_t<element<T> || !std::is_integral_v<T> || std::is_unsigned_v<T>, T,
+                       std::conditional_t<sizeof(T) == 8, std::int64_t,
+                                          std::conditional_t<sizeof(T) == 4, std::int32_t, void>>>;
+template <class T>
+inline constexpr bool can_be_element = element<list_element<T>>;
+
+template <class Shape, class T>
+auto constant_from(const T* first, source_place w) {
+  static_assert(can_be_element<T>,
+                "[constant] expects float, double, int32, int64, uint8 or bool, and got another "
+                "type: use static_cast");
+  if constexpr (can_be_element<T>) {
+    using U = list_element<T>;
+    any_array a(dtype_of<U>, Shape::value);
+    U* to = a.mutable_data<U>();
+    for (std::int64_t i = 0; i < Shape::value.elements(); ++i) to[i] = static_cast<U>(first[i]);
+    return tensor_of<U, Shape>(add_constant(std::move(a), w).handle());
+  }
+}
+/// `a`, or a copy where someone else may write to its elements.
+inline any_array owned(any_array a) { return a.storage().unique() ? std::move(a) : a.clone(); }
+}  // namespace detail
+
+/// A scalar: `constant(0.5f)`.
+template <class T>
+requires scalar<T>
+auto constant(const T& value, source_place w = here()) {
+  return detail::constant_from<shape_t<>>(&value, w);
+}
+/// A vector: `constant({1.f, 2.f, 3.f})`. Integers are int32.
+template <class T, std::size_t N>
+requires scalar<T>
+auto constant(const T (&values)[N], source_place w = here()) {
+  return detail::constant_from<shape_t<std::int64_t{N}>>(values, w);
+}
+/// A matrix, row by row: `constant({{1.f, 2.f}, {3.f, 4.f}})`.
+template <class T, std::size_t N, std::size_t M>
+requires scalar<T>
+auto constant(const T (&values)[N][M], source_place w = here()) {
+  return detail::constant_from<shape_t<std::int64_t{N}, std::int64_t{M}>>(values[0], w);
+}
+/// Three levels of braces. For more, `constant(ndarray<…>{…})`.
+template <class T, std::size_t N, std::size_t M, std::size_t L>
+requires scalar<T>
+auto constant(const T (&values)[N][M][L], source_place w = here()) {
+  return detail::constant_from<shape_t<std::int64_t{N}, std::int64_t{M}, std::int64_t{L}>>(
+      values[0][0], w);
+}
+/// The elements of an array, copied unless it is moved here.
+template <element T, std::int64_t... E>
+tensor<T, E...> constant(ndarray<T, E...> values, source_place w = here()) {
+  return tensor<T, E...>(
+      detail::add_constant(detail::owned(std::move(values).array()), w).handle());
+}
+/// The same, where run time tells dtype and shape.
+inline any_tensor constant(any_array values, source_place w = here()) {
+  return detail::add_constant(detail::owned(std::move(values)), w);
+}
+
+}  // namespace deft

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/expand_dims.hpp: new axes of extent 1; a reshape that keeps every extent it has.
+#pragma once
+#include <deft/op/reduction.hpp>
+#include <deft/op/reshape.hpp>
+
+namespace deft {
+
+namespace detail {
+/// Axes of the result that are new.
+template <class Shape, class Axes>
+struct expanded_axes {
+  static constexpr int rank = Shape::value.n + Axes::value.n;
+  static constexpr bool make(dims& out) {
+    return rank <= max_rank && op::normalize_axes(Axes::value, rank, out);
+  }
+  static constexpr bool sound = [] {
+    dims d;
+    return make(d);
+  }();
+  static constexpr dims value = [] {
+    dims d;
+    (void)make(d);
+    return d;
+  }();
+};
+template <class Shape, class Axes>
+inline constexpr bool can_expand = expanded_axes<Shape, Axes>::sound;
+template <class Shape, class Axes>
+struct expanded_shape {
+  static constexpr dims value = op::with_axes(Shape::value, expanded_axes<Shape, Axes>::value);
+};
+any_tensor expand_checked(const any_tensor& x, const dims& given, source_place w);
+}  // namespace detail
+
+/// x with new axes of extent 1 at the given places of the result: of (dyn,10), `expand_dims(x,
+/// axis<1>)` makes (dyn,1,10), and `expand_dims(x, axis<-1>)` (dyn,10,1).
+template <expression X, int... A>
+auto expand_dims(const X& x, axis_t<A...> a, source_place w = here()) {
+  if constexpr (typed_expression<X>) {
+    using S = shape_type_of<X>;
+    static_assert(detail::can_expand<S, axis_t<A...>>,
+                  "[expand_dims] expects axes within the result's rank, each once");
+    if constexpr (detail::can_expand<S, axis_t<A...>>)
+      return tensor_of<value_type_of<X>, detail::expanded_shape<S, axis_t<A...>>>(
+          detail::expand(any_tensor(x), detail::expanded_axes<S, axis_t<A...>>::value, w).handle());
+  } else
+    return detail::expand_checked(x, a.value, w);
+}
+/// The same with axes that run time tells.
+/// Throws invalid_argument if one is out of range of the result, or given twice.
+template <expression X>
+any_tensor expand_dims(const X& x, const axes& a, source_place w = here()) {
+  return detail::expand_checked(any_tensor(x), a.value, w);
+}
+
+}  // namespace deft

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/gather.hpp: rows by index, as from an embedding; and its gradient, scatter_add.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct gather {
+  static constexpr std::string_view name = "gather";
+  static constexpr int arity = 2;  ///< params, indices
+
+  /// The shape rule; false if there is no axis 0, or the rank would be too high.
+  static constexpr bool shape(const dims& params, const dims& indices, dims& out) {
+    out = indices;
+    if (params.n < 1 || indices.n + params.n - 1 > max_rank) return false;
+    for (int i = 1; i < params.n; ++i) out.push_back(params.e[i]);
+    return true;
+  }
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    if (in[1].type != dtype::int32 && in[1].type != dtype::int64)
+      fail(errc::invalid_argument, "[gather] expects int32 or int64 indices, and got ", in[1].type);
+    dims out;
+    if (!shape(in[0].shape, in[1].shape, out))
+      fail(errc::invalid_argument, "[gather] expects a result of rank 8 at most from rows of ",
+           in[0].shape, ", and got indices of ", in[1].shape);
+    return {out, in[0].type};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+
+/// Zeros of the shape of its third input, to which the rows of the first are added at the indices
+/// that the second gives, in order. The gradient of gather; no function of the user's.
+struct scatter_add {
+  static constexpr std::string_view name = "scatter_add";
+  static constexpr int arity = 3;  ///< dz, indices, like
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    if (!is_numeric(in[0].type))
+      fail(errc::invalid_argument, "[scatter_add] is not defined for ", in[0].type);
+    if (in[1].type != dtype::int32 && in[1].type != dtype::int64)
+      fail(errc::invalid_argument, "[scatter_add] expects int32 or int64 indices, and got ",
+           in[1].type);
+    dims rows;
+    if (!gather::shape(in[2].shape, in[1].shape, rows) || !may_equal(rows, in[0].shape))
+      fail(errc::invalid_argument, "[scatter_add] ", in[0].shape, " are no rows of ", in[2].shape,
+           " for indices of ", in[1].shape);
+    return {in[2].shape, in[0].type};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+template <class I>
+inline constexpr bool gathers_by = is_integer_expression<I> && sizeof(value_type_of<I>) >= 4;
+template <class P, class I>
+struct gathered {
+  static constexpr bool make(dims& out) { return op::gather::shape(P::value, I::value, out); }
+  static constexpr bool possible = [] {
+    dims d;
+    return make(d);
+  }();
+  static constexpr dims value = [] {
+    dims d;
+    (void)make(d);
+    return d;
+  }();
+};
+template <class P, class I>
+inline constexpr bool can_gather = gathered<P, I>::possible;
+}  // namespace detail
+
+/// The rows of `params` (its axis 0) that `indices` name, int32 or int64: of params (V,D) and
+/// indices (B,L) it is (B,L,D). An index out of range is invalid_argument when it runs.
+template <expression P, expression I, class K = kernels_for<P>>
+auto gather(const P& params, const I& indices, source_place w = here()) {
+  if constexpr (typed_expression<P> && typed_expression<I>) {
+    using SP = shape_type_of<P>;
+    using SI = shape_type_of<I>;
+    static_assert(detail::gathers_by<I>,
+                  "[gather] expects indices of int32 or int64, and got another dtype");
+    static_assert(detail::can_gather<SP, SI>,
+                  "[gather] expects an axis 0 to gather along and a result of rank 8 at most");
+    if constexpr (detail::can_gather<SP, SI>)
+      return detail::apply_typed<value_type_of<P>, detail::gathered<SP, SI>, K>(op::gather{}, w,
+                                                                                params, indices);
+  } else
+    return detail::apply<K>(op::gather{}, w, params, indices);
+}
+
+}  // namespace deft
+
+template <class N>
+auto deft::op::gather::grad(const N& n, any_tensor dz) {
+  const output in[] = {dz.handle(), n.template in<1>().handle(), n.template in<0>().handle()};
+  return std::tuple{detail::apply_any(scatter_add{}, in, {}), any_tensor()};
+}
+template <class N>
+auto deft::op::scatter_add::grad(const N& n, any_tensor dz) {
+  return std::tuple{deft::gather(dz, n.template in<1>()), any_tensor(), any_tensor()};
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/group.hpp: several operations as one; control dependencies.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct group {
+  static constexpr std::string_view name = "group";
+  static constexpr int arity = 0;
+  static constexpr op_traits traits = op_traits::effect | op_traits::no_value;
+
+  void infer(std::span<const tensor_type>) const {}
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+/// The node of an operation, or the node that makes a tensor.
+template <expression X>
+node_ref node_of(const X& x) {
+  if constexpr (std::derived_from<X, operation>)
+    return x.handle();
+  else
+    return any_tensor(x).handle().node;
+}
+operation make_group(std::vector<node_ref> nodes, source_place w);
+}  // namespace detail
+
+/// An operation that is done when all of `ops` are: operations, assignments or tensors.
+template <expression... X>
+operation group(const X&... ops) {
+  return detail::make_group({detail::node_of(ops)...}, {});
+}
+inline operation group(std::span<const operation> ops, source_place w = here()) {
+  std::vector<node_ref> nodes;
+  for (const auto& o : ops) nodes.push_back(o.handle());
+  return detail::make_group(std::move(nodes), w);
+}
+
+/// What is written until the returned scope ends runs after `ops`, variables read there included:
+/// `auto after = control_dependencies(v.assign_add(1));`.
+template <expression... X>
+control_scope control_dependencies(const X&... ops) {
+  return control_scope({detail::node_of(ops)...});
+}
+
+}  // namespace deft

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/identity.hpp: y = x, as a node of its own: on another device, or after other nodes.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct identity {
+  static constexpr std::string_view name = "identity";
+  static constexpr int arity = 1;
+
+  tensor_type infer(std::span<const tensor_type> in) const { return in[0]; }
+
+  template <class N>
+  static auto grad(const N&, any_tensor dz) {
+    return dz;
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+/// x itself, as a node under the scopes in force here.
+template <expression X, class K = kernels_for<X>>
+auto identity(const X& x, source_place w = here()) {
+  if constexpr (typed_expression<X>)
+    return detail::apply_typed<value_type_of<X>, shape_type_of<X>, K>(op::identity{}, w, x);
+  else
+    return detail::apply<K>(op::identity{}, w, x);
+}
+}  // namespace deft

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/initializer.hpp: first values of variables.
+#pragma once
+#include <deft/op/constant.hpp>
+#include <functional>
+
+namespace deft {
+
+/// What an initializer is asked for.
+struct initial_request {
+  dtype type = dtype::none;
+  dims shape;
+  std::uint64_t key = 0;  ///< for random values: from the variable's name and the graph's seed
+  source_place place;
+};
+
+/// Builds the first value of a variable: one of `zeros()`, `ones()`, `truncated_normal(s)`,
+/// `random_normal(mean, s)`, `random_uniform(low, high)`; a value; an expression; or a function of
+/// the program's own. Random ones draw by the variable's name and the graph's seed, so that neither
+/// the order in which variables are made nor the step in which they are set matters.
+class initializer {
+ public:
+  using function = std::function<any_tensor(const initial_request&)>;
+
+  explicit initializer(function f) : make_(std::move(f)) {}
+  /// Its value; a scalar fills the variable. It may use other variables, whose first values then
+  /// stand for them.
+  template <expression X>
+  requires(!std::derived_from<X, operation>) initializer(const X& x)  // NOLINT: implicit on purpose
+      : initializer(of(any_tensor(x))) {}
+  /// Fills the variable.
+  template <class S>
+  requires scalar<S> initializer(S v)  // NOLINT: implicit on purpose
+      : initializer(filling(static_cast<double>(v), std::is_integral_v<S>)) {}
+  template <element T, std::int64_t... E>
+  initializer(ndarray<T, E...> a)  // NOLINT: implicit on purpose
+      : initializer(std::move(a).array()) {}
+  initializer(any_array a) : initializer(of(std::move(a))) {}  // NOLINT: implicit on purpose
+
+  any_tensor operator()(const initial_request& r) const { return make_(r); }
+
+ private:
+  static initializer of(any_tensor x);
+  static initializer of(any_array a);
+  static initializer filling(double v, bool integral);
+
+  function make_;
+};
+
+/// What a variable can be made with.
+template <class X>
+concept initializes =
+    (expression<X> && !std::derived_from<X, operation>) || scalar<X> || detail::is_ndarray<X> ||
+    std::same_as<X, any_array> || std::same_as<X, initializer>;
+
+initializer zeros();
+initializer ones();
+/// Uniform in [low, high).
+initializer random_uniform(double low, double high);
+initializer random_normal(double mean, double stddev);
+/// Normal around 0, drawn again beyond two standard deviations.
+initializer truncated_normal(double stddev);
+
+}  // namespace deft

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/max.hpp: the largest element over all or some axes; NaN goes through, and a tie's
+// gradient goes to the first.
+#pragma once
+#include <deft/op/reduction.hpp>
+
+namespace deft::op {
+struct max : reduction {
+  static constexpr std::string_view name = "max";
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    if (!is_numeric(in[0].type))
+      fail(errc::invalid_argument, "[max] is not defined for ", in[0].type);
+    dims out = shape_checked(name, in[0].shape);
+    for (auto a : axes)
+      if (in[0].shape[static_cast<int>(a)] == 0 && out.elements() != 0)
+        fail(errc::invalid_argument, "[max] there is no largest of no elements: axis ", a, " of ",
+             in[0].shape);
+    return {out, in[0].type};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+
+/// Where a maximum over `axes` is: true at the first of the largest elements (the first NaN, if
+/// there is one), in row-major order. It is what max's gradient needs; no function of the user's.
+struct first_max {
+  static constexpr std::string_view name = "first_max";
+  static constexpr int arity = 1;
+  dims axes;
+  static constexpr auto fields = std::tuple{field{"axes", &first_max::axes}};
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    dims sorted;
+    if (!is_numeric(in[0].type))
+      fail(errc::invalid_argument, "[first_max] is not defined for ", in[0].type);
+    if (!normalize_axes(axes, in[0].shape.rank(), sorted) || !(sorted == axes))
+      fail(errc::invalid_argument, "[first_max] expects axes of a tensor of rank ",
+           in[0].shape.rank(), ", ascending and each once, and got ", axes);
+    return {in[0].shape, dtype::boolean};
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+namespace detail {
+template <class X>
+inline constexpr bool max_takes = is_numeric_expression<X>;
+}
+
+/// The largest element over all axes, or some; called as `sum` is. Throws invalid_argument for axes
+/// out of range or given twice, and where there are no elements.
+template <expression X, detail::axes_choice A = detail::every_axis,
+          detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
+auto max(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
+  if constexpr (typed_expression<X>)
+    static_assert(detail::max_takes<X>, "[max] expects a tensor of numbers, and got bool");
+  return detail::reduce<op::max, K>(x, a, keep, w);
+}
+}  // namespace deft
+
+#include <deft/op/where.hpp>
+template <class N>
+auto deft::op::max::grad(const N& n, any_tensor dz) {
+  const output in[] = {n.template in<0>().handle()};
+  auto first = detail::apply_any(first_max{n.attr().axes}, in, {});
+  return deft::where(first, detail::spread(dz, n.template in<0>(), n.attr()), 0);
+}

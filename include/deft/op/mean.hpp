@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/mean.hpp: means over all or some axes.
+#pragma once
+#include <deft/op/reduction.hpp>
+
+namespace deft::op {
+struct mean : reduction {
+  static constexpr std::string_view name = "mean";
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    if (!is_floating(in[0].type))
+      fail(errc::invalid_argument, "[mean] expects a floating tensor, and got ", in[0].type,
+           "; use cast");
+    return {shape_checked(name, in[0].shape), in[0].type};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+namespace detail {
+template <class X>
+inline constexpr bool mean_takes = is_floating_expression<X>;
+}
+
+/// The mean over all axes, or some; called as `sum` is. The mean of integers is a compile error;
+/// the mean of nothing is NaN. Throws invalid_argument for axes out of range or given twice.
+template <expression X, detail::axes_choice A = detail::every_axis,
+          detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
+auto mean(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
+  if constexpr (typed_expression<X>)
+    static_assert(detail::mean_takes<X>,
+                  "[mean] expects a floating tensor, and got another dtype: use cast<float>(x)");
+  return detail::reduce<op::mean, K>(x, a, keep, w);
+}
+}  // namespace deft
+
+#include <deft/op/cast.hpp>
+#include <deft/op/div.hpp>
+#include <deft/op/size_of.hpp>
+template <class N>
+auto deft::op::mean::grad(const N& n, any_tensor dz) {
+  auto x = n.template in<0>();
+  auto count = deft::cast(deft::size_of(x, deft::axes(n.attr().axes)), dz.type());
+  return detail::spread(dz / count, x, n.attr());
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/one_hot.hpp: 1 where the index says, 0 elsewhere.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct one_hot {
+  static constexpr std::string_view name = "one_hot";
+  static constexpr int arity = 1;
+  std::int64_t depth = 0;
+  dtype type = dtype::float32;
+  static constexpr auto fields =
+      std::tuple{field{"depth", &one_hot::depth}, field{"dtype", &one_hot::type}};
+
+  static constexpr dims shape(const dims& indices, std::int64_t depth) {
+    dims out = indices;
+    if (out.n < max_rank) out.push_back(depth);
+    return out;
+  }
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    if (!is_integer(in[0].type))
+      fail(errc::invalid_argument, "[one_hot] expects integer indices, and got ", in[0].type);
+    if (depth < 0) fail(errc::invalid_argument, "[one_hot] expects a depth, and got ", depth);
+    if (in[0].shape.rank() == max_rank)
+      fail(errc::invalid_argument, "[one_hot] the result would have a rank above ", max_rank);
+    return {shape(in[0].shape, depth), type};
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+template <class X>
+inline constexpr bool indices_are_integers = is_integer_expression<X>;
+template <class X>
+inline constexpr bool can_grow = extents_of<X>.n < max_rank;
+template <class Shape, std::int64_t Depth>
+struct one_hot_shape {
+  static constexpr dims value = op::one_hot::shape(Shape::value, Depth);
+};
+}  // namespace detail
+
+/// A row of Depth elements for each index, 1 at the index and 0 elsewhere: `one_hot<10>(labels)` of
+/// (dyn) is float (dyn,10); `one_hot<10, double>(labels)` for another element type. An index out of
+/// range gives a row of zeros.
+template <std::int64_t Depth, element T = float, expression X, class K = kernels_for<X>>
+auto one_hot(const X& indices, source_place w = here()) {
+  static_assert(Depth >= 0, "[one_hot] expects a depth that is a size");
+  constexpr op::one_hot o{Depth, dtype_of<T>};
+  if constexpr (typed_expression<X>) {
+    static_assert(detail::indices_are_integers<X>,
+                  "[one_hot] expects integer indices, and got another dtype");
+    static_assert(detail::can_grow<X>, "[one_hot] a tensor's rank is at most 8");
+    return detail::apply_typed<T, detail::one_hot_shape<shape_type_of<X>, Depth>, K>(o, w, indices);
+  } else
+    return detail::apply<K>(o, w, indices);
+}
+/// The same where run time tells depth and dtype. Throws invalid_argument for a negative depth.
+template <expression X, class K = kernels_for<X>>
+any_tensor one_hot(const X& indices, std::int64_t depth, dtype type = dtype::float32,
+                   source_place w = here()) {
+  return detail::apply<K>(op::one_hot{depth, type}, w, indices);
+}
+
+}  // namespace deft

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/placeholder.hpp: a tensor that has no value until one is fed.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct placeholder {
+  static constexpr std::string_view name = "placeholder";
+  static constexpr int arity = 0;
+  static constexpr op_traits traits = op_traits::stateful;
+  dtype type = dtype::none;
+  dims shape;
+  static constexpr auto fields =
+      std::tuple{field{"dtype", &placeholder::type}, field{"shape", &placeholder::shape}};
+
+  tensor_type infer(std::span<const tensor_type>) const {
+    expect_extents(name, shape, true);
+    return {shape, type};
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+output make_placeholder(std::string_view name, const tensor_type& t, source_place w);
+/// What `= {}` would be.
+struct nothing {};
+}  // namespace detail
+
+/// A tensor of T and extents `E…` whose value is fed in every run: `s.run(loss, x = images)`.
+/// `dyn` extents may differ from run to run. A name that is taken gets a number.
+template <element T, std::int64_t... E>
+class placeholder : public tensor<T, E...> {
+ public:
+  explicit placeholder(std::string_view name, source_place w = here())
+      : tensor<T, E...>(detail::make_placeholder(name, {shape_t<E...>::value, dtype_of<T>}, w)) {}
+  placeholder(const placeholder&) = default;
+
+  /// A feed: the value stands for the placeholder during one run.
+  template <host_value V>
+  [[nodiscard]] feed_value operator=(V&& value) const {
+    return make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
+  }
+
+  template <expression X>
+  void operator=(const X&) const {
+    static_assert(
+        detail::never<X>,
+        "[placeholder] expects a host value to feed, and got an expression: a placeholder "
+        "cannot be assigned");
+  }
+  void operator=(const placeholder&) {
+    static_assert(
+        detail::never<placeholder>,
+        "[placeholder] expects a host value to feed, and got a placeholder: a placeholder "
+        "cannot be assigned");
+  }
+  void operator=(detail::nothing) const {
+    static_assert(detail::never<placeholder>,
+                  "[placeholder] expects a host value to feed, and got {}");
+  }
+};
+
+/// The same where run time tells dtype and shape.
+inline any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,
+                                   source_place w = here()) {
+  return any_tensor(detail::make_placeholder(name, {shape, type}, w));
+}
+
+}  // namespace deft

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/random.hpp: what random tensors share: counter-based numbers, Philox 4x32-10 of
+// core/philox.hpp.
+#pragma once
+#include <deft/op/shapes.hpp>
+#include <optional>
+
+namespace deft::op {
+
+/// Element i depends on key, step and i alone, so that any task, device and number of threads draws
+/// the same.
+struct random {
+  static constexpr int arity = 0;
+  static constexpr op_traits traits = op_traits::stateful;
+  dims shape;
+  dtype type = dtype::float32;
+  std::uint64_t key = 0;
+  bool every_step = true;  ///< draws anew in every step; else as in step 0: initial values
+
+ protected:
+  /// The rule of shape and dtype; parameters must be finite.
+  tensor_type checked(std::string_view name, std::initializer_list<double> parameters) const;
+};
+
+}  // namespace deft::op
+
+namespace deft {
+
+struct random_options {
+  /// Takes the place of the number of the random operation within its graph.
+  std::optional<std::uint64_t> seed;
+};
+
+namespace detail {
+/// The graph's seed, with the explicit seed or the number of the random operation.
+std::uint64_t random_key(const random_options& o);
+
+template <class Shape>
+inline constexpr bool shape_is_known = Shape::value.is_static();
+template <class T>
+inline constexpr bool is_floating_element = std::is_floating_point_v<T>;
+
+template <class T, class Shape, class Op>
+tensor_of<T, Shape> random_tensor(Op o, const random_options& options, source_place w) {
+  static_assert(is_floating_element<T>,
+                "[random] random tensors are float or double, and another dtype was asked for");
+  static_assert(shape_is_known<Shape>,
+                "[random] a random tensor expects a shape without dyn: give it at run time");
+  o.shape = Shape::value;
+  o.type = dtype_of<T>;
+  o.key = random_key(options);
+  return tensor_of<T, Shape>(apply_any(o, {}, w).handle());
+}
+template <class Op>
+any_tensor random_any(Op o, const dims& shape, dtype type, const random_options& options,
+                      source_place w) {
+  o.shape = shape;
+  o.type = type;
+  o.key = random_key(options);
+  return apply_any(o, {}, w);
+}
+}  // namespace detail
+
+}  // namespace deft

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/random.ipp: keys of random tensors, and random first values of variables.
+#pragma once
+#include <cmath>
+#include <deft/core/hash.hpp>
+#include <deft/op/broadcast_to.hpp>
+#include <deft/op/initializer.hpp>
+#include <deft/op/random_normal.hpp>
+#include <deft/op/random_uniform.hpp>
+#include <deft/op/truncated_normal.hpp>
+
+namespace deft {
+
+tensor_type op::random::checked(std::string_view name,
+                                std::initializer_list<double> parameters) const {
+  expect_extents(name, shape, false);
+  if (!is_floating(type)) fail(errc::invalid_argument, "[", name, "] is not defined for ", type);
+  for (double p : parameters)
+    if (!std::isfinite(p)) fail(errc::invalid_argument, "[", name, "] ", p, " is not finite");
+  return {shape, type};
+}
+
+std::uint64_t detail::random_key(const random_options& o) {
+  graph& g = current_graph();
+  // Tagged, so that an explicit seed is not the number of another operation.
+  std::uint64_t own = o.seed ? mix(1, *o.seed) : mix(2, g.next_random());
+  return mix(g.seed(), own);
+}
+
+namespace {
+
+template <class Op>
+initializer drawn(Op o) {
+  return initializer([o](const initial_request& r) mutable {
+    o.shape = r.shape;
+    o.type = r.type;
+    o.key = r.key;
+    o.every_step = false;
+    return detail::apply_any(o, {}, r.place);
+  });
+}
+
+}  // namespace
+
+initializer initializer::of(any_tensor x) {
+  return initializer([x = std::move(x)](const initial_request& r) {
+    return x.rank() == 0 ? broadcast_to(x, r.shape, r.place) : x;
+  });
+}
+initializer initializer::of(any_array a) {
+  if (!a.storage().unique()) a = a.clone();
+  return initializer([a = std::move(a)](const initial_request& r) {
+    any_tensor x = detail::add_constant(a, r.place);
+    return x.rank() == 0 ? broadcast_to(x, r.shape, r.place) : x;
+  });
+}
+initializer initializer::filling(double v, bool integral) {
+  return initializer([v, integral](const initial_request& r) {
+    return broadcast_to(detail::literal_like(v, integral, r.type, r.place), r.shape, r.place);
+  });
+}
+
+initializer zeros() {
+  return initializer([](const initial_request& r) {
+    return broadcast_to(detail::literal_like(0, true, r.type, r.place), r.shape, r.place);
+  });
+}
+initializer ones() {
+  return initializer([](const initial_request& r) {
+    return broadcast_to(detail::literal_like(1, true, r.type, r.place), r.shape, r.place);
+  });
+}
+initializer random_uniform(double low, double high) {
+  op::random_uniform o;
+  o.low = low;
+  o.high = high;
+  return drawn(o);
+}
+initializer random_normal(double mean, double stddev) {
+  op::random_normal o;
+  o.mean = mean;
+  o.stddev = stddev;
+  return drawn(o);
+}
+initializer truncated_normal(double stddev) {
+  op::truncated_normal o;
+  o.stddev = stddev;
+  return drawn(o);
+}
+
+}  // namespace deft

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/random_uniform.hpp: uniformly distributed numbers.
+#pragma once
+#include <deft/op/random.hpp>
+
+namespace deft::op {
+struct random_uniform : random {
+  static constexpr std::string_view name = "random_uniform";
+  double low = 0;
+  double high = 1;
+  static constexpr auto fields = std::tuple{
+      field{"shape", &random_uniform::shape}, field{"dtype", &random_uniform::type},
+      field{"low", &random_uniform::low},     field{"high", &random_uniform::high},
+      field{"key", &random_uniform::key},     field{"every_step", &random_uniform::every_step}};
+
+  tensor_type infer(std::span<const tensor_type>) const {
+    tensor_type t = checked(name, {low, high});
+    if (low > high)
+      fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high, ") is empty");
+    return t;
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+/// Numbers uniform in [low, high): `random_uniform(shape<100, 10>, -1.f, 1.f)`; new ones in every
+/// run. `{.seed = 7}` after them fixes the key beside the graph's seed.
+/// Throws invalid_argument if low > high, or one is not finite.
+template <element T = float, std::int64_t... E>
+tensor<T, E...> random_uniform(shape_t<E...>, std::type_identity_t<T> low = 0,
+                               std::type_identity_t<T> high = 1, const random_options& options = {},
+                               source_place w = here()) {
+  op::random_uniform o;
+  o.low = low;
+  o.high = high;
+  return detail::random_tensor<T, shape_t<E...>>(o, options, w);
+}
+/// The same where run time tells shape and dtype.
+inline any_tensor random_uniform(const dims& shape, double low, double high,
+                                 dtype type = dtype::float32, const random_options& options = {},
+                                 source_place w = here()) {
+  op::random_uniform o;
+  o.low = low;
+  o.high = high;
+  return detail::random_any(o, shape, type, options, w);
+}
+}  // namespace deft

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/reduction.hpp: what sum, mean and max share: axes, their shape rule, and how they are
+// called.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+
+/// Attributes and shape rule of a reduction.
+struct reduction {
+  static constexpr int arity = 1;
+  dims axes;  ///< counted from the front, ascending
+  bool keepdims = false;
+  static constexpr auto fields =
+      std::tuple{field{"axes", &reduction::axes}, field{"keepdims", &reduction::keepdims}};
+
+  constexpr dims shape(const dims& x) const {
+    dims out;
+    for (int i = 0; i < x.n; ++i)
+      if (!axes.contains(i))
+        out.push_back(x.e[i]);
+      else if (keepdims)
+        out.push_back(1);
+    return out;
+  }
+
+ protected:
+  /// The shape rule at run time. Throws invalid_argument if the axes are not sound.
+  dims shape_checked(std::string_view name, const dims& x) const {
+    dims sorted;
+    if (!normalize_axes(axes, x.rank(), sorted) || !(sorted == axes))
+      fail(errc::invalid_argument, "[", name, "] expects axes of a tensor of rank ", x.rank(),
+           ", ascending and each once, and got ", axes);
+    return shape(x);
+  }
+};
+
+}  // namespace deft::op
+
+namespace deft::detail {
+
+/// No axes given: all of them.
+struct every_axis {};
+struct drop_axes {};
+template <class A>
+inline constexpr bool is_axis_type = false;
+template <int... A>
+inline constexpr bool is_axis_type<axis_t<A...>> = true;
+template <class A>
+concept axes_choice = is_axis_type<A> || std::same_as<A, axes> || std::same_as<A, every_axis> ||
+    std::same_as<A, keepdims_t>;
+template <class K>
+concept keep_choice = std::same_as<K, drop_axes> || std::same_as<K, keepdims_t>;
+
+template <class Shape, class Axes>
+struct chosen_axes {
+  static constexpr bool make(dims& out) {
+    if constexpr (is_axis_type<Axes>)
+      return op::normalize_axes(Axes::value, Shape::value.n, out);
+    else
+      return out = op::all_axes_of(Shape::value.n), true;
+  }
+  static constexpr bool sound = [] {
+    dims d;
+    return make(d);
+  }();
+  static constexpr dims value = [] {
+    dims d;
+    (void)make(d);
+    return d;
+  }();
+};
+template <class Shape, class Axes>
+inline constexpr bool axes_in_range = chosen_axes<Shape, Axes>::sound;
+template <class Shape, class Axes, bool Keep>
+struct reduced_shape {
+  static constexpr dims value =
+      op::reduction{chosen_axes<Shape, Axes>::value, Keep}.shape(Shape::value);
+};
+
+/// Adds a reduction of `x` over `given` axes (nullptr: all), which may be negative.
+any_tensor add_reduction(const op_def& def, const any_tensor& x, const axes* given, bool keep,
+                         source_place w);
+
+/// `dz` stretched over what `r` reduced of `x`: the gradient of a sum.
+any_tensor spread(const any_tensor& dz, const any_tensor& x, const op::reduction& r);
+
+template <class Op, class K, class X, class A, class Keep>
+auto reduce(const X& x, const A& a, Keep, source_place w) {
+  constexpr bool keep = std::same_as<A, keepdims_t> || std::same_as<Keep, keepdims_t>;
+  if constexpr (typed_expression<X> && !std::same_as<A, axes>) {
+    using S = shape_type_of<X>;
+    static_assert(axes_in_range<S, A>,
+                  "[reduction] sum, mean and max expect axes within the tensor's rank, each once");
+    if constexpr (axes_in_range<S, A>) {
+      constexpr Op o{{chosen_axes<S, A>::value, keep}};
+      return apply_typed<value_type_of<X>, reduced_shape<S, A, keep>, K>(o, w, x);
+    }
+  } else if constexpr (std::same_as<A, axes>)
+    return add_reduction(record_of<Op>, any_tensor(x), &a, keep, w);
+  else if constexpr (is_axis_type<A>) {
+    const axes given(A::value);
+    return add_reduction(record_of<Op>, any_tensor(x), &given, keep, w);
+  } else
+    return add_reduction(record_of<Op>, any_tensor(x), nullptr, keep, w);
+}
+
+}  // namespace deft::detail

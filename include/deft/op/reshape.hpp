@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/reshape.hpp: the same elements in another shape.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct reshape {
+  static constexpr std::string_view name = "reshape";
+  static constexpr int arity = 1;
+  static constexpr int max_arity = 2;  ///< x, and what has the shape that is wanted
+  /// Extents; `dyn`, once, follows from the number of elements; extent_of(i) is x's on axis i.
+  /// Empty where a second input tells the shape.
+  dims to;
+  static constexpr auto fields = std::tuple{field{"shape", &reshape::to}};
+
+  /// In `to`: the extent of the input's axis i.
+  static constexpr std::int64_t extent_of(int i) { return -2 - i; }
+
+  enum class fault { none, extent, several, elements };
+  /// The shape rule.
+  constexpr fault shape(const dims& x, dims& out) const {
+    out = {};
+    int inferred = -1;
+    for (auto e : to) {
+      if (e < dyn) {
+        if (-2 - e >= x.n) return fault::extent;
+        e = x.e[-2 - e];
+      } else if (e == dyn) {
+        if (inferred >= 0) return fault::several;
+        inferred = out.n;
+      }
+      out.push_back(e);
+    }
+    if (!is_sound(out) || !is_sound(x)) return fault::extent;
+    // Extents that both have are left out, so that what is not known cancels.
+    bool x_known = true, out_known = true;
+    std::int64_t from = 1, into = 1;
+    bool used[max_rank] = {};
+    for (int i = 0; i < out.n; ++i)
+      if (to.e[i] < dyn && !used[-2 - to.e[i]])
+        used[-2 - to.e[i]] = true;
+      else if (i != inferred)
+        out.e[i] == dyn ? void(out_known = false) : void(into *= out.e[i]);
+    for (int i = 0; i < x.n; ++i)
+      if (!used[i]) x.e[i] == dyn ? void(x_known = false) : void(from *= x.e[i]);
+    if (!x_known || !out_known) return fault::none;
+    if (inferred < 0) return from == into ? fault::none : fault::elements;
+    if (into == 0 || from % into != 0) return fault::elements;
+    out.e[inferred] = from / into;
+    return fault::none;
+  }
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    const dims& x = in[0].shape;
+    if (in.size() == 2) {
+      const dims& like = in[1].shape;
+      if (!to.empty())
+        fail(errc::invalid_argument, "[reshape] has two shapes: ", to, " and ", like);
+      if (x.is_static() && like.is_static() && x.elements() != like.elements())
+        fail(errc::invalid_argument, "[reshape] ", x, " has not as many elements as ", like);
+      return {like, in[0].type};
+    }
+    dims out;
+    switch (shape(x, out)) {
+      case fault::none:
+        break;
+      case fault::several:
+        fail(errc::invalid_argument, "[reshape] one extent at most can be inferred: ", to);
+      case fault::extent:
+        fail(errc::invalid_argument, "[reshape] ", to, " is no shape for ", x);
+      case fault::elements:
+        fail(errc::invalid_argument, "[reshape] ", x, " has not as many elements as ", to);
+    }
+    return {out, in[0].type};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+template <class From, class To>
+struct reshaped {
+  static constexpr op::reshape::fault make(dims& out) {
+    return op::reshape{To::value}.shape(From::value, out);
+  }
+  static constexpr op::reshape::fault fault = [] {
+    dims d;
+    return make(d);
+  }();
+  static constexpr dims value = [] {
+    dims d;
+    (void)make(d);
+    return d;
+  }();
+};
+template <class From, class To>
+inline constexpr bool one_dyn_at_most = reshaped<From, To>::fault != op::reshape::fault::several;
+template <class From, class To>
+inline constexpr bool elements_agree = reshaped<From, To>::fault != op::reshape::fault::elements;
+
+/// `x` with the axes `added` (ascending, in range of the result) of extent 1.
+any_tensor expand(const any_tensor& x, const dims& added, source_place w = {});
+}  // namespace detail
+
+/// The elements of x, row-major, in the shape `to`, of which one extent may be `dyn`: it follows.
+/// Throws invalid_argument if the numbers of elements differ.
+any_tensor reshape(const any_tensor& x, const dims& to, source_place w = here());
+
+/// The same with a shape that is a type: `reshape(x, shape<dyn, 784>)`.
+template <expression X, std::int64_t... E, class K = kernels_for<X>>
+auto reshape(const X& x, shape_t<E...> to, source_place w = here()) {
+  if constexpr (typed_expression<X>) {
+    using From = shape_type_of<X>;
+    using To = shape_t<E...>;
+    static_assert(detail::one_dyn_at_most<From, To>,
+                  "[reshape] expects one dyn extent at most, and got several");
+    static_assert(detail::elements_agree<From, To>,
+                  "[reshape] expects a shape of as many elements as there are, and got another");
+    if constexpr (detail::reshaped<From, To>::fault == op::reshape::fault::none)
+      return detail::apply_typed<value_type_of<X>, detail::reshaped<From, To>, K>(
+          op::reshape{to.value}, w, x);
+  } else
+    return reshape(x, to.value, w);
+}
+
+namespace detail {
+/// By shape where one extent at most is not known, so that `like` need not be there.
+any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_place w);
+}  // namespace detail
+
+/// The elements of x in the shape of `like`. Throws invalid_argument if their numbers differ.
+template <expression X, expression Like>
+auto reshape(const X& x, const Like& like, source_place w = here()) {
+  if constexpr (typed_expression<X> && typed_expression<Like>)
+    return tensor_of<value_type_of<X>, shape_type_of<Like>>(
+        detail::reshape_like(any_tensor(x), any_tensor(like), w).handle());
+  else
+    return detail::reshape_like(any_tensor(x), any_tensor(like), w);
+}
+
+}  // namespace deft
+
+template <class N>
+auto deft::op::reshape::grad(const N& n, any_tensor dz) {
+  return deft::reshape(dz, n.template in<0>());
+}

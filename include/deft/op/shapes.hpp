@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/shapes.hpp: what the shape rules of several operations share.
+#pragma once
+#include <deft/expr/tensor.hpp>
+#include <span>
+#include <string_view>
+
+namespace deft::op {
+
+/// `axes` counted from the front, ascending; false if one is out of range or given twice.
+constexpr bool normalize_axes(const dims& axes, int rank, dims& out) {
+  out = {};
+  for (int a = 0; a < rank; ++a)
+    for (auto given : axes)
+      if (normalize_axis(given, rank) == a) out.push_back(a);
+  if (out.n != axes.n) return false;
+  for (int i = 1; i < out.n; ++i)
+    if (out.e[i] == out.e[i - 1]) return false;
+  return true;
+}
+
+/// All axes of a tensor of that rank.
+constexpr dims all_axes_of(int rank) {
+  dims d;
+  for (int i = 0; i < rank; ++i) d.push_back(i);
+  return d;
+}
+
+/// What is known of a shape that both `a` and `b` describe; false if they contradict each other.
+constexpr bool unify(const dims& a, const dims& b, dims& out) {
+  out = a;
+  for (int i = 0; i < a.n && i < b.n; ++i)
+    if (a.e[i] == dyn) out.e[i] = b.e[i];
+  return may_equal(a, b);
+}
+
+/// `d` with the axes `axes` (ascending, in range of the result) of extent 1 added.
+constexpr dims with_axes(const dims& d, const dims& axes) {
+  dims out;
+  for (int i = 0, k = 0; i < d.n + axes.n; ++i) out.push_back(axes.contains(i) ? 1 : d.e[k++]);
+  return out;
+}
+
+/// `d` without one axis.
+constexpr dims without_axis(const dims& d, std::int64_t axis) {
+  dims out;
+  for (int i = 0; i < d.n; ++i)
+    if (i != axis) out.push_back(d.e[i]);
+  return out;
+}
+
+/// Throws invalid_argument unless every extent is a size, or `dyn` where that is allowed.
+inline void expect_extents(std::string_view op, const dims& shape, bool dynamic) {
+  if (!is_sound(shape) || (!dynamic && !shape.is_static()))
+    fail(errc::invalid_argument, "[", op, "] ", shape, " is no shape",
+         dynamic ? "" : " that is known");
+}
+
+}  // namespace deft::op
+
+namespace deft::detail {
+
+/// Adds the node of `o` on `x…` and types its first output, as the compile-time rule says.
+template <class T, class Shape, class K, class Op, class... X>
+tensor_of<T, Shape> apply_typed(const Op& o, source_place w, const X&... x) {
+  return tensor_of<T, Shape>(apply<K>(o, w, x...).handle());
+}
+
+/// Adds the node of `o` on inputs known at run time.
+template <class Op>
+any_tensor apply_any(const Op& o, std::span<const output> inputs, source_place w) {
+  return add_node(record_of<Op>, encode(o), inputs, w);
+}
+
+template <class X>
+inline constexpr bool is_floating_expression = std::is_floating_point_v<value_type_of<X>>;
+template <class X>
+inline constexpr bool is_integer_expression = is_integer(dtype_of<value_type_of<X>>);
+template <class X>
+inline constexpr bool is_numeric_expression = is_numeric(dtype_of<value_type_of<X>>);
+
+}  // namespace deft::detail

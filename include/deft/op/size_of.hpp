@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/size_of.hpp: the number of elements along axes, where run time tells it.
+#pragma once
+#include <deft/op/reduction.hpp>
+
+namespace deft::op {
+struct size_of {
+  static constexpr std::string_view name = "size_of";
+  static constexpr int arity = 1;
+  dims axes;  ///< counted from the front, ascending
+  static constexpr auto fields = std::tuple{field{"axes", &size_of::axes}};
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    dims sorted;
+    if (!normalize_axes(axes, in[0].shape.rank(), sorted) || !(sorted == axes))
+      fail(errc::invalid_argument, "[size_of] expects axes of a tensor of rank ",
+           in[0].shape.rank(), ", ascending and each once, and got ", axes);
+    return {dims{}, dtype::int64};
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+namespace detail {
+/// A constant where the extents are known.
+any_tensor size_along(const any_tensor& x, const axes* given, source_place w);
+}  // namespace detail
+
+/// The number of elements of x, or of x along the given axes, as an int64 scalar. A constant where
+/// the extents are known. Throws invalid_argument for axes out of range or given twice.
+template <expression X, detail::axes_choice A = detail::every_axis>
+auto size_of(const X& x, const A& a = {}, source_place w = here()) {
+  static_assert(!std::same_as<A, keepdims_t>, "[size_of] has no keepdims");
+  if constexpr (typed_expression<X> && detail::is_axis_type<A>)
+    static_assert(detail::axes_in_range<shape_type_of<X>, A>,
+                  "[size_of] expects axes within the tensor's rank, each once");
+  any_tensor n;
+  if constexpr (std::same_as<A, axes>)
+    n = detail::size_along(any_tensor(x), &a, w);
+  else if constexpr (detail::is_axis_type<A>) {
+    const axes given(A::value);
+    n = detail::size_along(any_tensor(x), &given, w);
+  } else
+    n = detail::size_along(any_tensor(x), nullptr, w);
+  return tensor<std::int64_t>(n.handle());
+}
+}  // namespace deft

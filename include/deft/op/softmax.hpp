@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/softmax.hpp: exp(x) / sum(exp(x)) along the last axis, stable for large x.
+#pragma once
+#include <deft/op/reduction.hpp>
+
+namespace deft::op {
+struct softmax {
+  static constexpr std::string_view name = "softmax";
+  static constexpr int arity = 1;
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    if (!is_floating(in[0].type))
+      fail(errc::invalid_argument, "[softmax] is not defined for ", in[0].type);
+    if (in[0].shape.rank() < 1)
+      fail(errc::invalid_argument, "[softmax] expects a last axis, and got a scalar");
+    return in[0];
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+template <class X>
+inline constexpr bool softmax_takes = is_floating_expression<X>;
+template <class X>
+inline constexpr bool has_last_axis = extents_of<X>.n >= 1;
+}  // namespace detail
+
+/// Probabilities from logits: along the last axis, positive and of sum 1.
+template <expression X, class K = kernels_for<X>>
+auto softmax(const X& x, source_place w = here()) {
+  if constexpr (typed_expression<X>) {
+    static_assert(detail::softmax_takes<X>,
+                  "[softmax] expects a floating tensor, and got another dtype: use cast<float>(x)");
+    static_assert(detail::has_last_axis<X>, "[softmax] expects a last axis, and got a scalar");
+    return detail::apply_typed<value_type_of<X>, shape_type_of<X>, K>(op::softmax{}, w, x);
+  } else
+    return detail::apply<K>(op::softmax{}, w, x);
+}
+
+}  // namespace deft
+
+#include <deft/op/mul.hpp>
+#include <deft/op/sub.hpp>
+#include <deft/op/sum.hpp>
+template <class N>
+auto deft::op::softmax::grad(const N& n, any_tensor dz) {
+  any_tensor y = n.out();
+  return y * (dz - deft::sum(dz * y, deft::axis<-1>, deft::keepdims));
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/softmax_cross_entropy.hpp: the loss of a classifier, stable for large logits.
+#pragma once
+#include <array>
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct softmax_cross_entropy {
+  static constexpr std::string_view name = "softmax_cross_entropy";
+  static constexpr int arity = 2;  ///< logits; labels: dense (probabilities) or sparse (classes)
+
+  /// The shape rule of the loss; false if the labels do not go with the logits.
+  static constexpr bool shape(const dims& logits, const dims& labels, dims& loss) {
+    loss = {};
+    if (logits.n < 1) return false;
+    const int last = logits.n - 1;
+    dims rows = without_axis(logits, last);
+    if (labels.n == logits.n - 1) return unify(rows, labels, loss);
+    return may_equal(logits, labels) && unify(rows, without_axis(labels, last), loss);
+  }
+
+  /// Two outputs: the loss per row, and softmax(logits) - labels, which the gradient multiplies.
+  std::array<tensor_type, 2> infer(std::span<const tensor_type> in) const {
+    const auto &logits = in[0], &labels = in[1];
+    if (!is_floating(logits.type))
+      fail(errc::invalid_argument, "[softmax_cross_entropy] is not defined for ", logits.type);
+    bool sparse = labels.shape.rank() == logits.shape.rank() - 1;
+    dims loss;
+    if (!shape(logits.shape, labels.shape, loss) ||
+        (sparse ? labels.type != dtype::int32 && labels.type != dtype::int64
+                : labels.type != logits.type))
+      fail(errc::invalid_argument,
+           "[softmax_cross_entropy] expects labels like the logits, or a class (int32, int64) per "
+           "row, and got ",
+           labels, " for ", logits);
+    return {tensor_type{loss, logits.type}, logits};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+template <class L, class Y>
+inline constexpr bool is_sparse_label = extents_of<Y>.n + 1 == extents_of<L>.n;
+template <class L>
+inline constexpr bool logits_are_floating = is_floating_expression<L>;
+template <class L, class Y>
+inline constexpr bool label_dtype_fits =
+    is_sparse_label<L, Y>
+        ? dtype_of<value_type_of<Y>> == dtype::int32 || dtype_of<value_type_of<Y>> == dtype::int64
+        : std::is_same_v<value_type_of<L>, value_type_of<Y>>;
+template <class L, class Y>
+struct cross_entropy_shape {
+  static constexpr bool make(dims& out) {
+    return op::softmax_cross_entropy::shape(L::value, Y::value, out);
+  }
+  static constexpr bool possible = [] {
+    dims d;
+    return make(d);
+  }();
+  static constexpr dims value = [] {
+    dims d;
+    (void)make(d);
+    return d;
+  }();
+};
+template <class L, class Y>
+inline constexpr bool label_shape_fits =
+    cross_entropy_shape<shape_type_of<L>, shape_type_of<Y>>::possible;
+}  // namespace detail
+
+/// For each row of `logits` (all axes but the last), -sum(labels * log(softmax(logits))). `labels`
+/// are probabilities, of the logits' shape and dtype, or classes, int32 or int64 and of one rank
+/// less. Throws invalid_argument where only run time tells that they do not go together, and for a
+/// class that is out of range.
+template <expression L, expression Y, class K = kernels_for<L>>
+auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = here()) {
+  if constexpr (typed_expression<L> && typed_expression<Y>) {
+    static_assert(detail::logits_are_floating<L>,
+                  "[softmax_cross_entropy] expects floating logits, and got another dtype");
+    static_assert(
+        detail::label_shape_fits<L, Y>,
+        "[softmax_cross_entropy] expects labels of the logits' shape, or a class per row, "
+        "and got another shape");
+    if constexpr (detail::label_shape_fits<L, Y>) {
+      static_assert(detail::label_dtype_fits<L, Y>,
+                    "[softmax_cross_entropy] expects labels of the logits' dtype, or classes as "
+                    "int32 or int64, and got another dtype");
+      return detail::apply_typed<
+          value_type_of<L>, detail::cross_entropy_shape<shape_type_of<L>, shape_type_of<Y>>, K>(
+          op::softmax_cross_entropy{}, w, logits, labels);
+    }
+  } else
+    return detail::apply<K>(op::softmax_cross_entropy{}, w, logits, labels);
+}
+
+}  // namespace deft
+
+#include <deft/op/exp.hpp>
+#include <deft/op/expand_dims.hpp>
+#include <deft/op/log.hpp>
+#include <deft/op/max.hpp>
+#include <deft/op/mul.hpp>
+#include <deft/op/sub.hpp>
+#include <deft/op/sum.hpp>
+template <class N>
+auto deft::op::softmax_cross_entropy::grad(const N& n, any_tensor dz) {
+  any_tensor per_row = deft::expand_dims(dz, deft::axis<-1>), labels;
+  if (is_floating(n.template in<1>().type())) {
+    any_tensor x = n.template in<0>();
+    any_tensor shifted = x - deft::max(x, deft::axis<-1>, deft::keepdims);
+    labels = per_row *
+             (deft::log(deft::sum(deft::exp(shifted), deft::axis<-1>, deft::keepdims)) - shifted);
+  }
+  return std::tuple{per_row * n.template out<1>(), labels};
+}

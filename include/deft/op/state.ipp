@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/state.ipp: placeholders, variables and their updates, groups, and dataflow's shape rules.
+#pragma once
+#include <deft/core/hash.hpp>
+#include <deft/op/broadcast_to.hpp>
+#include <deft/op/dataflow.hpp>
+#include <deft/op/group.hpp>
+#include <deft/op/name.hpp>
+#include <deft/op/no_op.hpp>
+#include <deft/op/variable.hpp>
+#include <optional>
+#include <unordered_map>
+
+namespace deft {
+
+tensor_type op::fused::infer(std::span<const tensor_type> in) const {
+  check(*program);
+  if (in.size() != program->inputs.size())
+    fail(errc::invalid_argument, "[fused] the program takes ", program->inputs.size(),
+         " inputs, not ", in.size());
+  if (immediates.size() != program->immediates.size())
+    fail(errc::invalid_argument, "[fused] the program takes ", program->immediates.size(),
+         " immediates, not ", immediates.size());
+  dims shape;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i].type != program->inputs[i])
+      fail(errc::invalid_argument, "[fused] input ", i, " is ", in[i].type, ", not ",
+           program->inputs[i]);
+    dims wider;
+    if (!broadcast(shape, in[i].shape, wider))
+      fail(errc::invalid_argument, "[", program->code.back().op->name,
+           "] the operands' shapes cannot be broadcast together: ",
+           join(in, " ", [](const tensor_type& t) { return t.shape; }));
+    shape = wider;
+  }
+  return {shape, program->result()};
+}
+
+void op::send::infer(std::span<const tensor_type>) const {
+  if (key.empty()) fail(errc::invalid_argument, "[send] there is no key");
+  (void)parse_device(peer);
+}
+tensor_type op::recv::infer(std::span<const tensor_type>) const {
+  if (key.empty()) fail(errc::invalid_argument, "[recv] there is no key");
+  (void)parse_device(peer);
+  expect_extents(name, shape, true);
+  return {shape, type};
+}
+tensor_type op::copy::infer(std::span<const tensor_type> in) const {
+  (void)parse_device(device);
+  return in[0];
+}
+
+operation no_op(source_place w) {
+  node_request r;
+  r.def = &record_of<op::no_op>;
+  r.place = w;
+  return operation(current_graph().add(std::move(r)));
+}
+
+namespace detail {
+
+void add_alias(const output& o, std::string_view alias, source_place w) {
+  const scope_ref& s = current_scope();
+  std::string full = (s ? s->name_prefix : std::string()) + std::string(alias);
+  if (alias.empty()) throw error(errc::invalid_argument, "[name] expects a name", {}, w);
+  try {
+    graph::of(*o.node).alias(o.node, full);
+  } catch (const error& e) {
+    throw error(e.code(), "[name] " + e.message(), full, w);
+  }
+}
+
+output make_placeholder(std::string_view name, const tensor_type& t, source_place w) {
+  op::placeholder o;
+  o.type = t.type;
+  o.shape = t.shape;
+  node_request r;
+  r.def = &record_of<op::placeholder>;
+  r.attributes = encode(o);
+  r.place = w;
+  r.name = name;
+  return {current_graph().add(std::move(r)), 0};
+}
+
+operation make_group(std::vector<node_ref> nodes, source_place w) {
+  for (const auto& n : nodes) {
+    if (n->owner != nodes[0]->owner)
+      throw error(errc::invalid_argument, "[group] the operations are of different graphs",
+                  name_of(*n), w);
+    if (!w.known()) w = n->place;
+  }
+  graph g = nodes.empty() ? current_graph() : graph::of(*nodes[0]);
+  control_scope after(std::move(nodes));
+  const device_name* anywhere = nullptr;
+  node_request r;
+  r.def = &record_of<op::group>;
+  r.place = w;
+  r.device = &anywhere;
+  return operation(g.add(std::move(r)));
+}
+
+output update(const op_def& def, const output& variable, const output& value, source_place w) {
+  node_request r;
+  r.def = &def;
+  r.attributes = variable.node->attributes;
+  r.inputs = {&value, 1};
+  r.place = w;
+  r.device = &variable.node->device;
+  if (value.node->owner != variable.node->owner)
+    throw error(errc::invalid_argument,
+                str("[", def.name, "] variable and value are of different graphs"),
+                name_of(*variable.node), w);
+  return {graph::of(*variable.node).add(std::move(r)), 0};
+}
+
+output filled(any_array scalar, const dims& shape, source_place w) {
+  return broadcast_to(add_constant(std::move(scalar), w), shape, w).handle();
+}
+
+output read_variable(const output& variable, source_place w) {
+  if (controls_of(current_scope()).empty()) return variable;
+  node_request r;
+  r.def = &record_of<op::read_variable>;
+  r.attributes = variable.node->attributes;
+  r.device = &variable.node->device;
+  r.place = w.known() ? w : variable.node->place;
+  r.near = !w.known();
+  return {graph::of(*variable.node).add(std::move(r)), 0};
+}
+
+output expect_variable(const node_ref& n, const tensor_type& type) {
+  if (!n || n->def != &record_of<op::variable>)
+    fail(errc::not_found, "[variable] there is no such variable");
+  const tensor_type& t = n->outputs[0];
+  if (!(t == type))
+    throw error(errc::invalid_argument, str("[variable] ", t, " is no variable of ", type),
+                name_of(*n), n->place);
+  return {n, 0};
+}
+
+output initial_value(const node& v) {
+  if (!v.variable || !v.variable->initial)
+    throw error(errc::failed_precondition, "[variable] it has no initial value", name_of(v),
+                v.place);
+  return v.variable->initial;
+}
+
+namespace {
+
+/// `o` with every variable that it reads replaced by its first value. Nodes that do not depend on
+/// one are used as they are.
+output without_variables(const output& o) {
+  struct frame {
+    node_ref n;
+    std::size_t next = 0;
+  };
+  std::unordered_map<const node*, output> instead;  // port 0 stands for the node
+  std::vector<frame> stack;
+  auto visit = [&](const node_ref& n) {
+    if (instead.contains(n.get())) return;
+    if (n->def == &record_of<op::variable>)
+      instead.emplace(n.get(), initial_value(*n));
+    else if (n->is(op_traits::effect) || n->def == &record_of<op::read_variable>)
+      throw error(errc::invalid_argument,
+                  str("[variable] an initial value depends on an ", n->def->name,
+                      "; it may use variables, but not their updates"),
+                  name_of(*n), n->place);
+    else
+      stack.push_back({n});
+  };
+  visit(o.node);
+  while (!stack.empty()) {
+    frame& f = stack.back();
+    if (f.next < f.n->inputs.size()) {
+      visit(node_ref(f.n->inputs[f.next++].node));
+      continue;
+    }
+    node_ref n = std::move(f.n);
+    stack.pop_back();
+    std::vector<output> inputs;
+    bool changed = false;
+    for (const auto& i : n->inputs) {
+      const output& to = instead.at(i.node.get());
+      bool is_variable = i.node->def == &record_of<op::variable>;
+      inputs.push_back(is_variable ? to : output{to.node, i.port});
+      changed |= !(inputs.back() == i);
+    }
+    if (changed) {
+      scope outside{scope_ref()};
+      control_scope after(n->controls);
+      node_request r;
+      r.def = n->def;
+      r.attributes = n->attributes;
+      r.inputs = inputs;
+      r.place = n->place;
+      r.near = n->near;
+      r.device = &n->device;
+      instead[n.get()] = {graph::of(*n).add(std::move(r)), 0};
+    } else
+      instead[n.get()] = {n, 0};
+  }
+  const output& to = instead.at(o.node.get());
+  return o.node->def == &record_of<op::variable> ? to : output{to.node, o.port};
+}
+
+}  // namespace
+
+output make_variable(std::string_view name, const tensor_type& type, const initializer& initial,
+                     const variable_options& options, source_place w) {
+  graph g = current_graph();
+  if (name.empty()) throw error(errc::invalid_argument, "[variable] expects a name", {}, w);
+  const scope_ref around = current_scope();
+  std::string full = (around ? around->name_prefix : std::string()) + std::string(name);
+  // Asked once: a device function may count its calls.
+  const device_name* device_of_it = resolve_device(around, {op::variable::name, full, type.type});
+  scope without_controls(push_controls{nullptr});
+
+  auto info = std::make_unique<variable_info>();
+  info->name = full;
+  info->trainable = options.trainable;
+  {
+    scope anywhere(device(nullptr));
+    std::optional<scope> there;
+    if (device_of_it) there.emplace(device(*device_of_it));
+    const std::string prefix = full + "/";
+    scope named(push_name{prefix});
+    any_tensor value = initial({type.type, type.shape, mix(g.seed(), hash_text(full)), w});
+    if (value.type() != type.type || !may_equal(type.shape, value.shape()))
+      throw error(
+          errc::invalid_argument,
+          str("[variable] expects an initial value of ", type, ", and got ", value.handle().type()),
+          full, w);
+    if (!(graph::of(*value.handle().node) == g))
+      throw error(errc::invalid_argument, "[variable] its initial value is of another graph", full,
+                  w);
+    info->initial = without_variables(value.handle());
+  }
+  op::variable o;
+  o.container = options.container;
+  o.variable_name = full;
+  o.type = type.type;
+  o.shape = type.shape;
+  node_request r;
+  r.def = &record_of<op::variable>;
+  r.attributes = encode(o);
+  r.place = w;
+  r.name = name;
+  r.variable = std::move(info);
+  r.device = &device_of_it;
+  return {g.add(std::move(r)), 0};
+}
+
+namespace {
+
+/// The variable that `v` reads.
+output variable_of(const any_tensor& v, std::string_view operation_name) {
+  node_ref n = v.handle().node;
+  if (n->def == &record_of<op::read_variable>)
+    n = graph::of(*n).find_variable(decode<op::read_variable>(n->attributes).variable_name);
+  if (!n || n->def != &record_of<op::variable>)
+    throw error(errc::invalid_argument,
+                str("[", operation_name, "] expects a variable, and got another tensor"),
+                name_of(v), v.handle().node->place);
+  return {n, 0};
+}
+
+}  // namespace
+}  // namespace detail
+
+operation initialize_all(source_place w) {
+  std::vector<node_ref> assigns;
+  for (const auto& v : current_graph().variables())
+    assigns.push_back(
+        detail::update(record_of<op::assign>, {v, 0}, detail::initial_value(*v), w).node);
+  return detail::make_group(std::move(assigns), w);
+}
+
+variable<std::int64_t> global_step(source_place w) {
+  if (node_ref there = current_graph().find_variable("global_step"))
+    return variable<std::int64_t>(there);
+  auto top = name_scope("");
+  return variable<std::int64_t>("global_step", 0, {.trainable = false}, w);
+}
+
+any_tensor assign(const any_tensor& v, const any_tensor& value, source_place w) {
+  return any_tensor(
+      detail::update(record_of<op::assign>, detail::variable_of(v, "assign"), value.handle(), w));
+}
+any_tensor assign_add(const any_tensor& v, const any_tensor& value, source_place w) {
+  return any_tensor(detail::update(record_of<op::assign_add>, detail::variable_of(v, "assign_add"),
+                                   value.handle(), w));
+}
+any_tensor assign_sub(const any_tensor& v, const any_tensor& value, source_place w) {
+  return any_tensor(detail::update(record_of<op::assign_sub>, detail::variable_of(v, "assign_sub"),
+                                   value.handle(), w));
+}
+
+}  // namespace deft

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/stop_gradient.hpp: y = x, through which no gradient flows.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct stop_gradient {
+  static constexpr std::string_view name = "stop_gradient";
+  static constexpr int arity = 1;
+
+  tensor_type infer(std::span<const tensor_type> in) const { return in[0]; }
+
+  template <class N>
+  static auto grad(const N&, any_tensor) {
+    return any_tensor();
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+/// x, which counts as a constant for gradients.
+template <expression X, class K = kernels_for<X>>
+auto stop_gradient(const X& x, source_place w = here()) {
+  if constexpr (typed_expression<X>)
+    return detail::apply_typed<value_type_of<X>, shape_type_of<X>, K>(op::stop_gradient{}, w, x);
+  else
+    return detail::apply<K>(op::stop_gradient{}, w, x);
+}
+}  // namespace deft

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/sum.hpp: sums over all or some axes; integers wrap.
+#pragma once
+#include <deft/op/reduction.hpp>
+
+namespace deft::op {
+struct sum : reduction {
+  static constexpr std::string_view name = "sum";
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    if (!is_numeric(in[0].type))
+      fail(errc::invalid_argument, "[sum] is not defined for ", in[0].type);
+    return {shape_checked(name, in[0].shape), in[0].type};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz) {
+    return detail::spread(dz, n.template in<0>(), n.attr());
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+namespace detail {
+template <class X>
+inline constexpr bool sum_takes = is_numeric_expression<X>;
+}
+
+/// The sum over all axes, `sum(x)`, or some, `sum(x, axis<0, -1>)`; `keepdims` as last argument
+/// keeps them with extent 1. `sum(x, axes{0, 2})` takes axes that run time tells, and gives an
+/// any_tensor. The sum of nothing is 0.
+/// Throws invalid_argument for axes out of range or given twice.
+template <expression X, detail::axes_choice A = detail::every_axis,
+          detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
+auto sum(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
+  if constexpr (typed_expression<X>)
+    static_assert(detail::sum_takes<X>, "[sum] expects a tensor of numbers, and got bool");
+  return detail::reduce<op::sum, K>(x, a, keep, w);
+}
+}  // namespace deft

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/sum_to.hpp: sums over what broadcasting stretched; the gradient of broadcasting.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct sum_to {
+  static constexpr std::string_view name = "sum_to";
+  static constexpr int arity = 2;  ///< x, and what has the shape that is wanted
+
+  /// Whether `like` could have been stretched to `x`.
+  static constexpr bool possible(const dims& x, const dims& like) {
+    dims out;
+    return broadcast(like, x, out) && may_equal(out, x);
+  }
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    if (!is_numeric(in[0].type))
+      fail(errc::invalid_argument, "[sum_to] is not defined for ", in[0].type);
+    if (!possible(in[0].shape, in[1].shape))
+      fail(errc::invalid_argument, "[sum_to] ", in[0].shape, " is no stretched ", in[1].shape);
+    return {in[1].shape, in[0].type};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+template <class X, class Like>
+inline constexpr bool may_sum_to = op::sum_to::possible(X::value, Like::value);
+/// A sum and a reshape where the extents decide which axes were stretched, else the operation.
+any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_place w);
+
+/// Whether broadcasting `inputs` together may stretch number `i` of them: if not, the gradient with
+/// respect to it has its shape already.
+bool may_be_stretched(std::span<const output> inputs, std::size_t i);
+}  // namespace detail
+
+/// x summed over the axes along which `like` would be stretched to it: in front, and where like's
+/// extent is 1. The result has like's shape.
+/// Throws invalid_argument if `like` cannot be broadcast to x's shape.
+template <expression X, expression Like>
+auto sum_to(const X& x, const Like& like, source_place w = here()) {
+  if constexpr (typed_expression<X> && typed_expression<Like>) {
+    static_assert(detail::may_sum_to<shape_type_of<X>, shape_type_of<Like>>,
+                  "[sum_to] expects a tensor that the other can be stretched to, and got another");
+    return tensor_of<value_type_of<X>, shape_type_of<Like>>(
+        detail::sum_like(any_tensor(x), any_tensor(like), w).handle());
+  } else
+    return detail::sum_like(any_tensor(x), any_tensor(like), w);
+}
+
+}  // namespace deft
+
+#include <deft/op/broadcast_to.hpp>
+template <class N>
+auto deft::op::sum_to::grad(const N& n, any_tensor dz) {
+  return std::tuple{deft::broadcast_to(dz, n.template in<0>()), any_tensor()};
+}

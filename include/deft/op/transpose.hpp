@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/transpose.hpp: axes in another order.
+#pragma once
+#include <deft/op/shapes.hpp>
+
+namespace deft::op {
+struct transpose {
+  static constexpr std::string_view name = "transpose";
+  static constexpr int arity = 1;
+  dims perm;  ///< axis i of the result is axis perm[i] of the input
+  static constexpr auto fields = std::tuple{field{"perm", &transpose::perm}};
+
+  /// The shape rule; false if `perm` is no permutation of x's axes.
+  constexpr bool shape(const dims& x, dims& out) const {
+    dims sorted;
+    out = {};
+    if (perm.n != x.n || !normalize_axes(perm, x.n, sorted)) return false;
+    for (auto p : perm) {
+      if (p < 0) return false;
+      out.push_back(x.e[p]);
+    }
+    return true;
+  }
+  static constexpr dims reversed(int rank) {
+    dims p;
+    for (int i = rank; i-- > 0;) p.push_back(i);
+    return p;
+  }
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    dims out;
+    if (!shape(in[0].shape, out))
+      fail(errc::invalid_argument, "[transpose] expects a permutation of ", in[0].shape.rank(),
+           " axes, and got ", perm);
+    return {out, in[0].type};
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+template <class Shape, class Perm>
+struct transposed {
+  static constexpr bool make(dims& out) {
+    return op::transpose{Perm::value}.shape(Shape::value, out);
+  }
+  static constexpr bool sound = [] {
+    dims d;
+    return make(d);
+  }();
+  static constexpr dims value = [] {
+    dims d;
+    (void)make(d);
+    return d;
+  }();
+};
+template <class Shape>
+struct reversal {
+  static constexpr dims value = op::transpose::reversed(Shape::value.n);
+};
+template <class Shape, class Perm>
+inline constexpr bool is_permutation = transposed<Shape, Perm>::sound;
+}  // namespace detail
+
+/// x with its axes in reverse order: a matrix transposed.
+template <expression X, class K = kernels_for<X>>
+auto transpose(const X& x, source_place w = here()) {
+  if constexpr (typed_expression<X>) {
+    using S = shape_type_of<X>;
+    using P = detail::reversal<S>;
+    return detail::apply_typed<value_type_of<X>, detail::transposed<S, P>, K>(
+        op::transpose{P::value}, w, x);
+  } else
+    return detail::apply<K>(op::transpose{op::transpose::reversed(x.rank())}, w, x);
+}
+/// Axis i of the result is axis P[i] of x: `transpose(x, perm<0, 2, 1>)`.
+template <expression X, int... P, class K = kernels_for<X>>
+auto transpose(const X& x, perm_t<P...> p, source_place w = here()) {
+  if constexpr (typed_expression<X>) {
+    using S = shape_type_of<X>;
+    static_assert(detail::is_permutation<S, perm_t<P...>>,
+                  "[transpose] expects a permutation of the tensor's axes, and got another list");
+    if constexpr (detail::is_permutation<S, perm_t<P...>>)
+      return detail::apply_typed<value_type_of<X>, detail::transposed<S, perm_t<P...>>, K>(
+          op::transpose{p.value}, w, x);
+  } else
+    return detail::apply<K>(op::transpose{p.value}, w, x);
+}
+/// The same where run time tells the permutation.
+/// Throws invalid_argument if it is none of x's axes.
+template <expression X, class K = kernels_for<X>>
+any_tensor transpose(const X& x, const axes& perm, source_place w = here()) {
+  return detail::apply<K>(op::transpose{perm.value}, w, x);
+}
+
+}  // namespace deft
+
+template <class N>
+auto deft::op::transpose::grad(const N& n, any_tensor dz) {
+  dims perm = n.attr().perm, inverse = perm;
+  for (int i = 0; i < perm.size(); ++i) inverse[static_cast<int>(perm[i])] = i;
+  return deft::transpose(dz, deft::axes(inverse));
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/truncated_normal.hpp: normally distributed numbers within two standard deviations.
+#pragma once
+#include <deft/op/random.hpp>
+
+namespace deft::op {
+struct truncated_normal : random {
+  static constexpr std::string_view name = "truncated_normal";
+  double stddev = 1;
+  static constexpr auto fields =
+      std::tuple{field{"shape", &truncated_normal::shape}, field{"dtype", &truncated_normal::type},
+                 field{"stddev", &truncated_normal::stddev}, field{"key", &truncated_normal::key},
+                 field{"every_step", &truncated_normal::every_step}};
+
+  tensor_type infer(std::span<const tensor_type>) const {
+    tensor_type t = checked(name, {stddev});
+    if (stddev < 0)
+      fail(errc::invalid_argument, "[truncated_normal] the standard deviation ", stddev,
+           " is negative");
+    return t;
+  }
+};
+}  // namespace deft::op
+
+namespace deft {
+/// Numbers normal around 0, drawn again where they lie beyond two standard deviations:
+/// `truncated_normal(shape<784, 128>, 0.05f)`; new ones in every run. `{.seed = 7}` after them
+/// fixes the key beside the graph's seed. Throws invalid_argument if stddev is negative, or not
+/// finite.
+template <element T = float, std::int64_t... E>
+tensor<T, E...> truncated_normal(shape_t<E...>, std::type_identity_t<T> stddev = 1,
+                                 const random_options& options = {}, source_place w = here()) {
+  op::truncated_normal o;
+  o.stddev = stddev;
+  return detail::random_tensor<T, shape_t<E...>>(o, options, w);
+}
+/// The same where run time tells shape and dtype.
+inline any_tensor truncated_normal(const dims& shape, double stddev, dtype type = dtype::float32,
+                                   const random_options& options = {}, source_place w = here()) {
+  op::truncated_normal o;
+  o.stddev = stddev;
+  return detail::random_any(o, shape, type, options, w);
+}
+}  // namespace deft

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/variable.hpp: state that lives on a task, by name, and outlives sessions.
+#pragma once
+#include <deft/op/assign.hpp>
+#include <deft/op/initializer.hpp>
+#include <deft/op/placeholder.hpp>
+
+namespace deft::op {
+
+/// A read of the value before any update of the run.
+struct variable : variable_state {
+  static constexpr std::string_view name = "variable";
+  static constexpr int arity = 0;
+  static constexpr op_traits traits = op_traits::stateful;
+
+  tensor_type infer(std::span<const tensor_type>) const { return checked(variable::name); }
+};
+
+/// A read after what it depends on.
+struct read_variable : variable_state {
+  static constexpr std::string_view name = "read_variable";
+  static constexpr int arity = 0;
+
+  tensor_type infer(std::span<const tensor_type>) const { return checked(read_variable::name); }
+};
+
+}  // namespace deft::op
+
+namespace deft {
+
+struct variable_options {
+  bool trainable = true;       ///< `minimize` updates it
+  std::string container = {};  ///< what `reset` clears by name
+};
+
+namespace detail {
+output make_variable(std::string_view name, const tensor_type& type, const initializer& initial,
+                     const variable_options& options, source_place w);
+/// The node by which an expression reads a variable: its own, or under control dependencies a new
+/// one that waits for them.
+output read_variable(const output& variable, source_place w = {});
+/// Checks that `n` is a variable of that type.
+output expect_variable(const node_ref& n, const tensor_type& type);
+output initial_value(const node& variable);
+
+template <class T, class I>
+inline constexpr bool initial_dtype_fits = [] {
+  if constexpr (typed_expression<I> || is_ndarray<I>)
+    return std::is_same_v<T, typename I::value_type>;
+  else if constexpr (scalar<I>)
+    return literal_fits<T, I>;
+  else
+    return true;
+}();
+template <class Shape, class I>
+inline constexpr bool initial_shape_fits = [] {
+  if constexpr (typed_expression<I> || is_ndarray<I>)
+    return I::shape_type::value.n == 0 || may_equal(Shape::value, I::shape_type::value);
+  else
+    return true;
+}();
+}  // namespace detail
+
+/// A variable of T and extents `E…`. Its name is its identity on the task that holds it: a second
+/// one of that name in one graph is an error. In an expression it is its value.
+template <element T, std::int64_t... E>
+class variable : public tensor<T, E...> {
+ public:
+  /// `initial` is an initializer (`zeros()`, `truncated_normal(0.05f)`), a host value or an
+  /// expression; a scalar fills the variable. Throws already_exists if a variable of that name is
+  /// alive, invalid_argument if the initial value does not fit.
+  template <initializes I>
+  variable(std::string_view name, const I& initial, source_place w = here())
+      : variable(name, initial, variable_options{}, w) {}
+  template <initializes I>
+  variable(std::string_view name, const I& initial, const variable_options& options,
+           source_place w = here())
+      : tensor<T, E...>(make(name, initial, options, w)) {}
+  /// The variable that a graph has: `variable<float, 10> b(g.find_variable("b"))`.
+  /// Throws not_found if `n` is empty or no variable, invalid_argument if dtype or shape differ.
+  explicit variable(const node_ref& n)
+      : tensor<T, E...>(detail::expect_variable(n, {shape_t<E...>::value, dtype_of<T>})) {}
+  variable(const variable&) = default;
+
+  /// The value now; under control dependencies, after them.
+  tensor<T, E...> read(source_place w = here()) const {
+    return tensor<T, E...>(detail::read_variable(this->handle(), w));
+  }
+  /// What stands for the variable inside an expression.
+  output operand() const { return detail::read_variable(this->handle()); }
+
+  /// Sets the value to `value`. Yields the new one.
+  template <operand_of_update X>
+  assigned<T, E...> assign(const X& value, source_place w = here()) const {
+    return update<op::assign>(value, w);
+  }
+  /// Adds `value`. Yields the new value.
+  template <operand_of_update X>
+  assigned<T, E...> assign_add(const X& value, source_place w = here()) const {
+    return update<op::assign_add>(value, w);
+  }
+  /// Subtracts `value`. Yields the new value.
+  template <operand_of_update X>
+  assigned<T, E...> assign_sub(const X& value, source_place w = here()) const {
+    return update<op::assign_sub>(value, w);
+  }
+
+  /// The first value, as other variables' initial values may use it.
+  tensor<T, E...> initial_value() const {
+    return tensor<T, E...>(detail::initial_value(*this->handle().node));
+  }
+  /// The operation that gives it its first value.
+  operation initializer(source_place w = here()) const {
+    return assigned<T, E...>(detail::update(record_of<op::assign>, this->handle(),
+                                            detail::initial_value(*this->handle().node), w));
+  }
+
+  /// A feed: the value stands for what is read during one run; the state stays.
+  template <host_value V>
+  [[nodiscard]] feed_value operator=(V&& value) const {
+    return make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
+  }
+  template <expression X>
+  void operator=(const X&) const {
+    static_assert(detail::never<X>,
+                  "[variable] expects a host value to feed, and got an expression: use assign");
+  }
+  void operator=(const variable&) {
+    static_assert(detail::never<variable>,
+                  "[variable] expects a host value to feed, and got a variable: use assign");
+  }
+  void operator=(detail::nothing) const {
+    static_assert(detail::never<variable>, "[variable] expects a host value to feed, and got {}");
+  }
+
+ private:
+  template <class I>
+  static output make(std::string_view name, const I& initial, const variable_options& options,
+                     source_place w) {
+    static_assert(detail::initial_dtype_fits<T, I>,
+                  "[variable] expects an initial value of its own dtype, and got another");
+    static_assert(detail::initial_shape_fits<shape_t<E...>, I>,
+                  "[variable] expects an initial value of its own shape, and got another");
+    return detail::make_variable(name, {shape_t<E...>::value, dtype_of<T>}, initial, options, w);
+  }
+  template <class Op, class X>
+  assigned<T, E...> update(const X& value, source_place w) const {
+    static_assert(detail::update_dtype_fits<T, X>,
+                  "[assign] expects a value of the variable's dtype, and got another: use cast<T>");
+    static_assert(detail::update_shape_fits<shape_t<E...>, X>,
+                  "[assign] expects a value of the variable's shape, and got another");
+    if constexpr (std::is_same_v<Op, op::assign> || is_numeric(dtype_of<T>))
+      return assigned<T, E...>(
+          detail::update(record_of<Op>, this->handle(),
+                         detail::update_value<T>(value, shape_t<E...>::value, w), w));
+    else
+      static_assert(detail::never<X>, "[assign_add] expects a variable of numbers, and got bool");
+  }
+};
+
+/// The operation that gives every variable of the current graph that lives now its first value.
+/// Throws failed_precondition if one has none.
+operation initialize_all(source_place w = here());
+
+/// The number of training steps done: one variable "global_step" a graph, not trainable.
+variable<std::int64_t> global_step(source_place w = here());
+
+/// The updates of a variable that run time tells. Throws invalid_argument if `v` is none, or
+/// `value` does not fit.
+any_tensor assign(const any_tensor& v, const any_tensor& value, source_place w = here());
+any_tensor assign_add(const any_tensor& v, const any_tensor& value, source_place w = here());
+any_tensor assign_sub(const any_tensor& v, const any_tensor& value, source_place w = here());
+
+}  // namespace deft
