@@ -165,14 +165,19 @@ template <class Op, class... T>
 inline constexpr bool dtypes_agree = Op::template agree<T...>;
 template <class Op, class... T>
 inline constexpr bool dtypes_accepted = Op::template accepts_types<T...>;
+template <class... X>
+inline constexpr bool operands_have_values = (!std::derived_from<X, operation> && ...);
 template <class Op, class... Shape>
 inline constexpr bool shapes_broadcast = broadcast_shape<Shape...>::possible;
 
 template <class X>
 output any_operand(const X& x, dtype literals, source_place w) {
-  if constexpr (scalar<X>)
+  if constexpr (scalar<X>) {
+    if constexpr (std::is_integral_v<X> && sizeof(X) == 8)
+      if (literals == dtype::int64)  // a double would not hold every one
+        return add_constant(any_array::scalar(survive<std::int64_t>(x)), w).handle();
     return literal_like(static_cast<double>(x), std::is_integral_v<X>, literals, w).handle();
-  else
+  } else
     return any_tensor(x).handle();
 }
 template <class X>
@@ -201,7 +206,12 @@ any_tensor make_any(source_place w, const X&... x) {
 /// any_tensor.
 template <class Op, operand... X>
 auto make(source_place w, const X&... x) {
-  if constexpr ((std::same_as<X, any_tensor> || ...))
+  static_assert(detail::operands_have_values<X...>,
+                "[elementwise] an operation expects tensors, and got an operation, which yields no "
+                "value");
+  if constexpr (!detail::operands_have_values<X...>)
+    return any_tensor();
+  else if constexpr ((std::same_as<X, any_tensor> || ...))
     return detail::make_any<Op>(w, x...);
   else {
     using T = decltype(detail::unwrap(detail::value_among<Op::first_value, X...>::pick()));

@@ -98,9 +98,7 @@ output lower_apart(const X& x, const source_place& w, const scope_ref& s) {
     return x.value;
   else if constexpr (!is_call<X>) {
     auto in = adopt_scope(s);
-    return literal_like(static_cast<double>(x.value), std::is_integral_v<decltype(x.value)>,
-                        dtype_of<decltype(x.value)>, w)
-        .handle();
+    return add_constant(any_array::scalar(x.value), w).handle();
   } else {
     using Op = typename X::op_type;
     return std::apply(

@@ -22,6 +22,7 @@ struct node_request {
   std::string name;                            ///< own name; empty: from the operation
   std::unique_ptr<variable_info> variable;     ///< for variables
   const device_name* const* device = nullptr;  ///< overrides the scope's request
+  node_ref keeps;                              ///< kept alive by the node: what it updates
 };
 
 /// A handle to a graph. Nodes live as long as someone holds them; the graph only knows them.

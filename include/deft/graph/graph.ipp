@@ -148,6 +148,7 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
   n->controls.assign(key.controls.begin(), key.controls.end());
   n->attributes = std::move(r.attributes);
   n->variable = std::move(r.variable);
+  n->keeps = std::move(r.keeps);
   n->id = ++detail::last_node_id;
   n->owner = this;
   if (!n->is(op_traits::stateful) && n->name.empty()) interned_.insert(n.get());
@@ -160,8 +161,11 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
 void graph_state::check_new_variable(const node_request& r, const std::string& name) {
   auto taken = names_.find(name);
   if (taken == names_.end() || taken->second->references == 0) return;
-  fail(errc::already_exists, "a variable named \"", name, "\" is alive already: made at ",
-       taken->second->place, ", and again at ", r.place);
+  if (!taken->second->variable)
+    fail(errc::already_exists, "[variable] the name \"", name, "\" is taken by the ",
+         taken->second->def->name, " made at ", taken->second->place);
+  fail(errc::already_exists, "[variable] a variable named \"", name,
+       "\" is alive already: made at ", taken->second->place, ", and again at ", r.place);
 }
 
 std::string graph_state::unique_name(const std::string& base) {
@@ -239,6 +243,7 @@ void release_node(node* first) noexcept {
     n->owner->forget(n, last);
     for (auto& i : n->inputs) drop(i.node.release());
     for (auto& c : n->controls) drop(c.release());
+    drop(n->keeps.release());
     if (n->variable) drop(n->variable->initial.node.release());
     delete n;
   }

@@ -71,6 +71,7 @@ struct node {
   attr_list attributes;
   std::vector<output> inputs;
   std::vector<node_ref> controls;
+  node_ref keeps;                       ///< alive as long as this is, not needed to run: a variable
   std::vector<tensor_type> outputs;     ///< empty where the node yields nothing
   const device_name* device = nullptr;  ///< as asked for; nullptr: anything
   source_place place;

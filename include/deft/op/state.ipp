@@ -107,6 +107,7 @@ output update(const op_def& def, const output& variable, const output& value, so
   r.inputs = {&value, 1};
   r.place = w;
   r.device = &variable.node->device;
+  r.keeps = variable.node;
   if (value.node->owner != variable.node->owner)
     throw error(errc::invalid_argument,
                 str("[", def.name, "] variable and value are of different graphs"),
@@ -124,6 +125,7 @@ output read_variable(const output& variable, source_place w) {
   r.def = &record_of<op::read_variable>;
   r.attributes = variable.node->attributes;
   r.device = &variable.node->device;
+  r.keeps = variable.node;
   r.place = w.known() ? w : variable.node->place;
   r.near = !w.known();
   return {graph::of(*variable.node).add(std::move(r)), 0};
@@ -256,8 +258,7 @@ namespace {
 /// The variable that `v` reads.
 output variable_of(const any_tensor& v, std::string_view operation_name) {
   node_ref n = v.handle().node;
-  if (n->def == &record_of<op::read_variable>)
-    n = graph::of(*n).find_variable(decode<op::read_variable>(n->attributes).variable_name);
+  if (n->def == &record_of<op::read_variable>) n = n->keeps;
   if (!n || n->def != &record_of<op::variable>)
     throw error(errc::invalid_argument,
                 str("[", operation_name, "] expects a variable, and got another tensor"),
