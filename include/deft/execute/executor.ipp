@@ -13,7 +13,17 @@ namespace exec {
 constexpr std::uint32_t none = ~std::uint32_t{0};
 
 /// What an item does.
-enum class action : std::uint8_t { run, read, assign, update, alias, copy, send, receive };
+enum class action : std::uint8_t {
+  run,
+  read,
+  assign,
+  update,
+  alias,
+  copy,
+  send,
+  receive,
+  refuse,  ///< a placeholder: it should have been fed
+};
 
 /// One step of the schedule. Numbers refer to the tables of the compiled part.
 struct item {
@@ -121,8 +131,6 @@ class compiler {
           static_cast<std::uint32_t>(std::get<std::int64_t>(n.attributes[0])));
       return;
     }
-    if (n.op == &record_of<op::placeholder>)
-      fail(errc::invalid_argument, "[placeholder] a value is needed and was not fed");
     if (n.op->is(op_traits::no_value) && n.op != &record_of<op::send>) return;
 
     item i;
@@ -160,6 +168,8 @@ class compiler {
                is(static_cast<op::stop_gradient*>(nullptr))) {
       i.what = action::alias;
       c_.values[i.first_out].root = c_.values[input(0)].root;
+    } else if (is(static_cast<op::placeholder*>(nullptr))) {
+      i.what = action::refuse;
     } else if (is(static_cast<op::copy*>(nullptr))) {
       i.what = action::copy;
       keep(input(0));

@@ -8,12 +8,7 @@
 
 namespace deft::plan {
 
-const device_name* task_of(const device_name& device) {
-  device_name t = device;
-  t.type.reset();
-  t.index.reset();
-  return intern(t);
-}
+const device_name* task_of(const device_name& device) { return intern(device.task_name()); }
 
 namespace {
 

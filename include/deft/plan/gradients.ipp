@@ -2,6 +2,7 @@
 // deft/plan/gradients.ipp: the walk back from the loss, and the table of the catalog's gradients.
 #pragma once
 #include <algorithm>
+#include <deft/core/hash.hpp>
 #include <deft/op/catalog.hpp>
 #include <deft/plan/gradients.hpp>
 #include <deft/plan/open.hpp>

@@ -77,7 +77,7 @@ class placer {
       device_name relaxed = with_task(request);
       for (int step = 0; step < 3; ++step) {
         if (step == 0) relaxed.index.reset();
-        if (step == 1) relaxed.type.reset();
+        if (step == 1) relaxed.type.clear();
         if (step == 2) relaxed = with_task({});
         if (auto* d = best(n, relaxed)) {
           logging::info("node \"", n.name, "\" asks for ", to_string(request), " and is placed on ",
@@ -95,9 +95,7 @@ class placer {
   /// The session's own task stands in only where the request names no other job.
   device_name default_fields(const device_name& r) const {
     device_name d = *options_.default_task;
-    if (r.job && r.job != d.job) d.task.reset();
-    d.type.reset();
-    d.index.reset();
+    if (!r.job.empty() && r.job != d.job) d.task.reset();
     return d;
   }
 
@@ -117,7 +115,7 @@ class placer {
         join(devices_, ", ", [](const device_info& d) { return to_string(*d.name); });
     std::set<std::string> kinds;
     for (const auto& d : devices_)
-      if (d.kernels->contains(std::string(n.op->name))) kinds.insert(*d.name->type);
+      if (d.kernels->contains(std::string(n.op->name))) kinds.insert(d.name->type);
     throw error(errc::invalid_argument,
                 str("[", n.op->name, "] cannot be placed on \"", to_string(request),
                     "\"; there are the devices ", there, ", and kernels for ",

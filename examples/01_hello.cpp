@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// 01_hello.cpp: two numbers, one operation.
+//
+//     a ──┐
+//         ├── mul ── c
+//     b ──┘
+#include <cstdio>
+#include <deft/deft.hpp>
+
+int main() {
+  using namespace deft;
+  placeholder<float> a("a"), b("b");
+  tensor<float> c = a * b;
+
+  session s;
+  float product = s.run(c, a = 6.f, b = 7.f);
+  std::printf("6 * 7 = %g, computed on %s\n", product, s.device_of(c).c_str());
+  return product == 42 ? 0 : 1;
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// 09_mnist_ps.cpp: MNIST on a parameter server and two workers, processes of this one binary.
+//
+//     /job:ps/task:0                        /job:worker/task:0 and 1, each with its own batches
+//
+//     w1 b1 w2 b2 ────── values ──────▶  x ── matmul ── + b1, relu ── matmul ── + b2 ── loss
+//       ▲                                                                                 │
+//       └── adagrad ◀─── gradients ───────────────────────── gradients ◀──────────────────┘
+//
+// ctest: --steps 60
+#include <cstdio>
+#include <cstdlib>
+#include <deft/deft.hpp>
+#include <filesystem>
+
+using namespace deft;
+
+/// --data, else the folder beside the project, else digits that deft draws.
+std::string data_folder(const task& self) {
+  constexpr const char* beside = "../shared/data/mnist";
+  return self.data_dir().empty() && std::filesystem::exists(beside) ? beside : self.data_dir();
+}
+
+/// A worker's whole program.
+void train(task& self) {
+  std::int64_t steps = std::atoll(self.flag("steps", "2000").c_str());
+  std::string data = data_folder(self);
+
+  placeholder<float, dyn, 784> x("x");
+  placeholder<std::int32_t, dyn> label("label");
+  auto scope = on(replica_device(self.cluster(), self.device()));  // variables -> ps, the rest here
+
+  variable<float, 784, 128> w1("w1", truncated_normal(0.05f));
+  variable<float, 128> b1("b1", zeros());
+  variable<float, 128, 10> w2("w2", truncated_normal(0.05f));
+  variable<float, 10> b2("b2", zeros());
+
+  auto hidden = relu(matmul(x, w1) + b1);
+  tensor<float, dyn, 10> logits = matmul(hidden, w2) + b2;
+  auto loss = mean(softmax_cross_entropy(logits, label));
+  auto accuracy = mean(cast<float>(argmax(logits, axis<1>) == cast<std::int64_t>(label)));
+  auto step = global_step();
+  auto train = adagrad(0.1f).minimize(loss, step);
+
+  monitored_session s(
+      self, {.hooks = {stop_at_step(steps), stop_on_nan(loss), show_progress(loss, steps, 100)}});
+  if (self.is_chief()) {
+    std::printf("%s\n", mnist_source(data).c_str());
+    for (const auto& [name, t] : std::initializer_list<std::pair<const char*, any_tensor>>{
+             {"w1", w1}, {"b1", b1}, {"w2", w2}, {"b2", b2}, {"logits", logits}, {"loss", loss}})
+      std::printf("%s: %s\n", name, s.device_of(t).c_str());
+  }
+
+  for (auto& [images, labels] : mnist(data).shuffle(10'000).batch(100, true).repeat()) {
+    if (s.should_stop()) break;
+    s.run(train, x = images, label = labels);
+  }
+
+  if (!self.is_chief()) return;
+  for (auto& [images, labels] : mnist_test(data).batch(2000)) {
+    float a = s.session().run(accuracy, x = images, label = labels);
+    std::printf("accuracy on %lld held-out images: %.4f\n", static_cast<long long>(labels.size()),
+                a);
+    break;
+  }
+}
+
+int main(int argc, char** argv) {
+  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, train);
+}

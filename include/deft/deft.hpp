@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/deft.hpp: everything, in the order in which an expression flows. One file of a program says
+// `#define DEFT_IMPLEMENTATION` before it, unless the program links deft::compiled.
+#pragma once
+#include <deft/expr.hpp>
+// graph to plan
+#include <deft/plan/gradients.hpp>
+// plan to kernels: expressions of this file are compiled to packets
+#include <deft/execute/cpu/compiled.hpp>
+// sessions and clusters
+#include <deft/session/launcher.hpp>
+#include <deft/session/local_cluster.hpp>
+#include <deft/session/session.hpp>
+#include <deft/session/task.hpp>
+// training
+#include <deft/data/mnist.hpp>
+#include <deft/train/monitored_session.hpp>
+#include <deft/train/optimizer.hpp>
+#include <deft/train/progress.hpp>
+#include <deft/train/replica.hpp>
+
+#ifdef DEFT_IMPLEMENTATION
+#include <deft/core/core.ipp>
+#include <deft/data/data.ipp>
+#include <deft/device/device.ipp>
+#include <deft/execute/cpu/cpu.ipp>
+#include <deft/execute/execute.ipp>
+#include <deft/expr/expr.ipp>
+#include <deft/graph/graph.ipp>
+#include <deft/op/op.ipp>
+#include <deft/plan/plan.ipp>
+#include <deft/session/session.ipp>
+#include <deft/train/train.ipp>
+#include <deft/transport/transport.ipp>
+#endif

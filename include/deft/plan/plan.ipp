@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/plan/plan.ipp: umbrella of plan/.
+#pragma once
+#include <deft/plan/cut.ipp>
+#include <deft/plan/fold.ipp>
+#include <deft/plan/fuse.ipp>
+#include <deft/plan/gradients.ipp>
+#include <deft/plan/open.ipp>
+#include <deft/plan/place.ipp>
+#include <deft/plan/variables.ipp>

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/engine.hpp: what makes plans and runs them, here or on another task.
+#pragma once
+#include <deft/execute/executor.hpp>
+#include <deft/graph/graph_def.hpp>
+#include <deft/session/options.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace deft {
+
+/// The values of a run, until it is destroyed.
+class step_results {
+ public:
+  step_results() = default;
+  explicit step_results(std::vector<any_array> values) : values_(std::move(values)) {}
+  /// Values in a frame, which goes back to its pool afterwards.
+  step_results(std::unique_ptr<executable::frame> f,
+               void (*give_back)(void*, std::unique_ptr<executable::frame>), void* pool)
+      : frame_(std::move(f)), give_back_(give_back), pool_(pool) {}
+  step_results(step_results&&) noexcept = default;
+  step_results& operator=(step_results&&) noexcept = default;
+  ~step_results() {
+    if (frame_) give_back_(pool_, std::move(frame_));
+  }
+
+  /// The value of fetch `i`, valid as long as this.
+  const any_array& peek(std::size_t i) { return frame_ ? frame_->peek(i) : values_[i]; }
+  any_array take(std::size_t i) { return frame_ ? frame_->take(i) : std::move(values_[i]); }
+
+ private:
+  std::vector<any_array> values_;
+  std::unique_ptr<executable::frame> frame_;
+  void (*give_back_)(void*, std::unique_ptr<executable::frame>) = nullptr;
+  void* pool_ = nullptr;
+};
+
+/// A plan, ready to run any number of times, from any thread.
+class planned {
+ public:
+  virtual ~planned() = default;
+  /// `feeds` in the order in which the plan was made. Throws the step's first error.
+  virtual step_results run(std::span<const feed_ref> feeds, const run_options& options) = 0;
+  /// Number of fetches, operations included.
+  virtual std::size_t fetches() const = 0;
+  /// It runs on this task alone, and takes a few microseconds.
+  virtual bool quick() const { return false; }
+  /// Where each node of the pruned graph was placed, and what became of it.
+  virtual const graph_def& placed() const = 0;
+  /// The parts it was cut into.
+  virtual std::vector<plan::part> parts() const = 0;
+};
+
+/// A place to run plans.
+class engine {
+ public:
+  virtual ~engine() = default;
+  virtual std::shared_ptr<planned> make_plan(flat_graph flat) = 0;
+  virtual std::vector<device_info> devices() = 0;
+  /// Cancels what runs; nothing can be run afterwards.
+  virtual void close() = 0;
+  /// Forgets the variables of a container on all tasks.
+  virtual void reset(const std::string& container) = 0;
+};
+
+}  // namespace deft

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/local_plan.hpp: a part with the frames that its runs use in turn.
+#pragma once
+#include <deft/execute/executor.hpp>
+#include <deft/session/engine.hpp>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace deft {
+
+/// An executable and its idle frames: one for each run that was ever under way at once.
+class frame_pool {
+ public:
+  frame_pool(plan::part part, const task_resources& task) : code_(std::move(part), task) {}
+  ~frame_pool() { delete idle_.load(); }
+
+  const executable& code() const { return code_; }
+
+  std::unique_ptr<executable::frame> take() {
+    if (auto* f = idle_.exchange(nullptr)) return std::unique_ptr<executable::frame>(f);
+    {
+      std::lock_guard lock(guard_);
+      if (!more_.empty()) {
+        auto f = std::move(more_.back());
+        more_.pop_back();
+        return f;
+      }
+    }
+    return code_.make_frame();
+  }
+  void give_back(std::unique_ptr<executable::frame> f) {
+    f->release();
+    executable::frame* nobody = nullptr;
+    if (idle_.compare_exchange_strong(nobody, f.get())) {
+      static_cast<void>(f.release());
+      return;
+    }
+    std::lock_guard lock(guard_);
+    more_.push_back(std::move(f));
+  }
+  /// The same, as step_results takes it.
+  static void return_to(void* pool, std::unique_ptr<executable::frame> f) {
+    static_cast<frame_pool*>(pool)->give_back(std::move(f));
+  }
+
+ private:
+  executable code_;
+  std::atomic<executable::frame*> idle_{nullptr};  ///< the usual case: one run at a time
+  std::mutex guard_;
+  std::vector<std::unique_ptr<executable::frame>> more_;
+};
+
+}  // namespace deft

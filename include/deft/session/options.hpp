@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/options.hpp: how sessions plan and run.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+
+namespace deft {
+
+/// Of a session. Every member has a default.
+struct session_options {
+  bool log_device_placement = false;    ///< a line "name: (op): device" for each node of a new plan
+  bool allow_soft_placement = false;    ///< take what device there is, and log
+  bool fold = true;                     ///< compute constants when the plan is made
+  bool fuse = true;                     ///< join elementwise nodes
+  int intra_op_threads = 0;             ///< threads of one kernel; 0: all processors
+  int cpu_devices = 1;                  ///< "/cpu:0", "/cpu:1", … of a session in this process
+  std::chrono::nanoseconds timeout{0};  ///< of a run; 0: none
+  /// How long to wait for tasks that have not come up yet.
+  std::chrono::nanoseconds connect_timeout = std::chrono::seconds(60);
+  std::size_t cached_plans = 256;  ///< least recently used go first
+  std::string secret = {};  ///< shared with the servers; empty: the environment's DEFT_SECRET
+};
+
+/// Stops runs that were given it, from any thread.
+class cancel_source {
+ public:
+  void cancel() { flag_->store(true); }
+  std::shared_ptr<const std::atomic<bool>> flag() const { return flag_; }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> flag_ = std::make_shared<std::atomic<bool>>(false);
+};
+
+/// Of one run; goes first: `s.run(run_options{.timeout = 5s}, loss)`.
+struct run_options {
+  std::chrono::nanoseconds timeout{0};                        ///< 0: the session's
+  std::shared_ptr<const std::atomic<bool>> cancel = nullptr;  ///< of a cancel_source
+};
+
+}  // namespace deft

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/prepared.hpp: plans made once and called often.
+#pragma once
+#include <deft/session/session.hpp>
+
+namespace deft {
+
+/// What session::prepare returns: `auto step = s.prepare(train, loss, feeds(x, label))`, then
+/// `float l = step(images, labels)`. May be called from several threads, and must not outlive its
+/// session.
+template <class Feeds, class... Fetches>
+class prepared_step {
+ public:
+  prepared_step(std::shared_ptr<planned> plan, Feeds feeds)
+      : plan_(std::move(plan)), feeds_(std::move(feeds)) {}
+
+  /// The values of the feeds, in the order of `feeds(…)`; yields what session::run would.
+  template <host_value... V>
+  auto operator()(V&&... values) const {
+    return (*this)(run_options{}, std::forward<V>(values)...);
+  }
+  template <host_value... V>
+  auto operator()(const run_options& options, V&&... values) const {
+    static_assert(sizeof...(V) == std::tuple_size_v<decltype(feeds_.targets)>,
+                  "[prepare] the step takes one value for each tensor named in feeds(…)");
+    return std::apply(
+        [&](const auto&... target) {
+          const std::tuple<decltype(feed_of(target, std::forward<V>(values)))...> fed{
+              feed_of(target, std::forward<V>(values))...};
+          return std::apply(
+              [&](const auto&... f) {
+                const feed_ref refs[sizeof...(f) + 1] = {as_ref(f)...};
+                step_results r = plan_->run({refs, sizeof...(f)}, options);
+                return detail::unpack(detail::request<Fetches...>::template take<Fetches...>(r));
+              },
+              fed);
+        },
+        feeds_.targets);
+  }
+
+ private:
+  template <class X, class V>
+  static feed_value feed_of(const X& target, V&& value) {
+    return make_feed<value_type_of<X>, shape_type_of<X>>(target.handle(), std::forward<V>(value));
+  }
+  static feed_ref as_ref(const feed_value& f) {
+    return {f.data(), f.shape(), f.type(), f.storage()};
+  }
+
+  std::shared_ptr<planned> plan_;
+  Feeds feeds_;
+};
+
+namespace detail {
+
+template <class X>
+inline constexpr bool is_feed_list = false;
+template <class... X>
+inline constexpr bool is_feed_list<feed_list<X...>> = true;
+
+template <class... X>
+feed_list<> find_feeds(const X&...) {
+  return {};
+}
+template <class X, class... Rest>
+auto find_feeds(const X& x, const Rest&... rest) {
+  if constexpr (is_feed_list<X>)
+    return x;
+  else
+    return find_feeds(rest...);
+}
+
+}  // namespace detail
+
+template <class... X>
+auto session::prepare(const X&... x) {
+  auto fed = detail::find_feeds(x...);
+  std::vector<output> fetches, targets;
+  auto add = [&](const auto& v) {
+    using V = std::remove_cvref_t<decltype(v)>;
+    if constexpr (!detail::is_feed_list<V>) {
+      static_assert(detail::fetch<V>,
+                    "[prepare] takes tensors, expressions, operations and feeds(…)");
+      fetches.push_back(detail::fetch_of<V>::handle(v));
+    }
+  };
+  (add(x), ...);
+  std::apply([&](const auto&... t) { (targets.push_back(t.handle()), ...); }, fed.targets);
+  auto plan = plan_request(fetches, targets);
+  return [&]<class... F>(std::tuple<F...>*) {
+    return prepared_step<decltype(fed), F...>(std::move(plan), std::move(fed));
+  }(static_cast<decltype(std::tuple_cat(
+             std::conditional_t<detail::is_feed_list<X>, std::tuple<>, std::tuple<X>>()...))*>(
+             nullptr));
+}
+
+}  // namespace deft

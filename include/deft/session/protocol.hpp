@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/protocol.hpp: the messages between clients, masters and workers.
+#pragma once
+#include <deft/plan/cut.hpp>
+#include <deft/session/engine.hpp>
+#include <deft/transport/archive.hpp>
+#include <deft/transport/message.hpp>
+
+namespace deft {
+
+/// Kinds of session/. What needs no answer gets none: only calls have an id.
+enum class request : std::uint16_t {
+  // Master to worker.
+  register_part = 16,  ///< one-way; session, step = handle; meta: part
+  run_part = 17,       ///< call; session, step; meta: handle; tensors: feeds. Answer: fetches
+  tensor = 18,         ///< one-way, worker to worker; session, step; flags: key; one tensor
+  cancel_step = 19,    ///< one-way; session, step
+  drop_part = 20,      ///< one-way; session, step = handle
+  drop_session = 21,   ///< one-way; session
+  devices = 22,        ///< call. Answer: meta: devices of the task
+  reset = 23,          ///< call; meta: container
+  // Client to master.
+  open_session = 32,     ///< call; meta: options. Answer: session
+  make_plan = 33,        ///< call; session; meta: flat graph. Answer: meta: number, placed graph
+  run_plan = 34,         ///< call; session; step = plan; meta: timeout; tensors: feeds
+  drop_plan = 35,        ///< one-way; session; step = plan
+  cluster_devices = 36,  ///< call; session. Answer: meta: devices of all tasks
+  reset_cluster = 37,    ///< call; session; meta: container
+  close_session = 38,    ///< one-way; session
+  // Between tasks of a training job.
+  wait_signal = 48,  ///< call; meta: name. Answered once the task has it
+  set_signal = 49,   ///< call; meta: name
+  done = 50,         ///< one-way; meta: name of the task that needs this one no more
+};
+
+inline message make_message(request r, std::uint64_t session = 0, std::uint64_t step = 0) {
+  message m(static_cast<message_kind>(r));
+  m.session = session;
+  m.step = step;
+  return m;
+}
+
+namespace plan {
+template <class Archive>
+void serialize(Archive& ar, part& p, unsigned) {
+  std::string task;
+  if constexpr (Archive::is_saving::value) task = to_string(*p.task);
+  ar& named("task", task);
+  if constexpr (Archive::is_loading::value) p.task = deft::detail::device_of_wire(task);
+  ar& named("graph", p.graph) & named("fetches", p.fetches) & named("numbers", p.fetch_numbers);
+}
+}  // namespace plan
+
+template <class Archive>
+void serialize(Archive& ar, device_info& d, unsigned) {
+  std::string name;
+  std::vector<std::string> kernels;
+  if constexpr (Archive::is_saving::value) {
+    name = to_string(*d.name);
+    kernels.assign(d.kernels->begin(), d.kernels->end());
+  }
+  ar& named("name", name) & named("description", d.description) & named("memory", d.memory) &
+      named("bus_id", d.bus_id) & named("kernels", kernels);
+  if constexpr (Archive::is_loading::value) {
+    d.name = detail::device_of_wire(name);
+    if (!d.name) fail(errc::data_loss, "a device without a name");
+    d.kernels = std::make_shared<const std::set<std::string>>(kernels.begin(), kernels.end());
+  }
+}
+
+/// What of the options a master needs.
+struct plan_options {
+  bool log_device_placement = false, allow_soft_placement = false, fold = true, fuse = true;
+  std::int64_t timeout = 0, connect_timeout = 0;  ///< nanoseconds
+};
+template <class Archive>
+void serialize(Archive& ar, plan_options& o, unsigned) {
+  ar& named("log_device_placement", o.log_device_placement) &
+      named("allow_soft_placement", o.allow_soft_placement) & named("fold", o.fold) &
+      named("fuse", o.fuse) & named("timeout", o.timeout) &
+      named("connect_timeout", o.connect_timeout);
+}
+
+}  // namespace deft

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/remote.ipp: the client's side of a remote session.
+#pragma once
+#include <deft/session/protocol.hpp>
+#include <deft/session/remote.hpp>
+#include <deft/session/server_impl.hpp>
+#include <deft/transport/hub.hpp>
+
+namespace deft {
+namespace {
+
+/// The client's end of one session: one message a run, one back.
+struct remote_session {
+  hub links;
+  std::shared_ptr<channel> master;
+  std::uint64_t id = 0;
+  session_options options;
+  std::atomic<bool> closed{false};
+
+  explicit remote_session(const session_options& o)
+      : links(hub_options{{"client", 0, 0, o.secret.empty() ? secret_of_environment() : o.secret},
+                          {}}),
+        options(o) {}
+
+  deadline patience() const { return deadline_in(options.connect_timeout); }
+
+  message ask(message&& m, deadline until, const char* what) {
+    auto p = master->call(m);
+    if (!links.wait_for(*p, until)) {
+      master->abandon(*p);
+      fail(errc::deadline_exceeded, what, " takes longer than it may; waiting for ",
+           master->peer());
+    }
+    return p->take();
+  }
+};
+
+class remote_plan final : public planned {
+ public:
+  remote_plan(std::shared_ptr<remote_session> s, std::uint64_t number, graph_def placed,
+              std::vector<edge_def> fetches)
+      : session_(std::move(s)), number_(number), placed_(std::move(placed)) {
+    for (const auto& f : fetches) has_value_.push_back(f.port != ~std::uint32_t{0});
+  }
+  ~remote_plan() override {
+    if (!session_->closed && !session_->master->lost()) try {
+        session_->master->post(make_message(request::drop_plan, session_->id, number_));
+      } catch (const error&) {
+        // A master that is lost has dropped it.
+      }
+  }
+
+  step_results run(std::span<const feed_ref> feeds, const run_options& options) override {
+    if (session_->closed) fail(errc::failed_precondition, "the session is closed");
+    auto timeout = options.timeout.count() ? options.timeout : session_->options.timeout;
+    message m = make_message(request::run_plan, session_->id, number_);
+    m.meta = to_bytes(static_cast<std::int64_t>(timeout.count()));
+    for (const auto& f : feeds)
+      m.tensors.push_back(f.keep ? any_array(f.type, f.shape, f.keep)
+                                 : any_array::view(f.type, f.shape, f.data).clone());
+    // The master keeps the deadline, and names whom it waits for; this one is for a lost master.
+    deadline until = timeout.count() ? deadline_in(timeout + std::chrono::seconds(5)) : no_deadline;
+    message r = ask_or_cancel(std::move(m), until, options);
+    std::vector<any_array> values(has_value_.size());
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (has_value_[i]) {
+        if (next == r.tensors.size())
+          fail(errc::internal, session_->master->peer(), " answered with too few values");
+        values[i] = std::move(r.tensors[next++]);
+      }
+    return step_results(std::move(values));
+  }
+
+  std::size_t fetches() const override { return has_value_.size(); }
+  const graph_def& placed() const override { return placed_; }
+  std::vector<plan::part> parts() const override { return {}; }
+
+ private:
+  message ask_or_cancel(message&& m, deadline until, const run_options& options) {
+    if (!options.cancel) return session_->ask(std::move(m), until, "the step");
+    auto p = session_->master->call(m);
+    bool in_time = session_->links.wait_until(
+        [&] { return p->done() || options.cancel->load(std::memory_order_relaxed); }, until);
+    if (!p->done()) {
+      session_->master->abandon(*p);
+      fail(in_time ? errc::cancelled : errc::deadline_exceeded,
+           in_time ? "the run was cancelled" : "the step takes longer than it may");
+    }
+    return p->take();
+  }
+
+  std::shared_ptr<remote_session> session_;
+  std::uint64_t number_;
+  graph_def placed_;
+  std::vector<bool> has_value_;
+};
+
+class remote_engine final : public engine {
+ public:
+  explicit remote_engine(std::shared_ptr<remote_session> s) : session_(std::move(s)) {}
+  ~remote_engine() override { remote_engine::close(); }
+
+  std::shared_ptr<planned> make_plan(flat_graph flat) override {
+    std::vector<edge_def> kinds = flat.fetches;
+    for (auto& f : kinds)
+      if (flat.graph.nodes[f.node].outputs.empty()) f.port = ~std::uint32_t{0};
+    message m = make_message(request::make_plan, session_->id);
+    out_archive(m.meta, &m.tensors) & flat.graph& flat.fetches;
+    message r = session_->ask(std::move(m), session_->patience(), "planning");
+    graph_def placed;
+    in_archive ar(r.meta, r.tensors);
+    ar& placed;
+    ar.finish();
+    return std::make_shared<remote_plan>(session_, r.step, std::move(placed), std::move(kinds));
+  }
+
+  std::vector<device_info> devices() override {
+    message r = session_->ask(make_message(request::cluster_devices, session_->id),
+                              session_->patience(), "listing devices");
+    std::vector<device_info> list;
+    from_bytes(r.meta, list);
+    return list;
+  }
+
+  void close() override {
+    if (session_->closed.exchange(true)) return;
+    try {
+      if (!session_->master->lost())
+        session_->master->post(make_message(request::close_session, session_->id));
+    } catch (const error&) {
+      // A master that is lost has closed it.
+    }
+  }
+
+  void reset(const std::string& container) override {
+    message m = make_message(request::reset_cluster, session_->id);
+    m.meta = to_bytes(container);
+    session_->ask(std::move(m), session_->patience(), "reset");
+  }
+
+ private:
+  std::shared_ptr<remote_session> session_;
+};
+
+}  // namespace
+
+std::shared_ptr<engine> connect_engine(const std::string& target, const session_options& options) {
+  constexpr std::string_view scheme = "deft://";
+  if (!target.starts_with(scheme) || target.find(':', scheme.size()) == target.npos)
+    fail(errc::invalid_argument, "the target \"", target, "\" is not of the form deft://host:port");
+  std::string address = target.substr(scheme.size());
+  if (auto* here = server_impl::find(address)) return here->make_engine(options);
+  auto s = std::make_shared<remote_session>(options);
+  s->master = s->links.connect(address, s->patience());
+  plan_options o{
+      options.log_device_placement, options.allow_soft_placement,   options.fold, options.fuse,
+      options.timeout.count(),      options.connect_timeout.count()};
+  message m = make_message(request::open_session);
+  m.meta = to_bytes(o);
+  s->id = s->ask(std::move(m), s->patience(), "opening a session").session;
+  return std::make_shared<remote_engine>(std::move(s));
+}
+
+}  // namespace deft

@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/server.ipp: a task's server.
+#pragma once
+#include <deft/core/log.hpp>
+#include <deft/session/master.hpp>
+#include <deft/session/protocol.hpp>
+#include <deft/session/server_impl.hpp>
+#include <deft/session/thread_cache.hpp>
+
+namespace deft {
+namespace {
+
+struct server_table {
+  std::mutex guard;
+  std::map<std::string, server_impl*> by_address;
+};
+server_table& servers_here() {
+  static auto& t = *new server_table;
+  return t;
+}
+
+void answer(connection& to, message&& m, std::uint64_t id) {
+  m.kind = message_kind::reply;
+  m.id = id;
+  to.send(m);
+}
+void answer_error(connection& to, std::uint64_t id, const error& e) {
+  message m;
+  encode_error(m, id, e);
+  to.send(m);
+}
+
+std::string secret_or_environment(const std::string& given) {
+  return given.empty() ? secret_of_environment() : given;
+}
+
+std::vector<feed_ref> feeds_of(std::vector<any_array>& tensors) {
+  std::vector<feed_ref> feeds;
+  for (auto& t : tensors) feeds.push_back({t.raw(), t.shape(), t.type(), t.storage()});
+  return feeds;
+}
+
+}  // namespace
+
+server_impl* server_impl::find(const std::string& address) {
+  auto& t = servers_here();
+  std::lock_guard lock(t.guard);
+  auto at = t.by_address.find(address);
+  return at == t.by_address.end() ? nullptr : at->second;
+}
+
+server_impl::server_impl(const cluster_spec& cluster, const std::string& job, int task,
+                         server_options options)
+    : options_(std::move(options)) {
+  options_.secret = secret_or_environment(options_.secret);
+  device_name name = task_name(job, task);
+  listen_options l;
+  l.address = cluster.address(job, task);
+  l.fd = options_.listen_fd;
+  l.insecure = options_.insecure;
+  task_ = std::make_shared<task_runtime>(name, options_.cpu_devices);
+  l.self = {to_string(name), task_->incarnation(), cluster.fingerprint(), options_.secret};
+  // The port may be chosen here; the worker's copy of the cluster has the one that was.
+  if (l.fd < 0 && l.address.ends_with(":0")) l.fd = listen_socket(l.address);
+  cluster_spec known = cluster;
+  if (l.fd >= 0) known.set_address(job, task, address_of_socket(l.fd));
+  worker_ = std::make_shared<worker>(task_, std::move(known), l.self);
+  listener_ = std::make_unique<listener>(std::move(l), *this);
+  auto& t = servers_here();
+  std::lock_guard lock(t.guard);
+  t.by_address[listener_->address()] = this;
+  t.by_address[worker_->cluster().address(job, task)] = this;
+}
+
+server_impl::~server_impl() { stop(); }
+
+void server_impl::stop() {
+  {
+    auto& t = servers_here();
+    std::lock_guard lock(t.guard);
+    std::erase_if(t.by_address, [&](const auto& e) { return e.second == this; });
+  }
+  std::vector<std::shared_ptr<engine>> engines;
+  {
+    std::lock_guard lock(guard_);
+    if (stopped_) return;
+    stopped_ = true;
+    for (auto& [id, s] : sessions_) engines.push_back(s->master);
+    sessions_.clear();
+  }
+  changed_.notify_all();
+  for (auto& e : engines) e->close();
+  listener_->stop();
+}
+
+void server_impl::on_open(const std::shared_ptr<connection>& c) {
+  if (!c->peer().name.starts_with("/job:worker/")) return;
+  std::lock_guard lock(guard_);
+  auto& u = users_[c->peer().name];
+  ++u.connections;
+  u.done = false;
+}
+
+void server_impl::on_close(const std::shared_ptr<connection>& c, const error* why) {
+  if (why) logging::info(task_->name(), ": ", c->peer(), " is gone: ", why->what());
+  worker_->drop_owner(c.get());
+  std::vector<std::shared_ptr<client_session>> gone;
+  {
+    std::lock_guard lock(guard_);
+    for (auto i = sessions_.begin(); i != sessions_.end();) {
+      if (i->second->owner == c.get()) {
+        gone.push_back(std::move(i->second));
+        i = sessions_.erase(i);
+      } else {
+        ++i;
+      }
+    }
+    auto u = users_.find(c->peer().name);
+    if (u != users_.end() && --u->second.connections == 0)
+      u->second.lost = std::chrono::steady_clock::now();
+  }
+  changed_.notify_all();
+  for (auto& s : gone) s->master->close();
+}
+
+void server_impl::on_message(const std::shared_ptr<connection>& from, message&& m) {
+  auto kind = static_cast<request>(m.kind);
+  if (kind < request::open_session) return handle_worker(from, m);
+  if (kind < request::wait_signal) {
+    if (handle_client(from, m)) return;
+  } else if (kind <= request::done) {
+    return handle_signals(from, m);
+  }
+  fail(errc::unimplemented, "a message of kind ", static_cast<unsigned>(m.kind),
+       " is not known here");
+}
+
+void server_impl::handle_worker(const std::shared_ptr<connection>& from, message& m) {
+  switch (static_cast<request>(m.kind)) {
+    case request::register_part: {
+      plan::part p;
+      in_archive ar(m.meta, m.tensors);
+      ar& p;
+      ar.finish();
+      return worker_->register_part(m.session, m.step, std::move(p), from.get());
+    }
+    case request::run_part:
+      return run_part(from, m);
+    case request::tensor:
+      if (m.tensors.size() != 1) fail(errc::invalid_argument, "a value without its tensor");
+      return worker_->deliver(m.session, m.step, m.flags, std::move(m.tensors[0]));
+    case request::cancel_step:
+      return worker_->cancel(m.session, m.step);
+    case request::drop_part:
+      return worker_->drop_part(m.session, m.step);
+    case request::drop_session:
+      return worker_->drop_session(m.session);
+    case request::devices: {
+      message r;
+      r.meta = to_bytes(task_->devices());
+      return answer(*from, std::move(r), m.id);
+    }
+    case request::reset: {
+      std::string container;
+      from_bytes(m.meta, container);
+      task_->variables().clear(container);
+      return answer(*from, message(), m.id);
+    }
+    default:
+      break;
+  }
+  fail(errc::unimplemented, "a message of kind ", static_cast<unsigned>(m.kind),
+       " is not known here");
+}
+
+void server_impl::run_part(const std::shared_ptr<connection>& from, message& m) {
+  std::uint64_t handle = 0;
+  from_bytes(m.meta, handle);
+  auto tensors = std::make_shared<std::vector<any_array>>(std::move(m.tensors));
+  std::uint64_t id = m.id;
+  worker_->run_part(m.session, m.step, handle, feeds_of(*tensors),
+                    [from, id, tensors](step_outcome o) {
+                      try {
+                        if (o.failure) return answer_error(*from, id, *o.failure);
+                        message r;
+                        const auto& part = o.pool->code().source();
+                        for (std::size_t i = 0; i < part.fetches.size(); ++i)
+                          if (!part.graph.nodes[part.fetches[i].node].outputs.empty())
+                            r.tensors.push_back(o.frame->peek(i));
+                        answer(*from, std::move(r), id);
+                        r = message();
+                        o.pool->give_back(std::move(o.frame));
+                      } catch (const error& e) {
+                        logging::info("an answer is lost: ", e.what());
+                        if (o.frame) o.pool->give_back(std::move(o.frame));
+                      }
+                    });
+}
+
+std::shared_ptr<server_impl::client_session> server_impl::session_of(std::uint64_t id) {
+  std::lock_guard lock(guard_);
+  auto at = sessions_.find(id);
+  if (at == sessions_.end())
+    fail(errc::not_found, "there is no session ", id, " on ", task_->name());
+  return at->second;
+}
+
+bool server_impl::handle_client(const std::shared_ptr<connection>& from, message& m) {
+  switch (static_cast<request>(m.kind)) {
+    case request::open_session: {
+      plan_options o;
+      from_bytes(m.meta, o);
+      session_options options;
+      options.log_device_placement = o.log_device_placement;
+      options.allow_soft_placement = o.allow_soft_placement;
+      options.fold = o.fold;
+      options.fuse = o.fuse;
+      options.timeout = std::chrono::nanoseconds(o.timeout);
+      options.connect_timeout = std::chrono::nanoseconds(o.connect_timeout);
+      auto s = std::make_shared<client_session>();
+      s->owner = from.get();
+      s->master = make_master(task_, worker_, options);
+      message r;
+      r.session = random_incarnation();
+      {
+        std::lock_guard lock(guard_);
+        if (stopped_) fail(errc::unavailable, "the server is stopping");
+        sessions_.emplace(r.session, std::move(s));
+      }
+      answer(*from, std::move(r), m.id);
+      return true;
+    }
+    case request::make_plan: {
+      auto s = session_of(m.session);
+      // Placing may wait for other tasks: not on the thread that reads.
+      auto flat = std::make_shared<flat_graph>();
+      in_archive ar(m.meta, m.tensors);
+      ar & flat->graph & flat->fetches;
+      ar.finish();
+      for (const auto& f : flat->fetches)
+        if (f.node >= flat->graph.nodes.size())
+          fail(errc::invalid_argument, "a fetch of a node that is not there");
+      run_elsewhere([from, s, flat, id = m.id] {
+        try {
+          auto plan = s->master->make_plan(std::move(*flat));
+          message r;
+          out_archive(r.meta, &r.tensors) & plan->placed();
+          {
+            std::lock_guard lock(s->guard);
+            r.step = ++s->next_plan;
+            s->plans.emplace(r.step, std::move(plan));
+          }
+          answer(*from, std::move(r), id);
+        } catch (const error& e) {
+          answer_error(*from, id, e);
+        }
+      });
+      return true;
+    }
+    case request::run_plan:
+      run_plan(from, m);
+      return true;
+    case request::drop_plan: {
+      auto s = session_of(m.session);
+      std::shared_ptr<planned> dropped;
+      std::lock_guard lock(s->guard);
+      auto at = s->plans.find(m.step);
+      if (at != s->plans.end()) dropped = std::move(at->second), s->plans.erase(at);
+      return true;
+    }
+    case request::cluster_devices: {
+      auto s = session_of(m.session);
+      run_elsewhere([from, s, id = m.id] {
+        try {
+          message r;
+          r.meta = to_bytes(s->master->devices());
+          answer(*from, std::move(r), id);
+        } catch (const error& e) {
+          answer_error(*from, id, e);
+        }
+      });
+      return true;
+    }
+    case request::reset_cluster: {
+      auto s = session_of(m.session);
+      std::string container;
+      from_bytes(m.meta, container);
+      run_elsewhere([from, s, container, id = m.id] {
+        try {
+          s->master->reset(container);
+          answer(*from, message(), id);
+        } catch (const error& e) {
+          answer_error(*from, id, e);
+        }
+      });
+      return true;
+    }
+    case request::close_session: {
+      std::shared_ptr<client_session> s;
+      {
+        std::lock_guard lock(guard_);
+        auto at = sessions_.find(m.session);
+        if (at == sessions_.end()) return true;
+        s = std::move(at->second);
+        sessions_.erase(at);
+      }
+      s->master->close();
+      return true;
+    }
+    default:
+      return false;
+  }
+}
+
+void server_impl::run_plan(const std::shared_ptr<connection>& from, message& m) {
+  auto s = session_of(m.session);
+  std::int64_t timeout = 0;
+  from_bytes(m.meta, timeout);
+  std::shared_ptr<planned> plan;
+  {
+    std::lock_guard lock(s->guard);
+    auto at = s->plans.find(m.step);
+    if (at == s->plans.end())
+      fail(errc::not_found, "there is no plan ", m.step, " of this session");
+    plan = at->second;
+  }
+  auto run = [from, plan, timeout, id = m.id](std::vector<any_array>& tensors) {
+    try {
+      run_options o;
+      o.timeout = std::chrono::nanoseconds(timeout);
+      auto feeds = feeds_of(tensors);
+      step_results results = plan->run(feeds, o);
+      message r;
+      for (std::size_t i = 0; i < plan->fetches(); ++i) {
+        const any_array& v = results.peek(i);
+        if (v.valid()) r.tensors.push_back(v);
+      }
+      answer(*from, std::move(r), id);
+    } catch (const error& e) {
+      answer_error(*from, id, e);
+    }
+  };
+  // A cheap plan of this task alone runs on the thread that read the message, and answers from it.
+  if (plan->quick()) return run(m.tensors);
+  auto tensors = std::make_shared<std::vector<any_array>>(std::move(m.tensors));
+  run_elsewhere([run, tensors] { run(*tensors); });
+}
+
+void server_impl::handle_signals(const std::shared_ptr<connection>& from, message& m) {
+  std::string name;
+  from_bytes(m.meta, name);
+  switch (static_cast<request>(m.kind)) {
+    case request::wait_signal: {
+      std::lock_guard lock(guard_);
+      if (!signals_.contains(name)) {
+        waiting_.emplace(name, std::pair(std::weak_ptr(from), m.id));
+        return;
+      }
+      break;
+    }
+    case request::set_signal:
+      signal(name);
+      break;
+    default: {
+      std::lock_guard lock(guard_);
+      users_[name].done = true;
+      changed_.notify_all();
+      return;
+    }
+  }
+  if (m.id) answer(*from, message(), m.id);
+}
+
+void server_impl::signal(const std::string& name) {
+  std::vector<std::pair<std::weak_ptr<connection>, std::uint64_t>> released;
+  {
+    std::lock_guard lock(guard_);
+    signals_.insert(name);
+    auto [begin, end] = waiting_.equal_range(name);
+    for (auto i = begin; i != end; ++i) released.push_back(i->second);
+    waiting_.erase(begin, end);
+  }
+  changed_.notify_all();
+  for (auto& [who, id] : released)
+    if (auto c = who.lock()) try {
+        answer(*c, message(), id);
+      } catch (const error&) {
+        // It is gone, and waits no more.
+      }
+}
+
+void server_impl::wait_for_signal(const device_name& of, const std::string& name,
+                                  std::chrono::nanoseconds timeout) {
+  deadline until = deadline_in(timeout);
+  auto late = [&] {
+    fail(errc::deadline_exceeded, "waited for \"", name, "\" of ", of, " in vain");
+  };
+  if (of == task_->name()) {
+    std::unique_lock lock(guard_);
+    if (!changed_.wait_until(lock, until, [&] { return stopped_ || signals_.contains(name); }))
+      late();
+    if (stopped_) fail(errc::cancelled, "the server was stopped");
+    return;
+  }
+  auto c = worker_->link(of, until);
+  message m = make_message(request::wait_signal);
+  m.meta = to_bytes(name);
+  auto p = c->call(m);
+  if (!worker_->hub().wait_for(*p, until)) {
+    c->abandon(*p);
+    late();
+  }
+  p->take();
+}
+
+void server_impl::done() {
+  for (const auto& n : cluster().task_names()) {
+    if (n.job != "ps") continue;
+    try {
+      auto c = worker_->link(n, deadline_in(std::chrono::seconds(1)));
+      message m = make_message(request::done);
+      m.meta = to_bytes(to_string(task_->name()));
+      c->post(m);
+      c->drain(deadline_in(std::chrono::seconds(1)));
+    } catch (const error& e) {
+      logging::info(n, " was not told that this task is done: ", e.what());
+    }
+  }
+}
+
+bool server_impl::all_workers_done(std::chrono::steady_clock::time_point& look_again) {
+  auto now = std::chrono::steady_clock::now();
+  look_again = now + std::chrono::hours(1);
+  bool all = true;
+  for (int i = 0; i < cluster().tasks("worker"); ++i) {
+    auto u = users_.find(to_string(task_name("worker", i)));
+    if (u == users_.end()) {
+      all = false;
+    } else if (!u->second.done) {
+      auto given_up = u->second.lost + options_.away;
+      if (u->second.connections == 0 && now >= given_up) continue;
+      if (u->second.connections == 0) look_again = std::min(look_again, given_up);
+      all = false;
+    }
+  }
+  return all;
+}
+
+void server_impl::join() {
+  std::unique_lock lock(guard_);
+  while (!stopped_) {
+    auto look_again = std::chrono::steady_clock::now() + std::chrono::hours(1);
+    if (task_->name().job == "ps" && cluster().tasks("worker") && all_workers_done(look_again))
+      return;
+    changed_.wait_until(lock, look_again);
+  }
+}
+
+std::shared_ptr<engine> server_impl::make_engine(const session_options& options) {
+  auto e = make_master(task_, worker_, options);
+  std::lock_guard lock(guard_);
+  if (stopped_) fail(errc::unavailable, "the server has stopped");
+  return e;
+}
+
+server::server(const cluster_spec& cluster, const std::string& job, int task,
+               server_options options)
+    : impl_(std::make_unique<server_impl>(cluster, job, task, std::move(options))) {}
+server::~server() = default;
+server::server(server&&) noexcept = default;
+server server::local(server_options options) {
+  return server(cluster_spec{{"localhost", {"localhost:0"}}}, "localhost", 0, std::move(options));
+}
+std::string server::target() const { return "deft://" + impl_->address(); }
+const std::string& server::address() const { return impl_->address(); }
+const cluster_spec& server::cluster() const { return impl_->cluster(); }
+std::string server::name() const { return to_string(impl_->name()); }
+void server::join() { impl_->join(); }
+void server::stop() { impl_->stop(); }
+void server::done() { impl_->done(); }
+void server::signal(const std::string& name) { impl_->signal(name); }
+void server::wait_for_signal(const std::string& of_job, int of_task, const std::string& name,
+                             std::chrono::nanoseconds timeout) {
+  impl_->wait_for_signal(task_name(of_job, of_task), name, timeout);
+}
+
+}  // namespace deft

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/session.hpp: runs parts of a graph, in this process or on a cluster.
+#pragma once
+#include <deft/expr/tensor.hpp>
+#include <deft/plan/place.hpp>
+#include <deft/session/engine.hpp>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace deft {
+
+class session_impl;
+class task;
+class monitored_session;
+
+namespace detail {
+
+/// What a fetch asks for and yields; specialised by kind.
+template <class X>
+struct fetch_of;
+
+template <class X>
+requires std::derived_from<X, operation>
+struct fetch_of<X> {
+  static output handle(const X& x) { return {x.handle(), 0}; }
+  static std::tuple<> take(step_results&, std::size_t) { return {}; }
+};
+
+/// Moves out, or copies the one element of rank 0 without an allocation.
+any_array take_result(step_results& r, std::size_t i);
+const void* peek_result(step_results& r, std::size_t i);
+
+template <class T, class Shape, class I = std::make_index_sequence<std::size_t(Shape::value.n)>>
+struct ndarray_from;
+template <class T, class Shape, std::size_t... I>
+struct ndarray_from<T, Shape, std::index_sequence<I...>> {
+  using type = ndarray<T, Shape::value.e[I]...>;
+};
+
+template <typed_expression X>
+struct fetch_of<X> {
+  using T = value_type_of<X>;
+  static output handle(const X& x) { return lower<kernels_for<X>>(x, {}); }
+  static auto take(step_results& r, std::size_t i) {
+    if constexpr (shape_type_of<X>::value.n == 0)
+      return std::tuple<T>(*static_cast<const T*>(peek_result(r, i)));
+    else
+      return std::tuple(typename ndarray_from<T, shape_type_of<X>>::type(take_result(r, i)));
+  }
+};
+
+template <>
+struct fetch_of<any_tensor> {
+  static output handle(const any_tensor& x) { return x.handle(); }
+  static std::tuple<any_array> take(step_results& r, std::size_t i) { return {take_result(r, i)}; }
+};
+
+template <class X>
+concept fetch = expression<X>;
+template <class X>
+inline constexpr bool can_be_fetched =
+    fetch<std::remove_cvref_t<X>> || std::same_as<std::remove_cvref_t<X>, feed_value>;
+
+/// One value as itself, several as a tuple, none as void.
+template <class... V>
+auto unpack(std::tuple<V...> values) {
+  if constexpr (sizeof...(V) == 1)
+    return std::get<0>(std::move(values));
+  else if constexpr (sizeof...(V) > 1)
+    return values;
+}
+
+template <class F>
+void each_fetch(F&&) {}
+template <class F, class X, class... Rest>
+void each_fetch(F&& f, const X& x, const Rest&... rest) {
+  if constexpr (!std::same_as<X, feed_value>) f(x);
+  each_fetch(f, rest...);
+}
+
+/// The outputs that are fetched and fed by the arguments of run, in order.
+template <class... X>
+struct request {
+  static constexpr std::size_t feeds = (std::same_as<X, feed_value> + ... + 0);
+  static constexpr std::size_t fetches = sizeof...(X) - feeds;
+  output fetched[fetches + 1];
+  const feed_value* fed[feeds + 1];
+
+  explicit request(const X&... x) {
+    std::size_t f = 0, d = 0;
+    auto add = [&](const auto& v) {
+      using V = std::remove_cvref_t<decltype(v)>;
+      if constexpr (std::same_as<V, feed_value>)
+        fed[d++] = &v;
+      else
+        fetched[f++] = fetch_of<V>::handle(v);
+    };
+    (add(x), ...);
+  }
+
+  template <class... Y>
+  static auto take(step_results& r) {
+    std::size_t i = 0;
+    auto one = [&]<class V>() {
+      if constexpr (std::same_as<V, feed_value>)
+        return std::tuple<>();
+      else
+        return fetch_of<V>::take(r, i++);
+    };
+    // A braced list is evaluated from left to right.
+    std::tuple<decltype(one.template operator()<Y>())...> parts{one.template operator()<Y>()...};
+    return std::apply([](auto&&... p) { return std::tuple_cat(std::move(p)...); },
+                      std::move(parts));
+  }
+};
+
+}  // namespace detail
+
+/// The placeholders of a prepared step, in the order of its arguments.
+template <class... X>
+struct feed_list {
+  std::tuple<X...> targets;
+};
+template <typed_expression... X>
+feed_list<X...> feeds(const X&... x) {
+  return {{x...}};
+}
+
+/// Runs what fetches need. Made for this process, or for a task of a cluster by its target.
+/// Thread-safe: several threads may run at once.
+class session {
+ public:
+  /// In this process, with devices of its own.
+  explicit session(session_options options = {});
+  /// On the task at `target` ("deft://host:port"), which reaches the others of its cluster. A
+  /// target in this process is called directly. Throws deadline_exceeded if nobody answers.
+  explicit session(const std::string& target, session_options options = {});
+  /// On the server of `self`, or in this process if it has none.
+  explicit session(task& self, session_options options = {});
+  explicit session(std::shared_ptr<engine> on, session_options options);
+  ~session();
+  session(session&&) noexcept;
+
+  /// Fetches and feeds in any order. One fetch yields its value, several a tuple in the order
+  /// written; operations yield nothing. A fetch of rank 0 yields the element.
+  template <class... X>
+  auto run(const X&... x) {
+    return run(run_options{}, x...);
+  }
+  template <class... X>
+  auto run(const run_options& options, const X&... x) {
+    static_assert((detail::can_be_fetched<X> && ...),
+                  "[run] takes tensors, expressions, operations and feeds");
+    detail::request<X...> r(x...);
+    step_results results = run_request({r.fetched, r.fetches}, {r.fed, r.feeds}, options);
+    return detail::unpack(detail::request<X...>::template take<X...>(results));
+  }
+
+  /// Plans now what is called later.
+  template <class... X>
+  auto prepare(const X&... x);
+
+  /// Full name of the device that runs `t` when it is fetched alone.
+  std::string device_of(const any_tensor& t);
+  /// What is run for these fetches, as placed.
+  template <class... X>
+  std::string explain(const X&... x) {
+    detail::request<X...> r(x...);
+    return explain_request({r.fetched, r.fetches}, {r.fed, r.feeds});
+  }
+  std::vector<device_info> devices();
+
+  /// Cancels what runs; later runs are failed_precondition.
+  void close();
+  /// Forgets the variables of a container, on all tasks.
+  void reset(const std::string& container = "");
+
+  const session_options& options() const;
+  session_impl& impl() { return *impl_; }
+
+ private:
+  friend class monitored_session;
+  step_results run_request(std::span<const output> fetches,
+                           std::span<const feed_value* const> feeds, const run_options& options);
+  std::string explain_request(std::span<const output> fetches,
+                              std::span<const feed_value* const> feeds);
+  std::shared_ptr<planned> plan_request(std::span<const output> fetches,
+                                        std::span<const output> feeds);
+
+  std::shared_ptr<session_impl> impl_;
+};
+
+/// The session's devices: name, kind, memory, PCI bus id.
+inline std::vector<device_info> list_devices(session& s) { return s.devices(); }
+/// What will happen, before it does.
+template <class... X>
+std::string explain(session& s, const X&... x) {
+  return s.explain(x...);
+}
+/// What was asked for, canonically; empty if nothing was.
+std::string requested_device(const any_tensor& t);
+
+}  // namespace deft
+
+#include <deft/session/prepared.hpp>

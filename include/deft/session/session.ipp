@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/session.ipp: umbrella of session/, and the session's plans.
+#pragma once
+#include <deft/core/hash.hpp>
+#include <deft/plan/open.hpp>
+#include <deft/session/cluster.ipp>
+#include <deft/session/launcher.ipp>
+#include <deft/session/master.ipp>
+#include <deft/session/planning.ipp>
+#include <deft/session/remote.ipp>
+#include <deft/session/server.ipp>
+#include <deft/session/session_impl.hpp>
+#include <deft/session/task.ipp>
+#include <deft/session/task_runtime.ipp>
+#include <deft/session/thread_cache.ipp>
+
+namespace deft {
+
+std::uint64_t session_impl::hash_of(std::span<const output> fetches,
+                                    std::span<const output> feeds) {
+  std::uint64_t h = fetches.size();
+  for (const auto& f : fetches) h = mix(h, f.node->id * 0x10001u + f.port);
+  for (const auto& f : feeds) h = mix(h, f.node->id * 0x10001u + f.port + 1);
+  return h;
+}
+
+std::shared_ptr<planned> session_impl::find_plan(std::span<const output> fetches,
+                                                 std::span<const output> feeds) {
+  if (fetches.empty()) fail(errc::invalid_argument, "[run] nothing is fetched");
+  std::uint64_t hash = hash_of(fetches, feeds);
+  auto same = [&](const entry& e) {
+    return e.fetches == fetches.size() && e.key.size() == fetches.size() + feeds.size() &&
+           std::equal(fetches.begin(), fetches.end(), e.key.begin()) &&
+           std::equal(feeds.begin(), feeds.end(),
+                      e.key.begin() + static_cast<std::ptrdiff_t>(e.fetches));
+  };
+  {
+    std::lock_guard lock(guard_);
+    if (closed_) fail(errc::failed_precondition, "the session is closed");
+    auto [begin, end] = by_hash_.equal_range(hash);
+    for (auto i = begin; i != end; ++i)
+      if (same(*i->second)) {
+        if (i->second != entries_.begin()) entries_.splice(entries_.begin(), entries_, i->second);
+        return i->second->plan;
+      }
+  }
+  auto plan = make_plan(fetches, feeds);
+  // Dropped entries free nodes and kernels: not under the lock.
+  std::list<entry> dropped;
+  std::lock_guard lock(guard_);
+  entry e{hash, {fetches.begin(), fetches.end()}, fetches.size(), plan};
+  e.key.insert(e.key.end(), feeds.begin(), feeds.end());
+  entries_.push_front(std::move(e));
+  by_hash_.emplace(hash, entries_.begin());
+  while (entries_.size() > std::max<std::size_t>(options_.cached_plans, 1)) {
+    auto last = std::prev(entries_.end());
+    auto [begin, end] = by_hash_.equal_range(last->hash);
+    for (auto i = begin; i != end; ++i)
+      if (i->second == last) {
+        by_hash_.erase(i);
+        break;
+      }
+    dropped.splice(dropped.begin(), entries_, last);
+  }
+  return plan;
+}
+
+std::shared_ptr<planned> session_impl::make_plan(std::span<const output> fetches,
+                                                 std::span<const output> feeds) {
+  for (std::size_t i = 0; i < feeds.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (feeds[i] == feeds[j])
+        throw error(errc::invalid_argument, "a tensor is fed twice", name_of(*feeds[i].node),
+                    feeds[i].node->place);
+  return engine_->make_plan(flatten(fetches, feeds, plan::open_where_needed(fetches, feeds)));
+}
+
+void session_impl::close() {
+  {
+    std::lock_guard lock(guard_);
+    closed_ = true;
+  }
+  engine_->close();
+}
+
+session::session(session_options options)
+    : session(make_master(std::make_shared<task_runtime>(local_task_name(), options.cpu_devices),
+                          nullptr, options),
+              options) {}
+session::session(const std::string& target, session_options options)
+    : session(connect_engine(target, options), options) {}
+session::session(task& self, session_options options)
+    : session(self.engine_for(options), options) {}
+session::session(std::shared_ptr<engine> on, session_options options)
+    : impl_(std::make_shared<session_impl>(std::move(on), std::move(options))) {}
+session::session(session&&) noexcept = default;
+session::~session() {
+  if (impl_) impl_->close();
+}
+
+step_results session::run_request(std::span<const output> fetches,
+                                  std::span<const feed_value* const> feeds,
+                                  const run_options& options) {
+  constexpr std::size_t few = 8;
+  output few_targets[few];
+  feed_ref few_refs[few];
+  std::vector<output> many_targets;
+  std::vector<feed_ref> many_refs;
+  output* targets = few_targets;
+  feed_ref* refs = few_refs;
+  if (feeds.size() > few) {
+    many_targets.resize(feeds.size());
+    many_refs.resize(feeds.size());
+    targets = many_targets.data();
+    refs = many_refs.data();
+  }
+  for (std::size_t i = 0; i < feeds.size(); ++i) {
+    targets[i] = feeds[i]->target();
+    refs[i] = {feeds[i]->data(), feeds[i]->shape(), feeds[i]->type(), feeds[i]->storage()};
+  }
+  auto plan = impl_->find_plan(fetches, {targets, feeds.size()});
+  return plan->run({refs, feeds.size()}, options);
+}
+
+std::shared_ptr<planned> session::plan_request(std::span<const output> fetches,
+                                               std::span<const output> feeds) {
+  return impl_->find_plan(fetches, feeds);
+}
+
+std::string session_impl::device_of(const output& o) {
+  const std::string& name = name_of(*o.node);
+  {
+    std::lock_guard lock(guard_);
+    for (const auto& e : entries_)
+      for (const auto& n : e.plan->placed().nodes)
+        if (n.name == name && n.device) return to_string(*n.device);
+  }
+  const auto plan = find_plan({&o, 1}, {});
+  for (const auto& n : plan->placed().nodes)
+    if (n.name == name && n.device) return to_string(*n.device);
+  // Folded or opened: what stands for it comes last.
+  return to_string(*plan->placed().nodes.back().device);
+}
+
+std::string session::device_of(const any_tensor& t) { return impl_->device_of(t.handle()); }
+
+std::string session::explain_request(std::span<const output> fetches,
+                                     std::span<const feed_value* const> feeds) {
+  std::vector<output> targets;
+  for (const auto* f : feeds) targets.push_back(f->target());
+  auto plan = impl_->find_plan(fetches, targets);
+  const graph_def& g = plan->placed();
+  std::string s = str(g.nodes.size(), " nodes\n");
+  for (const auto& n : g.nodes) {
+    s += str("  ", n.name, ": ", n.op->name);
+    if (n.op->name == "fused")
+      s += str(" ", std::get<program_ref>(n.attributes[0])->code.size(), " operations");
+    if (!n.outputs.empty()) s += str(" -> ", n.outputs[0]);
+    s += str(" on ", to_string(*n.device), "\n");
+    for (auto e : n.inputs) {
+      const node_def& from = g.nodes[e.node];
+      if (from.device == n.device) continue;
+      const tensor_type& t = from.outputs[e.port];
+      std::int64_t elements = t.shape.elements();
+      s += str("    ", from.name, " crosses from ", to_string(*from.device), ": ",
+               elements == dyn ? std::string("?")
+                               : str(elements * static_cast<std::int64_t>(size_of_dtype(t.type))),
+               " bytes\n");
+    }
+  }
+  return s;
+}
+
+std::vector<device_info> session::devices() { return impl_->on().devices(); }
+void session::close() { impl_->close(); }
+void session::reset(const std::string& container) { impl_->on().reset(container); }
+const session_options& session::options() const { return impl_->options(); }
+
+std::string requested_device(const any_tensor& t) {
+  const device_name* d = t.handle().node->device;
+  return d ? to_string(*d) : std::string();
+}
+
+namespace detail {
+any_array take_result(step_results& r, std::size_t i) { return r.take(i); }
+const void* peek_result(step_results& r, std::size_t i) { return r.peek(i).raw(); }
+}  // namespace detail
+
+}  // namespace deft

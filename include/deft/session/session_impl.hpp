@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/session_impl.hpp: the plans that a session keeps.
+#pragma once
+#include <deft/session/session.hpp>
+#include <list>
+#include <mutex>
+#include <unordered_map>
+
+namespace deft {
+
+/// An engine and a cache of plans under the exact fetches and feeds. A cached plan owns its nodes,
+/// so that an expression written again finds them.
+class session_impl {
+ public:
+  session_impl(std::shared_ptr<engine> on, session_options options)
+      : engine_(std::move(on)), options_(std::move(options)) {}
+
+  std::shared_ptr<planned> find_plan(std::span<const output> fetches,
+                                     std::span<const output> feeds);
+  /// Where the most recent plan with this node runs it.
+  std::string device_of(const output& o);
+  engine& on() { return *engine_; }
+  const session_options& options() const { return options_; }
+  void close();
+
+ private:
+  struct entry {
+    std::uint64_t hash;
+    std::vector<output> key;  ///< fetches, then feeds
+    std::size_t fetches;
+    std::shared_ptr<planned> plan;
+  };
+  static std::uint64_t hash_of(std::span<const output> fetches, std::span<const output> feeds);
+  std::shared_ptr<planned> make_plan(std::span<const output> fetches,
+                                     std::span<const output> feeds);
+
+  std::shared_ptr<engine> engine_;
+  session_options options_;
+  std::mutex guard_;
+  std::list<entry> entries_;  ///< most recently used first
+  std::unordered_multimap<std::uint64_t, std::list<entry>::iterator> by_hash_;
+  bool closed_ = false;
+};
+
+}  // namespace deft

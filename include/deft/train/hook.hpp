@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/hook.hpp: what happens around the runs of a monitored session.
+#pragma once
+#include <deft/expr/tensor.hpp>
+#include <memory>
+#include <vector>
+
+namespace deft {
+
+/// What a hook may ask of its session during a run.
+class run_context {
+ public:
+  void request_stop() { stop_ = true; }
+  bool stop_requested() const { return stop_; }
+
+ private:
+  bool stop_ = false;
+};
+
+/// Fetches along with every run and looks at the values.
+class hook {
+ public:
+  virtual ~hook() = default;
+  /// Once, when the session is made and the graph can still be written.
+  virtual void begin() {}
+  /// Fetched with every run.
+  virtual std::vector<any_tensor> fetches() const { return {}; }
+  /// `values` are those of fetches().
+  virtual void after_run(run_context& context, std::span<const any_array> values) {
+    static_cast<void>(context), static_cast<void>(values);
+  }
+  /// Once, when the session ends in order.
+  virtual void end() {}
+};
+using hook_ref = std::shared_ptr<hook>;
+
+/// Stops once the global step has reached `last`.
+hook_ref stop_at_step(std::int64_t last);
+/// Stops when `loss` is not a number, with an error in the log; or throws invalid_argument if
+/// `fail` is set.
+hook_ref stop_on_nan(const any_tensor& loss, bool fail = false);
+
+}  // namespace deft

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/hook.ipp: the hooks that come with deft.
+#pragma once
+#include <cmath>
+#include <deft/core/log.hpp>
+#include <deft/op/global_step.hpp>
+#include <deft/train/hook.hpp>
+#include <optional>
+
+namespace deft {
+namespace {
+
+class stop_at_step_hook final : public hook {
+ public:
+  explicit stop_at_step_hook(std::int64_t last) : last_(last) {}
+  void begin() override { step_ = any_tensor(global_step()); }
+  std::vector<any_tensor> fetches() const override { return {step_}; }
+  void after_run(run_context& context, std::span<const any_array> values) override {
+    // The value is that from before this run's own update.
+    if (*values[0].data<std::int64_t>() + 1 >= last_) context.request_stop();
+  }
+
+ private:
+  std::int64_t last_;
+  any_tensor step_;
+};
+
+class stop_on_nan_hook final : public hook {
+ public:
+  stop_on_nan_hook(any_tensor loss, bool fails) : loss_(std::move(loss)), fails_(fails) {}
+  std::vector<any_tensor> fetches() const override { return {loss_}; }
+  void after_run(run_context& context, std::span<const any_array> values) override {
+    bool nan = visit_dtype(values[0].type(), [&]<class T>() {
+      for (T v : values[0].span<T>())
+        if (v != v) return true;
+      return false;
+    });
+    if (!nan) return;
+    if (fails_)
+      throw error(errc::invalid_argument, "the loss is not a number", name_of(loss_),
+                  loss_.handle().node->place);
+    logging::log(logging::level::error, "the loss is not a number: stopping");
+    context.request_stop();
+  }
+
+ private:
+  any_tensor loss_;
+  bool fails_;
+};
+
+}  // namespace
+
+hook_ref stop_at_step(std::int64_t last) { return std::make_shared<stop_at_step_hook>(last); }
+hook_ref stop_on_nan(const any_tensor& loss, bool fail) {
+  return std::make_shared<stop_on_nan_hook>(loss, fail);
+}
+
+}  // namespace deft

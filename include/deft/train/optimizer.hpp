@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/optimizer.hpp: what every optimizer does, whatever its formula.
+#pragma once
+#include <deft/expr/tensor.hpp>
+#include <deft/op/global_step.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace deft {
+
+/// A variable and the gradient of the loss with respect to it.
+struct gradient_of_variable {
+  node_ref variable;
+  any_tensor gradient;  ///< empty where the loss does not depend on it
+};
+
+/// Computes gradients and updates variables by them. Slots (an optimizer's own variables) are made
+/// with the variable's name, and placed with it, as the arithmetic of the update is: only the
+/// gradient travels.
+class optimizer {
+ public:
+  virtual ~optimizer() = default;
+
+  /// One step of training: updates every trainable variable of the graph that `loss` depends on.
+  /// Throws invalid_argument if there is none.
+  template <expression L>
+  operation minimize(const L& loss, source_place w = here()) const {
+    return minimize_any(any_tensor(loss), nullptr, w);
+  }
+  /// And then adds 1 to `step`.
+  template <expression L>
+  operation minimize(const L& loss, const variable<std::int64_t>& step,
+                     source_place w = here()) const {
+    return minimize_any(any_tensor(loss), &step, w);
+  }
+
+  /// The two halves of minimize.
+  std::vector<gradient_of_variable> compute_gradients(const any_tensor& loss) const;
+  operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
+                            const variable<std::int64_t>* step = nullptr,
+                            source_place w = here()) const;
+
+ protected:
+  /// The update of one variable.
+  virtual operation update(const node_ref& variable, const any_tensor& gradient,
+                           source_place w) const = 0;
+  /// A variable "name/suffix" beside `variable`, of its dtype and shape, filled with `value`.
+  static any_tensor slot(const node_ref& variable, const std::string& suffix, double value,
+                         source_place w);
+
+ private:
+  operation minimize_any(const any_tensor& loss, const variable<std::int64_t>* step,
+                         source_place w) const;
+};
+
+/// Gradient descent: v <- v - learning_rate * g.
+class sgd : public optimizer {
+ public:
+  explicit sgd(double learning_rate) : learning_rate_(learning_rate) {}
+
+ protected:
+  operation update(const node_ref& variable, const any_tensor& gradient,
+                   source_place w) const override;
+
+ private:
+  double learning_rate_;
+};
+
+/// Adagrad, in TensorFlow's form: a <- a + g * g; v <- v - learning_rate * g / sqrt(a).
+/// (Duchi, Hazan, Singer: Adaptive Subgradient Methods, JMLR 12, 2011.)
+class adagrad : public optimizer {
+ public:
+  explicit adagrad(double learning_rate, double initial_accumulator = 0.1)
+      : learning_rate_(learning_rate), initial_(initial_accumulator) {}
+
+ protected:
+  operation update(const node_ref& variable, const any_tensor& gradient,
+                   source_place w) const override;
+
+ private:
+  double learning_rate_, initial_;
+};
+
+}  // namespace deft

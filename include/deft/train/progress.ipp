@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/progress.ipp: progress on standard output.
+#pragma once
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <deft/op/global_step.hpp>
+#include <deft/train/progress.hpp>
+
+namespace deft {
+namespace {
+
+class progress_hook final : public hook {
+ public:
+  progress_hook(any_tensor loss, std::int64_t last, std::int64_t batch)
+      : loss_(std::move(loss)), last_(last), batch_(batch), terminal_(isatty(STDOUT_FILENO)) {}
+
+  void begin() override { step_ = any_tensor(global_step()); }
+  std::vector<any_tensor> fetches() const override { return {loss_, step_}; }
+
+  void after_run(run_context&, std::span<const any_array> values) override {
+    loss_value_ = visit_dtype(values[0].type(),
+                              [&]<class T>() { return static_cast<double>(*values[0].data<T>()); });
+    step_value_ = *values[1].data<std::int64_t>() + 1;
+    ++runs_;
+    auto now = clock::now();
+    if (runs_ == 1) began_ = now;
+    if (runs_ == 1 || now - shown_ >= std::chrono::milliseconds(500)) show(now);
+  }
+  void end() override {
+    if (!runs_) return;
+    show(clock::now());
+    if (terminal_) std::fputc('\n', stdout);
+    std::fflush(stdout);
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  void show(clock::time_point now) {
+    shown_ = now;
+    double seconds = std::chrono::duration<double>(now - began_).count();
+    double rate = seconds > 0 ? static_cast<double>((runs_ - 1) * batch_) / seconds : 0;
+    if (terminal_) {
+      constexpr int width = 30;
+      auto full =
+          static_cast<int>(width * std::min(step_value_, last_) / std::max<std::int64_t>(last_, 1));
+      std::fputc('\r', stdout);
+      for (int i = 0; i < width; ++i) std::fputs(i < full ? "█" : "░", stdout);
+      std::fputc(' ', stdout);
+    }
+    std::printf("step %lld/%lld  loss %.4f  %.0f examples/s%s", static_cast<long long>(step_value_),
+                static_cast<long long>(last_), loss_value_, rate, terminal_ ? "\x1b[K" : "\n");
+    std::fflush(stdout);
+  }
+
+  any_tensor loss_, step_;
+  std::int64_t last_, batch_;
+  bool terminal_;
+  std::int64_t runs_ = 0, step_value_ = 0;
+  double loss_value_ = 0;
+  clock::time_point began_, shown_;
+};
+
+}  // namespace
+
+hook_ref show_progress(const any_tensor& loss, std::int64_t last_step, std::int64_t batch_size) {
+  return std::make_shared<progress_hook>(loss, last_step, batch_size);
+}
+
+}  // namespace deft

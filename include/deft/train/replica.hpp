@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/replica.hpp: variables to the parameter servers, the rest to a worker.
+#pragma once
+#include <atomic>
+#include <deft/session/cluster.hpp>
+#include <memory>
+#include <string>
+
+namespace deft {
+
+/// A device function for between-graph replication, as TensorFlow's replica_device_setter:
+/// variables go to the tasks of job `ps_job` in turn, everything else to `worker`
+/// ("/job:worker/task:1"). Every worker writes the same variables in the same order, so all agree
+/// on the places. Without a `ps_job` in the cluster, variables stay on the worker.
+inline device_spec replica_device(const cluster_spec& cluster, const std::string& worker,
+                                  const std::string& ps_job = "ps") {
+  auto next = std::make_shared<std::atomic<int>>(0);
+  return device([next, worker, ps_job, tasks = cluster.tasks(ps_job)](const node_info& n) {
+    if (n.op != "variable" || tasks == 0) return worker;
+    // What an inner scope has decided counts as a place, and costs no turn.
+    if (n.device && !n.device->job.empty()) return std::string();
+    return str("/job:", ps_job, "/task:", (*next)++ % tasks);
+  });
+}
+
+}  // namespace deft

@@ -1,0 +1,7 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/train.ipp: umbrella of train/.
+#pragma once
+#include <deft/train/hook.ipp>
+#include <deft/train/monitored_session.ipp>
+#include <deft/train/optimizer.ipp>
+#include <deft/train/progress.ipp>
