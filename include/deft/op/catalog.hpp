@@ -15,6 +15,7 @@
 #include <deft/op/exp.hpp>
 #include <deft/op/expand_dims.hpp>
 #include <deft/op/gather.hpp>
+#include <deft/op/global_step.hpp>
 #include <deft/op/greater.hpp>
 #include <deft/op/greater_equal.hpp>
 #include <deft/op/group.hpp>

@@ -30,5 +30,5 @@ auto minimum(const X& x, const Y& y, source_place w = here()) { return make<op::
 template <class N>
 auto deft::op::minimum::grad(const N& n, any_tensor dz) {
   auto first = n.template in<0>() <= n.template in<1>();
-  return std::tuple{where(first, dz, 0), where(first, 0, dz)};
+  return std::tuple{deft::where(first, dz, 0), deft::where(first, 0, dz)};
 }

@@ -29,5 +29,5 @@ auto relu(const X& x, source_place w = here()) {
 #include <deft/op/where.hpp>
 template <class N>
 auto deft::op::relu::grad(const N& n, any_tensor dz) {
-  return where(n.out() > 0, dz, 0);
+  return deft::where(n.out() > 0, dz, 0);
 }

@@ -157,7 +157,7 @@ bool may_be_stretched(std::span<const output> inputs, std::size_t i) {
     if (other.rank() > own.rank()) return true;
     for (int k = 1; k <= other.rank(); ++k) {
       std::int64_t mine = own[own.rank() - k], its = other[other.rank() - k];
-      if (its != 1 && (mine == 1 || mine == dyn) && !(mine == 1 && its == 1)) return true;
+      if (its != 1 && (mine == 1 || mine == dyn)) return true;
     }
   }
   return false;

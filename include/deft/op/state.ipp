@@ -4,6 +4,7 @@
 #include <deft/core/hash.hpp>
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/dataflow.hpp>
+#include <deft/op/global_step.hpp>
 #include <deft/op/group.hpp>
 #include <deft/op/name.hpp>
 #include <deft/op/no_op.hpp>

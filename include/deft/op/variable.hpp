@@ -162,9 +162,6 @@ class variable : public tensor<T, E...> {
 /// Throws failed_precondition if one has none.
 operation initialize_all(source_place w = here());
 
-/// The number of training steps done: one variable "global_step" a graph, not trainable.
-variable<std::int64_t> global_step(source_place w = here());
-
 /// The updates of a variable that run time tells. Throws invalid_argument if `v` is none, or
 /// `value` does not fit.
 any_tensor assign(const any_tensor& v, const any_tensor& value, source_place w = here());
