@@ -18,10 +18,14 @@
 
 #if defined(__GNUC__) || defined(__clang__)
 #define DEFT_ALWAYS_INLINE inline __attribute__((always_inline))
+#define DEFT_INLINED __attribute__((always_inline))  // of a lambda, after its parameters
 #define DEFT_NOINLINE __attribute__((noinline))
+#define DEFT_FLATTEN __attribute__((flatten))  // everything it calls is inlined
 #else
 #define DEFT_ALWAYS_INLINE inline
+#define DEFT_INLINED
 #define DEFT_NOINLINE
+#define DEFT_FLATTEN
 #endif
 
 namespace deft {

@@ -26,6 +26,11 @@ struct element_of {
 template <class V>
 using element_t = typename element_of<V>::type;
 
+/// Out of line, so that kernels stay small.
+[[noreturn]] DEFT_NOINLINE inline void division_by_zero() {
+  fail(errc::invalid_argument, "[div] integer division by zero");
+}
+
 /// The operations on V; the primary template serves scalars.
 template <class V>
 struct math {
@@ -57,7 +62,7 @@ struct math {
     if constexpr (floating)
       return a / b;
     else {
-      if (b == 0) fail(errc::invalid_argument, "[div] integer division by zero");
+      if (b == 0) division_by_zero();
       if constexpr (std::is_signed_v<V>)
         if (b == -1) return sub(0, a);  // the smallest integer wraps
       return static_cast<V>(a / b);

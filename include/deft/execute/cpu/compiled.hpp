@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/compiled.hpp: the kernel of an expression type, a loop over packs that evaluates
+// the whole tree in registers.
+#pragma once
+#include <deft/execute/cpu/pack.hpp>
+#include <deft/execute/fused.hpp>
+#include <deft/expr/lower.hpp>
+
+namespace deft {
+namespace cpu {
+
+using deft::detail::inputs_in;
+using deft::detail::is_call;
+using deft::detail::is_leaf;
+using deft::detail::leaf;
+using deft::detail::literals_in;
+
+/// The sizes of the elements that X computes with, as bits: 1, 4 and 8.
+template <class X>
+inline constexpr int element_sizes = static_cast<int>(sizeof(typename X::value_type));
+template <class Op, class... A>
+inline constexpr int element_sizes<call<Op, A...>> =
+    (element_sizes<A> | ... | static_cast<int>(sizeof(typename call<Op, A...>::value_type)));
+
+/// Lanes of X's packs: a register full of its 4-byte elements, else of its 8-byte ones. Narrower
+/// elements fill a part of a register, wider ones several.
+template <class X>
+inline constexpr int lanes_of = register_bytes / (element_sizes<X> & 4   ? 4
+                                                  : element_sizes<X> & 8 ? 8
+                                                                         : 1);
+
+/// Packs that the inner loop evaluates at a time: fewer where one is a long computation already.
+template <class X>
+inline constexpr int unroll_of = 4;
+template <class Op, class... A>
+inline constexpr int unroll_of<call<Op, A...>> =
+    std::min({Op::typing_rule == typing::floating ? 2 : 4, unroll_of<A>...});
+
+/// Masks become values where an operation computes with them.
+template <class V>
+DEFT_ALWAYS_INLINE auto as_value(const V& v) {
+  if constexpr (is_mask<V>)
+    return to_bools(v);
+  else
+    return v;
+}
+
+/// Op's body on packs.
+template <class Op, class V, class... Rest>
+DEFT_ALWAYS_INLINE auto apply(const V& v, const Rest&... rest) {
+  constexpr typing rule = Op::typing_rule;
+  if constexpr (rule == typing::select)
+    return Op()(v, as_value(rest)...);
+  else if constexpr (rule == typing::logical && (std::is_same_v<V, Rest> && ...))
+    return Op()(v, rest...);
+  else
+    return Op()(as_value(v), as_value(rest)...);
+}
+
+/// Evaluates X, whose first input is operand `In` and first literal operand `Lit`. `at` holds the
+/// operands' addresses; `u` counts packs from there.
+template <class X, int L, int In, int Lit>
+struct evaluation;
+template <class T, class Shape, int L, int In, int Lit>
+struct evaluation<leaf<T, Shape>, L, In, Lit> {
+  static DEFT_ALWAYS_INLINE auto run(const char* const* at, int u) {
+    return load<T, L>(reinterpret_cast<const T*>(at[In]) + u * L);
+  }
+};
+template <class T, int L, int In, int Lit>
+struct evaluation<deft::detail::literal_leaf<T>, L, In, Lit> {
+  static DEFT_ALWAYS_INLINE auto run(const char* const* at, int) {
+    return load<T, L>(reinterpret_cast<const T*>(at[Lit]));
+  }
+};
+template <class Op, class A, int L, int In, int Lit>
+struct evaluation<call<Op, A>, L, In, Lit> {
+  static DEFT_ALWAYS_INLINE auto run(const char* const* at, int u) {
+    return apply<Op>(evaluation<A, L, In, Lit>::run(at, u));
+  }
+};
+template <class Op, class A, class B, int L, int In, int Lit>
+struct evaluation<call<Op, A, B>, L, In, Lit> {
+  static DEFT_ALWAYS_INLINE auto run(const char* const* at, int u) {
+    auto a = evaluation<A, L, In, Lit>::run(at, u);
+    return apply<Op>(a, evaluation<B, L, In + inputs_in<A>, Lit + literals_in<A>>::run(at, u));
+  }
+};
+template <class Op, class A, class B, class C, int L, int In, int Lit>
+struct evaluation<call<Op, A, B, C>, L, In, Lit> {
+  static DEFT_ALWAYS_INLINE auto run(const char* const* at, int u) {
+    constexpr int in = In + inputs_in<A>, lit = Lit + literals_in<A>;
+    auto a = evaluation<A, L, In, Lit>::run(at, u);
+    auto b = evaluation<B, L, in, lit>::run(at, u);
+    return apply<Op>(a, b, evaluation<C, L, in + inputs_in<B>, lit + literals_in<B>>::run(at, u));
+  }
+};
+
+/// Bytes of an element of each operand of X, inputs first.
+template <class X>
+struct operand_sizes {
+  static constexpr int inputs = inputs_in<X>, count = inputs_in<X> + literals_in<X>;
+  unsigned char of[count] = {};
+  constexpr operand_sizes() {
+    int in = 0, lit = inputs;
+    visit(static_cast<const X*>(nullptr), in, lit);
+  }
+
+ private:
+  template <class T, class Shape>
+  constexpr void visit(const leaf<T, Shape>*, int& in, int&) {
+    of[in++] = sizeof(T);
+  }
+  template <class T>
+  constexpr void visit(const deft::detail::literal_leaf<T>*, int&, int& lit) {
+    of[lit++] = sizeof(T);
+  }
+  template <class Op, class... A>
+  constexpr void visit(const call<Op, A...>*, int& in, int& lit) {
+    (visit(static_cast<const A*>(nullptr), in, lit), ...);
+  }
+};
+
+/// The row kernel of X.
+template <class X>
+struct row_kernel {
+  using T = typename X::value_type;
+  static constexpr int L = lanes_of<X>, unroll = unroll_of<X>;
+  static constexpr int inputs = inputs_in<X>, operands = inputs + literals_in<X>;
+  static constexpr operand_sizes<X> sizes{};
+
+  static DEFT_FLATTEN void run(const row_call& c) {
+    const char* base[operands];
+    std::uintptr_t mask[operands];
+    for (int k = 0; k < operands; ++k) {
+      base[k] = static_cast<const char*>(c.in[k]);
+      mask[k] = k < inputs ? c.mask[k] : 0;
+    }
+    T* out = static_cast<T*>(c.out);
+    const std::int64_t n = c.n;
+    const char* at[operands];
+    std::int64_t i = 0;
+    for (; i + unroll * L <= n; i += unroll * L) {
+      for (int k = 0; k < operands; ++k) at[k] = base[k] + (offset(i, k) & mask[k]);
+      one(out + i, at, 0);
+      one(out + i + L, at, 1);
+      if constexpr (unroll == 4) {
+        one(out + i + 2 * L, at, 2);
+        one(out + i + 3 * L, at, 3);
+      }
+    }
+    if (i < n) rest(base, mask, out, i, n);
+  }
+
+ private:
+  static DEFT_ALWAYS_INLINE std::uintptr_t offset(std::int64_t i, int k) {
+    return static_cast<std::uintptr_t>(i) * sizes.of[k];
+  }
+  static DEFT_ALWAYS_INLINE void one(T* out, const char* const* at, int u) {
+    store(out, as_value(evaluation<X, L, 0, inputs>::run(at, u)));
+  }
+
+  /// A pack at a time; the last one padded by copies of an element, so that its lanes go the same
+  /// way as all others and raise no error of their own.
+  static DEFT_NOINLINE DEFT_FLATTEN void rest(const char* const* base, const std::uintptr_t* mask,
+                                              T* out, std::int64_t i, std::int64_t n) {
+    alignas(64) char padded[operands][L * 8];
+    alignas(64) T result[L];
+    const char* at[operands];
+    for (;;) {
+      const std::int64_t left = n - i;
+      for (int k = 0; k < operands; ++k) at[k] = base[k] + (offset(i, k) & mask[k]);
+      if (left >= L) {
+        one(out + i, at, 0);
+        i += L;
+        if (i == n) return;
+        continue;
+      }
+      pad(at, mask, padded, left, n, std::make_integer_sequence<int, operands>());
+      one(result, at, 0);
+      if (left == 1)
+        out[i] = result[0];
+      else
+        std::memcpy(out + i, result, static_cast<std::size_t>(left) * sizeof(T));
+      return;
+    }
+  }
+  template <int... K>
+  static DEFT_ALWAYS_INLINE void pad(const char** at, const std::uintptr_t* mask,
+                                     char (*padded)[L * 8], std::int64_t left, std::int64_t n,
+                                     std::integer_sequence<int, K...>) {
+    (pad_one<sizes.of[K]>(at[K], n == 1 || mask[K] != 0, padded[K], left), ...);
+  }
+  template <int Size>
+  static DEFT_ALWAYS_INLINE void pad_one(const char*& at, bool dense, char* padded,
+                                         std::int64_t left) {
+    if (!dense) return;
+    using U =
+        std::conditional_t<Size == 8, double, std::conditional_t<Size == 4, float, std::uint8_t>>;
+    U first;
+    std::memcpy(&first, at, Size);
+    store(reinterpret_cast<U*>(padded), broadcast<U, L>(first));
+    if (left > 1) std::memcpy(padded, at, static_cast<std::size_t>(left) * Size);
+    at = padded;
+  }
+};
+
+/// The row kernel of X and what it asks of its operands.
+template <class X>
+inline constexpr compiled_row row_of{&row_kernel<X>::run, unroll_of<X>* lanes_of<X>};
+
+template <class X>
+struct registered {
+  static const fused_registration entry;
+};
+template <class X>
+const fused_registration registered<X>::entry{&deft::detail::program_of<X>, row_of<X>};
+
+}  // namespace cpu
+
+/// The kernel hook of files that include deft/deft.hpp: each fused expression is compiled for the
+/// CPU, and known to the whole process before main.
+struct cpu_kernels {
+  template <class X>
+  static void use() {
+    static_cast<void>(&cpu::registered<X>::entry);
+  }
+};
+template <class X>
+cpu_kernels kernel_choice(const X*, int);
+
+}  // namespace deft

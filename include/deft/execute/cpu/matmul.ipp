@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/matmul.ipp: products of matrices. Eigen's packed kernels for floating ones of
+// some size; tiles of up to 16 columns for thin ones, which Eigen does at half speed, and for
+// integers.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <deft/execute/cpu/kernel_base.hpp>
+#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/cpu/pack.hpp>
+#include <deft/execute/team.hpp>
+#include <deft/op/matmul.hpp>
+
+namespace deft::cpu {
+namespace product {
+namespace {
+
+/// c = op(a) op(b), (m,k) x (k,n), all row-major and dense.
+template <class T>
+struct task {
+  std::int64_t m, n, k;
+  bool transpose_a, transpose_b;
+  const T *a, *b;
+  T* c;
+
+  // Distance in memory between neighbours along each extent.
+  std::int64_t a_row() const { return transpose_a ? 1 : k; }
+  std::int64_t a_col() const { return transpose_a ? m : 1; }
+  std::int64_t b_row() const { return transpose_b ? 1 : n; }
+  std::int64_t b_col() const { return transpose_b ? k : 1; }
+};
+
+constexpr int tile_columns = 16;
+
+/// R rows of c, `columns` wide, from k rows of b that are packed to L elements each.
+template <int R, int L, class T>
+void tile(const T* a, std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t k, T* c,
+          std::int64_t c_row, std::int64_t columns) {
+  pack<T, L> sum[R];
+  for (auto& s : sum) s = broadcast<T, L>(T(0));
+  for (std::int64_t i = 0; i < k; ++i) {
+    const auto row = load<T, L>(b + i * L);
+    const T* at = a + i * a_col;
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) sum[r] = multiply_add(broadcast<T, L>(at[r * a_row]), row, sum[r]);
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) {
+    if (columns == L) {
+      store(c + r * c_row, sum[r]);
+    } else {
+      T whole[L];
+      store(whole, sum[r]);
+      std::memcpy(c + r * c_row, whole, static_cast<std::size_t>(columns) * sizeof(T));
+    }
+  }
+}
+
+template <int L, class T>
+void tiles(const task<T>& t) {
+  auto* packed = static_cast<T*>(thread_scratch(static_cast<std::size_t>(t.k * L) * sizeof(T)));
+  for (std::int64_t j = 0; j < t.n; j += L) {
+    const std::int64_t columns = std::min<std::int64_t>(L, t.n - j);
+    for (std::int64_t i = 0; i < t.k; ++i) {
+      T* row = packed + i * L;
+      const T* from = t.b + i * t.b_row() + j * t.b_col();
+      for (std::int64_t l = 0; l < columns; ++l) row[l] = from[l * t.b_col()];
+      for (std::int64_t l = columns; l < L; ++l) row[l] = 0;
+    }
+    constexpr int R = 8;
+    constexpr std::int64_t chunk = 256;
+    auto rows = [&](std::int64_t piece) {
+      std::int64_t i = piece * chunk;
+      const std::int64_t end = std::min(t.m, i + chunk);
+      const T* a = t.a + i * t.a_row();
+      T* c = t.c + i * t.n + j;
+      for (; i + R <= end; i += R, a += R * t.a_row(), c += R * t.n)
+        tile<R, L>(a, t.a_row(), t.a_col(), packed, t.k, c, t.n, columns);
+      for (; i < end; ++i, a += t.a_row(), c += t.n)
+        tile<1, L>(a, t.a_row(), t.a_col(), packed, t.k, c, t.n, columns);
+    };
+    const double nanoseconds = static_cast<double>(t.m * t.k) * L / 60;
+    parallel_chunks((t.m + chunk - 1) / chunk, nanoseconds, rows);
+  }
+}
+
+/// A row times a matrix whose rows lie in line, or the same with everything transposed:
+/// c[j] = sum over i of a[i * step] b[i * n + j].
+template <class T>
+void row_times_matrix(const T* a, std::int64_t step, const T* b, std::int64_t k, std::int64_t n,
+                      T* c) {
+  constexpr int L = register_bytes / sizeof(T), W = 4 * L;
+  std::int64_t j = 0;
+  for (; j + W <= n; j += W) {
+    pack<T, W> sum = broadcast<T, W>(T(0));
+    for (std::int64_t i = 0; i < k; ++i)
+      sum = multiply_add(broadcast<T, W>(a[i * step]), load<T, W>(b + i * n + j), sum);
+    store(c + j, sum);
+  }
+  for (; j < n; ++j) {
+    T sum = 0;
+    for (std::int64_t i = 0; i < k; ++i) sum = num::add(sum, num::mul(a[i * step], b[i * n + j]));
+    c[j] = sum;
+  }
+}
+
+/// The sum of the products of two rows of k elements.
+template <class T>
+T dot(const T* a, const T* b, std::int64_t k) {
+  constexpr int L = register_bytes / sizeof(T), W = 4 * L;
+  pack<T, W> sum = broadcast<T, W>(T(0));
+  std::int64_t i = 0;
+  for (; i + W <= k; i += W) sum = multiply_add(load<T, W>(a + i), load<T, W>(b + i), sum);
+  T lanes[W], total = 0;
+  store(lanes, sum);
+  for (int w = W / 2; w > 0; w /= 2)
+    for (int l = 0; l < w; ++l) lanes[l] = num::add(lanes[l], lanes[l + w]);
+  for (; i < k; ++i) total = num::add(total, num::mul(a[i], b[i]));
+  return num::add(lanes[0], total);
+}
+
+/// Where a or b is a single row or column. Every output is a dot product of its own, or a sum along
+/// k of its own, so pieces are independent.
+template <class T>
+bool vector_product(const task<T>& t) {
+  if (t.m == 1 && !t.transpose_b)
+    row_times_matrix(t.a, 1, t.b, t.k, t.n, t.c);
+  else if (t.n == 1 && t.transpose_a)
+    row_times_matrix(t.b, 1, t.a, t.k, t.m, t.c);
+  else if (t.m == 1 || t.n == 1) {
+    const T* rows = t.m == 1 ? t.b : t.a;
+    const T* v = t.m == 1 ? t.a : t.b;
+    constexpr std::int64_t chunk = 64;
+    const std::int64_t n = t.m * t.n;
+    parallel_chunks((n + chunk - 1) / chunk, static_cast<double>(n * t.k) / 16,
+                    [&](std::int64_t p) {
+                      for (std::int64_t i = p * chunk; i < std::min(n, (p + 1) * chunk); ++i)
+                        t.c[i] = dot(rows + i * t.k, v, t.k);
+                    });
+  } else
+    return false;
+  return true;
+}
+
+/// Block sizes by Eigen, blocks from the thread's own memory: Eigen's would be allocated anew each
+/// time, and at some sizes given back to the system in between.
+template <class T>
+class blocking : public Eigen::internal::level3_blocking<T, T> {
+ public:
+  blocking(std::int64_t rows, std::int64_t cols, std::int64_t depth) {
+    this->m_mc = rows;
+    this->m_nc = cols;
+    this->m_kc = depth;
+    Eigen::internal::computeProductBlockingSizes<T, T, 1>(this->m_kc, this->m_mc, this->m_nc,
+                                                          Eigen::Index(1));
+    const auto a = static_cast<std::size_t>(this->m_mc * this->m_kc),
+               b = static_cast<std::size_t>(this->m_kc * this->m_nc);
+    const std::size_t apart = (a * sizeof(T) + 63) / 64 * 64;
+    auto* room = static_cast<char*>(thread_scratch(apart + b * sizeof(T)));
+    this->m_blockA = reinterpret_cast<T*>(room);
+    this->m_blockB = reinterpret_cast<T*>(room + apart);
+  }
+};
+
+/// By Eigen, column-major: cT = bT aT. `b_first` and `a_first` tell the order in which the operands
+/// then lie.
+template <int BOrder, int AOrder, class T>
+void packed(const task<T>& t, std::int64_t m, std::int64_t n, const T* a, const T* b, T* c) {
+  using namespace Eigen;
+  for (std::int64_t i = 0; i < m; ++i)
+    std::memset(c + i * t.n, 0, static_cast<std::size_t>(n) * sizeof(T));
+  blocking<T> blocks(n, m, t.k);
+  internal::general_matrix_matrix_product<Index, T, BOrder, false, T, AOrder, false, ColMajor,
+                                          1>::run(n, m, t.k, b, t.transpose_b ? t.k : t.n, a,
+                                                  t.transpose_a ? t.m : t.k, c, 1, t.n, T(1),
+                                                  blocks, nullptr);
+}
+template <class T>
+void packed_piece(const task<T>& t, std::int64_t i, std::int64_t m, std::int64_t j,
+                  std::int64_t n) {
+  constexpr int columns = Eigen::ColMajor, rows = Eigen::RowMajor;
+  const T* a = t.a + i * t.a_row();
+  const T* b = t.b + j * t.b_col();
+  T* c = t.c + i * t.n + j;
+  if (t.transpose_a)
+    t.transpose_b ? packed<rows, rows>(t, m, n, a, b, c) : packed<columns, rows>(t, m, n, a, b, c);
+  else
+    t.transpose_b ? packed<rows, columns>(t, m, n, a, b, c)
+                  : packed<columns, columns>(t, m, n, a, b, c);
+}
+
+/// Cut along the longer extent of c into pieces that do not depend on the number of threads.
+template <class T>
+void packed_product(const task<T>& t) {
+  const bool by_rows = t.m >= t.n;
+  const std::int64_t extent = by_rows ? t.m : t.n;
+  std::int64_t pieces = std::max<std::int64_t>(1, extent / 192);
+  const double nanoseconds = static_cast<double>(t.m * t.n) * static_cast<double>(t.k) / 100;
+  if (nanoseconds < 2e4) pieces = 1;
+  if (pieces > 1) pieces = std::min<std::int64_t>(pieces / 2 * 2, 64);
+  const std::int64_t piece = ((extent + pieces - 1) / pieces + 15) / 16 * 16;
+  parallel_chunks((extent + piece - 1) / piece, nanoseconds, [&](std::int64_t p) {
+    const std::int64_t begin = p * piece, n = std::min(piece, extent - begin);
+    by_rows ? packed_piece(t, begin, n, 0, t.n) : packed_piece(t, 0, t.m, begin, n);
+  });
+}
+
+template <class T>
+void run(const task<T>& t) {
+  if (t.m == 0 || t.n == 0) return;
+  if (t.k == 0) {
+    std::memset(t.c, 0, static_cast<std::size_t>(t.m * t.n) * sizeof(T));
+    return;
+  }
+  if (vector_product(t)) return;
+  if constexpr (std::is_floating_point_v<T>) {
+    if (t.n > tile_columns) return packed_product(t);
+    if (t.n <= tile_columns / 2) return tiles<tile_columns / 2>(t);
+  }
+  tiles<tile_columns>(t);
+}
+
+template <class T>
+class matmul_kernel final : public typed_kernel {
+ public:
+  explicit matmul_kernel(const op::matmul& o) : op_(o) {}
+
+  void ready() override {
+    m_ = out()[0];
+    n_ = out()[1];
+    k_ = in(0)[op_.transpose_a ? 0 : 1];
+    const std::int64_t other = in(1)[op_.transpose_b ? 1 : 0];
+    if (k_ != other)
+      fail(errc::invalid_argument, "[matmul] inner extents differ: ", in(0),
+           op_.transpose_a ? "T" : "", " x ", in(1), op_.transpose_b ? "T" : "");
+    cost_ = 20 + static_cast<double>(m_ * n_) * static_cast<double>(k_) / 100;
+  }
+  void run(const kernel_call& c) override {
+    product::run<T>({m_, n_, k_, op_.transpose_a, op_.transpose_b, static_cast<const T*>(c.in[0]),
+                     static_cast<const T*>(c.in[1]), static_cast<T*>(c.out[0])});
+  }
+
+ private:
+  op::matmul op_;
+  std::int64_t m_ = 0, n_ = 0, k_ = 0;
+};
+
+}  // namespace
+}  // namespace product
+
+kernel_ptr make_matmul(const node_def& n, std::span<const tensor_type> in) {
+  const auto o = decode<op::matmul>(n.attributes);
+  switch (in[0].type) {
+    case dtype::float32:
+      return std::make_unique<product::matmul_kernel<float>>(o);
+    case dtype::float64:
+      return std::make_unique<product::matmul_kernel<double>>(o);
+    case dtype::int32:
+      return std::make_unique<product::matmul_kernel<std::int32_t>>(o);
+    case dtype::int64:
+      return std::make_unique<product::matmul_kernel<std::int64_t>>(o);
+    default:
+      no_kernel(n, in[0].type);
+  }
+}
+
+}  // namespace deft::cpu

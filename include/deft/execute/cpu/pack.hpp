@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/pack.hpp: L lanes of T in vector registers, the values that elementwise kernels
+// compute with.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <deft/core/num.hpp>
+#include <deft/execute/cpu/eigen.hpp>
+#include <utility>
+
+namespace deft::cpu {
+
+/// Bytes of the widest register that Eigen uses here.
+inline constexpr int register_bytes =
+    static_cast<int>(sizeof(Eigen::internal::packet_traits<float>::type));
+
+namespace detail {
+
+template <class T, int N>
+struct vec_type {
+  typedef T type __attribute__((vector_size(sizeof(T) * N)));
+};
+template <int Bytes>
+struct lane_type;
+template <>
+struct lane_type<1> {
+  using type = std::int8_t;
+};
+template <>
+struct lane_type<4> {
+  using type = std::int32_t;
+};
+template <>
+struct lane_type<8> {
+  using type = std::int64_t;
+};
+
+}  // namespace detail
+
+/// The compiler's vector of N lanes: integers, comparisons and conversions are its own; Eigen's
+/// packets are the same registers under another name, and bring exp, log and tanh.
+template <class T, int N>
+using vec = typename detail::vec_type<T, N>::type;
+
+/// How an element lies in memory: bool as a byte, 0 or 1.
+template <class T>
+using stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
+
+/// L lanes of T, in one register or several.
+template <element T, int L>
+struct pack {
+  static constexpr int lanes = L;
+  static constexpr int width = std::min<int>(L, register_bytes / sizeof(T));
+  static constexpr int count = L / width;
+  vec<stored<T>, width> v[count];
+};
+
+/// What a comparison of two packs of S-byte lanes gives: all bits or none in each lane.
+template <int S, int L>
+struct mask {
+  static constexpr int lanes = L;
+  static constexpr int width = std::min<int>(L, register_bytes / S);
+  static constexpr int count = L / width;
+  vec<typename detail::lane_type<S>::type, width> v[count];
+};
+
+template <class P>
+inline constexpr bool is_mask = false;
+template <int S, int L>
+inline constexpr bool is_mask<mask<S, L>> = true;
+
+namespace detail {
+
+/// `f` of each register of the operands.
+template <class R, class F, class... P>
+DEFT_ALWAYS_INLINE R each(F f, const P&... p) {
+  R r;
+  if constexpr (R::count == 1)
+    r.v[0] = f(p.v[0]...);
+  else  // unrolled here: the optimizer keeps no array in registers
+    [&]<int... I>(std::integer_sequence<int, I...>) DEFT_INLINED {
+      auto at = [&](auto i) DEFT_INLINED { return f(p.v[i]...); };
+      ((r.v[I] = at(std::integral_constant<int, I>())), ...);
+    }
+  (std::make_integer_sequence<int, R::count>());
+  return r;
+}
+
+template <int Offset, class V, int... I>
+DEFT_ALWAYS_INLINE auto slice(V v, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(v, v, (Offset + I)...);
+}
+template <class V, int... I>
+DEFT_ALWAYS_INLINE auto join(V a, V b, std::integer_sequence<int, I...>) {
+  return __builtin_shufflevector(a, b, I...);
+}
+/// Lanes `Part * N` to `(Part + 1) * N` of P's registers, as one register of U.
+template <class U, int N, int Part, class P>
+DEFT_ALWAYS_INLINE vec<U, N> take(const P& p) {
+  if constexpr (P::width == N)
+    return __builtin_convertvector(p.v[Part], vec<U, N>);
+  else if constexpr (P::width > N)
+    return __builtin_convertvector(
+        slice<Part * N % P::width>(p.v[Part * N / P::width], std::make_integer_sequence<int, N>()),
+        vec<U, N>);
+  else
+    return join(take<U, N / 2, 2 * Part>(p), take<U, N / 2, 2 * Part + 1>(p),
+                std::make_integer_sequence<int, N>());
+}
+template <class R, class P>
+DEFT_ALWAYS_INLINE R convert(const P& p) {
+  R r;
+  using V = std::remove_reference_t<decltype(r.v[0])>;
+  using U = std::remove_cvref_t<decltype(r.v[0][0])>;
+  static_assert(std::is_same_v<V, vec<U, R::width>>);
+  [&]<int... I>(std::integer_sequence<int, I...>) DEFT_INLINED {
+    ((r.v[I] = take<U, R::width, I>(p)), ...);
+  }
+  (std::make_integer_sequence<int, R::count>());
+  return r;
+}
+
+}  // namespace detail
+
+// Memory.
+
+template <element T, int L>
+DEFT_ALWAYS_INLINE pack<T, L> load(const T* from) {
+  pack<T, L> p;
+  std::memcpy(&p, from, sizeof p);
+  if constexpr (std::is_same_v<T, bool>)  // whatever byte is there, it means true unless it is 0
+    for (auto& v : p.v) v = reinterpret_cast<vec<std::uint8_t, pack<T, L>::width>>(v != 0) & 1;
+  return p;
+}
+template <element T, int L>
+DEFT_ALWAYS_INLINE void store(T* to, const pack<T, L>& p) {
+  std::memcpy(to, &p, sizeof p);
+}
+template <element T, int L>
+DEFT_ALWAYS_INLINE pack<T, L> broadcast(T value) {
+  pack<T, L> p;
+  for (auto& v : p.v) v = vec<stored<T>, pack<T, L>::width>{} + static_cast<stored<T>>(value);
+  return p;
+}
+
+/// The first `n` elements, and `rest` in the lanes beyond.
+template <int L, element T>
+DEFT_ALWAYS_INLINE pack<T, L> load_some(const T* from, std::int64_t n, T rest) {
+  T lanes[L];
+  store(lanes, broadcast<T, L>(rest));
+  std::memcpy(lanes, from, static_cast<std::size_t>(n) * sizeof(T));
+  return load<T, L>(lanes);
+}
+template <element T, int L>
+DEFT_ALWAYS_INLINE void store_some(T* to, const pack<T, L>& p, std::int64_t n) {
+  T lanes[L];
+  store(lanes, p);
+  std::memcpy(to, lanes, static_cast<std::size_t>(n) * sizeof(T));
+}
+
+/// Lanes of another mask's width.
+template <int To, int S, int L>
+DEFT_ALWAYS_INLINE mask<To, L> resize(const mask<S, L>& m) {
+  if constexpr (To == S)
+    return m;
+  else
+    return detail::convert<mask<To, L>>(m);
+}
+/// A mask as values of bool, and back.
+template <int S, int L>
+DEFT_ALWAYS_INLINE pack<bool, L> to_bools(const mask<S, L>& m) {
+  return detail::each<pack<bool, L>>(
+      [](auto v)
+          DEFT_INLINED { return reinterpret_cast<vec<std::uint8_t, mask<1, L>::width>>(v) & 1; },
+      resize<1>(m));
+}
+template <int S, int L>
+DEFT_ALWAYS_INLINE mask<S, L> to_mask(const pack<bool, L>& p) {
+  return resize<S>(detail::each<mask<1, L>>([](auto v) DEFT_INLINED { return v != 0; }, p));
+}
+template <int S, int L, int From>
+DEFT_ALWAYS_INLINE mask<S, L> to_mask(const mask<From, L>& m) {
+  return resize<S>(m);
+}
+
+}  // namespace deft::cpu
+
+#include <deft/execute/cpu/pack_math.hpp>
+
+namespace deft::cpu {
+
+/// a * b + c, rounded once where the processor can.
+template <element T, int L>
+DEFT_ALWAYS_INLINE pack<T, L> multiply_add(const pack<T, L>& a, const pack<T, L>& b,
+                                           const pack<T, L>& c) {
+  if constexpr (std::is_floating_point_v<T>) {
+    using P = num::detail::packet<T, pack<T, L>::width>;
+    return detail::each<pack<T, L>>(
+        [](auto x, auto y, auto z)
+            DEFT_INLINED { return P::out(Eigen::internal::pmadd(P::in(x), P::in(y), P::in(z))); },
+        a, b, c);
+  } else
+    return num::add(num::mul(a, b), c);
+}
+
+}  // namespace deft::cpu

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/pack_math.hpp: core/num.hpp's arithmetic on packs and masks.
+#pragma once
+#include <deft/execute/cpu/pack.hpp>
+
+namespace deft::num {
+
+template <class T, int L>
+struct mask_of<cpu::pack<T, L>> {
+  using type = cpu::mask<sizeof(T), L>;
+};
+template <int S, int L>
+struct mask_of<cpu::mask<S, L>> {
+  using type = cpu::mask<S, L>;
+};
+template <class T, int L>
+struct element_of<cpu::pack<T, L>> {
+  using type = T;
+};
+template <int S, int L>
+struct element_of<cpu::mask<S, L>> {
+  using type = bool;
+};
+
+namespace detail {
+
+/// Eigen's packet functions on a vec: the same register.
+template <class T, int N>
+struct packet {
+  using type = typename Eigen::internal::find_best_packet<T, N>::type;
+  static constexpr int width = N;
+  using vec = cpu::vec<T, width>;
+  using traits = Eigen::internal::packet_traits<T>;
+
+  static DEFT_ALWAYS_INLINE type in(vec v) { return __builtin_bit_cast(type, v); }
+  static DEFT_ALWAYS_INLINE vec out(type p) { return __builtin_bit_cast(vec, p); }
+  template <class F>
+  static DEFT_ALWAYS_INLINE vec lanewise(vec v, F f) {
+    for (int i = 0; i < width; ++i) v[i] = f(v[i]);
+    return v;
+  }
+
+  static DEFT_ALWAYS_INLINE vec max(vec a, vec b) {
+    return out(Eigen::internal::pmax(in(a), in(b)));
+  }
+  static DEFT_ALWAYS_INLINE vec min(vec a, vec b) {
+    return out(Eigen::internal::pmin(in(a), in(b)));
+  }
+  static DEFT_ALWAYS_INLINE vec exp(vec x) {
+    if constexpr (width == 1 || !traits::HasExp)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::exp(t); });
+    else {
+      // Eigen clamps its argument, which leaves 1e-39 for exp(-inf).
+      constexpr T lowest = std::is_same_v<T, float> ? T(-88.723) : T(-709.784);
+      vec y = out(Eigen::internal::pexp(in(x)));
+      return x < lowest ? vec{} : y;
+    }
+  }
+  static DEFT_ALWAYS_INLINE vec log(vec x) {
+    if constexpr (width == 1 || !traits::HasLog)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::log(t); });
+    else
+      return out(Eigen::internal::plog(in(x)));
+  }
+  static DEFT_ALWAYS_INLINE vec log1p(vec x) {
+    if constexpr (width == 1 || !traits::HasLog)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::log1p(t); });
+    else
+      return out(Eigen::internal::generic_plog1p(in(x)));
+  }
+  static DEFT_ALWAYS_INLINE vec tanh(vec x) {
+    if constexpr (width == 1 || !traits::HasExp)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::tanh(t); });
+    else if constexpr (std::is_same_v<T, float>)
+      return out(Eigen::internal::generic_fast_tanh_float(in(x)));
+    else {
+      // tanh x = e / (e + 2) with e = expm1 2x; beyond 20 it is 1 to the rounding.
+      vec a = x < 0 ? -x : x;
+      vec bounded = a > 20 ? vec{} + 20 : a;
+      vec e = out(Eigen::internal::generic_expm1(in(bounded + bounded)));
+      vec y = e / (e + 2);
+      return x < 0 ? -y : x == 0 ? x : y;
+    }
+  }
+  static DEFT_ALWAYS_INLINE vec sqrt(vec x) {
+    // Eigen's trades the last bit, infinity and denormals for speed.
+#ifdef __AVX512F__
+    if constexpr (sizeof(x) == 64) {
+      if constexpr (sizeof(T) == 4)
+        return out(_mm512_sqrt_ps(in(x)));
+      else
+        return out(_mm512_sqrt_pd(in(x)));
+    } else
+#elif defined(__AVX__)
+    if constexpr (sizeof(x) == 32) {
+      if constexpr (sizeof(T) == 4)
+        return out(_mm256_sqrt_ps(in(x)));
+      else
+        return out(_mm256_sqrt_pd(in(x)));
+    } else
+#elif defined(__SSE2__)
+    if constexpr (sizeof(x) == 16) {
+      if constexpr (sizeof(T) == 4)
+        return out(_mm_sqrt_ps(in(x)));
+      else
+        return out(_mm_sqrt_pd(in(x)));
+    } else
+#endif
+      return lanewise(x, [](T t) DEFT_INLINED { return std::sqrt(t); });
+  }
+};
+
+template <class V>
+DEFT_ALWAYS_INLINE V divide_lanes(V a, V b) {
+  for (std::size_t i = 0; i < sizeof a / sizeof a[0]; ++i) {
+    using T = std::remove_cvref_t<decltype(a[0])>;
+    a[i] = math<T>::div(a[i], b[i]);
+  }
+  return a;
+}
+
+}  // namespace detail
+
+template <element T, int L>
+struct math<cpu::pack<T, L>> {
+  using V = cpu::pack<T, L>;
+  using M = cpu::mask<sizeof(T), L>;
+  static constexpr bool floating = std::is_floating_point_v<T>;
+  // Integers wrap: computed without sign.
+  using U = cpu::vec<typename std::conditional_t<floating, std::type_identity<T>,
+                                                 std::make_unsigned<cpu::stored<T>>>::type,
+                     V::width>;
+  using R = cpu::vec<cpu::stored<T>, V::width>;
+  using P = detail::packet<T, V::width>;  // for floating T
+
+  static DEFT_ALWAYS_INLINE V add(V a, V b) {
+    return map([](auto x, auto y) DEFT_INLINED { return (R)((U)x + (U)y); }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE V sub(V a, V b) {
+    return map([](auto x, auto y) DEFT_INLINED { return (R)((U)x - (U)y); }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE V mul(V a, V b) {
+    return map([](auto x, auto y) DEFT_INLINED { return (R)((U)x * (U)y); }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE V div(V a, V b) {
+    if constexpr (floating)
+      return map([](auto x, auto y) DEFT_INLINED { return x / y; }, a, b);
+    else
+      return map([](auto x, auto y) DEFT_INLINED { return detail::divide_lanes(x, y); }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE V neg(V a) {
+    return map([](auto x) DEFT_INLINED { return (R)(-(U)x); }, a);
+  }
+  static DEFT_ALWAYS_INLINE V exp(V a) {
+    return map([](auto x) DEFT_INLINED { return P::exp(x); }, a);
+  }
+  static DEFT_ALWAYS_INLINE V log(V a) {
+    return map([](auto x) DEFT_INLINED { return P::log(x); }, a);
+  }
+  static DEFT_ALWAYS_INLINE V log1p(V a) {
+    return map([](auto x) DEFT_INLINED { return P::log1p(x); }, a);
+  }
+  static DEFT_ALWAYS_INLINE V tanh(V a) {
+    return map([](auto x) DEFT_INLINED { return P::tanh(x); }, a);
+  }
+  static DEFT_ALWAYS_INLINE V sqrt(V a) {
+    return map([](auto x) DEFT_INLINED { return P::sqrt(x); }, a);
+  }
+  static DEFT_ALWAYS_INLINE V abs(V a) {
+    if constexpr (floating)
+      return map([](auto x) DEFT_INLINED { return x < 0 ? -x : x + 0; }, a);
+    else if constexpr (std::is_unsigned_v<T>)
+      return a;
+    else
+      return select_pack(less(a, constant(0)), neg(a), a);
+  }
+  // pmax and pmin give the first operand where either is NaN, or NaN at once.
+  static DEFT_ALWAYS_INLINE V maximum(V a, V b) {
+    if constexpr (floating)
+      return map([](auto x, auto y) DEFT_INLINED { return y != y ? y : P::max(x, y); }, a, b);
+    else
+      return map([](auto x, auto y) DEFT_INLINED { return y > x ? y : x; }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE V minimum(V a, V b) {
+    if constexpr (floating)
+      return map([](auto x, auto y) DEFT_INLINED { return y != y ? y : P::min(x, y); }, a, b);
+    else
+      return map([](auto x, auto y) DEFT_INLINED { return y < x ? y : x; }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE M less(V a, V b) {
+    return compare([](auto x, auto y) DEFT_INLINED { return x < y; }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE M less_equal(V a, V b) {
+    return compare([](auto x, auto y) DEFT_INLINED { return x <= y; }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE M equal(V a, V b) {
+    return compare([](auto x, auto y) DEFT_INLINED { return x == y; }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE V constant(double c) { return cpu::broadcast<T, L>(static_cast<T>(c)); }
+
+  // Values of bool.
+  static DEFT_ALWAYS_INLINE V logical_and(V a, V b) {
+    return map([](auto x, auto y) DEFT_INLINED { return x & y; }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE V logical_or(V a, V b) {
+    return map([](auto x, auto y) DEFT_INLINED { return x | y; }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE V logical_not(V a) {
+    return map([](auto x) DEFT_INLINED { return x ^ 1; }, a);
+  }
+  template <class W>
+  static DEFT_ALWAYS_INLINE W select(V c, W a, W b) {
+    return math<W>::select_pack(cpu::to_mask<sizeof(element_t<W>)>(c), a, b);
+  }
+
+  static DEFT_ALWAYS_INLINE V select_pack(M m, V a, V b) {
+    return cpu::detail::each<V>([](auto c, auto x, auto y) DEFT_INLINED { return (R)(c ? x : y); },
+                                m, a, b);
+  }
+
+ private:
+  template <class F, class... A>
+  static DEFT_ALWAYS_INLINE V map(F f, const A&... a) {
+    return cpu::detail::each<V>(f, a...);
+  }
+  template <class F>
+  static DEFT_ALWAYS_INLINE M compare(F f, V a, V b) {
+    return cpu::detail::each<M>(f, a, b);
+  }
+};
+
+template <int S, int L>
+struct math<cpu::mask<S, L>> {
+  using V = cpu::mask<S, L>;
+  static DEFT_ALWAYS_INLINE V logical_and(V a, V b) {
+    return cpu::detail::each<V>([](auto x, auto y) DEFT_INLINED { return x & y; }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE V logical_or(V a, V b) {
+    return cpu::detail::each<V>([](auto x, auto y) DEFT_INLINED { return x | y; }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE V logical_not(V a) {
+    return cpu::detail::each<V>([](auto x) DEFT_INLINED { return ~x; }, a);
+  }
+  template <class W>
+  static DEFT_ALWAYS_INLINE W select(V c, W a, W b) {
+    return math<W>::select_pack(cpu::resize<sizeof(element_t<W>)>(c), a, b);
+  }
+};
+
+/// The same rules as cast_scalar.
+template <element From, int L>
+struct caster<cpu::pack<From, L>> {
+  using V = cpu::pack<From, L>;
+  template <element To>
+  static DEFT_ALWAYS_INLINE auto cast(V v) {
+    using R = cpu::pack<To, L>;
+    if constexpr (std::is_same_v<To, From>)
+      return v;
+    else if constexpr (std::is_same_v<To, bool>)
+      return logical_not(equal(v, num::constant<V>(0)));
+    else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+      using limits = std::numeric_limits<To>;
+      const V low = cpu::broadcast<From, L>(static_cast<From>(limits::min()));
+      const V high = cpu::broadcast<From, L>(static_cast<From>(limits::max()));
+      auto below = less_equal(v, low), above = less_equal(high, v);
+      auto inside = logical_not(logical_or(logical_or(below, above), logical_not(equal(v, v))));
+      R r = cpu::detail::convert<R>(select(inside, v, num::constant<V>(0)));
+      r = select(above, cpu::broadcast<To, L>(limits::max()), r);
+      return select(below, cpu::broadcast<To, L>(limits::min()), r);
+    } else
+      return cpu::detail::convert<R>(v);
+  }
+};
+
+}  // namespace deft::num

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/reduce.ipp: sum, mean and max over any axes, and sum_to.
+#pragma once
+#include <algorithm>
+#include <deft/execute/cpu/fold.hpp>
+#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/team.hpp>
+#include <deft/op/max.hpp>
+#include <deft/op/mean.hpp>
+#include <deft/op/sum.hpp>
+#include <deft/op/sum_to.hpp>
+
+namespace deft::cpu {
+namespace reduction {
+namespace {
+
+/// The input as levels, outermost first, kept and folded in turn; extents of 1 are gone.
+struct levels {
+  int count = 0;
+  std::int64_t extent[max_rank + 2], stride[max_rank + 2];
+  bool folded[max_rank + 2];
+
+  levels(const dims& x, const dims& axes) {
+    for (int d = 0; d < x.rank(); ++d) {
+      if (x[d] == 1) continue;
+      const bool f = axes.contains(d);
+      if (count > 0 && folded[count - 1] == f)
+        extent[count - 1] *= x[d];
+      else
+        extent[count] = x[d], folded[count++] = f;
+    }
+    std::int64_t s = 1;
+    for (int l = count; l-- > 0; s *= extent[l]) stride[l] = s;
+  }
+};
+
+/// Some of the levels, walked in order.
+struct walk {
+  int count = 0;
+  std::int64_t extent[max_rank], stride[max_rank];
+
+  void add(const levels& l, int i) { extent[count] = l.extent[i], stride[count++] = l.stride[i]; }
+  std::int64_t size() const {
+    std::int64_t n = 1;
+    for (int i = 0; i < count; ++i) n *= extent[i];
+    return n;
+  }
+  std::int64_t offset(std::int64_t index) const {
+    std::int64_t o = 0;
+    for (int i = count; i-- > 0; index /= extent[i]) o += index % extent[i] * stride[i];
+    return o;
+  }
+};
+
+template <class T, class F>
+class folder {
+ public:
+  folder() = default;
+  folder(const dims& x, const dims& axes) {
+    const levels l(x, axes);
+    elements_ = x.elements();
+    int inner = l.count;
+    if (inner > 0 && !l.folded[inner - 1]) {
+      n_ = l.extent[--inner];
+      if (inner > 0) rows_ = l.extent[--inner];
+      by_columns_ = true;
+    } else if (inner > 0) {
+      n_ = l.extent[--inner];
+    }
+    for (int i = 0; i < inner; ++i) (l.folded[i] ? outer_folded_ : outer_kept_).add(l, i);
+    times_ = outer_folded_.size();
+    units_ = outer_kept_.size();
+    // Short rows of a tall matrix: several at once, folded together at the end.
+    if (by_columns_ && n_ < 64 && rows_ > 1) together_ = std::max<std::int64_t>(1, 256 / n_);
+  }
+
+  double cost() const { return 20 + static_cast<double>(elements_ * sizeof(T)) / 30; }
+
+  void run(const T* x, T* to) const {
+    if (units_ * (by_columns_ ? n_ : 1) == 0) return;
+    if (elements_ == 0) {
+      std::fill(to, to + units_ * (by_columns_ ? n_ : 1), F::template nothing<T>());
+      return;
+    }
+    by_columns_ ? columns(x, to) : rows(x, to);
+  }
+
+ private:
+  using engine = fold<T, F>;
+  static constexpr std::int64_t piece_elements = 1 << 15;  ///< leaf_elements by a power of two
+
+  void rows(const T* x, T* to) const {
+    if (units_ == 1 && times_ == 1) {
+      *to = long_row(x);
+      return;
+    }
+    const std::int64_t chunk =
+        std::max<std::int64_t>(1, piece_elements / std::max<std::int64_t>(1, n_ * times_));
+    parallel_chunks((units_ + chunk - 1) / chunk, cost(), [&](std::int64_t p) {
+      for (std::int64_t u = p * chunk; u < std::min(units_, (p + 1) * chunk); ++u) {
+        const T* from = x + outer_kept_.offset(u);
+        T total = engine::row(from, n_);
+        for (std::int64_t t = 1; t < times_; ++t)
+          total = F::combine(total, engine::row(from + outer_folded_.offset(t), n_));
+        to[u] = total;
+      }
+    });
+  }
+  T long_row(const T* x) const {
+    if (n_ <= 2 * piece_elements) return engine::row(x, n_);
+    const std::int64_t count = (n_ + piece_elements - 1) / piece_elements;
+    std::vector<T> parts(static_cast<std::size_t>(count));
+    parallel_chunks(count, cost(), [&](std::int64_t p) {
+      const std::int64_t begin = p * piece_elements;
+      parts[static_cast<std::size_t>(p)] =
+          engine::row(x + begin, std::min(piece_elements, n_ - begin));
+    });
+    return engine::pieces(parts.data(), count);
+  }
+
+  void columns(const T* x, T* to) const {
+    if (units_ > 1) {
+      const std::int64_t chunk = std::max<std::int64_t>(1, piece_elements / (n_ * rows_ * times_));
+      parallel_chunks((units_ + chunk - 1) / chunk, cost(), [&](std::int64_t p) {
+        for (std::int64_t u = p * chunk; u < std::min(units_, (p + 1) * chunk); ++u)
+          unit(x + outer_kept_.offset(u), 0, n_, to + u * n_);
+      });
+    } else if (together_ > 1) {
+      unit(x, 0, n_, to);
+    } else {
+      const std::int64_t strip = std::max<std::int64_t>(64, (n_ + 15) / 16 / 64 * 64);
+      parallel_chunks((n_ + strip - 1) / strip, cost(), [&](std::int64_t p) {
+        unit(x, p * strip, std::min(strip, n_ - p * strip), to + p * strip);
+      });
+    }
+  }
+
+  /// Columns `begin` to `begin + n` of one unit.
+  void unit(const T* x, std::int64_t begin, std::int64_t n, T* to) const {
+    const std::int64_t wide = together_ * n;
+    const std::int64_t wide_rows = rows_ / together_;
+    auto* room = static_cast<T*>(thread_scratch(
+        static_cast<std::size_t>((engine::levels(wide_rows) + 2) * wide) * sizeof(T)));
+    for (std::int64_t t = 0; t < times_; ++t) {
+      const T* from = x + outer_folded_.offset(t) + begin;
+      T* into = t == 0 ? to : room;
+      T* rest = t == 0 ? room : room + n;
+      if (together_ == 1 || wide_rows == 0)
+        engine::columns(from, n_, rows_, n, into, rest);
+      else
+        several(from, wide_rows, into, rest);
+      if (t > 0) engine::into(to, room, n);
+    }
+  }
+  void several(const T* from, std::int64_t wide_rows, T* to, T* room) const {
+    const std::int64_t wide = together_ * n_, done = wide_rows * together_;
+    engine::columns(from, wide, wide_rows, wide, room, room + wide);
+    std::copy(room, room + n_, to);
+    for (std::int64_t i = 1; i < together_; ++i) engine::into(to, room + i * n_, n_);
+    for (std::int64_t r = done; r < rows_; ++r) engine::into(to, from + r * n_, n_);
+  }
+
+  walk outer_kept_, outer_folded_;
+  std::int64_t elements_ = 0, n_ = 1, rows_ = 1, times_ = 1, units_ = 1, together_ = 1;
+  bool by_columns_ = false;
+};
+
+enum class kind { sum, mean, max };
+
+template <class T, kind Kind>
+class reduce_kernel final : public typed_kernel {
+ public:
+  /// `axes` as given, or empty where the second input's shape tells them.
+  explicit reduce_kernel(const dims* axes) : given_(axes != nullptr) {
+    if (axes) axes_ = *axes;
+  }
+
+  void ready() override {
+    if (!given_) {
+      axes_ = dims();
+      const int more = in(0).rank() - in(1).rank();
+      for (int d = 0; d < in(0).rank(); ++d)
+        if (d < more || (in(1)[d - more] == 1 && in(0)[d] != 1)) axes_.push_back(d);
+    }
+    folder_ = {in(0), axes_};
+    cost_ = folder_.cost();
+    if (Kind == kind::max && in(0).elements() == 0 && out().elements() != 0)
+      fail(errc::invalid_argument, "[max] there is no largest of no elements: ", in(0));
+    const auto results = out().elements();
+    scale_ = results ? static_cast<double>(in(0).elements()) / static_cast<double>(results) : 1;
+  }
+  void run(const kernel_call& c) override {
+    T* to = static_cast<T*>(c.out[0]);
+    folder_.run(static_cast<const T*>(c.in[0]), to);
+    if constexpr (Kind == kind::mean)
+      for (std::int64_t i = 0, n = out().elements(); i < n; ++i) to[i] /= static_cast<T>(scale_);
+  }
+
+ private:
+  bool given_;
+  dims axes_;
+  double scale_ = 1;
+  folder<T, std::conditional_t<Kind == kind::max, largest, plus>> folder_;
+};
+
+template <kind Kind>
+kernel_ptr make(const node_def& n, dtype t, const dims* axes) {
+  return visit_dtype(t, [&]<class T>() -> kernel_ptr {
+    if constexpr (std::is_same_v<T, bool> || (Kind == kind::mean && !std::is_floating_point_v<T>))
+      no_kernel(n, t);
+    else
+      return std::make_unique<reduce_kernel<T, Kind>>(axes);
+  });
+}
+
+}  // namespace
+}  // namespace reduction
+
+kernel_ptr make_sum(const node_def& n, std::span<const tensor_type> in) {
+  const dims axes = decode<op::sum>(n.attributes).axes;
+  return reduction::make<reduction::kind::sum>(n, in[0].type, &axes);
+}
+kernel_ptr make_mean(const node_def& n, std::span<const tensor_type> in) {
+  const dims axes = decode<op::mean>(n.attributes).axes;
+  return reduction::make<reduction::kind::mean>(n, in[0].type, &axes);
+}
+kernel_ptr make_max(const node_def& n, std::span<const tensor_type> in) {
+  const dims axes = decode<op::max>(n.attributes).axes;
+  return reduction::make<reduction::kind::max>(n, in[0].type, &axes);
+}
+kernel_ptr make_sum_to(const node_def& n, std::span<const tensor_type> in) {
+  return reduction::make<reduction::kind::sum>(n, in[0].type, nullptr);
+}
+
+}  // namespace deft::cpu

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/rows.hpp: the compiled rows that portable programs and single operations use.
+#pragma once
+#include <deft/execute/fused.hpp>
+#include <deft/graph/op_def.hpp>
+
+namespace deft::cpu {
+
+/// The row of one operation of the catalog whose operands (the last of them, if they differ) have
+/// dtype `operand`; without a function if there is none.
+compiled_row find_row(const op_def& op, dtype operand, dtype result);
+
+/// The row of two at once: `second`, one of whose operands, number `position`, is `first`. Its
+/// operands are those of both, in the order in which they are written.
+compiled_row find_pair(const op_def& first, const op_def& second, int position, dtype type);
+
+/// Estimated nanoseconds that `op` takes for an element in cache.
+double row_cost(const op_def& op, dtype type);
+
+}  // namespace deft::cpu

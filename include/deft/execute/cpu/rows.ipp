@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/rows.ipp: rows of every elementwise operation of the catalog for every dtype
+// that it takes, and of the pairs that portable programs are made of most.
+#pragma once
+#include <deft/core/hash.hpp>
+#include <deft/execute/cpu/compiled.hpp>
+#include <deft/execute/cpu/rows.hpp>
+#include <deft/op/catalog.hpp>
+#include <deft/op/div.hpp>
+#include <deft/op/exp.hpp>
+#include <deft/op/maximum.hpp>
+#include <deft/op/minimum.hpp>
+#include <deft/op/mul.hpp>
+#include <deft/op/neg.hpp>
+#include <deft/op/sigmoid.hpp>
+#include <deft/op/square.hpp>
+#include <deft/op/sub.hpp>
+#include <deft/op/tanh.hpp>
+#include <string>
+#include <unordered_map>
+
+namespace deft::cpu {
+namespace row_table {
+namespace {
+
+template <class T>
+using operand_leaf = leaf<T, shape_t<dyn>>;
+template <class Op, class A, class B>
+using pair_call = call<Op, A, B>;
+
+using table = std::unordered_map<std::uint64_t, compiled_row>;
+
+std::uint64_t key(std::string_view op, dtype operand, dtype result) {
+  return mix(hash_text(op),
+             static_cast<std::uint64_t>(operand) * 16 + static_cast<std::uint64_t>(result));
+}
+std::uint64_t key(std::string_view first, std::string_view second, int position, dtype type) {
+  return mix(mix(hash_text(first), hash_text(second)),
+             static_cast<std::uint64_t>(type) * 16 + static_cast<std::uint64_t>(position));
+}
+
+template <class F>
+void each_dtype(F&& f) {
+  for (int t = 1; t < dtype_count; ++t) visit_dtype(static_cast<dtype>(t), f);
+}
+
+template <class Op, class T>
+auto call_of() {
+  using L = operand_leaf<T>;
+  if constexpr (Op::arity == 1)
+    return std::type_identity<call<Op, L>>();
+  else if constexpr (Op::arity == 2)
+    return std::type_identity<call<Op, L, L>>();
+  else
+    return std::type_identity<call<
+        Op, operand_leaf<std::conditional_t<Op::typing_rule == typing::select, bool, T>>, L, L>>();
+}
+
+template <class Op>
+void add_operation(table& t) {
+  if constexpr (std::is_same_v<Op, op::cast>) {
+    each_dtype([&]<class From>() {
+      each_dtype([&]<class To>() {
+        if constexpr (!std::is_same_v<From, To>)
+          t.emplace(key(Op::name, dtype_of<From>, dtype_of<To>),
+                    row_of<call<op::cast_to<To>, operand_leaf<From>>>);
+      });
+    });
+  } else if constexpr (requires { Op::typing_rule; }) {
+    each_dtype([&]<class T>() {
+      if constexpr (accepts(Op::typing_rule, dtype_of<T>)) {
+        using X = typename decltype(call_of<Op, T>())::type;
+        t.emplace(key(Op::name, dtype_of<T>, dtype_of<typename X::value_type>), row_of<X>);
+      }
+    });
+  }
+}
+
+const table& operations() {
+  static auto& made = *new table([] {
+    table t;
+    op::catalog::each([&]<class Op>() { add_operation<Op>(t); });
+    return t;
+  }());
+  return made;
+}
+
+// Pairs.
+
+template <class First, class T>
+struct inner {
+  using L = operand_leaf<T>;
+  using type = call<First, L, L>;
+};
+template <class First, class T>
+requires(First::arity == 1) struct inner<First, T> {
+  using type = call<First, operand_leaf<T>>;
+};
+
+template <class First, class Second, class T>
+void add_pair(table& t) {
+  using I = typename inner<First, T>::type;
+  using L = operand_leaf<T>;
+  auto put = [&]<class X>(int position, std::type_identity<X>) {
+    t.emplace(key(First::name, Second::name, position, dtype_of<T>), row_of<X>);
+  };
+  if constexpr (Second::arity == 1)
+    put(0, std::type_identity<call<Second, I>>());
+  else {
+    put(0, std::type_identity<call<Second, I, L>>());
+    put(1, std::type_identity<call<Second, L, I>>());
+  }
+}
+template <class T, class Seconds, class... First>
+void add_pairs(table& t, op::op_list<First...>) {
+  Seconds::each([&]<class Second>() { (add_pair<First, Second, T>(t), ...); });
+}
+
+const table& pairs() {
+  using binary = op::op_list<op::add, op::sub, op::mul>;
+  using bounds = op::op_list<op::maximum, op::minimum>;
+  using unary = op::op_list<op::neg, op::square, op::relu, op::exp, op::tanh, op::sigmoid>;
+  static auto& made = *new table([] {
+    table t;
+    auto of = [&]<class T>() {
+      add_pairs<T, binary>(t, binary());
+      add_pairs<T, bounds>(t, binary());
+      add_pairs<T, unary>(t, binary());
+      add_pairs<T, binary>(t, unary());
+      add_pairs<T, binary>(t, bounds());
+    };
+    of.template operator()<float>();
+    of.template operator()<double>();
+    return t;
+  }());
+  return made;
+}
+
+compiled_row look_up(const table& t, std::uint64_t k) {
+  auto at = t.find(k);
+  return at == t.end() ? compiled_row() : at->second;
+}
+
+}  // namespace
+}  // namespace row_table
+
+compiled_row find_row(const op_def& op, dtype operand, dtype result) {
+  return row_table::look_up(row_table::operations(), row_table::key(op.name, operand, result));
+}
+
+compiled_row find_pair(const op_def& first, const op_def& second, int position, dtype type) {
+  return row_table::look_up(row_table::pairs(),
+                            row_table::key(first.name, second.name, position, type));
+}
+
+double row_cost(const op_def& op, dtype type) {
+  // A floating function is some twenty instructions, division of integers goes lane by lane.
+  const double size = static_cast<double>(size_of_dtype(type));
+  double cost = 0.008 * size;
+  op::catalog::each([&]<class Op>() {
+    if constexpr (requires { Op::typing_rule; })
+      if (Op::name == op.name && Op::typing_rule == typing::floating) cost = 0.05 * size;
+  });
+  if (op.name == op::div::name) cost = is_floating(type) ? 0.03 * size : 1;
+  return cost;
+}
+
+}  // namespace deft::cpu

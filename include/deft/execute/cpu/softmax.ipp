@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/softmax.ipp: softmax, and its cross entropy with classes or probabilities.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <deft/execute/cpu/fold.hpp>
+#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/team.hpp>
+
+namespace deft::cpu {
+namespace softmax_rows {
+namespace {
+
+template <class T>
+struct row {
+  static constexpr int L = register_bytes / static_cast<int>(sizeof(T));
+  using P = pack<T, L>;
+
+  /// What a row's maximum and the sum of its exponentials are.
+  struct sums {
+    T max, sum;
+  };
+
+  /// Calls f(i, n) for each pack of the row; n < L in the last one only.
+  template <class F>
+  static DEFT_ALWAYS_INLINE void each(std::int64_t n, F f) {
+    std::int64_t i = 0;
+    for (; i + L <= n; i += L) f(i, std::integral_constant<std::int64_t, L>());
+    if (i < n) f(i, n - i);
+  }
+  template <class N>
+  static DEFT_ALWAYS_INLINE P read(const T* x, N n, T rest) {
+    if constexpr (std::is_same_v<N, std::int64_t>)
+      return load_some<L>(x, n, rest);
+    else
+      return load<T, L>(x);
+  }
+  template <class N>
+  static DEFT_ALWAYS_INLINE void write(T* y, const P& p, N n) {
+    if constexpr (std::is_same_v<N, std::int64_t>)
+      store_some(y, p, n);
+    else
+      store(y, p);
+  }
+
+  /// Exponentials of x less its maximum, into y unless that is nullptr.
+  template <bool Keep>
+  static sums exponentials(const T* x, std::int64_t n, T* y) {
+    const T max = fold<T, largest>::row(x, n);
+    const P shift = broadcast<T, L>(max);
+    P sum[2] = {broadcast<T, L>(T(0)), broadcast<T, L>(T(0))};
+    int turn = 0;
+    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
+      P e = num::exp(num::sub(read(x + i, count, -std::numeric_limits<T>::infinity()), shift));
+      if constexpr (Keep) write(y + i, e, count);
+      sum[turn] = num::add(sum[turn], e);
+      turn ^= 1;
+    });
+    T lanes[2 * L];
+    store(lanes, sum[0]);
+    store(lanes + L, sum[1]);
+    for (int w = L; w > 0; w /= 2)
+      for (int l = 0; l < w; ++l) lanes[l] += lanes[l + w];
+    return {max, lanes[0]};
+  }
+
+  static void softmax(const T* x, std::int64_t n, T* y) {
+    const sums s = exponentials<true>(x, n, y);
+    scale(y, n, T(1) / s.sum);
+  }
+  static void scale(T* y, std::int64_t n, T factor) {
+    const P f = broadcast<T, L>(factor);
+    each(n, [&](std::int64_t i, auto count)
+                DEFT_INLINED { write(y + i, num::mul(read(y + i, count, T(0)), f), count); });
+  }
+
+  /// Loss for the class `label`; softmax less labels into y unless that is nullptr.
+  static T cross_entropy(const T* x, std::int64_t n, std::int64_t label, T* y) {
+    const sums s = y ? exponentials<true>(x, n, y) : exponentials<false>(x, n, nullptr);
+    if (y) {
+      scale(y, n, T(1) / s.sum);
+      y[label] -= T(1);
+    }
+    return std::log(s.sum) + (s.max - x[label]);
+  }
+
+  /// The same for probabilities.
+  static T cross_entropy(const T* x, std::int64_t n, const T* labels, T* y) {
+    const sums s = y ? exponentials<true>(x, n, y) : exponentials<false>(x, n, nullptr);
+    const P factor = broadcast<T, L>(T(1) / s.sum);
+    const P bound = broadcast<T, L>(std::log(s.sum) + s.max);
+    P loss = broadcast<T, L>(T(0));
+    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
+      const P l = read(labels + i, count, T(0));
+      loss = multiply_add(l, num::sub(bound, read(x + i, count, T(0))), loss);
+      if (y) write(y + i, num::sub(num::mul(read(y + i, count, T(0)), factor), l), count);
+    });
+    T lanes[L];
+    store(lanes, loss);
+    for (int w = L / 2; w > 0; w /= 2)
+      for (int l = 0; l < w; ++l) lanes[l] += lanes[l + w];
+    return lanes[0];
+  }
+};
+
+/// Rows of some 32 KB at a time on the team.
+class row_kernel_base : public typed_kernel {
+ public:
+  void ready() override {
+    n_ = in(0).back();
+    rows_ = n_ ? in(0).elements() / n_ : out().elements();
+    cost_ = 20 +
+            static_cast<double>(in(0).elements()) * (in_[0].type == dtype::float32 ? 0.25 : 0.6) +
+            static_cast<double>(rows_) * 15;
+    chunk_ = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, n_));
+  }
+
+ protected:
+  template <class F>
+  void each_row(F f) const {
+    parallel_chunks((rows_ + chunk_ - 1) / chunk_, cost_, [&](std::int64_t p) {
+      for (std::int64_t r = p * chunk_; r < std::min(rows_, (p + 1) * chunk_); ++r) f(r);
+    });
+  }
+
+  std::int64_t rows_ = 0, n_ = 0, chunk_ = 1;
+};
+
+template <class T>
+class softmax_kernel final : public row_kernel_base {
+ public:
+  void run(const kernel_call& c) override {
+    if (n_ == 0) return;
+    const T* x = static_cast<const T*>(c.in[0]);
+    T* y = static_cast<T*>(c.out[0]);
+    each_row([&](std::int64_t r) { row<T>::softmax(x + r * n_, n_, y + r * n_); });
+  }
+  bool in_place(int) const override { return true; }
+};
+
+/// Label: a class per row, or T, probabilities.
+template <class T, class Label>
+class cross_entropy_kernel final : public row_kernel_base {
+ public:
+  void run(const kernel_call& c) override {
+    const T* x = static_cast<const T*>(c.in[0]);
+    const Label* labels = static_cast<const Label*>(c.in[1]);
+    T* loss = static_cast<T*>(c.out[0]);
+    T* y = static_cast<T*>(c.out[1]);
+    each_row([&](std::int64_t r) {
+      T* to = y ? y + r * n_ : nullptr;
+      if constexpr (std::is_same_v<Label, T>)
+        loss[r] = n_ ? row<T>::cross_entropy(x + r * n_, n_, labels + r * n_, to) : T(0);
+      else {
+        const std::int64_t label = labels[r];
+        if (label < 0 || label >= n_)
+          fail(errc::out_of_range, "[softmax_cross_entropy] the label ", label, " of row ", r,
+               " is none of ", n_, " classes");
+        loss[r] = row<T>::cross_entropy(x + r * n_, n_, label, to);
+      }
+    });
+  }
+  bool optional_output(int o) const override { return o == 1; }
+};
+
+}  // namespace
+}  // namespace softmax_rows
+
+kernel_ptr make_softmax(const node_def& n, std::span<const tensor_type> in) {
+  if (in[0].type == dtype::float32) return std::make_unique<softmax_rows::softmax_kernel<float>>();
+  if (in[0].type == dtype::float64) return std::make_unique<softmax_rows::softmax_kernel<double>>();
+  no_kernel(n, in[0].type);
+}
+
+kernel_ptr make_softmax_cross_entropy(const node_def& n, std::span<const tensor_type> in) {
+  auto of = [&]<class T>() -> kernel_ptr {
+    switch (in[1].type) {
+      case dtype_of<T>:
+        return std::make_unique<softmax_rows::cross_entropy_kernel<T, T>>();
+      case dtype::int32:
+        return std::make_unique<softmax_rows::cross_entropy_kernel<T, std::int32_t>>();
+      case dtype::int64:
+        return std::make_unique<softmax_rows::cross_entropy_kernel<T, std::int64_t>>();
+      default:
+        no_kernel(n, in[1].type);
+    }
+  };
+  if (in[0].type == dtype::float32) return of.template operator()<float>();
+  if (in[0].type == dtype::float64) return of.template operator()<double>();
+  no_kernel(n, in[0].type);
+}
+
+}  // namespace deft::cpu

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/fused.hpp: kernels that were compiled for one elementwise expression, and how a
+// program finds them at run time.
+#pragma once
+#include <cstdint>
+#include <deft/graph/program.hpp>
+
+namespace deft {
+
+/// One row of an elementwise kernel: `n` elements in a line.
+struct row_call {
+  const void* const* in;       ///< an address for each input, then for each literal
+  const std::uintptr_t* mask;  ///< for each of them: all bits set, it has n elements; 0, one
+                               ///< element stands for all, and its address holds
+                               ///< `compiled_row::span` copies (a single one if n is 1)
+  void* out;                   ///< n elements; may be the address of an input with n of them
+  std::int64_t n;
+};
+
+/// A kernel over rows. Throws invalid_argument for what only values tell (a zero divisor).
+struct compiled_row {
+  void (*run)(const row_call&) = nullptr;
+  int span = 0;  ///< elements that a broadcast operand's address must hold
+};
+
+/// Makes a compiled expression known under its program. Objects with static storage register
+/// themselves before main; they live as long as the process.
+class fused_registration {
+ public:
+  fused_registration(const program_ref& (*program)(), compiled_row row);
+  fused_registration(const fused_registration&) = delete;
+
+  const program& signature() const { return *program_(); }
+  const compiled_row& row() const { return row_; }
+  const fused_registration* next() const { return next_; }
+
+ private:
+  const program_ref& (*program_)();
+  compiled_row row_;
+  const fused_registration* next_;
+};
+
+/// The kernel that this process was compiled with for `p`; nullptr if there is none.
+const compiled_row* find_fused(const program& p);
+
+}  // namespace deft

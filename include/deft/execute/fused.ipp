@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/fused.ipp: the table of compiled expressions. Registration links a list and no more:
+// signatures are computed when a program is first looked for.
+#pragma once
+#include <atomic>
+#include <deft/execute/fused.hpp>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+
+namespace deft {
+namespace fused_table {
+namespace {
+
+std::atomic<const fused_registration*>& newest() {
+  static auto& head = *new std::atomic<const fused_registration*>(nullptr);
+  return head;
+}
+
+struct table {
+  std::mutex guard;
+  std::unordered_map<std::string_view, const compiled_row*> rows;
+  const fused_registration* seen = nullptr;  ///< the newest one in `rows`
+};
+table& known() {
+  static auto& t = *new table;
+  return t;
+}
+
+}  // namespace
+}  // namespace fused_table
+
+fused_registration::fused_registration(const program_ref& (*program)(), compiled_row row)
+    : program_(program), row_(row) {
+  auto& head = fused_table::newest();
+  next_ = head.load(std::memory_order_relaxed);
+  while (!head.compare_exchange_weak(next_, this, std::memory_order_release)) {
+  }
+}
+
+const compiled_row* find_fused(const program& p) {
+  auto& t = fused_table::known();
+  std::lock_guard lock(t.guard);
+  const fused_registration* newest = fused_table::newest().load(std::memory_order_acquire);
+  for (auto* r = newest; r != t.seen; r = r->next())
+    t.rows.emplace(r->signature().signature, &r->row());
+  t.seen = newest;
+  auto at = t.rows.find(p.signature);
+  return at == t.rows.end() ? nullptr : at->second;
+}
+
+}  // namespace deft

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/execute/run_kernel.hpp: one node on the CPU, without a session.
+#pragma once
+#include <deft/execute/kernel.hpp>
+#include <deft/expr/op_record.hpp>
+#include <vector>
+
+namespace testing {
+
+using deft::any_array;
+
+inline std::vector<deft::tensor_type> types_of(const std::vector<any_array>& values) {
+  std::vector<deft::tensor_type> types;
+  for (const auto& v : values) types.push_back({v.shape(), v.type()});
+  return types;
+}
+
+/// The node of `op` on inputs of these types, its outputs by the shape rule.
+inline deft::node_def node_of(const deft::op_def& op, deft::attr_list attributes,
+                              const std::vector<deft::tensor_type>& in) {
+  deft::node_def n;
+  n.op = &op;
+  n.attributes = std::move(attributes);
+  deft::infer_types(op, {in, n.attributes}, n.outputs);
+  return n;
+}
+
+/// A kernel ready for inputs of these types.
+struct prepared {
+  deft::node_def node;
+  std::vector<deft::tensor_type> in;
+  deft::kernel_ptr kernel;
+
+  prepared(const deft::op_def& op, deft::attr_list attributes, std::vector<deft::tensor_type> types)
+      : node(node_of(op, std::move(attributes), types)), in(std::move(types)) {
+    auto make = deft::find_cpu_kernel(op.name);
+    if (!make) deft::fail(deft::errc::not_found, "no kernel for ", op.name);
+    kernel = make(node, in);
+    kernel->prepare(in, node.outputs);
+  }
+
+  std::vector<any_array> run(const std::vector<any_array>& inputs, std::uint64_t step = 0) {
+    std::vector<const void*> from;
+    std::vector<void*> to;
+    std::vector<any_array> outputs;
+    for (const auto& i : inputs) from.push_back(i.raw());
+    for (const auto& t : node.outputs)
+      to.push_back(outputs.emplace_back(t.type, t.shape).mutable_raw());
+    deft::step_info info{step};
+    kernel->run({from.data(), to.data(), &info});
+    return outputs;
+  }
+};
+
+inline std::vector<any_array> run_all(const deft::op_def& op, deft::attr_list attributes,
+                                      const std::vector<any_array>& inputs,
+                                      std::uint64_t step = 0) {
+  return prepared(op, std::move(attributes), types_of(inputs)).run(inputs, step);
+}
+/// The first output of Op on `inputs`.
+template <class Op>
+any_array run_op(const Op& o, const std::vector<any_array>& inputs, std::uint64_t step = 0) {
+  return run_all(deft::record_of<Op>, deft::encode(o), inputs, step)[0];
+}
+
+template <class T>
+any_array array_of(const deft::dims& shape, const std::vector<T>& values) {
+  any_array a(deft::dtype_of<T>, shape);
+  std::copy(values.begin(), values.end(), a.mutable_data<T>());
+  return a;
+}
+
+}  // namespace testing
