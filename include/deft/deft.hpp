@@ -24,6 +24,8 @@
 #include <deft/data/data.ipp>
 #include <deft/device/device.ipp>
 #include <deft/execute/cpu/cpu.ipp>
+#include <deft/execute/cpu/cpu_elementwise.ipp>
+#include <deft/execute/cpu/cpu_linear.ipp>
 #include <deft/execute/execute.ipp>
 #include <deft/expr/expr.ipp>
 #include <deft/graph/graph.ipp>

@@ -5,7 +5,7 @@
 
 # Implementation files that are compiled on their own beside <folder>/<folder>.ipp, because the
 # folder's one would take too long: paths below include/deft.
-set(DEFT_EXTRA_UMBRELLAS)
+set(DEFT_EXTRA_UMBRELLAS execute/cpu/cpu_elementwise.ipp execute/cpu/cpu_linear.ipp)
 
 include(CMakeFindDependencyMacro)
 # Visible to whoever links deft, not only in this folder.

@@ -13,7 +13,7 @@ using namespace testing;
 namespace {
 
 /// What connecting to `l` as `self` ends with; empty if it is welcome.
-std::string outcome(const listener& l, identity self) {
+std::string outcome(const listener& l, process_identity self) {
   hub h({std::move(self), {}});
   return error_of([&] { h.connect(l.address(), soon()); });
 }

@@ -554,6 +554,8 @@ class executable::frame::impl {
         hold(values_[i.first_out], std::move(arrived));
         return true;
       }
+      case exec::action::refuse:
+        fail(errc::invalid_argument, "[placeholder] a value is needed, and none was fed");
       case exec::action::run:
         break;
     }

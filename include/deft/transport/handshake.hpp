@@ -13,7 +13,7 @@ namespace deft {
 inline constexpr std::uint16_t protocol_version = 1;
 
 /// What one end says of itself.
-struct identity {
+struct process_identity {
   std::string name;               ///< "/job:ps/replica:0/task:0", "worker/0", "client"
   std::uint64_t incarnation = 0;  ///< of a server: another number after each restart
   std::uint64_t cluster = 0;      ///< fingerprint of the cluster; 0 fits any
@@ -53,8 +53,8 @@ namespace detail {
 class connection_state;
 /// Both fill in `c.peer`, and throw where they do not get on with the peer; the server tells it
 /// why.
-void shake_hands_as_client(connection_state& c, const identity& self, deadline until);
-void shake_hands_as_server(connection_state& c, const identity& self, deadline until);
+void shake_hands_as_client(connection_state& c, const process_identity& self, deadline until);
+void shake_hands_as_server(connection_state& c, const process_identity& self, deadline until);
 }  // namespace detail
 
 }  // namespace deft

@@ -84,7 +84,7 @@ struct introduction {
   nonce random{};
   bool has_secret = false;
 
-  static introduction of(const identity& self, const std::vector<std::string>& catalog) {
+  static introduction of(const process_identity& self, const std::vector<std::string>& catalog) {
     introduction i{self.name, self.incarnation,    self.cluster, catalog.size(),
                    {},        !self.secret.empty()};
     for (const auto& op : catalog) i.catalog = mix(i.catalog, hash_text(op));
@@ -139,7 +139,7 @@ inline void expect_message(connection_state& c, message& m, message_kind kind, d
          static_cast<int>(kind), " was expected");
 }
 
-inline void hello_as_client(connection_state& c, const identity& self, deadline until) {
+inline void hello_as_client(connection_state& c, const process_identity& self, deadline until) {
   auto catalog = catalog_list();
   auto mine = introduction::of(self, catalog);
   message hello(message_kind::hello);
@@ -177,7 +177,7 @@ inline void hello_as_client(connection_state& c, const identity& self, deadline 
   if (differ) compare_catalogs(c.peer, catalog, std::move(list));
 }
 
-inline void welcome_as_server(connection_state& c, const identity& self, deadline until) {
+inline void welcome_as_server(connection_state& c, const process_identity& self, deadline until) {
   message hello;
   introduction theirs;
   expect_message(c, hello, message_kind::hello, until);
@@ -213,7 +213,7 @@ inline void welcome_as_server(connection_state& c, const identity& self, deadlin
   c.send(welcome);
 }
 
-void shake_hands_as_client(connection_state& c, const identity& self, deadline until) {
+void shake_hands_as_client(connection_state& c, const process_identity& self, deadline until) {
   try {
     hello_as_client(c, self, until);
   } catch (const error& e) {
@@ -224,7 +224,7 @@ void shake_hands_as_client(connection_state& c, const identity& self, deadline u
   }
 }
 
-void shake_hands_as_server(connection_state& c, const identity& self, deadline until) {
+void shake_hands_as_server(connection_state& c, const process_identity& self, deadline until) {
   try {
     welcome_as_server(c, self, until);
   } catch (const error& e) {

@@ -27,7 +27,7 @@ struct listen_options {
   std::string address = "localhost:0";  ///< "host:port"; an empty host is loopback, port 0 any
   int fd = -1;  ///< a listening socket to adopt in place of the address; owned from then on
   bool insecure = false;  ///< another address than loopback without a secret
-  identity self;          ///< incarnation 0: a random one
+  process_identity self;          ///< incarnation 0: a random one
   wire_limits limits;
   std::chrono::milliseconds handshake_timeout{10'000};
   int max_handshakes = 64;      ///< at a time; callers beyond it are turned away
