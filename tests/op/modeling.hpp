@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/op/modeling.hpp: what tests of operations share.
+#pragma once
+#include <deft/expr.hpp>
+#include <string>
+#include <type_traits>
+
+#include "testing.hpp"
+
+namespace testing {
+
+/// A graph of the test's own.
+struct own_graph {
+  deft::graph g;
+  deft::graph_scope in = deft::as_default(g);
+};
+
+/// A tensor whose dtype and shape only run time knows.
+inline deft::any_tensor any(deft::dtype type, const deft::dims& shape) {
+  return deft::make_placeholder("any", type, shape);
+}
+
+/// The node that makes a tensor.
+inline const deft::node& maker(const deft::any_tensor& t) { return *t.handle().node; }
+inline std::string type_of(const deft::any_tensor& t) { return to_string(t.handle().type()); }
+
+}  // namespace testing

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/op/elementwise.hpp>
+
+#include "modeling.hpp"
+
+using namespace deft;
+using testing::any;
+using testing::maker;
+using testing::type_of;
+
+TEST_CASE_FIXTURE(testing::own_graph, "expressions know their dtype and extents") {
+  placeholder<float, dyn, 3> x("x");
+  placeholder<float, 3> b("b");
+  placeholder<std::int32_t, dyn, 3> i("i");
+  placeholder<bool, 3> m("m");
+  auto type = [](const auto& e) {
+    return to_string(tensor_type{extents_of<decltype(e)>, dtype_of<value_type_of<decltype(e)>>});
+  };
+  CHECK(type(x + b) == "float(?,3)");
+  CHECK(type(2 * x - 0.5f) == "float(?,3)");
+  CHECK(type(i / 2) == "int32(?,3)");
+  CHECK(type(x > b) == "bool(?,3)");
+  CHECK(type(i != 3) == "bool(?,3)");
+  CHECK(type((!m && m) || m) == "bool(3)");
+  CHECK(type(where(m, x, 0)) == "float(?,3)");
+  CHECK(type(where(x > 0, 1.f, 0.f)) == "float(?,3)");
+  CHECK(type(cast<double>(i)) == "double(?,3)");
+  CHECK(type(maximum(x, 0)) == "float(?,3)");
+  CHECK(type(relu(-x) + exp(x) * tanh(x) / sigmoid(x) + square(sqrt(log(x)))) == "float(?,3)");
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "an expression of several operations is one node") {
+  placeholder<float, dyn, 3> x("x");
+  placeholder<float, 3> b("b");
+  auto before = g.size();
+  tensor<float, dyn, 3> y = relu(x + b) * 2;
+  CHECK(g.size() == before + 1);
+  CHECK(maker(y).def->name == "fused");
+  CHECK(name_of(y) == "mul");
+  tensor<float, dyn, 3> z = x + b;
+  CHECK(maker(z).def->name == "add");
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "the same expression is the same node") {
+  placeholder<float, 3> x("x");
+  tensor<float, 3> a = relu(x) * 2 + 1, b = relu(x) * 2 + 1, c = relu(x) * 2 + 3;
+  CHECK(same(a, b));
+  CHECK_FALSE(same(a, c));
+  tensor<float, 3> d = x + x, e = x + x;
+  CHECK(same(d, e));
+  auto nodes = g.size();
+  for (int i = 0; i < 1000; ++i) tensor<float, 3> again = relu(x) * 2 + 1;
+  CHECK(g.size() == nodes);
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "any_tensor mixes with typed tensors and literals") {
+  placeholder<float, dyn, 3> x("x");
+  any_tensor y = any(dtype::float32, {3}), i = any(dtype::int64, {2});
+  CHECK(type_of(x + y) == "float(?,3)");
+  CHECK(type_of(2 * y) == "float(3)");
+  CHECK(type_of(i + 1) == "int64(2)");
+  CHECK(type_of(i == 0) == "bool(2)");
+  CHECK(type_of(where(y > 0, y, 0)) == "float(3)");
+  CHECK(type_of(cast(i, dtype::uint8)) == "uint8(2)");
+  CHECK(same(cast(i, dtype::int64), i));
+  std::int64_t large = (std::int64_t{1} << 60) + 1;
+  any_tensor sum = i + large;
+  CHECK(std::get<any_array>(maker(sum).inputs[1].node->attributes[0]).span<std::int64_t>()[0] ==
+        large);
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "what does not go together is one sentence") {
+  any_tensor a = any(dtype::float32, {4, 3}), b = any(dtype::float32, {5}),
+             i = any(dtype::int32, {3}), m = any(dtype::boolean, {3});
+  auto check = [](auto f, std::string_view text) {
+    std::string e = testing::error_of(f);
+    INFO(e);
+    CHECK(e.starts_with("invalid_argument: " + std::string(text)));
+  };
+  check([&] { a + b; }, "[add] the operands' shapes cannot be broadcast together: (4,3) (5)");
+  check([&] { a + i; }, "[add] the operands' dtypes differ: float and int32; use cast");
+  check([&] { m + m; }, "[add] is not defined for bool");
+  check([&] { exp(i); }, "[exp] is not defined for int32");
+  check([&] { !i; }, "[logical_not] is not defined for int32");
+  check([&] { where(i, a, a); }, "[where] the condition is int32, not bool");
+  check([&] { i + 0.5; }, "a floating literal beside a tensor of int32");
+  check([&] { i + (std::int64_t{1} << 40); }, "the literal 1099511627776 does not fit int32");
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "a literal must survive the tensor's dtype") {
+  placeholder<std::uint8_t, 2> x("x");
+  CHECK(testing::error_of([&] { x + 300; }) ==
+        "invalid_argument: the literal 300 does not fit uint8");
+  CHECK(testing::error_of([&] { x + -1; }) ==
+        "invalid_argument: the literal -1 does not fit uint8");
+  CHECK(testing::error_of([&] { x + 255; }).empty());
+}

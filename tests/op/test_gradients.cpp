@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/plan/gradients.hpp>
+#include <functional>
+
+#include "modeling.hpp"
+
+using namespace deft;
+using testing::any;
+using testing::maker;
+
+namespace {
+
+using build = std::function<any_tensor(const any_tensor&, const any_tensor&)>;
+struct differentiable {
+  const char* name;
+  dims x, y;
+  build f;
+};
+
+/// Functions of two tensors, of which the second need not matter.
+const differentiable functions[] = {
+    {"add", {4, 3}, {3}, [](auto& x, auto& y) { return x + y; }},
+    {"sub", {4, 3}, {4, 1}, [](auto& x, auto& y) { return x - y; }},
+    {"mul", {4, 3}, {4, 3}, [](auto& x, auto& y) { return x * y; }},
+    {"div", {3}, {4, 3}, [](auto& x, auto& y) { return x / y; }},
+    {"maximum", {4, 3}, {1}, [](auto& x, auto& y) { return maximum(x, y); }},
+    {"minimum", {4, 3}, {}, [](auto& x, auto& y) { return minimum(x, y); }},
+    {"where", {4, 3}, {3}, [](auto& x, auto& y) { return where(x > y, x, y); }},
+    {"neg", {3}, {}, [](auto& x, auto&) { return -x; }},
+    {"exp", {3}, {}, [](auto& x, auto&) { return exp(x); }},
+    {"log", {3}, {}, [](auto& x, auto&) { return log(x); }},
+    {"tanh", {3}, {}, [](auto& x, auto&) { return tanh(x); }},
+    {"sigmoid", {3}, {}, [](auto& x, auto&) { return sigmoid(x); }},
+    {"relu", {3}, {}, [](auto& x, auto&) { return relu(x); }},
+    {"square", {3}, {}, [](auto& x, auto&) { return square(x); }},
+    {"sqrt", {3}, {}, [](auto& x, auto&) { return sqrt(x); }},
+    {"cast", {3}, {}, [](auto& x, auto&) { return cast(x, dtype::float64); }},
+    {"matmul", {4, 3}, {3, 5}, [](auto& x, auto& y) { return matmul(x, y); }},
+    {"matmul_tn", {3, 4}, {3, 5}, [](auto& x, auto& y) { return matmul_tn(x, y); }},
+    {"matmul_nt", {4, 3}, {5, 3}, [](auto& x, auto& y) { return matmul_nt(x, y); }},
+    {"sum", {4, 3}, {}, [](auto& x, auto&) { return sum(x); }},
+    {"sum along", {4, 3, 2}, {}, [](auto& x, auto&) { return sum(x, axis<1>); }},
+    {"mean", {4, 3}, {}, [](auto& x, auto&) { return mean(x); }},
+    {"mean along", {4, 3, 2}, {}, [](auto& x, auto&) { return mean(x, axis<0, 2>, keepdims); }},
+    {"max", {4, 3}, {}, [](auto& x, auto&) { return max(x); }},
+    {"max along", {4, 3, 2}, {}, [](auto& x, auto&) { return max(x, axis<0, 2>); }},
+    {"sum_to", {4, 3}, {3}, [](auto& x, auto& y) { return sum_to(x, y); }},
+    {"broadcast_to", {3}, {4, 3}, [](auto& x, auto& y) { return broadcast_to(x, y); }},
+    {"reshape", {4, 3}, {3, 4}, [](auto& x, auto& y) { return reshape(x, y); }},
+    {"expand_dims", {4, 3}, {}, [](auto& x, auto&) { return expand_dims(x, axis<1>); }},
+    {"transpose",
+     {4, 3, 2},
+     {},
+     [](auto& x, auto&) {
+       return transpose(x, axes{1, 2, 0});
+     }},
+    {"concat", {4, 3}, {4, 2}, [](auto& x, auto& y) { return concat(axis<1>, x, y, x); }},
+    {"gather",
+     {4, 3},
+     {},
+     [](auto& x, auto&) {
+       return gather(x, constant({{0, 1}, {3, 0}}));
+     }},
+    {"softmax", {4, 3}, {}, [](auto& x, auto&) { return softmax(x); }},
+    {"dense", {4, 3}, {4, 3}, [](auto& x, auto& y) { return softmax_cross_entropy(x, y); }},
+    {"sparse",
+     {4, 3},
+     {},
+     [](auto& x, auto&) {
+       return softmax_cross_entropy(x, constant({0, 1, 2, 0}));
+     }},
+    {"identity", {3}, {}, [](auto& x, auto&) { return identity(x); }},
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(testing::own_graph, "a gradient has dtype and shape of what it is for") {
+  for (const auto& f : functions)
+    for (bool dynamic : {false, true}) {
+      CAPTURE(f.name);
+      CAPTURE(dynamic);
+      auto shape = [&](const dims& d) { return dynamic ? dims::filled(d.rank(), dyn) : d; };
+      any_tensor x = any(dtype::float32, shape(f.x)), y = any(dtype::float32, shape(f.y));
+      any_tensor z = f.f(x, y);
+      auto [dx, dy] = gradients(z, x, y);
+      CHECK(dx.type() == dtype::float32);
+      CHECK(may_equal(dx.shape(), x.shape()));
+      CHECK(may_equal(dy.shape(), y.shape()));
+      // And once more.
+      auto [ddx, ddy] = gradients(sum(square(dx)), x, y);
+      CHECK(may_equal(ddx.shape(), x.shape()));
+      CHECK(may_equal(ddy.shape(), y.shape()));
+    }
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "typed gradients are typed like what they are for") {
+  placeholder<float, dyn, 784> x("x");
+  placeholder<std::int32_t, dyn> label("label");
+  variable<float, 784, 10> w("w", zeros());
+  variable<float, 10> b("b", zeros());
+  auto loss = mean(softmax_cross_entropy(matmul(x, w) + b, label));
+  auto [dw, db] = gradients(loss, w, b);
+  static_assert(std::is_same_v<decltype(dw), tensor<float, 784, 10>>);
+  static_assert(std::is_same_v<decltype(db), tensor<float, 10>>);
+  CHECK(maker(db).def->name == "sum");
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "no gradient flows through stop_gradient, or integers") {
+  placeholder<float, 3> x("x");
+  auto zero = [&](const any_tensor& z) {
+    auto [dx] = gradients(z, any_tensor(x));
+    return maker(dx).def->name == "broadcast_to" &&
+           maker(dx).inputs[0].node->def->name == "constant";
+  };
+  CHECK(zero(stop_gradient(x * 2)));
+  CHECK(zero(cast<float>(argmax(x, axis<0>))));
+  CHECK(zero(where(x > 0, 1.f, 0.f)));
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/op/reduction.hpp>
+
+#include "modeling.hpp"
+
+using namespace deft;
+using testing::any;
+using testing::maker;
+using testing::type_of;
+
+TEST_CASE_FIXTURE(testing::own_graph, "reductions are typed by what they leave") {
+  placeholder<float, dyn, 3, 4> x("x");
+  static_assert(std::is_same_v<decltype(sum(x)), tensor<float>>);
+  static_assert(std::is_same_v<decltype(sum(x, axis<0>)), tensor<float, 3, 4>>);
+  static_assert(std::is_same_v<decltype(mean(x, axis<0, 2>)), tensor<float, 3>>);
+  static_assert(std::is_same_v<decltype(max(x, axis<-1>)), tensor<float, dyn, 3>>);
+  static_assert(std::is_same_v<decltype(max(x, axis<-1>, keepdims)), tensor<float, dyn, 3, 1>>);
+  static_assert(std::is_same_v<decltype(sum(x, keepdims)), tensor<float, 1, 1, 1>>);
+  static_assert(std::is_same_v<decltype(sum(x, axis<>)), tensor<float, dyn, 3, 4>>);
+  static_assert(std::is_same_v<decltype(sum(x * 2 + 1, axis<2, 1>)), tensor<float, dyn>>);
+  static_assert(std::is_same_v<decltype(sum(x, axes{0})), any_tensor>);
+  static_assert(std::is_same_v<decltype(argmax(x, axis<1>)), tensor<std::int64_t, dyn, 4>>);
+  static_assert(std::is_same_v<decltype(softmax(x)), tensor<float, dyn, 3, 4>>);
+
+  const op::sum o = decode<op::sum>(maker(sum(x, axis<2, -3>, keepdims)).attributes);
+  CHECK(o.axes == dims{0, 2});
+  CHECK(o.keepdims);
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "both worlds have one shape rule") {
+  placeholder<float, dyn, 3, 4> x("x");
+  any_tensor y(x);
+  CHECK(same(any_tensor(sum(x)), sum(y)));
+  CHECK(same(any_tensor(sum(x, axis<0, 2>)), sum(y, axes{0, 2})));
+  CHECK(same(any_tensor(max(x, axis<-1>, keepdims)), max(y, axes{2}, keepdims)));
+  CHECK(same(any_tensor(mean(x, axis<1>)), mean(y, axis<1>)));
+  CHECK(same(any_tensor(argmax(x, axis<-1>)), argmax(y, axes{2})));
+  CHECK(type_of(sum(y, axes{0, -1}, keepdims)) == "float(1,3,1)");
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "reductions say what is wrong") {
+  any_tensor f = any(dtype::float32, {4, 0}), i = any(dtype::int32, {4, 3}),
+             m = any(dtype::boolean, {3});
+  auto check = [](auto e, std::string_view text) {
+    std::string got = testing::error_of(e);
+    INFO(got);
+    CHECK(got.starts_with("invalid_argument: " + std::string(text)));
+  };
+  check([&] { sum(i, axes{2}); },
+        "[sum] expects axes of a tensor of rank 2, each once, and got (2)");
+  check([&] { sum(i, axes{1, -1}); }, "[sum] expects axes of a tensor of rank 2, each once");
+  check([&] { mean(i); }, "[mean] expects a floating tensor, and got int32; use cast");
+  check([&] { sum(m); }, "[sum] is not defined for bool");
+  check([&] { max(f, axis<1>); }, "[max] there is no largest of no elements: axis 1 of (4,0)");
+  check([&] { argmax(f, axis<1>); }, "[argmax] there is no largest of no elements");
+  check([&] { argmax(i, axes{0, 1}); }, "[argmax] expects one axis");
+  check([&] { softmax(sum(f)); }, "[softmax] expects a last axis, and got a scalar");
+  check([&] { softmax(i); }, "[softmax] is not defined for int32");
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "size_of is a constant where the extents are known") {
+  placeholder<float, dyn, 3, 4> x("x");
+  tensor<std::int64_t> known = size_of(x, axis<1, 2>), all = size_of(x);
+  CHECK(maker(known).def->name == "constant");
+  CHECK(std::get<any_array>(maker(known).attributes[0]).span<std::int64_t>()[0] == 12);
+  CHECK(maker(all).def->name == "size_of");
+  CHECK(same(all, size_of(any_tensor(x), axes{0, 1, 2})));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "softmax_cross_entropy takes dense and sparse labels") {
+  placeholder<float, dyn, 10> logits("logits");
+  placeholder<float, 32, 10> dense("dense");
+  placeholder<std::int32_t, dyn> sparse("sparse");
+  placeholder<std::int64_t, 32> wide("wide");
+  static_assert(std::is_same_v<decltype(softmax_cross_entropy(logits, dense)), tensor<float, 32>>);
+  static_assert(
+      std::is_same_v<decltype(softmax_cross_entropy(logits, sparse)), tensor<float, dyn>>);
+  static_assert(std::is_same_v<decltype(softmax_cross_entropy(logits, wide)), tensor<float, 32>>);
+  auto loss = softmax_cross_entropy(logits, sparse);
+  CHECK(maker(loss).outputs.size() == 2);
+  CHECK(to_string(maker(loss).outputs[1]) == "float(?,10)");
+  std::string e = testing::error_of([&] {
+    softmax_cross_entropy(any_tensor(logits), any(dtype::int32, {3, 10}));
+  });
+  CHECK(e.starts_with("invalid_argument: [softmax_cross_entropy] expects labels like the logits"));
+}

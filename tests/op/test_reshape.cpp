@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/op/reshape.hpp>
+
+#include "modeling.hpp"
+
+using namespace deft;
+using testing::any;
+using testing::maker;
+using testing::type_of;
+
+namespace {
+constexpr std::int64_t copy_of(int i) { return op::reshape::extent_of(i); }
+}  // namespace
+
+TEST_CASE("reshape's rule") {
+  using fault = op::reshape::fault;
+  struct {
+    dims from, to;
+    fault result;
+    dims out;
+  } cases[] = {
+      {{2, 6}, {3, 4}, fault::none, {3, 4}},
+      {{2, 6}, {dyn, 4}, fault::none, {3, 4}},
+      {{}, {1, 1}, fault::none, {1, 1}},
+      {{1}, {}, fault::none, {}},
+      {{0, 3}, {0}, fault::none, {0}},
+      {{0, 3}, {5, dyn}, fault::none, {5, 0}},
+      {{dyn, 784}, {dyn, 28, 28}, fault::none, {dyn, 28, 28}},
+      {{dyn, 784}, {10, 784}, fault::none, {10, 784}},
+      {{dyn, 5, dyn}, {copy_of(0), 1, 5, copy_of(2)}, fault::none, {dyn, 1, 5, dyn}},
+      {{7, 5, dyn}, {copy_of(0), 1, 5, copy_of(2)}, fault::none, {7, 1, 5, dyn}},
+      {{2, 6}, {5}, fault::elements, {}},
+      {{2, 6}, {dyn, 5}, fault::elements, {}},
+      {{2, 6}, {dyn, 0}, fault::elements, {}},
+      {{0}, {dyn, 0}, fault::elements, {}},
+      {{2, 6}, {dyn, dyn}, fault::several, {}},
+      {{2, 6}, {copy_of(2)}, fault::extent, {}},
+      {{2, 6}, {INT64_MIN}, fault::extent, {}},
+      {{2, 6}, {INT64_MAX, INT64_MAX}, fault::extent, {}},
+      {{dyn, dyn, 3}, {copy_of(1), copy_of(1), 3}, fault::none, {dyn, dyn, 3}},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.from);
+    CAPTURE(c.to);
+    dims out;
+    CHECK(op::reshape{c.to}.shape(c.from, out) == c.result);
+    if (c.result == fault::none) CHECK(out == c.out);
+  }
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "reshape is typed") {
+  placeholder<float, dyn, 784> x("x");
+  placeholder<float, 100, 784> y("y");
+  static_assert(
+      std::is_same_v<decltype(reshape(x, shape<dyn, 28, 28>)), tensor<float, dyn, 28, 28>>);
+  static_assert(
+      std::is_same_v<decltype(reshape(y, shape<dyn, 28, 28>)), tensor<float, 100, 28, 28>>);
+  static_assert(std::is_same_v<decltype(reshape(x, y)), tensor<float, 100, 784>>);
+  static_assert(std::is_same_v<decltype(reshape(x, dims{78400})), any_tensor>);
+  CHECK(same(any_tensor(reshape(x, shape<dyn, 28, 28>)), reshape(x, dims{dyn, 28, 28})));
+  CHECK(same(any_tensor(reshape(y, y)), any_tensor(y)));
+  any_tensor two = any(dtype::float32, {dyn, dyn});
+  CHECK(maker(reshape(any_tensor(x), two)).inputs.size() == 2);
+  CHECK(maker(reshape(any_tensor(x), any_tensor(y))).inputs.size() == 1);
+  CHECK(testing::error_of([&] {
+          reshape(y, dims{7});
+        }).starts_with("invalid_argument: [reshape] (100,784) has not as many elements as (7)"));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "expand_dims puts ones where the result has them") {
+  placeholder<float, dyn, 10> x("x");
+  static_assert(std::is_same_v<decltype(expand_dims(x, axis<1>)), tensor<float, dyn, 1, 10>>);
+  static_assert(
+      std::is_same_v<decltype(expand_dims(x, axis<0, -1>)), tensor<float, 1, dyn, 10, 1>>);
+  CHECK(type_of(expand_dims(any(dtype::float32, {dyn, dyn}), axes{1})) == "float(?,1,?)");
+  CHECK(testing::error_of([&] {
+          expand_dims(x, axes{3});
+        }).starts_with("invalid_argument: [expand_dims] expects axes of a result of rank 3"));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "broadcast_to stretches ones") {
+  placeholder<float, 3> x("x");
+  placeholder<float, dyn, 3> like("like");
+  placeholder<float> scalar("scalar");
+  static_assert(std::is_same_v<decltype(broadcast_to(x, shape<4, 3>)), tensor<float, 4, 3>>);
+  static_assert(
+      std::is_same_v<decltype(broadcast_to(like, shape<2, dyn, 3>)), tensor<float, 2, dyn, 3>>);
+  static_assert(std::is_same_v<decltype(broadcast_to(scalar, like)), tensor<float, dyn, 3>>);
+  CHECK(maker(broadcast_to(scalar, like)).inputs.size() == 2);
+  CHECK(maker(broadcast_to(scalar, x)).inputs.size() == 1);
+  CHECK(same(broadcast_to(x, shape<3>), broadcast_to(x, shape<3>)));
+  CHECK(same(any_tensor(broadcast_to(x, x)), any_tensor(x)));
+  auto error = [](auto f) { return testing::error_of(f); };
+  CHECK(error([&] {
+          broadcast_to(x, dims{4});
+        }).starts_with("invalid_argument: [broadcast_to] (3) cannot be stretched to (4)"));
+  CHECK(error([&] {
+          broadcast_to(x, dims{dyn, 3});
+        }).starts_with("invalid_argument: [broadcast_to] (3) cannot be stretched to (?,3)"));
+  CHECK(error([&] {
+          broadcast_to(x, dims{-7, 3});
+        }).starts_with("invalid_argument: [broadcast_to] (-7,3) is no shape"));
+  CHECK(error([&] {
+          broadcast_to(scalar, dims{1 << 30, 1 << 30});
+        }).starts_with("invalid_argument: [broadcast_to] (1073741824,1073741824) is no shape"));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "sum_to needs the other's shape only where it is unknown") {
+  struct {
+    dims x, like;
+    const char* op;
+  } cases[] = {
+      {{4, 3}, {4, 3}, "placeholder"},   {{4, 3}, {3}, "sum"},
+      {{4, 3}, {1, 3}, "reshape"},       {{dyn, 3}, {3}, "sum"},
+      {{dyn, 3}, {1, 3}, "reshape"},     {{dyn, 3}, {}, "sum"},
+      {{dyn, 3}, {dyn, 3}, "sum_to"},    {{4, dyn}, {4, dyn}, "sum_to"},
+      {{1, 3}, {dyn, 3}, "placeholder"}, {{5, dyn, 3}, {dyn, 1}, "sum_to"},
+      {{2, 1, 3}, {dyn, 1}, "reshape"},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.x);
+    CAPTURE(c.like);
+    any_tensor r = sum_to(any(dtype::float32, c.x), any(dtype::float32, c.like));
+    CHECK(maker(r).def->name == c.op);
+    CHECK(r.rank() == c.like.rank());
+    CHECK(may_equal(r.shape(), c.like));
+  }
+  CHECK(testing::error_of([&] {
+          sum_to(any(dtype::float32, {3}), any(dtype::float32, {4}));
+        }).starts_with("invalid_argument: [sum_to] (3) is no stretched (4)"));
+  placeholder<float, dyn, 3> x("x");
+  placeholder<float, 3> b("b");
+  static_assert(std::is_same_v<decltype(sum_to(x, b)), tensor<float, 3>>);
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "may_be_stretched tells which gradients need no sum") {
+  struct {
+    dims own, other;
+    bool result;
+  } cases[] = {
+      {{dyn, 3}, {3}, false},    {{dyn, 3}, {dyn, 3}, true},
+      {{dyn, 3}, {1, 3}, false}, {{4, 3}, {dyn, 3}, false},
+      {{1, 3}, {dyn, 3}, true},  {{3}, {4, 3}, true},
+      {{dyn, 3}, {4, 3}, true},  {{}, {3}, true},
+      {{dyn}, {}, false},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.own);
+    CAPTURE(c.other);
+    const output in[] = {any(dtype::float32, c.own).handle(),
+                         any(dtype::float32, c.other).handle()};
+    CHECK(detail::may_be_stretched(in, 0) == c.result);
+  }
+  output x = any(dtype::float32, {dyn}).handle();
+  const output twice[] = {x, x};
+  CHECK_FALSE(detail::may_be_stretched(twice, 0));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "transpose permutes axes") {
+  placeholder<float, dyn, 3, 4> x("x");
+  static_assert(std::is_same_v<decltype(transpose(x)), tensor<float, 4, 3, dyn>>);
+  static_assert(std::is_same_v<decltype(transpose(x, perm<0, 2, 1>)), tensor<float, dyn, 4, 3>>);
+  CHECK(same(any_tensor(transpose(x, perm<0, 2, 1>)), transpose(any_tensor(x), axes{0, 2, 1})));
+  CHECK(same(any_tensor(transpose(x)), transpose(any_tensor(x))));
+  for (const dims& bad : {dims{0, 1}, dims{0, 1, 1}, dims{0, 1, 3}, dims{-1, 0, 1}}) {
+    CAPTURE(bad);
+    CHECK(testing::error_of([&] {
+            transpose(x, axes(bad));
+          }).starts_with("invalid_argument: [transpose] expects a permutation of 3 axes"));
+  }
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "matmul agrees with itself at compile time and run time") {
+  placeholder<float, dyn, 4> a("a");
+  placeholder<float, 4, 5> b("b");
+  static_assert(std::is_same_v<decltype(matmul(a, b)), tensor<float, dyn, 5>>);
+  static_assert(std::is_same_v<decltype(matmul_tn(a, a)), tensor<float, 4, 4>>);
+  static_assert(std::is_same_v<decltype(matmul_nt(a, a)), tensor<float, dyn, dyn>>);
+  CHECK(same(any_tensor(matmul_tn(a, a)), matmul(any_tensor(a), any_tensor(a), true, false)));
+  CHECK(testing::error_of([&] {
+          matmul(any_tensor(a), any(dtype::float32, {785, 10}));
+        }).starts_with("invalid_argument: [matmul] inner extents differ: (?,4) x (785,10)"));
+  CHECK(testing::error_of([&] {
+          matmul(any_tensor(a), any(dtype::float32, {4}));
+        }).starts_with("invalid_argument: [matmul] takes matrices: (?,4) x (4)"));
+}

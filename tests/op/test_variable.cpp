@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/op/variable.hpp>
+
+#include "modeling.hpp"
+
+using namespace deft;
+using testing::maker;
+
+namespace {
+const op::variable state_of(const any_tensor& v) {
+  return decode<op::variable>(maker(v).attributes);
+}
+std::uint64_t initial_key(const any_tensor& v) {
+  return decode<op::truncated_normal>(maker(v).variable->initial.node->attributes).key;
+}
+}  // namespace
+
+TEST_CASE_FIXTURE(testing::own_graph, "a variable is known by its name with its scopes") {
+  auto scope = name_scope("layer1");
+  variable<float, 784, 10> w("w", truncated_normal(0.05), {.container = "mine"});
+  op::variable s = state_of(w);
+  CHECK(s.variable_name == "layer1/w");
+  CHECK(s.container == "mine");
+  CHECK(s.shape == dims{784, 10});
+  CHECK(name_of(w) == "layer1/w");
+  CHECK(g.find_variable("layer1/w") == w.handle().node);
+  CHECK(maker(w).variable->trainable);
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "a second variable of a name names both lines") {
+  variable<float> v("v", 0.f);
+  unsigned first = __LINE__ - 1, second = __LINE__ + 1;
+  std::string e = testing::error_of([] { variable<float> w("v", 0.f); });
+  INFO(e);
+  CHECK(e.starts_with(
+      "already_exists: [variable] a variable named \"v\" is alive already: made at "
+      "test_variable.cpp:" +
+      std::to_string(first) + ", and again at test_variable.cpp:" + std::to_string(second)));
+  placeholder<float> x("x");
+  CHECK(testing::error_of([] {
+          variable<float> w("x", 0.f);
+        }).starts_with("already_exists: [variable] the name \"x\" is taken by the placeholder"));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "a name is free again once its variable is gone") {
+  { variable<float> v("v", 0.f); }
+  CHECK(testing::error_of([] { variable<double, 2> v("v", zeros()); }).empty());
+  CHECK(g.size() == 0);
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "initial values come in every form") {
+  ndarray<float, 3> array{1, 2, 3};
+  variable<float, 3> a("a", zeros()), b("b", ones()), c("c", 0.5), d("d", array),
+      e("e", constant({1.f, 2.f, 3.f})), f("f", random_uniform(-1, 1)), h("h", random_normal(0, 1)),
+      i("i", constant(2.f)), j("j", 1);
+  variable<float, dyn> k("k", array);
+  variable<std::int64_t> n("n", 5);
+  for (const auto& v : g.variables()) {
+    CAPTURE(name_of(*v));
+    const output& initial = v->variable->initial;
+    CHECK(initial.type().type == v->outputs[0].type);
+    CHECK(may_equal(initial.type().shape, v->outputs[0].shape));
+    CHECK(initial.type().shape.is_static());
+  }
+  CHECK(testing::error_of([] { variable<float, 3> v("v", any_array(dtype::float32, dims{4})); })
+            .starts_with("invalid_argument: [variable] expects an initial value of float(3), and "
+                         "got float(4), node \"v\" at test_variable.cpp:"));
+  CHECK(testing::error_of([] {
+          variable<float, 3> v("", zeros());
+        }).starts_with("invalid_argument: [variable] expects a name"));
+  CHECK(testing::error_of([] {
+          variable<std::uint8_t> v("v", 300);
+        }).starts_with("invalid_argument: the literal 300 does not fit uint8"));
+}
+
+TEST_CASE("random initial values depend on name and seed, not on the order of creation") {
+  auto keys = [](bool turned, std::uint64_t seed) {
+    graph g;
+    auto in = as_default(g);
+    set_seed(seed);
+    std::optional<variable<float, 2>> a, b;
+    if (turned) {
+      b.emplace("b", truncated_normal(1));
+      auto unrelated = random_uniform(shape<2>);
+    }
+    a.emplace("a", truncated_normal(1));
+    if (!turned) b.emplace("b", truncated_normal(1));
+    return std::pair(initial_key(*a), initial_key(*b));
+  };
+  CHECK(keys(false, 1) == keys(true, 1));
+  CHECK(keys(false, 1) != keys(false, 2));
+  CHECK(keys(false, 1).first != keys(false, 1).second);
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "an initial value may use another variable's") {
+  variable<float, 2> a("a", truncated_normal(1));
+  variable<float, 2> b("b", a * 2 + 1), c("c", a), d("d", a.initial_value());
+  const output& first = maker(a).variable->initial;
+  CHECK(maker(b).variable->initial.node->inputs[0] == first);
+  CHECK(maker(c).variable->initial == first);
+  CHECK(maker(d).variable->initial == first);
+  CHECK(testing::error_of([&] {
+          variable<float, 2> e("e", a.assign(a * 2) + 1);
+        }).starts_with("invalid_argument: [variable] an initial value depends on an assign"));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "the first value is computed where the variable is") {
+  int asked = 0;
+  auto scope = on(device([&](const node_info& n) {
+    if (n.op == "variable") ++asked;
+    return std::string(n.op == "variable" ? "/job:ps" : "/job:worker");
+  }));
+  variable<float, 2> v("v", truncated_normal(1));
+  CHECK(asked == 1);
+  REQUIRE(maker(v).device);
+  CHECK(to_string(*maker(v).device) == "/job:ps");
+  CHECK(maker(v).variable->initial.node->device == maker(v).device);
+  tensor<float, 2> y = v + 1;
+  CHECK(to_string(*maker(y).device) == "/job:worker");
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "updates run at the variable, their values where written") {
+  std::optional<variable<float, 2>> made;
+  if (auto ps = on(device("/job:ps"))) made.emplace("v", zeros());
+  variable<float, 2>& v = *made;
+  auto scope = on(device("/job:worker"));
+  auto update = v.assign_sub(v * 0.1f);
+  static_assert(std::derived_from<decltype(update), tensor<float, 2>>);
+  const node& n = maker(update);
+  CHECK(n.def->name == "assign_sub");
+  CHECK(n.device == maker(v).device);
+  CHECK(to_string(*n.inputs[0].node->device) == "/job:worker");
+  CHECK(n.attributes.size() == 4);
+  CHECK(n.def->is(op_traits::effect));
+  operation op = update;
+  CHECK(op.handle() == update.handle().node);
+  CHECK_FALSE(same(v.assign_add(1), v.assign_add(1)));
+  CHECK(maker(v.assign_add(1)).inputs[0].type().shape == dims{2});
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "an update keeps its variable alive") {
+  operation up = [] {
+    variable<std::int64_t> counter("counter", 0);
+    return operation(counter.assign_add(1));
+  }();
+  CHECK(g.variables().size() == 1);
+  up = {};
+  CHECK(g.size() == 0);
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "a variable is read again under control dependencies") {
+  variable<float> v("v", 1.f);
+  tensor<float> plain = v;
+  CHECK(same(plain, v));
+  CHECK(same(v.read(), v));
+  auto up = v.assign_add(1);
+  auto after = control_dependencies(up);
+  tensor<float> later = v, again = v, assigned;
+  assigned = v;
+  tensor<float> doubled = v * 2;
+  CHECK(maker(later).def->name == "read_variable");
+  CHECK(maker(later).controls[0] == up.handle().node);
+  CHECK(same(later, again));
+  CHECK(same(later, assigned));
+  CHECK(same(later, v.read()));
+  CHECK(maker(doubled).inputs[0] == later.handle());
+  CHECK(any_tensor(v).handle() == later.handle());
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "initialize_all covers the variables that live") {
+  variable<float> a("a", 1.f);
+  auto b = std::make_unique<variable<float, 2>>("b", zeros());
+  CHECK(initialize_all().handle()->controls.size() == 2);
+  b.reset();
+  operation init = initialize_all();
+  REQUIRE(init.handle()->controls.size() == 1);
+  const node& assign = *init.handle()->controls[0];
+  CHECK(assign.def->name == "assign");
+  CHECK(assign.inputs[0] == maker(a).variable->initial);
+  auto nodes = g.size();
+  for (int i = 0; i < 100; ++i) (void)initialize_all();
+  CHECK(g.size() == nodes);
+  CHECK(a.initializer().handle()->inputs[0] == maker(a).variable->initial);
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "there is one global_step in a graph") {
+  auto scope = name_scope("train");
+  auto a = global_step(), b = global_step();
+  CHECK(same(a, b));
+  CHECK(name_of(a) == "global_step");
+  CHECK_FALSE(maker(a).variable->trainable);
+  graph other;
+  auto in = as_default(other);
+  CHECK_FALSE(same(a, global_step()));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "variables are found and updated at run time") {
+  variable<float, 2> v("v", zeros());
+  any_tensor x(v);
+  any_tensor up = assign_add(x, x * 2);
+  CHECK(maker(up).def->name == "assign_add");
+  variable<float, 2> found(g.find_variable("v"));
+  CHECK(same(found, v));
+  auto check = [](auto f, std::string_view text) {
+    std::string e = testing::error_of(f);
+    INFO(e);
+    CHECK(e.starts_with(text));
+  };
+  check(
+      [&] {
+        assign(x, any_tensor(constant({1, 2})));
+      },
+      "invalid_argument: [assign] int32(2) does not fit variable \"v\", which is float(2)");
+  check([&] { assign(x * 2, x); }, "invalid_argument: [assign] expects a variable");
+  check([&] { variable<float, 3>(g.find_variable("v")); },
+        "invalid_argument: [variable] float(2) is no variable of float(3)");
+  check([&] { variable<float, 3>(g.find_variable("w")); },
+        "not_found: [variable] there is no such variable");
+  auto after = control_dependencies(up);
+  CHECK(maker(assign(any_tensor(v), x)).def->name == "assign");
+}
