@@ -4,10 +4,13 @@
 #pragma once
 #include <algorithm>
 #include <deft/execute/cpu/elementwise.ipp>
+#include <deft/execute/cpu/index.ipp>
 #include <deft/execute/cpu/interpreter.ipp>
 #include <deft/execute/cpu/kernel_base.ipp>
 #include <deft/execute/cpu/layout.ipp>
+#include <deft/execute/cpu/random.ipp>
 #include <deft/execute/cpu/reduce.ipp>
+#include <deft/execute/cpu/shapes.ipp>
 #include <deft/execute/cpu/softmax.ipp>
 #include <deft/execute/fused.ipp>
 #include <deft/execute/team.ipp>
@@ -28,6 +31,21 @@ constexpr std::pair<std::string_view, kernel_factory> own_algorithms[] = {
     {op::sum_to::name, &cpu::make_sum_to},
     {op::softmax::name, &cpu::make_softmax},
     {op::softmax_cross_entropy::name, &cpu::make_softmax_cross_entropy},
+    {op::argmax::name, &cpu::make_argmax},
+    {op::first_max::name, &cpu::make_first_max},
+    {op::broadcast_to::name, &cpu::make_broadcast_to},
+    {op::transpose::name, &cpu::make_transpose},
+    {op::concat::name, &cpu::make_concat},
+    {op::concat_part::name, &cpu::make_concat_part},
+    {op::gather::name, &cpu::make_gather},
+    {op::scatter_add::name, &cpu::make_scatter_add},
+    {op::one_hot::name, &cpu::make_one_hot},
+    {op::size_of::name, &cpu::make_size_of},
+    {op::random_uniform::name, &cpu::make_random_uniform},
+    {op::random_normal::name, &cpu::make_random_normal},
+    {op::truncated_normal::name, &cpu::make_truncated_normal},
+    {op::assign_add::name, &cpu::make_update},
+    {op::assign_sub::name, &cpu::make_update},
 };
 
 using table = std::map<std::string_view, kernel_factory>;

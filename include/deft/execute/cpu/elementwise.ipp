@@ -6,7 +6,9 @@
 #include <deft/execute/cpu/kernels.hpp>
 #include <deft/execute/cpu/layout.hpp>
 #include <deft/execute/team.hpp>
-#include <deft/op/cast.hpp>
+#include <deft/op/add.hpp>
+#include <deft/op/assign.hpp>
+#include <deft/op/sub.hpp>
 #include <memory>
 
 namespace deft::cpu {
@@ -192,6 +194,15 @@ kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in) 
   return std::make_unique<elementwise_kernel>(row, nullptr, row_cost(*n.op, operand), in.size(),
                                               std::span<const dtype>(),
                                               std::span<const std::int64_t>());
+}
+
+kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
+  const op_def& how = n.op->name == op::assign_sub::name ? record_of<op::sub> : record_of<op::add>;
+  const dtype t = in.back().type;
+  const compiled_row row = find_row(how, t, t);
+  if (!row.run) fail(errc::unimplemented, "[", n.op->name, "] has no kernel on the CPU for ", t);
+  return std::make_unique<elementwise_kernel>(
+      row, nullptr, row_cost(how, t), 2, std::span<const dtype>(), std::span<const std::int64_t>());
 }
 
 }  // namespace deft::cpu

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/index.ipp: what looks elements up or finds their places: gather, scatter_add,
+// one_hot, argmax, first_max.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <deft/execute/cpu/fold.hpp>
+#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/team.hpp>
+#include <deft/op/argmax.hpp>
+#include <deft/op/gather.hpp>
+#include <deft/op/max.hpp>
+#include <deft/op/one_hot.hpp>
+
+namespace deft::cpu {
+namespace places {
+namespace {
+
+constexpr std::int64_t chunk_bytes = 1 << 16;
+
+/// Throws out_of_range for an index that names no row.
+void check_index(std::string_view op, std::int64_t i, std::int64_t rows) {
+  if (i < 0 || i >= rows)
+    fail(errc::out_of_range, "[", op, "] the index ", i, " is out of range for ", rows, " rows");
+}
+
+template <class Index>
+class gather_kernel final : public typed_kernel {
+ public:
+  void ready() override {
+    rows_ = in(0)[0];
+    bytes_ = static_cast<std::int64_t>(size_of_dtype(type()));
+    for (int i = 1; i < in(0).rank(); ++i) bytes_ *= in(0)[i];
+    count_ = in(1).elements();
+    cost_ = 20 + static_cast<double>(count_) * (4 + static_cast<double>(bytes_) / 15);
+  }
+  void run(const kernel_call& c) override {
+    const char* from = static_cast<const char*>(c.in[0]);
+    const Index* index = static_cast<const Index*>(c.in[1]);
+    char* to = static_cast<char*>(c.out[0]);
+    const std::int64_t some =
+        std::max<std::int64_t>(1, chunk_bytes / std::max<std::int64_t>(8, bytes_));
+    parallel_chunks((count_ + some - 1) / some, cost_, [&](std::int64_t p) {
+      for (std::int64_t i = p * some; i < std::min(count_, (p + 1) * some); ++i) {
+        check_index("gather", index[i], rows_);
+        if (bytes_)
+          std::memcpy(to + i * bytes_, from + index[i] * bytes_, static_cast<std::size_t>(bytes_));
+      }
+    });
+  }
+
+ private:
+  std::int64_t rows_ = 0, bytes_ = 0, count_ = 0;
+};
+
+/// In the order of the indices, on one thread: the same sums every time.
+template <class T, class Index>
+class scatter_kernel final : public typed_kernel {
+ public:
+  void ready() override {
+    rows_ = out()[0];
+    n_ = 1;
+    for (int i = 1; i < out().rank(); ++i) n_ *= out()[i];
+    count_ = in(1).elements();
+    cost_ = 20 + static_cast<double>(count_ * (n_ + 4)) * sizeof(T) / 20 +
+            static_cast<double>(rows_ * n_) * sizeof(T) / 40;
+  }
+  void run(const kernel_call& c) override {
+    const T* from = static_cast<const T*>(c.in[0]);
+    const Index* index = static_cast<const Index*>(c.in[1]);
+    T* to = static_cast<T*>(c.out[0]);
+    std::fill(to, to + rows_ * n_, T(0));
+    for (std::int64_t i = 0; i < count_; ++i) {
+      check_index("scatter_add", index[i], rows_);
+      fold<T, plus>::into(to + index[i] * n_, from + i * n_, n_);
+    }
+  }
+
+ private:
+  std::int64_t rows_ = 0, n_ = 0, count_ = 0;
+};
+
+template <class T, class Index>
+class one_hot_kernel final : public typed_kernel {
+ public:
+  explicit one_hot_kernel(std::int64_t depth) : depth_(depth) {}
+  void ready() override { cost_ = 20 + static_cast<double>(out().elements()) * sizeof(T) / 20; }
+  void run(const kernel_call& c) override {
+    const Index* index = static_cast<const Index*>(c.in[0]);
+    T* to = static_cast<T*>(c.out[0]);
+    const std::int64_t rows = in(0).elements();
+    std::fill(to, to + rows * depth_, T(0));
+    for (std::int64_t r = 0; r < rows; ++r) {
+      const auto i = static_cast<std::int64_t>(index[r]);
+      if (i >= 0 && i < depth_) to[r * depth_ + i] = T(1);
+    }
+  }
+
+ private:
+  std::int64_t depth_;
+};
+
+/// Whether `x` takes the place of `best`: the first NaN, else the first of the largest.
+template <class T>
+DEFT_ALWAYS_INLINE bool beats(T x, T best) {
+  if constexpr (std::is_floating_point_v<T>)
+    return x > best || (x != x && best == best);
+  else
+    return x > best;
+}
+
+/// The first place of the largest of n elements in a line.
+template <class T>
+std::int64_t first_of_largest(const T* x, std::int64_t n) {
+  const T most = fold<T, largest>::row(x, n);
+  for (std::int64_t i = 0; i < n; ++i)
+    if (x[i] == most || (most != most && x[i] != x[i])) return i;
+  return 0;
+}
+
+template <class T>
+class argmax_kernel final : public typed_kernel {
+ public:
+  explicit argmax_kernel(std::int64_t axis) : axis_(axis) {}
+  void ready() override {
+    outer_ = inner_ = 1;
+    for (int i = 0; i < in(0).rank(); ++i)
+      if (i != axis_) (i < axis_ ? outer_ : inner_) *= in(0)[i];
+    n_ = in(0)[static_cast<int>(axis_)];
+    if (n_ == 0 && outer_ * inner_ != 0)
+      fail(errc::invalid_argument, "[argmax] there is no largest of no elements: ", in(0));
+    cost_ = 20 + static_cast<double>(outer_ * n_ * inner_) * (inner_ == 1 ? 0.1 : 0.6);
+  }
+  void run(const kernel_call& c) override {
+    const T* x = static_cast<const T*>(c.in[0]);
+    auto* to = static_cast<std::int64_t*>(c.out[0]);
+    if (n_ * inner_ == 0) return;
+    const std::int64_t some = std::max<std::int64_t>(
+        1, chunk_bytes / static_cast<std::int64_t>(sizeof(T)) / (n_ * inner_));
+    parallel_chunks((outer_ + some - 1) / some, cost_, [&](std::int64_t p) {
+      for (std::int64_t o = p * some; o < std::min(outer_, (p + 1) * some); ++o)
+        unit(x + o * n_ * inner_, to + o * inner_);
+    });
+  }
+
+ private:
+  void unit(const T* x, std::int64_t* to) const {
+    if (inner_ == 1) {
+      *to = first_of_largest(x, n_);
+      return;
+    }
+    std::vector<T> best(x, x + inner_);
+    std::fill(to, to + inner_, 0);
+    for (std::int64_t i = 1; i < n_; ++i)
+      for (std::int64_t j = 0; j < inner_; ++j)
+        if (const T v = x[i * inner_ + j]; beats(v, best[static_cast<std::size_t>(j)]))
+          best[static_cast<std::size_t>(j)] = v, to[j] = i;
+  }
+
+  std::int64_t axis_, outer_ = 1, n_ = 1, inner_ = 1;
+};
+
+template <class T>
+class first_max_kernel final : public typed_kernel {
+ public:
+  explicit first_max_kernel(const dims& axes) : axes_(axes) {}
+  void ready() override { cost_ = 20 + 2 * static_cast<double>(in(0).elements()); }
+  void run(const kernel_call& c) override {
+    const T* x = static_cast<const T*>(c.in[0]);
+    auto* to = static_cast<std::uint8_t*>(c.out[0]);
+    const dims& shape = in(0);
+    const std::int64_t elements = shape.elements();
+    if (elements == 0) return;
+    std::memset(to, 0, static_cast<std::size_t>(elements));
+    // For each place of the result of max, where its largest element is so far.
+    std::int64_t strides[max_rank] = {}, results = 1;
+    for (int d = shape.rank(); d-- > 0;)
+      if (!axes_.contains(d)) strides[d] = results, results *= shape[d];
+    std::vector<std::int64_t> best(static_cast<std::size_t>(results), -1);
+    std::int64_t index[max_rank] = {}, at = 0;
+    for (std::int64_t i = 0; i < elements; ++i) {
+      auto& b = best[static_cast<std::size_t>(at)];
+      if (b < 0 || beats(x[i], x[b])) b = i;
+      for (int d = shape.rank(); d-- > 0;) {
+        at += strides[d];
+        if (++index[d] < shape[d]) break;
+        at -= strides[d] * shape[d];
+        index[d] = 0;
+      }
+    }
+    for (auto b : best) to[b] = 1;
+  }
+
+ private:
+  dims axes_;
+};
+
+template <class F>
+kernel_ptr by_index(const node_def& n, dtype t, F&& f) {
+  if (t == dtype::int32) return f.template operator()<std::int32_t>();
+  if (t == dtype::int64) return f.template operator()<std::int64_t>();
+  no_kernel(n, t);
+}
+template <template <class> class Kernel, class... Args>
+kernel_ptr by_number(const node_def& n, dtype t, const Args&... args) {
+  return visit_dtype(t, [&]<class T>() -> kernel_ptr {
+    if constexpr (std::is_same_v<T, bool>)
+      no_kernel(n, t);
+    else
+      return std::make_unique<Kernel<T>>(args...);
+  });
+}
+
+}  // namespace
+}  // namespace places
+
+kernel_ptr make_gather(const node_def& n, std::span<const tensor_type> in) {
+  return places::by_index(n, in[1].type, []<class I>() -> kernel_ptr {
+    return std::make_unique<places::gather_kernel<I>>();
+  });
+}
+kernel_ptr make_scatter_add(const node_def& n, std::span<const tensor_type> in) {
+  return places::by_index(n, in[1].type, [&]<class I>() -> kernel_ptr {
+    return visit_dtype(in[0].type, [&]<class T>() -> kernel_ptr {
+      if constexpr (std::is_same_v<T, bool>)
+        no_kernel(n, in[0].type);
+      else
+        return std::make_unique<places::scatter_kernel<T, I>>();
+    });
+  });
+}
+kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
+  const auto o = decode<op::one_hot>(n.attributes);
+  return visit_dtype(o.type, [&]<class T>() -> kernel_ptr {
+    if (in[0].type == dtype::uint8)
+      return std::make_unique<places::one_hot_kernel<T, std::uint8_t>>(o.depth);
+    return places::by_index(n, in[0].type, [&]<class I>() -> kernel_ptr {
+      return std::make_unique<places::one_hot_kernel<T, I>>(o.depth);
+    });
+  });
+}
+kernel_ptr make_argmax(const node_def& n, std::span<const tensor_type> in) {
+  return places::by_number<places::argmax_kernel>(n, in[0].type,
+                                                  decode<op::argmax>(n.attributes).axis);
+}
+kernel_ptr make_first_max(const node_def& n, std::span<const tensor_type> in) {
+  return places::by_number<places::first_max_kernel>(n, in[0].type,
+                                                     decode<op::first_max>(n.attributes).axes);
+}
+
+}  // namespace deft::cpu

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/shapes.ipp: operations that move elements and compute nothing: broadcast_to,
+// transpose, concat and its parts; and size_of.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <deft/execute/cpu/kernel_base.hpp>
+#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/cpu/layout.hpp>
+#include <deft/execute/team.hpp>
+#include <deft/op/concat.hpp>
+#include <deft/op/size_of.hpp>
+#include <deft/op/transpose.hpp>
+
+namespace deft::cpu {
+namespace moving {
+namespace {
+
+/// Elements of one size are moved alike, whatever they mean.
+template <class F>
+decltype(auto) by_size(dtype t, F&& f) {
+  switch (size_of_dtype(t)) {
+    case 8:
+      return f.template operator()<std::uint64_t>();
+    case 4:
+      return f.template operator()<std::uint32_t>();
+    default:
+      return f.template operator()<std::uint8_t>();
+  }
+}
+
+/// Estimated nanoseconds to read and write so many bytes.
+double moving_cost(std::int64_t bytes) { return 20 + static_cast<double>(bytes) / 20; }
+
+constexpr std::int64_t chunk_bytes = 1 << 17;
+
+class broadcast_kernel final : public typed_kernel {
+ public:
+  void ready() override {
+    layout_ = row_layout({in_.data(), 1}, out_[0]);
+    size_ = static_cast<std::int64_t>(size_of_dtype(type()));
+    cost_ = moving_cost(layout_.elements() * size_) + 5 * static_cast<double>(layout_.rows());
+  }
+  void run(const kernel_call& c) override {
+    by_size(type(), [&]<class T>() { fill<T>(c.in, static_cast<T*>(c.out[0])); });
+  }
+
+ private:
+  template <class T>
+  void fill(const void* const* in, T* out) const {
+    const std::int64_t n = layout_.n(), rows = layout_.rows();
+    if (n * rows == 0) return;
+    // One long row is cut, many are shared out.
+    const std::int64_t piece = std::max<std::int64_t>(1, chunk_bytes / size_);
+    if (rows == 1) {
+      parallel_chunks((n + piece - 1) / piece, cost_, [&](std::int64_t p) {
+        const std::int64_t begin = p * piece;
+        copy(static_cast<const T*>(in[0]) + (layout_.dense(0) ? begin : 0), out + begin,
+             std::min(piece, n - begin));
+      });
+      return;
+    }
+    const std::int64_t some = std::max<std::int64_t>(1, piece / n);
+    parallel_chunks((rows + some - 1) / some, cost_, [&](std::int64_t p) {
+      const char* at = nullptr;
+      row_layout::cursor cursor(layout_, in, &at, p * some);
+      for (std::int64_t r = p * some; r < std::min(rows, (p + 1) * some); ++r, cursor.next())
+        copy(reinterpret_cast<const T*>(at), out + r * n, n);
+    });
+  }
+  template <class T>
+  void copy(const T* from, T* to, std::int64_t n) const {
+    if (layout_.dense(0))
+      std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+    else
+      std::fill(to, to + n, *from);
+  }
+
+  row_layout layout_;
+  std::int64_t size_ = 1;
+};
+
+class transpose_kernel final : public typed_kernel {
+ public:
+  explicit transpose_kernel(const dims& perm) : perm_(perm) {}
+
+  void ready() override {
+    size_ = static_cast<std::int64_t>(size_of_dtype(type()));
+    elements_ = out().elements();
+    cost_ = 2 * moving_cost(elements_ * size_);
+    // Strides of the input along the result's axes; axes that stay neighbours are one.
+    std::int64_t stride[max_rank], s = 1;
+    for (int i = in(0).rank(); i-- > 0; s *= in(0)[i]) stride[i] = s;
+    levels_ = 0;
+    for (int i = 0; i < perm_.rank(); ++i) {
+      const std::int64_t e = out()[i], from = stride[perm_[i]];
+      if (e == 1) continue;
+      if (levels_ > 0 && from_[levels_ - 1] == from * e)
+        extent_[levels_ - 1] *= e, from_[levels_ - 1] = from;
+      else
+        extent_[levels_] = e, from_[levels_++] = from;
+    }
+    if (levels_ == 0) extent_[0] = from_[0] = 1, levels_ = 1;
+    s = 1;
+    for (int l = levels_; l-- > 0; s *= extent_[l]) to_[l] = s;
+    across_ = levels_ - 1;
+    for (int l = 0; l < levels_; ++l)
+      if (from_[l] == 1) across_ = l;
+  }
+  void run(const kernel_call& c) override {
+    if (elements_ == 0) return;
+    by_size(type(),
+            [&]<class T>() { move(static_cast<const T*>(c.in[0]), static_cast<T*>(c.out[0])); });
+  }
+
+ private:
+  /// The result's last level against the one that is dense in the input, for all others' indices.
+  template <class T>
+  void move(const T* x, T* to) const {
+    const int last = levels_ - 1;
+    const bool rows = across_ == last;  // the last axis stays the last
+    const std::int64_t n = extent_[last], m = rows ? 1 : extent_[across_];
+    const std::int64_t planes = elements_ / (n * m);
+    const std::int64_t strip = rows ? 1 : tile;
+    const std::int64_t strips = (m + strip - 1) / strip;
+    const std::int64_t some = std::max<std::int64_t>(1, chunk_bytes / (size_ * n * strip));
+    parallel_chunks((planes * strips + some - 1) / some, cost_, [&](std::int64_t p) {
+      for (std::int64_t i = p * some; i < std::min(planes * strips, (p + 1) * some); ++i) {
+        std::int64_t plane = i / strips, at = 0, out = 0;
+        for (int l = last; l-- > 0;) {
+          if (l == across_) continue;
+          at += plane % extent_[l] * from_[l];
+          out += plane % extent_[l] * to_[l];
+          plane /= extent_[l];
+        }
+        if (rows) {
+          std::memcpy(to + out, x + at, static_cast<std::size_t>(n) * sizeof(T));
+        } else {
+          const std::int64_t begin = i % strips * tile;
+          turn(x + at + begin, from_[last], to + out + begin * to_[across_], to_[across_], n,
+               std::min(tile, m - begin));
+        }
+      }
+    });
+  }
+
+  /// to[j][i] = x[i][j] for n rows of m <= tile elements; `rise` and `drop` apart in x and to.
+  template <class T>
+  static void turn(const T* x, std::int64_t rise, T* to, std::int64_t drop, std::int64_t n,
+                   std::int64_t m) {
+    for (std::int64_t i = 0; i < n; i += tile) {
+      const std::int64_t rows = std::min(tile, n - i);
+      const T* from = x + i * rise;
+      if (rows == tile && m == tile) {
+        T square[tile][tile];
+        for (std::int64_t r = 0; r < tile; ++r)
+          for (std::int64_t c = 0; c < tile; ++c) square[c][r] = from[r * rise + c];
+        for (std::int64_t c = 0; c < tile; ++c)
+          std::memcpy(to + c * drop + i, square[c], sizeof square[c]);
+      } else {
+        for (std::int64_t c = 0; c < m; ++c)
+          for (std::int64_t r = 0; r < rows; ++r) to[c * drop + i + r] = from[r * rise + c];
+      }
+    }
+  }
+
+  static constexpr std::int64_t tile = 16;
+  dims perm_;
+  int levels_ = 0, across_ = 0;
+  std::int64_t size_ = 1, elements_ = 0;
+  std::int64_t extent_[max_rank], from_[max_rank], to_[max_rank];
+};
+
+/// Copies `count` runs of `bytes` bytes that are `from_step` and `to_step` bytes apart.
+void copy_runs(const char* from, std::int64_t from_step, char* to, std::int64_t to_step,
+               std::int64_t bytes, std::int64_t count) {
+  if (bytes == 0) return;
+  const std::int64_t some = std::max<std::int64_t>(1, chunk_bytes / bytes);
+  parallel_chunks((count + some - 1) / some, moving_cost(bytes * count), [&](std::int64_t p) {
+    for (std::int64_t i = p * some; i < std::min(count, (p + 1) * some); ++i)
+      std::memcpy(to + i * to_step, from + i * from_step, static_cast<std::size_t>(bytes));
+  });
+}
+
+/// Runs of bytes that an array is cut into at `axis`: how many, and how long.
+struct runs {
+  std::int64_t count = 1, bytes;
+  runs(const tensor_type& t, std::int64_t axis)
+      : bytes(static_cast<std::int64_t>(size_of_dtype(t.type))) {
+    for (int i = 0; i < t.shape.rank(); ++i) (i < axis ? count : bytes) *= t.shape[i];
+  }
+};
+
+class concat_kernel final : public typed_kernel {
+ public:
+  explicit concat_kernel(std::int64_t axis) : axis_(axis) {}
+  void ready() override { cost_ = moving_cost(runs(out_[0], 0).bytes); }
+  void run(const kernel_call& c) override {
+    char* to = static_cast<char*>(c.out[0]);
+    const runs whole(out_[0], axis_);
+    for (std::size_t i = 0; i < in_.size(); ++i) {
+      const runs part(in_[i], axis_);
+      copy_runs(static_cast<const char*>(c.in[i]), part.bytes, to, whole.bytes, part.bytes,
+                part.count);
+      to += part.bytes;
+    }
+  }
+
+ private:
+  std::int64_t axis_;
+};
+
+class concat_part_kernel final : public typed_kernel {
+ public:
+  explicit concat_part_kernel(const op::concat_part& o) : op_(o) {}
+  void ready() override { cost_ = moving_cost(runs(out_[0], 0).bytes); }
+  void run(const kernel_call& c) override {
+    const runs whole(in_[0], op_.axis), part(out_[0], op_.axis);
+    const char* from = static_cast<const char*>(c.in[0]);
+    for (std::int64_t i = 0; i < op_.part; ++i)
+      from += runs(in_[static_cast<std::size_t>(i) + 1], op_.axis).bytes;
+    copy_runs(from, whole.bytes, static_cast<char*>(c.out[0]), part.bytes, part.bytes, part.count);
+  }
+
+ private:
+  op::concat_part op_;
+};
+
+class size_kernel final : public typed_kernel {
+ public:
+  explicit size_kernel(const dims& axes) : axes_(axes) {}
+  void ready() override {
+    size_ = 1;
+    for (auto a : axes_) size_ *= in(0)[static_cast<int>(a)];
+    cost_ = 5;
+  }
+  void run(const kernel_call& c) override { *static_cast<std::int64_t*>(c.out[0]) = size_; }
+
+ private:
+  dims axes_;
+  std::int64_t size_ = 1;
+};
+
+}  // namespace
+}  // namespace moving
+
+kernel_ptr make_broadcast_to(const node_def&, std::span<const tensor_type>) {
+  return std::make_unique<moving::broadcast_kernel>();
+}
+kernel_ptr make_transpose(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<moving::transpose_kernel>(decode<op::transpose>(n.attributes).perm);
+}
+kernel_ptr make_concat(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<moving::concat_kernel>(decode<op::concat>(n.attributes).axis);
+}
+kernel_ptr make_concat_part(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<moving::concat_part_kernel>(decode<op::concat_part>(n.attributes));
+}
+kernel_ptr make_size_of(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<moving::size_kernel>(decode<op::size_of>(n.attributes).axes);
+}
+
+}  // namespace deft::cpu
