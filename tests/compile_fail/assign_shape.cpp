@@ -1,0 +1,5 @@
+// build error: \[assign\] expects a value of the variable's shape, and got another
+#include <deft/expr.hpp>
+using namespace deft;
+variable<float, 2> v("v", zeros());
+auto a = v.assign(constant({1.f, 2.f, 3.f}));

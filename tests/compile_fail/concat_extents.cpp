@@ -1,0 +1,6 @@
+// build error: \[concat\] expects an axis in range and extents that agree beside it
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<float, 3, 4> x("x");
+placeholder<float, 3, 5> y("y");
+auto z = concat(axis<0>, x, y);

@@ -1,0 +1,6 @@
+// build error: \[softmax_cross_entropy\] expects labels of the logits' dtype, or classes
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<float, dyn, 10> x("x");
+placeholder<float, dyn> y("y");
+auto z = softmax_cross_entropy(x, y);

@@ -1,0 +1,5 @@
+// build error: \[feed\] the value has another dtype than the tensor
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<float, dyn> x("x");
+auto f = x = ndarray<double, 3>{1, 2, 3};

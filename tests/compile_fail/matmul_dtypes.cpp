@@ -1,0 +1,6 @@
+// build error: \[matmul\] expects operands of one dtype, and got two
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<float, 3, 3> x("x");
+placeholder<double, 3, 3> y("y");
+auto z = matmul(x, y);

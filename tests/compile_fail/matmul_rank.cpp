@@ -1,0 +1,5 @@
+// build error: \[matmul\] expects two matrices, and got another rank
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<float, 3> x("x");
+auto z = matmul(x, x);

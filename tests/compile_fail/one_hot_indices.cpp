@@ -1,0 +1,5 @@
+// build error: \[one_hot\] expects integer indices, and got another dtype
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<float, 3> x("x");
+auto y = one_hot<10>(x);

@@ -1,0 +1,5 @@
+// build error: \[placeholder\] expects a host value to feed, and got an expression
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<float> x("x"), y("y");
+void f() { x = y * 2; }

@@ -1,0 +1,4 @@
+// build error: \[random\] random tensors are float or double
+#include <deft/expr.hpp>
+using namespace deft;
+auto x = random_normal<std::int32_t>(shape<3>);

@@ -1,0 +1,5 @@
+// build error: \[reshape\] expects one dyn extent at most, and got several
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<float, 3, 4> x("x");
+auto y = reshape(x, shape<dyn, dyn>);

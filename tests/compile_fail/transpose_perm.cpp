@@ -1,0 +1,5 @@
+// build error: \[transpose\] expects a permutation of the tensor's axes
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<float, 3, 4> x("x");
+auto y = transpose(x, perm<0, 0>);
