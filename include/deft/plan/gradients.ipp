@@ -74,6 +74,23 @@ struct key_hash {
   }
 };
 
+/// Whether input `i` has the shape of the result whatever the `dyn` extents turn out to be: then no
+/// sum over stretched axes is needed.
+inline bool never_stretched(const node& n, std::size_t i) {
+  const dims &in = n.inputs[i].type().shape, &out = n.outputs[0].shape;
+  if (in.rank() != out.rank()) return false;
+  for (int axis = 0; axis < out.rank(); ++axis) {
+    if (in[axis] != out[axis]) return false;
+    if (in[axis] != dyn) continue;
+    for (std::size_t other = 0; other < n.inputs.size(); ++other) {
+      const dims& d = n.inputs[other].type().shape;
+      int at = axis - (out.rank() - d.rank());
+      if (n.inputs[other].node != n.inputs[i].node && at >= 0 && d[at] != 1) return false;
+    }
+  }
+  return true;
+}
+
 /// One call of gradients(). Fused nodes are differentiated through the primitive nodes that they
 /// stand for; values inside are computed again where the gradient needs them, which costs less than
 /// storing them.
@@ -175,10 +192,7 @@ class walk {
       output in = canonical(n->inputs[i]);
       if (!g[i].valid() || !depends(in.node.get())) continue;
       any_tensor like(n->inputs[i]);
-      add(in, n->is(op_traits::elementwise) &&
-                      !(g[i].shape() == like.shape() && like.shape().is_static())
-                  ? sum_to(g[i], like)
-                  : g[i]);
+      add(in, n->is(op_traits::elementwise) && !never_stretched(*n, i) ? sum_to(g[i], like) : g[i]);
     }
   }
 

@@ -14,6 +14,7 @@
 #include <deft/session/launcher.hpp>
 #include <deft/transport/listener.hpp>
 #include <map>
+#include <thread>
 
 namespace deft {
 namespace {
@@ -33,6 +34,7 @@ class cluster_launcher {
   cluster_launcher(const std::vector<std::pair<std::string, int>>& jobs,
                    const std::vector<std::string>& arguments)
       : terminal_(isatty(STDOUT_FILENO)) {
+    for (const auto& [job, tasks] : jobs) tasks_in_all_ += static_cast<unsigned>(tasks);
     std::map<std::pair<std::string, int>, int> sockets;
     std::vector<std::string> hosts;
     for (const auto& [job, tasks] : jobs) {
@@ -90,6 +92,10 @@ class cluster_launcher {
                                    "--task_index=" + std::to_string(index),
                                    "--listen_fd=" + std::to_string(own)};
     words.insert(words.end(), hosts.begin(), hosts.end());
+    // The tasks share the processors: one that spins for work takes it from another.
+    words.push_back(
+        "--intra_op_threads=" +
+        std::to_string(std::max(1u, std::thread::hardware_concurrency() / tasks_in_all_)));
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (auto& w : words) argv.push_back(w.data());
@@ -179,6 +185,7 @@ class cluster_launcher {
 
   bool terminal_, ending_ = false;
   int shown_ = 0;
+  unsigned tasks_in_all_ = 0;
   std::vector<launched_task> tasks_;
 };
 

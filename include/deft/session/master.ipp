@@ -2,6 +2,7 @@
 // deft/session/master.ipp: making plans for several tasks, and running their steps.
 #pragma once
 #include <algorithm>
+#include <deft/execute/team.hpp>
 #include <deft/op/dataflow.hpp>
 #include <deft/session/master.hpp>
 #include <deft/session/planning.hpp>
@@ -391,6 +392,7 @@ class master_engine final : public engine {
 
 std::shared_ptr<engine> make_master(std::shared_ptr<task_runtime> self,
                                     std::shared_ptr<worker> cluster, session_options options) {
+  if (options.intra_op_threads) set_intra_op_threads(options.intra_op_threads);
   auto m = std::make_shared<master_state>();
   m->self = std::move(self);
   m->cluster = std::move(cluster);

@@ -11,12 +11,12 @@ namespace deft {
 
 /// Of a session. Every member has a default.
 struct session_options {
-  bool log_device_placement = false;    ///< a line "name: (op): device" for each node of a new plan
-  bool allow_soft_placement = false;    ///< take what device there is, and log
-  bool fold = true;                     ///< compute constants when the plan is made
-  bool fuse = true;                     ///< join elementwise nodes
-  int intra_op_threads = 0;             ///< threads of one kernel; 0: all processors
-  int cpu_devices = 1;                  ///< "/cpu:0", "/cpu:1", … of a session in this process
+  bool log_device_placement = false;  ///< a line "name: (op): device" for each node of a new plan
+  bool allow_soft_placement = false;  ///< take what device there is, and log
+  bool fold = true;                   ///< compute constants when the plan is made
+  bool fuse = true;                   ///< join elementwise nodes
+  int intra_op_threads = 0;           ///< threads of one kernel, for the whole process; 0: as it is
+  int cpu_devices = 1;                ///< "/cpu:0", "/cpu:1", … of a session in this process
   std::chrono::nanoseconds timeout{0};  ///< of a run; 0: none
   /// How long to wait for tasks that have not come up yet.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(60);

@@ -18,8 +18,8 @@ class engine;
 class task {
  public:
   /// Reads `--job_name --task_index --ps_hosts --worker_hosts --log_device_placement --data
-  /// --secret_file --listen_fd --cpu_devices --insecure --help`, each also as `--name=value`, and
-  /// starts the server. Without a job it is a single process, without a server.
+  /// --secret_file --listen_fd --cpu_devices --intra_op_threads --insecure --help`, each also as
+  /// `--name=value`, and starts the server. Without a job it is a single process, without a server.
   /// Throws invalid_argument naming the flag that is wrong.
   task(int argc, const char* const* argv);
   ~task();

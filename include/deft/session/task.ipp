@@ -3,6 +3,7 @@
 #pragma once
 #include <boost/program_options.hpp>
 #include <cstdio>
+#include <deft/execute/team.hpp>
 #include <deft/graph/graph.hpp>
 #include <deft/session/launcher.hpp>
 #include <deft/session/master.hpp>
@@ -26,6 +27,8 @@ flags::options_description task_flags() {
   d.add_options()("log_device_placement", flags::bool_switch(), "say where every node runs");
   d.add_options()("data", flags::value<std::string>(), "folder of the data");
   d.add_options()("cpu_devices", flags::value<int>()->default_value(1), "/cpu:0, /cpu:1, …");
+  d.add_options()("intra_op_threads", flags::value<int>()->default_value(0),
+                  "threads of one kernel; 0: all processors");
   d.add_options()("listen_fd", flags::value<int>()->default_value(-1),
                   "listening socket from a launcher");
   d.add_options()("secret_file", flags::value<std::string>(),
@@ -78,6 +81,7 @@ task::task(int argc, const char* const* argv) {
   data_ = text("data");
   log_device_placement_ = given["log_device_placement"].as<bool>();
   cpu_devices_ = given["cpu_devices"].as<int>();
+  set_intra_op_threads(given["intra_op_threads"].as<int>());
   std::vector<cluster_spec::job> jobs;
   if (given.count("ps_hosts")) jobs.emplace_back("ps", split_hosts(text("ps_hosts"), "ps_hosts"));
   if (given.count("worker_hosts"))
@@ -145,8 +149,9 @@ int task_main(int argc, const char* const* argv, const std::function<void(task&)
     if (self.distributed()) self.server().done();
     return 0;
   } catch (const help_wanted&) {
+    const flags::options_description known = task_flags();
     std::string text;
-    for (const auto& o : task_flags().options())
+    for (const auto& o : known.options())
       text += str("  ", o->format_name(), "\t", o->description(), "\n");
     std::printf("Flags of every deft task:\n%s", text.c_str());
     return 0;

@@ -19,25 +19,30 @@ class progress_hook final : public hook {
   void begin() override { step_ = any_tensor(global_step()); }
   std::vector<any_tensor> fetches() const override { return {loss_, step_}; }
 
-  void after_run(run_context&, std::span<const any_array> values) override {
+  void after_run(run_context& context, std::span<const any_array> values) override {
     loss_value_ = visit_dtype(values[0].type(),
                               [&]<class T>() { return static_cast<double>(*values[0].data<T>()); });
     step_value_ = *values[1].data<std::int64_t>() + 1;
     ++runs_;
     auto now = clock::now();
     if (runs_ == 1) began_ = now;
-    if (runs_ == 1 || now - shown_ >= std::chrono::milliseconds(500)) show(now);
+    ended_ = context.stop_requested();
+    if (runs_ == 1 || ended_ || now - shown_ >= std::chrono::milliseconds(500)) show(now);
+    if (ended_) finish();
   }
   void end() override {
-    if (!runs_) return;
+    if (!runs_ || ended_) return;
     show(clock::now());
-    if (terminal_) std::fputc('\n', stdout);
-    std::fflush(stdout);
+    finish();
   }
 
  private:
   using clock = std::chrono::steady_clock;
 
+  void finish() {
+    if (terminal_) std::fputc('\n', stdout);
+    std::fflush(stdout);
+  }
   void show(clock::time_point now) {
     shown_ = now;
     double seconds = std::chrono::duration<double>(now - began_).count();
@@ -57,7 +62,7 @@ class progress_hook final : public hook {
 
   any_tensor loss_, step_;
   std::int64_t last_, batch_;
-  bool terminal_;
+  bool terminal_, ended_ = false;
   std::int64_t runs_ = 0, step_value_ = 0;
   double loss_value_ = 0;
   clock::time_point began_, shown_;
