@@ -59,6 +59,18 @@ template <class... X>
 inline constexpr bool is_feed_list<feed_list<X...>> = true;
 
 template <class... X>
+struct type_list {};
+/// The types of `X…` that are fetched.
+template <class Kept, class... X>
+struct without_feeds {
+  using type = Kept;
+};
+template <class... Kept, class X, class... Rest>
+struct without_feeds<type_list<Kept...>, X, Rest...>
+    : without_feeds<std::conditional_t<is_feed_list<X>, type_list<Kept...>, type_list<Kept..., X>>,
+                    Rest...> {};
+
+template <class... X>
 feed_list<> find_feeds(const X&...) {
   return {};
 }
@@ -87,11 +99,9 @@ auto session::prepare(const X&... x) {
   (add(x), ...);
   std::apply([&](const auto&... t) { (targets.push_back(t.handle()), ...); }, fed.targets);
   auto plan = plan_request(fetches, targets);
-  return [&]<class... F>(std::tuple<F...>*) {
+  return [&]<class... F>(detail::type_list<F...>) {
     return prepared_step<decltype(fed), F...>(std::move(plan), std::move(fed));
-  }(static_cast<decltype(std::tuple_cat(
-             std::conditional_t<detail::is_feed_list<X>, std::tuple<>, std::tuple<X>>()...))*>(
-             nullptr));
+  }(typename detail::without_feeds<detail::type_list<>, X...>::type());
 }
 
 }  // namespace deft

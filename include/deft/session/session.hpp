@@ -17,6 +17,8 @@ class monitored_session;
 
 namespace detail {
 
+std::shared_ptr<engine> engine_at(const std::string& target, const session_options& options);
+
 /// What a fetch asks for and yields; specialised by kind.
 template <class X>
 struct fetch_of;
@@ -136,7 +138,10 @@ class session {
   explicit session(session_options options = {});
   /// On the task at `target` ("deft://host:port"), which reaches the others of its cluster. A
   /// target in this process is called directly. Throws deadline_exceeded if nobody answers.
-  explicit session(const std::string& target, session_options options = {});
+  /// (A template, as a braced list of options must not be taken for a string.)
+  template <std::convertible_to<std::string_view> Target>
+  explicit session(const Target& target, session_options options = {})
+      : session(detail::engine_at(std::string(target), options), options) {}
   /// On the server of `self`, or in this process if it has none.
   explicit session(task& self, session_options options = {});
   explicit session(std::shared_ptr<engine> on, session_options options);

@@ -13,6 +13,8 @@
 #include <deft/session/task.ipp>
 #include <deft/session/task_runtime.ipp>
 #include <deft/session/thread_cache.ipp>
+#include <deft/session/watchdog.ipp>
+#include <deft/session/worker.ipp>
 
 namespace deft {
 
@@ -48,6 +50,9 @@ std::shared_ptr<planned> session_impl::find_plan(std::span<const output> fetches
   // Dropped entries free nodes and kernels: not under the lock.
   std::list<entry> dropped;
   std::lock_guard lock(guard_);
+  auto [first, last] = by_hash_.equal_range(hash);
+  for (auto i = first; i != last; ++i)
+    if (same(*i->second)) return i->second->plan;  // another thread was faster
   entry e{hash, {fetches.begin(), fetches.end()}, fetches.size(), plan};
   e.key.insert(e.key.end(), feeds.begin(), feeds.end());
   entries_.push_front(std::move(e));
@@ -87,8 +92,6 @@ session::session(session_options options)
     : session(make_master(std::make_shared<task_runtime>(local_task_name(), options.cpu_devices),
                           nullptr, options),
               options) {}
-session::session(const std::string& target, session_options options)
-    : session(connect_engine(target, options), options) {}
 session::session(task& self, session_options options)
     : session(self.engine_for(options), options) {}
 session::session(std::shared_ptr<engine> on, session_options options)
@@ -131,9 +134,11 @@ std::string session_impl::device_of(const output& o) {
   const std::string& name = name_of(*o.node);
   {
     std::lock_guard lock(guard_);
-    for (const auto& e : entries_)
+    for (const auto& e : entries_) {
+      if (e.key[0].node->owner != o.node->owner) continue;  // names are those of one graph
       for (const auto& n : e.plan->placed().nodes)
         if (n.name == name && n.device) return to_string(*n.device);
+    }
   }
   const auto plan = find_plan({&o, 1}, {});
   for (const auto& n : plan->placed().nodes)
@@ -182,6 +187,9 @@ std::string requested_device(const any_tensor& t) {
 }
 
 namespace detail {
+std::shared_ptr<engine> engine_at(const std::string& target, const session_options& options) {
+  return connect_engine(target, options);
+}
 any_array take_result(step_results& r, std::size_t i) { return r.take(i); }
 const void* peek_result(step_results& r, std::size_t i) { return r.peek(i).raw(); }
 }  // namespace detail
