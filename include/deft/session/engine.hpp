@@ -15,14 +15,16 @@ class step_results {
  public:
   step_results() = default;
   explicit step_results(std::vector<any_array> values) : values_(std::move(values)) {}
-  /// Values in a frame, which goes back to its pool afterwards.
+  /// Values in a frame, which goes back to its pool afterwards. The pool is kept: the plan that
+  /// made it may be dropped from its cache before the values are taken.
   step_results(std::unique_ptr<executable::frame> f,
-               void (*give_back)(void*, std::unique_ptr<executable::frame>), void* pool)
-      : frame_(std::move(f)), give_back_(give_back), pool_(pool) {}
+               void (*give_back)(void*, std::unique_ptr<executable::frame>),
+               std::shared_ptr<void> pool)
+      : pool_(std::move(pool)), frame_(std::move(f)), give_back_(give_back) {}
   step_results(step_results&&) noexcept = default;
-  step_results& operator=(step_results&&) noexcept = default;
+  step_results& operator=(step_results&&) = delete;
   ~step_results() {
-    if (frame_) give_back_(pool_, std::move(frame_));
+    if (frame_) give_back_(pool_.get(), std::move(frame_));
   }
 
   /// The value of fetch `i`, valid as long as this.
@@ -31,9 +33,9 @@ class step_results {
 
  private:
   std::vector<any_array> values_;
+  std::shared_ptr<void> pool_;  ///< before the frame, which refers to it
   std::unique_ptr<executable::frame> frame_;
   void (*give_back_)(void*, std::unique_ptr<executable::frame>) = nullptr;
-  void* pool_ = nullptr;
 };
 
 /// A plan, ready to run any number of times, from any thread.

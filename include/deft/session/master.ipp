@@ -7,7 +7,6 @@
 #include <deft/session/master.hpp>
 #include <deft/session/planning.hpp>
 #include <deft/session/protocol.hpp>
-#include <deft/session/protocol.hpp>
 #include <deft/session/watchdog.hpp>
 #include <deft/session/worker.hpp>
 #include <optional>
@@ -45,8 +44,7 @@ struct master_state {
     } catch (const error& e) {
       if (e.code() == errc::aborted)
         throw error(e.code(), e.message() + ": what it kept for this session is lost");
-      if (known && e.code() == errc::deadline_exceeded)
-        throw error(errc::unavailable, e.message());
+      if (known && e.code() == errc::deadline_exceeded) throw error(errc::unavailable, e.message());
       throw;
     }
     std::lock_guard lock(guard);
@@ -173,7 +171,7 @@ class master_plan final : public planned {
                         n.op->version),
                     n.name, n.place);
     message m = make_message(request::register_part, master_->session, r.handle);
-    out_archive(m.meta, &m.tensors) & r.part & incarnations_;
+    out_archive(m.meta, &m.tensors) & r.part& incarnations_;
     r.link->post(m);
   }
 
@@ -336,7 +334,8 @@ class master_plan final : public planned {
     }
     // Those that were not called too: values may have come for them.
     for (std::size_t i = 0; i < others_.size(); ++i) try {
-        auto link = state.links[i] ? state.links[i] : master_->cluster->standing_link(others_[i].task);
+        auto link =
+            state.links[i] ? state.links[i] : master_->cluster->standing_link(others_[i].task);
         if (!link || link->lost()) continue;
         if (state.calls[i] && !state.calls[i]->done()) link->abandon(*state.calls[i]);
         link->post(make_message(request::cancel_step, master_->session, step));

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/planning.ipp: from a flat graph to parts.
 #pragma once
+#include <algorithm>
 #include <deft/core/log.hpp>
+#include <deft/op/dataflow.hpp>
 #include <deft/plan/fold.hpp>
 #include <deft/plan/fuse.hpp>
 #include <deft/plan/variables.hpp>
@@ -46,7 +48,10 @@ prepared_plan make_parts(flat_graph flat, std::span<const device_info> devices,
       logging::write(logging::level::info,
                      str(n.name, ": (", n.op->name, "): ", to_string(*n.device)));
   if (options.fuse) {
-    plan::fuse(g, flat.fetches);
+    plan::fuse(g, flat.fetches, [&](const device_name* device) {
+      auto at = std::ranges::find(devices, device, &device_info::name);
+      return at != devices.end() && at->kernels->contains(std::string(op::fused::name));
+    });
     check(g);
   }
   plan::order_variables(g, flat.fetches);

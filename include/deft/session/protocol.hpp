@@ -5,13 +5,14 @@
 #include <deft/session/engine.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/message.hpp>
+#include <new>
 
 namespace deft {
 
 /// Kinds of session/. What needs no answer gets none: only calls have an id.
 enum class request : std::uint16_t {
   // Master to worker.
-  register_part = 16,  ///< one-way; session, step = handle; meta: part
+  register_part = 16,  ///< one-way; session, step = handle; meta: part, incarnations of its tasks
   run_part = 17,       ///< call; session, step; meta: handle; tensors: feeds. Answer: fetches
   tensor = 18,         ///< one-way, worker to worker; session, step; flags: key; one tensor
   cancel_step = 19,    ///< one-way; session, step
@@ -27,11 +28,31 @@ enum class request : std::uint16_t {
   cluster_devices = 36,  ///< call; session. Answer: meta: devices of all tasks
   reset_cluster = 37,    ///< call; session; meta: container
   close_session = 38,    ///< one-way; session
+  cancel_run = 39,       ///< one-way; session, step = id of the run_plan
   // Between tasks of a training job.
   wait_signal = 48,  ///< call; meta: name. Answered once the task has it
   set_signal = 49,   ///< call; meta: name
-  done = 50,         ///< one-way; meta: name of the task that needs this one no more
+  done = 50,         ///< call; meta: name of the task that needs this one no more
 };
+
+/// A flag of run_plan: a cancel_run may follow.
+inline constexpr std::uint32_t can_be_cancelled = 1;
+
+/// What `f` throws, as an error that can be sent; null if it returns. What a message asks for must
+/// not end the process, whatever it is.
+template <class F>
+std::shared_ptr<const error> caught(F&& f) {
+  try {
+    f();
+    return nullptr;
+  } catch (const error& e) {
+    return std::make_shared<const error>(e);
+  } catch (const std::bad_alloc&) {
+    return std::make_shared<const error>(errc::resource_exhausted, "out of memory");
+  } catch (const std::exception& e) {
+    return std::make_shared<const error>(errc::internal, e.what());
+  }
+}
 
 inline message make_message(request r, std::uint64_t session = 0, std::uint64_t step = 0) {
   message m(static_cast<message_kind>(r));

@@ -79,13 +79,24 @@ class remote_plan final : public planned {
  private:
   message ask_or_cancel(message&& m, deadline until, const run_options& options) {
     if (!options.cancel) return session_->ask(std::move(m), until, "the step");
+    m.flags = can_be_cancelled;
     auto p = session_->master->call(m);
-    bool in_time = session_->links.wait_until(
-        [&] { return p->done() || options.cancel->load(std::memory_order_relaxed); }, until);
-    if (!p->done()) {
+    bool asked = false, done = false;
+    // Nobody tells the hub when the flag is set; once it is, the master answers.
+    while (!done && std::chrono::steady_clock::now() < until) {
+      constexpr auto look = std::chrono::milliseconds(2);
+      done = session_->links.wait_for(*p, std::min(until, deadline_in(look)));
+      if (done || asked || !*options.cancel) continue;
+      message c = make_message(request::cancel_run, session_->id, p->id());
+      session_->master->post(c);
+      asked = true;
+      until = std::min(until, deadline_in(std::chrono::seconds(5)));
+    }
+    if (!done) {
       session_->master->abandon(*p);
-      fail(in_time ? errc::cancelled : errc::deadline_exceeded,
-           in_time ? "the run was cancelled" : "the step takes longer than it may");
+      fail(asked ? errc::cancelled : errc::deadline_exceeded,
+           asked ? "the run was cancelled" : "the step takes longer than it may", "; waiting for ",
+           session_->master->peer());
     }
     return p->take();
   }
@@ -150,7 +161,7 @@ std::shared_ptr<engine> connect_engine(const std::string& target, const session_
   if (!target.starts_with(scheme) || target.find(':', scheme.size()) == target.npos)
     fail(errc::invalid_argument, "the target \"", target, "\" is not of the form deft://host:port");
   std::string address = target.substr(scheme.size());
-  if (auto* here = server_impl::find(address)) return here->make_engine(options);
+  if (auto here = server_impl::make_engine_at(address, options)) return here;
   auto s = std::make_shared<remote_session>(options);
   s->master = s->links.connect(address, s->patience());
   plan_options o{

@@ -2,6 +2,7 @@
 // deft/session/server.ipp: a task's server.
 #pragma once
 #include <deft/core/log.hpp>
+#include <deft/op/dataflow.hpp>
 #include <deft/session/master.hpp>
 #include <deft/session/protocol.hpp>
 #include <deft/session/server_impl.hpp>
@@ -9,6 +10,8 @@
 
 namespace deft {
 namespace {
+
+constexpr std::size_t most_signals = 65'536;
 
 struct server_table {
   std::mutex guard;
@@ -30,6 +33,38 @@ void answer_error(connection& to, std::uint64_t id, const error& e) {
   to.send(m);
 }
 
+/// Answers call `id` with what `make` returns or throws; nobody may be there any more.
+template <class F>
+void answer_with(connection& to, std::uint64_t id, F&& make) {
+  message m;
+  auto failure = caught([&] { m = make(); });
+  auto lost = caught([&] {
+    if (failure)
+      answer_error(to, id, *failure);
+    else
+      answer(to, std::move(m), id);
+  });
+  if (lost) logging::info("an answer is lost: ", lost->what());
+}
+
+/// What a client sends is no part of a plan yet, and fetches what is there.
+void check_request(const flat_graph& flat) {
+  check(flat.graph);
+  for (const auto& n : flat.graph.nodes)
+    if (n.op == &record_of<op::send> || n.op == &record_of<op::recv> ||
+        n.op == &record_of<op::copy>)
+      throw error(errc::invalid_argument, str("[", n.op->name, "] is for plans only"), n.name,
+                  n.place);
+  for (const auto& f : flat.fetches) {
+    if (f.node >= flat.graph.nodes.size())
+      fail(errc::invalid_argument, "a fetch of a node that is not there");
+    const auto& outputs = flat.graph.nodes[f.node].outputs;
+    if (f.port >= outputs.size() && (f.port || !outputs.empty()))
+      fail(errc::invalid_argument, "a fetch of a value that is not there");
+  }
+  if (flat.fetches.empty()) fail(errc::invalid_argument, "nothing is fetched");
+}
+
 std::string secret_or_environment(const std::string& given) {
   return given.empty() ? secret_of_environment() : given;
 }
@@ -42,11 +77,12 @@ std::vector<feed_ref> feeds_of(std::vector<any_array>& tensors) {
 
 }  // namespace
 
-server_impl* server_impl::find(const std::string& address) {
+std::shared_ptr<engine> server_impl::make_engine_at(const std::string& address,
+                                                    const session_options& options) {
   auto& t = servers_here();
-  std::lock_guard lock(t.guard);
+  std::lock_guard lock(t.guard);  // a server leaves the table before it ends
   auto at = t.by_address.find(address);
-  return at == t.by_address.end() ? nullptr : at->second;
+  return at == t.by_address.end() ? nullptr : at->second->make_engine(options);
 }
 
 server_impl::server_impl(const cluster_spec& cluster, const std::string& job, int task,
@@ -89,12 +125,14 @@ void server_impl::stop() {
     sessions_.clear();
   }
   changed_.notify_all();
+  // First the worker: steps that wait here are told why.
+  worker_->stop();
   for (auto& e : engines) e->close();
   listener_->stop();
 }
 
 void server_impl::on_open(const std::shared_ptr<connection>& c) {
-  if (!c->peer().name.starts_with("/job:worker/")) return;
+  if (!is_worker(c->peer().name)) return;
   std::lock_guard lock(guard_);
   auto& u = users_[c->peer().name];
   ++u.connections;
@@ -103,7 +141,7 @@ void server_impl::on_open(const std::shared_ptr<connection>& c) {
 
 void server_impl::on_close(const std::shared_ptr<connection>& c, const error* why) {
   if (why) logging::info(task_->name(), ": ", c->peer(), " is gone: ", why->what());
-  worker_->drop_owner(c.get());
+  worker_->connection_lost(c.get(), c->peer().name);
   std::vector<std::shared_ptr<client_session>> gone;
   {
     std::lock_guard lock(guard_);
@@ -116,14 +154,19 @@ void server_impl::on_close(const std::shared_ptr<connection>& c, const error* wh
       }
     }
     auto u = users_.find(c->peer().name);
-    if (u != users_.end() && --u->second.connections == 0)
+    if (u != users_.end() && u->second.connections && --u->second.connections == 0)
       u->second.lost = std::chrono::steady_clock::now();
+    std::erase_if(waiting_, [](const auto& w) { return w.second.first.expired(); });
   }
   changed_.notify_all();
   for (auto& s : gone) s->master->close();
 }
 
 void server_impl::on_message(const std::shared_ptr<connection>& from, message&& m) {
+  if (auto failure = caught([&] { handle(from, m); })) throw error(*failure);
+}
+
+void server_impl::handle(const std::shared_ptr<connection>& from, message& m) {
   auto kind = static_cast<request>(m.kind);
   if (kind < request::open_session) return handle_worker(from, m);
   if (kind < request::wait_signal) {
@@ -139,16 +182,17 @@ void server_impl::handle_worker(const std::shared_ptr<connection>& from, message
   switch (static_cast<request>(m.kind)) {
     case request::register_part: {
       plan::part p;
+      incarnation_list peers;
       in_archive ar(m.meta, m.tensors);
-      ar& p;
+      ar& p& peers;
       ar.finish();
-      return worker_->register_part(m.session, m.step, std::move(p), from.get());
+      return worker_->register_part(m.session, m.step, std::move(p), peers, from.get());
     }
     case request::run_part:
       return run_part(from, m);
     case request::tensor:
       if (m.tensors.size() != 1) fail(errc::invalid_argument, "a value without its tensor");
-      return worker_->deliver(m.session, m.step, m.flags, std::move(m.tensors[0]));
+      return worker_->deliver(m.session, m.step, m.flags, std::move(m.tensors[0]), from.get());
     case request::cancel_step:
       return worker_->cancel(m.session, m.step);
     case request::drop_part:
@@ -178,22 +222,18 @@ void server_impl::run_part(const std::shared_ptr<connection>& from, message& m) 
   from_bytes(m.meta, handle);
   auto tensors = std::make_shared<std::vector<any_array>>(std::move(m.tensors));
   std::uint64_t id = m.id;
-  worker_->run_part(m.session, m.step, handle, feeds_of(*tensors),
+  worker_->run_part(m.session, m.step, handle, feeds_of(*tensors), false,
                     [from, id, tensors](step_outcome o) {
-                      try {
-                        if (o.failure) return answer_error(*from, id, *o.failure);
+                      answer_with(*from, id, [&] {
+                        if (o.failure) throw error(*o.failure);
                         message r;
                         const auto& part = o.pool->code().source();
                         for (std::size_t i = 0; i < part.fetches.size(); ++i)
                           if (!part.graph.nodes[part.fetches[i].node].outputs.empty())
                             r.tensors.push_back(o.frame->peek(i));
-                        answer(*from, std::move(r), id);
-                        r = message();
-                        o.pool->give_back(std::move(o.frame));
-                      } catch (const error& e) {
-                        logging::info("an answer is lost: ", e.what());
-                        if (o.frame) o.pool->give_back(std::move(o.frame));
-                      }
+                        return r;
+                      });
+                      if (o.frame) o.pool->give_back(std::move(o.frame));
                     });
 }
 
@@ -237,23 +277,17 @@ bool server_impl::handle_client(const std::shared_ptr<connection>& from, message
       in_archive ar(m.meta, m.tensors);
       ar & flat->graph & flat->fetches;
       ar.finish();
-      for (const auto& f : flat->fetches)
-        if (f.node >= flat->graph.nodes.size())
-          fail(errc::invalid_argument, "a fetch of a node that is not there");
       run_elsewhere([from, s, flat, id = m.id] {
-        try {
+        answer_with(*from, id, [&] {
+          check_request(*flat);
           auto plan = s->master->make_plan(std::move(*flat));
           message r;
           out_archive(r.meta, &r.tensors) & plan->placed();
-          {
-            std::lock_guard lock(s->guard);
-            r.step = ++s->next_plan;
-            s->plans.emplace(r.step, std::move(plan));
-          }
-          answer(*from, std::move(r), id);
-        } catch (const error& e) {
-          answer_error(*from, id, e);
-        }
+          std::lock_guard lock(s->guard);
+          r.step = ++s->next_plan;
+          s->plans.emplace(r.step, std::move(plan));
+          return r;
+        });
       });
       return true;
     }
@@ -271,13 +305,11 @@ bool server_impl::handle_client(const std::shared_ptr<connection>& from, message
     case request::cluster_devices: {
       auto s = session_of(m.session);
       run_elsewhere([from, s, id = m.id] {
-        try {
+        answer_with(*from, id, [&] {
           message r;
           r.meta = to_bytes(s->master->devices());
-          answer(*from, std::move(r), id);
-        } catch (const error& e) {
-          answer_error(*from, id, e);
-        }
+          return r;
+        });
       });
       return true;
     }
@@ -286,13 +318,18 @@ bool server_impl::handle_client(const std::shared_ptr<connection>& from, message
       std::string container;
       from_bytes(m.meta, container);
       run_elsewhere([from, s, container, id = m.id] {
-        try {
+        answer_with(*from, id, [&] {
           s->master->reset(container);
-          answer(*from, message(), id);
-        } catch (const error& e) {
-          answer_error(*from, id, e);
-        }
+          return message();
+        });
       });
+      return true;
+    }
+    case request::cancel_run: {
+      auto s = session_of(m.session);
+      std::lock_guard lock(s->guard);
+      auto at = s->running.find(m.step);
+      if (at != s->running.end()) *at->second = true;
       return true;
     }
     case request::close_session: {
@@ -324,26 +361,35 @@ void server_impl::run_plan(const std::shared_ptr<connection>& from, message& m) 
       fail(errc::not_found, "there is no plan ", m.step, " of this session");
     plan = at->second;
   }
-  auto run = [from, plan, timeout, id = m.id](std::vector<any_array>& tensors) {
-    try {
-      run_options o;
-      o.timeout = std::chrono::nanoseconds(timeout);
+  auto run = [from, plan, id = m.id](std::vector<any_array>& tensors, const run_options& options) {
+    answer_with(*from, id, [&] {
       auto feeds = feeds_of(tensors);
-      step_results results = plan->run(feeds, o);
+      step_results results = plan->run(feeds, options);
       message r;
       for (std::size_t i = 0; i < plan->fetches(); ++i) {
         const any_array& v = results.peek(i);
         if (v.valid()) r.tensors.push_back(v);
       }
-      answer(*from, std::move(r), id);
-    } catch (const error& e) {
-      answer_error(*from, id, e);
-    }
+      return r;
+    });
   };
+  run_options options;
+  options.timeout = std::chrono::nanoseconds(timeout);
   // A cheap plan of this task alone runs on the thread that read the message, and answers from it.
-  if (plan->quick()) return run(m.tensors);
+  if (plan->quick()) return run(m.tensors, options);
+  if (m.flags & can_be_cancelled) {
+    auto cancel = std::make_shared<std::atomic<bool>>(false);
+    options.cancel = cancel;
+    std::lock_guard lock(s->guard);
+    s->running[m.id] = std::move(cancel);
+  }
   auto tensors = std::make_shared<std::vector<any_array>>(std::move(m.tensors));
-  run_elsewhere([run, tensors] { run(*tensors); });
+  run_elsewhere([run, tensors, options, s, id = m.id] {
+    run(*tensors, options);
+    if (!options.cancel) return;
+    std::lock_guard lock(s->guard);
+    s->running.erase(id);
+  });
 }
 
 void server_impl::handle_signals(const std::shared_ptr<connection>& from, message& m) {
@@ -353,6 +399,8 @@ void server_impl::handle_signals(const std::shared_ptr<connection>& from, messag
     case request::wait_signal: {
       std::lock_guard lock(guard_);
       if (!signals_.contains(name)) {
+        if (waiting_.size() == most_signals)
+          fail(errc::resource_exhausted, "too many wait for signals of ", task_->name());
         waiting_.emplace(name, std::pair(std::weak_ptr(from), m.id));
         return;
       }
@@ -362,10 +410,10 @@ void server_impl::handle_signals(const std::shared_ptr<connection>& from, messag
       signal(name);
       break;
     default: {
+      if (!is_worker(name)) fail(errc::not_found, "there is no worker \"", name, "\"");
       std::lock_guard lock(guard_);
       users_[name].done = true;
       changed_.notify_all();
-      return;
     }
   }
   if (m.id) answer(*from, message(), m.id);
@@ -375,6 +423,8 @@ void server_impl::signal(const std::string& name) {
   std::vector<std::pair<std::weak_ptr<connection>, std::uint64_t>> released;
   {
     std::lock_guard lock(guard_);
+    if (signals_.size() == most_signals)
+      fail(errc::resource_exhausted, task_->name(), " has too many signals");
     signals_.insert(name);
     auto [begin, end] = waiting_.equal_range(name);
     for (auto i = begin; i != end; ++i) released.push_back(i->second);
@@ -389,6 +439,21 @@ void server_impl::signal(const std::string& name) {
       }
 }
 
+void server_impl::signal_at(const device_name& task, const std::string& name,
+                            std::chrono::nanoseconds timeout) {
+  if (task == task_->name()) return signal(name);
+  deadline until = deadline_in(timeout);
+  auto c = worker_->link(intern(task), until);
+  message m = make_message(request::set_signal);
+  m.meta = to_bytes(name);
+  auto p = c->call(m);
+  if (!worker_->hub().wait_for(*p, until)) {
+    c->abandon(*p);
+    fail(errc::deadline_exceeded, task, " does not take the signal \"", name, "\"");
+  }
+  p->take();
+}
+
 void server_impl::wait_for_signal(const device_name& of, const std::string& name,
                                   std::chrono::nanoseconds timeout) {
   deadline until = deadline_in(timeout);
@@ -399,33 +464,43 @@ void server_impl::wait_for_signal(const device_name& of, const std::string& name
     std::unique_lock lock(guard_);
     if (!changed_.wait_until(lock, until, [&] { return stopped_ || signals_.contains(name); }))
       late();
-    if (stopped_) fail(errc::cancelled, "the server was stopped");
+    if (stopped_) throw worker_->stopped_error();
     return;
   }
-  auto c = worker_->link(of, until);
+  auto c = worker_->link(intern(of), until);
   message m = make_message(request::wait_signal);
   m.meta = to_bytes(name);
   auto p = c->call(m);
-  if (!worker_->hub().wait_for(*p, until)) {
+  if (!worker_->hub().wait_until([&] { return p->done() || worker_->stopped(); }, until)) {
     c->abandon(*p);
     late();
   }
+  if (worker_->stopped()) throw worker_->stopped_error();
   p->take();
 }
 
 void server_impl::done() {
+  constexpr auto patience = std::chrono::seconds(2);
   for (const auto& n : cluster().task_names()) {
     if (n.job != "ps") continue;
-    try {
-      auto c = worker_->link(n, deadline_in(std::chrono::seconds(1)));
+    auto failure = caught([&] {
+      auto c = worker_->link(intern(n), deadline_in(patience));
       message m = make_message(request::done);
       m.meta = to_bytes(to_string(task_->name()));
-      c->post(m);
-      c->drain(deadline_in(std::chrono::seconds(1)));
-    } catch (const error& e) {
-      logging::info(n, " was not told that this task is done: ", e.what());
-    }
+      auto p = c->call(m);
+      // Without the answer the end of this process could overtake the message.
+      if (!worker_->hub().wait_for(*p, deadline_in(patience)))
+        fail(errc::deadline_exceeded, "it does not answer");
+      p->take();
+    });
+    if (failure) logging::info(n, " was not told that this task is done: ", failure->what());
   }
+}
+
+bool server_impl::is_worker(const std::string& name) const {
+  for (int i = 0; i < cluster().tasks("worker"); ++i)
+    if (name == to_string(task_name("worker", i))) return true;
+  return false;
 }
 
 bool server_impl::all_workers_done(std::chrono::steady_clock::time_point& look_again) {

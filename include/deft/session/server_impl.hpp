@@ -22,19 +22,23 @@ class server_impl final : public connection_handler {
 
   /// An engine for a session of this process: no socket between.
   std::shared_ptr<engine> make_engine(const session_options& options);
+  /// The same on the server of this process that listens at `address`; null if there is none.
+  static std::shared_ptr<engine> make_engine_at(const std::string& address,
+                                                const session_options& options);
 
   void join();
   void stop();
   void done();
   void signal(const std::string& name);
+  /// Marks `name` on another task.
+  void signal_at(const device_name& task, const std::string& name,
+                 std::chrono::nanoseconds timeout);
   void wait_for_signal(const device_name& of, const std::string& name,
                        std::chrono::nanoseconds timeout);
 
   const cluster_spec& cluster() const { return worker_->cluster(); }
   const device_name& name() const { return task_->name(); }
   const std::string& address() const { return listener_->address(); }
-  /// The server of this process that listens at `address`, or nullptr.
-  static server_impl* find(const std::string& address);
 
  private:
   /// A client's session on this task as its master.
@@ -44,6 +48,7 @@ class server_impl final : public connection_handler {
     std::mutex guard;
     std::unordered_map<std::uint64_t, std::shared_ptr<planned>> plans;
     std::uint64_t next_plan = 0;
+    std::map<std::uint64_t, std::shared_ptr<std::atomic<bool>>> running;  ///< to cancel, by call
   };
   /// What is known of a worker that uses this task.
   struct user_state {
@@ -52,12 +57,14 @@ class server_impl final : public connection_handler {
     std::chrono::steady_clock::time_point lost{};
   };
 
+  void handle(const std::shared_ptr<connection>& from, message& m);
   void handle_worker(const std::shared_ptr<connection>& from, message& m);
   bool handle_client(const std::shared_ptr<connection>& from, message& m);
   void handle_signals(const std::shared_ptr<connection>& from, message& m);
   void run_part(const std::shared_ptr<connection>& from, message& m);
   void run_plan(const std::shared_ptr<connection>& from, message& m);
   std::shared_ptr<client_session> session_of(std::uint64_t id);
+  bool is_worker(const std::string& name) const;
   bool all_workers_done(std::chrono::steady_clock::time_point& look_again);
 
   server_options options_;

@@ -2,9 +2,11 @@
 // deft/session/thread_cache.ipp: idle threads wait for work for ten seconds before they end.
 #pragma once
 #include <condition_variable>
+#include <deft/core/error.hpp>
 #include <deft/session/thread_cache.hpp>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace deft {
@@ -16,10 +18,20 @@ class thread_cache {
     std::lock_guard lock(guard_);
     work_.push_back(std::move(f));
     if (idle_ >= work_.size()) return ready_.notify_one();
-    std::thread([this] { serve(); }).detach();
+    if (threads_ == most) return;  // whoever is done next takes it
+    try {
+      std::thread([this] { serve(); }).detach();
+      ++threads_;
+    } catch (const std::system_error&) {
+      if (threads_) return;
+      work_.pop_back();
+      fail(errc::resource_exhausted, "there is no thread left");
+    }
   }
 
  private:
+  static constexpr std::size_t most = 1024;
+
   void serve() {
     std::unique_lock lock(guard_);
     for (;;) {
@@ -34,14 +46,17 @@ class thread_cache {
       ++idle_;
       bool more = ready_.wait_for(lock, std::chrono::seconds(10), [&] { return !work_.empty(); });
       --idle_;
-      if (!more) return;
+      if (!more) {
+        --threads_;
+        return;
+      }
     }
   }
 
   std::mutex guard_;
   std::condition_variable ready_;
   std::deque<std::function<void()>> work_;
-  std::size_t idle_ = 0;
+  std::size_t idle_ = 0, threads_ = 0;
 };
 
 }  // namespace

@@ -2,73 +2,92 @@
 // deft/session/worker.hpp: a task's side of distributed steps: parts, running steps, and the links
 // to the other tasks.
 #pragma once
+#include <atomic>
+#include <condition_variable>
 #include <deft/session/cluster.hpp>
-#include <deft/session/local_plan.hpp>
+#include <deft/session/running_step.hpp>
 #include <deft/session/task_runtime.hpp>
 #include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
-#include <functional>
+#include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 
 namespace deft {
 
-class running_step;
-
-/// How a part of a step ended.
-struct step_outcome {
-  std::unique_ptr<executable::frame> frame;  ///< holds the fetched values; null if it failed
-  std::shared_ptr<frame_pool> pool;
-  std::shared_ptr<const error> failure;
-};
-using step_callback = std::function<void(step_outcome)>;
-
 /// Parts that masters registered here, and the steps that run them. Sessions never see each other.
-class worker {
+class worker : public std::enable_shared_from_this<worker> {
  public:
+  /// Bytes that may wait for steps that have not begun.
+  static constexpr std::size_t most_early_bytes = std::size_t{4} << 30;
+  /// How long to knock at a task that was there a moment ago.
+  static constexpr std::chrono::seconds reconnect_time{2};
+
   worker(std::shared_ptr<task_runtime> task, cluster_spec cluster, process_identity self);
-  ~worker();
 
   task_runtime& task() { return *task_; }
   const cluster_spec& cluster() const { return cluster_; }
   deft::hub& hub() { return hub_; }
 
-  /// The channel to a task, connected now if it is not yet.
-  /// Throws deadline_exceeded naming the task, unavailable, or what the handshake refused.
-  std::shared_ptr<channel> link(const device_name& task, deadline until);
+  /// The channel to a task, connected now if it is not yet, or if it led to another incarnation
+  /// than the one that is wanted (0: any). All errors name the task: deadline_exceeded,
+  /// unavailable, aborted for another incarnation, or what the handshake refused.
+  std::shared_ptr<channel> link(const device_name* task, deadline until,
+                                std::uint64_t incarnation = 0);
+  /// The channel if there is one that stands; never waits.
+  std::shared_ptr<channel> standing_link(const device_name* task);
 
-  /// Keeps a part under `session` and `handle` until dropped. An error is told to whoever runs it.
-  void register_part(std::uint64_t session, std::uint64_t handle, plan::part p, const void* owner);
+  /// Keeps a part under `session` and `handle` until dropped; an error is told to whoever runs it.
+  /// `owner`: the connection it came by; null for a master of this process.
+  void register_part(std::uint64_t session, std::uint64_t handle, plan::part p,
+                     const incarnation_list& peers, const void* owner);
   void drop_part(std::uint64_t session, std::uint64_t handle);
   void drop_session(std::uint64_t session);
-  /// Everything of a connection that has ended.
-  void drop_owner(const void* owner);
+  /// A connection has ended, and with it what came by it. Steps that wait for values of `peer`
+  /// fail.
+  void connection_lost(const void* owner, const std::string& peer);
 
-  /// Runs a part's step on this thread, as far as it comes; `done` is called once, by whichever
-  /// thread ends it. `feeds` must stay until then.
+  /// Runs a part's step as far as it comes, if `here` on this thread; `done` is called once, by
+  /// whichever thread ends it. `feeds` must stay until then.
   void run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
-                std::vector<feed_ref> feeds, step_callback done);
-  /// A value for a step, which may not have begun yet.
-  void deliver(std::uint64_t session, std::uint64_t step, std::uint64_t key, any_array value);
+                std::vector<feed_ref> feeds, bool here, step_callback done);
+  /// A value for a step, which may not have begun yet; `from`: the connection.
+  void deliver(std::uint64_t session, std::uint64_t step, std::uint64_t key, any_array value,
+               const void* from);
   void cancel(std::uint64_t session, std::uint64_t step);
+
+  /// Fails every step as unavailable, and ends every link. Nothing can be run afterwards.
+  void stop();
+  bool stopped() const { return stopped_; }
+  /// What runs say that come too late.
+  error stopped_error() const;
 
  private:
   friend class running_step;
   struct session_entry;
   struct peer_link {
     std::mutex guard;
+    std::condition_variable changed;
+    bool connecting = false;
     std::shared_ptr<deft::channel> channel;
   };
 
-  std::shared_ptr<session_entry> find(std::uint64_t session, bool make);
+  std::shared_ptr<session_entry> find(std::uint64_t session);
+  std::shared_ptr<session_entry> find_or_make(std::uint64_t session, const void* from);
+  std::shared_ptr<peer_link> link_entry(const device_name* task);
+  void forget(std::uint64_t session, const std::shared_ptr<const error>& why);
   void ended(std::uint64_t session, std::uint64_t step);
 
   std::shared_ptr<task_runtime> task_;
   cluster_spec cluster_;
   deft::hub hub_;
+  std::atomic<bool> stopped_{false};
+  std::atomic<std::size_t> early_bytes_{0};
   std::mutex guard_;
   std::unordered_map<std::uint64_t, std::shared_ptr<session_entry>> sessions_;
+  std::deque<std::uint64_t> dropped_;  ///< sessions: values that still come for them are dropped
   std::mutex links_guard_;
   std::map<const device_name*, std::shared_ptr<peer_link>> links_;
 };

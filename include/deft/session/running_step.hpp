@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/running_step.hpp: one step of one part on a task, and what arrives for it.
+#pragma once
+#include <atomic>
+#include <deft/session/local_plan.hpp>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace deft {
+
+class worker;
+
+/// The incarnations of the tasks that a plan spans, as its master knows them.
+using incarnation_list = std::vector<std::pair<std::string, std::uint64_t>>;
+
+/// A part as it is registered on a task.
+class registered_part : public frame_pool {
+ public:
+  registered_part(plan::part part, const task_resources& task, const incarnation_list& peers);
+
+  /// Of the task that send `number` goes to; 0 if the master did not say.
+  std::uint64_t incarnation_of(std::size_t send) const { return incarnations_[send]; }
+  /// Its stretches of work take long, as far as is known: not for a thread that reads messages.
+  bool slow() const { return slowness_.load(std::memory_order_relaxed) >= 2; }
+  void took(std::chrono::nanoseconds stretch);
+
+ private:
+  std::vector<std::uint64_t> incarnations_;
+  std::atomic<int> slowness_{0};
+};
+
+/// How a part of a step ended.
+struct step_outcome {
+  std::unique_ptr<executable::frame> frame;  ///< holds the fetched values; null if it failed
+  std::shared_ptr<frame_pool> pool;
+  std::shared_ptr<const error> failure;
+};
+using step_callback = std::function<void(step_outcome)>;
+
+/// From the first value that arrives, or the order to run, until the part has ended. Whoever is
+/// the one to change `phase_` from waiting or parked goes on with it; all others only leave word.
+class running_step final : public step_io, public std::enable_shared_from_this<running_step> {
+ public:
+  running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step);
+  ~running_step() override;
+
+  /// Runs until the end or until a value is missing. False if it was begun before.
+  /// `here`: on this thread in any case.
+  bool begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds, bool here,
+             step_callback& done);
+  /// A value; kept if the step has not begun.
+  void deliver(std::uint64_t key, any_array value);
+  /// Ends the step with `why`: at once if it waits, else as soon as it can.
+  void stop(const std::shared_ptr<const error>& why);
+  /// Task `name` can send nothing more: whoever waits for a value of it waits no longer.
+  void peer_lost(const std::string& name, const error& why);
+
+  void send(std::size_t number, const any_array& value) override;
+  bool receive(std::size_t number, any_array& value) override;
+
+ private:
+  enum class phase { waiting, running, parked, ended };
+
+  template <class F>
+  void go(F run, bool here);
+  template <class F>
+  void go_now(F run);
+  void finish(std::shared_ptr<const error> failure);
+  void drop_early();
+
+  const std::shared_ptr<worker> worker_;  // what runs elsewhere may outlive the server
+  const std::uint64_t session_, step_;
+  std::mutex guard_;
+  phase phase_ = phase::waiting;
+  std::size_t parked_on_ = 0;
+  std::shared_ptr<const error> why_;  ///< to be stopped
+  std::vector<std::pair<std::string, error>> lost_;
+  std::vector<std::pair<std::uint64_t, any_array>> early_;
+  std::size_t early_bytes_ = 0;
+  std::vector<any_array> arrived_;
+  std::unordered_map<std::uint64_t, std::size_t> numbers_;  ///< of the receives, by key
+  std::atomic<bool> stopping_{false};
+
+  // Of the thread that runs.
+  std::shared_ptr<registered_part> part_;
+  std::unique_ptr<executable::frame> frame_;
+  std::vector<feed_ref> feeds_;
+  step_callback done_;
+};
+
+}  // namespace deft
