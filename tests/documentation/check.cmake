@@ -2,6 +2,7 @@
 # cmake -D ROOT=. -P check.cmake: a block of code after `<!-- FILE -->` is found in FILE, word for
 # word, and every file that the documentation links to is there.
 cmake_minimum_required(VERSION 3.25)
+cmake_path(ABSOLUTE_PATH ROOT NORMALIZE)
 
 set(faults 0)
 set(quotes 0)

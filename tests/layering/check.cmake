@@ -2,6 +2,7 @@
 # cmake -D ROOT=include/deft -P check.cmake: which folder includes which. Names every file that
 # breaks a rule, and fails.
 cmake_minimum_required(VERSION 3.25)
+cmake_path(ABSOLUTE_PATH ROOT NORMALIZE)
 
 # A folder may include itself and what is listed: the pipeline's order. The umbrellas at the top
 # (deft.hpp, expr.hpp, asio.hpp) may include any.
@@ -105,6 +106,9 @@ if(EXISTS ${ROOT}/deft.hpp)
 endif()
 
 list(LENGTH files count)
+if(count EQUAL 0)
+  message(FATAL_ERROR "There are no headers below ${ROOT}.")
+endif()
 if(faults)
   foreach(text IN LISTS faults)
     message(NOTICE "${text}")
