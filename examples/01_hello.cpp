@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 01_hello.cpp: two numbers, one operation.
+// 01_hello.cpp: a graph is written, then run: two numbers are fed, their product is fetched.
 //
 //     a ──┐
 //         ├── mul ── c
@@ -10,7 +10,7 @@
 int main() {
   using namespace deft;
   placeholder<float> a("a"), b("b");
-  tensor<float> c = a * b;
+  tensor<float> c = a * b;  // a node of the graph; nothing is computed yet
 
   session s;
   float product = s.run(c, a = 6.f, b = 7.f);

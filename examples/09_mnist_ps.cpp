@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // 09_mnist_ps.cpp: MNIST on a parameter server and two workers, processes of this one binary.
 //
-//     /job:ps/task:0                        /job:worker/task:0 and 1, each with its own batches
+//     /job:ps/task:0            /job:worker/task:0 and 1, each with batches of its own
 //
-//     w1 b1 w2 b2 ────── values ──────▶  x ── matmul ── + b1, relu ── matmul ── + b2 ── loss
-//       ▲                                                                                 │
-//       └── adagrad ◀─── gradients ───────────────────────── gradients ◀──────────────────┘
+//                               x ── matmul ── + b1, relu ── matmul ── + b2 ── loss ── label
+//                                      ▲          ▲            ▲         ▲       │
+//     w1 b1 w2 b2 ─── values ──────────┴──────────┴────────────┴─────────┘       │
+//       ▲                                                                        ▼
+//       └── adagrad ◀─────────────────────────────────────────────────────── gradients
 //
 // ctest: --steps 60
 #include <cstdio>
@@ -21,8 +23,8 @@ std::string data_folder(const task& self) {
   return self.data_dir().empty() && std::filesystem::exists(beside) ? beside : self.data_dir();
 }
 
-/// A worker's whole program.
-void train(task& self) {
+/// A worker's whole program; the parameter server only serves.
+void run_worker(task& self) {
   std::int64_t steps = std::atoll(self.flag("steps", "2000").c_str());
   std::string data = data_folder(self);
 
@@ -57,7 +59,7 @@ void train(task& self) {
   }
 
   if (!self.is_chief()) return;
-  for (auto& [images, labels] : mnist_test(data).batch(2000)) {
+  for (auto& [images, labels] : mnist_test(data).batch(2000)) {  // one batch is enough
     float a = s.session().run(accuracy, x = images, label = labels);
     std::printf("accuracy on %lld held-out images: %.4f\n", static_cast<long long>(labels.size()),
                 a);
@@ -66,5 +68,5 @@ void train(task& self) {
 }
 
 int main(int argc, char** argv) {
-  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, train);
+  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, run_worker);
 }
