@@ -77,7 +77,7 @@ inline constexpr bool can_gather = gathered<P, I>::possible;
 }  // namespace detail
 
 /// The rows of `params` (its axis 0) that `indices` name, int32 or int64: of params (V,D) and
-/// indices (B,L) it is (B,L,D). An index out of range is invalid_argument when it runs.
+/// indices (B,L) it is (B,L,D). An index out of range is out_of_range when it runs.
 template <expression P, expression I, class K = kernels_for<P>>
 auto gather(const P& params, const I& indices, source_place w = here()) {
   if constexpr (typed_expression<P> && typed_expression<I>) {

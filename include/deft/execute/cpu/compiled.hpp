@@ -38,16 +38,20 @@ inline constexpr int unroll_of<call<Op, A...>> =
 
 /// Masks become values where an operation computes with them.
 template <class V>
-DEFT_ALWAYS_INLINE auto as_value(const V& v) {
+auto as_value(const V& v) {
   if constexpr (is_mask<V>)
     return to_bools(v);
   else
     return v;
 }
 
+// From here to `row_kernel::one` nothing is forced inline one by one: g++ orders its work so that a
+// function is ready when its callers are flattened, but ignores calls from functions forced inline
+// to others, such as the bodies of operations.
+
 /// Op's body on packs.
 template <class Op, class V, class... Rest>
-DEFT_ALWAYS_INLINE auto apply(const V& v, const Rest&... rest) {
+auto apply(const V& v, const Rest&... rest) {
   constexpr typing rule = Op::typing_rule;
   if constexpr (rule == typing::select)
     return Op()(v, as_value(rest)...);
@@ -63,32 +67,32 @@ template <class X, int L, int In, int Lit>
 struct evaluation;
 template <class T, class Shape, int L, int In, int Lit>
 struct evaluation<leaf<T, Shape>, L, In, Lit> {
-  static DEFT_ALWAYS_INLINE auto run(const char* const* at, int u) {
+  static auto run(const char* const* at, int u) {
     return load<T, L>(reinterpret_cast<const T*>(at[In]) + u * L);
   }
 };
 template <class T, int L, int In, int Lit>
 struct evaluation<deft::detail::literal_leaf<T>, L, In, Lit> {
-  static DEFT_ALWAYS_INLINE auto run(const char* const* at, int) {
+  static auto run(const char* const* at, int) {
     return load<T, L>(reinterpret_cast<const T*>(at[Lit]));
   }
 };
 template <class Op, class A, int L, int In, int Lit>
 struct evaluation<call<Op, A>, L, In, Lit> {
-  static DEFT_ALWAYS_INLINE auto run(const char* const* at, int u) {
+  static auto run(const char* const* at, int u) {
     return apply<Op>(evaluation<A, L, In, Lit>::run(at, u));
   }
 };
 template <class Op, class A, class B, int L, int In, int Lit>
 struct evaluation<call<Op, A, B>, L, In, Lit> {
-  static DEFT_ALWAYS_INLINE auto run(const char* const* at, int u) {
+  static auto run(const char* const* at, int u) {
     auto a = evaluation<A, L, In, Lit>::run(at, u);
     return apply<Op>(a, evaluation<B, L, In + inputs_in<A>, Lit + literals_in<A>>::run(at, u));
   }
 };
 template <class Op, class A, class B, class C, int L, int In, int Lit>
 struct evaluation<call<Op, A, B, C>, L, In, Lit> {
-  static DEFT_ALWAYS_INLINE auto run(const char* const* at, int u) {
+  static auto run(const char* const* at, int u) {
     constexpr int in = In + inputs_in<A>, lit = Lit + literals_in<A>;
     auto a = evaluation<A, L, In, Lit>::run(at, u);
     auto b = evaluation<B, L, in, lit>::run(at, u);
@@ -131,17 +135,17 @@ struct row_kernel {
 
   static DEFT_FLATTEN void run(const row_call& c) {
     const char* base[operands];
-    std::uintptr_t mask[operands];
-    for (int k = 0; k < operands; ++k) {
-      base[k] = static_cast<const char*>(c.in[k]);
-      mask[k] = k < inputs ? c.mask[k] : 0;
-    }
+    std::uintptr_t mask[inputs];
+    const char* at[operands];
+    each_operand([&](auto k) DEFT_INLINED {
+      at[k] = base[k] = static_cast<const char*>(c.in[k]);
+      if constexpr (k < inputs) mask[k] = c.mask[k];
+    });
     T* out = static_cast<T*>(c.out);
     const std::int64_t n = c.n;
-    const char* at[operands];
     std::int64_t i = 0;
     for (; i + unroll * L <= n; i += unroll * L) {
-      for (int k = 0; k < operands; ++k) at[k] = base[k] + (offset(i, k) & mask[k]);
+      place(at, base, mask, i);
       one(out + i, at, 0);
       one(out + i + L, at, 1);
       if constexpr (unroll == 4) {
@@ -153,10 +157,22 @@ struct row_kernel {
   }
 
  private:
-  static DEFT_ALWAYS_INLINE std::uintptr_t offset(std::int64_t i, int k) {
-    return static_cast<std::uintptr_t>(i) * sizes.of[k];
+  /// Unrolled here: at -O2 the compiler would loop over the operands within the loop over packs.
+  template <class F>
+  static DEFT_ALWAYS_INLINE void each_operand(F f) {
+    [&]<int... K>(std::integer_sequence<int, K...>) DEFT_INLINED {
+      (f(std::integral_constant<int, K>()), ...);
+    }
+    (std::make_integer_sequence<int, operands>());
   }
-  static DEFT_ALWAYS_INLINE void one(T* out, const char* const* at, int u) {
+  static DEFT_ALWAYS_INLINE void place(const char** at, const char* const* base,
+                                       const std::uintptr_t* mask, std::int64_t i) {
+    each_operand([&](auto k) DEFT_INLINED {
+      if constexpr (k < inputs)
+        at[k] = base[k] + (static_cast<std::uintptr_t>(i) * sizes.of[k] & mask[k]);
+    });
+  }
+  static void one(T* out, const char* const* at, int u) {
     store(out, as_value(evaluation<X, L, 0, inputs>::run(at, u)));
   }
 
@@ -167,34 +183,27 @@ struct row_kernel {
     alignas(64) char padded[operands][L * 8];
     alignas(64) T result[L];
     const char* at[operands];
-    for (;;) {
+    each_operand([&](auto k) DEFT_INLINED { at[k] = base[k]; });
+    for (;; i += L) {
       const std::int64_t left = n - i;
-      for (int k = 0; k < operands; ++k) at[k] = base[k] + (offset(i, k) & mask[k]);
-      if (left >= L) {
-        one(out + i, at, 0);
-        i += L;
-        if (i == n) return;
-        continue;
-      }
-      pad(at, mask, padded, left, n, std::make_integer_sequence<int, operands>());
-      one(result, at, 0);
+      place(at, base, mask, i);
+      if (left < L)
+        each_operand([&](auto k) DEFT_INLINED {
+          bool dense = n == 1;
+          if constexpr (k < inputs) dense = dense || mask[k] != 0;
+          if (dense) pad_one<sizes.of[k]>(at[k], padded[k], left);
+        });
+      one(left < L ? result : out + i, at, 0);
+      if (left > L) continue;
       if (left == 1)
         out[i] = result[0];
-      else
+      else if (left < L)
         std::memcpy(out + i, result, static_cast<std::size_t>(left) * sizeof(T));
       return;
     }
   }
-  template <int... K>
-  static DEFT_ALWAYS_INLINE void pad(const char** at, const std::uintptr_t* mask,
-                                     char (*padded)[L * 8], std::int64_t left, std::int64_t n,
-                                     std::integer_sequence<int, K...>) {
-    (pad_one<sizes.of[K]>(at[K], n == 1 || mask[K] != 0, padded[K], left), ...);
-  }
   template <int Size>
-  static DEFT_ALWAYS_INLINE void pad_one(const char*& at, bool dense, char* padded,
-                                         std::int64_t left) {
-    if (!dense) return;
+  static DEFT_ALWAYS_INLINE void pad_one(const char*& at, char* padded, std::int64_t left) {
     using U =
         std::conditional_t<Size == 8, double, std::conditional_t<Size == 4, float, std::uint8_t>>;
     U first;

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/core/num.hpp>
-#include <deft/execute/cpu/eigen.hpp>
+#include <deft/execute/cpu/packet.hpp>
 #include <utility>
 
 namespace deft::cpu {
@@ -16,10 +16,6 @@ inline constexpr int register_bytes =
 
 namespace detail {
 
-template <class T, int N>
-struct vec_type {
-  typedef T type __attribute__((vector_size(sizeof(T) * N)));
-};
 template <int Bytes>
 struct lane_type;
 template <>
@@ -36,11 +32,6 @@ struct lane_type<8> {
 };
 
 }  // namespace detail
-
-/// The compiler's vector of N lanes: integers, comparisons and conversions are its own; Eigen's
-/// packets are the same registers under another name, and bring exp, log and tanh.
-template <class T, int N>
-using vec = typename detail::vec_type<T, N>::type;
 
 /// How an element lies in memory: bool as a byte, 0 or 1.
 template <class T>
@@ -194,11 +185,9 @@ template <element T, int L>
 DEFT_ALWAYS_INLINE pack<T, L> multiply_add(const pack<T, L>& a, const pack<T, L>& b,
                                            const pack<T, L>& c) {
   if constexpr (std::is_floating_point_v<T>) {
-    using P = num::detail::packet<T, pack<T, L>::width>;
+    using P = packet<T, pack<T, L>::width>;
     return detail::each<pack<T, L>>(
-        [](auto x, auto y, auto z)
-            DEFT_INLINED { return P::out(Eigen::internal::pmadd(P::in(x), P::in(y), P::in(z))); },
-        a, b, c);
+        [](auto x, auto y, auto z) DEFT_INLINED { return P::madd(x, y, z); }, a, b, c);
   } else
     return num::add(num::mul(a, b), c);
 }

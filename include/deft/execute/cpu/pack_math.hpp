@@ -24,92 +24,6 @@ struct element_of<cpu::mask<S, L>> {
 
 namespace detail {
 
-/// Eigen's packet functions on a vec: the same register.
-template <class T, int N>
-struct packet {
-  using type = typename Eigen::internal::find_best_packet<T, N>::type;
-  static constexpr int width = N;
-  using vec = cpu::vec<T, width>;
-  using traits = Eigen::internal::packet_traits<T>;
-
-  static DEFT_ALWAYS_INLINE type in(vec v) { return __builtin_bit_cast(type, v); }
-  static DEFT_ALWAYS_INLINE vec out(type p) { return __builtin_bit_cast(vec, p); }
-  template <class F>
-  static DEFT_ALWAYS_INLINE vec lanewise(vec v, F f) {
-    for (int i = 0; i < width; ++i) v[i] = f(v[i]);
-    return v;
-  }
-
-  static DEFT_ALWAYS_INLINE vec max(vec a, vec b) {
-    return out(Eigen::internal::pmax(in(a), in(b)));
-  }
-  static DEFT_ALWAYS_INLINE vec min(vec a, vec b) {
-    return out(Eigen::internal::pmin(in(a), in(b)));
-  }
-  static DEFT_ALWAYS_INLINE vec exp(vec x) {
-    if constexpr (width == 1 || !traits::HasExp)
-      return lanewise(x, [](T t) DEFT_INLINED { return std::exp(t); });
-    else {
-      // Eigen clamps its argument, which leaves 1e-39 for exp(-inf).
-      constexpr T lowest = std::is_same_v<T, float> ? T(-88.723) : T(-709.784);
-      vec y = out(Eigen::internal::pexp(in(x)));
-      return x < lowest ? vec{} : y;
-    }
-  }
-  static DEFT_ALWAYS_INLINE vec log(vec x) {
-    if constexpr (width == 1 || !traits::HasLog)
-      return lanewise(x, [](T t) DEFT_INLINED { return std::log(t); });
-    else
-      return out(Eigen::internal::plog(in(x)));
-  }
-  static DEFT_ALWAYS_INLINE vec log1p(vec x) {
-    if constexpr (width == 1 || !traits::HasLog)
-      return lanewise(x, [](T t) DEFT_INLINED { return std::log1p(t); });
-    else
-      return out(Eigen::internal::generic_plog1p(in(x)));
-  }
-  static DEFT_ALWAYS_INLINE vec tanh(vec x) {
-    if constexpr (width == 1 || !traits::HasExp)
-      return lanewise(x, [](T t) DEFT_INLINED { return std::tanh(t); });
-    else if constexpr (std::is_same_v<T, float>)
-      return out(Eigen::internal::generic_fast_tanh_float(in(x)));
-    else {
-      // tanh x = e / (e + 2) with e = expm1 2x; beyond 20 it is 1 to the rounding.
-      vec a = x < 0 ? -x : x;
-      vec bounded = a > 20 ? vec{} + 20 : a;
-      vec e = out(Eigen::internal::generic_expm1(in(bounded + bounded)));
-      vec y = e / (e + 2);
-      return x < 0 ? -y : x == 0 ? x : y;
-    }
-  }
-  static DEFT_ALWAYS_INLINE vec sqrt(vec x) {
-    // Eigen's trades the last bit, infinity and denormals for speed.
-#ifdef __AVX512F__
-    if constexpr (sizeof(x) == 64) {
-      if constexpr (sizeof(T) == 4)
-        return out(_mm512_sqrt_ps(in(x)));
-      else
-        return out(_mm512_sqrt_pd(in(x)));
-    } else
-#elif defined(__AVX__)
-    if constexpr (sizeof(x) == 32) {
-      if constexpr (sizeof(T) == 4)
-        return out(_mm256_sqrt_ps(in(x)));
-      else
-        return out(_mm256_sqrt_pd(in(x)));
-    } else
-#elif defined(__SSE2__)
-    if constexpr (sizeof(x) == 16) {
-      if constexpr (sizeof(T) == 4)
-        return out(_mm_sqrt_ps(in(x)));
-      else
-        return out(_mm_sqrt_pd(in(x)));
-    } else
-#endif
-      return lanewise(x, [](T t) DEFT_INLINED { return std::sqrt(t); });
-  }
-};
-
 template <class V>
 DEFT_ALWAYS_INLINE V divide_lanes(V a, V b) {
   for (std::size_t i = 0; i < sizeof a / sizeof a[0]; ++i) {
@@ -131,7 +45,7 @@ struct math<cpu::pack<T, L>> {
                                                  std::make_unsigned<cpu::stored<T>>>::type,
                      V::width>;
   using R = cpu::vec<cpu::stored<T>, V::width>;
-  using P = detail::packet<T, V::width>;  // for floating T
+  using P = cpu::packet<T, V::width>;  // for floating T
 
   static DEFT_ALWAYS_INLINE V add(V a, V b) {
     return map([](auto x, auto y) DEFT_INLINED { return (R)((U)x + (U)y); }, a, b);

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/packet.hpp: floating functions of one register. Sums and products are the
+// compiler's own; what else there is comes from Eigen's packets, or is written here where Eigen's
+// gives up accuracy at the ends of its range, or is too long for the compiler to inline at -O2.
+#pragma once
+#include <cmath>
+#include <deft/core/config.hpp>
+#include <deft/execute/cpu/eigen.hpp>
+#include <limits>
+#include <type_traits>
+
+namespace deft::cpu {
+
+namespace detail {
+template <class T, int N>
+struct vec_type {
+  typedef T type __attribute__((vector_size(sizeof(T) * N)));
+};
+}  // namespace detail
+
+/// The compiler's vector of N lanes: the same register as an Eigen packet of that size.
+template <class T, int N>
+using vec = typename detail::vec_type<T, N>::type;
+
+/// Functions of N lanes of float or double.
+template <class T, int N>
+struct packet {
+  using type = typename Eigen::internal::find_best_packet<T, N>::type;
+  using vec = cpu::vec<T, N>;
+  using traits = Eigen::internal::packet_traits<T>;
+  static constexpr bool single = std::is_same_v<T, float>;
+
+  static DEFT_ALWAYS_INLINE type in(vec v) { return __builtin_bit_cast(type, v); }
+  static DEFT_ALWAYS_INLINE vec out(type p) { return __builtin_bit_cast(vec, p); }
+  static DEFT_ALWAYS_INLINE vec all(T c) { return vec{} + c; }
+  template <class F>
+  static DEFT_ALWAYS_INLINE vec lanewise(vec v, F f) {
+    for (int i = 0; i < N; ++i) v[i] = f(v[i]);
+    return v;
+  }
+
+  /// a * b + c, rounded once where the processor can.
+  static DEFT_ALWAYS_INLINE vec madd(vec a, vec b, vec c) {
+    return out(Eigen::internal::pmadd(in(a), in(b), in(c)));
+  }
+  /// The first operand where either is NaN, or NaN at once.
+  static DEFT_ALWAYS_INLINE vec max(vec a, vec b) {
+    return out(Eigen::internal::pmax(in(a), in(b)));
+  }
+  static DEFT_ALWAYS_INLINE vec min(vec a, vec b) {
+    return out(Eigen::internal::pmin(in(a), in(b)));
+  }
+
+  /// c[0] + c[1] x + c[2] x^2 + …
+  template <int C>
+  static DEFT_ALWAYS_INLINE vec polynomial(vec x, const T (&c)[C]) {
+    vec y = all(c[C - 1]);
+#pragma GCC unroll 16
+    for (int i = C - 2; i >= 0; --i) y = madd(y, x, all(c[i]));
+    return y;
+  }
+
+  /// Within an ulp or two; infinity, zero and denormals where they are due.
+  static DEFT_ALWAYS_INLINE vec exp(vec x) {
+    using bits = std::conditional_t<single, std::int32_t, std::int64_t>;
+    using ivec = cpu::vec<bits, N>;
+    // x = n ln 2 + r: adding `shift` leaves n in the lowest bits.
+    constexpr T shift = single ? T(0x1.8p23) : T(0x1.8p52);
+    constexpr int mantissa = single ? 23 : 52, bias = single ? 127 : 1023;
+    x = max(min(x, all(single ? T(89) : T(710))), all(single ? T(-104) : T(-746)));
+    const vec t = madd(x, all(T(1.4426950408889634)), all(shift));
+    const vec n = t - shift;
+    // ln 2 in two parts, the first with few bits. Coefficients: Cephes, expf.c and exp.c.
+    vec r = madd(n, all(single ? T(-0.693359375) : T(-6.93145751953125e-1)), x);
+    r = madd(n, all(single ? T(2.12194440e-4) : T(-1.42860682030941723212e-6)), r);
+    vec y;
+    if constexpr (single) {
+      constexpr T c[] = {5.0000001201e-1f, 1.6666665459e-1f, 4.1665795894e-2f,
+                         8.3334519073e-3f, 1.3981999507e-3f, 1.9875691500e-4f};
+      y = madd(polynomial(r, c), r * r, r) + 1;
+    } else {
+      constexpr T p[] = {9.99999999999999999910e-1, 3.02994407707441961300e-2,
+                         1.26177193074810590878e-4};
+      constexpr T q[] = {2.00000000000000000009e0, 2.27265548208155028766e-1,
+                         2.52448340349684104192e-3, 3.00198505138664455042e-6};
+      const vec rr = r * r, px = r * polynomial(rr, p);
+      y = madd(px / (polynomial(rr, q) - px), all(2), all(1));
+    }
+    // Times 2^n in two steps, each of which a number can hold.
+    const ivec zero = __builtin_bit_cast(ivec, all(shift));
+    const ivec half = __builtin_bit_cast(ivec, madd(n, all(T(0.5)), all(shift))) - zero;
+    const ivec rest = __builtin_bit_cast(ivec, t) - zero - half;
+    y *= __builtin_bit_cast(vec, (half + bias) << mantissa);
+    return y * __builtin_bit_cast(vec, (rest + bias) << mantissa);
+  }
+
+  /// Within a few ulps.
+  static DEFT_ALWAYS_INLINE vec tanh(vec x) {
+    if constexpr (single) {
+      // x P(x^2) / Q(x^2): relative error 2e-8 up to 9, where tanh is 1; fitted for this file.
+      constexpr T p[] = {1.774999976158142f, 0.23751327395439148f, 0.006204676814377308f,
+                         3.658121931948699e-05f, 2.3704595619733482e-08f};
+      constexpr T q[] = {1.774999976158142f, 0.8291796445846558f, 0.04593167454004288f,
+                         0.000583201355766505f, 1.3803432921122294e-06f};
+      x = max(min(x, all(9)), all(-9));
+      const vec xx = x * x;
+      const vec y = x * polynomial(xx, p) / polynomial(xx, q);
+      return max(min(y, all(1)), all(-1));
+    } else {
+      // Cephes, tanh.c: a rational near 0, else 1 - 2 / (exp 2x + 1).
+      constexpr T p[] = {-1.61468768441708447952e3, -9.92877231001918586564e1,
+                         -9.64399179425052238628e-1};
+      constexpr T q[] = {4.84406305325125486048e3, 2.23548839060100448583e3,
+                         1.12811678491632931402e2, 1};
+      const vec xx = x * x, a = x < 0 ? -x : x;
+      const vec near = madd(x * xx, polynomial(xx, p) / polynomial(xx, q), x);
+      const vec far = 1 - 2 / (exp(a + a) + 1);
+      return a < 0.625 ? near : x < 0 ? -far : far;
+    }
+  }
+
+  static DEFT_ALWAYS_INLINE vec log(vec x) {
+    if constexpr (N == 1 || !traits::HasLog)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::log(t); });
+    else {  // Eigen's takes denormals for the smallest number that is none
+      const auto denormal = x < std::numeric_limits<T>::min();
+      const vec y = out(Eigen::internal::plog(in(denormal ? x * T(0x1p64) : x)));
+      return denormal ? y - T(44.361419555836499802) : y;
+    }
+  }
+  static DEFT_ALWAYS_INLINE vec log1p(vec x) {
+    if constexpr (N == 1 || !traits::HasLog)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::log1p(t); });
+    else
+      return out(Eigen::internal::generic_plog1p(in(x)));
+  }
+
+  /// Exact: Eigen's may trade the last bit, infinity and denormals for speed.
+  static DEFT_ALWAYS_INLINE vec sqrt(vec x) {
+#ifdef __AVX512F__
+    if constexpr (sizeof(vec) == 64) {
+      if constexpr (single)
+        return out(_mm512_sqrt_ps(in(x)));
+      else
+        return out(_mm512_sqrt_pd(in(x)));
+    } else
+#endif
+#ifdef __AVX__
+        if constexpr (sizeof(vec) == 32) {
+      if constexpr (single)
+        return out(_mm256_sqrt_ps(in(x)));
+      else
+        return out(_mm256_sqrt_pd(in(x)));
+    } else
+#endif
+#ifdef __SSE2__
+        if constexpr (sizeof(vec) == 16) {
+      if constexpr (single)
+        return out(_mm_sqrt_ps(in(x)));
+      else
+        return out(_mm_sqrt_pd(in(x)));
+    } else
+#endif
+      return lanewise(x, [](T t) DEFT_INLINED { return std::sqrt(t); });
+  }
+};
+
+}  // namespace deft::cpu
