@@ -441,6 +441,7 @@ class executable::frame::impl {
       in_types_.push_back(values_[c_.inputs[i.first_in + a]].type);
     if (i.dynamic) {
       if (prepared_[k] == in_types_ && !in_types_.empty()) return;
+      prepared_[k].clear();  // until all of this has gone well
       std::span<const tensor_type> seen = in_types_;
       infer_types(*n.op, {i.what == exec::action::update ? seen.subspan(1) : seen, n.attributes},
                   out_types_);
@@ -456,13 +457,10 @@ class executable::frame::impl {
     } else {
       out_types_ = n.outputs;
     }
-    if (kernels_[k]) {
-      prepared_[k].clear();
-      kernels_[k]->prepare(in_types_, out_types_);
-    }
-    prepared_[k] = in_types_;
+    if (kernels_[k]) kernels_[k]->prepare(in_types_, out_types_);
     for (std::uint32_t o = 0; o < i.outs && i.what == exec::action::run; ++o)
       fit_slot(i.first_out + o);
+    prepared_[k] = in_types_;
   }
 
   void fit_slot(std::uint32_t v) {
@@ -571,6 +569,10 @@ class executable::frame::impl {
   void need_value(const variable_slot& v) const {
     if (!v.value.valid())
       fail(errc::failed_precondition, "variable \"", v.name, "\" is not initialized");
+    const device_name* here = c_.node(c_.items[pc_]).device;
+    if (v.device != here && v.value.storage().home() != &c_.items[pc_].device->space())
+      fail(errc::failed_precondition, "variable \"", v.name, "\" lives on ", to_string(*v.device),
+           ", and cannot be used on ", to_string(*here));
   }
 
   void read(const exec::item& i) {
@@ -589,6 +591,7 @@ class executable::frame::impl {
     if (c_.values[c_.values[in].root].slot == exec::none) value = copied(value, *i.device);
     std::lock_guard lock(variable.guard);
     variable.value = value;
+    variable.device = i.device->info().name;
     hold(values_[i.first_out], std::move(value));
   }
   static any_array copied(const any_array& a, device_runtime& d) {
@@ -608,20 +611,19 @@ class executable::frame::impl {
       fail(errc::invalid_argument, "[", c_.node(i).op->name, "] ", values_[in].type,
            " updates a variable of ", variable.value.type(), variable.value.shape());
     if (i.dynamic && dirty_) prepare(pc_);
-    buffer target = variable.value.storage();
-    const void* args[] = {target.data(), values_[in].data};
-    variable.value = {variable.value.type(), variable.value.shape(), buffer()};
-    bool in_place = target.unique();
-    buffer fresh = in_place ? target
-                            : buffer(i.device->space().allocate(
-                                  std::max<std::size_t>(exec::bytes_of(values_[in].type), 1)));
-    void* out[] = {fresh.data()};
-    variable.value = {variable.value.type(), variable.value.shape(), fresh};
+    const buffer& elements = variable.value.storage();
+    const void* args[] = {elements.data(), values_[in].data};
+    buffer fresh;
+    if (!elements.unique())
+      fresh = buffer(
+          i.device->space().allocate(std::max<std::size_t>(exec::bytes_of(values_[in].type), 1)));
+    void* out[] = {fresh ? fresh.data() : elements.data()};
     kernel_call call{args, out, &step_};
     if (i.on_host)
       kernels_[pc_]->run(call);
     else
       launch(i, call), i.device->synchronize();
+    if (fresh) variable.value = {variable.value.type(), variable.value.shape(), std::move(fresh)};
     if (c_.values[i.first_out].uses) hold(values_[i.first_out], variable.value);
   }
 

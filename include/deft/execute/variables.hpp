@@ -2,6 +2,7 @@
 // deft/execute/variables.hpp: the variables that live on a task.
 #pragma once
 #include <deft/core/any_array.hpp>
+#include <deft/device/name.hpp>
 #include <deft/graph/op_def.hpp>
 #include <map>
 #include <memory>
@@ -16,7 +17,8 @@ struct variable_slot {
   std::string name;
   tensor_type type;  ///< as declared
   std::mutex guard;
-  any_array value;  ///< not valid until initialized; guarded
+  any_array value;                      ///< not valid until initialized; guarded
+  const device_name* device = nullptr;  ///< where the value is; guarded
 };
 
 /// By container and name. Outlives the sessions that use it.

@@ -93,4 +93,37 @@ feed_value make_feed(const output& target, V&& value) {
   }
 }
 
+namespace detail {
+/// The feed of a tensor whose dtype and shape run time tells; a scalar takes its dtype.
+template <host_value V>
+feed_value make_any_feed(const output& target, V&& value) {
+  using U = std::remove_cvref_t<V>;
+  if constexpr (scalar<U>) {
+    const dtype t = target.type().type;
+    check_feed(target, t, {});
+    any_array a(t, {});
+    visit_dtype(t, [&]<class T>() {
+      if (std::is_same_v<T, bool> != std::is_same_v<U, bool> ||
+          (std::is_floating_point_v<U> && !std::is_floating_point_v<T>))
+        fail(errc::invalid_argument, "[feed] a literal is fed where ", target.type(),
+             " is expected: it has another dtype");
+      *a.mutable_data<T>() = static_cast<T>(value);
+    });
+    return {target, std::move(a)};
+  } else if constexpr (std::same_as<U, any_array>) {
+    check_feed(target, value.type(), value.shape());
+    return {target, std::forward<V>(value)};
+  } else if constexpr (is_ndarray<U>) {
+    check_feed(target, value.array().type(), value.extents());
+    if constexpr (std::is_lvalue_reference_v<V>)
+      return {target, value.array()};
+    else
+      return {target, std::move(value).array()};
+  } else {
+    using T = std::ranges::range_value_t<U>;
+    return make_feed<T, shape_t<dyn>>(target, std::forward<V>(value));
+  }
+}
+}  // namespace detail
+
 }  // namespace deft

@@ -104,4 +104,16 @@ tensor<T, E...> tensor_base_of(const tensor<T, E...>&);
 template <typed_expression X>
 any_tensor::any_tensor(const X& x, source_place w) : output_(lower<kernels_for<X>>(x, w)) {}
 
+/// A feed of any expression, named or not: `s.run(loss, feed(x * 2, value))`. It stands for the
+/// value wherever the expression is written. Throws invalid_argument where only run time tells that
+/// dtype or shape do not fit.
+template <expression X, host_value V>
+[[nodiscard]] feed_value feed(const X& x, V&& value) {
+  if constexpr (typed_expression<X>)
+    return make_feed<value_type_of<X>, shape_type_of<X>>(lower<kernels_for<X>>(x, {}),
+                                                         std::forward<V>(value));
+  else
+    return detail::make_any_feed(x.handle(), std::forward<V>(value));
+}
+
 }  // namespace deft

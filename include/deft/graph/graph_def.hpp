@@ -48,12 +48,12 @@ struct flat_graph {
   std::vector<node_ref> origin;      ///< the node each was copied from; empty for feeds' stand-ins
 };
 
-/// What to put in place of some nodes' first output.
+/// What to put in place of some nodes' first output, feeds and control dependencies included.
 using substitution = std::unordered_map<const node*, output>;
 
 /// Copies what `fetches` need, after substitution. A feed replaces its output by a `feed` node
-/// without inputs, and so prunes what made it; a feed that nothing needs is `invalid_argument` by
-/// name.
+/// without inputs, and so prunes what made it, for control dependencies too; a feed that nothing
+/// needs is `invalid_argument` by name.
 flat_graph flatten(std::span<const output> fetches, std::span<const output> feeds,
                    const substitution& replace = {});
 

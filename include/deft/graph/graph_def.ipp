@@ -13,13 +13,14 @@ class flattener {
  public:
   flattener(std::span<const output> fetches, std::span<const output> feeds,
             const substitution& replace)
-      : feeds_(feeds), replace_(replace) {
+      : replace_(replace) {
     flat_.feeds.resize(feeds.size());
-    for (std::size_t i = 0; i < feeds.size(); ++i) fed_nodes_.insert({feeds[i].node.get(), i});
+    for (const auto& f : feeds) feeds_.push_back(in_place_of(f));
+    for (std::size_t i = 0; i < feeds.size(); ++i) fed_nodes_.insert({feeds_[i].node.get(), i});
     for (const auto& f : fetches) visit(in_place_of(f).node.get(), in_place_of(f).port);
     for (const auto& f : fetches) flat_.fetches.push_back(number(in_place_of(f)));
     for (std::size_t i = 0; i < feeds.size(); ++i)
-      if (!reached_.contains({feeds[i].node.get(), feeds[i].port}))
+      if (!reached_.contains({feeds_[i].node.get(), feeds_[i].port}))
         throw error(errc::invalid_argument, "what is fed is not needed by any fetch",
                     name_of(*feeds[i].node), feeds[i].node->place);
   }
@@ -36,6 +37,9 @@ class flattener {
     auto at = replace_.find(o.node.get());
     return at == replace_.end() ? o : at->second;
   }
+
+  /// What a control dependency waits for: a node whose first output is fed has nothing left to do.
+  output control(const node_ref& n) const { return in_place_of({n, 0}); }
 
   std::size_t feed_of(const node* n, std::uint32_t port) const {
     auto [begin, end] = fed_nodes_.equal_range(n);
@@ -66,8 +70,8 @@ class flattener {
         const output& i = in_place_of(f.n->inputs[f.next++]);
         if (!ready(i.node.get(), i.port)) stack.push_back({i.node.get(), 0});
       } else if (f.next < inputs + f.n->controls.size()) {
-        node* c = f.n->controls[f.next++ - inputs].get();
-        if (!numbers_.contains(c)) stack.push_back({c, 0});
+        const output c = control(f.n->controls[f.next++ - inputs]);
+        if (!ready(c.node.get(), c.port)) stack.push_back({c.node.get(), 0});
       } else {
         if (!numbers_.contains(f.n)) add(f.n);
         stack.pop_back();
@@ -88,7 +92,7 @@ class flattener {
     d.op = n->def;
     d.attributes = n->attributes;
     for (const auto& i : n->inputs) d.inputs.push_back(number(in_place_of(i)));
-    for (const auto& c : n->controls) d.controls.push_back(numbers_.at(c.get()));
+    for (const auto& c : n->controls) d.controls.push_back(number(control(c)).node);
     d.outputs = n->outputs;
     d.requested = n->device;
     d.name = name_of(*n);
@@ -114,7 +118,7 @@ class flattener {
     flat_.origin.emplace_back();
   }
 
-  std::span<const output> feeds_;
+  std::vector<output> feeds_;  ///< after substitution
   const substitution& replace_;
   flat_graph flat_;
   boost::unordered_flat_map<const node*, std::uint32_t> numbers_;

@@ -37,10 +37,13 @@ class cutter {
   };
 
   part& part_of(const device_name* device) {
-    const device_name* task = task_of(*device);
-    auto [at, fresh] = parts_.try_emplace(to_string(*task));
-    at->second.task = task;
-    return at->second;
+    auto [known, fresh] = part_of_device_.try_emplace(device, nullptr);
+    if (fresh) {
+      const device_name* task = task_of(*device);
+      known->second = &parts_[to_string(*task)];
+      known->second->task = task;
+    }
+    return *known->second;
   }
 
   static std::uint32_t append(part& p, node_def n) {
@@ -138,6 +141,7 @@ class cutter {
   const graph_def& graph_;
   std::vector<location> place_;
   std::map<std::string, part> parts_;
+  std::map<const device_name*, part*> part_of_device_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, part*>, edge_def> received_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, part*, const device_name*>, edge_def> copied_;
   std::map<std::pair<std::uint32_t, part*>, std::uint32_t> signals_;

@@ -3,6 +3,9 @@
 #pragma once
 #include <algorithm>
 #include <deft/op/constant.hpp>
+#include <deft/op/identity.hpp>
+#include <deft/op/reshape.hpp>
+#include <deft/op/stop_gradient.hpp>
 #include <deft/plan/fold.hpp>
 #include <deft/plan/variables.hpp>
 
@@ -13,6 +16,12 @@ bool may_fold(const node_def& n) {
   return !n.inputs.empty() && n.controls.empty() && n.outputs.size() == 1 &&
          n.outputs[0].shape.is_static() && !n.op->is(op_traits::stateful) &&
          !n.op->is(op_traits::effect);
+}
+
+/// The executor runs these without a kernel.
+bool shares_elements(const node_def& n) {
+  return n.op == &record_of<op::identity> || n.op == &record_of<op::reshape> ||
+         n.op == &record_of<op::stop_gradient>;
 }
 
 std::size_t bytes_of(const tensor_type& t) {
@@ -31,7 +40,8 @@ void fold(graph_def& g, std::span<edge_def> fetches, const evaluator& evaluate) 
     std::size_t bytes = 0;
     for (auto e : n.inputs) {
       const node_def& from = g.nodes[e.node];
-      if (from.op != &record_of<op::constant>) break;
+      // One that waits for others brings their effects along.
+      if (from.op != &record_of<op::constant> || !from.controls.empty()) break;
       inputs.push_back(std::get<any_array>(from.attributes[0]));
       bytes += inputs.back().bytes();
     }
@@ -39,7 +49,10 @@ void fold(graph_def& g, std::span<edge_def> fetches, const evaluator& evaluate) 
       continue;
     std::vector<any_array> value;
     try {
-      value = evaluate(n, inputs);
+      if (shares_elements(n))
+        value.emplace_back(n.outputs[0].type, n.outputs[0].shape, inputs[0].storage());
+      else
+        value = evaluate(n, inputs);
     } catch (const error& e) {
       throw error(e.code(), e.message(), n.name, n.place);
     }

@@ -2,11 +2,14 @@
 // deft/plan/fuse.hpp: primitive elementwise nodes joined into fused ones.
 #pragma once
 #include <deft/graph/graph_def.hpp>
+#include <functional>
 
 namespace deft::plan {
 
 /// Joins elementwise nodes of one device and shape where nobody else needs what is between them.
-/// What the user wrote as one expression stays as it is: it has a compiled kernel.
-void fuse(graph_def& g, std::span<edge_def> fetches);
+/// What the user wrote as one expression stays as it is: it has a compiled kernel. Devices that
+/// `can_run` denies are left alone; by default there are none.
+void fuse(graph_def& g, std::span<edge_def> fetches,
+          const std::function<bool(const device_name*)>& can_run = {});
 
 }  // namespace deft::plan

@@ -21,7 +21,9 @@ bool is_literal(const node_def& n) {
 
 class fuser {
  public:
-  fuser(graph_def& g, std::span<edge_def> fetches) : graph_(g), users_(g.nodes.size()) {
+  fuser(graph_def& g, std::span<edge_def> fetches,
+        const std::function<bool(const device_name*)>& can_run)
+      : graph_(g), can_run_(can_run), users_(g.nodes.size()) {
     for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
       for (auto e : g.nodes[i].inputs) users_[e.node].push_back(i);
       // Control dependencies and fetches pin a node as it is.
@@ -35,6 +37,7 @@ class fuser {
     std::vector<bool> taken(graph_.nodes.size());
     for (std::uint32_t root = static_cast<std::uint32_t>(graph_.nodes.size()); root-- > 0;) {
       if (taken[root] || !fusible(graph_.nodes[root])) continue;
+      if (can_run_ && !can_run_(graph_.nodes[root].device)) continue;
       std::set<std::uint32_t> group = gather(root);
       bool literals = std::ranges::any_of(
           graph_.nodes[root].inputs, [&](edge_def e) { return is_literal(graph_.nodes[e.node]); });
@@ -139,13 +142,15 @@ class fuser {
   }
 
   graph_def& graph_;
+  const std::function<bool(const device_name*)>& can_run_;
   std::vector<std::vector<std::uint32_t>> users_;
 };
 
 }  // namespace
 
-void fuse(graph_def& g, std::span<edge_def> fetches) {
-  if (fuser(g, fetches).run()) prune(g, fetches);
+void fuse(graph_def& g, std::span<edge_def> fetches,
+          const std::function<bool(const device_name*)>& can_run) {
+  if (fuser(g, fetches, can_run).run()) prune(g, fetches);
 }
 
 }  // namespace deft::plan

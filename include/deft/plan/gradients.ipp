@@ -97,6 +97,7 @@ inline bool never_stretched(const node& n, std::size_t i) {
 class walk {
  public:
   walk(const any_tensor& loss, std::span<const any_tensor> xs) : xs_(xs) {
+    for (const auto& x : xs) exact_.insert(x.handle().node.get());
     root_ = canonical(loss.handle());
     for (const auto& x : xs) targets_.push_back(canonical(x.handle()));
     collect();
@@ -117,6 +118,10 @@ class walk {
  private:
   /// The value itself; for a fused node, that of its last primitive.
   output canonical(const output& o) {
+    // Every read of a variable counts as the variable, unless the read itself was asked for.
+    if (o.node->def == &record_of<op::read_variable> && o.node->keeps &&
+        !exact_.contains(o.node.get()))
+      return {o.node->keeps, 0};
     if (!is_fused(*o.node)) return o;
     auto [at, fresh] = opened_.try_emplace(o.node.get());
     if (fresh) {
@@ -170,6 +175,11 @@ class walk {
   }
 
   void step(const node_ref& n) {
+    for (std::uint32_t port = 1; port < n->outputs.size(); ++port)
+      if (sums_.contains({n.get(), port}))
+        throw error(errc::unimplemented,
+                    str("[", n->def->name, "] has no gradient through its output ", port),
+                    name_of(*n), n->place);
     any_tensor dz = total({n, 0});
     if (!dz.valid()) return;
     bool inner = std::ranges::any_of(
@@ -200,7 +210,7 @@ class walk {
   output root_;
   std::vector<output> targets_;
   std::vector<node_ref> order_, kept_;
-  std::unordered_set<const node*> depends_;
+  std::unordered_set<const node*> depends_, exact_;
   std::unordered_map<const node*, output> opened_, fused_of_;
   std::unordered_map<key, std::vector<any_tensor>, key_hash> sums_;
   std::unique_ptr<scope> name_scope_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/plan/open.ipp: fused nodes taken apart.
 #pragma once
+#include <algorithm>
 #include <deft/expr/lower.hpp>
 #include <deft/op/cast.hpp>
 #include <deft/op/dataflow.hpp>
@@ -51,7 +52,19 @@ std::vector<output> open(const node_ref& fused) {
 }
 
 substitution open_where_needed(std::span<const output> fetches, std::span<const output> feeds) {
-  // Everything that the fetches reach, feeds not yet cut.
+  substitution replaced;
+  std::unordered_set<const node*> wanted;
+  for (const auto& f : fetches) wanted.insert(f.node.get());
+  // An expression that is fed means its value wherever that is written: its last primitive is what
+  // other fused nodes have inside.
+  for (const auto& f : feeds) {
+    wanted.insert(f.node.get());
+    if (!is_fused(*f.node) || replaced.contains(f.node.get())) continue;
+    output last = open(f.node).back();
+    wanted.insert(last.node.get());
+    replaced.emplace(f.node.get(), std::move(last));
+  }
+
   std::unordered_set<const node*> reached;
   std::vector<node_ref> stack, fused;
   auto visit = [&](const node_ref& n) {
@@ -61,21 +74,14 @@ substitution open_where_needed(std::span<const output> fetches, std::span<const 
   while (!stack.empty()) {
     node_ref n = std::move(stack.back());
     stack.pop_back();
-    if (is_fused(*n)) fused.push_back(n);
+    if (is_fused(*n) && !replaced.contains(n.get())) fused.push_back(n);
     for (const auto& i : n->inputs) visit(i.node);
     for (const auto& c : n->controls) visit(c);
   }
-  if (fused.empty()) return {};
-  for (const auto& f : feeds) reached.insert(f.node.get());
-
-  substitution replaced;
   for (const auto& n : fused) {
-    bool fed = false;
-    for (const auto& f : feeds) fed |= f.node == n;
-    if (fed) continue;
     std::vector<output> inside = open(n);
-    bool needed = false;
-    for (const auto& o : inside) needed |= reached.contains(o.node.get());
+    bool needed =
+        std::ranges::any_of(inside, [&](const output& o) { return wanted.contains(o.node.get()); });
     if (needed) replaced.emplace(n.get(), inside.back());
   }
   return replaced;

@@ -39,11 +39,9 @@ class placer {
     std::vector<const device_name*> user(graph_.nodes.size(), nullptr);
     for (std::size_t i = graph_.nodes.size(); i-- > 0;)
       for (auto e : graph_.nodes[i].inputs) user[e.node] = graph_.nodes[i].device;
-    // From the last on: a source's user may be a source itself.
-    for (auto i = late.rbegin(); i != late.rend(); ++i) {
-      node_def& n = graph_.nodes[*i];
-      n.device = user[*i] && can_run(*user[*i], n) ? user[*i] : choose(n);
-      for (auto e : n.inputs) user[e.node] = n.device;
+    for (auto i : late) {
+      node_def& n = graph_.nodes[i];
+      n.device = user[i] && can_run(*user[i], n) ? user[i] : choose(n);
     }
   }
 
@@ -61,9 +59,17 @@ class placer {
       }
   }
 
+  /// Whatever this run does to a variable, others may read and update it: its device can do all.
+  static bool has_kernels(const device_info& d, const node_def& n) {
+    auto has = [&](std::string_view op) { return d.kernels->contains(std::string(op)); };
+    if (!variable_of(n)) return has(n.op->name);
+    return has(op::variable::name) && has(op::read_variable::name) && has(op::assign::name) &&
+           (!is_numeric(n.outputs[0].type) ||
+            (has(op::assign_add::name) && has(op::assign_sub::name)));
+  }
   bool can_run(const device_name& d, const node_def& n) const {
     for (const auto& i : devices_)
-      if (i.name == &d) return i.kernels->contains(std::string(n.op->name));
+      if (i.name == &d) return has_kernels(i, n);
     return false;
   }
 
@@ -100,13 +106,13 @@ class placer {
   }
 
   const device_name* best(const node_def& n, const device_name& request) const {
+    // GPUs first, then processors, then what is neither.
+    auto rank = [](const device_name& d) { return d.type == "gpu" ? 0 : d.type == "cpu" ? 1 : 2; };
     const device_name* found = nullptr;
-    bool found_gpu = false;
-    for (const auto& d : devices_) {
-      if (!matches(request, *d.name) || !d.kernels->contains(std::string(n.op->name))) continue;
-      bool gpu = d.name->type == "gpu";
-      if (!found || (gpu && !found_gpu)) found = d.name, found_gpu = gpu;
-    }
+    for (const auto& d : devices_)
+      if (matches(request, *d.name) && has_kernels(d, n) &&
+          (!found || rank(*d.name) < rank(*found)))
+        found = d.name;
     return found;
   }
 
@@ -115,7 +121,7 @@ class placer {
         join(devices_, ", ", [](const device_info& d) { return to_string(*d.name); });
     std::set<std::string> kinds;
     for (const auto& d : devices_)
-      if (d.kernels->contains(std::string(n.op->name))) kinds.insert(d.name->type);
+      if (has_kernels(d, n)) kinds.insert(d.name->type);
     throw error(errc::invalid_argument,
                 str("[", n.op->name, "] cannot be placed on \"", to_string(request),
                     "\"; there are the devices ", there, ", and kernels for ",

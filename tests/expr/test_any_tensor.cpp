@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/expr/any_tensor.hpp>
+
+#include "op/modeling.hpp"
+
+using namespace deft;
+using testing::any;
+using testing::maker;
+using testing::own_graph;
+using testing::type_of;
+
+TEST_CASE_FIXTURE(own_graph, "any_tensor and typed tensors stand beside each other") {
+  placeholder<float, dyn, 3> x("x");
+  any_tensor y = any(dtype::float32, {3});
+  static_assert(std::is_same_v<decltype(x + y), any_tensor>);
+  static_assert(std::is_same_v<decltype(exp(y)), any_tensor>);
+  CHECK(type_of(x + y) == "float(?,3)");
+  CHECK(type_of((x * 2 + 1) - y) == "float(?,3)");
+  CHECK(type_of(matmul(x, any(dtype::float32, {3, 5}))) == "float(?,5)");
+  CHECK(type_of(y > 0) == "bool(3)");
+  CHECK(type_of(where(x > 0, y, 0)) == "float(?,3)");
+}
+
+TEST_CASE_FIXTURE(own_graph, "literals beside an any_tensor take its dtype, or are refused") {
+  any_tensor i = any(dtype::int32, {2}), u = any(dtype::uint8, {}), l = any(dtype::int64, {});
+  CHECK(type_of(i + 1) == "int32(2)");
+  CHECK(type_of(1 - u) == "uint8()");
+  CHECK(type_of(any(dtype::float64, {}) * 2) == "double()");
+  const std::int64_t wide = (std::int64_t{1} << 62) + 1;
+  CHECK(*decode<op::constant>(maker(l + wide).inputs[1].node->attributes)
+             .value.data<std::int64_t>() == wide);
+  auto says = [](auto f, std::string_view text) {
+    std::string e = testing::error_of(f);
+    INFO(e);
+    CHECK(e.starts_with(text));
+  };
+  says([&] { i + 0.5f; }, "invalid_argument: a floating literal beside a tensor of int32");
+  says([&] { u + 256; }, "invalid_argument: the literal 256 does not fit uint8");
+  says([&] { u + -1; }, "invalid_argument: the literal -1 does not fit uint8");
+  says([&] { any(dtype::boolean, {}) == 2; }, "invalid_argument: the literal 2 does not fit bool");
+  says([&] { i + any(dtype::int64, {}); },
+       "invalid_argument: [add] the operands' dtypes differ: int32 and int64; use cast");
+  says([&] { i + any(dtype::int32, {3}); },
+       "invalid_argument: [add] the operands' shapes cannot be broadcast together: (2) (3)");
+  says([&] { exp(i); }, "invalid_argument: [exp] is not defined for int32");
+  says([&] { any_tensor() + i; }, "failed_precondition: an empty tensor is used");
+}
+
+TEST_CASE_FIXTURE(own_graph, "an any_tensor becomes typed only when asked, and if it fits") {
+  any_tensor t = any(dtype::float32, {dyn, 3});
+  static_assert(!std::is_convertible_v<any_tensor, tensor<float, dyn, 3>>);
+  CHECK(same(any_tensor(tensor<float, dyn, 3>(t)), t));
+  CHECK(same(any_tensor(tensor<float, 2, 3>(t)), t));
+  CHECK(same(any_tensor(tensor<float, dyn, dyn>(t)), t));
+  auto says = [](auto f, std::string_view text) {
+    std::string e = testing::error_of(f);
+    INFO(e);
+    CHECK(e.starts_with(text));
+    CHECK(e.find("node \"any\" at modeling.hpp:") != std::string::npos);
+  };
+  says([&] { (void)tensor<double, dyn, 3>(t); },
+       "invalid_argument: [tensor] float(?,3) is no tensor of double(?,3)");
+  says([&] { (void)tensor<float, dyn, 4>(t); },
+       "invalid_argument: [tensor] float(?,3) is no tensor of float(?,4)");
+  says([&] { (void)tensor<float, dyn>(t); },
+       "invalid_argument: [tensor] float(?,3) is no tensor of float(?)");
+}
+
+TEST_CASE_FIXTURE(own_graph, "an expression becomes an any_tensor by being lowered") {
+  placeholder<float, 2> x("x");
+  any_tensor y = relu(x) * 2;
+  CHECK(maker(y).def->name == "fused");
+  tensor<float, 2> t = relu(x) * 2;
+  CHECK(same(y, t));
+  CHECK(y.type() == dtype::float32);
+  CHECK(y.shape() == dims{2});
+  CHECK(y.rank() == 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a plain tensor rebinds, and empty handles say so") {
+  placeholder<float, 2> x("x");
+  tensor<float, 2> t;
+  CHECK_FALSE(t.valid());
+  CHECK(testing::error_of([&] { (void)t.handle(); }) ==
+        "failed_precondition: an empty tensor is used");
+  CHECK(testing::error_of([&] { (void)operation().handle(); }) ==
+        "failed_precondition: an empty operation is used");
+  t = x + x;
+  tensor<float, 2> first = t;
+  t = t * 2;
+  CHECK_FALSE(same(first, t));
+  CHECK(maker(t).inputs[0] == first.handle());
+  static_assert(std::is_void_v<decltype(t = x + x)>);
+}

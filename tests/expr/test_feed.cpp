@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/expr/feed.hpp>
+
+#include "op/modeling.hpp"
+
+using namespace deft;
+using testing::any;
+using testing::own_graph;
+
+namespace {
+template <class F>
+void says(F&& f, std::string_view text) {
+  std::string e = testing::error_of(f);
+  INFO(e);
+  CHECK(e.starts_with(text));
+}
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "every kind of host value makes a feed") {
+  placeholder<float, dyn, 2> x("x");
+  placeholder<float> scalar("scalar");
+  placeholder<std::int32_t, dyn> list("list");
+  const ndarray<float, 3, 2> array{1, 2, 3, 4, 5, 6};
+  feed_value f = x = array;
+  CHECK(f.target() == x.handle());
+  CHECK(f.type() == dtype::float32);
+  CHECK(f.shape() == dims{3, 2});
+  CHECK(f.data() == array.data());
+  f = scalar = 2;
+  CHECK(f.type() == dtype::float32);
+  CHECK(f.shape() == dims{});
+  CHECK(*static_cast<const float*>(f.data()) == 2.f);
+  CHECK_FALSE(f.storage());
+  std::vector<std::int32_t> v{1, 2, 3};
+  f = list = v;
+  CHECK(f.shape() == dims{3});
+  CHECK(f.data() == v.data());
+  f = list = std::vector<std::int32_t>{4, 5};
+  CHECK(f.shape() == dims{2});
+  CHECK(static_cast<const std::int32_t*>(f.data())[1] == 5);
+  any_array a(dtype::float32, {1, 2});
+  f = x = a;
+  CHECK(f.data() == a.raw());
+}
+
+TEST_CASE_FIXTURE(own_graph, "an lvalue is borrowed, an rvalue kept") {
+  placeholder<float, dyn> x("x");
+  const float* elements = nullptr;
+  feed_value kept = x = [&] {
+    ndarray<float, dyn> a{1, 2, 3};
+    elements = std::as_const(a).data();
+    return a;
+  }();
+  CHECK(kept.data() == elements);
+  CHECK(kept.storage().unique());
+  float raw[] = {1, 2, 3, 4};
+  feed_value borrowed = x = ndarray<float, 4>::view(raw);
+  CHECK(borrowed.data() == raw);
+  CHECK(borrowed.storage().is_borrowed());
+}
+
+TEST_CASE_FIXTURE(own_graph, "a feed that does not fit names the tensor and its place") {
+  placeholder<float, dyn, 2> x("x");
+  placeholder<std::int32_t, 3> list("list");
+  says(
+      [&] {
+        (void)(x = any_array(dtype::float32, {3, 3}));
+      },
+      "invalid_argument: [feed] float(3,3) is fed where float(?,2) is expected, node \"x\" at "
+      "test_feed.cpp:");
+  says(
+      [&] {
+        (void)(x = any_array(dtype::float64, {3, 2}));
+      },
+      "invalid_argument: [feed] double(3,2) is fed where float(?,2) is expected");
+  says([&] { (void)(x = any_array(dtype::float32, {2})); },
+       "invalid_argument: [feed] float(2) is fed where float(?,2) is expected");
+  says([&] { (void)(x = any_array()); }, "invalid_argument: [feed] ");
+  std::vector<std::int32_t> two{1, 2};
+  says([&] { (void)(list = two); },
+       "invalid_argument: [feed] int32(2) is fed where int32(3) is expected, node \"list\"");
+  ndarray<float, dyn, dyn> wrong(2, 3);
+  says([&] { (void)(x = wrong); },
+       "invalid_argument: [feed] float(2,3) is fed where float(?,2) is expected");
+}
+
+TEST_CASE_FIXTURE(own_graph, "feed() takes expressions and tensors that run time tells") {
+  placeholder<float, 2> x("x");
+  auto e = x * 2;
+  feed_value f = feed(e, ndarray<float, 2>{1, 2});
+  CHECK(f.target() == any_tensor(e).handle());
+  any_tensor t = any(dtype::float64, {dyn}), s = any(dtype::uint8, {});
+  CHECK(feed(t, ndarray<double, 3>{1, 2, 3}).shape() == dims{3});
+  CHECK(*static_cast<const std::uint8_t*>(feed(s, 7).data()) == 7);
+  CHECK(feed(t, std::vector<double>{1, 2}).shape() == dims{2});
+  says(
+      [&] {
+        (void)feed(t, ndarray<float, 3>{1, 2, 3});
+      },
+      "invalid_argument: [feed] float(3) is fed where double(?) is expected");
+  says([&] { (void)feed(t, 1.0); }, "invalid_argument: [feed] double() is fed where double(?)");
+  says([&] { (void)feed(s, 0.5); }, "invalid_argument: [feed] a literal is fed where uint8()");
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/expr.hpp>
+#include <deft/plan/gradients.hpp>
+
+#include "op/modeling.hpp"
+
+using namespace deft;
+using testing::own_graph;
+
+namespace {
+
+std::vector<output> outputs(std::initializer_list<any_tensor> list) {
+  std::vector<output> all;
+  for (const auto& t : list) all.push_back(t.handle());
+  return all;
+}
+flat_graph flat(std::initializer_list<any_tensor> fetches,
+                std::initializer_list<any_tensor> feeds = {}) {
+  return flatten(outputs(fetches), outputs(feeds));
+}
+std::vector<std::string_view> ops_of(const flat_graph& f) {
+  std::vector<std::string_view> names;
+  for (const auto& n : f.graph.nodes) names.push_back(n.op->name);
+  return names;
+}
+using names = std::vector<std::string_view>;
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "flatten copies what the fetches need, inputs first") {
+  placeholder<float, 2> x("x");
+  any_tensor a(x), b = exp(a), c = log(b) + b, unused = tanh(a);
+  flat_graph f = flat({c, b});
+  CHECK(ops_of(f) == names{"placeholder", "exp", "log", "add"});
+  CHECK(f.fetches == std::vector<edge_def>{{3, 0}, {1, 0}});
+  CHECK(f.graph.nodes[3].inputs == std::vector<edge_def>{{2, 0}, {1, 0}});
+  CHECK(f.graph.nodes[3].name == "add");
+  CHECK(f.graph.nodes[1].outputs == std::vector<tensor_type>{{dims{2}, dtype::float32}});
+  CHECK(f.origin[1] == b.handle().node);
+  CHECK_NOTHROW(check(f.graph));
+}
+
+TEST_CASE_FIXTURE(own_graph, "a feed prunes what made the value, side effects too") {
+  placeholder<float> x("x");
+  variable<float> v("v", 0.f);
+  any_tensor up = v.assign(x * 2), y = exp(up);
+  CHECK(flat({y}).graph.nodes.size() == 4);
+  flat_graph f = flat({y}, {up});
+  CHECK(ops_of(f) == names{"feed", "exp"});
+  CHECK(f.feeds == std::vector<std::uint32_t>{0});
+  CHECK(f.graph.nodes[0].outputs[0] == up.handle().type());
+  CHECK_FALSE(f.origin[0]);
+  CHECK_NOTHROW(check(f.graph));
+}
+
+TEST_CASE_FIXTURE(own_graph, "a fed fetch is the feed") {
+  placeholder<float> x("x");
+  flat_graph f = flat({x}, {x});
+  CHECK(ops_of(f) == names{"feed"});
+  CHECK(f.fetches == std::vector<edge_def>{{0, 0}});
+}
+
+TEST_CASE_FIXTURE(own_graph, "a control dependency on what is fed waits for the feed alone") {
+  placeholder<float> x("x");
+  variable<float> v("v", 0.f);
+  any_tensor up = v.assign(any_tensor(x));
+  any_tensor after = [&] {
+    auto later = control_dependencies(up);
+    return identity(any_tensor(constant(1.f)));
+  }();
+  flat_graph f = flat({after}, {up});
+  for (auto op : ops_of(f)) CHECK(op != "assign");
+  CHECK_NOTHROW(check(f.graph));
+  operation both = group(x, v.assign(2.f));
+  const output fetch{both.handle(), 0};
+  const output feed = x.handle();
+  f = flatten({&fetch, 1}, {&feed, 1});
+  for (auto op : ops_of(f)) CHECK(op != "placeholder");
+}
+
+TEST_CASE_FIXTURE(own_graph, "feeding what no fetch reaches is an error that names it") {
+  placeholder<float> x("x"), unused("unused");
+  any_tensor y = exp(any_tensor(x));
+  std::string e = testing::error_of([&] { flat({y}, {x, unused}); });
+  CHECK(
+      e.starts_with("invalid_argument: what is fed is not needed by any fetch, node \"unused\" at "
+                    "test_graph_def.cpp:"));
+  CHECK(testing::error_of([&] { flat({y}, {y, x}); }).find("node \"x\"") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(own_graph, "control dependencies are flattened too") {
+  placeholder<float> x("x");
+  variable<float> v("v", 0.f);
+  auto up = v.assign(1.f);
+  any_tensor y = [&] {
+    auto after = control_dependencies(up);
+    return exp(any_tensor(x));
+  }();
+  flat_graph f = flat({y});
+  REQUIRE(f.graph.nodes.back().controls.size() == 1);
+  CHECK(f.graph.nodes[f.graph.nodes.back().controls[0]].op->name == "assign");
+  CHECK_NOTHROW(check(f.graph));
+}
+
+TEST_CASE_FIXTURE(own_graph, "one output of several can be fed") {
+  placeholder<float, dyn, 3> logits("logits");
+  placeholder<std::int32_t, dyn> label("label");
+  any_tensor loss(softmax_cross_entropy(logits, label));
+  any_tensor second(output{loss.handle().node, 1});
+  any_tensor y = sum(loss) + sum(second);
+  CHECK(ops_of(flat({y}, {logits, label})) ==
+        names{"feed", "feed", "softmax_cross_entropy", "sum", "sum", "add"});
+  flat_graph f = flat({y}, {second, logits, label});
+  CHECK(f.graph.nodes.size() == 7);
+  CHECK_NOTHROW(check(f.graph));
+  f = flat({y}, {loss, second});
+  CHECK(ops_of(f) == names{"feed", "sum", "feed", "sum", "add"});
+  CHECK_NOTHROW(check(f.graph));
+}
+
+TEST_CASE_FIXTURE(own_graph, "a graph that is not sound is refused, and the node is named") {
+  placeholder<float, 2, 3> x("x");
+  placeholder<float, 3, 4> w("w");
+  any_tensor y = exp(matmul(any_tensor(x), any_tensor(w)));
+  const graph_def sound = flat({y}).graph;  // x, w, matmul, exp
+  REQUIRE(sound.nodes.size() == 4);
+  auto refused = [&](auto damage) {
+    graph_def g = sound;
+    damage(g);
+    return testing::error_of([&] { check(g); });
+  };
+  CHECK(refused([](graph_def&) {}).empty());
+  auto says = [](const std::string& error, std::string_view text, std::string_view node) {
+    INFO(error);
+    CHECK(error.starts_with("invalid_argument: " + std::string(text)));
+    CHECK(error.find(", node \"" + std::string(node) + "\"") != std::string::npos);
+  };
+  says(refused([](graph_def& g) { g.nodes[3].op = nullptr; }), "a node without an operation",
+       "exp");
+  says(refused([](graph_def& g) { g.nodes[2].inputs[1].node = 3; }),
+       "[matmul] input 3 comes after its use", "matmul");
+  says(refused([](graph_def& g) { g.nodes[2].inputs[1].node = 2; }),
+       "[matmul] input 2 comes after its use", "matmul");
+  says(refused([](graph_def& g) { g.nodes[2].inputs[1].node = ~0u; }), "[matmul] input", "matmul");
+  says(refused([](graph_def& g) { g.nodes[3].inputs[0].port = 1; }), "[exp] node 2 has no output 1",
+       "exp");
+  says(refused([](graph_def& g) { g.nodes[2].controls = {2}; }),
+       "[matmul] control 2 comes after its use", "matmul");
+  says(refused([](graph_def& g) { g.nodes[2].inputs.pop_back(); }),
+       "[matmul] takes 2 inputs, not 1", "matmul");
+  says(refused([](graph_def& g) { g.nodes[2].attributes.pop_back(); }),
+       "[matmul] has 2 attributes, not 1", "matmul");
+  says(refused([](graph_def& g) { g.nodes[2].attributes[0] = std::int64_t{2}; }),
+       "[matmul] attribute \"transpose_a\" is not sound", "matmul");
+  says(refused([](graph_def& g) { g.nodes[2].attributes[0] = 1.0; }),
+       "[matmul] attribute \"transpose_a\" is not sound", "matmul");
+  says(refused([](graph_def& g) { g.nodes[2].attributes[0] = std::int64_t{1}; }),
+       "[matmul] inner extents differ", "matmul");
+  says(refused([](graph_def& g) { g.nodes[3].outputs.clear(); }), "[exp] has 1 outputs, not 0",
+       "exp");
+  says(refused([](graph_def& g) { g.nodes[3].outputs[0].type = dtype::float64; }),
+       "[exp] output 0 is float(2,4), not double(2,4)", "exp");
+  says(refused([](graph_def& g) {
+         g.nodes[3].outputs[0].shape = {2, 5};
+       }),
+       "[exp] output 0 is float(2,4), not float(2,5)", "exp");
+  CHECK(refused([](graph_def& g) { g.nodes[3].outputs[0].shape = {dyn, 4}; }).empty());
+}
+
+TEST_CASE_FIXTURE(own_graph, "DOT has a line for each node and edge, and a cluster for a device") {
+  placeholder<float, dyn, 3> x("x");
+  any_tensor y = on(device("/gpu:1"), [&] { return exp(any_tensor(x)); });
+  any_tensor z = [&] {
+    auto after = control_dependencies(y);
+    return tanh(any_tensor(x));
+  }();
+  name(z, "quoted");
+  std::string dot = to_dot(flat({z}).graph);
+  INFO(dot);
+  auto has = [&](std::string_view line) { return dot.find(line) != std::string::npos; };
+  CHECK(dot.starts_with("digraph deft {\n"));
+  CHECK(dot.ends_with("}\n"));
+  CHECK(has("n0 [label=\"x\\nplaceholder\"];"));
+  CHECK(has("subgraph cluster_0 {\n    label=\"/gpu:1\";\n    n1 [label=\"exp\\nexp\"];"));
+  CHECK(has("n0 -> n1 [label=\"float(?,3)\"];"));
+  CHECK(has("n1 -> n2 [style=dashed];"));
+  graph_def odd = flat({y}).graph;
+  odd.nodes[0].name = "a\"b\\c";
+  CHECK(to_dot(odd).find("label=\"a\\\"b\\\\c\\nplaceholder\"") != std::string::npos);
+}
+
+TEST_CASE("a chain of a million nodes is built, flattened, differentiated and freed") {
+  constexpr int length = 1'000'000;
+  graph g;
+  auto in = as_default(g);
+  placeholder<float> x("x");
+  any_tensor y(x);
+  for (int i = 0; i < length; ++i) y = sigmoid(y);
+  CHECK(g.size() == length + 1);
+  {
+    flat_graph f = flat({y}, {x});
+    CHECK(f.graph.nodes.size() == length + 1);
+    CHECK_NOTHROW(check(f.graph));
+  }
+  {
+    auto [dx] = gradients(y, any_tensor(x));
+    CHECK(g.size() > 3 * length);
+  }
+  y = {};
+  CHECK(g.size() == 1);
+}
