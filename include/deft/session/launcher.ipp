@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <deft/session/cluster.hpp>
@@ -48,9 +49,13 @@ class cluster_launcher {
       hosts.push_back("--" + job + "_hosts=" + list);
     }
     std::fflush(stdout);
+    // Blocked but while it waits, so that none comes between the look and the wait.
     struct sigaction note {};
     note.sa_handler = [](int) { launcher_interrupted = 1; };
-    for (int s : {SIGINT, SIGTERM, SIGHUP}) sigaction(s, &note, nullptr);
+    sigset_t ends;
+    sigemptyset(&ends);
+    for (int s : {SIGINT, SIGTERM, SIGHUP}) sigaction(s, &note, nullptr), sigaddset(&ends, s);
+    pthread_sigmask(SIG_BLOCK, &ends, &unblocked_);
     for (const auto& [job, tasks] : jobs)
       for (int i = 0; i < tasks; ++i) start(job, i, sockets, hosts, arguments);
     for (auto& [task, fd] : sockets) ::close(fd);
@@ -62,7 +67,9 @@ class cluster_launcher {
       if (launcher_interrupted && !ending_) end_all(code = 130);
       std::vector<pollfd> fds;
       for (auto& t : tasks_) fds.push_back({t.output, POLLIN, 0});
-      if (poll(fds.data(), fds.size(), ending_ ? 2000 : -1) == 0) kill_all(SIGKILL);
+      const timespec moment{0, 100'000'000};
+      if (ppoll(fds.data(), fds.size(), ending_ ? &moment : nullptr, &unblocked_) < 0) continue;
+      if (ending_ && std::chrono::steady_clock::now() >= kill_at_) kill_all(SIGKILL);
       for (std::size_t i = fds.size(); i-- > 0;)
         if (fds[i].revents && !read_lines(tasks_[i])) {
           int status = 0;
@@ -110,6 +117,7 @@ class cluster_launcher {
       setpgid(0, group);
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != launcher) _exit(1);  // it died before the line above
+      pthread_sigmask(SIG_SETMASK, &unblocked_, nullptr);
       dup2(ends[1], STDOUT_FILENO);
       for (const auto& [task, fd] : sockets)
         if (fd != own) ::close(fd);
@@ -177,6 +185,7 @@ class cluster_launcher {
 
   void end_all(int) {
     ending_ = true;
+    kill_at_ = std::chrono::steady_clock::now() + std::chrono::seconds(2);
     kill_all(SIGTERM);
   }
   void kill_all(int signal) {
@@ -185,6 +194,8 @@ class cluster_launcher {
 
   bool terminal_, ending_ = false;
   int shown_ = 0;
+  sigset_t unblocked_{};
+  std::chrono::steady_clock::time_point kill_at_;
   unsigned tasks_in_all_ = 0;
   std::vector<launched_task> tasks_;
 };

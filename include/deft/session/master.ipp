@@ -239,6 +239,7 @@ class master_plan final : public planned {
     std::mutex guard;
     step_outcome own;
     std::atomic<bool> own_done{true};
+    bool borrows = false;  ///< messages may refer to memory of the caller
 
     bool failed() {
       return failure || (own_done && own.failure) ||
@@ -261,7 +262,7 @@ class master_plan final : public planned {
         state->links[i] = link_of(r, until);
         message m = make_message(request::run_part, master_->session, step);
         m.meta = to_bytes(r.handle);
-        for (auto f : r.feeds) m.tensors.push_back(as_array(feeds[f]));
+        for (auto f : r.feeds) m.tensors.push_back(fed_array(feeds[f], state->borrows));
         state->calls[i] = state->links[i]->call(m);
       }
     });
@@ -339,6 +340,7 @@ class master_plan final : public planned {
         if (!link || link->lost()) continue;
         if (state.calls[i] && !state.calls[i]->done()) link->abandon(*state.calls[i]);
         link->post(make_message(request::cancel_step, master_->session, step));
+        if (state.borrows && !link->drain(deadline_in(std::chrono::seconds(1)))) link->close();
       } catch (const error&) {
         // Lost in the meantime.
       }
@@ -382,11 +384,6 @@ class master_plan final : public planned {
       }
     }
     return step_results(std::move(values));
-  }
-
-  static any_array as_array(const feed_ref& f) {
-    if (f.keep) return any_array(f.type, f.shape, f.keep);
-    return any_array::view(f.type, f.shape, f.data).clone();
   }
 
   std::shared_ptr<master_state> master_;

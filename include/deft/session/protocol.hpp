@@ -54,6 +54,17 @@ std::shared_ptr<const error> caught(F&& f) {
   }
 }
 
+/// A feed as a message carries it. `borrows` is set if the elements are the caller's: then nothing
+/// may be queued any more when the run returns.
+inline any_array fed_array(const feed_ref& f, bool& borrows) {
+  constexpr std::size_t small = 64 << 10;
+  if (f.keep && !f.keep.is_borrowed()) return any_array(f.type, f.shape, f.keep);
+  any_array view = any_array::view(f.type, f.shape, f.data);
+  if (view.bytes() <= small) return view.clone();
+  borrows = true;
+  return view;
+}
+
 inline message make_message(request r, std::uint64_t session = 0, std::uint64_t step = 0) {
   message m(static_cast<message_kind>(r));
   m.session = session;

@@ -55,12 +55,19 @@ class remote_plan final : public planned {
     auto timeout = options.timeout.count() ? options.timeout : session_->options.timeout;
     message m = make_message(request::run_plan, session_->id, number_);
     m.meta = to_bytes(static_cast<std::int64_t>(timeout.count()));
-    for (const auto& f : feeds)
-      m.tensors.push_back(f.keep ? any_array(f.type, f.shape, f.keep)
-                                 : any_array::view(f.type, f.shape, f.data).clone());
+    bool borrows = false;
+    for (const auto& f : feeds) m.tensors.push_back(fed_array(f, borrows));
     // The master keeps the deadline, and names whom it waits for; this one is for a lost master.
     deadline until = timeout.count() ? deadline_in(timeout + std::chrono::seconds(5)) : no_deadline;
-    message r = ask_or_cancel(std::move(m), until, options);
+    message r;
+    try {
+      r = ask_or_cancel(std::move(m), until, options);
+    } catch (const error&) {
+      // What is not written yet may refer to the caller's memory.
+      if (borrows && !session_->master->drain(deadline_in(std::chrono::seconds(1))))
+        session_->master->close();
+      throw;
+    }
     std::vector<any_array> values(has_value_.size());
     std::size_t next = 0;
     for (std::size_t i = 0; i < values.size(); ++i)

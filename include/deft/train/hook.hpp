@@ -1,20 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/hook.hpp: what happens around the runs of a monitored session.
 #pragma once
+#include <atomic>
 #include <deft/expr/tensor.hpp>
 #include <memory>
 #include <vector>
 
 namespace deft {
 
+class session;
+
 /// What a hook may ask of its session during a run.
 class run_context {
  public:
+  explicit run_context(deft::session& s) : session_(s) {}
+  /// For what has to be read after the run.
+  deft::session& session() { return session_; }
   void request_stop() { stop_ = true; }
   bool stop_requested() const { return stop_; }
 
  private:
-  bool stop_ = false;
+  deft::session& session_;
+  std::atomic<bool> stop_{false};
 };
 
 /// Fetches along with every run and looks at the values.

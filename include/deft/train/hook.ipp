@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deft/core/log.hpp>
 #include <deft/op/global_step.hpp>
+#include <deft/session/session.hpp>
 #include <deft/train/hook.hpp>
 #include <optional>
 
@@ -16,8 +17,10 @@ class stop_at_step_hook final : public hook {
   void begin() override { step_ = any_tensor(global_step()); }
   std::vector<any_tensor> fetches() const override { return {step_}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
-    // The value is that from before this run's own update.
-    if (*values[0].data<std::int64_t>() + 1 >= last_) context.request_stop();
+    // The value is that from before this run's own update, if the run had one.
+    if (*values[0].data<std::int64_t>() + 1 < last_) return;
+    any_array now = context.session().run(step_);
+    if (*now.data<std::int64_t>() >= last_) context.request_stop();
   }
 
  private:

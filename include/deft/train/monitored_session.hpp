@@ -17,8 +17,9 @@ struct monitored_options {
   std::chrono::nanoseconds start_timeout = std::chrono::minutes(2);
 };
 
-/// The chief initializes all variables and says so; the other workers wait for its message. Hooks
-/// run around every step.
+/// The chief initializes all variables and says so; the other workers wait for its message, which
+/// is kept where the variables are: on the first parameter server, or on the chief if there is
+/// none. Hooks run around every step.
 class monitored_session {
  public:
   /// Throws deadline_exceeded naming the chief if it does not begin, unimplemented for a
@@ -55,8 +56,8 @@ class monitored_session {
                            std::span<const feed_value* const> feeds, const run_options& options);
 
   std::vector<hook_ref> hooks_;
-  run_context context_;
   deft::session session_;
+  run_context context_{session_};
 };
 
 }  // namespace deft

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/monitored_session.ipp: starting together, and hooks.
 #pragma once
+#include <deft/core/log.hpp>
 #include <deft/op/variable.hpp>
+#include <deft/session/server_impl.hpp>
 #include <deft/train/monitored_session.hpp>
 
 namespace deft {
 namespace {
-constexpr const char* initialized_signal = "variables are initialized";
+/// What the chief has done, and where that is written: a chief that is fast may be gone before the
+/// others ask it.
+constexpr const char* initialized_signal = "/job:worker/task:0 has initialized the variables";
+device_name keeper_of_signals(const cluster_spec& c) {
+  return c.has("ps") ? task_name("ps", 0) : task_name("worker", 0);
 }
+}  // namespace
 
 monitored_session::monitored_session(task& self, monitored_options options)
     : hooks_(std::move(options.hooks)), session_(self, options.session) {
@@ -17,17 +24,20 @@ monitored_session::monitored_session(task& self, monitored_options options)
   for (auto& h : hooks_) h->begin();
   if (self.is_chief()) {
     session_.run(initialize_all());
-    if (self.distributed()) self.server().signal(initialized_signal);
+    if (self.distributed())
+      self.server().impl().signal_at(keeper_of_signals(self.cluster()), initialized_signal,
+                                     options.start_timeout);
   } else {
-    self.server().wait_for_signal("worker", 0, initialized_signal, options.start_timeout);
+    self.server().impl().wait_for_signal(keeper_of_signals(self.cluster()), initialized_signal,
+                                         options.start_timeout);
   }
 }
 
 monitored_session::~monitored_session() {
   for (auto& h : hooks_) try {
       h->end();
-    } catch (const error&) {
-      // A hook's end is no reason to lose what follows.
+    } catch (const std::exception& e) {
+      logging::warning("a hook's end failed: ", e.what());
     }
 }
 
