@@ -6,6 +6,7 @@
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/io_loop.hpp>
+#include <new>
 
 namespace deft {
 namespace detail {
@@ -16,12 +17,15 @@ using spin_clock = std::chrono::steady_clock;
 constexpr auto receive_spin = std::chrono::microseconds(20);
 constexpr auto send_spin = std::chrono::microseconds(20);
 constexpr std::size_t spin_at_most = 256 * 1024;  // bytes left that are worth a spin
-constexpr int pieces_at_once = 256;               // of a gather write; IOV_MAX is 1024
-constexpr int frames_for_others = 16;             // that a sender writes for those who came later
+constexpr std::size_t pieces_at_once = 256;       // of a gather write; IOV_MAX is 1024
+// Bytes of a gather write. The kernel moves half as much again in such steps as in one of 128 MB,
+// as it sees to what the receiver has taken in between; below 512 KB it is slower again.
+constexpr std::size_t write_at_once = std::size_t{1} << 20;
+constexpr int frames_for_others = 16;  // that a sender writes for those who came later
 }  // namespace
 
 connection_state::connection_state(std::unique_ptr<stream> s, const wire_limits& limits)
-    : stream_(std::move(s)), reader_(limits) {}
+    : stream_(std::move(s)), reader_(limits), spin_(receive_spin) {}
 
 void connection_state::throw_lost() {
   std::lock_guard lock(guard_);
@@ -55,8 +59,12 @@ connection_state::progress connection_state::write_pieces(std::vector<iovec>& pi
   skip(written);
   spin_clock::time_point give_up{};
   while (written < total) {
-    int count = static_cast<int>(std::min<std::size_t>(pieces.size() - first, pieces_at_once));
-    std::ptrdiff_t n = stream_->write(pieces.data() + first, count);
+    std::size_t last = first, bytes = 0, cut = 0;
+    while (last < pieces.size() && last < first + pieces_at_once && bytes < write_at_once)
+      bytes += pieces[last++].iov_len;
+    if (bytes > write_at_once) pieces[last - 1].iov_len -= cut = bytes - write_at_once;
+    std::ptrdiff_t n = stream_->write(pieces.data() + first, static_cast<int>(last - first));
+    pieces[last - 1].iov_len += cut;
     if (n > 0) {
       written += static_cast<std::size_t>(n);
       skip(static_cast<std::size_t>(n));
@@ -257,6 +265,10 @@ connection::arrival connection_state::step(message& m) {
     }
     break_off(e.message());
     throw_lost();
+  } catch (const std::bad_alloc&) {
+    error e(errc::resource_exhausted, "there is no memory for a message");
+    refuse(e);
+    throw e;
   }
   if (m.kind == message_kind::refused) {
     auto code = errc::unavailable;
@@ -280,25 +292,27 @@ connection::arrival connection_state::try_receive(message& m) {
 }
 
 bool connection_state::receive(message& m, deadline until) {
-  spin_clock::time_point sleep_at{};
+  spin_clock::time_point began{}, now{};
   for (;;) {
     switch (try_receive(m)) {
       case connection::arrival::something:
+        if (now != spin_clock::time_point{}) spin_.came(now - began);
         return true;
       case connection::arrival::end:
         return false;
       case connection::arrival::nothing:
         break;
     }
-    auto now = spin_clock::now();
+    now = spin_clock::now();
     if (now >= until)
       throw error(errc::deadline_exceeded, str("no message came in time from ", peer));
-    if (sleep_at == spin_clock::time_point{}) sleep_at = now + receive_spin;
-    if (now < sleep_at) {
+    if (began == spin_clock::time_point{}) began = now;
+    if (spin_.worth(now - began)) {
       relax();
       continue;
     }
     wait_for_socket(handle(), false, until);
+    now = spin_clock::now();
   }
 }
 

@@ -60,6 +60,7 @@ class connection_state : public std::enable_shared_from_this<connection_state> {
 
   std::unique_ptr<stream> stream_;
   frame_reader reader_;
+  adaptive_spin spin_;  ///< of who receives
 
   mutable std::mutex guard_;
   std::condition_variable changed_;

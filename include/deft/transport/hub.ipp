@@ -110,7 +110,11 @@ class channel_state {
   void deliver() {
     bool answer = incoming_.kind == message_kind::reply || incoming_.kind == message_kind::error;
     if (!answer) {
-      if (events_.on_message) events_.on_message(std::move(incoming_));
+      try {
+        if (events_.on_message) events_.on_message(std::move(incoming_));
+      } catch (const error& e) {
+        logging::warning("a message from ", connection->peer, " failed: ", e.what());
+      }
       return trim(incoming_);
     }
     std::shared_ptr<pending> p;
@@ -232,7 +236,7 @@ class hub_state {
 
   bool lead(bool (*ready)(void*), void* context, deadline until) {
     using clock = std::chrono::steady_clock;
-    clock::time_point sleep_at{};
+    clock::time_point began{}, now{};
     for (;;) {
       auto seen = epoch_.load();
       if (version_.load() != known_version_) look_around();
@@ -243,6 +247,8 @@ class hub_state {
         if (known_[i]->gone()) remove(known_[i].get());
       }
       if (some) {
+        if (began != clock::time_point{}) spin_.came(now - began);
+        began = {};
         epoch_.fetch_add(1);
         if (followers_.load() > 0) {
           std::lock_guard lock(guard_);  // they are either asleep or yet to look
@@ -250,20 +256,18 @@ class hub_state {
         }
       }
       if (ready(context)) return true;
-      if (some) {
-        sleep_at = {};
-        continue;
-      }
-      auto now = clock::now();
+      if (some) continue;
+      now = clock::now();
       if (now >= until) return false;
-      if (sleep_at == clock::time_point{}) sleep_at = now + lead_spin;
-      if (now < sleep_at) {
+      if (began == clock::time_point{}) began = now;
+      if (spin_.worth(now - began)) {
         relax();
         continue;
       }
       asleep_.store(true);
       if (epoch_.load() == seen) sleep(until);
       asleep_.store(false);
+      now = clock::now();
     }
   }
 
@@ -298,6 +302,7 @@ class hub_state {
   std::vector<std::shared_ptr<channel_state>> known_;
   std::uint64_t known_version_ = 0;
   std::vector<pollfd> polled_;
+  adaptive_spin spin_{lead_spin};
 };
 
 /// One try at every address that the name stands for.

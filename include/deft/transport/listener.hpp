@@ -16,7 +16,7 @@ class connection_handler {
   /// After the handshake. An error thrown here refuses the connection with its sentence.
   virtual void on_open(const std::shared_ptr<connection>&) {}
   /// A message came. The answer may be sent from here, or from anywhere later. What is not moved
-  /// out of `m` is reused for the next message. A deft::error thrown here is sent as the answer if
+  /// out of `m` is reused for the next message. An error thrown here is sent as the answer if
   /// the message has an id, else logged; either way the connection goes on.
   virtual void on_message(const std::shared_ptr<connection>& from, message&& m) = 0;
   /// The connection has ended: in order if `why` is null.
@@ -27,7 +27,7 @@ struct listen_options {
   std::string address = "localhost:0";  ///< "host:port"; an empty host is loopback, port 0 any
   int fd = -1;  ///< a listening socket to adopt in place of the address; owned from then on
   bool insecure = false;  ///< another address than loopback without a secret
-  process_identity self;          ///< incarnation 0: a random one
+  process_identity self;  ///< incarnation 0: a random one
   wire_limits limits;
   std::chrono::milliseconds handshake_timeout{10'000};
   int max_handshakes = 64;      ///< at a time; callers beyond it are turned away

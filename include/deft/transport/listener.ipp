@@ -15,6 +15,7 @@
 #include <deft/transport/listener.hpp>
 #include <list>
 #include <mutex>
+#include <new>
 #include <thread>
 
 namespace deft {
@@ -225,14 +226,21 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     try {
       handler_.on_message(c, std::move(m));
     } catch (const error& e) {
-      if (id == 0) return logging::warning("a message from ", c->peer(), " failed: ", e.what());
-      message answer;
-      encode_error(answer, id, e);
-      try {
-        c->send(answer);
-      } catch (const error&) {
-        // Lost: receive will say so.
-      }
+      answer_error(*c, id, e);
+    } catch (const std::bad_alloc&) {
+      answer_error(*c, id, error(errc::resource_exhausted, "out of memory"));
+    } catch (const std::exception& e) {
+      answer_error(*c, id, error(errc::internal, e.what()));
+    }
+  }
+  void answer_error(connection& c, std::uint64_t id, const error& e) {
+    if (id == 0) return logging::warning("a message from ", c.peer(), " failed: ", e.what());
+    message answer;
+    encode_error(answer, id, e);
+    try {
+      c.send(answer);
+    } catch (const error&) {
+      // Lost: receive will say so.
     }
   }
 

@@ -29,12 +29,12 @@ class tcp_stream_t final : public stream {
       setsockopt(fd_, level, name, &value, sizeof value);
     };
     set(IPPROTO_TCP, TCP_NODELAY, 1);
-    // A peer whose machine is gone is found within a quarter of a minute.
+    // An idle peer whose machine is gone is found within a quarter of a minute. No
+    // TCP_USER_TIMEOUT: it would also end connections to peers that are only too busy to read.
     set(SOL_SOCKET, SO_KEEPALIVE, 1);
     set(IPPROTO_TCP, TCP_KEEPIDLE, 5);
     set(IPPROTO_TCP, TCP_KEEPINTVL, 2);
     set(IPPROTO_TCP, TCP_KEEPCNT, 5);
-    set(IPPROTO_TCP, TCP_USER_TIMEOUT, 15'000);
   }
   ~tcp_stream_t() override { ::close(fd_); }
 
