@@ -63,11 +63,4 @@ any_array run_op(const Op& o, const std::vector<any_array>& inputs, std::uint64_
   return run_all(deft::record_of<Op>, deft::encode(o), inputs, step)[0];
 }
 
-template <class T>
-any_array array_of(const deft::dims& shape, const std::vector<T>& values) {
-  any_array a(deft::dtype_of<T>, shape);
-  std::copy(values.begin(), values.end(), a.mutable_data<T>());
-  return a;
-}
-
 }  // namespace testing

@@ -204,8 +204,8 @@ struct row_kernel {
   }
   template <int Size>
   static DEFT_ALWAYS_INLINE void pad_one(const char*& at, char* padded, std::int64_t left) {
-    using U =
-        std::conditional_t<Size == 8, double, std::conditional_t<Size == 4, float, std::uint8_t>>;
+    using U = std::conditional_t<Size == 8, std::int64_t,
+                                 std::conditional_t<Size == 4, std::int32_t, std::uint8_t>>;
     U first;
     std::memcpy(&first, at, Size);
     store(reinterpret_cast<U*>(padded), broadcast<U, L>(first));

@@ -130,7 +130,8 @@ DEFT_ALWAYS_INLINE void store(T* to, const pack<T, L>& p) {
 template <element T, int L>
 DEFT_ALWAYS_INLINE pack<T, L> broadcast(T value) {
   pack<T, L> p;
-  for (auto& v : p.v) v = vec<stored<T>, pack<T, L>::width>{} + static_cast<stored<T>>(value);
+  // Less zero, not plus: that keeps -0, and costs nothing.
+  for (auto& v : p.v) v = static_cast<stored<T>>(value) - vec<stored<T>, pack<T, L>::width>{};
   return p;
 }
 

@@ -32,7 +32,7 @@ struct packet {
 
   static DEFT_ALWAYS_INLINE type in(vec v) { return __builtin_bit_cast(type, v); }
   static DEFT_ALWAYS_INLINE vec out(type p) { return __builtin_bit_cast(vec, p); }
-  static DEFT_ALWAYS_INLINE vec all(T c) { return vec{} + c; }
+  static DEFT_ALWAYS_INLINE vec all(T c) { return c - vec{}; }
   template <class F>
   static DEFT_ALWAYS_INLINE vec lanewise(vec v, F f) {
     for (int i = 0; i < N; ++i) v[i] = f(v[i]);

@@ -61,9 +61,8 @@ void add_operation(table& t) {
   if constexpr (std::is_same_v<Op, op::cast>) {
     each_dtype([&]<class From>() {
       each_dtype([&]<class To>() {
-        if constexpr (!std::is_same_v<From, To>)
-          t.emplace(key(Op::name, dtype_of<From>, dtype_of<To>),
-                    row_of<call<op::cast_to<To>, operand_leaf<From>>>);
+        t.emplace(key(Op::name, dtype_of<From>, dtype_of<To>),
+                  row_of<call<op::cast_to<To>, operand_leaf<From>>>);
       });
     });
   } else if constexpr (requires { Op::typing_rule; }) {
