@@ -48,7 +48,7 @@ struct fold {
 
   /// n elements in a line.
   static T row(const T* p, std::int64_t n) {
-    if (n <= leaf_elements) return leaf(p, n);
+    if (n <= leaf_elements) return leaf(p, static_cast<int>(n));
     const std::int64_t left = half(n, leaf_elements);
     return F::combine(row(p, left), row(p + left, n - left));
   }
@@ -83,9 +83,9 @@ struct fold {
     for (; i < n; ++i) to[i] = F::combine(to[i], from[i]);
   }
 
-  static T leaf(const T* p, std::int64_t n) {
+  static T leaf(const T* p, int n) {
     T total = F::template nothing<T>();
-    std::int64_t i = 0;
+    int i = 0;
     if (n >= W) {
       pack<T, W> sum = load<T, W>(p);
       for (i = W; i + W <= n; i += W) sum = F::combine(sum, load<T, W>(p + i));
