@@ -15,6 +15,7 @@ struct differentiable {
   const char* name;
   dims x, y;
   build f;
+  bool twice = true;  ///< has a second gradient too
 };
 
 /// Functions of two tensors, of which the second need not matter.
@@ -62,13 +63,14 @@ const differentiable functions[] = {
        return gather(x, constant({{0, 1}, {3, 0}}));
      }},
     {"softmax", {4, 3}, {}, [](auto& x, auto&) { return softmax(x); }},
-    {"dense", {4, 3}, {4, 3}, [](auto& x, auto& y) { return softmax_cross_entropy(x, y); }},
+    {"dense", {4, 3}, {4, 3}, [](auto& x, auto& y) { return softmax_cross_entropy(x, y); }, false},
     {"sparse",
      {4, 3},
      {},
      [](auto& x, auto&) {
        return softmax_cross_entropy(x, constant({0, 1, 2, 0}));
-     }},
+     },
+     false},
     {"identity", {3}, {}, [](auto& x, auto&) { return identity(x); }},
 };
 
@@ -86,7 +88,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a gradient has dtype and shape of what it
       CHECK(dx.type() == dtype::float32);
       CHECK(may_equal(dx.shape(), x.shape()));
       CHECK(may_equal(dy.shape(), y.shape()));
-      // And once more.
+      if (!f.twice) continue;
       auto [ddx, ddy] = gradients(sum(square(dx)), x, y);
       CHECK(may_equal(ddx.shape(), x.shape()));
       CHECK(may_equal(ddy.shape(), y.shape()));

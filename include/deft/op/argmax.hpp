@@ -8,7 +8,7 @@ struct argmax {
   static constexpr std::string_view name = "argmax";
   static constexpr int arity = 1;
   std::int64_t axis = 0;
-  static constexpr auto fields = std::tuple{field{"axis", &argmax::axis}};
+  static constexpr auto fields = field_list(field{"axis", &argmax::axis});
 
   tensor_type infer(std::span<const tensor_type> in) const {
     const dims& x = in[0].shape;

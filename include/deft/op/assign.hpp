@@ -11,9 +11,9 @@ struct variable_state {
   std::string variable_name;  ///< with its name scopes: the variable's identity on its task
   dtype type = dtype::none;
   dims shape;
-  static constexpr auto fields = std::tuple{
+  static constexpr auto fields = field_list(
       field{"container", &variable_state::container}, field{"name", &variable_state::variable_name},
-      field{"dtype", &variable_state::type}, field{"shape", &variable_state::shape}};
+      field{"dtype", &variable_state::type}, field{"shape", &variable_state::shape});
 
  protected:
   tensor_type checked(std::string_view op) const {

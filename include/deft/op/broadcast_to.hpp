@@ -10,7 +10,7 @@ struct broadcast_to {
   static constexpr int max_arity = 2;  ///< x, and what has the shape that is wanted
   /// Extents; `dyn` keeps what x has there. Empty where a second input tells the shape.
   dims to;
-  static constexpr auto fields = std::tuple{field{"shape", &broadcast_to::to}};
+  static constexpr auto fields = field_list(field{"shape", &broadcast_to::to});
 
   /// The shape rule; false if x cannot be stretched to it.
   constexpr bool shape(const dims& x, dims& out) const {

@@ -11,7 +11,7 @@ struct cast {
   static constexpr int arity = 1;
   static constexpr op_traits traits = op_traits::elementwise;
   dtype to = dtype::none;
-  static constexpr auto fields = std::tuple{field{"to", &cast::to}};
+  static constexpr auto fields = field_list(field{"to", &cast::to});
 
   tensor_type infer(std::span<const tensor_type> in) const { return {in[0].shape, to}; }
 

@@ -9,7 +9,7 @@ struct concat {
   static constexpr int arity = 1;
   static constexpr int max_arity = -1;
   std::int64_t axis = 0;
-  static constexpr auto fields = std::tuple{field{"axis", &concat::axis}};
+  static constexpr auto fields = field_list(field{"axis", &concat::axis});
 
   /// Appends `next` to `sum`; false if an extent beside the axis differs.
   static constexpr bool append(dims& sum, const dims& next, int axis) {
@@ -56,7 +56,7 @@ struct concat_part {
   std::int64_t axis = 0;
   std::int64_t part = 0;
   static constexpr auto fields =
-      std::tuple{field{"axis", &concat_part::axis}, field{"part", &concat_part::part}};
+      field_list(field{"axis", &concat_part::axis}, field{"part", &concat_part::part});
 
   tensor_type infer(std::span<const tensor_type> in) const {
     const auto parts = in.subspan(1);

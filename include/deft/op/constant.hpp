@@ -8,7 +8,7 @@ struct constant {
   static constexpr std::string_view name = "constant";
   static constexpr int arity = 0;
   any_array value;
-  static constexpr auto fields = std::tuple{field{"value", &constant::value}};
+  static constexpr auto fields = field_list(field{"value", &constant::value});
 
   tensor_type infer(std::span<const tensor_type>) const {
     expect_extents(name, value.shape(), false);

@@ -15,7 +15,7 @@ struct fused {
   program_ref program;
   integers immediates;  ///< bits of the literals, as to_immediate makes them
   static constexpr auto fields =
-      std::tuple{field{"program", &fused::program}, field{"immediates", &fused::immediates}};
+      field_list(field{"program", &fused::program}, field{"immediates", &fused::immediates});
 
   tensor_type infer(std::span<const tensor_type> in) const;
 };
@@ -28,8 +28,8 @@ struct feed {
   std::int64_t index = 0;
   dtype type = dtype::none;
   dims shape;
-  static constexpr auto fields = std::tuple{
-      field{"index", &feed::index}, field{"dtype", &feed::type}, field{"shape", &feed::shape}};
+  static constexpr auto fields = field_list(
+      field{"index", &feed::index}, field{"dtype", &feed::type}, field{"shape", &feed::shape});
 
   tensor_type infer(std::span<const tensor_type>) const {
     if (index < 0) fail(errc::invalid_argument, "[feed] there is no feed number ", index);
@@ -45,7 +45,7 @@ struct send {
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
   std::string key;
   std::string peer;  ///< device or task that receives
-  static constexpr auto fields = std::tuple{field{"key", &send::key}, field{"peer", &send::peer}};
+  static constexpr auto fields = field_list(field{"key", &send::key}, field{"peer", &send::peer});
 
   void infer(std::span<const tensor_type>) const;
 };
@@ -60,8 +60,8 @@ struct recv {
   dtype type = dtype::none;
   dims shape;
   static constexpr auto fields =
-      std::tuple{field{"key", &recv::key}, field{"peer", &recv::peer}, field{"dtype", &recv::type},
-                 field{"shape", &recv::shape}};
+      field_list(field{"key", &recv::key}, field{"peer", &recv::peer}, field{"dtype", &recv::type},
+                 field{"shape", &recv::shape});
 
   tensor_type infer(std::span<const tensor_type>) const;
 };
@@ -71,7 +71,7 @@ struct copy {
   static constexpr std::string_view name = "copy";
   static constexpr int arity = 1;
   std::string device;
-  static constexpr auto fields = std::tuple{field{"device", &copy::device}};
+  static constexpr auto fields = field_list(field{"device", &copy::device});
 
   tensor_type infer(std::span<const tensor_type> in) const;
 };

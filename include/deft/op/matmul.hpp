@@ -9,8 +9,8 @@ struct matmul {
   static constexpr int arity = 2;
   bool transpose_a = false;
   bool transpose_b = false;
-  static constexpr auto fields = std::tuple{field{"transpose_a", &matmul::transpose_a},
-                                            field{"transpose_b", &matmul::transpose_b}};
+  static constexpr auto fields = field_list(field{"transpose_a", &matmul::transpose_a},
+                                            field{"transpose_b", &matmul::transpose_b});
 
   /// The shape rule, at compile time and at run time; false if the inner extents differ.
   constexpr bool shape(const dims& a, const dims& b, dims& out) const {

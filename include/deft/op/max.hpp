@@ -29,7 +29,7 @@ struct first_max {
   static constexpr std::string_view name = "first_max";
   static constexpr int arity = 1;
   dims axes;
-  static constexpr auto fields = std::tuple{field{"axes", &first_max::axes}};
+  static constexpr auto fields = field_list(field{"axes", &first_max::axes});
 
   tensor_type infer(std::span<const tensor_type> in) const {
     dims sorted;

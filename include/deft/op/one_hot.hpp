@@ -10,7 +10,7 @@ struct one_hot {
   std::int64_t depth = 0;
   dtype type = dtype::float32;
   static constexpr auto fields =
-      std::tuple{field{"depth", &one_hot::depth}, field{"dtype", &one_hot::type}};
+      field_list(field{"depth", &one_hot::depth}, field{"dtype", &one_hot::type});
 
   static constexpr dims shape(const dims& indices, std::int64_t depth) {
     dims out = indices;

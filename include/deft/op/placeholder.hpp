@@ -11,7 +11,7 @@ struct placeholder {
   dtype type = dtype::none;
   dims shape;
   static constexpr auto fields =
-      std::tuple{field{"dtype", &placeholder::type}, field{"shape", &placeholder::shape}};
+      field_list(field{"dtype", &placeholder::type}, field{"shape", &placeholder::shape});
 
   tensor_type infer(std::span<const tensor_type>) const {
     expect_extents(name, shape, true);

@@ -8,10 +8,10 @@ struct random_normal : random {
   static constexpr std::string_view name = "random_normal";
   double mean = 0;
   double stddev = 1;
-  static constexpr auto fields = std::tuple{
+  static constexpr auto fields = field_list(
       field{"shape", &random_normal::shape}, field{"dtype", &random_normal::type},
-      field{"mean", &random_normal::mean},   field{"stddev", &random_normal::stddev},
-      field{"key", &random_normal::key},     field{"every_step", &random_normal::every_step}};
+      field{"mean", &random_normal::mean}, field{"stddev", &random_normal::stddev},
+      field{"key", &random_normal::key}, field{"every_step", &random_normal::every_step});
 
   tensor_type infer(std::span<const tensor_type>) const {
     tensor_type t = checked(name, {mean, stddev});

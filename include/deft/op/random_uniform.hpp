@@ -8,10 +8,10 @@ struct random_uniform : random {
   static constexpr std::string_view name = "random_uniform";
   double low = 0;
   double high = 1;
-  static constexpr auto fields = std::tuple{
+  static constexpr auto fields = field_list(
       field{"shape", &random_uniform::shape}, field{"dtype", &random_uniform::type},
-      field{"low", &random_uniform::low},     field{"high", &random_uniform::high},
-      field{"key", &random_uniform::key},     field{"every_step", &random_uniform::every_step}};
+      field{"low", &random_uniform::low}, field{"high", &random_uniform::high},
+      field{"key", &random_uniform::key}, field{"every_step", &random_uniform::every_step});
 
   tensor_type infer(std::span<const tensor_type>) const {
     tensor_type t = checked(name, {low, high});

@@ -12,7 +12,7 @@ struct reduction {
   dims axes;  ///< counted from the front, ascending
   bool keepdims = false;
   static constexpr auto fields =
-      std::tuple{field{"axes", &reduction::axes}, field{"keepdims", &reduction::keepdims}};
+      field_list(field{"axes", &reduction::axes}, field{"keepdims", &reduction::keepdims});
 
   constexpr dims shape(const dims& x) const {
     dims out;

@@ -11,7 +11,7 @@ struct reshape {
   /// Extents; `dyn`, once, follows from the number of elements; extent_of(i) is x's on axis i.
   /// Empty where a second input tells the shape.
   dims to;
-  static constexpr auto fields = std::tuple{field{"shape", &reshape::to}};
+  static constexpr auto fields = field_list(field{"shape", &reshape::to});
 
   /// In `to`: the extent of the input's axis i.
   static constexpr std::int64_t extent_of(int i) { return -2 - i; }

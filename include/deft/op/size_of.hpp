@@ -8,7 +8,7 @@ struct size_of {
   static constexpr std::string_view name = "size_of";
   static constexpr int arity = 1;
   dims axes;  ///< counted from the front, ascending
-  static constexpr auto fields = std::tuple{field{"axes", &size_of::axes}};
+  static constexpr auto fields = field_list(field{"axes", &size_of::axes});
 
   tensor_type infer(std::span<const tensor_type> in) const {
     dims sorted;

@@ -8,7 +8,7 @@ struct transpose {
   static constexpr std::string_view name = "transpose";
   static constexpr int arity = 1;
   dims perm;  ///< axis i of the result is axis perm[i] of the input
-  static constexpr auto fields = std::tuple{field{"perm", &transpose::perm}};
+  static constexpr auto fields = field_list(field{"perm", &transpose::perm});
 
   /// The shape rule; false if `perm` is no permutation of x's axes.
   constexpr bool shape(const dims& x, dims& out) const {

@@ -8,9 +8,9 @@ struct truncated_normal : random {
   static constexpr std::string_view name = "truncated_normal";
   double stddev = 1;
   static constexpr auto fields =
-      std::tuple{field{"shape", &truncated_normal::shape}, field{"dtype", &truncated_normal::type},
+      field_list(field{"shape", &truncated_normal::shape}, field{"dtype", &truncated_normal::type},
                  field{"stddev", &truncated_normal::stddev}, field{"key", &truncated_normal::key},
-                 field{"every_step", &truncated_normal::every_step}};
+                 field{"every_step", &truncated_normal::every_step});
 
   tensor_type infer(std::span<const tensor_type>) const {
     tensor_type t = checked(name, {stddev});
