@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/session/sessions.hpp: what tests of sessions and clusters share.
+#pragma once
+#include <deft/deft.hpp>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "testing.hpp"
+
+namespace testing {
+using namespace std::chrono_literals;
+
+/// A graph of the test's own.
+struct own_graph {
+  deft::graph g;
+  deft::graph_scope in = deft::as_default(g);
+};
+
+/// Lines that are logged while it lives, instead of on standard error.
+class log_lines {
+ public:
+  log_lines() {
+    all().clear();
+    deft::logging::set_sink([](deft::logging::level, const std::string& line) {
+      std::lock_guard lock(guard());
+      all().push_back(line);
+    });
+  }
+  ~log_lines() { deft::logging::set_sink(nullptr); }
+  std::vector<std::string> take() {
+    std::lock_guard lock(guard());
+    return std::exchange(all(), {});
+  }
+
+ private:
+  static std::mutex& guard() {
+    static std::mutex m;
+    return m;
+  }
+  static std::vector<std::string>& all() {
+    static std::vector<std::string> lines;
+    return lines;
+  }
+};
+
+/// The error that `f` throws; code 0 if it returns.
+struct outcome {
+  deft::errc code{};
+  std::string message, node, device;
+  unsigned line = 0;
+
+  bool says(const std::string& text) const { return message.find(text) != message.npos; }
+};
+inline std::string to_string(const outcome& o) {
+  return o.message.empty() ? "no error" : deft::str(o.code, ": ", o.message);
+}
+template <class F>
+outcome outcome_of(F&& f) {
+  try {
+    f();
+  } catch (const deft::error& e) {
+    return {e.code(), e.what(), e.node(), e.device(), e.where().line};
+  }
+  return {};
+}
+
+}  // namespace testing

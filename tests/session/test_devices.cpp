@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where nodes go, and how a session tells.
+#include <algorithm>
+
+#include "sessions.hpp"
+
+using namespace deft;
+using testing::log_lines;
+using testing::outcome_of;
+using testing::own_graph;
+
+TEST_CASE_FIXTURE(own_graph, "device_of is a full name, requested_device what was asked for") {
+  session s({.cpu_devices = 4});
+  tensor<float> a, b;
+  if (auto there = on(device("/cpu:2"))) a = constant(2.f);
+  if (auto there = on(device("/job:localhost/CPU:1"))) b = a + 1.f;
+  tensor<float> c = a * 2.f;
+  CHECK(s.run(b) == 3);
+  CHECK(s.device_of(a) == "/job:localhost/replica:0/task:0/cpu:2");
+  CHECK(s.device_of(b) == "/job:localhost/replica:0/task:0/cpu:1");
+  CHECK(s.device_of(c) == "/job:localhost/replica:0/task:0/cpu:0");
+  CHECK(requested_device(a) == "/cpu:2");
+  CHECK(requested_device(b) == "/job:localhost/cpu:1");
+  CHECK(requested_device(c) == "");
+}
+
+TEST_CASE_FIXTURE(own_graph, "list_devices names every device of the process") {
+  session s({.cpu_devices = 3});
+  auto all = list_devices(s);
+  REQUIRE(all.size() >= 3);
+  std::vector<std::string> names;
+  for (const auto& d : all) names.push_back(to_string(*d.name));
+  for (int i = 0; i < 3; ++i)
+    CHECK(std::ranges::count(names, str("/job:localhost/replica:0/task:0/cpu:", i)) == 1);
+  CHECK(all[0].memory > 0);
+  CHECK(!all[0].description.empty());
+  auto o = outcome_of([] { session none({.cpu_devices = 0}); });
+  CHECK(o.code == errc::invalid_argument);
+}
+
+TEST_CASE_FIXTURE(own_graph, "log_device_placement writes TensorFlow's lines") {
+  session s({.log_device_placement = true, .fold = false, .cpu_devices = 2});
+  tensor<float, 2, 2> a, b;
+  if (auto there = on(device("/cpu:1"))) a = constant({{1.f, 2.f}, {3.f, 4.f}});
+  b = matmul(a, a);
+  log_lines log;
+  s.run(b);
+  auto lines = log.take();
+  auto has = [&](const std::string& l) { return std::ranges::count(lines, l) == 1; };
+  INFO(join(lines, "\n"));
+  CHECK(has("matmul: (matmul): /job:localhost/replica:0/task:0/cpu:0"));
+  CHECK(has("constant: (constant): /job:localhost/replica:0/task:0/cpu:1"));
+  s.run(b);
+  CHECK(log.take().empty());  // a plan is logged once
+}
+
+TEST_CASE_FIXTURE(own_graph, "explain says what will run where, and what crosses") {
+  session s({.cpu_devices = 2});
+  placeholder<float, 4> x("x");
+  tensor<float, 4> far;
+  if (auto there = on(device("/cpu:1"))) far = exp(x) + 1.f;
+  auto near = sum(far);
+  std::string e = explain(s, near, x = ndarray<float, 4>{});
+  INFO(e);
+  CHECK(e.find("fused 2 operations") != e.npos);
+  CHECK(e.find("on /job:localhost/replica:0/task:0/cpu:1") != e.npos);
+  CHECK(e.find("crosses from /job:localhost/replica:0/task:0/cpu:1: 16 bytes") != e.npos);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a request that cannot be met names node, request and devices") {
+  tensor<float> a;
+  if (auto there = on(device("/cpu:7"))) a = exp(constant(1.f));
+  session s({.fold = false, .cpu_devices = 2});
+  auto o = outcome_of([&] { s.run(a); });
+  CAPTURE(o);
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(!o.node.empty());
+  CHECK(o.says("cannot be placed on"));
+  CHECK(o.says("/job:localhost/replica:0/task:0/cpu:1"));
+  CHECK(o.says("/cpu:7"));
+
+  session soft({.allow_soft_placement = true, .fold = false});
+  CHECK(soft.run(a) == doctest::Approx(2.7182818));
+  CHECK(soft.device_of(a) == "/job:localhost/replica:0/task:0/cpu:0");
+}
+
+TEST_CASE_FIXTURE(own_graph, "variables and their updates stay together on their device") {
+  session s({.cpu_devices = 2});
+  auto v = on(device("/cpu:1"), [] { return variable<float>("v", 1.f); });
+  operation more(v.assign_add(2.f).handle().node);
+  s.run(initialize_all());
+  s.run(more);
+  CHECK(s.run(v) == 3);
+  CHECK(s.device_of(v) == "/job:localhost/replica:0/task:0/cpu:1");
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/session/session.hpp>
+#include <numeric>
+#include <thread>
+
+#include "sessions.hpp"
+
+using namespace deft;
+using testing::outcome_of;
+using testing::own_graph;
+using namespace std::chrono_literals;
+
+TEST_CASE_FIXTURE(own_graph, "run yields one value, a tuple in the order written, or nothing") {
+  session s;
+  tensor<float, 3> a = constant({1.f, 2.f, 3.f});
+  tensor<std::int32_t> n = constant(7);
+  ndarray<float, 3> one = s.run(a);
+  CHECK(one(2) == 3);
+
+  auto three = s.run(n, a, a + 1.f);
+  static_assert(std::is_same_v<std::tuple_element_t<0, decltype(three)>, std::int32_t>);
+  CHECK(std::get<0>(three) == 7);
+  CHECK(std::get<1>(three)(0) == 1);
+  CHECK(std::get<2>(three)(0) == 2);
+
+  variable<float> v("v", 2.f);
+  operation nothing = no_op();
+  static_assert(std::is_void_v<decltype(s.run(nothing))>);
+  static_assert(std::is_void_v<decltype(s.run(initialize_all(), nothing))>);
+  s.run(initialize_all());
+  static_assert(std::is_same_v<decltype(s.run(nothing, v)), float>);
+  CHECK(s.run(nothing, v) == 2.f);
+  auto two = s.run(v, nothing, n);
+  static_assert(std::tuple_size_v<decltype(two)> == 2);
+  CHECK(std::get<1>(two) == 7);
+}
+
+TEST_CASE_FIXTURE(own_graph, "feeds are lvalues, rvalues, views, ranges and scalars") {
+  session s;
+  placeholder<float, dyn> x("x");
+  placeholder<float> k("k");
+  auto y = x * k;
+  ndarray<float, 3> held{1, 2, 3};
+  const ndarray<float, 3> constant_one{4, 5, 6};
+  float raw[] = {7, 8};
+  std::vector<float> list{9, 10};
+  CHECK(s.run(y, x = held, k = 2.f)(2) == 6);
+  CHECK(s.run(y, x = constant_one, k = 2.f)(0) == 8);
+  CHECK(s.run(k = 1.f, x = ndarray<float, 2>{1, 5}, y)(1) == 5);
+  CHECK(s.run(y, x = ndarray<float, dyn>::view(raw, 2), k = 10.f)(1) == 80);
+  CHECK(s.run(y, x = list, k = 1.f)(1) == 10);
+  CHECK(s.run(y, feed(x, std::vector<float>{3}), k = 1.f).size() == 1);
+  // Any tensor may be fed, and then what made it does not run.
+  tensor<float, dyn> sum = x + k;
+  CHECK(s.run(sum * 2.f, sum = list)(0) == 18);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a fed fetch returns the feed, and shares no elements with it") {
+  session s;
+  placeholder<float, dyn> x("x");
+  ndarray<float, 2> in{1, 2};
+  auto out = s.run(x, x = in);
+  out(0) = 5;
+  CHECK(in(0) == 1);
+  CHECK(s.run(x, x = in)(0) == 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "values outlive their session, and runs that follow") {
+  ndarray<float, dyn> first, second;
+  {
+    session s;
+    placeholder<float, dyn> x("x");
+    auto y = x + 1.f;
+    first = s.run(y, x = std::vector<float>{1, 2});
+    second = s.run(y, x = std::vector<float>{3, 4});
+  }
+  CHECK(first(0) == 2);
+  CHECK(second(1) == 5);
+}
+
+TEST_CASE_FIXTURE(own_graph, "an any_tensor is fetched as an any_array") {
+  session s;
+  any_tensor t = constant({1.f, 2.f});
+  any_array v = s.run(t);
+  CHECK(v.type() == dtype::float32);
+  CHECK(v.shape() == dims{2});
+  auto [a, b] = s.run(t, t + t);
+  CHECK(b.data<float>()[1] == 4);
+}
+
+TEST_CASE_FIXTURE(own_graph, "an error names node, source line and device") {
+  session s;
+  placeholder<float, dyn, 3> x("x");
+  placeholder<float, dyn, 3> y("y");
+  unsigned line = __LINE__ + 1;
+  tensor<float, dyn, dyn> z = matmul(x, transpose(y));
+  auto wide = reshape(x, shape<2, 3>);
+  auto o = outcome_of([&] { s.run(wide, x = ndarray<float, 1, 3>{{1, 2, 3}}); });
+  CAPTURE(o);
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(!o.node.empty());
+  CHECK(o.device == "/job:localhost/replica:0/task:0/cpu:0");
+  CHECK(o.line == line + 1);
+  CHECK(o.says("test_session.cpp"));
+  static_cast<void>(z);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a placeholder that nobody fed, and a feed that nobody needs") {
+  session s;
+  placeholder<float> x("x"), other("other");
+  auto o = outcome_of([&] { s.run(x + 1.f); });
+  CAPTURE(o);
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(o.node == "x");
+  o = outcome_of([&] { s.run(x, x = 1.f, other = 2.f); });
+  CAPTURE(o);
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(o.node == "other");
+  o = outcome_of([&] { s.run(x, x = 1.f, x = 2.f); });
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(o.says("fed twice"));
+}
+
+TEST_CASE_FIXTURE(own_graph, "variables keep their values between runs, and need a first one") {
+  session s;
+  variable<float, 2> v("v", zeros());
+  auto o = outcome_of([&] { s.run(v); });
+  CHECK(o.code == errc::failed_precondition);
+  CHECK(o.says("\"v\" is not initialized"));
+  s.run(initialize_all());
+  auto more = v.assign_add(constant({1.f, 2.f}));
+  s.run(more);
+  s.run(more);
+  CHECK(s.run(v)(1) == 4);
+  s.reset();
+  CHECK(s.run(constant(1)) == 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "an expression in a loop leaves nothing behind") {
+  session s;
+  placeholder<float, dyn> x("x");
+  ndarray<float, 3> in{1, 2, 3};
+  auto run = [&] { return s.run(x * 2.f + 1.f, x = in)(0); };
+  CHECK(run() == 3);
+  std::size_t nodes = g.size();
+  for (int i = 0; i < 1000; ++i) run();
+  CHECK(g.size() == nodes);
+}
+
+TEST_CASE_FIXTURE(own_graph, "the plan cache drops what was used least recently") {
+  session s({.cached_plans = 2});
+  tensor<float> a = constant(1.f);
+  auto run = [&](float k) { return s.run(a + k); };
+  for (int i = 0; i < 20; ++i) CHECK(run(static_cast<float>(i)) == static_cast<float>(i + 1));
+  std::size_t nodes = g.size();
+  for (int i = 20; i < 60; ++i) run(static_cast<float>(i));
+  CHECK(g.size() == nodes);
+}
+
+TEST_CASE_FIXTURE(own_graph,
+                  "threads that share a cache of one plan take nothing from each other") {
+  session s({.cached_plans = 1});
+  tensor<float, 1000> a = broadcast_to(constant(1.f), shape<1000>);
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong{0};
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      auto in = as_default(g);
+      for (int i = 0; i < 200; ++i) {
+        auto v = s.run(a + static_cast<float>(t));
+        if (v(999) != static_cast<float>(1 + t)) ++wrong;
+      }
+    });
+  for (auto& t : threads) t.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a prepared step takes values in the order of its feeds") {
+  session s;
+  placeholder<float> x("x"), y("y");
+  variable<float> v("v", 0.f);
+  s.run(initialize_all());
+  auto step = s.prepare(x - y, v.assign_add(1.f), feeds(x, y));
+  static_assert(std::tuple_size_v<decltype(step(1.f, 2.f))> == 2);
+  CHECK(std::get<0>(step(5.f, 3.f)) == 2);
+  auto twice = s.prepare(x * 2.f, feeds(x));
+  static_assert(std::is_same_v<decltype(twice(1.f)), float>);
+  CHECK(twice(4.f) == 8);
+  auto none = s.prepare(constant(3));
+  CHECK(none() == 3);
+  static_assert(std::is_void_v<decltype(s.prepare(no_op())())>);
+  CHECK(s.run(v) == 1);
+  auto o = outcome_of([&] { s.prepare(x + 1.f, feeds(x, y)); });
+  CHECK(o.node == "y");
+}
+
+TEST_CASE_FIXTURE(own_graph, "a time limit ends a step of this process") {
+  session s;
+  // 4,000 products that depend on each other: seconds, but for the limit.
+  tensor<float, 256, 256> a = broadcast_to(constant(0.001f), shape<256, 256>);
+  tensor<float, 256, 256> b = a;
+  for (int i = 0; i < 4000; ++i) b = matmul(b, a);
+  placeholder<float, 256, 256> x("x");
+  session slow({.fold = false});
+  auto o = outcome_of([&] { slow.run(run_options{.timeout = 50ms}, b); });
+  CAPTURE(o);
+  CHECK(o.code == errc::deadline_exceeded);
+  CHECK(o.says("/job:localhost/replica:0/task:0"));
+  // The session goes on.
+  CHECK(slow.run(run_options{.timeout = 1min}, constant(1)) == 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "cancel and close end what runs") {
+  tensor<float, 256, 256> a = broadcast_to(constant(0.001f), shape<256, 256>);
+  tensor<float, 256, 256> b = a;
+  for (int i = 0; i < 4000; ++i) b = matmul(b, a);
+  session s({.fold = false});
+  auto step = s.prepare(b);
+  cancel_source cancel;
+  testing::outcome o;
+  std::thread runner([&] { o = outcome_of([&] { step(run_options{.cancel = cancel.flag()}); }); });
+  cancel.cancel();
+  runner.join();
+  CAPTURE(o);
+  CHECK(o.code == errc::cancelled);
+  CHECK(o.says("the run was cancelled"));
+
+  std::atomic<bool> begun{false};
+  std::thread closed([&] {
+    begun = true;
+    o = outcome_of([&] { step(); });
+  });
+  while (!begun) std::this_thread::yield();
+  s.close();
+  closed.join();
+  CAPTURE(o);
+  CHECK((o.code == errc::cancelled || o.code == errc::failed_precondition));
+  o = outcome_of([&] { s.run(constant(1)); });
+  CHECK(o.code == errc::failed_precondition);
+  CHECK(o.says("the session is closed"));
+  CHECK(outcome_of([&] { step(); }).code == errc::failed_precondition);
+}
+
+TEST_CASE_FIXTURE(own_graph, "what is larger than memory is refused, and nothing dies of it") {
+  session s;
+  placeholder<std::int32_t, dyn> x("x");
+  any_tensor huge = any_tensor(random_uniform(shape<1 << 20, 1 << 16, 256>));  // 64 TB
+  auto o = outcome_of([&] { s.run(huge); });
+  CAPTURE(o);
+  CHECK(o.code == errc::resource_exhausted);
+  CHECK(s.run(constant(1)) == 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "targets that are none are refused in a sentence") {
+  for (const char* target : {"localhost:2222", "grpc://localhost:2222", "deft://localhost", ""}) {
+    auto o = outcome_of([&] { session s{std::string(target)}; });
+    CAPTURE(target);
+    CHECK(o.code == errc::invalid_argument);
+    CHECK(o.says("is not of the form deft://host:port"));
+  }
+}
