@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/execute/cpu/compiled.hpp>
+#include <deft/execute/cpu/interpreter.hpp>
+#include <deft/execute/team.hpp>
+#include <deft/op/catalog.hpp>
+
+#include "arrays.hpp"
+#include "run_kernel.hpp"
+#include "testing.hpp"
+
+using namespace deft;
+using namespace testing;
+
+namespace {
+
+template <class T>
+using in = deft::detail::leaf<T, shape_t<dyn>>;
+template <class T>
+using lit = deft::detail::literal_leaf<T>;
+using F = in<float>;
+using K = lit<float>;
+
+// relu((a * b + c) * d - a) + 2 * b and so on: six operations, and Hendrycks' gelu.
+using chain =
+    call<op::relu,
+         call<op::add, call<op::sub, call<op::mul, call<op::add, call<op::mul, F, F>, F>, F>, F>,
+              call<op::mul, K, F>>>;
+using gelu = call<
+    op::mul, call<op::mul, K, F>,
+    call<op::add, K,
+         call<op::tanh,
+              call<op::mul, K,
+                   call<op::add, F, call<op::mul, call<op::mul, call<op::mul, K, F>, F>, F>>>>>>;
+// Masks, bytes and elements of every width in one expression.
+using mixed = call<
+    op::where,
+    call<op::logical_or, call<op::less, in<double>, in<double>>,
+         call<op::logical_and, in<bool>, call<op::equal, in<std::int32_t>, lit<std::int32_t>>>>,
+    call<op::cast_to<double>, in<std::uint8_t>>, call<op::exp, in<double>>>;
+using wide =
+    call<op::add, call<op::cast_to<float>, in<double>>, call<op::cast_to<float>, in<std::int64_t>>>;
+using answer = call<op::not_equal, call<op::less_equal, F, K>, in<bool>>;
+
+template <class X>
+std::vector<dtype> inputs_of() {
+  return deft::detail::program_of<X>()->inputs;
+}
+
+/// A fused node of X's program.
+template <class X>
+prepared node_for(const integers& literals, const std::vector<any_array>& inputs) {
+  return prepared(record_of<op::fused>, {deft::detail::program_of<X>(), literals},
+                  types_of(inputs));
+}
+
+any_array some(dtype t, const dims& shape, std::uint64_t seed, bool extremes) {
+  return visit_dtype(t, [&]<class T>() {
+    return extremes ? filled<T>(shape, values<T>(3000, seed)) : moderate<T>(shape, seed);
+  });
+}
+
+/// Programs that no kernel was compiled for run as they are: this one differs from X's in a
+/// negation of the result, twice, or not, twice.
+program_ref unknown(const program& p) {
+  auto q = std::make_shared<program>(p);
+  const op_def& op = p.result() == dtype::boolean ? record_of<op::logical_not> : record_of<op::neg>;
+  for (int i = 0; i < 2; ++i) {
+    instruction c;
+    c.op = &op;
+    c.type = p.result();
+    c.count = 1;
+    c.args[0] = static_cast<std::uint16_t>(q->values() - 1);
+    q->code.push_back(c);
+  }
+  q->seal();
+  return q;
+}
+
+/// A fused multiply-add rounds once where two operations round twice: up to `ulps` of 1.
+template <class X>
+void compare(const integers& literals, double ulps) {
+  cpu_kernels::use<X>();
+  const program& p = *deft::detail::program_of<X>();
+  REQUIRE(find_fused(p));
+  const program_ref other = unknown(p);
+  REQUIRE_FALSE(find_fused(*other));
+  const std::vector<std::vector<dims>> cases = {{{1}},
+                                                {{7}},
+                                                {{64}},
+                                                {{1000}},
+                                                {{}, {33}},
+                                                {{5, 1}, {129}},
+                                                {{4, 70}, {70}, {4, 1}, {}},
+                                                {{3, 1, 9}, {2, 1}, {1}},
+                                                {{2500}}};
+  for (const auto& shapes : cases) {
+    std::vector<any_array> inputs;
+    std::uint64_t seed = 1;
+    for (dtype t : p.inputs) {
+      inputs.push_back(some(t, shapes[inputs.size() % shapes.size()], seed++, ulps == 0));
+    }
+    auto compiled = node_for<X>(literals, inputs);
+    prepared portable(record_of<op::fused>, {other, literals}, types_of(inputs));
+    CHECK(difference(compiled.run(inputs)[0], portable.run(inputs)[0], ulps, 1) == "");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a compiled expression and its program give the same") {
+  compare<chain>({to_immediate(2.f)}, 16);
+  compare<gelu>(
+      {to_immediate(0.5f), to_immediate(1.f), to_immediate(0.79788456f), to_immediate(0.044715f)},
+      64);
+}
+
+TEST_CASE("elements of every width and masks meet in one kernel") {
+  compare<mixed>({to_immediate<std::int32_t>(1)}, 0);
+  compare<wide>({}, 0);
+  compare<answer>({to_immediate(0.5f)}, 0);
+}
+
+TEST_CASE("expressions register before main under their program's signature") {
+  auto p = deft::detail::program_of<chain>();
+  CHECK(find_fused(*p) == find_fused(program(*p)));
+  program none;
+  none.signature = "t0=add(i0:float,i1:float):float but other";
+  CHECK(find_fused(none) == nullptr);
+}
+
+TEST_CASE("pairs of operations of a program are one step") {
+  CHECK(cpu::interpreter(*deft::detail::program_of<gelu>()).steps() == 5);
+  CHECK(cpu::interpreter(*deft::detail::program_of<chain>()).steps() <= 4);
+}
+
+TEST_CASE("a program keeps values that are used again, in any order") {
+  // t0 = a + b, t1 = t0 * t0, t2 = a - t1, t3 = t2 * t0, t4 = max(t3, t1), t5 = t4 - t0
+  auto p = std::make_shared<program>();
+  p->inputs = {dtype::float32, dtype::float32};
+  auto put = [&](const op_def& op, int a, int b) {
+    instruction c;
+    c.op = &op;
+    c.type = dtype::float32;
+    c.count = 2;
+    c.args[0] = static_cast<std::uint16_t>(a);
+    c.args[1] = static_cast<std::uint16_t>(b);
+    p->code.push_back(c);
+  };
+  put(record_of<op::add>, 0, 1);
+  put(record_of<op::mul>, 2, 2);
+  put(record_of<op::sub>, 0, 3);
+  put(record_of<op::mul>, 4, 2);
+  put(record_of<op::maximum>, 5, 3);
+  put(record_of<op::sub>, 6, 2);
+  p->seal();
+  for (std::int64_t n : {1, 5, 100, 3000}) {
+    any_array a = moderate<float>({n}, 1), b = moderate<float>({n}, 2);
+    prepared k(record_of<op::fused>, {program_ref(p), integers()}, types_of({a, b}));
+    any_array r = k.run({a, b})[0], expected(dtype::float32, {n});
+    for (std::int64_t i = 0; i < n; ++i) {
+      const float x = a.data<float>()[i], t0 = x + b.data<float>()[i], t1 = t0 * t0;
+      expected.mutable_data<float>()[i] = std::max((x - t1) * t0, t1) - t0;
+    }
+    CHECK(difference(r, expected, 16, 1) == "");
+  }
+}
+
+TEST_CASE("an operation without a kernel is unimplemented by name") {
+  static const op_def strange = [] {
+    op_def d;
+    d.name = "strange";
+    d.traits = op_traits::elementwise;
+    return d;
+  }();
+  auto p = std::make_shared<program>();
+  p->inputs = {dtype::float32};
+  instruction c;
+  c.op = &strange;
+  c.type = dtype::float32;
+  c.count = 1;
+  p->code.push_back(c);
+  p->seal();
+  CHECK(error_of([&] { cpu::interpreter i(*p); }) ==
+        "unimplemented: [strange] has no kernel on the CPU for float");
+}
+
+TEST_CASE("the same bits for any number of threads") {
+  const integers literals{to_immediate(0.5f), to_immediate(1.f), to_immediate(0.79788456f),
+                          to_immediate(0.044715f)};
+  for (const dims& shape : {dims{1'000'003}, dims{700, 801}}) {
+    any_array x = moderate<float>(shape), row = moderate<float>({shape.back()}, 2);
+    std::vector<any_array> inputs(5, x);
+    inputs[3] = row;
+    const program_ref other = unknown(*deft::detail::program_of<gelu>());
+    std::vector<any_array> results;
+    for (int threads : {1, 2, 5}) {
+      set_intra_op_threads(threads);
+      results.push_back(node_for<gelu>(literals, inputs).run(inputs)[0]);
+      results.push_back(
+          prepared(record_of<op::fused>, {other, literals}, types_of(inputs)).run(inputs)[0]);
+    }
+    set_intra_op_threads(0);
+    CHECK(identical(results[0], results[2]));
+    CHECK(identical(results[0], results[4]));
+    CHECK(identical(results[1], results[3]));
+    CHECK(identical(results[1], results[5]));
+  }
+}

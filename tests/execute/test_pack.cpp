@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/execute/cpu/pack.hpp>
+
+#include "arrays.hpp"
+#include "testing.hpp"
+
+using namespace deft;
+using namespace testing;
+
+namespace {
+
+template <class T, int L>
+std::vector<T> lanes(const cpu::pack<T, L>& p) {
+  T a[L];
+  cpu::store(a, p);
+  return std::vector<T>(a, a + L);
+}
+template <int S, int L>
+std::vector<bool> lanes(const cpu::mask<S, L>& m) {
+  bool a[L];
+  cpu::store(a, cpu::to_bools(m));
+  return std::vector<bool>(a, a + L);
+}
+
+/// `body` on packs against `body` on scalars, lane by lane.
+template <class T, int L, class F>
+void check_binary(F body, std::uint64_t seed, double ulps = 0) {
+  auto a = values<T>(L, seed), b = values<T>(L, seed + 100);
+  T x[L], y[L];
+  std::copy(a.begin(), a.end(), x);
+  std::copy(b.begin(), b.end(), y);
+  auto got = lanes(body(cpu::load<T, L>(x), cpu::load<T, L>(y)));
+  for (int i = 0; i < L; ++i) {
+    INFO("lane " << i << " of " << L << ": " << str(x[i]) << ", " << str(y[i]));
+    CHECK(close<T>(static_cast<T>(got[static_cast<std::size_t>(i)]),
+                   static_cast<T>(body(x[i], y[i])), ulps));
+  }
+}
+
+template <class T, int L>
+void check_numbers() {
+  for (std::uint64_t seed = 1; seed < 20; ++seed) {
+    check_binary<T, L>([](auto a, auto b) { return num::add(a, b); }, seed);
+    check_binary<T, L>([](auto a, auto b) { return num::sub(a, b); }, seed);
+    check_binary<T, L>([](auto a, auto b) { return num::mul(a, b); }, seed);
+    check_binary<T, L>([](auto a, auto b) { return num::maximum(a, b); }, seed);
+    check_binary<T, L>([](auto a, auto b) { return num::minimum(a, b); }, seed);
+    check_binary<T, L>([](auto a, auto) { return num::neg(a); }, seed);
+    check_binary<T, L>([](auto a, auto) { return num::abs(a); }, seed);
+    check_binary<T, L>([](auto a, auto b) { return num::less(a, b); }, seed);
+    check_binary<T, L>([](auto a, auto b) { return num::less_equal(a, b); }, seed);
+    check_binary<T, L>([](auto a, auto b) { return num::equal(a, b); }, seed);
+    check_binary<T, L>([](auto a, auto b) { return num::select(num::less(a, b), a, b); }, seed);
+    check_binary<T, L>(
+        [](auto a, auto b) {
+          return num::logical_not(num::logical_or(
+              num::less(a, b), num::logical_and(num::equal(a, b), num::less(b, a))));
+        },
+        seed);
+  }
+}
+
+template <class From, class To, int L>
+void check_cast() {
+  for (std::uint64_t seed = 1; seed < 20; ++seed) {
+    auto v = values<From>(L, seed);
+    From x[L];
+    std::copy(v.begin(), v.end(), x);
+    auto got = num::cast<To>(cpu::load<From, L>(x));
+    auto out = lanes(got);
+    for (int i = 0; i < L; ++i) {
+      INFO(to_string(dtype_of<From>) << " to " << to_string(dtype_of<To>) << ": " << str(x[i]));
+      CHECK(close<To>(out[static_cast<std::size_t>(i)], num::cast_scalar<To>(x[i]), 0));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("arithmetic on packs is that on scalars, lane by lane", T, float, double,
+                   std::int32_t, std::int64_t, std::uint8_t) {
+  constexpr int L = cpu::register_bytes / sizeof(T);
+  check_numbers<T, L>();
+  check_numbers<T, 2 * L>();
+  if constexpr (sizeof(T) == 1) check_numbers<T, L / 4>();
+}
+
+TEST_CASE_TEMPLATE("casts of packs saturate and wrap as those of scalars", T, float, double,
+                   std::int32_t, std::int64_t, std::uint8_t, bool) {
+  constexpr int L = cpu::register_bytes / 4;
+  check_cast<T, float, L>();
+  check_cast<T, double, L>();
+  check_cast<T, std::int32_t, L>();
+  check_cast<T, std::int64_t, L>();
+  check_cast<T, std::uint8_t, L>();
+  check_cast<T, bool, L>();
+}
+
+TEST_CASE_TEMPLATE("exp, log, tanh and sqrt are exact to a few units at the ends of their range", T,
+                   float, double) {
+  constexpr int L = cpu::register_bytes / sizeof(T);
+  const T edge = std::log(std::numeric_limits<T>::max());
+  std::vector<T> at = values<T>(64, 5);
+  at.insert(at.end(), {edge, std::nextafter(edge, T(1e4)), -edge, edge * T(-1.02), T(-1.2) * edge,
+                       T(1e-5), T(0.625), T(9.01), T(-9.01), T(20)});
+  for (T x : at) {
+    INFO(str(x));
+    auto p = cpu::broadcast<T, L>(x);
+    // The ends of exp are denormals: the difference counts in the smallest of them.
+    CHECK(close(lanes(num::exp(p))[0], std::exp(x), 2));
+    CHECK(close(lanes(num::log(p))[L - 1], std::log(x), 2));
+    CHECK(close(lanes(num::tanh(p))[0], std::tanh(x), 8));
+    CHECK_FALSE(std::abs(lanes(num::tanh(p))[0]) > 1);
+    CHECK(close(lanes(num::sqrt(p))[0], std::sqrt(x), 0));
+  }
+}
+
+TEST_CASE("a zero divisor in a single lane is an error") {
+  constexpr int L = cpu::register_bytes / 4;
+  for (int i = 0; i < L; ++i) {
+    std::int32_t b[L];
+    std::fill(b, b + L, 3);
+    b[i] = 0;
+    CHECK(error_of([&] {
+            num::div(cpu::broadcast<std::int32_t, L>(7), cpu::load<std::int32_t, L>(b));
+          }) == "invalid_argument: [div] integer division by zero");
+  }
+}
+
+TEST_CASE("-0 stays what it is in every lane") {
+  auto p = lanes(cpu::broadcast<float, cpu::register_bytes / 4>(-0.f));
+  for (float v : p) CHECK(std::signbit(v));
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/execute/team.hpp>
+#include <deft/op/softmax.hpp>
+#include <deft/op/softmax_cross_entropy.hpp>
+
+#include "arrays.hpp"
+#include "run_kernel.hpp"
+#include "testing.hpp"
+
+using namespace deft;
+using namespace testing;
+
+namespace {
+
+template <class T>
+struct rows {
+  std::vector<double> softmax, lse;  ///< log of the sum of exponentials
+
+  explicit rows(const any_array& x) {
+    const std::int64_t n = x.shape().back(), count = n ? x.elements() / n : 0;
+    for (std::int64_t r = 0; r < count; ++r) {
+      const T* p = x.data<T>() + r * n;
+      double most = *std::max_element(p, p + n), sum = 0;
+      for (std::int64_t i = 0; i < n; ++i) sum += std::exp(static_cast<double>(p[i]) - most);
+      for (std::int64_t i = 0; i < n; ++i)
+        softmax.push_back(std::exp(static_cast<double>(p[i]) - most) / sum);
+      lse.push_back(most + std::log(sum));
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("softmax is that of naive loops", T, float, double) {
+  for (const dims& shape : {dims{1}, dims{10}, dims{3, 7}, dims{64, 10}, dims{5, 1000},
+                            dims{2, 3, 33}, dims{0, 5}, dims{4, 0}}) {
+    INFO(to_string(shape));
+    any_array x = moderate<T>(shape), y = run_op(op::softmax(), {x});
+    rows<T> expected(x);
+    for (std::int64_t i = 0; i < x.elements(); ++i)
+      CHECK(
+          close(y.data<T>()[i], static_cast<T>(expected.softmax[static_cast<std::size_t>(i)]), 8));
+  }
+}
+
+TEST_CASE("softmax of large numbers does not overflow, and -inf is probability 0") {
+  any_array x = array_of<float>({4}, {1e30f, 1e30f, -1e30f, -INFINITY});
+  CHECK(identical(run_op(op::softmax(), {x}), array_of<float>({4}, {0.5f, 0.5f, 0, 0})));
+}
+
+TEST_CASE_TEMPLATE("cross entropy with classes, and what its gradient multiplies", T, float,
+                   double) {
+  for (const dims& shape :
+       {dims{1, 1}, dims{3, 10}, dims{100, 10}, dims{7, 1000}, dims{2, 3, 40}}) {
+    INFO(to_string(shape));
+    dims label_shape(std::span<const std::int64_t>(shape.begin(), shape.end() - 1));
+    const std::int64_t n = shape.back(), count = label_shape.elements();
+    any_array x = moderate<T>(shape), labels(dtype::int32, label_shape);
+    for (std::int64_t r = 0; r < count; ++r)
+      labels.mutable_data<std::int32_t>()[r] = static_cast<std::int32_t>(r * 7 % n);
+    auto out = run_all(record_of<op::softmax_cross_entropy>, {}, {x, labels});
+    rows<T> e(x);
+    for (std::int64_t r = 0; r < count; ++r) {
+      const auto row = static_cast<std::size_t>(r);
+      const std::int64_t label = labels.data<std::int32_t>()[r];
+      CHECK(close(out[0].template data<T>()[r],
+                  static_cast<T>(e.lse[row] - static_cast<double>(x.data<T>()[r * n + label])), 8,
+                  4));
+      for (std::int64_t i = 0; i < n; ++i)
+        CHECK(close(out[1].template data<T>()[r * n + i],
+                    static_cast<T>(e.softmax[static_cast<std::size_t>(r * n + i)] - (i == label)),
+                    8, 1));
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("cross entropy with probabilities", T, float, double) {
+  any_array x = moderate<T>({9, 37}, 1), labels = run_op(op::softmax(), {moderate<T>({9, 37}, 2)});
+  auto out = run_all(record_of<op::softmax_cross_entropy>, {}, {x, labels});
+  rows<T> e(x);
+  for (std::size_t r = 0; r < 9; ++r) {
+    double loss = 0;
+    for (std::size_t i = 0; i < 37; ++i) {
+      const double l = static_cast<double>(labels.data<T>()[r * 37 + i]);
+      loss += l * (e.lse[r] - static_cast<double>(x.data<T>()[r * 37 + i]));
+      CHECK(close(out[1].template data<T>()[r * 37 + i], static_cast<T>(e.softmax[r * 37 + i] - l),
+                  8, 1));
+    }
+    CHECK(close(out[0].template data<T>()[r], static_cast<T>(loss), 16, 4));
+  }
+}
+
+TEST_CASE("the second output may be left out, and the loss stays the same") {
+  any_array x = moderate<float>({20, 30}), labels = filled<std::int64_t>({20}, {3, 29, 0});
+  prepared k(record_of<op::softmax_cross_entropy>, {}, types_of({x, labels}));
+  CHECK(k.kernel->optional_output(1));
+  CHECK_FALSE(k.kernel->optional_output(0));
+  any_array loss(dtype::float32, {20});
+  const void* in[] = {x.raw(), labels.raw()};
+  void* out[] = {loss.mutable_raw(), nullptr};
+  step_info step;
+  k.kernel->run({in, out, &step});
+  CHECK(identical(loss, k.run({x, labels})[0]));
+}
+
+TEST_CASE("a label that is no class is out of range") {
+  any_array x = moderate<float>({3, 10});
+  for (std::int32_t bad : {-1, 10, 1 << 30})
+    CHECK(error_of([&] {
+            run_op(op::softmax_cross_entropy(), {x, array_of<std::int32_t>({3}, {1, bad, 2})});
+          }) == str("out_of_range: [softmax_cross_entropy] the label ", bad,
+                    " of row 1 is none of 10 classes"));
+}
+
+TEST_CASE("the same bits for any number of threads") {
+  any_array x = moderate<float>({3000, 100}), labels = filled<std::int32_t>({3000}, {1, 5, 99});
+  std::vector<any_array> first;
+  for (int threads : {1, 2, 3}) {
+    set_intra_op_threads(threads);
+    auto out = run_all(record_of<op::softmax_cross_entropy>, {}, {x, labels});
+    if (first.empty()) first = out;
+    CHECK(identical(out[0], first[0]));
+    CHECK(identical(out[1], first[1]));
+  }
+  set_intra_op_threads(0);
+}
