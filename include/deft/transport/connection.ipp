@@ -292,27 +292,28 @@ connection::arrival connection_state::try_receive(message& m) {
 }
 
 bool connection_state::receive(message& m, deadline until) {
-  spin_clock::time_point began{}, now{};
+  spin_clock::time_point began{};
+  bool slept = false;
   for (;;) {
     switch (try_receive(m)) {
       case connection::arrival::something:
-        if (now != spin_clock::time_point{}) spin_.came(now - began);
+        if (began != spin_clock::time_point{}) spin_.came(slept);
         return true;
       case connection::arrival::end:
         return false;
       case connection::arrival::nothing:
         break;
     }
-    now = spin_clock::now();
+    auto now = spin_clock::now();
     if (now >= until)
       throw error(errc::deadline_exceeded, str("no message came in time from ", peer));
     if (began == spin_clock::time_point{}) began = now;
-    if (spin_.worth(now - began)) {
+    if (!slept && spin_.worth(now - began)) {
       relax();
       continue;
     }
+    slept = true;
     wait_for_socket(handle(), false, until);
-    now = spin_clock::now();
   }
 }
 

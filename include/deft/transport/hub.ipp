@@ -236,7 +236,8 @@ class hub_state {
 
   bool lead(bool (*ready)(void*), void* context, deadline until) {
     using clock = std::chrono::steady_clock;
-    clock::time_point began{}, now{};
+    clock::time_point began{};
+    bool slept = false;
     for (;;) {
       auto seen = epoch_.load();
       if (version_.load() != known_version_) look_around();
@@ -247,8 +248,9 @@ class hub_state {
         if (known_[i]->gone()) remove(known_[i].get());
       }
       if (some) {
-        if (began != clock::time_point{}) spin_.came(now - began);
+        if (began != clock::time_point{}) spin_.came(slept);
         began = {};
+        slept = false;
         epoch_.fetch_add(1);
         if (followers_.load() > 0) {
           std::lock_guard lock(guard_);  // they are either asleep or yet to look
@@ -257,17 +259,17 @@ class hub_state {
       }
       if (ready(context)) return true;
       if (some) continue;
-      now = clock::now();
+      auto now = clock::now();
       if (now >= until) return false;
       if (began == clock::time_point{}) began = now;
-      if (spin_.worth(now - began)) {
+      if (!slept && spin_.worth(now - began)) {
         relax();
         continue;
       }
+      slept = true;
       asleep_.store(true);
       if (epoch_.load() == seen) sleep(until);
       asleep_.store(false);
-      now = clock::now();
     }
   }
 

@@ -60,19 +60,21 @@ std::string text_of_errno(int e);
 /// Milliseconds for poll(2), rounded up; -1: for ever.
 int poll_timeout(deadline until);
 /// How long to spin before sleeping. Waking a thread costs more than the wire, so what comes soon
-/// is spun for; but where that is in vain it only takes the processor from those who work. So it is
-/// done less and less, with a full try now and then, until something comes in time again.
+/// is spun for; but where that is in vain it only takes the processor from those who work, be it
+/// the peer. So it is done less and less, with a full try now and then, until it pays again.
 class adaptive_spin {
  public:
   using duration = std::chrono::steady_clock::duration;
   explicit adaptive_spin(duration most) : most_(most), limit_(most) {}
   bool worth(duration waited) const { return waited < limit_; }
-  /// Something came after so long.
-  void came(duration waited) {
-    if (waited < most_ || ++in_vain_ % 16 == 0)
+  /// What was waited for has come, while spinning or only after a sleep.
+  void came(bool slept) {
+    if (!slept)
+      limit_ = std::min(2 * limit_, most_);
+    else if (++in_vain_ % 16 == 0)
       limit_ = most_;
     else
-      limit_ = std::max(limit_ / 2, most_ / 16);
+      limit_ = std::max(limit_ / 2, most_ / 32);
   }
 
  private:
