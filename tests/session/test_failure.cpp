@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// What goes wrong in a cluster ends with a sentence, never with a hang.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include <deft/session/protocol.hpp>
+#include <deft/session/server_impl.hpp>
+#include <deft/transport/hub.hpp>
+#include <deft/transport/stream.hpp>
+
+#include "sessions.hpp"
+
+using namespace deft;
+using testing::log_lines;
+using testing::outcome_of;
+using testing::own_graph;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* ps = "/job:ps/replica:0/task:0";
+
+/// A variable on the ps, read by worker 1, fetched through worker 0.
+struct spread {
+  variable<float> v = on(device("/job:ps/task:0"), [] { return variable<float>("v", 3.f); });
+  tensor<float> far = on(device("/job:worker/task:1"), [this] { return tensor<float>(v * 2.f); });
+  tensor<float> sum = on(device("/job:worker/task:0"), [this] { return tensor<float>(far + v); });
+};
+
+bool is_loss(errc c) { return c == errc::unavailable || c == errc::aborted; }
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "a killed ps is unavailable by name, and aborted once it is back") {
+  local_cluster c{{"ps", 1}, {"worker", 2}};
+  spread m;
+  session s(c.target("worker", 0));
+  s.run(initialize_all());
+  CHECK(s.run(m.sum) == 9);
+  c.kill("ps", 0);
+  for (int i = 0; i < 2; ++i) {
+    auto o = outcome_of([&] { s.run(m.sum); });
+    CAPTURE(o);
+    CHECK(o.code == errc::unavailable);
+    CHECK(o.says(ps));
+  }
+  // What does not need it goes on.
+  CHECK(s.run(on(device("/job:worker/task:1"), [] { return identity(constant(4)); })) == 4);
+
+  c.restart("ps", 0);
+  auto o = outcome_of([&] { s.run(m.sum); });
+  CAPTURE(o);
+  CHECK(o.code == errc::aborted);
+  CHECK(o.says(ps));
+  CHECK(o.says("has restarted"));
+  // A new session begins anew, over links that the others had kept to the old one.
+  session t(c.target("worker", 0));
+  o = outcome_of([&] { t.run(m.sum); });
+  CHECK(o.code == errc::failed_precondition);
+  t.run(initialize_all());
+  for (int i = 0; i < 5; ++i) CHECK(t.run(m.sum) == 9);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a killed worker is unavailable by name, and the variables stay") {
+  local_cluster c{{"ps", 1}, {"worker", 2}};
+  spread m;
+  {
+    session s(c.target("worker", 0));
+    s.run(initialize_all());
+    CHECK(s.run(m.sum) == 9);
+    c.kill("worker", 1);
+    auto o = outcome_of([&] { s.run(m.sum); });
+    CAPTURE(o);
+    CHECK(o.code == errc::unavailable);
+    CHECK(o.says("/job:worker/replica:0/task:1"));
+    CHECK(s.run(m.v) == 3);
+    c.restart("worker", 1);
+    o = outcome_of([&] { s.run(m.sum); });
+    CAPTURE(o);
+    CHECK(o.code == errc::aborted);
+  }
+  session s(c.target("worker", 0));
+  for (int i = 0; i < 5; ++i) CHECK(s.run(m.sum) == 9);
+}
+
+TEST_CASE_FIXTURE(own_graph, "tasks that die under way end the steps of all threads") {
+  for (const char* victim : {"ps", "worker"}) {
+    CAPTURE(victim);
+    local_cluster c{{"ps", 1}, {"worker", 2}};
+    graph mine;
+    auto in = as_default(mine);
+    spread m;
+    session s(c.target("worker", 0));
+    s.run(initialize_all());
+    std::atomic<int> ran{0}, lost{0}, other{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&] {
+        auto in = as_default(mine);
+        for (;;) {
+          auto o = outcome_of([&] { s.run(m.sum); });
+          if (o.message.empty()) {
+            ++ran;
+            continue;
+          }
+          ++(is_loss(o.code) ? lost : other);
+          if (!is_loss(o.code)) MESSAGE(o.message);
+          return;
+        }
+      });
+    while (ran < 50) std::this_thread::yield();
+    c.kill(victim, victim == std::string("ps") ? 0 : 1);
+    for (auto& t : threads) t.join();
+    CHECK(lost == 4);
+    CHECK(other == 0);
+  }
+}
+
+TEST_CASE_FIXTURE(own_graph, "killing the master's own task ends its steps, wherever they wait") {
+  local_cluster c{{"worker", 2}};
+  tensor<float, 256, 256> b;
+  tensor<float> here;
+  if (auto there = on(device("/job:worker/task:1"))) {
+    tensor<float, 256, 256> a = broadcast_to(constant(0.001f), shape<256, 256>);
+    b = a;
+    for (int i = 0; i < 4000; ++i) b = matmul(b, a);
+  }
+  if (auto there = on(device("/job:worker/task:0"))) here = sum(b);
+  session s(c.target("worker", 0), {.fold = false});  // in this process: called directly
+  auto step = s.prepare(here);
+  testing::outcome o;
+  std::atomic<bool> begun{false};
+  std::thread runner([&] {
+    begun = true;
+    o = outcome_of([&] { step(); });
+  });
+  while (!begun) std::this_thread::yield();
+  c.kill("worker", 0);
+  runner.join();
+  CAPTURE(o);
+  CHECK(o.code == errc::unavailable);
+  CHECK(o.says("/job:worker/replica:0/task:0"));
+  CHECK(outcome_of([&] { s.run(constant(1) + 1); }).code == errc::unavailable);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a client that starts before its servers waits, and says for whom") {
+  int fd = listen_socket("localhost:0");
+  std::string address = address_of_socket(fd);
+  ::close(fd);
+  log_lines log;
+  auto o = outcome_of([&] { session s("deft://" + address, {.connect_timeout = 1200ms}); });
+  CAPTURE(o);
+  CHECK(o.code == errc::deadline_exceeded);
+  CHECK(o.says(address));
+  std::string lines = join(log.take(), "\n");
+  INFO(lines);
+  CHECK(lines.find("waiting for " + address) != lines.npos);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a task that never comes up is named when the time is over") {
+  int fd = listen_socket("localhost:0");
+  std::string nobody = address_of_socket(fd);
+  ::close(fd);
+  cluster_spec spec{{"ps", {nobody}}, {"worker", {"localhost:0"}}};
+  server worker(spec, "worker", 0);
+  tensor<int> x;
+  if (auto there = on(device("/job:ps/task:0"))) x = identity(constant(1));
+  session s(worker.target(), {.fold = false, .connect_timeout = 100ms});
+  auto o = outcome_of([&] { s.run(x); });
+  CAPTURE(o);
+  CHECK(o.code == errc::deadline_exceeded);
+  CHECK(o.says(ps));
+  CHECK(o.says(nobody));
+  // The tasks that it needs are there: another graph runs.
+  CHECK(s.run(identity(constant(2))) == 2);
+}
+
+TEST_CASE_FIXTURE(own_graph,
+                  "a session that begins before its second server goes on once it is up") {
+  int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
+  cluster_spec spec{{"worker", {address_of_socket(fds[0]), address_of_socket(fds[1])}}};
+  ::close(fds[1]);
+  server first(spec, "worker", 0, {.listen_fd = fds[0]});
+  tensor<int> x;
+  if (auto there = on(device("/job:worker/task:1"))) x = identity(constant(7));
+  session s(first.target(), {.fold = false});
+  int value = 0;
+  std::thread client([&] {
+    auto in = as_default(g);
+    value = s.run(x);
+  });
+  server second(spec, "worker", 1);
+  client.join();
+  CHECK(value == 7);
+}
+
+TEST_CASE("garbage on the port hurts nobody") {
+  local_cluster c{{"worker", 2}};
+  graph mine;
+  auto in = as_default(mine);
+  tensor<int> x;
+  if (auto there = on(device("/job:worker/task:1"))) x = identity(constant(7));
+  session s(c.target("worker", 0), {.fold = false});
+  CHECK(s.run(x) == 7);
+  log_lines log;
+  std::vector<std::string> garbage{"GET / HTTP/1.1\r\n\r\n", std::string(100'000, '\xff'),
+                                   std::string("DEFT") + std::string(200, '\0'), "D", ""};
+  for (const auto& text : garbage) {
+    int fd = detail::connect_socket(detail::resolve(c.spec().address("worker", 1)).front(),
+                                    deadline_in(5s));
+    REQUIRE(fd >= 0);
+    [[maybe_unused]] auto n = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+    ::shutdown(fd, SHUT_WR);
+    char answer[256];
+    while (::read(fd, answer, sizeof answer) > 0) {
+    }
+    ::close(fd);
+    CHECK(s.run(x) == 7);
+  }
+}
+
+TEST_CASE("a wrong secret is refused in a sentence") {
+  local_cluster c({{"worker", 1}}, {.secret = "right"});
+  hub_options mine{{"client", 0, 0, "wrong"}, {}};
+  hub h(mine);
+  auto o = outcome_of([&] { h.connect(c.spec().address("worker", 0), deadline_in(5s)); });
+  CAPTURE(o);
+  CHECK(o.code == errc::unauthenticated);
+  CHECK(o.says("secret"));
+  hub_options none{{"client", 0, 0, ""}, {}};
+  hub without(none);
+  o = outcome_of([&] { without.connect(c.spec().address("worker", 0), deadline_in(5s)); });
+  CAPTURE(o);
+  CHECK(o.code == errc::unauthenticated);
+}
+
+TEST_CASE("a task of another cluster is refused") {
+  local_cluster a{{"ps", 1}, {"worker", 1}};
+  cluster_spec wrong{{"ps", {a.spec().address("ps", 0)}}, {"worker", {"localhost:0", "x:1"}}};
+  server stranger(wrong, "worker", 0);
+  graph mine;
+  auto in = as_default(mine);
+  tensor<int> x;
+  if (auto there = on(device("/job:ps/task:0"))) x = identity(constant(1));
+  session s(stranger.target(), {.fold = false});
+  auto o = outcome_of([&] { s.run(x); });
+  CAPTURE(o);
+  CHECK(o.code == errc::failed_precondition);
+  CHECK(o.says("cluster"));
+}
+
+TEST_CASE("values that come for steps that have ended, or never begin, are dropped") {
+  local_cluster c{{"worker", 2}};
+  graph mine;
+  auto in = as_default(mine);
+  tensor<int> x;
+  if (auto there = on(device("/job:worker/task:1"))) x = identity(constant(7));
+  session s(c.target("worker", 0), {.fold = false});
+  {
+    hub h;
+    auto to = h.connect(c.spec().address("worker", 1), deadline_in(5s));
+    for (std::uint64_t i = 0; i < 2000; ++i) {
+      message m = make_message(request::tensor, 77 + i % 3, i);
+      m.flags = 1;
+      m.tensors.push_back(any_array(dtype::float32, dims{1000}));
+      to->post(m);
+    }
+    to->post(make_message(request::drop_session, 77));
+    to->post(make_message(request::cancel_step, 78, 1));
+    to->post(make_message(request::cancel_step, 79, 123456));
+    CHECK(to->drain(deadline_in(5s)));
+  }
+  for (int i = 0; i < 5; ++i) CHECK(s.run(x) == 7);
+}
+
+TEST_CASE("steps end while their values still arrive") {
+  local_cluster c{{"worker", 3}};
+  graph mine;
+  auto in = as_default(mine);
+  placeholder<int> x("x");
+  placeholder<float, dyn> big("big");
+  tensor<float, dyn> pushed;
+  tensor<int> fails;
+  tensor<float> sum_of;
+  if (auto there = on(device("/job:worker/task:1"))) pushed = big + 1.f;
+  if (auto there = on(device("/job:worker/task:2"))) {
+    fails = identity(1 / x);
+    auto after = control_dependencies(fails);
+    sum_of = sum(pushed);
+  }
+  session s(c.target("worker", 0));
+  std::vector<float> values(500'000, 1.f);
+  for (int i = 0; i < 20; ++i) {
+    auto o = outcome_of([&] { s.run(sum_of, x = 0, big = values); });
+    CHECK(o.code == errc::invalid_argument);
+    CHECK(o.device == "/job:worker/replica:0/task:2/cpu:0");
+  }
+  CHECK(s.run(sum_of, x = 1, big = values) == 1'000'000);
+}
+
+TEST_CASE("a server that is stopped twice, or while others wait, ends them all") {
+  auto one = std::make_unique<server>(server::local());
+  std::thread joining([&] { one->join(); });
+  testing::outcome o;
+  std::thread waiting(
+      [&] { o = outcome_of([&] { one->wait_for_signal("localhost", 0, "never", 1min); }); });
+  one->stop();
+  one->stop();
+  joining.join();
+  waiting.join();
+  CAPTURE(o);
+  CHECK(o.code == errc::unavailable);
+}
+
+TEST_CASE("signals cross tasks, and who waits in vain is told for what") {
+  local_cluster c{{"worker", 2}};
+  auto& first = c.at("worker", 0);
+  auto& second = c.at("worker", 1);
+  auto o = outcome_of([&] { second.wait_for_signal("worker", 0, "ready", 50ms); });
+  CAPTURE(o);
+  CHECK(o.code == errc::deadline_exceeded);
+  CHECK(o.says("/job:worker/replica:0/task:0"));
+  CHECK(o.says("\"ready\""));
+  std::thread waiting([&] { second.wait_for_signal("worker", 0, "ready", 1min); });
+  first.signal("ready");
+  waiting.join();
+  second.wait_for_signal("worker", 0, "ready", 1min);
+  first.wait_for_signal("worker", 0, "ready", 1min);
+  std::thread lost(
+      [&] { o = outcome_of([&] { second.wait_for_signal("worker", 0, "never", 1min); }); });
+  c.kill("worker", 0);
+  lost.join();
+  CAPTURE(o);
+  CHECK(is_loss(o.code));
+}
+
+TEST_CASE("a parameter server ends once every worker was seen and is done") {
+  local_cluster c{{"ps", 1}, {"worker", 2}};
+  std::thread joining([&] { c.at("ps", 0).join(); });
+  c.at("worker", 0).done();
+  c.at("worker", 1).done();
+  joining.join();
+
+  // One that was lost counts as done once it was away for long enough.
+  local_cluster d({{"ps", 1}, {"worker", 1}}, {.away = 10ms});
+  d.at("worker", 0).impl().signal_at(task_name("ps", 0), "hello", 1min);
+  std::thread waits([&] { d.at("ps", 0).join(); });
+  d.kill("worker", 0);
+  waits.join();
+}
