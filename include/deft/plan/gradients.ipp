@@ -2,13 +2,13 @@
 // deft/plan/gradients.ipp: the walk back from the loss, and the table of the catalog's gradients.
 #pragma once
 #include <algorithm>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <boost/unordered/unordered_flat_set.hpp>
 #include <deft/core/hash.hpp>
 #include <deft/op/catalog.hpp>
 #include <deft/plan/gradients.hpp>
 #include <deft/plan/open.hpp>
 #include <optional>
-#include <unordered_map>
-#include <unordered_set>
 
 namespace deft::plan {
 namespace grad {
@@ -52,9 +52,9 @@ concept differentiable = requires(const node_view<Op>& n, any_tensor dz) {
   Op::grad(n, dz);
 };
 
-inline const std::unordered_map<const op_def*, function>& table() {
+inline const boost::unordered_flat_map<const op_def*, function>& table() {
   static const auto& t = *new auto([] {
-    std::unordered_map<const op_def*, function> made;
+    boost::unordered_flat_map<const op_def*, function> made;
     op::catalog::each([&]<class Op>() {
       if constexpr (differentiable<Op>) made.emplace(&record_of<Op>, &call_grad<Op>);
     });
@@ -140,8 +140,7 @@ class walk {
       node_ref n;
       std::size_t next;
     };
-    std::unordered_set<const node*> seen;
-    std::unordered_set<const node*> wanted;
+    boost::unordered_flat_set<const node*> seen, wanted;
     for (const auto& t : targets_) wanted.insert(t.node.get());
     std::vector<frame> stack{{root_.node, 0}};
     seen.insert(root_.node.get());
@@ -210,9 +209,9 @@ class walk {
   output root_;
   std::vector<output> targets_;
   std::vector<node_ref> order_, kept_;
-  std::unordered_set<const node*> depends_, exact_;
-  std::unordered_map<const node*, output> opened_, fused_of_;
-  std::unordered_map<key, std::vector<any_tensor>, key_hash> sums_;
+  boost::unordered_flat_set<const node*> depends_, exact_;
+  boost::unordered_flat_map<const node*, output> opened_, fused_of_;
+  boost::unordered_flat_map<key, std::vector<any_tensor>, key_hash> sums_;
   std::unique_ptr<scope> name_scope_;
 };
 

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/plan/planning.hpp: what tests of passes share: flat graphs, and devices that are made up.
+#pragma once
+#include <deft/expr.hpp>
+#include <deft/plan/place.hpp>
+#include <deft/plan/variables.hpp>
+#include <initializer_list>
+
+#include "op/modeling.hpp"
+
+namespace testing {
+
+using deft::edge_def;
+using deft::graph_def;
+using deft::node_def;
+
+inline deft::flat_graph flat(std::initializer_list<deft::any_tensor> fetches,
+                             std::initializer_list<deft::any_tensor> feeds = {}) {
+  std::vector<deft::output> f, d;
+  for (const auto& t : fetches) f.push_back(t.handle());
+  for (const auto& t : feeds) d.push_back(t.handle());
+  return deft::flatten(f, d);
+}
+/// An operation, as it is fetched.
+inline deft::flat_graph flat(const deft::operation& o) {
+  const deft::output fetch{o.handle(), 0};
+  return deft::flatten({&fetch, 1}, {});
+}
+
+inline std::vector<std::string_view> ops_of(const graph_def& g) {
+  std::vector<std::string_view> names;
+  for (const auto& n : g.nodes) names.push_back(n.op->name);
+  return names;
+}
+using names = std::vector<std::string_view>;
+
+/// The first node of that operation.
+inline std::uint32_t find_op_in(const graph_def& g, std::string_view op) {
+  for (std::uint32_t i = 0; i < g.nodes.size(); ++i)
+    if (g.nodes[i].op->name == op) return i;
+  FAIL("no ", std::string(op), " in the graph");
+  return 0;
+}
+inline const node_def& first(const graph_def& g, std::string_view op) {
+  return g.nodes[find_op_in(g, op)];
+}
+inline const node_def& named(const graph_def& g, std::string_view name) {
+  for (const auto& n : g.nodes)
+    if (n.name == name) return n;
+  FAIL("no node \"", std::string(name), "\"");
+  return g.nodes.front();
+}
+
+inline const deft::device_name* device_at(std::string_view name) {
+  return deft::intern(deft::parse_device(name));
+}
+
+/// A device that runs the whole catalog but for `except`.
+inline deft::device_info made_up(std::string_view name,
+                                 std::initializer_list<std::string_view> except = {}) {
+  auto kernels = std::make_shared<std::set<std::string>>();
+  for (const auto* d : deft::catalog_ops()) kernels->emplace(d->name);
+  for (auto e : except) kernels->erase(std::string(e));
+  deft::device_info d;
+  d.name = device_at(name);
+  d.kernels = kernels;
+  return d;
+}
+
+}  // namespace testing

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/plan/fold.hpp>
+#include <deft/session/planning.hpp>
+
+#include "planning.hpp"
+
+using namespace deft;
+using testing::flat;
+using testing::named;
+using testing::names;
+using testing::ops_of;
+using testing::own_graph;
+
+namespace {
+flat_graph folded(flat_graph f) {
+  plan::fold(f.graph, f.fetches, evaluate_on_host);
+  check(f.graph);
+  return f;
+}
+const any_array& value_of(const flat_graph& f, std::size_t fetch = 0) {
+  const node_def& n = f.graph.nodes[f.fetches[fetch].node];
+  REQUIRE(n.op == &record_of<op::constant>);
+  return std::get<any_array>(n.attributes[0]);
+}
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "what depends on constants alone becomes a constant") {
+  any_tensor a(constant({1.f, 2.f, 3.f})), y = sum(exp(a - a) * 2 + a);
+  flat_graph f = folded(flat({y}));
+  REQUIRE(f.graph.nodes.size() == 1);
+  CHECK(*value_of(f).data<float>() == 12.f);
+  CHECK(f.graph.nodes[0].name == "sum");
+  CHECK(f.graph.nodes[0].outputs[0] == y.handle().type());
+}
+
+TEST_CASE_FIXTURE(own_graph, "constants beside a feed are folded, and the rest stays") {
+  placeholder<float, dyn> x("x");
+  any_tensor two = any_tensor(constant(1.f)) + 1, y = any_tensor(x) * two;
+  flat_graph f = folded(flat({y}, {x}));
+  CHECK(ops_of(f.graph) == names{"feed", "constant", "mul"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "constants are folded through reshape, identity and stop_gradient") {
+  any_tensor a(constant({1.f, 2.f, 3.f, 4.f}));
+  any_tensor m = stop_gradient(identity(reshape(a, dims{2, 2})));
+  flat_graph f = folded(flat({matmul(m, m), m}));
+  CHECK(to_string(value_of(f)) == to_string(ndarray<float, 2, 2>{7, 10, 15, 22}));
+  CHECK(value_of(f, 1).shape() == dims{2, 2});
+}
+
+TEST_CASE_FIXTURE(own_graph, "state, random numbers, feeds and effects are not folded") {
+  variable<float, 2> v("v", zeros());
+  any_tensor r(random_uniform(shape<2>)), up = v.assign(constant({1.f, 2.f}));
+  flat_graph f = folded(flat({any_tensor(v) + 1, r + 1, up}));
+  for (const char* kept : {"variable", "random_uniform", "assign", "add"})
+    CHECK(testing::first(f.graph, kept).op->name == kept);
+  any_tensor c(constant({1.f, 2.f}));
+  f = folded(flat({c + 1}, {c}));
+  CHECK(ops_of(f.graph) == names{"feed", "constant", "add"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "nothing is folded past a control dependency") {
+  variable<float> v("v", 0.f);
+  auto up = v.assign_add(1.f);
+  any_tensor late = [&] {
+    auto after = control_dependencies(up);
+    return any_tensor(constant({1.f, 2.f}));
+  }();
+  any_tensor y = late + 1;
+  flat_graph f = folded(flat({y}));
+  CHECK(testing::first(f.graph, "assign_add").name == name_of(up));
+  CHECK(f.graph.nodes[f.fetches[0].node].op->name == "add");
+}
+
+TEST_CASE_FIXTURE(own_graph, "what would grow stays small") {
+  any_tensor one(constant(1.f));
+  any_tensor small = broadcast_to(one, dims{100, 100}), large = broadcast_to(one, dims{1000, 1000});
+  CHECK(ops_of(folded(flat({small})).graph) == names{"constant"});
+  CHECK(ops_of(folded(flat({large})).graph) == names{"constant", "broadcast_to"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "folding has the kernels' numbers and errors") {
+  any_tensor i(constant({INT32_MIN, 7})), zero(constant({1, 0}));
+  flat_graph f = folded(flat({i / -1, i - 1}));
+  CHECK(value_of(f).data<std::int32_t>()[0] == INT32_MIN);
+  CHECK(value_of(f, 1).data<std::int32_t>()[0] == INT32_MAX);
+  any_tensor bad = i / zero;
+  std::string e = testing::error_of([&] { folded(flat({bad})); });
+  INFO(e);
+  CHECK(e.starts_with("invalid_argument: [div]"));
+  CHECK(e.find("node \"div") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a node that has no kernel on the host stays") {
+  any_tensor y = any_tensor(constant(1.f)) + 1;
+  flat_graph f = flat({y});
+  plan::fold(f.graph, f.fetches, [](const node_def&, auto) { return std::vector<any_array>(); });
+  // 1 and the literal 1 are one node.
+  CHECK(ops_of(f.graph) == names{"constant", "add"});
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/plan/fuse.hpp>
+#include <deft/plan/gradients.hpp>
+#include <deft/session/session.hpp>
+
+#include "planning.hpp"
+
+using namespace deft;
+using testing::device_at;
+using testing::first;
+using testing::flat;
+using testing::names;
+using testing::ops_of;
+using testing::own_graph;
+
+namespace {
+
+flat_graph fused(flat_graph f) {
+  for (auto& n : f.graph.nodes)
+    n.device = n.requested ? n.requested : device_at("/job:localhost/replica:0/task:0/cpu:0");
+  plan::fuse(f.graph, f.fetches);
+  check(f.graph);
+  return f;
+}
+std::string signature_of(const node_def& n) {
+  REQUIRE(n.op == &record_of<op::fused>);
+  return std::get<program_ref>(n.attributes[0])->signature;
+}
+std::string signature_of(const any_tensor& t) {
+  return decode<op::fused>(t.handle().node->attributes).program->signature;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "primitive nodes are joined under the signature of the expression") {
+  placeholder<float, dyn, 3> x("x");
+  placeholder<float, 3> b("b");
+  auto check_same = [&](const auto& written, const any_tensor& by_hand) {
+    tensor_of<value_type_of<decltype(written)>, shape_type_of<decltype(written)>> whole(written);
+    flat_graph f = fused(flat({by_hand}));
+    const node_def& n = f.graph.nodes[f.fetches[0].node];
+    CHECK(signature_of(n) == signature_of(any_tensor(whole)));
+    CHECK(std::get<integers>(n.attributes[1]) ==
+          decode<op::fused>(any_tensor(whole).handle().node->attributes).immediates);
+    CHECK(n.name == name_of(by_hand));
+    CHECK(n.outputs[0] == by_hand.handle().type());
+  };
+  any_tensor ax(x), ab(b);
+  check_same(relu(x + b) * 2, relu(ax + ab) * 2);
+  check_same(2 * x - 1, 2 * ax - 1);
+  check_same(x * 2, ax * 2);
+  check_same(where(x > 0, exp(x), b), where(ax > 0, exp(ax), ab));
+  check_same(tanh(sigmoid(x) + exp(x)) / (x * x), tanh(sigmoid(ax) + exp(ax)) / (ax * ax));
+  check_same(cast<double>(x) * 0.5 + 1, cast(ax, dtype::float64) * 0.5 + 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a single primitive without literals stays as it is") {
+  placeholder<float, 3> x("x");
+  CHECK(ops_of(fused(flat({exp(any_tensor(x))})).graph) == names{"placeholder", "exp"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "a value that others need is not swallowed") {
+  placeholder<float, 3> x("x");
+  any_tensor a = exp(any_tensor(x)), b = tanh(a), c = relu(b), d = sum(a);
+  CHECK(ops_of(fused(flat({c, d})).graph) == names{"placeholder", "exp", "fused", "sum"});
+  CHECK(ops_of(fused(flat({c, b})).graph) == names{"placeholder", "fused", "relu"});
+  CHECK(ops_of(fused(flat({c})).graph) == names{"placeholder", "fused"});
+  any_tensor after = [&] {
+    auto later = control_dependencies(b);
+    return identity(c);
+  }();
+  CHECK(ops_of(fused(flat({after})).graph) == names{"placeholder", "fused", "relu", "identity"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "a value used twice within a region is computed once") {
+  placeholder<float, 3> x("x");
+  any_tensor a = exp(any_tensor(x)), y = a * a + a;
+  flat_graph f = fused(flat({y}));
+  CHECK(signature_of(first(f.graph, "fused")) ==
+        "t0=exp(i0:float):float t1=mul(t0,t0):float t2=add(t1,t0):float");
+}
+
+TEST_CASE_FIXTURE(own_graph, "regions end at control dependencies, devices and other shapes") {
+  placeholder<float, 3> x("x");
+  any_tensor ax(x);
+  auto before = no_op();
+  any_tensor late = [&] {
+    auto after = control_dependencies(before);
+    return exp(ax);
+  }();
+  CHECK(ops_of(fused(flat({relu(late)})).graph) == names{"placeholder", "no_op", "exp", "relu"});
+  any_tensor there = on(device("/gpu:0"), [&] { return tanh(exp(ax)); });
+  flat_graph f = fused(flat({relu(-there)}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "fused", "fused"});
+  CHECK(f.graph.nodes[1].device == device_at("/gpu:0"));
+  CHECK(f.graph.nodes[2].device != f.graph.nodes[1].device);
+  placeholder<float, 2, 1> column("column");
+  any_tensor wide = exp(any_tensor(column)) + tanh(ax);
+  CHECK(ops_of(fused(flat({wide})).graph) ==
+        names{"placeholder", "exp", "placeholder", "tanh", "add"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "devices without a kernel for fused nodes are left alone") {
+  placeholder<float, 3> x("x");
+  flat_graph f = flat({relu(exp(any_tensor(x)))});
+  for (auto& n : f.graph.nodes) n.device = device_at("/job:a/replica:0/task:0/null:0");
+  plan::fuse(f.graph, f.fetches, [](const device_name* d) { return d->type != "null"; });
+  CHECK(ops_of(f.graph) == names{"placeholder", "exp", "relu"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "a long chain is cut into programs of the largest size") {
+  placeholder<float> x("x"), y("y");
+  any_tensor z(x);
+  for (int i = 0; i < 1000; ++i) z = i % 2 ? z * any_tensor(y) : z + 1;
+  flat_graph f = fused(flat({z}));
+  std::size_t operations = 0;
+  for (const auto& n : f.graph.nodes)
+    if (n.op == &record_of<op::fused>) {
+      const auto& p = *std::get<program_ref>(n.attributes[0]);
+      CHECK_NOTHROW(check(p));
+      operations += p.code.size();
+    }
+  CHECK(operations == 1000);
+  CHECK(f.graph.nodes.size() <= 2 + 1000 / max_fused_operations + 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "results are the same with and without") {
+  placeholder<double, dyn, 3> x("x");
+  placeholder<double, 3> b("b");
+  any_tensor ax(x), ab(b), h = tanh(ax * ab + 1);
+  any_tensor loss = sum(exp(h * -0.5) / (h * h + 2) + where(h > 0.5, h, ab * 3));
+  auto [dx, db] = gradients(loss, ax, ab);
+  any_tensor constants = exp(any_tensor(constant(2.)) * 3) - any_tensor(constant(1.));
+  session with, without({.fold = false, .fuse = false}), unfolded({.fold = false});
+  ndarray<double, 2, 3> xs{-1, .5, 0, 2, .25, -.125};
+  ndarray<double, 3> bs{.5, -2, 1};
+  auto run = [&](session& s) { return s.run(loss, dx, db, constants, x = xs, b = bs); };
+  auto one = run(with), two = run(without), three = run(unfolded);
+  auto close = [](const any_array& a, const any_array& c) {
+    REQUIRE(a.shape() == c.shape());
+    for (std::int64_t i = 0; i < a.elements(); ++i)
+      CHECK(a.data<double>()[i] == doctest::Approx(c.data<double>()[i]).epsilon(1e-12));
+  };
+  std::apply(
+      [&](const auto&... a) {
+        std::apply([&](const auto&... c) { (close(a, c), ...); }, two);
+        std::apply([&](const auto&... c) { (close(a, c), ...); }, three);
+      },
+      one);
+}

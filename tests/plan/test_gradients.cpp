@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <deft/expr.hpp>
+#include <deft/plan/gradients.hpp>
+#include <deft/session/session.hpp>
+#include <functional>
+#include <map>
+
+#include "op/modeling.hpp"
+
+using namespace deft;
+using testing::own_graph;
+
+namespace {
+
+using tensors = std::vector<any_tensor>;
+using arrays = std::vector<any_array>;
+
+any_array filled(const dims& shape, double first, double step) {
+  any_array a(dtype::float64, shape);
+  for (std::int64_t i = 0; i < a.elements(); ++i)
+    a.mutable_data<double>()[i] = first + step * static_cast<double>((i * 7) % 11);
+  return a;
+}
+
+/// One way to call an operation: its differentiable inputs, and the expression.
+struct gradient_case {
+  std::vector<dims> shapes;
+  std::function<any_tensor(const tensors&)> write;
+  double first = 0.3, step = 0.37;
+  bool dynamic = true;  ///< extents are `dyn` in a second round
+};
+
+/// The value of `t`; the loss is fetched too, so that every feed is needed.
+any_array fetch(session& s, const any_tensor& t, const any_tensor& loss, const tensors& xs,
+                const arrays& values) {
+  auto run = [&](const auto&... feeds) { return std::get<0>(s.run(t, loss, feeds...)); };
+  if (xs.size() == 1) return run(feed(xs[0], values[0]));
+  if (xs.size() == 2) return run(feed(xs[0], values[0]), feed(xs[1], values[1]));
+  return run(feed(xs[0], values[0]), feed(xs[1], values[1]), feed(xs[2], values[2]));
+}
+double evaluate(session& s, const any_tensor& loss, const tensors& xs, const arrays& values) {
+  return *fetch(s, loss, loss, xs, values).data<double>();
+}
+/// Compares the gradients with central differences.
+void check_case(const gradient_case& c, bool dynamic) {
+  CAPTURE(dynamic);
+  own_graph own;
+  session s;
+  tensors xs;
+  arrays values;
+  for (std::size_t i = 0; i < c.shapes.size(); ++i) {
+    dims declared = c.shapes[i];
+    if (dynamic)
+      for (auto& e : declared) e = dyn;
+    xs.push_back(make_placeholder("x", dtype::float64, declared));
+    values.push_back(filled(c.shapes[i], c.first + 0.11 * static_cast<double>(i), c.step));
+  }
+  any_tensor y = c.write(xs);
+  REQUIRE(y.type() == dtype::float64);
+  // Weights that differ, so that a gradient in the wrong place shows.
+  any_tensor loss = sum(y * y * 0.5 + y);
+  tensors d = plan::gradients(loss, xs);
+  constexpr double h = 1e-5;
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(d[i].valid());
+    any_array analytic = fetch(s, d[i], loss, xs, values);
+    REQUIRE(analytic.shape() == c.shapes[i]);
+    for (std::int64_t e = 0; e < analytic.elements(); ++e) {
+      CAPTURE(e);
+      arrays moved = values;
+      moved[i] = values[i].clone();
+      double& at = moved[i].mutable_data<double>()[e];
+      at += h;
+      double above = evaluate(s, loss, xs, moved);
+      at -= 2 * h;
+      double below = evaluate(s, loss, xs, moved);
+      double numeric = (above - below) / (2 * h), exact = analytic.data<double>()[e];
+      CHECK(std::abs(numeric - exact) <= 1e-6 * std::max({1.0, std::abs(numeric)}));
+    }
+  }
+}
+
+any_tensor node(const op_def& def, attr_list attributes, const tensors& in) {
+  std::vector<output> inputs;
+  for (const auto& t : in) inputs.push_back(t.handle());
+  return detail::add_node(def, std::move(attributes), inputs, here());
+}
+any_tensor indices() { return any_tensor(constant({2, 0, 2})); }
+
+using cases = std::multimap<std::string_view, gradient_case>;
+
+const cases& all_cases() {
+  static const cases table = [] {
+    cases c;
+    auto add = [&](std::string_view op, std::vector<dims> shapes, auto write, double first = 0.3,
+                   double step = 0.37, bool dynamic = true) {
+      c.emplace(op, gradient_case{std::move(shapes), write, first, step, dynamic});
+    };
+    auto binary = [&](std::string_view op, auto write) {
+      for (auto [a, b] : {std::pair<dims, dims>{{2, 3}, {2, 3}},
+                          {{2, 3}, {3}},
+                          {{2, 1}, {1, 3}},
+                          {{}, {2, 2}},
+                          {{3, 1, 2}, {4, 1}}})
+        add(op, {a, b}, write);
+    };
+    auto unary = [&](std::string_view op, auto write, double first = 0.3) {
+      for (dims d : {dims{}, dims{5}, dims{2, 3}}) add(op, {d}, write, first);
+    };
+    binary("add", [](const tensors& x) { return x[0] + x[1]; });
+    binary("sub", [](const tensors& x) { return x[0] - x[1]; });
+    binary("mul", [](const tensors& x) { return x[0] * x[1]; });
+    binary("div", [](const tensors& x) { return x[0] / x[1]; });
+    binary("maximum", [](const tensors& x) { return maximum(x[0], x[1] * 1.37); });
+    binary("minimum", [](const tensors& x) { return minimum(x[0], x[1] * 1.37); });
+    binary("where", [](const tensors& x) { return where(x[0] > x[1] * 1.37, x[0], x[1] * 2); });
+    unary("neg", [](const tensors& x) { return -x[0]; });
+    unary("exp", [](const tensors& x) { return exp(x[0]); });
+    unary("log", [](const tensors& x) { return log(x[0]); });
+    unary(
+        "tanh", [](const tensors& x) { return tanh(x[0]); }, -1.7);
+    unary(
+        "sigmoid", [](const tensors& x) { return sigmoid(x[0]); }, -1.7);
+    unary(
+        "relu", [](const tensors& x) { return relu(x[0]); }, -1.7);
+    unary(
+        "square", [](const tensors& x) { return square(x[0]); }, -1.7);
+    unary("sqrt", [](const tensors& x) { return sqrt(x[0]); });
+    unary("cast", [](const tensors& x) { return cast(x[0] * 2, dtype::float64) * x[0]; });
+    unary("identity", [](const tensors& x) { return identity(x[0]) * x[0]; });
+    auto reduces = [&](std::string_view op, auto write) {
+      add(op, {dims{2, 3}}, [=](const tensors& x) { return write(x[0], axes{0, 1}, false); });
+      add(op, {dims{2, 3}}, [=](const tensors& x) { return write(x[0], axes{0}, false); });
+      add(op, {dims{2, 3}}, [=](const tensors& x) { return write(x[0], axes{-1}, true); });
+      add(op, {dims{2, 3, 2}}, [=](const tensors& x) { return write(x[0], axes{0, 2}, false); });
+      add(op, {dims{}}, [=](const tensors& x) { return write(x[0], axes{}, false); });
+    };
+    reduces("sum", [](const any_tensor& x, const axes& a, bool keep) {
+      return keep ? sum(x, a, keepdims) : sum(x, a);
+    });
+    reduces("mean", [](const any_tensor& x, const axes& a, bool keep) {
+      return keep ? mean(x, a, keepdims) : mean(x, a);
+    });
+    reduces("max", [](const any_tensor& x, const axes& a, bool keep) {
+      return keep ? max(x, a, keepdims) : max(x, a);
+    });
+    for (auto [from, to] : {std::pair<dims, dims>{{2, 3}, {3}},
+                            {{2, 3}, {2, 1}},
+                            {{4, 2, 3}, {2, 1}},
+                            {{2, 3}, {}},
+                            {{2}, {2}}})
+      add("sum_to", {from, to}, [](const tensors& x) { return sum_to(x[0], x[1]) * x[1] + x[1]; });
+    for (auto [from, to] : {std::pair<dims, dims>{{3}, {2, 3}}, {{2, 1}, {2, 3}}, {{}, {2, 2}}})
+      add("broadcast_to", {from, to},
+          [](const tensors& x) { return broadcast_to(x[0], x[1]) * x[1]; });
+    add("reshape", {dims{2, 6}}, [](const tensors& x) { return reshape(x[0], dims{3, 4}); });
+    add("reshape", {dims{2, 6}, dims{4, 3}},
+        [](const tensors& x) { return reshape(x[0], x[1]) * x[1]; });
+    add("transpose", {dims{2, 3}}, [](const tensors& x) { return transpose(x[0], axes{1, 0}); });
+    add("transpose", {dims{2, 3, 4}}, [](const tensors& x) {
+      return transpose(x[0], axes{1, 2, 0});
+    });
+    add("concat", {dims{2, 3}, dims{1, 3}, dims{2, 3}},
+        [](const tensors& x) { return concat(axes{0}, x); });
+    add("concat", {dims{2, 1}, dims{2, 3}}, [](const tensors& x) { return concat(axes{-1}, x); });
+    add("concat_part", {dims{3, 2}, dims{1, 2}, dims{2, 2}}, [](const tensors& x) {
+      return node(record_of<op::concat_part>, encode(op::concat_part{0, 1}), x) * x[2] + sum(x[1]);
+    });
+    add("gather", {dims{4, 2}}, [](const tensors& x) { return gather(x[0], indices()); });
+    add("gather", {dims{3}}, [](const tensors& x) { return gather(x[0], indices()); });
+    add("scatter_add", {dims{3, 2}, dims{4, 2}}, [](const tensors& x) {
+      return node(record_of<op::scatter_add>, {}, {x[0], indices(), x[1]}) * x[1];
+    });
+    for (auto [ta, tb] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}})
+      add("matmul", {ta ? dims{4, 2} : dims{2, 4}, tb ? dims{3, 4} : dims{4, 3}},
+          [ta = ta, tb = tb](const tensors& x) { return matmul(x[0], x[1], ta, tb); });
+    for (dims d : {dims{4}, dims{2, 3}, dims{2, 2, 3}})
+      add("softmax", {d}, [](const tensors& x) { return softmax(x[0]); });
+    add("softmax_cross_entropy", {dims{2, 3}}, [](const tensors& x) {
+      return softmax_cross_entropy(x[0], any_tensor(constant({2, 0})));
+    });
+    add("softmax_cross_entropy", {dims{2, 3}, dims{2, 3}},
+        [](const tensors& x) { return softmax_cross_entropy(x[0], softmax(x[1])); });
+    return c;
+  }();
+  return table;
+}
+
+/// What grad(n, dz) is called with, in name only.
+template <class Op>
+struct any_node {
+  template <int I>
+  any_tensor in() const;
+  any_tensor in(std::size_t) const;
+  std::size_t inputs() const;
+  template <int I = 0>
+  any_tensor out() const;
+  Op attr() const;
+};
+template <class Op>
+concept has_gradient = requires(const any_node<Op>& n, any_tensor dz) {
+  Op::grad(n, dz);
+};
+
+}  // namespace
+
+TEST_CASE("every gradient of the catalog agrees with central differences") {
+  std::size_t differentiable = 0;
+  op::catalog::each([&]<class Op>() {
+    if constexpr (has_gradient<Op>) {
+      CAPTURE(Op::name);
+      ++differentiable;
+      auto [begin, end] = all_cases().equal_range(Op::name);
+      // stop_gradient has a gradient that is none: its case is below.
+      if (Op::name != "stop_gradient") CHECK(begin != end);
+      for (auto c = begin; c != end; ++c) {
+        check_case(c->second, false);
+        if (c->second.dynamic) check_case(c->second, true);
+      }
+    }
+  });
+  CHECK(differentiable >= 28);
+}
+
+TEST_CASE_FIXTURE(own_graph, "gradients are typed like what they are taken by") {
+  placeholder<float, dyn, 3> x("x");
+  placeholder<float, 3> b("b");
+  auto loss = sum(x * b);
+  auto [dx, db] = gradients(loss, x, b);
+  static_assert(std::is_same_v<decltype(dx), tensor<float, dyn, 3>>);
+  static_assert(std::is_same_v<decltype(db), tensor<float, 3>>);
+  session s;
+  ndarray<float, 2, 3> xs{1, 2, 3, 4, 5, 6};
+  ndarray<float, 3> bs{10, 20, 30};
+  CHECK(bool(s.run(db, loss, x = xs, b = bs) == std::tuple(ndarray<float, 3>{5, 7, 9}, 460.f)));
+}
+
+TEST_CASE_FIXTURE(own_graph, "dyn extents of 1 are summed over when run time tells") {
+  placeholder<float, dyn> a("a"), b("b");
+  auto loss = sum(a * b);
+  auto [da, db] = gradients(loss, a, b);
+  session s;
+  ndarray<float, 1> one{2};
+  ndarray<float, 3> three{1, 2, 3};
+  CHECK(s.run(da, a = one, b = three) == ndarray<float, dyn>{6});
+  CHECK(s.run(da, a = three, b = one) == ndarray<float, dyn>{2, 2, 2});
+  CHECK(s.run(db, a = three, b = one) == ndarray<float, dyn>{6});
+  CHECK(s.run(da, a = three, b = three) == ndarray<float, dyn>{1, 2, 3});
+}
+
+TEST_CASE_FIXTURE(own_graph, "a shared subexpression is differentiated once, and summed") {
+  placeholder<float> x("x");
+  tensor<float> y(x);
+  for (int i = 0; i < 20; ++i) {
+    any_tensor doubled = any_tensor(y) + any_tensor(y);
+    y = tensor<float>(doubled);
+  }
+  auto nodes = g.size();
+  auto [dx] = gradients(y, x);
+  CHECK(g.size() < nodes + 100);
+  session s;
+  auto [slope, value] = s.run(dx, y, x = 1.f);
+  CHECK(slope == 1048576.f);
+  CHECK(value == 1048576.f);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a fused expression is differentiated through its inside") {
+  placeholder<float, 2> x("x"), w("w");
+  auto inside = x * w;
+  tensor<float, 2> y = exp(inside) * 2 + inside;
+  REQUIRE(y.handle().node->def->name == "fused");
+  auto [dx, dw, di] = gradients(y, x, w, inside);
+  session s;
+  const float e = std::exp(1.f);
+  auto [gx, gw, gi] = s.run(dx, dw, di, x = ndarray<float, 2>{0, 1}, w = ndarray<float, 2>{3, 1});
+  CHECK(gx(0) == doctest::Approx(9));
+  CHECK(gx(1) == doctest::Approx(2 * e + 1));
+  CHECK(gw(0) == 0);
+  CHECK(gi(0) == 3);
+  CHECK(gi(1) == doctest::Approx(2 * e + 1));
+}
+
+TEST_CASE_FIXTURE(own_graph, "what the loss does not reach has a gradient of zeros") {
+  placeholder<float, dyn, 2> x("x"), other("other");
+  auto loss = sum(x) + sum(stop_gradient(other) * 3);
+  auto [dx, dother] = gradients(loss, x, other);
+  session s;
+  ndarray<float, dyn, 2> v{1, 2, 3, 4};
+  CHECK(s.run(dother, other = v) == ndarray<float, dyn, 2>{0, 0, 0, 0});
+  CHECK(s.run(dx, x = v) == ndarray<float, dyn, 2>{1, 1, 1, 1});
+  tensors xs{other};
+  CHECK_FALSE(plan::gradients(loss, xs)[0].valid());
+}
+
+TEST_CASE_FIXTURE(own_graph, "a loss that is no scalar counts as the sum of its elements") {
+  placeholder<float, dyn> x("x");
+  auto [dx] = gradients(x * x, x);
+  session s;
+  CHECK(s.run(dx, x = ndarray<float, 3>{1, 2, 3}) == ndarray<float, dyn>{2, 4, 6});
+}
+
+TEST_CASE_FIXTURE(own_graph, "a loss may be differentiated by itself, and twice") {
+  placeholder<float> x("x");
+  tensor<float> y = x * x * x;
+  auto [dy] = gradients(y, y);
+  auto [dx] = gradients(y, x);
+  auto [ddx] = gradients(dx, x);
+  session s;
+  CHECK(bool(s.run(dy, y, x = 2.f) == std::tuple(1.f, 8.f)));
+  CHECK(bool(s.run(dx, ddx, x = 2.f) == std::tuple(12.f, 12.f)));
+}
+
+TEST_CASE_FIXTURE(own_graph, "ties go to the first, and relu has no slope at 0") {
+  placeholder<float, 3> x("x"), y("y");
+  auto [mx, my] = gradients(maximum(x, y), x, y);
+  auto [nx, ny] = gradients(minimum(x, y), x, y);
+  auto [rx] = gradients(relu(x), x);
+  auto [top] = gradients(max(x), x);
+  session s;
+  ndarray<float, 3> v{0, 0, 0}, ones{1, 1, 1}, none, first{1, 0, 0};
+  CHECK(bool(s.run(mx, my, nx, ny, x = v, y = v) == std::tuple(ones, none, ones, none)));
+  CHECK(bool(s.run(rx, top, x = v) == std::tuple(none, first)));
+}
+
+TEST_CASE_FIXTURE(own_graph, "every read of a variable counts") {
+  variable<float> v("v", 3.f);
+  auto up = v.assign_add(1.f);
+  tensor<float> later = [&] {
+    auto after = control_dependencies(up);
+    return v.read();
+  }();
+  tensor<float> loss = later * later + v;
+  auto [dv] = gradients(loss, v);
+  auto [dlater] = gradients(loss, later);
+  session s;
+  s.run(initialize_all());
+  CHECK(s.run(dv) == 9.f);
+  CHECK(s.run(dlater) == 10.f);
+}
+
+TEST_CASE_FIXTURE(own_graph, "what cannot be differentiated is an error that says why") {
+  placeholder<float, 2, 3> x("x");
+  placeholder<std::int32_t, 2> i("i");
+  variable<float, 2> v("v", zeros());
+  auto says = [](auto f, std::string_view text) {
+    std::string e = testing::error_of(f);
+    INFO(e);
+    CHECK(e.starts_with(text));
+    CHECK(e.find("test_gradients.cpp:") != std::string::npos);
+  };
+  says([&] { gradients(argmax(x, axis<1>), x); },
+       "invalid_argument: [gradients] the loss is int64, not floating");
+  says([&] { gradients(sum(x), i); },
+       "invalid_argument: [gradients] a gradient with respect to int32 does not exist");
+  tensor<float, 2> row = sum(x, axis<1>);
+  says([&] { gradients(v.assign(row), x); }, "unimplemented: [assign] has no gradient");
+  auto loss = softmax_cross_entropy(x, i);
+  auto [dx] = gradients(loss, x);
+  says([&] { gradients(dx, x); },
+       "unimplemented: [softmax_cross_entropy] has no gradient through its output 1");
+}
+
+TEST_CASE_FIXTURE(own_graph, "a gradient is computed where its operation is") {
+  placeholder<float, 2, 2> x("x");
+  any_tensor y = on(device("/gpu:1"), [&] { return any_tensor(matmul(x, x)); });
+  auto [dx] = gradients(sum(y), any_tensor(x));
+  std::size_t products = 0;
+  flat_graph f = flatten(std::vector{dx.handle()}, {});
+  for (const auto& n : f.graph.nodes)
+    if (n.op->name == "matmul") {
+      ++products;
+      REQUIRE(n.requested);
+      CHECK(to_string(*n.requested) == "/gpu:1");
+      CHECK(n.name.starts_with("gradients/"));
+    }
+  CHECK(products == 2);
+}
