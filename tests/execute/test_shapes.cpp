@@ -65,7 +65,8 @@ TEST_CASE_TEMPLATE("broadcast_to repeats elements", T, float, double, bool) {
                                          {{1, 3}, {0, 3}},
                                          {{}, {300, 400}},
                                          {{1, 70'000}, {3, 70'000}}};
-  for (const auto& [from, to] : cases) {
+  for (const auto& c : cases) {
+    const dims from = c.first, to = c.second;
     INFO(to_string(from) << " to " << to_string(to));
     any_array x = moderate<T>(from), expected(dtype_of<T>, to);
     broadcast_index index(from, to);

@@ -36,8 +36,8 @@ struct largest {
 template <class T, class F>
 struct fold {
   static constexpr int L = register_bytes / static_cast<int>(sizeof(T)), W = 4 * L;
-  static constexpr std::int64_t leaf_elements = 4096;  ///< of a row, folded in a line
-  static constexpr std::int64_t leaf_rows = 64;        ///< folded one after another
+  static constexpr std::int64_t leaf_elements = 64 * W;  ///< of a row, folded in a line
+  static constexpr std::int64_t leaf_rows = 64;          ///< folded one after another
 
   /// Where a tree over n > unit elements parts: the left side is the largest power of two of units.
   static constexpr std::int64_t half(std::int64_t n, std::int64_t unit) {
