@@ -59,7 +59,7 @@ std::vector<std::byte> lying_frame(std::uint64_t payload, std::uint64_t bytes,
   h.tensors = 1;
   h.payload = payload;
   h.descriptors = static_cast<std::uint32_t>(16 + 8 * extents.size());
-  auto head = detail::encode(h);
+  auto head = detail::encode_header(h);
   std::vector<std::byte> all(head.begin(), head.end());
   out_archive ar(all);
   ar& static_cast<std::uint8_t>(type) & static_cast<std::uint8_t>(extents.size()) &
@@ -169,7 +169,7 @@ TEST_CASE("limits hold before anything is allocated") {
   h.version = protocol_version;
   h.kind = message_kind::first_free;
   h.meta = 60'000'000;
-  auto head = detail::encode(h);
+  auto head = detail::encode_header(h);
   std::vector<std::byte> few(head.begin(), head.end());
   few.resize(few.size() + 10);
   memory_stream s(few, 1'000);

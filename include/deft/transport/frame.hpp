@@ -33,7 +33,7 @@ struct frame_header {
 };
 using header_block = std::array<std::byte, header_bytes>;
 
-header_block encode(const frame_header& h);
+header_block encode_header(const frame_header& h);
 /// Throws data_loss if it is no header; failed_precondition if it is one of another version, but
 /// for refusals; resource_exhausted past the limits.
 frame_header decode_header(std::span<const std::byte, header_bytes> bytes,

@@ -63,7 +63,7 @@ T load(const std::byte* from) {
 }
 }  // namespace
 
-header_block encode(const frame_header& h) {
+header_block encode_header(const frame_header& h) {
   header_block b{};
   store(&b[0], frame_magic);
   store(&b[4], h.version);
@@ -153,7 +153,7 @@ header_block encode_frame(const message& m, std::vector<std::byte>& descriptors)
     }
     h.payload += t.bytes();
   }
-  return encode(h);
+  return encode_header(h);
 }
 
 std::vector<std::byte> flatten_frame(const message& m) {
