@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// benchmarks/bench.hpp: measuring in turns, and the rows of the table that scripts/bench prints.
+#pragma once
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace bench {
+
+/// One turn: seconds a call.
+using measure = std::function<double()>;
+
+/// Keeps the compiler from leaving out what computes `v`.
+template <class T>
+void keep(const T& v) {
+  asm volatile("" : : "r"(&v) : "memory");
+}
+
+template <class F>
+double seconds_of(F&& f, int calls) {
+  auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < calls; ++i) f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / calls;
+}
+
+/// Turns of `f`, called as often as fills `turn` seconds.
+template <class F>
+measure timed(F f, double turn = 0.005) {
+  return [f = std::move(f), turn, calls = 0]() mutable {
+    if (calls == 0) {
+      f();
+      for (calls = 1; seconds_of(f, calls) * calls < turn / 2; calls *= 2) {
+      }
+    }
+    return seconds_of(f, calls);
+  };
+}
+
+/// Medians.
+struct outcome {
+  double deft, yardstick;
+};
+inline double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+/// Measures both in turns, so that what disturbs one disturbs the other.
+inline outcome in_turns(const measure& deft, const measure& yardstick, int turns = 41) {
+  std::vector<double> a, b;
+  deft(), yardstick();  // warm
+  for (int i = 0; i < turns; ++i) {
+    a.push_back(deft());
+    b.push_back(yardstick());
+  }
+  return {median(a), median(b)};
+}
+
+inline std::string text(double v, const char* unit) {
+  char s[64];
+  std::snprintf(s, sizeof s, v < 9.995 ? "%.2f %s" : v < 99.95 ? "%.1f %s" : "%.0f %s", v, unit);
+  return s;
+}
+inline std::string time_text(double seconds) {
+  return seconds < 1e-6   ? text(seconds * 1e9, "ns")
+         : seconds < 1e-3 ? text(seconds * 1e6, "us")
+         : seconds < 1    ? text(seconds * 1e3, "ms")
+                          : text(seconds, "s");
+}
+inline std::string speed_text(double bytes, double seconds) {
+  return text(bytes / seconds / 1e9, "GB/s");
+}
+
+/// How a ratio, deft's figure to the yardstick's, is to be.
+struct asked {
+  bool at_most;
+  double bound;
+};
+inline asked at_most(double bound) { return {true, bound}; }
+inline asked at_least(double bound) { return {false, bound}; }
+
+inline void row(const std::string& work, const std::string& deft, const std::string& yardstick,
+                double ratio, asked a) {
+  bool met = a.at_most ? ratio <= a.bound : ratio >= a.bound;
+  std::printf("| %-54s | %11s | %-30s | %6.2f | %s %.4g%s |\n", work.c_str(), deft.c_str(),
+              yardstick.c_str(), ratio, a.at_most ? "<=" : ">=", a.bound, met ? "" : ", missed");
+  std::fflush(stdout);
+}
+/// Ratio of times.
+inline void time_row(const std::string& work, outcome o, const std::string& yardstick, asked a) {
+  row(work, time_text(o.deft), time_text(o.yardstick) + " " + yardstick, o.deft / o.yardstick, a);
+}
+/// Ratio of speeds, for work that both measured as seconds.
+inline void work_row(const std::string& work, outcome o, const std::string& yardstick, asked a) {
+  row(work, time_text(o.deft), time_text(o.yardstick) + " " + yardstick, o.yardstick / o.deft, a);
+}
+/// Ratio of speeds, in bytes a second.
+inline void speed_row(const std::string& work, double bytes, outcome o,
+                      const std::string& yardstick, asked a) {
+  row(work, speed_text(bytes, o.deft), speed_text(bytes, o.yardstick) + " " + yardstick,
+      o.yardstick / o.deft, a);
+}
+
+/// The value of `--name value` on a command line; empty if it is not there.
+inline std::string flag(int argc, char** argv, const std::string& name) {
+  for (int i = 1; i + 1 < argc; ++i)
+    if (argv[i] == "--" + name) return argv[i + 1];
+  return {};
+}
+
+}  // namespace bench
