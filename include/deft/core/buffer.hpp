@@ -38,6 +38,10 @@ memory& host_memory();
 inline constexpr std::size_t host_memory_cache_limit = std::size_t{1} << 30;
 /// Gives recycled blocks back to the system, as an idle server does.
 void trim_host_memory();
+/// Blocks of 2 MB and more take `bytes` bytes at most, all together: beyond it allocating throws
+/// resource_exhausted, where the system would end the process once the pages are written. 0: what
+/// the machine, or the container, has.
+void set_host_memory_limit(std::size_t bytes);
 
 /// A counted reference to a block.
 class buffer {

@@ -3,7 +3,11 @@
 // large blocks ask for huge pages and are recycled.
 #pragma once
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <deft/core/buffer.hpp>
 #include <deft/core/error.hpp>
@@ -16,6 +20,36 @@ namespace {
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t cache_line = 64;
+
+/// The number in a file of one line, or `otherwise`.
+std::size_t number_in(const char* file, std::size_t otherwise) {
+  std::FILE* f = std::fopen(file, "re");
+  if (!f) return otherwise;
+  unsigned long long n = 0;
+  bool read = std::fscanf(f, "%llu", &n) == 1;
+  std::fclose(f);
+  return read ? static_cast<std::size_t>(n) : otherwise;
+}
+
+/// Bytes that this machine, or container, has.
+std::size_t physical_memory() {
+  auto all = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+             static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return std::min(all, number_in("/sys/fs/cgroup/memory.max", all));
+}
+
+/// Bytes that could be written now without swapping, as far as the system tells.
+std::size_t available_memory() {
+  std::FILE* f = std::fopen("/proc/meminfo", "re");
+  if (!f) return SIZE_MAX;
+  char line[128];
+  unsigned long long kb = 0;
+  bool found = false;
+  while (!found && std::fgets(line, sizeof line, f))
+    found = std::sscanf(line, "MemAvailable: %llu", &kb) == 1;
+  std::fclose(f);
+  return found ? static_cast<std::size_t>(kb) << 10 : SIZE_MAX;
+}
 
 /// Small blocks are header and elements in one allocation; large ones are mapped.
 class host_memory_t final : public memory {
@@ -53,7 +87,21 @@ class host_memory_t final : public memory {
     for (block* b : all) unmap(b);
   }
 
+  void set_limit(std::size_t bytes) {
+    std::lock_guard lock(guard_);
+    limit_ = bytes ? bytes : physical_memory();
+  }
+
  private:
+  std::size_t mapped() {
+    std::lock_guard lock(guard_);
+    return mapped_;
+  }
+  std::size_t limit() {
+    std::lock_guard lock(guard_);
+    return limit_;
+  }
+
   block* small(std::size_t bytes) {
     std::size_t capacity = (bytes + cache_line - 1) / cache_line * cache_line;
     void* p = std::aligned_alloc(cache_line, cache_line + capacity);
@@ -79,17 +127,36 @@ class host_memory_t final : public memory {
         return b;
       }
     }
-    void* p = map(capacity);
+    void* p = map_within_limit(capacity);
     if (!p) {
       trim();
-      p = map(capacity);
+      p = map_within_limit(capacity);
     }
-    if (!p) fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes");
+    if (!p)
+      fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes; tensors have ", mapped(),
+           " of ", limit());
     auto* b = new block;
     b->data = p;
     b->capacity = capacity;
     b->home = this;
     return b;
+  }
+
+  void* map_within_limit(std::size_t capacity) {
+    // Worth a look into the system's books only where the pages cost far more.
+    constexpr std::size_t large_enough = std::size_t{256} << 20;
+    if (capacity >= large_enough && capacity > available_memory()) return nullptr;
+    {
+      std::lock_guard lock(guard_);
+      if (capacity > limit_ || mapped_ > limit_ - capacity) return nullptr;
+      mapped_ += capacity;
+    }
+    void* p = map(capacity);
+    if (!p) {
+      std::lock_guard lock(guard_);
+      mapped_ -= capacity;
+    }
+    return p;
   }
 
   static void* map(std::size_t capacity) {
@@ -106,7 +173,11 @@ class host_memory_t final : public memory {
     return p;
   }
 
-  static void unmap(block* b) noexcept {
+  void unmap(block* b) noexcept {
+    {
+      std::lock_guard lock(guard_);
+      mapped_ -= b->capacity;
+    }
     munmap(b->data, b->capacity);
     delete b;
   }
@@ -114,6 +185,8 @@ class host_memory_t final : public memory {
   std::mutex guard_;
   std::vector<block*> kept_;
   std::size_t kept_bytes_ = 0;
+  std::size_t mapped_ = 0;  ///< bytes, those that are kept included
+  std::size_t limit_ = physical_memory();
 };
 
 class borrowed_memory_t final : public memory {
@@ -135,6 +208,7 @@ memory& borrowed() {
 
 memory& host_memory() { return host(); }
 void trim_host_memory() { host().trim(); }
+void set_host_memory_limit(std::size_t bytes) { host().set_limit(bytes); }
 
 buffer buffer::borrow(const void* data, std::size_t bytes) {
   auto* b = new block;

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
+#include <deft/op/dataflow.hpp>
 #include <deft/session/protocol.hpp>
 #include <deft/session/running_step.ipp>
 #include <deft/session/worker.hpp>
@@ -106,6 +107,16 @@ std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t sessio
   return at->second;
 }
 
+/// A crossing leads to a task of the cluster. Names are kept for good, so they are looked at first.
+void worker::check_peer(const node_def& n) const {
+  device_name peer = parse_device(std::get<std::string>(n.attributes[1]));
+  if (!peer.task || *peer.task >= cluster_.tasks(peer.job) ||
+      !(peer == task_name(peer.job, *peer.task)))
+    throw error(errc::invalid_argument,
+                str("[", n.op->name, "] the cluster has no task ", peer, "; it is ", cluster_),
+                n.name, n.place);
+}
+
 void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::part p,
                            const incarnation_list& peers, const void* owner) {
   session_entry::part_entry made;
@@ -118,6 +129,8 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
       if (f.port >= outputs.size() && (f.port || !outputs.empty()))
         fail(errc::invalid_argument, "a fetch of a value that is not there");
     }
+    for (const auto& n : p.graph.nodes)
+      if (n.op == &record_of<op::send> || n.op == &record_of<op::recv>) check_peer(n);
     made.part = std::make_shared<registered_part>(std::move(p), task_->resources(), peers);
   });
   auto s = find_or_make(session, owner);

@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0
+// An authenticated client sends mutated frames, graphs, parts and feeds to a task. The task
+// survives every one, answers or ends the connection, and serves a good client afterwards.
+#include <sys/socket.h>
+
+#include <deft/session/planning.hpp>
+#include <deft/session/protocol.hpp>
+#include <deft/session/running_step.hpp>
+#include <deft/session/task_runtime.hpp>
+#include <deft/transport/connection_state.hpp>
+#include <deft/transport/hub.hpp>
+
+#include "mutate.hpp"
+#include "sessions.hpp"
+
+using namespace deft;
+using testing::dice;
+using testing::outcome_of;
+using namespace std::chrono_literals;
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr std::size_t mutants = 100'000;
+#elif defined(__SANITIZE_THREAD__)
+constexpr std::size_t mutants = 2'000;
+#else
+constexpr std::size_t mutants = 20'000;
+#endif
+
+namespace {
+
+constexpr const char* secret = "shared";
+deadline soon() { return deadline_in(60s); }
+hub_options client_options() { return {{"client", 0, 0, secret}, {}}; }
+
+/// A model with one of most things, on worker 0; with `spread`, some of it on worker 1.
+flat_graph model(bool spread, bool initial = false) {
+  graph g;
+  auto in = as_default(g);
+  auto scope = on(device("/job:worker/task:0"));
+  placeholder<float, dyn, 6> x("x");
+  placeholder<std::int32_t, dyn> label("label");
+  variable<float, 6, 4> w("w", truncated_normal(0.1));
+  variable<float, 4> b("b", zeros());
+  tensor<float, dyn, 4> hidden = relu(matmul(x, w) + b * 2.f);
+  any_tensor far = hidden;
+  if (spread)
+    if (auto there = on(device("/job:worker/task:1"))) far = any_tensor(tanh(hidden) + 1.f);
+  auto loss = mean(softmax_cross_entropy(hidden, label));
+  any_tensor tail = concat(axes{0}, std::vector<any_tensor>{transpose(far), transpose(far)});
+  any_tensor picked = gather(w, cast<std::int32_t>(argmax(w, axis<0>)) / 3);
+  any_tensor drawn = random_uniform(dims{3, 2}, 0, 1, dtype::float32);
+  any_tensor some = reshape(one_hot<5>(label), dims{dyn, 5});
+  any_tensor chosen = where(w > 0.f, w, exp(w));
+  operation train = sgd(0.1).minimize(loss);
+  operation init = initialize_all();
+  std::vector<output> fetches{loss.handle(),      tail.handle(), picked.handle(),
+                              drawn.handle(),     some.handle(), max(chosen).handle(),
+                              {train.handle(), 0}};
+  if (initial) return flatten(std::vector<output>{{init.handle(), 0}}, {});
+  const output feeds[] = {x.handle(), label.handle()};
+  return flatten(fetches, feeds);
+}
+
+std::vector<any_array> good_feeds() {
+  any_array x(dtype::float32, dims{3, 6}), label(dtype::int32, dims{3});
+  std::fill_n(static_cast<float*>(x.mutable_raw()), 18, 0.5f);
+  std::fill_n(static_cast<std::int32_t*>(label.mutable_raw()), 3, 1);
+  return {x, label};
+}
+
+void mutate_feeds(std::vector<any_array>& feeds, dice& d) {
+  switch (d.below(5)) {
+    case 0:
+      if (!feeds.empty()) feeds.pop_back();
+      break;
+    case 1:
+      feeds.push_back(any_array::scalar(1.f));
+      break;
+    case 2: {
+      any_array wild(dtype::int32, dims{3});
+      for (int i = 0; i < 3; ++i)
+        static_cast<std::int32_t*>(wild.mutable_raw())[i] =
+            static_cast<std::int32_t>(d.odd_number());
+      if (!feeds.empty()) feeds.back() = wild;
+      break;
+    }
+    case 3:
+      if (!feeds.empty())
+        d.pick(feeds) = any_array(static_cast<dtype>(1 + d.below(dtype_count - 1)),
+                                  dims{static_cast<std::int64_t>(d.below(4)), 6});
+      break;
+    default:
+      std::reverse(feeds.begin(), feeds.end());
+  }
+  for (auto& f : feeds)  // a bool that is none ends the connection, which is not the point here
+    if (f.type() == dtype::boolean) std::fill_n(static_cast<char*>(f.mutable_raw()), f.bytes(), 1);
+}
+
+/// A client of the wire, without any of the checks of a real one.
+class attacker {
+ public:
+  explicit attacker(const std::string& address) : address_(address) { connect(); }
+
+  std::uint64_t session() const { return session_; }
+  /// Sends a call and waits for its answer; true if it was no error.
+  bool ask(message&& m) {
+    try {
+      last_ = finish(to_->call(m));
+      return true;
+    } catch (const error& e) {
+      refusal_ = e.what();
+      if (to_->lost()) connect();
+      return false;
+    }
+  }
+  /// The same with messages around it, so that it is answered in any case.
+  bool ask_among(const message& before, message&& m, const message& after) {
+    try {
+      to_->post(before);
+      auto p = to_->call(m);
+      to_->post(after);
+      last_ = finish(p);
+      return true;
+    } catch (const error&) {
+      if (to_->lost()) connect();
+      return false;
+    }
+  }
+  void post(const message& m) {
+    try {
+      to_->post(m);
+    } catch (const error&) {
+      connect();
+    }
+  }
+  message& answer() { return last_; }
+  /// Why the last call failed.
+  const std::string& refusal() const { return refusal_; }
+
+ private:
+  message finish(const std::shared_ptr<pending>& p) {
+    if (!links_.wait_for(*p, soon())) {
+      MESSAGE("the task does not answer");
+      throw std::runtime_error("the task does not answer");
+    }
+    return p->take();
+  }
+  void connect() {
+    to_ = links_.connect(address_, soon());
+    message m = make_message(request::open_session);
+    m.meta = to_bytes(plan_options{.connect_timeout = 1'000'000});
+    session_ = finish(to_->call(m)).session;
+  }
+
+  std::string address_;
+  hub links_{client_options()};
+  std::shared_ptr<channel> to_;
+  std::uint64_t session_ = 0;
+  message last_;
+  std::string refusal_;
+};
+
+struct target {
+  local_cluster cluster{{{"worker", 2}}, {.secret = secret}};
+  testing::log_lines log;  // what is refused is logged, thousands of times
+  std::string address = cluster.spec().address("worker", 0);
+
+  target() { set_host_memory_limit(std::size_t{256} << 20); }
+  ~target() { set_host_memory_limit(0); }
+
+  /// A good client gets what it asks for.
+  void serves() {
+    log.take();
+    attacker good(address);
+    for (bool initial : {true, false}) {
+      flat_graph flat = model(false, initial);
+      message plan = make_message(request::make_plan, good.session());
+      out_archive(plan.meta, &plan.tensors) & flat.graph& flat.fetches;
+      bool planned = good.ask(std::move(plan));
+      CHECK_MESSAGE(planned, good.refusal());
+      message run = make_message(request::run_plan, good.session(), good.answer().step);
+      run.meta = to_bytes(std::int64_t{0});
+      if (!initial) run.tensors = good_feeds();
+      bool ran = good.ask(std::move(run));
+      CHECK_MESSAGE(ran, good.refusal());
+    }
+  }
+};
+
+void send_plan(attacker& a, flat_graph& flat, dice& d, bool bytes) {
+  message plan = make_message(request::make_plan, a.session());
+  out_archive(plan.meta, &plan.tensors) & flat.graph& flat.fetches;
+  if (bytes) mutate(plan.meta, d);
+  if (!a.ask(std::move(plan))) return;
+  auto number = a.answer().step;
+  message run = make_message(request::run_plan, a.session(), number);
+  run.meta = to_bytes(std::int64_t{0});
+  run.tensors = good_feeds();
+  if (d.chance(3)) mutate_feeds(run.tensors, d);
+  a.ask(std::move(run));
+  a.post(make_message(request::drop_plan, a.session(), number));
+}
+
+void send_part(attacker& a, plan::part& p, std::uint64_t step, dice& d, bool bytes) {
+  const std::uint64_t session = 4711, handle = 1;
+  message part = make_message(request::register_part, session, handle);
+  out_archive(part.meta, &part.tensors) & p& incarnation_list();
+  if (bytes) mutate(part.meta, d);
+  message run = make_message(request::run_part, session, step);
+  run.meta = to_bytes(handle);
+  run.tensors = good_feeds();
+  if (d.chance(3)) mutate_feeds(run.tensors, d);
+  // A part may wait for values that never come.
+  a.ask_among(part, std::move(run), make_message(request::cancel_step, session, step));
+}
+
+}  // namespace
+
+TEST_CASE("mutated graphs are planned or refused, and run or fail") {
+  target t;
+  const flat_graph good = model(false);
+  t.serves();
+  attacker a(t.address);
+  for (std::size_t i = 0; i < mutants * 40 / 100; ++i) {
+    CAPTURE(i);
+    dice d(i);
+    flat_graph flat = good;
+    bool bytes = d.chance(3);
+    if (!bytes)
+      for (std::size_t n = 1 + d.below(3); n > 0; --n) mutate(flat.graph, flat.fetches, d);
+    static_cast<void>(outcome_of([&] { send_plan(a, flat, d, bytes); }));  // some cannot be written
+    if (i % 5000 == 4999) t.serves();
+  }
+  t.serves();
+}
+
+TEST_CASE("mutated parts are registered or refused, and run or fail") {
+  target t;
+  std::vector<device_info> devices;
+  device_name own = task_name("worker", 0);
+  for (int i = 0; i < 2; ++i)
+    for (auto& info : task_runtime(task_name("worker", i), 1).devices()) devices.push_back(info);
+  auto parts = make_parts(model(true), devices, own, {}).parts;
+  REQUIRE(parts.size() == 2);
+  const plan::part good = parts[0];
+  REQUIRE(*good.task == own);
+  t.serves();
+  attacker a(t.address);
+  for (std::size_t i = 0; i < mutants * 40 / 100; ++i) {
+    CAPTURE(i);
+    dice d(i + 1'000'000);
+    plan::part p = good;
+    bool bytes = d.chance(3);
+    if (!bytes)
+      for (std::size_t n = 1 + d.below(3); n > 0; --n) mutate(p.graph, p.fetches, d);
+    static_cast<void>(outcome_of([&] { send_part(a, p, i, d, bytes); }));
+    if (i % 5000 == 4999) t.serves();
+  }
+  t.serves();
+}
+
+TEST_CASE("messages of every kind, with any content, end in an answer") {
+  target t;
+  t.serves();
+  attacker a(t.address);
+  flat_graph flat = model(false);
+  message plan = make_message(request::make_plan, a.session());
+  out_archive(plan.meta, &plan.tensors) & flat.graph& flat.fetches;
+  for (std::size_t i = 0; i < mutants * 15 / 100; ++i) {
+    CAPTURE(i);
+    dice d(i + 2'000'000);
+    const request kinds[] = {
+        request::register_part, request::run_part,     request::tensor,
+        request::cancel_step,   request::drop_part,    request::drop_session,
+        request::devices,       request::reset,        request::make_plan,
+        request::run_plan,      request::drop_plan,    request::cluster_devices,
+        request::reset_cluster, request::cancel_run,   request::set_signal,
+        request::done,          request::open_session, static_cast<request>(d.below(100))};
+    message m = make_message(d.pick(kinds), d.chance(2) ? a.session() : d.below(3), d.below(4));
+    m.flags = static_cast<std::uint32_t>(d.odd_number());
+    switch (d.below(4)) {
+      case 0:
+        m.meta = plan.meta;
+        m.tensors = plan.tensors;
+        break;
+      case 1:
+        m.meta = to_bytes(static_cast<std::uint64_t>(d.odd_number()));
+        break;
+      case 2:
+        m.meta = to_bytes(testing::odd_text(d));
+        break;
+      default:
+        break;
+    }
+    if (d.chance(2)) mutate(m.meta, d);
+    if (d.chance(2)) mutate_feeds(m.tensors, d);
+    // A call that is answered follows: all before it has been taken.
+    a.ask_among(m, make_message(request::devices), make_message(request::cancel_step, 1, 1));
+    if (i % 5000 == 4999) t.serves();
+  }
+  t.serves();
+}
+
+TEST_CASE("mutated frames are answered, or end the connection") {
+  target t;
+  flat_graph flat = model(false);
+  message good = make_message(request::register_part, 1, 1);
+  good.id = 9;
+  good.tensors = good_feeds();
+  out_archive(good.meta, &good.tensors) & flat.graph& flat.fetches;
+  const std::vector<std::byte> sound = detail::flatten_frame(good);
+  for (std::size_t i = 0; i < mutants * 5 / 100; ++i) {
+    CAPTURE(i);
+    dice d(i + 3'000'000);
+    int fd = detail::connect_socket(detail::resolve(t.address).front(), soon());
+    REQUIRE(fd >= 0);
+    auto c = std::make_shared<detail::connection_state>(detail::tcp_stream(fd),
+                                                        wire_limits::before_authentication());
+    detail::shake_hands_as_client(*c, client_options().self, soon());
+    std::vector<std::byte> bytes = sound;
+    if (d.chance(2)) {
+      mutate(bytes, d);
+    } else {  // the header alone
+      bytes[d.below(detail::header_bytes)] = std::byte(d.next());
+    }
+    std::size_t at = 0;
+    while (at < bytes.size()) {
+      auto n = ::send(fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
+      if (n > 0)
+        at += static_cast<std::size_t>(n);
+      else if (errno != EAGAIN || !detail::wait_for_socket(fd, true, soon()))
+        break;
+    }
+    ::shutdown(fd, SHUT_WR);
+    c->set_limits({});
+    message answer;
+    // Answers, a refusal, or nothing; then the end.
+    auto o = outcome_of([&] {
+      while (c->receive(answer, soon())) {
+      }
+    });
+    CHECK(o.code != errc::deadline_exceeded);
+    c->close();
+    if (i % 1000 == 999) t.serves();
+  }
+  t.serves();
+}
