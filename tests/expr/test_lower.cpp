@@ -174,3 +174,10 @@ TEST_CASE_FIXTURE(own_graph, "a node made by operators is near its named operand
   CHECK_FALSE(maker(z).near);
   CHECK(static_cast<unsigned>(maker(z).place.line) == line);
 }
+
+TEST_CASE_FIXTURE(own_graph, "an assigned tensor reports the line of its operand, not deft's own") {
+  placeholder<float, 3> x("x");
+  tensor<float, 3> y;
+  y = x * 2 + 1;
+  CHECK(std::string_view(maker(y).place.file).ends_with("test_lower.cpp"));
+}

@@ -67,7 +67,11 @@ class tensor : public detail::typed_base {
   template <typed_expression X>
   requires(!std::derived_from<X, tensor> || detail::reads_itself<X, tensor>) void operator=(
       const X& x) {
-    output_ = tensor(x).output_;
+    // Assignment cannot know its line: the node's place is that of its nearest named operand.
+    if constexpr (detail::reads_itself<X, tensor>)
+      output_ = x.operand();
+    else
+      output_ = tensor(x, source_place()).output_;
   }
   /// A feed: `s.run(loss, x = value)`.
   template <host_value V>
