@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// benchmarks/demo.cpp: the demo's steps a second, its start, and a server that does nothing.
+//
+// bench_demo --demo PROGRAM [--peers ENVIRONMENT]: TensorFlow runs the same job in turns, where it
+// is installed.
+#include <cstdlib>
+#include <deft/deft.hpp>
+#include <fstream>
+#include <sstream>
+
+#include "bench.hpp"
+#include "program.hpp"
+
+namespace {
+
+struct job {
+  double steps = 0;  ///< a second, of both workers
+  double first = 0;  ///< seconds from launch to the first step
+};
+
+using bench_clock = std::chrono::steady_clock;
+
+job run_demo(const std::string& path) {
+  constexpr long long warm = 500;  // both workers are there
+  auto begin = bench_clock::now();
+  auto seconds = [&] { return std::chrono::duration<double>(bench_clock::now() - begin).count(); };
+  bench::program demo({path, "--steps", "8000"});
+  job j;
+  long long from = 0, step = 0;
+  double since = 0;
+  while (demo.more()) {
+    std::string line = demo.line();
+    auto at = line.find(": step ");
+    if (at == line.npos) continue;
+    step = std::atoll(line.c_str() + at + 7);
+    if (j.first == 0) j.first = seconds();
+    if (from == 0 && step > warm) from = step, since = seconds();
+    if (step > from && from) j.steps = static_cast<double>(step - from) / (seconds() - since);
+  }
+  if (demo.wait() != 0) std::fprintf(stderr, "the demo has failed\n");
+  return j;
+}
+
+/// Resident megabytes of a process.
+double resident(pid_t pid) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with("VmRSS:")) return std::atof(line.c_str() + 6) / 1024;
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc == 2 && std::string(argv[1]) == "--serve") {
+    deft::server s = deft::server::local();
+    std::printf("%s\n", s.target().c_str());
+    std::fflush(stdout);
+    s.join();
+    return 0;
+  }
+  std::string path = bench::flag(argc, argv, "demo");
+  std::string python = bench::python_of(bench::flag(argc, argv, "peers"));
+  std::unique_ptr<bench::program> tf;
+  if (!python.empty())
+    tf = std::make_unique<bench::program>(
+        std::vector<std::string>{python, std::string(BENCH_PEERS) + "/tf_demo.py"});
+
+  std::vector<double> steps, first, tf_steps, tf_first, tf_memory;
+  for (int turn = 0; turn < 3; ++turn) {
+    job j = run_demo(path);
+    steps.push_back(j.steps);
+    first.push_back(j.first);
+    double s = 430, f = 2.6, m = 528;  // published
+    if (tf && !(std::istringstream(tf->ask()) >> s >> f >> m)) tf.reset();
+    tf_steps.push_back(s), tf_first.push_back(f), tf_memory.push_back(m);
+  }
+  bench::program server({"/proc/self/exe", "--serve"});
+  server.line();
+  double memory = resident(server.pid());
+
+  using bench::median, bench::text;
+  std::string name = tf ? " TensorFlow" : " TensorFlow, published";
+  bench::row("the demo's steps a second, both workers", text(median(steps), "/s"),
+             text(median(tf_steps), "/s") + name, median(steps) / median(tf_steps),
+             bench::at_least(3));
+  bench::row("server at rest, resident", text(memory, "MB"), text(median(tf_memory), "MB") + name,
+             memory / median(tf_memory), bench::at_most(15 / median(tf_memory)));
+  bench::row("launch to the first step of the demo", text(median(first), "s"),
+             text(median(tf_first), "s") + name, median(first) / median(tf_first),
+             bench::at_most(0.5 / median(tf_first)));
+}
