@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/execute/null_device.hpp: the smallest device with memory of its own: it checks shapes,
+// counts the bytes that cross its border, and computes as the processor would.
+#pragma once
+#include <atomic>
+#include <cstdlib>
+#include <deft/execute/device.hpp>
+#include <deft/op/catalog.hpp>
+
+namespace testing {
+
+/// Bytes that crossed, kernels that ran, and blocks alive, of all null devices.
+struct null_counts {
+  std::atomic<std::size_t> in{0}, out{0}, between{0}, launches{0}, synchronized{0}, blocks{0};
+  void reset() { in = out = between = launches = synchronized = 0; }
+};
+inline null_counts& null_traffic() {
+  static auto& c = *new null_counts;
+  return c;
+}
+
+/// Addresses that the processor must not follow: those of another block, turned over.
+class null_memory final : public deft::memory {
+ public:
+  deft::block* allocate(std::size_t bytes) override {
+    auto* b = new deft::block;
+    b->data = hidden(std::calloc(bytes ? bytes : 1, 1));
+    b->capacity = bytes;
+    b->home = this;
+    ++null_traffic().blocks;
+    return b;
+  }
+  void release(deft::block* b) noexcept override {
+    std::free(hidden(b->data));
+    delete b;
+    --null_traffic().blocks;
+  }
+  bool on_host() const override { return false; }
+
+  /// There and back again.
+  static void* hidden(const void* p) {
+    return reinterpret_cast<void*>(~reinterpret_cast<std::uintptr_t>(p));
+  }
+};
+
+/// The processor's kernel, on hidden addresses.
+class null_kernel final : public deft::kernel {
+ public:
+  explicit null_kernel(deft::kernel_ptr real, const deft::node_def& n) : real_(std::move(real)) {
+    node_.op = n.op;
+    node_.attributes = n.attributes;
+  }
+
+  void prepare(std::span<const deft::tensor_type> in,
+               std::span<const deft::tensor_type> out) override {
+    // An update sees the variable before the operation's own inputs.
+    bool update = node_.op->name == "assign_add" || node_.op->name == "assign_sub";
+    std::vector<deft::tensor_type> expected;
+    deft::infer_types(*node_.op, {in.subspan(update ? 1 : 0), node_.attributes}, expected);
+    if (expected.size() != out.size()) deft::fail(deft::errc::internal, "[null] outputs differ");
+    for (std::size_t i = 0; i < out.size(); ++i)
+      if (!out[i].shape.is_static() || !may_equal(out[i].shape, expected[i].shape))
+        deft::fail(deft::errc::internal, "[null] ", out[i], " is not ", expected[i]);
+    ins_ = in.size(), outs_ = out.size();
+    real_->prepare(in, out);
+  }
+  void run(const deft::kernel_call& c) override {
+    ++null_traffic().launches;
+    const void* in[16];
+    void* out[4];
+    for (std::size_t i = 0; i < ins_; ++i) in[i] = null_memory::hidden(c.in[i]);
+    for (std::size_t i = 0; i < outs_; ++i)
+      out[i] = c.out[i] ? null_memory::hidden(c.out[i]) : nullptr;
+    real_->run({in, out, c.step});
+  }
+
+ private:
+  deft::kernel_ptr real_;
+  deft::node_def node_;
+  std::size_t ins_ = 0, outs_ = 0;
+};
+
+class null_device final : public deft::device_runtime {
+ public:
+  null_device(const deft::device_name& task, int number)
+      : device_runtime(described(task, number)) {}
+
+  deft::memory& space() override {
+    static auto& m = *new null_memory;
+    return m;
+  }
+  void copy_in(void* to, const void* from, std::size_t bytes) override {
+    null_traffic().in += bytes;
+    std::memcpy(null_memory::hidden(to), from, bytes);
+  }
+  void copy_out(void* to, const void* from, std::size_t bytes) override {
+    null_traffic().out += bytes;
+    std::memcpy(to, null_memory::hidden(from), bytes);
+  }
+  bool copy_between(void* to, device_runtime& source, const void* from,
+                    std::size_t bytes) override {
+    if (source.info().name->type != "null") return false;
+    null_traffic().between += bytes;
+    std::memcpy(null_memory::hidden(to), null_memory::hidden(from), bytes);
+    return true;
+  }
+  deft::kernel_ptr make_kernel(const deft::node_def& n,
+                               std::span<const deft::tensor_type> in) override {
+    auto make = deft::find_cpu_kernel(n.op->name);
+    return make ? std::make_unique<null_kernel>(make(n, in), n) : nullptr;
+  }
+  void synchronize() override { ++null_traffic().synchronized; }
+
+ private:
+  static deft::device_info described(const deft::device_name& task, int number) {
+    auto kernels = std::make_shared<std::set<std::string>>();
+    for (auto n : deft::cpu_kernel_names()) kernels->emplace(n);
+    for (auto n : deft::executor_ops()) kernels->emplace(n);
+    kernels->erase("matmul");
+    deft::device_info info;
+    deft::device_name name = task;
+    name.type = "null";
+    name.index = number;
+    info.name = deft::intern(name);
+    info.description = "null";
+    info.kernels = std::move(kernels);
+    return info;
+  }
+};
+
+/// Two of them, as register_device_maker takes it.
+inline std::vector<std::unique_ptr<deft::device_runtime>> make_null_devices(
+    const deft::device_name& task) {
+  std::vector<std::unique_ptr<deft::device_runtime>> all;
+  for (int i = 0; i < 2; ++i) all.push_back(std::make_unique<null_device>(task, i));
+  return all;
+}
+
+}  // namespace testing

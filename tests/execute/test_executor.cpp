@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/execute/executor.hpp>
+#include <deft/plan/variables.hpp>
+#include <map>
+
+#include "op/modeling.hpp"
+
+using namespace deft;
+using testing::own_graph;
+
+namespace {
+
+const device_name& task_name() {
+  static const device_name& n = *new device_name(parse_device("/job:localhost/replica:0/task:0"));
+  return n;
+}
+
+/// A task without a session.
+struct small_task {
+  std::vector<std::unique_ptr<device_runtime>> devices;
+  variable_store variables;
+
+  small_task() {
+    for (int i = 0; i < 2; ++i) devices.push_back(make_cpu_device(task_name(), i));
+  }
+  task_resources resources() { return {devices, &variables}; }
+};
+
+plan::part part_for(std::initializer_list<any_tensor> fetches,
+                    std::initializer_list<any_tensor> feeds = {}) {
+  std::vector<output> f, d;
+  for (const auto& t : fetches) f.push_back(t.handle());
+  for (const auto& t : feeds) d.push_back(t.handle());
+  flat_graph flat = flatten(f, d);
+  plan::order_variables(flat.graph, flat.fetches);
+  for (auto& n : flat.graph.nodes)
+    n.device = intern(merge(merge(task_name(), parse_device("/cpu:0")),
+                            n.requested ? *n.requested : device_name()));
+  std::vector<plan::part> parts = plan::cut(flat.graph, flat.fetches);
+  REQUIRE(parts.size() == 1);
+  return std::move(parts[0]);
+}
+
+template <class T, std::int64_t... E>
+feed_ref fed(const ndarray<T, E...>& a) {
+  return {a.data(), a.extents(), dtype_of<T>, {}};
+}
+void start(executable::frame& f, std::span<const feed_ref> feeds) {
+  CHECK(f.start(feeds, {1}, nullptr, nullptr));
+}
+constexpr std::span<const feed_ref> nothing{};
+float first_of(const any_array& a) { return a.data<float>()[0]; }
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "a frame runs again and again, with other feeds and other shapes") {
+  placeholder<float, dyn, 2> x("x");
+  any_tensor y = exp(any_tensor(x)) + 1, s = sum(y, axes{0});
+  small_task task;
+  executable code(part_for({y, s}, {x}), task.resources());
+  auto frame = code.make_frame();
+  for (std::int64_t rows : {3, 3, 1000, 1, 0, 7, 7, 0, 3}) {
+    CAPTURE(rows);
+    ndarray<float, dyn, 2> v(rows);
+    feed_ref f[] = {fed(v)};
+    start(*frame, f);
+    CHECK(frame->peek(0).shape() == dims{rows, 2});
+    CHECK(frame->peek(1).shape() == dims{2});
+    CHECK(frame->peek(1).data<float>()[1] == 2.f * static_cast<float>(rows));
+    for (float e : frame->peek(0).span<float>()) CHECK(e == 2.f);
+  }
+}
+
+TEST_CASE_FIXTURE(own_graph, "what is taken is never written again") {
+  placeholder<float, dyn> x("x");
+  any_tensor y = any_tensor(x) * 2, r = reshape(y, dims{1, 3}), z = y + 1;
+  small_task task;
+  executable code(part_for({y, r, z}, {x}), task.resources());
+  auto frame = code.make_frame();
+  std::vector<any_array> kept;
+  for (float k = 0; k < 20; ++k) {
+    ndarray<float, 3> v{k, k, k};
+    feed_ref f[] = {fed(v)};
+    start(*frame, f);
+    for (std::size_t i = 0; i < 3; ++i) kept.push_back(frame->take(i));
+    frame->release();
+  }
+  for (std::size_t k = 0; k < 20; ++k) {
+    CHECK(first_of(kept[3 * k]) == 2.f * static_cast<float>(k));
+    CHECK(first_of(kept[3 * k + 1]) == 2.f * static_cast<float>(k));
+    CHECK(first_of(kept[3 * k + 2]) == 2.f * static_cast<float>(k) + 1);
+  }
+}
+
+TEST_CASE_FIXTURE(own_graph, "what is only peeked at is written in place") {
+  placeholder<float, 64> x("x");
+  any_tensor y = any_tensor(x) * 2;
+  small_task task;
+  executable code(part_for({y}, {x}), task.resources());
+  auto frame = code.make_frame();
+  ndarray<float, 64> v;
+  feed_ref f[] = {fed(v)};
+  start(*frame, f);
+  const void* elements = frame->peek(0).raw();
+  for (int i = 0; i < 3; ++i) {
+    start(*frame, f);
+    CHECK(frame->peek(0).raw() == elements);
+  }
+}
+
+TEST_CASE_FIXTURE(own_graph, "values whose lives do not overlap share memory, and stay right") {
+  placeholder<float, 16> x("x");
+  any_tensor y(x);
+  std::vector<any_tensor> all;
+  for (int i = 0; i < 40; ++i) {
+    y = i % 3 == 0 ? y + any_tensor(x) : i % 3 == 1 ? reshape(y, dims{4, 4}) : reshape(y, dims{16});
+    if (i % 7 == 0) all.push_back(y);
+  }
+  any_tensor total = sum(y);
+  for (const auto& a : all) total = total + sum(a);
+  small_task task;
+  executable code(part_for({total}, {x}), task.resources());
+  auto frame = code.make_frame();
+  ndarray<float, 16> v;
+  for (int i = 0; i < 16; ++i) v(i) = 1;
+  // y is (number of additions + 1) times x at each point.
+  float expected = 0;
+  for (int i = 0, k = 1; i < 40; ++i) {
+    k += i % 3 == 0;
+    if (i % 7 == 0) expected += 16.f * static_cast<float>(k);
+    if (i == 39) expected += 16.f * static_cast<float>(k);
+  }
+  for (int run = 0; run < 3; ++run) {
+    feed_ref f[] = {fed(v)};
+    start(*frame, f);
+    CHECK(first_of(frame->peek(0)) == expected);
+  }
+}
+
+TEST_CASE_FIXTURE(own_graph,
+                  "a run that fails names node, place and device, and the next succeeds") {
+  placeholder<std::int32_t, dyn> x("x"), y("y");
+  any_tensor z = on(device("/cpu:1"), [&] { return any_tensor(x) / any_tensor(y); });
+  name(z, "quotient");
+  small_task task;
+  executable code(part_for({z}, {x, y}), task.resources());
+  auto frame = code.make_frame();
+  ndarray<std::int32_t, 2> a{6, 8}, zero{1, 0}, two{3, 2};
+  ndarray<std::int32_t, 3> three{1, 2, 3};
+  auto run = [&](const auto& p, const auto& q) {
+    feed_ref f[] = {fed(p), fed(q)};
+    return testing::error_of([&] { frame->start(f, {1}, nullptr, nullptr); });
+  };
+  for (int i = 0; i < 3; ++i) {
+    CHECK(run(a, two).empty());
+    CHECK(frame->peek(0).data<std::int32_t>()[1] == 4);
+    std::string e = run(a, zero);
+    INFO(e);
+    CHECK(e.starts_with("invalid_argument: [div]"));
+    CHECK(e.find("node \"div\" at test_executor.cpp:") != std::string::npos);
+    CHECK(e.find("/job:localhost/replica:0/task:0/cpu:1") != std::string::npos);
+    e = run(a, three);
+    CHECK(
+        e.starts_with("invalid_argument: [div] the operands' shapes cannot be broadcast "
+                      "together: (2) (3), node \"div\""));
+    CHECK(run(three, three).empty());
+    CHECK(frame->peek(0).shape() == dims{3});
+  }
+}
+
+TEST_CASE_FIXTURE(own_graph, "feeds are checked again, and placeholders that lack one say so") {
+  placeholder<float, dyn, 2> x("x"), other("other");
+  any_tensor y = exp(any_tensor(x)), z = exp(any_tensor(other));
+  small_task task;
+  executable code(part_for({y}, {x}), task.resources());
+  auto frame = code.make_frame();
+  ndarray<float, 2, 3> wide;
+  feed_ref f[] = {fed(wide)};
+  std::string e = testing::error_of([&] { frame->start(f, {1}, nullptr, nullptr); });
+  CHECK(
+      e.starts_with("invalid_argument: [feed] float(2,3) is fed where float(?,2) is expected, "
+                    "node \"x\""));
+  executable lacking(part_for({z}), task.resources());
+  e = testing::error_of([&] { lacking.make_frame()->start({}, {1}, nullptr, nullptr); });
+  CHECK(
+      e.starts_with("invalid_argument: [placeholder] a value is needed, and none was fed, node "
+                    "\"other\" at test_executor.cpp:"));
+}
+
+TEST_CASE_FIXTURE(own_graph, "a cancelled run ends between nodes") {
+  placeholder<float> x("x");
+  any_tensor y = exp(any_tensor(x));
+  small_task task;
+  executable code(part_for({y}, {x}), task.resources());
+  auto frame = code.make_frame();
+  std::atomic<bool> cancelled{true};
+  ndarray<float> v(0.f);
+  feed_ref f[] = {fed(v)};
+  CHECK(testing::error_of([&] {
+          frame->start(f, {1}, nullptr, &cancelled);
+        }).starts_with("cancelled: the step was cancelled"));
+  cancelled = false;
+  CHECK(frame->start(f, {1}, nullptr, &cancelled));
+  CHECK(first_of(frame->peek(0)) == 1.f);
+}
+
+TEST_CASE_FIXTURE(own_graph, "variables are updated in place unless somebody holds the elements") {
+  variable<float, 1000> v("v", zeros());
+  any_tensor init = v.assign(v.initial_value()), up = v.assign_add(1.f), read(v);
+  small_task task;
+  auto run = [&](const executable& code, auto f) {
+    auto frame = code.make_frame();
+    start(*frame, nothing);
+    return f(*frame);
+  };
+  executable initialize(part_for({init}), task.resources()),
+      update(part_for({up}), task.resources()), fetch(part_for({read}), task.resources());
+  auto& slot = *task.variables.get("", "v", {dims{1000}, dtype::float32});
+  CHECK(testing::error_of([&] { update.make_frame()->start({}, {1}, nullptr, nullptr); })
+            .starts_with(
+                "failed_precondition: variable \"v\" is not initialized, node \"assign_add\""));
+  run(initialize, [](auto&) {});
+  const void* elements = slot.value.raw();
+  // A constant is nobody's to write to.
+  for (int i = 0; i < 2; ++i) run(update, [](auto& f) { f.release(); });
+  CHECK(slot.value.raw() == elements);
+  CHECK(first_of(slot.value) == 2.f);
+  any_array held = run(fetch, [](auto& f) { return f.take(0); });
+  run(update, [](auto& f) { CHECK(first_of(f.peek(0)) == 3.f); });
+  CHECK(first_of(held) == 2.f);
+  CHECK(slot.value.raw() != elements);
+  run(initialize, [](auto&) {});
+  CHECK(first_of(slot.value) == 0.f);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a variable that is fed keeps its state") {
+  variable<float, 2> v("v", zeros());
+  any_tensor init = v.assign(v.initial_value()), y = any_tensor(v) * 2;
+  small_task task;
+  executable initialize(part_for({init}), task.resources()),
+      with_feed(part_for({y}, {v}), task.resources()), plain(part_for({y}), task.resources());
+  start(*initialize.make_frame(), nothing);
+  auto frame = with_feed.make_frame();
+  ndarray<float, 2> five{5, 5};
+  feed_ref f[] = {fed(five)};
+  start(*frame, f);
+  CHECK(first_of(frame->peek(0)) == 10.f);
+  frame = plain.make_frame();
+  start(*frame, nothing);
+  CHECK(first_of(frame->peek(0)) == 0.f);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a fed value that a variable takes over is copied") {
+  variable<float, 2> v("v", zeros());
+  placeholder<float, 2> x("x");
+  any_tensor set = assign(any_tensor(v), identity(any_tensor(x)));
+  small_task task;
+  executable code(part_for({set}, {x}), task.resources());
+  ndarray<float, 2> value{1, 2};
+  {
+    auto frame = code.make_frame();
+    feed_ref f[] = {fed(value)};
+    start(*frame, f);
+  }
+  value(0) = 9;
+  CHECK(first_of(task.variables.get("", "v", {dims{2}, dtype::float32})->value) == 1.f);
+}
+
+TEST_CASE("a variable has one dtype and shape on a task") {
+  variable_store store;
+  auto v = store.get("", "v", {dims{2}, dtype::float32});
+  CHECK(store.get("", "v", {dims{2}, dtype::float32}) == v);
+  CHECK(store.get("other", "v", {dims{3}, dtype::float64}) != v);
+  CHECK(testing::error_of([&] {
+          store.get("", "v", {dims{3}, dtype::float32});
+        }) == "invalid_argument: variable \"v\" is float(2) on this task, not float(3)");
+  CHECK(store.list() == std::vector<std::string>{"v float(2)", "v double(3)"});
+  CHECK(store.bytes() == 0);
+  v->value = any_array(dtype::float32, dims{2});
+  CHECK(store.bytes() == 8);
+  store.clear("");
+  CHECK(store.list() == std::vector<std::string>{"v double(3)"});
+}
+
+namespace {
+/// Values that arrive when the test says so.
+class mailbox final : public step_io {
+ public:
+  std::map<std::size_t, any_array> arrived;
+  std::vector<any_array> sent;
+  void send(std::size_t, const any_array& value) override { sent.push_back(value); }
+  bool receive(std::size_t number, any_array& value) override {
+    auto at = arrived.find(number);
+    if (at == arrived.end()) return false;
+    value = at->second;
+    return true;
+  }
+};
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "a part waits for what is missing, and goes on from there") {
+  placeholder<float, dyn> x("x");
+  auto elsewhere = [&] { return on(device("/job:ps/replica:0/task:0/cpu:0")); };
+  any_tensor a = exp(any_tensor(x));
+  any_tensor b = [&] {
+    auto there = elsewhere();
+    return tanh(a);
+  }();
+  any_tensor c = b + a;
+  const output fetch = c.handle(), feed = x.handle();
+  flat_graph flat = flatten({&fetch, 1}, {&feed, 1});
+  for (auto& n : flat.graph.nodes)
+    n.device = intern(merge(merge(task_name(), parse_device("/cpu:0")),
+                            n.requested ? *n.requested : device_name()));
+  auto parts = plan::cut(flat.graph, flat.fetches);
+  REQUIRE(parts.size() == 2);
+  plan::part mine = std::move(parts[parts[0].task->job == "localhost" ? 0 : 1]);
+  small_task task;
+  executable code(std::move(mine), task.resources());
+  REQUIRE(code.sends().size() == 1);
+  REQUIRE(code.receives().size() == 1);
+  CHECK(to_string(*code.sends()[0].peer) == "/job:ps/replica:0/task:0");
+  CHECK(code.sends()[0].key != code.receives()[0].key);
+  auto frame = code.make_frame();
+  for (int n : {2, 3}) {
+    mailbox io;
+    ndarray<float, dyn> v(n);
+    feed_ref f[] = {fed(v)};
+    CHECK_FALSE(frame->start(f, {1}, &io, nullptr));
+    REQUIRE(io.sent.size() == 1);
+    CHECK(io.sent[0].shape() == dims{n});
+    CHECK_FALSE(frame->resume());
+    CHECK(io.sent.size() == 1);
+    any_array answer(dtype::float32, {n});
+    for (int i = 0; i < n; ++i) answer.mutable_data<float>()[i] = 10;
+    io.arrived.emplace(0, answer);
+    CHECK(frame->resume());
+    CHECK(frame->peek(0).shape() == dims{n});
+    CHECK(first_of(frame->peek(0)) == 11.f);
+  }
+  mailbox io;
+  io.arrived.emplace(0, any_array(dtype::float64, {2}));
+  ndarray<float, dyn> v(2);
+  feed_ref f[] = {fed(v)};
+  CHECK(testing::error_of([&] {
+          frame->start(f, {1}, &io, nullptr);
+        }).starts_with("invalid_argument: [recv] double(2) came where float(?) is expected"));
+}
+
+TEST_CASE_FIXTURE(own_graph, "a part for a device that is not there is refused") {
+  placeholder<float> x("x");
+  any_tensor y = exp(any_tensor(x));
+  plan::part p = part_for({y}, {x});
+  p.graph.nodes[1].device = intern(parse_device("/job:localhost/replica:0/task:0/gpu:5"));
+  small_task task;
+  std::string e = testing::error_of([&] { executable code(std::move(p), task.resources()); });
+  INFO(e);
+  CHECK(
+      e.starts_with("invalid_argument: [exp] there is no device "
+                    "\"/job:localhost/replica:0/task:0/gpu:5\" on this task, node \"exp\""));
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/core/log.hpp>
+#include <deft/plan/place.hpp>
+
+#include "planning.hpp"
+
+using namespace deft;
+using testing::device_at;
+using testing::first;
+using testing::flat;
+using testing::made_up;
+using testing::named;
+using testing::own_graph;
+
+namespace {
+
+/// Two tasks; the worker's GPUs cannot do everything.
+const std::vector<device_info>& devices() {
+  static const std::vector<device_info> list{
+      made_up("/job:ps/replica:0/task:0/cpu:0"),
+      made_up("/job:worker/replica:0/task:1/cpu:0"),
+      made_up("/job:worker/replica:0/task:1/cpu:1"),
+      made_up("/job:worker/replica:0/task:1/gpu:0", {"gather", "assign_sub", "constant"}),
+      made_up("/job:worker/replica:0/task:1/gpu:1", {"gather"}),
+      made_up("/job:worker/replica:0/task:1/null:0", {"matmul"}),
+  };
+  return list;
+}
+
+graph_def placed(flat_graph f, bool soft = false) {
+  plan::place(f.graph, devices(), {device_at("/job:worker/replica:0/task:1"), soft});
+  check(f.graph);
+  for (const auto& n : f.graph.nodes) REQUIRE(n.device);
+  return std::move(f.graph);
+}
+std::string where_is(const node_def& n) { return to_string(*n.device); }
+const std::string worker = "/job:worker/replica:0/task:1", ps = "/job:ps/replica:0/task:0";
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "by default the first GPU that has a kernel, else the CPU") {
+  placeholder<float, 4, 4> x("x");
+  any_tensor ax(x);
+  graph_def g = placed(flat({gather(matmul(ax, ax), any_tensor(constant({1, 2})))}, {x}));
+  CHECK(where_is(first(g, "matmul")) == worker + "/gpu:0");
+  CHECK(where_is(first(g, "gather")) == worker + "/cpu:0");
+}
+
+TEST_CASE_FIXTURE(own_graph, "a feed and a constant without request go to their first user") {
+  placeholder<float, 2> x("x");
+  any_tensor c(constant({1.f, 2.f})), other(constant({3.f, 4.f}));
+  any_tensor a = on(device("/cpu:1"), [&] { return any_tensor(x) + c; });
+  any_tensor b = on(device("/gpu:0"), [&] { return a * c + other; });
+  graph_def g = placed(flat({b}, {x}));
+  CHECK(where_is(named(g, name_of(c))) == worker + "/cpu:1");
+  CHECK(where_is(named(g, "x")) == worker + "/cpu:1");
+  // gpu:0 has no kernel for constants.
+  CHECK(where_is(named(g, name_of(other))) == worker + "/gpu:1");
+  any_tensor alone = any_tensor(constant({5.f, 6.f}));
+  CHECK(where_is(placed(flat({alone})).nodes[0]) == worker + "/gpu:1");
+}
+
+TEST_CASE_FIXTURE(own_graph, "requests are met field by field") {
+  placeholder<float, 2> x("x");
+  auto at = [&](const char* request) {
+    any_tensor y = on(device(request), [&] { return exp(any_tensor(x)); });
+    return where_is(first(placed(flat({y}, {x})), "exp"));
+  };
+  CHECK(at("/cpu:1") == worker + "/cpu:1");
+  CHECK(at("/gpu:1") == worker + "/gpu:1");
+  CHECK(at("/cpu") == worker + "/cpu:0");
+  CHECK(at("/job:ps") == ps + "/cpu:0");
+  CHECK(at("/job:ps/task:0/cpu:0") == ps + "/cpu:0");
+  CHECK(at("/job:worker") == worker + "/gpu:0");
+  CHECK(at("/task:1") == worker + "/gpu:0");
+  CHECK(at("/null:0") == worker + "/null:0");
+}
+
+TEST_CASE_FIXTURE(own_graph, "what touches a variable goes where the variable is") {
+  auto scope = on(device("/job:ps"));
+  variable<float, 2> v("v", zeros());
+  any_tensor up = on(device("/gpu:1"), [&] {
+    return on(device("/job:worker"), [&] { return any_tensor(v.assign_sub(v * 0.5f)); });
+  });
+  any_tensor later = [&] {
+    auto after = control_dependencies(up);
+    auto there = on(device("/job:worker/cpu:1"));
+    return any_tensor(v.read());
+  }();
+  graph_def g = placed(flat({later, up}));
+  CHECK(where_is(first(g, "variable")) == ps + "/cpu:0");
+  CHECK(where_is(first(g, "read_variable")) == ps + "/cpu:0");
+  CHECK(where_is(first(g, "assign_sub")) == ps + "/cpu:0");
+  CHECK(where_is(g.nodes[first(g, "assign_sub").inputs[0].node]) == worker + "/gpu:1");
+}
+
+TEST_CASE_FIXTURE(own_graph, "a variable goes where all that may happen to it has a kernel") {
+  // gpu:0 has no assign_sub: a run that only reads must find the variable where updates put it.
+  variable<float, 2> v("v", zeros());
+  for (const any_tensor& run :
+       {any_tensor(v), any_tensor(v.assign(constant({1.f, 2.f}))), any_tensor(v.assign_sub(1.f))}) {
+    graph_def g = placed(flat({run}));
+    for (const auto& n : g.nodes)
+      if (plan::variable_of(n)) CHECK(where_is(n) == worker + "/gpu:1");
+  }
+  variable<bool> flag("flag", false);
+  CHECK(where_is(placed(flat({flag})).nodes[0]) == worker + "/gpu:0");
+}
+
+TEST_CASE_FIXTURE(own_graph, "a request that cannot be met names node, request, devices, kernels") {
+  placeholder<float, 4, 4> x("x");
+  auto refused = [&](const char* request, auto write) {
+    any_tensor y = on(device(request), write);
+    return testing::error_of([&] { placed(flat({y}, {x})); });
+  };
+  std::string e = refused("/gpu:7", [&] { return any_tensor(matmul(x, x)); });
+  INFO(e);
+  CHECK(
+      e.starts_with("invalid_argument: [matmul] cannot be placed on \"/gpu:7\"; there are the "
+                    "devices /job:ps/replica:0/task:0/cpu:0, "));
+  CHECK(e.find(worker + "/null:0, and kernels for cpu, gpu, node \"matmul\" at "
+                        "test_place.cpp:") != std::string::npos);
+  any_tensor one(constant({1}));
+  e = refused("/gpu:0", [&] { return gather(x, one); });
+  CHECK(e.find("kernels for cpu, null") != std::string::npos);
+  e = refused("/job:chief", [&] { return exp(any_tensor(x)); });
+  CHECK(e.find("cannot be placed on \"/job:chief\"") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(own_graph, "soft placement takes what there is, and logs") {
+  placeholder<float, 4, 4> x("x");
+  static std::string* logged = nullptr;
+  std::string lines;
+  logged = &lines;
+  auto old_level = logging::threshold();
+  logging::set_level(logging::level::info);
+  logging::set_sink([](logging::level, const std::string& line) { *logged += line; });
+  auto soft = [&](const char* request, auto write, std::string_view op) {
+    any_tensor y = on(device(request), write);
+    return where_is(first(placed(flat({y}, {x}), true), op));
+  };
+  auto product = [&] { return any_tensor(matmul(x, x)); };
+  CHECK(soft("/gpu:7", product, "matmul") == worker + "/gpu:0");
+  CHECK(soft("/null:0", product, "matmul") == worker + "/gpu:0");
+  CHECK(soft("/job:chief/task:3", product, "matmul") == worker + "/gpu:0");
+  CHECK(soft(
+            "/gpu:1", [&] { return any_tensor(gather(x, constant({1}))); }, "gather") ==
+        worker + "/cpu:0");
+  logging::set_sink(nullptr);
+  logging::set_level(old_level);
+  CHECK(lines.find("node \"matmul\" asks for /gpu:7 and is placed on " + worker + "/gpu:0") !=
+        std::string::npos);
+}
+
+TEST_CASE("devices print with their memory") {
+  device_info d = made_up("/job:a/replica:0/task:0/gpu:0");
+  d.description = "simulated";
+  CHECK(to_string(d) == "/job:a/replica:0/task:0/gpu:0 (simulated)");
+  d.memory = 25'200'000'000;
+  d.bus_id = "0000:3b:00.0";
+  CHECK(to_string(d) == "/job:a/replica:0/task:0/gpu:0 (simulated, 25.2 GB, 0000:3b:00.0)");
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/plan/variables.hpp>
+#include <deft/session/session.hpp>
+
+#include "planning.hpp"
+
+using namespace deft;
+using testing::edge_def;
+using testing::find_op_in;
+using testing::flat;
+using testing::own_graph;
+
+namespace {
+flat_graph ordered(flat_graph f) {
+  plan::order_variables(f.graph, f.fetches);
+  check(f.graph);
+  return f;
+}
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "plain reads come before the updates of a run") {
+  variable<float> v("v", 1.f);
+  any_tensor up = v.assign_add(1.f), read(v);
+  flat_graph f = ordered(flat({up, read}));
+  std::uint32_t r = find_op_in(f.graph, "variable"), u = find_op_in(f.graph, "assign_add");
+  CHECK(r < u);
+  CHECK(f.graph.nodes[u].controls == std::vector<std::uint32_t>{r});
+  CHECK(f.fetches == std::vector<edge_def>{{u, 0}, {r, 0}});
+  session s;
+  s.run(initialize_all());
+  for (float n = 1; n < 4; ++n) {
+    auto [after, before] = s.run(up, read);
+    CHECK(*before.data<float>() == n);
+    CHECK(*after.data<float>() == n + 1);
+  }
+}
+
+TEST_CASE_FIXTURE(own_graph, "two unordered updates of one variable are an error naming both") {
+  variable<float, 2> v("v", zeros());
+  any_tensor a = v.assign_add(1.f), b = v.assign(constant({1.f, 2.f}));
+  std::string e = testing::error_of([&] { ordered(flat({a, b})); });
+  INFO(e);
+  CHECK(
+      e.starts_with("invalid_argument: [assign] variable \"v\" is updated twice in one run, here "
+                    "and by \"assign_add\" at test_variables.cpp:"));
+  CHECK(e.find(", in no order: use control_dependencies, node \"assign\" at test_variables.cpp:") !=
+        std::string::npos);
+  variable<float> w("w", 0.f);
+  CHECK_NOTHROW(ordered(flat({a, w.assign(1.f)})));
+}
+
+TEST_CASE_FIXTURE(own_graph, "updates that control dependencies or values order are allowed") {
+  variable<float> v("v", 1.f);
+  any_tensor first = v.assign_add(1.f);
+  any_tensor second = [&] {
+    auto after = control_dependencies(first);
+    return any_tensor(v.assign(v * 10));
+  }();
+  any_tensor third = assign_sub(any_tensor(v), second * 0.5);
+  flat_graph f = ordered(flat({third, first}));
+  CHECK(find_op_in(f.graph, "assign_add") < find_op_in(f.graph, "read_variable"));
+  CHECK(find_op_in(f.graph, "read_variable") < find_op_in(f.graph, "assign"));
+  CHECK(find_op_in(f.graph, "assign") < find_op_in(f.graph, "assign_sub"));
+  session s;
+  s.run(initialize_all());
+  auto [c, a] = s.run(third, first);
+  CHECK(*a.data<float>() == 2.f);
+  CHECK(*c.data<float>() == 10.f);
+  CHECK(s.run(v) == 10.f);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a value computed from a plain read may be used after the update") {
+  variable<float> v("v", 3.f);
+  any_tensor up = v.assign(any_tensor(v) * 2);
+  any_tensor y = [&] {
+    auto after = control_dependencies(up);
+    return identity(any_tensor(v.read()));
+  }();
+  tensor<float> old = v;
+  any_tensor both = any_tensor(old) + y * 100;
+  session s;
+  s.run(initialize_all());
+  CHECK(*s.run(both).data<float>() == 603.f);
+}
+
+TEST_CASE_FIXTURE(own_graph, "variables of equal names in different containers are two") {
+  variable<float> v("v", 0.f, {.container = "a"});
+  any_tensor up = v.assign(1.f);
+  graph other;
+  auto in = as_default(other);
+  variable<float> w("v", 0.f, {.container = "b"});
+  auto key = [](const any_tensor& t) {
+    flat_graph f = flat({t});
+    return *plan::variable_of(f.graph.nodes.back());
+  };
+  CHECK(key(v) == plan::variable_key("a", "v"));
+  CHECK(key(w) == plan::variable_key("b", "v"));
+  CHECK(key(up) == key(v));
+  flat_graph f = flat({any_tensor(constant(1.f))});
+  CHECK_FALSE(plan::variable_of(f.graph.nodes[0]));
+}
+
+TEST_CASE_FIXTURE(own_graph, "sort and prune renumber what refers to nodes") {
+  placeholder<float> x("x");
+  any_tensor a = exp(any_tensor(x)), b = tanh(a);
+  flat_graph f = flat({b, a});
+  graph_def& g = f.graph;
+  std::swap(g.nodes[0], g.nodes[2]);  // b, a, x
+  g.nodes[0].inputs[0].node = 1;
+  g.nodes[1].inputs[0].node = 2;
+  f.fetches = {{0, 0}, {1, 0}};
+  plan::sort(g, f.fetches);
+  check(g);
+  CHECK(testing::ops_of(g) == testing::names{"placeholder", "exp", "tanh"});
+  CHECK(f.fetches == std::vector<edge_def>{{2, 0}, {1, 0}});
+  std::vector<edge_def> only{{1, 0}};
+  plan::prune(g, only);
+  CHECK(testing::ops_of(g) == testing::names{"placeholder", "exp"});
+  g.nodes[0].controls = {1};
+  CHECK(testing::error_of([&] { plan::sort(g, only); }) ==
+        "internal: [plan] the nodes depend on each other");
+}
