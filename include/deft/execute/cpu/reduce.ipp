@@ -71,7 +71,8 @@ class folder {
     times_ = outer_folded_.size();
     units_ = outer_kept_.size();
     // Short rows of a tall matrix: several at once, folded together at the end.
-    if (by_columns_ && n_ > 0 && n_ < 64 && rows_ > 1) together_ = std::max<std::int64_t>(1, 256 / n_);
+    if (by_columns_ && n_ > 0 && n_ < 64 && rows_ > 1)
+      together_ = std::max<std::int64_t>(1, 256 / n_);
   }
 
   double cost() const { return 20 + static_cast<double>(elements_ * sizeof(T)) / 30; }
