@@ -114,9 +114,9 @@ class attacker {
     }
   }
   /// The same with messages around it, so that it is answered in any case.
-  bool ask_among(const message& before, message&& m, const message& after) {
+  bool ask_among(std::span<const message> before, message&& m, const message& after) {
     try {
-      to_->post(before);
+      for (const auto& b : before) to_->post(b);
       auto p = to_->call(m);
       to_->post(after);
       last_ = finish(p);
@@ -187,21 +187,35 @@ struct target {
   }
 };
 
-void send_plan(attacker& a, flat_graph& flat, dice& d, bool bytes) {
+/// How far mutants came.
+struct tally {
+  std::size_t all = 0, planned = 0, ran = 0;
+  /// Not so wild that all stop at the door, not so tame that none does.
+  void check_spread() const {
+    MESSAGE(all, " mutants, ", planned, " planned, ", ran, " ran");
+    CHECK(ran > all / 50);
+    CHECK(ran < all - all / 10);
+  }
+};
+
+void send_plan(attacker& a, flat_graph& flat, dice& d, bool bytes, tally& n) {
+  ++n.all;
   message plan = make_message(request::make_plan, a.session());
   out_archive(plan.meta, &plan.tensors) & flat.graph& flat.fetches;
   if (bytes) mutate(plan.meta, d);
   if (!a.ask(std::move(plan))) return;
+  ++n.planned;
   auto number = a.answer().step;
   message run = make_message(request::run_plan, a.session(), number);
   run.meta = to_bytes(std::int64_t{0});
   run.tensors = good_feeds();
   if (d.chance(3)) mutate_feeds(run.tensors, d);
-  a.ask(std::move(run));
+  n.ran += a.ask(std::move(run));
   a.post(make_message(request::drop_plan, a.session(), number));
 }
 
-void send_part(attacker& a, plan::part& p, std::uint64_t step, dice& d, bool bytes) {
+void send_part(attacker& a, plan::part& p, std::uint64_t step, dice& d, bool bytes, tally& n) {
+  ++n.all;
   const std::uint64_t session = 4711, handle = 1;
   message part = make_message(request::register_part, session, handle);
   out_archive(part.meta, &part.tensors) & p& incarnation_list();
@@ -210,8 +224,18 @@ void send_part(attacker& a, plan::part& p, std::uint64_t step, dice& d, bool byt
   run.meta = to_bytes(handle);
   run.tensors = good_feeds();
   if (d.chance(3)) mutate_feeds(run.tensors, d);
+  std::vector<message> before{std::move(part)};
+  for (const auto& node : p.graph.nodes) {
+    if (node.op != &record_of<op::recv> || node.attributes.empty()) continue;
+    const auto* key = std::get_if<std::string>(&node.attributes[0]);
+    message value = make_message(request::tensor, session, step);
+    value.flags = key ? static_cast<std::uint32_t>(std::atoi(key->c_str())) : 0;
+    value.tensors.emplace_back(dtype::float32, d.chance(8) ? dims{2, 4} : dims{3, 4});
+    std::memset(value.tensors[0].mutable_raw(), 0, value.tensors[0].bytes());
+    before.push_back(std::move(value));
+  }
   // A part may wait for values that never come.
-  a.ask_among(part, std::move(run), make_message(request::cancel_step, session, step));
+  n.ran += a.ask_among(before, std::move(run), make_message(request::cancel_step, session, step));
 }
 
 }  // namespace
@@ -221,16 +245,19 @@ TEST_CASE("mutated graphs are planned or refused, and run or fail") {
   const flat_graph good = model(false);
   t.serves();
   attacker a(t.address);
+  tally n;
   for (std::size_t i = 0; i < mutants * 40 / 100; ++i) {
     CAPTURE(i);
     dice d(i);
     flat_graph flat = good;
     bool bytes = d.chance(3);
     if (!bytes)
-      for (std::size_t n = 1 + d.below(3); n > 0; --n) mutate(flat.graph, flat.fetches, d);
-    static_cast<void>(outcome_of([&] { send_plan(a, flat, d, bytes); }));  // some cannot be written
+      for (std::size_t k = 1 + d.below(3); k > 0; --k) mutate(flat.graph, flat.fetches, d);
+    static_cast<void>(
+        outcome_of([&] { send_plan(a, flat, d, bytes, n); }));  // some cannot be written
     if (i % 5000 == 4999) t.serves();
   }
+  n.check_spread();
   t.serves();
 }
 
@@ -246,16 +273,18 @@ TEST_CASE("mutated parts are registered or refused, and run or fail") {
   REQUIRE(*good.task == own);
   t.serves();
   attacker a(t.address);
+  tally n;
   for (std::size_t i = 0; i < mutants * 40 / 100; ++i) {
     CAPTURE(i);
     dice d(i + 1'000'000);
     plan::part p = good;
     bool bytes = d.chance(3);
     if (!bytes)
-      for (std::size_t n = 1 + d.below(3); n > 0; --n) mutate(p.graph, p.fetches, d);
-    static_cast<void>(outcome_of([&] { send_part(a, p, i, d, bytes); }));
+      for (std::size_t k = 1 + d.below(3); k > 0; --k) mutate(p.graph, p.fetches, d);
+    static_cast<void>(outcome_of([&] { send_part(a, p, i, d, bytes, n); }));
     if (i % 5000 == 4999) t.serves();
   }
+  n.check_spread();
   t.serves();
 }
 
@@ -295,7 +324,7 @@ TEST_CASE("messages of every kind, with any content, end in an answer") {
     if (d.chance(2)) mutate(m.meta, d);
     if (d.chance(2)) mutate_feeds(m.tensors, d);
     // A call that is answered follows: all before it has been taken.
-    a.ask_among(m, make_message(request::devices), make_message(request::cancel_step, 1, 1));
+    a.ask_among({&m, 1}, make_message(request::devices), make_message(request::cancel_step, 1, 1));
     if (i % 5000 == 4999) t.serves();
   }
   t.serves();
