@@ -8,6 +8,7 @@
 #include <deft/graph/graph_def.hpp>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <unordered_map>
 
@@ -103,12 +104,25 @@ inline std::uint64_t checked_bytes(dtype type, const dims& shape, bool may_be_dy
   return none ? 0 : bytes;
 }
 
+/// Text that is nobody's std::string.
+template <class Archive>
+void write_text(Archive& ar, const char* what, std::string_view text) {
+  if constexpr (is_compact<Archive>) {
+    ar& text;
+  } else {
+    std::string copy(text);
+    ar& named(what, copy);
+  }
+}
 template <class Archive>
 void serialize_op(Archive& ar, const op_def*& op) {
-  thread_local std::string name;
-  if constexpr (Archive::is_saving::value) name = op->name;
-  ar& named("op", name);
-  if constexpr (!Archive::is_saving::value) op = op_of_wire(name);
+  if constexpr (Archive::is_saving::value) {
+    write_text(ar, "op", op->name);
+  } else {
+    thread_local std::string name;
+    ar& named("op", name);
+    op = op_of_wire(name);
+  }
 }
 template <class Archive>
 void serialize_device(Archive& ar, const char* what, const device_name*& d) {
@@ -166,10 +180,14 @@ void serialize(Archive& ar, any_array& a, unsigned) {
 
 template <class Archive>
 void serialize(Archive& ar, source_place& w, unsigned) {
-  thread_local std::string file;
-  if constexpr (Archive::is_saving::value) file = w.file;
-  ar& named("file", file) & named("line", w.line);
-  if constexpr (!Archive::is_saving::value) w.file = detail::file_of_wire(file);
+  if constexpr (Archive::is_saving::value) {
+    detail::write_text(ar, "file", w.file);
+  } else {
+    thread_local std::string file;
+    ar& named("file", file);
+    w.file = detail::file_of_wire(file);
+  }
+  ar& named("line", w.line);
 }
 
 template <class Archive>
