@@ -133,29 +133,6 @@ TEST_CASE_FIXTURE(testing::own_graph, "sum_to needs the other's shape only where
   static_assert(std::is_same_v<decltype(sum_to(x, b)), tensor<float, 3>>);
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "may_be_stretched tells which gradients need no sum") {
-  struct {
-    dims own, other;
-    bool result;
-  } cases[] = {
-      {{dyn, 3}, {3}, false},    {{dyn, 3}, {dyn, 3}, true},
-      {{dyn, 3}, {1, 3}, false}, {{4, 3}, {dyn, 3}, false},
-      {{1, 3}, {dyn, 3}, true},  {{3}, {4, 3}, true},
-      {{dyn, 3}, {4, 3}, true},  {{}, {3}, true},
-      {{dyn}, {}, false},
-  };
-  for (const auto& c : cases) {
-    CAPTURE(c.own);
-    CAPTURE(c.other);
-    const output in[] = {any(dtype::float32, c.own).handle(),
-                         any(dtype::float32, c.other).handle()};
-    CHECK(detail::may_be_stretched(in, 0) == c.result);
-  }
-  output x = any(dtype::float32, {dyn}).handle();
-  const output twice[] = {x, x};
-  CHECK_FALSE(detail::may_be_stretched(twice, 0));
-}
-
 TEST_CASE_FIXTURE(testing::own_graph, "transpose permutes axes") {
   placeholder<float, dyn, 3, 4> x("x");
   static_assert(std::is_same_v<decltype(transpose(x)), tensor<float, 4, 3, dyn>>);

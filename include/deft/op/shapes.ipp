@@ -149,19 +149,5 @@ any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_place w)
   return s;
 }
 
-bool may_be_stretched(std::span<const output> inputs, std::size_t i) {
-  const dims& own = inputs[i].type().shape;
-  for (const auto& o : inputs) {
-    if (o == inputs[i]) continue;
-    const dims& other = o.type().shape;
-    if (other.rank() > own.rank()) return true;
-    for (int k = 1; k <= other.rank(); ++k) {
-      std::int64_t mine = own[own.rank() - k], its = other[other.rank() - k];
-      if (its != 1 && (mine == 1 || mine == dyn)) return true;
-    }
-  }
-  return false;
-}
-
 }  // namespace detail
 }  // namespace deft

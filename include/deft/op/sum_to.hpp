@@ -34,10 +34,6 @@ template <class X, class Like>
 inline constexpr bool may_sum_to = op::sum_to::possible(X::value, Like::value);
 /// A sum and a reshape where the extents decide which axes were stretched, else the operation.
 any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_place w);
-
-/// Whether broadcasting `inputs` together may stretch number `i` of them: if not, the gradient with
-/// respect to it has its shape already.
-bool may_be_stretched(std::span<const output> inputs, std::size_t i);
 }  // namespace detail
 
 /// x summed over the axes along which `like` would be stretched to it: in front, and where like's

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/dataflow.ipp: shape rules of what lowering and plans make.
+#pragma once
+#include <deft/op/dataflow.hpp>
+
+namespace deft {
+
+tensor_type op::fused::infer(std::span<const tensor_type> in) const {
+  check(*program);
+  if (in.size() != program->inputs.size())
+    fail(errc::invalid_argument, "[fused] the program takes ", program->inputs.size(),
+         " inputs, not ", in.size());
+  if (immediates.size() != program->immediates.size())
+    fail(errc::invalid_argument, "[fused] the program takes ", program->immediates.size(),
+         " immediates, not ", immediates.size());
+  dims shape;
+  for (std::size_t i = 0; i < in.size(); ++i) {
+    if (in[i].type != program->inputs[i])
+      fail(errc::invalid_argument, "[fused] input ", i, " is ", in[i].type, ", not ",
+           program->inputs[i]);
+    dims wider;
+    if (!broadcast(shape, in[i].shape, wider))
+      fail(errc::invalid_argument, "[", program->code.back().op->name,
+           "] the operands' shapes cannot be broadcast together: ",
+           join(in, " ", [](const tensor_type& t) { return t.shape; }));
+    shape = wider;
+  }
+  return {shape, program->result()};
+}
+
+void op::send::infer(std::span<const tensor_type>) const {
+  if (key.empty()) fail(errc::invalid_argument, "[send] there is no key");
+  (void)parse_device(peer);
+}
+tensor_type op::recv::infer(std::span<const tensor_type>) const {
+  if (key.empty()) fail(errc::invalid_argument, "[recv] there is no key");
+  (void)parse_device(peer);
+  expect_extents(name, shape, true);
+  return {shape, type};
+}
+tensor_type op::copy::infer(std::span<const tensor_type> in) const {
+  (void)parse_device(device);
+  return in[0];
+}
+
+}  // namespace deft
