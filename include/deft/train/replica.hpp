@@ -2,6 +2,7 @@
 // deft/train/replica.hpp: variables to the parameter servers, the rest to a worker.
 #pragma once
 #include <atomic>
+#include <deft/device/scope.hpp>
 #include <deft/session/cluster.hpp>
 #include <memory>
 #include <string>
