@@ -17,7 +17,7 @@ class any_tensor : public detail::expression_base {
   any_tensor() = default;
   explicit any_tensor(output o) : output_(std::move(o)) {}
   /// Any typed expression; an unnamed one is lowered.
-  template <typed_expression X>
+  template <typed_expression X, class Kernels = kernels_for<X>>
   any_tensor(const X& x, source_place w = here());  // NOLINT: implicit on purpose
 
   bool valid() const { return static_cast<bool>(output_); }

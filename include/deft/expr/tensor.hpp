@@ -64,7 +64,7 @@ class tensor : public detail::typed_base {
   /// Rebinds the handle; yields nothing, so that it cannot be mistaken for a fetch or a feed.
   void operator=(const tensor& o) { output_ = o.output_; }
   void operator=(tensor&& o) noexcept { output_ = std::move(o.output_); }
-  template <typed_expression X>
+  template <typed_expression X, class Kernels = kernels_for<X>>
   requires(!std::derived_from<X, tensor> || detail::reads_itself<X, tensor>) void operator=(
       const X& x) {
     // Assignment cannot know its line: the node's place is that of its nearest named operand.
@@ -105,17 +105,16 @@ template <class T, std::int64_t... E>
 tensor<T, E...> tensor_base_of(const tensor<T, E...>&);
 }  // namespace detail
 
-template <typed_expression X>
-any_tensor::any_tensor(const X& x, source_place w) : output_(lower<kernels_for<X>>(x, w)) {}
+template <typed_expression X, class Kernels>
+any_tensor::any_tensor(const X& x, source_place w) : output_(lower<Kernels>(x, w)) {}
 
 /// A feed of any expression, named or not: `s.run(loss, feed(x * 2, value))`. It stands for the
 /// value wherever the expression is written. Throws invalid_argument where only run time tells that
 /// dtype or shape do not fit.
-template <expression X, host_value V>
+template <expression X, host_value V, class K = kernels_for<X>>
 [[nodiscard]] feed_value feed(const X& x, V&& value) {
   if constexpr (typed_expression<X>)
-    return make_feed<value_type_of<X>, shape_type_of<X>>(lower<kernels_for<X>>(x, {}),
-                                                         std::forward<V>(value));
+    return make_feed<value_type_of<X>, shape_type_of<X>>(lower<K>(x, {}), std::forward<V>(value));
   else
     return detail::make_any_feed(x.handle(), std::forward<V>(value));
 }

@@ -21,6 +21,21 @@ struct literal {
   T value;
 };
 
+/// The kernel hook of files that include deft/expr.hpp only: their expressions run as portable
+/// programs, or with the kernels of files that see deft/deft.hpp.
+struct no_kernels {
+  template <class X>
+  static void use() {}
+};
+template <class X>
+no_kernels kernel_choice(const X*, long);
+
+/// The hook in force where it is named. Found by argument-dependent lookup, so that deft.hpp's
+/// choice wins in files that include it; a template parameter everywhere, so that the two kinds of
+/// file instantiate different functions.
+template <class X>
+using kernels_for = decltype(kernel_choice(static_cast<const std::remove_cvref_t<X>*>(nullptr), 0));
+
 namespace detail {
 
 /// Base of everything that is an expression, so that operators find their operands.

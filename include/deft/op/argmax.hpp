@@ -56,7 +56,7 @@ auto argmax(const X& x, axis_t<A> a, source_place w = here()) {
 }
 /// The same where run time tells the axis.
 /// Throws invalid_argument unless it is one, in range.
-template <expression X>
+template <expression X, class K = kernels_for<X>>
 any_tensor argmax(const X& x, const axes& a, source_place w = here()) {
   return detail::add_argmax(any_tensor(x), a.value, w);
 }

@@ -103,12 +103,12 @@ inline constexpr bool update_shape_fits = [] {
 /// A scalar constant, repeated to `shape`.
 output filled(any_array scalar, const dims& shape, source_place w);
 
-template <class T, class X>
+template <class T, class X, class K = kernels_for<X>>
 output update_value(const X& x, const dims& shape, source_place w) {
   if constexpr (scalar<X>)
     return filled(any_array::scalar(survive<T>(x)), shape, w);
   else if constexpr (typed_expression<X>)
-    return lower<kernels_for<X>>(x, w);
+    return lower<K>(x, w);
   else
     return x.handle();
 }

@@ -107,7 +107,7 @@ any_tensor broadcast_like(const any_tensor& x, const any_tensor& like, source_pl
 
 /// x repeated to the shape of `like`.
 /// Throws invalid_argument if an extent of x is neither 1 nor like's.
-template <expression X, expression Like>
+template <expression X, expression Like, class K = kernels_for<X>>
 auto broadcast_to(const X& x, const Like& like, source_place w = here()) {
   if constexpr (typed_expression<X> && typed_expression<Like>) {
     using To = shape_type_of<Like>;

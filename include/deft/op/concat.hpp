@@ -108,10 +108,9 @@ any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_p
 }  // namespace detail
 
 /// `x…` one after another along an axis: `concat(axis<0>, a, b)`. The other extents agree.
-template <int Axis, expression X, expression... Rest>
+template <int Axis, expression X, expression... Rest, class K = kernels_for<X>>
 auto concat(axis_t<Axis>, const X& x, const Rest&... rest) {
-  const output parts[] = {detail::any_lower<kernels_for<X>>(x, {}),
-                          detail::any_lower<kernels_for<Rest>>(rest, {})...};
+  const output parts[] = {detail::any_lower<K>(x, {}), detail::any_lower<K>(rest, {})...};
   if constexpr (typed_expression<X> && (typed_expression<Rest> && ...)) {
     static_assert(detail::one_value_type<X, Rest...>,
                   "[concat] expects operands of one dtype, and got several: use cast<T>(x)");

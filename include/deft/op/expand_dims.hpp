@@ -35,7 +35,7 @@ any_tensor expand_checked(const any_tensor& x, const dims& given, source_place w
 
 /// x with new axes of extent 1 at the given places of the result: of (dyn,10), `expand_dims(x,
 /// axis<1>)` makes (dyn,1,10), and `expand_dims(x, axis<-1>)` (dyn,10,1).
-template <expression X, int... A>
+template <expression X, int... A, class K = kernels_for<X>>
 auto expand_dims(const X& x, axis_t<A...> a, source_place w = here()) {
   if constexpr (typed_expression<X>) {
     using S = shape_type_of<X>;
@@ -49,7 +49,7 @@ auto expand_dims(const X& x, axis_t<A...> a, source_place w = here()) {
 }
 /// The same with axes that run time tells.
 /// Throws invalid_argument if one is out of range of the result, or given twice.
-template <expression X>
+template <expression X, class K = kernels_for<X>>
 any_tensor expand_dims(const X& x, const axes& a, source_place w = here()) {
   return detail::expand_checked(any_tensor(x), a.value, w);
 }

@@ -2,6 +2,7 @@
 // deft/op/group.hpp: several operations as one; control dependencies.
 #pragma once
 #include <deft/op/shapes.hpp>
+#include <tuple>
 
 namespace deft::op {
 struct group {
@@ -17,7 +18,7 @@ namespace deft {
 
 namespace detail {
 /// The node of an operation, or the node that makes a tensor.
-template <expression X>
+template <expression X, class K = kernels_for<X>>
 node_ref node_of(const X& x) {
   if constexpr (std::derived_from<X, operation>)
     return x.handle();
@@ -28,9 +29,9 @@ operation make_group(std::vector<node_ref> nodes, source_place w);
 }  // namespace detail
 
 /// An operation that is done when all of `ops` are: operations, assignments or tensors.
-template <expression... X>
+template <expression... X, class K = kernels_for<std::tuple<X...>>>
 operation group(const X&... ops) {
-  return detail::make_group({detail::node_of(ops)...}, {});
+  return detail::make_group({detail::node_of<X, K>(ops)...}, {});
 }
 inline operation group(std::span<const operation> ops, source_place w = here()) {
   std::vector<node_ref> nodes;
@@ -40,9 +41,9 @@ inline operation group(std::span<const operation> ops, source_place w = here()) 
 
 /// What is written until the returned scope ends runs after `ops`, variables read there included:
 /// `auto after = control_dependencies(v.assign_add(1));`.
-template <expression... X>
+template <expression... X, class K = kernels_for<std::tuple<X...>>>
 control_scope control_dependencies(const X&... ops) {
-  return control_scope({detail::node_of(ops)...});
+  return control_scope({detail::node_of<X, K>(ops)...});
 }
 
 }  // namespace deft

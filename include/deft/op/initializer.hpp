@@ -25,7 +25,7 @@ class initializer {
   explicit initializer(function f) : make_(std::move(f)) {}
   /// Its value; a scalar fills the variable. It may use other variables, whose first values then
   /// stand for them.
-  template <expression X>
+  template <expression X, class K = kernels_for<X>>
   requires(!std::derived_from<X, operation>) initializer(const X& x)  // NOLINT: implicit on purpose
       : initializer(of(any_tensor(x))) {}
   /// Fills the variable.

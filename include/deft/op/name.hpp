@@ -12,10 +12,10 @@ void add_alias(const output& o, std::string_view alias, source_place w);
 /// Gives x a further name, within the name scopes in force here, by which a graph finds it:
 /// `name(logits, "layer1/logits")`. Returns x, lowered if it had no name yet.
 /// Throws already_exists if another node has the name.
-template <expression X>
+template <expression X, class K = kernels_for<X>>
 auto name(const X& x, std::string_view alias, source_place w = here()) {
   if constexpr (typed_expression<X>) {
-    tensor_of<value_type_of<X>, shape_type_of<X>> t(lower<kernels_for<X>>(x, w));
+    tensor_of<value_type_of<X>, shape_type_of<X>> t(lower<K>(x, w));
     detail::add_alias(t.handle(), alias, w);
     return t;
   } else {

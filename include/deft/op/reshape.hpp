@@ -133,7 +133,7 @@ any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_plac
 }  // namespace detail
 
 /// The elements of x in the shape of `like`. Throws invalid_argument if their numbers differ.
-template <expression X, expression Like>
+template <expression X, expression Like, class K = kernels_for<X>>
 auto reshape(const X& x, const Like& like, source_place w = here()) {
   if constexpr (typed_expression<X> && typed_expression<Like>)
     return tensor_of<value_type_of<X>, shape_type_of<Like>>(

@@ -39,7 +39,7 @@ any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_place w)
 /// x summed over the axes along which `like` would be stretched to it: in front, and where like's
 /// extent is 1. The result has like's shape.
 /// Throws invalid_argument if `like` cannot be broadcast to x's shape.
-template <expression X, expression Like>
+template <expression X, expression Like, class K = kernels_for<X>>
 auto sum_to(const X& x, const Like& like, source_place w = here()) {
   if constexpr (typed_expression<X> && typed_expression<Like>) {
     static_assert(detail::may_sum_to<shape_type_of<X>, shape_type_of<Like>>,

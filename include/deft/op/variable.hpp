@@ -90,19 +90,19 @@ class variable : public tensor<T, E...> {
   output operand() const { return detail::read_variable(this->handle()); }
 
   /// Sets the value to `value`. Yields the new one.
-  template <operand_of_update X>
+  template <operand_of_update X, class K = kernels_for<std::tuple<X, tensor<T, E...>>>>
   assigned<T, E...> assign(const X& value, source_place w = here()) const {
-    return update<op::assign>(value, w);
+    return update<op::assign, K>(value, w);
   }
   /// Adds `value`. Yields the new value.
-  template <operand_of_update X>
+  template <operand_of_update X, class K = kernels_for<std::tuple<X, tensor<T, E...>>>>
   assigned<T, E...> assign_add(const X& value, source_place w = here()) const {
-    return update<op::assign_add>(value, w);
+    return update<op::assign_add, K>(value, w);
   }
   /// Subtracts `value`. Yields the new value.
-  template <operand_of_update X>
+  template <operand_of_update X, class K = kernels_for<std::tuple<X, tensor<T, E...>>>>
   assigned<T, E...> assign_sub(const X& value, source_place w = here()) const {
-    return update<op::assign_sub>(value, w);
+    return update<op::assign_sub, K>(value, w);
   }
 
   /// The first value, as other variables' initial values may use it.
@@ -143,7 +143,7 @@ class variable : public tensor<T, E...> {
                   "[variable] expects an initial value of its own shape, and got another");
     return detail::make_variable(name, {shape_t<E...>::value, dtype_of<T>}, initial, options, w);
   }
-  template <class Op, class X>
+  template <class Op, class K, class X>
   assigned<T, E...> update(const X& value, source_place w) const {
     static_assert(detail::update_dtype_fits<T, X>,
                   "[assign] expects a value of the variable's dtype, and got another: use cast<T>");
@@ -152,7 +152,7 @@ class variable : public tensor<T, E...> {
     if constexpr (std::is_same_v<Op, op::assign> || is_numeric(dtype_of<T>))
       return assigned<T, E...>(
           detail::update(record_of<Op>, this->handle(),
-                         detail::update_value<T>(value, shape_t<E...>::value, w), w));
+                         detail::update_value<T, X, K>(value, shape_t<E...>::value, w), w));
     else
       static_assert(detail::never<X>, "[assign_add] expects a variable of numbers, and got bool");
   }
