@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/programs/line_fit.cpp: a training job of 1 ps and 2 workers, started like the demo.
+// `--steps N`: how long; `--fail K`: worker K throws instead.
+#include <unistd.h>
+
+#include <cstdio>
+#include <deft/deft.hpp>
+
+using namespace deft;
+
+int main(int argc, char** argv) {
+  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, [](task& self) {
+    if (self.flag("fail") == std::to_string(self.index())) throw std::runtime_error("as told");
+    placeholder<float, dyn> x("x");
+    auto scope = on(replica_device(self.cluster(), self.device()));
+    variable<float> w("w", 0.f);
+    auto loss = mean(square(x * w - x * 3.f));
+    auto step = global_step();
+    auto train = sgd(0.1).minimize(loss, step);
+    monitored_session s(self, {.hooks = {stop_at_step(std::stoll(self.flag("steps", "50")))}});
+    std::printf("process %d trains\n", static_cast<int>(getpid()));
+    std::fflush(stdout);
+    while (!s.should_stop()) s.run(train, x = std::vector<float>{1, 2, 3});
+    std::printf("w is %.3f\n", static_cast<double>(s.session().run(w)));
+  });
+}

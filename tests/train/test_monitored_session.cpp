@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/train/monitored_session.hpp>
+#include <mutex>
+
+#include "training.hpp"
+
+using namespace deft;
+using testing::log_lines;
+using testing::outcome_of;
+using testing::threaded_job;
+using namespace std::chrono_literals;
+
+namespace {
+/// A single process.
+int alone(const std::function<void(task&)>& body) {
+  const char* argv[] = {"test"};
+  return task_main(1, argv, body);
+}
+
+/// Counts its calls.
+struct counting_hook : hook {
+  int begun = 0, after = 0, ended = 0;
+  float seen = 0;
+  any_tensor watch;
+  explicit counting_hook(any_tensor w) : watch(std::move(w)) {}
+  void begin() override { ++begun; }
+  std::vector<any_tensor> fetches() const override { return {watch}; }
+  void after_run(run_context&, std::span<const any_array> values) override {
+    ++after;
+    seen = *values[0].data<float>();
+  }
+  void end() override { ++ended; }
+};
+}  // namespace
+
+TEST_CASE("stop_at_step stops at its step, and counts no run that did not train") {
+  int runs = 0;
+  std::int64_t last = 0;
+  CHECK(alone([&](task& self) {
+          variable<float> w("w", 1.f);
+          auto step = global_step();
+          operation train = sgd(0.1).minimize(w * w, step);
+          monitored_session s(self, {.hooks = {stop_at_step(5)}});
+          for (int i = 0; i < 9; ++i) s.run(w);  // only looks
+          while (!s.should_stop()) {
+            s.run(train);
+            ++runs;
+            s.run(w);
+          }
+          last = s.session().run(step);
+        }) == 0);
+  CHECK(runs == 5);
+  CHECK(last == 5);
+}
+
+TEST_CASE("stop_on_nan stops, or throws with the loss's name and place") {
+  int runs = 0;
+  log_lines lines;
+  testing::outcome o;
+  unsigned line = 0;
+  int code = alone([&](task& self) {
+    placeholder<float> x("x");
+    line = __LINE__ + 1;
+    tensor<float> loss = log(x);
+    {
+      monitored_session s(self, {.hooks = {stop_on_nan(loss)}});
+      for (float v : {1.f, 2.f, -1.f, 3.f}) {
+        if (s.should_stop()) break;
+        s.run(loss, x = v);
+        ++runs;
+      }
+    }
+    monitored_session s(self, {.hooks = {stop_on_nan(loss, true)}});
+    o = outcome_of([&] { s.run(loss, x = -1.f); });
+  });
+  CHECK(code == 0);
+  CHECK(runs == 3);
+  CAPTURE(o);
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(o.line == line);
+  CHECK(join(lines.take(), "\n").find("not a number") != std::string::npos);
+}
+
+TEST_CASE("hooks begin, see every run's values beside the user's, and end") {
+  std::shared_ptr<counting_hook> h;
+  alone([&](task& self) {
+    placeholder<float> x("x");
+    h = std::make_shared<counting_hook>(any_tensor(x * 10.f));
+    monitored_session s(self, {.hooks = {h}});
+    CHECK(h->begun == 1);
+    CHECK(s.run(x + 1.f, x = 2.f) == 3);
+    auto [a, b] = s.run(x, x * 2.f, x = 4.f);
+    CHECK(b == 8);
+    CHECK(h->ended == 0);
+    s.request_stop();
+    CHECK(s.should_stop());
+  });
+  CHECK(h->after == 2);
+  CHECK(h->seen == 40);
+  CHECK(h->ended == 1);
+}
+
+TEST_CASE("a checkpoint_dir is unimplemented, and says so") {
+  testing::outcome o;
+  alone([&](task& self) {
+    variable<float> w("w", 1.f);
+    o = outcome_of([&] { monitored_session s(self, {.checkpoint_dir = "ckpt"}); });
+  });
+  CAPTURE(o);
+  CHECK(o.code == errc::unimplemented);
+  CHECK(o.says("ckpt"));
+}
+
+TEST_CASE("the chief initializes, the others wait for its message") {
+  threaded_job job(1, 3);
+  std::mutex guard;
+  std::vector<float> seen;
+  auto codes = job.run([&](task& self) {
+    auto scope = on(replica_device(self.cluster(), self.device()));
+    // Only the chief's first value counts.
+    variable<float> v("v", self.is_chief() ? 7.f : -1.f);
+    monitored_session s(self);
+    float value = s.run(v);
+    std::lock_guard lock(guard);
+    seen.push_back(value);
+  });
+  CHECK(codes == std::vector<int>{0, 0, 0, 0});
+  CHECK(seen == std::vector<float>{7, 7, 7});
+}
+
+TEST_CASE("without parameter servers the chief itself keeps the message") {
+  threaded_job job(0, 2);
+  std::atomic<int> ran{0};
+  std::atomic<bool> second{false};
+  auto codes = job.run([&](task& self) {
+    variable<float> v("v", 1.f);
+    if (self.is_chief()) {
+      monitored_session s(self);
+      while (!second) std::this_thread::yield();
+      ++ran;
+    } else {
+      monitored_session s(self);
+      second = true;
+      ++ran;
+    }
+  });
+  CHECK(codes == std::vector<int>{0, 0});
+  CHECK(ran == 2);
+}
+
+TEST_CASE("a chief that does not begin is named when the time is over") {
+  int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
+  cluster_spec spec{{"ps", {address_of_socket(fds[0])}},
+                    {"worker", {"localhost:1", address_of_socket(fds[1])}}};
+  server ps(spec, "ps", 0, {.listen_fd = fds[0]});
+  std::string hosts = str("--worker_hosts=localhost:1,", spec.address("worker", 1)),
+              servers = str("--ps_hosts=", spec.address("ps", 0)), fd = str("--listen_fd=", fds[1]);
+  const char* argv[] = {"test",        "--job_name=worker", "--task_index=1",
+                        hosts.c_str(), servers.c_str(),     fd.c_str()};
+  testing::outcome o;
+  task_main(6, argv, [&](task& self) {
+    o = outcome_of([&] { monitored_session s(self, {.start_timeout = 100ms}); });
+  });
+  CAPTURE(o);
+  CHECK(o.code == errc::deadline_exceeded);
+  CHECK(o.says("/job:worker/task:0 has initialized the variables"));
+}
+
+TEST_CASE("between-graph training of a line converges with 1 ps and 2 workers") {
+  threaded_job job(1, 2);
+  std::mutex guard;
+  std::vector<std::pair<float, float>> found;
+  std::vector<std::string> places;
+  auto codes = job.run([&](task& self) {
+    placeholder<float, dyn> x("x"), y("y");
+    auto scope = on(replica_device(self.cluster(), self.device()));
+    variable<float> slope("slope", 0.f), offset("offset", 0.f);
+    auto loss = mean(square(x * slope + offset - y));
+    auto step = global_step();
+    operation train = sgd(0.1).minimize(loss, step);
+    monitored_session s(self, {.hooks = {stop_at_step(600), stop_on_nan(loss)}});
+    // y = 3 x - 1, each worker with points of its own.
+    float from = self.is_chief() ? -1.f : 0.f;
+    std::vector<float> xs, ys;
+    for (int i = 0; i < 16; ++i) {
+      xs.push_back(from + static_cast<float>(i) / 16);
+      ys.push_back(3 * xs.back() - 1);
+    }
+    while (!s.should_stop()) s.run(train, x = xs, y = ys);
+    auto [a, b] = s.session().run(slope, offset);
+    std::lock_guard lock(guard);
+    found.emplace_back(a, b);
+    places.push_back(s.device_of(slope));
+    CHECK(s.session().run(step) >= 600);
+  });
+  CHECK(codes == std::vector<int>{0, 0, 0});
+  REQUIRE(found.size() == 2);
+  for (auto [a, b] : found) {
+    CHECK(a == doctest::Approx(3).epsilon(0.02));
+    CHECK(b == doctest::Approx(-1).epsilon(0.02));
+  }
+  for (const auto& p : places) CHECK(p == "/job:ps/replica:0/task:0/cpu:0");
+}
