@@ -44,7 +44,8 @@ class elementwise_kernel final : public kernel {
         operands_(inputs + literals.size()),
         span_(row.run ? row.span : steps_->span()),
         addresses_(operands_),
-        masks_(operands_) {
+        masks_(operands_),
+        rows_(inputs_) {
     fills_ = any_array(dtype::uint8, {static_cast<std::int64_t>(operands_ * fill_bytes())});
     for (std::size_t i = 0; i < literals.size(); ++i)
       visit_dtype(literal_types[i], [&]<class T>() {
@@ -131,25 +132,29 @@ class elementwise_kernel final : public kernel {
 
   void run_rows(const kernel_call& c) {
     const std::int64_t n = layout_.n(), rows = layout_.rows();
-    if (!split_ || !worth_splitting(cost_)) return run_rows(c, 0, rows);
+    // On this thread alone, with room of the kernel's own: nothing is allocated.
+    if (!split_ || !worth_splitting(cost_))
+      return run_rows(c, 0, rows, addresses_.data(), rows_.data(), fills_.mutable_raw());
     const std::int64_t chunk = std::max<std::int64_t>({1, chunk_elements / n, (rows + 63) / 64});
     parallel_chunks((rows + chunk - 1) / chunk, [&](std::int64_t i) {
-      run_rows(c, i * chunk, std::min(rows, (i + 1) * chunk));
+      std::vector<const void*> in(addresses_);
+      std::vector<const char*> at(inputs_);
+      any_array room;
+      if (!dense_)
+        room = any_array(dtype::uint8, {static_cast<std::int64_t>(inputs_ * fill_bytes())});
+      run_rows(c, i * chunk, std::min(rows, (i + 1) * chunk), in.data(), at.data(),
+               room.mutable_raw());
     });
   }
-  void run_rows(const kernel_call& c, std::int64_t begin, std::int64_t end) const {
+  void run_rows(const kernel_call& c, std::int64_t begin, std::int64_t end, const void** in,
+                const char** at, void* room) const {
     const std::int64_t n = layout_.n();
-    std::vector<const void*> in(addresses_);
-    std::vector<const char*> at(inputs_);
-    any_array room;
-    if (!dense_)
-      room = any_array(dtype::uint8, {static_cast<std::int64_t>(inputs_ * fill_bytes())});
-    row_layout::cursor cursor(layout_, c.in, at.data(), begin);
+    row_layout::cursor cursor(layout_, c.in, at, begin);
     void* out = const_cast<void*>(advanced(c.out[0], begin * n, out_.type));
     for (std::int64_t r = begin; r < end; ++r) {
       for (std::size_t k = 0; k < inputs_; ++k) in[k] = at[k];
-      if (!dense_ && n > 1) fill_broadcast(in.data(), in.data(), room.mutable_raw());
-      row({in.data(), masks_.data(), out, n});
+      if (!dense_ && n > 1) fill_broadcast(in, in, room);
+      row({in, masks_.data(), out, n});
       out = const_cast<void*>(advanced(out, n, out_.type));
       cursor.next();
     }
@@ -165,6 +170,7 @@ class elementwise_kernel final : public kernel {
   tensor_type out_;
   std::vector<const void*> addresses_;
   std::vector<std::uintptr_t> masks_;
+  std::vector<const char*> rows_;
   any_array fills_;  ///< copies of literals and of broadcast elements
   bool dense_ = true, split_ = false;
 };
