@@ -3,6 +3,7 @@
 //
 //     this process ──── session ──── worker 0 ──── tensors ──── worker 1
 //          └─────────── bare socket ──── the yardstick's process
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
