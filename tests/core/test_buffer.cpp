@@ -104,7 +104,8 @@ TEST_CASE("borrowed memory is never ours to write, nor freed") {
 TEST_CASE("an absurd size is resource_exhausted, not a crash") {
   for (auto bytes : {std::size_t{1} << 45, (std::size_t{1} << 46) + 1, ~std::size_t{0}}) {
     CAPTURE(bytes);
-    CHECK(testing::error_of([&] { buffer::host(bytes); }) ==
-          str("resource_exhausted: cannot allocate ", bytes, " bytes"));
+    CHECK(testing::error_of([&] {
+            buffer::host(bytes);
+          }).starts_with(str("resource_exhausted: cannot allocate ", bytes, " bytes")));
   }
 }
