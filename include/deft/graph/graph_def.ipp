@@ -126,7 +126,7 @@ class flattener {
   std::map<std::pair<node*, std::uint32_t>, int> reached_;
 };
 
-std::string quoted(std::string_view text) {
+std::string dot_quoted(std::string_view text) {
   std::string s = "\"";
   for (char c : text) {
     if (c == '"' || c == '\\') s += '\\';
@@ -189,17 +189,17 @@ std::string to_dot(const graph_def& g) {
   int cluster = 0;
   for (const auto& [device, nodes] : by_device) {
     if (!device.empty())
-      s += str("  subgraph cluster_", cluster++, " {\n    label=", quoted(device), ";\n");
+      s += str("  subgraph cluster_", cluster++, " {\n    label=", dot_quoted(device), ";\n");
     for (auto i : nodes) {
       const node_def& n = g.nodes[i];
-      s += str("    n", i, " [label=", quoted(str(n.name, "\n", n.op->name)), "];\n");
+      s += str("    n", i, " [label=", dot_quoted(str(n.name, "\n", n.op->name)), "];\n");
     }
     if (!device.empty()) s += "  }\n";
   }
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     for (auto e : g.nodes[i].inputs)
       s += str("  n", e.node, " -> n", i,
-               " [label=", quoted(to_string(g.nodes[e.node].outputs[e.port])), "];\n");
+               " [label=", dot_quoted(to_string(g.nodes[e.node].outputs[e.port])), "];\n");
     for (auto c : g.nodes[i].controls) s += str("  n", c, " -> n", i, " [style=dashed];\n");
   }
   return s + "}\n";

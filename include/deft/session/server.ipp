@@ -240,6 +240,7 @@ void server_impl::run_part(const std::shared_ptr<connection>& from, message& m) 
 std::shared_ptr<server_impl::client_session> server_impl::session_of(std::uint64_t id) {
   std::lock_guard lock(guard_);
   auto at = sessions_.find(id);
+  if (stopped_) fail(errc::unavailable, task_->name(), " is stopping");
   if (at == sessions_.end())
     fail(errc::not_found, "there is no session ", id, " on ", task_->name());
   return at->second;
