@@ -85,6 +85,16 @@ TEST_CASE_FIXTURE(own_graph, "a killed worker is unavailable by name, and the va
   for (int i = 0; i < 5; ++i) CHECK(s.run(m.sum) == 9);
 }
 
+TEST_CASE_FIXTURE(own_graph, "a new session takes no link that ended while nobody looked") {
+  local_cluster c{{"worker", 2}};
+  auto x = on(device("/job:worker/task:1"), [] { return tensor<int>(identity(constant(3))); });
+  for (int i = 0; i < 3; ++i) {
+    session s(c.target("worker", 0), {.fold = false});
+    CHECK(s.run(x) == 3);
+    c.restart("worker", 1);
+  }
+}
+
 TEST_CASE_FIXTURE(own_graph, "tasks that die under way end the steps of all threads") {
   for (const char* victim : {"ps", "worker"}) {
     CAPTURE(victim);

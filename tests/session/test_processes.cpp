@@ -104,7 +104,7 @@ TEST_CASE("a server that dies under a client of another process is named") {
 }
 
 TEST_CASE("a job of processes trains, and all of them end") {
-  child_program p("line_fit", {"--steps", "50"});
+  child_program p("line_fit", {"--steps", "300"});
   auto lines = p.lines();
   INFO(join(lines, "\n"));
   CHECK(p.wait() == 0);
@@ -138,7 +138,7 @@ TEST_CASE("nothing is left running after the launcher is interrupted or killed")
 }
 
 TEST_CASE("a single process of the same binary trains alone") {
-  child_program p("line_fit", {"--single", "--steps=60"});
+  child_program p("line_fit", {"--single", "--steps=100"});
   auto lines = p.lines();
   CHECK(p.wait() == 0);
   CHECK(has(lines, "w is 3.000"));

@@ -58,6 +58,8 @@ std::shared_ptr<channel> worker::link(const device_name* task, deadline until,
     fail(errc::not_found, "the cluster has no task ", *task, "; it is ", cluster_);
   const std::string& address = cluster_.address(task->job, *task->task);
   auto peer = link_entry(task);
+  // Nothing was read while nobody waited: an old link may have ended without notice.
+  if (!incarnation) hub_.poll();
   std::unique_lock lock(peer->guard);
   for (;;) {
     if (stopped_) throw stopped_error();
