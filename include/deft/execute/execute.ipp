@@ -3,4 +3,5 @@
 #pragma once
 #include <deft/execute/device.ipp>
 #include <deft/execute/executor.ipp>
+#include <deft/execute/schedule.ipp>
 #include <deft/execute/variables.ipp>

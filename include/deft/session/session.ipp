@@ -9,6 +9,7 @@
 #include <deft/session/planning.ipp>
 #include <deft/session/remote.ipp>
 #include <deft/session/server.ipp>
+#include <deft/session/server_requests.ipp>
 #include <deft/session/session_impl.hpp>
 #include <deft/session/task.ipp>
 #include <deft/session/task_runtime.ipp>
