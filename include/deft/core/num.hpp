@@ -113,92 +113,93 @@ struct math {
   }
 };
 
+// Inlined always: a pack that is passed to a function goes through memory.
 template <class V>
-constexpr V add(V a, V b) {
+DEFT_ALWAYS_INLINE constexpr V add(V a, V b) {
   return math<V>::add(a, b);
 }
 template <class V>
-constexpr V sub(V a, V b) {
+DEFT_ALWAYS_INLINE constexpr V sub(V a, V b) {
   return math<V>::sub(a, b);
 }
 template <class V>
-constexpr V mul(V a, V b) {
+DEFT_ALWAYS_INLINE constexpr V mul(V a, V b) {
   return math<V>::mul(a, b);
 }
 template <class V>
-constexpr V div(V a, V b) {
+DEFT_ALWAYS_INLINE constexpr V div(V a, V b) {
   return math<V>::div(a, b);
 }
 template <class V>
-constexpr V neg(V a) {
+DEFT_ALWAYS_INLINE constexpr V neg(V a) {
   return math<V>::neg(a);
 }
 template <class V>
-V exp(V a) {
+DEFT_ALWAYS_INLINE V exp(V a) {
   return math<V>::exp(a);
 }
 template <class V>
-V log(V a) {
+DEFT_ALWAYS_INLINE V log(V a) {
   return math<V>::log(a);
 }
 template <class V>
-V log1p(V a) {
+DEFT_ALWAYS_INLINE V log1p(V a) {
   return math<V>::log1p(a);
 }
 template <class V>
-V tanh(V a) {
+DEFT_ALWAYS_INLINE V tanh(V a) {
   return math<V>::tanh(a);
 }
 template <class V>
-V sqrt(V a) {
+DEFT_ALWAYS_INLINE V sqrt(V a) {
   return math<V>::sqrt(a);
 }
 template <class V>
-constexpr V abs(V a) {
+DEFT_ALWAYS_INLINE constexpr V abs(V a) {
   return math<V>::abs(a);
 }
 template <class V>
-constexpr V maximum(V a, V b) {
+DEFT_ALWAYS_INLINE constexpr V maximum(V a, V b) {
   return math<V>::maximum(a, b);
 }
 template <class V>
-constexpr V minimum(V a, V b) {
+DEFT_ALWAYS_INLINE constexpr V minimum(V a, V b) {
   return math<V>::minimum(a, b);
 }
 template <class V>
-constexpr mask_t<V> less(V a, V b) {
+DEFT_ALWAYS_INLINE constexpr mask_t<V> less(V a, V b) {
   return math<V>::less(a, b);
 }
 template <class V>
-constexpr mask_t<V> less_equal(V a, V b) {
+DEFT_ALWAYS_INLINE constexpr mask_t<V> less_equal(V a, V b) {
   return math<V>::less_equal(a, b);
 }
 template <class V>
-constexpr mask_t<V> equal(V a, V b) {
+DEFT_ALWAYS_INLINE constexpr mask_t<V> equal(V a, V b) {
   return math<V>::equal(a, b);
 }
 
 // Masks, or values of bool.
 template <class M>
-constexpr M logical_and(M a, M b) {
+DEFT_ALWAYS_INLINE constexpr M logical_and(M a, M b) {
   return math<M>::logical_and(a, b);
 }
 template <class M>
-constexpr M logical_or(M a, M b) {
+DEFT_ALWAYS_INLINE constexpr M logical_or(M a, M b) {
   return math<M>::logical_or(a, b);
 }
 template <class M>
-constexpr M logical_not(M a) {
+DEFT_ALWAYS_INLINE constexpr M logical_not(M a) {
   return math<M>::logical_not(a);
 }
 template <class M, class V>
-constexpr V select(M c, V a, V b) {
+DEFT_ALWAYS_INLINE constexpr V select(M c, V a, V b) {
   return math<M>::select(c, a, b);
 }
 
 /// A constant in every lane.
 template <class V>
-constexpr V constant(double c) {
+DEFT_ALWAYS_INLINE constexpr V constant(double c) {
   return math<V>::constant(c);
 }
 
@@ -231,7 +232,7 @@ struct caster {
   }
 };
 template <element To, class V>
-constexpr auto cast(V v) {
+DEFT_ALWAYS_INLINE constexpr auto cast(V v) {
   return caster<V>::template cast<To>(v);
 }
 

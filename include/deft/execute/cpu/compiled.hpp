@@ -206,10 +206,11 @@ struct row_kernel {
   static DEFT_ALWAYS_INLINE void pad_one(const char*& at, char* padded, std::int64_t left) {
     using U = std::conditional_t<Size == 8, std::int64_t,
                                  std::conditional_t<Size == 4, std::int32_t, std::uint8_t>>;
+    const U* from = reinterpret_cast<const U*>(at);
     U first;
     std::memcpy(&first, at, Size);
-    store(reinterpret_cast<U*>(padded), broadcast<U, L>(first));
-    if (left > 1) std::memcpy(padded, at, static_cast<std::size_t>(left) * Size);
+    U* to = reinterpret_cast<U*>(padded);
+    store(to, left > 1 ? load_some<L>(from, left, first) : broadcast<U, L>(first));
     at = padded;
   }
 };

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/cpu/elementwise.ipp: the kernel of fused nodes and of every elementwise operation.
 #pragma once
+#include <algorithm>
 #include <cstring>
 #include <deft/execute/cpu/interpreter.hpp>
+#include <deft/execute/cpu/kernel_base.hpp>
 #include <deft/execute/cpu/kernels.hpp>
 #include <deft/execute/cpu/layout.hpp>
 #include <deft/execute/team.hpp>
@@ -14,12 +16,13 @@
 namespace deft::cpu {
 namespace {
 
-/// `count` copies of the element at `from`.
-void fill(char* to, const void* from, std::size_t size, int count) {
+/// Each of `count` elements, `times` times.
+void repeat(char* to, const void* from, std::size_t size, std::int64_t count, std::int64_t times) {
   auto as = [&]<class U>(U v) {
-    std::memcpy(&v, from, sizeof v);
-    for (int i = 0; i < count; ++i)
-      std::memcpy(to + static_cast<std::size_t>(i) * sizeof v, &v, sizeof v);
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::memcpy(&v, static_cast<const char*>(from) + i * std::int64_t{sizeof v}, sizeof v);
+      for (std::int64_t t = 0; t < times; ++t, to += sizeof v) std::memcpy(to, &v, sizeof v);
+    }
   };
   if (size == 4)
     as(std::uint32_t());
@@ -35,57 +38,61 @@ constexpr std::int64_t chunk_elements = 1 << 15;
 class elementwise_kernel final : public kernel {
  public:
   elementwise_kernel(compiled_row row, std::unique_ptr<interpreter> steps, double cost,
-                     std::size_t inputs, std::span<const dtype> literal_types,
-                     std::span<const std::int64_t> literals)
+                     std::size_t inputs, std::span<const dtype> literal_types = {},
+                     std::span<const std::int64_t> literals = {})
       : row_(row),
         steps_(std::move(steps)),
         element_cost_(cost),
         inputs_(inputs),
-        operands_(inputs + literals.size()),
         span_(row.run ? row.span : steps_->span()),
-        addresses_(operands_),
-        masks_(operands_),
-        rows_(inputs_) {
-    fills_ = any_array(dtype::uint8, {static_cast<std::int64_t>(operands_ * fill_bytes())});
-    for (std::size_t i = 0; i < literals.size(); ++i)
+        addresses_(inputs + literals.size()),
+        masks_(inputs + literals.size()),
+        walks_(inputs) {
+    literals_ =
+        any_array(dtype::uint8, {static_cast<std::int64_t>(literals.size()) * fill_bytes()});
+    char* room = static_cast<char*>(literals_.mutable_raw());
+    for (std::size_t i = 0; i < literals.size(); ++i, room += fill_bytes()) {
       visit_dtype(literal_types[i], [&]<class T>() {
-        T v = from_immediate<T>(literals[i]);
-        fill(fill_of(inputs_ + i), &v, sizeof v, span_);
+        const T v = from_immediate<T>(literals[i]);
+        repeat(room, &v, sizeof v, 1, span_);
       });
-    for (std::size_t i = inputs_; i < operands_; ++i) addresses_[i] = fill_of(i);
+      addresses_[inputs_ + i] = room;
+    }
   }
 
   void prepare(std::span<const tensor_type> in, std::span<const tensor_type> out) override {
     layout_ = row_layout(in, out[0]);
     in_.assign(in.begin(), in.end());
     out_ = out[0];
-    dense_ = true;
-    double bytes = static_cast<double>(size_of_dtype(out_.type) * layout_.elements());
-    for (std::size_t k = 0; k < inputs_; ++k) {
-      masks_[k] = layout_.dense(k) ? ~std::uintptr_t{0} : 0;
-      dense_ = dense_ && layout_.dense(k);
-      bytes += static_cast<double>(size_of_dtype(in[k].type) * in[k].shape.elements());
+    out_size_ = static_cast<std::int64_t>(size_of_dtype(out_.type));
+    std::int64_t bytes = out_size_ * layout_.elements(), width = out_size_;
+    for (const auto& t : in) {
+      width += static_cast<std::int64_t>(size_of_dtype(t.type));
+      bytes += static_cast<std::int64_t>(size_of_dtype(t.type)) * t.shape.elements();
     }
-    cost_ = 10.0 + 10.0 * static_cast<double>(layout_.rows()) +
-            std::max(element_cost_ * static_cast<double>(layout_.elements()), bytes / 40);
+    choose_walks(width);
+    const double work = element_cost_ * static_cast<double>(layout_.elements());
+    const auto calls = static_cast<double>(layout_.planes() * (layout_.rows() / together_ + 1));
+    cost_ = 10 * calls + std::max(work, static_cast<double>(bytes) / 40);
     // Splitting what fits one core's cache loses more by moving it than it gains.
-    split_ = element_cost_ * static_cast<double>(layout_.elements()) > 2e4 || bytes > 5e5;
+    split_ = work > 2e4 || bytes > 500'000;
   }
 
   void run(const kernel_call& c) override {
-    const std::int64_t n = layout_.n();
-    if (layout_.rows() == 1) {
-      if (n == 0) return;
+    if (single_) {
       for (std::size_t k = 0; k < inputs_; ++k) addresses_[k] = c.in[k];
-      if (n > 1 && !dense_)
-        fill_broadcast(addresses_.data(), addresses_.data(), fills_.mutable_raw());
-      if (n < 2 * chunk_elements || !split_ || !worth_splitting(cost_))
-        row({addresses_.data(), masks_.data(), c.out[0], n});
-      else
-        run_pieces(c.out[0]);
-    } else if (n * layout_.rows() > 0) {
-      run_rows(c);
+      return row({addresses_.data(), masks_.data(), c.out[0], layout_.n()});
     }
+    if (layout_.elements() == 0) return;
+    const bool split = split_ && worth_splitting(cost_);
+    if (layout_.rows() * layout_.planes() == 1) return one_row(c, split);
+    const std::int64_t units = layout_.planes() * groups();
+    if (!split) return some_rows(c, 0, units);
+    const std::int64_t each =
+        std::max<std::int64_t>({1, chunk_elements / (layout_.n() * together_), (units + 63) / 64});
+    parallel_chunks((units + each - 1) / each, [&](std::int64_t i) {
+      some_rows(c, i * each, std::min(units, (i + 1) * each));
+    });
   }
 
   bool in_place(int i) const override {
@@ -95,84 +102,129 @@ class elementwise_kernel final : public kernel {
   double cost() const override { return cost_; }
 
  private:
-  std::size_t fill_bytes() const { return static_cast<std::size_t>(span_) * 8; }
-  char* fill_of(std::size_t operand) {
-    return static_cast<char*>(fills_.mutable_raw()) + operand * fill_bytes();
-  }
+  /// Where an operand's elements for the next rows come from.
+  enum class walk : std::uint8_t {
+    direct,  ///< from where they are
+    filled,  ///< one element, copied `span_` times
+    tiled,   ///< a row, copied for each of the rows that go together
+    spread,  ///< an element for each of them, copied along its row
+  };
 
+  std::int64_t fill_bytes() const { return std::int64_t{8} * span_; }
+  std::int64_t groups() const { return (layout_.rows() + together_ - 1) / together_; }
   void row(const row_call& c) const { row_.run ? row_.run(c) : steps_->run(c); }
 
-  /// Copies of the elements that stand for a whole row, where `to` then points.
-  void fill_broadcast(const void** to, const void* const* from, void* room) const {
+  /// Short rows go together: as many as stay in the first-level cache with all operands.
+  void choose_walks(std::int64_t width) {
+    const std::int64_t n = std::max<std::int64_t>(1, layout_.n());
+    const std::int64_t most = std::clamp<std::int64_t>(24'000 / width, 64, 1024);
+    together_ = std::clamp<std::int64_t>(most / n, 1, std::max<std::int64_t>(1, layout_.rows()));
+    room_ = 0;
+    single_ = layout_.elements() <= 1 || layout_.rows() * layout_.planes() == 1;
     for (std::size_t k = 0; k < inputs_; ++k) {
-      if (masks_[k]) continue;
-      char* filled = static_cast<char*>(room) + k * fill_bytes();
-      fill(filled, from[k], size_of_dtype(in_[k].type), span_);
-      to[k] = filled;
+      const bool step = layout_.step(k) != 0, rise = layout_.rise(k) != 0;
+      walk& w = walks_[k];
+      if (together_ == 1)
+        w = step ? walk::direct : walk::filled;
+      else
+        w = step ? rise ? walk::direct : walk::tiled : rise ? walk::spread : walk::filled;
+      masks_[k] = w == walk::filled ? 0 : ~std::uintptr_t{0};
+      single_ = single_ && (w == walk::direct || layout_.elements() == 1);
+      if (w == walk::filled)
+        room_ += fill_bytes();
+      else if (w != walk::direct)
+        room_ += (together_ * n * 8 + 63) / 64 * 64;
     }
+    single_ = single_ && layout_.elements() > 0 && !split_large();
   }
+  bool split_large() const { return layout_.n() >= 2 * chunk_elements; }
 
-  /// One long row, cut.
-  void run_pieces(void* out) {
+  /// One long row, cut where it is worth it.
+  void one_row(const kernel_call& c, bool split) {
+    char* room = static_cast<char*>(thread_scratch(static_cast<std::size_t>(room_) + 1));
+    for (std::size_t k = 0; k < inputs_; ++k) {
+      addresses_[k] = c.in[k];
+      if (walks_[k] != walk::filled) continue;
+      repeat(room, c.in[k], size_of_dtype(in_[k].type), 1, span_);
+      addresses_[k] = room;
+      room += fill_bytes();
+    }
     const std::int64_t n = layout_.n();
+    if (!split || !split_large()) return row({addresses_.data(), masks_.data(), c.out[0], n});
     const std::int64_t chunks = std::min<std::int64_t>(n / chunk_elements, 64);
     const std::int64_t piece = ((n + chunks - 1) / chunks + 1023) / 1024 * 1024;
     parallel_chunks((n + piece - 1) / piece, [&](std::int64_t i) {
       const std::int64_t begin = i * piece;
       std::vector<const void*> at(addresses_);
       for (std::size_t k = 0; k < inputs_; ++k)
-        if (masks_[k]) at[k] = advanced(at[k], begin, in_[k].type);
-      row({at.data(), masks_.data(), const_cast<void*>(advanced(out, begin, out_.type)),
+        at[k] = static_cast<const char*>(at[k]) + begin * layout_.step(k);
+      row({at.data(), masks_.data(), static_cast<char*>(c.out[0]) + begin * out_size_,
            std::min(piece, n - begin)});
     });
   }
-  static const void* advanced(const void* p, std::int64_t elements, dtype t) {
-    return static_cast<const char*>(p) + elements * static_cast<std::int64_t>(size_of_dtype(t));
+
+  /// Groups of rows number `begin` to `end`, counted through all planes.
+  void some_rows(const kernel_call& c, std::int64_t begin, std::int64_t end) const {
+    // Everything that changes from row to row, in memory of the thread.
+    const std::size_t operands = addresses_.size();
+    char* room = static_cast<char*>(thread_scratch(static_cast<std::size_t>(room_) + 64 +
+                                                   (operands + 2 * inputs_) * sizeof(void*)));
+    auto** in = reinterpret_cast<const void**>(room + room_);
+    auto** at = reinterpret_cast<const char**>(in + operands);
+    auto** copied = at + inputs_;  // what is in `room` for an operand
+    std::copy(addresses_.begin(), addresses_.end(), in);
+    std::fill(copied, copied + inputs_, nullptr);
+    const std::int64_t n = layout_.n(), rows = layout_.rows(), per_plane = groups();
+    for (std::int64_t u = begin; u < end; ++u) {
+      const std::int64_t plane = u / per_plane, first = u % per_plane * together_;
+      if (u == begin || first == 0) layout_.place(plane, c.in, at);
+      const std::int64_t count = std::min(together_, rows - first);
+      char* to = room;
+      for (std::size_t k = 0; k < inputs_; ++k) {
+        const char* from = at[k] + first * layout_.rise(k);
+        if (walks_[k] == walk::direct) {
+          in[k] = from;
+          continue;
+        }
+        if (copied[k] != from || walks_[k] == walk::spread) copy(k, from, count, to);
+        copied[k] = from;
+        in[k] = to;
+        to += walks_[k] == walk::filled ? fill_bytes() : (together_ * n * 8 + 63) / 64 * 64;
+      }
+      row({in, masks_.data(), static_cast<char*>(c.out[0]) + (plane * rows + first) * n * out_size_,
+           count * n});
+    }
   }
 
-  void run_rows(const kernel_call& c) {
-    const std::int64_t n = layout_.n(), rows = layout_.rows();
-    // On this thread alone, with room of the kernel's own: nothing is allocated.
-    if (!split_ || !worth_splitting(cost_))
-      return run_rows(c, 0, rows, addresses_.data(), rows_.data(), fills_.mutable_raw());
-    const std::int64_t chunk = std::max<std::int64_t>({1, chunk_elements / n, (rows + 63) / 64});
-    parallel_chunks((rows + chunk - 1) / chunk, [&](std::int64_t i) {
-      std::vector<const void*> in(addresses_);
-      std::vector<const char*> at(inputs_);
-      any_array room;
-      if (!dense_)
-        room = any_array(dtype::uint8, {static_cast<std::int64_t>(inputs_ * fill_bytes())});
-      run_rows(c, i * chunk, std::min(rows, (i + 1) * chunk), in.data(), at.data(),
-               room.mutable_raw());
-    });
-  }
-  void run_rows(const kernel_call& c, std::int64_t begin, std::int64_t end, const void** in,
-                const char** at, void* room) const {
+  void copy(std::size_t k, const char* from, std::int64_t count, char* to) const {
+    const std::size_t size = size_of_dtype(in_[k].type);
     const std::int64_t n = layout_.n();
-    row_layout::cursor cursor(layout_, c.in, at, begin);
-    void* out = const_cast<void*>(advanced(c.out[0], begin * n, out_.type));
-    for (std::int64_t r = begin; r < end; ++r) {
-      for (std::size_t k = 0; k < inputs_; ++k) in[k] = at[k];
-      if (!dense_ && n > 1) fill_broadcast(in, in, room);
-      row({in, masks_.data(), out, n});
-      out = const_cast<void*>(advanced(out, n, out_.type));
-      cursor.next();
-    }
+    if (walks_[k] == walk::filled)
+      repeat(to, from, size, 1, span_);
+    else if (walks_[k] == walk::spread)
+      repeat(to, from, size, count, n);
+    else
+      for (std::int64_t r = 0; r < together_; ++r)
+        std::memcpy(to + r * n * static_cast<std::int64_t>(size), from,
+                    static_cast<std::size_t>(n) * size);
   }
 
   compiled_row row_;
   std::unique_ptr<interpreter> steps_;
   double element_cost_ = 0, cost_ = 0;
-  std::size_t inputs_, operands_;
+  std::size_t inputs_;
   int span_;
   row_layout layout_;
   std::vector<tensor_type> in_;
   tensor_type out_;
+  std::int64_t out_size_ = 0;
   std::vector<const void*> addresses_;
   std::vector<std::uintptr_t> masks_;
-  std::vector<const char*> rows_;
-  any_array fills_;  ///< copies of literals and of broadcast elements
-  bool dense_ = true, split_ = false;
+  std::vector<walk> walks_;
+  any_array literals_;  ///< their copies
+  std::int64_t together_ = 1, room_ = 0;
+  bool single_ = true;  ///< one row, every operand as it is
+  bool split_ = false;
 };
 
 }  // namespace
@@ -197,9 +249,7 @@ kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in) 
   compiled_row row = find_row(*n.op, operand, result);
   if (!row.run)
     fail(errc::unimplemented, "[", n.op->name, "] has no kernel on the CPU for ", operand);
-  return std::make_unique<elementwise_kernel>(row, nullptr, row_cost(*n.op, operand), in.size(),
-                                              std::span<const dtype>(),
-                                              std::span<const std::int64_t>());
+  return std::make_unique<elementwise_kernel>(row, nullptr, row_cost(*n.op, operand), in.size());
 }
 
 kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {

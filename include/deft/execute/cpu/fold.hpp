@@ -33,6 +33,22 @@ struct largest {
   }
 };
 
+/// The largest where NaN does not matter: fewer instructions.
+struct largest_number : largest {
+  template <class V>
+  static DEFT_ALWAYS_INLINE V combine(const V& a, const V& b) {
+    if constexpr (std::is_arithmetic_v<V>)
+      return b > a ? b : a;
+    else
+      return detail::each<V>(
+          [](auto x, auto y) DEFT_INLINED {
+            using T = std::remove_cvref_t<decltype(x[0])>;
+            return packet<T, sizeof(x) / sizeof(T)>::max(x, y);
+          },
+          a, b);
+  }
+};
+
 template <class T, class F>
 struct fold {
   static constexpr int L = register_bytes / static_cast<int>(sizeof(T)), W = 4 * L;
@@ -46,18 +62,60 @@ struct fold {
     return left;
   }
 
+  /// Lanes that a row is folded into side by side; a few elements may be left over.
+  using lanes = pack<T, W>;
+  /// A part of the tree of a row's whole packs: n elements, a multiple of W.
+  static lanes row_part(const T* p, std::int64_t n) {
+    if (n <= leaf_elements) {
+      const lanes sum = leaf(p, n);
+      return sum;
+    }
+    const std::int64_t left = half(n, leaf_elements);
+    const lanes first = row_part(p, left);
+    return F::combine(first, row_part(p + left, n - left));
+  }
+  static DEFT_ALWAYS_INLINE lanes leaf(const T* p, std::int64_t n) {
+    lanes sum = load<T, W>(p);
+    for (const T* end = p + n; (p += W) < end;) sum = F::combine(sum, load<T, W>(p));
+    return sum;
+  }
+  /// The same tree over the parts that `row_part` gave for pieces of `leaf_elements` times a power
+  /// of two.
+  static lanes join_parts(const lanes* parts, std::int64_t n) {
+    if (n == 1) return *parts;
+    const std::int64_t left = half(n, 1);
+    return F::combine(join_parts(parts, left), join_parts(parts + left, n - left));
+  }
+  /// The whole of a row of n elements, given what its whole packs gave.
+  static T finish(const lanes& sum, const T* p, std::int64_t n) {
+    const std::int64_t whole = n / W * W;
+    return rest(
+        F::combine(halved<0>(halved<0>(sum)),
+                   F::combine(halved<1>(halved<0>(sum)),
+                              F::combine(halved<0>(halved<1>(sum)), halved<1>(halved<1>(sum))))),
+        p + whole, n - whole);
+  }
   /// n elements in a line.
   static T row(const T* p, std::int64_t n) {
-    if (n <= leaf_elements) return leaf(p, static_cast<int>(n));
-    const std::int64_t left = half(n, leaf_elements);
-    return F::combine(row(p, left), row(p + left, n - left));
+    if (n >= W) {
+      const std::int64_t whole = n / W * W;
+      return finish(n <= leaf_elements ? leaf(p, whole) : row_part(p, whole), p, n);
+    }
+    if (n >= L) return rest(load<T, L>(p), p + L, n - L);
+    T total = F::template nothing<T>();
+    for (int i = 0, end = static_cast<int>(n); i < end; ++i) total = F::combine(total, p[i]);
+    return total;
   }
-
-  /// The same tree over what `row` gave for pieces of `leaf_elements` times a power of two.
-  static T pieces(const T* p, std::int64_t n) {
-    if (n == 1) return *p;
-    const std::int64_t left = half(n, 1);
-    return F::combine(pieces(p, left), pieces(p + left, n - left));
+  /// The lanes of a pack, folded by halves.
+  template <int N>
+  static T across(const pack<T, N>& p) {
+    if constexpr (N * sizeof(T) <= 16) {
+      T sum = p.v[0][0];
+      for (int i = 1; i < N; ++i) sum = F::combine(sum, static_cast<T>(p.v[0][i]));
+      return sum;
+    } else {
+      return across(F::combine(halved<0>(p), halved<1>(p)));
+    }
   }
 
   /// Columns of `rows` x n elements whose rows are `stride` apart, into `to`. `room` holds n
@@ -83,27 +141,29 @@ struct fold {
     for (; i < n; ++i) to[i] = F::combine(to[i], from[i]);
   }
 
-  static T leaf(const T* p, int n) {
-    T total = F::template nothing<T>();
-    int i = 0;
-    if (n >= W) {
-      pack<T, W> sum = load<T, W>(p);
-      for (i = W; i + W <= n; i += W) sum = F::combine(sum, load<T, W>(p + i));
-      T lanes[W];
-      store(lanes, sum);
-      for (int w = W / 2; w > 0; w /= 2)
-        for (int l = 0; l < w; ++l) lanes[l] = F::combine(lanes[l], lanes[l + w]);
-      total = lanes[0];
-    }
-    for (; i < n; ++i) total = F::combine(total, p[i]);
-    return total;
+ private:
+  /// `sum` and the n < W elements at p.
+  static DEFT_ALWAYS_INLINE T rest(pack<T, L> sum, const T* p, std::int64_t n) {
+    for (; n >= L; n -= L, p += L) sum = F::combine(sum, load<T, L>(p));
+    if (n > 0) sum = F::combine(sum, load_some<L>(p, n, F::template nothing<T>()));
+    return across(sum);
   }
 
- private:
+  template <int Part, int N>
+  static DEFT_ALWAYS_INLINE pack<T, N / 2> halved(const pack<T, N>& p) {
+    using H = pack<T, N / 2>;
+    H h;
+    if constexpr (H::width < pack<T, N>::width)
+      h.v[0] = detail::take<T, H::width, Part>(p);
+    else
+      detail::each_register<H>([&](auto i) DEFT_INLINED { h.v[i] = p.v[Part * H::count + i]; });
+    return h;
+  }
+
   /// A few rows at a time, so that all of memory is read in long lines.
   static void leaf_columns(const T* p, std::int64_t stride, std::int64_t rows, std::int64_t n,
                            T* to) {
-    constexpr std::int64_t at_once = 8;
+    constexpr std::int64_t at_once = 2;
     for (std::int64_t r = 0; r < rows; r += at_once) {
       const std::int64_t count = std::min(at_once, rows - r);
       const T* from = p + r * stride;

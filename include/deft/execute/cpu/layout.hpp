@@ -8,37 +8,32 @@
 
 namespace deft::cpu {
 
-/// Rows of the result, and how far each operand moves from one to the next. Adjacent dimensions
-/// that all operands treat alike are one; extents of 1 are gone.
+/// The result as rows, and how far each operand moves from one to the next. Adjacent dimensions
+/// that all operands treat alike are one; extents of 1 are gone. Rows that follow each other are a
+/// plane; where there is but one row, so is there one plane.
 class row_layout {
  public:
   row_layout() = default;
   row_layout(std::span<const tensor_type> in, const tensor_type& out);
 
-  std::int64_t elements() const { return n_ * rows_; }
-  /// Elements in a row; an operand has that many, or one for all of them.
-  std::int64_t n() const { return n_; }
-  std::int64_t rows() const { return rows_; }
-  bool dense(std::size_t operand) const { return steps_[operand * levels_ + levels_ - 1] != 0; }
+  /// Elements in a row, rows in a plane, planes.
+  std::int64_t n() const { return extents_[levels_ - 1]; }
+  std::int64_t rows() const { return extents_[levels_ - 2]; }
+  std::int64_t planes() const { return planes_; }
+  std::int64_t elements() const { return n() * rows() * planes_; }
 
-  /// Walks rows: `at` follows each operand's first element in the row.
-  class cursor {
-   public:
-    /// At row number `row`; `base` and `at` have an address for each operand.
-    cursor(const row_layout& l, const void* const* base, const char** at, std::int64_t row);
-    void next();
+  /// Bytes from an element of a row to the next, and from a row to the next: 0 where broadcast.
+  std::int64_t step(std::size_t operand) const { return steps_[operand * levels_ + levels_ - 1]; }
+  std::int64_t rise(std::size_t operand) const { return steps_[operand * levels_ + levels_ - 2]; }
 
-   private:
-    const row_layout& layout_;
-    const char** at_;
-    std::int64_t index_[max_rank] = {};
-  };
+  /// Each operand's first element in plane number `plane`, given that in the first.
+  void place(std::int64_t plane, const void* const* base, const char** at) const;
 
  private:
-  std::size_t operands_ = 0, levels_ = 1;
-  std::int64_t n_ = 1, rows_ = 1;
-  std::int64_t extents_[max_rank] = {1};  ///< outermost first, the row last
-  std::vector<std::int64_t> steps_;       ///< bytes, by operand, then level; 0 where broadcast
+  std::size_t operands_ = 0, levels_ = 2;
+  std::int64_t planes_ = 1;
+  std::int64_t extents_[max_rank + 1] = {1, 1};  ///< outermost first, the row last
+  std::vector<std::int64_t> steps_;              ///< bytes, by operand, then level
 };
 
 }  // namespace deft::cpu

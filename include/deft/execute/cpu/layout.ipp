@@ -8,7 +8,7 @@ namespace deft::cpu {
 row_layout::row_layout(std::span<const tensor_type> in, const tensor_type& out)
     : operands_(in.size()) {
   // Dimensions from the outermost on, merged while every operand either has both or neither.
-  std::vector<bool> has(operands_), before(operands_);
+  std::vector<bool> has(operands_), before;
   std::vector<std::vector<bool>> present;
   levels_ = 0;
   for (int d = 0; d < out.shape.rank(); ++d) {
@@ -18,7 +18,7 @@ row_layout::row_layout(std::span<const tensor_type> in, const tensor_type& out)
       const int own = d - (out.shape.rank() - in[k].shape.rank());
       has[k] = own >= 0 && in[k].shape[own] != 1;
     }
-    if (levels_ > 0 && has == before) {
+    if (has == before) {
       extents_[levels_ - 1] *= extent;
     } else {
       extents_[levels_++] = extent;
@@ -26,14 +26,14 @@ row_layout::row_layout(std::span<const tensor_type> in, const tensor_type& out)
     }
     before = has;
   }
-  if (levels_ == 0) {
-    levels_ = 1;
+  // At least a row in a plane. A single element counts as there for everyone.
+  for (; levels_ < 2; ++levels_) {
+    for (std::size_t l = levels_; l > 0; --l) extents_[l] = extents_[l - 1];
     extents_[0] = 1;
-    present.push_back(std::vector<bool>(operands_, true));
+    present.insert(present.begin(), std::vector<bool>(operands_, true));
   }
-  n_ = extents_[levels_ - 1];
-  rows_ = 1;
-  for (std::size_t l = 0; l + 1 < levels_; ++l) rows_ *= extents_[l];
+  planes_ = 1;
+  for (std::size_t l = 0; l + 2 < levels_; ++l) planes_ *= extents_[l];
   steps_.resize(operands_ * levels_);
   for (std::size_t k = 0; k < operands_; ++k) {
     auto step = static_cast<std::int64_t>(size_of_dtype(in[k].type));
@@ -45,26 +45,11 @@ row_layout::row_layout(std::span<const tensor_type> in, const tensor_type& out)
   }
 }
 
-row_layout::cursor::cursor(const row_layout& l, const void* const* base, const char** at,
-                           std::int64_t row)
-    : layout_(l), at_(at) {
-  for (std::size_t k = 0; k < l.operands_; ++k) at[k] = static_cast<const char*>(base[k]);
-  for (std::size_t d = l.levels_ - 1; d-- > 0;) {
-    index_[d] = row % l.extents_[d];
-    row /= l.extents_[d];
-    for (std::size_t k = 0; k < l.operands_; ++k) at[k] += index_[d] * l.steps_[k * l.levels_ + d];
-  }
-}
-
-void row_layout::cursor::next() {
-  for (std::size_t d = layout_.levels_ - 1; d-- > 0;) {
-    const bool more = ++index_[d] < layout_.extents_[d];
-    const std::int64_t moves = more ? 1 : 1 - index_[d];
-    for (std::size_t k = 0; k < layout_.operands_; ++k)
-      at_[k] += moves * layout_.steps_[k * layout_.levels_ + d];
-    if (more) return;
-    index_[d] = 0;
-  }
+void row_layout::place(std::int64_t plane, const void* const* base, const char** at) const {
+  for (std::size_t k = 0; k < operands_; ++k) at[k] = static_cast<const char*>(base[k]);
+  for (std::size_t l = levels_ - 2; l-- > 0; plane /= extents_[l])
+    for (std::size_t k = 0; k < operands_; ++k)
+      at[k] += plane % extents_[l] * steps_[k * levels_ + l];
 }
 
 }  // namespace deft::cpu

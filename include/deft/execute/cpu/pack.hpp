@@ -62,18 +62,21 @@ inline constexpr bool is_mask<mask<S, L>> = true;
 
 namespace detail {
 
+/// f(0), f(1), … for the registers of P, each number a constant: unrolled here, as the optimizer
+/// keeps no array that a loop runs over in registers.
+template <class P, class F>
+DEFT_ALWAYS_INLINE void each_register(F f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) DEFT_INLINED {
+    (f(std::integral_constant<int, I>()), ...);
+  }
+  (std::make_integer_sequence<int, P::count>());
+}
+
 /// `f` of each register of the operands.
 template <class R, class F, class... P>
 DEFT_ALWAYS_INLINE R each(F f, const P&... p) {
   R r;
-  if constexpr (R::count == 1)
-    r.v[0] = f(p.v[0]...);
-  else  // unrolled here: the optimizer keeps no array in registers
-    [&]<int... I>(std::integer_sequence<int, I...>) DEFT_INLINED {
-      auto at = [&](auto i) DEFT_INLINED { return f(p.v[i]...); };
-      ((r.v[I] = at(std::integral_constant<int, I>())), ...);
-    }
-  (std::make_integer_sequence<int, R::count>());
+  each_register<R>([&](auto i) DEFT_INLINED { r.v[i] = f(p.v[i]...); });
   return r;
 }
 
@@ -104,10 +107,7 @@ DEFT_ALWAYS_INLINE R convert(const P& p) {
   using V = std::remove_reference_t<decltype(r.v[0])>;
   using U = std::remove_cvref_t<decltype(r.v[0][0])>;
   static_assert(std::is_same_v<V, vec<U, R::width>>);
-  [&]<int... I>(std::integer_sequence<int, I...>) DEFT_INLINED {
-    ((r.v[I] = take<U, R::width, I>(p)), ...);
-  }
-  (std::make_integer_sequence<int, R::count>());
+  each_register<R>([&](auto i) DEFT_INLINED { r.v[i] = take<U, R::width, i>(p); });
   return r;
 }
 
@@ -117,34 +117,72 @@ DEFT_ALWAYS_INLINE R convert(const P& p) {
 
 template <element T, int L>
 DEFT_ALWAYS_INLINE pack<T, L> load(const T* from) {
-  pack<T, L> p;
-  std::memcpy(&p, from, sizeof p);
-  if constexpr (std::is_same_v<T, bool>)  // whatever byte is there, it means true unless it is 0
-    for (auto& v : p.v) v = reinterpret_cast<vec<std::uint8_t, pack<T, L>::width>>(v != 0) & 1;
+  using P = pack<T, L>;
+  P p;
+  // Not all at once: what is copied as a whole goes through memory.
+  detail::each_register<P>([&](auto i) DEFT_INLINED {
+    auto& v = p.v[i];
+    std::memcpy(&v, from + i * P::width, sizeof v);
+    // Whatever byte is there, it means true unless it is 0.
+    if constexpr (std::is_same_v<T, bool>)
+      v = reinterpret_cast<vec<std::uint8_t, P::width>>(v != 0) & 1;
+  });
   return p;
 }
 template <element T, int L>
 DEFT_ALWAYS_INLINE void store(T* to, const pack<T, L>& p) {
-  std::memcpy(to, &p, sizeof p);
+  using P = pack<T, L>;
+  detail::each_register<P>(
+      [&](auto i) DEFT_INLINED { std::memcpy(to + i * P::width, &p.v[i], sizeof p.v[i]); });
 }
 template <element T, int L>
 DEFT_ALWAYS_INLINE pack<T, L> broadcast(T value) {
-  pack<T, L> p;
+  using P = pack<T, L>;
+  P p;
   // Less zero, not plus: that keeps -0, and costs nothing.
-  for (auto& v : p.v) v = static_cast<stored<T>>(value) - vec<stored<T>, pack<T, L>::width>{};
+  detail::each_register<P>([&](auto i) DEFT_INLINED {
+    p.v[i] = static_cast<stored<T>>(value) - vec<stored<T>, P::width>{};
+  });
   return p;
 }
 
-/// The first `n` elements, and `rest` in the lanes beyond.
+/// The first n < L elements, and `rest` in the lanes beyond.
 template <int L, element T>
 DEFT_ALWAYS_INLINE pack<T, L> load_some(const T* from, std::int64_t n, T rest) {
+  using P = pack<T, L>;
+  P p = broadcast<T, L>(rest);
+#ifdef __AVX512F__
+  if constexpr (sizeof(P) == 64 && sizeof(T) >= 4) {
+    const auto some = (1u << n) - 1;
+    using V = vec<stored<T>, L>;
+    if constexpr (sizeof(T) == 4)
+      p.v[0] = __builtin_bit_cast(V, _mm512_mask_loadu_epi32(__builtin_bit_cast(__m512i, p.v[0]),
+                                                             static_cast<__mmask16>(some), from));
+    else
+      p.v[0] = __builtin_bit_cast(V, _mm512_mask_loadu_epi64(__builtin_bit_cast(__m512i, p.v[0]),
+                                                             static_cast<__mmask8>(some), from));
+    return p;
+  }
+#endif
   T lanes[L];
-  store(lanes, broadcast<T, L>(rest));
+  store(lanes, p);
   std::memcpy(lanes, from, static_cast<std::size_t>(n) * sizeof(T));
   return load<T, L>(lanes);
 }
 template <element T, int L>
 DEFT_ALWAYS_INLINE void store_some(T* to, const pack<T, L>& p, std::int64_t n) {
+#ifdef __AVX512F__
+  if constexpr (sizeof(p) == 64 && sizeof(T) >= 4) {
+    const auto some = (1u << n) - 1;
+    if constexpr (sizeof(T) == 4)
+      _mm512_mask_storeu_epi32(to, static_cast<__mmask16>(some),
+                               __builtin_bit_cast(__m512i, p.v[0]));
+    else
+      _mm512_mask_storeu_epi64(to, static_cast<__mmask8>(some),
+                               __builtin_bit_cast(__m512i, p.v[0]));
+    return;
+  }
+#endif
   T lanes[L];
   store(lanes, p);
   std::memcpy(to, lanes, static_cast<std::size_t>(n) * sizeof(T));

@@ -29,6 +29,8 @@ struct packet {
   using vec = cpu::vec<T, N>;
   using traits = Eigen::internal::packet_traits<T>;
   static constexpr bool single = std::is_same_v<T, float>;
+  /// Added to a number, leaves its nearest integer in the lowest bits.
+  static constexpr T round_by = single ? T(0x1.8p23) : T(0x1.8p52);
 
   static DEFT_ALWAYS_INLINE type in(vec v) { return __builtin_bit_cast(type, v); }
   static DEFT_ALWAYS_INLINE vec out(type p) { return __builtin_bit_cast(vec, p); }
@@ -62,14 +64,10 @@ struct packet {
 
   /// Within an ulp or two; infinity, zero and denormals where they are due.
   static DEFT_ALWAYS_INLINE vec exp(vec x) {
-    using bits = std::conditional_t<single, std::int32_t, std::int64_t>;
-    using ivec = cpu::vec<bits, N>;
-    // x = n ln 2 + r: adding `shift` leaves n in the lowest bits.
-    constexpr T shift = single ? T(0x1.8p23) : T(0x1.8p52);
-    constexpr int mantissa = single ? 23 : 52, bias = single ? 127 : 1023;
+    // x = n ln 2 + r.
     x = max(min(x, all(single ? T(89) : T(710))), all(single ? T(-104) : T(-746)));
-    const vec t = madd(x, all(T(1.4426950408889634)), all(shift));
-    const vec n = t - shift;
+    const vec t = madd(x, all(T(1.4426950408889634)), all(round_by));
+    const vec n = t - round_by;
     // ln 2 in two parts, the first with few bits. Coefficients: Cephes, expf.c and exp.c.
     vec r = madd(n, all(single ? T(-0.693359375) : T(-6.93145751953125e-1)), x);
     r = madd(n, all(single ? T(2.12194440e-4) : T(-1.42860682030941723212e-6)), r);
@@ -86,12 +84,30 @@ struct packet {
       const vec rr = r * r, px = r * polynomial(rr, p);
       y = madd(px / (polynomial(rr, q) - px), all(2), all(1));
     }
-    // Times 2^n in two steps, each of which a number can hold.
-    const ivec zero = __builtin_bit_cast(ivec, all(shift));
-    const ivec half = __builtin_bit_cast(ivec, madd(n, all(T(0.5)), all(shift))) - zero;
-    const ivec rest = __builtin_bit_cast(ivec, t) - zero - half;
-    y *= __builtin_bit_cast(vec, (half + bias) << mantissa);
-    return y * __builtin_bit_cast(vec, (rest + bias) << mantissa);
+    return scaled(y, n, t);
+  }
+
+  /// y times 2^n, where n is the integer in the lowest bits of t.
+  static DEFT_ALWAYS_INLINE vec scaled(vec y, [[maybe_unused]] vec n, [[maybe_unused]] vec t) {
+#ifdef __AVX512F__
+    if constexpr (sizeof(vec) == 64) {
+      if constexpr (single)
+        return out(_mm512_scalef_ps(in(y), in(n)));
+      else
+        return out(_mm512_scalef_pd(in(y), in(n)));
+    } else
+#endif
+    {
+      // In two steps, each of which a number can hold.
+      using bits = std::conditional_t<single, std::int32_t, std::int64_t>;
+      using ivec = cpu::vec<bits, N>;
+      constexpr int mantissa = single ? 23 : 52, bias = single ? 127 : 1023;
+      const ivec zero = __builtin_bit_cast(ivec, all(round_by));
+      const ivec half = __builtin_bit_cast(ivec, madd(n, all(T(0.5)), all(round_by))) - zero;
+      const ivec rest = __builtin_bit_cast(ivec, t) - zero - half;
+      y *= __builtin_bit_cast(vec, (half + bias) << mantissa);
+      return y * __builtin_bit_cast(vec, (rest + bias) << mantissa);
+    }
   }
 
   /// Within a few ulps.

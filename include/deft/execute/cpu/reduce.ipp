@@ -109,14 +109,15 @@ class folder {
   }
   T long_row(const T* x) const {
     if (n_ <= 2 * piece_elements) return engine::row(x, n_);
-    const std::int64_t count = (n_ + piece_elements - 1) / piece_elements;
-    std::vector<T> parts(static_cast<std::size_t>(count));
+    const std::int64_t whole = n_ / engine::W * engine::W;
+    const std::int64_t count = (whole + piece_elements - 1) / piece_elements;
+    std::vector<typename engine::lanes> parts(static_cast<std::size_t>(count));
     parallel_chunks(count, cost(), [&](std::int64_t p) {
       const std::int64_t begin = p * piece_elements;
       parts[static_cast<std::size_t>(p)] =
-          engine::row(x + begin, std::min(piece_elements, n_ - begin));
+          engine::row_part(x + begin, std::min(piece_elements, whole - begin));
     });
-    return engine::pieces(parts.data(), count);
+    return engine::finish(engine::join_parts(parts.data(), count), x, n_);
   }
 
   void columns(const T* x, T* to) const {

@@ -39,38 +39,35 @@ class broadcast_kernel final : public typed_kernel {
   void ready() override {
     layout_ = row_layout({in_.data(), 1}, out_[0]);
     size_ = static_cast<std::int64_t>(size_of_dtype(type()));
-    cost_ = moving_cost(layout_.elements() * size_) + 5 * static_cast<double>(layout_.rows());
+    cost_ = moving_cost(layout_.elements() * size_) +
+            5 * static_cast<double>(layout_.rows() * layout_.planes());
   }
   void run(const kernel_call& c) override {
+    if (layout_.elements() == 0) return;
     by_size(type(), [&]<class T>() { fill<T>(c.in, static_cast<T*>(c.out[0])); });
   }
 
  private:
+  /// Rows are shared out, or pieces of one long row.
   template <class T>
   void fill(const void* const* in, T* out) const {
-    const std::int64_t n = layout_.n(), rows = layout_.rows();
-    if (n * rows == 0) return;
-    // One long row is cut, many are shared out.
-    const std::int64_t piece = std::max<std::int64_t>(1, chunk_bytes / size_);
-    if (rows == 1) {
-      parallel_chunks((n + piece - 1) / piece, cost_, [&](std::int64_t p) {
-        const std::int64_t begin = p * piece;
-        copy(static_cast<const T*>(in[0]) + (layout_.dense(0) ? begin : 0), out + begin,
-             std::min(piece, n - begin));
-      });
-      return;
-    }
-    const std::int64_t some = std::max<std::int64_t>(1, piece / n);
-    parallel_chunks((rows + some - 1) / some, cost_, [&](std::int64_t p) {
-      const char* at = nullptr;
-      row_layout::cursor cursor(layout_, in, &at, p * some);
-      for (std::int64_t r = p * some; r < std::min(rows, (p + 1) * some); ++r, cursor.next())
-        copy(reinterpret_cast<const T*>(at), out + r * n, n);
+    const std::int64_t n = layout_.n(), rows = layout_.rows(), all = rows * layout_.planes();
+    const std::int64_t piece = all == 1 ? std::max<std::int64_t>(1, chunk_bytes / size_) : n;
+    const std::int64_t pieces = (n + piece - 1) / piece;
+    const std::int64_t some = std::max<std::int64_t>(1, chunk_bytes / size_ / piece);
+    parallel_chunks((all * pieces + some - 1) / some, cost_, [&](std::int64_t p) {
+      for (std::int64_t i = p * some; i < std::min(all * pieces, (p + 1) * some); ++i) {
+        const std::int64_t r = i / pieces, begin = i % pieces * piece;
+        const char* at = nullptr;
+        layout_.place(r / rows, in, &at);
+        at += r % rows * layout_.rise(0) + begin * layout_.step(0);
+        copy(reinterpret_cast<const T*>(at), out + r * n + begin, std::min(piece, n - begin));
+      }
     });
   }
   template <class T>
   void copy(const T* from, T* to, std::int64_t n) const {
-    if (layout_.dense(0))
+    if (layout_.step(0) != 0)
       std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
     else
       std::fill(to, to + n, *from);

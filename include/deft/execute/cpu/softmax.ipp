@@ -43,25 +43,19 @@ struct row {
       store(y, p);
   }
 
-  /// Exponentials of x less its maximum, into y unless that is nullptr.
+  /// Exponentials of x less its maximum, into y unless that is nullptr. NaN needs no care in the
+  /// maximum: its exponential makes the sum NaN.
   template <bool Keep>
   static sums exponentials(const T* x, std::int64_t n, T* y) {
-    const T max = fold<T, largest>::row(x, n);
+    const T max = fold<T, largest_number>::row(x, n);
     const P shift = broadcast<T, L>(max);
-    P sum[2] = {broadcast<T, L>(T(0)), broadcast<T, L>(T(0))};
-    int turn = 0;
+    P sum = broadcast<T, L>(T(0));
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
       P e = num::exp(num::sub(read(x + i, count, -std::numeric_limits<T>::infinity()), shift));
       if constexpr (Keep) write(y + i, e, count);
-      sum[turn] = num::add(sum[turn], e);
-      turn ^= 1;
+      sum = num::add(sum, e);
     });
-    T lanes[2 * L];
-    store(lanes, sum[0]);
-    store(lanes + L, sum[1]);
-    for (int w = L; w > 0; w /= 2)
-      for (int l = 0; l < w; ++l) lanes[l] += lanes[l + w];
-    return {max, lanes[0]};
+    return {max, fold<T, plus>::across(sum)};
   }
 
   static void softmax(const T* x, std::int64_t n, T* y) {
@@ -95,11 +89,7 @@ struct row {
       loss = multiply_add(l, num::sub(bound, read(x + i, count, T(0))), loss);
       if (y) write(y + i, num::sub(num::mul(read(y + i, count, T(0)), factor), l), count);
     });
-    T lanes[L];
-    store(lanes, loss);
-    for (int w = L / 2; w > 0; w /= 2)
-      for (int l = 0; l < w; ++l) lanes[l] += lanes[l + w];
-    return lanes[0];
+    return fold<T, plus>::across(loss);
   }
 };
 
