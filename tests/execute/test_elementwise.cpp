@@ -169,21 +169,6 @@ TEST_CASE("a value's result does not depend on its place") {
   }
 }
 
-TEST_CASE("a kernel writes over an input where in_place says so") {
-  any_array a = moderate<float>({4, 300}, 1), b = moderate<float>({300}, 2);
-  prepared k(record_of<op::sub>, {}, types_of({a, b}));
-  CHECK(k.kernel->in_place(0));
-  CHECK_FALSE(k.kernel->in_place(1));
-  any_array expected = k.run({a, b})[0];
-  const void* in[] = {a.raw(), b.raw()};
-  void* out[] = {a.mutable_raw()};
-  step_info step;
-  k.kernel->run({in, out, &step});
-  CHECK(identical(a, expected));
-  prepared narrower(record_of<op::cast>, encode(op::cast{dtype::uint8}), types_of({a}));
-  CHECK_FALSE(narrower.kernel->in_place(0));
-}
-
 TEST_CASE("updates add to a variable's elements or subtract from them, in place or not") {
   any_array v = moderate<double>({130}, 1), d = moderate<double>({130}, 2);
   for (const op_def* def : {&record_of<op::assign_add>, &record_of<op::assign_sub>}) {

@@ -48,56 +48,76 @@ TEST_CASE("softmax of large numbers does not overflow, and -inf is probability 0
   CHECK(identical(run_op(op::softmax(), {x}), array_of<float>({4}, {0.5f, 0.5f, 0, 0})));
 }
 
-TEST_CASE_TEMPLATE("cross entropy with classes, and what its gradient multiplies", T, float,
-                   double) {
+/// Loss, largest logit, sum; then dz * (softmax - labels).
+std::vector<any_array> loss_and_gradient(const any_array& x, const any_array& labels,
+                                         const any_array& dz) {
+  auto out = run_all(record_of<op::softmax_cross_entropy>, {}, {x, labels});
+  out.push_back(run_op(op::softmax_cross_entropy_grad(), {x, labels, dz, out[1], out[2]}));
+  return out;
+}
+
+TEST_CASE_TEMPLATE("cross entropy with classes, and its gradient", T, float, double) {
   for (const dims& shape :
        {dims{1, 1}, dims{3, 10}, dims{100, 10}, dims{7, 1000}, dims{2, 3, 40}}) {
     INFO(to_string(shape));
     dims label_shape(std::span<const std::int64_t>(shape.begin(), shape.end() - 1));
     const std::int64_t n = shape.back(), count = label_shape.elements();
-    any_array x = moderate<T>(shape), labels(dtype::int32, label_shape);
+    any_array x = moderate<T>(shape), dz = moderate<T>(label_shape, 3);
+    any_array labels(dtype::int32, label_shape);
     for (std::int64_t r = 0; r < count; ++r)
       labels.mutable_data<std::int32_t>()[r] = static_cast<std::int32_t>(r * 7 % n);
-    auto out = run_all(record_of<op::softmax_cross_entropy>, {}, {x, labels});
+    auto out = loss_and_gradient(x, labels, dz);
     rows<T> e(x);
     for (std::int64_t r = 0; r < count; ++r) {
       const auto row = static_cast<std::size_t>(r);
       const std::int64_t label = labels.data<std::int32_t>()[r];
+      const double scale = static_cast<double>(dz.data<T>()[r]);
       CHECK(close(out[0].template data<T>()[r],
                   static_cast<T>(e.lse[row] - static_cast<double>(x.data<T>()[r * n + label])), 8,
                   4));
       for (std::int64_t i = 0; i < n; ++i)
-        CHECK(close(out[1].template data<T>()[r * n + i],
-                    static_cast<T>(e.softmax[static_cast<std::size_t>(r * n + i)] - (i == label)),
-                    8, 1));
+        CHECK(close(
+            out[3].template data<T>()[r * n + i],
+            static_cast<T>(scale * (e.softmax[static_cast<std::size_t>(r * n + i)] - (i == label))),
+            8, 1));
     }
   }
 }
 
-TEST_CASE_TEMPLATE("cross entropy with probabilities", T, float, double) {
+TEST_CASE_TEMPLATE("cross entropy with probabilities, and its gradient", T, float, double) {
   any_array x = moderate<T>({9, 37}, 1), labels = run_op(op::softmax(), {moderate<T>({9, 37}, 2)});
-  auto out = run_all(record_of<op::softmax_cross_entropy>, {}, {x, labels});
+  any_array dz = moderate<T>({9}, 3);
+  auto out = loss_and_gradient(x, labels, dz);
   rows<T> e(x);
   for (std::size_t r = 0; r < 9; ++r) {
     double loss = 0;
     for (std::size_t i = 0; i < 37; ++i) {
       const double l = static_cast<double>(labels.data<T>()[r * 37 + i]);
       loss += l * (e.lse[r] - static_cast<double>(x.data<T>()[r * 37 + i]));
-      CHECK(close(out[1].template data<T>()[r * 37 + i], static_cast<T>(e.softmax[r * 37 + i] - l),
-                  8, 1));
+      CHECK(
+          close(out[3].template data<T>()[r * 37 + i],
+                static_cast<T>(static_cast<double>(dz.data<T>()[r]) * (e.softmax[r * 37 + i] - l)),
+                8, 1));
     }
     CHECK(close(out[0].template data<T>()[r], static_cast<T>(loss), 16, 4));
   }
 }
 
-TEST_CASE("the second output may be left out, and the loss stays the same") {
+TEST_CASE("the gradient of large logits is exact") {
+  any_array x = array_of<float>({1, 3}, {9000, 9000, -9000}), labels = array_of<int>({1}, {0});
+  auto out = loss_and_gradient(x, labels, array_of<float>({1}, {2}));
+  CHECK(identical(out[3], array_of<float>({1, 3}, {-1, 1, 0})));
+}
+
+TEST_CASE("what only the gradient needs may be left out, and the loss stays the same") {
   any_array x = moderate<float>({20, 30}), labels = filled<std::int64_t>({20}, {3, 29, 0});
   prepared k(record_of<op::softmax_cross_entropy>, {}, types_of({x, labels}));
   CHECK(k.kernel->optional_output(1));
+  CHECK(k.kernel->optional_output(2));
   CHECK_FALSE(k.kernel->optional_output(0));
   any_array loss(dtype::float32, {20});
   const void* in[] = {x.raw(), labels.raw()};
-  void* out[] = {loss.mutable_raw(), nullptr};
+  void* out[] = {loss.mutable_raw(), nullptr, nullptr};
   step_info step;
   k.kernel->run({in, out, &step});
   CHECK(identical(loss, k.run({x, labels})[0]));
@@ -117,10 +137,9 @@ TEST_CASE("the same bits for any number of threads") {
   std::vector<any_array> first;
   for (int threads : {1, 2, 3}) {
     set_intra_op_threads(threads);
-    auto out = run_all(record_of<op::softmax_cross_entropy>, {}, {x, labels});
+    auto out = loss_and_gradient(x, labels, moderate<float>({3000}));
     if (first.empty()) first = out;
-    CHECK(identical(out[0], first[0]));
-    CHECK(identical(out[1], first[1]));
+    for (std::size_t i = 0; i < out.size(); ++i) CHECK(identical(out[i], first[i]));
   }
   set_intra_op_threads(0);
 }

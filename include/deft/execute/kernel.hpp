@@ -32,8 +32,6 @@ class kernel {
   virtual void prepare(std::span<const tensor_type> in, std::span<const tensor_type> out) = 0;
   virtual void run(const kernel_call& c) = 0;
 
-  /// Whether output 0 may be written over input `i`'s elements, as both are now prepared.
-  virtual bool in_place(int i) const { return static_cast<void>(i), false; }
   /// Whether output `o` may be left out.
   virtual bool optional_output(int o) const { return static_cast<void>(o), false; }
   /// Estimated nanoseconds of a run, as prepared.

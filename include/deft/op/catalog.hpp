@@ -78,7 +78,7 @@ using catalog = op_list<
     sum, mean, max, first_max, sum_to, size_of, reshape, broadcast_to, transpose, concat,
     concat_part, argmax, gather, scatter_add, one_hot,
     // algorithms of their own
-    matmul, softmax, softmax_cross_entropy,
+    matmul, softmax, softmax_cross_entropy, softmax_cross_entropy_grad,
     // values and state
     constant, placeholder, random_uniform, random_normal, truncated_normal, variable, read_variable,
     assign, assign_add, assign_sub,

@@ -19,8 +19,9 @@ struct softmax_cross_entropy {
     return may_equal(logits, labels) && unify(rows, without_axis(labels, last), loss);
   }
 
-  /// Two outputs: the loss per row, and softmax(logits) - labels, which the gradient multiplies.
-  std::array<tensor_type, 2> infer(std::span<const tensor_type> in) const {
+  /// Three outputs, all per row: the loss; for the gradient, the largest logit, and the sum of the
+  /// exponentials of the logits less that.
+  std::array<tensor_type, 3> infer(std::span<const tensor_type> in) const {
     const auto &logits = in[0], &labels = in[1];
     if (!is_floating(logits.type))
       fail(errc::invalid_argument, "[softmax_cross_entropy] is not defined for ", logits.type);
@@ -33,11 +34,31 @@ struct softmax_cross_entropy {
            "[softmax_cross_entropy] expects labels like the logits, or a class (int32, int64) per "
            "row, and got ",
            labels, " for ", logits);
-    return {tensor_type{loss, logits.type}, logits};
+    const tensor_type row{loss, logits.type};
+    return {row, row, row};
   }
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);
+};
+
+/// dz * (softmax(logits) - labels), in one pass over memory: what the loss is differentiated to.
+struct softmax_cross_entropy_grad {
+  static constexpr std::string_view name = "softmax_cross_entropy_grad";
+  /// logits; labels, dense or sparse; the gradient of each row's loss; its two other outputs.
+  static constexpr int arity = 5;
+
+  tensor_type infer(std::span<const tensor_type> in) const {
+    const auto rows = softmax_cross_entropy().infer(in.first(2));
+    for (std::size_t i = 2; i < 5; ++i)
+      if (in[i].type != rows[0].type || !may_equal(in[i].shape, rows[0].shape))
+        fail(errc::invalid_argument, "[softmax_cross_entropy_grad] expects a value per row (",
+             rows[0], "), and got ", in[i]);
+    return in[0];
+  }
+
+  template <class N>
+  static auto grad(const N& n, any_tensor du);
 };
 }  // namespace deft::op
 
@@ -100,21 +121,39 @@ auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = he
 
 }  // namespace deft
 
-#include <deft/op/exp.hpp>
+#include <deft/op/add.hpp>
+#include <deft/op/broadcast_to.hpp>
 #include <deft/op/expand_dims.hpp>
 #include <deft/op/log.hpp>
-#include <deft/op/max.hpp>
 #include <deft/op/mul.hpp>
+#include <deft/op/neg.hpp>
+#include <deft/op/softmax.hpp>
 #include <deft/op/sub.hpp>
 #include <deft/op/sum.hpp>
 template <class N>
 auto deft::op::softmax_cross_entropy::grad(const N& n, any_tensor dz) {
-  any_tensor per_row = deft::expand_dims(dz, deft::axis<-1>), labels;
-  if (is_floating(n.template in<1>().type())) {
-    any_tensor x = n.template in<0>();
-    any_tensor shifted = x - deft::max(x, deft::axis<-1>, deft::keepdims);
-    labels = per_row *
-             (deft::log(deft::sum(deft::exp(shifted), deft::axis<-1>, deft::keepdims)) - shifted);
-  }
-  return std::tuple{per_row * n.template out<1>(), labels};
+  any_tensor x = n.template in<0>(), y = n.template in<1>();
+  any_tensor largest = n.template out<1>(), sum = n.template out<2>(), labels;
+  if (is_floating(y.type()))
+    labels = deft::expand_dims(dz, deft::axis<-1>) *
+             (deft::expand_dims(deft::log(sum) + largest, deft::axis<-1>) - x);
+  const output in[] = {x.handle(), y.handle(), dz.handle(), largest.handle(), sum.handle()};
+  return std::tuple{detail::apply_any(softmax_cross_entropy_grad{}, in, {}), labels};
+}
+
+// With p = softmax(x), its derivative is that of dz * (p - y); the row's largest logit and its sum
+// belong to p, and get no gradient of their own.
+template <class N>
+auto deft::op::softmax_cross_entropy_grad::grad(const N& n, any_tensor du) {
+  constexpr auto last = deft::axis<-1>;
+  any_tensor x = n.template in<0>(), y = n.template in<1>(), dz = n.template in<2>();
+  any_tensor p = deft::softmax(x), w = du * deft::expand_dims(dz, last);
+  any_tensor dx = p * (w - deft::sum(w * p, last, deft::keepdims));
+  any_tensor one = deft::broadcast_to(detail::literal_like(1, true, dz.type(), {}), dz);
+  const output in[] = {x.handle(), y.handle(), one.handle(), n.template in<3>().handle(),
+                       n.template in<4>().handle()};
+  any_tensor ddz = deft::sum(du * detail::apply_any(softmax_cross_entropy_grad{}, in, {}), last);
+  any_tensor dy;
+  if (is_floating(y.type())) dy = -w;
+  return std::tuple{dx, dy, ddz, any_tensor(), any_tensor()};
 }

@@ -134,26 +134,27 @@ struct row_kernel {
   static constexpr operand_sizes<X> sizes{};
 
   static DEFT_FLATTEN void run(const row_call& c) {
-    const char* base[operands];
-    std::uintptr_t mask[inputs];
     const char* at[operands];
+    std::uintptr_t step[inputs];  // bytes for one time round the loop
     each_operand([&](auto k) DEFT_INLINED {
-      at[k] = base[k] = static_cast<const char*>(c.in[k]);
-      if constexpr (k < inputs) mask[k] = c.mask[k];
+      at[k] = read_alone<const char*>(&c.in[k]);
+      if constexpr (k < inputs)
+        step[k] = read_alone<std::uintptr_t>(&c.mask[k]) & std::uintptr_t{unroll * L * sizes.of[k]};
     });
     T* out = static_cast<T*>(c.out);
-    const std::int64_t n = c.n;
-    std::int64_t i = 0;
-    for (; i + unroll * L <= n; i += unroll * L) {
-      place(at, base, mask, i);
-      one(out + i, at, 0);
-      one(out + i + L, at, 1);
+    std::int64_t left = c.n;
+    for (; left >= unroll * L; left -= unroll * L, out += unroll * L) {
+      one(out, at, 0);
+      one(out + L, at, 1);
       if constexpr (unroll == 4) {
-        one(out + i + 2 * L, at, 2);
-        one(out + i + 3 * L, at, 3);
+        one(out + 2 * L, at, 2);
+        one(out + 3 * L, at, 3);
       }
+      each_operand([&](auto k) DEFT_INLINED {
+        if constexpr (k < inputs) at[k] += step[k];
+      });
     }
-    if (i < n) rest(base, mask, out, i, n);
+    if (left > 0) rest(c, c.n - left);
   }
 
  private:
@@ -165,42 +166,46 @@ struct row_kernel {
     }
     (std::make_integer_sequence<int, operands>());
   }
-  static DEFT_ALWAYS_INLINE void place(const char** at, const char* const* base,
-                                       const std::uintptr_t* mask, std::int64_t i) {
-    each_operand([&](auto k) DEFT_INLINED {
-      if constexpr (k < inputs)
-        at[k] = base[k] + (static_cast<std::uintptr_t>(i) * sizes.of[k] & mask[k]);
-    });
+  /// Not as a part of a vector: that would wait until the stores that wrote it have ended.
+  template <class P, class From>
+  static DEFT_ALWAYS_INLINE P read_alone(From* from) {
+    return (P) * static_cast<From volatile*>(from);
   }
   static void one(T* out, const char* const* at, int u) {
     store(out, as_value(evaluation<X, L, 0, inputs>::run(at, u)));
   }
 
-  /// A pack at a time; the last one padded by copies of an element, so that its lanes go the same
-  /// way as all others and raise no error of their own.
-  static DEFT_NOINLINE DEFT_FLATTEN void rest(const char* const* base, const std::uintptr_t* mask,
-                                              T* out, std::int64_t i, std::int64_t n) {
+  /// From element `done` on a pack at a time; the last one padded by copies of an element, so that
+  /// its lanes go the same way as all others and raise no error of their own.
+  static DEFT_NOINLINE DEFT_FLATTEN void rest(const row_call& c, std::int64_t done) {
+    const char* at[operands];
+    each_operand([&](auto k) DEFT_INLINED {
+      at[k] = static_cast<const char*>(c.in[k]);
+      if constexpr (k < inputs)
+        at[k] += static_cast<std::uintptr_t>(done) * sizes.of[k] & c.mask[k];
+    });
+    T* out = static_cast<T*>(c.out) + done;
+    std::int64_t left = c.n - done;
+    for (; left >= L; left -= L, out += L) {
+      one(out, at, 0);
+      each_operand([&](auto k) DEFT_INLINED {
+        if constexpr (k < inputs) at[k] += c.mask[k] & std::uintptr_t{L * sizes.of[k]};
+      });
+    }
+    if (left == 0) return;
     alignas(64) char padded[operands][L * 8];
     alignas(64) T result[L];
-    const char* at[operands];
-    each_operand([&](auto k) DEFT_INLINED { at[k] = base[k]; });
-    for (;; i += L) {
-      const std::int64_t left = n - i;
-      place(at, base, mask, i);
-      if (left < L)
-        each_operand([&](auto k) DEFT_INLINED {
-          bool dense = n == 1;
-          if constexpr (k < inputs) dense = dense || mask[k] != 0;
-          if (dense) pad_one<sizes.of[k]>(at[k], padded[k], left);
-        });
-      one(left < L ? result : out + i, at, 0);
-      if (left > L) continue;
-      if (left == 1)
-        out[i] = result[0];
-      else if (left < L)
-        std::memcpy(out + i, result, static_cast<std::size_t>(left) * sizeof(T));
-      return;
-    }
+    each_operand([&](auto k) DEFT_INLINED {
+      // A broadcast input and a literal are there `span` times.
+      bool dense = false;
+      if constexpr (k < inputs) dense = c.mask[k] != 0;
+      if (dense || left == 1) pad_one<sizes.of[k]>(at[k], padded[k], left);
+    });
+    one(result, at, 0);
+    if (left == 1)
+      out[0] = result[0];
+    else
+      std::memcpy(out, result, static_cast<std::size_t>(left) * sizeof(T));
   }
   template <int Size>
   static DEFT_ALWAYS_INLINE void pad_one(const char*& at, char* padded, std::int64_t left) {

@@ -31,6 +31,7 @@ constexpr std::pair<std::string_view, kernel_factory> own_algorithms[] = {
     {op::sum_to::name, &cpu::make_sum_to},
     {op::softmax::name, &cpu::make_softmax},
     {op::softmax_cross_entropy::name, &cpu::make_softmax_cross_entropy},
+    {op::softmax_cross_entropy_grad::name, &cpu::make_softmax_cross_entropy_grad},
     {op::argmax::name, &cpu::make_argmax},
     {op::first_max::name, &cpu::make_first_max},
     {op::broadcast_to::name, &cpu::make_broadcast_to},

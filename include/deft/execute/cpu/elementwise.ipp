@@ -95,10 +95,6 @@ class elementwise_kernel final : public kernel {
     });
   }
 
-  bool in_place(int i) const override {
-    const auto& t = in_[static_cast<std::size_t>(i)];
-    return t.shape == out_.shape && size_of_dtype(t.type) == size_of_dtype(out_.type);
-  }
   double cost() const override { return cost_; }
 
  private:

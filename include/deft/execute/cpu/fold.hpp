@@ -128,6 +128,15 @@ struct fold {
     columns(p + left * stride, stride, rows - left, n, room, room + n);
     into(to, room, n);
   }
+  /// The same tree over the rows of n that `columns` gave for pieces of `leaf_rows` times a power
+  /// of two; what is left is in the first.
+  static void join_columns(T* parts, std::int64_t count, std::int64_t n) {
+    if (count == 1) return;
+    const std::int64_t left = half(count, 1);
+    join_columns(parts, left, n);
+    join_columns(parts + left * n, count - left, n);
+    into(parts, parts + left * n, n);
+  }
   static std::int64_t levels(std::int64_t rows) {
     std::int64_t l = 1;
     for (; rows > leaf_rows; rows = (rows + 1) / 2) ++l;

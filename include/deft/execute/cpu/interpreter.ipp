@@ -105,38 +105,38 @@ void interpreter::allocate(const program& p) {
 }
 
 void interpreter::run(const row_call& c) const {
-  constexpr std::size_t most = 4 * max_fused_operations + 2;
+  constexpr std::size_t most = max_fused_operations;
   alignas(64) char temporaries[temporary_bytes];
-  const char* at[most];
-  std::uintptr_t mask[most];
+  // All calls of a block are written down once; from block to block only inputs and result move.
+  row_call calls[most];
+  const void* in[most][most_operands];
+  std::uintptr_t mask[most][most_operands];
+  struct move {
+    const void** address;
+    std::uintptr_t bytes;
+  } moves[most * most_operands];
   const std::size_t inputs = input_sizes_.size(), result = operands_ + temporaries_;
-  for (std::size_t k = 0; k < operands_; ++k) {
-    at[k] = static_cast<const char*>(c.in[k]);
-    mask[k] = k < inputs ? c.mask[k] : 0;
-  }
-  for (std::size_t t = operands_; t < result; ++t) {
-    at[t] = temporaries + (t - operands_) * slot_bytes_;
-    mask[t] = ~std::uintptr_t{0};
-  }
-  char* out = static_cast<char*>(c.out);
-  row_call part;
-  const void* in[most_operands];
-  std::uintptr_t part_mask[most_operands];
-  part.in = in;
-  part.mask = part_mask;
-  for (std::int64_t done = 0; done < c.n; done += block_) {
-    part.n = std::min(block_, c.n - done);
-    for (const step& s : steps_) {
-      for (int a = 0; a < s.count; ++a) {
-        in[a] = at[s.args[a]];
-        part_mask[a] = mask[s.args[a]];
-      }
-      part.out = s.result == result ? out : const_cast<char*>(at[s.result]);
-      s.row.run(part);
+  std::size_t moving = 0;
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    const step& s = steps_[i];
+    for (int a = 0; a < s.count; ++a) {
+      const std::size_t place = s.args[a];
+      mask[i][a] = place < inputs ? c.mask[place] : place < operands_ ? 0 : ~std::uintptr_t{0};
+      in[i][a] = place < operands_ ? c.in[place] : temporaries + (place - operands_) * slot_bytes_;
+      if (place < inputs && mask[i][a])
+        moves[moving++] = {&in[i][a], static_cast<std::uintptr_t>(block_) * input_sizes_[place]};
     }
-    for (std::size_t k = 0; k < inputs; ++k)
-      at[k] += static_cast<std::uintptr_t>(block_) * input_sizes_[k] & mask[k];
-    out += block_ * result_size_;
+    void* out = s.result == result ? c.out : temporaries + (s.result - operands_) * slot_bytes_;
+    calls[i] = {in[i], mask[i], out, std::min(block_, c.n)};
+  }
+  row_call& last = calls[steps_.size() - 1];
+  for (std::int64_t left = c.n; left > 0; left -= block_) {
+    if (left < std::min(block_, c.n))
+      for (std::size_t i = 0; i < steps_.size(); ++i) calls[i].n = left;
+    for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].row.run(calls[i]);
+    for (std::size_t m = 0; m < moving; ++m)
+      *moves[m].address = static_cast<const char*>(*moves[m].address) + moves[m].bytes;
+    last.out = static_cast<char*>(last.out) + block_ * result_size_;
   }
 }
 

@@ -16,6 +16,7 @@ kernel_ptr make_max(const node_def& n, std::span<const tensor_type> in);
 kernel_ptr make_sum_to(const node_def& n, std::span<const tensor_type> in);
 kernel_ptr make_softmax(const node_def& n, std::span<const tensor_type> in);
 kernel_ptr make_softmax_cross_entropy(const node_def& n, std::span<const tensor_type> in);
+kernel_ptr make_softmax_cross_entropy_grad(const node_def& n, std::span<const tensor_type> in);
 
 kernel_ptr make_argmax(const node_def& n, std::span<const tensor_type> in);
 kernel_ptr make_first_max(const node_def& n, std::span<const tensor_type> in);

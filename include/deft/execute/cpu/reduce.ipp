@@ -89,6 +89,7 @@ class folder {
  private:
   using engine = fold<T, F>;
   static constexpr std::int64_t piece_elements = 1 << 15;  ///< leaf_elements by a power of two
+  static constexpr std::int64_t widest_piece = 1 << 13;    ///< columns that stay in cache
 
   void rows(const T* x, T* to) const {
     if (units_ == 1 && times_ == 1) {
@@ -129,12 +130,31 @@ class folder {
       });
     } else if (together_ > 1) {
       unit(x, 0, n_, to);
+    } else if (n_ < widest_piece && times_ == 1) {
+      pieces_of_rows(x, to);
     } else {
-      const std::int64_t strip = std::max<std::int64_t>(64, (n_ + 15) / 16 / 64 * 64);
-      parallel_chunks((n_ + strip - 1) / strip, cost(), [&](std::int64_t p) {
-        unit(x, p * strip, std::min(strip, n_ - p * strip), to + p * strip);
+      parallel_chunks((n_ + widest_piece - 1) / widest_piece, cost(), [&](std::int64_t p) {
+        const std::int64_t begin = p * widest_piece;
+        unit(x, begin, std::min(widest_piece, n_ - begin), to + begin);
       });
     }
+  }
+
+  /// Whole rows in pieces, which are branches of the tree that `unit` would fold.
+  void pieces_of_rows(const T* x, T* to) const {
+    std::int64_t each = engine::leaf_rows;
+    while (each * n_ < piece_elements || each * 32 < rows_) each *= 2;
+    if (each >= rows_) return unit(x, 0, n_, to);
+    const std::int64_t count = (rows_ + each - 1) / each;
+    std::vector<T> parts(static_cast<std::size_t>(count * n_));
+    parallel_chunks(count, cost(), [&](std::int64_t p) {
+      auto* room = static_cast<T*>(
+          thread_scratch(static_cast<std::size_t>(engine::levels(each) * n_) * sizeof(T)));
+      engine::columns(x + p * each * n_, n_, std::min(each, rows_ - p * each), n_,
+                      parts.data() + p * n_, room);
+    });
+    engine::join_columns(parts.data(), count, n_);
+    std::copy(parts.begin(), parts.begin() + n_, to);
   }
 
   /// Columns `begin` to `begin + n` of one unit.

@@ -68,28 +68,38 @@ struct row {
                 DEFT_INLINED { write(y + i, num::mul(read(y + i, count, T(0)), f), count); });
   }
 
-  /// Loss for the class `label`; softmax less labels into y unless that is nullptr.
-  static T cross_entropy(const T* x, std::int64_t n, std::int64_t label, T* y) {
-    const sums s = y ? exponentials<true>(x, n, y) : exponentials<false>(x, n, nullptr);
-    if (y) {
-      scale(y, n, T(1) / s.sum);
-      y[label] -= T(1);
-    }
+  /// Loss for the class `label`.
+  static T cross_entropy(const T* x, std::int64_t, const sums& s, std::int64_t label) {
     return std::log(s.sum) + (s.max - x[label]);
   }
-
   /// The same for probabilities.
-  static T cross_entropy(const T* x, std::int64_t n, const T* labels, T* y) {
-    const sums s = y ? exponentials<true>(x, n, y) : exponentials<false>(x, n, nullptr);
-    const P factor = broadcast<T, L>(T(1) / s.sum);
+  static T cross_entropy(const T* x, std::int64_t n, const sums& s, const T* labels) {
     const P bound = broadcast<T, L>(std::log(s.sum) + s.max);
     P loss = broadcast<T, L>(T(0));
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
       const P l = read(labels + i, count, T(0));
       loss = multiply_add(l, num::sub(bound, read(x + i, count, T(0))), loss);
-      if (y) write(y + i, num::sub(num::mul(read(y + i, count, T(0)), factor), l), count);
     });
     return fold<T, plus>::across(loss);
+  }
+
+  /// dz * (softmax - labels) into y.
+  static void gradient(const T* x, std::int64_t n, const sums& s, T dz, std::int64_t label, T* y) {
+    const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz / s.sum);
+    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
+      const P e = num::exp(num::sub(read(x + i, count, T(0)), shift));
+      write(y + i, num::mul(e, factor), count);
+    });
+    y[label] -= dz;
+  }
+  static void gradient(const T* x, std::int64_t n, const sums& s, T dz, const T* labels, T* y) {
+    const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz / s.sum);
+    const P scale = broadcast<T, L>(dz);
+    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
+      const P e = num::exp(num::sub(read(x + i, count, T(0)), shift));
+      const P l = num::mul(read(labels + i, count, T(0)), scale);
+      write(y + i, num::sub(num::mul(e, factor), l), count);
+    });
   }
 };
 
@@ -125,33 +135,84 @@ class softmax_kernel final : public row_kernel_base {
     T* y = static_cast<T*>(c.out[0]);
     each_row([&](std::int64_t r) { row<T>::softmax(x + r * n_, n_, y + r * n_); });
   }
-  bool in_place(int) const override { return true; }
 };
 
 /// Label: a class per row, or T, probabilities.
 template <class T, class Label>
-class cross_entropy_kernel final : public row_kernel_base {
+class cross_entropy_base : public row_kernel_base {
+ protected:
+  /// Row r's class, checked, or the address of its probabilities.
+  auto label_of(const void* labels, std::int64_t r) const {
+    const Label* l = static_cast<const Label*>(labels);
+    if constexpr (std::is_same_v<Label, T>) {
+      return l + r * n_;
+    } else {
+      const std::int64_t label = l[r];
+      if (label < 0 || label >= n_)
+        fail(errc::out_of_range, "[softmax_cross_entropy] the label ", label, " of row ", r,
+             " is none of ", n_, " classes");
+      return label;
+    }
+  }
+};
+
+template <class T, class Label>
+class cross_entropy_kernel final : public cross_entropy_base<T, Label> {
  public:
   void run(const kernel_call& c) override {
     const T* x = static_cast<const T*>(c.in[0]);
-    const Label* labels = static_cast<const Label*>(c.in[1]);
     T* loss = static_cast<T*>(c.out[0]);
-    T* y = static_cast<T*>(c.out[1]);
-    each_row([&](std::int64_t r) {
-      T* to = y ? y + r * n_ : nullptr;
-      if constexpr (std::is_same_v<Label, T>)
-        loss[r] = n_ ? row<T>::cross_entropy(x + r * n_, n_, labels + r * n_, to) : T(0);
-      else {
-        const std::int64_t label = labels[r];
-        if (label < 0 || label >= n_)
-          fail(errc::out_of_range, "[softmax_cross_entropy] the label ", label, " of row ", r,
-               " is none of ", n_, " classes");
-        loss[r] = row<T>::cross_entropy(x + r * n_, n_, label, to);
-      }
+    T* max = static_cast<T*>(c.out[1]);
+    T* sum = static_cast<T*>(c.out[2]);
+    const std::int64_t n = this->n_;
+    this->each_row([&](std::int64_t r) {
+      const auto label = this->label_of(c.in[1], r);
+      const auto s = row<T>::template exponentials<false>(x + r * n, n, nullptr);
+      loss[r] = n ? row<T>::cross_entropy(x + r * n, n, s, label) : T(0);
+      if (max) max[r] = s.max;
+      if (sum) sum[r] = s.sum;
     });
   }
-  bool optional_output(int o) const override { return o == 1; }
+  bool optional_output(int o) const override { return o != 0; }
 };
+
+template <class T, class Label>
+class cross_entropy_grad_kernel final : public cross_entropy_base<T, Label> {
+ public:
+  void run(const kernel_call& c) override {
+    const T* x = static_cast<const T*>(c.in[0]);
+    const T* dz = static_cast<const T*>(c.in[2]);
+    const T* max = static_cast<const T*>(c.in[3]);
+    const T* sum = static_cast<const T*>(c.in[4]);
+    T* y = static_cast<T*>(c.out[0]);
+    const std::int64_t n = this->n_;
+    if (n == 0) return;
+    this->each_row([&](std::int64_t r) {
+      row<T>::gradient(x + r * n, n, {max[r], sum[r]}, dz[r], this->label_of(c.in[1], r),
+                       y + r * n);
+    });
+  }
+};
+
+/// The kernel of that template for the dtypes of logits and labels.
+template <template <class, class> class Kernel>
+kernel_ptr for_labels(const node_def& n, std::span<const tensor_type> in) {
+  auto of = [&]<class T>() -> kernel_ptr {
+    switch (in[1].type) {
+      case dtype_of<T>:
+        return std::make_unique<Kernel<T, T>>();
+      case dtype::int32:
+        return std::make_unique<Kernel<T, std::int32_t>>();
+      case dtype::int64:
+        return std::make_unique<Kernel<T, std::int64_t>>();
+      default:
+        no_kernel(n, in[1].type);
+    }
+  };
+  if (in[0].type == dtype::float32) return of.template operator()<float>();
+  if (in[0].type == dtype::float64) return of.template operator()<double>();
+  no_kernel(n, in[0].type);
+}
 
 }  // namespace
 }  // namespace softmax_rows
@@ -163,21 +224,10 @@ kernel_ptr make_softmax(const node_def& n, std::span<const tensor_type> in) {
 }
 
 kernel_ptr make_softmax_cross_entropy(const node_def& n, std::span<const tensor_type> in) {
-  auto of = [&]<class T>() -> kernel_ptr {
-    switch (in[1].type) {
-      case dtype_of<T>:
-        return std::make_unique<softmax_rows::cross_entropy_kernel<T, T>>();
-      case dtype::int32:
-        return std::make_unique<softmax_rows::cross_entropy_kernel<T, std::int32_t>>();
-      case dtype::int64:
-        return std::make_unique<softmax_rows::cross_entropy_kernel<T, std::int64_t>>();
-      default:
-        no_kernel(n, in[1].type);
-    }
-  };
-  if (in[0].type == dtype::float32) return of.template operator()<float>();
-  if (in[0].type == dtype::float64) return of.template operator()<double>();
-  no_kernel(n, in[0].type);
+  return softmax_rows::for_labels<softmax_rows::cross_entropy_kernel>(n, in);
+}
+kernel_ptr make_softmax_cross_entropy_grad(const node_def& n, std::span<const tensor_type> in) {
+  return softmax_rows::for_labels<softmax_rows::cross_entropy_grad_kernel>(n, in);
 }
 
 }  // namespace deft::cpu
