@@ -113,7 +113,7 @@ TEST_CASE_FIXTURE(own_graph, "a failed run leaves the session, its plan and its 
   tensor<std::int32_t, dyn> q = x / y;
   operation both = [&] {
     auto after = control_dependencies(q);
-    return operation(count.assign_add(1));
+    return count.assign_add(1);
   }();
   session s;
   s.run(initialize_all());
@@ -188,7 +188,7 @@ TEST_CASE_FIXTURE(own_graph, "sessions of one task share variables, and those of
   server here = server::local();
   session a(here.target()), b(here.target()), alone;
   a.run(initialize_all());
-  a.run(operation(v.assign_add(4.f)));
+  a.run(v.assign_add(4.f));
   CHECK(b.run(v) == 5.f);
   CHECK(testing::error_of([&] { alone.run(v); }).starts_with("failed_precondition: "));
   a.reset();
@@ -229,7 +229,7 @@ TEST_CASE_FIXTURE(own_graph, "updates from several threads are all there, and re
   auto up = v.assign_add(1.f);
   session s;
   s.run(initialize_all());
-  auto update = s.prepare(operation(up), feeds());
+  auto update = s.prepare(up, feeds());
   auto read = s.prepare(v, feeds());
   std::atomic<int> torn{0};
   std::vector<std::thread> threads;

@@ -84,6 +84,28 @@ TEST_CASE_FIXTURE(own_graph, "a feed that does not fit names the tensor and its 
        "invalid_argument: [feed] float(2,3) is fed where float(?,2) is expected");
 }
 
+TEST_CASE_FIXTURE(own_graph, "a braced list is fed in row-major order") {
+  placeholder<float, 2, 2> x("x");
+  placeholder<std::int64_t, dyn> list("list");
+  placeholder<double> scalar("scalar");
+  variable<float, 2> v("v", zeros());
+  auto elements = []<class T>(const feed_value& f, std::initializer_list<T> expected) {
+    return std::equal(expected.begin(), expected.end(), static_cast<const T*>(f.data()));
+  };
+  CHECK(elements(x = {1, 2.5f, 3, 4}, {1.f, 2.5f, 3.f, 4.f}));
+  CHECK((x = {1, 2, 3, 4}).shape() == dims{2, 2});
+  CHECK(elements(list = {7, 8, 9}, {std::int64_t{7}, std::int64_t{8}, std::int64_t{9}}));
+  CHECK((list = {7}).shape() == dims{1});
+  CHECK(elements(scalar = {0.5}, {0.5}));
+  CHECK(elements(v = {1, 2}, {1.f, 2.f}));
+  placeholder<float, dyn, 2> pairs("pairs");
+  says(
+      [&] {
+        (void)(pairs = {1, 2, 3});
+      },
+      "invalid_argument: an ndarray of (?,2) cannot hold 3 elements");
+}
+
 TEST_CASE_FIXTURE(own_graph, "feed() takes expressions and tensors that run time tells") {
   placeholder<float, 2> x("x");
   auto e = x * 2;

@@ -20,6 +20,6 @@ deft::output lower_by(const vector4& x, const deft::variable<float, 4>& v, int w
     case 4:
       return name(written<4>(x), "squared").handle();
     default:
-      return v.assign(written<5>(x)).handle().node->inputs[0];
+      return v.assign(written<5>(x)).handle()->inputs[0];
   }
 }

@@ -100,7 +100,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "an initial value may use another variable
   CHECK(maker(c).variable->initial == first);
   CHECK(maker(d).variable->initial == first);
   CHECK(testing::error_of([&] {
-          variable<float, 2> e("e", a.assign(a * 2) + 1);
+          variable<float, 2> e("e", a.assign(a * 2).value() + 1);
         }).starts_with("invalid_argument: [variable] an initial value depends on an assign"));
 }
 
@@ -125,17 +125,19 @@ TEST_CASE_FIXTURE(testing::own_graph, "updates run at the variable, their values
   variable<float, 2>& v = *made;
   auto scope = on(device("/job:worker"));
   auto update = v.assign_sub(v * 0.1f);
-  static_assert(std::derived_from<decltype(update), tensor<float, 2>>);
-  const node& n = maker(update);
+  static_assert(std::derived_from<decltype(update), operation>);
+  static_assert(std::is_same_v<decltype(update.value()), tensor<float, 2>>);
+  const node& n = *update.handle();
   CHECK(n.def->name == "assign_sub");
   CHECK(n.device == maker(v).device);
   CHECK(to_string(*n.inputs[0].node->device) == "/job:worker");
   CHECK(n.attributes.size() == 4);
   CHECK(n.def->is(op_traits::effect));
   operation op = update;
-  CHECK(op.handle() == update.handle().node);
-  CHECK_FALSE(same(v.assign_add(1), v.assign_add(1)));
-  CHECK(maker(v.assign_add(1)).inputs[0].type().shape == dims{2});
+  CHECK(op.handle() == update.handle());
+  CHECK(update.value().handle().node == update.handle());
+  CHECK_FALSE(same(v.assign_add(1).value(), v.assign_add(1).value()));
+  CHECK(maker(v.assign_add(1).value()).inputs[0].type().shape == dims{2});
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "an update keeps its variable alive") {
@@ -159,7 +161,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a variable is read again under control de
   assigned = v;
   tensor<float> doubled = v * 2;
   CHECK(maker(later).def->name == "read_variable");
-  CHECK(maker(later).controls[0] == up.handle().node);
+  CHECK(maker(later).controls[0] == up.handle());
   CHECK(same(later, again));
   CHECK(same(later, assigned));
   CHECK(same(later, v.read()));
@@ -197,7 +199,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "there is one global_step in a graph") {
 TEST_CASE_FIXTURE(testing::own_graph, "variables are found and updated at run time") {
   variable<float, 2> v("v", zeros());
   any_tensor x(v);
-  any_tensor up = assign_add(x, x * 2);
+  any_tensor up = assign_add(x, x * 2).value();
   CHECK(maker(up).def->name == "assign_add");
   variable<float, 2> found(g.find_variable("v"));
   CHECK(same(found, v));
@@ -217,5 +219,5 @@ TEST_CASE_FIXTURE(testing::own_graph, "variables are found and updated at run ti
   check([&] { variable<float, 3>(g.find_variable("w")); },
         "not_found: [variable] there is no such variable");
   auto after = control_dependencies(up);
-  CHECK(maker(assign(any_tensor(v), x)).def->name == "assign");
+  CHECK(maker(assign(any_tensor(v), x).value()).def->name == "assign");
 }

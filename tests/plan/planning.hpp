@@ -23,7 +23,7 @@ inline deft::flat_graph flat(std::initializer_list<deft::any_tensor> fetches,
 }
 /// An operation, as it is fetched.
 inline deft::flat_graph flat(const deft::operation& o) {
-  const deft::output fetch{o.handle(), 0};
+  const deft::output fetch{o.handle(), deft::run_only};
   return deft::flatten({&fetch, 1}, {});
 }
 

@@ -129,13 +129,13 @@ TEST_CASE_FIXTURE(own_graph, "a control dependency crosses as a byte that is sen
   any_tensor up = [&] {
     auto there = at_ps();
     variable<float> w("w", 0.f);
-    return any_tensor(w.assign_add(1.f));
+    return any_tensor(w.assign_add(1.f).value());
   }();
   operation both;
   any_tensor after_it, after_too;
   {
     auto after = control_dependencies(up);
-    after_it = v.assign(1.f);
+    after_it = v.assign(1.f).value();
     after_too = random_uniform(shape<2>);
   }
   auto parts = cut(flat({after_it, after_too}));

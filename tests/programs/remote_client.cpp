@@ -36,7 +36,7 @@ int run(const char* target, const char* command) {
     if (auto there = on(device("/job:worker/task:0"))) a = x + 1.f;
     if (auto there = on(device("/job:worker/task:1"))) b = a * 2.f;
     auto v = on(device("/job:ps/task:0"), [] { return variable<float>("shared", 0.f); });
-    auto step = s.prepare(b, v.assign_add(1.f), feeds(x));
+    auto step = s.prepare(b, v.assign_add(1.f).value(), feeds(x));
     std::vector<float> values(1'000'000, 1.f);
     step(values);
     auto [last, count] = step(values);

@@ -87,7 +87,7 @@ TEST_CASE_FIXTURE(own_graph, "a request that cannot be met names node, request a
 TEST_CASE_FIXTURE(own_graph, "variables and their updates stay together on their device") {
   session s({.cpu_devices = 2});
   auto v = on(device("/cpu:1"), [] { return variable<float>("v", 1.f); });
-  operation more(v.assign_add(2.f).handle().node);
+  auto more = v.assign_add(2.f);
   s.run(initialize_all());
   s.run(more);
   CHECK(s.run(v) == 3);

@@ -328,18 +328,20 @@ TEST_CASE("signals cross tasks, and who waits in vain is told for what") {
   local_cluster c{{"worker", 2}};
   auto& first = c.at("worker", 0);
   auto& second = c.at("worker", 1);
-  auto o = outcome_of([&] { second.wait_for_signal("worker", 0, "ready", 50ms); });
+  auto o = outcome_of([&] { second.wait_for_signal("worker", 0, "late", 50ms); });
   CAPTURE(o);
   CHECK(o.code == errc::deadline_exceeded);
   CHECK(o.says("/job:worker/replica:0/task:0"));
-  CHECK(o.says("\"ready\""));
+  CHECK(o.says("\"late\""));
   std::thread waiting([&] { second.wait_for_signal("worker", 0, "ready", 1min); });
   first.signal("ready");
   waiting.join();
   second.wait_for_signal("worker", 0, "ready", 1min);
   first.wait_for_signal("worker", 0, "ready", 1min);
+  first.signal("late");  // its call is there by now, before that for "ready"
   std::thread lost(
       [&] { o = outcome_of([&] { second.wait_for_signal("worker", 0, "never", 1min); }); });
+  while (first.impl().waiting() == 0) std::this_thread::yield();
   c.kill("worker", 0);
   lost.join();
   CAPTURE(o);

@@ -55,8 +55,8 @@ flat_graph model(bool spread, bool initial = false) {
   operation init = initialize_all();
   std::vector<output> fetches{loss.handle(),      tail.handle(), picked.handle(),
                               drawn.handle(),     some.handle(), max(chosen).handle(),
-                              {train.handle(), 0}};
-  if (initial) return flatten(std::vector<output>{{init.handle(), 0}}, {});
+                              {train.handle(), run_only}};
+  if (initial) return flatten(std::vector<output>{{init.handle(), run_only}}, {});
   const output feeds[] = {x.handle(), label.handle()};
   return flatten(fetches, feeds);
 }

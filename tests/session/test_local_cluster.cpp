@@ -173,7 +173,7 @@ TEST_CASE_FIXTURE(own_graph, "eight threads run steps on one session") {
       auto in = as_default(g);
       for (int i = 0; i < 50; ++i) {
         auto k = static_cast<float>(t * 100 + i);
-        if (std::get<0>(s.run(z, add, x = k)) != 2 * k + 1) ++wrong;
+        if (s.run(z, add, x = k) != 2 * k + 1) ++wrong;
       }
     });
   for (auto& t : threads) t.join();

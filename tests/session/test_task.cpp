@@ -61,6 +61,18 @@ TEST_CASE("flags are taken as --name=value and as --name value") {
   }
 }
 
+TEST_CASE("expect_flags names what is none of a program's flags") {
+  auto refuses = [](const words& w) {
+    task t(w.argc(), w.argv.data());
+    return error_of([&] { t.expect_flags({"steps", "rate"}); });
+  };
+  CHECK(refuses({"--steps=7", "--rate", "0.5", "--data=x"}) == "");
+  CHECK(refuses({"--stpes=7"}) == "invalid_argument: \"--stpes=7\" is no flag of this program");
+  CHECK(refuses({"--steps", "7", "free"}) ==
+        "invalid_argument: \"free\" is no flag of this program");
+  CHECK(refuses({"--rate"}) == "invalid_argument: --rate needs a value");
+}
+
 TEST_CASE("a wrong flag is named") {
   CHECK(refused({"--job_name=chef", "--ps_hosts=a:1"}) ==
         "invalid_argument: --job_name=chef is neither ps nor worker");

@@ -38,6 +38,8 @@ class error : public std::runtime_error {
   error(errc code, std::string message, std::string node = {}, source_place place = {},
         std::string device = {});
 
+  /// Each copy's own: threads that share a failure share no text.
+  const char* what() const noexcept override { return what_.c_str(); }
   errc code() const noexcept { return code_; }
   /// The sentence without node, place and device.
   const std::string& message() const noexcept { return message_; }
@@ -50,7 +52,7 @@ class error : public std::runtime_error {
 
  private:
   errc code_;
-  std::string message_, node_, device_;
+  std::string what_, message_, node_, device_;
   source_place place_;
 };
 

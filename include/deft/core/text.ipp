@@ -77,8 +77,9 @@ inline std::string sentence(const std::string& message, const std::string& node,
 
 error::error(errc code, std::string message, std::string node, source_place place,
              std::string device)
-    : std::runtime_error(detail::sentence(message, node, place, device)),
+    : std::runtime_error("deft::error"),
       code_(code),
+      what_(detail::sentence(message, node, place, device)),
       message_(std::move(message)),
       node_(std::move(node)),
       device_(std::move(device)),

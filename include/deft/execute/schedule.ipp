@@ -27,9 +27,8 @@ class compiler {
       }
     }
     for (auto e : c_.part.fetches) {
-      bool has_value = !nodes[e.node].outputs.empty();
-      c_.fetch_values.push_back(has_value ? c_.first_value[e.node] + e.port : none);
-      if (has_value) keep(c_.fetch_values.back());
+      c_.fetch_values.push_back(e.port == run_only ? none : c_.first_value[e.node] + e.port);
+      if (e.port != run_only) keep(c_.fetch_values.back());
     }
     find_last_uses();
     assign_slots();

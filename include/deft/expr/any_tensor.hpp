@@ -36,7 +36,7 @@ class any_tensor : public detail::expression_base {
   output output_;
 };
 
-/// An operation: a node that yields no value, and can be fetched to be run.
+/// An operation: a node that is fetched to be run, and yields nothing then.
 class operation : public detail::expression_base {
  public:
   operation() = default;

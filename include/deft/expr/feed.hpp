@@ -94,6 +94,31 @@ feed_value make_feed(const output& target, V&& value) {
 }
 
 namespace detail {
+/// A braced list as a value to feed: the elements in row-major order, at least one.
+template <element T, std::int64_t... E>
+struct element_list {
+  template <scalar... V>
+  requires(sizeof...(V) > 0) element_list(V... v) : values(of(v...)) {  // NOLINT: implicit
+    static_assert(((std::is_same_v<V, bool> == std::is_same_v<T, bool> &&
+                    (std::is_floating_point_v<T> || !std::is_floating_point_v<V>)) &&
+                   ...),
+                  "[feed] the value has another dtype than the tensor: use static_cast");
+    static_assert(
+        !shape_t<E...>::value.is_static() || shape_t<E...>::value.elements() == sizeof...(V),
+        "[feed] the list has another number of elements than the tensor");
+  }
+  ndarray<T, E...> values;
+
+ private:
+  template <class... V>
+  static ndarray<T, E...> of(V... v) {
+    if constexpr (sizeof...(E) == 0)
+      return ndarray<T>((static_cast<T>(v), ...));
+    else
+      return {static_cast<T>(v)...};
+  }
+};
+
 /// The feed of a tensor whose dtype and shape run time tells; a scalar takes its dtype.
 template <host_value V>
 feed_value make_any_feed(const output& target, V&& value) {

@@ -17,6 +17,9 @@ struct edge_def {
   friend bool operator==(const edge_def&, const edge_def&) = default;
 };
 
+/// The port of a fetch that asks for no value: its node is run.
+inline constexpr std::uint32_t run_only = ~std::uint32_t{0};
+
 /// One node, by value.
 struct node_def {
   const op_def* op = nullptr;
@@ -39,6 +42,8 @@ struct graph_def {
 /// exist, arity, attributes and dtypes satisfy the operation, and the outputs are what its shape
 /// rule gives (declared extents may be known better). Throws invalid_argument that names the node.
 void check(const graph_def& g);
+/// Checks that `fetches` are values or nodes of `g`. Throws invalid_argument.
+void check(const graph_def& g, std::span<const edge_def> fetches);
 
 /// What flatten gives beside the nodes.
 struct flat_graph {

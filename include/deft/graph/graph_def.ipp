@@ -19,6 +19,7 @@ class flattener {
     for (std::size_t i = 0; i < feeds.size(); ++i) fed_nodes_.insert({feeds_[i].node.get(), i});
     for (const auto& f : fetches) visit(in_place_of(f).node.get(), in_place_of(f).port);
     for (const auto& f : fetches) flat_.fetches.push_back(number(in_place_of(f)));
+    check(flat_.graph, flat_.fetches);
     for (std::size_t i = 0; i < feeds.size(); ++i)
       if (!reached_.contains({feeds_[i].node.get(), feeds_[i].port}))
         throw error(errc::invalid_argument, "what is fed is not needed by any fetch",
@@ -139,6 +140,15 @@ std::string dot_quoted(std::string_view text) {
 }
 
 }  // namespace
+
+void check(const graph_def& g, std::span<const edge_def> fetches) {
+  for (const auto& f : fetches) {
+    if (f.node >= g.nodes.size())
+      fail(errc::invalid_argument, "a fetch of a node that is not there");
+    if (f.port != run_only && f.port >= g.nodes[f.node].outputs.size())
+      fail(errc::invalid_argument, "a fetch of a value that is not there");
+  }
+}
 
 flat_graph flatten(std::span<const output> fetches, std::span<const output> feeds,
                    const substitution& replace) {

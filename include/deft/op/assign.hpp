@@ -71,12 +71,12 @@ namespace deft {
 template <class X>
 concept operand_of_update = operand<X> && !std::derived_from<X, operation>;
 
-/// The new value of a variable; as an operation, the update itself.
-template <element T, std::int64_t... E>
-class assigned : public tensor<T, E...> {
+/// An update of a variable: an operation, whose `value()` is the variable's new one, a `Tensor`.
+template <class Tensor>
+class assigned : public operation {
  public:
-  explicit assigned(output o) : tensor<T, E...>(std::move(o)) {}
-  operator operation() const { return operation(this->handle().node); }
+  explicit assigned(const output& o) : operation(o.node) {}
+  Tensor value() const { return Tensor(output{handle(), 0}); }
 };
 
 namespace detail {

@@ -42,6 +42,10 @@ class placeholder : public tensor<T, E...> {
   [[nodiscard]] feed_value operator=(V&& value) const {
     return make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
   }
+  /// `x = {1, 2, 3}`: the elements in row-major order.
+  [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
+    return make_feed<T, shape_t<E...>>(this->handle(), std::move(list.values));
+  }
 
   template <expression X>
   void operator=(const X&) const {

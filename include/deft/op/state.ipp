@@ -246,17 +246,17 @@ variable<std::int64_t> global_step(source_place w) {
   return variable<std::int64_t>("global_step", 0, {.trainable = false}, w);
 }
 
-any_tensor assign(const any_tensor& v, const any_tensor& value, source_place w) {
-  return any_tensor(
+assigned<any_tensor> assign(const any_tensor& v, const any_tensor& value, source_place w) {
+  return assigned<any_tensor>(
       detail::update(record_of<op::assign>, detail::variable_of(v, "assign"), value.handle(), w));
 }
-any_tensor assign_add(const any_tensor& v, const any_tensor& value, source_place w) {
-  return any_tensor(detail::update(record_of<op::assign_add>, detail::variable_of(v, "assign_add"),
-                                   value.handle(), w));
+assigned<any_tensor> assign_add(const any_tensor& v, const any_tensor& value, source_place w) {
+  return assigned<any_tensor>(detail::update(
+      record_of<op::assign_add>, detail::variable_of(v, "assign_add"), value.handle(), w));
 }
-any_tensor assign_sub(const any_tensor& v, const any_tensor& value, source_place w) {
-  return any_tensor(detail::update(record_of<op::assign_sub>, detail::variable_of(v, "assign_sub"),
-                                   value.handle(), w));
+assigned<any_tensor> assign_sub(const any_tensor& v, const any_tensor& value, source_place w) {
+  return assigned<any_tensor>(detail::update(
+      record_of<op::assign_sub>, detail::variable_of(v, "assign_sub"), value.handle(), w));
 }
 
 }  // namespace deft

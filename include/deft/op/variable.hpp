@@ -89,19 +89,19 @@ class variable : public tensor<T, E...> {
   /// What stands for the variable inside an expression.
   output operand() const { return detail::read_variable(this->handle()); }
 
-  /// Sets the value to `value`. Yields the new one.
+  /// Sets the value to `value`.
   template <operand_of_update X, class K = kernels_for<std::tuple<X, tensor<T, E...>>>>
-  assigned<T, E...> assign(const X& value, source_place w = here()) const {
+  assigned<tensor<T, E...>> assign(const X& value, source_place w = here()) const {
     return update<op::assign, K>(value, w);
   }
-  /// Adds `value`. Yields the new value.
+  /// Adds `value`.
   template <operand_of_update X, class K = kernels_for<std::tuple<X, tensor<T, E...>>>>
-  assigned<T, E...> assign_add(const X& value, source_place w = here()) const {
+  assigned<tensor<T, E...>> assign_add(const X& value, source_place w = here()) const {
     return update<op::assign_add, K>(value, w);
   }
-  /// Subtracts `value`. Yields the new value.
+  /// Subtracts `value`.
   template <operand_of_update X, class K = kernels_for<std::tuple<X, tensor<T, E...>>>>
-  assigned<T, E...> assign_sub(const X& value, source_place w = here()) const {
+  assigned<tensor<T, E...>> assign_sub(const X& value, source_place w = here()) const {
     return update<op::assign_sub, K>(value, w);
   }
 
@@ -111,14 +111,19 @@ class variable : public tensor<T, E...> {
   }
   /// The operation that gives it its first value.
   operation initializer(source_place w = here()) const {
-    return assigned<T, E...>(detail::update(record_of<op::assign>, this->handle(),
-                                            detail::initial_value(*this->handle().node), w));
+    return operation(detail::update(record_of<op::assign>, this->handle(),
+                                    detail::initial_value(*this->handle().node), w)
+                         .node);
   }
 
   /// A feed: the value stands for what is read during one run; the state stays.
   template <host_value V>
   [[nodiscard]] feed_value operator=(V&& value) const {
     return make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
+  }
+  /// `x = {1, 2, 3}`: the elements in row-major order.
+  [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
+    return make_feed<T, shape_t<E...>>(this->handle(), std::move(list.values));
   }
   template <expression X>
   void operator=(const X&) const {
@@ -144,13 +149,13 @@ class variable : public tensor<T, E...> {
     return detail::make_variable(name, {shape_t<E...>::value, dtype_of<T>}, initial, options, w);
   }
   template <class Op, class K, class X>
-  assigned<T, E...> update(const X& value, source_place w) const {
+  assigned<tensor<T, E...>> update(const X& value, source_place w) const {
     static_assert(detail::update_dtype_fits<T, X>,
                   "[assign] expects a value of the variable's dtype, and got another: use cast<T>");
     static_assert(detail::update_shape_fits<shape_t<E...>, X>,
                   "[assign] expects a value of the variable's shape, and got another");
     if constexpr (std::is_same_v<Op, op::assign> || is_numeric(dtype_of<T>))
-      return assigned<T, E...>(
+      return assigned<tensor<T, E...>>(
           detail::update(record_of<Op>, this->handle(),
                          detail::update_value<T, X, K>(value, shape_t<E...>::value, w), w));
     else
@@ -164,8 +169,10 @@ operation initialize_all(source_place w = here());
 
 /// The updates of a variable that run time tells. Throws invalid_argument if `v` is none, or
 /// `value` does not fit.
-any_tensor assign(const any_tensor& v, const any_tensor& value, source_place w = here());
-any_tensor assign_add(const any_tensor& v, const any_tensor& value, source_place w = here());
-any_tensor assign_sub(const any_tensor& v, const any_tensor& value, source_place w = here());
+assigned<any_tensor> assign(const any_tensor& v, const any_tensor& value, source_place w = here());
+assigned<any_tensor> assign_add(const any_tensor& v, const any_tensor& value,
+                                source_place w = here());
+assigned<any_tensor> assign_sub(const any_tensor& v, const any_tensor& value,
+                                source_place w = here());
 
 }  // namespace deft

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/launcher.hpp: a whole cluster on this machine, each task a process of this binary.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace deft {
+
+/// How far `step` is on the way to `last`, as a bar for a terminal.
+std::string progress_bar(std::int64_t step, std::int64_t last);
 
 /// Starts this program again for every task, with `--job_name`, `--task_index`, the cluster's hosts
 /// and an inherited listening socket on an ephemeral port (`--listen_fd`), beside the arguments

@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -152,11 +153,7 @@ class cluster_launcher {
     int rest = 0;
     if (terminal_ && std::sscanf(line.c_str(), "step %lld/%lld%n", &step, &last, &rest) == 2 &&
         last > 0) {
-      constexpr int width = 30;
-      int full = static_cast<int>(width * std::min(step, last) / last);
-      std::string bar;
-      for (int i = 0; i < width; ++i) bar += i < full ? "█" : "░";
-      t.bar = t.name + " " + bar + " " + line;
+      t.bar = t.name + " " + progress_bar(step, last) + " " + line;
       draw_bars();
       return;
     }
@@ -201,6 +198,14 @@ class cluster_launcher {
 };
 
 }  // namespace
+
+std::string progress_bar(std::int64_t step, std::int64_t last) {
+  constexpr std::int64_t width = 30;
+  const std::int64_t full = last > 0 ? width * std::clamp<std::int64_t>(step, 0, last) / last : 0;
+  std::string bar;
+  for (std::int64_t i = 0; i < width; ++i) bar += i < full ? "█" : "░";
+  return bar;
+}
 
 int launch_cluster(const std::vector<std::pair<std::string, int>>& jobs,
                    const std::vector<std::string>& arguments) {

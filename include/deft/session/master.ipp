@@ -84,7 +84,14 @@ class master_engine final : public engine {
         if (!task.replica) task.replica = 0;
         if (!task.task)
           task.task = task.job == master_->self->name().job ? master_->self->name().task : 0;
-        if (*task.task < master_->cluster->cluster().tasks(task.job)) wanted.insert(intern(task));
+        if (*task.task < master_->cluster->cluster().tasks(task.job))
+          wanted.insert(intern(task));
+        else if (!master_->options.allow_soft_placement)
+          throw error(errc::invalid_argument,
+                      str("[", n.op->name, "] is asked to run on \"", to_string(*n.requested),
+                          "\", which is no task of the cluster (",
+                          to_string(master_->cluster->cluster()), ")"),
+                      n.name, n.place);
       }
     std::vector<device_info> all;
     for (auto* task : wanted)

@@ -92,7 +92,7 @@ auto session::prepare(const X&... x) {
     using V = std::remove_cvref_t<decltype(v)>;
     if constexpr (!detail::is_feed_list<V>) {
       static_assert(detail::fetch<V>,
-                    "[prepare] takes tensors, expressions, operations and feeds(…)");
+                    "[prepare] expects tensors, expressions, operations and feeds(…)");
       fetches.push_back(detail::fetch_of<V>::handle(v));
     }
   };

@@ -65,6 +65,13 @@ inline any_array fed_array(const feed_ref& f, bool& borrows) {
   return view;
 }
 
+/// Throws internal unless the value with which `who` answers has the type that was declared.
+template <class Who>
+void check_answer(const any_array& v, const tensor_type& declared, const Who& who) {
+  if (v.type() != declared.type || !fits(declared.shape, v.shape()))
+    fail(errc::internal, who, " answered with ", v.type(), v.shape(), ", not ", declared);
+}
+
 inline message make_message(request r, std::uint64_t session = 0, std::uint64_t step = 0) {
   message m(static_cast<message_kind>(r));
   m.session = session;

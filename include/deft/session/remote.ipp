@@ -38,10 +38,11 @@ struct remote_session {
 class remote_plan final : public planned {
  public:
   remote_plan(std::shared_ptr<remote_session> s, std::uint64_t number, graph_def placed,
-              std::vector<edge_def> fetches)
-      : session_(std::move(s)), number_(number), placed_(std::move(placed)) {
-    for (const auto& f : fetches) has_value_.push_back(f.port != ~std::uint32_t{0});
-  }
+              std::vector<tensor_type> types)
+      : session_(std::move(s)),
+        number_(number),
+        placed_(std::move(placed)),
+        types_(std::move(types)) {}
   ~remote_plan() override {
     if (!session_->closed && !session_->master->lost()) try {
         session_->master->post(make_message(request::drop_plan, session_->id, number_));
@@ -68,18 +69,19 @@ class remote_plan final : public planned {
         session_->master->close();
       throw;
     }
-    std::vector<any_array> values(has_value_.size());
+    std::vector<any_array> values(types_.size());
     std::size_t next = 0;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      if (has_value_[i]) {
-        if (next == r.tensors.size())
-          fail(errc::internal, session_->master->peer(), " answered with too few values");
-        values[i] = std::move(r.tensors[next++]);
-      }
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (types_[i].type == dtype::none) continue;
+      if (next == r.tensors.size())
+        fail(errc::internal, session_->master->peer(), " answered with too few values");
+      values[i] = std::move(r.tensors[next++]);
+      check_answer(values[i], types_[i], session_->master->peer());
+    }
     return step_results(std::move(values));
   }
 
-  std::size_t fetches() const override { return has_value_.size(); }
+  std::size_t fetches() const override { return types_.size(); }
   const graph_def& placed() const override { return placed_; }
   std::vector<plan::part> parts() const override { return {}; }
 
@@ -111,7 +113,7 @@ class remote_plan final : public planned {
   std::shared_ptr<remote_session> session_;
   std::uint64_t number_;
   graph_def placed_;
-  std::vector<bool> has_value_;
+  std::vector<tensor_type> types_;  ///< of the fetches; none for an operation
 };
 
 class remote_engine final : public engine {
@@ -120,9 +122,10 @@ class remote_engine final : public engine {
   ~remote_engine() override { remote_engine::close(); }
 
   std::shared_ptr<planned> make_plan(flat_graph flat) override {
-    std::vector<edge_def> kinds = flat.fetches;
-    for (auto& f : kinds)
-      if (flat.graph.nodes[f.node].outputs.empty()) f.port = ~std::uint32_t{0};
+    std::vector<tensor_type> types;
+    for (auto f : flat.fetches)
+      types.push_back(f.port == run_only ? tensor_type()
+                                         : flat.graph.nodes[f.node].outputs[f.port]);
     message m = make_message(request::make_plan, session_->id);
     out_archive(m.meta, &m.tensors) & flat.graph& flat.fetches;
     message r = session_->ask(std::move(m), session_->patience(), "planning");
@@ -130,7 +133,7 @@ class remote_engine final : public engine {
     in_archive ar(r.meta, r.tensors);
     ar& placed;
     ar.finish();
-    return std::make_shared<remote_plan>(session_, r.step, std::move(placed), std::move(kinds));
+    return std::make_shared<remote_plan>(session_, r.step, std::move(placed), std::move(types));
   }
 
   std::vector<device_info> devices() override {

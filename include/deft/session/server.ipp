@@ -109,6 +109,11 @@ void server_impl::on_close(const std::shared_ptr<connection>& c, const error* wh
   for (auto& s : gone) s->master->close();
 }
 
+std::size_t server_impl::waiting() const {
+  std::lock_guard lock(guard_);
+  return waiting_.size();
+}
+
 void server_impl::signal_at(const device_name& task, const std::string& name,
                             std::chrono::nanoseconds timeout) {
   if (task == task_->name()) return signal(name);

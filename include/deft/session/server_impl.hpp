@@ -30,6 +30,8 @@ class server_impl final : public connection_handler {
   void stop();
   void done();
   void signal(const std::string& name);
+  /// How many calls of others wait for a signal of this task.
+  std::size_t waiting() const;
   /// Marks `name` on another task.
   void signal_at(const device_name& task, const std::string& name,
                  std::chrono::nanoseconds timeout);
@@ -71,7 +73,7 @@ class server_impl final : public connection_handler {
   std::shared_ptr<task_runtime> task_;
   std::shared_ptr<worker> worker_;
 
-  std::mutex guard_;
+  mutable std::mutex guard_;
   std::condition_variable changed_;
   bool stopped_ = false;
   std::map<std::uint64_t, std::shared_ptr<client_session>> sessions_;

@@ -46,13 +46,7 @@ void check_request(const flat_graph& flat) {
         n.op == &record_of<op::copy>)
       throw error(errc::invalid_argument, str("[", n.op->name, "] is for plans only"), n.name,
                   n.place);
-  for (const auto& f : flat.fetches) {
-    if (f.node >= flat.graph.nodes.size())
-      fail(errc::invalid_argument, "a fetch of a node that is not there");
-    const auto& outputs = flat.graph.nodes[f.node].outputs;
-    if (f.port >= outputs.size() && (f.port || !outputs.empty()))
-      fail(errc::invalid_argument, "a fetch of a value that is not there");
-  }
+  check(flat.graph, flat.fetches);
   if (flat.fetches.empty()) fail(errc::invalid_argument, "nothing is fetched");
 }
 
@@ -131,7 +125,7 @@ void server_impl::run_part(const std::shared_ptr<connection>& from, message& m) 
                         message r;
                         const auto& part = o.pool->code().source();
                         for (std::size_t i = 0; i < part.fetches.size(); ++i)
-                          if (!part.graph.nodes[part.fetches[i].node].outputs.empty())
+                          if (part.fetches[i].port != run_only)
                             r.tensors.push_back(o.frame->peek(i));
                         return r;
                       });

@@ -26,7 +26,7 @@ struct fetch_of;
 template <class X>
 requires std::derived_from<X, operation>
 struct fetch_of<X> {
-  static output handle(const X& x) { return {x.handle(), 0}; }
+  static output handle(const X& x) { return {x.handle(), run_only}; }
   static std::tuple<> take(step_results&, std::size_t) { return {}; }
 };
 
@@ -61,9 +61,8 @@ struct fetch_of<any_tensor> {
 
 template <class X>
 concept fetch = expression<X>;
-template <class X>
-inline constexpr bool can_be_fetched =
-    fetch<std::remove_cvref_t<X>> || std::same_as<std::remove_cvref_t<X>, feed_value>;
+template <class... X>
+inline constexpr bool can_be_run = ((fetch<X> || std::same_as<X, feed_value>)&&...);
 
 /// One value as itself, several as a tuple, none as void.
 template <class... V>
@@ -156,11 +155,14 @@ class session {
   }
   template <class... X>
   auto run(const run_options& options, const X&... x) {
-    static_assert((detail::can_be_fetched<X> && ...),
-                  "[run] takes tensors, expressions, operations and feeds");
-    detail::request<X...> r(x...);
-    step_results results = run_request({r.fetched, r.fetches}, {r.fed, r.feeds}, options);
-    return detail::unpack(detail::request<X...>::template take<X...>(results));
+    static_assert(detail::can_be_run<X...>,
+                  "[run] expects tensors, expressions, operations and feeds");
+    static_assert(detail::request<X...>::fetches > 0, "[run] expects something to fetch");
+    if constexpr (detail::can_be_run<X...>) {
+      detail::request<X...> r(x...);
+      step_results results = run_request({r.fetched, r.fetches}, {r.fed, r.feeds}, options);
+      return detail::unpack(detail::request<X...>::template take<X...>(results));
+    }
   }
 
   /// Plans now what is called later.

@@ -41,6 +41,9 @@ class task {
   const std::vector<std::string>& args() const { return rest_; }
   /// Value of `--name value` among args; `otherwise` if it is not there.
   std::string flag(const std::string& name, const std::string& otherwise = {}) const;
+  /// Throws invalid_argument naming the first argument beside deft's flags that is none of `known`
+  /// with its value.
+  void expect_flags(std::initializer_list<std::string_view> known) const;
   /// Throws failed_precondition in a single process.
   deft::server& server();
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/task.ipp: flags and the life of a task.
 #pragma once
+#include <algorithm>
 #include <boost/program_options.hpp>
 #include <cstdio>
 #include <deft/execute/team.hpp>
@@ -121,6 +122,17 @@ std::string task::flag(const std::string& name, const std::string& otherwise) co
     if (rest_[i] == "--" + name && i + 1 < rest_.size()) return rest_[i + 1];
   }
   return otherwise;
+}
+
+void task::expect_flags(std::initializer_list<std::string_view> known) const {
+  for (std::size_t i = 0; i < rest_.size(); ++i) {
+    const std::string_view all = rest_[i], word = all.substr(0, all.find('='));
+    const bool is_known = std::ranges::any_of(
+        known, [&](auto k) { return word.starts_with("--") && word.substr(2) == k; });
+    if (!is_known) fail(errc::invalid_argument, "\"", all, "\" is no flag of this program");
+    if (word.size() < all.size()) continue;
+    if (++i == rest_.size()) fail(errc::invalid_argument, all, " needs a value");
+  }
 }
 
 deft::server& task::server() {

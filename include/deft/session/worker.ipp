@@ -124,13 +124,7 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
   session_entry::part_entry made;
   made.failure = caught([&] {
     check(p.graph);
-    for (const auto& f : p.fetches) {
-      if (f.node >= p.graph.nodes.size())
-        fail(errc::invalid_argument, "a fetch of a node that is not there");
-      const auto& outputs = p.graph.nodes[f.node].outputs;
-      if (f.port >= outputs.size() && (f.port || !outputs.empty()))
-        fail(errc::invalid_argument, "a fetch of a value that is not there");
-    }
+    check(p.graph, p.fetches);
     for (const auto& n : p.graph.nodes)
       if (n.op == &record_of<op::send> || n.op == &record_of<op::recv>) check_peer(n);
     made.part = std::make_shared<registered_part>(std::move(p), task_->resources(), peers);

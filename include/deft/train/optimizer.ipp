@@ -51,7 +51,7 @@ operation optimizer::apply_gradients(const std::vector<gradient_of_variable>& gr
                 w);
   control_scope after(updates);
   if (!step) return no_op(w);
-  return operation(step->assign_add(std::int64_t{1}, w).handle().node);
+  return step->assign_add(std::int64_t{1}, w);
 }
 
 operation optimizer::minimize_any(const any_tensor& loss, const variable<std::int64_t>* step,

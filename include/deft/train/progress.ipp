@@ -3,9 +3,11 @@
 #pragma once
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <deft/op/global_step.hpp>
+#include <deft/session/launcher.hpp>
 #include <deft/train/progress.hpp>
 
 namespace deft {
@@ -47,16 +49,12 @@ class progress_hook final : public hook {
     shown_ = now;
     double seconds = std::chrono::duration<double>(now - began_).count();
     double rate = seconds > 0 ? static_cast<double>((runs_ - 1) * batch_) / seconds : 0;
-    if (terminal_) {
-      constexpr int width = 30;
-      auto full =
-          static_cast<int>(width * std::min(step_value_, last_) / std::max<std::int64_t>(last_, 1));
-      std::fputc('\r', stdout);
-      for (int i = 0; i < width; ++i) std::fputs(i < full ? "█" : "░", stdout);
-      std::fputc(' ', stdout);
-    }
-    std::printf("step %lld/%lld  loss %.4f  %.0f examples/s%s", static_cast<long long>(step_value_),
-                static_cast<long long>(last_), loss_value_, rate, terminal_ ? "\x1b[K" : "\n");
+    if (terminal_) std::printf("\r%s ", progress_bar(step_value_, last_).c_str());
+    // Several workers may take the global step a little past the last.
+    std::printf("step %lld/%lld  loss %.4f", static_cast<long long>(std::min(step_value_, last_)),
+                static_cast<long long>(last_), loss_value_);
+    if (runs_ > 1) std::printf("  %.0f examples/s", rate);
+    std::fputs(terminal_ ? "\x1b[K" : "\n", stdout);
     std::fflush(stdout);
   }
 

@@ -1,0 +1,5 @@
+// build error: \[feed\] the value has another dtype than the tensor
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<std::int32_t, 2> x("x");
+auto f() { return x = {1.5, 2.5}; }

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
+#include <deft/train/progress.hpp>
+
+#include <cstdio>
+
+#include "training.hpp"
+
+using namespace deft;
+
+namespace {
+
+/// What `f` prints to standard output, which is no terminal then.
+template <class F>
+std::string printed(F&& f) {
+  std::FILE* file = std::tmpfile();
+  REQUIRE(file);
+  std::fflush(stdout);
+  const int terminal = dup(STDOUT_FILENO);
+  dup2(fileno(file), STDOUT_FILENO);
+  f();
+  std::fflush(stdout);
+  dup2(terminal, STDOUT_FILENO);
+  close(terminal);
+  std::string text;
+  std::rewind(file);
+  for (int c; (c = std::fgetc(file)) != EOF;) text += static_cast<char>(c);
+  std::fclose(file);
+  return text;
+}
+
+/// Trains for four steps, of which `shown` are announced.
+void train(std::int64_t shown) {
+  const char* argv[] = {"test"};
+  const int code = task_main(1, argv, [&](task& self) {
+    variable<float> w("w", 1.f);
+    auto step = global_step();
+    auto loss = w * w;
+    operation train = sgd(0.25).minimize(loss, step);
+    monitored_session s(self, {.hooks = {stop_at_step(4), show_progress(loss, shown, 100)}});
+    while (!s.should_stop()) s.run(train);
+  });
+  CHECK(code == 0);
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0, end; (end = text.find('\n', begin)) != text.npos; begin = end + 1)
+    lines.push_back(text.substr(begin, end - begin));
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("the first line has no speed yet, the last one tells it") {
+  auto lines = lines_of(printed([] { train(4); }));
+  REQUIRE(lines.size() >= 2);
+  CHECK(lines.front() == "step 1/4  loss 1.0000");
+  CHECK(lines.back().starts_with("step 4/4  loss 0.0156  "));
+  CHECK(lines.back().ends_with(" examples/s"));
+}
+
+TEST_CASE("a step beyond the last is shown as the last") {
+  auto lines = lines_of(printed([] { train(3); }));
+  REQUIRE(!lines.empty());
+  CHECK(lines.back().starts_with("step 3/3  "));
+}
+
+TEST_CASE("a bar fills with the steps") {
+  auto full = [](std::int64_t step, std::int64_t last) {
+    const std::string bar = progress_bar(step, last);
+    int n = 0;
+    for (std::size_t at = 0; (at = bar.find("█", at)) != bar.npos; ++at) ++n;
+    return n;
+  };
+  CHECK(full(0, 10) == 0);
+  CHECK(full(5, 10) == 15);
+  CHECK(full(10, 10) == 30);
+  CHECK(full(12, 10) == 30);
+  CHECK(full(1, 0) == 0);
+}
