@@ -15,6 +15,7 @@ namespace {
 using spin_clock = std::chrono::steady_clock;
 // Waking a thread costs more than the wire: an answer often comes within this time.
 constexpr auto receive_spin = std::chrono::microseconds(20);
+constexpr int often_woken = 32;  // messages in a row, each soon after a sleep
 constexpr auto send_spin = std::chrono::microseconds(20);
 constexpr std::size_t spin_at_most = 256 * 1024;  // bytes left that are worth a spin
 constexpr std::size_t pieces_at_once = 256;       // of a gather write; IOV_MAX is 1024
@@ -297,7 +298,16 @@ bool connection_state::receive(message& m, deadline until) {
   for (;;) {
     switch (try_receive(m)) {
       case connection::arrival::something:
-        if (began != spin_clock::time_point{}) spin_.came(slept);
+        if (began != spin_clock::time_point{}) {
+          const auto waited = spin_clock::now() - began;
+          spin_.came(slept, waited);
+          woken_soon_ = slept && waited < 2 * receive_spin ? woken_soon_ + 1 : 0;
+          if (woken_soon_ >= often_woken && began >= move_again_) {
+            move_away_from_peer(handle());
+            woken_soon_ = 0;
+            move_again_ = began + std::chrono::milliseconds(100);
+          }
+        }
         return true;
       case connection::arrival::end:
         return false;

@@ -61,6 +61,8 @@ class connection_state : public std::enable_shared_from_this<connection_state> {
   std::unique_ptr<stream> stream_;
   frame_reader reader_;
   adaptive_spin spin_;  ///< of who receives
+  int woken_soon_ = 0;
+  std::chrono::steady_clock::time_point move_again_{};
 
   mutable std::mutex guard_;
   std::condition_variable changed_;

@@ -248,7 +248,7 @@ class hub_state {
         if (known_[i]->gone()) remove(known_[i].get());
       }
       if (some) {
-        if (began != clock::time_point{}) spin_.came(slept);
+        if (began != clock::time_point{}) spin_.came(slept, clock::now() - began);
         began = {};
         slept = false;
         epoch_.fetch_add(1);

@@ -61,26 +61,34 @@ std::string text_of_errno(int e);
 int poll_timeout(deadline until);
 /// How long to spin before sleeping. Waking a thread costs more than the wire, so what comes soon
 /// is spun for; but where that is in vain it only takes the processor from those who work, be it
-/// the peer. So it is done less and less, with a full try now and then, until it pays again.
+/// the peer. So it is done less and less, with a full try now and then, until it pays again; and
+/// after a sleep that was short, as its wake-up alone may have been what took so long.
 class adaptive_spin {
  public:
   using duration = std::chrono::steady_clock::duration;
   explicit adaptive_spin(duration most) : most_(most), limit_(most) {}
   bool worth(duration waited) const { return waited < limit_; }
-  /// What was waited for has come, while spinning or only after a sleep.
-  void came(bool slept) {
-    if (!slept)
+  /// What was waited for has come after `waited`, while spinning or only after a sleep.
+  void came(bool slept, duration waited) {
+    if (!slept) {
       limit_ = std::min(2 * limit_, most_);
-    else if (++in_vain_ % 16 == 0)
+      nearly_ = 0;
+    } else if (++in_vain_ % 16 == 0 || (waited < 3 * most_ && nearly_++ < 3)) {
       limit_ = most_;
-    else
+    } else {
       limit_ = std::max(limit_ / 2, most_ / 32);
+    }
   }
 
  private:
   duration most_, limit_;
-  unsigned in_vain_ = 0;
+  unsigned in_vain_ = 0, nearly_ = 0;
 };
+/// Moves the calling thread, one of deft's own, to another processor if the peer of a loopback
+/// socket runs on the same: there a spin keeps the peer from answering and each wakes the other in
+/// turn, while a processor may idle. The system takes them together since one sleeps as it wakes
+/// the other, and does not part them again.
+void move_away_from_peer(int fd);
 /// Lets a sibling hyperthread run while spinning.
 inline void relax() {
 #if defined(__x86_64__) || defined(__i386__)

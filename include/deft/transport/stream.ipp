@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -123,6 +124,22 @@ bool wait_for_socket(int fd, bool write, deadline until) {
     if (n == 0 && std::chrono::steady_clock::now() >= until) return false;
     if (n < 0 && errno != EINTR) return true;
   }
+}
+
+void move_away_from_peer(int fd) {
+  const int here = sched_getcpu();
+  int peer = -1;
+  socklen_t size = sizeof peer;
+  // On loopback a segment arrives where its sender runs.
+  if (here < 0 || getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &peer, &size) != 0 || peer != here)
+    return;
+  cpu_set_t all;
+  if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+  cpu_set_t others = all;
+  CPU_CLR(here, &others);
+  if (CPU_COUNT(&others) == 0) return;
+  sched_setaffinity(0, sizeof others, &others);
+  sched_setaffinity(0, sizeof all, &all);
 }
 
 int connect_socket(const endpoint& to, deadline until) {
