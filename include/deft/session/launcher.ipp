@@ -44,10 +44,10 @@ class cluster_launcher {
       for (int i = 0; i < tasks; ++i) {
         int fd = listen_socket("localhost:0");
         sockets[{job, i}] = fd;
-        list += (i ? "," : "") + address_of_socket(fd);
+        list += str(i ? "," : "", address_of_socket(fd));
         std::printf("/job:%s/task:%d at %s\n", job.c_str(), i, address_of_socket(fd).c_str());
       }
-      hosts.push_back("--" + job + "_hosts=" + list);
+      hosts.push_back(str("--", job, "_hosts=", list));
     }
     std::fflush(stdout);
     // Blocked but while it waits, so that none comes between the look and the wait.
