@@ -65,6 +65,34 @@ TEST_CASE_FIXTURE(own_graph, "explain says what will run where, and what crosses
   CHECK(e.find("fused 2 operations") != e.npos);
   CHECK(e.find("on /job:localhost/replica:0/task:0/cpu:1") != e.npos);
   CHECK(e.find("crosses from /job:localhost/replica:0/task:0/cpu:1: 16 bytes") != e.npos);
+  CHECK(e.starts_with("nodes: 3 written, 3 folded, 3 placed, 3 fused, 3 ordered\n"));
+}
+
+TEST_CASE_FIXTURE(own_graph, "explain counts nodes after each pass, and bytes on each device") {
+  session s;
+  placeholder<float, 1000> x("x");
+  placeholder<float, dyn> some("some");
+  any_tensor a(x), constants = any_tensor(constant(1.f)) + any_tensor(constant(2.f));
+  any_tensor b = exp(a * constants);  // with the feed two values of its size
+  std::string e = explain(s, sum(b), x = ndarray<float, 1000>{});
+  INFO(e);
+  CHECK(e.starts_with("nodes: 7 written, 5 folded, 5 placed, 3 fused, 3 ordered\n"));
+  CHECK(e.find("/job:localhost/replica:0/task:0/cpu:0: 3 nodes, at most 8000 bytes of values at a "
+               "time\n") != e.npos);
+  e = explain(s, sum(some), some = ndarray<float, dyn>(3));
+  INFO(e);
+  CHECK(e.find(", and 1 value whose extents run time tells\n") != e.npos);
+}
+
+TEST_CASE_FIXTURE(own_graph, "explain tells the same of a plan on a cluster") {
+  local_cluster c{{"worker", 2}};
+  tensor<float> y;
+  if (auto there = on(device("/job:worker/task:1"))) y = random_uniform(shape<>) * 2.f;
+  session s(c.target("worker", 0));
+  std::string e = explain(s, y);
+  INFO(e);
+  CHECK(e.find("/job:worker/replica:0/task:1/cpu:0: ") != e.npos);
+  CHECK(e.starts_with("nodes: 2 written"));
 }
 
 TEST_CASE_FIXTURE(own_graph, "a request that cannot be met names node, request and devices") {

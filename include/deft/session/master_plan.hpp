@@ -83,7 +83,10 @@ struct master_state {
 class master_plan final : public planned {
  public:
   master_plan(std::shared_ptr<master_state> m, prepared_plan p, std::size_t fetches)
-      : master_(std::move(m)), placed_(std::move(p.placed)), fetches_(fetches) {
+      : master_(std::move(m)),
+        placed_(std::move(p.placed)),
+        passes_(std::move(p.passes)),
+        fetches_(fetches) {
     const device_name* own = intern(master_->self->name());
     for (auto& part : p.parts) {
       remote r;
@@ -145,6 +148,7 @@ class master_plan final : public planned {
   std::size_t fetches() const override { return fetches_; }
   bool quick() const override { return others_.empty() && quick_; }
   const graph_def& placed() const override { return placed_; }
+  const std::vector<pass_size>& passes() const override { return passes_; }
   std::vector<plan::part> parts() const override {
     std::vector<plan::part> all;
     if (own_) all.push_back(own_->code().source());
@@ -383,6 +387,7 @@ class master_plan final : public planned {
 
   std::shared_ptr<master_state> master_;
   graph_def placed_;
+  std::vector<pass_size> passes_;
   std::size_t fetches_;
   std::size_t feeds_ = 0;  ///< one more than the highest number that is used
   static constexpr std::chrono::microseconds quick_limit{50};

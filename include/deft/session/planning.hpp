@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/execute/device.hpp>
 #include <deft/plan/cut.hpp>
-#include <deft/session/options.hpp>
+#include <deft/session/engine.hpp>
 
 namespace deft {
 
@@ -11,6 +11,7 @@ namespace deft {
 struct prepared_plan {
   graph_def placed;  ///< the whole graph, each node on its device
   std::vector<plan::part> parts;
+  std::vector<pass_size> passes;
 };
 
 /// Prunes, folds, places, fuses, orders and cuts `flat`; the graph is checked after every pass.

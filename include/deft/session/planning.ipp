@@ -36,13 +36,18 @@ std::vector<any_array> evaluate_on_host(const node_def& n, std::span<const any_a
 prepared_plan make_parts(flat_graph flat, std::span<const device_info> devices,
                          const device_name& own_task, const session_options& options) {
   graph_def& g = flat.graph;
-  check(g);
+  prepared_plan p;
+  auto passed = [&](const char* what) {
+    check(g);
+    p.passes.push_back({what, g.nodes.size()});
+  };
+  passed("written");
   if (options.fold) {
     plan::fold(g, flat.fetches, evaluate_on_host);
-    check(g);
+    passed("folded");
   }
   plan::place(g, devices, {&own_task, options.allow_soft_placement});
-  check(g);
+  passed("placed");
   if (options.log_device_placement)
     for (const auto& n : g.nodes)
       logging::write(logging::level::info,
@@ -52,11 +57,10 @@ prepared_plan make_parts(flat_graph flat, std::span<const device_info> devices,
       auto at = std::ranges::find(devices, device, &device_info::name);
       return at != devices.end() && at->kernels->contains(std::string(op::fused::name));
     });
-    check(g);
+    passed("fused");
   }
   plan::order_variables(g, flat.fetches);
-  check(g);
-  prepared_plan p;
+  passed("ordered");
   p.parts = plan::cut(g, flat.fetches);
   for (const auto& part : p.parts) check(part.graph);
   p.placed = std::move(g);

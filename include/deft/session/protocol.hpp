@@ -21,10 +21,10 @@ enum class request : std::uint16_t {
   devices = 22,        ///< call. Answer: meta: devices of the task
   reset = 23,          ///< call; meta: container
   // Client to master.
-  open_session = 32,     ///< call; meta: options. Answer: session
-  make_plan = 33,        ///< call; session; meta: flat graph. Answer: meta: number, placed graph
-  run_plan = 34,         ///< call; session; step = plan; meta: timeout; tensors: feeds
-  drop_plan = 35,        ///< one-way; session; step = plan
+  open_session = 32,  ///< call; meta: options. Answer: session
+  make_plan = 33,  ///< call; session; meta: flat graph. Answer: step = plan; meta: placed, passes
+  run_plan = 34,   ///< call; session; step = plan; meta: timeout; tensors: feeds
+  drop_plan = 35,  ///< one-way; session; step = plan
   cluster_devices = 36,  ///< call; session. Answer: meta: devices of all tasks
   reset_cluster = 37,    ///< call; session; meta: container
   close_session = 38,    ///< one-way; session
@@ -105,6 +105,11 @@ void serialize(Archive& ar, device_info& d, unsigned) {
     if (!d.name) fail(errc::data_loss, "a device without a name");
     d.kernels = std::make_shared<const std::set<std::string>>(kernels.begin(), kernels.end());
   }
+}
+
+template <class Archive>
+void serialize(Archive& ar, pass_size& p, unsigned) {
+  ar& named("pass", p.pass) & named("nodes", p.nodes);
 }
 
 /// What of the options a master needs.

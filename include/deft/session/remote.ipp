@@ -38,10 +38,11 @@ struct remote_session {
 class remote_plan final : public planned {
  public:
   remote_plan(std::shared_ptr<remote_session> s, std::uint64_t number, graph_def placed,
-              std::vector<tensor_type> types)
+              std::vector<pass_size> passes, std::vector<tensor_type> types)
       : session_(std::move(s)),
         number_(number),
         placed_(std::move(placed)),
+        passes_(std::move(passes)),
         types_(std::move(types)) {}
   ~remote_plan() override {
     if (!session_->closed && !session_->master->lost()) try {
@@ -83,6 +84,7 @@ class remote_plan final : public planned {
 
   std::size_t fetches() const override { return types_.size(); }
   const graph_def& placed() const override { return placed_; }
+  const std::vector<pass_size>& passes() const override { return passes_; }
   std::vector<plan::part> parts() const override { return {}; }
 
  private:
@@ -113,6 +115,7 @@ class remote_plan final : public planned {
   std::shared_ptr<remote_session> session_;
   std::uint64_t number_;
   graph_def placed_;
+  std::vector<pass_size> passes_;
   std::vector<tensor_type> types_;  ///< of the fetches; none for an operation
 };
 
@@ -130,10 +133,12 @@ class remote_engine final : public engine {
     out_archive(m.meta, &m.tensors) & flat.graph& flat.fetches;
     message r = session_->ask(std::move(m), session_->patience(), "planning");
     graph_def placed;
+    std::vector<pass_size> passes;
     in_archive ar(r.meta, r.tensors);
-    ar& placed;
+    ar& placed& passes;
     ar.finish();
-    return std::make_shared<remote_plan>(session_, r.step, std::move(placed), std::move(types));
+    return std::make_shared<remote_plan>(session_, r.step, std::move(placed), std::move(passes),
+                                         std::move(types));
   }
 
   std::vector<device_info> devices() override {

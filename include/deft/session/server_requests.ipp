@@ -179,7 +179,7 @@ bool server_impl::handle_client(const std::shared_ptr<connection>& from, message
           check_request(*flat);
           auto plan = s->master->make_plan(std::move(*flat));
           message r;
-          out_archive(r.meta, &r.tensors) & plan->placed();
+          out_archive(r.meta, &r.tensors) & plan->placed() & plan->passes();
           std::lock_guard lock(s->guard);
           r.step = ++s->next_plan;
           s->plans.emplace(r.step, std::move(plan));

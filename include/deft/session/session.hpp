@@ -171,7 +171,7 @@ class session {
 
   /// Full name of the device that runs `t` when it is fetched alone.
   std::string device_of(const any_tensor& t);
-  /// What is run for these fetches, as placed.
+  /// What will be run for these fetches: see explain_plan.
   template <class... X>
   std::string explain(const X&... x) {
     detail::request<X...> r(x...);

@@ -4,6 +4,7 @@
 #include <deft/core/hash.hpp>
 #include <deft/plan/open.hpp>
 #include <deft/session/cluster.ipp>
+#include <deft/session/explain.ipp>
 #include <deft/session/launcher.ipp>
 #include <deft/session/master.ipp>
 #include <deft/session/planning.ipp>
@@ -155,26 +156,7 @@ std::string session::explain_request(std::span<const output> fetches,
   std::vector<output> targets;
   for (const auto* f : feeds) targets.push_back(f->target());
   auto plan = impl_->find_plan(fetches, targets);
-  const graph_def& g = plan->placed();
-  std::string s = str(g.nodes.size(), " nodes\n");
-  for (const auto& n : g.nodes) {
-    s += str("  ", n.name, ": ", n.op->name);
-    if (n.op->name == "fused")
-      s += str(" ", std::get<program_ref>(n.attributes[0])->code.size(), " operations");
-    if (!n.outputs.empty()) s += str(" -> ", n.outputs[0]);
-    s += str(" on ", to_string(*n.device), "\n");
-    for (auto e : n.inputs) {
-      const node_def& from = g.nodes[e.node];
-      if (from.device == n.device) continue;
-      const tensor_type& t = from.outputs[e.port];
-      std::int64_t elements = t.shape.elements();
-      s += str("    ", from.name, " crosses from ", to_string(*from.device), ": ",
-               elements == dyn ? std::string("?")
-                               : str(elements * static_cast<std::int64_t>(size_of_dtype(t.type))),
-               " bytes\n");
-    }
-  }
-  return s;
+  return explain_plan(*plan);
 }
 
 std::vector<device_info> session::devices() { return impl_->on().devices(); }
