@@ -4,6 +4,8 @@
 //     a ──┐
 //         ├── mul ── c
 //     b ──┘
+//
+// prints: 6 \* 7 = 42, computed on /job:localhost
 #include <cstdio>
 #include <deft/deft.hpp>
 

@@ -6,6 +6,8 @@
 //     x ────── + 300 ── y1 ─────────────┐
 //       │                               ├── add ── z
 //       └────────────────── − 66 ── y2 ─┘
+//
+// prints: 238
 #include <cstdio>
 #include <deft/deft.hpp>
 

@@ -9,7 +9,10 @@
 //       ▲                                                                        ▼
 //       └── adagrad ◀─────────────────────────────────────────────────────── gradients
 //
-// ctest: --steps 60
+// ctest: --steps 300
+// prints: w1: /job:ps/replica:0/task:0/cpu:0
+// prints: step 300/300
+// prints: accuracy on [0-9]+ held-out images: 0\.[5-9]
 #include <cstdio>
 #include <cstdlib>
 #include <deft/deft.hpp>
@@ -49,8 +52,14 @@ void run_worker(task& self) {
       self, {.hooks = {stop_at_step(steps), stop_on_nan(loss), show_progress(loss, steps, 100)}});
   if (self.is_chief()) {
     std::printf("%s\n", mnist_source(data).c_str());
-    for (const auto& [name, t] : std::initializer_list<std::pair<const char*, any_tensor>>{
-             {"w1", w1}, {"b1", b1}, {"w2", w2}, {"b2", b2}, {"logits", logits}, {"loss", loss}})
+    for (const auto& [name, t] :
+         std::initializer_list<std::pair<const char*, any_tensor>>{{"w1", w1},
+                                                                   {"b1", b1},
+                                                                   {"w2", w2},
+                                                                   {"b2", b2},
+                                                                   {"x w1", matmul(x, w1)},
+                                                                   {"logits", logits},
+                                                                   {"loss", loss}})
       std::printf("%s: %s\n", name, s.device_of(t).c_str());
   }
 

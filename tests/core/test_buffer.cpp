@@ -30,8 +30,11 @@ TEST_CASE("a large block given back is the next one of its size") {
   trim_host_memory();
   auto first = buffer::host(3 * huge_page);
   auto at = address(first);
+  CHECK(recycled_host_memory() == 0);
   first.reset();
+  CHECK(recycled_host_memory() == 3 * huge_page);
   auto second = buffer::host(3 * huge_page - 100);
+  CHECK(recycled_host_memory() == 0);
   CHECK(address(second) == at);
   // In use, or much too large: not handed out.
   CHECK(address(buffer::host(3 * huge_page)) != at);

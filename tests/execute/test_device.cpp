@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/execute/device.hpp>
 #include <deft/plan/gradients.hpp>
+#include <deft/session/local_cluster.hpp>
 #include <deft/session/session.hpp>
 #include <deft/session/task_runtime.hpp>
 
@@ -61,6 +62,25 @@ TEST_CASE_FIXTURE(with_null_devices, "every value crosses a border once each way
   CHECK(null_traffic().out == 800);
 }
 
+TEST_CASE_FIXTURE(with_null_devices, "a value crosses from one task's device to another's") {
+  local_cluster c{{"worker", 2}};
+  placeholder<float, 4> x("x");
+  tensor<float, 4> y, z;
+  if (auto there = on(device("/job:worker/task:1/null:0"))) y = x * 2.f;
+  if (auto back = on(device("/job:worker/task:0/null:1"))) z = y + 1.f;
+  auto v = on(device("/job:worker/task:1/null:1"), [] { return variable<float, 4>("v", ones()); });
+  session s(c.target("worker", 0));
+  s.run(initialize_all());
+  s.run(z, x = {0, 0, 0, 0});  // planned
+  null_traffic().reset();
+  CHECK(s.run(z, x = {1, 2, 3, 4}) == ndarray<float, 4>{3, 5, 7, 9});
+  CHECK(null_traffic().in == 2 * 16);
+  CHECK(null_traffic().out == 2 * 16);
+  CHECK(null_traffic().between == 0);
+  s.run(v.assign_add(z), x = {1, 2, 3, 4});
+  CHECK(s.run(v) == ndarray<float, 4>{4, 6, 8, 10});
+}
+
 TEST_CASE_FIXTURE(with_null_devices, "values go between devices of a kind without the host") {
   placeholder<float, 4> x("x");
   any_tensor a = on_null([&] { return any_tensor(exp(x)); });
@@ -71,6 +91,7 @@ TEST_CASE_FIXTURE(with_null_devices, "values go between devices of a kind withou
   CHECK(r.data<float>()[3] == 2.f);
   CHECK(null_traffic().in == 16);  // the feed goes straight to its user
   CHECK(null_traffic().between == 16);
+  CHECK(null_traffic().recorded > 0);
   CHECK(null_traffic().out == 16);
 }
 

@@ -105,7 +105,58 @@ void compare(const integers& literals, double ulps) {
   }
 }
 
+/// Op inside another operation: a loop of its own, not that of the primitive.
+template <class Op, class... A>
+void compare_nested() {
+  INFO(Op::name);
+  using X = call<Op, A...>;
+  using R = typename X::value_type;
+  if constexpr (std::is_same_v<R, bool>)
+    compare<call<op::logical_not, X>>({}, 0);
+  else
+    compare<call<op::add, X, in<R>>>({}, std::is_floating_point_v<R> ? 64 : 0);
+}
+template <class Op, class T>
+void compare_operation() {
+  if constexpr (!accepts(Op::typing_rule, dtype_of<T>)) {
+    return;
+  } else if constexpr (std::is_same_v<Op, op::div> && std::is_integral_v<T>) {
+    return;  // among the values are zeros
+  } else if constexpr (Op::arity == 1) {
+    compare_nested<Op, in<T>>();
+  } else if constexpr (Op::arity == 2) {
+    compare_nested<Op, in<T>, in<T>>();
+  } else {
+    compare_nested<Op, in<bool>, in<T>, in<T>>();
+  }
+}
+
 }  // namespace
+
+TEST_CASE("every elementwise operation gives the same in a compiled expression and its program") {
+  op::catalog::each([]<class Op>() {
+    if constexpr (requires { Op::typing_rule; }) {
+      compare_operation<Op, float>();
+      compare_operation<Op, double>();
+      compare_operation<Op, std::int32_t>();
+      if constexpr (Op::typing_rule == typing::logical) compare_operation<Op, bool>();
+    }
+  });
+}
+
+TEST_CASE("a compiled integer division by zero is an error too") {
+  using I = in<std::int32_t>;
+  using X = call<op::add, call<op::div, I, I>, I>;
+  cpu_kernels::use<X>();
+  for (std::int64_t at : {0, 15, 63, 64, 998}) {
+    any_array a = moderate<std::int32_t>({999}), b = filled<std::int32_t>({999}, {7});
+    b.mutable_data<std::int32_t>()[at] = 0;
+    auto node = node_for<X>({}, {a, b, a});
+    CHECK(error_of([&] {
+            node.run({a, b, a});
+          }) == "invalid_argument: [div] integer division by zero");
+  }
+}
 
 TEST_CASE("a compiled expression and its program give the same") {
   compare<chain>({to_immediate(2.f)}, 16);

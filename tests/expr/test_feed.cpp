@@ -96,6 +96,10 @@ TEST_CASE_FIXTURE(own_graph, "a braced list is fed in row-major order") {
   CHECK((x = {1, 2, 3, 4}).shape() == dims{2, 2});
   CHECK(elements(list = {7, 8, 9}, {std::int64_t{7}, std::int64_t{8}, std::int64_t{9}}));
   CHECK((list = {7}).shape() == dims{1});
+  CHECK((list = {0}).shape() == dims{1});
+  CHECK(elements(v = {0, 1}, {0.f, 1.f}));
+  placeholder<std::uint8_t, 1> byte("byte");
+  says([&] { (void)(byte = {300}); }, "invalid_argument: the literal 300 does not fit uint8");
   CHECK(elements(scalar = {0.5}, {0.5}));
   CHECK(elements(v = {1, 2}, {1.f, 2.f}));
   placeholder<float, dyn, 2> pairs("pairs");

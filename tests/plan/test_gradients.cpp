@@ -183,6 +183,10 @@ const cases& all_cases() {
     });
     add("softmax_cross_entropy", {dims{2, 3}, dims{2, 3}},
         [](const tensors& x) { return softmax_cross_entropy(x[0], softmax(x[1])); });
+    add("softmax_cross_entropy", {dims{2, 3}, dims{2, 3}}, [](const tensors& x) {
+      const any_tensor y = softmax(x[1]);
+      return plan::gradients(sum(softmax_cross_entropy(x[0], y)), std::vector{y})[0] * y;
+    });
     auto gradient = [](const any_tensor& logits, const any_tensor& labels, const any_tensor& dz) {
       const node_ref n = softmax_cross_entropy(logits, labels).handle().node;
       return node(record_of<op::softmax_cross_entropy_grad>, {},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/programs/remote_client.cpp TARGET COMMAND: a client in a process of its own.
 //   sum       adds on two workers, reads the shared variable, and prints both
+//   own       runs an expression that nobody else was compiled with; its signature, then values
 //   errors    prints what a division by zero on worker 1 says
 //   cancel    cancels a long step, then runs a short one
 //   timeout   lets a long step run out of time, then runs a short one
@@ -44,6 +45,18 @@ int run(const char* target, const char* command) {
     std::printf("%g %g %g on %s, %zu devices\n", static_cast<double>(last(999'999)),
                 static_cast<double>(count), static_cast<double>(held), s.device_of(b).c_str(),
                 list_devices(s).size());
+    return 0;
+  }
+  if (is("own")) {
+    placeholder<float, dyn> x("x");
+    auto own = square(x * 0.25f - 3.f) + tanh(x) * 0.f;
+    tensor<float, dyn> y;
+    if (auto there = on(device("/job:worker/task:1"))) y = square(x * 0.25f - 3.f) + tanh(x) * 0.f;
+    auto v = s.run(y, x = {4, 8, 12});
+    std::printf("%s\n%g %g %g on %s\n",
+                deft::detail::program_of<decltype(own)>()->signature.c_str(),
+                static_cast<double>(v(0)), static_cast<double>(v(1)), static_cast<double>(v(2)),
+                s.device_of(y).c_str());
     return 0;
   }
   if (is("errors")) {

@@ -40,6 +40,7 @@ class child_program {
     child_.wait();
     return child_.exit_code();
   }
+  int pid() const { return child_.id(); }
   void signal(int number) { ::kill(child_.id(), number); }
 
  private:

@@ -206,6 +206,46 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(value == 7);
 }
 
+TEST_CASE_FIXTURE(own_graph,
+                  "all tasks that are missing are named, and waited for no longer than asked") {
+  int sockets[] = {listen_socket("localhost:0"), listen_socket("localhost:0"),
+                   listen_socket("localhost:0")};
+  cluster_spec spec{{"ps", {address_of_socket(sockets[0]), address_of_socket(sockets[1])}},
+                    {"worker", {address_of_socket(sockets[2])}}};
+  ::close(sockets[0]), ::close(sockets[1]);
+  server here(spec, "worker", 0, {.listen_fd = sockets[2]});
+  tensor<float> sum = constant(0.f);
+  for (int i : {0, 1}) {
+    auto there = on(device(str("/job:ps/task:", i)));
+    sum = sum + variable<float>(str("v", i), 1.f);
+  }
+  for (bool remote : {false, true}) {
+    CAPTURE(remote);
+    // A target in this process is called directly; another name of it is not known to be that.
+    const std::string address = here.address();
+    const std::string target =
+        remote ? "deft://localhost" + address.substr(address.rfind(':')) : here.target();
+    session s(target, {.connect_timeout = 10min});
+    auto o = outcome_of([&] { s.run(run_options{.timeout = 300ms}, sum); });
+    CAPTURE(o);
+    CHECK(o.code == errc::deadline_exceeded);
+    CHECK(o.says("/job:ps/replica:0/task:0"));
+    CHECK(o.says("/job:ps/replica:0/task:1"));
+    cancel_source cancel;
+    std::thread later([&] { cancel.cancel(); });
+    o = outcome_of([&] { s.run(run_options{.cancel = cancel.flag()}, sum); });
+    later.join();
+    CHECK(o.code == errc::cancelled);
+    std::thread runner([&] {
+      auto in = as_default(g);
+      o = outcome_of([&] { s.run(sum); });
+    });
+    s.close();
+    runner.join();
+    CHECK((o.code == errc::cancelled || o.code == errc::failed_precondition));
+  }
+}
+
 TEST_CASE("garbage on the port hurts nobody") {
   local_cluster c{{"worker", 2}};
   graph mine;
@@ -229,6 +269,7 @@ TEST_CASE("garbage on the port hurts nobody") {
     ::close(fd);
     CHECK(s.run(x) == 7);
   }
+  while (log.take().empty()) std::this_thread::yield();  // that it was refused is logged
 }
 
 TEST_CASE("a wrong secret is refused in a sentence") {
@@ -346,6 +387,17 @@ TEST_CASE("signals cross tasks, and who waits in vain is told for what") {
   lost.join();
   CAPTURE(o);
   CHECK(is_loss(o.code));
+}
+
+TEST_CASE("a server that nobody is connected to gives back what it kept for the next step") {
+  server s = server::local();
+  {
+    hub h({{"client", 0, 0, ""}, {}});
+    auto c = h.connect(s.address(), deadline_in(5s));
+    buffer::host(std::size_t{8} << 20).reset();
+    CHECK(recycled_host_memory() >= std::size_t{8} << 20);
+  }
+  while (recycled_host_memory() != 0) std::this_thread::yield();
 }
 
 TEST_CASE("a parameter server ends once every worker was seen and is done") {

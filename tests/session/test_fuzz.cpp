@@ -53,9 +53,9 @@ flat_graph model(bool spread, bool initial = false) {
   any_tensor chosen = where(w > 0.f, w, exp(w));
   operation train = sgd(0.1).minimize(loss);
   operation init = initialize_all();
-  std::vector<output> fetches{loss.handle(),      tail.handle(), picked.handle(),
-                              drawn.handle(),     some.handle(), max(chosen).handle(),
-                              {train.handle(), run_only}};
+  std::vector<output> fetches{
+      loss.handle(), tail.handle(),        picked.handle(),           drawn.handle(),
+      some.handle(), max(chosen).handle(), {train.handle(), run_only}};
   if (initial) return flatten(std::vector<output>{{init.handle(), run_only}}, {});
   const output feeds[] = {x.handle(), label.handle()};
   return flatten(fetches, feeds);

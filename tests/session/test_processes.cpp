@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients and tasks in processes of their own.
+#include <fcntl.h>
+
 #include <thread>
 
 #include "processes.hpp"
@@ -45,6 +47,17 @@ TEST_CASE("a client of another process runs on the cluster, through one of its t
   CHECK(second.line() == "4 44 44 on /job:worker/replica:0/task:1/cpu:0, 3 devices");
   CHECK(second.wait() == 0);
   CHECK(s.run(v) == 44);
+}
+
+TEST_CASE("a task that was not compiled with an expression runs its program") {
+  local_cluster c{{"worker", 2}};
+  child_program p("remote_client", {c.target("worker", 0), "own"});
+  program own;
+  own.signature = p.line();
+  CHECK(own.signature.find("square") != own.signature.npos);
+  CHECK(find_fused(own) == nullptr);
+  CHECK(p.line() == "4 1 0 on /job:worker/replica:0/task:1/cpu:0");
+  CHECK(p.wait() == 0);
 }
 
 TEST_CASE("errors reach a client of another process whole") {
@@ -100,6 +113,49 @@ TEST_CASE("a server that dies under a client of another process is named") {
     CHECK(said.find(str("/job:worker/replica:0/task:", victim)) != said.npos);
     CHECK(p.wait() == 1);
     c.restart("worker", victim);
+  }
+}
+
+TEST_CASE("a ps or a worker that is killed is named by those who need it, and nobody hangs") {
+  for (int victim : {0, 1}) {
+    CAPTURE(victim);
+    // Each task has its own listening socket and no other's: with the process goes its port.
+    int sockets[] = {listen_socket("localhost:0"), listen_socket("localhost:0"),
+                     listen_socket("localhost:0")};
+    const std::string ps = "--ps_hosts=" + address_of_socket(sockets[0]);
+    const std::string workers =
+        str("--worker_hosts=", address_of_socket(sockets[1]), ",", address_of_socket(sockets[2]));
+    for (int fd : sockets) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+    std::vector<std::unique_ptr<child_program>> tasks;
+    for (int i = 0; i < 3; ++i) {
+      ::fcntl(sockets[i], F_SETFD, 0);
+      tasks.push_back(std::make_unique<child_program>(
+          "line_fit",
+          std::vector<std::string>{i ? "--job_name=worker" : "--job_name=ps",
+                                   str("--task_index=", i ? i - 1 : 0), ps, workers,
+                                   str("--listen_fd=", sockets[i]), "--steps=1000000000"}));
+      ::close(sockets[i]);
+    }
+    for (int i : {1, 2}) REQUIRE(pids_of(*tasks[static_cast<std::size_t>(i)], 1).size() == 1);
+    tasks[static_cast<std::size_t>(victim)]->signal(SIGKILL);
+    if (victim == 0) {
+      for (int i : {1, 2}) {
+        auto& worker = *tasks[static_cast<std::size_t>(i)];
+        worker.lines();
+        const std::string said = worker.complaints();
+        INFO(said);
+        CHECK(worker.wait() == 1);
+        CHECK(said.find("/job:ps/replica:0/task:0") != said.npos);
+      }
+    } else {
+      // Asynchronous training goes on without it.
+      session s("deft://" + ps.substr(ps.find('=') + 1));
+      graph g;
+      auto in = as_default(g);
+      auto step = on(device("/job:ps/task:0"), [] { return global_step(); });
+      const std::int64_t seen = s.run(step);
+      while (s.run(step) <= seen) std::this_thread::yield();
+    }
   }
 }
 

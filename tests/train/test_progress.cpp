@@ -74,8 +74,8 @@ TEST_CASE("a bar fills with the steps") {
     return n;
   };
   CHECK(full(0, 10) == 0);
-  CHECK(full(5, 10) == 15);
-  CHECK(full(10, 10) == 30);
-  CHECK(full(12, 10) == 30);
+  CHECK(full(5, 10) == 10);
+  CHECK(full(10, 10) == 20);
+  CHECK(full(12, 10) == 20);
   CHECK(full(1, 0) == 0);
 }

@@ -36,8 +36,10 @@ struct block {
 /// for, and recycled up to `host_memory_cache_limit` bytes.
 memory& host_memory();
 inline constexpr std::size_t host_memory_cache_limit = std::size_t{1} << 30;
-/// Gives recycled blocks back to the system, as an idle server does.
+/// Gives recycled blocks back to the system, as a server does when its last peer has gone.
 void trim_host_memory();
+/// Bytes of the blocks that wait to be recycled.
+std::size_t recycled_host_memory();
 /// Blocks of 2 MB and more take `bytes` bytes at most, all together: beyond it allocating throws
 /// resource_exhausted, where the system would end the process once the pages are written. 0: what
 /// the machine, or the container, has.

@@ -87,6 +87,11 @@ class host_memory_t final : public memory {
     for (block* b : all) unmap(b);
   }
 
+  std::size_t kept() {
+    std::lock_guard lock(guard_);
+    return kept_bytes_;
+  }
+
   void set_limit(std::size_t bytes) {
     std::lock_guard lock(guard_);
     limit_ = bytes ? bytes : physical_memory();
@@ -208,6 +213,7 @@ memory& borrowed() {
 
 memory& host_memory() { return host(); }
 void trim_host_memory() { host().trim(); }
+std::size_t recycled_host_memory() { return host().kept(); }
 void set_host_memory_limit(std::size_t bytes) { host().set_limit(bytes); }
 
 buffer buffer::borrow(const void* data, std::size_t bytes) {

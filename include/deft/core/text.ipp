@@ -77,9 +77,9 @@ inline std::string sentence(const std::string& message, const std::string& node,
 
 error::error(errc code, std::string message, std::string node, source_place place,
              std::string device)
-    : std::runtime_error("deft::error"),
+    : std::runtime_error(detail::sentence(message, node, place, device)),
       code_(code),
-      what_(detail::sentence(message, node, place, device)),
+      what_(std::runtime_error::what()),
       message_(std::move(message)),
       node_(std::move(node)),
       device_(std::move(device)),

@@ -8,6 +8,16 @@
 
 namespace deft {
 
+/// A point in the work of a device.
+class device_event {
+ public:
+  virtual ~device_event() = default;
+  /// Waits until all work before it is done. Throws what went wrong.
+  virtual void synchronize() = 0;
+};
+/// Null where the work was done before the event was recorded.
+using event_ptr = std::shared_ptr<device_event>;
+
 /// One device of this process. Written for devices with memory of their own and work that runs
 /// behind the caller's back; the processor is the simple case.
 class device_runtime {
@@ -31,8 +41,16 @@ class device_runtime {
   virtual kernel_ptr make_kernel(const node_def& n, std::span<const tensor_type> in) = 0;
   /// Starts a kernel; those of one device run in the order of their launches.
   virtual void launch(kernel& k, const kernel_call& c) { k.run(c); }
+  /// The point after everything that was launched so far.
+  virtual event_ptr record() { return nullptr; }
+  /// What is launched from now on runs after `e`, whichever device recorded that.
+  virtual void wait(const event_ptr& e) {
+    if (e) e->synchronize();
+  }
   /// Waits until everything launched is done. Throws what went wrong.
-  virtual void synchronize() {}
+  void synchronize() {
+    if (auto e = record()) e->synchronize();
+  }
 
  protected:
   explicit device_runtime(device_info info) : info_(std::move(info)) {}
@@ -45,7 +63,8 @@ std::unique_ptr<device_runtime> make_cpu_device(const device_name& task, int num
 /// Operations that the executor runs itself on every device, without a kernel.
 std::span<const std::string_view> executor_ops();
 
-/// Moves a value between devices of this process; shares the elements where both see them.
+/// Moves a value between devices of this process, after what `from` has launched; shares the
+/// elements where both see them.
 any_array copy_to_device(const any_array& value, device_runtime& from, device_runtime& to);
 
 }  // namespace deft

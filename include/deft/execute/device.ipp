@@ -77,7 +77,7 @@ any_array copy_to_device(const any_array& value, device_runtime& from, device_ru
     to.copy_in(moved.data(), value.raw(), bytes);
   } else if (to.space().on_host()) {
     from.copy_out(moved.data(), value.raw(), bytes);
-  } else if (!to.copy_between(moved.data(), from, value.raw(), bytes)) {
+  } else if (to.wait(from.record()); !to.copy_between(moved.data(), from, value.raw(), bytes)) {
     buffer host = buffer::host(bytes);
     from.copy_out(host.data(), value.raw(), bytes);
     to.copy_in(moved.data(), host.data(), bytes);

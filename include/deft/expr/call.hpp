@@ -96,22 +96,6 @@ inline constexpr bool is_leaf = false;
 template <class T, class Shape>
 inline constexpr bool is_leaf<leaf<T, Shape>> = true;
 
-/// A literal as dtype T. Throws invalid_argument if an integer does not survive.
-template <class T, class S>
-T survive(S s) {
-  if constexpr (std::is_integral_v<T> && std::is_integral_v<S> && !std::is_same_v<T, S>) {
-    T t = static_cast<T>(s);
-    if (static_cast<S>(t) != s || (t < T{}) != (s < S{}))
-      fail(errc::invalid_argument, "the literal ", s, " does not fit ", dtype_of<T>);
-    return t;
-  } else
-    return static_cast<T>(s);
-}
-
-template <class T, class S>
-inline constexpr bool literal_fits = std::is_same_v<T, bool> == std::is_same_v<S, bool> &&
-                                     (std::is_floating_point_v<T> || !std::is_floating_point_v<S>);
-
 /// The output that stands for a named operand; variables read anew under control dependencies.
 template <class X>
 decltype(auto) operand_handle(const X& x) {

@@ -64,10 +64,9 @@ feed_value make_feed(const output& target, V&& value) {
   using U = std::remove_cvref_t<V>;
   if constexpr (scalar<U>) {
     static_assert(Shape::value.n == 0, "[feed] a scalar is fed to a tensor that is none");
-    static_assert(std::is_same_v<U, bool> == std::is_same_v<T, bool> &&
-                      (std::is_floating_point_v<T> || !std::is_floating_point_v<U>),
+    static_assert(detail::literal_fits<T, U>,
                   "[feed] the value has another dtype than the tensor: use static_cast");
-    return feed_value(target, static_cast<T>(value));
+    return feed_value(target, detail::survive<T>(value));
   } else if constexpr (detail::is_ndarray<U>) {
     static_assert(detail::feeds_dtype<T, typename U::value_type>,
                   "[feed] the value has another dtype than the tensor");
@@ -99,9 +98,7 @@ template <element T, std::int64_t... E>
 struct element_list {
   template <scalar... V>
   requires(sizeof...(V) > 0) element_list(V... v) : values(of(v...)) {  // NOLINT: implicit
-    static_assert(((std::is_same_v<V, bool> == std::is_same_v<T, bool> &&
-                    (std::is_floating_point_v<T> || !std::is_floating_point_v<V>)) &&
-                   ...),
+    static_assert((literal_fits<T, V> && ...),
                   "[feed] the value has another dtype than the tensor: use static_cast");
     static_assert(
         !shape_t<E...>::value.is_static() || shape_t<E...>::value.elements() == sizeof...(V),
@@ -113,9 +110,9 @@ struct element_list {
   template <class... V>
   static ndarray<T, E...> of(V... v) {
     if constexpr (sizeof...(E) == 0)
-      return ndarray<T>((static_cast<T>(v), ...));
+      return ndarray<T>((survive<T>(v), ...));
     else
-      return {static_cast<T>(v)...};
+      return {survive<T>(v)...};
   }
 };
 

@@ -4,6 +4,7 @@
 #include <concepts>
 #include <deft/core/dims.hpp>
 #include <deft/core/dtype.hpp>
+#include <deft/core/error.hpp>
 #include <type_traits>
 #include <utility>
 
@@ -82,5 +83,25 @@ inline constexpr dims extents_of = shape_type_of<X>::value;
 /// Two operands of an operator, one of them an expression.
 template <class X, class Y>
 concept operands = operand<X> && operand<Y> &&(expression<X> || expression<Y>);
+
+namespace detail {
+
+/// A literal as dtype T. Throws invalid_argument if an integer does not survive.
+template <class T, class S>
+T survive(S s) {
+  if constexpr (std::is_integral_v<T> && std::is_integral_v<S> && !std::is_same_v<T, S>) {
+    T t = static_cast<T>(s);
+    if (static_cast<S>(t) != s || (t < T{}) != (s < S{}))
+      fail(errc::invalid_argument, "the literal ", s, " does not fit ", dtype_of<T>);
+    return t;
+  } else
+    return static_cast<T>(s);
+}
+
+template <class T, class S>
+inline constexpr bool literal_fits = std::is_same_v<T, bool> == std::is_same_v<S, bool> &&
+                                     (std::is_floating_point_v<T> || !std::is_floating_point_v<S>);
+
+}  // namespace detail
 
 }  // namespace deft

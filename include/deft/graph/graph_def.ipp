@@ -17,8 +17,11 @@ class flattener {
     flat_.feeds.resize(feeds.size());
     for (const auto& f : feeds) feeds_.push_back(in_place_of(f));
     for (std::size_t i = 0; i < feeds.size(); ++i) fed_nodes_.insert({feeds_[i].node.get(), i});
-    for (const auto& f : fetches) visit(in_place_of(f).node.get(), in_place_of(f).port);
-    for (const auto& f : fetches) flat_.fetches.push_back(number(in_place_of(f)));
+    for (const auto& f : fetches) visit(fetched(f).node.get(), fetched(f).port);
+    for (const auto& f : fetches) {
+      flat_.fetches.push_back(number(fetched(f)));
+      if (f.port == run_only) flat_.fetches.back().port = run_only;
+    }
     check(flat_.graph, flat_.fetches);
     for (std::size_t i = 0; i < feeds.size(); ++i)
       if (!reached_.contains({feeds_[i].node.get(), feeds_[i].port}))
@@ -37,6 +40,13 @@ class flattener {
     if (replace_.empty()) return o;
     auto at = replace_.find(o.node.get());
     return at == replace_.end() ? o : at->second;
+  }
+
+  /// What a fetch needs; an operation whose value is fed has nothing left to do.
+  output fetched(const output& f) const {
+    output o = in_place_of(f);
+    if (o.port == run_only && feed_of(o.node.get(), 0) < feeds_.size()) o.port = 0;
+    return o;
   }
 
   /// What a control dependency waits for: a node whose first output is fed has nothing left to do.

@@ -33,7 +33,9 @@ struct nothing {};
 template <element T, std::int64_t... E>
 class placeholder : public tensor<T, E...> {
  public:
-  explicit placeholder(std::string_view name, source_place w = here())
+  /// (A template, as 0 in a list of elements to feed is no null name.)
+  template <std::convertible_to<std::string_view> Name>
+  explicit placeholder(const Name& name, source_place w = here())
       : tensor<T, E...>(detail::make_placeholder(name, {shape_t<E...>::value, dtype_of<T>}, w)) {}
   placeholder(const placeholder&) = default;
 

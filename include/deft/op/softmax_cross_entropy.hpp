@@ -121,10 +121,11 @@ auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = he
 
 }  // namespace deft
 
-#include <deft/op/add.hpp>
 #include <deft/op/broadcast_to.hpp>
+#include <deft/op/exp.hpp>
 #include <deft/op/expand_dims.hpp>
 #include <deft/op/log.hpp>
+#include <deft/op/max.hpp>
 #include <deft/op/mul.hpp>
 #include <deft/op/neg.hpp>
 #include <deft/op/softmax.hpp>
@@ -134,9 +135,12 @@ template <class N>
 auto deft::op::softmax_cross_entropy::grad(const N& n, any_tensor dz) {
   any_tensor x = n.template in<0>(), y = n.template in<1>();
   any_tensor largest = n.template out<1>(), sum = n.template out<2>(), labels;
-  if (is_floating(y.type()))
+  if (is_floating(y.type())) {
+    // Written anew, so that it can be differentiated again.
+    any_tensor shifted = x - deft::max(x, deft::axis<-1>, deft::keepdims);
     labels = deft::expand_dims(dz, deft::axis<-1>) *
-             (deft::expand_dims(deft::log(sum) + largest, deft::axis<-1>) - x);
+             (deft::log(deft::sum(deft::exp(shifted), deft::axis<-1>, deft::keepdims)) - shifted);
+  }
   const output in[] = {x.handle(), y.handle(), dz.handle(), largest.handle(), sum.handle()};
   return std::tuple{detail::apply_any(softmax_cross_entropy_grad{}, in, {}), labels};
 }

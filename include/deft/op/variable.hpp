@@ -69,11 +69,12 @@ class variable : public tensor<T, E...> {
   /// `initial` is an initializer (`zeros()`, `truncated_normal(0.05f)`), a host value or an
   /// expression; a scalar fills the variable. Throws already_exists if a variable of that name is
   /// alive, invalid_argument if the initial value does not fit.
-  template <initializes I>
-  variable(std::string_view name, const I& initial, source_place w = here())
+  /// (The name is a template, as 0 in a list of elements to feed is no null name.)
+  template <std::convertible_to<std::string_view> Name, initializes I>
+  variable(const Name& name, const I& initial, source_place w = here())
       : variable(name, initial, variable_options{}, w) {}
-  template <initializes I>
-  variable(std::string_view name, const I& initial, const variable_options& options,
+  template <std::convertible_to<std::string_view> Name, initializes I>
+  variable(const Name& name, const I& initial, const variable_options& options,
            source_place w = here())
       : tensor<T, E...>(make(name, initial, options, w)) {}
   /// The variable that a graph has: `variable<float, 10> b(g.find_variable("b"))`.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/engine.hpp: what makes plans and runs them, here or on another task.
 #pragma once
+#include <atomic>
+#include <chrono>
 #include <deft/execute/executor.hpp>
 #include <deft/graph/graph_def.hpp>
 #include <deft/session/options.hpp>
@@ -62,11 +64,20 @@ class planned {
   virtual std::vector<plan::part> parts() const = 0;
 };
 
+/// How long the tasks of a plan may be waited for.
+struct plan_limits {
+  std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
+  const std::atomic<bool>* cancel = nullptr;  ///< set: no longer
+
+  bool cancelled() const { return cancel && cancel->load(std::memory_order_relaxed); }
+};
+
 /// A place to run plans.
 class engine {
  public:
   virtual ~engine() = default;
-  virtual std::shared_ptr<planned> make_plan(flat_graph flat) = 0;
+  /// Throws deadline_exceeded with the names of all tasks that cannot be reached.
+  virtual std::shared_ptr<planned> make_plan(flat_graph flat, const plan_limits& limits) = 0;
   virtual std::vector<device_info> devices() = 0;
   /// Cancels what runs; nothing can be run afterwards.
   virtual void close() = 0;

@@ -96,7 +96,7 @@ class cluster_launcher {
              const std::map<std::pair<std::string, int>, int>& sockets,
              const std::vector<std::string>& hosts, const std::vector<std::string>& arguments) {
     int own = sockets.at({job, index});
-    std::vector<std::string> words{"/proc/self/exe", "--job_name=" + job,
+    std::vector<std::string> words{program_invocation_name, "--job_name=" + job,
                                    "--task_index=" + std::to_string(index),
                                    "--listen_fd=" + std::to_string(own)};
     words.insert(words.end(), hosts.begin(), hosts.end());
@@ -122,7 +122,7 @@ class cluster_launcher {
       dup2(ends[1], STDOUT_FILENO);
       for (const auto& [task, fd] : sockets)
         if (fd != own) ::close(fd);
-      execv(argv[0], argv.data());
+      execv("/proc/self/exe", argv.data());
       _exit(127);
     }
     setpgid(pid, group ? group : pid);
@@ -200,8 +200,10 @@ class cluster_launcher {
 }  // namespace
 
 std::string progress_bar(std::int64_t step, std::int64_t last) {
-  constexpr std::int64_t width = 30;
-  const std::int64_t full = last > 0 ? width * std::clamp<std::int64_t>(step, 0, last) / last : 0;
+  constexpr std::int64_t width = 20;  // with its step, loss and speed a line of 80 columns
+  const double part = last > 0 ? static_cast<double>(step) / static_cast<double>(last) : 0;
+  const auto full =
+      static_cast<std::int64_t>(static_cast<double>(width) * std::clamp(part, 0., 1.));
   std::string bar;
   for (std::int64_t i = 0; i < width; ++i) bar += i < full ? "█" : "░";
   return bar;

@@ -15,11 +15,11 @@ class master_engine final : public engine {
   explicit master_engine(std::shared_ptr<master_state> m) : master_(std::move(m)) {}
   ~master_engine() override { master_engine::close(); }
 
-  std::shared_ptr<planned> make_plan(flat_graph flat) override {
+  std::shared_ptr<planned> make_plan(flat_graph flat, const plan_limits& limits) override {
     if (master_->closed) fail(errc::failed_precondition, "the session is closed");
     if (master_->cluster && master_->cluster->stopped()) throw master_->cluster->stopped_error();
     std::size_t fetches = flat.fetches.size();
-    std::vector<device_info> there = devices_for(flat.graph);
+    std::vector<device_info> there = devices_for(flat.graph, limits);
     auto parts = make_parts(std::move(flat), there, master_->self->name(), master_->options);
     auto plan = std::make_shared<master_plan>(master_, std::move(parts), fetches);
     plan->register_parts();
@@ -27,8 +27,10 @@ class master_engine final : public engine {
   }
 
   std::vector<device_info> devices() override {
+    const auto named = tasks();
+    master_->reach({named.begin(), named.end()}, {});
     std::vector<device_info> all;
-    for (auto* task : tasks())
+    for (auto* task : named)
       for (const auto& d : master_->devices_of(task)) all.push_back(d);
     return all;
   }
@@ -74,7 +76,7 @@ class master_engine final : public engine {
   }
 
   /// Devices of the own task, and of those that the graph's requests name: only they are contacted.
-  std::vector<device_info> devices_for(const graph_def& g) {
+  std::vector<device_info> devices_for(const graph_def& g, const plan_limits& limits) {
     std::set<const device_name*> wanted{intern(master_->self->name())};
     if (master_->cluster)
       for (const auto& n : g.nodes) {
@@ -93,6 +95,7 @@ class master_engine final : public engine {
                           to_string(master_->cluster->cluster()), ")"),
                       n.name, n.place);
       }
+    master_->reach(wanted, limits);
     std::vector<device_info> all;
     for (auto* task : wanted)
       for (const auto& d : master_->devices_of(task)) all.push_back(d);

@@ -2,6 +2,7 @@
 // deft/session/master_plan.hpp: a master's plan: its parts on their tasks, and its steps.
 #pragma once
 #include <algorithm>
+#include <deft/core/log.hpp>
 #include <deft/op/dataflow.hpp>
 #include <deft/session/planning.hpp>
 #include <deft/session/protocol.hpp>
@@ -9,6 +10,7 @@
 #include <deft/session/worker.hpp>
 #include <map>
 #include <optional>
+#include <set>
 
 namespace deft {
 
@@ -48,6 +50,38 @@ struct master_state {
     std::lock_guard lock(guard);
     incarnations.emplace(task, c->peer().incarnation);
     return c;
+  }
+
+  /// Connects to those of `tasks` that it has not talked to yet, all against one deadline. Throws
+  /// deadline_exceeded with the names of all that are missing, cancelled if asked to.
+  void reach(const std::set<const device_name*>& tasks, const plan_limits& limits) {
+    using namespace std::chrono_literals;
+    const deadline until = std::min(limits.until, patience()), tell = deadline_in(1s);
+    std::vector<const device_name*> missing;
+    {
+      std::lock_guard lock(guard);
+      for (auto* t : tasks)
+        if (*t != self->name() && !incarnations.contains(t)) missing.push_back(t);
+    }
+    bool told = false;
+    for (std::chrono::nanoseconds turn = 250ms; !missing.empty();
+         turn = std::min<std::chrono::nanoseconds>(2 * turn, 1s)) {
+      std::string reasons;
+      std::erase_if(missing, [&](const device_name* t) {
+        auto failure = caught([&] { link(t, std::min(until, deadline_in(turn))); });
+        if (!failure) return true;
+        if (failure->code() != errc::deadline_exceeded) throw error(*failure);
+        reasons += str(reasons.empty() ? "" : "; ", failure->message());
+        return false;
+      });
+      if (missing.empty()) return;
+      if (cluster->stopped()) throw cluster->stopped_error();
+      if (closed) fail(errc::cancelled, "the session was closed");
+      if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
+      const auto now = std::chrono::steady_clock::now();
+      if (now >= until) fail(errc::deadline_exceeded, "waited in vain for ", reasons);
+      if (!told && now >= tell) logging::warning("waiting for ", reasons), told = true;
+    }
   }
 
   /// Calls a task and waits for the answer.
@@ -281,7 +315,12 @@ class master_plan final : public planned {
       while (!(in_time = h.wait_until(over, std::min(until, deadline_in(look)))))
         if (std::chrono::steady_clock::now() >= until) break;
     } else {
-      in_time = h.wait_until(over, until);
+      constexpr auto long_wait = std::chrono::seconds(10);
+      in_time = h.wait_until(over, std::min(until, deadline_in(long_wait)));
+      if (!in_time && std::chrono::steady_clock::now() < until) {
+        logging::warning("step ", step, " still waits for ", missing_from(*state));
+        in_time = h.wait_until(over, until);
+      }
     }
     if (in_time && !state->failed() && state->done()) return collect(*state);
     fail_step(*state, step, in_time, options);
@@ -309,22 +348,25 @@ class master_plan final : public planned {
     return options.cancel && options.cancel->load(std::memory_order_relaxed);
   }
 
+  /// The tasks whose parts have not ended.
+  std::string missing_from(const step_state& state) const {
+    std::vector<const device_name*> tasks;
+    if (!state.own_done) tasks.push_back(intern(master_->self->name()));
+    for (std::size_t i = 0; i < others_.size(); ++i)
+      if (const auto& c = state.calls[i]; !c || !c->done()) tasks.push_back(others_[i].task);
+    return join(tasks, ", ", [](const device_name* t) { return to_string(*t); });
+  }
+
   /// Stops every part, waits for the own one, and throws the first root error.
   [[noreturn]] void fail_step(step_state& state, std::uint64_t step, bool in_time,
                               const run_options& options) {
-    std::string missing;
+    const std::string missing = missing_from(state);
     std::shared_ptr<const error> cancelled, failure = state.failure;
     auto consider = [&](const error& e) {
       auto& into = e.code() == errc::cancelled ? cancelled : failure;
       if (!into) into = std::make_shared<const error>(e);
     };
-    auto miss = [&](const device_name& task) {
-      missing += str(missing.empty() ? "" : ", ", to_string(task));
-    };
-    if (!state.own_done)
-      miss(master_->self->name());
-    else if (state.own.failure)
-      consider(*state.own.failure);
+    if (state.own_done && state.own.failure) consider(*state.own.failure);
     for (std::size_t i = 0; i < others_.size(); ++i) {
       const auto& c = state.calls[i];
       if (c && c->failed()) try {
@@ -332,8 +374,6 @@ class master_plan final : public planned {
         } catch (const error& e) {
           consider(e);
         }
-      else if (!c || !c->done())
-        miss(*others_[i].task);
     }
     // Those that were not called too: values may have come for them.
     for (std::size_t i = 0; i < others_.size(); ++i) try {

@@ -22,7 +22,8 @@ enum class request : std::uint16_t {
   reset = 23,          ///< call; meta: container
   // Client to master.
   open_session = 32,  ///< call; meta: options. Answer: session
-  make_plan = 33,  ///< call; session; meta: flat graph. Answer: step = plan; meta: placed, passes
+  make_plan = 33,  ///< call; session; step = nanoseconds that waiting for tasks may take, 0: any;
+                   ///< meta: flat graph. Answer: step = plan; meta: placed, passes
   run_plan = 34,   ///< call; session; step = plan; meta: timeout; tensors: feeds
   drop_plan = 35,  ///< one-way; session; step = plan
   cluster_devices = 36,  ///< call; session. Answer: meta: devices of all tasks

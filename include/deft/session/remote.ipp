@@ -9,6 +9,11 @@
 namespace deft {
 namespace {
 
+/// Nobody tells the hub when a flag is set.
+constexpr auto look = std::chrono::milliseconds(2);
+/// The master keeps deadlines, and names whom it waits for; the client's are for a lost master.
+constexpr auto grace = std::chrono::seconds(5);
+
 /// The client's end of one session: one message a run, one back.
 struct remote_session {
   hub links;
@@ -24,14 +29,17 @@ struct remote_session {
 
   deadline patience() const { return deadline_in(options.connect_timeout); }
 
-  message ask(message&& m, deadline until, const char* what) {
+  message ask(message&& m, deadline until, const char* what, const plan_limits& limits = {}) {
     auto p = master->call(m);
-    if (!links.wait_for(*p, until)) {
-      master->abandon(*p);
-      fail(errc::deadline_exceeded, what, " takes longer than it may; waiting for ",
-           master->peer());
+    auto over = [&] { return p->done() || closed || limits.cancelled(); };
+    while (!links.wait_until(over, std::min(until, limits.cancel ? deadline_in(look) : until)) &&
+           std::chrono::steady_clock::now() < until) {
     }
-    return p->take();
+    if (p->done()) return p->take();
+    master->abandon(*p);
+    if (closed) fail(errc::cancelled, "the session was closed");
+    if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
+    fail(errc::deadline_exceeded, what, " takes longer than it may; waiting for ", master->peer());
   }
 };
 
@@ -59,8 +67,7 @@ class remote_plan final : public planned {
     m.meta = to_bytes(static_cast<std::int64_t>(timeout.count()));
     bool borrows = false;
     for (const auto& f : feeds) m.tensors.push_back(fed_array(f, borrows));
-    // The master keeps the deadline, and names whom it waits for; this one is for a lost master.
-    deadline until = timeout.count() ? deadline_in(timeout + std::chrono::seconds(5)) : no_deadline;
+    deadline until = timeout.count() ? deadline_in(timeout + grace) : no_deadline;
     message r;
     try {
       r = ask_or_cancel(std::move(m), until, options);
@@ -93,15 +100,14 @@ class remote_plan final : public planned {
     m.flags = can_be_cancelled;
     auto p = session_->master->call(m);
     bool asked = false, done = false;
-    // Nobody tells the hub when the flag is set; once it is, the master answers.
+    // Once the flag is set, the master answers.
     while (!done && std::chrono::steady_clock::now() < until) {
-      constexpr auto look = std::chrono::milliseconds(2);
       done = session_->links.wait_for(*p, std::min(until, deadline_in(look)));
       if (done || asked || !*options.cancel) continue;
       message c = make_message(request::cancel_run, session_->id, p->id());
       session_->master->post(c);
       asked = true;
-      until = std::min(until, deadline_in(std::chrono::seconds(5)));
+      until = std::min(until, deadline_in(grace));
     }
     if (!done) {
       session_->master->abandon(*p);
@@ -124,14 +130,17 @@ class remote_engine final : public engine {
   explicit remote_engine(std::shared_ptr<remote_session> s) : session_(std::move(s)) {}
   ~remote_engine() override { remote_engine::close(); }
 
-  std::shared_ptr<planned> make_plan(flat_graph flat) override {
+  std::shared_ptr<planned> make_plan(flat_graph flat, const plan_limits& limits) override {
     std::vector<tensor_type> types;
     for (auto f : flat.fetches)
       types.push_back(f.port == run_only ? tensor_type()
                                          : flat.graph.nodes[f.node].outputs[f.port]);
     message m = make_message(request::make_plan, session_->id);
     out_archive(m.meta, &m.tensors) & flat.graph& flat.fetches;
-    message r = session_->ask(std::move(m), session_->patience(), "planning");
+    const deadline until = std::min(session_->patience(), limits.until);
+    m.step = static_cast<std::uint64_t>(std::max<std::int64_t>(
+        1, std::chrono::nanoseconds(until - std::chrono::steady_clock::now()).count()));
+    message r = session_->ask(std::move(m), until + grace, "planning", limits);
     graph_def placed;
     std::vector<pass_size> passes;
     in_archive ar(r.meta, r.tensors);
@@ -151,6 +160,7 @@ class remote_engine final : public engine {
 
   void close() override {
     if (session_->closed.exchange(true)) return;
+    session_->links.notify();
     try {
       if (!session_->master->lost())
         session_->master->post(make_message(request::close_session, session_->id));

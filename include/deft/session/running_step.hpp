@@ -24,13 +24,15 @@ class registered_part : public frame_pool {
   registered_part(plan::part part, const task_resources& task, const incarnation_list& peers);
 
   /// Of the task that send `number` goes to; 0 if the master did not say.
-  std::uint64_t incarnation_of(std::size_t send) const { return incarnations_[send]; }
+  std::uint64_t receiver(std::size_t send) const { return receivers_[send]; }
+  /// Whether receive `number` waits for that incarnation of task `name`.
+  bool expects(std::size_t receive, const std::string& name, std::uint64_t incarnation) const;
   /// Its stretches of work take long, as far as is known: not for a thread that reads messages.
   bool slow() const { return slowness_.load(std::memory_order_relaxed) >= 2; }
   void took(std::chrono::nanoseconds stretch);
 
  private:
-  std::vector<std::uint64_t> incarnations_;
+  std::vector<std::uint64_t> receivers_, senders_;
   std::atomic<int> slowness_{0};
 };
 
@@ -57,8 +59,9 @@ class running_step final : public step_io, public std::enable_shared_from_this<r
   void deliver(std::uint64_t key, any_array value);
   /// Ends the step with `why`: at once if it waits, else as soon as it can.
   void stop(const std::shared_ptr<const error>& why);
-  /// Task `name` can send nothing more: whoever waits for a value of it waits no longer.
-  void peer_lost(const std::string& name, const error& why);
+  /// That incarnation of task `name` can send nothing more: whoever waits for a value of it waits
+  /// no longer.
+  void peer_lost(const std::string& name, std::uint64_t incarnation, const error& why);
 
   void send(std::size_t number, const any_array& value) override;
   bool receive(std::size_t number, any_array& value) override;
@@ -79,7 +82,12 @@ class running_step final : public step_io, public std::enable_shared_from_this<r
   phase phase_ = phase::waiting;
   std::size_t parked_on_ = 0;
   std::shared_ptr<const error> why_;  ///< to be stopped
-  std::vector<std::pair<std::string, error>> lost_;
+  struct lost_peer {
+    std::string name;
+    std::uint64_t incarnation;
+    error why;
+  };
+  std::vector<lost_peer> lost_;
   std::vector<std::pair<std::uint64_t, any_array>> early_;
   std::size_t early_bytes_ = 0;
   std::vector<any_array> arrived_;

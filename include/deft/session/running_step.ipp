@@ -12,11 +12,19 @@ namespace deft {
 registered_part::registered_part(plan::part part, const task_resources& task,
                                  const incarnation_list& peers)
     : frame_pool(std::move(part), task) {
-  for (const auto& s : code().sends()) {
-    std::string name = to_string(*s.peer);
-    auto at = std::ranges::find(peers, name, &incarnation_list::value_type::first);
-    incarnations_.push_back(at == peers.end() ? 0 : at->second);
-  }
+  auto incarnation_of = [&](const crossing& c) {
+    auto at = std::ranges::find(peers, to_string(*c.peer), &incarnation_list::value_type::first);
+    return at == peers.end() ? 0 : at->second;
+  };
+  for (const auto& s : code().sends()) receivers_.push_back(incarnation_of(s));
+  for (const auto& r : code().receives()) senders_.push_back(incarnation_of(r));
+}
+
+bool registered_part::expects(std::size_t receive, const std::string& name,
+                              std::uint64_t incarnation) const {
+  const std::uint64_t sender = senders_[receive];
+  return (!sender || !incarnation || sender == incarnation) &&
+         to_string(*code().receives()[receive].peer) == name;
 }
 
 void registered_part::took(std::chrono::nanoseconds stretch) {
@@ -121,14 +129,13 @@ void running_step::stop(const std::shared_ptr<const error>& why) {
     worker_->ended(session_, step_);
 }
 
-void running_step::peer_lost(const std::string& name, const error& why) {
+void running_step::peer_lost(const std::string& name, std::uint64_t incarnation, const error& why) {
   bool waits = false;
   {
     std::lock_guard lock(guard_);
     if (phase_ == phase::ended) return;
-    lost_.emplace_back(name, why);
-    waits =
-        phase_ == phase::parked && to_string(*part_->code().receives()[parked_on_].peer) == name;
+    lost_.push_back({name, incarnation, why});
+    waits = phase_ == phase::parked && part_->expects(parked_on_, name, incarnation);
   }
   if (waits) stop(std::make_shared<const error>(why));
 }
@@ -138,19 +145,15 @@ void running_step::send(std::size_t number, const any_array& value) {
   message m = make_message(request::tensor, session_, step_);
   m.flags = static_cast<std::uint32_t>(c.key);
   m.tensors.push_back(value);
-  worker_->link(c.peer, deadline_in(worker::reconnect_time), part_->incarnation_of(number))
-      ->post(m);
+  worker_->link(c.peer, deadline_in(worker::reconnect_time), part_->receiver(number))->post(m);
 }
 
 bool running_step::receive(std::size_t number, any_array& value) {
   std::lock_guard lock(guard_);
   if (why_) throw error(*why_);
   if (!arrived_[number].valid()) {
-    if (!lost_.empty()) {
-      std::string peer = to_string(*part_->code().receives()[number].peer);
-      for (const auto& [name, why] : lost_)
-        if (name == peer) throw error(why);
-    }
+    for (const auto& l : lost_)
+      if (part_->expects(number, l.name, l.incarnation)) throw error(l.why);
     parked_on_ = number;
     phase_ = phase::parked;
     return false;

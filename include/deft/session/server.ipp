@@ -79,8 +79,9 @@ void server_impl::stop() {
 }
 
 void server_impl::on_open(const std::shared_ptr<connection>& c) {
-  if (!is_worker(c->peer().name)) return;
   std::lock_guard lock(guard_);
+  ++connections_;
+  if (!is_worker(c->peer().name)) return;
   auto& u = users_[c->peer().name];
   ++u.connections;
   u.done = false;
@@ -88,10 +89,12 @@ void server_impl::on_open(const std::shared_ptr<connection>& c) {
 
 void server_impl::on_close(const std::shared_ptr<connection>& c, const error* why) {
   if (why) logging::info(task_->name(), ": ", c->peer(), " is gone: ", why->what());
-  worker_->connection_lost(c.get(), c->peer().name);
+  worker_->connection_lost(c.get(), c->peer());
   std::vector<std::shared_ptr<client_session>> gone;
+  bool idle = false;
   {
     std::lock_guard lock(guard_);
+    idle = --connections_ == 0;
     for (auto i = sessions_.begin(); i != sessions_.end();) {
       if (i->second->owner == c.get()) {
         gone.push_back(std::move(i->second));
@@ -107,6 +110,9 @@ void server_impl::on_close(const std::shared_ptr<connection>& c, const error* wh
   }
   changed_.notify_all();
   for (auto& s : gone) s->master->close();
+  gone.clear();
+  // Nobody is there: the memory kept for the next step is the system's again.
+  if (idle) trim_host_memory();
 }
 
 std::size_t server_impl::waiting() const {

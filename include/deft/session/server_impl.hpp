@@ -78,6 +78,7 @@ class server_impl final : public connection_handler {
   bool stopped_ = false;
   std::map<std::uint64_t, std::shared_ptr<client_session>> sessions_;
   std::map<std::string, user_state> users_;
+  std::size_t connections_ = 0;
   std::set<std::string> signals_;
   std::multimap<std::string, std::pair<std::weak_ptr<connection>, std::uint64_t>> waiting_;
 

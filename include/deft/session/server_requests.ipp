@@ -11,6 +11,7 @@
 namespace deft {
 namespace {
 
+constexpr std::uint64_t most_planning_time = std::uint64_t{1} << 50;  // nanoseconds: 13 days
 constexpr std::size_t most_signals = 65'536;
 
 void answer(connection& to, message&& m, std::uint64_t id) {
@@ -174,10 +175,13 @@ bool server_impl::handle_client(const std::shared_ptr<connection>& from, message
       in_archive ar(m.meta, m.tensors);
       ar & flat->graph & flat->fetches;
       ar.finish();
-      run_elsewhere([from, s, flat, id = m.id] {
+      plan_limits limits;
+      if (m.step && m.step <= most_planning_time)
+        limits.until = deadline_in(std::chrono::nanoseconds(m.step));
+      run_elsewhere([from, s, flat, limits, id = m.id] {
         answer_with(*from, id, [&] {
           check_request(*flat);
-          auto plan = s->master->make_plan(std::move(*flat));
+          auto plan = s->master->make_plan(std::move(*flat), limits);
           message r;
           out_archive(r.meta, &r.tensors) & plan->placed() & plan->passes();
           std::lock_guard lock(s->guard);

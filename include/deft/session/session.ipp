@@ -29,7 +29,8 @@ std::uint64_t session_impl::hash_of(std::span<const output> fetches,
 }
 
 std::shared_ptr<planned> session_impl::find_plan(std::span<const output> fetches,
-                                                 std::span<const output> feeds) {
+                                                 std::span<const output> feeds,
+                                                 const run_options& options) {
   if (fetches.empty()) fail(errc::invalid_argument, "[run] nothing is fetched");
   std::uint64_t hash = hash_of(fetches, feeds);
   auto same = [&](const entry& e) {
@@ -48,7 +49,7 @@ std::shared_ptr<planned> session_impl::find_plan(std::span<const output> fetches
         return i->second->plan;
       }
   }
-  auto plan = make_plan(fetches, feeds);
+  auto plan = make_plan(fetches, feeds, options);
   // Dropped entries free nodes and kernels: not under the lock.
   std::list<entry> dropped;
   std::lock_guard lock(guard_);
@@ -73,13 +74,19 @@ std::shared_ptr<planned> session_impl::find_plan(std::span<const output> fetches
 }
 
 std::shared_ptr<planned> session_impl::make_plan(std::span<const output> fetches,
-                                                 std::span<const output> feeds) {
+                                                 std::span<const output> feeds,
+                                                 const run_options& options) {
   for (std::size_t i = 0; i < feeds.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (feeds[i] == feeds[j])
         throw error(errc::invalid_argument, "a tensor is fed twice", name_of(*feeds[i].node),
                     feeds[i].node->place);
-  return engine_->make_plan(flatten(fetches, feeds, plan::open_where_needed(fetches, feeds)));
+  plan_limits limits;
+  const auto timeout = options.timeout.count() ? options.timeout : options_.timeout;
+  if (timeout.count()) limits.until = deadline_in(timeout);
+  limits.cancel = options.cancel.get();
+  return engine_->make_plan(flatten(fetches, feeds, plan::open_where_needed(fetches, feeds)),
+                            limits);
 }
 
 void session_impl::close() {
@@ -123,7 +130,7 @@ step_results session::run_request(std::span<const output> fetches,
     targets[i] = feeds[i]->target();
     refs[i] = {feeds[i]->data(), feeds[i]->shape(), feeds[i]->type(), feeds[i]->storage()};
   }
-  auto plan = impl_->find_plan(fetches, {targets, feeds.size()});
+  auto plan = impl_->find_plan(fetches, {targets, feeds.size()}, options);
   return plan->run({refs, feeds.size()}, options);
 }
 

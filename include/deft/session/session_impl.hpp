@@ -15,8 +15,8 @@ class session_impl {
   session_impl(std::shared_ptr<engine> on, session_options options)
       : engine_(std::move(on)), options_(std::move(options)) {}
 
-  std::shared_ptr<planned> find_plan(std::span<const output> fetches,
-                                     std::span<const output> feeds);
+  std::shared_ptr<planned> find_plan(std::span<const output> fetches, std::span<const output> feeds,
+                                     const run_options& options = {});
   /// Where the most recent plan with this node runs it.
   std::string device_of(const output& o);
   engine& on() { return *engine_; }
@@ -31,8 +31,8 @@ class session_impl {
     std::shared_ptr<planned> plan;
   };
   static std::uint64_t hash_of(std::span<const output> fetches, std::span<const output> feeds);
-  std::shared_ptr<planned> make_plan(std::span<const output> fetches,
-                                     std::span<const output> feeds);
+  std::shared_ptr<planned> make_plan(std::span<const output> fetches, std::span<const output> feeds,
+                                     const run_options& options);
 
   std::shared_ptr<engine> engine_;
   session_options options_;

@@ -149,8 +149,10 @@ std::shared_ptr<engine> task::engine_for(const session_options& options) {
 }
 
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body) {
+  std::string who = argc ? argv[0] : "deft";
   try {
     task self(argc, argv);
+    if (self.distributed()) who = self.device();
     graph g;
     auto in_graph = as_default(g);
     if (self.is_ps()) {
@@ -168,7 +170,7 @@ int task_main(int argc, const char* const* argv, const std::function<void(task&)
     std::printf("Flags of every deft task:\n%s", text.c_str());
     return 0;
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s: %s\n", argc ? argv[0] : "deft", e.what());
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), e.what());
     return 1;
   }
 }

@@ -47,7 +47,7 @@ class worker : public std::enable_shared_from_this<worker> {
   void drop_session(std::uint64_t session);
   /// A connection has ended, and with it what came by it. Steps that wait for values of `peer`
   /// fail.
-  void connection_lost(const void* owner, const std::string& peer);
+  void connection_lost(const void* owner, const peer_info& peer);
 
   /// Runs a part's step as far as it comes, if `here` on this thread; `done` is called once, by
   /// whichever thread ends it. `feeds` must stay until then.

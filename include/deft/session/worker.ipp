@@ -173,7 +173,7 @@ void worker::drop_session(std::uint64_t session) {
          std::make_shared<const error>(errc::cancelled, "the session of the step was closed"));
 }
 
-void worker::connection_lost(const void* owner, const std::string& peer) {
+void worker::connection_lost(const void* owner, const peer_info& peer) {
   std::vector<std::uint64_t> gone;
   std::vector<std::shared_ptr<running_step>> steps;
   {
@@ -188,8 +188,8 @@ void worker::connection_lost(const void* owner, const std::string& peer) {
   }
   auto why = std::make_shared<const error>(errc::cancelled, "the master of the step is gone");
   for (auto id : gone) forget(id, why);
-  error lost(errc::unavailable, str("lost ", peer, " while values of it were expected"));
-  for (auto& step : steps) step->peer_lost(peer, lost);
+  error lost(errc::unavailable, str("lost ", peer.name, " while values of it were expected"));
+  for (auto& step : steps) step->peer_lost(peer.name, peer.incarnation, lost);
 }
 
 void worker::ended(std::uint64_t session, std::uint64_t step) {

@@ -131,7 +131,8 @@ void move_away_from_peer(int fd) {
   int peer = -1;
   socklen_t size = sizeof peer;
   // On loopback a segment arrives where its sender runs.
-  if (here < 0 || getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &peer, &size) != 0 || peer != here)
+  if (here < 0 || !is_loopback(fd) ||
+      getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &peer, &size) != 0 || peer != here)
     return;
   cpu_set_t all;
   if (sched_getaffinity(0, sizeof all, &all) != 0) return;

@@ -107,6 +107,11 @@ class elementwise_kernel final : public kernel {
   };
 
   std::int64_t fill_bytes() const { return std::int64_t{8} * span_; }
+  /// Of the copies that a walk makes of an operand.
+  std::int64_t copy_bytes(walk w) const {
+    if (w == walk::direct) return 0;
+    return w == walk::filled ? fill_bytes() : (together_ * layout_.n() * 8 + 63) / 64 * 64;
+  }
   std::int64_t groups() const { return (layout_.rows() + together_ - 1) / together_; }
   void row(const row_call& c) const { row_.run ? row_.run(c) : steps_->run(c); }
 
@@ -126,10 +131,7 @@ class elementwise_kernel final : public kernel {
         w = step ? rise ? walk::direct : walk::tiled : rise ? walk::spread : walk::filled;
       masks_[k] = w == walk::filled ? 0 : ~std::uintptr_t{0};
       single_ = single_ && (w == walk::direct || layout_.elements() == 1);
-      if (w == walk::filled)
-        room_ += fill_bytes();
-      else if (w != walk::direct)
-        room_ += (together_ * n * 8 + 63) / 64 * 64;
+      room_ += copy_bytes(w);
     }
     single_ = single_ && layout_.elements() > 0 && !split_large();
   }
@@ -185,7 +187,7 @@ class elementwise_kernel final : public kernel {
         if (copied[k] != from || walks_[k] == walk::spread) copy(k, from, count, to);
         copied[k] = from;
         in[k] = to;
-        to += walks_[k] == walk::filled ? fill_bytes() : (together_ * n * 8 + 63) / 64 * 64;
+        to += copy_bytes(walks_[k]);
       }
       row({in, masks_.data(), static_cast<char*>(c.out[0]) + (plane * rows + first) * n * out_size_,
            count * n});
@@ -253,8 +255,7 @@ kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
   const dtype t = in.back().type;
   const compiled_row row = find_row(how, t, t);
   if (!row.run) fail(errc::unimplemented, "[", n.op->name, "] has no kernel on the CPU for ", t);
-  return std::make_unique<elementwise_kernel>(
-      row, nullptr, row_cost(how, t), 2, std::span<const dtype>(), std::span<const std::int64_t>());
+  return std::make_unique<elementwise_kernel>(row, nullptr, row_cost(how, t), 2);
 }
 
 }  // namespace deft::cpu

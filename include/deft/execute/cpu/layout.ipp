@@ -18,7 +18,7 @@ row_layout::row_layout(std::span<const tensor_type> in, const tensor_type& out)
       const int own = d - (out.shape.rank() - in[k].shape.rank());
       has[k] = own >= 0 && in[k].shape[own] != 1;
     }
-    if (has == before) {
+    if (levels_ > 0 && has == before) {
       extents_[levels_ - 1] *= extent;
     } else {
       extents_[levels_++] = extent;

@@ -130,12 +130,12 @@ class folder {
       });
     } else if (together_ > 1) {
       unit(x, 0, n_, to);
-    } else if (n_ < widest_piece && times_ == 1) {
+    } else if (n_ < widest_piece) {
       pieces_of_rows(x, to);
     } else {
-      parallel_chunks((n_ + widest_piece - 1) / widest_piece, cost(), [&](std::int64_t p) {
-        const std::int64_t begin = p * widest_piece;
-        unit(x, begin, std::min(widest_piece, n_ - begin), to + begin);
+      const std::int64_t strip = std::min((n_ + 15) / 16 / 64 * 64, widest_piece);
+      parallel_chunks((n_ + strip - 1) / strip, cost(), [&](std::int64_t p) {
+        unit(x, p * strip, std::min(strip, n_ - p * strip), to + p * strip);
       });
     }
   }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/transport/stream.hpp>
+
+#include "testing.hpp"
+
+using deft::detail::adaptive_spin;
+using namespace std::chrono_literals;
+
+TEST_CASE("a spin that is in vain becomes shorter, with a full try now and then") {
+  adaptive_spin spin(32us);
+  CHECK(spin.worth(31us));
+  CHECK_FALSE(spin.worth(32us));
+  for (int i = 0; i < 10; ++i) spin.came(true, 1s);
+  CHECK_FALSE(spin.worth(2us));
+  CHECK(spin.worth(500ns));
+  for (int i = 10; i < 16; ++i) spin.came(true, 1s);
+  CHECK(spin.worth(31us));
+}
+
+TEST_CASE("a spin that pays becomes longer") {
+  adaptive_spin spin(32us);
+  for (int i = 0; i < 10; ++i) spin.came(true, 1s);
+  for (int i = 0; i < 5; ++i) spin.came(false, 1us);
+  CHECK(spin.worth(31us));
+  spin.came(false, 1us);
+  CHECK_FALSE(spin.worth(32us));
+}
+
+TEST_CASE("after a short sleep a spin is tried, a few times until it pays") {
+  adaptive_spin spin(32us);
+  for (int i = 0; i < 10; ++i) spin.came(true, 1s);
+  for (int i = 0; i < 3; ++i) {
+    spin.came(true, 50us);
+    CHECK(spin.worth(31us));
+  }
+  for (int i = 13; i < 15; ++i) spin.came(true, 50us);
+  CHECK_FALSE(spin.worth(16us));
+  spin.came(false, 1us);
+  spin.came(true, 50us);
+  CHECK(spin.worth(31us));
+}
