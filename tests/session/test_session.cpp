@@ -146,6 +146,23 @@ TEST_CASE_FIXTURE(own_graph, "variables keep their values between runs, and need
   CHECK(s.run(constant(1)) == 1);
 }
 
+TEST_CASE_FIXTURE(own_graph, "a fed variable changes all its reads, and not the state") {
+  session s;
+  variable<float> v("v", 1.f);
+  s.run(initialize_all());
+  auto up = v.assign_add(1.f);
+  tensor<float> late = [&] {
+    auto after = control_dependencies(up);
+    return v.read();
+  }();
+  CHECK(s.run(late, v = 10.f) == 10);  // nothing is left to wait for
+  auto [both, plain] = s.run(late, v * 2.f, v = 10.f);
+  CHECK(both == 10);
+  CHECK(plain == 20);
+  CHECK(s.run(v) == 1);
+  CHECK(s.run(late) == 2);
+}
+
 TEST_CASE_FIXTURE(own_graph, "an expression in a loop leaves nothing behind") {
   session s;
   placeholder<float, dyn> x("x");

@@ -4,6 +4,7 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <deft/graph/graph_def.hpp>
 #include <map>
+#include <set>
 
 namespace deft {
 namespace {
@@ -16,7 +17,11 @@ class flattener {
       : replace_(replace) {
     flat_.feeds.resize(feeds.size());
     for (const auto& f : feeds) feeds_.push_back(in_place_of(f));
-    for (std::size_t i = 0; i < feeds.size(); ++i) fed_nodes_.insert({feeds_[i].node.get(), i});
+    for (std::size_t i = 0; i < feeds.size(); ++i) {
+      const node& n = *feeds_[i].node;
+      fed_nodes_.insert({&n, i});
+      if (n.def->name == "variable") fed_variables_.emplace(state_of(n), i);
+    }
     for (const auto& f : fetches) visit(fetched(f).node.get(), fetched(f).port);
     for (const auto& f : fetches) {
       flat_.fetches.push_back(number(fetched(f)));
@@ -52,10 +57,19 @@ class flattener {
   /// What a control dependency waits for: a node whose first output is fed has nothing left to do.
   output control(const node_ref& n) const { return in_place_of({n, 0}); }
 
+  /// Container and name of what a node reads.
+  static std::pair<std::string, std::string> state_of(const node& n) {
+    return {std::get<std::string>(n.attributes[0]), std::get<std::string>(n.attributes[1])};
+  }
+
   std::size_t feed_of(const node* n, std::uint32_t port) const {
     auto [begin, end] = fed_nodes_.equal_range(n);
     for (auto i = begin; i != end; ++i)
       if (feeds_[i->second].port == port) return i->second;
+    // A fed variable changes every read, those under control dependencies too.
+    if (!fed_variables_.empty() && n->def->name == "read_variable")
+      if (auto at = fed_variables_.find(state_of(*n)); at != fed_variables_.end())
+        return at->second;
     return feeds_.size();
   }
 
@@ -64,7 +78,7 @@ class flattener {
     if (!fed_nodes_.empty()) {
       std::size_t feed = feed_of(n, port);
       if (feed < feeds_.size()) {
-        if (reached_.insert({std::pair{n, port}, 0}).second) add_feed(feed);
+        if (reached_.insert({feeds_[feed].node.get(), feeds_[feed].port}).second) add_feed(feed);
         return true;
       }
     }
@@ -134,7 +148,8 @@ class flattener {
   flat_graph flat_;
   boost::unordered_flat_map<const node*, std::uint32_t> numbers_;
   std::multimap<const node*, std::size_t> fed_nodes_;
-  std::map<std::pair<node*, std::uint32_t>, int> reached_;
+  std::map<std::pair<std::string, std::string>, std::size_t> fed_variables_;
+  std::set<std::pair<node*, std::uint32_t>> reached_;
 };
 
 std::string dot_quoted(std::string_view text) {
