@@ -97,8 +97,8 @@ TEST_CASE_FIXTURE(own_graph, "what touches a variable goes where the variable is
 TEST_CASE_FIXTURE(own_graph, "a variable goes where all that may happen to it has a kernel") {
   // gpu:0 has no assign_sub: a run that only reads must find the variable where updates put it.
   variable<float, 2> v("v", zeros());
-  for (const any_tensor& run :
-       {any_tensor(v), any_tensor(v.assign(constant({1.f, 2.f})).value()), any_tensor(v.assign_sub(1.f).value())}) {
+  for (const any_tensor& run : {any_tensor(v), any_tensor(v.assign(constant({1.f, 2.f})).value()),
+                                any_tensor(v.assign_sub(1.f).value())}) {
     graph_def g = placed(flat({run}));
     for (const auto& n : g.nodes)
       if (plan::variable_of(n)) CHECK(where_is(n) == worker + "/gpu:1");
