@@ -39,3 +39,11 @@ TEST_CASE("after a short sleep a spin is tried, a few times until it pays") {
   spin.came(true, 50us);
   CHECK(spin.worth(31us));
 }
+
+TEST_CASE("loopback has a name without anybody to ask") {
+  for (const char* address : {":7", "localhost:7", "127.0.0.1:7"}) {
+    const auto found = deft::detail::resolve(address);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].loopback);
+  }
+}

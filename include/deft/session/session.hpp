@@ -117,6 +117,18 @@ struct request {
   }
 };
 
+/// Splits the arguments of a run into fetches and feeds for `step`, and gives each fetch its type.
+template <class Step, class... X>
+auto run_fetches(Step&& step, const X&... x) {
+  static_assert(can_be_run<X...>, "[run] expects tensors, expressions, operations and feeds");
+  static_assert(request<X...>::fetches > 0, "[run] expects something to fetch");
+  if constexpr (can_be_run<X...>) {
+    const request<X...> r(x...);
+    step_results results = step(std::span(r.fetched, r.fetches), std::span(r.fed, r.feeds));
+    return unpack(request<X...>::template take<X...>(results));
+  }
+}
+
 }  // namespace detail
 
 /// The placeholders of a prepared step, in the order of its arguments.
@@ -155,14 +167,8 @@ class session {
   }
   template <class... X>
   auto run(const run_options& options, const X&... x) {
-    static_assert(detail::can_be_run<X...>,
-                  "[run] expects tensors, expressions, operations and feeds");
-    static_assert(detail::request<X...>::fetches > 0, "[run] expects something to fetch");
-    if constexpr (detail::can_be_run<X...>) {
-      detail::request<X...> r(x...);
-      step_results results = run_request({r.fetched, r.fetches}, {r.fed, r.feeds}, options);
-      return detail::unpack(detail::request<X...>::template take<X...>(results));
-    }
+    return detail::run_fetches(
+        [&](auto fetches, auto feeds) { return run_request(fetches, feeds, options); }, x...);
   }
 
   /// Plans now what is called later.

@@ -36,14 +36,8 @@ class monitored_session {
   }
   template <class... X>
   auto run(const run_options& options, const X&... x) {
-    static_assert(detail::can_be_run<X...>,
-                  "[run] expects tensors, expressions, operations and feeds");
-    static_assert(detail::request<X...>::fetches > 0, "[run] expects something to fetch");
-    if constexpr (detail::can_be_run<X...>) {
-      detail::request<X...> r(x...);
-      step_results results = run_request({r.fetched, r.fetches}, {r.fed, r.feeds}, options);
-      return detail::unpack(detail::request<X...>::template take<X...>(results));
-    }
+    return detail::run_fetches(
+        [&](auto fetches, auto feeds) { return run_request(fetches, feeds, options); }, x...);
   }
 
   /// A hook, or request_stop, has asked for the end.

@@ -86,10 +86,11 @@ std::pair<std::string, std::string> split_address(const std::string& address) {
 std::vector<endpoint> resolve(const std::string& address) {
   using boost::asio::ip::tcp;
   auto [host, port] = split_address(address);
+  // Loopback asks nobody (RFC 6761, 6.3): a bare container knows no names.
+  if (host.empty() || host == "localhost") host = "127.0.0.1";
   boost::asio::io_context io;
   boost::system::error_code failed;
-  auto found = tcp::resolver(io).resolve(host.empty() ? "localhost" : host, port,
-                                         tcp::resolver::numeric_service, failed);
+  auto found = tcp::resolver(io).resolve(host, port, tcp::resolver::numeric_service, failed);
   if (failed)
     fail(errc::unavailable, "cannot find host \"", host, "\" of \"", address,
          "\": ", failed.message());
