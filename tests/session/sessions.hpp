@@ -20,14 +20,19 @@ struct own_graph {
 /// Lines that are logged while it lives, instead of on standard error.
 class log_lines {
  public:
-  log_lines() {
+  /// From `least` on.
+  explicit log_lines(deft::logging::level least = deft::logging::threshold()) {
+    deft::logging::set_level(least);
     all().clear();
     deft::logging::set_sink([](deft::logging::level, const std::string& line) {
       std::lock_guard lock(guard());
       all().push_back(line);
     });
   }
-  ~log_lines() { deft::logging::set_sink(nullptr); }
+  ~log_lines() {
+    deft::logging::set_sink(nullptr);
+    deft::logging::set_level(before_);
+  }
   std::vector<std::string> take() {
     std::lock_guard lock(guard());
     return std::exchange(all(), {});
@@ -42,6 +47,8 @@ class log_lines {
     static std::vector<std::string> lines;
     return lines;
   }
+
+  deft::logging::level before_ = deft::logging::threshold();
 };
 
 /// The error that `f` throws; code 0 if it returns.

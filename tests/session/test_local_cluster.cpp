@@ -5,6 +5,7 @@
 #include "sessions.hpp"
 
 using namespace deft;
+using testing::log_lines;
 using testing::outcome_of;
 using testing::own_graph;
 using namespace std::chrono_literals;
@@ -152,8 +153,17 @@ TEST_CASE_FIXTURE(own_graph, "a value goes back and forth many times") {
     auto there = on(device(str("/job:worker/task:", i % 2)));
     v = identity(v + 1);
   }
+  log_lines log(logging::level::info);
   session s(c.target("worker", 0));
   for (int i = 0; i < 20; ++i) CHECK(s.run(v, x = i) == i + 50);
+  // Values for the master's task come back on the connection that it made.
+  const auto lines = log.take();
+  auto accepted = [&](int task) {
+    const auto line = c.spec().address("worker", task) + " accepted";
+    return std::ranges::count_if(lines, [&](const auto& l) { return l.starts_with(line); });
+  };
+  CHECK(accepted(0) == 0);
+  CHECK(accepted(1) == 1);
 }
 
 TEST_CASE_FIXTURE(own_graph, "eight threads run steps on one session") {
@@ -226,6 +236,24 @@ TEST_CASE_FIXTURE(own_graph, "a step that waits in vain ends with the names of t
   runner.join();
   CAPTURE(o);
   CHECK(o.code == errc::cancelled);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a time limit ends the part of the task that was called") {
+  local_cluster c{{"worker", 2}};
+  tensor<float> there, sum;
+  if (auto other = on(device("/job:worker/task:1"))) there = identity(constant(1.f));
+  if (auto here = on(device("/job:worker/task:0"))) {
+    tensor<float, 256, 256> a = broadcast_to(there, shape<256, 256>);
+    tensor<float, 256, 256> b = a;
+    for (int i = 0; i < 4000; ++i) b = matmul(b, a);
+    sum = max(b);
+  }
+  session s(c.target("worker", 0), {.fold = false});
+  auto o = outcome_of([&] { s.run(run_options{.timeout = 50ms}, sum); });
+  CAPTURE(o);
+  CHECK(o.code == errc::deadline_exceeded);
+  CHECK(o.says("/job:worker/replica:0/task:0"));
+  CHECK(s.run(there) == 1);
 }
 
 TEST_CASE_FIXTURE(own_graph, "close ends steps in other threads") {

@@ -40,6 +40,25 @@ TEST_CASE("after a short sleep a spin is tried, a few times until it pays") {
   CHECK(spin.worth(31us));
 }
 
+TEST_CASE("nothing is spun for beside the peer that is to answer") {
+  adaptive_spin spin(32us);
+  spin.came(true, 5us, true);
+  CHECK_FALSE(spin.worth(0us));
+  spin.came(true, 5us, false);
+  CHECK(spin.worth(31us));
+}
+
+TEST_CASE("a wait looks again for as long as a spin is worth it, then sleeps until it is over") {
+  deft::detail::arrival_wait wait(1h);
+  const auto now = std::chrono::steady_clock::now();
+  CHECK(wait.look_again(now));
+  CHECK(wait.look_again(now + 59min));
+  CHECK_FALSE(wait.look_again(now + 1h));
+  CHECK_FALSE(wait.look_again(now));
+  wait.restart();
+  CHECK(wait.look_again(now));
+}
+
 TEST_CASE("loopback has a name without anybody to ask") {
   for (const char* address : {":7", "localhost:7", "127.0.0.1:7"}) {
     const auto found = deft::detail::resolve(address);

@@ -42,6 +42,7 @@ class memory_stream final : public detail::stream {
   std::ptrdiff_t write(const iovec*, int) noexcept override { return -EPIPE; }
   void shut(bool) noexcept override {}
   int handle() const noexcept override { return -1; }
+  bool beside_peer() const noexcept override { return false; }
 
  private:
   std::vector<std::byte> bytes_;

@@ -16,8 +16,7 @@ class master_engine final : public engine {
   ~master_engine() override { master_engine::close(); }
 
   std::shared_ptr<planned> make_plan(flat_graph flat, const plan_limits& limits) override {
-    if (master_->closed) fail(errc::failed_precondition, "the session is closed");
-    if (master_->cluster && master_->cluster->stopped()) throw master_->cluster->stopped_error();
+    master_->check_open();
     std::size_t fetches = flat.fetches.size();
     std::vector<device_info> there = devices_for(flat.graph, limits);
     auto parts = make_parts(std::move(flat), there, master_->self->name(), master_->options);
@@ -54,7 +53,7 @@ class master_engine final : public engine {
   }
 
   void reset(const std::string& container) override {
-    if (master_->closed) fail(errc::failed_precondition, "the session is closed");
+    master_->check_open();
     for (auto* task : tasks()) {
       if (*task == master_->self->name()) {
         master_->self->variables().clear(container);

@@ -26,6 +26,13 @@ struct master_state {
   std::map<const device_name*, std::uint64_t> incarnations;  ///< of the tasks it has talked to
   std::map<const device_name*, std::vector<device_info>> devices;
 
+  /// Throws unavailable if the task was stopped, which closes the sessions too;
+  /// failed_precondition if the session is closed.
+  void check_open() const {
+    if (cluster && cluster->stopped()) throw cluster->stopped_error();
+    if (closed) fail(errc::failed_precondition, "the session is closed");
+  }
+
   deadline patience() const { return deadline_in(options.connect_timeout); }
 
   /// The channel to a task: one that was there a moment ago is not waited for long.
@@ -170,8 +177,7 @@ class master_plan final : public planned {
   }
 
   step_results run(std::span<const feed_ref> feeds, const run_options& options) override {
-    if (master_->closed) fail(errc::failed_precondition, "the session is closed");
-    if (master_->cluster && master_->cluster->stopped()) throw master_->cluster->stopped_error();
+    master_->check_open();
     if (feeds.size() < feeds_)
       fail(errc::invalid_argument, "the step takes ", feeds_, " feeds, and got ", feeds.size());
     std::uint64_t step = ++master_->next_step;
@@ -258,6 +264,7 @@ class master_plan final : public planned {
         throw error(errc::deadline_exceeded,
                     str("the step took longer than it may on ", to_string(master_->self->name())),
                     e.node(), e.where(), e.device());
+      if (master_->cluster && master_->cluster->stopped()) throw master_->cluster->stopped_error();
       throw error(errc::cancelled,
                   master_->closed ? "the session was closed" : "the run was cancelled", e.node(),
                   e.where(), e.device());
@@ -333,7 +340,7 @@ class master_plan final : public planned {
     state->own_done = false;
     // The worker outlives the call: whoever ends the step holds it.
     hub& h = master_->cluster->hub();
-    master_->cluster->run_part(master_->session, step, own_part_.handle, std::move(mine), true,
+    master_->cluster->run_part(master_->session, step, own_part_.handle, std::move(mine), nullptr,
                                [state, &h](step_outcome o) {
                                  {
                                    std::lock_guard lock(state->guard);

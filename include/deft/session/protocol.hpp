@@ -14,12 +14,13 @@ enum class request : std::uint16_t {
   // Master to worker.
   register_part = 16,  ///< one-way; session, step = handle; meta: part, incarnations of its tasks
   run_part = 17,       ///< call; session, step; meta: handle; tensors: feeds. Answer: fetches
-  tensor = 18,         ///< one-way, worker to worker; session, step; flags: key; one tensor
-  cancel_step = 19,    ///< one-way; session, step
-  drop_part = 20,      ///< one-way; session, step = handle
-  drop_session = 21,   ///< one-way; session
-  devices = 22,        ///< call. Answer: meta: devices of the task
-  reset = 23,          ///< call; meta: container
+  tensor = 18,  ///< one-way, worker to worker (to the master's task on the connection by which it
+                ///< runs the part); session, step; flags: key; one tensor
+  cancel_step = 19,   ///< one-way; session, step
+  drop_part = 20,     ///< one-way; session, step = handle
+  drop_session = 21,  ///< one-way; session
+  devices = 22,       ///< call. Answer: meta: devices of the task
+  reset = 23,         ///< call; meta: container
   // Client to master.
   open_session = 32,  ///< call; meta: options. Answer: session
   make_plan = 33,  ///< call; session; step = nanoseconds that waiting for tasks may take, 0: any;

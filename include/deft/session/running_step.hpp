@@ -13,6 +13,7 @@
 
 namespace deft {
 
+class connection;
 class worker;
 
 /// The incarnations of the tasks that a plan spans, as its master knows them.
@@ -21,19 +22,26 @@ using incarnation_list = std::vector<std::pair<std::string, std::uint64_t>>;
 /// A part as it is registered on a task.
 class registered_part : public frame_pool {
  public:
-  registered_part(plan::part part, const task_resources& task, const incarnation_list& peers);
+  /// `master`: the task it came from; empty for a master of this process.
+  registered_part(plan::part part, const task_resources& task, const incarnation_list& peers,
+                  const std::string& master);
 
   /// Of the task that send `number` goes to; 0 if the master did not say.
   std::uint64_t receiver(std::size_t send) const { return receivers_[send]; }
+  /// Whether send `number` goes to the task of the master, which reads what comes on the connection
+  /// by which it runs the part.
+  bool goes_to_master(std::size_t send) const { return to_master_[send]; }
   /// Whether receive `number` waits for that incarnation of task `name`.
   bool expects(std::size_t receive, const std::string& name, std::uint64_t incarnation) const;
-  /// Its stretches of work take long, as far as is known: not for a thread that reads messages.
-  bool slow() const { return slowness_.load(std::memory_order_relaxed) >= 2; }
-  void took(std::chrono::nanoseconds stretch);
+  /// Whether stretch `s` of the work takes long, as far as is known: not for a thread that reads
+  /// messages. Stretch 0 is the first, i + 1 the one after a wait for receive i.
+  bool slow(std::size_t s) const { return slowness_[s].load(std::memory_order_relaxed) > 0; }
+  void took(std::size_t s, std::chrono::nanoseconds time);
 
  private:
   std::vector<std::uint64_t> receivers_, senders_;
-  std::atomic<int> slowness_{0};
+  std::vector<bool> to_master_;
+  std::unique_ptr<std::atomic<std::int8_t>[]> slowness_;  ///< of the stretches
 };
 
 /// How a part of a step ended.
@@ -52,9 +60,9 @@ class running_step final : public step_io, public std::enable_shared_from_this<r
   ~running_step() override;
 
   /// Runs until the end or until a value is missing. False if it was begun before.
-  /// `here`: on this thread in any case.
-  bool begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds, bool here,
-             step_callback& done);
+  /// `master`: null for one of this process.
+  bool begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds,
+             std::shared_ptr<connection> master, step_callback& done);
   /// A value; kept if the step has not begun.
   void deliver(std::uint64_t key, any_array value);
   /// Ends the step with `why`: at once if it waits, else as soon as it can.
@@ -70,9 +78,9 @@ class running_step final : public step_io, public std::enable_shared_from_this<r
   enum class phase { waiting, running, parked, ended };
 
   template <class F>
-  void go(F run, bool here);
+  void go(F run, std::size_t stretch);
   template <class F>
-  void go_now(F run);
+  void go_now(F run, std::size_t stretch);
   void finish(std::shared_ptr<const error> failure);
   void drop_early();
 
@@ -98,6 +106,7 @@ class running_step final : public step_io, public std::enable_shared_from_this<r
   std::shared_ptr<registered_part> part_;
   std::unique_ptr<executable::frame> frame_;
   std::vector<feed_ref> feeds_;
+  std::shared_ptr<connection> master_;
   step_callback done_;
 };
 

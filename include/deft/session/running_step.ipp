@@ -10,14 +10,20 @@
 namespace deft {
 
 registered_part::registered_part(plan::part part, const task_resources& task,
-                                 const incarnation_list& peers)
+                                 const incarnation_list& peers, const std::string& master)
     : frame_pool(std::move(part), task) {
   auto incarnation_of = [&](const crossing& c) {
     auto at = std::ranges::find(peers, to_string(*c.peer), &incarnation_list::value_type::first);
     return at == peers.end() ? 0 : at->second;
   };
-  for (const auto& s : code().sends()) receivers_.push_back(incarnation_of(s));
+  for (const auto& s : code().sends()) {
+    receivers_.push_back(incarnation_of(s));
+    to_master_.push_back(to_string(*s.peer) == master);
+  }
   for (const auto& r : code().receives()) senders_.push_back(incarnation_of(r));
+  const std::size_t stretches = senders_.size() + 1;
+  slowness_ = std::make_unique<std::atomic<std::int8_t>[]>(stretches);
+  for (std::size_t i = 0; i < stretches; ++i) slowness_[i] = 1;
 }
 
 bool registered_part::expects(std::size_t receive, const std::string& name,
@@ -27,12 +33,13 @@ bool registered_part::expects(std::size_t receive, const std::string& name,
          to_string(*code().receives()[receive].peer) == name;
 }
 
-void registered_part::took(std::chrono::nanoseconds stretch) {
+void registered_part::took(std::size_t s, std::chrono::nanoseconds time) {
   // Changing threads costs some 25 µs, so that it is not worth it below this.
-  constexpr auto long_stretch = std::chrono::milliseconds(1);
-  int now = slowness_.load(std::memory_order_relaxed);
-  int next = stretch > long_stretch ? std::min(now + 1, 4) : std::max(now - 1, 0);
-  if (next != now) slowness_.store(next, std::memory_order_relaxed);
+  constexpr auto long_time = std::chrono::milliseconds(1);
+  auto& slowness = slowness_[s];
+  const int now = slowness.load(std::memory_order_relaxed);
+  const int next = time > long_time ? 2 : std::max(now - 1, 0);
+  if (next != now) slowness.store(static_cast<std::int8_t>(next), std::memory_order_relaxed);
 }
 
 running_step::running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step)
@@ -46,7 +53,7 @@ void running_step::drop_early() {
 }
 
 bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds,
-                         bool here, step_callback& done) {
+                         std::shared_ptr<connection> master, step_callback& done) {
   std::shared_ptr<const error> stopped;
   {
     std::lock_guard lock(guard_);
@@ -54,6 +61,7 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     phase_ = phase::running;
     part_ = std::move(part);
     done_ = std::move(done);
+    master_ = std::move(master);
     feeds_ = std::move(feeds);
     auto receives = part_->code().receives();
     for (std::size_t i = 0; i < receives.size(); ++i) numbers_.emplace(receives[i].key, i);
@@ -74,12 +82,13 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
         s.frame_ = s.part_->take();
         return s.frame_->start(s.feeds_, {s.step_}, &s, &s.stopping_);
       },
-      here);
+      0);
   return true;
 }
 
 void running_step::deliver(std::uint64_t key, any_array value) {
   constexpr std::size_t most_early = 65'536;
+  std::size_t number = 0;
   {
     std::lock_guard lock(guard_);
     switch (phase_) {
@@ -102,11 +111,12 @@ void running_step::deliver(std::uint64_t key, any_array value) {
     }
     auto at = numbers_.find(key);
     if (at == numbers_.end()) return logging::warning("a value came that no receive waits for");
-    arrived_[at->second] = std::move(value);
-    if (phase_ != phase::parked || parked_on_ != at->second) return;
+    number = at->second;
+    arrived_[number] = std::move(value);
+    if (phase_ != phase::parked || parked_on_ != number) return;
     phase_ = phase::running;
   }
-  go([](running_step& s) { return s.frame_->resume(); }, false);
+  go([](running_step& s) { return s.frame_->resume(); }, number + 1);
 }
 
 void running_step::stop(const std::shared_ptr<const error>& why) {
@@ -145,6 +155,7 @@ void running_step::send(std::size_t number, const any_array& value) {
   message m = make_message(request::tensor, session_, step_);
   m.flags = static_cast<std::uint32_t>(c.key);
   m.tensors.push_back(value);
+  if (master_ && part_->goes_to_master(number)) return master_->send(m);
   worker_->link(c.peer, deadline_in(worker::reconnect_time), part_->receiver(number))->post(m);
 }
 
@@ -163,20 +174,20 @@ bool running_step::receive(std::size_t number, any_array& value) {
 }
 
 template <class F>
-void running_step::go(F run, bool here) {
-  if (here || !part_->slow()) return go_now(run);
-  run_elsewhere([self = shared_from_this(), run] { self->go_now(run); });
+void running_step::go(F run, std::size_t stretch) {
+  if (!part_->slow(stretch)) return go_now(run, stretch);
+  run_elsewhere([self = shared_from_this(), run, stretch] { self->go_now(run, stretch); });
 }
 
 /// Nothing of this may be touched after the part has parked: another thread has it.
 template <class F>
-void running_step::go_now(F run) {
+void running_step::go_now(F run, std::size_t stretch) {
   auto self = shared_from_this();
   registered_part& part = *part_;
   auto begin = std::chrono::steady_clock::now();
   bool over = true;
   auto failure = caught([&] { over = run(*this); });
-  part.took(std::chrono::steady_clock::now() - begin);
+  part.took(stretch, std::chrono::steady_clock::now() - begin);
   if (over || failure) finish(std::move(failure));
 }
 
@@ -200,6 +211,7 @@ void running_step::finish(std::shared_ptr<const error> failure) {
   } else {
     o.frame = std::move(frame_);
   }
+  master_.reset();
   auto done = std::move(done_);
   done(std::move(o));
 }

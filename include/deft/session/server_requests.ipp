@@ -88,8 +88,7 @@ void server_impl::handle_worker(const std::shared_ptr<connection>& from, message
     case request::run_part:
       return run_part(from, m);
     case request::tensor:
-      if (m.tensors.size() != 1) fail(errc::invalid_argument, "a value without its tensor");
-      return worker_->deliver(m.session, m.step, m.flags, std::move(m.tensors[0]), from.get());
+      return worker_->deliver(m, from.get());
     case request::cancel_step:
       return worker_->cancel(m.session, m.step);
     case request::drop_part:
@@ -119,7 +118,7 @@ void server_impl::run_part(const std::shared_ptr<connection>& from, message& m) 
   from_bytes(m.meta, handle);
   auto tensors = std::make_shared<std::vector<any_array>>(std::move(m.tensors));
   std::uint64_t id = m.id;
-  worker_->run_part(m.session, m.step, handle, feeds_of(*tensors), false,
+  worker_->run_part(m.session, m.step, handle, feeds_of(*tensors), from,
                     [from, id, tensors](step_outcome o) {
                       answer_with(*from, id, [&] {
                         if (o.failure) throw error(*o.failure);

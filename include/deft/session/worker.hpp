@@ -42,20 +42,21 @@ class worker : public std::enable_shared_from_this<worker> {
   /// Keeps a part under `session` and `handle` until dropped; an error is told to whoever runs it.
   /// `owner`: the connection it came by; null for a master of this process.
   void register_part(std::uint64_t session, std::uint64_t handle, plan::part p,
-                     const incarnation_list& peers, const void* owner);
+                     const incarnation_list& peers, const connection* owner);
   void drop_part(std::uint64_t session, std::uint64_t handle);
   void drop_session(std::uint64_t session);
   /// A connection has ended, and with it what came by it. Steps that wait for values of `peer`
   /// fail.
   void connection_lost(const void* owner, const peer_info& peer);
 
-  /// Runs a part's step as far as it comes, if `here` on this thread; `done` is called once, by
-  /// whichever thread ends it. `feeds` must stay until then.
+  /// Runs a part's step as far as it comes, on this thread if that is short; `done` is called once,
+  /// by whichever thread ends it. `feeds` must stay until then. `from`: the connection by which the
+  /// master asks; null for one of this process.
   void run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
-                std::vector<feed_ref> feeds, bool here, step_callback done);
-  /// A value for a step, which may not have begun yet; `from`: the connection.
-  void deliver(std::uint64_t session, std::uint64_t step, std::uint64_t key, any_array value,
-               const void* from);
+                std::vector<feed_ref> feeds, std::shared_ptr<connection> from, step_callback done);
+  /// A value for a step, which may not have begun yet: a message of kind `tensor`. `from`: the
+  /// connection; null for one that a master of this process made, whose session is known.
+  void deliver(message& m, const void* from);
   void cancel(std::uint64_t session, std::uint64_t step);
 
   /// Fails every step as unavailable, and ends every link. Nothing can be run afterwards.

@@ -75,7 +75,12 @@ std::shared_ptr<channel> worker::link(const device_name* task, deadline until,
   lock.unlock();
   old.reset();
   std::shared_ptr<channel> fresh;
-  auto failure = caught([&] { fresh = hub_.connect(address, until); });
+  channel_events events;
+  events.on_message = [self = weak_from_this()](message&& m) {
+    auto w = self.lock();
+    if (w && m.kind == static_cast<message_kind>(request::tensor)) w->deliver(m, nullptr);
+  };
+  auto failure = caught([&] { fresh = hub_.connect(address, until, std::move(events)); });
   lock.lock();
   peer->connecting = false;
   peer->channel = fresh;
@@ -120,14 +125,15 @@ void worker::check_peer(const node_def& n) const {
 }
 
 void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::part p,
-                           const incarnation_list& peers, const void* owner) {
+                           const incarnation_list& peers, const connection* owner) {
   session_entry::part_entry made;
   made.failure = caught([&] {
     check(p.graph);
     check(p.graph, p.fetches);
     for (const auto& n : p.graph.nodes)
       if (n.op == &record_of<op::send> || n.op == &record_of<op::recv>) check_peer(n);
-    made.part = std::make_shared<registered_part>(std::move(p), task_->resources(), peers);
+    made.part = std::make_shared<registered_part>(std::move(p), task_->resources(), peers,
+                                                  owner ? owner->peer().name : "");
   });
   auto s = find_or_make(session, owner);
   std::lock_guard lock(s->guard);
@@ -205,7 +211,8 @@ void worker::ended(std::uint64_t session, std::uint64_t step) {
 }
 
 void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
-                      std::vector<feed_ref> feeds, bool here, step_callback done) {
+                      std::vector<feed_ref> feeds, std::shared_ptr<connection> from,
+                      step_callback done) {
   session_entry::part_entry entry;
   std::shared_ptr<running_step> running;
   auto failure = caught([&] {
@@ -217,6 +224,7 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
     if (at == s->parts.end())
       fail(errc::not_found, "there is no part ", handle, " of this session on ", task_->name());
     entry = at->second;
+    if (s->owner != from.get()) from.reset();
     if (entry.failure) throw error(*entry.failure);
     std::size_t wanted = entry.part->code().feeds().size();
     if (wanted != feeds.size())
@@ -227,7 +235,7 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
     running = slot;
   });
   if (failure) return done({nullptr, nullptr, std::move(failure)});
-  if (!running->begin(std::move(entry.part), std::move(feeds), here, done))
+  if (!running->begin(std::move(entry.part), std::move(feeds), std::move(from), done))
     return done({nullptr, nullptr,
                  std::make_shared<const error>(errc::already_exists,
                                                str("step ", step, " is running already"))});
@@ -238,11 +246,12 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
     running->stop(std::make_shared<const error>(errc::cancelled, "the session was closed"));
 }
 
-void worker::deliver(std::uint64_t session, std::uint64_t step, std::uint64_t key, any_array value,
-                     const void* from) {
+void worker::deliver(message& m, const void* from) {
+  if (m.tensors.size() != 1) fail(errc::invalid_argument, "a value without its tensor");
+  const std::uint64_t session = m.session, step = m.step;
   {
     std::lock_guard lock(guard_);
-    if (!sessions_.contains(session) && std::ranges::count(dropped_, session)) return;
+    if (!sessions_.contains(session) && (!from || std::ranges::count(dropped_, session))) return;
   }
   auto s = find_or_make(session, from);
   std::shared_ptr<running_step> running;
@@ -257,7 +266,7 @@ void worker::deliver(std::uint64_t session, std::uint64_t step, std::uint64_t ke
       s->steps.emplace(step, running);
     }
   }
-  running->deliver(key, std::move(value));
+  running->deliver(m.flags, std::move(m.tensors[0]));
 }
 
 void worker::cancel(std::uint64_t session, std::uint64_t step) {

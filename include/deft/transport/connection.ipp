@@ -15,7 +15,6 @@ namespace {
 using spin_clock = std::chrono::steady_clock;
 // Waking a thread costs more than the wire: an answer often comes within this time.
 constexpr auto receive_spin = std::chrono::microseconds(20);
-constexpr int often_woken = 32;  // messages in a row, each soon after a sleep
 constexpr auto send_spin = std::chrono::microseconds(20);
 constexpr std::size_t spin_at_most = 256 * 1024;  // bytes left that are worth a spin
 constexpr std::size_t pieces_at_once = 256;       // of a gather write; IOV_MAX is 1024
@@ -26,7 +25,7 @@ constexpr int frames_for_others = 16;  // that a sender writes for those who cam
 }  // namespace
 
 connection_state::connection_state(std::unique_ptr<stream> s, const wire_limits& limits)
-    : stream_(std::move(s)), reader_(limits), spin_(receive_spin) {}
+    : stream_(std::move(s)), reader_(limits), wait_(receive_spin) {}
 
 void connection_state::throw_lost() {
   std::lock_guard lock(guard_);
@@ -293,37 +292,23 @@ connection::arrival connection_state::try_receive(message& m) {
 }
 
 bool connection_state::receive(message& m, deadline until) {
-  spin_clock::time_point began{};
-  bool slept = false;
+  wait_.restart();
   for (;;) {
     switch (try_receive(m)) {
       case connection::arrival::something:
-        if (began != spin_clock::time_point{}) {
-          const auto waited = spin_clock::now() - began;
-          spin_.came(slept, waited);
-          woken_soon_ = slept && waited < 2 * receive_spin ? woken_soon_ + 1 : 0;
-          if (woken_soon_ >= often_woken && began >= move_again_) {
-            move_away_from_peer(handle());
-            woken_soon_ = 0;
-            move_again_ = began + std::chrono::milliseconds(100);
-          }
-        }
+        wait_.came(*stream_);
         return true;
       case connection::arrival::end:
         return false;
       case connection::arrival::nothing:
         break;
     }
-    auto now = spin_clock::now();
+    const auto now = spin_clock::now();
     if (now >= until)
       throw error(errc::deadline_exceeded, str("no message came in time from ", peer));
-    if (began == spin_clock::time_point{}) began = now;
-    if (!slept && spin_.worth(now - began)) {
-      relax();
-      continue;
-    }
-    slept = true;
+    if (wait_.look_again(now)) continue;
     wait_for_socket(handle(), false, until);
+    wait_.woke();
   }
 }
 

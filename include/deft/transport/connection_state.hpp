@@ -25,6 +25,7 @@ class connection_state : public std::enable_shared_from_this<connection_state> {
   void close();
   bool lost() const { return lost_.load(std::memory_order_acquire); }
   int handle() const { return stream_->handle(); }
+  const stream& bytes() const { return *stream_; }
   /// Tells the peer why, as far as it listens, and ends.
   void refuse(const error& why);
   /// What the peer refused with, if it did.
@@ -60,9 +61,7 @@ class connection_state : public std::enable_shared_from_this<connection_state> {
 
   std::unique_ptr<stream> stream_;
   frame_reader reader_;
-  adaptive_spin spin_;  ///< of who receives
-  int woken_soon_ = 0;
-  std::chrono::steady_clock::time_point move_again_{};
+  arrival_wait wait_;  ///< of who receives
 
   mutable std::mutex guard_;
   std::condition_variable changed_;

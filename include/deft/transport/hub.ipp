@@ -235,22 +235,18 @@ class hub_state {
   }
 
   bool lead(bool (*ready)(void*), void* context, deadline until) {
-    using clock = std::chrono::steady_clock;
-    clock::time_point began{};
-    bool slept = false;
+    wait_.restart();
     for (;;) {
       auto seen = epoch_.load();
       if (version_.load() != known_version_) look_around();
       bool some = false;
       for (std::size_t i = 0; i < known_.size(); ++i) {
         if (!known_[i]->pump()) continue;
+        if (!some) wait_.came(known_[i]->connection->bytes());
         some = true;
         if (known_[i]->gone()) remove(known_[i].get());
       }
       if (some) {
-        if (began != clock::time_point{}) spin_.came(slept, clock::now() - began);
-        began = {};
-        slept = false;
         epoch_.fetch_add(1);
         if (followers_.load() > 0) {
           std::lock_guard lock(guard_);  // they are either asleep or yet to look
@@ -259,17 +255,13 @@ class hub_state {
       }
       if (ready(context)) return true;
       if (some) continue;
-      auto now = clock::now();
+      const auto now = std::chrono::steady_clock::now();
       if (now >= until) return false;
-      if (began == clock::time_point{}) began = now;
-      if (!slept && spin_.worth(now - began)) {
-        relax();
-        continue;
-      }
-      slept = true;
+      if (wait_.look_again(now)) continue;
       asleep_.store(true);
       if (epoch_.load() == seen) sleep(until);
       asleep_.store(false);
+      wait_.woke();
     }
   }
 
@@ -304,7 +296,7 @@ class hub_state {
   std::vector<std::shared_ptr<channel_state>> known_;
   std::uint64_t known_version_ = 0;
   std::vector<pollfd> polled_;
-  adaptive_spin spin_{lead_spin};
+  arrival_wait wait_{lead_spin};
 };
 
 /// One try at every address that the name stands for.

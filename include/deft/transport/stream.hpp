@@ -26,6 +26,8 @@ class stream {
   virtual void shut(bool both) noexcept = 0;
   /// For poll(2).
   virtual int handle() const noexcept = 0;
+  /// Whether what was read last was sent from the processor that the caller runs on.
+  virtual bool beside_peer() const noexcept = 0;
 };
 
 /// Takes over a connected TCP socket.
@@ -62,16 +64,21 @@ int poll_timeout(deadline until);
 /// How long to spin before sleeping. Waking a thread costs more than the wire, so what comes soon
 /// is spun for; but where that is in vain it only takes the processor from those who work, be it
 /// the peer. So it is done less and less, with a full try now and then, until it pays again; and
-/// after a sleep that was short, as its wake-up alone may have been what took so long.
+/// after a sleep that was short, as its wake-up alone may have been what took so long. Never where
+/// the peer needs this very processor to answer.
 class adaptive_spin {
  public:
   using duration = std::chrono::steady_clock::duration;
   explicit adaptive_spin(duration most) : most_(most), limit_(most) {}
   bool worth(duration waited) const { return waited < limit_; }
-  /// What was waited for has come after `waited`, while spinning or only after a sleep.
-  void came(bool slept, duration waited) {
+  /// What was waited for has come after `waited`, while spinning or only after a sleep; from a peer
+  /// beside us, on the same processor.
+  void came(bool slept, duration waited, bool beside = false) {
     if (!slept) {
       limit_ = std::min(2 * limit_, most_);
+      nearly_ = 0;
+    } else if (beside) {
+      limit_ = {};
       nearly_ = 0;
     } else if (++in_vain_ % 16 == 0 || (waited < 3 * most_ && nearly_++ < 3)) {
       limit_ = most_;
@@ -84,11 +91,33 @@ class adaptive_spin {
   duration most_, limit_;
   unsigned in_vain_ = 0, nearly_ = 0;
 };
-/// Moves the calling thread, one of deft's own, to another processor if the peer of a loopback
-/// socket runs on the same: there a spin keeps the peer from answering and each wakes the other in
-/// turn, while a processor may idle. The system takes them together since one sleeps as it wakes
-/// the other, and does not part them again.
-void move_away_from_peer(int fd);
+
+/// The waiting of whoever reads: when to look again and when to sleep. Between two processes of one
+/// machine it also sees to it that they do not share a processor while another one idles: each
+/// wakes the other in turn, and the system, which takes them together since one sleeps as it wakes
+/// the other, does not part them again.
+class arrival_wait {
+ public:
+  using clock = std::chrono::steady_clock;
+  explicit arrival_wait(clock::duration most_spin) : most_(most_spin), spin_(most_spin) {}
+  /// Forgets a wait that ended without anything.
+  void restart() {
+    began_ = {};
+    slept_ = false;
+  }
+  /// There was nothing at `now`. True: look again at once; false: sleep, then call woke.
+  bool look_again(clock::time_point now);
+  void woke() { last_ = clock::now(); }
+  /// There was something, from `s`.
+  void came(const stream& s);
+
+ private:
+  clock::duration most_;
+  adaptive_spin spin_;
+  bool slept_ = false;
+  int beside_soon_ = 0;  ///< messages in a row, each soon after a sleep and from the same processor
+  clock::time_point began_{}, last_{}, move_again_{};
+};
 /// Lets a sibling hyperthread run while spinning.
 inline void relax() {
 #if defined(__x86_64__) || defined(__i386__)

@@ -25,7 +25,7 @@ namespace detail {
 
 class tcp_stream_t final : public stream {
  public:
-  explicit tcp_stream_t(int fd) : fd_(fd) {
+  explicit tcp_stream_t(int fd) : fd_(fd), loopback_(is_loopback(fd)) {
     auto set = [&](int level, int name, int value) {
       setsockopt(fd_, level, name, &value, sizeof value);
     };
@@ -58,9 +58,17 @@ class tcp_stream_t final : public stream {
   }
   void shut(bool both) noexcept override { shutdown(fd_, both ? SHUT_RDWR : SHUT_WR); }
   int handle() const noexcept override { return fd_; }
+  bool beside_peer() const noexcept override {
+    // On loopback a segment arrives where its sender runs.
+    int sender = -1;
+    socklen_t size = sizeof sender;
+    return loopback_ && getsockopt(fd_, SOL_SOCKET, SO_INCOMING_CPU, &sender, &size) == 0 &&
+           sender >= 0 && sender == sched_getcpu();
+  }
 
  private:
   int fd_;
+  bool loopback_;
 };
 
 std::unique_ptr<stream> tcp_stream(int fd) { return std::make_unique<tcp_stream_t>(fd); }
@@ -127,21 +135,43 @@ bool wait_for_socket(int fd, bool write, deadline until) {
   }
 }
 
-void move_away_from_peer(int fd) {
-  const int here = sched_getcpu();
-  int peer = -1;
-  socklen_t size = sizeof peer;
-  // On loopback a segment arrives where its sender runs.
-  if (here < 0 || !is_loopback(fd) ||
-      getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &peer, &size) != 0 || peer != here)
-    return;
+bool arrival_wait::look_again(clock::time_point now) {
+  if (began_ == clock::time_point{}) began_ = now;
+  last_ = now;
+  if (!slept_ && spin_.worth(now - began_)) {
+    relax();
+    return true;
+  }
+  slept_ = true;
+  return false;
+}
+
+/// The calling thread runs on another processor from here on, for as long as the system likes.
+inline void leave_processor() {
   cpu_set_t all;
-  if (sched_getaffinity(0, sizeof all, &all) != 0) return;
+  const int here = sched_getcpu();
+  if (here < 0 || sched_getaffinity(0, sizeof all, &all) != 0) return;
   cpu_set_t others = all;
   CPU_CLR(here, &others);
   if (CPU_COUNT(&others) == 0) return;
   sched_setaffinity(0, sizeof others, &others);
   sched_setaffinity(0, sizeof all, &all);
+}
+
+void arrival_wait::came(const stream& s) {
+  constexpr int often = 32;
+  constexpr auto rest = std::chrono::milliseconds(100);
+  if (began_ == clock::time_point{}) return;
+  const auto waited = last_ - began_;
+  const bool beside = slept_ && s.beside_peer();
+  spin_.came(slept_, waited, beside);
+  beside_soon_ = beside && waited < 2 * most_ ? beside_soon_ + 1 : 0;
+  if (beside_soon_ >= often && last_ >= move_again_) {
+    leave_processor();
+    beside_soon_ = 0;
+    move_again_ = last_ + rest;
+  }
+  restart();
 }
 
 int connect_socket(const endpoint& to, deadline until) {
