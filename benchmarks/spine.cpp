@@ -78,6 +78,19 @@ void written_in_a_loop(torch_add& torch) {
                   o, torch.name(), bench::at_most(2));
 }
 
+/// Every expression is new, and so is its node; the plan is not.
+void another_literal(torch_add& torch) {
+  session s;
+  variable<float> a("scaled", ones());
+  s.run(initialize_all());
+  float k = 0;
+  auto once = [&] { bench::keep(s.run(a * (k += 0.5f))); };
+  bench::seconds_of(once, 1000);  // the cache of plans is full
+  bench::time_row("s.run(a * k), another k each time",
+                  bench::in_turns(bench::timed(once), torch.turn()), torch.name(),
+                  bench::at_most(5));
+}
+
 /// Neither folded nor fused by the session's options; every node has its own input.
 void chain() {
   constexpr int nodes = 10'000;
@@ -98,5 +111,6 @@ int main(int argc, char** argv) {
   torch_add torch(bench::python_of(bench::flag(argc, argv, "peers")), BENCH_PEERS);
   scalar_add(torch);
   written_in_a_loop(torch);
+  another_literal(torch);
   chain();
 }

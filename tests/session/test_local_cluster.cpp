@@ -166,6 +166,22 @@ TEST_CASE_FIXTURE(own_graph, "a value goes back and forth many times") {
   CHECK(accepted(1) == 1);
 }
 
+TEST_CASE_FIXTURE(own_graph, "literals that vary go to the tasks that need them") {
+  local_cluster c{{"worker", 3}};
+  placeholder<float, dyn> x("x");
+  session s(c.target("worker", 0));
+  const ndarray<float, 3> in{1, 2, 3};
+  for (int i = 0; i < 20; ++i) {
+    const auto k = static_cast<float>(i);
+    tensor<float, dyn> y, z;
+    if (auto there = on(device("/job:worker/task:1"))) y = x * k + 1.f;
+    if (auto there = on(device("/job:worker/task:2"))) z = y - k;
+    auto [a, b] = s.run(z, sum(z) * k, x = in);
+    CHECK(a == ndarray<float, dyn>{1, k + 1, 2 * k + 1});
+    CHECK(b == k * (3 * k + 3));
+  }
+}
+
 TEST_CASE_FIXTURE(own_graph, "eight threads run steps on one session") {
   local_cluster c{{"ps", 1}, {"worker", 2}};
   placeholder<float> x("x");

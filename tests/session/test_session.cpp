@@ -178,6 +178,61 @@ TEST_CASE_FIXTURE(own_graph, "an expression in a loop leaves nothing behind") {
   CHECK(used() <= before + 4096);
 }
 
+namespace {
+
+/// Another engine's plans, counted.
+class counting_engine final : public engine {
+ public:
+  counting_engine(std::shared_ptr<engine> other, int& plans)
+      : other_(std::move(other)), plans_(plans) {}
+  std::shared_ptr<planned> make_plan(flat_graph flat, const plan_limits& limits) override {
+    ++plans_;
+    return other_->make_plan(std::move(flat), limits);
+  }
+  std::vector<device_info> devices() override { return other_->devices(); }
+  void close() override { other_->close(); }
+  void reset(const std::string& container) override { other_->reset(container); }
+
+ private:
+  std::shared_ptr<engine> other_;
+  int& plans_;
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "an expression with another literal each time has two plans") {
+  int plans = 0;
+  server here = server::local();
+  session s(std::make_shared<counting_engine>(detail::engine_at(here.target(), {}), plans),
+            session_options{});
+  placeholder<float, dyn> x("x");
+  placeholder<int> n("n");
+  ndarray<float, 3> in{1, 2, 3};
+  for (int i = 0; i < 50; ++i) {
+    const auto k = static_cast<float>(i);
+    auto [scaled, total, whole] = s.run(x * k + 1.f, sum(x - k) * 2.f, n * 3 + i, x = in, n = i);
+    CHECK(scaled == ndarray<float, dyn>{k + 1, 2 * k + 1, 3 * k + 1});
+    CHECK(total == 2 * (6 - 3 * k));
+    CHECK(whole == 4 * i);
+  }
+  CHECK(plans == 2);
+  // A literal that had not varied makes a third, which takes it too.
+  auto two = [&](float a, float b) { return s.run(x * a + b, x = in)(0); };
+  plans = 0;
+  for (int i = 0; i < 10; ++i) CHECK(two(static_cast<float>(i), 1.f) == static_cast<float>(i + 1));
+  for (int i = 0; i < 10; ++i) CHECK(two(3.f, static_cast<float>(i)) == static_cast<float>(i + 3));
+  CHECK(plans == 2);
+  auto step = s.prepare(x * 100.f - 5.f, feeds(x));
+  CHECK(step(in)(2) == 295);
+  // What fails is told at the line that says so.
+  const auto line = static_cast<unsigned>(__LINE__) + 1;
+  auto divided = [&](int by) { return s.run(identity(n / by), n = 7); };
+  for (int by : {7, 3, 2}) CHECK(divided(by) == 7 / by);
+  auto o = outcome_of([&] { divided(0); });
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(o.line == line);
+}
+
 TEST_CASE_FIXTURE(own_graph, "what a thousand share is computed once") {
   session s;
   tensor<float> drawn = random_uniform(shape<>);

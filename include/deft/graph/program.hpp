@@ -2,6 +2,7 @@
 // deft/graph/program.hpp: the portable program of a fused node, as plain data.
 #pragma once
 #include <cstdint>
+#include <deft/core/any_array.hpp>
 #include <deft/core/dims.hpp>
 #include <deft/core/dtype.hpp>
 #include <memory>
@@ -72,5 +73,7 @@ constexpr T from_immediate(std::int64_t bits) {
   else
     return static_cast<T>(bits);
 }
+/// The literal itself, of rank 0.
+any_array literal_value(dtype t, std::int64_t bits);
 
 }  // namespace deft

@@ -7,6 +7,12 @@
 
 namespace deft {
 
+any_array literal_value(dtype t, std::int64_t bits) {
+  any_array v(t, dims{});
+  visit_dtype(t, [&]<class T>() { *v.mutable_data<T>() = from_immediate<T>(bits); });
+  return v;
+}
+
 void program::seal() {
   auto value = [&](std::size_t v) {
     if (v < inputs.size()) return str("i", v, ":", inputs[v]);

@@ -7,7 +7,8 @@
 namespace deft::op {
 
 /// A whole elementwise expression: a portable program over the inputs, which are broadcast
-/// together.
+/// together. Where the literals are known only when a plan is run, they are further inputs, of
+/// rank 0, and `immediates` is not used.
 struct fused {
   static constexpr std::string_view name = "fused";
   static constexpr int arity = 0;

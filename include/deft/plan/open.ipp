@@ -27,12 +27,9 @@ std::vector<output> open(const node_ref& fused) {
   };
   std::vector<output> values(fused->inputs);
   for (std::size_t i = 0; i < p.immediates.size(); ++i) {
-    any_array v(p.immediates[i], dims{});
-    visit_dtype(p.immediates[i],
-                [&]<class T>() { *v.mutable_data<T>() = from_immediate<T>(o.immediates[i]); });
     node_request r;
     r.def = find_op("constant");
-    r.attributes.emplace_back(std::move(v));
+    r.attributes.emplace_back(literal_value(p.immediates[i], o.immediates[i]));
     place(r);
     values.push_back({g.add(std::move(r)), 0});
   }

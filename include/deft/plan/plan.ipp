@@ -5,6 +5,7 @@
 #include <deft/plan/fold.ipp>
 #include <deft/plan/fuse.ipp>
 #include <deft/plan/gradients.ipp>
+#include <deft/plan/literals.ipp>
 #include <deft/plan/open.ipp>
 #include <deft/plan/place.ipp>
 #include <deft/plan/variables.ipp>

@@ -2,6 +2,7 @@
 // deft/session/session.ipp: umbrella of session/, and the session's plans.
 #pragma once
 #include <deft/core/hash.hpp>
+#include <deft/plan/literals.hpp>
 #include <deft/plan/open.hpp>
 #include <deft/session/cluster.ipp>
 #include <deft/session/explain.ipp>
@@ -19,6 +20,31 @@
 #include <deft/session/worker.ipp>
 
 namespace deft {
+namespace {
+
+/// A plan with the values of the feeds that stand for literals.
+class bound_plan final : public planned {
+ public:
+  bound_plan(std::shared_ptr<planned> plan, std::vector<any_array> literals)
+      : plan_(std::move(plan)), literals_(std::move(literals)) {}
+
+  step_results run(std::span<const feed_ref> feeds, const run_options& options) override {
+    std::vector<feed_ref> all(feeds.begin(), feeds.end());
+    for (const auto& v : literals_) all.push_back({v.raw(), v.shape(), v.type(), v.storage()});
+    return plan_->run(all, options);
+  }
+  std::size_t fetches() const override { return plan_->fetches(); }
+  bool quick() const override { return plan_->quick(); }
+  const graph_def& placed() const override { return plan_->placed(); }
+  const std::vector<pass_size>& passes() const override { return plan_->passes(); }
+  std::vector<plan::part> parts() const override { return plan_->parts(); }
+
+ private:
+  std::shared_ptr<planned> plan_;
+  std::vector<any_array> literals_;
+};
+
+}  // namespace
 
 std::uint64_t session_impl::hash_of(std::span<const output> fetches,
                                     std::span<const output> feeds) {
@@ -85,8 +111,45 @@ std::shared_ptr<planned> session_impl::make_plan(std::span<const output> fetches
   const auto timeout = options.timeout.count() ? options.timeout : options_.timeout;
   if (timeout.count()) limits.until = deadline_in(timeout);
   limits.cancel = options.cancel.get();
-  return engine_->make_plan(flatten(fetches, feeds, plan::open_where_needed(fetches, feeds)),
-                            limits);
+  flat_graph flat = flatten(fetches, feeds, plan::open_where_needed(fetches, feeds));
+  auto literals = plan::literals_of(flat.graph);
+  if (literals.empty()) return engine_->make_plan(std::move(flat), limits);
+  return plan_family(std::move(flat), std::move(literals), feeds.size(), limits);
+}
+
+std::shared_ptr<planned> session_impl::plan_family(flat_graph flat, std::vector<integers> literals,
+                                                   std::size_t feeds, const plan_limits& limits) {
+  const std::uint64_t key = plan::hash_without_literals(flat);
+  std::vector<bool> varied;
+  std::shared_ptr<planned> plan, outdated;  // destroyed without the lock
+  decltype(families_) dropped;
+  {
+    std::lock_guard lock(guard_);
+    if (families_.size() > options_.cached_plans) families_.swap(dropped);
+    family& f = families_[key];
+    if (f.literals.empty()) {
+      f.varied.resize(literals.size());
+      f.literals = literals;
+    }
+    for (std::size_t i = 0; i < literals.size(); ++i)
+      if (!f.varied[i] && literals[i] != f.literals[i]) {
+        f.varied[i] = true;
+        outdated = std::exchange(f.plan, nullptr);
+      }
+    varied = f.varied;
+    plan = f.plan;
+  }
+  if (std::ranges::find(varied, true) == varied.end())
+    return engine_->make_plan(std::move(flat), limits);
+  auto values = plan::literal_values(flat.graph, varied);
+  if (!plan) {
+    plan::feed_literals(flat, varied, feeds);
+    plan = engine_->make_plan(std::move(flat), limits);
+    std::lock_guard lock(guard_);
+    auto at = families_.find(key);
+    if (at != families_.end() && at->second.varied == varied) at->second.plan = plan;
+  }
+  return std::make_shared<bound_plan>(std::move(plan), std::move(values));
 }
 
 void session_impl::close() {

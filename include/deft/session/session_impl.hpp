@@ -9,7 +9,9 @@
 namespace deft {
 
 /// An engine and a cache of plans under the exact fetches and feeds. A cached plan owns its nodes,
-/// so that an expression written again finds them.
+/// so that an expression written again finds them. Expressions that differ in literals alone, as
+/// `x * i` in a loop, are other nodes; from the second on they share one plan, which takes as feeds
+/// the literals that have varied.
 class session_impl {
  public:
   session_impl(std::shared_ptr<engine> on, session_options options)
@@ -30,15 +32,24 @@ class session_impl {
     std::size_t fetches;
     std::shared_ptr<planned> plan;
   };
+  /// What is known of graphs that are the same but for literals.
+  struct family {
+    std::vector<integers> literals;  ///< of the first one's fused nodes
+    std::vector<bool> varied;        ///< by fused node
+    std::shared_ptr<planned> plan;   ///< for which these are feeds; null before there is one
+  };
   static std::uint64_t hash_of(std::span<const output> fetches, std::span<const output> feeds);
   std::shared_ptr<planned> make_plan(std::span<const output> fetches, std::span<const output> feeds,
                                      const run_options& options);
+  std::shared_ptr<planned> plan_family(flat_graph flat, std::vector<integers> literals,
+                                       std::size_t feeds, const plan_limits& limits);
 
   std::shared_ptr<engine> engine_;
   session_options options_;
   std::mutex guard_;
   std::list<entry> entries_;  ///< most recently used first
   std::unordered_multimap<std::uint64_t, std::list<entry>::iterator> by_hash_;
+  std::unordered_map<std::uint64_t, family> families_;  ///< by hash_without_literals
   bool closed_ = false;
 };
 

@@ -37,9 +37,10 @@ constexpr std::int64_t chunk_elements = 1 << 15;
 
 class elementwise_kernel final : public kernel {
  public:
+  /// `late`: the literals are further inputs of each run.
   elementwise_kernel(compiled_row row, std::unique_ptr<interpreter> steps, double cost,
                      std::size_t inputs, std::span<const dtype> literal_types = {},
-                     std::span<const std::int64_t> literals = {})
+                     std::span<const std::int64_t> literals = {}, bool late = false)
       : row_(row),
         steps_(std::move(steps)),
         element_cost_(cost),
@@ -50,17 +51,16 @@ class elementwise_kernel final : public kernel {
         walks_(inputs) {
     literals_ =
         any_array(dtype::uint8, {static_cast<std::int64_t>(literals.size()) * fill_bytes()});
-    char* room = static_cast<char*>(literals_.mutable_raw());
-    for (std::size_t i = 0; i < literals.size(); ++i, room += fill_bytes()) {
-      visit_dtype(literal_types[i], [&]<class T>() {
-        const T v = from_immediate<T>(literals[i]);
-        repeat(room, &v, sizeof v, 1, span_);
-      });
-      addresses_[inputs_ + i] = room;
+    for (std::size_t i = 0; i < literals.size(); ++i) {
+      const std::size_t size = size_of_dtype(literal_types[i]);
+      addresses_[inputs_ + i] = literal_copies(i);
+      repeat(literal_copies(i), literal_value(literal_types[i], literals[i]).raw(), size, 1, span_);
+      if (late) late_.push_back(size);
     }
   }
 
-  void prepare(std::span<const tensor_type> in, std::span<const tensor_type> out) override {
+  void prepare(std::span<const tensor_type> all, std::span<const tensor_type> out) override {
+    const auto in = all.first(inputs_);
     layout_ = row_layout(in, out[0]);
     in_.assign(in.begin(), in.end());
     out_ = out[0];
@@ -79,6 +79,8 @@ class elementwise_kernel final : public kernel {
   }
 
   void run(const kernel_call& c) override {
+    for (std::size_t i = 0; i < late_.size(); ++i)
+      repeat(literal_copies(i), c.in[inputs_ + i], late_[i], 1, span_);
     if (single_) {
       for (std::size_t k = 0; k < inputs_; ++k) addresses_[k] = c.in[k];
       return row({addresses_.data(), masks_.data(), c.out[0], layout_.n()});
@@ -107,6 +109,10 @@ class elementwise_kernel final : public kernel {
   };
 
   std::int64_t fill_bytes() const { return std::int64_t{8} * span_; }
+  char* literal_copies(std::size_t i) {
+    return static_cast<char*>(literals_.mutable_raw()) +
+           static_cast<std::int64_t>(i) * fill_bytes();
+  }
   /// Of the copies that a walk makes of an operand.
   std::int64_t copy_bytes(walk w) const {
     if (w == walk::direct) return 0;
@@ -219,7 +225,8 @@ class elementwise_kernel final : public kernel {
   std::vector<const void*> addresses_;
   std::vector<std::uintptr_t> masks_;
   std::vector<walk> walks_;
-  any_array literals_;  ///< their copies
+  any_array literals_;             ///< their copies
+  std::vector<std::size_t> late_;  ///< sizes of those that come with each run
   std::int64_t together_ = 1, room_ = 0;
   bool single_ = true;  ///< one row, every operand as it is
   bool split_ = false;
@@ -238,8 +245,8 @@ kernel_ptr make_fused(const node_def& n, std::span<const tensor_type> in) {
     row = *known;
   else
     steps = std::make_unique<interpreter>(p);
-  return std::make_unique<elementwise_kernel>(row, std::move(steps), cost, in.size(), p.immediates,
-                                              literals);
+  return std::make_unique<elementwise_kernel>(row, std::move(steps), cost, p.inputs.size(),
+                                              p.immediates, literals, in.size() > p.inputs.size());
 }
 
 kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in) {
