@@ -18,6 +18,11 @@
 #include <map>
 
 namespace deft {
+
+template <int RegisterBytes, bool FusedMultiplyAdd>
+const char cpu::built_for<RegisterBytes, FusedMultiplyAdd>::tag = 0;
+template struct cpu::built_for<cpu::register_bytes, cpu::fused_multiply_add>;
+
 namespace cpu_table {
 namespace {
 
