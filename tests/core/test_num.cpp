@@ -34,12 +34,18 @@ TEST_CASE_TEMPLATE("integers wrap", T, std::int32_t, std::int64_t) {
 TEST_CASE_TEMPLATE("integer division truncates, and by zero is an error", T, std::int32_t,
                    std::int64_t, std::uint8_t) {
   static_assert(num::div(T{7}, T{2}) == 3);
+  static_assert(num::mod(T{7}, T{2}) == 1);
   if constexpr (std::is_signed_v<T>) {
     static_assert(num::div(T{-7}, T{2}) == -3);
     static_assert(num::div(T{7}, T{-1}) == -7);
+    static_assert(num::mod(T{-7}, T{2}) == -1);
+    static_assert(num::mod(T{7}, T{-2}) == 1);
+    static_assert(num::mod(std::numeric_limits<T>::min(), T{-1}) == 0);
   }
   CHECK(testing::error_of([] { (void)num::div(T{1}, T{0}); }) ==
         "invalid_argument: [div] integer division by zero");
+  CHECK(testing::error_of([] { (void)num::mod(T{1}, T{0}); }) ==
+        "invalid_argument: [mod] integer division by zero");
 }
 
 TEST_CASE("floats divide by zero as IEEE says") {

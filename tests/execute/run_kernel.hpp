@@ -57,6 +57,10 @@ inline std::vector<any_array> run_all(const deft::op_def& op, deft::attr_list at
                                       std::uint64_t step = 0) {
   return prepared(op, std::move(attributes), types_of(inputs)).run(inputs, step);
 }
+/// A zero among the second operands of Op is an error.
+template <class Op, class T>
+inline constexpr bool divides_integers = std::is_integral_v<T> &&
+                                         (Op::name == "div" || Op::name == "mod");
 /// The first output of Op on `inputs`.
 template <class Op>
 any_array run_op(const Op& o, const std::vector<any_array>& inputs, std::uint64_t step = 0) {

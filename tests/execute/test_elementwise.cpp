@@ -47,7 +47,7 @@ prepared portable(const op_def& op, const attr_list& attributes, const std::vect
 /// Divisors must not be zero.
 template <class Op, class T>
 void make_legal(std::vector<any_array>& in) {
-  if constexpr (std::is_same_v<Op, op::div> && std::is_integral_v<T>)
+  if constexpr (divides_integers<Op, T>)
     for (std::int64_t i = 0; i < in[1].elements(); ++i)
       if (T& v = in[1].mutable_data<T>()[i]; v == 0) v = 3;
 }
@@ -150,6 +150,9 @@ TEST_CASE("an integer division by zero is an error wherever it stands") {
     CHECK(error_of([&] {
             portable(record_of<op::div>, {}, {a, b}).run({a, b});
           }) == "invalid_argument: [div] integer division by zero");
+    CHECK(error_of([&] {
+            run_op(op::mod(), {a, b});
+          }) == "invalid_argument: [mod] integer division by zero");
   }
 }
 

@@ -19,6 +19,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "expressions know their dtype and extents"
   CHECK(type(x + b) == "float(?,3)");
   CHECK(type(2 * x - 0.5f) == "float(?,3)");
   CHECK(type(i / 2) == "int32(?,3)");
+  CHECK(type(i % 2) == "int32(?,3)");
   CHECK(type(x > b) == "bool(?,3)");
   CHECK(type(i != 3) == "bool(?,3)");
   CHECK(type((!m && m) || m) == "bool(3)");

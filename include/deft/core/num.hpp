@@ -27,8 +27,8 @@ template <class V>
 using element_t = typename element_of<V>::type;
 
 /// Out of line, so that kernels stay small.
-[[noreturn]] DEFT_NOINLINE inline void division_by_zero() {
-  fail(errc::invalid_argument, "[div] integer division by zero");
+[[noreturn]] DEFT_NOINLINE inline void division_by_zero(const char* op) {
+  fail(errc::invalid_argument, "[", op, "] integer division by zero");
 }
 
 /// The operations on V; the primary template serves scalars.
@@ -62,11 +62,18 @@ struct math {
     if constexpr (floating)
       return a / b;
     else {
-      if (b == 0) division_by_zero();
+      if (b == 0) division_by_zero("div");
       if constexpr (std::is_signed_v<V>)
         if (b == -1) return sub(0, a);  // the smallest integer wraps
       return static_cast<V>(a / b);
     }
+  }
+  /// Of integers.
+  static constexpr V mod(V a, V b) {
+    if (b == 0) division_by_zero("mod");
+    if constexpr (std::is_signed_v<V>)
+      if (b == -1) return 0;  // where the quotient would overflow, too
+    return static_cast<V>(a % b);
   }
   static DEFT_HD constexpr V neg(V a) {
     if constexpr (floating)
@@ -129,6 +136,10 @@ DEFT_ALWAYS_INLINE constexpr V mul(V a, V b) {
 template <class V>
 DEFT_ALWAYS_INLINE constexpr V div(V a, V b) {
   return math<V>::div(a, b);
+}
+template <class V>
+DEFT_ALWAYS_INLINE constexpr V mod(V a, V b) {
+  return math<V>::mod(a, b);
 }
 template <class V>
 DEFT_ALWAYS_INLINE constexpr V neg(V a) {

@@ -11,6 +11,7 @@ namespace deft {
 enum class typing : std::uint8_t {
   arithmetic,  ///< numbers of one dtype, result the same
   floating,    ///< float or double, result the same
+  integral,    ///< integers of one dtype, result the same
   comparison,  ///< numbers of one dtype, result bool
   equality,    ///< any one dtype, result bool
   logical,     ///< bool
@@ -23,6 +24,8 @@ constexpr bool accepts(typing rule, dtype t) {
       return is_numeric(t);
     case typing::floating:
       return is_floating(t);
+    case typing::integral:
+      return is_numeric(t) && !is_floating(t);
     case typing::logical:
       return t == dtype::boolean;
     case typing::equality:

@@ -31,6 +31,7 @@
 #include <deft/op/maximum.hpp>
 #include <deft/op/mean.hpp>
 #include <deft/op/minimum.hpp>
+#include <deft/op/mod.hpp>
 #include <deft/op/mul.hpp>
 #include <deft/op/name.hpp>
 #include <deft/op/neg.hpp>
@@ -71,7 +72,7 @@ struct op_list {
 
 using catalog = op_list<
     // elementwise
-    add, sub, mul, div, neg, equal, not_equal, less, less_equal, greater, greater_equal,
+    add, sub, mul, div, mod, neg, equal, not_equal, less, less_equal, greater, greater_equal,
     logical_and, logical_or, logical_not, where, cast, exp, log, tanh, sigmoid, relu, square, sqrt,
     maximum, minimum,
     // shapes

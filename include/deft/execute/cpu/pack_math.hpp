@@ -24,12 +24,10 @@ struct element_of<cpu::mask<S, L>> {
 
 namespace detail {
 
-template <class V>
-DEFT_ALWAYS_INLINE V divide_lanes(V a, V b) {
-  for (std::size_t i = 0; i < sizeof a / sizeof a[0]; ++i) {
-    using T = std::remove_cvref_t<decltype(a[0])>;
-    a[i] = math<T>::div(a[i], b[i]);
-  }
+/// Integers have no instruction that divides a whole register.
+template <class V, class F>
+DEFT_ALWAYS_INLINE V lane_by_lane(V a, V b, F f) {
+  for (std::size_t i = 0; i < sizeof a / sizeof a[0]; ++i) a[i] = f(a[i], b[i]);
   return a;
 }
 
@@ -60,7 +58,13 @@ struct math<cpu::pack<T, L>> {
     if constexpr (floating)
       return map([](auto x, auto y) DEFT_INLINED { return x / y; }, a, b);
     else
-      return map([](auto x, auto y) DEFT_INLINED { return detail::divide_lanes(x, y); }, a, b);
+      return map([](auto x, auto y)
+                     DEFT_INLINED { return detail::lane_by_lane(x, y, math<T>::div); },
+                 a, b);
+  }
+  static DEFT_ALWAYS_INLINE V mod(V a, V b) {
+    return map([](auto x, auto y) DEFT_INLINED { return detail::lane_by_lane(x, y, math<T>::mod); },
+               a, b);
   }
   static DEFT_ALWAYS_INLINE V neg(V a) {
     return map([](auto x) DEFT_INLINED { return (R)(-(U)x); }, a);

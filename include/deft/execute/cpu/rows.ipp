@@ -160,7 +160,8 @@ double row_cost(const op_def& op, dtype type) {
     if constexpr (requires { Op::typing_rule; })
       if (Op::name == op.name && Op::typing_rule == typing::floating) cost = 0.05 * size;
   });
-  if (op.name == op::div::name) cost = is_floating(type) ? 0.03 * size : 1;
+  if (op.name == op::div::name || op.name == op::mod::name)
+    cost = is_floating(type) ? 0.03 * size : 1;
   return cost;
 }
 
