@@ -20,6 +20,9 @@ TEST_CASE("places print without folders, unknown ones as nothing") {
   CHECK(to_string(source_place{"/home/me/model.cpp", 31}) == "model.cpp:31");
   CHECK(to_string(source_place{"model.cpp", 7}) == "model.cpp:7");
   CHECK(to_string(source_place{}) == "");
+  const source_place model{"/home/me/model.cpp", 31};
+  CHECK(where_of(model) == "at model.cpp:31");
+  CHECK(where_of(model.nearby()) == "near model.cpp:31");
   CHECK_FALSE(source_place{}.known());
 }
 

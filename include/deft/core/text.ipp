@@ -18,6 +18,7 @@ std::string to_string(const source_place& w) {
   std::string_view file = w.file;
   return str(file.substr(file.find_last_of('/') + 1), ":", w.line);
 }
+std::string where_of(const source_place& w) { return str(w.near ? "near " : "at ", w); }
 
 const char* intern_file(const std::string& file) {
   static auto& names = *new std::unordered_set<std::string>;
@@ -69,7 +70,7 @@ inline std::string sentence(const std::string& message, const std::string& node,
                             const source_place& w, const std::string& device) {
   std::string s = message;
   if (!node.empty()) s += str(", node \"", node, "\"");
-  if (w.known()) s += str(" at ", w);
+  if (w.known()) s += " " + where_of(w);
   if (!device.empty()) s += str(" on ", device);
   return s;
 }

@@ -55,7 +55,7 @@ namespace detail {
 
 /// Adds a node with one output.
 any_tensor add_node(const op_def& def, attr_list attributes, std::span<const output> inputs,
-                    source_place w, const scope_ref* s = nullptr, bool near = false);
+                    source_place w, const scope_ref* s = nullptr);
 
 /// A constant node.
 any_tensor add_constant(any_array value, source_place w);

@@ -42,18 +42,16 @@ void check_feed(const output& target, dtype type, const dims& shape) {
 namespace detail {
 
 any_tensor add_node(const op_def& def, attr_list attributes, std::span<const output> inputs,
-                    source_place w, const scope_ref* s, bool near) {
+                    source_place w, const scope_ref* s) {
   node_request r;
   r.def = &def;
   r.attributes = std::move(attributes);
   r.inputs = inputs;
   r.place = w;
-  r.near = near;
   r.scope = s;
   for (const auto& i : inputs) {
     if (r.place.known()) break;
-    r.place = i.node->place;
-    r.near = true;
+    r.place = i.node->place.nearby();
   }
   graph g = inputs.empty() ? current_graph() : graph::of(*inputs[0].node);
   for (const auto& i : inputs)

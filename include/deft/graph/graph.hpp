@@ -17,7 +17,6 @@ struct node_request {
   attr_list attributes;
   std::span<const output> inputs;
   source_place place;
-  bool near = false;                           ///< place is only near
   const scope_ref* scope = nullptr;            ///< nullptr: the thread's current scope
   std::string name;                            ///< own name; empty: from the operation
   std::unique_ptr<variable_info> variable;     ///< for variables

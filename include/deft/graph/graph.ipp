@@ -124,7 +124,6 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
   n->hash = key.hash;
   n->device = key.device;
   n->place = r.place;
-  n->near = r.near;
   if (s) n->prefix = s->name_prefix;
   try {
     std::vector<tensor_type> types;
@@ -163,7 +162,7 @@ void graph_state::check_new_variable(const node_request& r, const std::string& n
   if (taken == names_.end() || taken->second->references == 0) return;
   if (!taken->second->variable)
     fail(errc::already_exists, "[variable] the name \"", name, "\" is taken by the ",
-         taken->second->def->name, " made at ", taken->second->place);
+         taken->second->def->name, " made ", where_of(taken->second->place));
   fail(errc::already_exists, "[variable] a variable named \"", name,
        "\" is alive already: made at ", taken->second->place, ", and again at ", r.place);
 }
@@ -193,8 +192,8 @@ void graph_state::alias(const node_ref& n, const std::string& name) {
   std::lock_guard lock(guard);
   auto [at, fresh] = names_.emplace(name, n.get());
   if (!fresh && at->second != n.get())
-    fail(errc::already_exists, "the name \"", name, "\" is taken by the node made at ",
-         at->second->place);
+    fail(errc::already_exists, "the name \"", name, "\" is taken by the node made ",
+         where_of(at->second->place));
   if (fresh) aliases_.emplace(n.get(), name);
 }
 

@@ -75,7 +75,6 @@ struct node {
   std::vector<tensor_type> outputs;     ///< empty where the node yields nothing
   const device_name* device = nullptr;  ///< as asked for; nullptr: anything
   source_place place;
-  bool near = false;   ///< place is that of the nearest named operand
   std::string prefix;  ///< name scope of the first writer
   std::string name;    ///< empty until asked for: use name_of
   std::unique_ptr<variable_info> variable;

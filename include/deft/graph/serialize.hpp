@@ -187,7 +187,7 @@ void serialize(Archive& ar, source_place& w, unsigned) {
     ar& named("file", file);
     w.file = detail::file_of_wire(file);
   }
-  ar& named("line", w.line);
+  ar& named("line", w.line) & named("near", w.near);
 }
 
 template <class Archive>

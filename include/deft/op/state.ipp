@@ -88,8 +88,7 @@ output read_variable(const output& variable, source_place w) {
   r.attributes = variable.node->attributes;
   r.device = &variable.node->device;
   r.keeps = variable.node;
-  r.place = w.known() ? w : variable.node->place;
-  r.near = !w.known();
+  r.place = w.known() ? w : variable.node->place.nearby();
   return {graph::of(*variable.node).add(std::move(r)), 0};
 }
 
@@ -158,7 +157,6 @@ output without_variables(const output& o) {
       r.attributes = n->attributes;
       r.inputs = inputs;
       r.place = n->place;
-      r.near = n->near;
       r.device = &n->device;
       instead[n.get()] = {graph::of(*n).add(std::move(r)), 0};
     } else

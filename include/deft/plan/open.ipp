@@ -22,7 +22,6 @@ std::vector<output> open(const node_ref& fused) {
   control_scope controls(fused->controls);
   auto place = [&](node_request& r) {
     r.place = fused->place;
-    r.near = fused->near;
     r.device = &fused->device;
   };
   std::vector<output> values(fused->inputs);

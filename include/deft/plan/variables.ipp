@@ -110,12 +110,13 @@ void order_variables(graph_def& g, std::span<edge_def> fetches) {
   for (const auto& [name, t] : variables)
     for (std::size_t u = 1; u < t.updates.size(); ++u)
       if (!reaches(g, t.updates[u], t.updates[u - 1]))
-        throw error(errc::invalid_argument,
-                    str("[", g.nodes[t.updates[u]].op->name, "] variable \"", name.second,
-                        "\" is updated twice in one run, here and by \"",
-                        g.nodes[t.updates[u - 1]].name, "\" at ", g.nodes[t.updates[u - 1]].place,
-                        ", in no order: use control_dependencies"),
-                    g.nodes[t.updates[u]].name, g.nodes[t.updates[u]].place);
+        throw error(
+            errc::invalid_argument,
+            str("[", g.nodes[t.updates[u]].op->name, "] variable \"", name.second,
+                "\" is updated twice in one run, here and by \"", g.nodes[t.updates[u - 1]].name,
+                "\" ", where_of(g.nodes[t.updates[u - 1]].place),
+                ", in no order: use control_dependencies"),
+            g.nodes[t.updates[u]].name, g.nodes[t.updates[u]].place);
   bool added = false;
   for (const auto& [name, t] : variables)
     for (auto r : t.reads)
