@@ -1,4 +1,4 @@
-// build error: \[elementwise\] the operation is not defined for operands of this dtype
+// build error: \[elementwise\] the operation expects numbers, and got bool
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<bool, 3> x("x");

@@ -1,4 +1,4 @@
-// build error: \[elementwise\] the operation is not defined for operands of this dtype
+// build error: \[elementwise\] the operation expects float or double: use cast<float>\(x\)
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<std::int32_t, 3> x("x");

@@ -1,4 +1,4 @@
-// build error: \[elementwise\] the operation is not defined for operands of this dtype
+// build error: \[elementwise\] the operation expects integers
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float, 3> x("x");

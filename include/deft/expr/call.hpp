@@ -149,6 +149,24 @@ template <class Op, class... T>
 inline constexpr bool dtypes_agree = Op::template agree<T...>;
 template <class Op, class... T>
 inline constexpr bool dtypes_accepted = Op::template accepts_types<T...>;
+/// A sentence for each rule: an assertion's text is a literal.
+template <class Op, class... T>
+constexpr void expect_dtypes() {
+  constexpr typing rule = Op::typing_rule;
+  if constexpr (rule == typing::floating)
+    static_assert(dtypes_accepted<Op, T...>,
+                  "[elementwise] the operation expects float or double: use cast<float>(x)");
+  else if constexpr (rule == typing::integral)
+    static_assert(dtypes_accepted<Op, T...>, "[elementwise] the operation expects integers");
+  else if constexpr (rule == typing::logical)
+    static_assert(dtypes_accepted<Op, T...>,
+                  "[elementwise] the operation expects bool: compare with 0");
+  else if constexpr (rule == typing::select)
+    static_assert(dtypes_accepted<Op, T...>, "[where] expects a bool condition");
+  else
+    static_assert(dtypes_accepted<Op, T...>,
+                  "[elementwise] the operation expects numbers, and got bool: use cast<float>(x)");
+}
 template <class... X>
 inline constexpr bool operands_have_values = (!std::derived_from<X, operation> && ...);
 template <class Op, class... Shape>
@@ -204,8 +222,7 @@ auto make(source_place w, const X&... x) {
           detail::dtypes_agree<Op, typename decltype(args)::value_type...>,
           "[elementwise] an operation expects operands of one dtype, and got several: use "
           "cast<T>(x)");
-      static_assert(detail::dtypes_accepted<Op, typename decltype(args)::value_type...>,
-                    "[elementwise] the operation is not defined for operands of this dtype");
+      detail::expect_dtypes<Op, typename decltype(args)::value_type...>();
       static_assert(detail::shapes_broadcast<Op, typename decltype(args)::shape_type...>,
                     "[elementwise] the operands' shapes cannot be broadcast together");
       return call<Op, decltype(args)...>(w, std::move(args)...);
