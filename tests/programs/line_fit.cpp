@@ -18,12 +18,9 @@ int main(int argc, char** argv) {
     auto step = global_step();
     auto train = sgd(0.1).minimize(loss, step);
     monitored_session s(self, {.hooks = {stop_at_step(std::stoll(self.flag("steps", "50")))}});
-    for (bool first = true; !s.should_stop(); first = false) {
-      s.run(train, x = std::vector<float>{1, 2, 3});
-      if (!first) continue;
-      std::printf("process %d trains\n", static_cast<int>(getpid()));
-      std::fflush(stdout);
-    }
+    std::printf("process %d trains\n", static_cast<int>(getpid()));
+    std::fflush(stdout);
+    while (!s.should_stop()) s.run(train, x = std::vector<float>{1, 2, 3});
     std::printf("w is %.3f\n", static_cast<double>(s.session().run(w)));
   });
 }

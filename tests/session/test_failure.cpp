@@ -85,6 +85,19 @@ TEST_CASE_FIXTURE(own_graph, "a killed worker is unavailable by name, and the va
   for (int i = 0; i < 5; ++i) CHECK(s.run(m.sum) == 9);
 }
 
+TEST_CASE_FIXTURE(own_graph, "a task that was there when the session was made is not waited for") {
+  local_cluster c{{"worker", 2}};
+  auto x = on(device("/job:worker/task:1"), [] { return tensor<int>(identity(constant(3))); });
+  session first(c.target("worker", 0), {.fold = false});
+  CHECK(first.run(x) == 3);
+  session second(c.target("worker", 0), {.fold = false, .connect_timeout = 1h});
+  c.kill("worker", 1);
+  auto o = outcome_of([&] { second.run(x); });
+  CAPTURE(o);
+  CHECK(o.code == errc::unavailable);
+  CHECK(o.says("/job:worker/replica:0/task:1"));
+}
+
 TEST_CASE_FIXTURE(own_graph, "a new session takes no link that ended while nobody looked") {
   local_cluster c{{"worker", 2}};
   auto x = on(device("/job:worker/task:1"), [] { return tensor<int>(identity(constant(3))); });

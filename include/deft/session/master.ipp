@@ -114,6 +114,7 @@ std::shared_ptr<engine> make_master(std::shared_ptr<task_runtime> self,
   m->self = std::move(self);
   m->cluster = std::move(cluster);
   m->options = std::move(options);
+  if (m->cluster) m->incarnations = m->cluster->standing();
   return std::make_shared<master_engine>(std::move(m));
 }
 

@@ -23,7 +23,8 @@ struct master_state {
   std::atomic<std::uint64_t> next_step{0}, next_handle{0};
   std::atomic<bool> closed{false};
   std::mutex guard;
-  std::map<const device_name*, std::uint64_t> incarnations;  ///< of the tasks it has talked to
+  /// Of the tasks it has talked to, or that this task had a link to when the session was made.
+  std::map<const device_name*, std::uint64_t> incarnations;
   std::map<const device_name*, std::vector<device_info>> devices;
 
   /// Throws unavailable if the task was stopped, which closes the sessions too;

@@ -38,6 +38,8 @@ class worker : public std::enable_shared_from_this<worker> {
                                 std::uint64_t incarnation = 0);
   /// The channel if there is one that stands; never waits.
   std::shared_ptr<channel> standing_link(const device_name* task);
+  /// The incarnations of the tasks to which a channel stands; never waits.
+  std::map<const device_name*, std::uint64_t> standing();
 
   /// Keeps a part under `session` and `handle` until dropped; an error is told to whoever runs it.
   /// `owner`: the connection it came by; null for a master of this process.

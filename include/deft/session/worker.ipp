@@ -52,6 +52,20 @@ std::shared_ptr<channel> worker::standing_link(const device_name* task) {
   return peer->channel && !peer->channel->lost() ? peer->channel : nullptr;
 }
 
+std::map<const device_name*, std::uint64_t> worker::standing() {
+  std::vector<const device_name*> tasks;
+  {
+    std::lock_guard lock(links_guard_);
+    for (const auto& [task, l] : links_) tasks.push_back(task);
+  }
+  // Nothing was read while nobody waited: a link may have ended without notice.
+  if (!tasks.empty()) hub_.poll();
+  std::map<const device_name*, std::uint64_t> incarnations;
+  for (const auto* task : tasks)
+    if (auto c = standing_link(task)) incarnations.emplace(task, c->peer().incarnation);
+  return incarnations;
+}
+
 std::shared_ptr<channel> worker::link(const device_name* task, deadline until,
                                       std::uint64_t incarnation) {
   if (!task->task || *task->task >= cluster_.tasks(task->job))

@@ -14,23 +14,29 @@ constexpr const char* initialized_signal = "/job:worker/task:0 has initialized t
 device_name keeper_of_signals(const cluster_spec& c) {
   return c.has("ps") ? task_name("ps", 0) : task_name("worker", 0);
 }
-}  // namespace
 
-monitored_session::monitored_session(task& self, monitored_options options)
-    : hooks_(std::move(options.hooks)), session_(self, options.session) {
+/// The session, once the chief has initialized the variables. It is made after the wait: then it
+/// knows the task that was asked, and would see that one's loss at once.
+session session_in_turn(task& self, const monitored_options& options) {
   if (!options.checkpoint_dir.empty())
     fail(errc::unimplemented, "checkpoint_dir=\"", options.checkpoint_dir,
          "\": checkpoints are not there yet; leave it empty");
-  for (auto& h : hooks_) h->begin();
-  if (self.is_chief()) {
-    session_.run(initialize_all());
-    if (self.distributed())
-      self.server().impl().signal_at(keeper_of_signals(self.cluster()), initialized_signal,
-                                     options.start_timeout);
-  } else {
+  if (!self.is_chief())
     self.server().impl().wait_for_signal(keeper_of_signals(self.cluster()), initialized_signal,
                                          options.start_timeout);
-  }
+  return session(self, options.session);
+}
+
+}  // namespace
+
+monitored_session::monitored_session(task& self, monitored_options options)
+    : hooks_(std::move(options.hooks)), session_(session_in_turn(self, options)) {
+  for (auto& h : hooks_) h->begin();
+  if (!self.is_chief()) return;
+  session_.run(initialize_all());
+  if (self.distributed())
+    self.server().impl().signal_at(keeper_of_signals(self.cluster()), initialized_signal,
+                                   options.start_timeout);
 }
 
 monitored_session::~monitored_session() {
