@@ -84,7 +84,7 @@ class running_step final : public step_io, public std::enable_shared_from_this<r
   void finish(std::shared_ptr<const error> failure);
   void drop_early();
 
-  const std::shared_ptr<worker> worker_;  // what runs elsewhere may outlive the server
+  const std::shared_ptr<worker> worker_;
   const std::uint64_t session_, step_;
   std::mutex guard_;
   phase phase_ = phase::waiting;

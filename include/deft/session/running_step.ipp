@@ -4,7 +4,6 @@
 #include <deft/core/log.hpp>
 #include <deft/session/protocol.hpp>
 #include <deft/session/running_step.hpp>
-#include <deft/session/thread_cache.hpp>
 #include <deft/session/worker.hpp>
 
 namespace deft {
@@ -176,7 +175,8 @@ bool running_step::receive(std::size_t number, any_array& value) {
 template <class F>
 void running_step::go(F run, std::size_t stretch) {
   if (!part_->slow(stretch)) return go_now(run, stretch);
-  run_elsewhere([self = shared_from_this(), run, stretch] { self->go_now(run, stretch); });
+  worker_->elsewhere().run(
+      [self = shared_from_this(), run, stretch] { self->go_now(run, stretch); });
 }
 
 /// Nothing of this may be touched after the part has parked: another thread has it.

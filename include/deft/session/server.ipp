@@ -76,6 +76,8 @@ void server_impl::stop() {
   worker_->stop();
   for (auto& e : engines) e->close();
   listener_->stop();
+  // What they began holds the devices' memory.
+  worker_->elsewhere().wait();
 }
 
 void server_impl::on_open(const std::shared_ptr<connection>& c) {

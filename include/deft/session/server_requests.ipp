@@ -6,7 +6,6 @@
 #include <deft/session/master.hpp>
 #include <deft/session/protocol.hpp>
 #include <deft/session/server_impl.hpp>
-#include <deft/session/thread_cache.hpp>
 
 namespace deft {
 namespace {
@@ -177,7 +176,7 @@ bool server_impl::handle_client(const std::shared_ptr<connection>& from, message
       plan_limits limits;
       if (m.step && m.step <= most_planning_time)
         limits.until = deadline_in(std::chrono::nanoseconds(m.step));
-      run_elsewhere([from, s, flat, limits, id = m.id] {
+      worker_->elsewhere().run([from, s, flat, limits, id = m.id] {
         answer_with(*from, id, [&] {
           check_request(*flat);
           auto plan = s->master->make_plan(std::move(*flat), limits);
@@ -204,7 +203,7 @@ bool server_impl::handle_client(const std::shared_ptr<connection>& from, message
     }
     case request::cluster_devices: {
       auto s = session_of(m.session);
-      run_elsewhere([from, s, id = m.id] {
+      worker_->elsewhere().run([from, s, id = m.id] {
         answer_with(*from, id, [&] {
           message r;
           r.meta = to_bytes(s->master->devices());
@@ -217,7 +216,7 @@ bool server_impl::handle_client(const std::shared_ptr<connection>& from, message
       auto s = session_of(m.session);
       std::string container;
       from_bytes(m.meta, container);
-      run_elsewhere([from, s, container, id = m.id] {
+      worker_->elsewhere().run([from, s, container, id = m.id] {
         answer_with(*from, id, [&] {
           s->master->reset(container);
           return message();
@@ -284,7 +283,7 @@ void server_impl::run_plan(const std::shared_ptr<connection>& from, message& m) 
     s->running[m.id] = std::move(cancel);
   }
   auto tensors = std::make_shared<std::vector<any_array>>(std::move(m.tensors));
-  run_elsewhere([run, tensors, options, s, id = m.id] {
+  worker_->elsewhere().run([run, tensors, options, s, id = m.id] {
     run(*tensors, options);
     if (!options.cancel) return;
     std::lock_guard lock(s->guard);

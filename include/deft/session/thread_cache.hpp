@@ -2,10 +2,23 @@
 // deft/session/thread_cache.hpp: threads for what may take long, kept for a while once made.
 #pragma once
 #include <functional>
+#include <memory>
 
 namespace deft {
 
-/// Runs `f` on another thread, soon. `f` must not throw.
-void run_elsewhere(std::function<void()> f);
+/// What is done on other threads for one owner, who can wait for the end of it. Thread-safe.
+class errands {
+ public:
+  errands();
+  /// Runs `f` on another thread, soon, and destroys it there. `f` must not throw.
+  /// Throws resource_exhausted if there is no thread left.
+  void run(std::function<void()> f);
+  /// Waits until all that was begun has ended, but for the errand that calls.
+  void wait() const;
+
+ private:
+  struct count;
+  std::shared_ptr<count> count_;
+};
 
 }  // namespace deft

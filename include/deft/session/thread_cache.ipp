@@ -61,9 +61,50 @@ class thread_cache {
 
 }  // namespace
 
-void run_elsewhere(std::function<void()> f) {
+struct errands::count {
+  std::mutex guard;
+  std::condition_variable changed;
+  std::size_t under_way = 0;
+
+  /// Of the errand that this thread is on.
+  static const count*& here() {
+    thread_local const count* c = nullptr;
+    return c;
+  }
+  void begin() {
+    std::lock_guard lock(guard);
+    ++under_way;
+  }
+  void end() {
+    std::lock_guard lock(guard);
+    --under_way;
+    changed.notify_all();
+  }
+};
+
+errands::errands() : count_(std::make_shared<count>()) {}
+
+void errands::run(std::function<void()> f) {
   static auto& cache = *new thread_cache;
-  cache.run(std::move(f));
+  count_->begin();
+  try {
+    cache.run([c = count_, f = std::move(f)]() mutable {
+      count::here() = c.get();
+      f();
+      f = nullptr;  // with all that it held
+      count::here() = nullptr;
+      c->end();
+    });
+  } catch (...) {
+    count_->end();
+    throw;
+  }
+}
+
+void errands::wait() const {
+  const std::size_t own = count::here() == count_.get();
+  std::unique_lock lock(count_->guard);
+  count_->changed.wait(lock, [&] { return count_->under_way <= own; });
 }
 
 }  // namespace deft

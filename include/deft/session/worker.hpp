@@ -7,6 +7,7 @@
 #include <deft/session/cluster.hpp>
 #include <deft/session/running_step.hpp>
 #include <deft/session/task_runtime.hpp>
+#include <deft/session/thread_cache.hpp>
 #include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
 #include <deque>
@@ -30,6 +31,8 @@ class worker : public std::enable_shared_from_this<worker> {
   task_runtime& task() { return *task_; }
   const cluster_spec& cluster() const { return cluster_; }
   deft::hub& hub() { return hub_; }
+  /// For what may take long.
+  errands& elsewhere() { return elsewhere_; }
 
   /// The channel to a task, connected now if it is not yet, or if it led to another incarnation
   /// than the one that is wanted (0: any). All errors name the task: deadline_exceeded,
@@ -87,6 +90,7 @@ class worker : public std::enable_shared_from_this<worker> {
   std::shared_ptr<task_runtime> task_;
   cluster_spec cluster_;
   deft::hub hub_;
+  errands elsewhere_;
   std::atomic<bool> stopped_{false};
   std::atomic<std::size_t> early_bytes_{0};
   std::mutex guard_;
