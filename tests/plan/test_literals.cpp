@@ -4,7 +4,6 @@
 #include "planning.hpp"
 
 using namespace deft;
-using testing::first;
 using testing::flat;
 using testing::names;
 using testing::ops_of;
@@ -15,9 +14,8 @@ TEST_CASE_FIXTURE(own_graph, "graphs that differ in literals alone have one hash
   auto hash = [&](const auto& e) {
     return plan::hash_without_literals(flat({tensor<float, dyn>(e)}));
   };
-  auto written = [&](float k, auto&& how) { return hash(how(k)); };
-  auto scaled = [&](float k) { return x * k + 1.f; };
-  CHECK(written(2.f, scaled) == written(3.f, scaled));
+  auto scaled = [&](float k) { return hash(x * k + 1.f); };
+  CHECK(scaled(2.f) == scaled(3.f));
   const auto one = hash(x * 2.f);
   CHECK(one != hash(y * 2.f));
   CHECK(one != hash(x + 2.f));

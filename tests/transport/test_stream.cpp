@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cerrno>
 #include <deft/transport/stream.hpp>
 
 #include "testing.hpp"
@@ -57,6 +58,34 @@ TEST_CASE("a wait looks again for as long as a spin is worth it, then sleeps unt
   CHECK_FALSE(wait.look_again(now));
   wait.restart();
   CHECK(wait.look_again(now));
+}
+
+TEST_CASE("a wait that ended beside the peer is not followed by a spin") {
+  class beside final : public deft::detail::stream {
+   public:
+    explicit beside(bool is) : is_(is) {}
+    std::ptrdiff_t read(void*, std::size_t) noexcept override { return 0; }
+    std::ptrdiff_t write(const iovec*, int) noexcept override { return -EPIPE; }
+    void shut(bool) noexcept override {}
+    int handle() const noexcept override { return -1; }
+    bool beside_peer() const noexcept override { return is_; }
+
+   private:
+    bool is_;
+  };
+  deft::detail::arrival_wait wait(1h);
+  auto spins_after = [&](bool is) {
+    const auto now = std::chrono::steady_clock::now();
+    wait.restart();
+    if (wait.look_again(now)) wait.look_again(now + 1h);  // until it sleeps
+    wait.woke();
+    wait.came(beside(is));
+    return wait.look_again(now);
+  };
+  CHECK(spins_after(false));
+  // Often enough that the thread moves, if there is another processor.
+  for (int i = 0; i < 40; ++i) CHECK_FALSE(spins_after(true));
+  CHECK(spins_after(false));
 }
 
 TEST_CASE("loopback has a name without anybody to ask") {

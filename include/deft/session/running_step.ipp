@@ -175,8 +175,12 @@ bool running_step::receive(std::size_t number, any_array& value) {
 template <class F>
 void running_step::go(F run, std::size_t stretch) {
   if (!part_->slow(stretch)) return go_now(run, stretch);
-  worker_->elsewhere().run(
-      [self = shared_from_this(), run, stretch] { self->go_now(run, stretch); });
+  try {
+    worker_->elsewhere().run(
+        [self = shared_from_this(), run, stretch] { self->go_now(run, stretch); });
+  } catch (const error&) {
+    go_now(run, stretch);  // there is no thread left
+  }
 }
 
 /// Nothing of this may be touched after the part has parked: another thread has it.

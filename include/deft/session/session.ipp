@@ -5,6 +5,7 @@
 #include <deft/plan/literals.hpp>
 #include <deft/plan/open.hpp>
 #include <deft/session/cluster.ipp>
+#include <deft/session/errands.ipp>
 #include <deft/session/explain.ipp>
 #include <deft/session/launcher.ipp>
 #include <deft/session/master.ipp>
@@ -15,7 +16,6 @@
 #include <deft/session/session_impl.hpp>
 #include <deft/session/task.ipp>
 #include <deft/session/task_runtime.ipp>
-#include <deft/session/thread_cache.ipp>
 #include <deft/session/watchdog.ipp>
 #include <deft/session/worker.ipp>
 

@@ -5,9 +5,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <deft/session/cluster.hpp>
+#include <deft/session/errands.hpp>
 #include <deft/session/running_step.hpp>
 #include <deft/session/task_runtime.hpp>
-#include <deft/session/thread_cache.hpp>
 #include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
 #include <deque>

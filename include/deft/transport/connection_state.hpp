@@ -25,7 +25,7 @@ class connection_state : public std::enable_shared_from_this<connection_state> {
   void close();
   bool lost() const { return lost_.load(std::memory_order_acquire); }
   int handle() const { return stream_->handle(); }
-  const stream& bytes() const { return *stream_; }
+  const stream& source() const { return *stream_; }
   /// Tells the peer why, as far as it listens, and ends.
   void refuse(const error& why);
   /// What the peer refused with, if it did.

@@ -242,7 +242,7 @@ class hub_state {
       bool some = false;
       for (std::size_t i = 0; i < known_.size(); ++i) {
         if (!known_[i]->pump()) continue;
-        if (!some) wait_.came(known_[i]->connection->bytes());
+        if (!some) wait_.came(known_[i]->connection->source());
         some = true;
         if (known_[i]->gone()) remove(known_[i].get());
       }

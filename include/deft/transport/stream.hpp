@@ -93,9 +93,10 @@ class adaptive_spin {
 };
 
 /// The waiting of whoever reads: when to look again and when to sleep. Between two processes of one
-/// machine it also sees to it that they do not share a processor while another one idles: each
-/// wakes the other in turn, and the system, which takes them together since one sleeps as it wakes
-/// the other, does not part them again.
+/// machine it also moves the thread that waits, the caller's or one of deft's own, off the
+/// processor that both share: each wakes the other in turn while another one may idle, and the
+/// system, which takes them together since one sleeps as it wakes the other, does not part them
+/// again.
 class arrival_wait {
  public:
   using clock = std::chrono::steady_clock;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/thread_cache.hpp: threads for what may take long, kept for a while once made.
+// deft/session/errands.hpp: what may take long, done on threads that are kept for a while.
 #pragma once
 #include <functional>
 #include <memory>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/thread_cache.ipp: idle threads wait for work for ten seconds before they end.
+// deft/session/errands.ipp: idle threads wait for work for ten seconds before they end.
 #pragma once
 #include <condition_variable>
 #include <deft/core/error.hpp>
-#include <deft/session/thread_cache.hpp>
+#include <deft/session/errands.hpp>
 #include <deque>
 #include <mutex>
 #include <system_error>
