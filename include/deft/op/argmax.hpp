@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/argmax.hpp: where along an axis the largest element is; the first of equal ones.
 #pragma once
-#include <deft/op/reduction.hpp>
+#include <deft/op/base/reduction.hpp>
 
 namespace deft::op {
 struct argmax {
@@ -10,18 +10,7 @@ struct argmax {
   std::int64_t axis = 0;
   static constexpr auto fields = field_list(field{"axis", &argmax::axis});
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    const dims& x = in[0].shape;
-    if (!is_numeric(in[0].type))
-      fail(errc::invalid_argument, "[argmax] is not defined for ", in[0].type);
-    if (axis < 0 || axis >= x.rank())
-      fail(errc::invalid_argument, "[argmax] expects an axis of a tensor of rank ", x.rank(),
-           ", and got ", axis);
-    if (x[static_cast<int>(axis)] == 0)
-      fail(errc::invalid_argument, "[argmax] there is no largest of no elements: axis ", axis,
-           " of ", x);
-    return {without_axis(x, axis), dtype::int64};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 };
 }  // namespace deft::op
 

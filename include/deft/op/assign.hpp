@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/assign.hpp: updates of variables.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 
@@ -16,20 +16,8 @@ struct variable_state {
       field{"dtype", &variable_state::type}, field{"shape", &variable_state::shape});
 
  protected:
-  tensor_type checked(std::string_view op) const {
-    if (variable_name.empty()) fail(errc::invalid_argument, "[", op, "] a variable without a name");
-    expect_extents(op, shape, true);
-    return {shape, type};
-  }
-  tensor_type checked_update(std::string_view op, const tensor_type& value, bool arithmetic) const {
-    tensor_type t = checked(op);
-    if (arithmetic && !is_numeric(type))
-      fail(errc::invalid_argument, "[", op, "] is not defined for ", type);
-    if (value.type != type || !may_equal(shape, value.shape))
-      fail(errc::invalid_argument, "[", op, "] ", value, " does not fit variable \"", variable_name,
-           "\", which is ", t);
-    return t;
-  }
+  tensor_type checked(std::string_view op) const;
+  tensor_type checked_update(std::string_view op, const tensor_type& value, bool arithmetic) const;
 };
 
 /// Sets a variable. Yields the new value, as the others do.

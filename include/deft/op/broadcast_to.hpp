@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/broadcast_to.hpp: repeats elements along axes of extent 1, and along new ones in front.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct broadcast_to {
@@ -31,23 +31,7 @@ struct broadcast_to {
     return true;
   }
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    const dims& x = in[0].shape;
-    if (in.size() == 2) {
-      const dims& like = in[1].shape;
-      dims out;
-      if (!to.empty())
-        fail(errc::invalid_argument, "[broadcast_to] has two shapes: ", to, " and ", like);
-      if (!broadcast(x, like, out) || !may_equal(out, like))
-        fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be stretched to ", like);
-      return {like, in[0].type};
-    }
-    expect_extents(name, to, true);
-    dims out;
-    if (!shape(x, out))
-      fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be stretched to ", to);
-    return {out, in[0].type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);

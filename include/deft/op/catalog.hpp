@@ -9,7 +9,6 @@
 #include <deft/op/cast.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/constant.hpp>
-#include <deft/op/dataflow.hpp>
 #include <deft/op/div.hpp>
 #include <deft/op/equal.hpp>
 #include <deft/op/exp.hpp>
@@ -39,6 +38,11 @@
 #include <deft/op/not_equal.hpp>
 #include <deft/op/one_hot.hpp>
 #include <deft/op/placeholder.hpp>
+#include <deft/op/plan/copy.hpp>
+#include <deft/op/plan/feed.hpp>
+#include <deft/op/plan/fused.hpp>
+#include <deft/op/plan/recv.hpp>
+#include <deft/op/plan/send.hpp>
 #include <deft/op/random_normal.hpp>
 #include <deft/op/random_uniform.hpp>
 #include <deft/op/relu.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/concat.hpp: tensors one after another along an axis; and its gradient, concat_part.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct concat {
@@ -27,21 +27,7 @@ struct concat {
     return true;
   }
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    dims sum = in[0].shape;
-    if (axis < 0 || axis >= sum.rank())
-      fail(errc::invalid_argument, "[concat] expects an axis of a tensor of rank ", sum.rank(),
-           ", and got ", axis);
-    for (const auto& t : in.subspan(1)) {
-      if (t.type != in[0].type)
-        fail(errc::invalid_argument, "[concat] the operands' dtypes differ: ", in[0].type, " and ",
-             t.type, "; use cast");
-      if (!append(sum, t.shape, static_cast<int>(axis)))
-        fail(errc::invalid_argument, "[concat] expects extents that agree beside axis ", axis,
-             ", and got ", join(in, " ", [](const tensor_type& i) { return i.shape; }));
-    }
-    return {sum, in[0].type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);
@@ -58,20 +44,7 @@ struct concat_part {
   static constexpr auto fields =
       field_list(field{"axis", &concat_part::axis}, field{"part", &concat_part::part});
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    const auto parts = in.subspan(1);
-    if (part < 0 || part >= static_cast<std::int64_t>(parts.size()))
-      fail(errc::invalid_argument, "[concat_part] expects a part of ", parts.size(), ", and got ",
-           part);
-    dims whole = parts[0].shape;
-    bool agree = axis >= 0 && axis < whole.rank();
-    for (const auto& t : parts.subspan(1))
-      agree = agree && concat::append(whole, t.shape, static_cast<int>(axis));
-    if (!agree || !may_equal(whole, in[0].shape))
-      fail(errc::invalid_argument, "[concat_part] ", in[0].shape, " is not made of ",
-           join(parts, " ", [](const tensor_type& i) { return i.shape; }), " along axis ", axis);
-    return {parts[static_cast<std::size_t>(part)].shape, in[0].type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/constant.hpp: values of the host as part of the graph.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct constant {
@@ -10,13 +10,7 @@ struct constant {
   any_array value;
   static constexpr auto fields = field_list(field{"value", &constant::value});
 
-  tensor_type infer(std::span<const tensor_type>) const {
-    expect_extents(name, value.shape(), false);
-    if (value.storage().capacity() < value.bytes())
-      fail(errc::invalid_argument, "[constant] ", value.type(), value.shape(), " needs ",
-           value.bytes(), " bytes, and there are ", value.storage().capacity());
-    return {value.shape(), value.type()};
-  }
+  tensor_type infer(std::span<const tensor_type>) const;
 };
 }  // namespace deft::op
 
@@ -81,8 +75,6 @@ tensor<T, E...> constant(ndarray<T, E...> values, source_place w = here()) {
       detail::add_constant(detail::owned(std::move(values).array()), w).handle());
 }
 /// The same, where run time tells dtype and shape.
-inline any_tensor constant(any_array values, source_place w = here()) {
-  return detail::add_constant(detail::owned(std::move(values)), w);
-}
+any_tensor constant(any_array values, source_place w = here());
 
 }  // namespace deft

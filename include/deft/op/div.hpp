@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/div.hpp: z = x / y; integers truncate, and a zero divisor is invalid_argument.
 #pragma once
-#include <deft/op/elementwise.hpp>
+#include <deft/op/base/elementwise.hpp>
 
 namespace deft::op {
 struct div : elementwise<2> {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/expand_dims.hpp: new axes of extent 1; a reshape that keeps every extent it has.
 #pragma once
-#include <deft/op/reduction.hpp>
+#include <deft/op/base/reduction.hpp>
 #include <deft/op/reshape.hpp>
 
 namespace deft {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/gather.hpp: rows by index, as from an embedding; and its gradient, scatter_add.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct gather {
@@ -16,15 +16,7 @@ struct gather {
     return true;
   }
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    if (in[1].type != dtype::int32 && in[1].type != dtype::int64)
-      fail(errc::invalid_argument, "[gather] expects int32 or int64 indices, and got ", in[1].type);
-    dims out;
-    if (!shape(in[0].shape, in[1].shape, out))
-      fail(errc::invalid_argument, "[gather] expects a result of rank 8 at most from rows of ",
-           in[0].shape, ", and got indices of ", in[1].shape);
-    return {out, in[0].type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);
@@ -36,18 +28,7 @@ struct scatter_add {
   static constexpr std::string_view name = "scatter_add";
   static constexpr int arity = 3;  ///< dz, indices, like
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    if (!is_numeric(in[0].type))
-      fail(errc::invalid_argument, "[scatter_add] is not defined for ", in[0].type);
-    if (in[1].type != dtype::int32 && in[1].type != dtype::int64)
-      fail(errc::invalid_argument, "[scatter_add] expects int32 or int64 indices, and got ",
-           in[1].type);
-    dims rows;
-    if (!gather::shape(in[2].shape, in[1].shape, rows) || !may_equal(rows, in[0].shape))
-      fail(errc::invalid_argument, "[scatter_add] ", in[0].shape, " are no rows of ", in[2].shape,
-           " for indices of ", in[1].shape);
-    return {in[2].shape, in[0].type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);

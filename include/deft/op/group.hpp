@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/group.hpp: several operations as one; control dependencies.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 #include <tuple>
 
 namespace deft::op {
@@ -33,11 +33,7 @@ template <expression... X, class K = kernels_for<std::tuple<X...>>>
 operation group(const X&... ops) {
   return detail::make_group({detail::node_of<X, K>(ops)...}, {});
 }
-inline operation group(std::span<const operation> ops, source_place w = here()) {
-  std::vector<node_ref> nodes;
-  for (const auto& o : ops) nodes.push_back(o.handle());
-  return detail::make_group(std::move(nodes), w);
-}
+operation group(std::span<const operation> ops, source_place w = here());
 
 /// What is written until the returned scope ends runs after `ops`, variables read there included:
 /// `auto after = control_dependencies(v.assign_add(1));`.

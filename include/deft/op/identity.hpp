@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/identity.hpp: y = x, as a node of its own: on another device, or after other nodes.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct identity {

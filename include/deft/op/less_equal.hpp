@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/less_equal.hpp: z = x <= y, as bool.
 #pragma once
-#include <deft/op/elementwise.hpp>
+#include <deft/op/base/elementwise.hpp>
 
 namespace deft::op {
 struct less_equal : elementwise<2, typing::comparison> {

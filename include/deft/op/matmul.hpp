@@ -19,21 +19,7 @@ struct matmul {
     return inner_a == inner_b || inner_a == dyn || inner_b == dyn;
   }
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    const auto &a = in[0], &b = in[1];
-    if (a.type != b.type)
-      fail(errc::invalid_argument, "[matmul] the operands' dtypes differ: ", a.type, " and ",
-           b.type, "; use cast");
-    if (!is_floating(a.type) && a.type != dtype::int32 && a.type != dtype::int64)
-      fail(errc::invalid_argument, "[matmul] is not defined for ", a.type);
-    if (a.shape.rank() != 2 || b.shape.rank() != 2)
-      fail(errc::invalid_argument, "[matmul] takes matrices: ", a.shape, " x ", b.shape);
-    dims out;
-    if (!shape(a.shape, b.shape, out))
-      fail(errc::invalid_argument, "[matmul] inner extents differ: ", a.shape,
-           transpose_a ? "T" : "", " x ", b.shape, transpose_b ? "T" : "");
-    return {out, a.type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);
@@ -101,12 +87,8 @@ auto matmul_nt(const A& a, const B& b, source_place w = here()) {
   return detail::matmul<false, true, K>(a, b, w);
 }
 /// Either operand transposed, said at run time.
-inline any_tensor matmul(const any_tensor& a, const any_tensor& b, bool transpose_a,
-                         bool transpose_b, source_place w = here()) {
-  const output in[] = {a.handle(), b.handle()};
-  return detail::add_node(record_of<op::matmul>, encode(op::matmul{transpose_a, transpose_b}), in,
-                          w);
-}
+any_tensor matmul(const any_tensor& a, const any_tensor& b, bool transpose_a, bool transpose_b,
+                  source_place w = here());
 
 }  // namespace deft
 

@@ -2,22 +2,13 @@
 // deft/op/max.hpp: the largest element over all or some axes; NaN goes through, and a tie's
 // gradient goes to the first.
 #pragma once
-#include <deft/op/reduction.hpp>
+#include <deft/op/base/reduction.hpp>
 
 namespace deft::op {
 struct max : reduction {
   static constexpr std::string_view name = "max";
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    if (!is_numeric(in[0].type))
-      fail(errc::invalid_argument, "[max] is not defined for ", in[0].type);
-    dims out = shape_checked(name, in[0].shape);
-    for (auto a : axes)
-      if (in[0].shape[static_cast<int>(a)] == 0 && out.elements() != 0)
-        fail(errc::invalid_argument, "[max] there is no largest of no elements: axis ", a, " of ",
-             in[0].shape);
-    return {out, in[0].type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);
@@ -31,15 +22,7 @@ struct first_max {
   dims axes;
   static constexpr auto fields = field_list(field{"axes", &first_max::axes});
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    dims sorted;
-    if (!is_numeric(in[0].type))
-      fail(errc::invalid_argument, "[first_max] is not defined for ", in[0].type);
-    if (!normalize_axes(axes, in[0].shape.rank(), sorted) || !(sorted == axes))
-      fail(errc::invalid_argument, "[first_max] expects axes of a tensor of rank ",
-           in[0].shape.rank(), ", ascending and each once, and got ", axes);
-    return {in[0].shape, dtype::boolean};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 };
 }  // namespace deft::op
 

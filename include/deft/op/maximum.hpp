@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/maximum.hpp: z = the larger of x and y; NaN goes through, and a tie's gradient goes to x.
 #pragma once
-#include <deft/op/elementwise.hpp>
+#include <deft/op/base/elementwise.hpp>
 
 namespace deft::op {
 struct maximum : elementwise<2> {

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/mean.hpp: means over all or some axes.
 #pragma once
-#include <deft/op/reduction.hpp>
+#include <deft/op/base/reduction.hpp>
 
 namespace deft::op {
 struct mean : reduction {
   static constexpr std::string_view name = "mean";
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    if (!is_floating(in[0].type))
-      fail(errc::invalid_argument, "[mean] expects a floating tensor, and got ", in[0].type,
-           "; use cast");
-    return {shape_checked(name, in[0].shape), in[0].type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);

@@ -2,7 +2,7 @@
 // deft/op/minimum.hpp: z = the smaller of x and y; NaN goes through, and a tie's gradient goes to
 // x.
 #pragma once
-#include <deft/op/elementwise.hpp>
+#include <deft/op/base/elementwise.hpp>
 
 namespace deft::op {
 struct minimum : elementwise<2> {

@@ -2,7 +2,7 @@
 // deft/op/mod.hpp: z = x % y, what is left where x / y truncates, with the sign of x; integers
 // only, and a zero divisor is invalid_argument.
 #pragma once
-#include <deft/op/elementwise.hpp>
+#include <deft/op/base/elementwise.hpp>
 
 namespace deft::op {
 struct mod : elementwise<2, typing::integral> {

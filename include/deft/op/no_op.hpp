@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/no_op.hpp: an operation that does nothing, after what it depends on.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct no_op {

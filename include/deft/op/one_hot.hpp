@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/one_hot.hpp: 1 where the index says, 0 elsewhere.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct one_hot {
@@ -18,14 +18,7 @@ struct one_hot {
     return out;
   }
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    if (!is_integer(in[0].type))
-      fail(errc::invalid_argument, "[one_hot] expects integer indices, and got ", in[0].type);
-    if (depth < 0) fail(errc::invalid_argument, "[one_hot] expects a depth, and got ", depth);
-    if (in[0].shape.rank() == max_rank)
-      fail(errc::invalid_argument, "[one_hot] the result would have a rank above ", max_rank);
-    return {shape(in[0].shape, depth), type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 };
 }  // namespace deft::op
 

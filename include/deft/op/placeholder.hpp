@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/placeholder.hpp: a tensor that has no value until one is fed.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct placeholder {
@@ -13,10 +13,7 @@ struct placeholder {
   static constexpr auto fields =
       field_list(field{"dtype", &placeholder::type}, field{"shape", &placeholder::shape});
 
-  tensor_type infer(std::span<const tensor_type>) const {
-    expect_extents(name, shape, true);
-    return {shape, type};
-  }
+  tensor_type infer(std::span<const tensor_type>) const;
 };
 }  // namespace deft::op
 
@@ -69,9 +66,7 @@ class placeholder : public tensor<T, E...> {
 };
 
 /// The same where run time tells dtype and shape.
-inline any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,
-                                   source_place w = here()) {
-  return any_tensor(detail::make_placeholder(name, {shape, type}, w));
-}
+any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,
+                            source_place w = here());
 
 }  // namespace deft

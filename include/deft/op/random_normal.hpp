@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/random_normal.hpp: normally distributed numbers.
 #pragma once
-#include <deft/op/random.hpp>
+#include <deft/op/base/random.hpp>
 
 namespace deft::op {
 struct random_normal : random {
@@ -13,13 +13,7 @@ struct random_normal : random {
       field{"mean", &random_normal::mean}, field{"stddev", &random_normal::stddev},
       field{"key", &random_normal::key}, field{"every_step", &random_normal::every_step});
 
-  tensor_type infer(std::span<const tensor_type>) const {
-    tensor_type t = checked(name, {mean, stddev});
-    if (stddev < 0)
-      fail(errc::invalid_argument, "[random_normal] the standard deviation ", stddev,
-           " is negative");
-    return t;
-  }
+  tensor_type infer(std::span<const tensor_type>) const;
 };
 }  // namespace deft::op
 
@@ -37,12 +31,6 @@ tensor<T, E...> random_normal(shape_t<E...>, std::type_identity_t<T> mean = 0,
   return detail::random_tensor<T, shape_t<E...>>(o, options, w);
 }
 /// The same where run time tells shape and dtype.
-inline any_tensor random_normal(const dims& shape, double mean, double stddev,
-                                dtype type = dtype::float32, const random_options& options = {},
-                                source_place w = here()) {
-  op::random_normal o;
-  o.mean = mean;
-  o.stddev = stddev;
-  return detail::random_any(o, shape, type, options, w);
-}
+any_tensor random_normal(const dims& shape, double mean, double stddev, dtype type = dtype::float32,
+                         const random_options& options = {}, source_place w = here());
 }  // namespace deft

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/random_uniform.hpp: uniformly distributed numbers.
 #pragma once
-#include <deft/op/random.hpp>
+#include <deft/op/base/random.hpp>
 
 namespace deft::op {
 struct random_uniform : random {
@@ -13,12 +13,7 @@ struct random_uniform : random {
       field{"low", &random_uniform::low}, field{"high", &random_uniform::high},
       field{"key", &random_uniform::key}, field{"every_step", &random_uniform::every_step});
 
-  tensor_type infer(std::span<const tensor_type>) const {
-    tensor_type t = checked(name, {low, high});
-    if (low > high)
-      fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high, ") is empty");
-    return t;
-  }
+  tensor_type infer(std::span<const tensor_type>) const;
 };
 }  // namespace deft::op
 
@@ -36,12 +31,6 @@ tensor<T, E...> random_uniform(shape_t<E...>, std::type_identity_t<T> low = 0,
   return detail::random_tensor<T, shape_t<E...>>(o, options, w);
 }
 /// The same where run time tells shape and dtype.
-inline any_tensor random_uniform(const dims& shape, double low, double high,
-                                 dtype type = dtype::float32, const random_options& options = {},
-                                 source_place w = here()) {
-  op::random_uniform o;
-  o.low = low;
-  o.high = high;
-  return detail::random_any(o, shape, type, options, w);
-}
+any_tensor random_uniform(const dims& shape, double low, double high, dtype type = dtype::float32,
+                          const random_options& options = {}, source_place w = here());
 }  // namespace deft

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/reshape.hpp: the same elements in another shape.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct reshape {
@@ -50,29 +50,7 @@ struct reshape {
     return fault::none;
   }
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    const dims& x = in[0].shape;
-    if (in.size() == 2) {
-      const dims& like = in[1].shape;
-      if (!to.empty())
-        fail(errc::invalid_argument, "[reshape] has two shapes: ", to, " and ", like);
-      if (x.is_static() && like.is_static() && x.elements() != like.elements())
-        fail(errc::invalid_argument, "[reshape] ", x, " has not as many elements as ", like);
-      return {like, in[0].type};
-    }
-    dims out;
-    switch (shape(x, out)) {
-      case fault::none:
-        break;
-      case fault::several:
-        fail(errc::invalid_argument, "[reshape] one extent at most can be inferred: ", to);
-      case fault::extent:
-        fail(errc::invalid_argument, "[reshape] ", to, " is no shape for ", x);
-      case fault::elements:
-        fail(errc::invalid_argument, "[reshape] ", x, " has not as many elements as ", to);
-    }
-    return {out, in[0].type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);

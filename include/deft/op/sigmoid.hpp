@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/sigmoid.hpp: y = 1 / (1 + exp(-x)), as (1 + tanh(x / 2)) / 2, which cannot overflow.
 #pragma once
-#include <deft/op/elementwise.hpp>
+#include <deft/op/base/elementwise.hpp>
 
 namespace deft::op {
 struct sigmoid : elementwise<1, typing::floating> {

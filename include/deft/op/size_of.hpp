@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/size_of.hpp: the number of elements along axes, where run time tells it.
 #pragma once
-#include <deft/op/reduction.hpp>
+#include <deft/op/base/reduction.hpp>
 
 namespace deft::op {
 struct size_of {
@@ -10,13 +10,7 @@ struct size_of {
   dims axes;  ///< counted from the front, ascending
   static constexpr auto fields = field_list(field{"axes", &size_of::axes});
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    dims sorted;
-    if (!normalize_axes(axes, in[0].shape.rank(), sorted) || !(sorted == axes))
-      fail(errc::invalid_argument, "[size_of] expects axes of a tensor of rank ",
-           in[0].shape.rank(), ", ascending and each once, and got ", axes);
-    return {dims{}, dtype::int64};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 };
 }  // namespace deft::op
 

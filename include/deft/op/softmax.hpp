@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/softmax.hpp: exp(x) / sum(exp(x)) along the last axis, stable for large x.
 #pragma once
-#include <deft/op/reduction.hpp>
+#include <deft/op/base/reduction.hpp>
 
 namespace deft::op {
 struct softmax {
   static constexpr std::string_view name = "softmax";
   static constexpr int arity = 1;
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    if (!is_floating(in[0].type))
-      fail(errc::invalid_argument, "[softmax] is not defined for ", in[0].type);
-    if (in[0].shape.rank() < 1)
-      fail(errc::invalid_argument, "[softmax] expects a last axis, and got a scalar");
-    return in[0];
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);

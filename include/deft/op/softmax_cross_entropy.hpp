@@ -2,7 +2,7 @@
 // deft/op/softmax_cross_entropy.hpp: the loss of a classifier, stable for large logits.
 #pragma once
 #include <array>
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct softmax_cross_entropy {
@@ -21,22 +21,7 @@ struct softmax_cross_entropy {
 
   /// Three outputs, all per row: the loss; for the gradient, the largest logit, and the sum of the
   /// exponentials of the logits less that.
-  std::array<tensor_type, 3> infer(std::span<const tensor_type> in) const {
-    const auto &logits = in[0], &labels = in[1];
-    if (!is_floating(logits.type))
-      fail(errc::invalid_argument, "[softmax_cross_entropy] is not defined for ", logits.type);
-    bool sparse = labels.shape.rank() == logits.shape.rank() - 1;
-    dims loss;
-    if (!shape(logits.shape, labels.shape, loss) ||
-        (sparse ? labels.type != dtype::int32 && labels.type != dtype::int64
-                : labels.type != logits.type))
-      fail(errc::invalid_argument,
-           "[softmax_cross_entropy] expects labels like the logits, or a class (int32, int64) per "
-           "row, and got ",
-           labels, " for ", logits);
-    const tensor_type row{loss, logits.type};
-    return {row, row, row};
-  }
+  std::array<tensor_type, 3> infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);
@@ -48,14 +33,7 @@ struct softmax_cross_entropy_grad {
   /// logits; labels, dense or sparse; the gradient of each row's loss; its two other outputs.
   static constexpr int arity = 5;
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    const auto rows = softmax_cross_entropy().infer(in.first(2));
-    for (std::size_t i = 2; i < 5; ++i)
-      if (in[i].type != rows[0].type || !may_equal(in[i].shape, rows[0].shape))
-        fail(errc::invalid_argument, "[softmax_cross_entropy_grad] expects a value per row (",
-             rows[0], "), and got ", in[i]);
-    return in[0];
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor du);

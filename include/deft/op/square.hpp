@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/square.hpp: y = x * x.
 #pragma once
-#include <deft/op/elementwise.hpp>
+#include <deft/op/base/elementwise.hpp>
 
 namespace deft::op {
 struct square : elementwise<1> {

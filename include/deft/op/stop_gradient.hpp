@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/stop_gradient.hpp: y = x, through which no gradient flows.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct stop_gradient {

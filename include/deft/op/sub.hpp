@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/sub.hpp: z = x - y; integers wrap.
 #pragma once
-#include <deft/op/elementwise.hpp>
+#include <deft/op/base/elementwise.hpp>
 
 namespace deft::op {
 struct sub : elementwise<2> {

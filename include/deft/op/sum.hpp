@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/sum.hpp: sums over all or some axes; integers wrap.
 #pragma once
-#include <deft/op/reduction.hpp>
+#include <deft/op/base/reduction.hpp>
 
 namespace deft::op {
 struct sum : reduction {
   static constexpr std::string_view name = "sum";
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    if (!is_numeric(in[0].type))
-      fail(errc::invalid_argument, "[sum] is not defined for ", in[0].type);
-    return {shape_checked(name, in[0].shape), in[0].type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz) {

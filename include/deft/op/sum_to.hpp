@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/sum_to.hpp: sums over what broadcasting stretched; the gradient of broadcasting.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct sum_to {
@@ -14,13 +14,7 @@ struct sum_to {
     return broadcast(like, x, out) && may_equal(out, x);
   }
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    if (!is_numeric(in[0].type))
-      fail(errc::invalid_argument, "[sum_to] is not defined for ", in[0].type);
-    if (!possible(in[0].shape, in[1].shape))
-      fail(errc::invalid_argument, "[sum_to] ", in[0].shape, " is no stretched ", in[1].shape);
-    return {in[1].shape, in[0].type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/transpose.hpp: axes in another order.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct transpose {
@@ -27,13 +27,7 @@ struct transpose {
     return p;
   }
 
-  tensor_type infer(std::span<const tensor_type> in) const {
-    dims out;
-    if (!shape(in[0].shape, out))
-      fail(errc::invalid_argument, "[transpose] expects a permutation of ", in[0].shape.rank(),
-           " axes, and got ", perm);
-    return {out, in[0].type};
-  }
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
   static auto grad(const N& n, any_tensor dz);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/truncated_normal.hpp: normally distributed numbers within two standard deviations.
 #pragma once
-#include <deft/op/random.hpp>
+#include <deft/op/base/random.hpp>
 
 namespace deft::op {
 struct truncated_normal : random {
@@ -12,13 +12,7 @@ struct truncated_normal : random {
                  field{"stddev", &truncated_normal::stddev}, field{"key", &truncated_normal::key},
                  field{"every_step", &truncated_normal::every_step});
 
-  tensor_type infer(std::span<const tensor_type>) const {
-    tensor_type t = checked(name, {stddev});
-    if (stddev < 0)
-      fail(errc::invalid_argument, "[truncated_normal] the standard deviation ", stddev,
-           " is negative");
-    return t;
-  }
+  tensor_type infer(std::span<const tensor_type>) const;
 };
 }  // namespace deft::op
 
@@ -35,10 +29,6 @@ tensor<T, E...> truncated_normal(shape_t<E...>, std::type_identity_t<T> stddev =
   return detail::random_tensor<T, shape_t<E...>>(o, options, w);
 }
 /// The same where run time tells shape and dtype.
-inline any_tensor truncated_normal(const dims& shape, double stddev, dtype type = dtype::float32,
-                                   const random_options& options = {}, source_place w = here()) {
-  op::truncated_normal o;
-  o.stddev = stddev;
-  return detail::random_any(o, shape, type, options, w);
-}
+any_tensor truncated_normal(const dims& shape, double stddev, dtype type = dtype::float32,
+                            const random_options& options = {}, source_place w = here());
 }  // namespace deft

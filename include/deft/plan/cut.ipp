@@ -2,7 +2,9 @@
 // deft/plan/cut.ipp: sends, receives and copies.
 #pragma once
 #include <deft/op/constant.hpp>
-#include <deft/op/dataflow.hpp>
+#include <deft/op/plan/copy.hpp>
+#include <deft/op/plan/recv.hpp>
+#include <deft/op/plan/send.hpp>
 #include <deft/plan/cut.hpp>
 #include <map>
 

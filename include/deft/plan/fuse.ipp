@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/op/constant.hpp>
-#include <deft/op/dataflow.hpp>
+#include <deft/op/plan/fused.hpp>
 #include <deft/plan/fuse.hpp>
 #include <deft/plan/variables.hpp>
 #include <set>

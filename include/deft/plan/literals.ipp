@@ -2,8 +2,9 @@
 // deft/plan/literals.ipp: literals that are told apart from the graph, and fed.
 #pragma once
 #include <deft/core/hash.hpp>
-#include <deft/op/dataflow.hpp>
 #include <deft/op/placeholder.hpp>
+#include <deft/op/plan/feed.hpp>
+#include <deft/op/plan/fused.hpp>
 #include <deft/plan/literals.hpp>
 
 namespace deft::plan {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <deft/expr/lower.hpp>
 #include <deft/op/cast.hpp>
-#include <deft/op/dataflow.hpp>
+#include <deft/op/plan/fused.hpp>
 #include <deft/plan/open.hpp>
 #include <unordered_set>
 

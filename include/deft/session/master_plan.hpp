@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
-#include <deft/op/dataflow.hpp>
+#include <deft/op/plan/feed.hpp>
 #include <deft/session/planning.hpp>
 #include <deft/session/protocol.hpp>
 #include <deft/session/watchdog.hpp>

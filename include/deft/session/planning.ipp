@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
-#include <deft/op/dataflow.hpp>
+#include <deft/op/plan/fused.hpp>
 #include <deft/plan/fold.hpp>
 #include <deft/plan/fuse.hpp>
 #include <deft/plan/variables.hpp>

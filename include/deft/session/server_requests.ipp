@@ -2,7 +2,9 @@
 // deft/session/server_requests.ipp: what a server answers to each kind of message.
 #pragma once
 #include <deft/core/log.hpp>
-#include <deft/op/dataflow.hpp>
+#include <deft/op/plan/copy.hpp>
+#include <deft/op/plan/recv.hpp>
+#include <deft/op/plan/send.hpp>
 #include <deft/session/master.hpp>
 #include <deft/session/protocol.hpp>
 #include <deft/session/server_impl.hpp>

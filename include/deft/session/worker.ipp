@@ -3,7 +3,8 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
-#include <deft/op/dataflow.hpp>
+#include <deft/op/plan/recv.hpp>
+#include <deft/op/plan/send.hpp>
 #include <deft/session/protocol.hpp>
 #include <deft/session/running_step.ipp>
 #include <deft/session/worker.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
-#include <deft/op/random.hpp>
+#include <deft/op/base/random.hpp>
 
-#include "modeling.hpp"
+#include "op/modeling.hpp"
 
 using namespace deft;
 using testing::maker;

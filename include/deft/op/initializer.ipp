@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/random.ipp: keys of random tensors, and random first values of variables.
+// deft/op/initializer.ipp: first values of variables.
 #pragma once
-#include <cmath>
-#include <deft/core/hash.hpp>
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/initializer.hpp>
 #include <deft/op/random_normal.hpp>
@@ -10,22 +8,6 @@
 #include <deft/op/truncated_normal.hpp>
 
 namespace deft {
-
-tensor_type op::random::checked(std::string_view name,
-                                std::initializer_list<double> parameters) const {
-  expect_extents(name, shape, false);
-  if (!is_floating(type)) fail(errc::invalid_argument, "[", name, "] is not defined for ", type);
-  for (double p : parameters)
-    if (!std::isfinite(p)) fail(errc::invalid_argument, "[", name, "] ", p, " is not finite");
-  return {shape, type};
-}
-
-std::uint64_t detail::random_key(const random_options& o) {
-  graph& g = current_graph();
-  // Tagged, so that an explicit seed is not the number of another operation.
-  std::uint64_t own = o.seed ? mix(1, *o.seed) : mix(2, g.next_random());
-  return mix(g.seed(), own);
-}
 
 namespace {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/op/reduction.hpp>
+#include <deft/op/base/reduction.hpp>
 
-#include "modeling.hpp"
+#include "op/modeling.hpp"
 
 using namespace deft;
 using testing::any;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/random.hpp: what random tensors share: counter-based numbers, Philox 4x32-10 of
+// deft/op/base/random.hpp: what random tensors share: counter-based numbers, Philox 4x32-10 of
 // core/philox.hpp.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 #include <optional>
 
 namespace deft::op {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/op/elementwise.hpp>
+#include <deft/op/base/elementwise.hpp>
 
-#include "modeling.hpp"
+#include "op/modeling.hpp"
 
 using namespace deft;
 using testing::any;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/shapes.hpp: what the shape rules of several operations share.
+// deft/op/base/shapes.hpp: what the shape rules of several operations share.
 #pragma once
 #include <deft/expr/tensor.hpp>
 #include <span>
@@ -50,11 +50,7 @@ constexpr dims without_axis(const dims& d, std::int64_t axis) {
 }
 
 /// Throws invalid_argument unless every extent is a size, or `dyn` where that is allowed.
-inline void expect_extents(std::string_view op, const dims& shape, bool dynamic) {
-  if (!is_sound(shape) || (!dynamic && !shape.is_static()))
-    fail(errc::invalid_argument, "[", op, "] ", shape, " is no shape",
-         dynamic ? "" : " that is known");
-}
+void expect_extents(std::string_view op, const dims& shape, bool dynamic);
 
 }  // namespace deft::op
 

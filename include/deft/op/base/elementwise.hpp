@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/elementwise.hpp: what every elementwise operation is derived from.
+// deft/op/base/elementwise.hpp: what every elementwise operation is derived from.
 #pragma once
 #include <deft/core/num.hpp>
 #include <deft/expr/tensor.hpp>

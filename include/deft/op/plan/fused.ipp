@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/dataflow.ipp: shape rules of what lowering and plans make.
+// deft/op/plan/fused.ipp: shape rule of fused.
 #pragma once
-#include <deft/op/dataflow.hpp>
+#include <deft/op/plan/fused.hpp>
 
 namespace deft {
 
@@ -30,21 +30,6 @@ tensor_type op::fused::infer(std::span<const tensor_type> in) const {
     shape = wider;
   }
   return {shape, program->result()};
-}
-
-void op::send::infer(std::span<const tensor_type>) const {
-  if (key.empty()) fail(errc::invalid_argument, "[send] there is no key");
-  (void)parse_device(peer);
-}
-tensor_type op::recv::infer(std::span<const tensor_type>) const {
-  if (key.empty()) fail(errc::invalid_argument, "[recv] there is no key");
-  (void)parse_device(peer);
-  expect_extents(name, shape, true);
-  return {shape, type};
-}
-tensor_type op::copy::infer(std::span<const tensor_type> in) const {
-  (void)parse_device(device);
-  return in[0];
 }
 
 }  // namespace deft

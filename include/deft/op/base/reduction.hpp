@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/reduction.hpp: what sum, mean and max share: axes, their shape rule, and how they are
-// called.
+// deft/op/base/reduction.hpp: what sum, mean and max share: axes, their shape rule, and how they
+// are called.
 #pragma once
-#include <deft/op/shapes.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 
@@ -26,13 +26,7 @@ struct reduction {
 
  protected:
   /// The shape rule at run time. Throws invalid_argument if the axes are not sound.
-  dims shape_checked(std::string_view name, const dims& x) const {
-    dims sorted;
-    if (!normalize_axes(axes, x.rank(), sorted) || !(sorted == axes))
-      fail(errc::invalid_argument, "[", name, "] expects axes of a tensor of rank ", x.rank(),
-           ", ascending and each once, and got ", axes);
-    return shape(x);
-  }
+  dims shape_checked(std::string_view name, const dims& x) const;
 };
 
 }  // namespace deft::op
@@ -77,6 +71,11 @@ struct reduced_shape {
   static constexpr dims value =
       op::reduction{chosen_axes<Shape, Axes>::value, Keep}.shape(Shape::value);
 };
+
+/// The axes `given` (nullptr: all) of `x`, counted from the front, ascending.
+/// Throws invalid_argument in the name of the operation `name` if one is out of range or given
+/// twice.
+dims axes_from_front(std::string_view name, const any_tensor& x, const axes* given);
 
 /// Adds a reduction of `x` over `given` axes (nullptr: all), which may be negative.
 any_tensor add_reduction(const op_def& def, const any_tensor& x, const axes* given, bool keep,

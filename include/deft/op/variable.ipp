@@ -1,85 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/state.ipp: placeholders, variables and their updates, groups.
+// deft/op/variable.ipp: variables: their nodes, reads and first values.
 #pragma once
 #include <deft/core/hash.hpp>
-#include <deft/op/broadcast_to.hpp>
-#include <deft/op/global_step.hpp>
 #include <deft/op/group.hpp>
-#include <deft/op/name.hpp>
-#include <deft/op/no_op.hpp>
 #include <deft/op/variable.hpp>
 #include <optional>
 #include <unordered_map>
 
 namespace deft {
-
-operation no_op(source_place w) {
-  node_request r;
-  r.def = &record_of<op::no_op>;
-  r.place = w;
-  return operation(current_graph().add(std::move(r)));
-}
-
 namespace detail {
-
-void add_alias(const output& o, std::string_view alias, source_place w) {
-  const scope_ref& s = current_scope();
-  std::string full = (s ? s->name_prefix : std::string()) + std::string(alias);
-  if (alias.empty()) throw error(errc::invalid_argument, "[name] expects a name", {}, w);
-  try {
-    graph::of(*o.node).alias(o.node, full);
-  } catch (const error& e) {
-    throw error(e.code(), "[name] " + e.message(), full, w);
-  }
-}
-
-output make_placeholder(std::string_view name, const tensor_type& t, source_place w) {
-  op::placeholder o;
-  o.type = t.type;
-  o.shape = t.shape;
-  node_request r;
-  r.def = &record_of<op::placeholder>;
-  r.attributes = encode(o);
-  r.place = w;
-  r.name = name;
-  return {current_graph().add(std::move(r)), 0};
-}
-
-operation make_group(std::vector<node_ref> nodes, source_place w) {
-  for (const auto& n : nodes) {
-    if (n->owner != nodes[0]->owner)
-      throw error(errc::invalid_argument, "[group] the operations are of different graphs",
-                  name_of(*n), w);
-    if (!w.known()) w = n->place;
-  }
-  graph g = nodes.empty() ? current_graph() : graph::of(*nodes[0]);
-  control_scope after(std::move(nodes));
-  const device_name* anywhere = nullptr;
-  node_request r;
-  r.def = &record_of<op::group>;
-  r.place = w;
-  r.device = &anywhere;
-  return operation(g.add(std::move(r)));
-}
-
-output update(const op_def& def, const output& variable, const output& value, source_place w) {
-  node_request r;
-  r.def = &def;
-  r.attributes = variable.node->attributes;
-  r.inputs = {&value, 1};
-  r.place = w;
-  r.device = &variable.node->device;
-  r.keeps = variable.node;
-  if (value.node->owner != variable.node->owner)
-    throw error(errc::invalid_argument,
-                str("[", def.name, "] variable and value are of different graphs"),
-                name_of(*variable.node), w);
-  return {graph::of(*variable.node).add(std::move(r)), 0};
-}
-
-output filled(any_array scalar, const dims& shape, source_place w) {
-  return broadcast_to(add_constant(std::move(scalar), w), shape, w).handle();
-}
 
 output read_variable(const output& variable, source_place w) {
   if (controls_of(current_scope()).empty()) return variable;
@@ -235,13 +164,6 @@ operation initialize_all(source_place w) {
     assigns.push_back(
         detail::update(record_of<op::assign>, {v, 0}, detail::initial_value(*v), w).node);
   return detail::make_group(std::move(assigns), w);
-}
-
-variable<std::int64_t> global_step(source_place w) {
-  if (node_ref there = current_graph().find_variable("global_step"))
-    return variable<std::int64_t>(there);
-  auto top = name_scope("");
-  return variable<std::int64_t>("global_step", 0, {.trainable = false}, w);
 }
 
 assigned<any_tensor> assign(const any_tensor& v, const any_tensor& value, source_place w) {

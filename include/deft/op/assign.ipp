@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/assign.ipp: shape rules of updates, and their nodes.
+#pragma once
+#include <deft/op/assign.hpp>
+#include <deft/op/broadcast_to.hpp>
+
+namespace deft {
+
+tensor_type op::variable_state::checked(std::string_view op) const {
+  if (variable_name.empty()) fail(errc::invalid_argument, "[", op, "] a variable without a name");
+  expect_extents(op, shape, true);
+  return {shape, type};
+}
+
+tensor_type op::variable_state::checked_update(std::string_view op, const tensor_type& value,
+                                               bool arithmetic) const {
+  tensor_type t = checked(op);
+  if (arithmetic && !is_numeric(type))
+    fail(errc::invalid_argument, "[", op, "] is not defined for ", type);
+  if (value.type != type || !may_equal(shape, value.shape))
+    fail(errc::invalid_argument, "[", op, "] ", value, " does not fit variable \"", variable_name,
+         "\", which is ", t);
+  return t;
+}
+
+namespace detail {
+
+output update(const op_def& def, const output& variable, const output& value, source_place w) {
+  node_request r;
+  r.def = &def;
+  r.attributes = variable.node->attributes;
+  r.inputs = {&value, 1};
+  r.place = w;
+  r.device = &variable.node->device;
+  r.keeps = variable.node;
+  if (value.node->owner != variable.node->owner)
+    throw error(errc::invalid_argument,
+                str("[", def.name, "] variable and value are of different graphs"),
+                name_of(*variable.node), w);
+  return {graph::of(*variable.node).add(std::move(r)), 0};
+}
+
+output filled(any_array scalar, const dims& shape, source_place w) {
+  return broadcast_to(add_constant(std::move(scalar), w), shape, w).handle();
+}
+
+}  // namespace detail
+}  // namespace deft

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/broadcast_to.ipp: shape rule of broadcast_to, and shapes known only at run time.
+#pragma once
+#include <deft/op/broadcast_to.hpp>
+
+namespace deft {
+
+tensor_type op::broadcast_to::infer(std::span<const tensor_type> in) const {
+  const dims& x = in[0].shape;
+  if (in.size() == 2) {
+    const dims& like = in[1].shape;
+    dims out;
+    if (!to.empty())
+      fail(errc::invalid_argument, "[broadcast_to] has two shapes: ", to, " and ", like);
+    if (!broadcast(x, like, out) || !may_equal(out, like))
+      fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be stretched to ", like);
+    return {like, in[0].type};
+  }
+  expect_extents(name, to, true);
+  dims out;
+  if (!shape(x, out))
+    fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be stretched to ", to);
+  return {out, in[0].type};
+}
+
+any_tensor broadcast_to(const any_tensor& x, const dims& to, source_place w) {
+  if (to.is_static() && x.shape() == to) return x;
+  const output in[] = {x.handle()};
+  return detail::apply_any(op::broadcast_to{to}, in, w);
+}
+
+namespace detail {
+
+any_tensor broadcast_like(const any_tensor& x, const any_tensor& like, source_place w) {
+  if (like.shape().is_static()) return broadcast_to(x, like.shape(), w);
+  if (same(x, like)) return x;
+  const output in[] = {x.handle(), like.handle()};
+  return apply_any(op::broadcast_to{}, in, w);
+}
+
+}  // namespace detail
+}  // namespace deft

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/concat.ipp: shape rules of concat and concat_part, and axes known only at run time.
+#pragma once
+#include <deft/op/concat.hpp>
+
+namespace deft {
+
+tensor_type op::concat::infer(std::span<const tensor_type> in) const {
+  dims sum = in[0].shape;
+  if (axis < 0 || axis >= sum.rank())
+    fail(errc::invalid_argument, "[concat] expects an axis of a tensor of rank ", sum.rank(),
+         ", and got ", axis);
+  for (const auto& t : in.subspan(1)) {
+    if (t.type != in[0].type)
+      fail(errc::invalid_argument, "[concat] the operands' dtypes differ: ", in[0].type, " and ",
+           t.type, "; use cast");
+    if (!append(sum, t.shape, static_cast<int>(axis)))
+      fail(errc::invalid_argument, "[concat] expects extents that agree beside axis ", axis,
+           ", and got ", join(in, " ", [](const tensor_type& i) { return i.shape; }));
+  }
+  return {sum, in[0].type};
+}
+
+tensor_type op::concat_part::infer(std::span<const tensor_type> in) const {
+  const auto parts = in.subspan(1);
+  if (part < 0 || part >= static_cast<std::int64_t>(parts.size()))
+    fail(errc::invalid_argument, "[concat_part] expects a part of ", parts.size(), ", and got ",
+         part);
+  dims whole = parts[0].shape;
+  bool agree = axis >= 0 && axis < whole.rank();
+  for (const auto& t : parts.subspan(1))
+    agree = agree && concat::append(whole, t.shape, static_cast<int>(axis));
+  if (!agree || !may_equal(whole, in[0].shape))
+    fail(errc::invalid_argument, "[concat_part] ", in[0].shape, " is not made of ",
+         join(parts, " ", [](const tensor_type& i) { return i.shape; }), " along axis ", axis);
+  return {parts[static_cast<std::size_t>(part)].shape, in[0].type};
+}
+
+any_tensor concat(const axes& axis, std::span<const any_tensor> parts, source_place w) {
+  std::vector<output> in;
+  for (const auto& p : parts) in.push_back(p.handle());
+  if (in.empty() || axis.value.size() != 1)
+    fail(errc::invalid_argument, "[concat] expects one axis and one tensor at least, and got ",
+         axis.value.size(), " and ", in.size());
+  return detail::add_concat(axis.value[0], in, w);
+}
+
+namespace detail {
+
+any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_place w) {
+  int rank = parts[0].type().shape.rank();
+  int front = normalize_axis(axis, rank);
+  if (front < 0)
+    throw error(errc::invalid_argument,
+                str("[concat] expects an axis of a tensor of rank ", rank, ", and got ", axis),
+                name_of(*parts[0].node), parts[0].node->place);
+  return apply_any(op::concat{front}, parts, w);
+}
+
+}  // namespace detail
+}  // namespace deft

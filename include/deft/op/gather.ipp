@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/gather.ipp: shape rules of gather and scatter_add.
+#pragma once
+#include <deft/op/gather.hpp>
+
+namespace deft {
+
+tensor_type op::gather::infer(std::span<const tensor_type> in) const {
+  if (in[1].type != dtype::int32 && in[1].type != dtype::int64)
+    fail(errc::invalid_argument, "[gather] expects int32 or int64 indices, and got ", in[1].type);
+  dims out;
+  if (!shape(in[0].shape, in[1].shape, out))
+    fail(errc::invalid_argument, "[gather] expects a result of rank 8 at most from rows of ",
+         in[0].shape, ", and got indices of ", in[1].shape);
+  return {out, in[0].type};
+}
+
+tensor_type op::scatter_add::infer(std::span<const tensor_type> in) const {
+  if (!is_numeric(in[0].type))
+    fail(errc::invalid_argument, "[scatter_add] is not defined for ", in[0].type);
+  if (in[1].type != dtype::int32 && in[1].type != dtype::int64)
+    fail(errc::invalid_argument, "[scatter_add] expects int32 or int64 indices, and got ",
+         in[1].type);
+  dims rows;
+  if (!gather::shape(in[2].shape, in[1].shape, rows) || !may_equal(rows, in[0].shape))
+    fail(errc::invalid_argument, "[scatter_add] ", in[0].shape, " are no rows of ", in[2].shape,
+         " for indices of ", in[1].shape);
+  return {in[2].shape, in[0].type};
+}
+
+}  // namespace deft

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/global_step.ipp: the variable that counts training steps.
+#pragma once
+#include <deft/op/global_step.hpp>
+
+namespace deft {
+
+variable<std::int64_t> global_step(source_place w) {
+  if (node_ref there = current_graph().find_variable("global_step"))
+    return variable<std::int64_t>(there);
+  auto top = name_scope("");
+  return variable<std::int64_t>("global_step", 0, {.trainable = false}, w);
+}
+
+}  // namespace deft

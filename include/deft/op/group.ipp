@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/group.ipp: the node of group.
+#pragma once
+#include <deft/op/group.hpp>
+
+namespace deft {
+
+operation group(std::span<const operation> ops, source_place w) {
+  std::vector<node_ref> nodes;
+  for (const auto& o : ops) nodes.push_back(o.handle());
+  return detail::make_group(std::move(nodes), w);
+}
+
+namespace detail {
+
+operation make_group(std::vector<node_ref> nodes, source_place w) {
+  for (const auto& n : nodes) {
+    if (n->owner != nodes[0]->owner)
+      throw error(errc::invalid_argument, "[group] the operations are of different graphs",
+                  name_of(*n), w);
+    if (!w.known()) w = n->place;
+  }
+  graph g = nodes.empty() ? current_graph() : graph::of(*nodes[0]);
+  control_scope after(std::move(nodes));
+  const device_name* anywhere = nullptr;
+  node_request r;
+  r.def = &record_of<op::group>;
+  r.place = w;
+  r.device = &anywhere;
+  return operation(g.add(std::move(r)));
+}
+
+}  // namespace detail
+}  // namespace deft

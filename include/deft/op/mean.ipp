@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/mean.ipp: shape rule of mean.
+#pragma once
+#include <deft/op/mean.hpp>
+
+namespace deft {
+
+tensor_type op::mean::infer(std::span<const tensor_type> in) const {
+  if (!is_floating(in[0].type))
+    fail(errc::invalid_argument, "[mean] expects a floating tensor, and got ", in[0].type,
+         "; use cast");
+  return {shape_checked(name, in[0].shape), in[0].type};
+}
+
+}  // namespace deft

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/no_op.ipp: the node of no_op.
+#pragma once
+#include <deft/op/no_op.hpp>
+
+namespace deft {
+
+operation no_op(source_place w) {
+  node_request r;
+  r.def = &record_of<op::no_op>;
+  r.place = w;
+  return operation(current_graph().add(std::move(r)));
+}
+
+}  // namespace deft

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/placeholder.ipp: shape rule of placeholder, and its node.
+#pragma once
+#include <deft/op/placeholder.hpp>
+
+namespace deft {
+
+tensor_type op::placeholder::infer(std::span<const tensor_type>) const {
+  expect_extents(name, shape, true);
+  return {shape, type};
+}
+
+any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape, source_place w) {
+  return any_tensor(detail::make_placeholder(name, {shape, type}, w));
+}
+
+namespace detail {
+
+output make_placeholder(std::string_view name, const tensor_type& t, source_place w) {
+  op::placeholder o;
+  o.type = t.type;
+  o.shape = t.shape;
+  node_request r;
+  r.def = &record_of<op::placeholder>;
+  r.attributes = encode(o);
+  r.place = w;
+  r.name = name;
+  return {current_graph().add(std::move(r)), 0};
+}
+
+}  // namespace detail
+}  // namespace deft

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/plan/feed.ipp: shape rule of feed.
+#pragma once
+#include <deft/op/base/shapes.hpp>
+#include <deft/op/plan/feed.hpp>
+
+namespace deft {
+
+tensor_type op::feed::infer(std::span<const tensor_type>) const {
+  if (index < 0) fail(errc::invalid_argument, "[feed] there is no feed number ", index);
+  expect_extents(name, shape, true);
+  return {shape, type};
+}
+
+}  // namespace deft

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/plan/fused.hpp: a whole elementwise expression; lowering and plans make it.
+#pragma once
+#include <deft/expr/tensor.hpp>
+
+namespace deft::op {
+/// A whole elementwise expression: a portable program over the inputs, which are broadcast
+/// together. Where the literals are known only when a plan is run, they are further inputs, of
+/// rank 0, and `immediates` is not used.
+struct fused {
+  static constexpr std::string_view name = "fused";
+  static constexpr int arity = 0;
+  static constexpr int max_arity = -1;
+  program_ref program;
+  integers immediates;  ///< bits of the literals, as to_immediate makes them
+  static constexpr auto fields =
+      field_list(field{"program", &fused::program}, field{"immediates", &fused::immediates});
+
+  tensor_type infer(std::span<const tensor_type> in) const;
+};
+}  // namespace deft::op

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/plan/send.ipp: shape rule of send.
+#pragma once
+#include <deft/op/plan/send.hpp>
+
+namespace deft {
+
+void op::send::infer(std::span<const tensor_type>) const {
+  if (key.empty()) fail(errc::invalid_argument, "[send] there is no key");
+  (void)parse_device(peer);
+}
+
+}  // namespace deft

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/random_uniform.ipp: shape rule of random_uniform.
+#pragma once
+#include <deft/op/random_uniform.hpp>
+
+namespace deft {
+
+tensor_type op::random_uniform::infer(std::span<const tensor_type>) const {
+  tensor_type t = checked(name, {low, high});
+  if (low > high)
+    fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high, ") is empty");
+  return t;
+}
+
+any_tensor random_uniform(const dims& shape, double low, double high, dtype type,
+                          const random_options& options, source_place w) {
+  op::random_uniform o;
+  o.low = low;
+  o.high = high;
+  return detail::random_any(o, shape, type, options, w);
+}
+
+}  // namespace deft

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/reshape.ipp: shape rule of reshape, and shapes known only at run time.
+#pragma once
+#include <deft/op/reshape.hpp>
+
+namespace deft {
+
+tensor_type op::reshape::infer(std::span<const tensor_type> in) const {
+  const dims& x = in[0].shape;
+  if (in.size() == 2) {
+    const dims& like = in[1].shape;
+    if (!to.empty()) fail(errc::invalid_argument, "[reshape] has two shapes: ", to, " and ", like);
+    if (x.is_static() && like.is_static() && x.elements() != like.elements())
+      fail(errc::invalid_argument, "[reshape] ", x, " has not as many elements as ", like);
+    return {like, in[0].type};
+  }
+  dims out;
+  switch (shape(x, out)) {
+    case fault::none:
+      break;
+    case fault::several:
+      fail(errc::invalid_argument, "[reshape] one extent at most can be inferred: ", to);
+    case fault::extent:
+      fail(errc::invalid_argument, "[reshape] ", to, " is no shape for ", x);
+    case fault::elements:
+      fail(errc::invalid_argument, "[reshape] ", x, " has not as many elements as ", to);
+  }
+  return {out, in[0].type};
+}
+
+any_tensor reshape(const any_tensor& x, const dims& to, source_place w) {
+  if (to.is_static() && x.shape() == to) return x;
+  const output in[] = {x.handle()};
+  return detail::apply_any(op::reshape{to}, in, w);
+}
+
+namespace detail {
+
+any_tensor expand(const any_tensor& x, const dims& added, source_place w) {
+  dims to = x.shape();
+  if (!to.is_static())
+    for (int i = 0; i < to.n; ++i)
+      if (to[i] == dyn) to[i] = op::reshape::extent_of(i);
+  return reshape(x, op::with_axes(to, added), w);
+}
+
+any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_place w) {
+  const dims& to = like.shape();
+  if (same(x, like)) return x;
+  int unknown = 0;
+  for (auto e : to) unknown += e == dyn;
+  if (unknown == 0 || (unknown == 1 && !to.contains(0))) return reshape(x, to, w);
+  const output in[] = {x.handle(), like.handle()};
+  return apply_any(op::reshape{}, in, w);
+}
+
+}  // namespace detail
+}  // namespace deft

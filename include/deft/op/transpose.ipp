@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/transpose.ipp: shape rule of transpose.
+#pragma once
+#include <deft/op/transpose.hpp>
+
+namespace deft {
+
+tensor_type op::transpose::infer(std::span<const tensor_type> in) const {
+  dims out;
+  if (!shape(in[0].shape, out))
+    fail(errc::invalid_argument, "[transpose] expects a permutation of ", in[0].shape.rank(),
+         " axes, and got ", perm);
+  return {out, in[0].type};
+}
+
+}  // namespace deft

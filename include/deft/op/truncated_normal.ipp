@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/truncated_normal.ipp: shape rule of truncated_normal.
+#pragma once
+#include <deft/op/truncated_normal.hpp>
+
+namespace deft {
+
+tensor_type op::truncated_normal::infer(std::span<const tensor_type>) const {
+  tensor_type t = checked(name, {stddev});
+  if (stddev < 0)
+    fail(errc::invalid_argument, "[truncated_normal] the standard deviation ", stddev,
+         " is negative");
+  return t;
+}
+
+any_tensor truncated_normal(const dims& shape, double stddev, dtype type,
+                            const random_options& options, source_place w) {
+  op::truncated_normal o;
+  o.stddev = stddev;
+  return detail::random_any(o, shape, type, options, w);
+}
+
+}  // namespace deft
