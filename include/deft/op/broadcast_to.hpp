@@ -42,19 +42,10 @@ namespace deft {
 
 namespace detail {
 template <class From, class To>
-struct stretched {
+struct stretched : typed_shape<stretched<From, To>> {
   static constexpr bool make(dims& out) {
     return op::broadcast_to{To::value}.shape(From::value, out);
   }
-  static constexpr bool possible = [] {
-    dims d;
-    return make(d);
-  }();
-  static constexpr dims value = [] {
-    dims d;
-    (void)make(d);
-    return d;
-  }();
 };
 template <class From, class To>
 inline constexpr bool can_stretch = stretched<From, To>::possible;

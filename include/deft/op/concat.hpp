@@ -55,21 +55,12 @@ namespace deft {
 
 namespace detail {
 template <int Axis, class First, class... Rest>
-struct concatenated {
+struct concatenated : typed_shape<concatenated<Axis, First, Rest...>> {
   static constexpr int axis = normalize_axis(Axis, First::value.n);
   static constexpr bool make(dims& out) {
     out = First::value;
     return axis >= 0 && (op::concat::append(out, Rest::value, axis) && ...);
   }
-  static constexpr bool possible = [] {
-    dims d;
-    return make(d);
-  }();
-  static constexpr dims value = [] {
-    dims d;
-    (void)make(d);
-    return d;
-  }();
 };
 template <int Axis, class... Shape>
 inline constexpr bool can_concat = concatenated<Axis, Shape...>::possible;

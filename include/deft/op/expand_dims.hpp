@@ -9,23 +9,14 @@ namespace deft {
 namespace detail {
 /// Axes of the result that are new.
 template <class Shape, class Axes>
-struct expanded_axes {
+struct expanded_axes : typed_shape<expanded_axes<Shape, Axes>> {
   static constexpr int rank = Shape::value.n + Axes::value.n;
   static constexpr bool make(dims& out) {
     return rank <= max_rank && op::normalize_axes(Axes::value, rank, out);
   }
-  static constexpr bool sound = [] {
-    dims d;
-    return make(d);
-  }();
-  static constexpr dims value = [] {
-    dims d;
-    (void)make(d);
-    return d;
-  }();
 };
 template <class Shape, class Axes>
-inline constexpr bool can_expand = expanded_axes<Shape, Axes>::sound;
+inline constexpr bool can_expand = expanded_axes<Shape, Axes>::possible;
 template <class Shape, class Axes>
 struct expanded_shape {
   static constexpr dims value = op::with_axes(Shape::value, expanded_axes<Shape, Axes>::value);

@@ -41,17 +41,8 @@ namespace detail {
 template <class I>
 inline constexpr bool gathers_by = is_integer_expression<I> && sizeof(value_type_of<I>) >= 4;
 template <class P, class I>
-struct gathered {
+struct gathered : typed_shape<gathered<P, I>> {
   static constexpr bool make(dims& out) { return op::gather::shape(P::value, I::value, out); }
-  static constexpr bool possible = [] {
-    dims d;
-    return make(d);
-  }();
-  static constexpr dims value = [] {
-    dims d;
-    (void)make(d);
-    return d;
-  }();
 };
 template <class P, class I>
 inline constexpr bool can_gather = gathered<P, I>::possible;

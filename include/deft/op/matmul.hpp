@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/matmul.hpp: products of matrices, either operand transposed or not.
 #pragma once
-#include <deft/expr/tensor.hpp>
+#include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct matmul {
@@ -34,20 +34,13 @@ inline constexpr bool matmul_takes = extents_of<A>.n == 2 && extents_of<B>.n == 
 template <class A, class B>
 inline constexpr bool same_value_type = std::is_same_v<value_type_of<A>, value_type_of<B>>;
 template <bool TA, bool TB, class A, class B>
-struct matmul_shape {
-  static constexpr dims make() {
-    dims out;
-    (void)op::matmul{TA, TB}.shape(A::value, B::value, out);
-    return out;
-  }
-  static constexpr bool agrees() {
-    dims out;
+struct matmul_shape : typed_shape<matmul_shape<TA, TB, A, B>> {
+  static constexpr bool make(dims& out) {
     return op::matmul{TA, TB}.shape(A::value, B::value, out);
   }
-  static constexpr dims value = make();
 };
 template <bool TA, bool TB, class A, class B>
-inline constexpr bool inner_extents_agree = matmul_shape<TA, TB, A, B>::agrees();
+inline constexpr bool inner_extents_agree = matmul_shape<TA, TB, A, B>::possible;
 
 template <bool TA, bool TB, class K, class A, class B>
 auto matmul(const A& a, const B& b, source_place w) {

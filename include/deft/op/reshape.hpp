@@ -61,18 +61,14 @@ namespace deft {
 
 namespace detail {
 template <class From, class To>
-struct reshaped {
-  static constexpr op::reshape::fault make(dims& out) {
+struct reshaped : typed_shape<reshaped<From, To>> {
+  static constexpr op::reshape::fault apply(dims& out) {
     return op::reshape{To::value}.shape(From::value, out);
   }
+  static constexpr bool make(dims& out) { return apply(out) == op::reshape::fault::none; }
   static constexpr op::reshape::fault fault = [] {
     dims d;
-    return make(d);
-  }();
-  static constexpr dims value = [] {
-    dims d;
-    (void)make(d);
-    return d;
+    return apply(d);
   }();
 };
 template <class From, class To>
@@ -98,7 +94,7 @@ auto reshape(const X& x, shape_t<E...> to, source_place w = here()) {
                   "[reshape] expects one dyn extent at most, and got several");
     static_assert(detail::elements_agree<From, To>,
                   "[reshape] expects a shape of as many elements as there are, and got another");
-    if constexpr (detail::reshaped<From, To>::fault == op::reshape::fault::none)
+    if constexpr (detail::reshaped<From, To>::possible)
       return detail::apply_typed<value_type_of<X>, detail::reshaped<From, To>, K>(
           op::reshape{to.value}, w, x);
   } else

@@ -53,19 +53,10 @@ inline constexpr bool label_dtype_fits =
         ? dtype_of<value_type_of<Y>> == dtype::int32 || dtype_of<value_type_of<Y>> == dtype::int64
         : std::is_same_v<value_type_of<L>, value_type_of<Y>>;
 template <class L, class Y>
-struct cross_entropy_shape {
+struct cross_entropy_shape : typed_shape<cross_entropy_shape<L, Y>> {
   static constexpr bool make(dims& out) {
     return op::softmax_cross_entropy::shape(L::value, Y::value, out);
   }
-  static constexpr bool possible = [] {
-    dims d;
-    return make(d);
-  }();
-  static constexpr dims value = [] {
-    dims d;
-    (void)make(d);
-    return d;
-  }();
 };
 template <class L, class Y>
 inline constexpr bool label_shape_fits =

@@ -38,26 +38,17 @@ namespace deft {
 
 namespace detail {
 template <class Shape, class Perm>
-struct transposed {
+struct transposed : typed_shape<transposed<Shape, Perm>> {
   static constexpr bool make(dims& out) {
     return op::transpose{Perm::value}.shape(Shape::value, out);
   }
-  static constexpr bool sound = [] {
-    dims d;
-    return make(d);
-  }();
-  static constexpr dims value = [] {
-    dims d;
-    (void)make(d);
-    return d;
-  }();
 };
 template <class Shape>
 struct reversal {
   static constexpr dims value = op::transpose::reversed(Shape::value.n);
 };
 template <class Shape, class Perm>
-inline constexpr bool is_permutation = transposed<Shape, Perm>::sound;
+inline constexpr bool is_permutation = transposed<Shape, Perm>::possible;
 }  // namespace detail
 
 /// x with its axes in reverse order: a matrix transposed.

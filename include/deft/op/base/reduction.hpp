@@ -47,25 +47,16 @@ template <class K>
 concept keep_choice = std::same_as<K, drop_axes> || std::same_as<K, keepdims_t>;
 
 template <class Shape, class Axes>
-struct chosen_axes {
+struct chosen_axes : typed_shape<chosen_axes<Shape, Axes>> {
   static constexpr bool make(dims& out) {
     if constexpr (is_axis_type<Axes>)
       return op::normalize_axes(Axes::value, Shape::value.n, out);
     else
       return out = op::all_axes_of(Shape::value.n), true;
   }
-  static constexpr bool sound = [] {
-    dims d;
-    return make(d);
-  }();
-  static constexpr dims value = [] {
-    dims d;
-    (void)make(d);
-    return d;
-  }();
 };
 template <class Shape, class Axes>
-inline constexpr bool axes_in_range = chosen_axes<Shape, Axes>::sound;
+inline constexpr bool axes_in_range = chosen_axes<Shape, Axes>::possible;
 template <class Shape, class Axes, bool Keep>
 struct reduced_shape {
   static constexpr dims value =

@@ -56,6 +56,21 @@ void expect_extents(std::string_view op, const dims& shape, bool dynamic);
 
 namespace deft::detail {
 
+/// A shape that a shape rule makes of types: `value` where it is `possible`. `Rule`, which derives
+/// from this, states `static constexpr bool make(dims& out)`.
+template <class Rule>
+struct typed_shape {
+  static constexpr bool possible = [] {
+    dims d;
+    return Rule::make(d);
+  }();
+  static constexpr dims value = [] {
+    dims d;
+    (void)Rule::make(d);
+    return d;
+  }();
+};
+
 /// Adds the node of `o` on `x…` and types its first output, as the compile-time rule says.
 template <class T, class Shape, class K, class Op, class... X>
 tensor_of<T, Shape> apply_typed(const Op& o, source_place w, const X&... x) {
