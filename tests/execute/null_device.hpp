@@ -4,7 +4,7 @@
 #pragma once
 #include <atomic>
 #include <cstdlib>
-#include <deft/execute/device.hpp>
+#include <deft/execute/cpu/device.hpp>
 #include <deft/op/catalog.hpp>
 
 namespace testing {
@@ -55,7 +55,7 @@ class null_kernel final : public deft::kernel {
   void prepare(std::span<const deft::tensor_type> in,
                std::span<const deft::tensor_type> out) override {
     // An update sees the variable before the operation's own inputs.
-    bool update = node_.op->name == "assign_add" || node_.op->name == "assign_sub";
+    const bool update = node_.op->role == deft::op_role::update;
     std::vector<deft::tensor_type> expected;
     deft::infer_types(*node_.op, {in.subspan(update ? 1 : 0), node_.attributes}, expected);
     if (expected.size() != out.size()) deft::fail(deft::errc::internal, "[null] outputs differ");
@@ -84,6 +84,8 @@ class null_kernel final : public deft::kernel {
 /// Work of this device is done at once; whoever waits for it is counted.
 class null_event final : public deft::device_event {
  public:
+  bool done() const override { return true; }
+  void when_done(std::function<void()> f) override { f(); }
   void synchronize() override { ++null_traffic().synchronized; }
 };
 
@@ -96,25 +98,35 @@ class null_device final : public deft::device_runtime {
     static auto& m = *new null_memory;
     return m;
   }
-  void copy_in(void* to, const void* from, std::size_t bytes) override {
+  deft::arena_pool& arenas() override { return arenas_; }
+  deft::event_ptr copy_in(void* to, const void* from, std::size_t bytes, deft::buffer) override {
     null_traffic().in += bytes;
     std::memcpy(null_memory::hidden(to), from, bytes);
+    return nullptr;
   }
-  void copy_out(void* to, const void* from, std::size_t bytes) override {
+  deft::event_ptr copy_out(void* to, const void* from, std::size_t bytes, deft::buffer) override {
     null_traffic().out += bytes;
     std::memcpy(to, null_memory::hidden(from), bytes);
+    return nullptr;
   }
-  bool copy_between(void* to, device_runtime& source, const void* from,
-                    std::size_t bytes) override {
+  bool copy_between(void* to, device_runtime& source, const void* from, std::size_t bytes,
+                    deft::buffer, deft::event_ptr&) override {
     if (source.info().name->type != "null") return false;
     null_traffic().between += bytes;
     std::memcpy(null_memory::hidden(to), null_memory::hidden(from), bytes);
     return true;
   }
+  void copy_within(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(null_memory::hidden(to), null_memory::hidden(from), bytes);
+  }
+  const deft::kernel_entry* find_kernel(std::string_view op) const override {
+    const deft::kernel_entry* entry = deft::find_cpu_kernel(op);
+    return entry && entry->make ? entry : nullptr;
+  }
   deft::kernel_ptr make_kernel(const deft::node_def& n,
                                std::span<const deft::tensor_type> in) override {
-    auto make = deft::find_cpu_kernel(n.op->name);
-    return make ? std::make_unique<null_kernel>(make(n, in), n) : nullptr;
+    const deft::kernel_entry* entry = find_kernel(n.op->name);
+    return entry ? std::make_unique<null_kernel>(entry->make(n, in), n) : nullptr;
   }
   deft::event_ptr record() override {
     ++null_traffic().recorded;
@@ -122,11 +134,11 @@ class null_device final : public deft::device_runtime {
   }
 
  private:
+  deft::arena_pool arenas_{space()};
+
   static deft::device_info described(const deft::device_name& task, int number) {
-    auto kernels = std::make_shared<std::set<std::string>>();
-    for (auto n : deft::cpu_kernel_names()) kernels->emplace(n);
-    for (auto n : deft::executor_ops()) kernels->emplace(n);
-    kernels->erase("matmul");
+    auto kernels = std::make_shared<deft::kernel_set>(*deft::announce(deft::cpu_kernel_tables()));
+    kernels->remove("matmul");
     deft::device_info info;
     deft::device_name name = task;
     name.type = "null";

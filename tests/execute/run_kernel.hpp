@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/execute/run_kernel.hpp: one node on the CPU, without a session.
 #pragma once
-#include <deft/execute/kernel.hpp>
+#include <deft/execute/cpu/device.hpp>
 #include <deft/expr/op_record.hpp>
 #include <vector>
 
@@ -33,9 +33,9 @@ struct prepared {
 
   prepared(const deft::op_def& op, deft::attr_list attributes, std::vector<deft::tensor_type> types)
       : node(node_of(op, std::move(attributes), types)), in(std::move(types)) {
-    auto make = deft::find_cpu_kernel(op.name);
-    if (!make) deft::fail(deft::errc::not_found, "no kernel for ", op.name);
-    kernel = make(node, in);
+    const deft::kernel_entry* entry = deft::find_cpu_kernel(op.name);
+    if (!entry) deft::fail(deft::errc::not_found, "no kernel for ", op.name);
+    kernel = entry->make(node, in);
     kernel->prepare(in, node.outputs);
   }
 
@@ -46,8 +46,8 @@ struct prepared {
     for (const auto& i : inputs) from.push_back(i.raw());
     for (const auto& t : node.outputs)
       to.push_back(outputs.emplace_back(t.type, t.shape).mutable_raw());
-    deft::step_info info{step};
-    kernel->run({from.data(), to.data(), &info});
+    const deft::step_context context{.step = step};
+    kernel->run({from.data(), to.data(), &context});
     return outputs;
   }
 };

@@ -55,7 +55,6 @@ TEST_CASE_FIXTURE(with_null_devices, "every value crosses a border once each way
   CHECK(null_traffic().out == 2 * 3 * 4);
   CHECK(null_traffic().between == 0);
   CHECK(null_traffic().launches == 2);
-  CHECK(null_traffic().synchronized > 0);
   null_traffic().reset();
   s.run(back, x = ndarray<float, 100>());
   CHECK(null_traffic().in == 400);
@@ -166,7 +165,7 @@ TEST_CASE_FIXTURE(with_null_devices,
                   "a variable that another session keeps elsewhere is not misread") {
   std::shared_ptr<engine> shared;
   auto runtime = std::make_shared<task_runtime>(local_task_name(), 1);
-  variable_slot& slot = *runtime->variables().get("", "v", {dims{2}, dtype::float32});
+  variable_slot& slot = *find_variable(runtime->store(), {"variable", "", "v"}, {dims{2}, dtype::float32});
   auto part = [&](const char* where) {
     graph mine;
     auto in = as_default(mine);
@@ -180,7 +179,7 @@ TEST_CASE_FIXTURE(with_null_devices,
   slot.device = intern(merge(local_task_name(), parse_device("/cpu:0")));
   executable there(part("/null:0"), runtime->resources());
   auto frame = there.make_frame();
-  std::string e = testing::error_of([&] { frame->start({}, {1}, nullptr, nullptr); });
+  std::string e = testing::error_of([&] { frame->run({}, {.step = 1}); });
   INFO(e);
   CHECK(
       e.starts_with("failed_precondition: variable \"v\" lives on "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/cpu/device.hpp>
 #include <deft/op/catalog.hpp>
 
 #include "arrays.hpp"
@@ -179,12 +179,12 @@ TEST_CASE("updates add to a variable's elements or subtract from them, in place 
     n.op = def;
     n.outputs = {{v.shape(), v.type()}};
     auto types = types_of({v, d});
-    auto k = find_cpu_kernel(def->name)(n, types);
+    auto k = find_cpu_kernel(def->name)->make(n, types);
     k->prepare(types, n.outputs);
     any_array state = v.clone();
     const void* in[] = {state.raw(), d.raw()};
     void* out[] = {state.mutable_raw()};
-    step_info step;
+    const step_context step;
     k->run({in, out, &step});
     CHECK(identical(state, def == &record_of<op::assign_add> ? run_op(op::add(), {v, d})
                                                              : run_op(op::sub(), {v, d})));

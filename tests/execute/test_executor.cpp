@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <deft/execute/cpu/device.hpp>
 #include <deft/execute/executor.hpp>
-#include <deft/plan/variables.hpp>
+#include <deft/plan/order.hpp>
 #include <map>
 
 #include "op/modeling.hpp"
@@ -18,12 +19,12 @@ const device_name& task_name() {
 /// A task without a session.
 struct small_task {
   std::vector<std::unique_ptr<device_runtime>> devices;
-  variable_store variables;
+  resource_store store;
 
   small_task() {
     for (int i = 0; i < 2; ++i) devices.push_back(make_cpu_device(task_name(), i));
   }
-  task_resources resources() { return {devices, &variables}; }
+  task_resources resources() { return {devices, &store}; }
 };
 
 plan::part part_for(std::initializer_list<any_tensor> fetches,
@@ -45,8 +46,12 @@ template <class T, std::int64_t... E>
 feed_ref fed(const ndarray<T, E...>& a) {
   return {a.data(), a.extents(), dtype_of<T>, {}};
 }
-void start(executable::frame& f, std::span<const feed_ref> feeds) {
-  CHECK(f.start(feeds, {1}, nullptr, nullptr));
+const step_context first_step{.step = 1};
+void start(executable::frame& f, std::span<const feed_ref> feeds) { f.run(feeds, first_step); }
+
+/// Of that container and name in a task's store.
+variable_slot& slot_of(small_task& t, const tensor_type& type) {
+  return *find_variable(t.store, {"variable", "", "v"}, type);
 }
 constexpr std::span<const feed_ref> nothing{};
 float first_of(const any_array& a) { return a.data<float>()[0]; }
@@ -149,7 +154,7 @@ TEST_CASE_FIXTURE(own_graph,
   ndarray<std::int32_t, 3> three{1, 2, 3};
   auto run = [&](const auto& p, const auto& q) {
     feed_ref f[] = {fed(p), fed(q)};
-    return testing::error_of([&] { frame->start(f, {1}, nullptr, nullptr); });
+    return testing::error_of([&] { frame->run(f, first_step); });
   };
   for (int i = 0; i < 3; ++i) {
     CHECK(run(a, two).empty());
@@ -176,12 +181,12 @@ TEST_CASE_FIXTURE(own_graph, "feeds are checked again, and placeholders that lac
   auto frame = code.make_frame();
   ndarray<float, 2, 3> wide;
   feed_ref f[] = {fed(wide)};
-  std::string e = testing::error_of([&] { frame->start(f, {1}, nullptr, nullptr); });
+  std::string e = testing::error_of([&] { frame->run(f, first_step); });
   CHECK(
       e.starts_with("invalid_argument: [feed] float(2,3) is fed where float(?,2) is expected, "
                     "node \"x\""));
   executable lacking(part_for({z}), task.resources());
-  e = testing::error_of([&] { lacking.make_frame()->start({}, {1}, nullptr, nullptr); });
+  e = testing::error_of([&] { lacking.make_frame()->run({}, first_step); });
   CHECK(
       e.starts_with("invalid_argument: [placeholder] a value is needed, and none was fed, node "
                     "\"other\" at test_executor.cpp:"));
@@ -193,14 +198,14 @@ TEST_CASE_FIXTURE(own_graph, "a cancelled run ends between nodes") {
   small_task task;
   executable code(part_for({y}, {x}), task.resources());
   auto frame = code.make_frame();
-  std::atomic<bool> cancelled{true};
+  std::stop_source cancelled;
+  cancelled.request_stop();
   ndarray<float> v(0.f);
   feed_ref f[] = {fed(v)};
   CHECK(testing::error_of([&] {
-          frame->start(f, {1}, nullptr, &cancelled);
+          frame->run(f, {.step = 1, .stop = cancelled.get_token()});
         }).starts_with("cancelled: the step was cancelled"));
-  cancelled = false;
-  CHECK(frame->start(f, {1}, nullptr, &cancelled));
+  start(*frame, f);
   CHECK(first_of(frame->peek(0)) == 1.f);
 }
 
@@ -215,8 +220,8 @@ TEST_CASE_FIXTURE(own_graph, "variables are updated in place unless somebody hol
   };
   executable initialize(part_for({init}), task.resources()),
       update(part_for({up}), task.resources()), fetch(part_for({read}), task.resources());
-  auto& slot = *task.variables.get("", "v", {dims{1000}, dtype::float32});
-  CHECK(testing::error_of([&] { update.make_frame()->start({}, {1}, nullptr, nullptr); })
+  auto& slot = slot_of(task, {dims{1000}, dtype::float32});
+  CHECK(testing::error_of([&] { update.make_frame()->run({}, first_step); })
             .starts_with(
                 "failed_precondition: variable \"v\" is not initialized, node \"assign_add\""));
   run(initialize, [](auto&) {});
@@ -263,39 +268,38 @@ TEST_CASE_FIXTURE(own_graph, "a fed value that a variable takes over is copied")
     start(*frame, f);
   }
   value(0) = 9;
-  CHECK(first_of(task.variables.get("", "v", {dims{2}, dtype::float32})->value) == 1.f);
-}
-
-TEST_CASE("a variable has one dtype and shape on a task") {
-  variable_store store;
-  auto v = store.get("", "v", {dims{2}, dtype::float32});
-  CHECK(store.get("", "v", {dims{2}, dtype::float32}) == v);
-  CHECK(store.get("other", "v", {dims{3}, dtype::float64}) != v);
-  CHECK(testing::error_of([&] {
-          store.get("", "v", {dims{3}, dtype::float32});
-        }) == "invalid_argument: variable \"v\" is float(2) on this task, not float(3)");
-  CHECK(store.list() == std::vector<std::string>{"v float(2)", "v double(3)"});
-  CHECK(store.bytes() == 0);
-  v->value = any_array(dtype::float32, dims{2});
-  CHECK(store.bytes() == 8);
-  store.clear("");
-  CHECK(store.list() == std::vector<std::string>{"v double(3)"});
+  CHECK(first_of(slot_of(task, {dims{2}, dtype::float32}).value) == 1.f);
 }
 
 namespace {
+
 /// Values that arrive when the test says so.
-class mailbox final : public step_io {
+class mailbox final : public rendezvous {
  public:
   std::map<std::size_t, any_array> arrived;
   std::vector<any_array> sent;
+  waker waiting;
+  int flushed = 0;
+
   void send(std::size_t, const any_array& value) override { sent.push_back(value); }
-  bool receive(std::size_t number, any_array& value) override {
+  void flush() override { ++flushed; }
+  bool receive(std::size_t number, any_array& value, const waker& w) override {
     auto at = arrived.find(number);
-    if (at == arrived.end()) return false;
+    if (at == arrived.end()) return waiting = w, false;
     value = at->second;
     return true;
   }
 };
+
+/// Keeps what a run tells.
+class notes final : public step_driver {
+ public:
+  std::vector<std::uint32_t> woken;
+  bool over = false;
+  void wake(std::uint32_t lane) override { woken.push_back(lane); }
+  void ended() override { over = true; }
+};
+
 }  // namespace
 
 TEST_CASE_FIXTURE(own_graph, "a part waits for what is missing, and goes on from there") {
@@ -326,15 +330,26 @@ TEST_CASE_FIXTURE(own_graph, "a part waits for what is missing, and goes on from
     mailbox io;
     ndarray<float, dyn> v(n);
     feed_ref f[] = {fed(v)};
-    CHECK_FALSE(frame->start(f, {1}, &io, nullptr));
+    notes driver;
+    const step_context context{.step = 1, .exchange = &io};
+    CHECK_FALSE(frame->start(f, context, driver));
     REQUIRE(io.sent.size() == 1);
     CHECK(io.sent[0].shape() == dims{n});
-    CHECK_FALSE(frame->resume());
+    CHECK(io.flushed > 0);
+    // A waker may be called in vain.
+    CHECK(io.waiting());
+    REQUIRE(driver.woken.size() == 1);
+    frame->resume(driver.woken[0]);
     CHECK(io.sent.size() == 1);
+    CHECK_FALSE(driver.over);
     any_array answer(dtype::float32, {n});
     for (int i = 0; i < n; ++i) answer.mutable_data<float>()[i] = 10;
     io.arrived.emplace(0, answer);
-    CHECK(frame->resume());
+    CHECK(io.waiting());
+    frame->resume(driver.woken.back());
+    CHECK(driver.over);
+    CHECK_FALSE(io.waiting());  // the run is over
+    CHECK(frame->failure() == nullptr);
     CHECK(frame->peek(0).shape() == dims{n});
     CHECK(first_of(frame->peek(0)) == 11.f);
   }
@@ -343,7 +358,7 @@ TEST_CASE_FIXTURE(own_graph, "a part waits for what is missing, and goes on from
   ndarray<float, dyn> v(2);
   feed_ref f[] = {fed(v)};
   CHECK(testing::error_of([&] {
-          frame->start(f, {1}, &io, nullptr);
+          frame->run(f, {.step = 1, .exchange = &io});
         }).starts_with("invalid_argument: [recv] double(2) came where float(?) is expected"));
 }
 

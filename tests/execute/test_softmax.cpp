@@ -118,7 +118,7 @@ TEST_CASE("what only the gradient needs may be left out, and the loss stays the 
   any_array loss(dtype::float32, {20});
   const void* in[] = {x.raw(), labels.raw()};
   void* out[] = {loss.mutable_raw(), nullptr, nullptr};
-  step_info step;
+  const step_context step;
   k.kernel->run({in, out, &step});
   CHECK(identical(loss, k.run({x, labels})[0]));
 }

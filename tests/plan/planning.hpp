@@ -3,7 +3,8 @@
 #pragma once
 #include <deft/expr.hpp>
 #include <deft/plan/place.hpp>
-#include <deft/plan/variables.hpp>
+#include <deft/plan/order.hpp>
+#include <deft/plan/rewrite.hpp>
 #include <initializer_list>
 
 #include "op/modeling.hpp"
@@ -58,9 +59,10 @@ inline const deft::device_name* device_at(std::string_view name) {
 /// A device that runs the whole catalog but for `except`.
 inline deft::device_info made_up(std::string_view name,
                                  std::initializer_list<std::string_view> except = {}) {
-  auto kernels = std::make_shared<std::set<std::string>>();
-  for (const auto* d : deft::catalog_ops()) kernels->emplace(d->name);
-  for (auto e : except) kernels->erase(std::string(e));
+  auto kernels = std::make_shared<deft::kernel_set>();
+  for (const auto* d : deft::catalog_ops())
+    kernels->add(d->name, deft::all_dtypes | deft::dtype_set{deft::dtype::none});
+  for (auto e : except) kernels->remove(e);
   deft::device_info d;
   d.name = device_at(name);
   d.kernels = kernels;

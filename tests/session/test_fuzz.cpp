@@ -3,7 +3,8 @@
 // survives every one, answers or ends the connection, and serves a good client afterwards.
 #include <sys/socket.h>
 
-#include <deft/session/planning.hpp>
+#include <deft/execute/evaluate.hpp>
+#include <deft/plan/passes.hpp>
 #include <deft/session/protocol.hpp>
 #include <deft/session/running_step.hpp>
 #include <deft/session/task_runtime.hpp>
@@ -267,7 +268,8 @@ TEST_CASE("mutated parts are registered or refused, and run or fail") {
   device_name own = task_name("worker", 0);
   for (int i = 0; i < 2; ++i)
     for (auto& info : task_runtime(task_name("worker", i), 1).devices()) devices.push_back(info);
-  auto parts = make_parts(model(true), devices, own, {}).parts;
+  auto parts =
+      plan::run_passes(model(true), devices, {.own_task = intern(own)}, evaluate_on_host).parts;
   REQUIRE(parts.size() == 2);
   const plan::part good = parts[0];
   REQUIRE(*good.task == own);

@@ -72,6 +72,9 @@ class buffer {
     block_ = nullptr;
   }
 
+  /// Gives up the reference without dropping it.
+  block* release() { return std::exchange(block_, nullptr); }
+
   void* data() const { return block_ ? block_->data : nullptr; }
   std::size_t capacity() const { return block_ ? block_->capacity : 0; }
   memory* home() const { return block_ ? block_->home : nullptr; }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/error.hpp>
+#include <initializer_list>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -53,6 +54,27 @@ constexpr bool is_integer(dtype t) {
 }
 constexpr bool is_numeric(dtype t) { return is_floating(t) || is_integer(t); }
 constexpr bool is_valid(dtype t) { return t > dtype::none && t <= dtype::boolean; }
+
+/// Several dtypes.
+struct dtype_set {
+  std::uint32_t bits = 0;  ///< bit number of the dtype; part of the wire format
+
+  constexpr dtype_set() = default;
+  constexpr dtype_set(std::initializer_list<dtype> types) {
+    for (auto t : types) bits |= std::uint32_t{1} << static_cast<unsigned>(t);
+  }
+  constexpr bool has(dtype t) const { return bits >> static_cast<unsigned>(t) & 1; }
+  friend constexpr dtype_set operator|(dtype_set a, dtype_set b) {
+    a.bits |= b.bits;
+    return a;
+  }
+  friend bool operator==(dtype_set, dtype_set) = default;
+};
+inline constexpr dtype_set floating_dtypes{dtype::float32, dtype::float64};
+inline constexpr dtype_set index_dtypes{dtype::int32, dtype::int64};
+inline constexpr dtype_set numeric_dtypes =
+    floating_dtypes | index_dtypes | dtype_set{dtype::uint8};
+inline constexpr dtype_set all_dtypes = numeric_dtypes | dtype_set{dtype::boolean};
 
 /// Bytes of one element; 0 for none.
 constexpr std::size_t size_of_dtype(dtype t) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/device/device.ipp: what device/ implements once per program.
 #pragma once
+#include <deft/device/info.ipp>
 #include <deft/device/name.ipp>
 #include <deft/device/scope.ipp>

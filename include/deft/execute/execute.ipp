@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/execute.ipp: umbrella of execute/, but for the kernels of cpu/.
 #pragma once
+#include <deft/execute/arena.ipp>
 #include <deft/execute/device.ipp>
 #include <deft/execute/executor.ipp>
+#include <deft/execute/lanes.ipp>
+#include <deft/execute/memory_plan.ipp>
+#include <deft/execute/resources.ipp>
 #include <deft/execute/schedule.ipp>
-#include <deft/execute/variables.ipp>
+#include <deft/execute/transfers.ipp>

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/executor.hpp: a task's part of a plan as a flat schedule.
+// deft/execute/executor.hpp: a task's part of a plan, compiled into lanes, and its runs.
 #pragma once
-#include <atomic>
 #include <deft/execute/device.hpp>
-#include <deft/execute/variables.hpp>
 #include <deft/plan/cut.hpp>
 #include <memory>
 #include <vector>
@@ -13,7 +11,7 @@ namespace deft {
 /// What a part needs of its task.
 struct task_resources {
   std::span<const std::unique_ptr<device_runtime>> devices;
-  variable_store* variables = nullptr;
+  resource_store* store = nullptr;
 };
 
 /// A fed value: elements on the host, valid until the run ends.
@@ -24,28 +22,22 @@ struct feed_ref {
   buffer keep;  ///< keeps the elements alive; empty: only until the run ends
 };
 
-/// How a running part talks to the others.
-class step_io {
+/// Whoever started a run, and what it does when the run goes on or ends. Both may be called from
+/// any thread, and neither may wait for the run.
+class step_driver {
  public:
-  virtual ~step_io() = default;
-  /// Pushes a value towards its receiver; never waits for it.
-  virtual void send(std::size_t number, const any_array& value) = 0;
-  /// The value of receive `number`, or false if it is not there yet: then the part is parked, and
-  /// whoever brings the value resumes it.
-  virtual bool receive(std::size_t number, any_array& value) = 0;
+  virtual ~step_driver() = default;
+  /// Lane `lane` can go on: somebody shall call frame::resume(lane), soon.
+  virtual void wake(std::uint32_t lane) = 0;
+  /// The run has ended: called once, unless `start` said so itself.
+  virtual void ended() = 0;
 };
 
-/// Where a send goes and a receive comes from.
-struct crossing {
-  std::uint64_t key = 0;
-  const device_name* peer = nullptr;  ///< task
-};
-
-/// The schedule of a part: items in order, resolved kernels, variables and memory.
+/// The schedule of a part: lanes of items in order, with resolved kernels and resources.
 /// Immutable; what changes during a run is in a frame.
 class executable {
  public:
-  /// Throws what kernels and variables object to, with node and place.
+  /// Throws what kernels and resources object to, with node and place.
   executable(plan::part part, const task_resources& task);
   ~executable();
 
@@ -54,10 +46,12 @@ class executable {
   std::unique_ptr<frame> make_frame() const;
 
   const plan::part& source() const;
-  std::span<const crossing> sends() const;
-  std::span<const crossing> receives() const;
-  /// Numbers of the feeds it uses, in the order in which run takes them.
+  std::span<const transfer> sends() const;
+  std::span<const transfer> receives() const;
+  /// Numbers of the feeds it uses, in the order in which a run takes them.
   std::span<const std::uint32_t> feeds() const;
+  /// In-order streams of items that it was cut into.
+  std::size_t lanes() const;
 
   struct compiled;
 
@@ -70,14 +64,21 @@ class executable::frame {
   explicit frame(const compiled& c);
   ~frame();
 
-  /// Runs until the end, true, or until a value is missing, false: then resume goes on.
+  /// Runs to the end on this thread, which waits where lanes do. `context` is needed until then.
   /// Throws the first error with node, place and device; the frame can be used again.
-  bool start(std::span<const feed_ref> feeds, const step_info& step, step_io* io,
-             const std::atomic<bool>* cancelled);
-  bool resume();
+  void run(std::span<const feed_ref> feeds, const step_context& context);
+
+  /// Begins a run: every lane goes as far as it comes. True: it has ended, or thrown as `run` does.
+  /// False: `driver` hears when it goes on and when it has ended, and what it needs must stay until
+  /// then; the frame may be in use by another thread already.
+  bool start(std::span<const feed_ref> feeds, const step_context& context, step_driver& driver);
+  /// Goes on with a lane that the driver was told of.
+  void resume(std::uint32_t lane);
+  /// After the end: what the run has failed with; null if it was well.
+  std::shared_ptr<const error> failure() const;
 
   /// After the end: the value of fetch `i`, on the host, still the frame's own; its elements are
-  /// valid until the next start or release.
+  /// valid until the next run or release.
   const any_array& peek(std::size_t i);
   /// The same, given away: later runs use other elements.
   any_array take(std::size_t i);

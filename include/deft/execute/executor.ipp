@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/executor.ipp: the loop over a schedule.
+// deft/execute/executor.ipp: runs of a schedule.
 #pragma once
 #include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <deft/execute/lane_gate.hpp>
 #include <deft/execute/schedule.hpp>
-#include <deft/op/catalog.hpp>
+#include <optional>
 
 namespace deft {
 namespace {
 
-std::size_t bytes_of(const tensor_type& t) {
-  return static_cast<std::size_t>(t.shape.elements()) * size_of_dtype(t.type);
+std::size_t bytes_of(dtype type, const dims& shape) {
+  return std::max<std::size_t>(
+      static_cast<std::size_t>(shape.elements()) * size_of_dtype(type), 1);
 }
 
 }  // namespace
@@ -20,84 +24,105 @@ class executable::frame::impl {
   explicit impl(const compiled& c)
       : c_(c),
         values_(c.values.size()),
-        slots_(c.slots.size()),
+        shapes_(c.shapes),
+        owned_(c.owned),
+        arenas_(c.spaces.size()),
+        events_(c.events),
+        bound_(c.items.size()),
         in_(c.inputs.size()),
         out_(c.values.size()),
         prepared_(c.items.size()),
         kernels_(c.items.size()),
+        lanes_(c.lanes.size()),
+        signals_(std::make_unique<std::atomic<std::uint32_t>[]>(c.signals)),
         fetched_(c.fetch_values.size()) {
-    for (std::size_t v = 0; v < values_.size(); ++v) values_[v].type = c.values[v].declared;
-    for (auto n : c.constants) set_constant(n);
+    for (const auto& [v, elements] : c.constants) {
+      values_[v].keep = elements;
+      values_[v].data = elements.data();
+    }
+    for (std::size_t s = 0; s < arenas_.size(); ++s) arenas_[s].slot_bytes.resize(c.spaces[s].slots);
+    for (auto* d : c.devices) steps_.push_back(d->make_step());
+    if (c.may_park)
+      for (std::uint32_t l = 0; l <= c.lanes.size(); ++l)
+        gates_.push_back(std::make_shared<exec::lane_gate>(l));
     std::vector<tensor_type> in;
-    for (std::size_t k = 0; k < c.items.size(); ++k) {
+    for (std::uint32_t k = 0; k < c.items.size(); ++k) {
       const auto& i = c.items[k];
       if (i.what != exec::action::run && i.what != exec::action::update) continue;
       const node_def& n = c.node(i);
       in.clear();
-      if (i.what == exec::action::update) in.push_back(i.variable->type);
+      if (i.what == exec::action::update) in.push_back(n.outputs[0]);
       for (std::uint32_t a = 0; a < i.ins; ++a)
         in.push_back(c.values[c.inputs[i.first_in + a]].declared);
       try {
         kernels_[k] = i.device->make_kernel(n, in);
         if (!kernels_[k])
           fail(errc::unimplemented, "[", n.op->name, "] has no kernel on ", to_string(*n.device));
-        if (!i.dynamic) prepare(k);
+        if (!i.dynamic) prepare(k, lane_of(k));
       } catch (const error& e) {
-        pc_ = k;
-        rethrow(e);
+        throw located(e, k);
       }
     }
   }
+  ~impl() {
+    for (auto& g : gates_) g->close();
+  }
 
-  bool start(std::span<const feed_ref> feeds, const step_info& step, step_io* io,
-             const std::atomic<bool>* cancelled) {
+  bool start(std::span<const feed_ref> feeds, const step_context& context, step_driver* driver) {
     release();
-    step_ = step;
-    io_ = io;
-    cancelled_ = cancelled;
-    pc_ = 0;
-    dirty_ = force_;
+    context_ = &context;
+    driver_ = driver;
+    dirty_.store(force_, std::memory_order_relaxed);
     force_ = true;  // until the run has ended well
-    for (std::size_t f = 0; f < c_.feed_values.size(); ++f) set_feed(c_.feed_values[f], feeds[f]);
-    return resume();
+    failed_.store(false, std::memory_order_relaxed);
+    failure_ = nullptr;
+    try {
+      take_arenas();
+      for (auto& s : steps_)
+        if (s) s->begin();
+      for (std::size_t f = 0; f < c_.feed_values.size(); ++f) check_feed(c_.feed_values[f], feeds[f]);
+      for (std::size_t f = 0; f < c_.feed_values.size(); ++f) set_feed(c_.feed_values[f], feeds[f]);
+    } catch (const error&) {
+      give_up_start();
+      throw;
+    } catch (const std::bad_alloc&) {
+      give_up_start();
+      throw error(errc::resource_exhausted, "out of memory");
+    }
+    ++run_;
+    if (!c_.may_park) {
+      if (!lanes_.empty()) lanes_[0].pc = 0, run_items(0);
+      end_run();
+      return over();
+    }
+    for (std::size_t s = 0; s < c_.signals; ++s) signals_[s].store(0, std::memory_order_relaxed);
+    for (auto& g : gates_) g->open(run_, *driver);
+    stopped_.emplace(context.stop, interrupter{this});
+    lanes_left_.store(static_cast<std::uint32_t>(lanes_.size()) + 1);
+    std::vector<std::uint32_t> ready;
+    for (std::uint32_t l = static_cast<std::uint32_t>(lanes_.size()); l-- > 0;) {
+      lanes_[l].pc = c_.lanes[l].first;
+      ready.push_back(l);
+    }
+    // This call counts as a lane, so that the run does not end while it looks at the others.
+    if (!drive(ready) && !lane_ended()) return false;
+    return over();
   }
 
-  bool resume() {
-    try {
-      for (; pc_ < c_.items.size(); ++pc_) {
-        const exec::item& i = c_.items[pc_];
-        if (i.what == exec::action::run)
-          run_kernel(i);
-        else if (!run_other(i))
-          return false;
-        for (std::uint32_t r = 0; r < i.releases; ++r)
-          values_[c_.releases[i.first_release + r]].keep.reset();
-        if (cancelled_ && cancelled_->load(std::memory_order_relaxed))
-          throw error(errc::cancelled, "the step was cancelled");
-      }
-      for (auto* d : synchronized_) d->synchronize();
-    } catch (const error& e) {
-      rethrow(e);
-    } catch (const std::bad_alloc&) {
-      rethrow(error(errc::resource_exhausted, "out of memory"));
-    }
-    force_ = false;
-    return true;
+  void resume(std::uint32_t lane) {
+    std::vector<std::uint32_t> ready{lane};
+    step_driver* driver = driver_;
+    if (lane == lanes_.size() ? finish() : drive(ready)) driver->ended();
   }
+  std::shared_ptr<const error> failure() const { return failure_; }
+  bool may_park() const { return c_.may_park; }
 
   const any_array& peek(std::size_t i) {
     any_array& f = fetched_[i];
-    std::uint32_t v = c_.fetch_values[i];
+    const std::uint32_t v = c_.fetch_values[i];
     if (!f.valid() && v != exec::none) {
       f = as_array(v);
-      device_runtime& d = *c_.values[v].device;
-      if (!d.space().on_host()) {
-        any_array host(f.type(), f.shape());
-        d.copy_out(host.mutable_raw(), f.raw(), f.bytes());
-        f = std::move(host);
-      } else if (!f.storage() || f.storage().is_borrowed()) {
-        f = f.clone();
-      }
+      if (!f.storage() || f.storage().is_borrowed()) f = f.clone();
     }
     return f;
   }
@@ -110,41 +135,138 @@ class executable::frame::impl {
     for (auto& f : fetched_)
       if (f.valid()) f = any_array();
     for (auto v : c_.holders) values_[v].keep.reset();
-    for (std::size_t s = 0; s < slots_.size(); ++s)
-      if (!c_.slots[s].shared && slots_[s] && !slots_[s].unique()) slots_[s].reset();
+    for (auto& b : owned_)
+      if (b && !b.unique()) b.reset();
   }
 
  private:
   struct value {
     void* data = nullptr;
-    buffer keep;  ///< empty where the elements are in a slot
-    tensor_type type;
+    buffer keep;  ///< of what is held
+  };
+  struct arena {
+    buffer block;
+    const void* last = nullptr;            ///< where the run before had it
+    std::vector<std::size_t> slot_bytes;   ///< of sized values
+    std::vector<std::size_t> slot_offset;  ///< of sized values
+    std::vector<buffer> overflow;          ///< those that have outgrown their slot in this run
+    bool outgrown = false;
+  };
+  struct lane {
+    std::uint32_t pc = 0;  ///< item
+    std::vector<tensor_type> in_types, out_types;
+    std::vector<event_ptr> pending;  ///< copies that the run has to wait for
   };
 
-  void set_constant(std::uint32_t n) {
-    const auto& a = std::get<any_array>(c_.part.graph.nodes[n].attributes[0]);
-    value& v = values_[c_.first_value[n]];
-    device_runtime& d = *c_.values[c_.first_value[n]].device;
-    v.keep = on_device(a.storage(), a.raw(), a.bytes(), d);
-    v.data = v.keep.data();
+  std::uint32_t lane_of(std::uint32_t item) const {
+    std::uint32_t l = 0;
+    while (item >= c_.lanes[l].end) ++l;
+    return l;
   }
 
-  static buffer on_device(const buffer& host, const void* data, std::size_t bytes,
-                          device_runtime& d) {
-    if (d.space().on_host()) return host;
-    buffer b(d.space().allocate(bytes));
-    d.copy_in(b.data(), data, bytes);
+  /// Nothing refers to the feeds any more.
+  void give_up_start() {
+    for (auto& l : lanes_) {
+      for (auto& e : l.pending) e->synchronize();
+      l.pending.clear();
+    }
+    give_arenas();
+  }
+
+  // Memory.
+
+  void take_arenas() {
+    for (std::size_t s = 0; s < arenas_.size(); ++s) {
+      arena& a = arenas_[s];
+      const exec::space_info& info = c_.spaces[s];
+      if (info.slots && (a.outgrown || a.slot_offset.empty())) lay_out_slots(a, info.bytes);
+      const std::size_t bytes = info.slots ? a.slot_offset.back() : info.bytes;
+      if (!bytes) continue;
+      a.block = info.device->arenas().take(bytes);
+      if (a.block.data() == a.last) continue;
+      a.last = a.block.data();
+      std::ranges::fill(bound_, bound_row());
+    }
+  }
+  /// slot_offset has an element more: the end.
+  static void lay_out_slots(arena& a, std::size_t begin) {
+    a.slot_offset.clear();
+    for (auto bytes : a.slot_bytes) a.slot_offset.push_back(begin), begin += (bytes + 63) / 64 * 64;
+    a.slot_offset.push_back(begin);
+    a.overflow.resize(a.slot_bytes.size());
+    a.outgrown = false;
+  }
+  void give_arenas() {
+    for (std::size_t s = 0; s < arenas_.size(); ++s) {
+      arena& a = arenas_[s];
+      if (a.block) c_.spaces[s].device->arenas().give(std::move(a.block));
+      a.block.reset();
+      if (a.outgrown)
+        for (auto& b : a.overflow) b.reset();
+    }
+  }
+
+  /// Where the kernel writes output `v`.
+  void* place_of(std::uint32_t v) {
+    const exec::value_info& i = c_.values[v];
+    switch (i.where) {
+      case exec::home::fixed:
+        return static_cast<char*>(arenas_[i.space].block.data()) + i.offset;
+      case exec::home::own:
+        return own_buffer(v).data();
+      case exec::home::sized: {
+        arena& a = arenas_[i.space];
+        const buffer& more = a.overflow[i.offset];
+        return more ? more.data()
+                    : static_cast<char*>(a.block.data()) + a.slot_offset[i.offset];
+      }
+      case exec::home::held:
+        break;
+    }
+    fail(errc::internal, "a value without memory");
+  }
+  /// What went out in an earlier run is written no more.
+  buffer& own_buffer(std::uint32_t v) {
+    const exec::value_info& i = c_.values[v];
+    buffer& b = owned_[i.offset];
+    const std::size_t bytes = bytes_of(i.declared.type, shape_of(v));
+    if (!b.unique() || b.capacity() < bytes) {
+      b.reset();
+      b = buffer(i.device->space().allocate(bytes));
+    }
     return b;
   }
-
-  void set_type(value& v, const dims& shape) {
-    if (v.type.shape == shape) return;
-    v.type.shape = shape;
-    dirty_ = true;
+  /// Sized values find their room before the kernel is run.
+  void fit_slot(std::uint32_t v) {
+    const exec::value_info& i = c_.values[v];
+    if (i.where != exec::home::sized) return;
+    arena& a = arenas_[i.space];
+    const std::size_t bytes = bytes_of(i.declared.type, shape_of(v));
+    std::lock_guard lock(slots_guard_);
+    const std::size_t room = a.overflow[i.offset]
+                                 ? a.overflow[i.offset].capacity()
+                                 : a.slot_offset[i.offset + 1] - a.slot_offset[i.offset];
+    if (bytes <= room) return;
+    a.overflow[i.offset] = buffer(i.device->space().allocate(bytes));
+    a.slot_bytes[i.offset] = bytes;
+    a.outgrown = true;
   }
 
-  void set_feed(std::uint32_t number, const feed_ref& f) {
-    value& v = values_[number];
+  // Values.
+
+  const dims& shape_of(std::uint32_t v) const {
+    const exec::value_info& i = c_.values[v];
+    return i.shape == exec::none ? i.declared.shape : shapes_[i.shape];
+  }
+  tensor_type type_of(std::uint32_t v) const { return {shape_of(v), c_.values[v].declared.type}; }
+  void set_shape(std::uint32_t v, const dims& shape) {
+    const exec::value_info& i = c_.values[v];
+    if (i.shape == exec::none || shapes_[i.shape] == shape) return;
+    shapes_[i.shape] = shape;
+    dirty_.store(true, std::memory_order_relaxed);
+  }
+
+  void check_feed(std::uint32_t number, const feed_ref& f) {
     const exec::value_info& info = c_.values[number];
     if (f.type != info.declared.type || !fits(info.declared.shape, f.shape)) {
       const node_def& n = c_.part.graph.nodes[info.node];
@@ -152,152 +274,342 @@ class executable::frame::impl {
                   str("[feed] ", f.type, f.shape, " is fed where ", info.declared, " is expected"),
                   n.name, n.place);
     }
-    set_type(v, f.shape);
-    std::size_t bytes = bytes_of(v.type);
-    v.keep = on_device(f.keep, f.data, bytes, *info.device);
-    v.data = v.keep ? v.keep.data() : const_cast<void*>(f.data);
+    set_shape(number, f.shape);
   }
-
-  /// Shapes of item `k`, from those of its inputs.
-  void prepare(std::size_t k) {
-    const exec::item& i = c_.items[k];
-    const node_def& n = c_.node(i);
-    in_types_.clear();
-    if (i.what == exec::action::update) in_types_.push_back(values_[c_.inputs[i.first_in]].type);
-    for (std::uint32_t a = 0; a < i.ins; ++a)
-      in_types_.push_back(values_[c_.inputs[i.first_in + a]].type);
-    if (i.dynamic) {
-      if (prepared_[k] == in_types_ && !in_types_.empty()) return;
-      prepared_[k].clear();  // until all of this has gone well
-      std::span<const tensor_type> seen = in_types_;
-      infer_types(*n.op, {i.what == exec::action::update ? seen.subspan(1) : seen, n.attributes},
-                  out_types_);
-      for (std::uint32_t o = 0; o < i.outs; ++o) {
-        if (!out_types_[o].shape.is_static())
-          fail(errc::internal, "[", n.op->name,
-               "] cannot tell the shape of its result: ", out_types_[o]);
-        if (!fits(n.outputs[o].shape, out_types_[o].shape))
-          fail(errc::invalid_argument, "[", n.op->name, "] the result is ", out_types_[o].shape,
-               " where ", n.outputs[o].shape, " was declared");
-        values_[i.first_out + o].type = out_types_[o];
+  void set_feed(std::uint32_t number, const feed_ref& f) {
+    const exec::value_info& info = c_.values[number];
+    value& v = values_[number];
+    const std::size_t bytes =
+        static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type);
+    switch (info.where) {
+      case exec::home::fixed:
+        v.data = place_of(number);
+        std::memcpy(v.data, f.data, bytes);
+        return;
+      case exec::home::own: {
+        v.data = place_of(number);
+        event_ptr done = info.device->copy_in(v.data, f.data, bytes, f.keep);
+        set_event(number, std::move(done), lanes_[0]);
+        return;
       }
-    } else {
-      out_types_ = n.outputs;
+      default:
+        v.keep = f.keep;
+        v.data = const_cast<void*>(f.data);
     }
-    if (kernels_[k]) kernels_[k]->prepare(in_types_, out_types_);
-    for (std::uint32_t o = 0; o < i.outs && i.what == exec::action::run; ++o)
-      fit_slot(i.first_out + o);
-    prepared_[k] = in_types_;
   }
 
-  void fit_slot(std::uint32_t v) {
-    const exec::value_info& info = c_.values[v];
-    buffer& b = slots_[info.slot];
-    std::size_t bytes = std::max<std::size_t>(bytes_of(values_[v].type), 1);
-    if (b.capacity() < bytes) b = buffer(info.device->space().allocate(bytes));
+  void set_event(std::uint32_t v, event_ptr done, lane& l) {
+    if (c_.values[v].event == exec::none) return;
+    events_[c_.values[v].event] = done;
+    if (done) l.pending.push_back(std::move(done));
   }
 
-  void run_kernel(const exec::item& i) {
-    if (i.dynamic && dirty_) prepare(pc_);
-    for (std::uint32_t a = i.first_in; a < i.first_in + i.ins; ++a)
-      in_[a] = values_[c_.inputs[a]].data;
-    for (std::uint32_t o = i.first_out; o < i.first_out + i.outs; ++o) {
-      const exec::value_info& info = c_.values[o];
-      if (info.escapes)
-        renew_slot(o);
-      else if (!info.uses && kernels_[pc_]->optional_output(static_cast<int>(o - i.first_out))) {
-        out_[o] = nullptr;
-        continue;
-      }
-      out_[o] = values_[o].data = slots_[info.slot].data();
-    }
-    kernel_call call{in_.data() + i.first_in, out_.data() + i.first_out, &step_};
-    if (i.on_host)
-      kernels_[pc_]->run(call);
-    else
-      launch(i, call);
-  }
-  /// What went out in an earlier run is written no more.
-  void renew_slot(std::uint32_t v) {
-    const exec::value_info& info = c_.values[v];
-    buffer& b = slots_[info.slot];
-    if (!b.unique())
-      b = buffer(
-          info.device->space().allocate(std::max<std::size_t>(bytes_of(values_[v].type), 1)));
-  }
-  void launch(const exec::item& i, const kernel_call& call) {
-    if (!std::ranges::count(synchronized_, i.device)) synchronized_.push_back(i.device);
-    i.device->launch(*kernels_[pc_], call);
+  void hold(std::uint32_t v, any_array a) {
+    set_shape(v, a.shape());
+    values_[v].keep = std::move(a).take_storage();
+    values_[v].data = values_[v].keep.data();
   }
 
   /// The value with whatever owns its elements; without an owner where nobody does.
   any_array as_array(std::uint32_t v) const {
-    const value& x = values_[v];
     const exec::value_info& r = c_.values[c_.values[v].root];
-    if (r.slot != exec::none) return any_array(x.type.type, x.type.shape, slots_[r.slot]);
-    if (x.keep) return any_array(x.type.type, x.type.shape, x.keep);
-    return any_array::view(x.type.type, x.type.shape, x.data);
+    const dtype type = c_.values[v].declared.type;
+    if (r.where == exec::home::own) return any_array(type, shape_of(v), owned_[r.offset]);
+    if (values_[v].keep) return any_array(type, shape_of(v), values_[v].keep);
+    return any_array::view(type, shape_of(v), values_[v].data);
   }
 
-  bool run_other(const exec::item& i) {
-    std::uint32_t in = i.ins ? c_.inputs[i.first_in] : exec::none;
-    switch (i.what) {
-      case exec::action::read:
-        read(i);
-        return true;
-      case exec::action::assign:
-        assign(i, in);
-        return true;
-      case exec::action::update:
-        update(i, in);
-        return true;
-      case exec::action::alias: {
-        if (i.dynamic && dirty_) prepare(pc_);
-        value& to = values_[i.first_out];
-        to.data = values_[in].data;
-        to.keep = values_[in].keep;
-        return true;
+  // Items.
+
+  /// Shapes of item `k`, from those of its inputs.
+  void prepare(std::uint32_t k, std::uint32_t in_lane) {
+    const exec::item& i = c_.items[k];
+    const node_def& n = c_.node(i);
+    const bool update = i.what == exec::action::update;
+    auto& in = lanes_[in_lane].in_types;
+    auto& out = lanes_[in_lane].out_types;
+    in.clear();
+    if (update) in.push_back(type_of(c_.inputs[i.first_in]));
+    for (std::uint32_t a = 0; a < i.ins; ++a) in.push_back(type_of(c_.inputs[i.first_in + a]));
+    if (i.dynamic) {
+      if (prepared_[k] == in && !in.empty()) return fit_slots(i);
+      prepared_[k].clear();  // until all of this has gone well
+      const std::span<const tensor_type> seen = in;
+      infer_types(*n.op, {update ? seen.subspan(1) : seen, n.attributes}, out);
+      for (std::uint32_t o = 0; o < i.outs; ++o) {
+        if (!out[o].shape.is_static())
+          fail(errc::internal, "[", n.op->name, "] cannot tell the shape of its result: ", out[o]);
+        if (!fits(n.outputs[o].shape, out[o].shape))
+          fail(errc::invalid_argument, "[", n.op->name, "] the result is ", out[o].shape, " where ",
+               n.outputs[o].shape, " was declared");
+        if (c_.values[i.first_out + o].shape != exec::none)
+          shapes_[c_.values[i.first_out + o].shape] = out[o].shape;
       }
-      case exec::action::copy: {
-        any_array moved = copy_to_device(as_array(in), *c_.values[in].device, *i.device);
-        hold(values_[i.first_out], std::move(moved));
-        return true;
+      prepared_[k] = in;
+    } else {
+      out = n.outputs;
+    }
+    if (kernels_[k]) kernels_[k]->prepare(in, out);
+    if (i.dynamic) fit_slots(i);
+  }
+  void fit_slots(const exec::item& i) {
+    if (i.what != exec::action::run) return;
+    for (std::uint32_t o = 0; o < i.outs; ++o) fit_slot(i.first_out + o);
+  }
+
+  /// From lanes_[l].pc to the end of the lane, true, or until it has to wait, false: then the lane
+  /// may be on another thread already. Lanes that it wakes are added to `ready`.
+  bool run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready) {
+    lane& me = lanes_[l];
+    try {
+      for (; me.pc < c_.lanes[l].end; ++me.pc) {
+        if (failed_.load(std::memory_order_relaxed)) return true;
+        if (const bound_row& b = bound_[me.pc]; b.run) {
+          b.run(*b.call);
+          continue;
+        }
+        const exec::item& i = c_.items[me.pc];
+        check_stop();
+        if (i.awaits && !inputs_ready(i, l)) {
+          if (!park(l)) {
+            --me.pc;
+            continue;
+          }
+          return false;
+        }
+        switch (i.what) {
+          case exec::action::signal:
+            give_signal(i.number, ready);
+            continue;
+          case exec::action::wait:
+            if (!wait_signal(i.number, l)) return false;
+            continue;
+          case exec::action::perform:
+            observe_begin(i, l);
+            if (perform(i, l)) break;
+            if (!park(l)) {
+              --me.pc;
+              continue;
+            }
+            return false;
+          default:
+            observe_begin(i, l);
+            run_item(i, me.pc, l);
+        }
+        observe_end(i, l);
+        for (std::uint32_t r = 0; r < i.releases; ++r)
+          values_[c_.releases[i.first_release + r]].keep.reset();
       }
-      case exec::action::send: {
-        any_array out = as_array(in);
-        if (out.storage().is_borrowed()) out = out.clone();
-        io_->send(i.number, out);
-        return true;
-      }
-      case exec::action::receive: {
-        any_array arrived;
-        if (!io_->receive(i.number, arrived)) return false;
-        const tensor_type& declared = c_.values[i.first_out].declared;
-        if (arrived.type() != declared.type || !fits(declared.shape, arrived.shape()))
-          fail(errc::invalid_argument, "[recv] ", arrived.type(), arrived.shape(), " came where ",
-               declared, " is expected");
-        hold(values_[i.first_out], std::move(arrived));
-        return true;
-      }
-      case exec::action::refuse:
-        fail(errc::invalid_argument, "[placeholder] a value is needed, and none was fed");
-      case exec::action::run:
-        break;
+    } catch (const error& e) {
+      note_failure(e, me.pc);
+    } catch (const std::bad_alloc&) {
+      note_failure(error(errc::resource_exhausted, "out of memory"), me.pc);
     }
     return true;
   }
 
-  void hold(value& v, any_array a) {
-    set_type(v, a.shape());
-    v.keep = std::move(a).take_storage();
-    v.data = v.keep.data();
+  /// The one lane of a part in which nothing waits.
+  void run_items(std::uint32_t l) {
+    lane& me = lanes_[l];
+    const std::uint32_t end = c_.lanes[l].end;
+    try {
+      for (; me.pc < end; ++me.pc) {
+        if (const bound_row& b = bound_[me.pc]; b.run) {
+          b.run(*b.call);
+          continue;
+        }
+        const exec::item& i = c_.items[me.pc];
+        observe_begin(i, l);
+        run_item(i, me.pc, l);
+        observe_end(i, l);
+        for (std::uint32_t r = 0; r < i.releases; ++r)
+          values_[c_.releases[i.first_release + r]].keep.reset();
+        check_stop();
+      }
+    } catch (const error& e) {
+      note_failure(e, me.pc);
+    } catch (const std::bad_alloc&) {
+      note_failure(error(errc::resource_exhausted, "out of memory"), me.pc);
+    }
   }
 
-  void need_value(const variable_slot& v) const {
+  void check_stop() const {
+    if (context_->stop.stop_requested()) throw error(errc::cancelled, "the step was cancelled");
+  }
+  void observe_begin(const exec::item& i, std::uint32_t l) const {
+    if (context_->observer) context_->observer->begin(c_.node(i), l);
+  }
+  void observe_end(const exec::item& i, std::uint32_t l) const {
+    if (context_->observer) context_->observer->end(c_.node(i), l);
+  }
+
+  void run_item(const exec::item& i, std::uint32_t k, std::uint32_t l) {
+    const std::uint32_t in = i.ins ? c_.inputs[i.first_in] : exec::none;
+    switch (i.what) {
+      case exec::action::run:
+        return run_kernel(i, k, l);
+      case exec::action::read:
+        return read(i);
+      case exec::action::assign:
+        return assign(i, in);
+      case exec::action::update:
+        return update(i, in, k, l);
+      case exec::action::alias: {
+        if (i.dynamic && dirty_.load(std::memory_order_relaxed)) prepare(k, l);
+        value& to = values_[i.first_out];
+        to.data = values_[in].data;
+        to.keep = values_[in].keep;
+        return;
+      }
+      case exec::action::copy:
+        return copy(i, in, l);
+      case exec::action::fetch:
+        return fetch(i, in, l);
+      case exec::action::refuse:
+        fail(errc::invalid_argument, "[placeholder] a value is needed, and none was fed");
+      default:
+        fail(errc::internal, "an item that is not an operation's");
+    }
+  }
+
+  void run_kernel(const exec::item& i, std::uint32_t k, std::uint32_t l) {
+    if (i.dynamic && dirty_.load(std::memory_order_relaxed)) prepare(k, l);
+    kernel& what = *kernels_[k];
+    for (std::uint32_t a = i.first_in; a < i.first_in + i.ins; ++a)
+      in_[a] = values_[c_.inputs[a]].data;
+    for (std::uint32_t o = i.first_out; o < i.first_out + i.outs; ++o) {
+      if (!c_.values[o].uses && what.optional_output(static_cast<int>(o - i.first_out)))
+        out_[o] = nullptr;
+      else
+        out_[o] = values_[o].data = place_of(o);
+    }
+    kernel_call call{in_.data() + i.first_in, out_.data() + i.first_out, context_};
+    if (i.bindable) bound_[k] = what.bind(call);
+    launch(i, k, what, call, i.ins, i.outs);
+  }
+
+  void launch(const exec::item& i, std::uint32_t k, kernel& what, kernel_call& call,
+              std::uint32_t ins, std::uint32_t outs) {
+    constexpr double long_item = 20'000;  // nanoseconds
+    if (context_->exchange && what.cost() > long_item) context_->exchange->flush();
+    buffer scratch;
+    if (const std::size_t bytes = what.scratch()) {
+      scratch = buffer(i.device->space().allocate(bytes));
+      call.scratch = scratch.data();
+    }
+    if (i.on_host) return what.run(call);
+    wait_on_device(i);
+    i.device->launch({what, call, ins, outs, k, i.what == exec::action::update}, step_on(i));
+  }
+  device_step* step_on(const exec::item& i) const {
+    auto at = std::ranges::find(c_.devices, i.device);
+    return at == c_.devices.end() ? nullptr : steps_[at - c_.devices.begin()].get();
+  }
+
+  /// The device goes on with what is launched next once copies of its operands are there.
+  void wait_on_device(const exec::item& i) {
+    if (!i.awaits) return;
+    for (std::uint32_t a = 0; a < i.ins; ++a)
+      if (const event_ptr& e = event_of(c_.inputs[i.first_in + a])) i.device->wait(e);
+  }
+  const event_ptr& event_of(std::uint32_t v) const {
+    static const event_ptr none_there;
+    const std::uint32_t e = c_.values[c_.values[v].root].event;
+    return e == exec::none ? none_there : events_[e];
+  }
+  /// Whether the host may look at the item's inputs; if not, it is called back.
+  bool inputs_ready(const exec::item& i, std::uint32_t l) {
+    if (i.what == exec::action::copy || i.what == exec::action::fetch || !i.on_host) return true;
+    for (std::uint32_t a = 0; a < i.ins; ++a) {
+      const event_ptr& e = event_of(c_.inputs[i.first_in + a]);
+      if (!e || e->done()) continue;
+      call_back(e, l);
+      return false;
+    }
+    look_at_devices();
+    return true;
+  }
+  /// A step that failed on a device sends and computes nothing more.
+  void look_at_devices() {
+    std::uint32_t item = 0;
+    for (auto& s : steps_)
+      if (s)
+        if (auto e = s->failure(item)) throw located(*e, item);
+  }
+  void call_back(const event_ptr& e, std::uint32_t l) {
+    gates_[l]->listen();
+    e->when_done([w = waker(gates_[l], run_)] { w(); });
+  }
+  bool park(std::uint32_t l) {
+    if (context_->exchange) context_->exchange->flush();
+    return gates_[l]->park();
+  }
+
+  // Signals between lanes: 0, given, or 2 more than the number of the lane that waits.
+
+  bool wait_signal(std::uint32_t s, std::uint32_t l) {
+    constexpr std::uint32_t given = 1;
+    std::uint32_t now = 0;
+    if (signals_[s].load(std::memory_order_acquire) == given) return true;
+    if (context_->exchange) context_->exchange->flush();
+    // Once the lane is known to wait, another thread may have it.
+    ++lanes_[l].pc;
+    if (signals_[s].compare_exchange_strong(now, l + 2, std::memory_order_acq_rel)) return false;
+    --lanes_[l].pc;
+    return true;
+  }
+  void give_signal(std::uint32_t s, std::vector<std::uint32_t>& ready) {
+    const std::uint32_t before = signals_[s].exchange(1, std::memory_order_acq_rel);
+    if (before < 2) return;
+    const std::uint32_t l = before - 2;
+    // What only starts work of a device does not wait until this lane has come to its end.
+    if (!c_.lanes[l].quick)
+      ready.push_back(l);
+    else if (run_lane(l, ready))
+      lane_ended();
+  }
+
+  class call_of final : public value_call {
+   public:
+    call_of(impl& f, const exec::item& i, std::uint32_t lane) : f_(f), i_(i), lane_(lane) {}
+    std::size_t inputs() const override { return i_.ins; }
+    any_array input(std::size_t i) const override {
+      any_array a = f_.as_array(f_.c_.inputs[i_.first_in + i]);
+      return a.storage().is_borrowed() ? a.clone() : a;
+    }
+    void output(std::size_t o, any_array a) override {
+      const std::uint32_t v = i_.first_out + static_cast<std::uint32_t>(o);
+      const tensor_type& declared = f_.c_.values[v].declared;
+      if (a.type() != declared.type || !fits(declared.shape, a.shape()))
+        fail(errc::invalid_argument, "[", f_.c_.node(i_).op->name, "] ", a.type(), a.shape(),
+             " came where ", declared, " is expected");
+      f_.hold(v, std::move(a));
+    }
+    const step_context& step() const override { return *f_.context_; }
+    waker make_waker() const override { return waker(f_.gates_[lane_], f_.run_); }
+
+   private:
+    impl& f_;
+    const exec::item& i_;
+    std::uint32_t lane_;
+  };
+  bool perform(const exec::item& i, std::uint32_t l) {
+    gates_[l]->listen();
+    call_of c(*this, i, l);
+    return c_.performers[i.number]->run(c);
+  }
+
+  // State.
+
+  void need_value(const variable_slot& v, const exec::item& i) const {
     if (!v.value.valid())
       fail(errc::failed_precondition, "variable \"", v.name, "\" is not initialized");
-    const device_name* here = c_.node(c_.items[pc_]).device;
-    if (v.device != here && v.value.storage().home() != &c_.items[pc_].device->space())
+    const tensor_type& declared = c_.node(i).outputs[0];
+    if (v.value.type() != declared.type || !fits(declared.shape, v.value.shape()))
+      fail(errc::failed_precondition, "variable \"", v.name, "\" is ", v.value.type(),
+           v.value.shape(), " now, not ", declared);
+    const device_name* here = c_.node(i).device;
+    if (v.device != here && v.value.storage().home() != &i.device->space())
       fail(errc::failed_precondition, "variable \"", v.name, "\" lives on ", to_string(*v.device),
            ", and cannot be used on ", to_string(*here));
   }
@@ -305,86 +617,228 @@ class executable::frame::impl {
   void read(const exec::item& i) {
     variable_slot& variable = *i.variable;
     std::lock_guard lock(variable.guard);
-    need_value(variable);
-    hold(values_[i.first_out], variable.value);
+    need_value(variable, i);
+    hold(i.first_out, variable.value);
   }
 
   void assign(const exec::item& i, std::uint32_t in) {
     variable_slot& variable = *i.variable;
+    wait_on_device(i);
     any_array value = as_array(in);
-    if (!fits(variable.type.shape, value.shape()))
-      fail(errc::invalid_argument, "[assign] ", value.shape(), " is assigned to ", variable.type);
+    if (!fits(c_.node(i).outputs[0].shape, value.shape()))
+      fail(errc::invalid_argument, "[assign] ", value.shape(), " is assigned to ",
+           c_.node(i).outputs[0]);
     // Only elements that the frame itself made can be given to the variable.
-    if (c_.values[c_.values[in].root].slot == exec::none) value = copied(value, *i.device);
+    if (c_.values[c_.values[in].root].where != exec::home::own) value = copied(value, *i.device);
+    any_array before;  // freed without the lock
     std::lock_guard lock(variable.guard);
-    variable.value = value;
+    before = std::exchange(variable.value, value);
     variable.device = i.device->info().name;
-    hold(values_[i.first_out], std::move(value));
+    hold(i.first_out, std::move(value));
   }
   static any_array copied(const any_array& a, device_runtime& d) {
     if (d.space().on_host()) return a.clone();
-    any_array host(a.type(), a.shape());
-    d.copy_out(host.mutable_raw(), a.raw(), a.bytes());
-    buffer b(d.space().allocate(a.bytes()));
-    d.copy_in(b.data(), host.raw(), a.bytes());
+    buffer b(d.space().allocate(bytes_of(a.type(), a.shape())));
+    d.copy_within(b.data(), a.raw(), a.bytes());
     return any_array(a.type(), a.shape(), std::move(b));
   }
 
-  void update(const exec::item& i, std::uint32_t in) {
+  void update(const exec::item& i, std::uint32_t in, std::uint32_t k, std::uint32_t l) {
     variable_slot& variable = *i.variable;
     std::lock_guard lock(variable.guard);
-    need_value(variable);
-    if (!(values_[in].type == tensor_type{variable.value.shape(), variable.value.type()}))
-      fail(errc::invalid_argument, "[", c_.node(i).op->name, "] ", values_[in].type,
+    need_value(variable, i);
+    if (!(type_of(in) == tensor_type{variable.value.shape(), variable.value.type()}))
+      fail(errc::invalid_argument, "[", c_.node(i).op->name, "] ", type_of(in),
            " updates a variable of ", variable.value.type(), variable.value.shape());
-    if (i.dynamic && dirty_) prepare(pc_);
+    if (i.dynamic && dirty_.load(std::memory_order_relaxed)) prepare(k, l);
     const buffer& elements = variable.value.storage();
     const void* args[] = {elements.data(), values_[in].data};
     buffer fresh;
     if (!elements.unique())
-      fresh =
-          buffer(i.device->space().allocate(std::max<std::size_t>(bytes_of(values_[in].type), 1)));
+      fresh = buffer(i.device->space().allocate(bytes_of(variable.value.type(), shape_of(in))));
     void* out[] = {fresh ? fresh.data() : elements.data()};
-    kernel_call call{args, out, &step_};
-    if (i.on_host)
-      kernels_[pc_]->run(call);
-    else
-      launch(i, call), i.device->synchronize();
+    kernel_call call{args, out, context_};
+    // On one stream, the order of launches is enough: the lock may go before the work is done.
+    launch(i, k, *kernels_[k], call, 2, 1);
     if (fresh) variable.value = {variable.value.type(), variable.value.shape(), std::move(fresh)};
-    if (c_.values[i.first_out].uses) hold(values_[i.first_out], variable.value);
+    if (c_.values[i.first_out].uses) hold(i.first_out, variable.value);
   }
 
-  [[noreturn]] void rethrow(const error& e) {
-    if (pc_ >= c_.items.size() || !e.node().empty()) throw e;
-    const node_def& n = c_.node(c_.items[pc_]);
-    throw error(e.code(), e.message(), n.name, n.place, to_string(*n.device));
+  // Transfers between devices.
+
+  void copy(const exec::item& i, std::uint32_t in, std::uint32_t l) {
+    device_runtime& from = *c_.values[in].device;
+    device_runtime& to = *i.device;
+    const std::uint32_t out = i.first_out;
+    set_shape(out, shape_of(in));
+    any_array value = as_array(in);
+    if (c_.values[out].where == exec::home::held) return hold(out, std::move(value));
+    const std::size_t bytes = value.bytes();
+    values_[out].data = place_of(out);
+    void* const into = values_[out].data;
+    const event_ptr& before = event_of(in);
+    event_ptr done;
+    if (from.space().on_host()) {
+      done = to.copy_in(into, value.raw(), bytes, value.storage());
+    } else if (to.space().on_host()) {
+      if (before) from.wait(before);
+      done = from.copy_out(into, value.raw(), bytes, value.storage());
+    } else {
+      if (before) to.wait(before);
+      to.wait(from.record());
+      if (!to.copy_between(into, from, value.raw(), bytes, value.storage(), done)) {
+        // Through the host: the second half begins when the first is done.
+        buffer host = buffer::host(bytes);
+        if (auto e = from.copy_out(host.data(), value.raw(), bytes, value.storage())) to.wait(e);
+        done = to.copy_in(into, host.data(), bytes, host);
+      }
+    }
+    set_event(out, std::move(done), lanes_[l]);
+  }
+
+  void fetch(const exec::item& i, std::uint32_t in, std::uint32_t l) {
+    wait_on_device(i);
+    const any_array value = as_array(in);
+    any_array host(value.type(), value.shape());
+    auto done = i.device->copy_out(host.mutable_raw(), value.raw(), value.bytes(), value.storage());
+    if (done) lanes_[l].pending.push_back(std::move(done));
+    fetched_[i.number] = std::move(host);
+  }
+
+  // The end.
+
+  /// True: this call ended the run.
+  bool drive(std::vector<std::uint32_t>& ready) {
+    while (!ready.empty()) {
+      const std::uint32_t l = ready.back();
+      ready.pop_back();
+      if (run_lane(l, ready) && lane_ended()) return true;
+    }
+    return false;
+  }
+  bool lane_ended() {
+    if (context_->exchange) context_->exchange->flush();
+    return lanes_left_.fetch_sub(1, std::memory_order_acq_rel) == 1 && finish();
+  }
+
+  /// What the devices still do belongs to the run: it ends once that is done. False if it has to
+  /// wait; then the frame may be in use by another thread.
+  bool finish() {
+    const auto end = static_cast<std::uint32_t>(lanes_.size());
+    for (;;) {
+      if (ends_.empty())
+        for (auto* d : c_.devices)
+          if (auto e = d->record()) ends_.push_back(std::move(e));
+      auto open = [](const event_ptr& e) { return !e->done(); };
+      event_ptr first;
+      for (auto& l : lanes_) {
+        std::erase_if(l.pending, [&](const event_ptr& e) { return !open(e); });
+        if (!l.pending.empty()) first = l.pending.front();
+      }
+      std::erase_if(ends_, [&](const event_ptr& e) { return !open(e); });
+      if (!ends_.empty()) first = ends_.front();
+      if (!first) break;
+      call_back(first, end);
+      if (gates_[end]->park()) return false;
+    }
+    end_run();
+    return true;
+  }
+
+  void end_run() {
+    stopped_.reset();
+    for (auto& g : gates_) g->close();
+    try {
+      if (!failed_.load(std::memory_order_relaxed)) look_at_devices();
+    } catch (const error& e) {
+      failure_ = std::make_shared<const error>(e);
+      failed_ = true;
+    }
+    for (auto& e : events_) e.reset();
+    give_arenas();
+    force_ = failed_.load(std::memory_order_relaxed);
+  }
+  /// After the run: throws what it failed with.
+  bool over() const {
+    if (failure_) throw error(*failure_);
+    return true;
+  }
+
+  /// Lanes that wait look again.
+  void interrupt() {
+    for (auto& g : gates_) g->interrupt();
+  }
+  struct interrupter {
+    impl* f;
+    void operator()() const { f->interrupt(); }
+  };
+
+  /// The first error is the run's; lanes that wait look again, and see it.
+  void note_failure(const error& e, std::uint32_t item) {
+    {
+      std::lock_guard lock(failure_guard_);
+      if (!failure_) failure_ = std::make_shared<const error>(located(e, item));
+    }
+    failed_.store(true, std::memory_order_release);
+    if (!c_.may_park) return;
+    for (std::uint32_t s = 0; s < c_.signals; ++s)
+      if (const auto before = signals_[s].exchange(1, std::memory_order_acq_rel); before >= 2)
+        driver_->wake(before - 2);
+    interrupt();
+  }
+  error located(const error& e, std::uint32_t item) const {
+    if (item >= c_.items.size() || !e.node().empty()) return e;
+    const node_def& n = c_.node(c_.items[item]);
+    return error(e.code(), e.message(), n.name, n.place, to_string(*n.device));
   }
 
   const compiled& c_;
   std::vector<value> values_;
-  std::vector<buffer> slots_;
+  std::vector<dims> shapes_;
+  std::vector<buffer> owned_;
+  std::vector<arena> arenas_;
+  std::vector<event_ptr> events_;
+  std::vector<bound_row> bound_;
   std::vector<const void*> in_;
   std::vector<void*> out_;
   std::vector<std::vector<tensor_type>> prepared_;
   std::vector<kernel_ptr> kernels_;
+  std::vector<lane> lanes_;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> signals_;
   std::vector<any_array> fetched_;
-  std::vector<device_runtime*> synchronized_;
-  std::vector<tensor_type> in_types_, out_types_;
-  step_info step_;
-  step_io* io_ = nullptr;
-  const std::atomic<bool>* cancelled_ = nullptr;
-  std::size_t pc_ = 0;
-  bool dirty_ = false;  ///< a shape differs from the last run's
-  bool force_ = true;   ///< the last run did not end: shapes may be half changed
+  std::vector<std::shared_ptr<exec::lane_gate>> gates_;  ///< of the lanes, and of the end
+  std::vector<std::unique_ptr<device_step>> steps_;      ///< by number of c_.devices
+  std::vector<event_ptr> ends_;
+  std::optional<std::stop_callback<interrupter>> stopped_;
+  const step_context* context_ = nullptr;
+  step_driver* driver_ = nullptr;
+  std::mutex slots_guard_, failure_guard_;
+  std::shared_ptr<const error> failure_;
+  std::atomic<std::uint32_t> lanes_left_{0};
+  std::atomic<bool> failed_{false};
+  std::atomic<bool> dirty_{false};  ///< a shape differs from the last run's
+  bool force_ = true;               ///< the last run did not end: shapes may be half changed
+  std::uint64_t run_ = 0;
 };
 
 executable::frame::frame(const compiled& c) : impl_(std::make_unique<impl>(c)) {}
 executable::frame::~frame() = default;
-bool executable::frame::start(std::span<const feed_ref> feeds, const step_info& step, step_io* io,
-                              const std::atomic<bool>* cancelled) {
-  return impl_->start(feeds, step, io, cancelled);
+void executable::frame::run(std::span<const feed_ref> feeds, const step_context& context) {
+  if (!impl_->may_park()) {
+    impl_->start(feeds, context, nullptr);
+    return;
+  }
+  exec::blocking_driver driver;
+  if (impl_->start(feeds, context, &driver)) return;
+  driver.drive(*this);
+  if (auto e = impl_->failure()) throw error(*e);
 }
-bool executable::frame::resume() { return impl_->resume(); }
+bool executable::frame::start(std::span<const feed_ref> feeds, const step_context& context,
+                              step_driver& driver) {
+  return impl_->start(feeds, context, &driver);
+}
+void executable::frame::resume(std::uint32_t lane) { impl_->resume(lane); }
+std::shared_ptr<const error> executable::frame::failure() const { return impl_->failure(); }
 const any_array& executable::frame::peek(std::size_t i) { return impl_->peek(i); }
 any_array executable::frame::take(std::size_t i) { return impl_->take(i); }
 void executable::frame::release() { impl_->release(); }

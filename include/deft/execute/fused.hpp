@@ -17,6 +17,12 @@ struct row_call {
   std::int64_t n;
 };
 
+/// A row function with its arguments, which stay where they are.
+struct bound_row {
+  void (*run)(const row_call&) = nullptr;
+  const row_call* call = nullptr;
+};
+
 /// A kernel over rows. Throws invalid_argument for what only values tell (a zero divisor).
 struct compiled_row {
   void (*run)(const row_call&) = nullptr;

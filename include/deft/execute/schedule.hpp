@@ -10,65 +10,92 @@ constexpr std::uint32_t none = ~std::uint32_t{0};
 
 /// What an item does.
 enum class action : std::uint8_t {
-  run,
-  read,
-  assign,
-  update,
-  alias,
-  copy,
-  send,
-  receive,
-  refuse,  ///< a placeholder: it should have been fed
+  run,      ///< a kernel
+  read,     ///< a variable's value
+  assign,   ///< gives a variable its input
+  update,   ///< a kernel on a variable's elements
+  alias,    ///< another name for its input's elements
+  copy,     ///< to another device
+  fetch,    ///< to the host, where fetches are
+  perform,  ///< a value_kernel
+  refuse,   ///< a placeholder: it should have been fed
+  signal,   ///< tells another lane that all before it is done
+  wait,     ///< for such a signal
 };
 
-/// One step of the schedule. Numbers refer to the tables of the compiled part.
+/// One step of a lane. Numbers refer to the tables of the compiled part.
 struct item {
   action what = action::run;
-  bool dynamic = false;  ///< some extent is known at run time only
-  bool on_host = true;   ///< the kernel may be run directly
+  bool dynamic = false;   ///< some extent is known at run time only
+  bool on_host = true;    ///< the kernel may be run directly
+  bool awaits = false;    ///< an input comes by a copy that may still be under way
+  bool bindable = false;  ///< its operands stay where they are as long as the arena does
   std::uint32_t node = 0;
   std::uint32_t first_in = 0, ins = 0;    ///< into `inputs`
   std::uint32_t first_out = 0, outs = 0;  ///< values
   std::uint32_t first_release = 0, releases = 0;
-  std::uint32_t number = 0;  ///< of a send or receive
+  std::uint32_t number = 0;  ///< of a signal, fetch or value kernel
   device_runtime* device = nullptr;
   variable_slot* variable = nullptr;
+};
+
+/// Where the elements of a value are.
+enum class home : std::uint8_t {
+  held,   ///< in memory that comes with it: constants, reads, what arrives, large feeds
+  fixed,  ///< in the arena, at an offset that the plan knows
+  sized,  ///< in the arena, in a slot whose size only runs know
+  own,    ///< in a buffer of its own, as it may outlive the run or comes from the host
 };
 
 /// An output of a node.
 struct value_info {
   tensor_type declared;
   std::uint32_t node = 0;
-  std::uint32_t root = 0;     ///< the value whose elements it shares; itself if it has its own
-  std::uint32_t slot = none;  ///< memory that the frame gives it; none: it brings its own
+  std::uint32_t root = 0;      ///< the value whose elements it shares; itself if it has its own
+  std::uint32_t shape = none;  ///< number among the shapes that runs know; none: `declared` tells
+  std::uint32_t event = none;  ///< number of the event of the copy that makes it
   std::uint32_t uses = 0;
-  std::uint32_t last_use = 0;  ///< item
-  bool escapes = false;        ///< may be held beyond the run
+  std::uint32_t last_use = 0;  ///< item; none: as long as the run
+  std::uint32_t space = 0;
+  home where = home::held;
+  bool escapes = false;    ///< may be held beyond the run
+  std::size_t offset = 0;  ///< fixed: bytes; sized: slot; own: number
   device_runtime* device = nullptr;
 };
 
-struct slot_info {
-  device_runtime* device = nullptr;
-  tensor_type type;
-  bool shared = true;  ///< other values may take it over once this one is dead
+/// Memory that some devices share, and what a run takes of it.
+struct space_info {
+  device_runtime* device = nullptr;  ///< one of them
+  std::size_t bytes = 0;             ///< of fixed values
+  std::uint32_t slots = 0;           ///< of sized ones
+};
+
+struct lane_info {
+  std::uint32_t first = 0, end = 0;  ///< items
+  bool quick = false;                ///< only starts work of a device: whoever wakes it runs it
 };
 
 }  // namespace exec
 
 struct executable::compiled {
   plan::part part;
-  std::vector<exec::item> items;
+  std::vector<exec::lane_info> lanes;
+  std::vector<exec::item> items;  ///< lane after lane
   std::vector<std::uint32_t> inputs;    ///< values
   std::vector<std::uint32_t> releases;  ///< values that hold memory of others, by last use
   std::vector<exec::value_info> values;
-  std::vector<exec::slot_info> slots;
+  std::vector<exec::space_info> spaces;
   std::vector<std::uint32_t> first_value;  ///< of each node
-  std::vector<std::uint32_t> constants;    ///< nodes
+  std::vector<std::pair<std::uint32_t, buffer>> constants;  ///< values, and elements on the device
   std::vector<std::uint32_t> feed_values, feed_numbers;
   std::vector<std::uint32_t> fetch_values;  ///< none for an operation
   std::vector<std::uint32_t> holders;       ///< values that may hold memory of others
-  std::vector<crossing> sends, receives;
-  std::vector<std::shared_ptr<variable_slot>> variables;
+  std::vector<device_runtime*> devices;     ///< that work behind the caller's back
+  std::uint32_t signals = 0, events = 0, shapes = 0, owned = 0;
+  bool may_park = false;
+  std::vector<value_kernel_ptr> performers;
+  std::vector<transfer> sends, receives;
+  std::vector<std::shared_ptr<resource>> resources;
 
   const node_def& node(const exec::item& i) const { return part.graph.nodes[i.node]; }
 };

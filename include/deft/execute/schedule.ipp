@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/schedule.ipp: a part compiled into its schedule.
+// deft/execute/schedule.ipp: a part compiled into lanes.
 #pragma once
-#include <charconv>
+#include <algorithm>
+#include <deft/execute/lanes.hpp>
+#include <deft/execute/memory_plan.hpp>
 #include <deft/execute/schedule.hpp>
-#include <deft/op/catalog.hpp>
-#include <deft/plan/variables.hpp>
+#include <deft/op/constant.hpp>
+#include <deft/op/plan/feed.hpp>
 #include <unordered_map>
 
 namespace deft {
 namespace exec {
 namespace {
 
-/// Makes the tables of a part.
+/// Makes the tables of a part: values and items, then the lanes' order, then memory.
 class compiler {
  public:
-  compiler(executable::compiled& c, const task_resources& task) : c_(c), task_(task) {}
+  compiler(executable::compiled& c, const task_resources& task)
+      : c_(c), task_(task), planner_(c.part.graph) {}
 
   void run() {
     auto& nodes = c_.part.graph.nodes;
@@ -26,12 +29,10 @@ class compiler {
                     nodes[i].place, nodes[i].device ? to_string(*nodes[i].device) : std::string());
       }
     }
-    for (auto e : c_.part.fetches) {
-      c_.fetch_values.push_back(e.port == run_only ? none : c_.first_value[e.node] + e.port);
-      if (e.port != run_only) keep(c_.fetch_values.back());
-    }
-    find_last_uses();
-    assign_slots();
+    for (auto e : c_.part.fetches) fetch(e);
+    put_in_order();
+    plan_memory(c_);
+    c_.may_park = c_.lanes.size() > 1 || !c_.devices.empty() || !c_.performers.empty();
   }
 
  private:
@@ -41,29 +42,44 @@ class compiler {
     fail(errc::invalid_argument, "[", n.op->name, "] there is no device \"",
          n.device ? to_string(*n.device) : "", "\" on this task");
   }
+  std::uint32_t space_of(device_runtime& d) {
+    for (std::uint32_t s = 0; s < c_.spaces.size(); ++s)
+      if (&c_.spaces[s].device->space() == &d.space()) return s;
+    c_.spaces.push_back({&d});
+    return static_cast<std::uint32_t>(c_.spaces.size() - 1);
+  }
+  void use(device_runtime& d) {
+    if (d.asynchronous() && !std::ranges::count(c_.devices, &d)) c_.devices.push_back(&d);
+  }
 
   void add(std::uint32_t number) {
     const node_def& n = c_.part.graph.nodes[number];
     device_runtime& device = device_of(n);
-    std::uint32_t first = static_cast<std::uint32_t>(c_.values.size());
+    use(device);
+    const auto first = static_cast<std::uint32_t>(c_.values.size());
     c_.first_value.push_back(first);
     for (std::uint32_t o = 0; o < n.outputs.size(); ++o) {
       value_info v;
       v.declared = n.outputs[o];
       v.node = number;
       v.root = first + o;
+      v.space = space_of(device);
       v.device = &device;
+      if (!v.declared.shape.is_static()) v.shape = c_.shapes++;
       c_.values.push_back(v);
     }
-    if (n.op == &record_of<op::constant>) return c_.constants.push_back(number);
-    if (n.op == &record_of<op::feed>) {
-      c_.feed_values.push_back(first);
-      c_.feed_numbers.push_back(
-          static_cast<std::uint32_t>(std::get<std::int64_t>(n.attributes[0])));
-      return;
+    switch (n.op->role) {
+      case op_role::constant:
+        add_constant(n, first, device);
+        return planner_.skip(number);
+      case op_role::feed:
+        add_feed(n, first, device);
+        return planner_.skip(number);
+      case op_role::order:
+        return planner_.skip(number);
+      default:
+        break;
     }
-    if (n.op->is(op_traits::no_value) && n.op != &record_of<op::send>) return;
-
     item i;
     i.node = number;
     i.device = &device;
@@ -73,57 +89,119 @@ class compiler {
     i.first_in = static_cast<std::uint32_t>(c_.inputs.size());
     i.ins = static_cast<std::uint32_t>(n.inputs.size());
     for (auto e : n.inputs) {
-      std::uint32_t v = c_.first_value[e.node] + e.port;
+      const std::uint32_t v = c_.first_value[e.node] + e.port;
       c_.inputs.push_back(v);
       ++c_.values[v].uses;
       i.dynamic |= !c_.values[v].declared.shape.is_static();
     }
     for (const auto& o : n.outputs) i.dynamic |= !o.shape.is_static();
-    classify(n, i);
-    c_.items.push_back(i);
+    const lane_choice lane = classify(n, i);
+    planner_.add(number, static_cast<std::uint32_t>(items_.size()), lane);
+    items_.push_back(i);
   }
 
-  void classify(const node_def& n, item& i) {
-    auto is = [&]<class Op>(const Op*) { return n.op == &record_of<Op>; };
-    auto input = [&](std::uint32_t k) { return c_.inputs[i.first_in + k]; };
-    if (auto v = plan::variable_of(n)) {
-      tensor_type type{decode_shape(n.attributes[3]),
-                       static_cast<dtype>(std::get<std::int64_t>(n.attributes[2]))};
-      c_.variables.push_back(task_.variables->get(v->first, v->second, type));
-      i.variable = c_.variables.back().get();
-      i.what = !plan::is_update(n)              ? action::read
-               : n.op == &record_of<op::assign> ? action::assign
-                                                : action::update;
-      if (i.what == action::assign) keep(input(0));
-    } else if (is(static_cast<op::identity*>(nullptr)) || is(static_cast<op::reshape*>(nullptr)) ||
-               is(static_cast<op::stop_gradient*>(nullptr))) {
-      i.what = action::alias;
-      c_.values[i.first_out].root = c_.values[input(0)].root;
-    } else if (is(static_cast<op::placeholder*>(nullptr))) {
-      i.what = action::refuse;
-    } else if (is(static_cast<op::copy*>(nullptr))) {
-      i.what = action::copy;
-      keep(input(0));
-    } else if (is(static_cast<op::send*>(nullptr)) || is(static_cast<op::recv*>(nullptr))) {
-      bool sends = is(static_cast<op::send*>(nullptr));
-      i.what = sends ? action::send : action::receive;
-      auto& list = sends ? c_.sends : c_.receives;
-      i.number = static_cast<std::uint32_t>(list.size());
-      list.push_back({key_of(std::get<std::string>(n.attributes[0])),
-                      intern(parse_device(std::get<std::string>(n.attributes[1])))});
-      if (sends) keep(input(0));
+  /// On the device once for all runs.
+  void add_constant(const node_def& n, std::uint32_t value, device_runtime& device) {
+    const any_array a = decode<op::constant>(n.attributes).value;
+    buffer elements = a.storage();
+    if (!device.space().on_host()) {
+      elements = buffer(device.space().allocate(std::max<std::size_t>(a.bytes(), 1)));
+      if (auto e = device.copy_in(elements.data(), a.raw(), a.bytes(), a.storage())) {
+        device.wait(e);
+        e->synchronize();
+      }
+    }
+    c_.constants.emplace_back(value, std::move(elements));
+  }
+  void add_feed(const node_def& n, std::uint32_t value, device_runtime& device) {
+    c_.feed_values.push_back(value);
+    c_.feed_numbers.push_back(static_cast<std::uint32_t>(decode<op::feed>(n.attributes).index));
+    value_info& v = c_.values[value];
+    if (!device.space().on_host()) {
+      v.where = home::own;
+      if (device.asynchronous()) v.event = c_.events++;
     }
   }
 
-  static dims decode_shape(const attr_value& a) {
-    return dims(std::span<const std::int64_t>(std::get<integers>(a)));
+  std::uint32_t input(const item& i, std::uint32_t k) const { return c_.inputs[i.first_in + k]; }
+  device_runtime& device_of_input(const item& i) const { return *c_.values[input(i, 0)].device; }
+
+  lane_choice classify(const node_def& n, item& i) {
+    lane_choice lane{.device = i.on_host ? none : space_of(*i.device), .quick = !i.on_host};
+    lane.waits = n.op->is(op_traits::waits);
+    if (const kernel_entry* k = i.device->find_kernel(n.op->name); k && k->make_value) {
+      i.what = action::perform;
+      i.number = static_cast<std::uint32_t>(c_.performers.size());
+      c_.performers.push_back(k->make_value({n, *task_.store, c_.sends, c_.receives}));
+      for (std::uint32_t a = 0; a < i.ins; ++a) keep(input(i, a));
+      if (n.op->role == op_role::send) {
+        lane.follows = n.inputs[0].node;
+        lane.alone = c_.values[input(i, 0)].event != none;
+      }
+      return lane;
+    }
+    switch (n.op->role) {
+      case op_role::variable:
+      case op_role::read:
+      case op_role::assign:
+      case op_role::update: {
+        const resource_ref r = n.op->resource(n.attributes);
+        auto slot = find_variable(*task_.store, r.key, r.holds);
+        i.variable = slot.get();
+        c_.resources.push_back(std::move(slot));
+        i.what = n.op->role == op_role::assign   ? action::assign
+                 : n.op->role == op_role::update ? action::update
+                                                 : action::read;
+        if (i.what == action::assign) keep(input(i, 0));
+        break;
+      }
+      case op_role::alias:
+        i.what = action::alias;
+        c_.values[i.first_out].root = c_.values[input(i, 0)].root;
+        break;
+      case op_role::placeholder:
+        i.what = action::refuse;
+        break;
+      case op_role::copy:
+        classify_copy(n, i, lane);
+        break;
+      default:
+        i.what = action::run;
+    }
+    return lane;
   }
-  static std::uint64_t key_of(const std::string& text) {
-    std::uint64_t key = 0;
-    auto r = std::from_chars(text.data(), text.data() + text.size(), key);
-    if (r.ec != std::errc() || r.ptr != text.data() + text.size())
-      fail(errc::invalid_argument, "the key \"", text, "\" is no number");
-    return key;
+  void classify_copy(const node_def& n, item& i, lane_choice& lane) {
+    device_runtime& from = device_of_input(i);
+    i.what = action::copy;
+    keep(input(i, 0));
+    lane.follows = n.inputs[0].node;
+    if (!from.space().on_host()) lane.device = space_of(from), lane.quick = true;
+    if (from.space().on_host() && i.on_host) return;  // the same elements
+    value_info& v = c_.values[i.first_out];
+    if (from.asynchronous() || i.device->asynchronous()) v.event = c_.events++;
+    v.where = home::own;
+  }
+
+  void fetch(edge_def e) {
+    const std::uint32_t v = e.port == run_only ? none : c_.first_value[e.node] + e.port;
+    c_.fetch_values.push_back(v);
+    if (v == none) return;
+    keep(v);
+    device_runtime& device = *c_.values[v].device;
+    if (device.space().on_host()) return;
+    item i;
+    i.what = action::fetch;
+    i.node = e.node;
+    i.device = &device;
+    i.on_host = false;
+    i.first_in = static_cast<std::uint32_t>(c_.inputs.size());
+    i.ins = 1;
+    c_.inputs.push_back(v);
+    ++c_.values[v].uses;
+    i.number = static_cast<std::uint32_t>(c_.fetch_values.size() - 1);
+    planner_.add_fetch(e.node, static_cast<std::uint32_t>(items_.size()),
+                       {.device = space_of(device), .quick = true});
+    items_.push_back(i);
   }
 
   void keep(std::uint32_t value) {
@@ -131,70 +209,36 @@ class compiler {
     ++c_.values[value].uses;
   }
 
-  void find_last_uses() {
-    // The memory of a value is used as long as any value that shares it is.
-    for (std::uint32_t k = 0; k < c_.items.size(); ++k) {
-      const item& i = c_.items[k];
-      for (std::uint32_t a = 0; a < i.ins; ++a) root(c_.inputs[i.first_in + a]).last_use = k;
-      for (std::uint32_t o = 0; o < i.outs; ++o) root(i.first_out + o).last_use = k;
-    }
-    for (auto v : c_.fetch_values)
-      if (v != none) root(v).last_use = none;
-  }
-  value_info& root(std::uint32_t v) { return c_.values[c_.values[v].root]; }
-
-  /// Gives memory to what kernels write: values whose lives do not overlap share it.
-  void assign_slots() {
-    std::vector<std::vector<std::uint32_t>> dying(c_.items.size());
-    for (std::uint32_t v = 0; v < c_.values.size(); ++v)
-      if (c_.values[v].root == v && c_.values[v].last_use != none && !c_.items.empty())
-        dying[c_.values[v].last_use].push_back(v);
-    std::vector<std::uint32_t> free;
-    for (std::uint32_t k = 0; k < c_.items.size(); ++k) {
-      item& i = c_.items[k];
-      if (i.what == action::run)
-        for (std::uint32_t o = 0; o < i.outs; ++o) give_slot(c_.values[i.first_out + o], free);
-      i.first_release = static_cast<std::uint32_t>(c_.releases.size());
-      for (auto v : dying[k]) {
-        if (c_.values[v].slot != none) {
-          if (c_.slots[c_.values[v].slot].shared) free.push_back(c_.values[v].slot);
-        } else if (!is_constant(v)) {
-          release_all_of(v);
+  /// Items lane after lane, with the signals between them.
+  void put_in_order() {
+    lane_plan plan = planner_.take();
+    c_.signals = plan.signals;
+    for (const auto& lane : plan.lanes) {
+      lane_info l;
+      l.first = static_cast<std::uint32_t>(c_.items.size());
+      l.quick = lane.quick;
+      for (const auto& entry : lane.entries) {
+        if (entry.what == lane_entry::item) {
+          c_.items.push_back(items_[entry.number]);
+          item& i = c_.items.back();
+          for (std::uint32_t a = 0; a < i.ins; ++a)
+            i.awaits |= c_.values[c_.values[input(i, a)].root].event != none;
+          continue;
         }
+        item i;
+        i.what = entry.what == lane_entry::signal ? action::signal : action::wait;
+        i.number = entry.number;
+        c_.items.push_back(i);
       }
-      i.releases = static_cast<std::uint32_t>(c_.releases.size()) - i.first_release;
+      l.end = static_cast<std::uint32_t>(c_.items.size());
+      c_.lanes.push_back(l);
     }
-    for (std::uint32_t v = 0; v < c_.values.size(); ++v)
-      if (root(v).slot == none && !is_constant(c_.values[v].root)) c_.holders.push_back(v);
-  }
-  bool is_constant(std::uint32_t v) const {
-    return c_.part.graph.nodes[c_.values[v].node].op == &record_of<op::constant>;
-  }
-  void release_all_of(std::uint32_t r) {
-    for (auto v : sharers(r)) c_.releases.push_back(v);
-  }
-  const std::vector<std::uint32_t>& sharers(std::uint32_t r) {
-    if (sharers_.empty())
-      for (std::uint32_t v = 0; v < c_.values.size(); ++v) sharers_[c_.values[v].root].push_back(v);
-    return sharers_[r];
-  }
-
-  void give_slot(value_info& v, std::vector<std::uint32_t>& free) {
-    if (!v.escapes)
-      for (std::size_t f = free.size(); f-- > 0;) {
-        slot_info& s = c_.slots[free[f]];
-        if (s.device != v.device || !(s.type == v.declared)) continue;
-        v.slot = free[f];
-        free.erase(free.begin() + static_cast<std::ptrdiff_t>(f));
-        return;
-      }
-    v.slot = static_cast<std::uint32_t>(c_.slots.size());
-    c_.slots.push_back({v.device, v.declared, !v.escapes});
   }
 
   executable::compiled& c_;
   const task_resources& task_;
-  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> sharers_;
+  lane_planner planner_;
+  std::vector<item> items_;
 };
 
 }  // namespace
@@ -211,8 +255,9 @@ std::unique_ptr<executable::frame> executable::make_frame() const {
   return std::make_unique<frame>(*compiled_);
 }
 const plan::part& executable::source() const { return compiled_->part; }
-std::span<const crossing> executable::sends() const { return compiled_->sends; }
-std::span<const crossing> executable::receives() const { return compiled_->receives; }
+std::span<const transfer> executable::sends() const { return compiled_->sends; }
+std::span<const transfer> executable::receives() const { return compiled_->receives; }
 std::span<const std::uint32_t> executable::feeds() const { return compiled_->feed_numbers; }
+std::size_t executable::lanes() const { return compiled_->lanes.size(); }
 
 }  // namespace deft

@@ -192,6 +192,25 @@ constexpr op_traits traits_of() {
     return op_traits::none;
 }
 template <class Op>
+constexpr op_role role_of() {
+  if constexpr (requires { Op::role; })
+    return Op::role;
+  else
+    return op_role::compute;
+}
+/// `o.resource()` of a decoded operation.
+template <class Op>
+resource_ref resource_thunk(std::span<const attr_value> attributes) {
+  return decode<Op>(attributes).resource();
+}
+template <class Op>
+constexpr auto resource_of() {
+  if constexpr (requires(const Op& o) { o.resource(); })
+    return &resource_thunk<Op>;
+  else
+    return nullptr;
+}
+template <class Op>
 constexpr int version_of() {
   if constexpr (requires { Op::version; })
     return Op::version;
@@ -221,6 +240,10 @@ attr_list record_attributes() {
     return {};
 }
 
+/// See op_functions.
+template <class Op>
+inline constinit op_functions functions_of{};
+
 /// The graph's record of an operation; one per process.
 template <class Op>
 inline constexpr op_def record_of{
@@ -228,9 +251,12 @@ inline constexpr op_def record_of{
     .version = detail::version_of<Op>(),
     .min_inputs = Op::arity,
     .max_inputs = detail::max_arity<Op>(),
+    .role = detail::role_of<Op>(),
     .traits = detail::traits_of<Op>(),
     .attributes = std::span<const std::string_view>(detail::field_names<Op>),
+    .resource = detail::resource_of<Op>(),
     .infer = &detail::infer_thunk<Op>,
+    .functions = &functions_of<Op>,
 };
 
 }  // namespace deft

@@ -179,9 +179,7 @@ const std::string& graph_state::name_of(node& n) {
   std::lock_guard lock(guard);
   if (n.name.empty()) {
     std::string_view base = n.def->name;
-    if (base == "fused")
-      for (const auto& a : n.attributes)
-        if (auto* p = std::get_if<program_ref>(&a)) base = (*p)->code.back().op->name;
+    if (const program* p = program_in(n.attributes)) base = p->code.back().op->name;
     n.name = unique_name(n.prefix + std::string(base));
     names_[n.name] = &n;
   }

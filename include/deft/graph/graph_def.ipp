@@ -20,7 +20,8 @@ class flattener {
     for (std::size_t i = 0; i < feeds.size(); ++i) {
       const node& n = *feeds_[i].node;
       fed_nodes_.insert({&n, i});
-      if (n.def->name == "variable") fed_variables_.emplace(state_of(n), i);
+      if (n.def->role == op_role::variable)
+        fed_variables_.emplace(n.def->resource(n.attributes).key, i);
     }
     for (const auto& f : fetches) visit(fetched(f).node.get(), fetched(f).port);
     for (const auto& f : fetches) {
@@ -57,18 +58,14 @@ class flattener {
   /// What a control dependency waits for: a node whose first output is fed has nothing left to do.
   output control(const node_ref& n) const { return in_place_of({n, 0}); }
 
-  /// Container and name of what a node reads.
-  static std::pair<std::string, std::string> state_of(const node& n) {
-    return {std::get<std::string>(n.attributes[0]), std::get<std::string>(n.attributes[1])};
-  }
-
   std::size_t feed_of(const node* n, std::uint32_t port) const {
     auto [begin, end] = fed_nodes_.equal_range(n);
     for (auto i = begin; i != end; ++i)
       if (feeds_[i->second].port == port) return i->second;
     // A fed variable changes every read, those under control dependencies too.
-    if (!fed_variables_.empty() && n->def->name == "read_variable")
-      if (auto at = fed_variables_.find(state_of(*n)); at != fed_variables_.end())
+    if (!fed_variables_.empty() && n->def->role == op_role::read)
+      if (auto at = fed_variables_.find(n->def->resource(n->attributes).key);
+          at != fed_variables_.end())
         return at->second;
     return feeds_.size();
   }
@@ -148,7 +145,7 @@ class flattener {
   flat_graph flat_;
   boost::unordered_flat_map<const node*, std::uint32_t> numbers_;
   std::multimap<const node*, std::size_t> fed_nodes_;
-  std::map<std::pair<std::string, std::string>, std::size_t> fed_variables_;
+  std::map<resource_key, std::size_t> fed_variables_;
   std::set<std::pair<node*, std::uint32_t>> reached_;
 };
 

@@ -39,11 +39,36 @@ std::uint64_t hash_attributes(const attr_list& a);
 /// For graph pages and logs; long arrays are shortened.
 std::string to_string(const attr_value& v);
 
+/// The portable program among attributes; nullptr if there is none.
+const program* program_in(std::span<const attr_value> a);
+
 /// What a shape rule sees.
 struct infer_context {
   std::span<const tensor_type> inputs;
   std::span<const attr_value> attributes;
 };
+
+/// What an operation is in a run. Passes, executor, server and `explain` switch on it; none of them
+/// knows an operation by name.
+enum class op_role : std::uint8_t {
+  compute,      ///< values from values, by a device's kernel
+  constant,     ///< its value is an attribute
+  placeholder,  ///< has no value but the one that is fed
+  feed,         ///< stands for a value that is fed
+  alias,        ///< its first input's elements, under another type or name
+  variable,     ///< the value of a resource before any update of the run
+  read,         ///< the value of a resource after what it depends on
+  assign,       ///< gives a resource another value
+  update,       ///< changes the value of a resource, by a kernel
+  copy,         ///< its input on another device of the task; plans make it
+  send,         ///< pushes its input to another task; plans make it
+  receive,      ///< what another task's send pushes; plans make it
+  order,        ///< nothing but waiting for others
+};
+/// Only plans make it: no graph that a client sends has one.
+constexpr bool is_transfer(op_role r) {
+  return r == op_role::copy || r == op_role::send || r == op_role::receive;
+}
 
 /// How an operation may be treated.
 enum class op_traits : unsigned {
@@ -52,10 +77,39 @@ enum class op_traits : unsigned {
   stateful = 2,     ///< never merged, folded or dropped for equality: state, random numbers
   effect = 4,       ///< worth running for itself: assignments, checks
   no_value = 8,     ///< yields nothing: group, no_op
+  waits = 16,       ///< may wait for something outside the step: a queue, a barrier
 };
 constexpr op_traits operator|(op_traits a, op_traits b) {
   return static_cast<op_traits>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
+
+/// The name of something that lives on a task and outlives steps.
+struct resource_key {
+  std::string_view kind;  ///< "variable", "queue", …: things of different kinds may share a name
+  std::string container, name;
+
+  friend bool operator==(const resource_key&, const resource_key&) = default;
+  friend auto operator<=>(const resource_key&, const resource_key&) = default;
+};
+
+/// What a node says of the resource that it touches.
+struct resource_ref {
+  resource_key key;
+  tensor_type holds;  ///< as declared; dtype none where it holds no single value
+};
+
+struct node;
+struct output;
+/// From the gradient `dz` of a node's first output to those of its inputs, empty where there is
+/// none. `outputs` are the node's values.
+using gradient_function = std::vector<output> (*)(const node& n, std::span<const output> outputs,
+                                                  const output& dz);
+
+/// What of an operation is compiled in one place only, not wherever its record is named: the
+/// catalog's where op/op.ipp is, that of a program's own where deft/deft.hpp sees it used.
+struct op_functions {
+  gradient_function gradient = nullptr;
+};
 
 /// One operation. Records live as long as the process and are compared by address.
 struct op_def {
@@ -63,11 +117,15 @@ struct op_def {
   int version = 1;
   int min_inputs = 0;
   int max_inputs = 0;  ///< -1: any number
+  op_role role = op_role::compute;
   op_traits traits = op_traits::none;
   std::span<const std::string_view> attributes;  ///< names, in order
+  /// The resource that it touches; nullptr: none.
+  resource_ref (*resource)(std::span<const attr_value> attributes) = nullptr;
   /// Checks inputs and attributes and gives the types of the outputs.
   /// Throws invalid_argument with the sentence that the user sees.
   void (*infer)(const infer_context&, std::vector<tensor_type>& outputs) = nullptr;
+  const op_functions* functions = nullptr;
 
   constexpr bool is(op_traits t) const {
     return (static_cast<unsigned>(traits) & static_cast<unsigned>(t)) != 0;
@@ -81,6 +139,18 @@ std::span<const op_def* const> catalog_ops();
 void register_op(const op_def& def);
 /// nullptr if there is none of that name.
 const op_def* find_op(std::string_view name);
+
+/// The dtype by which a device chooses the kernel of a node: the last operand's of an elementwise
+/// operation, the first one's of others, the result's where there is no operand. `none` where there
+/// is no value at all.
+constexpr dtype dispatch_type(const op_def& def, std::span<const tensor_type> in,
+                              std::span<const tensor_type> out) {
+  if (!in.empty()) return def.is(op_traits::elementwise) ? in.back().type : in.front().type;
+  return out.empty() ? dtype::none : out.front().type;
+}
+
+/// The gradient of an operation; nullptr if it has none.
+gradient_function gradient_of(const op_def& def);
 
 /// Runs the arity check and the shape rule of `def`.
 void infer_types(const op_def& def, const infer_context& c, std::vector<tensor_type>& outputs);

@@ -96,6 +96,12 @@ std::string to_string(const attr_value& v) {
                     v);
 }
 
+const program* program_in(std::span<const attr_value> a) {
+  for (const auto& v : a)
+    if (auto* p = std::get_if<program_ref>(&v)) return p->get();
+  return nullptr;
+}
+
 void register_op(const op_def& def) {
   auto& t = known_ops();
   std::lock_guard lock(t.guard);
@@ -109,6 +115,11 @@ const op_def* find_op(std::string_view name) {
   std::lock_guard lock(t.guard);
   auto at = t.ops.find(name);
   return at == t.ops.end() ? nullptr : at->second;
+}
+
+gradient_function gradient_of(const op_def& def) {
+  known_ops();  // the catalog fills in its functions
+  return def.functions->gradient;
 }
 
 void infer_types(const op_def& def, const infer_context& c, std::vector<tensor_type>& outputs) {

@@ -15,6 +15,10 @@ struct variable_state {
       field{"container", &variable_state::container}, field{"name", &variable_state::variable_name},
       field{"dtype", &variable_state::type}, field{"shape", &variable_state::shape});
 
+  resource_ref resource() const {
+    return {{"variable", container, variable_name}, {shape, type}};
+  }
+
  protected:
   tensor_type checked(std::string_view op) const;
   tensor_type checked_update(std::string_view op, const tensor_type& value, bool arithmetic) const;
@@ -24,6 +28,7 @@ struct variable_state {
 struct assign : variable_state {
   static constexpr std::string_view name = "assign";
   static constexpr int arity = 1;
+  static constexpr op_role role = op_role::assign;
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect;
 
   tensor_type infer(std::span<const tensor_type> in) const {
@@ -34,6 +39,7 @@ struct assign : variable_state {
 struct assign_add : variable_state {
   static constexpr std::string_view name = "assign_add";
   static constexpr int arity = 1;
+  static constexpr op_role role = op_role::update;
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect;
 
   tensor_type infer(std::span<const tensor_type> in) const {
@@ -44,6 +50,7 @@ struct assign_add : variable_state {
 struct assign_sub : variable_state {
   static constexpr std::string_view name = "assign_sub";
   static constexpr int arity = 1;
+  static constexpr op_role role = op_role::update;
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect;
 
   tensor_type infer(std::span<const tensor_type> in) const {

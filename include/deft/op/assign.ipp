@@ -17,9 +17,9 @@ tensor_type op::variable_state::checked_update(std::string_view op, const tensor
   tensor_type t = checked(op);
   if (arithmetic && !is_numeric(type))
     fail(errc::invalid_argument, "[", op, "] is not defined for ", type);
-  if (value.type != type || !may_equal(shape, value.shape))
+  if (value.type != type || !unify(shape, value.shape, t.shape))
     fail(errc::invalid_argument, "[", op, "] ", value, " does not fit variable \"", variable_name,
-         "\", which is ", t);
+         "\", which is ", tensor_type{shape, type});
   return t;
 }
 

@@ -7,6 +7,7 @@ namespace deft::op {
 struct constant {
   static constexpr std::string_view name = "constant";
   static constexpr int arity = 0;
+  static constexpr op_role role = op_role::constant;
   any_array value;
   static constexpr auto fields = field_list(field{"value", &constant::value});
 

@@ -8,6 +8,7 @@ namespace deft::op {
 struct group {
   static constexpr std::string_view name = "group";
   static constexpr int arity = 0;
+  static constexpr op_role role = op_role::order;
   static constexpr op_traits traits = op_traits::effect | op_traits::no_value;
 
   void infer(std::span<const tensor_type>) const {}

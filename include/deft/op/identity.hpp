@@ -7,6 +7,7 @@ namespace deft::op {
 struct identity {
   static constexpr std::string_view name = "identity";
   static constexpr int arity = 1;
+  static constexpr op_role role = op_role::alias;
 
   tensor_type infer(std::span<const tensor_type> in) const { return in[0]; }
 

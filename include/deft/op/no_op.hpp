@@ -7,6 +7,7 @@ namespace deft::op {
 struct no_op {
   static constexpr std::string_view name = "no_op";
   static constexpr int arity = 0;
+  static constexpr op_role role = op_role::order;
   static constexpr op_traits traits = op_traits::no_value;
 
   void infer(std::span<const tensor_type>) const {}

@@ -7,6 +7,7 @@ namespace deft::op {
 struct placeholder {
   static constexpr std::string_view name = "placeholder";
   static constexpr int arity = 0;
+  static constexpr op_role role = op_role::placeholder;
   static constexpr op_traits traits = op_traits::stateful;
   dtype type = dtype::none;
   dims shape;

@@ -7,6 +7,7 @@ namespace deft::op {
 struct reshape {
   static constexpr std::string_view name = "reshape";
   static constexpr int arity = 1;
+  static constexpr op_role role = op_role::alias;
   static constexpr int max_arity = 2;  ///< x, and what has the shape that is wanted
   /// Extents; `dyn`, once, follows from the number of elements; extent_of(i) is x's on axis i.
   /// Empty where a second input tells the shape.

@@ -11,6 +11,7 @@ namespace deft::op {
 struct variable : variable_state {
   static constexpr std::string_view name = "variable";
   static constexpr int arity = 0;
+  static constexpr op_role role = op_role::variable;
   static constexpr op_traits traits = op_traits::stateful;
 
   tensor_type infer(std::span<const tensor_type>) const { return checked(variable::name); }
@@ -20,6 +21,7 @@ struct variable : variable_state {
 struct read_variable : variable_state {
   static constexpr std::string_view name = "read_variable";
   static constexpr int arity = 0;
+  static constexpr op_role role = op_role::read;
 
   tensor_type infer(std::span<const tensor_type>) const { return checked(read_variable::name); }
 };

@@ -3,11 +3,8 @@
 #pragma once
 #include <algorithm>
 #include <deft/op/constant.hpp>
-#include <deft/op/identity.hpp>
-#include <deft/op/reshape.hpp>
-#include <deft/op/stop_gradient.hpp>
 #include <deft/plan/fold.hpp>
-#include <deft/plan/variables.hpp>
+#include <deft/plan/rewrite.hpp>
 
 namespace deft::plan {
 namespace {
@@ -16,12 +13,6 @@ bool may_fold(const node_def& n) {
   return !n.inputs.empty() && n.controls.empty() && n.outputs.size() == 1 &&
          n.outputs[0].shape.is_static() && !n.op->is(op_traits::stateful) &&
          !n.op->is(op_traits::effect);
-}
-
-/// The executor runs these without a kernel.
-bool shares_elements(const node_def& n) {
-  return n.op == &record_of<op::identity> || n.op == &record_of<op::reshape> ||
-         n.op == &record_of<op::stop_gradient>;
 }
 
 std::size_t bytes_of(const tensor_type& t) {
@@ -41,15 +32,15 @@ void fold(graph_def& g, std::span<edge_def> fetches, const evaluator& evaluate) 
     for (auto e : n.inputs) {
       const node_def& from = g.nodes[e.node];
       // One that waits for others brings their effects along.
-      if (from.op != &record_of<op::constant> || !from.controls.empty()) break;
-      inputs.push_back(std::get<any_array>(from.attributes[0]));
+      if (from.op->role != op_role::constant || !from.controls.empty()) break;
+      inputs.push_back(decode<op::constant>(from.attributes).value);
       bytes += inputs.back().bytes();
     }
     if (inputs.size() < n.inputs.size() || bytes_of(n.outputs[0]) > std::max(always, bytes))
       continue;
     std::vector<any_array> value;
     try {
-      if (shares_elements(n))
+      if (n.op->role == op_role::alias)
         value.emplace_back(n.outputs[0].type, n.outputs[0].shape, inputs[0].storage());
       else
         value = evaluate(n, inputs);
@@ -59,8 +50,7 @@ void fold(graph_def& g, std::span<edge_def> fetches, const evaluator& evaluate) 
     if (value.empty()) continue;
     n.op = &record_of<op::constant>;
     n.inputs.clear();
-    n.attributes.clear();
-    n.attributes.emplace_back(std::move(value[0]));
+    n.attributes = encode(op::constant{std::move(value[0])});
     folded = true;
   }
   if (folded) prune(g, fetches);

@@ -5,7 +5,7 @@
 #include <deft/op/constant.hpp>
 #include <deft/op/plan/fused.hpp>
 #include <deft/plan/fuse.hpp>
-#include <deft/plan/variables.hpp>
+#include <deft/plan/rewrite.hpp>
 #include <set>
 #include <unordered_map>
 
@@ -16,7 +16,7 @@ bool fusible(const node_def& n) { return n.op->is(op_traits::elementwise) && n.c
 
 /// A literal in the making: a constant of rank 0.
 bool is_literal(const node_def& n) {
-  return n.op == &record_of<op::constant> && n.controls.empty() && n.outputs[0].shape.rank() == 0;
+  return n.op->role == op_role::constant && n.controls.empty() && n.outputs[0].shape.rank() == 0;
 }
 
 class fuser {
@@ -104,7 +104,7 @@ class fuser {
         } else if (group.contains(e.node)) {
           stack.push_back({e.node, {}});
         } else if (is_literal(from)) {
-          const auto& a = std::get<any_array>(from.attributes[0]);
+          const any_array a = decode<op::constant>(from.attributes).value;
           immediates.push_back(
               visit_dtype(a.type(), [&]<class T>() { return to_immediate(*a.data<T>()); }));
           p->immediates.push_back(a.type());
@@ -136,9 +136,7 @@ class fuser {
     node_def& r = graph_.nodes[root];
     r.op = &record_of<op::fused>;
     r.inputs = std::move(inputs);
-    r.attributes.clear();
-    r.attributes.emplace_back(program_ref(std::move(p)));
-    r.attributes.emplace_back(std::move(immediates));
+    r.attributes = encode(op::fused{std::move(p), std::move(immediates)});
   }
 
   graph_def& graph_;

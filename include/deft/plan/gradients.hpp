@@ -17,22 +17,6 @@ std::vector<any_tensor> gradients(const any_tensor& loss, std::span<const any_te
 /// Zeros of the dtype and shape of `x`.
 any_tensor zeros_like(const any_tensor& x);
 
-/// What an operation's `grad` sees of the node that it differentiates.
-class gradient_view {
- public:
-  gradient_view(const node& n, std::span<const any_tensor> outputs) : node_(n), outputs_(outputs) {}
-
-  any_tensor input(std::size_t i) const { return any_tensor(node_.inputs[i]); }
-  std::size_t inputs() const { return node_.inputs.size(); }
-  /// The node's value; the fused node's, where this is the last operation of one.
-  const any_tensor& output_tensor(std::size_t i) const { return outputs_[i]; }
-  const node& of() const { return node_; }
-
- private:
-  const node& node_;
-  std::span<const any_tensor> outputs_;
-};
-
 }  // namespace plan
 
 /// The gradients of `loss` with respect to `x…`, typed like them; zeros where `loss` does not

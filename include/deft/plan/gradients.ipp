@@ -1,67 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/gradients.ipp: the walk back from the loss, and the table of the catalog's gradients.
+// deft/plan/gradients.ipp: the walk back from the loss.
 #pragma once
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <deft/core/hash.hpp>
-#include <deft/op/catalog.hpp>
+#include <deft/op/add.hpp>
+#include <deft/op/broadcast_to.hpp>
+#include <deft/op/sum_to.hpp>
 #include <deft/plan/gradients.hpp>
 #include <deft/plan/open.hpp>
 #include <optional>
 
 namespace deft::plan {
 namespace grad {
-
-/// The `n` of an operation's grad(n, dz).
-template <class Op>
-class node_view {
- public:
-  explicit node_view(const gradient_view& v) : view_(v) {}
-  template <int I>
-  any_tensor in() const {
-    return view_.input(I);
-  }
-  any_tensor in(std::size_t i) const { return view_.input(i); }
-  std::size_t inputs() const { return view_.inputs(); }
-  template <int I = 0>
-  any_tensor out() const {
-    return view_.output_tensor(I);
-  }
-  Op attr() const { return decode<Op>(view_.of().attributes); }
-
- private:
-  const gradient_view& view_;
-};
-
-inline std::vector<any_tensor> listed(any_tensor t) { return {std::move(t)}; }
-inline std::vector<any_tensor> listed(std::vector<any_tensor> t) { return t; }
-template <class... T>
-std::vector<any_tensor> listed(const std::tuple<T...>& t) {
-  return std::apply([](const auto&... g) { return std::vector<any_tensor>{any_tensor(g)...}; }, t);
-}
-
-using function = std::vector<any_tensor> (*)(const gradient_view&, const any_tensor& dz);
-
-template <class Op>
-std::vector<any_tensor> call_grad(const gradient_view& v, const any_tensor& dz) {
-  return listed(Op::grad(node_view<Op>(v), dz));
-}
-template <class Op>
-concept differentiable = requires(const node_view<Op>& n, any_tensor dz) {
-  Op::grad(n, dz);
-};
-
-inline const boost::unordered_flat_map<const op_def*, function>& table() {
-  static const auto& t = *new auto([] {
-    boost::unordered_flat_map<const op_def*, function> made;
-    op::catalog::each([&]<class Op>() {
-      if constexpr (differentiable<Op>) made.emplace(&record_of<Op>, &call_grad<Op>);
-    });
-    return made;
-  }());
-  return t;
-}
 
 struct key {
   const node* n;
@@ -119,7 +71,7 @@ class walk {
   /// The value itself; for a fused node, that of its last primitive.
   output canonical(const output& o) {
     // Every read of a variable counts as the variable, unless the read itself was asked for.
-    if (o.node->def == &record_of<op::read_variable> && o.node->keeps &&
+    if (o.node->def->role == op_role::read && o.node->keeps &&
         !exact_.contains(o.node.get()))
       return {o.node->keeps, 0};
     if (!is_fused(*o.node)) return o;
@@ -187,21 +139,21 @@ class walk {
     // A gradient runs where its operation does.
     std::optional<scope> there;
     if (n->device) there.emplace(device(*n->device));
-    auto f = table().find(n->def);
-    if (f == table().end())
+    const gradient_function gradient = gradient_of(*n->def);
+    if (!gradient)
       throw error(errc::unimplemented, str("[", n->def->name, "] has no gradient"), name_of(*n),
                   n->place);
-    std::vector<any_tensor> outputs;
+    std::vector<output> outputs;
     for (std::uint32_t i = 0; i < n->outputs.size(); ++i) {
       auto fused = fused_of_.find(n.get());
-      outputs.emplace_back(fused == fused_of_.end() ? output{n, i} : fused->second);
+      outputs.push_back(fused == fused_of_.end() ? output{n, i} : fused->second);
     }
-    auto g = f->second(gradient_view(*n, outputs), dz);
+    std::vector<output> g = gradient(*n, outputs, dz.handle());
     for (std::size_t i = 0; i < g.size() && i < n->inputs.size(); ++i) {
       output in = canonical(n->inputs[i]);
-      if (!g[i].valid() || !depends(in.node.get())) continue;
-      any_tensor like(n->inputs[i]);
-      add(in, n->is(op_traits::elementwise) && !never_stretched(*n, i) ? sum_to(g[i], like) : g[i]);
+      if (!g[i] || !depends(in.node.get())) continue;
+      any_tensor di(g[i]), like(n->inputs[i]);
+      add(in, n->is(op_traits::elementwise) && !never_stretched(*n, i) ? sum_to(di, like) : di);
     }
   }
 

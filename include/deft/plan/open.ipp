@@ -10,7 +10,7 @@
 
 namespace deft::plan {
 
-bool is_fused(const node& n) { return n.def == &record_of<op::fused>; }
+bool is_fused(const node& n) { return program_in(n.attributes) != nullptr; }
 
 std::vector<output> open(const node_ref& fused) {
   const auto o = decode<op::fused>(fused->attributes);

@@ -1,24 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/plan/place.hpp: every node gets a device.
 #pragma once
+#include <deft/device/info.hpp>
 #include <deft/graph/graph_def.hpp>
-#include <memory>
-#include <set>
-#include <string>
-#include <vector>
+#include <span>
 
 namespace deft {
-
-/// A device that nodes can be placed on, on any task of the cluster.
-struct device_info {
-  const device_name* name = nullptr;  ///< full: "/job:worker/replica:0/task:1/cpu:0"
-  std::string description;            ///< "AMD EPYC, 2 cores", "simulated", …
-  std::uint64_t memory = 0;           ///< bytes; 0 if unknown
-  std::string bus_id;                 ///< PCI bus id; empty for processors
-  std::shared_ptr<const std::set<std::string>> kernels;  ///< operations that it can run
-};
-/// "/job:…/cpu:0 (AMD EPYC, 2 cores, 25.2 GB)".
-std::string to_string(const device_info& d);
 
 namespace plan {
 

@@ -3,20 +3,12 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
-#include <deft/op/catalog.hpp>
+#include <deft/plan/order.hpp>
 #include <deft/plan/place.hpp>
-#include <deft/plan/variables.hpp>
 #include <map>
 #include <optional>
 
 namespace deft {
-
-std::string to_string(const device_info& d) {
-  std::string s = to_string(*d.name) + " (" + d.description;
-  if (d.memory) s += str(", ", static_cast<double>(d.memory / 100'000'000) / 10, " GB");
-  if (!d.bus_id.empty()) s += ", " + d.bus_id;
-  return s + ")";
-}
 
 namespace plan {
 namespace {
@@ -27,7 +19,7 @@ class placer {
       : graph_(g), devices_(devices), options_(o) {}
 
   void run() {
-    group_variables();
+    group_resources();
     std::vector<std::uint32_t> late;  // sources that go to their first user
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       node_def& n = graph_.nodes[i];
@@ -48,24 +40,45 @@ class placer {
  private:
   static bool follows_user(const node_def& n) {
     return !n.requested && n.inputs.empty() &&
-           (n.op == &record_of<op::constant> || n.op == &record_of<op::feed>);
+           (n.op->role == op_role::constant || n.op->role == op_role::feed);
   }
 
-  void group_variables() {
+  void group_resources() {
     for (const auto& n : graph_.nodes)
-      if (auto v = variable_of(n)) {
-        auto& request = groups_[*v];
+      if (auto r = resource_of(n)) {
+        auto& request = groups_[*r];
         if (n.requested) request = merge(*n.requested, request);
       }
   }
 
+  /// The dtype by which a kernel is chosen.
+  dtype type_of(const node_def& n) const {
+    types_.clear();
+    for (auto e : n.inputs) types_.push_back(graph_.nodes[e.node].outputs[e.port]);
+    return dispatch_type(*n.op, types_, n.outputs);
+  }
+  bool has_kernels(const device_info& d, const node_def& n) const {
+    const dtype type = type_of(n);
+    if (!d.kernels->has(n.op->name, type)) return false;
+    if (const program* p = program_in(n.attributes); p && !has_kernels(d, *p)) return false;
+    return !holds_value(n) || has_updates(d, n.outputs[0].type);
+  }
+  static bool has_kernels(const device_info& d, const program& p) {
+    return std::ranges::all_of(p.code, [&](const instruction& c) {
+      return d.kernels->has(c.op->name, p.type_of(c.args[c.count - 1]));
+    });
+  }
+  static bool holds_value(const node_def& n) {
+    return n.op->resource && (is_update(n) || n.op->role == op_role::variable ||
+                              n.op->role == op_role::read);
+  }
   /// Whatever this run does to a variable, others may read and update it: its device can do all.
-  static bool has_kernels(const device_info& d, const node_def& n) {
-    auto has = [&](std::string_view op) { return d.kernels->contains(std::string(op)); };
-    if (!variable_of(n)) return has(n.op->name);
-    return has(op::variable::name) && has(op::read_variable::name) && has(op::assign::name) &&
-           (!is_numeric(n.outputs[0].type) ||
-            (has(op::assign_add::name) && has(op::assign_sub::name)));
+  static bool has_updates(const device_info& d, dtype type) {
+    return std::ranges::all_of(catalog_ops(), [&](const op_def* o) {
+      const bool update = o->role == op_role::update;
+      return !o->resource || o->role == op_role::compute || (update && !is_numeric(type)) ||
+             d.kernels->has(o->name, type);
+    });
   }
   bool can_run(const device_name& d, const node_def& n) const {
     for (const auto& i : devices_)
@@ -76,7 +89,7 @@ class placer {
   const device_name* choose(const node_def& n) const {
     device_name request;
     if (n.requested) request = *n.requested;
-    if (auto v = variable_of(n)) request = groups_.at(*v);
+    if (auto r = resource_of(n)) request = groups_.at(*r);
     if (auto* d = best(n, with_task(request))) return d;
     if (options_.soft) {
       // Give up the index, then the kind of device, then the task.
@@ -132,7 +145,8 @@ class placer {
   graph_def& graph_;
   std::span<const device_info> devices_;
   const placement_options& options_;
-  std::map<variable_key, device_name> groups_;
+  std::map<resource_key, device_name> groups_;
+  mutable std::vector<tensor_type> types_;
 };
 
 }  // namespace

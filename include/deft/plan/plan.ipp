@@ -7,5 +7,7 @@
 #include <deft/plan/gradients.ipp>
 #include <deft/plan/literals.ipp>
 #include <deft/plan/open.ipp>
+#include <deft/plan/order.ipp>
+#include <deft/plan/passes.ipp>
 #include <deft/plan/place.ipp>
-#include <deft/plan/variables.ipp>
+#include <deft/plan/rewrite.ipp>

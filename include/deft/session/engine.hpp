@@ -5,6 +5,7 @@
 #include <chrono>
 #include <deft/execute/executor.hpp>
 #include <deft/graph/graph_def.hpp>
+#include <deft/plan/passes.hpp>
 #include <deft/session/options.hpp>
 #include <memory>
 #include <string>
@@ -40,12 +41,6 @@ class step_results {
   void (*give_back_)(void*, std::unique_ptr<executable::frame>) = nullptr;
 };
 
-/// How many nodes a plan had after a pass.
-struct pass_size {
-  std::string pass;  ///< what the nodes were then: "written", "folded", …
-  std::uint64_t nodes = 0;
-};
-
 /// A plan, ready to run any number of times, from any thread.
 class planned {
  public:
@@ -59,7 +54,7 @@ class planned {
   /// Where each node of the pruned graph was placed, and what became of it.
   virtual const graph_def& placed() const = 0;
   /// In the order of the passes.
-  virtual const std::vector<pass_size>& passes() const = 0;
+  virtual const std::vector<plan::pass_size>& passes() const = 0;
   /// The parts it was cut into.
   virtual std::vector<plan::part> parts() const = 0;
 };

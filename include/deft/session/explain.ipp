@@ -17,8 +17,7 @@ std::int64_t bytes_of_value(const tensor_type& t) {
 
 std::string explain_node(const graph_def& g, const node_def& n) {
   std::string s = str("  ", n.name, ": ", n.op->name);
-  if (n.op->name == "fused")
-    s += str(" ", std::get<program_ref>(n.attributes[0])->code.size(), " operations");
+  if (const program* p = program_in(n.attributes)) s += str(" ", p->code.size(), " operations");
   if (!n.outputs.empty()) s += str(" -> ", n.outputs[0]);
   s += str(" on ", to_string(*n.device), "\n");
   for (auto e : n.inputs) {
@@ -89,7 +88,7 @@ std::string explain_plan(const planned& p) {
   const graph_def& g = p.placed();
   std::string s = str(
       "nodes: ",
-      join(p.passes(), ", ", [](const pass_size& x) { return str(x.nodes, " ", x.pass); }), "\n");
+      join(p.passes(), ", ", [](const plan::pass_size& x) { return str(x.nodes, " ", x.pass); }), "\n");
   for (const auto& n : g.nodes) s += explain_node(g, n);
   for (const auto& [device, m] : memory_of(g)) {
     s += str(device, ": ", m.nodes, m.nodes == 1 ? " node" : " nodes", ", at most ", m.peak(),

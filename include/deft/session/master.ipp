@@ -2,6 +2,7 @@
 // deft/session/master.ipp: making plans for several tasks.
 #pragma once
 #include <algorithm>
+#include <deft/execute/evaluate.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/session/master.hpp>
 #include <deft/session/master_plan.hpp>
@@ -19,7 +20,14 @@ class master_engine final : public engine {
     master_->check_open();
     std::size_t fetches = flat.fetches.size();
     std::vector<device_info> there = devices_for(flat.graph, limits);
-    auto parts = make_parts(std::move(flat), there, master_->self->name(), master_->options);
+    const session_options& o = master_->options;
+    auto parts = plan::run_passes(std::move(flat), there,
+                                  {.own_task = intern(master_->self->name()),
+                                   .fold = o.fold,
+                                   .fuse = o.fuse,
+                                   .allow_soft_placement = o.allow_soft_placement,
+                                   .log_device_placement = o.log_device_placement},
+                                  evaluate_on_host);
     auto plan = std::make_shared<master_plan>(master_, std::move(parts), fetches);
     plan->register_parts();
     return plan;
@@ -35,7 +43,7 @@ class master_engine final : public engine {
   }
 
   void close() override {
-    if (master_->closed.exchange(true) || !master_->cluster) return;
+    if (!master_->closing.request_stop() || !master_->cluster) return;
     master_->cluster->drop_session(master_->session);
     master_->cluster->hub().notify();
     std::map<const device_name*, std::uint64_t> known;
@@ -56,7 +64,7 @@ class master_engine final : public engine {
     master_->check_open();
     for (auto* task : tasks()) {
       if (*task == master_->self->name()) {
-        master_->self->variables().clear(container);
+        master_->self->store().clear(container);
         continue;
       }
       message m = make_message(request::reset, master_->session);

@@ -3,8 +3,9 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
+#include <deft/execute/frame_pool.hpp>
 #include <deft/op/plan/feed.hpp>
-#include <deft/session/planning.hpp>
+#include <deft/plan/passes.hpp>
 #include <deft/session/protocol.hpp>
 #include <deft/session/watchdog.hpp>
 #include <deft/session/worker.hpp>
@@ -21,17 +22,18 @@ struct master_state {
   session_options options;
   std::uint64_t session = random_incarnation();
   std::atomic<std::uint64_t> next_step{0}, next_handle{0};
-  std::atomic<bool> closed{false};
+  std::stop_source closing;
   std::mutex guard;
   /// Of the tasks it has talked to, or that this task had a link to when the session was made.
   std::map<const device_name*, std::uint64_t> incarnations;
   std::map<const device_name*, std::vector<device_info>> devices;
 
+  bool closed() const { return closing.stop_requested(); }
   /// Throws unavailable if the task was stopped, which closes the sessions too;
   /// failed_precondition if the session is closed.
   void check_open() const {
     if (cluster && cluster->stopped()) throw cluster->stopped_error();
-    if (closed) fail(errc::failed_precondition, "the session is closed");
+    if (closed()) fail(errc::failed_precondition, "the session is closed");
   }
 
   deadline patience() const { return deadline_in(options.connect_timeout); }
@@ -84,7 +86,7 @@ struct master_state {
       });
       if (missing.empty()) return;
       if (cluster->stopped()) throw cluster->stopped_error();
-      if (closed) fail(errc::cancelled, "the session was closed");
+      if (closed()) fail(errc::cancelled, "the session was closed");
       if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
       const auto now = std::chrono::steady_clock::now();
       if (now >= until) fail(errc::deadline_exceeded, "waited in vain for ", reasons);
@@ -124,8 +126,9 @@ struct master_state {
 /// A plan whose parts are registered on their tasks.
 class master_plan final : public planned {
  public:
-  master_plan(std::shared_ptr<master_state> m, prepared_plan p, std::size_t fetches)
+  master_plan(std::shared_ptr<master_state> m, plan::prepared p, std::size_t fetches)
       : master_(std::move(m)),
+        closing_(master_->closing.get_token()),
         placed_(std::move(p.placed)),
         passes_(std::move(p.passes)),
         fetches_(fetches) {
@@ -136,8 +139,8 @@ class master_plan final : public planned {
       r.handle = ++master_->next_handle;
       r.fetches = part.fetch_numbers;
       for (const auto& n : part.graph.nodes)
-        if (n.op == &record_of<op::feed>) {
-          auto number = std::get<std::int64_t>(n.attributes[0]);
+        if (n.op->role == op_role::feed) {
+          const auto number = decode<op::feed>(n.attributes).index;
           r.feeds.push_back(static_cast<std::uint32_t>(number));
           feeds_ = std::max(feeds_, static_cast<std::size_t>(number) + 1);
         }
@@ -167,7 +170,7 @@ class master_plan final : public planned {
   }
 
   ~master_plan() override {
-    if (others_.empty() || master_->closed) return;
+    if (others_.empty() || master_->closed()) return;
     if (own_) master_->cluster->drop_part(master_->session, own_part_.handle);
     for (auto& r : others_) try {
         if (r.link && !r.link->lost())
@@ -189,7 +192,7 @@ class master_plan final : public planned {
   std::size_t fetches() const override { return fetches_; }
   bool quick() const override { return others_.empty() && quick_; }
   const graph_def& placed() const override { return placed_; }
-  const std::vector<pass_size>& passes() const override { return passes_; }
+  const std::vector<plan::pass_size>& passes() const override { return passes_; }
   std::vector<plan::part> parts() const override {
     std::vector<plan::part> all;
     if (own_) all.push_back(own_->code().source());
@@ -244,19 +247,19 @@ class master_plan final : public planned {
     std::optional<watched> watch;
     deadline until = deadline_of(options);
     if (until != no_deadline || options.cancel)
-      watch.emplace(until, options.cancel.get(), &master_->closed);
-    const std::atomic<bool>* stop = watch ? watch->stop() : &master_->closed;
+      watch.emplace(until, options.cancel.get(), closing_);
+    const step_context context{.step = step, .stop = watch ? watch->stop() : closing_};
     std::unique_ptr<executable::frame> frame;
     // Values are returned in the order of fetches: a part that has all of them keeps that order.
     try {
       frame = own_->take();
       if (timed_.load(std::memory_order_relaxed) < 2) {
         auto begin = std::chrono::steady_clock::now();
-        frame->start({mine, wanted.size()}, {step}, nullptr, stop);
+        frame->run({mine, wanted.size()}, context);
         quick_ = std::chrono::steady_clock::now() - begin < quick_limit;
         ++timed_;
       } else {
-        frame->start({mine, wanted.size()}, {step}, nullptr, stop);
+        frame->run({mine, wanted.size()}, context);
       }
     } catch (const error& e) {
       if (frame) own_->give_back(std::move(frame));
@@ -267,7 +270,7 @@ class master_plan final : public planned {
                     e.node(), e.where(), e.device());
       if (master_->cluster && master_->cluster->stopped()) throw master_->cluster->stopped_error();
       throw error(errc::cancelled,
-                  master_->closed ? "the session was closed" : "the run was cancelled", e.node(),
+                  master_->closed() ? "the session was closed" : "the run was cancelled", e.node(),
                   e.where(), e.device());
     } catch (const std::bad_alloc&) {
       fail(errc::resource_exhausted, to_string(master_->self->name()), " is out of memory");
@@ -312,7 +315,7 @@ class master_plan final : public planned {
     });
     if (own_ && !state->failure) run_own_part(feeds, step, state);
     auto over = [&] {
-      return state->failed() || state->done() || is_cancelled(options) || master_->closed ||
+      return state->failed() || state->done() || is_cancelled(options) || master_->closed() ||
              master_->cluster->stopped();
     };
     hub& h = master_->cluster->hub();
@@ -401,7 +404,7 @@ class master_plan final : public planned {
     }
     if (master_->cluster->stopped()) throw master_->cluster->stopped_error();
     if (failure) throw error(*failure);
-    if (master_->closed) fail(errc::cancelled, "the session was closed");
+    if (master_->closed()) fail(errc::cancelled, "the session was closed");
     if (!in_time)
       fail(errc::deadline_exceeded, "the step took longer than it may; it waits for ", missing);
     if (is_cancelled(options)) fail(errc::cancelled, "the run was cancelled");
@@ -434,8 +437,9 @@ class master_plan final : public planned {
   }
 
   std::shared_ptr<master_state> master_;
+  const std::stop_token closing_;
   graph_def placed_;
-  std::vector<pass_size> passes_;
+  std::vector<plan::pass_size> passes_;
   std::size_t fetches_;
   std::size_t feeds_ = 0;  ///< one more than the highest number that is used
   static constexpr std::chrono::microseconds quick_limit{50};

@@ -90,28 +90,42 @@ void serialize(Archive& ar, part& p, unsigned) {
   if constexpr (Archive::is_loading::value) p.task = deft::detail::device_of_wire(task);
   ar& named("graph", p.graph) & named("fetches", p.fetches) & named("numbers", p.fetch_numbers);
 }
+template <class Archive>
+void serialize(Archive& ar, pass_size& p, unsigned) {
+  ar& named("pass", p.pass) & named("nodes", p.nodes);
+}
 }  // namespace plan
+
+struct kernel_entry_on_wire {
+  std::string op;
+  std::uint32_t types = 0;
+};
+template <class Archive>
+void serialize(Archive& ar, kernel_entry_on_wire& k, unsigned) {
+  ar& named("op", k.op) & named("types", k.types);
+}
 
 template <class Archive>
 void serialize(Archive& ar, device_info& d, unsigned) {
   std::string name;
-  std::vector<std::string> kernels;
+  std::vector<kernel_entry_on_wire> kernels;
   if constexpr (Archive::is_saving::value) {
     name = to_string(*d.name);
-    kernels.assign(d.kernels->begin(), d.kernels->end());
+    for (const auto& [op, types] : d.kernels->entries()) kernels.push_back({op, types.bits});
   }
   ar& named("name", name) & named("description", d.description) & named("memory", d.memory) &
       named("bus_id", d.bus_id) & named("kernels", kernels);
   if constexpr (Archive::is_loading::value) {
     d.name = detail::device_of_wire(name);
     if (!d.name) fail(errc::data_loss, "a device without a name");
-    d.kernels = std::make_shared<const std::set<std::string>>(kernels.begin(), kernels.end());
+    kernel_set known;
+    for (const auto& k : kernels) {
+      dtype_set types;
+      types.bits = k.types;
+      known.add(k.op, types);
+    }
+    d.kernels = std::make_shared<const kernel_set>(std::move(known));
   }
-}
-
-template <class Archive>
-void serialize(Archive& ar, pass_size& p, unsigned) {
-  ar& named("pass", p.pass) & named("nodes", p.nodes);
 }
 
 /// What of the options a master needs.

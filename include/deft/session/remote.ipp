@@ -46,7 +46,7 @@ struct remote_session {
 class remote_plan final : public planned {
  public:
   remote_plan(std::shared_ptr<remote_session> s, std::uint64_t number, graph_def placed,
-              std::vector<pass_size> passes, std::vector<tensor_type> types)
+              std::vector<plan::pass_size> passes, std::vector<tensor_type> types)
       : session_(std::move(s)),
         number_(number),
         placed_(std::move(placed)),
@@ -91,7 +91,7 @@ class remote_plan final : public planned {
 
   std::size_t fetches() const override { return types_.size(); }
   const graph_def& placed() const override { return placed_; }
-  const std::vector<pass_size>& passes() const override { return passes_; }
+  const std::vector<plan::pass_size>& passes() const override { return passes_; }
   std::vector<plan::part> parts() const override { return {}; }
 
  private:
@@ -121,7 +121,7 @@ class remote_plan final : public planned {
   std::shared_ptr<remote_session> session_;
   std::uint64_t number_;
   graph_def placed_;
-  std::vector<pass_size> passes_;
+  std::vector<plan::pass_size> passes_;
   std::vector<tensor_type> types_;  ///< of the fetches; none for an operation
 };
 
@@ -142,7 +142,7 @@ class remote_engine final : public engine {
         1, std::chrono::nanoseconds(until - std::chrono::steady_clock::now()).count()));
     message r = session_->ask(std::move(m), until + grace, "planning", limits);
     graph_def placed;
-    std::vector<pass_size> passes;
+    std::vector<plan::pass_size> passes;
     in_archive ar(r.meta, r.tensors);
     ar& placed& passes;
     ar.finish();

@@ -2,8 +2,9 @@
 // deft/session/running_step.hpp: one step of one part on a task, and what arrives for it.
 #pragma once
 #include <atomic>
-#include <deft/session/local_plan.hpp>
+#include <deft/execute/frame_pool.hpp>
 #include <functional>
+#include <stop_token>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -34,7 +35,7 @@ class registered_part : public frame_pool {
   /// Whether receive `number` waits for that incarnation of task `name`.
   bool expects(std::size_t receive, const std::string& name, std::uint64_t incarnation) const;
   /// Whether stretch `s` of the work takes long, as far as is known: not for a thread that reads
-  /// messages. Stretch 0 is the first, i + 1 the one after a wait for receive i.
+  /// messages. Stretch 0 is the first, i + 1 the one with which lane i goes on.
   bool slow(std::size_t s) const { return slowness_[s].load(std::memory_order_relaxed) > 0; }
   void took(std::size_t s, std::chrono::nanoseconds time);
 
@@ -52,9 +53,10 @@ struct step_outcome {
 };
 using step_callback = std::function<void(step_outcome)>;
 
-/// From the first value that arrives, or the order to run, until the part has ended. Whoever is
-/// the one to change `phase_` from waiting or parked goes on with it; all others only leave word.
-class running_step final : public step_io, public std::enable_shared_from_this<running_step> {
+/// From the first value that arrives, or the order to run, until the part has ended.
+class running_step final : public rendezvous,
+                           public step_driver,
+                           public std::enable_shared_from_this<running_step> {
  public:
   running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step);
   ~running_step() override;
@@ -72,15 +74,19 @@ class running_step final : public step_io, public std::enable_shared_from_this<r
   void peer_lost(const std::string& name, std::uint64_t incarnation, const error& why);
 
   void send(std::size_t number, const any_array& value) override;
-  bool receive(std::size_t number, any_array& value) override;
+  bool receive(std::size_t number, any_array& value, const waker& w) override;
+  void wake(std::uint32_t lane) override;
+  void ended() override;
 
  private:
-  enum class phase { waiting, running, parked, ended };
+  enum class phase { waiting, running, ended };
 
+  /// Runs `f` on this thread if that is known to be short, else on another. `stretch`: 0 for the
+  /// beginning, i + 1 for lane i.
   template <class F>
-  void go(F run, std::size_t stretch);
+  void go(F f, std::size_t stretch);
   template <class F>
-  void go_now(F run, std::size_t stretch);
+  void go_now(F f, std::size_t stretch);
   void finish(std::shared_ptr<const error> failure);
   void drop_early();
 
@@ -88,7 +94,6 @@ class running_step final : public step_io, public std::enable_shared_from_this<r
   const std::uint64_t session_, step_;
   std::mutex guard_;
   phase phase_ = phase::waiting;
-  std::size_t parked_on_ = 0;
   std::shared_ptr<const error> why_;  ///< to be stopped
   struct lost_peer {
     std::string name;
@@ -98,11 +103,16 @@ class running_step final : public step_io, public std::enable_shared_from_this<r
   std::vector<lost_peer> lost_;
   std::vector<std::pair<std::uint64_t, any_array>> early_;
   std::size_t early_bytes_ = 0;
-  std::vector<any_array> arrived_;
+  struct arrival {
+    any_array value;
+    waker waiting;  ///< of the lane that was told to wait for it
+  };
+  std::vector<arrival> arrivals_;  ///< by number of the receive
   std::unordered_map<std::uint64_t, std::size_t> numbers_;  ///< of the receives, by key
-  std::atomic<bool> stopping_{false};
+  std::stop_source stopping_;
+  step_context context_;
 
-  // Of the thread that runs.
+  // Of whoever runs it.
   std::shared_ptr<registered_part> part_;
   std::unique_ptr<executable::frame> frame_;
   std::vector<feed_ref> feeds_;

@@ -11,7 +11,7 @@ namespace deft {
 registered_part::registered_part(plan::part part, const task_resources& task,
                                  const incarnation_list& peers, const std::string& master)
     : frame_pool(std::move(part), task) {
-  auto incarnation_of = [&](const crossing& c) {
+  auto incarnation_of = [&](const transfer& c) {
     auto at = std::ranges::find(peers, to_string(*c.peer), &incarnation_list::value_type::first);
     return at == peers.end() ? 0 : at->second;
   };
@@ -20,7 +20,7 @@ registered_part::registered_part(plan::part part, const task_resources& task,
     to_master_.push_back(to_string(*s.peer) == master);
   }
   for (const auto& r : code().receives()) senders_.push_back(incarnation_of(r));
-  const std::size_t stretches = senders_.size() + 1;
+  const std::size_t stretches = code().lanes() + 2;  // the beginning, the lanes, and the end
   slowness_ = std::make_unique<std::atomic<std::int8_t>[]>(stretches);
   for (std::size_t i = 0; i < stretches; ++i) slowness_[i] = 1;
 }
@@ -64,10 +64,10 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     feeds_ = std::move(feeds);
     auto receives = part_->code().receives();
     for (std::size_t i = 0; i < receives.size(); ++i) numbers_.emplace(receives[i].key, i);
-    arrived_.resize(receives.size());
+    arrivals_.resize(receives.size());
     for (auto& [key, value] : early_) {
       auto at = numbers_.find(key);
-      if (at != numbers_.end()) arrived_[at->second] = std::move(value);
+      if (at != numbers_.end()) arrivals_[at->second].value = std::move(value);
     }
     drop_early();
     stopped = why_;
@@ -76,10 +76,18 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     finish(std::move(stopped));
     return true;
   }
+  context_ = {.step = step_, .exchange = this, .stop = stopping_.get_token()};
   go(
       [](running_step& s) {
-        s.frame_ = s.part_->take();
-        return s.frame_->start(s.feeds_, {s.step_}, &s, &s.stopping_);
+        std::unique_ptr<executable::frame> frame;
+        // The frame is known before it begins: another thread may end it.
+        auto failure = caught([&] { frame = s.part_->take(); });
+        if (failure) return s.finish(std::move(failure));
+        executable::frame& f = *frame;
+        s.frame_ = std::move(frame);
+        bool over = true;
+        failure = caught([&] { over = f.start(s.feeds_, s.context_, s); });
+        if (over) s.finish(std::move(failure));
       },
       0);
   return true;
@@ -87,7 +95,7 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
 
 void running_step::deliver(std::uint64_t key, any_array value) {
   constexpr std::size_t most_early = 65'536;
-  std::size_t number = 0;
+  waker waiting;
   {
     std::lock_guard lock(guard_);
     switch (phase_) {
@@ -110,47 +118,46 @@ void running_step::deliver(std::uint64_t key, any_array value) {
     }
     auto at = numbers_.find(key);
     if (at == numbers_.end()) return logging::warning("a value came that no receive waits for");
-    number = at->second;
-    arrived_[number] = std::move(value);
-    if (phase_ != phase::parked || parked_on_ != number) return;
-    phase_ = phase::running;
+    arrivals_[at->second].value = std::move(value);
+    waiting = std::exchange(arrivals_[at->second].waiting, waker());
   }
-  go([](running_step& s) { return s.frame_->resume(); }, number + 1);
+  waiting();
 }
 
 void running_step::stop(const std::shared_ptr<const error>& why) {
+  bool begun = false;
   {
     std::lock_guard lock(guard_);
     if (phase_ == phase::ended) return;
     if (!why_) why_ = why;
-    stopping_ = true;
-    if (phase_ == phase::running) return;  // it sees the flag
-    if (phase_ == phase::waiting) {
+    begun = phase_ != phase::waiting;
+    if (!begun) {
       phase_ = phase::ended;
       drop_early();
-    } else {
-      phase_ = phase::running;
     }
   }
-  if (part_)
-    finish(why);
+  if (begun)
+    stopping_.request_stop();
   else
     worker_->ended(session_, step_);
 }
 
 void running_step::peer_lost(const std::string& name, std::uint64_t incarnation, const error& why) {
-  bool waits = false;
+  std::vector<waker> waiting;
   {
     std::lock_guard lock(guard_);
     if (phase_ == phase::ended) return;
     lost_.push_back({name, incarnation, why});
-    waits = phase_ == phase::parked && part_->expects(parked_on_, name, incarnation);
+    if (phase_ == phase::running)
+      for (std::size_t i = 0; i < arrivals_.size(); ++i)
+        if (part_->expects(i, name, incarnation))
+          waiting.push_back(std::exchange(arrivals_[i].waiting, waker()));
   }
-  if (waits) stop(std::make_shared<const error>(why));
+  for (auto& w : waiting) w();
 }
 
 void running_step::send(std::size_t number, const any_array& value) {
-  const crossing& c = part_->code().sends()[number];
+  const transfer& c = part_->code().sends()[number];
   message m = make_message(request::tensor, session_, step_);
   m.flags = static_cast<std::uint32_t>(c.key);
   m.tensors.push_back(value);
@@ -158,41 +165,43 @@ void running_step::send(std::size_t number, const any_array& value) {
   worker_->link(c.peer, deadline_in(worker::reconnect_time), part_->receiver(number))->post(m);
 }
 
-bool running_step::receive(std::size_t number, any_array& value) {
+bool running_step::receive(std::size_t number, any_array& value, const waker& w) {
   std::lock_guard lock(guard_);
   if (why_) throw error(*why_);
-  if (!arrived_[number].valid()) {
+  arrival& a = arrivals_[number];
+  if (!a.value.valid()) {
     for (const auto& l : lost_)
       if (part_->expects(number, l.name, l.incarnation)) throw error(l.why);
-    parked_on_ = number;
-    phase_ = phase::parked;
+    a.waiting = w;
     return false;
   }
-  value = std::exchange(arrived_[number], any_array());
+  value = std::exchange(a.value, any_array());
   return true;
 }
 
+void running_step::wake(std::uint32_t lane) {
+  go([lane](running_step& s) { s.frame_->resume(lane); }, lane + 1);
+}
+void running_step::ended() { finish(frame_->failure()); }
+
 template <class F>
-void running_step::go(F run, std::size_t stretch) {
-  if (!part_->slow(stretch)) return go_now(run, stretch);
+void running_step::go(F f, std::size_t stretch) {
+  if (!part_->slow(stretch)) return go_now(f, stretch);
   try {
-    worker_->elsewhere().run(
-        [self = shared_from_this(), run, stretch] { self->go_now(run, stretch); });
+    worker_->elsewhere().run([self = shared_from_this(), f, stretch] { self->go_now(f, stretch); });
   } catch (const error&) {
-    go_now(run, stretch);  // there is no thread left
+    go_now(f, stretch);  // there is no thread left
   }
 }
 
-/// Nothing of this may be touched after the part has parked: another thread has it.
+/// The step may have ended on another thread before `f` returns.
 template <class F>
-void running_step::go_now(F run, std::size_t stretch) {
+void running_step::go_now(F f, std::size_t stretch) {
   auto self = shared_from_this();
-  registered_part& part = *part_;
-  auto begin = std::chrono::steady_clock::now();
-  bool over = true;
-  auto failure = caught([&] { over = run(*this); });
-  part.took(stretch, std::chrono::steady_clock::now() - begin);
-  if (over || failure) finish(std::move(failure));
+  const auto part = part_;
+  const auto begin = std::chrono::steady_clock::now();
+  f(*this);
+  part->took(stretch, std::chrono::steady_clock::now() - begin);
 }
 
 void running_step::finish(std::shared_ptr<const error> failure) {
@@ -200,7 +209,7 @@ void running_step::finish(std::shared_ptr<const error> failure) {
   {
     std::lock_guard lock(guard_);
     phase_ = phase::ended;
-    arrived_.clear();
+    arrivals_.clear();
     // The executor knows only that it was to stop; who asked for it knows why.
     if (failure && why_ && failure->code() == errc::cancelled)
       failure = std::make_shared<const error>(why_->code(), why_->message(), failure->node(),

@@ -44,8 +44,7 @@ void answer_with(connection& to, std::uint64_t id, F&& make) {
 void check_request(const flat_graph& flat) {
   check(flat.graph);
   for (const auto& n : flat.graph.nodes)
-    if (n.op == &record_of<op::send> || n.op == &record_of<op::recv> ||
-        n.op == &record_of<op::copy>)
+    if (is_transfer(n.op->role))
       throw error(errc::invalid_argument, str("[", n.op->name, "] is for plans only"), n.name,
                   n.place);
   check(flat.graph, flat.fetches);
@@ -104,7 +103,7 @@ void server_impl::handle_worker(const std::shared_ptr<connection>& from, message
     case request::reset: {
       std::string container;
       from_bytes(m.meta, container);
-      task_->variables().clear(container);
+      task_->store().clear(container);
       return answer(*from, message(), m.id);
     }
     default:

@@ -9,7 +9,6 @@
 #include <deft/session/explain.ipp>
 #include <deft/session/launcher.ipp>
 #include <deft/session/master.ipp>
-#include <deft/session/planning.ipp>
 #include <deft/session/remote.ipp>
 #include <deft/session/server.ipp>
 #include <deft/session/server_requests.ipp>
@@ -36,7 +35,7 @@ class bound_plan final : public planned {
   std::size_t fetches() const override { return plan_->fetches(); }
   bool quick() const override { return plan_->quick(); }
   const graph_def& placed() const override { return plan_->placed(); }
-  const std::vector<pass_size>& passes() const override { return plan_->passes(); }
+  const std::vector<plan::pass_size>& passes() const override { return plan_->passes(); }
   std::vector<plan::part> parts() const override { return plan_->parts(); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/task_runtime.hpp: one task of a cluster: its devices and its variables.
+// deft/session/task_runtime.hpp: one task of a cluster: its devices and what lives there.
 #pragma once
 #include <deft/execute/executor.hpp>
 #include <memory>
@@ -19,15 +19,15 @@ class task_runtime {
   task_runtime(const device_name& name, int cpu_devices);
 
   const device_name& name() const { return name_; }
-  task_resources resources() { return {devices_, &variables_}; }
+  task_resources resources() { return {devices_, &store_}; }
   std::vector<device_info> devices() const;
-  variable_store& variables() { return variables_; }
+  resource_store& store() { return store_; }
   std::uint64_t incarnation() const { return incarnation_; }
 
  private:
   device_name name_;
   std::vector<std::unique_ptr<device_runtime>> devices_;
-  variable_store variables_;
+  resource_store store_;
   std::uint64_t incarnation_;
 };
 

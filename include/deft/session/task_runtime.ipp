@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/task_runtime.ipp: a task's devices.
 #pragma once
+#include <deft/execute/cpu/device.hpp>
 #include <deft/session/task_runtime.hpp>
 #include <deft/transport/handshake.hpp>
 #include <mutex>

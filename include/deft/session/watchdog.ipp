@@ -48,7 +48,7 @@ class watchdog {
       auto now = std::chrono::steady_clock::now();
       for (watched* w = first_; w; w = w->after_) {
         if (now >= w->until_) w->late_ = true;
-        if (w->late_ || is_set(w->flags_[0]) || is_set(w->flags_[1])) w->stop_ = true;
+        if (w->late_ || is_set(w->cancel_) || w->closed_.stop_requested()) w->stop_.request_stop();
       }
       lock.unlock();
       std::this_thread::sleep_for(interval);
@@ -65,8 +65,8 @@ class watchdog {
   bool begun_ = false, asleep_ = false;
 };
 
-watched::watched(deadline until, const std::atomic<bool>* cancel, const std::atomic<bool>* closed)
-    : until_(until), flags_{cancel, closed} {
+watched::watched(deadline until, const std::atomic<bool>* cancel, std::stop_token closed)
+    : until_(until), cancel_(cancel), closed_(std::move(closed)) {
   watchdog::here().add(this);
 }
 watched::~watched() { watchdog::here().remove(this); }

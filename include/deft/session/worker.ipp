@@ -131,7 +131,9 @@ std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t sessio
 
 /// A crossing leads to a task of the cluster. Names are kept for good, so they are looked at first.
 void worker::check_peer(const node_def& n) const {
-  device_name peer = parse_device(std::get<std::string>(n.attributes[1]));
+  const device_name peer = parse_device(n.op->role == op_role::send
+                                            ? decode<op::send>(n.attributes).peer
+                                            : decode<op::recv>(n.attributes).peer);
   if (!peer.task || *peer.task >= cluster_.tasks(peer.job) ||
       !(peer == task_name(peer.job, *peer.task)))
     throw error(errc::invalid_argument,
@@ -146,7 +148,7 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
     check(p.graph);
     check(p.graph, p.fetches);
     for (const auto& n : p.graph.nodes)
-      if (n.op == &record_of<op::send> || n.op == &record_of<op::recv>) check_peer(n);
+      if (n.op->role == op_role::send || n.op->role == op_role::receive) check_peer(n);
     made.part = std::make_shared<registered_part>(std::move(p), task_->resources(), peers,
                                                   owner ? owner->peer().name : "");
   });

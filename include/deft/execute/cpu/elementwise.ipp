@@ -5,12 +5,13 @@
 #include <cstring>
 #include <deft/execute/cpu/interpreter.hpp>
 #include <deft/execute/cpu/kernel_base.hpp>
-#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/cpu/layout.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/add.hpp>
 #include <deft/op/assign.hpp>
 #include <deft/op/sub.hpp>
+#include <deft/op/catalog.hpp>
 #include <memory>
 
 namespace deft::cpu {
@@ -98,6 +99,12 @@ class elementwise_kernel final : public kernel {
   }
 
   double cost() const override { return cost_; }
+  bound_row bind(const kernel_call& c) override {
+    if (!single_ || !late_.empty() || !row_.run) return {};
+    for (std::size_t k = 0; k < inputs_; ++k) addresses_[k] = c.in[k];
+    bound_ = {addresses_.data(), masks_.data(), c.out[0], layout_.n()};
+    return {row_.run, &bound_};
+  }
 
  private:
   /// Where an operand's elements for the next rows come from.
@@ -222,6 +229,7 @@ class elementwise_kernel final : public kernel {
   std::vector<tensor_type> in_;
   tensor_type out_;
   std::int64_t out_size_ = 0;
+  row_call bound_{};
   std::vector<const void*> addresses_;
   std::vector<std::uintptr_t> masks_;
   std::vector<walk> walks_;
@@ -235,8 +243,8 @@ class elementwise_kernel final : public kernel {
 }  // namespace
 
 kernel_ptr make_fused(const node_def& n, std::span<const tensor_type> in) {
-  const program& p = *std::get<program_ref>(n.attributes.at(0));
-  const integers& literals = std::get<integers>(n.attributes.at(1));
+  const auto o = decode<op::fused>(n.attributes);
+  const program& p = *o.program;
   double cost = 0;
   for (const auto& c : p.code) cost += row_cost(*c.op, p.type_of(c.args[0]));
   compiled_row row;
@@ -246,7 +254,7 @@ kernel_ptr make_fused(const node_def& n, std::span<const tensor_type> in) {
   else
     steps = std::make_unique<interpreter>(p);
   return std::make_unique<elementwise_kernel>(row, std::move(steps), cost, p.inputs.size(),
-                                              p.immediates, literals, in.size() > p.inputs.size());
+                                              p.immediates, o.immediates, in.size() > p.inputs.size());
 }
 
 kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in) {
@@ -257,12 +265,49 @@ kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in) 
   return std::make_unique<elementwise_kernel>(row, nullptr, row_cost(*n.op, operand), in.size());
 }
 
+/// Of a variable's elements, input 0, and a value: `How` of both.
+template <class How>
 kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
-  const op_def& how = n.op->name == op::assign_sub::name ? record_of<op::sub> : record_of<op::add>;
+  const op_def& how = record_of<How>;
   const dtype t = in.back().type;
   const compiled_row row = find_row(how, t, t);
   if (!row.run) fail(errc::unimplemented, "[", n.op->name, "] has no kernel on the CPU for ", t);
   return std::make_unique<elementwise_kernel>(row, nullptr, row_cost(how, t), 2);
+}
+
+namespace {
+
+/// Of the dtypes that a typing rule takes.
+constexpr dtype_set types_of(typing rule) {
+  dtype_set set;
+  for (int t = 1; t < dtype_count; ++t)
+    if (accepts(rule, static_cast<dtype>(t))) set = set | dtype_set{static_cast<dtype>(t)};
+  return set;
+}
+template <class Op>
+constexpr dtype_set operand_types() {
+  if constexpr (requires { Op::typing_rule; })
+    return types_of(Op::typing_rule);
+  else
+    return all_dtypes;  // cast
+}
+
+}  // namespace
+
+kernel_table elementwise_kernels() {
+  static const auto& table = *new std::vector<kernel_entry>([] {
+    std::vector<kernel_entry> made{
+        {op::fused::name, all_dtypes, &make_fused},
+        {op::assign_add::name, numeric_dtypes, &make_update<op::add>},
+        {op::assign_sub::name, numeric_dtypes, &make_update<op::sub>},
+    };
+    op::catalog::each([&]<class Op>() {
+      if (record_of<Op>.is(op_traits::elementwise))
+        made.push_back({Op::name, operand_types<Op>(), &make_elementwise});
+    });
+    return made;
+  }());
+  return table;
 }
 
 }  // namespace deft::cpu

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/execute/cpu/fold.hpp>
-#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/argmax.hpp>
 #include <deft/op/gather.hpp>
@@ -246,6 +246,17 @@ kernel_ptr make_argmax(const node_def& n, std::span<const tensor_type> in) {
 kernel_ptr make_first_max(const node_def& n, std::span<const tensor_type> in) {
   return places::by_number<places::first_max_kernel>(n, in[0].type,
                                                      decode<op::first_max>(n.attributes).axes);
+}
+
+kernel_table index_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::gather::name, all_dtypes, &make_gather},
+      {op::scatter_add::name, numeric_dtypes, &make_scatter_add},
+      {op::one_hot::name, index_dtypes | dtype_set{dtype::uint8}, &make_one_hot},
+      {op::argmax::name, numeric_dtypes, &make_argmax},
+      {op::first_max::name, numeric_dtypes, &make_first_max},
+  };
+  return table;
 }
 
 }  // namespace deft::cpu

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/execute/cpu/kernel_base.hpp>
-#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/cpu/pack.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/matmul.hpp>
@@ -262,6 +262,13 @@ kernel_ptr make_matmul(const node_def& n, std::span<const tensor_type> in) {
     default:
       no_kernel(n, in[0].type);
   }
+}
+
+kernel_table matmul_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::matmul::name, floating_dtypes | index_dtypes, &make_matmul},
+  };
+  return table;
 }
 
 }  // namespace deft::cpu

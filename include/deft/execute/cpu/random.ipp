@@ -7,7 +7,7 @@
 #include <cstring>
 #include <deft/core/philox.hpp>
 #include <deft/execute/cpu/kernel_base.hpp>
-#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/cpu/pack.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/random_normal.hpp>
@@ -257,6 +257,15 @@ kernel_ptr make_random_normal(const node_def& n, std::span<const tensor_type>) {
 kernel_ptr make_truncated_normal(const node_def& n, std::span<const tensor_type>) {
   const auto o = decode<op::truncated_normal>(n.attributes);
   return drawing::make<drawing::law::truncated>(n, o, o.stddev, 0);
+}
+
+kernel_table random_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::random_uniform::name, floating_dtypes, &make_random_uniform},
+      {op::random_normal::name, floating_dtypes, &make_random_normal},
+      {op::truncated_normal::name, floating_dtypes, &make_truncated_normal},
+  };
+  return table;
 }
 
 }  // namespace deft::cpu

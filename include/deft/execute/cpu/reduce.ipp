@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/execute/cpu/fold.hpp>
-#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/max.hpp>
 #include <deft/op/mean.hpp>
@@ -252,6 +252,16 @@ kernel_ptr make_max(const node_def& n, std::span<const tensor_type> in) {
 }
 kernel_ptr make_sum_to(const node_def& n, std::span<const tensor_type> in) {
   return reduction::make<reduction::kind::sum>(n, in[0].type, nullptr);
+}
+
+kernel_table reduce_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::sum::name, numeric_dtypes, &make_sum},
+      {op::mean::name, floating_dtypes, &make_mean},
+      {op::max::name, numeric_dtypes, &make_max},
+      {op::sum_to::name, numeric_dtypes, &make_sum_to},
+  };
+  return table;
 }
 
 }  // namespace deft::cpu

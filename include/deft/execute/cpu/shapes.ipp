@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/execute/cpu/kernel_base.hpp>
-#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/cpu/layout.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/concat.hpp>
@@ -255,6 +255,17 @@ kernel_ptr make_concat_part(const node_def& n, std::span<const tensor_type>) {
 }
 kernel_ptr make_size_of(const node_def& n, std::span<const tensor_type>) {
   return std::make_unique<moving::size_kernel>(decode<op::size_of>(n.attributes).axes);
+}
+
+kernel_table shape_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::broadcast_to::name, all_dtypes, &make_broadcast_to},
+      {op::transpose::name, all_dtypes, &make_transpose},
+      {op::concat::name, all_dtypes, &make_concat},
+      {op::concat_part::name, all_dtypes, &make_concat_part},
+      {op::size_of::name, all_dtypes, &make_size_of},
+  };
+  return table;
 }
 
 }  // namespace deft::cpu

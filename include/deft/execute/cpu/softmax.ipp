@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <cmath>
 #include <deft/execute/cpu/fold.hpp>
-#include <deft/execute/cpu/kernels.hpp>
+#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/team.hpp>
+#include <deft/op/softmax.hpp>
+#include <deft/op/softmax_cross_entropy.hpp>
 
 namespace deft::cpu {
 namespace softmax_rows {
@@ -228,6 +230,15 @@ kernel_ptr make_softmax_cross_entropy(const node_def& n, std::span<const tensor_
 }
 kernel_ptr make_softmax_cross_entropy_grad(const node_def& n, std::span<const tensor_type> in) {
   return softmax_rows::for_labels<softmax_rows::cross_entropy_grad_kernel>(n, in);
+}
+
+kernel_table softmax_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::softmax::name, floating_dtypes, &make_softmax},
+      {op::softmax_cross_entropy::name, floating_dtypes, &make_softmax_cross_entropy},
+      {op::softmax_cross_entropy_grad::name, floating_dtypes, &make_softmax_cross_entropy_grad},
+  };
+  return table;
 }
 
 }  // namespace deft::cpu

@@ -8,6 +8,7 @@ namespace deft::op {
 struct copy {
   static constexpr std::string_view name = "copy";
   static constexpr int arity = 1;
+  static constexpr op_role role = op_role::copy;
   std::string device;
   static constexpr auto fields = field_list(field{"device", &copy::device});
 

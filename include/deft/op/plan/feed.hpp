@@ -8,6 +8,7 @@ namespace deft::op {
 struct feed {
   static constexpr std::string_view name = "feed";
   static constexpr int arity = 0;
+  static constexpr op_role role = op_role::feed;
   static constexpr op_traits traits = op_traits::stateful;
   std::int64_t index = 0;
   dtype type = dtype::none;

@@ -8,6 +8,7 @@ namespace deft::op {
 struct recv {
   static constexpr std::string_view name = "recv";
   static constexpr int arity = 0;
+  static constexpr op_role role = op_role::receive;
   static constexpr op_traits traits = op_traits::stateful;
   std::string key;
   std::string peer;  ///< device or task that sends

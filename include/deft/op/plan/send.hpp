@@ -8,6 +8,7 @@ namespace deft::op {
 struct send {
   static constexpr std::string_view name = "send";
   static constexpr int arity = 1;
+  static constexpr op_role role = op_role::send;
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
   std::string key;
   std::string peer;  ///< device or task that receives

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/plan/variables.hpp>
+#include <deft/plan/order.hpp>
 #include <deft/session/session.hpp>
 
 #include "planning.hpp"
@@ -42,8 +42,8 @@ TEST_CASE_FIXTURE(own_graph, "two unordered updates of one variable are an error
   INFO(e);
   CHECK(
       e.starts_with("invalid_argument: [assign] variable \"v\" is updated twice in one run, here "
-                    "and by \"assign_add\" at test_variables.cpp:"));
-  CHECK(e.find(", in no order: use control_dependencies, node \"assign\" at test_variables.cpp:") !=
+                    "and by \"assign_add\" at test_order.cpp:"));
+  CHECK(e.find(", in no order: use control_dependencies, node \"assign\" at test_order.cpp:") !=
         std::string::npos);
   variable<float> w("w", 0.f);
   CHECK_NOTHROW(ordered(flat({a, w.assign(1.f).value()})));
@@ -91,13 +91,13 @@ TEST_CASE_FIXTURE(own_graph, "variables of equal names in different containers a
   variable<float> w("v", 0.f, {.container = "b"});
   auto key = [](const any_tensor& t) {
     flat_graph f = flat({t});
-    return *plan::variable_of(f.graph.nodes.back());
+    return *plan::resource_of(f.graph.nodes.back());
   };
-  CHECK(key(v) == plan::variable_key("a", "v"));
-  CHECK(key(w) == plan::variable_key("b", "v"));
+  CHECK(key(v) == resource_key("variable", "a", "v"));
+  CHECK(key(w) == resource_key("variable", "b", "v"));
   CHECK(key(up) == key(v));
   flat_graph f = flat({any_tensor(constant(1.f))});
-  CHECK_FALSE(plan::variable_of(f.graph.nodes[0]));
+  CHECK_FALSE(plan::resource_of(f.graph.nodes[0]));
 }
 
 TEST_CASE_FIXTURE(own_graph, "sort and prune renumber what refers to nodes") {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/local_plan.hpp: a part with the frames that its runs use in turn.
+// deft/execute/frame_pool.hpp: a part with the frames that its runs use in turn.
 #pragma once
 #include <deft/execute/executor.hpp>
-#include <deft/session/engine.hpp>
 #include <memory>
 #include <mutex>
 #include <vector>

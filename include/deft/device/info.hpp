@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/device/info.hpp: what is known of a device, on any task of a cluster: its name, and the
+// kernels it has.
+#pragma once
+#include <cstdint>
+#include <deft/core/dtype.hpp>
+#include <deft/device/name.hpp>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace deft {
+
+/// Operations that a device can run, and the dtypes for which it can.
+class kernel_set {
+ public:
+  void add(std::string_view op, dtype_set types) {
+    auto at = types_.find(op);
+    if (at == types_.end()) at = types_.emplace(op, dtype_set()).first;
+    at->second = at->second | types;
+  }
+  void remove(std::string_view op) {
+    if (auto at = types_.find(op); at != types_.end()) types_.erase(at);
+  }
+  /// No dtypes if there is no kernel.
+  dtype_set types_of(std::string_view op) const {
+    auto at = types_.find(op);
+    return at == types_.end() ? dtype_set() : at->second;
+  }
+  bool has(std::string_view op, dtype t) const { return types_of(op).has(t); }
+
+  const std::map<std::string, dtype_set, std::less<>>& entries() const { return types_; }
+
+ private:
+  std::map<std::string, dtype_set, std::less<>> types_;
+};
+
+/// A device that nodes can be placed on.
+struct device_info {
+  const device_name* name = nullptr;  ///< full: "/job:worker/replica:0/task:1/cpu:0"
+  std::string description;            ///< "AMD EPYC, 2 cores", "simulated", …
+  std::uint64_t memory = 0;           ///< bytes; 0 if unknown
+  std::string bus_id;                 ///< PCI bus id; empty for processors
+  std::shared_ptr<const kernel_set> kernels;
+};
+/// "/job:…/cpu:0 (AMD EPYC, 2 cores, 25.2 GB)".
+std::string to_string(const device_info& d);
+
+}  // namespace deft

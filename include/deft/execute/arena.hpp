@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/arena.hpp: blocks of memory that runs borrow for their activations.
+#pragma once
+#include <array>
+#include <atomic>
+#include <deft/core/buffer.hpp>
+#include <mutex>
+#include <vector>
+
+namespace deft {
+
+/// Blocks of one space, last in, first out by size class, so that a plan that is run again and again
+/// gets the same address. Large blocks go back to the space, which recycles them itself.
+/// Thread-safe.
+class arena_pool {
+ public:
+  /// `largest`: bytes up to which blocks are kept here.
+  explicit arena_pool(memory& space, std::size_t largest = std::size_t{1} << 20);
+  ~arena_pool();
+  arena_pool(const arena_pool&) = delete;
+
+  /// At least `bytes` bytes, not initialized. Throws resource_exhausted.
+  buffer take(std::size_t bytes);
+  void give(buffer block) noexcept;
+  /// Gives what is kept back to the space.
+  void trim() noexcept;
+
+ private:
+  static constexpr std::size_t classes = 4 * 64;
+  static std::size_t class_of(std::size_t bytes);
+  static std::size_t bytes_of(std::size_t size_class);
+
+  memory& space_;
+  const std::size_t largest_;
+  std::array<std::atomic<block*>, classes> top_{};  ///< the usual case: one run at a time
+  std::mutex guard_;
+  std::vector<std::pair<std::size_t, buffer>> more_;
+};
+
+}  // namespace deft

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/device.ipp: the processor's device, and its joined table of kernels.
+#pragma once
+#include <unistd.h>
+
+#include <cstring>
+#include <deft/execute/cpu/device.hpp>
+#include <deft/execute/cpu/tables.hpp>
+#include <deft/execute/evaluate.hpp>
+#include <deft/execute/transfers.hpp>
+#include <fstream>
+#include <thread>
+#include <unordered_map>
+
+namespace deft {
+namespace {
+
+std::string processor_name() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.starts_with("model name")) {
+      auto colon = line.find(": ");
+      if (colon != line.npos) return line.substr(colon + 2);
+    }
+  return "CPU";
+}
+
+
+std::vector<kernel_table>& own_kernel_tables() {
+  static auto& tables = *new std::vector<kernel_table>;
+  return tables;
+}
+
+class cpu_device final : public device_runtime {
+ public:
+  explicit cpu_device(device_info info) : device_runtime(std::move(info)) {}
+  memory& space() override { return host_memory(); }
+  arena_pool& arenas() override {
+    static auto& pool = *new arena_pool(host_memory());
+    return pool;
+  }
+  event_ptr copy_in(void* to, const void* from, std::size_t bytes, buffer) override {
+    std::memcpy(to, from, bytes);
+    return nullptr;
+  }
+  event_ptr copy_out(void* to, const void* from, std::size_t bytes, buffer) override {
+    std::memcpy(to, from, bytes);
+    return nullptr;
+  }
+  void copy_within(void* to, const void* from, std::size_t bytes) override {
+    std::memcpy(to, from, bytes);
+  }
+  const kernel_entry* find_kernel(std::string_view op) const override {
+    return find_cpu_kernel(op);
+  }
+};
+
+}  // namespace
+
+void register_cpu_kernels(kernel_table table) { own_kernel_tables().push_back(table); }
+
+std::span<const kernel_table> cpu_kernel_tables() {
+  static const auto& tables = *new std::vector<kernel_table>([] {
+    std::vector<kernel_table> all{
+        cpu::elementwise_kernels(), cpu::index_kernels(),  cpu::matmul_kernels(),
+        cpu::random_kernels(),      cpu::reduce_kernels(), cpu::shape_kernels(),
+        cpu::softmax_kernels(),     transfer_kernels(),
+    };
+    all.insert(all.end(), own_kernel_tables().begin(), own_kernel_tables().end());
+    return all;
+  }());
+  return tables;
+}
+
+const kernel_entry* find_cpu_kernel(std::string_view op) {
+  static const auto& by_name = *new auto([] {
+    std::unordered_map<std::string_view, const kernel_entry*> made;
+    for (const auto& table : cpu_kernel_tables())
+      for (const auto& entry : table) made.emplace(entry.op, &entry);
+    return made;
+  }());
+  auto at = by_name.find(op);
+  return at == by_name.end() ? nullptr : at->second;
+}
+
+std::unique_ptr<device_runtime> make_cpu_device(const device_name& task, int number) {
+  static const auto& kernels = *new auto(announce(cpu_kernel_tables()));
+  device_info info;
+  device_name name = task;
+  name.type = "cpu";
+  name.index = number;
+  info.name = intern(name);
+  info.description = str(processor_name(), ", ", std::thread::hardware_concurrency(), " threads");
+  info.memory = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  info.kernels = kernels;
+  return std::make_unique<cpu_device>(std::move(info));
+}
+
+std::vector<any_array> evaluate_on_host(const node_def& n, std::span<const any_array> inputs) {
+  const kernel_entry* entry = find_cpu_kernel(n.op->name);
+  if (!entry || !entry->make) return {};
+  std::vector<tensor_type> in;
+  std::vector<const void*> data;
+  for (const auto& a : inputs) {
+    in.push_back({a.shape(), a.type()});
+    data.push_back(a.raw());
+  }
+  const kernel_ptr k = entry->make(n, in);
+  std::vector<any_array> values;
+  std::vector<void*> out;
+  for (const auto& o : n.outputs) {
+    values.emplace_back(o.type, o.shape);
+    out.push_back(values.back().mutable_raw());
+  }
+  k->prepare(in, n.outputs);
+  const buffer scratch = buffer::host(k->scratch());
+  const step_context step;
+  k->run({data.data(), out.data(), &step, scratch.data()});
+  return values;
+}
+
+}  // namespace deft

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/tables.hpp: the tables of kernels that the processor's device joins; each stands
+// at the end of the file that holds the kernels.
+#pragma once
+#include <deft/execute/kernel.hpp>
+
+namespace deft::cpu {
+
+kernel_table elementwise_kernels();
+kernel_table index_kernels();
+kernel_table matmul_kernels();
+kernel_table random_kernels();
+kernel_table reduce_kernels();
+kernel_table shape_kernels();
+kernel_table softmax_kernels();
+
+}  // namespace deft::cpu

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/lane_gate.hpp: where a lane waits for a waker.
+#pragma once
+#include <condition_variable>
+#include <deft/execute/executor.hpp>
+#include <mutex>
+
+namespace deft::exec {
+
+/// One for each lane of a frame that may wait. A wake-up that comes while the lane still runs is
+/// remembered until it wants to wait; one of an earlier run is refused.
+class lane_gate final : public waker::target {
+ public:
+  explicit lane_gate(std::uint32_t lane) : lane_(lane) {}
+
+  void open(std::uint64_t run, step_driver& driver) {
+    std::lock_guard lock(guard_);
+    run_ = run;
+    driver_ = &driver;
+    woken_ = parked_ = false;
+  }
+  /// The run is over.
+  void close() {
+    std::lock_guard lock(guard_);
+    driver_ = nullptr;
+  }
+  /// From here on a wake-up counts.
+  void listen() {
+    std::lock_guard lock(guard_);
+    woken_ = false;
+  }
+  /// False if there was a wake-up. True: the lane belongs to whoever wakes it from now on.
+  bool park() {
+    std::lock_guard lock(guard_);
+    if (woken_) return woken_ = false;
+    return parked_ = true;
+  }
+  bool wake(std::uint64_t run) override { return wake_if([&] { return run == run_; }); }
+  /// Whatever run it is.
+  void interrupt() {
+    wake_if([] { return true; });
+  }
+  std::uint64_t run() const { return run_; }
+
+ private:
+  template <class F>
+  bool wake_if(F meant) {
+    step_driver* driver = nullptr;
+    {
+      std::lock_guard lock(guard_);
+      if (!driver_ || !meant()) return false;
+      if (!parked_) return woken_ = true;
+      parked_ = false;
+      driver = driver_;  // stays: the run cannot end before this lane goes on
+    }
+    driver->wake(lane_);
+    return true;
+  }
+
+  const std::uint32_t lane_;
+  std::mutex guard_;
+  std::uint64_t run_ = 0;
+  step_driver* driver_ = nullptr;  ///< null between runs
+  bool woken_ = false, parked_ = false;
+};
+
+/// Waits on the calling thread for lanes that wait, and runs them there.
+class blocking_driver final : public step_driver {
+ public:
+  void wake(std::uint32_t lane) override {
+    std::lock_guard lock(guard_);
+    ready_.push_back(lane);
+    changed_.notify_one();
+  }
+  void ended() override {
+    std::lock_guard lock(guard_);
+    over_ = true;
+    changed_.notify_one();
+  }
+  /// Until the run of `f` has ended.
+  void drive(executable::frame& f) {
+    std::unique_lock lock(guard_);
+    for (;;) {
+      changed_.wait(lock, [&] { return over_ || !ready_.empty(); });
+      if (over_) return;
+      std::vector<std::uint32_t> lanes = std::exchange(ready_, {});
+      lock.unlock();
+      for (auto l : lanes) f.resume(l);
+      lock.lock();
+    }
+  }
+
+ private:
+  std::mutex guard_;
+  std::condition_variable changed_;
+  std::vector<std::uint32_t> ready_;
+  bool over_ = false;
+};
+
+}  // namespace deft::exec

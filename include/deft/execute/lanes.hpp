@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/lanes.hpp: which items of a part run in the same in-order lane, and what the lanes
+// tell each other. The numbers of nodes are the global order that every part keeps; lanes keep it
+// too, so that the earliest item that has not ended can always go on.
+#pragma once
+#include <cstdint>
+#include <deft/graph/graph_def.hpp>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace deft::exec {
+
+/// What decides the lane of an item.
+struct lane_choice {
+  std::uint32_t device = ~std::uint32_t{0};  ///< memory that it works on; the default: the host's
+  bool quick = false;  ///< the item only starts work
+  bool waits = false;  ///< it may wait for something outside the step
+  bool alone = false;  ///< a lane of its own, so that nothing waits with it
+  /// A node right behind whose item it comes, in the same lane: a value leaves when it is made.
+  std::uint32_t follows = ~std::uint32_t{0};
+};
+
+/// An item of a lane, or a signal that it gives or waits for.
+struct lane_entry {
+  enum kind : std::uint8_t { item, signal, wait } what = item;
+  std::uint32_t number = 0;
+};
+struct lane_plan {
+  struct lane {
+    std::vector<lane_entry> entries;
+    bool quick = false;
+  };
+  std::vector<lane> lanes;
+  std::uint32_t signals = 0;
+};
+
+/// Takes the nodes of a part in their order. What may wait for something outside the step has a lane
+/// of its own, with what follows from it only: everything else goes on.
+class lane_planner {
+ public:
+  explicit lane_planner(const graph_def& g);
+
+  /// The next node has no item: a constant, a feed, a group.
+  void skip(std::uint32_t node);
+  /// The next node has this item.
+  void add(std::uint32_t node, std::uint32_t item, const lane_choice& c);
+  /// A further item, of the value of `node`, after all nodes.
+  void add_fetch(std::uint32_t node, std::uint32_t item, const lane_choice& c);
+
+  lane_plan take();
+
+ private:
+  static constexpr std::uint32_t none = ~std::uint32_t{0};
+  /// Position in the global order: the node's number, then what comes right behind it.
+  using place = std::pair<std::uint32_t, std::uint32_t>;
+  struct work {
+    std::uint32_t node, item, lane;
+    place at;
+    std::uint32_t index = 0;  ///< in its lane
+    std::vector<std::uint32_t> after;  ///< works
+  };
+  /// Nodes that wait for something outside the step, of which a node is a consequence.
+  using wait_set = std::vector<std::uint32_t>;
+
+  std::uint32_t waits_of(std::uint32_t node, bool itself);
+  std::uint32_t lane_of(const lane_choice& c, std::uint32_t waits, std::uint32_t alone);
+  void depend(std::uint32_t on, std::vector<std::uint32_t>& works) const;
+  void add_work(std::uint32_t node, std::uint32_t item, const lane_choice& c, std::uint32_t waits,
+                place at, std::vector<std::uint32_t> after);
+
+  const graph_def& graph_;
+  std::vector<work> works_;
+  std::vector<std::uint32_t> work_of_;                  ///< of each node; none: it has no item
+  std::map<std::uint32_t, std::vector<std::uint32_t>> through_;  ///< works behind such a node
+  std::vector<place> places_;                           ///< of each node
+  std::vector<std::uint32_t> waits_;                    ///< of each node: number of its wait_set
+  std::vector<wait_set> sets_;
+  std::map<wait_set, std::uint32_t> set_numbers_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> lane_numbers_;
+  std::vector<bool> quick_;
+};
+
+}  // namespace deft::exec

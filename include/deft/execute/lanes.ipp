@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/lanes.ipp: assigning lanes, and the fewest signals between them.
+#pragma once
+#include <algorithm>
+#include <deft/execute/lanes.hpp>
+
+namespace deft::exec {
+
+lane_planner::lane_planner(const graph_def& g) : graph_(g) {
+  sets_.emplace_back();
+  set_numbers_.emplace(wait_set(), 0);
+}
+
+/// The union of what the node's inputs and controls are consequences of.
+std::uint32_t lane_planner::waits_of(std::uint32_t node, bool itself) {
+  const node_def& n = graph_.nodes[node];
+  std::uint32_t found = 0;
+  bool several = itself;
+  auto look = [&](std::uint32_t from) {
+    const std::uint32_t w = waits_[from];
+    if (!w || w == found) return;
+    if (found) several = true;
+    found = w;
+  };
+  for (auto e : n.inputs) look(e.node);
+  for (auto c : n.controls) look(c);
+  if (!several) return found;
+  wait_set all;
+  auto gather = [&](std::uint32_t from) {
+    const wait_set& s = sets_[waits_[from]];
+    all.insert(all.end(), s.begin(), s.end());
+  };
+  for (auto e : n.inputs) gather(e.node);
+  for (auto c : n.controls) gather(c);
+  if (itself) all.push_back(node);
+  std::ranges::sort(all);
+  all.erase(std::ranges::unique(all).begin(), all.end());
+  auto [at, fresh] = set_numbers_.try_emplace(all, static_cast<std::uint32_t>(sets_.size()));
+  if (fresh) sets_.push_back(std::move(all));
+  return at->second;
+}
+
+std::uint32_t lane_planner::lane_of(const lane_choice& c, std::uint32_t waits,
+                                    std::uint32_t alone) {
+  auto [at, fresh] = lane_numbers_.try_emplace({c.device, waits, alone},
+                                               static_cast<std::uint32_t>(quick_.size()));
+  if (fresh) quick_.push_back(c.quick);
+  return at->second;
+}
+
+void lane_planner::depend(std::uint32_t on, std::vector<std::uint32_t>& works) const {
+  if (work_of_[on] != none) {
+    works.push_back(work_of_[on]);
+  } else if (auto at = through_.find(on); at != through_.end()) {
+    works.insert(works.end(), at->second.begin(), at->second.end());
+  }
+}
+
+void lane_planner::skip(std::uint32_t node) {
+  const node_def& n = graph_.nodes[node];
+  std::vector<std::uint32_t> behind;
+  place at{0, 0};
+  auto look = [&](std::uint32_t from) {
+    depend(from, behind);
+    at = std::max(at, places_[from]);
+  };
+  for (auto e : n.inputs) look(e.node);
+  for (auto c : n.controls) look(c);
+  // Of each lane the last one tells enough.
+  std::ranges::sort(behind, [&](auto a, auto b) {
+    return std::tie(works_[a].lane, works_[a].at) < std::tie(works_[b].lane, works_[b].at);
+  });
+  std::vector<std::uint32_t> last;
+  for (std::size_t i = 0; i < behind.size(); ++i)
+    if (i + 1 == behind.size() || works_[behind[i]].lane != works_[behind[i + 1]].lane)
+      last.push_back(behind[i]);
+  waits_.push_back(waits_of(node, false));
+  places_.push_back(at);
+  work_of_.push_back(none);
+  if (!last.empty()) through_.emplace(node, std::move(last));
+}
+
+void lane_planner::add_work(std::uint32_t node, std::uint32_t item, const lane_choice& c,
+                            std::uint32_t waits, place at, std::vector<std::uint32_t> after) {
+  std::uint32_t lane = none;
+  // Right behind the item that makes its value, where that is.
+  if (c.follows != none && !c.alone && work_of_[c.follows] != none)
+    lane = works_[work_of_[c.follows]].lane;
+  if (lane == none) lane = lane_of(c, waits, c.alone ? node + 1 : 0);
+  works_.push_back({node, item, lane, at, 0, std::move(after)});
+}
+
+void lane_planner::add(std::uint32_t node, std::uint32_t item, const lane_choice& c) {
+  const node_def& n = graph_.nodes[node];
+  std::vector<std::uint32_t> after;
+  for (auto e : n.inputs) depend(e.node, after);
+  for (auto d : n.controls) depend(d, after);
+  const std::uint32_t waits = waits_of(node, c.waits);
+  const place at = c.follows != none ? place(places_[c.follows].first, node + 1) : place(node + 1, 0);
+  add_work(node, item, c, waits, at, std::move(after));
+  waits_.push_back(waits);
+  places_.push_back(at);
+  work_of_.push_back(static_cast<std::uint32_t>(works_.size() - 1));
+}
+
+void lane_planner::add_fetch(std::uint32_t node, std::uint32_t item, const lane_choice& c) {
+  std::vector<std::uint32_t> after;
+  depend(node, after);
+  lane_choice behind = c;
+  behind.follows = node;
+  add_work(node, item, behind, waits_[node],
+           place(places_[node].first, static_cast<std::uint32_t>(graph_.nodes.size()) + item + 1),
+           std::move(after));
+}
+
+lane_plan lane_planner::take() {
+  lane_plan plan;
+  std::vector<std::vector<std::uint32_t>> in_lane(quick_.size());
+  for (std::uint32_t w = 0; w < works_.size(); ++w) in_lane[works_[w].lane].push_back(w);
+  for (auto& list : in_lane) {
+    std::ranges::sort(list, {}, [&](std::uint32_t w) { return works_[w].at; });
+    for (std::uint32_t i = 0; i < list.size(); ++i) works_[list[i]].index = i;
+  }
+  // What a lane has waited for of another it need not wait for again.
+  std::vector<std::vector<std::uint32_t>> gives(works_.size()), waits(works_.size());
+  if (in_lane.size() > 1)
+    for (const auto& list : in_lane) {
+      std::map<std::uint32_t, std::uint32_t> known;  // lane: items of it that are done
+      for (auto w : list)
+        for (auto d : works_[w].after) {
+          const work& before = works_[d];
+          if (before.lane == works_[w].lane) continue;
+          auto& done = known[before.lane];
+          if (before.index < done) continue;
+          done = before.index + 1;
+          gives[d].push_back(plan.signals);
+          waits[w].push_back(plan.signals++);
+        }
+    }
+  for (std::size_t l = 0; l < in_lane.size(); ++l) {
+    auto& lane = plan.lanes.emplace_back();
+    lane.quick = quick_[l];
+    for (auto w : in_lane[l]) {
+      for (auto s : waits[w]) lane.entries.push_back({lane_entry::wait, s});
+      lane.entries.push_back({lane_entry::item, works_[w].item});
+      for (auto s : gives[w]) lane.entries.push_back({lane_entry::signal, s});
+    }
+  }
+  return plan;
+}
+
+}  // namespace deft::exec

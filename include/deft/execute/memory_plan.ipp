@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/memory_plan.ipp: last uses, offsets and slots.
+#pragma once
+#include <algorithm>
+#include <deft/execute/memory_plan.hpp>
+#include <map>
+#include <unordered_map>
+
+namespace deft::exec {
+namespace {
+
+constexpr std::size_t alignment = 64;
+/// Feeds up to here are copied into the arena, where kernels always find them.
+constexpr std::size_t small_feed = 256;
+
+std::size_t bytes_of(const tensor_type& t) {
+  return static_cast<std::size_t>(t.shape.elements()) * size_of_dtype(t.type);
+}
+std::size_t aligned(std::size_t bytes) {
+  return (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+}
+
+/// Offsets that are given and taken back within one lane's region of a space.
+class region {
+ public:
+  std::size_t take(std::size_t bytes) {
+    bytes = aligned(bytes);
+    // The one given back last that fits best: its lines are in the cache.
+    auto best = free_.end();
+    for (auto f = free_.begin(); f != free_.end(); ++f)
+      if (f->second >= bytes && (best == free_.end() || f->second < best->second)) best = f;
+    if (best == free_.end()) {
+      // The hole at the end may grow.
+      std::size_t at = top_;
+      if (!free_.empty() && free_.rbegin()->first + free_.rbegin()->second == top_) {
+        at = free_.rbegin()->first;
+        free_.erase(at);
+      }
+      top_ = at + bytes;
+      return at;
+    }
+    const auto [at, size] = *best;
+    free_.erase(best);
+    if (size > bytes) free_.emplace(at + bytes, size - bytes);
+    return at;
+  }
+  void give(std::size_t at, std::size_t bytes) {
+    bytes = aligned(bytes);
+    auto next = free_.lower_bound(at);
+    if (next != free_.end() && next->first == at + bytes) {
+      bytes += next->second;
+      next = free_.erase(next);
+    }
+    if (next != free_.begin())
+      if (auto before = std::prev(next); before->first + before->second == at) {
+        before->second += bytes;
+        return;
+      }
+    free_.emplace(at, bytes);
+  }
+  std::size_t size() const { return top_; }
+
+ private:
+  std::map<std::size_t, std::size_t> free_;  ///< offset, bytes
+  std::size_t top_ = 0;
+};
+
+class memory_planner {
+ public:
+  explicit memory_planner(executable::compiled& c) : c_(c), lane_of_(c.values.size(), none) {}
+
+  void run() {
+    for (auto& [v, elements] : c_.constants) is_constant_[v] = true;
+    find_last_uses();
+    place_feeds();
+    for (std::uint32_t l = 0; l < c_.lanes.size(); ++l) place_lane(c_.lanes[l]);
+    for (std::uint32_t v = 0; v < c_.values.size(); ++v)
+      if (root(v).where == home::held && !is_constant(c_.values[v].root)) c_.holders.push_back(v);
+    find_bindable();
+  }
+
+ private:
+  value_info& root(std::uint32_t v) { return c_.values[c_.values[v].root]; }
+  bool is_constant(std::uint32_t v) const { return is_constant_.contains(v); }
+
+  /// The memory of a value is used as long as any value that shares it is: until an item of the one
+  /// lane that uses it, or as long as the run.
+  void find_last_uses() {
+    for (std::uint32_t l = 0; l < c_.lanes.size(); ++l)
+      for (std::uint32_t k = c_.lanes[l].first; k < c_.lanes[l].end; ++k) {
+        const item& i = c_.items[k];
+        for (std::uint32_t a = 0; a < i.ins; ++a) use(c_.inputs[i.first_in + a], l, k);
+        for (std::uint32_t o = 0; o < i.outs; ++o) use(i.first_out + o, l, k);
+      }
+    for (auto v : c_.fetch_values)
+      if (v != none) root(v).last_use = none;
+  }
+  void use(std::uint32_t v, std::uint32_t lane, std::uint32_t item) {
+    const std::uint32_t r = c_.values[v].root;
+    auto& first = lane_of_[r];
+    if (first == none) first = lane;
+    auto& last = c_.values[r].last_use;
+    if (last != none) last = first == lane ? std::max(last, item) : none;
+  }
+
+  /// Small ones are copied into the arena; others stay where they are, or have a buffer on their
+  /// device.
+  void place_feeds() {
+    for (auto v : c_.feed_values) {
+      value_info& i = c_.values[v];
+      if (i.where == home::own) {
+        i.offset = c_.owned++;
+        i.last_use = none;
+      } else if (i.declared.shape.is_static() && !i.escapes && bytes_of(i.declared) <= small_feed) {
+        i.where = home::fixed;
+        i.last_use = none;
+        i.offset = c_.spaces[i.space].bytes;
+        c_.spaces[i.space].bytes += aligned(bytes_of(i.declared));
+      }
+    }
+  }
+
+  void place_lane(const lane_info& lane) {
+    // What dies at each item.
+    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> dying;
+    for (std::uint32_t v = 0; v < c_.values.size(); ++v) {
+      const value_info& i = c_.values[v];
+      if (i.root == v && i.last_use != none && i.last_use >= lane.first && i.last_use < lane.end)
+        dying[i.last_use].push_back(v);
+    }
+    std::vector<region> regions(c_.spaces.size());
+    std::vector<std::uint32_t> placed, idle;  // values with offsets; slots
+    for (std::uint32_t k = lane.first; k < lane.end; ++k) {
+      item& i = c_.items[k];
+      for (std::uint32_t o = i.first_out; o < i.first_out + i.outs; ++o) {
+        value_info& v = c_.values[o];
+        if (v.root != o) continue;
+        if (v.where == home::own)
+          v.offset = c_.owned++;
+        else if (i.what == action::run)
+          place(o, v, regions[v.space], placed, idle);
+      }
+      i.first_release = static_cast<std::uint32_t>(c_.releases.size());
+      if (auto at = dying.find(k); at != dying.end())
+        for (auto v : at->second) retire(v, regions, idle);
+      i.releases = static_cast<std::uint32_t>(c_.releases.size()) - i.first_release;
+    }
+    // Lanes run at the same time: each has a region of its own.
+    for (auto v : placed) c_.values[v].offset += c_.spaces[c_.values[v].space].bytes;
+    for (std::size_t s = 0; s < regions.size(); ++s) c_.spaces[s].bytes += regions[s].size();
+  }
+  void place(std::uint32_t number, value_info& v, region& r, std::vector<std::uint32_t>& placed,
+             std::vector<std::uint32_t>& idle) {
+    if (v.escapes) {
+      v.where = home::own;
+      v.offset = c_.owned++;
+    } else if (v.shape == none) {
+      v.where = home::fixed;
+      v.offset = r.take(bytes_of(v.declared));
+      placed.push_back(number);
+    } else {
+      v.where = home::sized;
+      for (std::size_t f = idle.size(); f-- > 0;) {
+        const value_info& before = c_.values[idle[f]];
+        if (before.space != v.space || !(before.declared == v.declared)) continue;
+        v.offset = before.offset;
+        idle.erase(idle.begin() + static_cast<std::ptrdiff_t>(f));
+        return;
+      }
+      v.offset = c_.spaces[v.space].slots++;
+    }
+  }
+  void retire(std::uint32_t v, std::vector<region>& regions, std::vector<std::uint32_t>& idle) {
+    const value_info& i = c_.values[v];
+    if (i.where == home::fixed)
+      regions[i.space].give(i.offset, bytes_of(i.declared));
+    else if (i.where == home::sized)
+      idle.push_back(v);
+    else if (i.where == home::held && !is_constant(v))
+      for (auto s : sharers(v)) c_.releases.push_back(s);
+  }
+  const std::vector<std::uint32_t>& sharers(std::uint32_t r) {
+    if (sharers_.empty())
+      for (std::uint32_t v = 0; v < c_.values.size(); ++v) sharers_[c_.values[v].root].push_back(v);
+    return sharers_[r];
+  }
+
+  void find_bindable() {
+    auto stays = [&](std::uint32_t v) {
+      const value_info& r = root(v);
+      return r.where == home::fixed || is_constant(c_.values[v].root);
+    };
+    for (item& i : c_.items) {
+      i.bindable = i.what == action::run && i.on_host && !i.dynamic && !i.releases;
+      for (std::uint32_t a = 0; a < i.ins && i.bindable; ++a)
+        i.bindable = stays(c_.inputs[i.first_in + a]);
+      for (std::uint32_t o = i.first_out; o < i.first_out + i.outs && i.bindable; ++o)
+        i.bindable = stays(o) && c_.values[o].uses > 0;
+    }
+  }
+
+  executable::compiled& c_;
+  std::vector<std::uint32_t> lane_of_;  ///< of each root, the first lane that uses it
+  std::unordered_map<std::uint32_t, bool> is_constant_;
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> sharers_;
+};
+
+}  // namespace
+
+void plan_memory(executable::compiled& c) { memory_planner(c).run(); }
+
+}  // namespace deft::exec

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/resources.ipp: the table of a task's resources.
+#pragma once
+#include <algorithm>
+#include <deft/execute/resources.hpp>
+
+namespace deft {
+
+void resource_store::refuse(const resource_key& key) {
+  fail(errc::invalid_argument, "\"", key.name, "\" is a ", key.kind, " of another type on this task");
+}
+
+void resource_store::clear(const std::string& container) {
+  std::vector<std::shared_ptr<resource>> emptied;
+  {
+    std::lock_guard lock(guard_);
+    std::erase_if(resources_, [&](auto& entry) {
+      if (entry.first.container != container) return false;
+      const bool held = entry.second.use_count() > 1;
+      emptied.push_back(entry.second);
+      return !held;
+    });
+  }
+  for (const auto& r : emptied) r->clear();  // which may wake those who wait for it
+}
+
+std::vector<std::string> resource_store::list() const {
+  std::lock_guard lock(guard_);
+  std::vector<std::string> names;
+  for (const auto& [key, r] : resources_) names.push_back(str(key.name, " ", r->describe()));
+  std::ranges::sort(names);
+  return names;
+}
+
+std::size_t resource_store::bytes() const {
+  std::lock_guard lock(guard_);
+  std::size_t total = 0;
+  for (const auto& [key, r] : resources_) total += r->bytes();
+  return total;
+}
+
+void variable_slot::clear() {
+  any_array dropped;  // freed without the lock
+  std::lock_guard lock(guard);
+  dropped = std::exchange(value, any_array());
+  device = nullptr;
+}
+std::size_t variable_slot::bytes() const {
+  std::lock_guard lock(guard);
+  return value.bytes();
+}
+std::string variable_slot::describe() const {
+  std::lock_guard lock(guard);
+  return to_string(type);
+}
+
+std::shared_ptr<variable_slot> find_variable(resource_store& store, const resource_key& key,
+                                             const tensor_type& type) {
+  auto slot = store.get<variable_slot>(
+      key, [&] { return std::make_shared<variable_slot>(key.name, type); });
+  std::lock_guard lock(slot->guard);
+  if (!(slot->type == type)) {
+    if (slot->value.valid())
+      fail(errc::invalid_argument, "variable \"", slot->name, "\" is ", slot->type,
+           " on this task, not ", type);
+    slot->type = type;
+  }
+  return slot;
+}
+
+}  // namespace deft

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/plan/order.hpp: the order of reads and updates of what lives on a task.
+#pragma once
+#include <deft/graph/graph_def.hpp>
+#include <optional>
+#include <span>
+
+namespace deft::plan {
+
+/// The resource that a node touches, if it does.
+inline std::optional<resource_key> resource_of(const node_def& n) {
+  if (!n.op->resource) return std::nullopt;
+  return n.op->resource(n.attributes).key;
+}
+/// It gives a resource another value.
+inline bool is_update(const node_def& n) {
+  return n.op->role == op_role::assign || n.op->role == op_role::update;
+}
+
+/// Makes every plain read come before the updates of its variable in this run, by control
+/// dependencies, and puts the nodes into an order that keeps them, in which an update comes as late
+/// as what uses the old value asks for: then it can be done in place.
+/// Throws invalid_argument if two updates of one variable are not ordered.
+void order_variables(graph_def& g, std::span<edge_def> fetches);
+
+}  // namespace deft::plan

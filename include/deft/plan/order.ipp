@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/plan/order.ipp: reads before updates.
+#pragma once
+#include <algorithm>
+#include <deft/plan/order.hpp>
+#include <deft/plan/rewrite.hpp>
+#include <map>
+#include <vector>
+
+namespace deft::plan {
+namespace {
+
+using node_numbers = std::vector<std::uint32_t>;
+
+/// Whether `to` is needed by `from`, directly or not. Nodes are in order.
+bool reaches(const graph_def& g, std::uint32_t from, std::uint32_t to) {
+  node_numbers stack{from};
+  std::vector<bool> seen(g.nodes.size());
+  while (!stack.empty()) {
+    auto n = stack.back();
+    stack.pop_back();
+    if (n == to) return true;
+    auto visit = [&](std::uint32_t i) {
+      if (i >= to && !seen[i]) seen[i] = true, stack.push_back(i);
+    };
+    for (auto e : g.nodes[n].inputs) visit(e.node);
+    for (auto c : g.nodes[n].controls) visit(c);
+  }
+  return false;
+}
+
+struct touched {
+  node_numbers reads, updates;
+};
+
+/// Whoever uses the value that `read` yields, as it is or as another node, before `update`.
+void prefer_users(const graph_def& g, const std::vector<node_numbers>& users, std::uint32_t read,
+                  std::uint32_t update, std::vector<preference>& into) {
+  node_numbers stack{read};
+  while (!stack.empty()) {
+    const auto n = stack.back();
+    stack.pop_back();
+    for (auto u : users[n]) {
+      if (u == update) continue;
+      into.push_back({u, update});
+      if (g.nodes[u].op->role == op_role::alias) stack.push_back(u);
+    }
+  }
+}
+
+}  // namespace
+
+void order_variables(graph_def& g, std::span<edge_def> fetches) {
+  std::map<resource_key, touched> variables;
+  for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
+    const op_role role = g.nodes[i].op->role;
+    if (is_update(g.nodes[i]))
+      variables[*resource_of(g.nodes[i])].updates.push_back(i);
+    else if (role == op_role::variable)
+      variables[*resource_of(g.nodes[i])].reads.push_back(i);
+  }
+  for (const auto& [name, t] : variables)
+    for (std::size_t u = 1; u < t.updates.size(); ++u)
+      if (!reaches(g, t.updates[u], t.updates[u - 1]))
+        throw error(
+            errc::invalid_argument,
+            str("[", g.nodes[t.updates[u]].op->name, "] variable \"", name.name,
+                "\" is updated twice in one run, here and by \"", g.nodes[t.updates[u - 1]].name,
+                "\" ", where_of(g.nodes[t.updates[u - 1]].place),
+                ", in no order: use control_dependencies"),
+            g.nodes[t.updates[u]].name, g.nodes[t.updates[u]].place);
+  std::vector<node_numbers> users(g.nodes.size());
+  std::vector<preference> preferences;
+  bool added = false;
+  for (const auto& [name, t] : variables) {
+    if (t.updates.empty() || t.reads.empty()) continue;
+    if (!added)
+      for (std::uint32_t i = 0; i < g.nodes.size(); ++i)
+        for (auto e : g.nodes[i].inputs) users[e.node].push_back(i);
+    added = true;
+    for (auto r : t.reads)
+      for (auto u : t.updates) {
+        auto& controls = g.nodes[u].controls;
+        if (!std::ranges::count(controls, r)) controls.push_back(r);
+        prefer_users(g, users, r, u, preferences);
+      }
+  }
+  if (added) sort(g, fetches, preferences);
+}
+
+}  // namespace deft::plan

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/plan/passes.ipp: from a flat graph to parts.
+#pragma once
+#include <algorithm>
+#include <deft/core/log.hpp>
+#include <deft/op/plan/fused.hpp>
+#include <deft/plan/fuse.hpp>
+#include <deft/plan/order.hpp>
+#include <deft/plan/passes.hpp>
+#include <deft/plan/place.hpp>
+
+namespace deft::plan {
+namespace {
+
+#ifdef NDEBUG
+constexpr bool check_passes = false;
+#else
+constexpr bool check_passes = true;
+#endif
+
+[[noreturn]] void broken(const node_def& n, const char* what) {
+  throw error(errc::internal, str("[plan] ", n.op->name, ": ", what), n.name, n.place);
+}
+
+}  // namespace
+
+void check_placed(const graph_def& g) {
+  for (const auto& n : g.nodes)
+    if (!n.device || !n.device->full()) broken(n, "a node without a device");
+}
+
+void check_part(const part& p) {
+  check(p.graph);
+  check(p.graph, p.fetches);
+  check_placed(p.graph);
+  for (const auto& n : p.graph.nodes) {
+    if (task_of(*n.device) != p.task) broken(n, "a node of another task");
+    if (n.op->role == op_role::copy) continue;
+    for (auto e : n.inputs)
+      if (p.graph.nodes[e.node].device != n.device) broken(n, "a value of another device");
+  }
+}
+
+prepared run_passes(flat_graph flat, std::span<const device_info> devices,
+                    const pass_options& options, const evaluator& evaluate) {
+  graph_def& g = flat.graph;
+  prepared p;
+  auto passed = [&](const char* what) {
+    if (check_passes) check(g);
+    p.passes.push_back({what, g.nodes.size()});
+  };
+  passed("written");
+  if (options.fold) {
+    fold(g, flat.fetches, evaluate);
+    passed("folded");
+  }
+  place(g, devices, {options.own_task, options.allow_soft_placement});
+  passed("placed");
+  if (check_passes) check_placed(g);
+  if (options.log_device_placement)
+    for (const auto& n : g.nodes)
+      logging::write(logging::level::info,
+                     str(n.name, ": (", n.op->name, "): ", to_string(*n.device)));
+  if (options.fuse) {
+    fuse(g, flat.fetches, [&](const device_name* device) {
+      auto at = std::ranges::find(devices, device, &device_info::name);
+      return at != devices.end() && at->kernels->types_of(op::fused::name) != dtype_set();
+    });
+    passed("fused");
+  }
+  order_variables(g, flat.fetches);
+  passed("ordered");
+  p.parts = cut(g, flat.fetches);
+  if (check_passes)
+    for (const auto& part : p.parts) check_part(part);
+  p.placed = std::move(g);
+  return p;
+}
+
+}  // namespace deft::plan
