@@ -233,6 +233,19 @@ TEST_CASE_FIXTURE(own_graph, "an expression with another literal each time has t
   CHECK(o.line == line);
 }
 
+TEST_CASE_FIXTURE(own_graph, "constants whose hashes were made to collide share no plan") {
+  session s;
+  // FNV-1a gives both one hash.
+  const std::uint8_t a[] = {0xb1, 0x29, 0x11, 0xc0, 0x6e, 0x0c, 0xe3, 0x7a, 0x49, 0x3a, 0x85};
+  const std::uint8_t b[] = {0x85, 0x37, 0xd1, 0xb1, 0x8f, 0x66, 0x43, 0xa0, 0xce, 0x33, 0xad};
+  static_assert(sizeof a == sizeof b);
+  auto one = [&](const auto& v, float k) { return s.run(cast<float>(constant(v)) * k); };
+  one(a, 2.f);
+  one(b, 3.f);
+  const auto third = one(a, 5.f);
+  for (int i = 0; i < 11; ++i) CHECK(third(i) == 5.f * a[i]);
+}
+
 TEST_CASE_FIXTURE(own_graph, "what a thousand share is computed once") {
   session s;
   tensor<float> drawn = random_uniform(shape<>);

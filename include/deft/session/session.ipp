@@ -2,7 +2,6 @@
 // deft/session/session.ipp: umbrella of session/, and the session's plans.
 #pragma once
 #include <deft/core/hash.hpp>
-#include <deft/plan/literals.hpp>
 #include <deft/plan/open.hpp>
 #include <deft/session/cluster.ipp>
 #include <deft/session/errands.ipp>
@@ -119,25 +118,26 @@ std::shared_ptr<planned> session_impl::make_plan(std::span<const output> fetches
 
 std::shared_ptr<planned> session_impl::plan_family(flat_graph flat, std::vector<integers> literals,
                                                    std::size_t feeds, const plan_limits& limits) {
-  const std::uint64_t key = plan::hash_without_literals(flat);
+  plan::outline key(flat);
+  std::shared_ptr<family> members;
   std::vector<bool> varied;
   std::shared_ptr<planned> plan, outdated;  // destroyed without the lock
   decltype(families_) dropped;
   {
     std::lock_guard lock(guard_);
     if (families_.size() > options_.cached_plans) families_.swap(dropped);
-    family& f = families_[key];
-    if (f.literals.empty()) {
-      f.varied.resize(literals.size());
-      f.literals = literals;
-    }
+    auto& entry = families_[std::move(key)];
+    if (!entry)
+      entry = std::make_shared<family>(
+          family{literals, std::vector<bool>(literals.size(), false), nullptr});
+    members = entry;
     for (std::size_t i = 0; i < literals.size(); ++i)
-      if (!f.varied[i] && literals[i] != f.literals[i]) {
-        f.varied[i] = true;
-        outdated = std::exchange(f.plan, nullptr);
+      if (!members->varied[i] && literals[i] != members->literals[i]) {
+        members->varied[i] = true;
+        outdated = std::exchange(members->plan, nullptr);
       }
-    varied = f.varied;
-    plan = f.plan;
+    varied = members->varied;
+    plan = members->plan;
   }
   if (std::ranges::find(varied, true) == varied.end())
     return engine_->make_plan(std::move(flat), limits);
@@ -146,8 +146,7 @@ std::shared_ptr<planned> session_impl::plan_family(flat_graph flat, std::vector<
     plan::feed_literals(flat, varied, feeds);
     plan = engine_->make_plan(std::move(flat), limits);
     std::lock_guard lock(guard_);
-    auto at = families_.find(key);
-    if (at != families_.end() && at->second.varied == varied) at->second.plan = plan;
+    if (members->varied == varied) members->plan = plan;
   }
   return std::make_shared<bound_plan>(std::move(plan), std::move(values));
 }
