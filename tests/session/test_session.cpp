@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <malloc.h>
 
+#include <algorithm>
+#include <deft/session/protocol.hpp>
 #include <deft/session/session.hpp>
 #include <numeric>
 #include <thread>
@@ -361,6 +363,35 @@ TEST_CASE_FIXTURE(own_graph, "what is larger than memory is refused, and nothing
   CAPTURE(o);
   CHECK(o.code == errc::resource_exhausted);
   CHECK(s.run(constant(1)) == 1);
+}
+
+TEST_CASE("options travel to the master, but not the secret") {
+  const session_options sent{.log_device_placement = true,
+                             .allow_soft_placement = true,
+                             .fold = false,
+                             .fuse = false,
+                             .intra_op_threads = 3,
+                             .timeout = 5s,
+                             .connect_timeout = 7s,
+                             .cached_plans = 9,
+                             .secret = "hidden"};
+  const auto bytes = to_bytes(sent);
+  session_options got;
+  from_bytes(bytes, got);
+  CHECK(got.log_device_placement);
+  CHECK(got.allow_soft_placement);
+  CHECK_FALSE(got.fold);
+  CHECK_FALSE(got.fuse);
+  CHECK(got.timeout == 5s);
+  CHECK(got.connect_timeout == 7s);
+  // The client's own, or the task's.
+  CHECK(got.intra_op_threads == 0);
+  CHECK(got.cached_plans == session_options().cached_plans);
+  CHECK(got.secret.empty());
+  const std::string_view hidden = "hidden";
+  CHECK(std::ranges::search(bytes, hidden, {}, [](std::byte b) {
+          return static_cast<char>(b);
+        }).empty());
 }
 
 TEST_CASE_FIXTURE(own_graph, "targets that are none are refused in a sentence") {

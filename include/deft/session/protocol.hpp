@@ -114,17 +114,17 @@ void serialize(Archive& ar, pass_size& p, unsigned) {
   ar& named("pass", p.pass) & named("nodes", p.nodes);
 }
 
-/// What of the options a master needs.
-struct plan_options {
-  bool log_device_placement = false, allow_soft_placement = false, fold = true, fuse = true;
-  std::int64_t timeout = 0, connect_timeout = 0;  ///< nanoseconds
-};
+/// What of the options a master needs; the rest, and the secret, stay with the client.
 template <class Archive>
-void serialize(Archive& ar, plan_options& o, unsigned) {
+void serialize(Archive& ar, session_options& o, unsigned) {
+  std::int64_t timeout = o.timeout.count(), connect_timeout = o.connect_timeout.count();
   ar& named("log_device_placement", o.log_device_placement) &
       named("allow_soft_placement", o.allow_soft_placement) & named("fold", o.fold) &
-      named("fuse", o.fuse) & named("timeout", o.timeout) &
-      named("connect_timeout", o.connect_timeout);
+      named("fuse", o.fuse) & named("timeout", timeout) & named("connect_timeout", connect_timeout);
+  if constexpr (Archive::is_loading::value) {
+    o.timeout = std::chrono::nanoseconds(timeout);
+    o.connect_timeout = std::chrono::nanoseconds(connect_timeout);
+  }
 }
 
 }  // namespace deft
