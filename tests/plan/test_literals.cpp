@@ -66,6 +66,15 @@ TEST_CASE_FIXTURE(own_graph, "outlines compare the elements of constants") {
   };
   CHECK(outline(array(5.f)) == outline(array(5.f)));
   CHECK_FALSE(outline(array(5.f)) == outline(array(6.f)));
+  // What waits for another node each time is still the same graph.
+  variable<float> v("v", 0.f);
+  auto after_update = [&] {
+    auto after = control_dependencies(v.assign_add(1.f));
+    return plan::outline(flat({any_tensor(constant({1.f, 2.f}))}));
+  };
+  const auto waiting = after_update();
+  CHECK(waiting == after_update());
+  CHECK(waiting.hash() == after_update().hash());
   // Of another dtype with the same bytes.
   any_array bits(dtype::int32, {3});
   std::memcpy(bits.mutable_raw(), array(5.f).raw(), bits.bytes());

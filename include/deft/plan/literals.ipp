@@ -91,10 +91,11 @@ outline::outline(const flat_graph& flat) {
         to.value(a);
       }
     }
-    // The graph has hashed a constant when it was written.
+    // The graph has hashed a constant when it was written, with the nodes that it waits for.
     if (n.op == &record_of<op::constant>) {
-      const bool known = i < flat.origin.size() && flat.origin[i];
-      contents = mix(contents, known ? flat.origin[i]->hash : hash_attributes(n.attributes));
+      const node* written = i < flat.origin.size() ? flat.origin[i].get() : nullptr;
+      const bool known = written && written->controls.empty();
+      contents = mix(contents, known ? written->hash : hash_attributes(n.attributes));
     }
     // The user's own names, which errors tell.
     if (n.op == &record_of<op::placeholder> || n.op == &record_of<op::feed>) to.text(n.name);
