@@ -69,6 +69,83 @@ TEST_CASE_FIXTURE(own_graph, "a fed fetch returns the feed, and shares no elemen
   CHECK(s.run(x, x = in)(0) == 1);
 }
 
+TEST_CASE_FIXTURE(own_graph, "what is written to a result is seen in the result alone") {
+  session s;
+  variable<float, 4> w("w", zeros());
+  s.run(initialize_all());
+  any_array a = s.run(any_tensor(w)), again = s.run(any_tensor(w));
+  a.mutable_data<float>()[0] = 100;
+  CHECK(a.data<float>()[0] == 100);
+  CHECK(again.data<float>()[0] == 0);
+  CHECK(s.run(w) == ndarray<float, 4>{0, 0, 0, 0});
+  // An update in place is not seen in what was fetched before, nor the other way.
+  s.run(w.assign_add(1.f));
+  CHECK(again.data<float>()[0] == 0);
+  CHECK(s.run(w) == ndarray<float, 4>{1, 1, 1, 1});
+
+  auto k = constant({1.f, 2.f, 3.f});
+  auto sum = k + k;
+  any_array k1 = s.run(any_tensor(k));
+  k1.mutable_data<float>()[0] = 100;
+  CHECK(s.run(k) == ndarray<float, 3>{1, 2, 3});
+  CHECK(s.run(any_tensor(k)).data<float>()[0] == 1);
+  CHECK(s.run(sum) == ndarray<float, 3>{2, 4, 6});
+  session unfolded({.fold = false});
+  any_array k2 = unfolded.run(any_tensor(k));
+  k2.mutable_data<float>()[0] = 100;
+  CHECK(unfolded.run(sum) == ndarray<float, 3>{2, 4, 6});
+
+  // Two fetches of one value, and of its alias.
+  placeholder<float, dyn> x("x");
+  auto [one, two, flat] =
+      s.run(any_tensor(x * 2.f), any_tensor(x * 2.f), any_tensor(reshape(x * 2.f, shape<1, 3>)),
+            x = ndarray<float, 3>{1, 2, 3});
+  one.mutable_data<float>()[0] = -1;
+  flat.mutable_data<float>()[1] = -1;
+  CHECK(two.data<float>()[0] == 2);
+  CHECK(two.data<float>()[1] == 4);
+  CHECK(one.data<float>()[1] == 4);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a pointer to what was fed writes into no result and no variable") {
+  session s;
+  placeholder<float, dyn> x("x");
+  variable<float, 4> w("w", zeros());
+  s.run(initialize_all());
+  auto keep = w.assign(reshape(x, shape<4>));
+  ndarray<float, dyn> b(4);
+  float* p = b.data();
+  any_array any(dtype::float32, {4});
+  float* q = any.mutable_data<float>();
+  std::vector<ndarray<float, 2, 2>> outs;
+  std::vector<any_array> whole;
+  for (int i = 0; i < 3; ++i) {
+    std::fill(p, p + 4, static_cast<float>(i));
+    std::fill(q, q + 4, static_cast<float>(10 + i));
+    outs.push_back(s.run(reshape(x, shape<2, 2>), x = b));
+    whole.push_back(s.run(any_tensor(x), x = any));
+    whole.push_back(s.run(any_tensor(x), x = any_array(b.array())));  // shared, and moved
+    s.run(keep, x = b);
+    p[0] = -1;
+    CHECK(s.run(w)(0) == static_cast<float>(i));
+    CHECK(std::as_const(b).data() == p);
+  }
+  for (int i = 0; i < 3; ++i) {
+    CHECK(std::as_const(outs[i])(0, 0) == static_cast<float>(i));
+    CHECK(whole[2 * i].data<float>()[3] == static_cast<float>(10 + i));
+    CHECK(whole[2 * i + 1].data<float>()[3] == static_cast<float>(i));
+  }
+  auto r1 = s.run(x, x = b);
+  const float before = std::as_const(r1)(1);
+  p[1] = 5;
+  CHECK(std::as_const(r1)(1) == before);
+  // Moved in, and out again: no copy.
+  ndarray<float, dyn> moved{1, 2, 3};
+  const float* elements = std::as_const(moved).data();
+  const auto back = s.run(x, x = std::move(moved));
+  CHECK(back.data() == elements);
+}
+
 TEST_CASE_FIXTURE(own_graph, "values outlive their session, and runs that follow") {
   ndarray<float, dyn> first, second;
   {

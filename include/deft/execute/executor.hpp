@@ -2,6 +2,7 @@
 // deft/execute/executor.hpp: a task's part of a plan as a flat schedule.
 #pragma once
 #include <atomic>
+#include <deft/core/feed_ref.hpp>
 #include <deft/execute/device.hpp>
 #include <deft/execute/variables.hpp>
 #include <deft/plan/cut.hpp>
@@ -14,14 +15,6 @@ namespace deft {
 struct task_resources {
   std::span<const std::unique_ptr<device_runtime>> devices;
   variable_store* variables = nullptr;
-};
-
-/// A fed value: elements on the host, valid until the run ends.
-struct feed_ref {
-  const void* data = nullptr;
-  dims shape;
-  dtype type = dtype::none;
-  buffer keep;  ///< keeps the elements alive; empty: only until the run ends
 };
 
 /// How a running part talks to the others.

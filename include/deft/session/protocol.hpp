@@ -60,11 +60,11 @@ std::shared_ptr<const error> caught(F&& f) {
 /// may be queued any more when the run returns.
 inline any_array fed_array(const feed_ref& f, bool& borrows) {
   constexpr std::size_t small = 64 << 10;
-  if (f.keep && !f.keep.is_borrowed()) return any_array(f.type, f.shape, f.keep);
-  any_array view = any_array::view(f.type, f.shape, f.data);
-  if (view.bytes() <= small) return view.clone();
+  any_array a = f.array();
+  if (!a.storage().is_borrowed()) return a;
+  if (a.bytes() <= small) return a.clone();
   borrows = true;
-  return view;
+  return a;
 }
 
 /// Throws internal unless the value with which `who` answers has the type that was declared.

@@ -50,9 +50,9 @@ void check_request(const flat_graph& flat) {
   if (flat.fetches.empty()) fail(errc::invalid_argument, "nothing is fetched");
 }
 
-std::vector<feed_ref> feeds_of(std::vector<any_array>& tensors) {
+std::vector<feed_ref> feeds_of(const std::vector<any_array>& tensors) {
   std::vector<feed_ref> feeds;
-  for (auto& t : tensors) feeds.push_back({t.raw(), t.shape(), t.type(), t.storage()});
+  for (const auto& t : tensors) feeds.push_back(feed_ref::share(t));
   return feeds;
 }
 

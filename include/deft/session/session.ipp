@@ -29,7 +29,7 @@ class bound_plan final : public planned {
 
   step_results run(std::span<const feed_ref> feeds, const run_options& options) override {
     std::vector<feed_ref> all(feeds.begin(), feeds.end());
-    for (const auto& v : literals_) all.push_back({v.raw(), v.shape(), v.type(), v.storage()});
+    for (const auto& v : literals_) all.push_back(feed_ref::share(v));
     return plan_->run(all, options);
   }
   std::size_t fetches() const override { return plan_->fetches(); }
@@ -172,28 +172,9 @@ session::~session() {
   if (impl_) impl_->close();
 }
 
-step_results session::run_request(std::span<const output> fetches,
-                                  std::span<const feed_value* const> feeds,
-                                  const run_options& options) {
-  constexpr std::size_t few = 8;
-  output few_targets[few];
-  feed_ref few_refs[few];
-  std::vector<output> many_targets;
-  std::vector<feed_ref> many_refs;
-  output* targets = few_targets;
-  feed_ref* refs = few_refs;
-  if (feeds.size() > few) {
-    many_targets.resize(feeds.size());
-    many_refs.resize(feeds.size());
-    targets = many_targets.data();
-    refs = many_refs.data();
-  }
-  for (std::size_t i = 0; i < feeds.size(); ++i) {
-    targets[i] = feeds[i]->target();
-    refs[i] = {feeds[i]->data(), feeds[i]->shape(), feeds[i]->type(), feeds[i]->storage()};
-  }
-  auto plan = impl_->find_plan(fetches, {targets, feeds.size()}, options);
-  return plan->run({refs, feeds.size()}, options);
+step_results session::run_request(std::span<const output> fetches, std::span<const output> targets,
+                                  std::span<const feed_ref> feeds, const run_options& options) {
+  return impl_->find_plan(fetches, targets, options)->run(feeds, options);
 }
 
 std::shared_ptr<planned> session::plan_request(std::span<const output> fetches,
@@ -221,11 +202,8 @@ std::string session_impl::device_of(const output& o) {
 std::string session::device_of(const any_tensor& t) { return impl_->device_of(t.handle()); }
 
 std::string session::explain_request(std::span<const output> fetches,
-                                     std::span<const feed_value* const> feeds) {
-  std::vector<output> targets;
-  for (const auto* f : feeds) targets.push_back(f->target());
-  auto plan = impl_->find_plan(fetches, targets);
-  return explain_plan(*plan);
+                                     std::span<const output> targets) {
+  return explain_plan(*impl_->find_plan(fetches, targets));
 }
 
 std::vector<device_info> session::devices() { return impl_->on().devices(); }
