@@ -31,14 +31,17 @@ struct outline_writer {
   std::string& to;
 
   void number(std::uint64_t v) {
-    for (; v >= 128; v >>= 7) to += static_cast<char>(v | 128);
-    to += static_cast<char>(v);
+    char digits[10];
+    std::size_t n = 0;
+    for (; v >= 128; v >>= 7) digits[n++] = static_cast<char>(v | 128);
+    digits[n++] = static_cast<char>(v);
+    to.append(digits, n);
   }
   /// Small ones of either sign are short.
   void integer(std::int64_t v) {
     number(static_cast<std::uint64_t>(v) << 1 ^ static_cast<std::uint64_t>(v >> 63));
   }
-  void pointer(const void* p) { number(reinterpret_cast<std::uintptr_t>(p)); }
+  void pointer(const void* p) { to.append(reinterpret_cast<const char*>(&p), sizeof p); }
   void text(std::string_view s) {
     number(s.size());
     to += s;
@@ -73,7 +76,8 @@ outline::outline(const flat_graph& flat) {
   outline_writer to{bytes_};
   const device_name* requested = nullptr;
   std::string_view file;
-  std::uint64_t contents = 0;  // hashed
+  std::uint64_t contents = 0;                          // hashed
+  bytes_.reserve(32 * flat.graph.nodes.size() + 128);  // about what is needed
   to.number(flat.graph.nodes.size());
   for (std::size_t i = 0; i < flat.graph.nodes.size(); ++i) {
     const node_def& n = flat.graph.nodes[i];
