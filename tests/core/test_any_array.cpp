@@ -51,14 +51,27 @@ TEST_CASE("arrays are refused in sentences") {
         "invalid_argument: an array of float read as int32");
 }
 
-TEST_CASE("copies share elements, clones do not") {
+TEST_CASE("copies share elements until one is written") {
   auto a = array_of<float>({2}, {1, 2});
   auto copy = a;
-  auto clone = a.clone();
+  CHECK(copy.raw() == a.raw());
+  const void* before = a.raw();
   copy.mutable_data<float>()[0] = 7;
-  CHECK(a.data<float>()[0] == 7);
-  CHECK(clone.data<float>()[0] == 1);
+  CHECK(a.raw() == before);
+  CHECK(a.data<float>()[0] == 1);
+  CHECK(copy.data<float>()[0] == 7);
+  CHECK(copy.data<float>()[1] == 2);
+  // Each has its own now: no more copies.
+  before = copy.raw();
+  copy.mutable_data<float>()[1] = 8;
+  static_cast<std::byte*>(copy.mutable_raw())[0] = std::byte{0};
+  CHECK(copy.raw() == before);
+  CHECK(a == array_of<float>({2}, {1, 2}));
+  CHECK(a.clone().raw() != a.raw());
   CHECK_FALSE(any_array().clone().valid());
+  CHECK(any_array().mutable_raw() == nullptr);
+  auto none = array_of<float>({0}, {}), also = none;
+  CHECK(also.mutable_data<float>() != nullptr);
 }
 
 TEST_CASE("a view refers to the caller's memory") {
@@ -67,6 +80,9 @@ TEST_CASE("a view refers to the caller's memory") {
   mine[3] = 9;
   CHECK(v.raw() == mine);
   CHECK(v.span<float>()[3] == 9);
+  v.mutable_data<float>()[3] = 1;  // copied first
+  CHECK(mine[3] == 9);
+  CHECK(v.raw() != mine);
 }
 
 TEST_CASE("equal means type, shape and elements; NaN equals nothing") {

@@ -30,7 +30,7 @@ TEST_CASE_FIXTURE(own_graph, "every kind of host value makes a feed") {
   CHECK(f.type() == dtype::float32);
   CHECK(f.shape() == dims{});
   CHECK(*static_cast<const float*>(f.data()) == 2.f);
-  CHECK_FALSE(f.storage());
+  CHECK_FALSE(f.value().keep);
   std::vector<std::int32_t> v{1, 2, 3};
   f = list = v;
   CHECK(f.shape() == dims{3});
@@ -52,11 +52,31 @@ TEST_CASE_FIXTURE(own_graph, "an lvalue is borrowed, an rvalue kept") {
     return a;
   }();
   CHECK(kept.data() == elements);
-  CHECK(kept.storage().unique());
+  CHECK(kept.value().data == elements);
+  CHECK(kept.value().keep.data() == elements);
+
+  ndarray<float, dyn> mine{1, 2, 3};
+  const any_array any = mine.array();
+  std::vector<float> list{1, 2};
+  for (const feed_value& f :
+       {x = mine, x = mine.array(), x = any, x = list, x = std::as_const(mine)})
+    CHECK_FALSE(f.value().keep);
+  feed_value borrowed = x = mine;
+  CHECK(borrowed.data() == std::as_const(mine).data());
+}
+
+TEST_CASE_FIXTURE(own_graph, "an rvalue whose elements others hold is theirs, and kept alive") {
+  placeholder<float, dyn> x("x");
   float raw[] = {1, 2, 3, 4};
-  feed_value borrowed = x = ndarray<float, 4>::view(raw);
-  CHECK(borrowed.data() == raw);
-  CHECK(borrowed.storage().is_borrowed());
+  feed_value viewed = x = ndarray<float, 4>::view(raw);
+  CHECK(viewed.data() == raw);
+  CHECK_FALSE(viewed.value().keep);
+  auto mine = std::make_unique<ndarray<float, dyn>>(ndarray<float, dyn>{5, 6});
+  feed_value shared = x = any_array(mine->array());
+  CHECK(shared.data() == std::as_const(*mine).data());
+  CHECK_FALSE(shared.value().keep);
+  mine.reset();
+  CHECK(static_cast<const float*>(shared.data())[1] == 6);
 }
 
 TEST_CASE_FIXTURE(own_graph, "a feed that does not fit names the tensor and its place") {

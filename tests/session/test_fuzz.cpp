@@ -149,7 +149,7 @@ class attacker {
   void connect() {
     to_ = links_.connect(address_, soon());
     message m = make_message(request::open_session);
-    m.meta = to_bytes(plan_options{.connect_timeout = 1'000'000});
+    m.meta = to_bytes(session_options{.connect_timeout = 1ms});
     session_ = finish(to_->call(m)).session;
   }
 

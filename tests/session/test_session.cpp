@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <malloc.h>
 
+#include <algorithm>
+#include <deft/session/protocol.hpp>
 #include <deft/session/session.hpp>
 #include <numeric>
 #include <thread>
@@ -65,6 +67,83 @@ TEST_CASE_FIXTURE(own_graph, "a fed fetch returns the feed, and shares no elemen
   out(0) = 5;
   CHECK(in(0) == 1);
   CHECK(s.run(x, x = in)(0) == 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "what is written to a result is seen in the result alone") {
+  session s;
+  variable<float, 4> w("w", zeros());
+  s.run(initialize_all());
+  any_array a = s.run(any_tensor(w)), again = s.run(any_tensor(w));
+  a.mutable_data<float>()[0] = 100;
+  CHECK(a.data<float>()[0] == 100);
+  CHECK(again.data<float>()[0] == 0);
+  CHECK(s.run(w) == ndarray<float, 4>{0, 0, 0, 0});
+  // An update in place is not seen in what was fetched before, nor the other way.
+  s.run(w.assign_add(1.f));
+  CHECK(again.data<float>()[0] == 0);
+  CHECK(s.run(w) == ndarray<float, 4>{1, 1, 1, 1});
+
+  auto k = constant({1.f, 2.f, 3.f});
+  auto sum = k + k;
+  any_array k1 = s.run(any_tensor(k));
+  k1.mutable_data<float>()[0] = 100;
+  CHECK(s.run(k) == ndarray<float, 3>{1, 2, 3});
+  CHECK(s.run(any_tensor(k)).data<float>()[0] == 1);
+  CHECK(s.run(sum) == ndarray<float, 3>{2, 4, 6});
+  session unfolded({.fold = false});
+  any_array k2 = unfolded.run(any_tensor(k));
+  k2.mutable_data<float>()[0] = 100;
+  CHECK(unfolded.run(sum) == ndarray<float, 3>{2, 4, 6});
+
+  // Two fetches of one value, and of its alias.
+  placeholder<float, dyn> x("x");
+  auto [one, two, flat] =
+      s.run(any_tensor(x * 2.f), any_tensor(x * 2.f), any_tensor(reshape(x * 2.f, shape<1, 3>)),
+            x = ndarray<float, 3>{1, 2, 3});
+  one.mutable_data<float>()[0] = -1;
+  flat.mutable_data<float>()[1] = -1;
+  CHECK(two.data<float>()[0] == 2);
+  CHECK(two.data<float>()[1] == 4);
+  CHECK(one.data<float>()[1] == 4);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a pointer to what was fed writes into no result and no variable") {
+  session s;
+  placeholder<float, dyn> x("x");
+  variable<float, 4> w("w", zeros());
+  s.run(initialize_all());
+  auto keep = w.assign(reshape(x, shape<4>));
+  ndarray<float, dyn> b(4);
+  float* p = b.data();
+  any_array any(dtype::float32, {4});
+  float* q = any.mutable_data<float>();
+  std::vector<ndarray<float, 2, 2>> outs;
+  std::vector<any_array> whole;
+  for (int i = 0; i < 3; ++i) {
+    std::fill(p, p + 4, static_cast<float>(i));
+    std::fill(q, q + 4, static_cast<float>(10 + i));
+    outs.push_back(s.run(reshape(x, shape<2, 2>), x = b));
+    whole.push_back(s.run(any_tensor(x), x = any));
+    whole.push_back(s.run(any_tensor(x), x = any_array(b.array())));  // shared, and moved
+    s.run(keep, x = b);
+    p[0] = -1;
+    CHECK(s.run(w)(0) == static_cast<float>(i));
+    CHECK(std::as_const(b).data() == p);
+  }
+  for (int i = 0; i < 3; ++i) {
+    CHECK(std::as_const(outs[i])(0, 0) == static_cast<float>(i));
+    CHECK(whole[2 * i].data<float>()[3] == static_cast<float>(10 + i));
+    CHECK(whole[2 * i + 1].data<float>()[3] == static_cast<float>(i));
+  }
+  auto r1 = s.run(x, x = b);
+  const float before = std::as_const(r1)(1);
+  p[1] = 5;
+  CHECK(std::as_const(r1)(1) == before);
+  // Moved in, and out again: no copy.
+  ndarray<float, dyn> moved{1, 2, 3};
+  const float* elements = std::as_const(moved).data();
+  const auto back = s.run(x, x = std::move(moved));
+  CHECK(back.data() == elements);
 }
 
 TEST_CASE_FIXTURE(own_graph, "values outlive their session, and runs that follow") {
@@ -233,6 +312,19 @@ TEST_CASE_FIXTURE(own_graph, "an expression with another literal each time has t
   CHECK(o.line == line);
 }
 
+TEST_CASE_FIXTURE(own_graph, "constants whose hashes were made to collide share no plan") {
+  session s;
+  // FNV-1a gives both one hash.
+  const std::uint8_t a[] = {0xb1, 0x29, 0x11, 0xc0, 0x6e, 0x0c, 0xe3, 0x7a, 0x49, 0x3a, 0x85};
+  const std::uint8_t b[] = {0x85, 0x37, 0xd1, 0xb1, 0x8f, 0x66, 0x43, 0xa0, 0xce, 0x33, 0xad};
+  static_assert(sizeof a == sizeof b);
+  auto one = [&](const auto& v, float k) { return s.run(cast<float>(constant(v)) * k); };
+  one(a, 2.f);
+  one(b, 3.f);
+  const auto third = one(a, 5.f);
+  for (int i = 0; i < 11; ++i) CHECK(third(i) == 5.f * a[i]);
+}
+
 TEST_CASE_FIXTURE(own_graph, "what a thousand share is computed once") {
   session s;
   tensor<float> drawn = random_uniform(shape<>);
@@ -348,6 +440,35 @@ TEST_CASE_FIXTURE(own_graph, "what is larger than memory is refused, and nothing
   CAPTURE(o);
   CHECK(o.code == errc::resource_exhausted);
   CHECK(s.run(constant(1)) == 1);
+}
+
+TEST_CASE("options travel to the master, but not the secret") {
+  const session_options sent{.log_device_placement = true,
+                             .allow_soft_placement = true,
+                             .fold = false,
+                             .fuse = false,
+                             .intra_op_threads = 3,
+                             .timeout = 5s,
+                             .connect_timeout = 7s,
+                             .cached_plans = 9,
+                             .secret = "hidden"};
+  const auto bytes = to_bytes(sent);
+  session_options got;
+  from_bytes(bytes, got);
+  CHECK(got.log_device_placement);
+  CHECK(got.allow_soft_placement);
+  CHECK_FALSE(got.fold);
+  CHECK_FALSE(got.fuse);
+  CHECK(got.timeout == 5s);
+  CHECK(got.connect_timeout == 7s);
+  // The client's own, or the task's.
+  CHECK(got.intra_op_threads == 0);
+  CHECK(got.cached_plans == session_options().cached_plans);
+  CHECK(got.secret.empty());
+  const std::string_view hidden = "hidden";
+  CHECK(std::ranges::search(bytes, hidden, {}, [](std::byte b) {
+          return static_cast<char>(b);
+        }).empty());
 }
 
 TEST_CASE_FIXTURE(own_graph, "targets that are none are refused in a sentence") {

@@ -9,7 +9,9 @@
 
 namespace deft {
 
-/// Dense, row-major, shared: copies refer to the same elements.
+/// Dense, row-major. Copies share their elements until one of them is written through
+/// mutable_data: that one then has elements of its own. A pointer from mutable_data is for writing
+/// until the array is copied next.
 class any_array {
  public:
   any_array() = default;
@@ -36,7 +38,11 @@ class any_array {
   const buffer& storage() const { return buffer_; }
   buffer take_storage() && { return std::move(buffer_); }
   const void* raw() const { return buffer_.data(); }
-  void* mutable_raw() { return buffer_.data(); }
+  /// Copies the elements first if anyone else may see them.
+  void* mutable_raw() {
+    if (buffer_ && !buffer_.unique()) own();
+    return buffer_.data();
+  }
 
   /// Throws invalid_argument if T is not the element type.
   template <element T>
@@ -44,11 +50,11 @@ class any_array {
     expect(dtype_of<T>);
     return static_cast<const T*>(buffer_.data());
   }
-  /// Writes are seen by every copy.
+  /// The same for writing: copies the elements first if anyone else may see them.
   template <element T>
   T* mutable_data() {
     expect(dtype_of<T>);
-    return static_cast<T*>(buffer_.data());
+    return static_cast<T*>(mutable_raw());
   }
   template <element T>
   std::span<const T> span() const {
@@ -62,6 +68,7 @@ class any_array {
   void expect(dtype t) const {
     if (t != type_) fail(errc::invalid_argument, "an array of ", type_, " read as ", t);
   }
+  void own();
 
   buffer buffer_;
   dims shape_;

@@ -26,6 +26,8 @@ any_array any_array::view(dtype type, const dims& shape, const void* data) {
   return a;
 }
 
+void any_array::own() { *this = clone(); }
+
 any_array any_array::clone() const {
   if (!valid()) return {};
   any_array a(type_, shape_);

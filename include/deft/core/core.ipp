@@ -3,4 +3,5 @@
 #pragma once
 #include <deft/core/any_array.ipp>
 #include <deft/core/buffer.ipp>
+#include <deft/core/hash.ipp>
 #include <deft/core/text.ipp>

@@ -69,10 +69,8 @@ class ndarray {
   std::int64_t size() const { return array_.elements(); }
 
   const T* data() const { return static_cast<const T*>(array_.raw()); }
-  T* data() {
-    own();
-    return static_cast<T*>(array_.mutable_raw());
-  }
+  /// Copies before the first write if someone else may see the elements.
+  T* data() { return static_cast<T*>(array_.mutable_raw()); }
   const T* begin() const { return data(); }
   const T* end() const { return data() + size(); }
   T* begin() { return data(); }
@@ -127,10 +125,6 @@ class ndarray {
     int k = 0;
     for (auto i : index) o = o * array_.shape()[k++] + i;
     return o;
-  }
-  /// Copies before the first write if someone else may see the elements.
-  void own() {
-    if (!array_.storage().unique()) array_ = array_.clone();
   }
 
   any_array array_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/executor.hpp: a task's part of a plan, compiled into lanes, and its runs.
 #pragma once
+#include <deft/core/feed_ref.hpp>
 #include <deft/execute/device.hpp>
 #include <deft/plan/cut.hpp>
 #include <memory>
@@ -12,14 +13,6 @@ namespace deft {
 struct task_resources {
   std::span<const std::unique_ptr<device_runtime>> devices;
   resource_store* store = nullptr;
-};
-
-/// A fed value: elements on the host, valid until the run ends.
-struct feed_ref {
-  const void* data = nullptr;
-  dims shape;
-  dtype type = dtype::none;
-  buffer keep;  ///< keeps the elements alive; empty: only until the run ends
 };
 
 /// Whoever started a run, and what it does when the run goes on or ends. Both may be called from

@@ -2,6 +2,7 @@
 // deft/expr/feed.hpp: `x = value`, a host value that stands for a tensor during one run.
 #pragma once
 #include <cstring>
+#include <deft/core/feed_ref.hpp>
 #include <deft/core/ndarray.hpp>
 #include <deft/expr/any_tensor.hpp>
 #include <ranges>
@@ -12,25 +13,32 @@ namespace deft {
 /// elements are borrowed until run returns; an rvalue's are kept here.
 class feed_value {
  public:
-  feed_value(output target, any_array value)
-      : target_(std::move(target)), value_(std::move(value)) {}
+  feed_value(output target, feed_ref borrowed)
+      : target_(std::move(target)), value_(std::move(borrowed)) {}
+  /// Given away where nobody else holds it; else a result or a variable gets a copy, as whoever
+  /// holds it may have a pointer to write through.
+  feed_value(output target, any_array&& value)
+      : feed_value(std::move(target), feed_ref::borrow(value)) {
+    held_ = std::move(value).take_storage();
+    if (held_.unique()) value_.keep = std::move(held_);
+  }
   /// A scalar, kept inside.
   template <element T>
-  feed_value(output target, T v) : target_(std::move(target)), inline_type_(dtype_of<T>) {
+  feed_value(output target, T v) : feed_value(std::move(target), {nullptr, {}, dtype_of<T>, {}}) {
     std::memcpy(scalar_, &v, sizeof v);
   }
 
   const output& target() const { return target_; }
-  dtype type() const { return value_.valid() ? value_.type() : inline_type_; }
-  const dims& shape() const { return value_.shape(); }
-  const void* data() const { return value_.valid() ? value_.raw() : scalar_; }
-  /// What keeps the elements alive; empty where they are inside.
-  const buffer& storage() const { return value_.storage(); }
+  dtype type() const { return value_.type; }
+  const dims& shape() const { return value_.shape; }
+  const void* data() const { return value_.data ? value_.data : scalar_; }
+  /// Valid as long as this.
+  feed_ref value() const { return {data(), value_.shape, value_.type, value_.keep}; }
 
  private:
   output target_;
-  any_array value_;
-  dtype inline_type_ = dtype::none;
+  feed_ref value_;  ///< without data where that is in scalar_
+  buffer held_;     ///< an rvalue's elements that others hold too
   alignas(8) unsigned char scalar_[8] = {};
 };
 
@@ -58,6 +66,18 @@ concept host_value = scalar<V> || detail::is_ndarray<std::remove_cvref_t<V>> ||
 /// Throws invalid_argument if dtype or shape do not fit `target`.
 void check_feed(const output& target, dtype type, const dims& shape);
 
+namespace detail {
+/// Borrows an lvalue, takes over an rvalue.
+inline feed_value checked_feed(const output& target, const any_array& value) {
+  check_feed(target, value.type(), value.shape());
+  return {target, feed_ref::borrow(value)};
+}
+inline feed_value checked_feed(const output& target, any_array&& value) {
+  check_feed(target, value.type(), value.shape());
+  return {target, std::move(value)};
+}
+}  // namespace detail
+
 /// The feed of `value` for a tensor of T and the extents Shape::value.
 template <element T, class Shape, host_value V>
 feed_value make_feed(const output& target, V&& value) {
@@ -72,23 +92,23 @@ feed_value make_feed(const output& target, V&& value) {
                   "[feed] the value has another dtype than the tensor");
     static_assert(detail::feeds_shape<Shape, typename U::shape_type>,
                   "[feed] the value has another shape than the tensor");
-    check_feed(target, dtype_of<T>, value.extents());
-    if constexpr (std::is_lvalue_reference_v<V>)
-      return {target, value.array()};
-    else
-      return {target, std::move(value).array()};
+    return detail::checked_feed(target, std::forward<V>(value).array());
   } else if constexpr (std::same_as<U, any_array>) {
-    check_feed(target, value.type(), value.shape());
-    return {target, std::forward<V>(value)};
+    return detail::checked_feed(target, std::forward<V>(value));
   } else {
     static_assert(detail::feeds_dtype<T, std::ranges::range_value_t<U>>,
                   "[feed] the value has another dtype than the tensor");
     static_assert(Shape::value.n == 1,
                   "[feed] a list of elements is fed to a tensor that is no vector");
-    dims shape{static_cast<std::int64_t>(std::ranges::size(value))};
-    check_feed(target, dtype_of<T>, shape);
-    auto view = any_array::view(dtype_of<T>, shape, std::ranges::data(value));
-    return {target, std::is_lvalue_reference_v<V> ? view : view.clone()};
+    const feed_ref list{std::ranges::data(value),
+                        dims{static_cast<std::int64_t>(std::ranges::size(value))},
+                        dtype_of<T>,
+                        {}};
+    check_feed(target, list.type, list.shape);
+    if constexpr (std::is_lvalue_reference_v<V>)
+      return {target, list};
+    else
+      return {target, list.array().clone()};
   }
 }
 
@@ -133,14 +153,9 @@ feed_value make_any_feed(const output& target, V&& value) {
     });
     return {target, std::move(a)};
   } else if constexpr (std::same_as<U, any_array>) {
-    check_feed(target, value.type(), value.shape());
-    return {target, std::forward<V>(value)};
+    return checked_feed(target, std::forward<V>(value));
   } else if constexpr (is_ndarray<U>) {
-    check_feed(target, value.array().type(), value.extents());
-    if constexpr (std::is_lvalue_reference_v<V>)
-      return {target, value.array()};
-    else
-      return {target, std::move(value).array()};
+    return checked_feed(target, std::forward<V>(value).array());
   } else {
     using T = std::ranges::range_value_t<U>;
     return make_feed<T, shape_t<dyn>>(target, std::forward<V>(value));

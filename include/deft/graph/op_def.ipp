@@ -40,7 +40,7 @@ std::uint64_t hash_value(const attr_value& a) {
   return std::visit(overloaded{
                         [](std::int64_t v) { return mix(1, static_cast<std::uint64_t>(v)); },
                         [](double v) { return mix(2, __builtin_bit_cast(std::uint64_t, v)); },
-                        [](const std::string& v) { return hash_text(v); },
+                        [](const std::string& v) { return hash_bytes(v.data(), v.size()); },
                         [](const integers& v) {
                           std::uint64_t h = 4;
                           for (auto i : v) h = mix(h, static_cast<std::uint64_t>(i));
@@ -49,7 +49,7 @@ std::uint64_t hash_value(const attr_value& a) {
                         [](const any_array& v) {
                           std::uint64_t h = mix(5, static_cast<std::uint64_t>(v.type()));
                           for (auto e : v.shape()) h = mix(h, static_cast<std::uint64_t>(e));
-                          return mix(h, hash_text({static_cast<const char*>(v.raw()), v.bytes()}));
+                          return mix(h, hash_bytes(v.raw(), v.bytes()));
                         },
                         [](const program_ref& v) { return v ? v->hash : 0; },
                     },

@@ -10,8 +10,23 @@ namespace deft::plan {
 /// The literals of each fused node that has any, in the order of the nodes.
 std::vector<integers> literals_of(const graph_def& g);
 
-/// A hash of all that a plan depends on but for those literals and the names that nodes are given.
-std::uint64_t hash_without_literals(const flat_graph& flat);
+/// All that a plan depends on but for those literals and the names that nodes are given. Graphs
+/// with equal outlines have literals of the same number and dtypes, and can share a plan.
+class outline {
+ public:
+  explicit outline(const flat_graph& flat);
+
+  std::uint64_t hash() const { return hash_; }
+  /// Compares everything, not the hash.
+  friend bool operator==(const outline& a, const outline& b) {
+    return a.bytes_ == b.bytes_ && same_attributes(a.contents_, b.contents_);
+  }
+
+ private:
+  std::string bytes_;   ///< the nodes in a form that can be read in one way only
+  attr_list contents_;  ///< programs and arrays, in the order of the nodes; shared, not copied
+  std::uint64_t hash_ = 0;
+};
 
 /// Makes inputs of the literals of those fused nodes for which `which` says so, counted as
 /// literals_of does: feeds of rank 0, numbered from `first` on.

@@ -2,7 +2,6 @@
 // deft/plan/literals.ipp: literals that are told apart from the graph, and fed.
 #pragma once
 #include <deft/core/hash.hpp>
-#include <deft/op/placeholder.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <deft/op/plan/fused.hpp>
 #include <deft/plan/literals.hpp>
@@ -10,11 +9,12 @@
 namespace deft::plan {
 namespace {
 
-/// The literals of a fused node; nullptr if it has none.
-const integers* literals_in(const node_def& n) {
-  if (n.op != &record_of<op::fused>) return nullptr;
-  const auto& literals = std::get<integers>(n.attributes[1]);
-  return literals.empty() ? nullptr : &literals;
+/// A fused node that has literals; its program is null where there are none.
+op::fused literals_in(const node_def& n) {
+  if (!program_in(n.attributes)) return {};
+  auto f = decode<op::fused>(n.attributes);
+  if (f.immediates.empty()) f.program = nullptr;
+  return f;
 }
 
 /// Calls f(node, program, literals) for each fused node that `which` names.
@@ -22,47 +22,107 @@ template <class Graph, class F>
 void each_chosen(Graph& g, const std::vector<bool>& which, F&& f) {
   std::size_t number = 0;
   for (auto& n : g.nodes)
-    if (const integers* literals = literals_in(n))
-      if (which[number++]) f(n, *std::get<program_ref>(n.attributes[0]), *literals);
+    if (const op::fused x = literals_in(n); x.program)
+      if (which[number++]) f(n, *x.program, x.immediates);
 }
+
+/// Appends numbers of one to ten bytes, seven bits in each; longer things after their length.
+struct outline_writer {
+  std::string& to;
+
+  void number(std::uint64_t v) {
+    char digits[10];
+    std::size_t n = 0;
+    for (; v >= 128; v >>= 7) digits[n++] = static_cast<char>(v | 128);
+    digits[n++] = static_cast<char>(v);
+    to.append(digits, n);
+  }
+  /// Small ones of either sign are short.
+  void integer(std::int64_t v) {
+    number(static_cast<std::uint64_t>(v) << 1 ^ static_cast<std::uint64_t>(v >> 63));
+  }
+  void pointer(const void* p) { to.append(reinterpret_cast<const char*>(&p), sizeof p); }
+  void text(std::string_view s) {
+    number(s.size());
+    to += s;
+  }
+  void list(const auto& values) {
+    number(static_cast<std::uint64_t>(values.size()));
+    for (auto v : values) integer(static_cast<std::int64_t>(v));
+  }
+  /// Of node `user`.
+  void edge(const edge_def& e, std::size_t user) {
+    number(user - e.node);
+    number(e.port);
+  }
+  void value(const attr_value& a) {
+    if (auto* i = std::get_if<std::int64_t>(&a)) integer(*i);
+    if (auto* d = std::get_if<double>(&a)) number(__builtin_bit_cast(std::uint64_t, *d));
+    if (auto* s = std::get_if<std::string>(&a)) text(*s);
+    if (auto* l = std::get_if<integers>(&a)) list(*l);
+  }
+};
 
 }  // namespace
 
 std::vector<integers> literals_of(const graph_def& g) {
   std::vector<integers> all;
   for (const auto& n : g.nodes)
-    if (const integers* literals = literals_in(n)) all.push_back(*literals);
+    if (op::fused x = literals_in(n); x.program) all.push_back(std::move(x.immediates));
   return all;
 }
 
-std::uint64_t hash_without_literals(const flat_graph& flat) {
-  std::uint64_t h = flat.graph.nodes.size();
-  auto add = [&](std::uint64_t v) { h = mix(h, v); };
-  auto add_pointer = [&](const void* p) { add(reinterpret_cast<std::uintptr_t>(p)); };
-  auto add_edge = [&](const edge_def& e) { add(std::uint64_t{e.node} << 32 | e.port); };
-  for (const auto& n : flat.graph.nodes) {
-    add_pointer(n.op);
-    if (literals_in(n))
-      add(std::get<program_ref>(n.attributes[0])->hash);
-    else
-      add(hash_attributes(n.attributes));
-    // The user's own names, which errors tell.
-    if (n.op == &record_of<op::placeholder> || n.op == &record_of<op::feed>) add(hash_text(n.name));
-    add(n.inputs.size());
-    for (const auto& e : n.inputs) add_edge(e);
-    add(n.controls.size());
-    for (auto c : n.controls) add(c);
-    for (const auto& t : n.outputs) {
-      add(static_cast<std::uint64_t>(t.type));
-      for (auto e : t.shape) add(static_cast<std::uint64_t>(e));
+outline::outline(const flat_graph& flat) {
+  outline_writer to{bytes_};
+  const device_name* requested = nullptr;
+  std::string_view file;
+  std::uint64_t contents = 0;                          // hashed
+  bytes_.reserve(32 * flat.graph.nodes.size() + 128);  // about what is needed
+  to.number(flat.graph.nodes.size());
+  for (std::size_t i = 0; i < flat.graph.nodes.size(); ++i) {
+    const node_def& n = flat.graph.nodes[i];
+    to.pointer(n.op);
+    const op::fused literals = literals_in(n);
+    to.number(n.attributes.size());
+    for (const auto& a : n.attributes) {
+      to.number(a.index());
+      if (literals.program && std::holds_alternative<integers>(a)) {
+        to.number(literals.immediates.size());
+      } else if (std::holds_alternative<any_array>(a) || std::holds_alternative<program_ref>(a)) {
+        contents_.push_back(a);
+        if (auto* p = std::get_if<program_ref>(&a)) contents = mix(contents, (*p)->hash);
+      } else {
+        to.value(a);
+      }
     }
-    add_pointer(n.requested);
-    add(hash_text(n.place.file));
-    add(n.place.line);
+    // The graph has hashed a constant when it was written, with the nodes that it waits for.
+    if (n.op->role == op_role::constant) {
+      const node* written = i < flat.origin.size() ? flat.origin[i].get() : nullptr;
+      const bool known = written && written->controls.empty();
+      contents = mix(contents, known ? written->hash : hash_attributes(n.attributes));
+    }
+    // The user's own names, which errors tell.
+    if (n.op->role == op_role::placeholder || n.op->role == op_role::feed) to.text(n.name);
+    to.number(n.inputs.size());
+    for (const auto& e : n.inputs) to.edge(e, i);
+    to.number(n.controls.size());
+    for (auto c : n.controls) to.number(i - c);
+    to.number(n.outputs.size());
+    for (const auto& t : n.outputs) {
+      to.number(static_cast<std::uint64_t>(t.type));
+      to.list(t.shape);
+    }
+    // What is as at the node before takes one byte.
+    to.number(n.requested == requested);
+    if (n.requested != requested) to.pointer(requested = n.requested);
+    to.number(n.place.file == file);
+    if (n.place.file != file) to.text(file = n.place.file);
+    to.number(std::uint64_t{n.place.line} << 1 | n.place.near);
   }
-  for (const auto& e : flat.fetches) add_edge(e);
-  for (auto f : flat.feeds) add(f);
-  return h;
+  to.number(flat.fetches.size());
+  for (const auto& e : flat.fetches) to.edge(e, flat.graph.nodes.size());
+  to.list(flat.feeds);
+  hash_ = mix(contents, hash_bytes(bytes_.data(), bytes_.size()));
 }
 
 void feed_literals(flat_graph& flat, const std::vector<bool>& which, std::size_t first) {

@@ -29,7 +29,7 @@ class prepared_step {
               feed_of(target, std::forward<V>(values))...};
           return std::apply(
               [&](const auto&... f) {
-                const feed_ref refs[sizeof...(f) + 1] = {as_ref(f)...};
+                const feed_ref refs[sizeof...(f) + 1] = {f.value()...};
                 step_results r = plan_->run({refs, sizeof...(f)}, options);
                 return detail::unpack(detail::request<Fetches...>::template take<Fetches...>(r));
               },
@@ -42,9 +42,6 @@ class prepared_step {
   template <class X, class V>
   static feed_value feed_of(const X& target, V&& value) {
     return make_feed<value_type_of<X>, shape_type_of<X>>(target.handle(), std::forward<V>(value));
-  }
-  static feed_ref as_ref(const feed_value& f) {
-    return {f.data(), f.shape(), f.type(), f.storage()};
   }
 
   std::shared_ptr<planned> plan_;

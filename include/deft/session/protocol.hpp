@@ -60,11 +60,11 @@ std::shared_ptr<const error> caught(F&& f) {
 /// may be queued any more when the run returns.
 inline any_array fed_array(const feed_ref& f, bool& borrows) {
   constexpr std::size_t small = 64 << 10;
-  if (f.keep && !f.keep.is_borrowed()) return any_array(f.type, f.shape, f.keep);
-  any_array view = any_array::view(f.type, f.shape, f.data);
-  if (view.bytes() <= small) return view.clone();
+  any_array a = f.array();
+  if (!a.storage().is_borrowed()) return a;
+  if (a.bytes() <= small) return a.clone();
   borrows = true;
-  return view;
+  return a;
 }
 
 /// Throws internal unless the value with which `who` answers has the type that was declared.
@@ -128,17 +128,17 @@ void serialize(Archive& ar, device_info& d, unsigned) {
   }
 }
 
-/// What of the options a master needs.
-struct plan_options {
-  bool log_device_placement = false, allow_soft_placement = false, fold = true, fuse = true;
-  std::int64_t timeout = 0, connect_timeout = 0;  ///< nanoseconds
-};
+/// What of the options a master needs; the rest, and the secret, stay with the client.
 template <class Archive>
-void serialize(Archive& ar, plan_options& o, unsigned) {
+void serialize(Archive& ar, session_options& o, unsigned) {
+  std::int64_t timeout = o.timeout.count(), connect_timeout = o.connect_timeout.count();
   ar& named("log_device_placement", o.log_device_placement) &
       named("allow_soft_placement", o.allow_soft_placement) & named("fold", o.fold) &
-      named("fuse", o.fuse) & named("timeout", o.timeout) &
-      named("connect_timeout", o.connect_timeout);
+      named("fuse", o.fuse) & named("timeout", timeout) & named("connect_timeout", connect_timeout);
+  if constexpr (Archive::is_loading::value) {
+    o.timeout = std::chrono::nanoseconds(timeout);
+    o.connect_timeout = std::chrono::nanoseconds(connect_timeout);
+  }
 }
 
 }  // namespace deft

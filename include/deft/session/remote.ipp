@@ -189,11 +189,8 @@ std::shared_ptr<engine> connect_engine(const std::string& target, const session_
   if (auto here = server_impl::make_engine_at(address, options)) return here;
   auto s = std::make_shared<remote_session>(options);
   s->master = s->links.connect(address, s->patience());
-  plan_options o{
-      options.log_device_placement, options.allow_soft_placement,   options.fold, options.fuse,
-      options.timeout.count(),      options.connect_timeout.count()};
   message m = make_message(request::open_session);
-  m.meta = to_bytes(o);
+  m.meta = to_bytes(options);
   s->id = s->ask(std::move(m), s->patience(), "opening a session").session;
   return std::make_shared<remote_engine>(std::move(s));
 }

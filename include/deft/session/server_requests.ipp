@@ -51,9 +51,9 @@ void check_request(const flat_graph& flat) {
   if (flat.fetches.empty()) fail(errc::invalid_argument, "nothing is fetched");
 }
 
-std::vector<feed_ref> feeds_of(std::vector<any_array>& tensors) {
+std::vector<feed_ref> feeds_of(const std::vector<any_array>& tensors) {
   std::vector<feed_ref> feeds;
-  for (auto& t : tensors) feeds.push_back({t.raw(), t.shape(), t.type(), t.storage()});
+  for (const auto& t : tensors) feeds.push_back(feed_ref::share(t));
   return feeds;
 }
 
@@ -145,15 +145,8 @@ std::shared_ptr<server_impl::client_session> server_impl::session_of(std::uint64
 bool server_impl::handle_client(const std::shared_ptr<connection>& from, message& m) {
   switch (static_cast<request>(m.kind)) {
     case request::open_session: {
-      plan_options o;
-      from_bytes(m.meta, o);
       session_options options;
-      options.log_device_placement = o.log_device_placement;
-      options.allow_soft_placement = o.allow_soft_placement;
-      options.fold = o.fold;
-      options.fuse = o.fuse;
-      options.timeout = std::chrono::nanoseconds(o.timeout);
-      options.connect_timeout = std::chrono::nanoseconds(o.connect_timeout);
+      from_bytes(m.meta, options);
       auto s = std::make_shared<client_session>();
       s->owner = from.get();
       s->master = make_master(task_, worker_, options);

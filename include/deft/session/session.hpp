@@ -81,20 +81,20 @@ void each_fetch(F&& f, const X& x, const Rest&... rest) {
   each_fetch(f, rest...);
 }
 
-/// The outputs that are fetched and fed by the arguments of run, in order.
+/// What the arguments of run fetch and feed, in order.
 template <class... X>
 struct request {
   static constexpr std::size_t feeds = (std::same_as<X, feed_value> + ... + 0);
   static constexpr std::size_t fetches = sizeof...(X) - feeds;
-  output fetched[fetches + 1];
-  const feed_value* fed[feeds + 1];
+  output fetched[fetches + 1], targets[feeds + 1];
+  feed_ref fed[feeds + 1];
 
   explicit request(const X&... x) {
     std::size_t f = 0, d = 0;
     auto add = [&](const auto& v) {
       using V = std::remove_cvref_t<decltype(v)>;
       if constexpr (std::same_as<V, feed_value>)
-        fed[d++] = &v;
+        targets[d] = v.target(), fed[d++] = v.value();
       else
         fetched[f++] = fetch_of<V>::handle(v);
     };
@@ -124,7 +124,8 @@ auto run_fetches(Step&& step, const X&... x) {
   static_assert(request<X...>::fetches > 0, "[run] expects something to fetch");
   if constexpr (can_be_run<X...>) {
     const request<X...> r(x...);
-    step_results results = step(std::span(r.fetched, r.fetches), std::span(r.fed, r.feeds));
+    step_results results = step(std::span(r.fetched, r.fetches), std::span(r.targets, r.feeds),
+                                std::span(r.fed, r.feeds));
     return unpack(request<X...>::template take<X...>(results));
   }
 }
@@ -168,7 +169,10 @@ class session {
   template <class... X>
   auto run(const run_options& options, const X&... x) {
     return detail::run_fetches(
-        [&](auto fetches, auto feeds) { return run_request(fetches, feeds, options); }, x...);
+        [&](auto fetches, auto targets, auto feeds) {
+          return run_request(fetches, targets, feeds, options);
+        },
+        x...);
   }
 
   /// Plans now what is called later.
@@ -181,7 +185,7 @@ class session {
   template <class... X>
   std::string explain(const X&... x) {
     detail::request<X...> r(x...);
-    return explain_request({r.fetched, r.fetches}, {r.fed, r.feeds});
+    return explain_request({r.fetched, r.fetches}, {r.targets, r.feeds});
   }
   std::vector<device_info> devices();
 
@@ -195,10 +199,9 @@ class session {
 
  private:
   friend class monitored_session;
-  step_results run_request(std::span<const output> fetches,
-                           std::span<const feed_value* const> feeds, const run_options& options);
-  std::string explain_request(std::span<const output> fetches,
-                              std::span<const feed_value* const> feeds);
+  step_results run_request(std::span<const output> fetches, std::span<const output> targets,
+                           std::span<const feed_ref> feeds, const run_options& options);
+  std::string explain_request(std::span<const output> fetches, std::span<const output> targets);
   std::shared_ptr<planned> plan_request(std::span<const output> fetches,
                                         std::span<const output> feeds);
 

@@ -2,7 +2,6 @@
 // deft/session/session.ipp: umbrella of session/, and the session's plans.
 #pragma once
 #include <deft/core/hash.hpp>
-#include <deft/plan/literals.hpp>
 #include <deft/plan/open.hpp>
 #include <deft/session/cluster.ipp>
 #include <deft/session/errands.ipp>
@@ -29,7 +28,7 @@ class bound_plan final : public planned {
 
   step_results run(std::span<const feed_ref> feeds, const run_options& options) override {
     std::vector<feed_ref> all(feeds.begin(), feeds.end());
-    for (const auto& v : literals_) all.push_back({v.raw(), v.shape(), v.type(), v.storage()});
+    for (const auto& v : literals_) all.push_back(feed_ref::share(v));
     return plan_->run(all, options);
   }
   std::size_t fetches() const override { return plan_->fetches(); }
@@ -118,25 +117,26 @@ std::shared_ptr<planned> session_impl::make_plan(std::span<const output> fetches
 
 std::shared_ptr<planned> session_impl::plan_family(flat_graph flat, std::vector<integers> literals,
                                                    std::size_t feeds, const plan_limits& limits) {
-  const std::uint64_t key = plan::hash_without_literals(flat);
+  plan::outline key(flat);
+  std::shared_ptr<family> members;
   std::vector<bool> varied;
   std::shared_ptr<planned> plan, outdated;  // destroyed without the lock
   decltype(families_) dropped;
   {
     std::lock_guard lock(guard_);
     if (families_.size() > options_.cached_plans) families_.swap(dropped);
-    family& f = families_[key];
-    if (f.literals.empty()) {
-      f.varied.resize(literals.size());
-      f.literals = literals;
-    }
+    auto& entry = families_[std::move(key)];
+    if (!entry)
+      entry = std::make_shared<family>(
+          family{literals, std::vector<bool>(literals.size(), false), nullptr});
+    members = entry;
     for (std::size_t i = 0; i < literals.size(); ++i)
-      if (!f.varied[i] && literals[i] != f.literals[i]) {
-        f.varied[i] = true;
-        outdated = std::exchange(f.plan, nullptr);
+      if (!members->varied[i] && literals[i] != members->literals[i]) {
+        members->varied[i] = true;
+        outdated = std::exchange(members->plan, nullptr);
       }
-    varied = f.varied;
-    plan = f.plan;
+    varied = members->varied;
+    plan = members->plan;
   }
   if (std::ranges::find(varied, true) == varied.end())
     return engine_->make_plan(std::move(flat), limits);
@@ -145,8 +145,7 @@ std::shared_ptr<planned> session_impl::plan_family(flat_graph flat, std::vector<
     plan::feed_literals(flat, varied, feeds);
     plan = engine_->make_plan(std::move(flat), limits);
     std::lock_guard lock(guard_);
-    auto at = families_.find(key);
-    if (at != families_.end() && at->second.varied == varied) at->second.plan = plan;
+    if (members->varied == varied) members->plan = plan;
   }
   return std::make_shared<bound_plan>(std::move(plan), std::move(values));
 }
@@ -172,28 +171,9 @@ session::~session() {
   if (impl_) impl_->close();
 }
 
-step_results session::run_request(std::span<const output> fetches,
-                                  std::span<const feed_value* const> feeds,
-                                  const run_options& options) {
-  constexpr std::size_t few = 8;
-  output few_targets[few];
-  feed_ref few_refs[few];
-  std::vector<output> many_targets;
-  std::vector<feed_ref> many_refs;
-  output* targets = few_targets;
-  feed_ref* refs = few_refs;
-  if (feeds.size() > few) {
-    many_targets.resize(feeds.size());
-    many_refs.resize(feeds.size());
-    targets = many_targets.data();
-    refs = many_refs.data();
-  }
-  for (std::size_t i = 0; i < feeds.size(); ++i) {
-    targets[i] = feeds[i]->target();
-    refs[i] = {feeds[i]->data(), feeds[i]->shape(), feeds[i]->type(), feeds[i]->storage()};
-  }
-  auto plan = impl_->find_plan(fetches, {targets, feeds.size()}, options);
-  return plan->run({refs, feeds.size()}, options);
+step_results session::run_request(std::span<const output> fetches, std::span<const output> targets,
+                                  std::span<const feed_ref> feeds, const run_options& options) {
+  return impl_->find_plan(fetches, targets, options)->run(feeds, options);
 }
 
 std::shared_ptr<planned> session::plan_request(std::span<const output> fetches,
@@ -221,11 +201,8 @@ std::string session_impl::device_of(const output& o) {
 std::string session::device_of(const any_tensor& t) { return impl_->device_of(t.handle()); }
 
 std::string session::explain_request(std::span<const output> fetches,
-                                     std::span<const feed_value* const> feeds) {
-  std::vector<output> targets;
-  for (const auto* f : feeds) targets.push_back(f->target());
-  auto plan = impl_->find_plan(fetches, targets);
-  return explain_plan(*plan);
+                                     std::span<const output> targets) {
+  return explain_plan(*impl_->find_plan(fetches, targets));
 }
 
 std::vector<device_info> session::devices() { return impl_->on().devices(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/session_impl.hpp: the plans that a session keeps.
 #pragma once
+#include <deft/plan/literals.hpp>
 #include <deft/session/session.hpp>
 #include <list>
 #include <mutex>
@@ -11,7 +12,7 @@ namespace deft {
 /// An engine and a cache of plans under the exact fetches and feeds. A cached plan owns its nodes,
 /// so that an expression written again finds them. Expressions that differ in literals alone, as
 /// `x * i` in a loop, are other nodes; from the second on they share one plan, which takes as feeds
-/// the literals that have varied.
+/// the literals that have varied. Such graphs are compared, not only hashed.
 class session_impl {
  public:
   session_impl(std::shared_ptr<engine> on, session_options options)
@@ -32,7 +33,7 @@ class session_impl {
     std::size_t fetches;
     std::shared_ptr<planned> plan;
   };
-  /// What is known of graphs that are the same but for literals.
+  /// What is known of graphs with one outline.
   struct family {
     std::vector<integers> literals;  ///< of the first one's fused nodes
     std::vector<bool> varied;        ///< by fused node
@@ -49,7 +50,10 @@ class session_impl {
   std::mutex guard_;
   std::list<entry> entries_;  ///< most recently used first
   std::unordered_multimap<std::uint64_t, std::list<entry>::iterator> by_hash_;
-  std::unordered_map<std::uint64_t, family> families_;  ///< by hash_without_literals
+  struct outline_hash {
+    std::size_t operator()(const plan::outline& o) const { return o.hash(); }
+  };
+  std::unordered_map<plan::outline, std::shared_ptr<family>, outline_hash> families_;
   bool closed_ = false;
 };
 

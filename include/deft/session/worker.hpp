@@ -83,7 +83,7 @@ class worker : public std::enable_shared_from_this<worker> {
   std::shared_ptr<session_entry> find(std::uint64_t session);
   std::shared_ptr<session_entry> find_or_make(std::uint64_t session, const void* from);
   std::shared_ptr<peer_link> link_entry(const device_name* task);
-  void check_peer(const node_def& n) const;
+  void check_part(const plan::part& p) const;
   void forget(std::uint64_t session, const std::shared_ptr<const error>& why);
   void ended(std::uint64_t session, std::uint64_t step);
 

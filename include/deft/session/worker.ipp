@@ -129,26 +129,30 @@ std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t sessio
   return at->second;
 }
 
-/// A crossing leads to a task of the cluster. Names are kept for good, so they are looked at first.
-void worker::check_peer(const node_def& n) const {
-  const device_name peer = parse_device(n.op->role == op_role::send
-                                            ? decode<op::send>(n.attributes).peer
-                                            : decode<op::recv>(n.attributes).peer);
-  if (!peer.task || *peer.task >= cluster_.tasks(peer.job) ||
-      !(peer == task_name(peer.job, *peer.task)))
-    throw error(errc::invalid_argument,
-                str("[", n.op->name, "] the cluster has no task ", peer, "; it is ", cluster_),
-                n.name, n.place);
+/// What another process sent: a sound graph, whose crossings lead to tasks of the cluster. Names
+/// are kept for good, so they are looked at first.
+void worker::check_part(const plan::part& p) const {
+  check(p.graph);
+  check(p.graph, p.fetches);
+  for (const auto& n : p.graph.nodes) {
+    if (n.op->role != op_role::send && n.op->role != op_role::receive) continue;
+    const device_name peer = parse_device(n.op->role == op_role::send
+                                              ? decode<op::send>(n.attributes).peer
+                                              : decode<op::recv>(n.attributes).peer);
+    if (!peer.task || *peer.task >= cluster_.tasks(peer.job) ||
+        !(peer == task_name(peer.job, *peer.task)))
+      throw error(errc::invalid_argument,
+                  str("[", n.op->name, "] the cluster has no task ", peer, "; it is ", cluster_),
+                  n.name, n.place);
+  }
 }
 
 void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::part p,
                            const incarnation_list& peers, const connection* owner) {
   session_entry::part_entry made;
   made.failure = caught([&] {
-    check(p.graph);
-    check(p.graph, p.fetches);
-    for (const auto& n : p.graph.nodes)
-      if (n.op->role == op_role::send || n.op->role == op_role::receive) check_peer(n);
+    // A master of this process has checked what it made.
+    if (owner) check_part(p);
     made.part = std::make_shared<registered_part>(std::move(p), task_->resources(), peers,
                                                   owner ? owner->peer().name : "");
   });

@@ -37,7 +37,10 @@ class monitored_session {
   template <class... X>
   auto run(const run_options& options, const X&... x) {
     return detail::run_fetches(
-        [&](auto fetches, auto feeds) { return run_request(fetches, feeds, options); }, x...);
+        [&](auto fetches, auto targets, auto feeds) {
+          return run_request(fetches, targets, feeds, options);
+        },
+        x...);
   }
 
   /// A hook, or request_stop, has asked for the end.
@@ -49,8 +52,8 @@ class monitored_session {
   std::string device_of(const any_tensor& t) { return session_.device_of(t); }
 
  private:
-  step_results run_request(std::span<const output> fetches,
-                           std::span<const feed_value* const> feeds, const run_options& options);
+  step_results run_request(std::span<const output> fetches, std::span<const output> targets,
+                           std::span<const feed_ref> feeds, const run_options& options);
 
   std::vector<hook_ref> hooks_;
   deft::session session_;

@@ -48,12 +48,13 @@ monitored_session::~monitored_session() {
 }
 
 step_results monitored_session::run_request(std::span<const output> fetches,
-                                            std::span<const feed_value* const> feeds,
+                                            std::span<const output> targets,
+                                            std::span<const feed_ref> feeds,
                                             const run_options& options) {
   std::vector<output> all(fetches.begin(), fetches.end());
   for (const auto& h : hooks_)
     for (const auto& t : h->fetches()) all.push_back(t.handle());
-  step_results results = session_.run_request(all, feeds, options);
+  step_results results = session_.run_request(all, targets, feeds, options);
   std::size_t next = fetches.size();
   std::vector<any_array> values;
   for (auto& h : hooks_) {

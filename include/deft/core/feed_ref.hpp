@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/feed_ref.hpp: a fed value, in the one form in which it goes from the caller to the
+// device or into a message.
+#pragma once
+#include <deft/core/any_array.hpp>
+
+namespace deft {
+
+/// Elements on the host. Needs no allocation, unlike an any_array that is a view.
+struct feed_ref {
+  const void* data = nullptr;
+  dims shape;
+  dtype type = dtype::none;
+  /// What may be given away: nobody else writes there. Empty: the elements are borrowed until the
+  /// run ends, and copied where they are to stay.
+  buffer keep;
+
+  static feed_ref borrow(const any_array& a) { return {a.raw(), a.shape(), a.type(), {}}; }
+  static feed_ref share(const any_array& a) { return {a.raw(), a.shape(), a.type(), a.storage()}; }
+  /// The value without a copy: a view where it is borrowed.
+  any_array array() const {
+    return keep ? any_array(type, shape, keep) : any_array::view(type, shape, data);
+  }
+};
+
+}  // namespace deft
