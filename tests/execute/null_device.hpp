@@ -20,27 +20,36 @@ inline null_counts& null_traffic() {
   return c;
 }
 
-/// Addresses that the processor must not follow: those of another block, turned over.
+/// Addresses that the processor cannot follow, but may add to: real ones with a bit turned over.
 class null_memory final : public deft::memory {
  public:
   deft::block* allocate(std::size_t bytes) override {
     auto* b = new deft::block;
-    b->data = hidden(std::calloc(bytes ? bytes : 1, 1));
+    auto* raw = static_cast<char*>(std::calloc(bytes + guard_bytes, 1));
+    std::memset(raw + bytes, guard_mark, guard_bytes);
+    b->data = hidden(raw);
     b->capacity = bytes;
     b->home = this;
     ++null_traffic().blocks;
     return b;
   }
   void release(deft::block* b) noexcept override {
-    std::free(hidden(b->data));
+    auto* raw = static_cast<char*>(hidden(b->data));
+    // Nobody has written behind its end.
+    for (std::size_t i = 0; i < guard_bytes; ++i)
+      if (raw[b->capacity + i] != guard_mark) std::abort();
+    std::free(raw);
     delete b;
     --null_traffic().blocks;
   }
   bool on_host() const override { return false; }
 
+  static constexpr std::size_t guard_bytes = 64;
+  static constexpr char guard_mark = 0x5a;
+
   /// There and back again.
   static void* hidden(const void* p) {
-    return reinterpret_cast<void*>(~reinterpret_cast<std::uintptr_t>(p));
+    return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(p) ^ std::uintptr_t{1} << 62);
   }
 };
 

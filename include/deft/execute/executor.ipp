@@ -40,7 +40,10 @@ class executable::frame::impl {
       values_[v].keep = elements;
       values_[v].data = elements.data();
     }
-    for (std::size_t s = 0; s < arenas_.size(); ++s) arenas_[s].slot_bytes.resize(c.spaces[s].slots);
+    for (std::size_t s = 0; s < arenas_.size(); ++s) {
+      arenas_[s].slot_bytes.resize(c.spaces[s].slots);
+      if (const auto bytes = c.spaces[s].block_bytes) arenas_[s].staging = buffer::host(bytes);
+    }
     for (auto* d : c.devices) steps_.push_back(d->make_step());
     if (c.may_park)
       for (std::uint32_t l = 0; l <= c.lanes.size(); ++l)
@@ -82,6 +85,7 @@ class executable::frame::impl {
         if (s) s->begin();
       for (std::size_t f = 0; f < c_.feed_values.size(); ++f) check_feed(c_.feed_values[f], feeds[f]);
       for (std::size_t f = 0; f < c_.feed_values.size(); ++f) set_feed(c_.feed_values[f], feeds[f]);
+      send_blocks();
     } catch (const error&) {
       give_up_start();
       throw;
@@ -147,6 +151,7 @@ class executable::frame::impl {
   struct arena {
     buffer block;
     const void* last = nullptr;            ///< where the run before had it
+    buffer staging;                        ///< on the host, what one copy brings to the device
     std::vector<std::size_t> slot_bytes;   ///< of sized values
     std::vector<std::size_t> slot_offset;  ///< of sized values
     std::vector<buffer> overflow;          ///< those that have outgrown their slot in this run
@@ -166,11 +171,24 @@ class executable::frame::impl {
 
   /// Nothing refers to the feeds any more.
   void give_up_start() {
-    for (auto& l : lanes_) {
-      for (auto& e : l.pending) e->synchronize();
-      l.pending.clear();
-    }
+    for (auto& e : feeding_) e->synchronize();
+    feeding_.clear();
     give_arenas();
+  }
+
+  /// The step's number and the feeds of rank 0, to each device with memory of its own.
+  void send_blocks() {
+    for (std::size_t s = 0; s < arenas_.size(); ++s) {
+      const std::size_t bytes = c_.spaces[s].block_bytes;
+      if (!bytes) continue;
+      arena& a = arenas_[s];
+      device_runtime& d = *c_.spaces[s].device;
+      std::memcpy(a.staging.data(), &context_->step, sizeof context_->step);
+      if (auto e = d.copy_in(a.block.data(), a.staging.data(), bytes, a.staging)) {
+        d.wait(e);
+        feeding_.push_back(std::move(e));
+      }
+    }
   }
 
   // Memory.
@@ -284,12 +302,15 @@ class executable::frame::impl {
     switch (info.where) {
       case exec::home::fixed:
         v.data = place_of(number);
-        std::memcpy(v.data, f.data, bytes);
+        std::memcpy(info.device->space().on_host()
+                        ? v.data
+                        : static_cast<char*>(arenas_[info.space].staging.data()) + info.offset,
+                    f.data, bytes);
         return;
       case exec::home::own: {
         v.data = place_of(number);
         event_ptr done = info.device->copy_in(v.data, f.data, bytes, f.keep);
-        set_event(number, std::move(done), lanes_[0]);
+        set_event(number, std::move(done), feeding_);
         return;
       }
       default:
@@ -298,10 +319,10 @@ class executable::frame::impl {
     }
   }
 
-  void set_event(std::uint32_t v, event_ptr done, lane& l) {
+  void set_event(std::uint32_t v, event_ptr done, std::vector<event_ptr>& pending) {
     if (c_.values[v].event == exec::none) return;
     events_[c_.values[v].event] = done;
-    if (done) l.pending.push_back(std::move(done));
+    if (done) pending.push_back(std::move(done));
   }
 
   void hold(std::uint32_t v, any_array a) {
@@ -499,6 +520,7 @@ class executable::frame::impl {
     }
     if (i.on_host) return what.run(call);
     wait_on_device(i);
+    call.step_word = arenas_[c_.values[i.first_out].space].block.data();
     i.device->launch({what, call, ins, outs, k, i.what == exec::action::update}, step_on(i));
   }
   device_step* step_on(const exec::item& i) const {
@@ -693,7 +715,7 @@ class executable::frame::impl {
         done = to.copy_in(into, host.data(), bytes, host);
       }
     }
-    set_event(out, std::move(done), lanes_[l]);
+    set_event(out, std::move(done), lanes_[l].pending);
   }
 
   void fetch(const exec::item& i, std::uint32_t in, std::uint32_t l) {
@@ -729,14 +751,14 @@ class executable::frame::impl {
       if (ends_.empty())
         for (auto* d : c_.devices)
           if (auto e = d->record()) ends_.push_back(std::move(e));
-      auto open = [](const event_ptr& e) { return !e->done(); };
       event_ptr first;
-      for (auto& l : lanes_) {
-        std::erase_if(l.pending, [&](const event_ptr& e) { return !open(e); });
-        if (!l.pending.empty()) first = l.pending.front();
-      }
-      std::erase_if(ends_, [&](const event_ptr& e) { return !open(e); });
-      if (!ends_.empty()) first = ends_.front();
+      auto look = [&](std::vector<event_ptr>& events) {
+        std::erase_if(events, [&](const event_ptr& e) { return e->done(); });
+        if (!events.empty()) first = events.back();
+      };
+      look(feeding_);
+      for (auto& l : lanes_) look(l.pending);
+      look(ends_);
       if (!first) break;
       call_back(first, end);
       if (gates_[end]->park()) return false;
@@ -808,7 +830,8 @@ class executable::frame::impl {
   std::vector<any_array> fetched_;
   std::vector<std::shared_ptr<exec::lane_gate>> gates_;  ///< of the lanes, and of the end
   std::vector<std::unique_ptr<device_step>> steps_;      ///< by number of c_.devices
-  std::vector<event_ptr> ends_;
+  std::vector<event_ptr> feeding_;  ///< copies of feeds, which the run has to wait for
+  std::vector<event_ptr> ends_;     ///< what the devices do last
   std::optional<std::stop_callback<interrupter>> stopped_;
   const step_context* context_ = nullptr;
   step_driver* driver_ = nullptr;

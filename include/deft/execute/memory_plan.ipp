@@ -104,20 +104,41 @@ class memory_planner {
   }
 
   /// Small ones are copied into the arena; others stay where they are, or have a buffer on their
-  /// device.
+  /// device, where those of rank 0 come in one block with the step's number.
   void place_feeds() {
+    for (const item& i : c_.items)  // whose kernels ask for the step's number
+      if (i.what == action::run && !i.on_host && c_.node(i).op->is(op_traits::stateful))
+        begin_block(c_.spaces[c_.values[i.first_out].space]);
     for (auto v : c_.feed_values) {
       value_info& i = c_.values[v];
-      if (i.where == home::own) {
+      space_info& space = c_.spaces[i.space];
+      if (i.where == home::own && i.declared.shape.rank() == 0 && !i.escapes) {
+        begin_block(space);
+        i.where = home::fixed;
+        i.event = none;
+        i.last_use = none;
+        i.offset = space.bytes;
+        space.bytes = space.block_bytes += sizeof(std::uint64_t);
+      } else if (i.where == home::own) {
         i.offset = c_.owned++;
         i.last_use = none;
-      } else if (i.declared.shape.is_static() && !i.escapes && bytes_of(i.declared) <= small_feed) {
+      }
+    }
+    for (auto& s : c_.spaces) s.bytes = s.bytes ? aligned(s.bytes) : 0;
+    for (auto v : c_.feed_values) {
+      value_info& i = c_.values[v];
+      if (i.where == home::held && i.declared.shape.is_static() && !i.escapes &&
+          bytes_of(i.declared) <= small_feed) {
         i.where = home::fixed;
         i.last_use = none;
         i.offset = c_.spaces[i.space].bytes;
         c_.spaces[i.space].bytes += aligned(bytes_of(i.declared));
       }
     }
+  }
+
+  static void begin_block(space_info& s) {
+    if (!s.block_bytes) s.bytes = s.block_bytes = sizeof(std::uint64_t);
   }
 
   void place_lane(const lane_info& lane) {

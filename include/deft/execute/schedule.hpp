@@ -67,6 +67,7 @@ struct value_info {
 struct space_info {
   device_runtime* device = nullptr;  ///< one of them
   std::size_t bytes = 0;             ///< of fixed values
+  std::size_t block_bytes = 0;       ///< of those, at the beginning: what one copy brings there
   std::uint32_t slots = 0;           ///< of sized ones
 };
 

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices whose work runs behind the caller's back, without a GPU: see delayed_device.hpp.
+#include <deft/execute/frame_pool.hpp>
+#include <deft/plan/gradients.hpp>
+#include <deft/session/local_cluster.hpp>
+#include <deft/session/session.hpp>
+#include <deft/session/task_runtime.hpp>
+#include <deft/train/optimizer.hpp>
+
+#include "delayed_device.hpp"
+#include "op/modeling.hpp"
+
+using namespace deft;
+using testing::device_delays;
+
+namespace {
+
+struct with_slow_devices : testing::own_graph {
+  with_slow_devices() {
+    [[maybe_unused]] static const bool once =
+        (register_device_maker(&testing::make_delayed_devices), true);
+    device_delays().longest_us = 0;
+  }
+  ~with_slow_devices() { device_delays().go_on(); }
+};
+
+/// Losses of a small classifier, trained on batches that change in size.
+std::vector<float> train(const char* where, int steps, bool two_devices = false) {
+  graph g;
+  auto in_graph = as_default(g);
+  set_seed(7);
+  placeholder<float, dyn, 12> x("x");
+  placeholder<std::int32_t, dyn> label("label");
+  auto scope = on(device(where));
+  variable<float, 12, 16> w1("w1", truncated_normal(0.5f));
+  variable<float, 16> b1("b1", zeros());
+  auto hidden = relu(matmul(x, w1) + b1);
+  std::optional<deft::scope> second;
+  if (two_devices) second.emplace(device("/slow:1"));
+  variable<float, 16, 5> w2("w2", truncated_normal(0.5f));
+  variable<float, 5> b2("b2", zeros());
+  tensor<float, dyn, 5> logits = matmul(hidden, w2) + b2;
+  auto loss = mean(softmax_cross_entropy(logits, label));
+  auto step = adagrad(0.1f).minimize(loss);
+  session s;
+  s.run(initialize_all());
+  std::vector<float> losses;
+  for (int i = 0; i < steps; ++i) {
+    const int n = 3 + 4 * (i % 3);
+    ndarray<float, dyn, 12> images(n);
+    ndarray<std::int32_t, dyn> labels(n);
+    for (int r = 0; r < n; ++r) {
+      for (int c = 0; c < 12; ++c) images(r, c) = static_cast<float>((r * 7 + c * 3 + i) % 11) / 11;
+      labels(r) = (r + i) % 5;
+    }
+    auto l = s.run(loss, step, x = images, label = labels);
+    losses.push_back(l);
+  }
+  return losses;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(with_slow_devices, "a model on a slow device has the processor's bits") {
+  const auto expected = train("/cpu:0", 12);
+  REQUIRE(expected.size() == 12);
+  for (int longest : {0, 50, 200}) {
+    CAPTURE(longest);
+    device_delays().longest_us = longest;
+    CHECK(train("/slow:0", 12) == expected);
+    CHECK(train("/slow:0", 12, true) == expected);
+  }
+}
+
+TEST_CASE_FIXTURE(with_slow_devices, "a step waits once, allocates nothing, and copies what crosses") {
+  placeholder<float, 4, 8> x("x");
+  placeholder<float> rate("rate"), scale("scale");
+  auto w = on(device("/slow:0"), [] { return variable<float, 8, 3>("w", truncated_normal(0.5f)); });
+  auto [loss, step] = on(device("/slow:0"), [&] {
+    auto l = sum(square(matmul(x, w) * scale));
+    auto [dw] = gradients(l, w);
+    return std::pair(l, w.assign_sub(dw * rate));
+  });
+  session s;
+  s.run(initialize_all());
+  auto prepared = s.prepare(loss, step, feeds(x, rate, scale));
+  ndarray<float, 4, 8> batch;
+  for (int i = 0; i < 4; ++i)
+    for (int k = 0; k < 8; ++k) batch(i, k) = static_cast<float>(i + k) / 8;
+  float last = 0;
+  for (int i = 0; i < 2; ++i) last = prepared(batch, 0.001f, 1.f);
+  for (int i = 0; i < 5; ++i) {
+    device_delays().reset();
+    const float l = prepared(batch, 0.001f, 1.f);
+    CHECK(l < last);
+    last = l;
+    CHECK(device_delays().blocked == 0);
+    CHECK(device_delays().waits <= 1);  // none where the work was faster than its launching
+    CHECK(device_delays().allocations == 0);
+    CHECK(device_delays().copies_in == 2);  // the batch, and both scalars in one block
+    CHECK(device_delays().copies_out == 1);
+  }
+  // With the work held back, there is just one wait.
+  device_delays().reset();
+  device_delays().hold();
+  std::thread caller([&] { static_cast<void>(prepared(batch, 0.001f, 1.f)); });
+  while (device_delays().waits == 0) std::this_thread::yield();
+  device_delays().go_on();
+  caller.join();
+  CHECK(device_delays().waits == 1);
+  CHECK(device_delays().blocked == 0);
+}
+
+namespace {
+
+/// A run that nobody waits for.
+class unattended final : public step_driver {
+ public:
+  explicit unattended(executable::frame& f) : frame_(f) {}
+  void wake(std::uint32_t lane) override { frame_.resume(lane); }
+  void ended() override {
+    over_ = true;
+    over_.notify_all();
+  }
+  void wait() { over_.wait(false); }
+  bool over() const { return over_; }
+
+ private:
+  executable::frame& frame_;
+  std::atomic<bool> over_{false};
+};
+
+plan::part part_of(const any_tensor& fetch, const any_tensor& feed) {
+  const output f[] = {fetch.handle()}, d[] = {feed.handle()};
+  flat_graph flat = flatten(f, d);
+  for (auto& n : flat.graph.nodes)
+    n.device = intern(merge(merge(local_task_name(), parse_device("/cpu:0")),
+                            n.requested ? *n.requested : device_name()));
+  return plan::cut(flat.graph, flat.fetches).at(0);
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(with_slow_devices, "one thread keeps two slow devices busy") {
+  placeholder<float, 64> x("x");
+  auto on_device = [&](const char* where) {
+    return on(device(where), [&] { return any_tensor(exp(x) * 2 + 1); });
+  };
+  task_runtime task(local_task_name(), 1);
+  executable first(part_of(on_device("/slow:0"), any_tensor(x)), task.resources());
+  executable second(part_of(on_device("/slow:1"), any_tensor(x)), task.resources());
+  auto a = first.make_frame(), b = second.make_frame();
+  unattended one(*a), other(*b);
+  ndarray<float, 64> zero;
+  const feed_ref feeds[] = {{zero.data(), dims{64}, dtype::float32, {}}};
+  const step_context context{.step = 1};
+  device_delays().hold();
+  CHECK_FALSE(a->start(feeds, context, one));
+  CHECK_FALSE(b->start(feeds, context, other));
+  CHECK_FALSE(one.over());
+  CHECK_FALSE(other.over());
+  device_delays().go_on();
+  one.wait(), other.wait();
+  CHECK(a->failure() == nullptr);
+  CHECK(a->peek(0).data<float>()[63] == 3.f);
+  CHECK(b->peek(0).data<float>()[63] == 3.f);
+}
+
+TEST_CASE_FIXTURE(with_slow_devices, "an error that only the device sees fails its own step alone") {
+  placeholder<std::int32_t, 2> index("index");
+  auto [picked, step, w] = on(device("/slow:0"), [&] {
+    variable<float, 4, 2> v("v", ones());
+    tensor<float, 2, 2> p = gather(v, index);
+    name(p, "picked");
+    return std::tuple(p, v.assign_sub(broadcast_to(sum(p), shape<4, 2>)), v);
+  });
+  session s;
+  s.run(initialize_all());
+  for (int i = 0; i < 3; ++i) {
+    std::string e = testing::error_of([&] { s.run(step, picked, index = {0, 9}); });
+    INFO(e);
+    CHECK(e.starts_with("out_of_range: [gather] "));
+    CHECK(e.find("node \"gather\" at test_asynchronous.cpp:") != std::string::npos);
+    CHECK(e.find("/slow:0") != std::string::npos);
+    CHECK(s.run(w)(3, 1) == 1.f);  // nothing was changed
+    CHECK(s.run(picked, index = {0, 3})(1, 1) == 1.f);
+  }
+  s.run(step, index = {0, 3});
+  CHECK(s.run(w)(0, 0) == -3.f);
+}
+
+TEST_CASE_FIXTURE(with_slow_devices, "a run that is cancelled leaves no work that uses its memory") {
+  placeholder<float, dyn> x("x");
+  any_tensor y = on(device("/slow:0"), [&] { return any_tensor(exp(x) + 1); });
+  session s;
+  s.run(y, x = ndarray<float, dyn>(8));
+  for (int i = 0; i < 20; ++i) {
+    cancel_source cancel;
+    device_delays().hold();
+    std::thread other([&] {
+      // The feed's memory goes when the run has ended, not earlier.
+      const std::string e = testing::error_of([&] {
+        ndarray<float, dyn> batch(1000 + i);
+        s.run(run_options{.cancel = cancel.flag()}, y, x = batch);
+      });
+      CHECK((e.empty() || e.starts_with("cancelled")));
+    });
+    cancel.cancel();
+    device_delays().go_on();
+    other.join();
+  }
+  CHECK(s.run(y, x = ndarray<float, dyn>(3)).elements() == 3);
+}
+
+TEST_CASE_FIXTURE(with_slow_devices, "a variable assigned from a feed stays on the device") {
+  placeholder<float, 100> x("x");
+  auto w = on(device("/slow:0"), [] { return variable<float, 100>("w", zeros()); });
+  auto set = w.assign(x);
+  session s;
+  ndarray<float, 100> v;
+  for (int i = 0; i < 3; ++i) {
+    v(5) = static_cast<float>(i);
+    device_delays().reset();
+    s.run(set, x = v);
+    CHECK(device_delays().copies_in == 1);
+    CHECK(device_delays().copies_out == 0);
+    v(5) = -1;
+    CHECK(s.run(w)(5) == static_cast<float>(i));
+  }
+}
+
+TEST_CASE_FIXTURE(with_slow_devices, "values cross between slow devices of two tasks") {
+  device_delays().longest_us = 100;
+  local_cluster c{{"worker", 2}};
+  placeholder<float, 4> x("x");
+  tensor<float, 4> y, z;
+  if (auto there = on(device("/job:worker/task:1/slow:0"))) y = x * 2.f;
+  if (auto back = on(device("/job:worker/task:0/slow:1"))) z = y + 1.f;
+  session s(c.target("worker", 0));
+  for (int i = 0; i < 10; ++i) {
+    const auto f = static_cast<float>(i);
+    CHECK(s.run(z, x = {f, 2, 3, 4}) == ndarray<float, 4>{2 * f + 1, 5, 7, 9});
+  }
+}
