@@ -181,7 +181,7 @@ class session {
   template <class... X>
   std::string explain(const X&... x) {
     detail::request<X...> r(x...);
-    return explain_request({r.fetched, r.fetches}, {r.fed, r.feeds});
+    return explain_request(std::span(r.fetched, r.fetches), std::span(r.fed, r.feeds));
   }
   std::vector<device_info> devices();
 
