@@ -91,12 +91,12 @@ struct request {
 
   explicit request(const X&... x) {
     std::size_t f = 0, d = 0;
-    auto add = [&](const auto& v) {
+    auto add = [this, &f, &d](const auto& v) {
       using V = std::remove_cvref_t<decltype(v)>;
       if constexpr (std::same_as<V, feed_value>)
-        fed[d++] = &v;
+        this->fed[d++] = &v;
       else
-        fetched[f++] = fetch_of<V>::handle(v);
+        this->fetched[f++] = fetch_of<V>::handle(v);
     };
     (add(x), ...);
   }
@@ -168,7 +168,10 @@ class session {
   template <class... X>
   auto run(const run_options& options, const X&... x) {
     return detail::run_fetches(
-        [&](auto fetches, auto feeds) { return run_request(fetches, feeds, options); }, x...);
+        [this, &options](auto fetches, auto feeds) {
+          return this->run_request(fetches, feeds, options);
+        },
+        x...);
   }
 
   /// Plans now what is called later.

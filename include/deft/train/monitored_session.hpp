@@ -37,7 +37,10 @@ class monitored_session {
   template <class... X>
   auto run(const run_options& options, const X&... x) {
     return detail::run_fetches(
-        [&](auto fetches, auto feeds) { return run_request(fetches, feeds, options); }, x...);
+        [this, &options](auto fetches, auto feeds) {
+          return this->run_request(fetches, feeds, options);
+        },
+        x...);
   }
 
   /// A hook, or request_stop, has asked for the end.
