@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdint>
-#include <deft/core/num.hpp>
+#include <deft/core/num_lane.hpp>
 #include <limits>
 
 #include "testing.hpp"
 
 using namespace deft;
+using num::lane;
 
 namespace {
 template <class T>
@@ -19,50 +20,86 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 // Constant expressions: an overflow that C++ leaves undefined would not compile.
 
 TEST_CASE_TEMPLATE("integers wrap", T, std::int32_t, std::int64_t) {
-  static_assert(num::add(high<T>, T{1}) == low<T>);
-  static_assert(num::sub(low<T>, T{1}) == high<T>);
-  static_assert(num::mul(high<T>, high<T>) == 1);
-  static_assert(num::mul(low<T>, T{-1}) == low<T>);
-  static_assert(num::neg(low<T>) == low<T>);
-  static_assert(num::abs(low<T>) == low<T>);
-  static_assert(num::div(low<T>, T{-1}) == low<T>);
-  static_assert(num::add(std::uint8_t{250}, std::uint8_t{10}) == 4);
-  static_assert(num::mul(std::uint8_t{255}, std::uint8_t{255}) == 1);
-  static_assert(num::neg(std::uint8_t{1}) == 255);
+  using V = lane<T>;
+  static_assert((V(high<T>) + 1).v == low<T>);
+  static_assert((V(low<T>) - 1).v == high<T>);
+  static_assert((V(high<T>) * high<T>).v == 1);
+  static_assert((V(low<T>) * -1).v == low<T>);
+  static_assert((-V(low<T>)).v == low<T>);
+  static_assert(num::abs(V(low<T>)).v == low<T>);
+  static_assert((V(low<T>) / -1).v == low<T>);
+  using B = lane<std::uint8_t>;
+  static_assert((B(250) + 10).v == 4);
+  static_assert((B(255) * 255).v == 1);
+  static_assert((-B(1)).v == 255);
 }
 
 TEST_CASE_TEMPLATE("integer division truncates, and by zero is an error", T, std::int32_t,
                    std::int64_t, std::uint8_t) {
-  static_assert(num::div(T{7}, T{2}) == 3);
-  static_assert(num::mod(T{7}, T{2}) == 1);
+  using V = lane<T>;
+  static_assert((V(7) / 2).v == 3);
+  static_assert((V(7) % 2).v == 1);
   if constexpr (std::is_signed_v<T>) {
-    static_assert(num::div(T{-7}, T{2}) == -3);
-    static_assert(num::div(T{7}, T{-1}) == -7);
-    static_assert(num::mod(T{-7}, T{2}) == -1);
-    static_assert(num::mod(T{7}, T{-2}) == 1);
-    static_assert(num::mod(std::numeric_limits<T>::min(), T{-1}) == 0);
+    static_assert((V(-7) / 2).v == -3);
+    static_assert((V(7) / -1).v == -7);
+    static_assert((V(-7) % 2).v == -1);
+    static_assert((V(7) % -2).v == 1);
+    static_assert((V(low<T>) % -1).v == 0);
   }
-  CHECK(testing::error_of([] { (void)num::div(T{1}, T{0}); }) ==
+  CHECK(testing::error_of([] { (void)(V(1) / 0); }) ==
         "invalid_argument: [div] integer division by zero");
-  CHECK(testing::error_of([] { (void)num::mod(T{1}, T{0}); }) ==
+  CHECK(testing::error_of([] { (void)(V(1) % 0); }) ==
         "invalid_argument: [mod] integer division by zero");
 }
 
 TEST_CASE("floats divide by zero as IEEE says") {
-  CHECK(num::div(1.f, 0.f) == inf);
-  CHECK(num::div(-1.f, 0.f) == -inf);
-  CHECK(std::isnan(num::div(0.f, 0.f)));
+  CHECK((lane<float>(1) / 0).v == inf);
+  CHECK((lane<float>(-1) / 0).v == -inf);
+  CHECK(std::isnan((lane<float>(0) / 0).v));
 }
 
 TEST_CASE("maximum and minimum let NaN through from either side") {
+  using V = lane<float>;
   for (float v : {1.f, -inf, inf}) {
-    CHECK(std::isnan(num::maximum(v, not_a_number)));
-    CHECK(std::isnan(num::maximum(not_a_number, v)));
-    CHECK(std::isnan(num::minimum(v, not_a_number)));
-    CHECK(std::isnan(num::minimum(not_a_number, v)));
+    CHECK(std::isnan(num::maximum(V(v), not_a_number).v));
+    CHECK(std::isnan(num::maximum(V(not_a_number), v).v));
+    CHECK(std::isnan(num::minimum(V(v), not_a_number).v));
+    CHECK(std::isnan(num::minimum(V(not_a_number), v).v));
   }
-  static_assert(num::maximum(2, 3) == 3 && num::minimum(2, 3) == 2);
-  static_assert(num::maximum(-2.5, -3.0) == -2.5 && num::minimum(-2.5, -3.0) == -3.0);
+  static_assert(num::maximum(lane<int>(2), 3).v == 3 && num::minimum(lane<int>(2), 3).v == 2);
+  static_assert(num::maximum(lane<double>(-2.5), -3.0).v == -2.5);
+  static_assert(num::minimum(lane<double>(-2.5), -3.0).v == -3.0);
+}
+
+TEST_CASE("comparisons give a mask, which selects") {
+  using V = lane<double>;
+  static_assert((V(1) < 2).v && (V(2) > 1).v && (V(2) <= 2).v && (V(2) >= 2).v);
+  static_assert((V(2) == 2).v && (V(1) != 2).v && !(V(0) == 0 && !(V(1) < 2 || V(3) < 2)).v);
+  static_assert(num::select(V(1) < 2, V(3), 4).v == 3 && num::select(V(1) > 2, V(3), 4).v == 4);
+  const V nan = not_a_number;
+  CHECK_FALSE((nan == nan).v);
+  CHECK((nan != nan).v);
+  CHECK_FALSE((nan < 1 || nan >= 1).v);
+}
+
+namespace {
+// Not inlined, as the compiler joins within one block only.
+template <class T>
+DEFT_NOINLINE T product_plus(T x, T y, T z) {
+  return (lane<T>(x) * y + z).v;
+}
+template <class T>
+DEFT_NOINLINE T less_product(T x, T y, T z) {
+  return (z - lane<T>(x) * y).v;
+}
+}  // namespace
+
+TEST_CASE_TEMPLATE("a product is rounded before it is added to anything", T, float, double) {
+  // 1 + 2e and its square: the last bits tell one rounding from two.
+  volatile T x = 1 + 2 * std::numeric_limits<T>::epsilon();  // not known to the compiler
+  const T squared = 1 + 4 * std::numeric_limits<T>::epsilon();
+  CHECK(product_plus<T>(x, x, -squared) == 0);
+  CHECK(less_product<T>(x, x, squared) == 0);
 }
 
 TEST_CASE_TEMPLATE("float to integer truncates, saturates, and takes NaN to 0", F, float, double) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <deft/core/hash.hpp>
+#include <deft/core/num_text.hpp>
 #include <deft/core/philox.hpp>
 #include <deft/op/catalog.hpp>
 #include <set>
@@ -30,6 +32,47 @@ TEST_CASE("attributes survive being written down") {
   CHECK(back.shape == o.shape);
   CHECK(record_of<op::random_uniform>.attributes.size() == 6);
   CHECK(record_of<op::random_uniform>.attributes[3] == "high");
+}
+
+namespace {
+
+/// The text of Op's body for operands of these names.
+template <class Op, class... Name>
+void check_text(const Name&... names) {
+  CAPTURE(Op::name);
+  const std::string source = Op()(num::text(names)...).s;
+  CAPTURE(source);
+  CHECK(source.size() > 2);
+  CHECK(source.back() == ')');
+  CHECK(std::count(source.begin(), source.end(), '(') ==
+        std::count(source.begin(), source.end(), ')'));
+  for (std::string_view name : {std::string_view(names)...})
+    CHECK(source.find(name) != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("the body of every elementwise operation writes itself down") {
+  int bodies = 0;
+  op::catalog::each([&]<class Op>() {
+    if constexpr (std::is_same_v<Op, op::cast>) {
+      check_text<op::cast_to<float>>("first");
+    } else if constexpr (requires { Op::typing_rule; }) {
+      if constexpr (Op::arity == 1)
+        check_text<Op>("first");
+      else if constexpr (Op::arity == 2)
+        check_text<Op>("first", "second");
+      else
+        check_text<Op>("first", "second", "third");
+    } else {
+      return;
+    }
+    ++bodies;
+  });
+  int elementwise = 0;
+  for (const op_def* d : catalog_ops())
+    if (d->is(op_traits::elementwise)) ++elementwise;
+  CHECK(bodies == elementwise);
 }
 
 namespace {

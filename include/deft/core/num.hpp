@@ -1,250 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/num.hpp: the arithmetic that bodies of elementwise operations are written in, on
-// scalars here and on packs in execute/.
+// deft/core/num.hpp: what bodies of elementwise operations are written in: operators and functions
+// of deft's value types, which are one lane (num_lane.hpp, on the host and on CUDA), a pack of
+// lanes (execute/cpu/pack.hpp) and text (num_text.hpp).
 #pragma once
-#include <cmath>
+#include <concepts>
 #include <deft/core/config.hpp>
 #include <deft/core/dtype.hpp>
-#include <limits>
 #include <type_traits>
 
 namespace deft::num {
 
-/// What a comparison of two V gives: bool for scalars, a mask for packs.
+/// A type that bodies compute with. Never a bare float or int, whose products the compiler joins
+/// with sums, and whose overflow is undefined: one lane of T is num::lane<T>.
 template <class V>
-struct mask_of {
-  using type = bool;
+concept value = requires {
+  typename V::mask_type;
 };
-template <class V>
-using mask_t = typename mask_of<V>::type;
 
-/// The element type of a scalar or a pack.
-template <class V>
-struct element_of {
-  using type = V;
-};
-template <class V>
-using element_t = typename element_of<V>::type;
+/// What a comparison of two V gives.
+template <value V>
+using mask_t = typename V::mask_type;
 
-/// Out of line, so that kernels stay small.
-[[noreturn]] DEFT_NOINLINE inline void division_by_zero(const char* op) {
-  fail(errc::invalid_argument, "[", op, "] integer division by zero");
-}
+/// The dtype's C++ type of V's lanes.
+template <value V>
+using element_t = typename V::element_type;
 
-/// The operations on V; the primary template serves scalars.
+/// The operations on V, specialised beside each value type. Integers wrap and their division by
+/// zero is an error; maximum and minimum let NaN through from either side, and give the first of
+/// equal values; a product is rounded before it is added to anything.
 template <class V>
 struct math {
-  using U = std::make_unsigned_t<
-      std::conditional_t<std::is_integral_v<V> && !std::is_same_v<V, bool>, V, int>>;
-  static constexpr bool floating = std::is_floating_point_v<V>;
-
-  // Integers wrap: through the unsigned type, where overflow is defined.
-  static DEFT_HD constexpr V add(V a, V b) {
-    if constexpr (floating)
-      return a + b;
-    else
-      return static_cast<V>(static_cast<U>(static_cast<U>(a) + static_cast<U>(b)));
-  }
-  static DEFT_HD constexpr V sub(V a, V b) {
-    if constexpr (floating)
-      return a - b;
-    else
-      return static_cast<V>(static_cast<U>(static_cast<U>(a) - static_cast<U>(b)));
-  }
-  static DEFT_HD constexpr V mul(V a, V b) {
-    if constexpr (floating)
-      return a * b;
-    else
-      return static_cast<V>(
-          static_cast<U>(static_cast<U>(a) * static_cast<std::uint64_t>(static_cast<U>(b))));
-  }
-  static constexpr V div(V a, V b) {
-    if constexpr (floating)
-      return a / b;
-    else {
-      if (b == 0) division_by_zero("div");
-      if constexpr (std::is_signed_v<V>)
-        if (b == -1) return sub(0, a);  // the smallest integer wraps
-      return static_cast<V>(a / b);
-    }
-  }
-  /// Of integers.
-  static constexpr V mod(V a, V b) {
-    if (b == 0) division_by_zero("mod");
-    if constexpr (std::is_signed_v<V>)
-      if (b == -1) return 0;  // where the quotient would overflow, too
-    return static_cast<V>(a % b);
-  }
-  static DEFT_HD constexpr V neg(V a) {
-    if constexpr (floating)
-      return -a;
-    else
-      return sub(0, a);
-  }
-  static V exp(V a) { return std::exp(a); }
-  static V log(V a) { return std::log(a); }
-  static V log1p(V a) { return std::log1p(a); }
-  static V tanh(V a) { return std::tanh(a); }
-  static V sqrt(V a) { return std::sqrt(a); }
-  static constexpr V abs(V a) {
-    if constexpr (std::is_unsigned_v<V>)
-      return a;
-    else
-      return a < 0 ? neg(a) : a;
-  }
-  // NaN goes through, whichever side it is on; of equal values (0 and -0) the first.
-  static constexpr V maximum(V a, V b) {
-    if constexpr (floating)
-      return b > a || b != b ? b : a;
-    else
-      return b > a ? b : a;
-  }
-  static constexpr V minimum(V a, V b) {
-    if constexpr (floating)
-      return b < a || b != b ? b : a;
-    else
-      return b < a ? b : a;
-  }
-  static constexpr bool less(V a, V b) { return a < b; }
-  static constexpr bool less_equal(V a, V b) { return a <= b; }
-  static constexpr bool equal(V a, V b) { return a == b; }
-  static constexpr V constant(double c) { return static_cast<V>(c); }
-
-  // As a mask: V is bool.
-  static constexpr V logical_and(V a, V b) { return a && b; }
-  static constexpr V logical_or(V a, V b) { return a || b; }
-  static constexpr V logical_not(V a) { return !a; }
-  template <class W>
-  static constexpr W select(V c, W a, W b) {
-    return c ? a : b;
-  }
+  static_assert(value<V>,
+                "[num] a body computes with deft's value types, not with a bare number: "
+                "num::lane<T>(x)");
 };
 
+/// Base of V: its operators, in which numbers of the language stand for constants, as in `1 - x`.
+/// M is V's mask_type; V's of bool, and masks, have `&&`, `||` and `!`, which evaluate both sides.
 // Inlined always: a pack that is passed to a function goes through memory.
-template <class V>
-DEFT_ALWAYS_INLINE constexpr V add(V a, V b) {
-  return math<V>::add(a, b);
-}
-template <class V>
-DEFT_ALWAYS_INLINE constexpr V sub(V a, V b) {
-  return math<V>::sub(a, b);
-}
-template <class V>
-DEFT_ALWAYS_INLINE constexpr V mul(V a, V b) {
-  return math<V>::mul(a, b);
-}
-template <class V>
-DEFT_ALWAYS_INLINE constexpr V div(V a, V b) {
-  return math<V>::div(a, b);
-}
-template <class V>
-DEFT_ALWAYS_INLINE constexpr V mod(V a, V b) {
-  return math<V>::mod(a, b);
-}
-template <class V>
-DEFT_ALWAYS_INLINE constexpr V neg(V a) {
-  return math<V>::neg(a);
-}
-template <class V>
-DEFT_ALWAYS_INLINE V exp(V a) {
-  return math<V>::exp(a);
-}
-template <class V>
-DEFT_ALWAYS_INLINE V log(V a) {
-  return math<V>::log(a);
-}
-template <class V>
-DEFT_ALWAYS_INLINE V log1p(V a) {
-  return math<V>::log1p(a);
-}
-template <class V>
-DEFT_ALWAYS_INLINE V tanh(V a) {
-  return math<V>::tanh(a);
-}
-template <class V>
-DEFT_ALWAYS_INLINE V sqrt(V a) {
-  return math<V>::sqrt(a);
-}
-template <class V>
-DEFT_ALWAYS_INLINE constexpr V abs(V a) {
-  return math<V>::abs(a);
-}
-template <class V>
-DEFT_ALWAYS_INLINE constexpr V maximum(V a, V b) {
-  return math<V>::maximum(a, b);
-}
-template <class V>
-DEFT_ALWAYS_INLINE constexpr V minimum(V a, V b) {
-  return math<V>::minimum(a, b);
-}
-template <class V>
-DEFT_ALWAYS_INLINE constexpr mask_t<V> less(V a, V b) {
-  return math<V>::less(a, b);
-}
-template <class V>
-DEFT_ALWAYS_INLINE constexpr mask_t<V> less_equal(V a, V b) {
-  return math<V>::less_equal(a, b);
-}
-template <class V>
-DEFT_ALWAYS_INLINE constexpr mask_t<V> equal(V a, V b) {
-  return math<V>::equal(a, b);
-}
+template <class V, class M>
+struct operators {
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr V operator+(V a, V b) { return math<V>::add(a, b); }
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr V operator-(V a, V b) { return math<V>::sub(a, b); }
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr V operator*(V a, V b) { return math<V>::mul(a, b); }
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr V operator/(V a, V b) { return math<V>::div(a, b); }
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr V operator%(V a, V b) { return math<V>::mod(a, b); }
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr V operator-(V a) { return math<V>::neg(a); }
 
-// Masks, or values of bool.
-template <class M>
-DEFT_ALWAYS_INLINE constexpr M logical_and(M a, M b) {
-  return math<M>::logical_and(a, b);
-}
-template <class M>
-DEFT_ALWAYS_INLINE constexpr M logical_or(M a, M b) {
-  return math<M>::logical_or(a, b);
-}
-template <class M>
-DEFT_ALWAYS_INLINE constexpr M logical_not(M a) {
-  return math<M>::logical_not(a);
-}
-template <class M, class V>
-DEFT_ALWAYS_INLINE constexpr V select(M c, V a, V b) {
-  return math<M>::select(c, a, b);
-}
-
-/// A constant in every lane.
-template <class V>
-DEFT_ALWAYS_INLINE constexpr V constant(double c) {
-  return math<V>::constant(c);
-}
-
-/// To another element type. Float to integer saturates and takes NaN to 0; integers wrap; bool is
-/// whether the value is not zero.
-template <element To, element From>
-constexpr To cast_scalar(From v) {
-  if constexpr (std::is_same_v<To, From>)
-    return v;
-  else if constexpr (std::is_same_v<To, bool>)
-    return v != From(0);
-  else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
-    if (v != v) return 0;
-    // The bounds as From: the largest integer may round up to one beyond it.
-    constexpr From low = static_cast<From>(std::numeric_limits<To>::min());
-    constexpr From high = static_cast<From>(std::numeric_limits<To>::max());
-    if (v <= low) return std::numeric_limits<To>::min();
-    if (v >= high) return std::numeric_limits<To>::max();
-    return static_cast<To>(v);
-  } else
-    return static_cast<To>(v);
-}
-
-/// num::cast<To>(v): the same for scalars and packs; V of the result is math's business.
-template <class V>
-struct caster {
-  template <element To>
-  static constexpr To cast(V v) {
-    return cast_scalar<To>(v);
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr M operator<(V a, V b) { return math<V>::less(a, b); }
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr M operator>(V a, V b) { return math<V>::less(b, a); }
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr M operator<=(V a, V b) {
+    return math<V>::less_equal(a, b);
   }
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr M operator>=(V a, V b) {
+    return math<V>::less_equal(b, a);
+  }
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr M operator==(V a, V b) {
+    return math<V>::equal(a, b);
+  }
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr M operator!=(V a, V b) {
+    return math<M>::logical_not(math<V>::equal(a, b));
+  }
+
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr V operator&&(V a, V b) {
+    return math<V>::logical_and(a, b);
+  }
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr V operator||(V a, V b) {
+    return math<V>::logical_or(a, b);
+  }
+  friend DEFT_HD DEFT_ALWAYS_INLINE constexpr V operator!(V a) { return math<V>::logical_not(a); }
 };
+
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE V exp(V x) {
+  return math<V>::exp(x);
+}
+/// The natural logarithm.
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE V log(V x) {
+  return math<V>::log(x);
+}
+/// log(1 + x), accurate for small x.
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE V log1p(V x) {
+  return math<V>::log1p(x);
+}
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE V tanh(V x) {
+  return math<V>::tanh(x);
+}
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE V sqrt(V x) {
+  return math<V>::sqrt(x);
+}
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE constexpr V abs(V x) {
+  return math<V>::abs(x);
+}
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE constexpr V maximum(V x, std::type_identity_t<V> y) {
+  return math<V>::maximum(x, y);
+}
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE constexpr V minimum(V x, std::type_identity_t<V> y) {
+  return math<V>::minimum(x, y);
+}
+/// In each lane x where c is true, else y; both are evaluated. c is a mask, or of bool.
+template <class M, class V>
+DEFT_HD DEFT_ALWAYS_INLINE constexpr V select(M c, V x, std::type_identity_t<V> y) {
+  return math<M>::select(c, x, y);
+}
+/// Lanes of another dtype. Float to integer saturates and takes NaN to 0; integers wrap; bool is
+/// whether the value is not zero.
 template <element To, class V>
-DEFT_ALWAYS_INLINE constexpr auto cast(V v) {
-  return caster<V>::template cast<To>(v);
+DEFT_HD DEFT_ALWAYS_INLINE constexpr auto cast(V x) {
+  return math<V>::template cast<To>(x);
+}
+
+/// What keeps the compiler from joining a product with a sum, whatever its flags.
+template <class T>
+DEFT_HD DEFT_ALWAYS_INLINE constexpr T rounded(T product) {
+#if defined(__GNUC__) && !defined(__CUDA_ARCH__)
+  if (!std::is_constant_evaluated()) {
+#if defined(__x86_64__)
+    asm("" : "+v"(product));
+#elif defined(__aarch64__)
+    asm("" : "+w"(product));
+#else
+    asm("" : "+m"(product));
+#endif
+  }
+#endif
+  return product;
 }
 
 }  // namespace deft::num

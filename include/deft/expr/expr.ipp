@@ -2,7 +2,7 @@
 // deft/expr/expr.ipp: what expressions do that does not depend on their type.
 #pragma once
 #include <algorithm>
-#include <deft/core/num.hpp>
+#include <deft/core/num_lane.hpp>
 #include <deft/expr/feed.hpp>
 #include <deft/expr/lower.hpp>
 

@@ -92,16 +92,10 @@ attr_value encode_attribute(const T& v) {
 
 template <class T>
 T decode_attribute(const attr_value& v, std::string_view op, std::string_view name) {
-  using Stored = std::remove_cvref_t<decltype([] {
-    if constexpr (std::is_same_v<T, dims>)
-      return integers();
-    else if constexpr (std::is_integral_v<T> || std::is_enum_v<T>)
-      return std::int64_t();
-    else if constexpr (std::is_floating_point_v<T>)
-      return double();
-    else
-      return T();
-  }())>;
+  using Stored = std::conditional_t<
+      std::is_same_v<T, dims>, integers,
+      std::conditional_t<std::is_integral_v<T> || std::is_enum_v<T>, std::int64_t,
+                         std::conditional_t<std::is_floating_point_v<T>, double, T>>>;
   const Stored* s = std::get_if<Stored>(&v);
   if (!s) bad_attribute(op, name);
   if constexpr (std::is_same_v<T, dims>) {

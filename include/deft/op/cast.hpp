@@ -28,8 +28,8 @@ struct cast_to : elementwise<1, typing::equality> {
   using result = T;
   static attr_list record_attributes() { return encode(cast{dtype_of<T>}); }
 
-  template <class V>
-  auto operator()(V x) const {
+  template <num::value V>
+  DEFT_HD auto operator()(V x) const {
     return num::cast<T>(x);
   }
 };

@@ -7,8 +7,8 @@ namespace deft::op {
 struct exp : elementwise<1, typing::floating> {
   static constexpr std::string_view name = "exp";
 
-  template <class V>
-  V operator()(V x) const {
+  template <num::value V>
+  DEFT_HD V operator()(V x) const {
     return num::exp(x);
   }
 

@@ -7,9 +7,9 @@ namespace deft::op {
 struct less : elementwise<2, typing::comparison> {
   static constexpr std::string_view name = "less";
 
-  template <class V>
-  num::mask_t<V> operator()(V x, V y) const {
-    return num::less(x, y);
+  template <num::value V>
+  DEFT_HD num::mask_t<V> operator()(V x, V y) const {
+    return x < y;
   }
 };
 }  // namespace deft::op

@@ -7,9 +7,9 @@ namespace deft::op {
 struct less_equal : elementwise<2, typing::comparison> {
   static constexpr std::string_view name = "less_equal";
 
-  template <class V>
-  num::mask_t<V> operator()(V x, V y) const {
-    return num::less_equal(x, y);
+  template <num::value V>
+  DEFT_HD num::mask_t<V> operator()(V x, V y) const {
+    return x <= y;
   }
 };
 }  // namespace deft::op

@@ -7,8 +7,8 @@ namespace deft::op {
 struct log : elementwise<1, typing::floating> {
   static constexpr std::string_view name = "log";
 
-  template <class V>
-  V operator()(V x) const {
+  template <num::value V>
+  DEFT_HD V operator()(V x) const {
     return num::log(x);
   }
 

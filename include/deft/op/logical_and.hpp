@@ -7,9 +7,9 @@ namespace deft::op {
 struct logical_and : elementwise<2, typing::logical> {
   static constexpr std::string_view name = "logical_and";
 
-  template <class V>
-  V operator()(V x, V y) const {
-    return num::logical_and(x, y);
+  template <num::value V>
+  DEFT_HD V operator()(V x, V y) const {
+    return x && y;
   }
 };
 }  // namespace deft::op

@@ -7,9 +7,9 @@ namespace deft::op {
 struct logical_not : elementwise<1, typing::logical> {
   static constexpr std::string_view name = "logical_not";
 
-  template <class V>
-  V operator()(V x) const {
-    return num::logical_not(x);
+  template <num::value V>
+  DEFT_HD V operator()(V x) const {
+    return !x;
   }
 };
 }  // namespace deft::op

@@ -7,8 +7,8 @@ namespace deft::op {
 struct maximum : elementwise<2> {
   static constexpr std::string_view name = "maximum";
 
-  template <class V>
-  V operator()(V x, V y) const {
+  template <num::value V>
+  DEFT_HD V operator()(V x, V y) const {
     return num::maximum(x, y);
   }
 

@@ -8,8 +8,8 @@ namespace deft::op {
 struct minimum : elementwise<2> {
   static constexpr std::string_view name = "minimum";
 
-  template <class V>
-  V operator()(V x, V y) const {
+  template <num::value V>
+  DEFT_HD V operator()(V x, V y) const {
     return num::minimum(x, y);
   }
 

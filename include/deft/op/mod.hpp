@@ -8,9 +8,9 @@ namespace deft::op {
 struct mod : elementwise<2, typing::integral> {
   static constexpr std::string_view name = "mod";
 
-  template <class V>
-  V operator()(V x, V y) const {
-    return num::mod(x, y);
+  template <num::value V>
+  DEFT_HD V operator()(V x, V y) const {
+    return x % y;
   }
 };
 }  // namespace deft::op

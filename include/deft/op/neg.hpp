@@ -7,9 +7,9 @@ namespace deft::op {
 struct neg : elementwise<1> {
   static constexpr std::string_view name = "neg";
 
-  template <class V>
-  V operator()(V x) const {
-    return num::neg(x);
+  template <num::value V>
+  DEFT_HD V operator()(V x) const {
+    return -x;
   }
 
   template <class N>

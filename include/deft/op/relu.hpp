@@ -7,9 +7,9 @@ namespace deft::op {
 struct relu : elementwise<1> {
   static constexpr std::string_view name = "relu";
 
-  template <class V>
-  V operator()(V x) const {
-    return num::maximum(x, num::constant<V>(0));
+  template <num::value V>
+  DEFT_HD V operator()(V x) const {
+    return num::maximum(x, 0);
   }
 
   template <class N>

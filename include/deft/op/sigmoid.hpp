@@ -7,10 +7,11 @@ namespace deft::op {
 struct sigmoid : elementwise<1, typing::floating> {
   static constexpr std::string_view name = "sigmoid";
 
-  template <class V>
-  V operator()(V x) const {
-    return num::mul(num::constant<V>(0.5),
-                    num::add(num::constant<V>(1), num::tanh(num::mul(num::constant<V>(0.5), x))));
+  // 1 / (1 + exp(-x)), or exp(x) / (1 + exp(x)) where that loses nothing.
+  template <num::value V>
+  DEFT_HD V operator()(V x) const {
+    V e = num::exp(-num::abs(x));
+    return num::select(x < 0, e, V(1)) / (1 + e);
   }
 
   template <class N>

@@ -7,9 +7,9 @@ namespace deft::op {
 struct square : elementwise<1> {
   static constexpr std::string_view name = "square";
 
-  template <class V>
-  V operator()(V x) const {
-    return num::mul(x, x);
+  template <num::value V>
+  DEFT_HD V operator()(V x) const {
+    return x * x;
   }
 
   template <class N>

@@ -7,9 +7,9 @@ namespace deft::op {
 struct sub : elementwise<2> {
   static constexpr std::string_view name = "sub";
 
-  template <class V>
-  V operator()(V x, V y) const {
-    return num::sub(x, y);
+  template <num::value V>
+  DEFT_HD V operator()(V x, V y) const {
+    return x - y;
   }
 
   template <class N>

@@ -7,8 +7,8 @@ namespace deft::op {
 struct tanh : elementwise<1, typing::floating> {
   static constexpr std::string_view name = "tanh";
 
-  template <class V>
-  V operator()(V x) const {
+  template <num::value V>
+  DEFT_HD V operator()(V x) const {
     return num::tanh(x);
   }
 

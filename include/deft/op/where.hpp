@@ -7,8 +7,8 @@ namespace deft::op {
 struct where : elementwise<3, typing::select> {
   static constexpr std::string_view name = "where";
 
-  template <class M, class V>
-  V operator()(M c, V x, V y) const {
+  template <num::value M, num::value V>
+  DEFT_HD V operator()(M c, V x, V y) const {
     return num::select(c, x, y);
   }
 

@@ -24,13 +24,13 @@ class prepared_step {
     static_assert(sizeof...(V) == std::tuple_size_v<decltype(feeds_.targets)>,
                   "[prepare] the step takes one value for each tensor named in feeds(…)");
     return std::apply(
-        [&](const auto&... target) {
+        [this, &options, &values...](const auto&... target) {
           const std::tuple<decltype(feed_of(target, std::forward<V>(values)))...> fed{
               feed_of(target, std::forward<V>(values))...};
           return std::apply(
-              [&](const auto&... f) {
+              [this, &options](const auto&... f) {
                 const feed_ref refs[sizeof...(f) + 1] = {f.value()...};
-                step_results r = plan_->run({refs, sizeof...(f)}, options);
+                step_results r = this->plan_->run({refs, sizeof...(f)}, options);
                 return detail::unpack(detail::request<Fetches...>::template take<Fetches...>(r));
               },
               fed);

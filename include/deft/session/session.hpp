@@ -91,12 +91,12 @@ struct request {
 
   explicit request(const X&... x) {
     std::size_t f = 0, d = 0;
-    auto add = [&](const auto& v) {
+    auto add = [this, &f, &d](const auto& v) {
       using V = std::remove_cvref_t<decltype(v)>;
       if constexpr (std::same_as<V, feed_value>)
-        targets[d] = v.target(), fed[d++] = v.value();
+        this->targets[d] = v.target(), this->fed[d++] = v.value();
       else
-        fetched[f++] = fetch_of<V>::handle(v);
+        this->fetched[f++] = fetch_of<V>::handle(v);
     };
     (add(x), ...);
   }
@@ -169,8 +169,8 @@ class session {
   template <class... X>
   auto run(const run_options& options, const X&... x) {
     return detail::run_fetches(
-        [&](auto fetches, auto targets, auto feeds) {
-          return run_request(fetches, targets, feeds, options);
+        [this, &options](auto fetches, auto targets, auto feeds) {
+          return this->run_request(fetches, targets, feeds, options);
         },
         x...);
   }
@@ -185,7 +185,7 @@ class session {
   template <class... X>
   std::string explain(const X&... x) {
     detail::request<X...> r(x...);
-    return explain_request({r.fetched, r.fetches}, {r.targets, r.feeds});
+    return explain_request(std::span(r.fetched, r.fetches), std::span(r.targets, r.feeds));
   }
   std::vector<device_info> devices();
 

@@ -37,8 +37,8 @@ class monitored_session {
   template <class... X>
   auto run(const run_options& options, const X&... x) {
     return detail::run_fetches(
-        [&](auto fetches, auto targets, auto feeds) {
-          return run_request(fetches, targets, feeds, options);
+        [this, &options](auto fetches, auto targets, auto feeds) {
+          return this->run_request(fetches, targets, feeds, options);
         },
         x...);
   }

@@ -15,7 +15,10 @@ struct plus {
   }
   template <class V>
   static DEFT_ALWAYS_INLINE V combine(const V& a, const V& b) {
-    return num::add(a, b);
+    if constexpr (element<V>)
+      return (num::lane<V>(a) + b).v;
+    else
+      return a + b;
   }
 };
 /// The largest; NaN goes through.
@@ -29,7 +32,10 @@ struct largest {
   }
   template <class V>
   static DEFT_ALWAYS_INLINE V combine(const V& a, const V& b) {
-    return num::maximum(a, b);
+    if constexpr (element<V>)
+      return num::maximum(num::lane<V>(a), b).v;
+    else
+      return num::maximum(a, b);
   }
 };
 

@@ -99,7 +99,7 @@ void row_times_matrix(const T* a, std::int64_t step, const T* b, std::int64_t k,
   }
   for (; j < n; ++j) {
     T sum = 0;
-    for (std::int64_t i = 0; i < k; ++i) sum = num::add(sum, num::mul(a[i * step], b[i * n + j]));
+    for (std::int64_t i = 0; i < k; ++i) sum = multiply_add(a[i * step], b[i * n + j], sum);
     c[j] = sum;
   }
 }
@@ -114,9 +114,9 @@ T dot(const T* a, const T* b, std::int64_t k) {
   T lanes[W], total = 0;
   store(lanes, sum);
   for (int w = W / 2; w > 0; w /= 2)
-    for (int l = 0; l < w; ++l) lanes[l] = num::add(lanes[l], lanes[l + w]);
-  for (; i < k; ++i) total = num::add(total, num::mul(a[i], b[i]));
-  return num::add(lanes[0], total);
+    for (int l = 0; l < w; ++l) lanes[l] = (num::lane<T>(lanes[l]) + lanes[l + w]).v;
+  for (; i < k; ++i) total = multiply_add(a[i], b[i], total);
+  return (num::lane<T>(lanes[0]) + total).v;
 }
 
 /// Where a or b is a single row or column. Every output is a dot product of its own, or a sum along

@@ -4,7 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
-#include <deft/core/num.hpp>
+#include <deft/core/num_lane.hpp>
 #include <deft/execute/cpu/packet.hpp>
 #include <utility>
 
@@ -32,6 +32,16 @@ extern template struct built_for<register_bytes, fused_multiply_add>;
 
 namespace detail {
 
+/// f(0), f(1), … for the registers of P, each number a constant: unrolled here, as the optimizer
+/// keeps no array that a loop runs over in registers.
+template <class P, class F>
+DEFT_ALWAYS_INLINE void each_register(F f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) DEFT_INLINED {
+    (f(std::integral_constant<int, I>()), ...);
+  }
+  (std::make_integer_sequence<int, P::count>());
+}
+
 template <int Bytes>
 struct lane_type;
 template <>
@@ -53,18 +63,35 @@ struct lane_type<8> {
 template <class T>
 using stored = std::conditional_t<std::is_same_v<T, bool>, std::uint8_t, T>;
 
+template <int S, int L>
+struct mask;
+
 /// L lanes of T, in one register or several.
 template <element T, int L>
-struct pack {
+struct pack : num::operators<pack<T, L>, mask<sizeof(T), L>> {
+  using element_type = T;
+  using mask_type = mask<sizeof(T), L>;
   static constexpr int lanes = L;
   static constexpr int width = std::min<int>(L, register_bytes / sizeof(T));
   static constexpr int count = L / width;
   vec<stored<T>, width> v[count];
+
+  pack() = default;
+  /// The same in every lane.
+  template <class C>
+  requires std::is_arithmetic_v<C> DEFT_ALWAYS_INLINE pack(C c) {
+    // Less zero, not plus: that keeps -0, and costs nothing.
+    detail::each_register<pack>([&](auto i) DEFT_INLINED {
+      v[i] = static_cast<stored<T>>(static_cast<T>(c)) - vec<stored<T>, width>{};
+    });
+  }
 };
 
 /// What a comparison of two packs of S-byte lanes gives: all bits or none in each lane.
 template <int S, int L>
-struct mask {
+struct mask : num::operators<mask<S, L>, mask<S, L>> {
+  using element_type = bool;
+  using mask_type = mask;
   static constexpr int lanes = L;
   static constexpr int width = std::min<int>(L, register_bytes / S);
   static constexpr int count = L / width;
@@ -77,16 +104,6 @@ template <int S, int L>
 inline constexpr bool is_mask<mask<S, L>> = true;
 
 namespace detail {
-
-/// f(0), f(1), … for the registers of P, each number a constant: unrolled here, as the optimizer
-/// keeps no array that a loop runs over in registers.
-template <class P, class F>
-DEFT_ALWAYS_INLINE void each_register(F f) {
-  [&]<int... I>(std::integer_sequence<int, I...>) DEFT_INLINED {
-    (f(std::integral_constant<int, I>()), ...);
-  }
-  (std::make_integer_sequence<int, P::count>());
-}
 
 /// `f` of each register of the operands.
 template <class R, class F, class... P>
@@ -153,13 +170,7 @@ DEFT_ALWAYS_INLINE void store(T* to, const pack<T, L>& p) {
 }
 template <element T, int L>
 DEFT_ALWAYS_INLINE pack<T, L> broadcast(T value) {
-  using P = pack<T, L>;
-  P p;
-  // Less zero, not plus: that keeps -0, and costs nothing.
-  detail::each_register<P>([&](auto i) DEFT_INLINED {
-    p.v[i] = static_cast<stored<T>>(value) - vec<stored<T>, P::width>{};
-  });
-  return p;
+  return pack<T, L>(value);
 }
 
 /// The first n < L elements, and `rest` in the lanes beyond.
@@ -244,7 +255,15 @@ DEFT_ALWAYS_INLINE pack<T, L> multiply_add(const pack<T, L>& a, const pack<T, L>
     return detail::each<pack<T, L>>(
         [](auto x, auto y, auto z) DEFT_INLINED { return P::madd(x, y, z); }, a, b, c);
   } else
-    return num::add(num::mul(a, b), c);
+    return a * b + c;
+}
+/// The same of single numbers.
+template <element T>
+DEFT_ALWAYS_INLINE T multiply_add(T a, T b, T c) {
+  if constexpr (std::is_floating_point_v<T> && fused_multiply_add)
+    return std::fma(a, b, c);
+  else
+    return (num::lane<T>(a) * b + c).v;
 }
 
 }  // namespace deft::cpu

@@ -5,29 +5,12 @@
 
 namespace deft::num {
 
-template <class T, int L>
-struct mask_of<cpu::pack<T, L>> {
-  using type = cpu::mask<sizeof(T), L>;
-};
-template <int S, int L>
-struct mask_of<cpu::mask<S, L>> {
-  using type = cpu::mask<S, L>;
-};
-template <class T, int L>
-struct element_of<cpu::pack<T, L>> {
-  using type = T;
-};
-template <int S, int L>
-struct element_of<cpu::mask<S, L>> {
-  using type = bool;
-};
-
 namespace detail {
 
 /// Integers have no instruction that divides a whole register.
-template <class V, class F>
+template <class T, class V, class F>
 DEFT_ALWAYS_INLINE V lane_by_lane(V a, V b, F f) {
-  for (std::size_t i = 0; i < sizeof a / sizeof a[0]; ++i) a[i] = f(a[i], b[i]);
+  for (std::size_t i = 0; i < sizeof a / sizeof a[0]; ++i) a[i] = f(T(a[i]), T(b[i])).v;
   return a;
 }
 
@@ -52,18 +35,22 @@ struct math<cpu::pack<T, L>> {
     return map([](auto x, auto y) DEFT_INLINED { return (R)((U)x - (U)y); }, a, b);
   }
   static DEFT_ALWAYS_INLINE V mul(V a, V b) {
-    return map([](auto x, auto y) DEFT_INLINED { return (R)((U)x * (U)y); }, a, b);
+    if constexpr (floating)
+      return map([](auto x, auto y) DEFT_INLINED { return rounded(x * y); }, a, b);
+    else
+      return map([](auto x, auto y) DEFT_INLINED { return (R)((U)x * (U)y); }, a, b);
   }
   static DEFT_ALWAYS_INLINE V div(V a, V b) {
     if constexpr (floating)
       return map([](auto x, auto y) DEFT_INLINED { return x / y; }, a, b);
     else
       return map([](auto x, auto y)
-                     DEFT_INLINED { return detail::lane_by_lane(x, y, math<T>::div); },
+                     DEFT_INLINED { return detail::lane_by_lane<T>(x, y, math<lane<T>>::div); },
                  a, b);
   }
   static DEFT_ALWAYS_INLINE V mod(V a, V b) {
-    return map([](auto x, auto y) DEFT_INLINED { return detail::lane_by_lane(x, y, math<T>::mod); },
+    return map([](auto x, auto y)
+                   DEFT_INLINED { return detail::lane_by_lane<T>(x, y, math<lane<T>>::mod); },
                a, b);
   }
   static DEFT_ALWAYS_INLINE V neg(V a) {
@@ -86,11 +73,11 @@ struct math<cpu::pack<T, L>> {
   }
   static DEFT_ALWAYS_INLINE V abs(V a) {
     if constexpr (floating)
-      return map([](auto x) DEFT_INLINED { return x < 0 ? -x : x + 0; }, a);
+      return map([](auto x) DEFT_INLINED { return P::abs(x); }, a);
     else if constexpr (std::is_unsigned_v<T>)
       return a;
     else
-      return select_pack(less(a, constant(0)), neg(a), a);
+      return select_pack(less(a, 0), neg(a), a);
   }
   // pmax and pmin give the first operand where either is NaN, or NaN at once.
   static DEFT_ALWAYS_INLINE V maximum(V a, V b) {
@@ -114,7 +101,6 @@ struct math<cpu::pack<T, L>> {
   static DEFT_ALWAYS_INLINE M equal(V a, V b) {
     return compare([](auto x, auto y) DEFT_INLINED { return x == y; }, a, b);
   }
-  static DEFT_ALWAYS_INLINE V constant(double c) { return cpu::broadcast<T, L>(static_cast<T>(c)); }
 
   // Values of bool.
   static DEFT_ALWAYS_INLINE V logical_and(V a, V b) {
@@ -129,6 +115,24 @@ struct math<cpu::pack<T, L>> {
   template <class W>
   static DEFT_ALWAYS_INLINE W select(V c, W a, W b) {
     return math<W>::select_pack(cpu::to_mask<sizeof(element_t<W>)>(c), a, b);
+  }
+
+  /// The same rules as cast_scalar.
+  template <element To>
+  static DEFT_ALWAYS_INLINE auto cast(V v) {
+    using R = cpu::pack<To, L>;
+    if constexpr (std::is_same_v<To, T>)
+      return v;
+    else if constexpr (std::is_same_v<To, bool>)
+      return v != 0;
+    else if constexpr (std::is_integral_v<To> && floating) {
+      using limits = std::numeric_limits<To>;
+      const M below = v <= limits::min(), above = v >= limits::max();
+      const M inside = !(below || above || v != v);
+      const R r = cpu::detail::convert<R>(num::select(inside, v, 0));
+      return num::select(below, R(limits::min()), num::select(above, R(limits::max()), r));
+    } else
+      return cpu::detail::convert<R>(v);
   }
 
   static DEFT_ALWAYS_INLINE V select_pack(M m, V a, V b) {
@@ -162,31 +166,6 @@ struct math<cpu::mask<S, L>> {
   template <class W>
   static DEFT_ALWAYS_INLINE W select(V c, W a, W b) {
     return math<W>::select_pack(cpu::resize<sizeof(element_t<W>)>(c), a, b);
-  }
-};
-
-/// The same rules as cast_scalar.
-template <element From, int L>
-struct caster<cpu::pack<From, L>> {
-  using V = cpu::pack<From, L>;
-  template <element To>
-  static DEFT_ALWAYS_INLINE auto cast(V v) {
-    using R = cpu::pack<To, L>;
-    if constexpr (std::is_same_v<To, From>)
-      return v;
-    else if constexpr (std::is_same_v<To, bool>)
-      return logical_not(equal(v, num::constant<V>(0)));
-    else if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
-      using limits = std::numeric_limits<To>;
-      const V low = cpu::broadcast<From, L>(static_cast<From>(limits::min()));
-      const V high = cpu::broadcast<From, L>(static_cast<From>(limits::max()));
-      auto below = less_equal(v, low), above = less_equal(high, v);
-      auto inside = logical_not(logical_or(logical_or(below, above), logical_not(equal(v, v))));
-      R r = cpu::detail::convert<R>(select(inside, v, num::constant<V>(0)));
-      r = select(above, cpu::broadcast<To, L>(limits::max()), r);
-      return select(below, cpu::broadcast<To, L>(limits::min()), r);
-    } else
-      return cpu::detail::convert<R>(v);
   }
 };
 

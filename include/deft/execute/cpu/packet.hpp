@@ -4,7 +4,7 @@
 // gives up accuracy at the ends of its range, or is too long for the compiler to inline at -O2.
 #pragma once
 #include <cmath>
-#include <deft/core/config.hpp>
+#include <deft/core/num.hpp>
 #include <deft/execute/cpu/eigen.hpp>
 #include <limits>
 #include <type_traits>
@@ -45,6 +45,7 @@ struct packet {
   static DEFT_ALWAYS_INLINE vec madd(vec a, vec b, vec c) {
     return out(Eigen::internal::pmadd(in(a), in(b), in(c)));
   }
+  static DEFT_ALWAYS_INLINE vec abs(vec v) { return out(Eigen::internal::pabs(in(v))); }
   /// The first operand where either is NaN, or NaN at once.
   static DEFT_ALWAYS_INLINE vec max(vec a, vec b) {
     return out(Eigen::internal::pmax(in(a), in(b)));
@@ -106,7 +107,7 @@ struct packet {
       const ivec half = __builtin_bit_cast(ivec, madd(n, all(T(0.5)), all(round_by))) - zero;
       const ivec rest = __builtin_bit_cast(ivec, t) - zero - half;
       y *= __builtin_bit_cast(vec, (half + bias) << mantissa);
-      return y * __builtin_bit_cast(vec, (rest + bias) << mantissa);
+      return num::rounded(y * __builtin_bit_cast(vec, (rest + bias) << mantissa));
     }
   }
 

@@ -49,31 +49,12 @@ void draw(std::uint64_t g, std::uint64_t key, std::uint64_t step, std::uint32_t*
   std::memcpy(words + 3 * blocks, c3, sizeof c3);
 }
 
-/// Keeps the compiler from joining a product and a sum.
-template <class V>
-DEFT_ALWAYS_INLINE V rounded(V v) {
-#if defined(__x86_64__)
-  for (auto& r : v.v) asm("" : "+x"(r));
-#else
-  for (auto& r : v.v) asm("" : "+m"(r));
-#endif
-  return v;
-}
-template <class V>
-DEFT_ALWAYS_INLINE V times(V a, V b) {
-  return rounded(num::mul(a, b));
-}
-template <class V>
-DEFT_ALWAYS_INLINE V value(double c) {
-  return num::constant<V>(c);
-}
-
 /// c[0] + c[1] x + … + c[N-1] x^(N-1).
 template <class V, int N>
 DEFT_ALWAYS_INLINE V polynomial(V x, const double (&c)[N]) {
-  V y = value<V>(c[N - 1]);
+  V y = c[N - 1];
 #pragma GCC unroll 16
-  for (int i = N - 2; i >= 0; --i) y = num::add(times(y, x), value<V>(c[i]));
+  for (int i = N - 2; i >= 0; --i) y = y * x + c[i];
   return y;
 }
 
@@ -93,14 +74,14 @@ DEFT_ALWAYS_INLINE pack<T, L> logarithm(pack<T, L> p) {
                                 (b & ((bits{1} << mantissa) - 1)) | (bias << mantissa));
   }
   V e = num::cast<T>(exponent);
-  auto high = num::less(value<V>(1.4142135623730951), m);
-  m = num::select(high, num::mul(m, value<V>(0.5)), m);
-  e = num::select(high, num::add(e, value<V>(1)), e);
-  V s = num::div(num::sub(m, value<V>(1)), num::add(m, value<V>(1)));
-  V s2 = times(s, s);
+  auto high = m > 1.4142135623730951;
+  m = num::select(high, m * 0.5, m);
+  e = num::select(high, e + 1, e);
+  V s = (m - 1) / (m + 1);
+  V s2 = s * s;
   constexpr double odd[] = {2,       2. / 3,  2. / 5,  2. / 7,  2. / 9,
                             2. / 11, 2. / 13, 2. / 15, 2. / 17, 2. / 19};
-  return num::add(times(e, value<V>(0.6931471805599453)), times(s, polynomial(s2, odd)));
+  return e * 0.6931471805599453 + s * polynomial(s2, odd);
 }
 
 /// The normal distribution's inverse: Wichura, "The percentage points of the normal distribution",
@@ -143,17 +124,16 @@ DEFT_ALWAYS_INLINE V normal_of(V p) {
                           1.84631831751005468180e-5,
                           1.42151175831644588870e-7,
                           2.04426310338993978564e-15};
-  V q = num::sub(p, value<V>(0.5));
-  V r = num::sub(value<V>(0.180625), times(q, q));
-  V middle = num::div(times(q, polynomial(r, a)), polynomial(r, b));
-  V tail = num::minimum(p, num::sub(value<V>(1), p));
-  r = num::sqrt(num::neg(logarithm(tail)));
-  V near = num::sub(r, value<V>(1.6)), far = num::sub(r, value<V>(5));
-  V z = num::select(num::less_equal(r, value<V>(5)),
-                    num::div(polynomial(near, c), polynomial(near, d)),
-                    num::div(polynomial(far, e), polynomial(far, f)));
-  z = num::select(num::less(q, value<V>(0)), num::neg(z), z);
-  return num::select(num::less_equal(num::abs(q), value<V>(0.425)), middle, z);
+  V q = p - 0.5;
+  V r = 0.180625 - q * q;
+  V middle = q * polynomial(r, a) / polynomial(r, b);
+  V tail = num::minimum(p, 1 - p);
+  r = num::sqrt(-logarithm(tail));
+  V near = r - 1.6, far = r - 5;
+  V z = num::select(r <= 5, polynomial(near, c) / polynomial(near, d),
+                    polynomial(far, e) / polynomial(far, f));
+  z = num::select(q < 0, -z, z);
+  return num::select(num::abs(q) <= 0.425, middle, z);
 }
 
 constexpr double below_two_deviations = 0.022750131948179195;  // of the normal distribution
@@ -214,14 +194,13 @@ class random_kernel final : public typed_kernel {
       }
       // In the middle of its interval where 0 must not come out.
       V u = load<double, L>(bits);
-      if (Law == law::normal) u = num::add(u, value<V>(0.5));
-      u = num::mul(u, value<V>(words_each == 1 ? 0x1p-24 : 0x1p-52));
+      if (Law == law::normal) u = u + 0.5;
+      u = u * (words_each == 1 ? 0x1p-24 : 0x1p-52);
       if constexpr (Law == law::normal)
         u = normal_of(u);
       else if constexpr (Law == law::truncated)
-        u = normal_of(num::add(times(u, value<V>(1 - 2 * below_two_deviations)),
-                               value<V>(below_two_deviations)));
-      store(x, num::cast<T>(num::add(times(u, value<V>(scale_)), value<V>(shift_))));
+        u = normal_of(u * (1 - 2 * below_two_deviations) + below_two_deviations);
+      store(x, num::cast<T>(u * scale_ + shift_));
       if constexpr (Law == law::uniform)  // rounding may reach the bound
         for (T& v : x) v = std::min(v, below_);
       std::memcpy(to + i, x, sizeof x);

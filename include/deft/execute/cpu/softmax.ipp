@@ -53,9 +53,9 @@ struct row {
     const P shift = broadcast<T, L>(max);
     P sum = broadcast<T, L>(T(0));
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
-      P e = num::exp(num::sub(read(x + i, count, -std::numeric_limits<T>::infinity()), shift));
+      P e = num::exp(read(x + i, count, -std::numeric_limits<T>::infinity()) - shift);
       if constexpr (Keep) write(y + i, e, count);
-      sum = num::add(sum, e);
+      sum = sum + e;
     });
     return {max, fold<T, plus>::across(sum)};
   }
@@ -67,7 +67,7 @@ struct row {
   static void scale(T* y, std::int64_t n, T factor) {
     const P f = broadcast<T, L>(factor);
     each(n, [&](std::int64_t i, auto count)
-                DEFT_INLINED { write(y + i, num::mul(read(y + i, count, T(0)), f), count); });
+                DEFT_INLINED { write(y + i, read(y + i, count, T(0)) * f, count); });
   }
 
   /// Loss for the class `label`.
@@ -80,7 +80,7 @@ struct row {
     P loss = broadcast<T, L>(T(0));
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
       const P l = read(labels + i, count, T(0));
-      loss = multiply_add(l, num::sub(bound, read(x + i, count, T(0))), loss);
+      loss = multiply_add(l, bound - read(x + i, count, T(0)), loss);
     });
     return fold<T, plus>::across(loss);
   }
@@ -89,8 +89,8 @@ struct row {
   static void gradient(const T* x, std::int64_t n, const sums& s, T dz, std::int64_t label, T* y) {
     const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz / s.sum);
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
-      const P e = num::exp(num::sub(read(x + i, count, T(0)), shift));
-      write(y + i, num::mul(e, factor), count);
+      const P e = num::exp(read(x + i, count, T(0)) - shift);
+      write(y + i, e * factor, count);
     });
     y[label] -= dz;
   }
@@ -98,9 +98,9 @@ struct row {
     const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz / s.sum);
     const P scale = broadcast<T, L>(dz);
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
-      const P e = num::exp(num::sub(read(x + i, count, T(0)), shift));
-      const P l = num::mul(read(labels + i, count, T(0)), scale);
-      write(y + i, num::sub(num::mul(e, factor), l), count);
+      const P e = num::exp(read(x + i, count, T(0)) - shift);
+      const P l = read(labels + i, count, T(0)) * scale;
+      write(y + i, e * factor - l, count);
     });
   }
 };

@@ -9,7 +9,8 @@
 namespace deft::op {
 
 /// An elementwise operation of N operands. The derived type states its name, one body
-/// `template <class V> V operator()(V…) const` for scalars and packs alike, and its gradient.
+/// `template <num::value V> DEFT_HD V operator()(V…) const` for all value types of core/num.hpp,
+/// and its gradient.
 template <int N, typing Rule = typing::arithmetic>
 struct elementwise {
   static constexpr int arity = N;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/num_text.hpp: bodies as source text: what a body gives for names of operands is the
+// CUDA C++ expression of its result.
+#pragma once
+#include <charconv>
+#include <deft/core/num.hpp>
+#include <string>
+#include <string_view>
+
+namespace deft::num {
+
+/// An expression in the operators and functions of num.hpp. `T` in it is the type of the operands;
+/// whatever compiles the text defines it, with operators that round and wrap as num::lane's.
+struct text : operators<text, text> {
+  using mask_type = text;
+  std::string s;
+
+  /// An operand of that name.
+  explicit text(std::string name) : s(std::move(name)) {}
+  /// A constant.
+  template <class C>
+  requires std::is_arithmetic_v<C> text(C c) {
+    char digits[32];
+    s.assign("T(").append(digits, std::to_chars(digits, digits + sizeof digits, c).ptr).append(")");
+  }
+};
+
+template <>
+struct math<text> {
+  static text add(const text& a, const text& b) { return infix(a, " + ", b); }
+  static text sub(const text& a, const text& b) { return infix(a, " - ", b); }
+  static text mul(const text& a, const text& b) { return infix(a, " * ", b); }
+  static text div(const text& a, const text& b) { return infix(a, " / ", b); }
+  static text mod(const text& a, const text& b) { return infix(a, " % ", b); }
+  static text neg(const text& a) { return text("(-" + a.s + ")"); }
+  static text exp(const text& a) { return function("exp", a.s); }
+  static text log(const text& a) { return function("log", a.s); }
+  static text log1p(const text& a) { return function("log1p", a.s); }
+  static text tanh(const text& a) { return function("tanh", a.s); }
+  static text sqrt(const text& a) { return function("sqrt", a.s); }
+  static text abs(const text& a) { return function("abs", a.s); }
+  static text maximum(const text& a, const text& b) {
+    return function("maximum", a.s + ", " + b.s);
+  }
+  static text minimum(const text& a, const text& b) {
+    return function("minimum", a.s + ", " + b.s);
+  }
+  static text less(const text& a, const text& b) { return infix(a, " < ", b); }
+  static text less_equal(const text& a, const text& b) { return infix(a, " <= ", b); }
+  static text equal(const text& a, const text& b) { return infix(a, " == ", b); }
+  static text logical_and(const text& a, const text& b) { return infix(a, " && ", b); }
+  static text logical_or(const text& a, const text& b) { return infix(a, " || ", b); }
+  static text logical_not(const text& a) { return text("(!" + a.s + ")"); }
+  static text select(const text& c, const text& a, const text& b) {
+    return function("select", c.s + ", " + a.s + ", " + b.s);
+  }
+  template <element To>
+  static text cast(const text& a) {
+    return function("cast<" + std::string(type_name<To>()) + ">", a.s);
+  }
+
+ private:
+  static text infix(const text& a, const char* op, const text& b) {
+    return text("(" + a.s + op + b.s + ")");
+  }
+  static text function(const std::string& name, const std::string& arguments) {
+    return text("num::" + name + "(" + arguments + ")");
+  }
+  /// As CUDA C++ spells it, without headers.
+  template <element T>
+  static constexpr std::string_view type_name() {
+    if constexpr (std::is_same_v<T, std::int32_t>)
+      return "int";
+    else if constexpr (std::is_same_v<T, std::int64_t>)
+      return "long long";
+    else if constexpr (std::is_same_v<T, std::uint8_t>)
+      return "unsigned char";
+    else
+      return to_string(dtype_of<T>);  // float, double and bool
+  }
+};
+
+}  // namespace deft::num

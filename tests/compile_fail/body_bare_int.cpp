@@ -1,0 +1,3 @@
+// build error: no match for call to .*deft::op::mul.* \(int, int\)
+#include <deft/expr.hpp>
+auto y = deft::op::mul()(2, 3);

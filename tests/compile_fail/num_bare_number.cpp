@@ -1,0 +1,3 @@
+// build error: \[num\] a body computes with deft's value types, not with a bare number
+#include <deft/expr.hpp>
+auto y = deft::num::exp(1.f);
