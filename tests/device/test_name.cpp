@@ -4,12 +4,9 @@
 #include <deft/device/name.hpp>
 // its own header comes first, so that it is known to stand alone
 #include <doctest/doctest.h>
-#include <atomic>
 #include <deft/core/error.hpp>
 #include <set>
-#include <thread>
 #include <unordered_set>
-#include <vector>
 
 using namespace deft;
 
@@ -138,22 +135,4 @@ TEST_CASE("device names are ordered, compared and hashed") {
   CHECK(std::set<device_name>{b, a, a}.size() == 2);
   CHECK(std::unordered_set<device_name>{b, a, a}.size() == 2);
   CHECK(hash_of(a) == hash_of(parse_device("/cpu:0/task:0/job:ps")));
-}
-
-TEST_CASE("equal names are interned once, by any thread") {
-  CHECK(intern({}) == nullptr);
-  const device_name* first = intern(parse_device("/job:interned/gpu:0"));
-  CHECK(to_string(*first) == "/job:interned/gpu:0");
-  CHECK(intern(parse_device("/job:interned/gpu:1")) != first);
-  std::vector<std::thread> threads;
-  std::atomic<int> same{0};
-  for (int t = 0; t < 4; ++t)
-    threads.emplace_back([&] {
-      for (int i = 0; i < 1000; ++i) {
-        intern(parse_device("/job:interned/task:" + std::to_string(i)));
-        same += intern(parse_device("/job:interned/gpu:0")) == first;
-      }
-    });
-  for (auto& t : threads) t.join();
-  CHECK(same == 4000);
 }

@@ -11,7 +11,7 @@
 using namespace deft;
 
 static std::string placed(std::string_view op = "add", std::string_view name = "add") {
-  const device_name* d = resolve_device(current_scope(), {op, name, dtype::float32});
+  placement d = resolve_device(current_scope(), {op, name, dtype::float32});
   return d ? to_string(*d) : "";
 }
 

@@ -166,7 +166,8 @@ TEST_CASE_FIXTURE(with_null_devices,
                   "a variable that another session keeps elsewhere is not misread") {
   std::shared_ptr<engine> shared;
   auto runtime = std::make_shared<task_runtime>(local_task_name(), 1);
-  variable_slot& slot = *find_variable(runtime->store(), {"variable", "", "v"}, {dims{2}, dtype::float32});
+  variable_slot& slot =
+      *find_variable(runtime->store(), {"variable", "", "v"}, {dims{2}, dtype::float32});
   auto part = [&](const char* where) {
     graph mine;
     auto in = as_default(mine);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/execute/resources.hpp>
 #include <doctest/doctest.h>
+#include <deft/execute/resources.hpp>
 
 #include "op/modeling.hpp"
 

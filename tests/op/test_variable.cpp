@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/variable.hpp>
+#include <deft/plan/gradients.hpp>
+#include <deft/session/session.hpp>
 
 #include "modeling.hpp"
 
@@ -220,4 +222,19 @@ TEST_CASE_FIXTURE(testing::own_graph, "variables are found and updated at run ti
         "not_found: [variable] there is no such variable");
   auto after = control_dependencies(up);
   CHECK(maker(assign(any_tensor(v), x).value()).def->name == "assign");
+}
+
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "a variable of run-time extents is updated by its value's shape") {
+  any_array first(dtype::float32, {2, 3});
+  for (int i = 0; i < 6; ++i) first.mutable_data<float>()[i] = static_cast<float>(i);
+  variable<float, dyn, dyn> w("w", first);
+  auto step = w.assign_sub(w * 0.5f);
+  session s;
+  s.run(initialize_all());
+  s.run(step);
+  CHECK(s.run(w)(1, 2) == 2.5f);
+  auto [dw] = gradients(sum(square(w)), w);
+  s.run(w.assign_sub(dw * 0.5f));
+  CHECK(s.run(w)(1, 2) == 0.f);
 }

@@ -52,7 +52,7 @@ inline const node_def& named(const graph_def& g, std::string_view name) {
   return g.nodes.front();
 }
 
-inline const deft::device_name* device_at(std::string_view name) {
+inline deft::placement device_at(std::string_view name) {
   return deft::intern(deft::parse_device(name));
 }
 

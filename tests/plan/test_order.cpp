@@ -120,3 +120,21 @@ TEST_CASE_FIXTURE(own_graph, "sort and prune renumber what refers to nodes") {
   CHECK(testing::error_of([&] { plan::sort(g, only); }) ==
         "internal: [plan] the nodes depend on each other");
 }
+
+TEST_CASE_FIXTURE(own_graph,
+                  "an update comes after what uses the old value, whatever is fetched first") {
+  variable<float, 4> v("v", zeros());
+  any_tensor up = v.assign_add(1.f).value(), loss = sum(square(any_tensor(v)));
+  for (const bool update_first : {false, true}) {
+    CAPTURE(update_first);
+    flat_graph f = ordered(update_first ? flat({up, loss}) : flat({loss, up}));
+    CHECK(find_op_in(f.graph, "square") < find_op_in(f.graph, "assign_add"));
+  }
+  // Where what uses it waits for the update itself, it cannot.
+  any_tensor after = [&] {
+    auto wait = control_dependencies(up);
+    return exp(any_tensor(tensor<float, 4>(v)));
+  }();
+  flat_graph f = ordered(flat({after, up}));
+  CHECK(find_op_in(f.graph, "assign_add") < find_op_in(f.graph, "exp"));
+}

@@ -4,7 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <deft/core/dtype.hpp>
-#include <deft/device/name.hpp>
+#include <deft/device/placement.hpp>
 #include <map>
 #include <memory>
 #include <string>
@@ -38,10 +38,10 @@ class kernel_set {
 
 /// A device that nodes can be placed on.
 struct device_info {
-  const device_name* name = nullptr;  ///< full: "/job:worker/replica:0/task:1/cpu:0"
-  std::string description;            ///< "AMD EPYC, 2 cores", "simulated", …
-  std::uint64_t memory = 0;           ///< bytes; 0 if unknown
-  std::string bus_id;                 ///< PCI bus id; empty for processors
+  placement name;            ///< full: "/job:worker/replica:0/task:1/cpu:0"
+  std::string description;   ///< "AMD EPYC, 2 cores", "simulated", …
+  std::uint64_t memory = 0;  ///< bytes; 0 if unknown
+  std::string bus_id;        ///< PCI bus id; empty for processors
   std::shared_ptr<const kernel_set> kernels;
 };
 /// "/job:…/cpu:0 (AMD EPYC, 2 cores, 25.2 GB)".

@@ -50,10 +50,6 @@ bool matches(const device_name& pattern, const device_name& full);
 /// A 64-bit hash, the same on every platform.
 std::uint64_t hash_of(const device_name& d);
 
-/// The one copy of `d` in this process, which lives as long as the process: equal names give equal
-/// pointers. nullptr for the empty name. Safe from many threads.
-const device_name* intern(const device_name& d);
-
 }  // namespace deft
 
 template <>

@@ -5,6 +5,7 @@
 #include <deft/core/error.hpp>
 #include <deft/core/hash.hpp>
 #include <deft/device/name.hpp>
+#include <deft/device/placement.hpp>
 #include <mutex>
 #include <shared_mutex>
 #include <unordered_set>
@@ -152,16 +153,16 @@ std::uint64_t hash_of(const device_name& d) {
   return mix(h, number(d.index));
 }
 
-const device_name* intern(const device_name& d) {
+placement intern(const device_name& d) {
   static auto& names = *new std::unordered_set<device_name>;
   static auto& guard = *new std::shared_mutex;
   if (d.empty()) return nullptr;
   {
     std::shared_lock lock(guard);
-    if (auto found = names.find(d); found != names.end()) return &*found;
+    if (auto found = names.find(d); found != names.end()) return placement(&*found);
   }
   std::lock_guard lock(guard);
-  return &*names.insert(d).first;
+  return placement(&*names.insert(d).first);
 }
 
 }  // namespace deft

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/dtype.hpp>
-#include <deft/device/name.hpp>
+#include <deft/device/placement.hpp>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,10 +18,10 @@ namespace deft {
 
 /// What a device function sees of a node.
 struct node_info {
-  std::string_view op;                  ///< "matmul", "variable", …
-  std::string_view name;                ///< with its name scopes
-  dtype type = dtype::none;             ///< of its first result
-  const device_name* device = nullptr;  ///< what inner scopes have decided; nullptr: nothing yet
+  std::string_view op;       ///< "matmul", "variable", …
+  std::string_view name;     ///< with its name scopes
+  dtype type = dtype::none;  ///< of its first result
+  placement device;          ///< what inner scopes have decided; nullptr: nothing yet
 };
 
 /// Says where a node goes: a device name, or "" where it does not mind.
@@ -60,8 +60,8 @@ class scope_ref {
 struct scope_frame {
   mutable std::atomic<std::uint32_t> references{1};
   scope_ref parent;
-  const device_name* own = nullptr;     ///< what this scope itself asks for; interned
-  const device_name* device = nullptr;  ///< all plain device scopes merged, from the outermost in
+  placement own;     ///< what this scope itself asks for; interned
+  placement device;  ///< all plain device scopes merged, from the outermost in
   std::shared_ptr<const device_function> function;  ///< if this scope is a device function
   bool functions = false;   ///< this scope, or one around it that counts, is a device function
   std::string name_prefix;  ///< "layer1/", all name scopes joined
@@ -92,7 +92,7 @@ inline const scope_ref& current_scope() {
 /// the outermost; each fills in what those within it left open. Without device functions nothing is
 /// allocated.
 /// Throws invalid_argument if a device function answers with a malformed name.
-const device_name* resolve_device(const scope_ref& scopes, const node_info& node);
+placement resolve_device(const scope_ref& scopes, const node_info& node);
 
 /// What `on` takes; made by `device`.
 class device_spec {
@@ -107,7 +107,7 @@ class device_spec {
   friend device_spec device(std::nullptr_t);
   friend device_spec device_by(device_function f);
 
-  const device_name* name_ = nullptr;
+  placement name_;
   std::shared_ptr<const device_function> function_;
   bool clears_ = false;
 };

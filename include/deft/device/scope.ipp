@@ -121,7 +121,7 @@ inline scope_frame* frame_within(const scope_ref& outer) {
   return f;
 }
 
-inline const device_name* merged(const device_name* outer, const device_name* inner) {
+inline placement merged(placement outer, placement inner) {
   if (!outer || outer == inner) return inner;
   if (!inner) return outer;
   return intern(merge(*outer, *inner));
@@ -143,11 +143,11 @@ inline void check_scope_name(std::string_view name, bool at_root) {
 
 }  // namespace detail
 
-const device_name* resolve_device(const scope_ref& scopes, const node_info& node) {
+placement resolve_device(const scope_ref& scopes, const node_info& node) {
   const scope_frame* f = scopes.get();
   if (!f) return nullptr;
   if (!f->functions) return f->device;
-  const device_name* decided = nullptr;
+  placement decided;
   for (; f; f = f->parent.get()) {
     if (!f->functions) return detail::merged(f->device, decided);
     if (f->function) {

@@ -9,8 +9,8 @@
 
 namespace deft {
 
-/// Blocks of one space, last in, first out by size class, so that a plan that is run again and again
-/// gets the same address. Large blocks go back to the space, which recycles them itself.
+/// Blocks of one space, last in, first out by size class, so that a plan that is run again and
+/// again gets the same address. Large blocks go back to the space, which recycles them itself.
 /// Thread-safe.
 class arena_pool {
  public:

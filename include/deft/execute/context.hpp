@@ -35,7 +35,7 @@ class waker {
 /// Where a send goes and a receive comes from.
 struct transfer {
   std::uint64_t key = 0;
-  const device_name* peer = nullptr;  ///< task
+  placement peer;  ///< task
 };
 
 /// How a running part exchanges values with the parts of other tasks. Sends and receives are

@@ -22,6 +22,8 @@ class step_driver {
   virtual ~step_driver() = default;
   /// Lane `lane` can go on: somebody shall call frame::resume(lane), soon.
   virtual void wake(std::uint32_t lane) = 0;
+  /// The same, if a thread that has nothing else to do takes it; false if there is none.
+  virtual bool wake_idle(std::uint32_t lane) { return static_cast<void>(lane), false; }
   /// The run has ended: called once, unless `start` said so itself.
   virtual void ended() = 0;
 };

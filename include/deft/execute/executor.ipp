@@ -6,14 +6,14 @@
 #include <cstring>
 #include <deft/execute/lane_gate.hpp>
 #include <deft/execute/schedule.hpp>
+#include <deft/execute/team.hpp>
 #include <optional>
 
 namespace deft {
 namespace {
 
 std::size_t bytes_of(dtype type, const dims& shape) {
-  return std::max<std::size_t>(
-      static_cast<std::size_t>(shape.elements()) * size_of_dtype(type), 1);
+  return std::max<std::size_t>(static_cast<std::size_t>(shape.elements()) * size_of_dtype(type), 1);
 }
 
 }  // namespace
@@ -32,7 +32,6 @@ class executable::frame::impl {
         in_(c.inputs.size()),
         out_(c.values.size()),
         prepared_(c.items.size()),
-        kernels_(c.items.size()),
         lanes_(c.lanes.size()),
         signals_(std::make_unique<std::atomic<std::uint32_t>[]>(c.signals)),
         fetched_(c.fetch_values.size()) {
@@ -48,24 +47,18 @@ class executable::frame::impl {
     if (c.may_park)
       for (std::uint32_t l = 0; l <= c.lanes.size(); ++l)
         gates_.push_back(std::make_shared<exec::lane_gate>(l));
-    std::vector<tensor_type> in;
+    if (!c.kernels_taken.exchange(true)) kernels_ = std::move(c.kernels);
+    kernels_.resize(c.items.size());
     for (std::uint32_t k = 0; k < c.items.size(); ++k) {
       const auto& i = c.items[k];
-      if (i.what != exec::action::run && i.what != exec::action::update) continue;
-      const node_def& n = c.node(i);
-      in.clear();
-      if (i.what == exec::action::update) in.push_back(n.outputs[0]);
-      for (std::uint32_t a = 0; a < i.ins; ++a)
-        in.push_back(c.values[c.inputs[i.first_in + a]].declared);
+      if (kernels_[k] || (i.what != exec::action::run && i.what != exec::action::update)) continue;
       try {
-        kernels_[k] = i.device->make_kernel(n, in);
-        if (!kernels_[k])
-          fail(errc::unimplemented, "[", n.op->name, "] has no kernel on ", to_string(*n.device));
-        if (!i.dynamic) prepare(k, lane_of(k));
+        kernels_[k] = c.make_kernel(i);
       } catch (const error& e) {
         throw located(e, k);
       }
     }
+    for (std::uint32_t l = 0; l < lanes_.size(); ++l) lanes_[l].job = {{&run_job}, this, l};
   }
   ~impl() {
     for (auto& g : gates_) g->close();
@@ -83,7 +76,8 @@ class executable::frame::impl {
       take_arenas();
       for (auto& s : steps_)
         if (s) s->begin();
-      for (std::size_t f = 0; f < c_.feed_values.size(); ++f) check_feed(c_.feed_values[f], feeds[f]);
+      for (std::size_t f = 0; f < c_.feed_values.size(); ++f)
+        check_feed(c_.feed_values[f], feeds[f]);
       for (std::size_t f = 0; f < c_.feed_values.size(); ++f) set_feed(c_.feed_values[f], feeds[f]);
       send_blocks();
     } catch (const error&) {
@@ -104,12 +98,16 @@ class executable::frame::impl {
     stopped_.emplace(context.stop, interrupter{this});
     lanes_left_.store(static_cast<std::uint32_t>(lanes_.size()) + 1);
     std::vector<std::uint32_t> ready;
-    for (std::uint32_t l = static_cast<std::uint32_t>(lanes_.size()); l-- > 0;) {
-      lanes_[l].pc = c_.lanes[l].first;
-      ready.push_back(l);
-    }
+    for (std::uint32_t l = 0; l < lanes_.size(); ++l) lanes_[l].pc = c_.lanes[l].first;
+    for (std::uint32_t l = static_cast<std::uint32_t>(lanes_.size()); l-- > 0;)
+      if (!c_.lanes[l].parallel || !offer(lanes_[l].job)) ready.push_back(l);
     // This call counts as a lane, so that the run does not end while it looks at the others.
-    if (!drive(ready) && !lane_ended()) return false;
+    drive(ready);
+    // What no other thread has begun by now it need not begin.
+    if (c_.parallel)
+      for (std::uint32_t l = 0; l < lanes_.size(); ++l)
+        if (c_.lanes[l].parallel && take_back(lanes_[l].job)) ready.push_back(l), drive(ready);
+    if (!lane_ended()) return false;
     return over();
   }
 
@@ -157,8 +155,17 @@ class executable::frame::impl {
     std::vector<buffer> overflow;          ///< those that have outgrown their slot in this run
     bool outgrown = false;
   };
+  struct lane_job : team_job {
+    impl* frame = nullptr;
+    std::uint32_t lane = 0;
+  };
+  static void run_job(team_job& j) {
+    auto& mine = static_cast<lane_job&>(j);
+    mine.frame->resume(mine.lane);
+  }
   struct lane {
     std::uint32_t pc = 0;  ///< item
+    lane_job job;
     std::vector<tensor_type> in_types, out_types;
     std::vector<event_ptr> pending;  ///< copies that the run has to wait for
   };
@@ -235,8 +242,7 @@ class executable::frame::impl {
       case exec::home::sized: {
         arena& a = arenas_[i.space];
         const buffer& more = a.overflow[i.offset];
-        return more ? more.data()
-                    : static_cast<char*>(a.block.data()) + a.slot_offset[i.offset];
+        return more ? more.data() : static_cast<char*>(a.block.data()) + a.slot_offset[i.offset];
       }
       case exec::home::held:
         break;
@@ -297,8 +303,7 @@ class executable::frame::impl {
   void set_feed(std::uint32_t number, const feed_ref& f) {
     const exec::value_info& info = c_.values[number];
     value& v = values_[number];
-    const std::size_t bytes =
-        static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type);
+    const std::size_t bytes = static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type);
     switch (info.where) {
       case exec::home::fixed:
         v.data = place_of(number);
@@ -382,10 +387,11 @@ class executable::frame::impl {
   /// may be on another thread already. Lanes that it wakes are added to `ready`.
   bool run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready) {
     lane& me = lanes_[l];
+    const bool observed = context_->observer != nullptr;
     try {
       for (; me.pc < c_.lanes[l].end; ++me.pc) {
         if (failed_.load(std::memory_order_relaxed)) return true;
-        if (const bound_row& b = bound_[me.pc]; b.run) {
+        if (const bound_row& b = bound_[me.pc]; b.run && !observed) {
           b.run(*b.call);
           continue;
         }
@@ -433,9 +439,10 @@ class executable::frame::impl {
   void run_items(std::uint32_t l) {
     lane& me = lanes_[l];
     const std::uint32_t end = c_.lanes[l].end;
+    const bool observed = context_->observer != nullptr;
     try {
       for (; me.pc < end; ++me.pc) {
-        if (const bound_row& b = bound_[me.pc]; b.run) {
+        if (const bound_row& b = bound_[me.pc]; b.run && !observed) {
           b.run(*b.call);
           continue;
         }
@@ -585,10 +592,11 @@ class executable::frame::impl {
     if (before < 2) return;
     const std::uint32_t l = before - 2;
     // What only starts work of a device does not wait until this lane has come to its end.
-    if (!c_.lanes[l].quick)
+    if (c_.lanes[l].quick) {
+      if (run_lane(l, ready)) lane_ended();
+    } else if (!c_.parallel || !driver_->wake_idle(l)) {
       ready.push_back(l);
-    else if (run_lane(l, ready))
-      lane_ended();
+    }
   }
 
   class call_of final : public value_call {
@@ -630,7 +638,7 @@ class executable::frame::impl {
     if (v.value.type() != declared.type || !fits(declared.shape, v.value.shape()))
       fail(errc::failed_precondition, "variable \"", v.name, "\" is ", v.value.type(),
            v.value.shape(), " now, not ", declared);
-    const device_name* here = c_.node(i).device;
+    placement here = c_.node(i).device;
     if (v.device != here && v.value.storage().home() != &i.device->space())
       fail(errc::failed_precondition, "variable \"", v.name, "\" lives on ", to_string(*v.device),
            ", and cannot be used on ", to_string(*here));
@@ -747,22 +755,31 @@ class executable::frame::impl {
   /// wait; then the frame may be in use by another thread.
   bool finish() {
     const auto end = static_cast<std::uint32_t>(lanes_.size());
+    struct countdown {
+      std::atomic<std::size_t> left;
+      waker last;
+    };
+    auto gather = [this](std::vector<event_ptr>& events) {
+      for (auto& e : events) ends_.push_back(std::move(e));
+      events.clear();
+    };
+    gather(feeding_);
+    for (auto& l : lanes_) gather(l.pending);
+    if (!std::exchange(ends_known_, true))
+      for (auto* d : c_.devices)
+        if (auto e = d->record()) ends_.push_back(std::move(e));
     for (;;) {
-      if (ends_.empty())
-        for (auto* d : c_.devices)
-          if (auto e = d->record()) ends_.push_back(std::move(e));
-      event_ptr first;
-      auto look = [&](std::vector<event_ptr>& events) {
-        std::erase_if(events, [&](const event_ptr& e) { return e->done(); });
-        if (!events.empty()) first = events.back();
-      };
-      look(feeding_);
-      for (auto& l : lanes_) look(l.pending);
-      look(ends_);
-      if (!first) break;
-      call_back(first, end);
+      std::erase_if(ends_, [](const event_ptr& e) { return e->done(); });
+      if (ends_.empty()) break;
+      gates_[end]->listen();
+      auto all = std::make_shared<countdown>(ends_.size(), waker(gates_[end], run_));
+      for (const auto& e : std::vector(ends_))
+        e->when_done([all] {
+          if (all->left.fetch_sub(1, std::memory_order_acq_rel) == 1) all->last();
+        });
       if (gates_[end]->park()) return false;
     }
+    ends_known_ = false;
     end_run();
     return true;
   }
@@ -831,7 +848,8 @@ class executable::frame::impl {
   std::vector<std::shared_ptr<exec::lane_gate>> gates_;  ///< of the lanes, and of the end
   std::vector<std::unique_ptr<device_step>> steps_;      ///< by number of c_.devices
   std::vector<event_ptr> feeding_;  ///< copies of feeds, which the run has to wait for
-  std::vector<event_ptr> ends_;     ///< what the devices do last
+  std::vector<event_ptr> ends_;     ///< all that a run whose lanes have ended waits for
+  bool ends_known_ = false;
   std::optional<std::stop_callback<interrupter>> stopped_;
   const step_context* context_ = nullptr;
   step_driver* driver_ = nullptr;

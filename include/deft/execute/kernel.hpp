@@ -23,8 +23,8 @@ struct kernel_call {
 };
 
 /// One node's computation, ready to run on one device. Made when a plan is made; runs are never
-/// concurrent. On a device whose work goes on behind the caller's back, `run` queues it and returns:
-/// it neither allocates nor waits.
+/// concurrent. On a device whose work goes on behind the caller's back, `run` queues it and
+/// returns: it neither allocates nor waits.
 class kernel {
  public:
   virtual ~kernel() = default;
@@ -67,7 +67,8 @@ class value_kernel {
  public:
   virtual ~value_kernel() = default;
   /// False: not yet. It has then done nothing, holds no lock, and is called again from its start
-  /// after a waker of `c` was called, which may be before it returns. A waker may be called in vain.
+  /// after a waker of `c` was called, which may be before it returns. A waker may be called in
+  /// vain.
   virtual bool run(value_call& c) const = 0;
 };
 using value_kernel_ptr = std::unique_ptr<value_kernel>;

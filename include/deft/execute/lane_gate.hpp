@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/lane_gate.hpp: where a lane waits for a waker.
 #pragma once
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deft/execute/executor.hpp>
 #include <mutex>
+#include <thread>
 
 namespace deft::exec {
 
@@ -35,7 +38,9 @@ class lane_gate final : public waker::target {
     if (woken_) return woken_ = false;
     return parked_ = true;
   }
-  bool wake(std::uint64_t run) override { return wake_if([&] { return run == run_; }); }
+  bool wake(std::uint64_t run) override {
+    return wake_if([&] { return run == run_; });
+  }
   /// Whatever run it is.
   void interrupt() {
     wake_if([] { return true; });
@@ -70,19 +75,34 @@ class blocking_driver final : public step_driver {
   void wake(std::uint32_t lane) override {
     std::lock_guard lock(guard_);
     ready_.push_back(lane);
-    changed_.notify_one();
+    told();
+  }
+  bool wake_idle(std::uint32_t lane) override {
+    std::lock_guard lock(guard_);
+    if (!idle_) return false;
+    ready_.push_back(lane);
+    told();
+    return true;
   }
   void ended() override {
     std::lock_guard lock(guard_);
     over_ = true;
-    changed_.notify_one();
+    told();
   }
   /// Until the run of `f` has ended.
   void drive(executable::frame& f) {
     std::unique_lock lock(guard_);
     for (;;) {
+      idle_ = true;
+      if (!over_ && ready_.empty()) {
+        // A wake-up costs more than most waits last.
+        lock.unlock();
+        spin();
+        lock.lock();
+      }
       changed_.wait(lock, [&] { return over_ || !ready_.empty(); });
       if (over_) return;
+      idle_ = told_ = false;
       std::vector<std::uint32_t> lanes = std::exchange(ready_, {});
       lock.unlock();
       for (auto l : lanes) f.resume(l);
@@ -91,10 +111,22 @@ class blocking_driver final : public step_driver {
   }
 
  private:
+  void told() {
+    told_.store(true, std::memory_order_release);
+    changed_.notify_one();
+  }
+  void spin() const {
+    constexpr auto patience = std::chrono::microseconds(20);
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (!told_.load(std::memory_order_acquire) && std::chrono::steady_clock::now() < until)
+      std::this_thread::yield();
+  }
+
   std::mutex guard_;
   std::condition_variable changed_;
   std::vector<std::uint32_t> ready_;
-  bool over_ = false;
+  bool over_ = false, idle_ = false;
+  std::atomic<bool> told_{false};
 };
 
 }  // namespace deft::exec

@@ -14,9 +14,10 @@ namespace deft::exec {
 /// What decides the lane of an item.
 struct lane_choice {
   std::uint32_t device = ~std::uint32_t{0};  ///< memory that it works on; the default: the host's
-  bool quick = false;  ///< the item only starts work
-  bool waits = false;  ///< it may wait for something outside the step
-  bool alone = false;  ///< a lane of its own, so that nothing waits with it
+  bool quick = false;                        ///< the item only starts work
+  bool waits = false;                        ///< it may wait for something outside the step
+  bool alone = false;                        ///< a lane of its own, so that nothing waits with it
+  double cost = 0;                           ///< estimated nanoseconds
   /// A node right behind whose item it comes, in the same lane: a value leaves when it is made.
   std::uint32_t follows = ~std::uint32_t{0};
 };
@@ -30,13 +31,14 @@ struct lane_plan {
   struct lane {
     std::vector<lane_entry> entries;
     bool quick = false;
+    bool parallel = false;  ///< a part of the host's work that another thread may do
   };
   std::vector<lane> lanes;
   std::uint32_t signals = 0;
 };
 
-/// Takes the nodes of a part in their order. What may wait for something outside the step has a lane
-/// of its own, with what follows from it only: everything else goes on.
+/// Takes the nodes of a part in their order. What may wait for something outside the step has a
+/// lane of its own, with what follows from it only: everything else goes on.
 class lane_planner {
  public:
   explicit lane_planner(const graph_def& g);
@@ -48,7 +50,8 @@ class lane_planner {
   /// A further item, of the value of `node`, after all nodes.
   void add_fetch(std::uint32_t node, std::uint32_t item, const lane_choice& c);
 
-  lane_plan take();
+  /// `threads`: most lanes of the host's work that pay at the same time.
+  lane_plan take(int threads = 1);
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};
@@ -58,6 +61,8 @@ class lane_planner {
     std::uint32_t node, item, lane;
     place at;
     std::uint32_t index = 0;  ///< in its lane
+    double cost = 0;
+    std::uint32_t behind = none;       ///< work right behind which it comes
     std::vector<std::uint32_t> after;  ///< works
   };
   /// Nodes that wait for something outside the step, of which a node is a consequence.
@@ -65,20 +70,22 @@ class lane_planner {
 
   std::uint32_t waits_of(std::uint32_t node, bool itself);
   std::uint32_t lane_of(const lane_choice& c, std::uint32_t waits, std::uint32_t alone);
+  void split_host_work(int threads);
   void depend(std::uint32_t on, std::vector<std::uint32_t>& works) const;
   void add_work(std::uint32_t node, std::uint32_t item, const lane_choice& c, std::uint32_t waits,
                 place at, std::vector<std::uint32_t> after);
 
   const graph_def& graph_;
   std::vector<work> works_;
-  std::vector<std::uint32_t> work_of_;                  ///< of each node; none: it has no item
+  std::vector<std::uint32_t> work_of_;  ///< of each node; none: it has no item
   std::map<std::uint32_t, std::vector<std::uint32_t>> through_;  ///< works behind such a node
-  std::vector<place> places_;                           ///< of each node
-  std::vector<std::uint32_t> waits_;                    ///< of each node: number of its wait_set
+  std::vector<place> places_;                                    ///< of each node
+  std::vector<std::uint32_t> waits_;  ///< of each node: number of its wait_set
   std::vector<wait_set> sets_;
   std::map<wait_set, std::uint32_t> set_numbers_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> lane_numbers_;
   std::vector<bool> quick_;
+  std::vector<std::uint32_t> parallel_;
 };
 
 }  // namespace deft::exec

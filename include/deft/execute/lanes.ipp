@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/execute/lanes.hpp>
+#include <tuple>
 
 namespace deft::exec {
 
@@ -87,7 +88,9 @@ void lane_planner::add_work(std::uint32_t node, std::uint32_t item, const lane_c
   if (c.follows != none && !c.alone && work_of_[c.follows] != none)
     lane = works_[work_of_[c.follows]].lane;
   if (lane == none) lane = lane_of(c, waits, c.alone ? node + 1 : 0);
-  works_.push_back({node, item, lane, at, 0, std::move(after)});
+  const std::uint32_t behind =
+      c.follows != none && !c.alone ? work_of_[c.follows] : std::uint32_t{none};
+  works_.push_back({node, item, lane, at, 0, c.cost, behind, std::move(after)});
 }
 
 void lane_planner::add(std::uint32_t node, std::uint32_t item, const lane_choice& c) {
@@ -96,7 +99,8 @@ void lane_planner::add(std::uint32_t node, std::uint32_t item, const lane_choice
   for (auto e : n.inputs) depend(e.node, after);
   for (auto d : n.controls) depend(d, after);
   const std::uint32_t waits = waits_of(node, c.waits);
-  const place at = c.follows != none ? place(places_[c.follows].first, node + 1) : place(node + 1, 0);
+  const place at =
+      c.follows != none ? place(places_[c.follows].first, node + 1) : place(node + 1, 0);
   add_work(node, item, c, waits, at, std::move(after));
   waits_.push_back(waits);
   places_.push_back(at);
@@ -113,7 +117,56 @@ void lane_planner::add_fetch(std::uint32_t node, std::uint32_t item, const lane_
            std::move(after));
 }
 
-lane_plan lane_planner::take() {
+/// Gives each piece of the host's work, in order, to the lane where it would end first. Kernels
+/// that the team splits stay in the first. Done only where every lane gets enough, and the whole
+/// ends much earlier.
+void lane_planner::split_host_work(int threads) {
+  constexpr double handover = 2'000, enough = 50'000, splits = 100'000;  // nanoseconds
+  const auto at = lane_numbers_.find({none, 0, 0});
+  if (threads < 2 || at == lane_numbers_.end()) return;
+  const std::uint32_t host = at->second;
+  std::vector<std::uint32_t> list;
+  double total = 0;
+  for (std::uint32_t w = 0; w < works_.size(); ++w)
+    if (works_[w].lane == host) list.push_back(w), total += works_[w].cost;
+  if (total < 2 * enough) return;
+  std::ranges::sort(list, {}, [&](std::uint32_t w) { return works_[w].at; });
+  const auto lanes = static_cast<std::size_t>(threads);
+  std::vector<double> free_at(lanes), busy(lanes), end(works_.size());
+  std::vector<std::uint32_t> chosen(works_.size(), none);
+  for (auto w : list) {
+    const work& x = works_[w];
+    auto ends = [&](std::uint32_t l) {
+      double begin = free_at[l];
+      for (auto d : x.after)
+        begin = std::max(begin, end[d] + (chosen[d] == l || chosen[d] == none ? 0 : handover));
+      return begin + x.cost;
+    };
+    std::uint32_t best = 0;
+    if (x.behind != none && chosen[x.behind] != none)
+      best = chosen[x.behind];
+    else if (x.cost < splits)
+      for (std::uint32_t l = 1; l < lanes; ++l)
+        if (ends(l) < ends(best)) best = l;
+    chosen[w] = best;
+    end[w] = free_at[best] = ends(best);
+    busy[best] += x.cost;
+  }
+  if (*std::ranges::max_element(free_at) > 0.75 * total) return;
+  for (auto b : busy)
+    if (b > 0 && b < enough) return;
+  std::vector<std::uint32_t> number(lanes, host);
+  for (std::size_t l = 1; l < lanes; ++l)
+    if (busy[l] > 0) {
+      number[l] = static_cast<std::uint32_t>(quick_.size());
+      quick_.push_back(false);
+      parallel_.push_back(number[l]);
+    }
+  for (auto w : list) works_[w].lane = number[chosen[w]];
+}
+
+lane_plan lane_planner::take(int threads) {
+  split_host_work(threads);
   lane_plan plan;
   std::vector<std::vector<std::uint32_t>> in_lane(quick_.size());
   for (std::uint32_t w = 0; w < works_.size(); ++w) in_lane[works_[w].lane].push_back(w);
@@ -140,6 +193,7 @@ lane_plan lane_planner::take() {
   for (std::size_t l = 0; l < in_lane.size(); ++l) {
     auto& lane = plan.lanes.emplace_back();
     lane.quick = quick_[l];
+    lane.parallel = std::ranges::count(parallel_, l) != 0;
     for (auto w : in_lane[l]) {
       for (auto s : waits[w]) lane.entries.push_back({lane_entry::wait, s});
       lane.entries.push_back({lane_entry::item, works_[w].item});

@@ -2,7 +2,7 @@
 // deft/execute/resources.hpp: what lives on a task and outlives steps: variables, queues, …
 #pragma once
 #include <deft/core/any_array.hpp>
-#include <deft/device/name.hpp>
+#include <deft/device/placement.hpp>
 #include <deft/graph/op_def.hpp>
 #include <map>
 #include <memory>
@@ -62,9 +62,9 @@ struct variable_slot final : resource {
 
   const std::string name;
   mutable std::mutex guard;
-  tensor_type type;                     ///< as declared last; guarded
-  any_array value;                      ///< not valid until initialized; guarded
-  const device_name* device = nullptr;  ///< where the value is; guarded
+  tensor_type type;  ///< as declared last; guarded
+  any_array value;   ///< not valid until initialized; guarded
+  placement device;  ///< where the value is; guarded
 };
 
 /// The variable of that key. One without a value takes the type it is asked for.

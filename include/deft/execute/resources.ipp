@@ -7,7 +7,8 @@
 namespace deft {
 
 void resource_store::refuse(const resource_key& key) {
-  fail(errc::invalid_argument, "\"", key.name, "\" is a ", key.kind, " of another type on this task");
+  fail(errc::invalid_argument, "\"", key.name, "\" is a ", key.kind,
+       " of another type on this task");
 }
 
 void resource_store::clear(const std::string& container) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/schedule.hpp: the tables that a part is compiled into, for the executor alone.
 #pragma once
+#include <atomic>
 #include <deft/execute/executor.hpp>
 
 namespace deft {
@@ -74,6 +75,7 @@ struct space_info {
 struct lane_info {
   std::uint32_t first = 0, end = 0;  ///< items
   bool quick = false;                ///< only starts work of a device: whoever wakes it runs it
+  bool parallel = false;             ///< another thread may run it
 };
 
 }  // namespace exec
@@ -81,24 +83,29 @@ struct lane_info {
 struct executable::compiled {
   plan::part part;
   std::vector<exec::lane_info> lanes;
-  std::vector<exec::item> items;  ///< lane after lane
+  std::vector<exec::item> items;        ///< lane after lane
   std::vector<std::uint32_t> inputs;    ///< values
   std::vector<std::uint32_t> releases;  ///< values that hold memory of others, by last use
   std::vector<exec::value_info> values;
   std::vector<exec::space_info> spaces;
-  std::vector<std::uint32_t> first_value;  ///< of each node
+  std::vector<std::uint32_t> first_value;                   ///< of each node
   std::vector<std::pair<std::uint32_t, buffer>> constants;  ///< values, and elements on the device
   std::vector<std::uint32_t> feed_values, feed_numbers;
   std::vector<std::uint32_t> fetch_values;  ///< none for an operation
   std::vector<std::uint32_t> holders;       ///< values that may hold memory of others
   std::vector<device_runtime*> devices;     ///< that work behind the caller's back
   std::uint32_t signals = 0, events = 0, shapes = 0, owned = 0;
-  bool may_park = false;
+  bool may_park = false, parallel = false;
+  /// Kernels for the first frame, made to know their costs; by item.
+  mutable std::vector<kernel_ptr> kernels;
+  mutable std::atomic<bool> kernels_taken{false};
   std::vector<value_kernel_ptr> performers;
   std::vector<transfer> sends, receives;
   std::vector<std::shared_ptr<resource>> resources;
 
   const node_def& node(const exec::item& i) const { return part.graph.nodes[i.node]; }
+  /// The kernel of an item that has one, prepared if all extents are known.
+  kernel_ptr make_kernel(const exec::item& i) const;
 };
 
 }  // namespace deft

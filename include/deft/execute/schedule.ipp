@@ -5,6 +5,7 @@
 #include <deft/execute/lanes.hpp>
 #include <deft/execute/memory_plan.hpp>
 #include <deft/execute/schedule.hpp>
+#include <deft/execute/team.hpp>
 #include <deft/op/constant.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <unordered_map>
@@ -95,7 +96,14 @@ class compiler {
       i.dynamic |= !c_.values[v].declared.shape.is_static();
     }
     for (const auto& o : n.outputs) i.dynamic |= !o.shape.is_static();
-    const lane_choice lane = classify(n, i);
+    lane_choice lane = classify(n, i);
+    if (i.what == action::run || i.what == action::update) {
+      kernel_ptr k;
+      if (threads_ > 1 && i.on_host) k = c_.make_kernel(i);
+      if (k && !i.dynamic) lane.cost = k->cost();
+      kernels_.resize(items_.size());
+      kernels_.push_back(std::move(k));
+    }
     planner_.add(number, static_cast<std::uint32_t>(items_.size()), lane);
     items_.push_back(i);
   }
@@ -211,15 +219,20 @@ class compiler {
 
   /// Items lane after lane, with the signals between them.
   void put_in_order() {
-    lane_plan plan = planner_.take();
+    lane_plan plan = planner_.take(threads_);
+    kernels_.resize(items_.size());
     c_.signals = plan.signals;
     for (const auto& lane : plan.lanes) {
       lane_info l;
       l.first = static_cast<std::uint32_t>(c_.items.size());
       l.quick = lane.quick;
+      l.parallel = lane.parallel;
+      c_.parallel |= lane.parallel;
       for (const auto& entry : lane.entries) {
         if (entry.what == lane_entry::item) {
           c_.items.push_back(items_[entry.number]);
+          c_.kernels.resize(c_.items.size());
+          c_.kernels.back() = std::move(kernels_[entry.number]);
           item& i = c_.items.back();
           for (std::uint32_t a = 0; a < i.ins; ++a)
             i.awaits |= c_.values[c_.values[input(i, a)].root].event != none;
@@ -239,10 +252,23 @@ class compiler {
   const task_resources& task_;
   lane_planner planner_;
   std::vector<item> items_;
+  std::vector<kernel_ptr> kernels_;  ///< by number of items_
+  const int threads_ = intra_op_threads();
 };
 
 }  // namespace
 }  // namespace exec
+
+kernel_ptr executable::compiled::make_kernel(const exec::item& i) const {
+  const node_def& n = node(i);
+  std::vector<tensor_type> in;
+  if (i.what == exec::action::update) in.push_back(n.outputs[0]);
+  for (std::uint32_t a = 0; a < i.ins; ++a) in.push_back(values[inputs[i.first_in + a]].declared);
+  kernel_ptr k = i.device->make_kernel(n, in);
+  if (!k) fail(errc::unimplemented, "[", n.op->name, "] has no kernel on ", to_string(*n.device));
+  if (!i.dynamic) k->prepare(in, n.outputs);
+  return k;
+}
 
 executable::executable(plan::part part, const task_resources& task) {
   auto c = std::make_unique<compiled>();

@@ -15,6 +15,16 @@ int intra_op_threads();
 /// team is awake, from 100 µs on where it must be woken first.
 bool worth_splitting(double nanoseconds);
 
+/// Something that a helper of the team may do while the caller goes on; kernels within it run on
+/// its thread alone.
+struct team_job {
+  void (*run)(team_job&) = nullptr;
+};
+/// False: nobody is there to do it. Else `j` stays until it is run or taken back.
+bool offer(team_job& j);
+/// True: no helper has begun it, and none will.
+bool take_back(team_job& j);
+
 namespace detail {
 void run_chunks(std::int64_t n, void (*run)(void*, std::int64_t), void* context);
 }

@@ -3,6 +3,7 @@
 // costs 23 µs, a spinning helper answers in a tenth of one.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <deft/execute/team.hpp>
@@ -58,6 +59,24 @@ class team {
     return true;
   }
 
+  bool offer(team_job& j, int helpers) {
+    grow(helpers);
+    if (size_.load(std::memory_order_relaxed) == 0) return false;
+    for (auto& slot : jobs_) {
+      team_job* nothing = nullptr;
+      if (!slot.compare_exchange_strong(nothing, &j, std::memory_order_release)) continue;
+      round_.fetch_add(1);
+      round_.notify_all();
+      return true;
+    }
+    return false;
+  }
+  bool take_back(team_job& j) {
+    for (auto& slot : jobs_)
+      if (team_job* mine = &j; slot.compare_exchange_strong(mine, nullptr)) return true;
+    return false;
+  }
+
   bool awake() const {
     return now() - last_.load(std::memory_order_relaxed) <
            std::chrono::nanoseconds(spin_time).count() / 2;
@@ -67,8 +86,11 @@ class team {
   static constexpr std::uint32_t open = std::uint32_t{1} << 31;
 
   void grow(int helpers) {
+    if (size_.load(std::memory_order_relaxed) >= helpers) return;
+    std::lock_guard lock(guard_);
     try {
-      for (; size_ < helpers; ++size_) std::thread([this, me = size_] { help(me); }).detach();
+      for (; size_ < helpers; ++size_)
+        std::thread([this, me = size_.load()] { help(me); }).detach();
     } catch (const std::system_error&) {  // no more threads to be had: those there are will do
     }
   }
@@ -86,11 +108,16 @@ class team {
     }
   }
 
+  static void do_job(team_job& j);
+
   void help(int me) {
     for (std::uint32_t seen = 0;;) {
       seen = wait(seen);
       if ((inside_.fetch_add(1, std::memory_order_acq_rel) & open) && me < helpers_) work();
       inside_.fetch_sub(1, std::memory_order_release);
+      for (auto& slot : jobs_)
+        if (team_job* j = slot.load(std::memory_order_relaxed))
+          if (slot.compare_exchange_strong(j, nullptr, std::memory_order_acquire)) do_job(*j);
     }
   }
 
@@ -113,7 +140,8 @@ class team {
   int helpers_ = 0;  ///< that may take part
   std::exception_ptr error_;
   std::mutex guard_;
-  int size_ = 0;  ///< helpers that there are
+  std::atomic<int> size_{0};                       ///< helpers that there are
+  std::array<std::atomic<team_job*>, 16> jobs_{};  ///< that nobody has begun
 
   alignas(64) std::atomic<std::int64_t> next_{0};
   alignas(64) std::atomic<std::uint32_t> inside_{
@@ -136,8 +164,19 @@ struct chunk_scope {
   ~chunk_scope() { in_chunk = outer; }
 };
 
+void team::do_job(team_job& j) {
+  chunk_scope scope;
+  j.run(j);
+}
+
 }  // namespace
 }  // namespace teamwork
+
+bool offer(team_job& j) {
+  const int helpers = intra_op_threads() - 1;
+  return helpers > 0 && teamwork::the_team().offer(j, helpers);
+}
+bool take_back(team_job& j) { return teamwork::the_team().take_back(j); }
 
 void set_intra_op_threads(int n) { teamwork::chosen_threads = n; }
 

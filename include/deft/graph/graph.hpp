@@ -17,11 +17,11 @@ struct node_request {
   attr_list attributes;
   std::span<const output> inputs;
   source_place place;
-  const scope_ref* scope = nullptr;            ///< nullptr: the thread's current scope
-  std::string name;                            ///< own name; empty: from the operation
-  std::unique_ptr<variable_info> variable;     ///< for variables
-  const device_name* const* device = nullptr;  ///< overrides the scope's request
-  node_ref keeps;                              ///< kept alive by the node: what it updates
+  const scope_ref* scope = nullptr;         ///< nullptr: the thread's current scope
+  std::string name;                         ///< own name; empty: from the operation
+  std::unique_ptr<variable_info> variable;  ///< for variables
+  const placement* device = nullptr;        ///< overrides the scope's request
+  node_ref keeps;                           ///< kept alive by the node: what it updates
 };
 
 /// A handle to a graph. Nodes live as long as someone holds them; the graph only knows them.

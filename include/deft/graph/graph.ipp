@@ -8,6 +8,7 @@
 #include <deft/graph/graph_def.ipp>
 #include <deft/graph/op_def.ipp>
 #include <deft/graph/program.ipp>
+#include <deft/graph/region.ipp>
 #include <mutex>
 
 namespace deft {
@@ -21,7 +22,7 @@ struct node_key {
   const attr_list* attributes;
   std::span<const output> inputs;
   std::span<const node_ref> controls;
-  const device_name* device;
+  placement device;
   std::uint64_t hash;
 
   explicit node_key(const node& n)
@@ -31,9 +32,9 @@ struct node_key {
         controls(n.controls),
         device(n.device),
         hash(n.hash) {}
-  node_key(const node_request& r, std::span<const node_ref> c, const device_name* d)
+  node_key(const node_request& r, std::span<const node_ref> c, placement d)
       : def(r.def), attributes(&r.attributes), inputs(r.inputs), controls(c), device(d) {
-    hash = mix(address_of(def), address_of(device));
+    hash = mix(address_of(def), device.id());
     if (!attributes->empty()) hash = mix(hash, hash_attributes(*attributes));
     for (const auto& i : inputs) hash = mix(hash, i.node->id + i.port * 0x10001u);
     for (const auto& n : controls) hash = mix(hash, ~n->id);
@@ -100,12 +101,12 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 
 node_ref graph_state::add(node_request&& r) {
   const scope_ref& s = r.scope ? *r.scope : current_scope();
-  const device_name* device =
-      r.device ? *r.device
-               : resolve_device(s, {r.def->name, r.name,
-                                    r.inputs.empty() || r.inputs[0].node->outputs.empty()
-                                        ? dtype::none
-                                        : r.inputs[0].type().type});
+  placement device = r.device
+                         ? *r.device
+                         : resolve_device(s, {r.def->name, r.name,
+                                              r.inputs.empty() || r.inputs[0].node->outputs.empty()
+                                                  ? dtype::none
+                                                  : r.inputs[0].type().type});
   detail::node_key key(r, controls_of(s), device);
   std::lock_guard lock(guard);
   if (!r.def->is(op_traits::stateful) && r.name.empty()) {

@@ -27,8 +27,8 @@ struct node_def {
   std::vector<edge_def> inputs;
   std::vector<std::uint32_t> controls;
   std::vector<tensor_type> outputs;
-  const device_name* requested = nullptr;  ///< as asked for
-  const device_name* device = nullptr;     ///< full name, once placed
+  placement requested;  ///< as asked for
+  placement device;     ///< full name, once placed
   std::string name;
   source_place place;
 };

@@ -214,7 +214,7 @@ std::string to_dot(const graph_def& g) {
   std::map<std::string, std::vector<std::size_t>> by_device;
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     const node_def& n = g.nodes[i];
-    const device_name* d = n.device ? n.device : n.requested;
+    placement d = n.device ? n.device : n.requested;
     by_device[d ? to_string(*d) : std::string()].push_back(i);
   }
   std::string s = "digraph deft {\n  node [shape=box, style=rounded];\n";

@@ -3,7 +3,7 @@
 #pragma once
 #include <atomic>
 #include <deft/core/place.hpp>
-#include <deft/device/name.hpp>
+#include <deft/device/placement.hpp>
 #include <deft/graph/op_def.hpp>
 #include <memory>
 #include <string>
@@ -71,9 +71,9 @@ struct node {
   attr_list attributes;
   std::vector<output> inputs;
   std::vector<node_ref> controls;
-  node_ref keeps;                       ///< alive as long as this is, not needed to run: a variable
-  std::vector<tensor_type> outputs;     ///< empty where the node yields nothing
-  const device_name* device = nullptr;  ///< as asked for; nullptr: anything
+  node_ref keeps;                    ///< alive as long as this is, not needed to run: a variable
+  std::vector<tensor_type> outputs;  ///< empty where the node yields nothing
+  placement device;                  ///< as asked for; nullptr: anything
   source_place place;
   std::string prefix;  ///< name scope of the first writer
   std::string name;    ///< empty until asked for: use name_of

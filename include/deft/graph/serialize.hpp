@@ -62,8 +62,8 @@ class wire_names {
   std::unordered_map<std::string, Value> values_;
 };
 
-inline const device_name* device_of_wire(const std::string& text) {
-  static auto& names = *new wire_names<const device_name*>;
+inline placement device_of_wire(const std::string& text) {
+  static auto& names = *new wire_names<placement>;
   if (text.empty()) return nullptr;
   return names.of(text, "a device name",
                   [](const std::string& t) { return intern(parse_device(t)); });
@@ -73,8 +73,8 @@ inline const char* file_of_wire(const std::string& text) {
   if (text.empty()) return "";
   return names.of(text, "a file name", [](const std::string& t) { return intern_file(t); });
 }
-inline std::string& device_text(const device_name* d) {
-  thread_local std::pair<const device_name*, std::string> last{};
+inline std::string& device_text(placement d) {
+  thread_local std::pair<placement, std::string> last{};
   if (last.first != d) last = {d, d ? to_string(*d) : std::string()};
   return last.second;
 }
@@ -125,7 +125,7 @@ void serialize_op(Archive& ar, const op_def*& op) {
   }
 }
 template <class Archive>
-void serialize_device(Archive& ar, const char* what, const device_name*& d) {
+void serialize_device(Archive& ar, const char* what, placement& d) {
   if constexpr (Archive::is_saving::value) {
     ar& named(what, device_text(d));
   } else {

@@ -22,7 +22,7 @@ operation make_group(std::vector<node_ref> nodes, source_place w) {
   }
   graph g = nodes.empty() ? current_graph() : graph::of(*nodes[0]);
   control_scope after(std::move(nodes));
-  const device_name* anywhere = nullptr;
+  placement anywhere;
   node_request r;
   r.def = &record_of<op::group>;
   r.place = w;

@@ -10,7 +10,7 @@ namespace deft::plan {
 /// What one task runs. Its nodes keep the order of the whole graph: every part keeps the same one,
 /// so that parts which wait for each other cannot wait in a circle.
 struct part {
-  const device_name* task = nullptr;  ///< "/job:ps/replica:0/task:0"
+  placement task;  ///< "/job:ps/replica:0/task:0"
   graph_def graph;
   std::vector<edge_def> fetches;
   std::vector<std::uint32_t> fetch_numbers;  ///< place of each among the plan's fetches
@@ -22,6 +22,6 @@ struct part {
 std::vector<part> cut(const graph_def& g, std::span<const edge_def> fetches);
 
 /// Job, replica and task of a device.
-const device_name* task_of(const device_name& device);
+placement task_of(const device_name& device);
 
 }  // namespace deft::plan

@@ -10,7 +10,7 @@
 
 namespace deft::plan {
 
-const device_name* task_of(const device_name& device) { return intern(device.task_name()); }
+placement task_of(const device_name& device) { return intern(device.task_name()); }
 
 namespace {
 
@@ -38,10 +38,10 @@ class cutter {
     std::uint32_t number = 0;
   };
 
-  part& part_of(const device_name* device) {
+  part& part_of(placement device) {
     auto [known, fresh] = part_of_device_.try_emplace(device, nullptr);
     if (fresh) {
-      const device_name* task = task_of(*device);
+      placement task = task_of(*device);
       known->second = &parts_[to_string(*task)];
       known->second->task = task;
     }
@@ -52,7 +52,7 @@ class cutter {
     p.graph.nodes.push_back(std::move(n));
     return static_cast<std::uint32_t>(p.graph.nodes.size() - 1);
   }
-  static const device_name* host_of(const part& p) {
+  static placement host_of(const part& p) {
     device_name d = *p.task;
     d.type = "cpu";
     d.index = 0;
@@ -70,7 +70,7 @@ class cutter {
   }
 
   /// The value of edge `e` of the whole graph, in part `p` on `device`.
-  edge_def bring(edge_def e, part& p, const device_name* device) {
+  edge_def bring(edge_def e, part& p, placement device) {
     const node_def& from = graph_.nodes[e.node];
     location at = place_[e.node];
     if (at.in == &p) return on_device({at.number, e.port}, from.device, p, device);
@@ -85,7 +85,7 @@ class cutter {
     node_def send;
     send.op = &record_of<op::send>;
     send.attributes = {key, to_string(*receiver.task)};
-    const device_name* device = sender.graph.nodes[value.node].device;
+    placement device = sender.graph.nodes[value.node].device;
     send.inputs = {on_device(value, device, sender, host_of(sender))};
     send.requested = send.device = host_of(sender);
     send.name = from.name + "/send";
@@ -102,7 +102,7 @@ class cutter {
     return {append(receiver, std::move(recv)), 0};
   }
 
-  edge_def on_device(edge_def value, const device_name* from, part& p, const device_name* to) {
+  edge_def on_device(edge_def value, placement from, part& p, placement to) {
     if (from == to) return value;
     auto [copy, fresh] = copied_.try_emplace({value.node, value.port, &p, to}, edge_def{});
     if (fresh) {
@@ -143,9 +143,9 @@ class cutter {
   const graph_def& graph_;
   std::vector<location> place_;
   std::map<std::string, part> parts_;
-  std::map<const device_name*, part*> part_of_device_;
+  std::map<placement, part*> part_of_device_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, part*>, edge_def> received_;
-  std::map<std::tuple<std::uint32_t, std::uint32_t, part*, const device_name*>, edge_def> copied_;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, part*, placement>, edge_def> copied_;
   std::map<std::pair<std::uint32_t, part*>, std::uint32_t> signals_;
   std::uint64_t keys_ = 0;
 };

@@ -10,6 +10,6 @@ namespace deft::plan {
 /// What the user wrote as one expression stays as it is: it has a compiled kernel. Devices that
 /// `can_run` denies are left alone; by default there are none.
 void fuse(graph_def& g, std::span<edge_def> fetches,
-          const std::function<bool(const device_name*)>& can_run = {});
+          const std::function<bool(placement)>& can_run = {});
 
 }  // namespace deft::plan

@@ -21,8 +21,7 @@ bool is_literal(const node_def& n) {
 
 class fuser {
  public:
-  fuser(graph_def& g, std::span<edge_def> fetches,
-        const std::function<bool(const device_name*)>& can_run)
+  fuser(graph_def& g, std::span<edge_def> fetches, const std::function<bool(placement)>& can_run)
       : graph_(g), can_run_(can_run), users_(g.nodes.size()) {
     for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
       for (auto e : g.nodes[i].inputs) users_[e.node].push_back(i);
@@ -140,14 +139,14 @@ class fuser {
   }
 
   graph_def& graph_;
-  const std::function<bool(const device_name*)>& can_run_;
+  const std::function<bool(placement)>& can_run_;
   std::vector<std::vector<std::uint32_t>> users_;
 };
 
 }  // namespace
 
 void fuse(graph_def& g, std::span<edge_def> fetches,
-          const std::function<bool(const device_name*)>& can_run) {
+          const std::function<bool(placement)>& can_run) {
   if (fuser(g, fetches, can_run).run()) prune(g, fetches);
 }
 

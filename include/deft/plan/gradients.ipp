@@ -71,8 +71,7 @@ class walk {
   /// The value itself; for a fused node, that of its last primitive.
   output canonical(const output& o) {
     // Every read of a variable counts as the variable, unless the read itself was asked for.
-    if (o.node->def->role == op_role::read && o.node->keeps &&
-        !exact_.contains(o.node.get()))
+    if (o.node->def->role == op_role::read && o.node->keeps && !exact_.contains(o.node.get()))
       return {o.node->keeps, 0};
     if (!is_fused(*o.node)) return o;
     auto [at, fresh] = opened_.try_emplace(o.node.get());

@@ -74,7 +74,7 @@ std::vector<integers> literals_of(const graph_def& g) {
 
 outline::outline(const flat_graph& flat) {
   outline_writer to{bytes_};
-  const device_name* requested = nullptr;
+  placement requested;
   std::string_view file;
   std::uint64_t contents = 0;                          // hashed
   bytes_.reserve(32 * flat.graph.nodes.size() + 128);  // about what is needed
@@ -114,7 +114,7 @@ outline::outline(const flat_graph& flat) {
     }
     // What is as at the node before takes one byte.
     to.number(n.requested == requested);
-    if (n.requested != requested) to.pointer(requested = n.requested);
+    if (n.requested != requested) to.number((requested = n.requested).id());
     to.number(n.place.file == file);
     if (n.place.file != file) to.text(file = n.place.file);
     to.number(std::uint64_t{n.place.line} << 1 | n.place.near);

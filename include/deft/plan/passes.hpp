@@ -13,7 +13,7 @@ namespace deft::plan {
 
 /// What of a session's options the passes look at.
 struct pass_options {
-  const device_name* own_task = nullptr;  ///< the session's
+  placement own_task;  ///< the session's
   bool fold = true, fuse = true;
   bool allow_soft_placement = false, log_device_placement = false;
 };
@@ -31,8 +31,8 @@ struct prepared {
   std::vector<pass_size> passes;
 };
 
-/// Folds, places, fuses, orders and cuts `flat`, whose nodes are sound. In debug builds the graph is
-/// checked after every pass. Logs TensorFlow's line for each node if the options ask for it.
+/// Folds, places, fuses, orders and cuts `flat`, whose nodes are sound. In debug builds the graph
+/// is checked after every pass. Logs TensorFlow's line for each node if the options ask for it.
 prepared run_passes(flat_graph flat, std::span<const device_info> devices,
                     const pass_options& options, const evaluator& evaluate);
 

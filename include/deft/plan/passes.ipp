@@ -62,7 +62,7 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
       logging::write(logging::level::info,
                      str(n.name, ": (", n.op->name, "): ", to_string(*n.device)));
   if (options.fuse) {
-    fuse(g, flat.fetches, [&](const device_name* device) {
+    fuse(g, flat.fetches, [&](placement device) {
       auto at = std::ranges::find(devices, device, &device_info::name);
       return at != devices.end() && at->kernels->types_of(op::fused::name) != dtype_set();
     });

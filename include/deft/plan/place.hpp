@@ -10,8 +10,8 @@ namespace deft {
 namespace plan {
 
 struct placement_options {
-  const device_name* default_task = nullptr;  ///< job, replica and task of the session
-  bool soft = false;  ///< where a request cannot be met, take what there is, and log
+  placement default_task;  ///< job, replica and task of the session
+  bool soft = false;       ///< where a request cannot be met, take what there is, and log
 };
 
 /// Sets `device` of every node. A request that names no task means the session's own; among the

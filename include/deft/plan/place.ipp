@@ -28,12 +28,12 @@ class placer {
       else
         n.device = choose(n);
     }
-    std::vector<const device_name*> user(graph_.nodes.size(), nullptr);
+    std::vector<placement> user(graph_.nodes.size(), nullptr);
     for (std::size_t i = graph_.nodes.size(); i-- > 0;)
       for (auto e : graph_.nodes[i].inputs) user[e.node] = graph_.nodes[i].device;
     for (auto i : late) {
       node_def& n = graph_.nodes[i];
-      n.device = user[i] && can_run(*user[i], n) ? user[i] : choose(n);
+      n.device = user[i] && can_run(user[i], n) ? user[i] : choose(n);
     }
   }
 
@@ -69,8 +69,8 @@ class placer {
     });
   }
   static bool holds_value(const node_def& n) {
-    return n.op->resource && (is_update(n) || n.op->role == op_role::variable ||
-                              n.op->role == op_role::read);
+    return n.op->resource &&
+           (is_update(n) || n.op->role == op_role::variable || n.op->role == op_role::read);
   }
   /// Whatever this run does to a variable, others may read and update it: its device can do all.
   static bool has_updates(const device_info& d, dtype type) {
@@ -80,17 +80,17 @@ class placer {
              d.kernels->has(o->name, type);
     });
   }
-  bool can_run(const device_name& d, const node_def& n) const {
+  bool can_run(placement d, const node_def& n) const {
     for (const auto& i : devices_)
-      if (i.name == &d) return has_kernels(i, n);
+      if (i.name == d) return has_kernels(i, n);
     return false;
   }
 
-  const device_name* choose(const node_def& n) const {
+  placement choose(const node_def& n) const {
     device_name request;
     if (n.requested) request = *n.requested;
     if (auto r = resource_of(n)) request = groups_.at(*r);
-    if (auto* d = best(n, with_task(request))) return d;
+    if (auto d = best(n, with_task(request))) return d;
     if (options_.soft) {
       // Give up the index, then the kind of device, then the task.
       device_name relaxed = with_task(request);
@@ -98,7 +98,7 @@ class placer {
         if (step == 0) relaxed.index.reset();
         if (step == 1) relaxed.type.clear();
         if (step == 2) relaxed = with_task({});
-        if (auto* d = best(n, relaxed)) {
+        if (auto d = best(n, relaxed)) {
           logging::info("node \"", n.name, "\" asks for ", to_string(request), " and is placed on ",
                         to_string(*d));
           return d;
@@ -118,10 +118,10 @@ class placer {
     return d;
   }
 
-  const device_name* best(const node_def& n, const device_name& request) const {
+  placement best(const node_def& n, const device_name& request) const {
     // GPUs first, then processors, then what is neither.
     auto rank = [](const device_name& d) { return d.type == "gpu" ? 0 : d.type == "cpu" ? 1 : 2; };
-    const device_name* found = nullptr;
+    placement found;
     for (const auto& d : devices_)
       if (matches(request, *d.name) && has_kernels(d, n) &&
           (!found || rank(*d.name) < rank(*found)))

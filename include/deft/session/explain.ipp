@@ -46,7 +46,7 @@ struct device_memory {
 /// other device; one that nobody uses is fetched, and lives until the end.
 std::map<std::string, device_memory> memory_of(const graph_def& g) {
   std::map<std::string, device_memory> all;
-  auto at = [&](const device_name* d) -> device_memory& {
+  auto at = [&](placement d) -> device_memory& {
     device_memory& m = all[to_string(*d)];
     m.change.resize(g.nodes.size() + 1);
     return m;
@@ -55,7 +55,7 @@ std::map<std::string, device_memory> memory_of(const graph_def& g) {
     std::size_t first, last;
   };
   // By value and device. Nodes come before those that use them.
-  std::map<std::pair<std::size_t, std::uint32_t>, std::map<const device_name*, span>> lives;
+  std::map<std::pair<std::size_t, std::uint32_t>, std::map<placement, span>> lives;
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     const node_def& n = g.nodes[i];
     ++at(n.device).nodes;
@@ -88,7 +88,8 @@ std::string explain_plan(const planned& p) {
   const graph_def& g = p.placed();
   std::string s = str(
       "nodes: ",
-      join(p.passes(), ", ", [](const plan::pass_size& x) { return str(x.nodes, " ", x.pass); }), "\n");
+      join(p.passes(), ", ", [](const plan::pass_size& x) { return str(x.nodes, " ", x.pass); }),
+      "\n");
   for (const auto& n : g.nodes) s += explain_node(g, n);
   for (const auto& [device, m] : memory_of(g)) {
     s += str(device, ": ", m.nodes, m.nodes == 1 ? " node" : " nodes", ", at most ", m.peak(),

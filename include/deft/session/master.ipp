@@ -37,7 +37,7 @@ class master_engine final : public engine {
     const auto named = tasks();
     master_->reach({named.begin(), named.end()}, {});
     std::vector<device_info> all;
-    for (auto* task : named)
+    for (auto task : named)
       for (const auto& d : master_->devices_of(task)) all.push_back(d);
     return all;
   }
@@ -46,7 +46,7 @@ class master_engine final : public engine {
     if (!master_->closing.request_stop() || !master_->cluster) return;
     master_->cluster->drop_session(master_->session);
     master_->cluster->hub().notify();
-    std::map<const device_name*, std::uint64_t> known;
+    std::map<placement, std::uint64_t> known;
     {
       std::lock_guard lock(master_->guard);
       known = master_->incarnations;
@@ -62,7 +62,7 @@ class master_engine final : public engine {
 
   void reset(const std::string& container) override {
     master_->check_open();
-    for (auto* task : tasks()) {
+    for (auto task : tasks()) {
       if (*task == master_->self->name()) {
         master_->self->store().clear(container);
         continue;
@@ -74,17 +74,17 @@ class master_engine final : public engine {
   }
 
  private:
-  std::vector<const device_name*> tasks() const {
+  std::vector<placement> tasks() const {
     if (!master_->cluster || master_->cluster->cluster().empty())
       return {intern(master_->self->name())};
-    std::vector<const device_name*> names;
+    std::vector<placement> names;
     for (const auto& n : master_->cluster->cluster().task_names()) names.push_back(intern(n));
     return names;
   }
 
   /// Devices of the own task, and of those that the graph's requests name: only they are contacted.
   std::vector<device_info> devices_for(const graph_def& g, const plan_limits& limits) {
-    std::set<const device_name*> wanted{intern(master_->self->name())};
+    std::set<placement> wanted{intern(master_->self->name())};
     if (master_->cluster)
       for (const auto& n : g.nodes) {
         if (!n.requested || (n.requested->job.empty() && !n.requested->task)) continue;
@@ -104,7 +104,7 @@ class master_engine final : public engine {
       }
     master_->reach(wanted, limits);
     std::vector<device_info> all;
-    for (auto* task : wanted)
+    for (auto task : wanted)
       for (const auto& d : master_->devices_of(task)) all.push_back(d);
     std::ranges::sort(all, {}, [](const device_info& d) { return to_string(*d.name); });
     return all;

@@ -25,8 +25,8 @@ struct master_state {
   std::stop_source closing;
   std::mutex guard;
   /// Of the tasks it has talked to, or that this task had a link to when the session was made.
-  std::map<const device_name*, std::uint64_t> incarnations;
-  std::map<const device_name*, std::vector<device_info>> devices;
+  std::map<placement, std::uint64_t> incarnations;
+  std::map<placement, std::vector<device_info>> devices;
 
   bool closed() const { return closing.stop_requested(); }
   /// Throws unavailable if the task was stopped, which closes the sessions too;
@@ -40,7 +40,7 @@ struct master_state {
 
   /// The channel to a task: one that was there a moment ago is not waited for long.
   /// Throws aborted if it has restarted since the session began; all errors name it.
-  std::shared_ptr<channel> link(const device_name* task, deadline until = no_deadline) {
+  std::shared_ptr<channel> link(placement task, deadline until = no_deadline) {
     std::uint64_t known = 0;
     {
       std::lock_guard lock(guard);
@@ -64,20 +64,20 @@ struct master_state {
 
   /// Connects to those of `tasks` that it has not talked to yet, all against one deadline. Throws
   /// deadline_exceeded with the names of all that are missing, cancelled if asked to.
-  void reach(const std::set<const device_name*>& tasks, const plan_limits& limits) {
+  void reach(const std::set<placement>& tasks, const plan_limits& limits) {
     using namespace std::chrono_literals;
     const deadline until = std::min(limits.until, patience()), tell = deadline_in(1s);
-    std::vector<const device_name*> missing;
+    std::vector<placement> missing;
     {
       std::lock_guard lock(guard);
-      for (auto* t : tasks)
+      for (auto t : tasks)
         if (*t != self->name() && !incarnations.contains(t)) missing.push_back(t);
     }
     bool told = false;
     for (std::chrono::nanoseconds turn = 250ms; !missing.empty();
          turn = std::min<std::chrono::nanoseconds>(2 * turn, 1s)) {
       std::string reasons;
-      std::erase_if(missing, [&](const device_name* t) {
+      std::erase_if(missing, [&](placement t) {
         auto failure = caught([&] { link(t, std::min(until, deadline_in(turn))); });
         if (!failure) return true;
         if (failure->code() != errc::deadline_exceeded) throw error(*failure);
@@ -95,7 +95,7 @@ struct master_state {
   }
 
   /// Calls a task and waits for the answer.
-  message ask(const device_name* task, message&& m) {
+  message ask(placement task, message&& m) {
     auto c = link(task);
     auto p = c->call(m);
     if (!cluster->hub().wait_until([&] { return p->done() || cluster->stopped(); }, patience())) {
@@ -106,7 +106,7 @@ struct master_state {
     return p->take();
   }
 
-  const std::vector<device_info>& devices_of(const device_name* task) {
+  const std::vector<device_info>& devices_of(placement task) {
     {
       std::lock_guard lock(guard);
       auto at = devices.find(task);
@@ -132,7 +132,7 @@ class master_plan final : public planned {
         placed_(std::move(p.placed)),
         passes_(std::move(p.passes)),
         fetches_(fetches) {
-    const device_name* own = intern(master_->self->name());
+    placement own = intern(master_->self->name());
     for (auto& part : p.parts) {
       remote r;
       r.task = part.task;
@@ -202,7 +202,7 @@ class master_plan final : public planned {
 
  private:
   struct remote {
-    const device_name* task = nullptr;
+    placement task;
     std::uint64_t handle = 0;
     std::vector<std::uint32_t> feeds, fetches;
     plan::part part;
@@ -361,11 +361,11 @@ class master_plan final : public planned {
 
   /// The tasks whose parts have not ended.
   std::string missing_from(const step_state& state) const {
-    std::vector<const device_name*> tasks;
+    std::vector<placement> tasks;
     if (!state.own_done) tasks.push_back(intern(master_->self->name()));
     for (std::size_t i = 0; i < others_.size(); ++i)
       if (const auto& c = state.calls[i]; !c || !c->done()) tasks.push_back(others_[i].task);
-    return join(tasks, ", ", [](const device_name* t) { return to_string(*t); });
+    return join(tasks, ", ", [](placement t) { return to_string(*t); });
   }
 
   /// Stops every part, waits for the own one, and throws the first root error.

@@ -211,7 +211,7 @@ void session::reset(const std::string& container) { impl_->on().reset(container)
 const session_options& session::options() const { return impl_->options(); }
 
 std::string requested_device(const any_tensor& t) {
-  const device_name* d = t.handle().node->device;
+  placement d = t.handle().node->device;
   return d ? to_string(*d) : std::string();
 }
 

@@ -37,12 +37,11 @@ class worker : public std::enable_shared_from_this<worker> {
   /// The channel to a task, connected now if it is not yet, or if it led to another incarnation
   /// than the one that is wanted (0: any). All errors name the task: deadline_exceeded,
   /// unavailable, aborted for another incarnation, or what the handshake refused.
-  std::shared_ptr<channel> link(const device_name* task, deadline until,
-                                std::uint64_t incarnation = 0);
+  std::shared_ptr<channel> link(placement task, deadline until, std::uint64_t incarnation = 0);
   /// The channel if there is one that stands; never waits.
-  std::shared_ptr<channel> standing_link(const device_name* task);
+  std::shared_ptr<channel> standing_link(placement task);
   /// The incarnations of the tasks to which a channel stands; never waits.
-  std::map<const device_name*, std::uint64_t> standing();
+  std::map<placement, std::uint64_t> standing();
 
   /// Keeps a part under `session` and `handle` until dropped; an error is told to whoever runs it.
   /// `owner`: the connection it came by; null for a master of this process.
@@ -82,7 +81,7 @@ class worker : public std::enable_shared_from_this<worker> {
 
   std::shared_ptr<session_entry> find(std::uint64_t session);
   std::shared_ptr<session_entry> find_or_make(std::uint64_t session, const void* from);
-  std::shared_ptr<peer_link> link_entry(const device_name* task);
+  std::shared_ptr<peer_link> link_entry(placement task);
   void check_part(const plan::part& p) const;
   void forget(std::uint64_t session, const std::shared_ptr<const error>& why);
   void ended(std::uint64_t session, std::uint64_t step);
@@ -97,7 +96,7 @@ class worker : public std::enable_shared_from_this<worker> {
   std::unordered_map<std::uint64_t, std::shared_ptr<session_entry>> sessions_;
   std::deque<std::uint64_t> dropped_;  ///< sessions: values that still come for them are dropped
   std::mutex links_guard_;
-  std::map<const device_name*, std::shared_ptr<peer_link>> links_;
+  std::map<placement, std::shared_ptr<peer_link>> links_;
 };
 
 }  // namespace deft

@@ -40,35 +40,34 @@ error worker::stopped_error() const {
   return error(errc::unavailable, str(to_string(task_->name()), " was stopped"));
 }
 
-std::shared_ptr<worker::peer_link> worker::link_entry(const device_name* task) {
+std::shared_ptr<worker::peer_link> worker::link_entry(placement task) {
   std::lock_guard lock(links_guard_);
   auto& entry = links_[task];
   if (!entry) entry = std::make_shared<peer_link>();
   return entry;
 }
 
-std::shared_ptr<channel> worker::standing_link(const device_name* task) {
+std::shared_ptr<channel> worker::standing_link(placement task) {
   auto peer = link_entry(task);
   std::lock_guard lock(peer->guard);
   return peer->channel && !peer->channel->lost() ? peer->channel : nullptr;
 }
 
-std::map<const device_name*, std::uint64_t> worker::standing() {
-  std::vector<const device_name*> tasks;
+std::map<placement, std::uint64_t> worker::standing() {
+  std::vector<placement> tasks;
   {
     std::lock_guard lock(links_guard_);
     for (const auto& [task, l] : links_) tasks.push_back(task);
   }
   // Nothing was read while nobody waited: a link may have ended without notice.
   if (!tasks.empty()) hub_.poll();
-  std::map<const device_name*, std::uint64_t> incarnations;
-  for (const auto* task : tasks)
+  std::map<placement, std::uint64_t> incarnations;
+  for (auto task : tasks)
     if (auto c = standing_link(task)) incarnations.emplace(task, c->peer().incarnation);
   return incarnations;
 }
 
-std::shared_ptr<channel> worker::link(const device_name* task, deadline until,
-                                      std::uint64_t incarnation) {
+std::shared_ptr<channel> worker::link(placement task, deadline until, std::uint64_t incarnation) {
   if (!task->task || *task->task >= cluster_.tasks(task->job))
     fail(errc::not_found, "the cluster has no task ", *task, "; it is ", cluster_);
   const std::string& address = cluster_.address(task->job, *task->task);
@@ -136,9 +135,9 @@ void worker::check_part(const plan::part& p) const {
   check(p.graph, p.fetches);
   for (const auto& n : p.graph.nodes) {
     if (n.op->role != op_role::send && n.op->role != op_role::receive) continue;
-    const device_name peer = parse_device(n.op->role == op_role::send
-                                              ? decode<op::send>(n.attributes).peer
-                                              : decode<op::recv>(n.attributes).peer);
+    const device_name peer =
+        parse_device(n.op->role == op_role::send ? decode<op::send>(n.attributes).peer
+                                                 : decode<op::recv>(n.attributes).peer);
     if (!peer.task || *peer.task >= cluster_.tasks(peer.job) ||
         !(peer == task_name(peer.job, *peer.task)))
       throw error(errc::invalid_argument,

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// A resource and kernels that wait, of this file's own: a first-in, first-out queue. This is all
+// that it takes to add one.
+#include <deft/deft.hpp>
+#include <deft/execute/cpu/device.hpp>
+#include <deque>
+#include <thread>
+
+#include "op/modeling.hpp"
+
+using namespace deft;
+
+namespace {
+
+/// Values in order, at most two.
+class fifo final : public resource {
+ public:
+  bool push(const any_array& v, const waker& w) {
+    std::unique_lock lock(guard_);
+    if (values_.size() == 2) return waiting_.push_back(w), false;
+    values_.push_back(v);
+    wake(lock);
+    return true;
+  }
+  bool pop(any_array& v, const waker& w) {
+    std::unique_lock lock(guard_);
+    if (values_.empty()) return waiting_.push_back(w), false;
+    v = std::move(values_.front());
+    values_.pop_front();
+    wake(lock);
+    return true;
+  }
+  void clear() override {
+    std::unique_lock lock(guard_);
+    values_.clear();
+    wake(lock);
+  }
+  std::size_t bytes() const override { return 0; }
+  std::string describe() const override { return "fifo"; }
+
+ private:
+  /// Everyone who waits looks again.
+  void wake(std::unique_lock<std::mutex>& lock) {
+    auto all = std::exchange(waiting_, {});
+    lock.unlock();
+    for (auto& w : all) w();
+  }
+
+  std::mutex guard_;
+  std::deque<any_array> values_;
+  std::vector<waker> waiting_;
+};
+
+struct enqueue {
+  static constexpr std::string_view name = "test_enqueue";
+  static constexpr int arity = 1;
+  static constexpr op_traits traits =
+      op_traits::stateful | op_traits::effect | op_traits::no_value | op_traits::waits;
+  std::string queue;
+  static constexpr auto fields = field_list(field{"queue", &enqueue::queue});
+  resource_ref resource() const { return {{"fifo", "", queue}, {}}; }
+  void infer(std::span<const tensor_type>) const {}
+};
+struct dequeue {
+  static constexpr std::string_view name = "test_dequeue";
+  static constexpr int arity = 0;
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::waits;
+  std::string queue;
+  static constexpr auto fields = field_list(field{"queue", &dequeue::queue});
+  resource_ref resource() const { return {{"fifo", "", queue}, {}}; }
+  tensor_type infer(std::span<const tensor_type>) const { return {dims{dyn}, dtype::float32}; }
+};
+
+std::shared_ptr<fifo> queue_of(const value_request& r) {
+  return r.resources.get<fifo>(r.node.op->resource(r.node.attributes).key,
+                               [] { return std::make_shared<fifo>(); });
+}
+struct enqueue_kernel final : value_kernel {
+  explicit enqueue_kernel(const value_request& r) : to(queue_of(r)) {}
+  bool run(value_call& c) const override { return to->push(c.input(0), c.make_waker()); }
+  std::shared_ptr<fifo> to;
+};
+struct dequeue_kernel final : value_kernel {
+  explicit dequeue_kernel(const value_request& r) : from(queue_of(r)) {}
+  bool run(value_call& c) const override {
+    any_array v;
+    if (!from->pop(v, c.make_waker())) return false;
+    c.output(0, std::move(v));
+    return true;
+  }
+  std::shared_ptr<fifo> from;
+};
+template <class K>
+value_kernel_ptr make(const value_request& r) {
+  return std::make_unique<K>(r);
+}
+
+const bool registered = [] {
+  static constexpr dtype_set any_type = all_dtypes | dtype_set{dtype::none};
+  static constexpr kernel_entry table[] = {
+      {enqueue::name, any_type, nullptr, &make<enqueue_kernel>},
+      {dequeue::name, any_type, nullptr, &make<dequeue_kernel>},
+  };
+  register_op(record_of<enqueue>);
+  register_op(record_of<dequeue>);
+  register_cpu_kernels(table);
+  return true;
+}();
+
+operation push(const char* queue, const any_tensor& value) {
+  const output in[] = {value.handle()};
+  node_request r;
+  r.def = &record_of<enqueue>;
+  r.attributes = encode(enqueue{queue});
+  r.inputs = in;
+  return operation(current_graph().add(std::move(r)));
+}
+any_tensor pop(const char* queue) {
+  return detail::add_node(record_of<dequeue>, encode(dequeue{queue}), {}, here());
+}
+float first(const any_array& a) { return a.data<float>()[0]; }
+
+}  // namespace
+
+using testing::own_graph;
+
+TEST_CASE_FIXTURE(own_graph, "a run waits for another one's value, in order") {
+  placeholder<float, dyn> x("x");
+  operation put = push("q", any_tensor(x));
+  any_tensor got = pop("q") * 2;
+  session s;
+  std::thread reader([&] {
+    for (int i = 0; i < 200; ++i) CHECK(first(s.run(got)) == 2.f * static_cast<float>(i));
+  });
+  for (int i = 0; i < 200; ++i) s.run(put, x = {static_cast<float>(i)});
+  reader.join();
+}
+
+TEST_CASE_FIXTURE(own_graph, "what does not follow from it goes on") {
+  placeholder<float, dyn> x("x");
+  // The value is taken before it is put, in the order of the graph; nothing but the queue says that
+  // one waits for the other.
+  any_tensor got = pop("q") + 1;
+  operation put = push("q", any_tensor(x));
+  session s;
+  auto r = s.run(got, put, x = {4.f});
+  CHECK(first(r) == 5.f);
+  // Of two that wait each goes on by itself.
+  any_tensor a = pop("a"), b = pop("b");
+  operation to_b = push("b", any_tensor(x)), to_a = push("a", any_tensor(b) + 1);
+  any_tensor both = a * 10 + b;
+  auto t = s.run(both, to_a, to_b, x = {1.f});
+  CHECK(first(t) == 21.f);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a run that waits can be cancelled, time out, and see a close") {
+  any_tensor got = pop("never");
+  session s;
+  cancel_source cancel;
+  std::string e;
+  std::thread waits(
+      [&] { e = testing::error_of([&] { s.run(run_options{.cancel = cancel.flag()}, got); }); });
+  cancel.cancel();
+  waits.join();
+  CHECK(e.starts_with("cancelled: the run was cancelled"));
+  e = testing::error_of([&] { s.run(run_options{.timeout = std::chrono::milliseconds(5)}, got); });
+  CHECK(e.starts_with("deadline_exceeded: "));
+  std::thread other([&] { e = testing::error_of([&] { s.run(got); }); });
+  s.close();
+  other.join();
+  CHECK((e.starts_with("cancelled: ") || e.starts_with("failed_precondition: ")));
+}
+
+TEST_CASE_FIXTURE(own_graph, "an error elsewhere ends what waits") {
+  placeholder<std::int32_t> d("d");
+  any_tensor got = pop("never");
+  any_tensor bad = any_tensor(d) / any_tensor(d);
+  session s;
+  for (int i = 0; i < 20; ++i)
+    CHECK(
+        testing::error_of([&] { s.run(got, bad, d = 0); }).starts_with("invalid_argument: [div]"));
+}
+
+TEST_CASE_FIXTURE(own_graph, "a queue lives on its task, and values come from another") {
+  local_cluster c{{"ps", 1}, {"worker", 2}};
+  placeholder<float, dyn> x("x");
+  auto at_ps = [&](auto f) { return on(device("/job:ps/task:0"), f); };
+  operation put = at_ps([&] { return push("q", any_tensor(x)); });
+  any_tensor got = at_ps([&] { return pop("q"); });
+  any_tensor used = on(device("/job:worker/task:1"), [&] { return got * 3; });
+  session s0(c.target("worker", 0)), s1(c.target("worker", 1));
+  std::thread reader([&] {
+    for (int i = 0; i < 50; ++i) CHECK(first(s1.run(used)) == 3.f * static_cast<float>(i));
+  });
+  for (int i = 0; i < 50; ++i) s0.run(put, x = {static_cast<float>(i)});
+  reader.join();
+  // One that waits does not keep its task from anything else.
+  std::thread waits([&] { static_cast<void>(testing::error_of([&] { s1.run(used); })); });
+  for (int i = 0; i < 20; ++i) CHECK(s0.run(x, x = {1.f})(0) == 1.f);
+  s1.close();
+  waits.join();
+}

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -D ROOT=include/deft -P operations.cmake: outside op/ and the tables at the end of kernel
+# files a particular operation is named only where it is constructed. Whoever adds a line here asks
+# first whether op_def could say it.
+set(most 15)
+set(mention "record_of<op::|op::[a-z_]+::name|find_op\\(\"|op->name *[!=]= *\"")
+file(GLOB_RECURSE files RELATIVE ${ROOT} ${ROOT}/*.hpp ${ROOT}/*.ipp)
+list(FILTER files EXCLUDE REGEX "^op/|^execute/cpu/|^execute/transfers")
+set(found 0)
+set(places "")
+foreach(file IN LISTS files)
+  file(STRINGS ${ROOT}/${file} lines REGEX "${mention}")
+  foreach(line IN LISTS lines)
+    math(EXPR found "${found} + 1")
+    string(STRIP "${line}" line)
+    string(APPEND places "  ${file}: ${line}\n")
+  endforeach()
+endforeach()
+message("${found} mentions of particular operations outside op/ and kernel tables:\n${places}")
+if(found GREATER most)
+  message(FATAL_ERROR "more than ${most}")
+endif()
+if(found EQUAL 0)
+  message(FATAL_ERROR "nothing was looked at")
+endif()
