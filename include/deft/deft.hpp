@@ -6,7 +6,7 @@
 // graph to plan
 #include <deft/plan/gradients.hpp>
 // plan to kernels: expressions of this file are compiled to packets
-#include <deft/execute/cpu/compiled.hpp>
+#include <deft/execute/cpu/use.hpp>
 // sessions and clusters
 #include <deft/session/launcher.hpp>
 #include <deft/session/local_cluster.hpp>
