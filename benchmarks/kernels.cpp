@@ -2,7 +2,7 @@
 // benchmarks/kernels.cpp: the CPU's kernels called directly, without a session, against Eigen
 // written by hand. On one thread; then what a second one adds.
 #include <cmath>
-#include <deft/execute/cpu/compiled.hpp>
+#include <deft/execute/cpu/use.hpp>
 #include <deft/execute/kernel.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/catalog.hpp>

@@ -8,7 +8,7 @@
 // plan to kernels: expressions of this file are compiled to packets
 #ifndef __CUDACC__  // nvcc takes no packets: expressions of a .cu file run as portable programs, or
                     // with the kernels of .cpp files that have the same expression
-#include <deft/execute/cpu/compiled.hpp>
+#include <deft/execute/cpu/use.hpp>
 #endif
 // sessions and clusters
 #include <deft/session/launcher.hpp>

@@ -5,6 +5,7 @@
 #include <deft/core/log.hpp>
 #include <deft/core/ndarray.hpp>
 #include <deft/device/scope.hpp>
+#include <deft/expr/kernel_arguments.hpp>
 #include <deft/expr/tensor.hpp>
 #include <deft/graph/graph_def.hpp>
 #include <deft/op/catalog.hpp>

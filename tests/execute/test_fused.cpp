@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/execute/cpu/compiled.hpp>
 #include <deft/execute/cpu/interpreter.hpp>
+#include <deft/execute/cpu/use.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/catalog.hpp>
 

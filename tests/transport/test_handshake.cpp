@@ -216,6 +216,10 @@ TEST_CASE("where catalogs differ, both ends learn what is missing, and go on") {
   CHECK(peer.offers == std::vector<std::string>{"conv9d/3"});
   CHECK(!peer.knows(*find_op("add")));
   CHECK(peer.knows(*find_op("mul")));
+  // What this process has not registered, the other may have.
+  CHECK(peer.knows({.name = "conv9d", .version = 3}));
+  CHECK(!peer.knows({.name = "conv9d", .version = 2}));
+  CHECK(!peer_info().knows({.name = "conv9d", .version = 3}));
 }
 
 TEST_CASE("another version of the protocol is refused in a sentence that its reader can read") {

@@ -10,7 +10,7 @@ std::shared_ptr<const kernel_set> announce(std::span<const kernel_table> tables)
   for (const auto& table : tables)
     for (const auto& entry : table) set->add(entry.op, entry.types);
   // What the executor does without a kernel.
-  for (const op_def* d : catalog_ops())
+  for (const op_def* d : known_ops())
     if (d->role != op_role::compute && d->role != op_role::update)
       set->add(d->name, all_dtypes | dtype_set{dtype::none});
   return set;

@@ -195,6 +195,7 @@ void take_dtype(const X& x, dtype& t) {
 
 template <class Op, class... X>
 any_tensor make_any(source_place w, const X&... x) {
+  static_cast<void>(&compile_own<Op, void>);
   dtype literals = dtype::none;
   int position = 0;
   ((position++ >= Op::first_value ? take_dtype(x, literals) : void()), ...);
@@ -217,6 +218,7 @@ auto make(source_place w, const X&... x) {
     return detail::make_any<Op>(w, x...);
   else {
     using T = decltype(detail::unwrap(detail::value_among<Op::first_value, X...>::pick()));
+    static_cast<void>(&detail::compile_own<Op, T>);
     return [&](auto... args) {
       static_assert(
           detail::dtypes_agree<Op, typename decltype(args)::value_type...>,

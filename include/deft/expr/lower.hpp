@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/expr/lower.hpp: from a typed expression to one fused node of the graph.
 #pragma once
+#include <array>
 #include <deft/expr/call.hpp>
 
 namespace deft {
@@ -150,5 +151,15 @@ any_tensor apply(const Op& o, source_place w, const X&... x) {
   return add_node(record_of<Op>, encode(o), in, w);
 }
 }  // namespace detail
+
+/// The node of an operation with an algorithm of its own: `o`, with its attributes, on `x…`. Its
+/// first output; `tensor_of<T, Shape>(make_node(…))` where the compiler knows dtype and shape.
+/// Throws what the shape rule throws.
+template <class Op, expression... X, class K = kernels_for<std::tuple<X...>>>
+any_tensor make_node(const Op& o, source_place w, const X&... x) {
+  static_cast<void>(&detail::compile_own<Op, void>);
+  const std::array<output, sizeof...(X)> in{detail::any_lower<K>(x, w)...};
+  return detail::add_node(record_of<Op>, encode(o), in, w);
+}
 
 }  // namespace deft

@@ -39,6 +39,13 @@ using kernels_for = decltype(kernel_choice(static_cast<const std::remove_cvref_t
 
 namespace detail {
 
+/// The hook of operations that are not in the catalog: Op is used on operands of T, of any dtype if
+/// that is void. Naming it is enough: where a file includes deft/deft.hpp, before or after,
+/// execute/cpu/use.hpp defines it, and what it registers is known before main. Nobody calls it, and
+/// elsewhere it is not defined.
+template <class Op, class T>
+void compile_own();
+
 /// Base of everything that is an expression, so that operators find their operands.
 struct expression_base {};
 /// Of those whose element type and extents are known at compile time.

@@ -119,7 +119,7 @@ struct op_def {
   int max_inputs = 0;  ///< -1: any number
   op_role role = op_role::compute;
   op_traits traits = op_traits::none;
-  std::span<const std::string_view> attributes;  ///< names, in order
+  std::span<const std::string_view> attributes = {};  ///< names, in order
   /// The resource that it touches; nullptr: none.
   resource_ref (*resource)(std::span<const attr_value> attributes) = nullptr;
   /// Checks inputs and attributes and gives the types of the outputs.
@@ -137,8 +137,28 @@ std::span<const op_def* const> catalog_ops();
 /// Adds an operation of the program's own; it must live as long as the process.
 /// Throws already_exists if the name is taken by another record.
 void register_op(const op_def& def);
+
+/// Adds an operation of the program's own, and its gradient, before main: an object with static
+/// storage. Where two have one name, whatever looks for an operation throws already_exists.
+class op_registration {
+ public:
+  op_registration(const op_def& def, op_functions& functions, gradient_function gradient);
+  op_registration(const op_registration&) = delete;
+
+  const op_def& def() const { return def_; }
+  const op_registration* next() const { return next_; }
+
+ private:
+  const op_def& def_;
+  const op_registration* next_;
+};
+
 /// nullptr if there is none of that name.
 const op_def* find_op(std::string_view name);
+/// Whether the process has this operation: it is the catalog's, or was added.
+bool is_known(const op_def& def);
+/// All that the process has: the catalog's, and those that were added.
+std::vector<const op_def*> known_ops();
 
 /// The dtype by which a device chooses the kernel of a node: the last operand's of an elementwise
 /// operation, the first one's of others, the result's where there is no operand. `none` where there

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/graph/op_def.ipp: attributes compared, hashed and printed; the table of operations.
 #pragma once
+#include <atomic>
 #include <cstring>
 #include <deft/core/hash.hpp>
 #include <deft/graph/op_def.hpp>
@@ -56,14 +57,35 @@ std::uint64_t hash_value(const attr_value& a) {
                     a);
 }
 
-struct op_table {
-  std::mutex guard;
-  std::unordered_map<std::string_view, const op_def*> ops;
+std::atomic<const op_registration*>& newest_registration() {
+  static auto& head = *new std::atomic<const op_registration*>(nullptr);
+  return head;
+}
+
+class op_table {
+ public:
   op_table() {
-    for (const op_def* d : catalog_ops()) ops.emplace(d->name, d);
+    for (const op_def* d : catalog_ops()) add(*d);
   }
+  void add(const op_def& def) {
+    auto [at, fresh] = ops_.emplace(def.name, &def);
+    if (!fresh && at->second != &def)
+      fail(errc::already_exists, "two operations of this program are named \"", def.name, '"');
+  }
+  const auto& ops() {
+    const op_registration* newest = newest_registration().load(std::memory_order_acquire);
+    for (auto* r = newest; r != seen_; r = r->next()) add(r->def());
+    seen_ = newest;
+    return ops_;
+  }
+
+  std::mutex guard;
+
+ private:
+  std::unordered_map<std::string_view, const op_def*> ops_;
+  const op_registration* seen_ = nullptr;  ///< the newest one in `ops_`
 };
-op_table& known_ops() {
+op_table& table_of_ops() {
   static auto& table = *new op_table;
   return table;
 }
@@ -103,22 +125,41 @@ const program* program_in(std::span<const attr_value> a) {
 }
 
 void register_op(const op_def& def) {
-  auto& t = known_ops();
+  auto& t = table_of_ops();
   std::lock_guard lock(t.guard);
-  auto [at, fresh] = t.ops.emplace(def.name, &def);
-  if (!fresh && at->second != &def)
-    fail(errc::already_exists, "an operation named \"", def.name, "\" is registered already");
+  t.add(def);
+}
+
+op_registration::op_registration(const op_def& def, op_functions& functions,
+                                 gradient_function gradient)
+    : def_(def) {
+  functions.gradient = gradient;
+  auto& head = newest_registration();
+  next_ = head.load(std::memory_order_relaxed);
+  while (!head.compare_exchange_weak(next_, this, std::memory_order_release)) {
+  }
 }
 
 const op_def* find_op(std::string_view name) {
-  auto& t = known_ops();
+  auto& t = table_of_ops();
   std::lock_guard lock(t.guard);
-  auto at = t.ops.find(name);
-  return at == t.ops.end() ? nullptr : at->second;
+  const auto& ops = t.ops();
+  auto at = ops.find(name);
+  return at == ops.end() ? nullptr : at->second;
+}
+
+bool is_known(const op_def& def) { return find_op(def.name) == &def; }
+
+std::vector<const op_def*> known_ops() {
+  auto& t = table_of_ops();
+  std::lock_guard lock(t.guard);
+  std::vector<const op_def*> all;
+  for (const auto& [name, def] : t.ops()) all.push_back(def);
+  return all;
 }
 
 gradient_function gradient_of(const op_def& def) {
-  known_ops();  // the catalog fills in its functions
+  table_of_ops();  // the catalog fills in its functions
   return def.functions->gradient;
 }
 

@@ -72,6 +72,14 @@ struct op_list {
     (f.template operator()<Op>(), ...);
   }
   static constexpr std::size_t size = sizeof...(Op);
+
+ private:
+  struct all : std::type_identity<Op>... {};
+
+ public:
+  /// Whether O is one of them. By base classes: O is not compared with each.
+  template <class O>
+  static constexpr bool has = std::is_base_of_v<std::type_identity<O>, all>;
 };
 
 using catalog = op_list<

@@ -140,8 +140,12 @@ class walk {
     if (n->device) there.emplace(device(*n->device));
     const gradient_function gradient = gradient_of(*n->def);
     if (!gradient)
-      throw error(errc::unimplemented, str("[", n->def->name, "] has no gradient"), name_of(*n),
-                  n->place);
+      throw error(errc::unimplemented,
+                  str("[", n->def->name, "] has no gradient",
+                      is_known(*n->def)
+                          ? ""
+                          : " in this program: a file that uses it must include deft/deft.hpp"),
+                  name_of(*n), n->place);
     std::vector<output> outputs;
     for (std::uint32_t i = 0; i < n->outputs.size(); ++i) {
       auto fused = fused_of_.find(n.get());

@@ -64,9 +64,11 @@ class placer {
     return !holds_value(n) || has_updates(d, n.outputs[0].type);
   }
   static bool has_kernels(const device_info& d, const program& p) {
-    return std::ranges::all_of(p.code, [&](const instruction& c) {
-      return d.kernels->has(c.op->name, p.type_of(c.args[c.count - 1]));
-    });
+    return std::ranges::all_of(
+        p.code, [&](const instruction& c) { return d.kernels->has(c.op->name, operand_of(c, p)); });
+  }
+  static dtype operand_of(const instruction& c, const program& p) {
+    return p.type_of(c.args[c.count - 1]);
   }
   static bool holds_value(const node_def& n) {
     return n.op->resource &&
@@ -135,10 +137,30 @@ class placer {
     std::set<std::string> kinds;
     for (const auto& d : devices_)
       if (has_kernels(d, n)) kinds.insert(d.name->type);
+    if (kinds.empty()) refuse_own(n);
     throw error(errc::invalid_argument,
                 str("[", n.op->name, "] cannot be placed on \"", to_string(request),
                     "\"; there are the devices ", there, ", and kernels for ",
                     kinds.empty() ? std::string("none") : join(kinds, ", ")),
+                n.name, n.place);
+  }
+
+  /// Where it is an operation of the program's own that no file has compiled, throws what to do.
+  void refuse_own(const node_def& n) const {
+    refuse_own(n, *n.op, type_of(n));
+    if (const program* p = program_in(n.attributes))
+      for (const auto& c : p->code) refuse_own(n, *c.op, operand_of(c, *p));
+  }
+  void refuse_own(const node_def& n, const op_def& op, dtype t) const {
+    if (std::ranges::any_of(devices_, [&](const auto& d) { return d.kernels->has(op.name, t); }) ||
+        std::ranges::count(catalog_ops(), &op))
+      return;
+    const std::string what = is_known(op) ? str(" for ", t) : std::string();
+    throw error(errc::unimplemented,
+                str("[", op.name, "] has no kernel", what, " in this program: ",
+                    what.empty() || op.is(op_traits::elementwise)
+                        ? str("a file that uses it", what, " must include deft/deft.hpp")
+                        : str("its kernel_types lack ", t)),
                 n.name, n.place);
   }
 

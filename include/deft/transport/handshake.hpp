@@ -38,7 +38,7 @@ struct peer_info {
 };
 inline std::string to_string(const peer_info& p) { return p.to_string(); }
 
-/// "op/version" of every operation of the catalog, sorted.
+/// "op/version" of every operation that this process has, sorted.
 std::vector<std::string> catalog_list();
 
 /// The secret in a file, without the line's end. Throws not_found or invalid_argument; warns if

@@ -29,8 +29,10 @@
 namespace deft {
 
 bool peer_info::knows(const op_def& op) const {
-  return same_catalog ||
-         !std::binary_search(lacks.begin(), lacks.end(), str(op.name, "/", op.version));
+  auto in = [&](const std::vector<std::string>& list) {
+    return std::binary_search(list.begin(), list.end(), str(op.name, "/", op.version));
+  };
+  return is_known(op) ? same_catalog || !in(lacks) : in(offers);
 }
 
 std::string peer_info::to_string() const {
@@ -40,7 +42,7 @@ std::string peer_info::to_string() const {
 
 std::vector<std::string> catalog_list() {
   std::vector<std::string> list;
-  for (const op_def* d : catalog_ops()) list.push_back(str(d->name, "/", d->version));
+  for (const op_def* d : known_ops()) list.push_back(str(d->name, "/", d->version));
   std::sort(list.begin(), list.end());
   return list;
 }

@@ -224,24 +224,22 @@ struct row_kernel {
 template <class X>
 inline constexpr compiled_row row_of{&row_kernel<X>::run, unroll_of<X>* lanes_of<X>};
 
-template <class X>
-struct registered {
-  static const fused_registration entry;
-};
-template <class X>
-const fused_registration registered<X>::entry{&deft::detail::program_of<X>, row_of<X>};
+template <class Op, class T>
+auto call_alone() {
+  static_assert(Op::arity >= 1 && Op::arity <= 3,
+                "[operation] an elementwise operation has one to three operands");
+  using L = leaf<T, shape_t<dyn>>;
+  using First = leaf<std::conditional_t<Op::typing_rule == typing::select, bool, T>, shape_t<dyn>>;
+  if constexpr (Op::arity == 1)
+    return std::type_identity<call<Op, L>>();
+  else if constexpr (Op::arity == 2)
+    return std::type_identity<call<Op, L, L>>();
+  else
+    return std::type_identity<call<Op, First, L, L>>();
+}
+/// Op alone, on operands of T; a select's condition is bool.
+template <class Op, class T>
+using single_call = typename decltype(call_alone<Op, T>())::type;
 
 }  // namespace cpu
-
-/// The kernel hook of files that include deft/deft.hpp: each fused expression is compiled for the
-/// CPU, and known to the whole process before main.
-struct cpu_kernels {
-  template <class X>
-  static void use() {
-    static_cast<void>(&cpu::registered<X>::entry);
-  }
-};
-template <class X>
-cpu_kernels kernel_choice(const X*, int);
-
 }  // namespace deft

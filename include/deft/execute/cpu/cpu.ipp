@@ -8,6 +8,7 @@
 #include <deft/execute/cpu/interpreter.ipp>
 #include <deft/execute/cpu/kernel_base.ipp>
 #include <deft/execute/cpu/layout.ipp>
+#include <deft/execute/cpu/own.ipp>
 #include <deft/execute/cpu/random.ipp>
 #include <deft/execute/cpu/reduce.ipp>
 #include <deft/execute/cpu/shapes.ipp>

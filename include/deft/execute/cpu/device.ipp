@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <deft/execute/cpu/device.hpp>
+#include <deft/execute/cpu/own.hpp>
 #include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/evaluate.hpp>
 #include <deft/execute/transfers.hpp>
@@ -64,7 +65,7 @@ std::span<const kernel_table> cpu_kernel_tables() {
     std::vector<kernel_table> all{
         cpu::elementwise_kernels(), cpu::index_kernels(),  cpu::matmul_kernels(),
         cpu::random_kernels(),      cpu::reduce_kernels(), cpu::shape_kernels(),
-        cpu::softmax_kernels(),     transfer_kernels(),
+        cpu::softmax_kernels(),     transfer_kernels(),    cpu::own_kernels(),
     };
     all.insert(all.end(), own_kernel_tables().begin(), own_kernel_tables().end());
     return all;
@@ -97,16 +98,28 @@ std::unique_ptr<device_runtime> make_cpu_device(const device_name& task, int num
   return std::make_unique<cpu_device>(std::move(info));
 }
 
+namespace {
+
+bool has_cpu_kernel(const op_def& op, dtype t) {
+  const kernel_entry* entry = find_cpu_kernel(op.name);
+  return entry && entry->make && entry->types.has(t);
+}
+
+}  // namespace
+
 std::vector<any_array> evaluate_on_host(const node_def& n, std::span<const any_array> inputs) {
-  const kernel_entry* entry = find_cpu_kernel(n.op->name);
-  if (!entry || !entry->make) return {};
   std::vector<tensor_type> in;
   std::vector<const void*> data;
   for (const auto& a : inputs) {
     in.push_back({a.shape(), a.type()});
     data.push_back(a.raw());
   }
-  const kernel_ptr k = entry->make(n, in);
+  // What has no kernel here may have one on a device; else placement says so.
+  if (!has_cpu_kernel(*n.op, dispatch_type(*n.op, in, n.outputs))) return {};
+  if (const program* p = program_in(n.attributes))
+    for (const auto& c : p->code)
+      if (!has_cpu_kernel(*c.op, p->type_of(c.args[c.count - 1]))) return {};
+  const kernel_ptr k = find_cpu_kernel(n.op->name)->make(n, in);
   std::vector<any_array> values;
   std::vector<void*> out;
   for (const auto& o : n.outputs) {

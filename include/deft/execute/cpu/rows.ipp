@@ -4,6 +4,7 @@
 #pragma once
 #include <deft/core/hash.hpp>
 #include <deft/execute/cpu/compiled.hpp>
+#include <deft/execute/cpu/own.hpp>
 #include <deft/execute/cpu/rows.hpp>
 #include <deft/op/catalog.hpp>
 #include <deft/op/div.hpp>
@@ -44,18 +45,6 @@ void each_dtype(F&& f) {
   for (int t = 1; t < dtype_count; ++t) visit_dtype(static_cast<dtype>(t), f);
 }
 
-template <class Op, class T>
-auto call_of() {
-  using L = operand_leaf<T>;
-  if constexpr (Op::arity == 1)
-    return std::type_identity<call<Op, L>>();
-  else if constexpr (Op::arity == 2)
-    return std::type_identity<call<Op, L, L>>();
-  else
-    return std::type_identity<call<
-        Op, operand_leaf<std::conditional_t<Op::typing_rule == typing::select, bool, T>>, L, L>>();
-}
-
 template <class Op>
 void add_operation(table& t) {
   if constexpr (std::is_same_v<Op, op::cast>) {
@@ -68,7 +57,7 @@ void add_operation(table& t) {
   } else if constexpr (requires { Op::typing_rule; }) {
     each_dtype([&]<class T>() {
       if constexpr (accepts(Op::typing_rule, dtype_of<T>)) {
-        using X = typename decltype(call_of<Op, T>())::type;
+        using X = single_call<Op, T>;
         t.emplace(key(Op::name, dtype_of<T>, dtype_of<typename X::value_type>), row_of<X>);
       }
     });
@@ -144,7 +133,9 @@ compiled_row look_up(const table& t, std::uint64_t k) {
 }  // namespace row_table
 
 compiled_row find_row(const op_def& op, dtype operand, dtype result) {
-  return row_table::look_up(row_table::operations(), row_table::key(op.name, operand, result));
+  const compiled_row row =
+      row_table::look_up(row_table::operations(), row_table::key(op.name, operand, result));
+  return row.run ? row : find_own_row(op, operand, result);
 }
 
 compiled_row find_pair(const op_def& first, const op_def& second, int position, dtype type) {
@@ -155,10 +146,12 @@ compiled_row find_pair(const op_def& first, const op_def& second, int position, 
 double row_cost(const op_def& op, dtype type) {
   // A floating function is some twenty instructions, division of integers goes lane by lane.
   const double size = static_cast<double>(size_of_dtype(type));
-  double cost = 0.008 * size;
+  // An operation of the program's own counts as such a function.
+  double cost = 0.05 * size;
   op::catalog::each([&]<class Op>() {
     if constexpr (requires { Op::typing_rule; })
-      if (Op::name == op.name && Op::typing_rule == typing::floating) cost = 0.05 * size;
+      if (Op::typing_rule == typing::floating) return;
+    if (Op::name == op.name) cost = 0.008 * size;
   });
   if (op.name == op::div::name || op.name == op::mod::name)
     cost = is_floating(type) ? 0.03 * size : 1;

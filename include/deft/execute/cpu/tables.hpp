@@ -14,4 +14,7 @@ kernel_table reduce_kernels();
 kernel_table shape_kernels();
 kernel_table softmax_kernels();
 
+/// The kernel of an elementwise operation alone, from its row.
+kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in);
+
 }  // namespace deft::cpu
