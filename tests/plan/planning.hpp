@@ -2,8 +2,8 @@
 // tests/plan/planning.hpp: what tests of passes share: flat graphs, and devices that are made up.
 #pragma once
 #include <deft/expr.hpp>
-#include <deft/plan/place.hpp>
 #include <deft/plan/order.hpp>
+#include <deft/plan/place.hpp>
 #include <deft/plan/rewrite.hpp>
 #include <initializer_list>
 

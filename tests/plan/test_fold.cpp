@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/plan/fold.hpp>
 #include <deft/execute/evaluate.hpp>
+#include <deft/plan/fold.hpp>
 
 #include "planning.hpp"
 

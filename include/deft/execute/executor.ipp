@@ -4,29 +4,19 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <deft/execute/frame_values.hpp>
 #include <deft/execute/lane_gate.hpp>
 #include <deft/execute/schedule.hpp>
 #include <deft/execute/team.hpp>
 #include <optional>
 
 namespace deft {
-namespace {
-
-std::size_t bytes_of(dtype type, const dims& shape) {
-  return std::max<std::size_t>(static_cast<std::size_t>(shape.elements()) * size_of_dtype(type), 1);
-}
-
-}  // namespace
-
 /// What changes during a run.
 class executable::frame::impl {
  public:
   explicit impl(const compiled& c)
       : c_(c),
-        values_(c.values.size()),
-        shapes_(c.shapes),
-        owned_(c.owned),
-        arenas_(c.spaces.size()),
+        values_(c),
         events_(c.events),
         bound_(c.items.size()),
         in_(c.inputs.size()),
@@ -35,14 +25,6 @@ class executable::frame::impl {
         lanes_(c.lanes.size()),
         signals_(std::make_unique<std::atomic<std::uint32_t>[]>(c.signals)),
         fetched_(c.fetch_values.size()) {
-    for (const auto& [v, elements] : c.constants) {
-      values_[v].keep = elements;
-      values_[v].data = elements.data();
-    }
-    for (std::size_t s = 0; s < arenas_.size(); ++s) {
-      arenas_[s].slot_bytes.resize(c.spaces[s].slots);
-      if (const auto bytes = c.spaces[s].block_bytes) arenas_[s].staging = buffer::host(bytes);
-    }
     for (auto* d : c.devices) steps_.push_back(d->make_step());
     if (c.may_park)
       for (std::uint32_t l = 0; l <= c.lanes.size(); ++l)
@@ -68,18 +50,19 @@ class executable::frame::impl {
     release();
     context_ = &context;
     driver_ = driver;
-    dirty_.store(force_, std::memory_order_relaxed);
+    values_.set_dirty(force_);
     force_ = true;  // until the run has ended well
     failed_.store(false, std::memory_order_relaxed);
     failure_ = nullptr;
     try {
-      take_arenas();
+      if (values_.take_arenas()) std::ranges::fill(bound_, bound_row());
       for (auto& s : steps_)
         if (s) s->begin();
       for (std::size_t f = 0; f < c_.feed_values.size(); ++f)
-        check_feed(c_.feed_values[f], feeds[f]);
-      for (std::size_t f = 0; f < c_.feed_values.size(); ++f) set_feed(c_.feed_values[f], feeds[f]);
-      send_blocks();
+        values_.check_feed(c_.feed_values[f], feeds[f]);
+      for (std::size_t f = 0; f < c_.feed_values.size(); ++f)
+        set_event(c_.feed_values[f], values_.set_feed(c_.feed_values[f], feeds[f]), feeding_);
+      values_.send_blocks(context.step, feeding_);
     } catch (const error&) {
       give_up_start();
       throw;
@@ -123,7 +106,7 @@ class executable::frame::impl {
     any_array& f = fetched_[i];
     const std::uint32_t v = c_.fetch_values[i];
     if (!f.valid() && v != exec::none) {
-      f = as_array(v);
+      f = values_.as_array(v);
       if (!f.storage() || f.storage().is_borrowed()) f = f.clone();
     }
     return f;
@@ -136,25 +119,10 @@ class executable::frame::impl {
   void release() {
     for (auto& f : fetched_)
       if (f.valid()) f = any_array();
-    for (auto v : c_.holders) values_[v].keep.reset();
-    for (auto& b : owned_)
-      if (b && !b.unique()) b.reset();
+    values_.release();
   }
 
  private:
-  struct value {
-    void* data = nullptr;
-    buffer keep;  ///< of what is held
-  };
-  struct arena {
-    buffer block;
-    const void* last = nullptr;            ///< where the run before had it
-    buffer staging;                        ///< on the host, what one copy brings to the device
-    std::vector<std::size_t> slot_bytes;   ///< of sized values
-    std::vector<std::size_t> slot_offset;  ///< of sized values
-    std::vector<buffer> overflow;          ///< those that have outgrown their slot in this run
-    bool outgrown = false;
-  };
   struct lane_job : team_job {
     impl* frame = nullptr;
     std::uint32_t lane = 0;
@@ -170,179 +138,17 @@ class executable::frame::impl {
     std::vector<event_ptr> pending;  ///< copies that the run has to wait for
   };
 
-  std::uint32_t lane_of(std::uint32_t item) const {
-    std::uint32_t l = 0;
-    while (item >= c_.lanes[l].end) ++l;
-    return l;
-  }
-
   /// Nothing refers to the feeds any more.
   void give_up_start() {
     for (auto& e : feeding_) e->synchronize();
     feeding_.clear();
-    give_arenas();
-  }
-
-  /// The step's number and the feeds of rank 0, to each device with memory of its own.
-  void send_blocks() {
-    for (std::size_t s = 0; s < arenas_.size(); ++s) {
-      const std::size_t bytes = c_.spaces[s].block_bytes;
-      if (!bytes) continue;
-      arena& a = arenas_[s];
-      device_runtime& d = *c_.spaces[s].device;
-      std::memcpy(a.staging.data(), &context_->step, sizeof context_->step);
-      if (auto e = d.copy_in(a.block.data(), a.staging.data(), bytes, a.staging)) {
-        d.wait(e);
-        feeding_.push_back(std::move(e));
-      }
-    }
-  }
-
-  // Memory.
-
-  void take_arenas() {
-    for (std::size_t s = 0; s < arenas_.size(); ++s) {
-      arena& a = arenas_[s];
-      const exec::space_info& info = c_.spaces[s];
-      if (info.slots && (a.outgrown || a.slot_offset.empty())) lay_out_slots(a, info.bytes);
-      const std::size_t bytes = info.slots ? a.slot_offset.back() : info.bytes;
-      if (!bytes) continue;
-      a.block = info.device->arenas().take(bytes);
-      if (a.block.data() == a.last) continue;
-      a.last = a.block.data();
-      std::ranges::fill(bound_, bound_row());
-    }
-  }
-  /// slot_offset has an element more: the end.
-  static void lay_out_slots(arena& a, std::size_t begin) {
-    a.slot_offset.clear();
-    for (auto bytes : a.slot_bytes) a.slot_offset.push_back(begin), begin += (bytes + 63) / 64 * 64;
-    a.slot_offset.push_back(begin);
-    a.overflow.resize(a.slot_bytes.size());
-    a.outgrown = false;
-  }
-  void give_arenas() {
-    for (std::size_t s = 0; s < arenas_.size(); ++s) {
-      arena& a = arenas_[s];
-      if (a.block) c_.spaces[s].device->arenas().give(std::move(a.block));
-      a.block.reset();
-      if (a.outgrown)
-        for (auto& b : a.overflow) b.reset();
-    }
-  }
-
-  /// Where the kernel writes output `v`.
-  void* place_of(std::uint32_t v) {
-    const exec::value_info& i = c_.values[v];
-    switch (i.where) {
-      case exec::home::fixed:
-        return static_cast<char*>(arenas_[i.space].block.data()) + i.offset;
-      case exec::home::own:
-        return own_buffer(v).data();
-      case exec::home::sized: {
-        arena& a = arenas_[i.space];
-        const buffer& more = a.overflow[i.offset];
-        return more ? more.data() : static_cast<char*>(a.block.data()) + a.slot_offset[i.offset];
-      }
-      case exec::home::held:
-        break;
-    }
-    fail(errc::internal, "a value without memory");
-  }
-  /// What went out in an earlier run is written no more.
-  buffer& own_buffer(std::uint32_t v) {
-    const exec::value_info& i = c_.values[v];
-    buffer& b = owned_[i.offset];
-    const std::size_t bytes = bytes_of(i.declared.type, shape_of(v));
-    if (!b.unique() || b.capacity() < bytes) {
-      b.reset();
-      b = buffer(i.device->space().allocate(bytes));
-    }
-    return b;
-  }
-  /// Sized values find their room before the kernel is run.
-  void fit_slot(std::uint32_t v) {
-    const exec::value_info& i = c_.values[v];
-    if (i.where != exec::home::sized) return;
-    arena& a = arenas_[i.space];
-    const std::size_t bytes = bytes_of(i.declared.type, shape_of(v));
-    std::lock_guard lock(slots_guard_);
-    const std::size_t room = a.overflow[i.offset]
-                                 ? a.overflow[i.offset].capacity()
-                                 : a.slot_offset[i.offset + 1] - a.slot_offset[i.offset];
-    if (bytes <= room) return;
-    a.overflow[i.offset] = buffer(i.device->space().allocate(bytes));
-    a.slot_bytes[i.offset] = bytes;
-    a.outgrown = true;
-  }
-
-  // Values.
-
-  const dims& shape_of(std::uint32_t v) const {
-    const exec::value_info& i = c_.values[v];
-    return i.shape == exec::none ? i.declared.shape : shapes_[i.shape];
-  }
-  tensor_type type_of(std::uint32_t v) const { return {shape_of(v), c_.values[v].declared.type}; }
-  void set_shape(std::uint32_t v, const dims& shape) {
-    const exec::value_info& i = c_.values[v];
-    if (i.shape == exec::none || shapes_[i.shape] == shape) return;
-    shapes_[i.shape] = shape;
-    dirty_.store(true, std::memory_order_relaxed);
-  }
-
-  void check_feed(std::uint32_t number, const feed_ref& f) {
-    const exec::value_info& info = c_.values[number];
-    if (f.type != info.declared.type || !fits(info.declared.shape, f.shape)) {
-      const node_def& n = c_.part.graph.nodes[info.node];
-      throw error(errc::invalid_argument,
-                  str("[feed] ", f.type, f.shape, " is fed where ", info.declared, " is expected"),
-                  n.name, n.place);
-    }
-    set_shape(number, f.shape);
-  }
-  void set_feed(std::uint32_t number, const feed_ref& f) {
-    const exec::value_info& info = c_.values[number];
-    value& v = values_[number];
-    const std::size_t bytes = static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type);
-    switch (info.where) {
-      case exec::home::fixed:
-        v.data = place_of(number);
-        std::memcpy(info.device->space().on_host()
-                        ? v.data
-                        : static_cast<char*>(arenas_[info.space].staging.data()) + info.offset,
-                    f.data, bytes);
-        return;
-      case exec::home::own: {
-        v.data = place_of(number);
-        event_ptr done = info.device->copy_in(v.data, f.data, bytes, f.keep);
-        set_event(number, std::move(done), feeding_);
-        return;
-      }
-      default:
-        v.keep = f.keep;
-        v.data = const_cast<void*>(f.data);
-    }
+    values_.give_arenas();
   }
 
   void set_event(std::uint32_t v, event_ptr done, std::vector<event_ptr>& pending) {
     if (c_.values[v].event == exec::none) return;
     events_[c_.values[v].event] = done;
     if (done) pending.push_back(std::move(done));
-  }
-
-  void hold(std::uint32_t v, any_array a) {
-    set_shape(v, a.shape());
-    values_[v].keep = std::move(a).take_storage();
-    values_[v].data = values_[v].keep.data();
-  }
-
-  /// The value with whatever owns its elements; without an owner where nobody does.
-  any_array as_array(std::uint32_t v) const {
-    const exec::value_info& r = c_.values[c_.values[v].root];
-    const dtype type = c_.values[v].declared.type;
-    if (r.where == exec::home::own) return any_array(type, shape_of(v), owned_[r.offset]);
-    if (values_[v].keep) return any_array(type, shape_of(v), values_[v].keep);
-    return any_array::view(type, shape_of(v), values_[v].data);
   }
 
   // Items.
@@ -355,8 +161,9 @@ class executable::frame::impl {
     auto& in = lanes_[in_lane].in_types;
     auto& out = lanes_[in_lane].out_types;
     in.clear();
-    if (update) in.push_back(type_of(c_.inputs[i.first_in]));
-    for (std::uint32_t a = 0; a < i.ins; ++a) in.push_back(type_of(c_.inputs[i.first_in + a]));
+    if (update) in.push_back(values_.type_of(c_.inputs[i.first_in]));
+    for (std::uint32_t a = 0; a < i.ins; ++a)
+      in.push_back(values_.type_of(c_.inputs[i.first_in + a]));
     if (i.dynamic) {
       if (prepared_[k] == in && !in.empty()) return fit_slots(i);
       prepared_[k].clear();  // until all of this has gone well
@@ -368,8 +175,7 @@ class executable::frame::impl {
         if (!fits(n.outputs[o].shape, out[o].shape))
           fail(errc::invalid_argument, "[", n.op->name, "] the result is ", out[o].shape, " where ",
                n.outputs[o].shape, " was declared");
-        if (c_.values[i.first_out + o].shape != exec::none)
-          shapes_[c_.values[i.first_out + o].shape] = out[o].shape;
+        values_.infer_shape(i.first_out + o, out[o].shape);
       }
       prepared_[k] = in;
     } else {
@@ -380,7 +186,7 @@ class executable::frame::impl {
   }
   void fit_slots(const exec::item& i) {
     if (i.what != exec::action::run) return;
-    for (std::uint32_t o = 0; o < i.outs; ++o) fit_slot(i.first_out + o);
+    for (std::uint32_t o = 0; o < i.outs; ++o) values_.fit_slot(i.first_out + o);
   }
 
   /// From lanes_[l].pc to the end of the lane, true, or until it has to wait, false: then the lane
@@ -425,7 +231,7 @@ class executable::frame::impl {
         }
         observe_end(i, l);
         for (std::uint32_t r = 0; r < i.releases; ++r)
-          values_[c_.releases[i.first_release + r]].keep.reset();
+          values_.drop(c_.releases[i.first_release + r]);
       }
     } catch (const error& e) {
       note_failure(e, me.pc);
@@ -451,7 +257,7 @@ class executable::frame::impl {
         run_item(i, me.pc, l);
         observe_end(i, l);
         for (std::uint32_t r = 0; r < i.releases; ++r)
-          values_[c_.releases[i.first_release + r]].keep.reset();
+          values_.drop(c_.releases[i.first_release + r]);
         check_stop();
       }
     } catch (const error& e) {
@@ -483,10 +289,8 @@ class executable::frame::impl {
       case exec::action::update:
         return update(i, in, k, l);
       case exec::action::alias: {
-        if (i.dynamic && dirty_.load(std::memory_order_relaxed)) prepare(k, l);
-        value& to = values_[i.first_out];
-        to.data = values_[in].data;
-        to.keep = values_[in].keep;
+        if (i.dynamic && values_.dirty()) prepare(k, l);
+        values_.share(i.first_out, in);
         return;
       }
       case exec::action::copy:
@@ -501,15 +305,15 @@ class executable::frame::impl {
   }
 
   void run_kernel(const exec::item& i, std::uint32_t k, std::uint32_t l) {
-    if (i.dynamic && dirty_.load(std::memory_order_relaxed)) prepare(k, l);
+    if (i.dynamic && values_.dirty()) prepare(k, l);
     kernel& what = *kernels_[k];
     for (std::uint32_t a = i.first_in; a < i.first_in + i.ins; ++a)
-      in_[a] = values_[c_.inputs[a]].data;
+      in_[a] = values_.address(c_.inputs[a]);
     for (std::uint32_t o = i.first_out; o < i.first_out + i.outs; ++o) {
       if (!c_.values[o].uses && what.optional_output(static_cast<int>(o - i.first_out)))
         out_[o] = nullptr;
       else
-        out_[o] = values_[o].data = place_of(o);
+        out_[o] = values_.place(o);
     }
     kernel_call call{in_.data() + i.first_in, out_.data() + i.first_out, context_};
     if (i.bindable) bound_[k] = what.bind(call);
@@ -527,7 +331,7 @@ class executable::frame::impl {
     }
     if (i.on_host) return what.run(call);
     wait_on_device(i);
-    call.step_word = arenas_[c_.values[i.first_out].space].block.data();
+    call.step_word = values_.block_on(c_.values[i.first_out].space);
     i.device->launch({what, call, ins, outs, k, i.what == exec::action::update}, step_on(i));
   }
   device_step* step_on(const exec::item& i) const {
@@ -604,7 +408,7 @@ class executable::frame::impl {
     call_of(impl& f, const exec::item& i, std::uint32_t lane) : f_(f), i_(i), lane_(lane) {}
     std::size_t inputs() const override { return i_.ins; }
     any_array input(std::size_t i) const override {
-      any_array a = f_.as_array(f_.c_.inputs[i_.first_in + i]);
+      any_array a = f_.values_.as_array(f_.c_.inputs[i_.first_in + i]);
       return a.storage().is_borrowed() ? a.clone() : a;
     }
     void output(std::size_t o, any_array a) override {
@@ -613,7 +417,7 @@ class executable::frame::impl {
       if (a.type() != declared.type || !fits(declared.shape, a.shape()))
         fail(errc::invalid_argument, "[", f_.c_.node(i_).op->name, "] ", a.type(), a.shape(),
              " came where ", declared, " is expected");
-      f_.hold(v, std::move(a));
+      f_.values_.hold(v, std::move(a));
     }
     const step_context& step() const override { return *f_.context_; }
     waker make_waker() const override { return waker(f_.gates_[lane_], f_.run_); }
@@ -625,6 +429,9 @@ class executable::frame::impl {
   };
   bool perform(const exec::item& i, std::uint32_t l) {
     gates_[l]->listen();
+    // What was to end the run before it listened did not wake it.
+    check_stop();
+    if (failed_.load()) throw error(errc::cancelled, "the step has failed");
     call_of c(*this, i, l);
     return c_.performers[i.number]->run(c);
   }
@@ -648,13 +455,13 @@ class executable::frame::impl {
     variable_slot& variable = *i.variable;
     std::lock_guard lock(variable.guard);
     need_value(variable, i);
-    hold(i.first_out, variable.value);
+    values_.hold(i.first_out, variable.value);
   }
 
   void assign(const exec::item& i, std::uint32_t in) {
     variable_slot& variable = *i.variable;
     wait_on_device(i);
-    any_array value = as_array(in);
+    any_array value = values_.as_array(in);
     if (!fits(c_.node(i).outputs[0].shape, value.shape()))
       fail(errc::invalid_argument, "[assign] ", value.shape(), " is assigned to ",
            c_.node(i).outputs[0]);
@@ -664,11 +471,11 @@ class executable::frame::impl {
     std::lock_guard lock(variable.guard);
     before = std::exchange(variable.value, value);
     variable.device = i.device->info().name;
-    hold(i.first_out, std::move(value));
+    values_.hold(i.first_out, std::move(value));
   }
   static any_array copied(const any_array& a, device_runtime& d) {
     if (d.space().on_host()) return a.clone();
-    buffer b(d.space().allocate(bytes_of(a.type(), a.shape())));
+    buffer b(d.space().allocate(exec::bytes_of(a.type(), a.shape())));
     d.copy_within(b.data(), a.raw(), a.bytes());
     return any_array(a.type(), a.shape(), std::move(b));
   }
@@ -677,21 +484,22 @@ class executable::frame::impl {
     variable_slot& variable = *i.variable;
     std::lock_guard lock(variable.guard);
     need_value(variable, i);
-    if (!(type_of(in) == tensor_type{variable.value.shape(), variable.value.type()}))
-      fail(errc::invalid_argument, "[", c_.node(i).op->name, "] ", type_of(in),
+    if (!(values_.type_of(in) == tensor_type{variable.value.shape(), variable.value.type()}))
+      fail(errc::invalid_argument, "[", c_.node(i).op->name, "] ", values_.type_of(in),
            " updates a variable of ", variable.value.type(), variable.value.shape());
-    if (i.dynamic && dirty_.load(std::memory_order_relaxed)) prepare(k, l);
+    if (i.dynamic && values_.dirty()) prepare(k, l);
     const buffer& elements = variable.value.storage();
-    const void* args[] = {elements.data(), values_[in].data};
+    const void* args[] = {elements.data(), values_.address(in)};
     buffer fresh;
     if (!elements.unique())
-      fresh = buffer(i.device->space().allocate(bytes_of(variable.value.type(), shape_of(in))));
+      fresh = buffer(
+          i.device->space().allocate(exec::bytes_of(variable.value.type(), values_.shape_of(in))));
     void* out[] = {fresh ? fresh.data() : elements.data()};
     kernel_call call{args, out, context_};
     // On one stream, the order of launches is enough: the lock may go before the work is done.
     launch(i, k, *kernels_[k], call, 2, 1);
     if (fresh) variable.value = {variable.value.type(), variable.value.shape(), std::move(fresh)};
-    if (c_.values[i.first_out].uses) hold(i.first_out, variable.value);
+    if (c_.values[i.first_out].uses) values_.hold(i.first_out, variable.value);
   }
 
   // Transfers between devices.
@@ -700,12 +508,11 @@ class executable::frame::impl {
     device_runtime& from = *c_.values[in].device;
     device_runtime& to = *i.device;
     const std::uint32_t out = i.first_out;
-    set_shape(out, shape_of(in));
-    any_array value = as_array(in);
-    if (c_.values[out].where == exec::home::held) return hold(out, std::move(value));
+    values_.set_shape(out, values_.shape_of(in));
+    any_array value = values_.as_array(in);
+    if (c_.values[out].where == exec::home::held) return values_.hold(out, std::move(value));
     const std::size_t bytes = value.bytes();
-    values_[out].data = place_of(out);
-    void* const into = values_[out].data;
+    void* const into = values_.place(out);
     const event_ptr& before = event_of(in);
     event_ptr done;
     if (from.space().on_host()) {
@@ -728,7 +535,7 @@ class executable::frame::impl {
 
   void fetch(const exec::item& i, std::uint32_t in, std::uint32_t l) {
     wait_on_device(i);
-    const any_array value = as_array(in);
+    const any_array value = values_.as_array(in);
     any_array host(value.type(), value.shape());
     auto done = i.device->copy_out(host.mutable_raw(), value.raw(), value.bytes(), value.storage());
     if (done) lanes_[l].pending.push_back(std::move(done));
@@ -794,7 +601,7 @@ class executable::frame::impl {
       failed_ = true;
     }
     for (auto& e : events_) e.reset();
-    give_arenas();
+    values_.give_arenas();
     force_ = failed_.load(std::memory_order_relaxed);
   }
   /// After the run: throws what it failed with.
@@ -832,10 +639,7 @@ class executable::frame::impl {
   }
 
   const compiled& c_;
-  std::vector<value> values_;
-  std::vector<dims> shapes_;
-  std::vector<buffer> owned_;
-  std::vector<arena> arenas_;
+  exec::frame_values values_;
   std::vector<event_ptr> events_;
   std::vector<bound_row> bound_;
   std::vector<const void*> in_;
@@ -853,12 +657,11 @@ class executable::frame::impl {
   std::optional<std::stop_callback<interrupter>> stopped_;
   const step_context* context_ = nullptr;
   step_driver* driver_ = nullptr;
-  std::mutex slots_guard_, failure_guard_;
+  std::mutex failure_guard_;
   std::shared_ptr<const error> failure_;
   std::atomic<std::uint32_t> lanes_left_{0};
   std::atomic<bool> failed_{false};
-  std::atomic<bool> dirty_{false};  ///< a shape differs from the last run's
-  bool force_ = true;               ///< the last run did not end: shapes may be half changed
+  bool force_ = true;  ///< the last run did not end: shapes may be half changed
   std::uint64_t run_ = 0;
 };
 

@@ -48,10 +48,7 @@ inline std::vector<output> gradient_handles(const std::vector<any_tensor>& t) {
 template <class... T>
 std::vector<output> gradient_handles(const std::tuple<T...>& t) {
   return std::apply(
-      [](const auto&... g) {
-        return std::vector<output>{gradient_handle(any_tensor(g))...};
-      },
-      t);
+      [](const auto&... g) { return std::vector<output>{gradient_handle(any_tensor(g))...}; }, t);
 }
 
 /// The gradient of Op as a record holds it; nullptr where it has none.

@@ -15,9 +15,7 @@ struct variable_state {
       field{"container", &variable_state::container}, field{"name", &variable_state::variable_name},
       field{"dtype", &variable_state::type}, field{"shape", &variable_state::shape});
 
-  resource_ref resource() const {
-    return {{"variable", container, variable_name}, {shape, type}};
-  }
+  resource_ref resource() const { return {{"variable", container, variable_name}, {shape, type}}; }
 
  protected:
   tensor_type checked(std::string_view op) const;

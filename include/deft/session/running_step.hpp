@@ -4,9 +4,9 @@
 #include <atomic>
 #include <deft/execute/frame_pool.hpp>
 #include <functional>
-#include <stop_token>
 #include <memory>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -107,7 +107,7 @@ class running_step final : public rendezvous,
     any_array value;
     waker waiting;  ///< of the lane that was told to wait for it
   };
-  std::vector<arrival> arrivals_;  ///< by number of the receive
+  std::vector<arrival> arrivals_;                           ///< by number of the receive
   std::unordered_map<std::uint64_t, std::size_t> numbers_;  ///< of the receives, by key
   std::stop_source stopping_;
   step_context context_;

@@ -26,7 +26,6 @@ std::string processor_name() {
   return "CPU";
 }
 
-
 std::vector<kernel_table>& own_kernel_tables() {
   static auto& tables = *new std::vector<kernel_table>;
   return tables;

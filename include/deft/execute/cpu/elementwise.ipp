@@ -5,13 +5,13 @@
 #include <cstring>
 #include <deft/execute/cpu/interpreter.hpp>
 #include <deft/execute/cpu/kernel_base.hpp>
-#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/cpu/layout.hpp>
+#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/add.hpp>
 #include <deft/op/assign.hpp>
-#include <deft/op/sub.hpp>
 #include <deft/op/catalog.hpp>
+#include <deft/op/sub.hpp>
 #include <memory>
 
 namespace deft::cpu {
@@ -254,7 +254,8 @@ kernel_ptr make_fused(const node_def& n, std::span<const tensor_type> in) {
   else
     steps = std::make_unique<interpreter>(p);
   return std::make_unique<elementwise_kernel>(row, std::move(steps), cost, p.inputs.size(),
-                                              p.immediates, o.immediates, in.size() > p.inputs.size());
+                                              p.immediates, o.immediates,
+                                              in.size() > p.inputs.size());
 }
 
 kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in) {

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/execute/cpu/kernel_base.hpp>
-#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/cpu/pack.hpp>
+#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/matmul.hpp>
 

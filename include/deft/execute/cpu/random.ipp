@@ -7,8 +7,8 @@
 #include <cstring>
 #include <deft/core/philox.hpp>
 #include <deft/execute/cpu/kernel_base.hpp>
-#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/cpu/pack.hpp>
+#include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/random_normal.hpp>
 #include <deft/op/random_uniform.hpp>

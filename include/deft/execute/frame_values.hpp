@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/frame_values.hpp: the values of a frame: where their elements are, and their shapes.
+#pragma once
+#include <atomic>
+#include <cstring>
+#include <deft/execute/schedule.hpp>
+#include <mutex>
+
+namespace deft::exec {
+
+inline std::size_t bytes_of(dtype type, const dims& shape) {
+  return std::max<std::size_t>(static_cast<std::size_t>(shape.elements()) * size_of_dtype(type), 1);
+}
+
+/// Lanes that run at the same time touch different values.
+class frame_values {
+ public:
+  explicit frame_values(const executable::compiled& c)
+      : c_(c),
+        values_(c.values.size()),
+        shapes_(c.shapes),
+        owned_(c.owned),
+        arenas_(c.spaces.size()) {
+    for (const auto& [v, elements] : c.constants) {
+      values_[v].keep = elements;
+      values_[v].data = elements.data();
+    }
+    for (std::size_t s = 0; s < arenas_.size(); ++s) {
+      arenas_[s].slot_bytes.resize(c.spaces[s].slots);
+      if (const auto bytes = c.spaces[s].block_bytes) arenas_[s].staging = buffer::host(bytes);
+    }
+  }
+
+  const void* address(std::uint32_t v) const { return values_[v].data; }
+  const dims& shape_of(std::uint32_t v) const {
+    const value_info& i = c_.values[v];
+    return i.shape == none ? i.declared.shape : shapes_[i.shape];
+  }
+  tensor_type type_of(std::uint32_t v) const { return {shape_of(v), c_.values[v].declared.type}; }
+  void set_shape(std::uint32_t v, const dims& shape) {
+    const value_info& i = c_.values[v];
+    if (i.shape == none || shapes_[i.shape] == shape) return;
+    shapes_[i.shape] = shape;
+    dirty_.store(true, std::memory_order_relaxed);
+  }
+  /// Of an output, worked out from its inputs.
+  void infer_shape(std::uint32_t v, const dims& shape) {
+    if (c_.values[v].shape != none) shapes_[c_.values[v].shape] = shape;
+  }
+  /// Whether a shape differs from the last run's.
+  bool dirty() const { return dirty_.load(std::memory_order_relaxed); }
+  void set_dirty(bool d) { dirty_.store(d, std::memory_order_relaxed); }
+
+  void hold(std::uint32_t v, any_array a) {
+    set_shape(v, a.shape());
+    values_[v].keep = std::move(a).take_storage();
+    values_[v].data = values_[v].keep.data();
+  }
+
+  /// The value with whatever owns its elements; without an owner where nobody does.
+  any_array as_array(std::uint32_t v) const {
+    const value_info& r = c_.values[c_.values[v].root];
+    const dtype type = c_.values[v].declared.type;
+    if (r.where == home::own) return any_array(type, shape_of(v), owned_[r.offset]);
+    if (values_[v].keep) return any_array(type, shape_of(v), values_[v].keep);
+    return any_array::view(type, shape_of(v), values_[v].data);
+  }
+
+  /// `to` is another name for the elements of `from`.
+  void share(std::uint32_t to, std::uint32_t from) { values_[to] = values_[from]; }
+  void drop(std::uint32_t v) { values_[v].keep.reset(); }
+  /// Drops what is held of others.
+  void release() {
+    for (auto v : c_.holders) values_[v].keep.reset();
+    for (auto& b : owned_)
+      if (b && !b.unique()) b.reset();
+  }
+
+  /// Throws invalid_argument if the value is not of the declared type; takes its shape.
+  void check_feed(std::uint32_t number, const feed_ref& f) {
+    const value_info& info = c_.values[number];
+    if (f.type != info.declared.type || !fits(info.declared.shape, f.shape)) {
+      const node_def& n = c_.part.graph.nodes[info.node];
+      throw error(errc::invalid_argument,
+                  str("[feed] ", f.type, f.shape, " is fed where ", info.declared, " is expected"),
+                  n.name, n.place);
+    }
+    set_shape(number, f.shape);
+  }
+  /// The event of the copy to a device, if there is one.
+  event_ptr set_feed(std::uint32_t number, const feed_ref& f) {
+    const value_info& info = c_.values[number];
+    value& v = values_[number];
+    const std::size_t bytes = static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type);
+    switch (info.where) {
+      case home::fixed:
+        v.data = place_of(number);
+        std::memcpy(info.device->space().on_host()
+                        ? v.data
+                        : static_cast<char*>(arenas_[info.space].staging.data()) + info.offset,
+                    f.data, bytes);
+        return nullptr;
+      case home::own:
+        v.data = place_of(number);
+        return info.device->copy_in(v.data, f.data, bytes, f.keep);
+      default:
+        v.keep = f.keep;
+        v.data = const_cast<void*>(f.data);
+        return nullptr;
+    }
+  }
+
+  /// The step's number and the feeds of rank 0, to each device with memory of its own.
+  void send_blocks(std::uint64_t step, std::vector<event_ptr>& events) {
+    for (std::size_t s = 0; s < arenas_.size(); ++s) {
+      const std::size_t bytes = c_.spaces[s].block_bytes;
+      if (!bytes) continue;
+      arena& a = arenas_[s];
+      device_runtime& d = *c_.spaces[s].device;
+      std::memcpy(a.staging.data(), &step, sizeof step);
+      if (auto e = d.copy_in(a.block.data(), a.staging.data(), bytes, a.staging)) {
+        d.wait(e);
+        events.push_back(std::move(e));
+      }
+    }
+  }
+
+  /// At the beginning of a run. True: what was in the arenas is at other addresses than before.
+  bool take_arenas() {
+    bool moved = false;
+    for (std::size_t s = 0; s < arenas_.size(); ++s) {
+      arena& a = arenas_[s];
+      const space_info& info = c_.spaces[s];
+      if (info.slots && (a.outgrown || a.slot_offset.empty())) lay_out_slots(a, info.bytes);
+      const std::size_t bytes = info.slots ? a.slot_offset.back() : info.bytes;
+      if (!bytes) continue;
+      a.block = info.device->arenas().take(bytes);
+      if (a.block.data() == a.last) continue;
+      a.last = a.block.data();
+      moved = true;
+    }
+    return moved;
+  }
+  /// At its end.
+  void give_arenas() {
+    for (std::size_t s = 0; s < arenas_.size(); ++s) {
+      arena& a = arenas_[s];
+      if (a.block) c_.spaces[s].device->arenas().give(std::move(a.block));
+      a.block.reset();
+      if (a.outgrown)
+        for (auto& b : a.overflow) b.reset();
+    }
+  }
+
+  /// Where the kernel writes output `v`, which is its address from now on.
+  void* place(std::uint32_t v) { return values_[v].data = place_of(v); }
+
+  /// Sized values find their room before the kernel is run.
+  void fit_slot(std::uint32_t v) {
+    const value_info& i = c_.values[v];
+    if (i.where != home::sized) return;
+    arena& a = arenas_[i.space];
+    const std::size_t bytes = bytes_of(i.declared.type, shape_of(v));
+    std::lock_guard lock(slots_guard_);
+    const std::size_t room = a.overflow[i.offset]
+                                 ? a.overflow[i.offset].capacity()
+                                 : a.slot_offset[i.offset + 1] - a.slot_offset[i.offset];
+    if (bytes <= room) return;
+    a.overflow[i.offset] = buffer(i.device->space().allocate(bytes));
+    a.slot_bytes[i.offset] = bytes;
+    a.outgrown = true;
+  }
+
+  /// The first bytes of a device's arena: the step's number.
+  const void* block_on(std::uint32_t space) const { return arenas_[space].block.data(); }
+
+ private:
+  struct value {
+    void* data = nullptr;
+    buffer keep;  ///< of what is held
+  };
+  struct arena {
+    buffer block;
+    const void* last = nullptr;            ///< where the run before had it
+    buffer staging;                        ///< on the host, what one copy brings to the device
+    std::vector<std::size_t> slot_bytes;   ///< of sized values
+    std::vector<std::size_t> slot_offset;  ///< of sized values
+    std::vector<buffer> overflow;          ///< those that have outgrown their slot in this run
+    bool outgrown = false;
+  };
+  /// slot_offset has an element more: the end.
+  static void lay_out_slots(arena& a, std::size_t begin) {
+    a.slot_offset.clear();
+    for (auto bytes : a.slot_bytes) a.slot_offset.push_back(begin), begin += (bytes + 63) / 64 * 64;
+    a.slot_offset.push_back(begin);
+    a.overflow.resize(a.slot_bytes.size());
+    a.outgrown = false;
+  }
+  void* place_of(std::uint32_t v) {
+    const value_info& i = c_.values[v];
+    switch (i.where) {
+      case home::fixed:
+        return static_cast<char*>(arenas_[i.space].block.data()) + i.offset;
+      case home::own:
+        return own_buffer(v).data();
+      case home::sized: {
+        arena& a = arenas_[i.space];
+        const buffer& more = a.overflow[i.offset];
+        return more ? more.data() : static_cast<char*>(a.block.data()) + a.slot_offset[i.offset];
+      }
+      case home::held:
+        break;
+    }
+    fail(errc::internal, "a value without memory");
+  }
+  /// What went out in an earlier run is written no more.
+  buffer& own_buffer(std::uint32_t v) {
+    const value_info& i = c_.values[v];
+    buffer& b = owned_[i.offset];
+    const std::size_t bytes = bytes_of(i.declared.type, shape_of(v));
+    if (!b.unique() || b.capacity() < bytes) {
+      b.reset();
+      b = buffer(i.device->space().allocate(bytes));
+    }
+    return b;
+  }
+  const executable::compiled& c_;
+  std::vector<value> values_;
+  std::vector<dims> shapes_;
+  std::vector<buffer> owned_;
+  std::vector<arena> arenas_;
+  std::mutex slots_guard_;
+  std::atomic<bool> dirty_{false};
+};
+
+}  // namespace deft::exec
