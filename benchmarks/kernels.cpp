@@ -2,6 +2,7 @@
 // benchmarks/kernels.cpp: the CPU's kernels called directly, without a session, against Eigen
 // written by hand. On one thread; then what a second one adds.
 #include <cmath>
+#include <deft/execute/cpu/device.hpp>
 #include <deft/execute/cpu/use.hpp>
 #include <deft/execute/kernel.hpp>
 #include <deft/execute/team.hpp>
@@ -44,7 +45,7 @@ class runner {
     infer_types(op, {types_, node_.attributes}, node_.outputs);
     for (const auto& t : node_.outputs)
       out_.push_back(outputs_.emplace_back(t.type, t.shape).mutable_raw());
-    kernel_ = find_cpu_kernel(op.name)(node_, types_);
+    kernel_ = find_cpu_kernel(op.name)->make(node_, types_);
     kernel_->prepare(types_, node_.outputs);
   }
   void run() {
@@ -60,7 +61,7 @@ class runner {
   std::vector<any_array> inputs_, outputs_;
   std::vector<const void*> in_;
   std::vector<void*> out_;
-  step_info step_;
+  step_context step_;
   kernel_ptr kernel_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/execute/cpu/device.hpp>
 #include <deft/execute/executor.hpp>
+#include <deft/execute/team.hpp>
 #include <deft/plan/order.hpp>
 #include <map>
 
@@ -420,4 +421,46 @@ TEST_CASE_FIXTURE(own_graph, "plans that run in turn share the memory of their a
   }
   // What one plan used waits to be used by the next.
   CHECK(recycled_host_memory() <= most + most / 2);
+}
+
+TEST_CASE_FIXTURE(own_graph, "independent chains run on two threads, with the same bits") {
+  placeholder<float, 96, 96> x("x"), y("y");
+  placeholder<std::int32_t> d("d");
+  auto chain = [](any_tensor t, const any_tensor& by) {
+    for (int i = 0; i < 12; ++i) t = matmul(t, by) * 0.01f;
+    return t;
+  };
+  any_tensor a = chain(any_tensor(x), any_tensor(y)), b = chain(any_tensor(y), any_tensor(x));
+  any_tensor both = a + b, quotient = any_tensor(d) / any_tensor(d);
+  ndarray<float, 96, 96> u, v;
+  for (int i = 0; i < 96; ++i)
+    for (int k = 0; k < 96; ++k) {
+      u(i, k) = static_cast<float>((i * 7 + k) % 13) / 13;
+      v(i, k) = static_cast<float>((i + k * 5) % 11) / 11;
+    }
+  struct threads {
+    explicit threads(int n) { set_intra_op_threads(n); }
+    ~threads() { set_intra_op_threads(0); }
+  };
+  small_task task;
+  auto run = [&](int n, std::size_t lanes, int times) {
+    threads t(n);
+    executable code(part_for({both, quotient}, {x, y, d}), task.resources());
+    CHECK(code.lanes() == lanes);
+    auto frame = code.make_frame();
+    any_array last;
+    for (int i = 0; i < times; ++i) {
+      const ndarray<std::int32_t> one(1), zero(0);
+      feed_ref bad[] = {fed(u), fed(v), fed(zero)}, good[] = {fed(u), fed(v), fed(one)};
+      if (i % 5 == 4)
+        CHECK(testing::error_of([&] {
+                frame->run(bad, first_step);
+              }).starts_with("invalid_argument: [div]"));
+      frame->run(good, first_step);
+      last = frame->take(0);
+    }
+    return last;
+  };
+  const any_array expected = run(1, 1, 1);
+  CHECK(run(2, 2, 60) == expected);
 }

@@ -60,11 +60,17 @@ class step_observer {
   virtual void end(const node_def& n, std::uint32_t lane) = 0;
 };
 
-/// A step of a part. Whoever starts a run keeps it until the run has ended.
+/// One that is never requested.
+inline const std::stop_token& never_stopped() {
+  static const auto& token = *new std::stop_token;
+  return token;
+}
+
+/// A step of a part. Whoever starts a run keeps it, and what it refers to, until the run has ended.
 struct step_context {
   std::uint64_t step = 0;          ///< the session's step: counter of random operations
   rendezvous* exchange = nullptr;  ///< null: the part has no sends and receives
-  std::stop_token stop = {};       ///< the run is to end as soon as it can
+  const std::stop_token& stop = never_stopped();  ///< the run is to end as soon as it can
   step_observer* observer = nullptr;
 };
 

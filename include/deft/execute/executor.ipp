@@ -48,6 +48,7 @@ class executable::frame::impl {
 
   bool start(std::span<const feed_ref> feeds, const step_context& context, step_driver* driver) {
     release();
+    released_ = false;
     context_ = &context;
     driver_ = driver;
     values_.set_dirty(force_);
@@ -117,6 +118,7 @@ class executable::frame::impl {
   }
 
   void release() {
+    if (std::exchange(released_, true)) return;
     for (auto& f : fetched_)
       if (f.valid()) f = any_array();
     values_.release();
@@ -661,6 +663,7 @@ class executable::frame::impl {
   std::shared_ptr<const error> failure_;
   std::atomic<std::uint32_t> lanes_left_{0};
   std::atomic<bool> failed_{false};
+  bool released_ = true;
   bool force_ = true;  ///< the last run did not end: shapes may be half changed
   std::uint64_t run_ = 0;
 };

@@ -133,7 +133,7 @@ class frame_values {
       const space_info& info = c_.spaces[s];
       if (info.slots && (a.outgrown || a.slot_offset.empty())) lay_out_slots(a, info.bytes);
       const std::size_t bytes = info.slots ? a.slot_offset.back() : info.bytes;
-      if (!bytes) continue;
+      if (!bytes || a.block) continue;
       a.block = info.device->arenas().take(bytes);
       if (a.block.data() == a.last) continue;
       a.last = a.block.data();
@@ -145,8 +145,10 @@ class frame_values {
   void give_arenas() {
     for (std::size_t s = 0; s < arenas_.size(); ++s) {
       arena& a = arenas_[s];
-      if (a.block) c_.spaces[s].device->arenas().give(std::move(a.block));
-      a.block.reset();
+      if (a.block.capacity() > small_arena || a.outgrown) {
+        if (a.block) c_.spaces[s].device->arenas().give(std::move(a.block));
+        a.block.reset();
+      }
       if (a.outgrown)
         for (auto& b : a.overflow) b.reset();
     }
@@ -179,6 +181,9 @@ class frame_values {
     void* data = nullptr;
     buffer keep;  ///< of what is held
   };
+  /// A block up to here stays with its frame: asking for it would cost more than a small step.
+  static constexpr std::size_t small_arena = 4096;
+
   struct arena {
     buffer block;
     const void* last = nullptr;            ///< where the run before had it

@@ -146,6 +146,8 @@ class master_plan final : public planned {
         }
       if (part.task == own) {
         own_ = std::make_shared<frame_pool>(std::move(part), master_->self->resources());
+        const auto wanted = own_->code().feeds();
+        for (std::size_t i = 0; i < wanted.size(); ++i) feeds_in_order_ &= wanted[i] == i;
         own_part_ = std::move(r);
       } else {
         r.part = std::move(part);
@@ -238,28 +240,29 @@ class master_plan final : public planned {
 
   step_results run_here(std::span<const feed_ref> feeds, const run_options& options,
                         std::uint64_t step) {
-    feed_ref few[8];
-    std::vector<feed_ref> many;
-    feed_ref* mine = few;
-    auto wanted = own_->code().feeds();
-    if (wanted.size() > 8) many.resize(wanted.size()), mine = many.data();
-    for (std::size_t i = 0; i < wanted.size(); ++i) mine[i] = feeds[wanted[i]];
+    // As a rule the part takes all feeds in their order.
+    std::vector<feed_ref> reordered;
+    if (!feeds_in_order_) {
+      for (auto f : own_->code().feeds()) reordered.push_back(feeds[f]);
+      feeds = reordered;
+    }
     std::optional<watched> watch;
     deadline until = deadline_of(options);
     if (until != no_deadline || options.cancel)
       watch.emplace(until, options.cancel.get(), closing_);
-    const step_context context{.step = step, .stop = watch ? watch->stop() : closing_};
+    const std::stop_token stopped = watch ? watch->stop() : std::stop_token();
+    const step_context context{.step = step, .stop = watch ? stopped : closing_};
     std::unique_ptr<executable::frame> frame;
     // Values are returned in the order of fetches: a part that has all of them keeps that order.
     try {
       frame = own_->take();
       if (timed_.load(std::memory_order_relaxed) < 2) {
         auto begin = std::chrono::steady_clock::now();
-        frame->run({mine, wanted.size()}, context);
+        frame->run(feeds, context);
         quick_ = std::chrono::steady_clock::now() - begin < quick_limit;
         ++timed_;
       } else {
-        frame->run({mine, wanted.size()}, context);
+        frame->run(feeds, context);
       }
     } catch (const error& e) {
       if (frame) own_->give_back(std::move(frame));
@@ -441,7 +444,8 @@ class master_plan final : public planned {
   graph_def placed_;
   std::vector<plan::pass_size> passes_;
   std::size_t fetches_;
-  std::size_t feeds_ = 0;  ///< one more than the highest number that is used
+  std::size_t feeds_ = 0;       ///< one more than the highest number that is used
+  bool feeds_in_order_ = true;  ///< the own part takes them as they come
   static constexpr std::chrono::microseconds quick_limit{50};
   std::atomic<int> timed_{0};
   std::atomic<bool> quick_{false};  ///< the second run took less than the limit

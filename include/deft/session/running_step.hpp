@@ -110,7 +110,8 @@ class running_step final : public rendezvous,
   std::vector<arrival> arrivals_;                           ///< by number of the receive
   std::unordered_map<std::uint64_t, std::size_t> numbers_;  ///< of the receives, by key
   std::stop_source stopping_;
-  step_context context_;
+  const std::stop_token stopping_token_ = stopping_.get_token();
+  const step_context context_;
 
   // Of whoever runs it.
   std::shared_ptr<registered_part> part_;

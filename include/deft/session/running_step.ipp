@@ -42,7 +42,10 @@ void registered_part::took(std::size_t s, std::chrono::nanoseconds time) {
 }
 
 running_step::running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step)
-    : worker_(std::move(w)), session_(session), step_(step) {}
+    : worker_(std::move(w)),
+      session_(session),
+      step_(step),
+      context_{.step = step, .exchange = this, .stop = stopping_token_} {}
 
 running_step::~running_step() { drop_early(); }
 
@@ -76,7 +79,6 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     finish(std::move(stopped));
     return true;
   }
-  context_ = {.step = step_, .exchange = this, .stop = stopping_.get_token()};
   go(
       [](running_step& s) {
         std::unique_ptr<executable::frame> frame;
