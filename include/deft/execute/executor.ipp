@@ -328,13 +328,18 @@ class executable::frame::impl {
     if (context_->exchange && what.cost() > long_item) context_->exchange->flush();
     buffer scratch;
     if (const std::size_t bytes = what.scratch()) {
-      scratch = buffer(i.device->space().allocate(bytes));
+      scratch = i.device->arenas().take(bytes);
       call.scratch = scratch.data();
     }
-    if (i.on_host) return what.run(call);
-    wait_on_device(i);
-    call.step_word = values_.block_on(c_.values[i.first_out].space);
-    i.device->launch({what, call, ins, outs, k, i.what == exec::action::update}, step_on(i));
+    if (i.on_host) {
+      what.run(call);
+    } else {
+      wait_on_device(i);
+      call.step_word = values_.block_on(c_.values[i.first_out].space);
+      i.device->launch({what, call, ins, outs, k, i.what == exec::action::update}, step_on(i));
+    }
+    // Whoever takes it next launches after this.
+    if (scratch) i.device->arenas().give(std::move(scratch));
   }
   device_step* step_on(const exec::item& i) const {
     auto at = std::ranges::find(c_.devices, i.device);
