@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <deft/execute/bound_rows.hpp>
 #include <deft/execute/frame_values.hpp>
 #include <deft/execute/lane_gate.hpp>
 #include <deft/execute/schedule.hpp>
@@ -56,7 +57,7 @@ class executable::frame::impl {
     failed_.store(false, std::memory_order_relaxed);
     failure_ = nullptr;
     try {
-      if (values_.take_arenas()) std::ranges::fill(bound_, bound_row());
+      if (values_.take_arenas()) unbind();
       for (auto& s : steps_)
         if (s) s->begin();
       for (std::size_t f = 0; f < c_.feed_values.size(); ++f)
@@ -136,10 +137,16 @@ class executable::frame::impl {
   struct lane {
     std::uint32_t pc = 0;  ///< item
     lane_job job;
+    exec::bound_rows rows;
     std::vector<tensor_type> in_types, out_types;
     std::vector<event_ptr> pending;  ///< copies that the run has to wait for
   };
 
+  /// The arenas are at other addresses.
+  void unbind() {
+    std::ranges::fill(bound_, bound_row());
+    for (auto& l : lanes_) l.rows.clear();
+  }
   /// Nothing refers to the feeds any more.
   void give_up_start() {
     for (auto& e : feeding_) e->synchronize();
@@ -318,7 +325,7 @@ class executable::frame::impl {
         out_[o] = values_.place(o);
     }
     kernel_call call{in_.data() + i.first_in, out_.data() + i.first_out, context_};
-    if (i.bindable) bound_[k] = what.bind(call);
+    if (i.bindable) bound_[k] = lanes_[l].rows.add(what.bind(call));
     launch(i, k, what, call, i.ins, i.outs);
   }
 

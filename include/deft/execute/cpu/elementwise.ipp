@@ -103,7 +103,7 @@ class elementwise_kernel final : public kernel {
     if (!single_ || !late_.empty() || !row_.run) return {};
     for (std::size_t k = 0; k < inputs_; ++k) addresses_[k] = c.in[k];
     bound_ = {addresses_.data(), masks_.data(), c.out[0], layout_.n()};
-    return {row_.run, &bound_};
+    return {row_.run, &bound_, static_cast<std::uint32_t>(addresses_.size())};
   }
 
  private:

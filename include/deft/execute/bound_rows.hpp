@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/bound_rows.hpp: the row calls of a lane, one behind the other.
+#pragma once
+#include <algorithm>
+#include <cstddef>
+#include <deft/execute/fused.hpp>
+#include <memory>
+#include <vector>
+
+namespace deft::exec {
+
+/// Copies of bound rows with their operands, in the order in which they are run: a long lane reads
+/// them as a stream, where the kernels that made them are all over the heap.
+class bound_rows {
+ public:
+  /// A row that refers to nothing of the kernel any more.
+  bound_row add(const bound_row& row) {
+    if (!row.run) return row;
+    const std::size_t words = call_words + 2 * row.operands;
+    void** const at = take(words);
+    const void** in = const_cast<const void**>(at + call_words);
+    auto* mask = reinterpret_cast<std::uintptr_t*>(at + call_words + row.operands);
+    std::copy_n(row.call->in, row.operands, in);
+    std::copy_n(row.call->mask, row.operands, mask);
+    auto* call = new (at) row_call{in, mask, row.call->out, row.call->n};
+    return {row.run, call, row.operands};
+  }
+  /// Forgets all rows, and keeps the memory.
+  void clear() { chunk_ = 0, used_ = 0; }
+
+ private:
+  static constexpr std::size_t call_words = sizeof(row_call) / sizeof(void*);
+  static constexpr std::size_t chunk_words = 4096;
+
+  void** take(std::size_t words) {
+    if (chunks_.empty() || used_ + words > chunk_words) {
+      if (!chunks_.empty()) ++chunk_;
+      used_ = 0;
+    }
+    if (chunk_ == chunks_.size())
+      chunks_.push_back(std::make_unique<void*[]>(std::max(chunk_words, words)));
+    void** const at = &chunks_[chunk_][used_];
+    used_ += words;
+    return at;
+  }
+
+  std::vector<std::unique_ptr<void*[]>> chunks_;
+  std::size_t chunk_ = 0, used_ = 0;
+};
+
+}  // namespace deft::exec
