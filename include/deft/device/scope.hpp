@@ -21,7 +21,7 @@ struct node_info {
   std::string_view op;       ///< "matmul", "variable", …
   std::string_view name;     ///< with its name scopes
   dtype type = dtype::none;  ///< of its first result
-  placement device;          ///< what inner scopes have decided; nullptr: nothing yet
+  placement device = {};     ///< what inner scopes have decided; nullptr: nothing yet
 };
 
 /// Says where a node goes: a device name, or "" where it does not mind.
