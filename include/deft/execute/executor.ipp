@@ -630,7 +630,11 @@ class executable::frame::impl {
   }
   struct interrupter {
     impl* f;
-    void operator()() const { f->interrupt(); }
+    /// A lane that goes on here may end the run, and the frame with it.
+    void operator()() const {
+      const auto gates = f->gates_;
+      for (const auto& g : gates) g->interrupt();
+    }
   };
 
   /// The first error is the run's; lanes that wait look again, and see it.

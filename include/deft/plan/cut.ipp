@@ -74,9 +74,9 @@ class cutter {
     const node_def& from = graph_.nodes[e.node];
     location at = place_[e.node];
     if (at.in == &p) return on_device({at.number, e.port}, from.device, p, device);
-    auto [crossing, fresh] = received_.try_emplace({e.node, e.port, &p}, edge_def{});
-    if (fresh) crossing->second = transfer({at.number, e.port}, from, *at.in, p);
-    return on_device(crossing->second, host_of(p), p, device);
+    auto [arrival, fresh] = received_.try_emplace({e.node, e.port, &p}, edge_def{});
+    if (fresh) arrival->second = transfer({at.number, e.port}, from, *at.in, p);
+    return on_device(arrival->second, host_of(p), p, device);
   }
 
   edge_def transfer(edge_def value, const node_def& from, part& sender, part& receiver) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/explain.ipp: nodes, crossings, and memory by the lives of values.
+// deft/session/explain.ipp: nodes, transfers, and memory by the lives of values.
 #pragma once
 #include <algorithm>
 #include <deft/graph/program.hpp>

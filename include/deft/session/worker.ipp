@@ -128,7 +128,7 @@ std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t sessio
   return at->second;
 }
 
-/// What another process sent: a sound graph, whose crossings lead to tasks of the cluster. Names
+/// What another process sent: a sound graph, whose transfers lead to tasks of the cluster. Names
 /// are kept for good, so they are looked at first.
 void worker::check_part(const plan::part& p) const {
   check(p.graph);
