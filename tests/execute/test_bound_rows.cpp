@@ -23,7 +23,7 @@ TEST_CASE("bound rows keep their operands, however many there are") {
     }
     for (std::uintptr_t i = 0; i < kept.size(); ++i) {
       const row_call& c = *kept[i].call;
-      CHECK(kept[i].run == &nothing);
+      CHECK((kept[i].run == &nothing));
       CHECK(c.n == static_cast<std::int64_t>(i));
       CHECK(c.out == reinterpret_cast<void*>(i + 9));
       for (std::uint32_t k = 0; k < kept[i].operands; ++k) {
@@ -33,5 +33,5 @@ TEST_CASE("bound rows keep their operands, however many there are") {
     }
     rows.clear();
   }
-  CHECK(rows.add({}).run == nullptr);  // what cannot be bound stays so
+  CHECK((rows.add({}).run == nullptr));  // what cannot be bound stays so
 }
