@@ -185,15 +185,19 @@ class delayed_step final : public deft::device_step {
     return word_->failure;
   }
   std::shared_ptr<word> current() const { return word_; }
+  static bool failed(const std::shared_ptr<word>& w) {
+    if (!w) return false;
+    std::lock_guard lock(w->guard);
+    return w->failure != nullptr;
+  }
 
  private:
   std::shared_ptr<word> word_ = std::make_shared<word>();
 };
 
-class delayed_device final : public deft::device_runtime {
+class delayed_device final : public hidden_device {
  public:
-  delayed_device(const deft::device_name& task, int number)
-      : device_runtime(described(task, number)) {}
+  delayed_device(const deft::device_name& task, int number) : hidden_device(task, "slow", number) {}
 
   bool asynchronous() const override { return true; }
   deft::memory& space() override { return memory_; }
@@ -215,17 +219,12 @@ class delayed_device final : public deft::device_runtime {
     done = copy(in_, null_memory::hidden(to), null_memory::hidden(from), bytes, std::move(keep));
     return true;
   }
-  void copy_within(void* to, const void* from, std::size_t bytes) override {
-    compute_.push([=] { std::memcpy(null_memory::hidden(to), null_memory::hidden(from), bytes); });
-  }
-  const deft::kernel_entry* find_kernel(std::string_view op) const override {
-    const deft::kernel_entry* entry = deft::find_cpu_kernel(op);
-    return entry && entry->make ? entry : nullptr;
-  }
-  deft::kernel_ptr make_kernel(const deft::node_def& n,
-                               std::span<const deft::tensor_type> in) override {
-    const deft::kernel_entry* entry = find_kernel(n.op->name);
-    return entry ? std::make_unique<null_kernel>(entry->make(n, in), n) : nullptr;
+  void copy_within(void* to, const void* from, std::size_t bytes,
+                   deft::device_step* step) override {
+    compute_.push([=, word = step ? static_cast<delayed_step*>(step)->current() : nullptr] {
+      if (delayed_step::failed(word)) return;
+      std::memcpy(null_memory::hidden(to), null_memory::hidden(from), bytes);
+    });
   }
   std::unique_ptr<deft::device_step> make_step() override {
     return std::make_unique<delayed_step>();
@@ -237,10 +236,7 @@ class delayed_device final : public deft::device_runtime {
     std::vector<void*> out(r.call.out, r.call.out + r.outs);
     compute_.push([&kernel = r.what, in = std::move(in), out = std::move(out), call = r.call,
                    item = r.item, word]() mutable {
-      {
-        std::lock_guard lock(word->guard);
-        if (word->failure) return;  // what failed changes nothing more
-      }
+      if (delayed_step::failed(word)) return;  // what failed changes nothing more
       call.in = in.data();
       call.out = out.data();
       try {
@@ -270,17 +266,6 @@ class delayed_device final : public deft::device_runtime {
     });
     return done;
   }
-  static deft::device_info described(const deft::device_name& task, int number) {
-    deft::device_info info;
-    deft::device_name name = task;
-    name.type = "slow";
-    name.index = number;
-    info.name = deft::intern(name);
-    info.description = "delayed";
-    info.kernels = deft::announce(deft::cpu_kernel_tables());
-    return info;
-  }
-
   delayed_memory memory_;
   deft::arena_pool arenas_{memory_};
   delayed_stream compute_{1}, in_{2}, out_{3};

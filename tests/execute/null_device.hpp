@@ -98,10 +98,45 @@ class null_event final : public deft::device_event {
   void synchronize() override { ++null_traffic().synchronized; }
 };
 
-class null_device final : public deft::device_runtime {
+/// A device of the tests: the processor's kernels, on hidden addresses.
+class hidden_device : public deft::device_runtime {
+ public:
+  const deft::kernel_entry* find_kernel(std::string_view op) const override {
+    const deft::kernel_entry* entry = deft::find_cpu_kernel(op);
+    return entry && entry->make ? entry : nullptr;
+  }
+  deft::kernel_ptr make_kernel(const deft::node_def& n,
+                               std::span<const deft::tensor_type> in) override {
+    const deft::kernel_entry* entry = find_kernel(n.op->name);
+    return entry ? std::make_unique<null_kernel>(entry->make(n, in), n) : nullptr;
+  }
+
+ protected:
+  /// `/type:number` of a task, with all kernels but that of one operation.
+  hidden_device(const deft::device_name& task, std::string type, int number,
+                std::string_view without = {})
+      : device_runtime(described(task, std::move(type), number, without)) {}
+
+ private:
+  static deft::device_info described(const deft::device_name& task, std::string type, int number,
+                                     std::string_view without) {
+    auto kernels = std::make_shared<deft::kernel_set>(*deft::announce(deft::cpu_kernel_tables()));
+    kernels->remove(without);
+    deft::device_info info;
+    info.description = type;
+    deft::device_name name = task;
+    name.type = std::move(type);
+    name.index = number;
+    info.name = deft::intern(name);
+    info.kernels = std::move(kernels);
+    return info;
+  }
+};
+
+class null_device final : public hidden_device {
  public:
   null_device(const deft::device_name& task, int number)
-      : device_runtime(described(task, number)) {}
+      : hidden_device(task, "null", number, "matmul") {}
 
   deft::memory& space() override {
     static auto& m = *new null_memory;
@@ -125,17 +160,8 @@ class null_device final : public deft::device_runtime {
     std::memcpy(null_memory::hidden(to), null_memory::hidden(from), bytes);
     return true;
   }
-  void copy_within(void* to, const void* from, std::size_t bytes) override {
+  void copy_within(void* to, const void* from, std::size_t bytes, deft::device_step*) override {
     std::memcpy(null_memory::hidden(to), null_memory::hidden(from), bytes);
-  }
-  const deft::kernel_entry* find_kernel(std::string_view op) const override {
-    const deft::kernel_entry* entry = deft::find_cpu_kernel(op);
-    return entry && entry->make ? entry : nullptr;
-  }
-  deft::kernel_ptr make_kernel(const deft::node_def& n,
-                               std::span<const deft::tensor_type> in) override {
-    const deft::kernel_entry* entry = find_kernel(n.op->name);
-    return entry ? std::make_unique<null_kernel>(entry->make(n, in), n) : nullptr;
   }
   deft::event_ptr record() override {
     ++null_traffic().recorded;
@@ -144,19 +170,6 @@ class null_device final : public deft::device_runtime {
 
  private:
   deft::arena_pool arenas_{space()};
-
-  static deft::device_info described(const deft::device_name& task, int number) {
-    auto kernels = std::make_shared<deft::kernel_set>(*deft::announce(deft::cpu_kernel_tables()));
-    kernels->remove("matmul");
-    deft::device_info info;
-    deft::device_name name = task;
-    name.type = "null";
-    name.index = number;
-    info.name = deft::intern(name);
-    info.description = "null";
-    info.kernels = std::move(kernels);
-    return info;
-  }
 };
 
 /// Two of them, as register_device_maker takes it.

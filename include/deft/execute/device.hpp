@@ -72,8 +72,9 @@ class device_runtime {
     return static_cast<void>(to), static_cast<void>(source), static_cast<void>(from),
            static_cast<void>(bytes), static_cast<void>(keep), done = nullptr, false;
   }
-  /// Copies within its space, as a launch.
-  virtual void copy_within(void* to, const void* from, std::size_t bytes) = 0;
+  /// Copies within its space, as a launch for the run that `step` is about, which is left out once
+  /// that run has failed. Null: in any case.
+  virtual void copy_within(void* to, const void* from, std::size_t bytes, device_step* step) = 0;
 
   /// The line of its table for an operation; nullptr: it has none.
   virtual const kernel_entry* find_kernel(std::string_view op) const = 0;

@@ -4,6 +4,7 @@
 #include <deft/execute/arena.ipp>
 #include <deft/execute/device.ipp>
 #include <deft/execute/executor.ipp>
+#include <deft/execute/items.ipp>
 #include <deft/execute/lanes.ipp>
 #include <deft/execute/memory_plan.ipp>
 #include <deft/execute/resources.ipp>

@@ -8,6 +8,9 @@
 #include <vector>
 
 namespace deft {
+namespace exec {
+class frame_state;
+}
 
 /// What a part needs of its task.
 struct task_resources {
@@ -81,8 +84,7 @@ class executable::frame {
   void release();
 
  private:
-  class impl;
-  std::unique_ptr<impl> impl_;
+  std::unique_ptr<exec::frame_state> state_;
 };
 
 }  // namespace deft

@@ -47,7 +47,7 @@ class cpu_device final : public device_runtime {
     std::memcpy(to, from, bytes);
     return nullptr;
   }
-  void copy_within(void* to, const void* from, std::size_t bytes) override {
+  void copy_within(void* to, const void* from, std::size_t bytes, device_step*) override {
     std::memcpy(to, from, bytes);
   }
   const kernel_entry* find_kernel(std::string_view op) const override {

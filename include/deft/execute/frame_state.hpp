@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/frame_state.hpp: what changes during a run of a part.
+#pragma once
+#include <atomic>
+#include <deft/execute/bound_rows.hpp>
+#include <deft/execute/frame_values.hpp>
+#include <deft/execute/lane_gate.hpp>
+#include <deft/execute/schedule.hpp>
+#include <deft/execute/team.hpp>
+#include <mutex>
+#include <optional>
+
+namespace deft::exec {
+
+/// Tells the observer, if there is one, that an item begins, and that it has ended, however it did.
+class observation {
+ public:
+  observation(step_observer* o, const node_def& n, std::uint32_t lane)
+      : observer_(o), node_(n), lane_(lane) {
+    if (observer_) observer_->begin(node_, lane_);
+  }
+  ~observation() {
+    if (observer_) observer_->end(node_, lane_);
+  }
+  observation(const observation&) = delete;
+
+ private:
+  step_observer* const observer_;
+  const node_def& node_;
+  const std::uint32_t lane_;
+};
+
+/// Runs of lanes stand in executor.ipp, what an item does in items.ipp.
+class frame_state {
+ public:
+  explicit frame_state(const executable::compiled& c);
+  ~frame_state() {
+    for (auto& g : gates_) g->close();
+  }
+
+  /// As executable::frame has them.
+  bool start(std::span<const feed_ref> feeds, const step_context& context, step_driver* driver);
+  void resume(std::uint32_t lane);
+  std::shared_ptr<const error> failure() const { return failure_; }
+  const any_array& peek(std::size_t i);
+  any_array take(std::size_t i) { return peek(i), std::move(fetched_[i]); }
+  void release();
+  bool may_park() const { return c_.may_park; }
+
+ private:
+  struct lane_job : team_job {
+    frame_state* frame = nullptr;
+    std::uint32_t lane = 0;
+  };
+  /// A variable that was given other elements, and those it had.
+  struct replaced {
+    variable_slot* variable = nullptr;
+    const void* now = nullptr;
+    any_array before;
+  };
+  struct lane {
+    std::uint32_t pc = 0;  ///< item
+    lane_job job;
+    bound_rows rows;
+    std::vector<tensor_type> in_types, out_types;
+    std::vector<event_ptr> pending;   ///< copies that the run has to wait for
+    std::vector<replaced> variables;  ///< by work that may yet fail
+  };
+  class call_of;
+
+  // Lanes.
+
+  /// Runs these lanes, and those that they wake. True: this call ended the run.
+  bool drive(std::vector<std::uint32_t>& ready);
+  /// From lanes_[l].pc to the end of the lane, true, or until it has to wait, false: then the lane
+  /// may be on another thread already. Lanes that it wakes are added to `ready`.
+  bool run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready);
+  /// The one lane of a part in which nothing waits.
+  void run_items();
+  bool lane_ended();
+  /// What the devices still do belongs to the run: it ends once that is done. False if it has to
+  /// wait; then the frame may be in use by another thread.
+  bool finish();
+  void end_run();
+  /// The arenas are at other addresses.
+  void unbind();
+  /// Nothing refers to the feeds any more.
+  void give_up_start();
+  void check_stop() const {
+    if (context_->stop.stop_requested()) throw error(errc::cancelled, "the step was cancelled");
+  }
+
+  // Waiting.
+
+  /// Whether the host may look at the item's inputs; if not, it is called back.
+  bool inputs_ready(const item& i, std::uint32_t l);
+  void call_back(const event_ptr& e, std::uint32_t l);
+  bool park(std::uint32_t l);
+  /// Signals between lanes: 0, 1 once given, or 2 more than the number of the lane that waits.
+  bool wait_signal(std::uint32_t s, std::uint32_t l);
+  void give_signal(std::uint32_t s, std::vector<std::uint32_t>& ready);
+  /// Lanes that wait look again.
+  struct interrupter {
+    frame_state* f;
+    /// A lane that goes on here may end the run, and the frame with it.
+    void operator()() const {
+      const auto gates = f->gates_;
+      for (const auto& g : gates) g->interrupt();
+    }
+  };
+
+  // Errors.
+
+  /// The first error is the run's; lanes that wait look again, and see it.
+  void note_failure(const error& e, std::uint32_t item);
+  error located(const error& e, std::uint32_t item) const;
+  /// A step that failed on a device sends and computes nothing more.
+  void look_at_devices();
+  /// After a failure: variables that were given elements which nobody has written.
+  void restore_variables();
+
+  // Items.
+
+  /// Shapes of item `k`, from those of its inputs.
+  void prepare(std::uint32_t k, std::uint32_t in_lane);
+  void fit_slots(const item& i);
+  void run_item(const item& i, std::uint32_t k, std::uint32_t l);
+  void run_kernel(const item& i, std::uint32_t k, std::uint32_t l);
+  void launch(const item& i, std::uint32_t k, kernel& what, kernel_call& call, std::uint32_t ins,
+              std::uint32_t outs);
+  bool perform(const item& i, std::uint32_t l);
+  void need_value(const variable_slot& v, const item& i) const;
+  void read(const item& i);
+  void assign(const item& i, std::uint32_t in, std::uint32_t l);
+  void update(const item& i, std::uint32_t in, std::uint32_t k, std::uint32_t l);
+  void copy(const item& i, std::uint32_t in, std::uint32_t l);
+  void fetch(const item& i, std::uint32_t in, std::uint32_t l);
+  /// The device goes on with what is launched next once copies of its operands are there.
+  void wait_on_device(const item& i);
+  const event_ptr& event_of(std::uint32_t v) const;
+  void set_event(std::uint32_t v, event_ptr done, std::vector<event_ptr>& pending);
+  device_step* step_on(const item& i) const;
+
+  const executable::compiled& c_;
+  frame_values values_;
+  std::vector<event_ptr> events_;
+  std::vector<bound_row> bound_;
+  std::vector<const void*> in_;
+  std::vector<void*> out_;
+  std::vector<std::vector<tensor_type>> prepared_;
+  std::vector<kernel_ptr> kernels_;
+  std::vector<lane> lanes_;
+  std::unique_ptr<std::atomic<std::uint32_t>[]> signals_;
+  std::vector<any_array> fetched_;
+  std::vector<std::shared_ptr<lane_gate>> gates_;    ///< of the lanes, and of the end
+  std::vector<std::unique_ptr<device_step>> steps_;  ///< by number of c_.devices
+  std::vector<event_ptr> feeding_;  ///< copies of feeds, which the run has to wait for
+  std::vector<event_ptr> ends_;     ///< all that a run whose lanes have ended waits for
+  bool ends_known_ = false;
+  std::optional<std::stop_callback<interrupter>> stopped_;
+  const step_context* context_ = nullptr;
+  step_driver* driver_ = nullptr;
+  std::mutex failure_guard_;
+  std::shared_ptr<const error> failure_;
+  std::atomic<std::uint32_t> lanes_left_{0};
+  std::atomic<bool> failed_{false};
+  bool released_ = true;
+  bool force_ = true;  ///< the last run did not end: shapes may be half changed
+  std::uint64_t run_ = 0;
+};
+
+}  // namespace deft::exec

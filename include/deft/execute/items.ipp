@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/items.ipp: what the items of a lane do: kernels, state, copies between devices.
+#pragma once
+#include <deft/execute/frame_state.hpp>
+
+namespace deft::exec {
+
+void frame_state::prepare(std::uint32_t k, std::uint32_t in_lane) {
+  const item& i = c_.items[k];
+  const node_def& n = c_.node(i);
+  const bool update = i.what == action::update;
+  auto& in = lanes_[in_lane].in_types;
+  auto& out = lanes_[in_lane].out_types;
+  in.clear();
+  if (update) in.push_back(values_.type_of(c_.inputs[i.first_in]));
+  for (std::uint32_t a = 0; a < i.ins; ++a)
+    in.push_back(values_.type_of(c_.inputs[i.first_in + a]));
+  if (i.dynamic) {
+    if (prepared_[k] == in && !in.empty()) return fit_slots(i);
+    prepared_[k].clear();  // until all of this has gone well
+    const std::span<const tensor_type> seen = in;
+    infer_types(*n.op, {update ? seen.subspan(1) : seen, n.attributes}, out);
+    for (std::uint32_t o = 0; o < i.outs; ++o) {
+      if (!out[o].shape.is_static())
+        fail(errc::internal, "[", n.op->name, "] cannot tell the shape of its result: ", out[o]);
+      if (!fits(n.outputs[o].shape, out[o].shape))
+        fail(errc::invalid_argument, "[", n.op->name, "] the result is ", out[o].shape, " where ",
+             n.outputs[o].shape, " was declared");
+      values_.infer_shape(i.first_out + o, out[o].shape);
+    }
+    prepared_[k] = in;
+  } else {
+    out = n.outputs;
+  }
+  if (kernels_[k]) kernels_[k]->prepare(in, out);
+  if (i.dynamic) fit_slots(i);
+}
+
+void frame_state::fit_slots(const item& i) {
+  if (i.what != action::run) return;
+  for (std::uint32_t o = 0; o < i.outs; ++o) values_.fit_slot(i.first_out + o);
+}
+
+void frame_state::run_item(const item& i, std::uint32_t k, std::uint32_t l) {
+  const std::uint32_t in = i.ins ? c_.inputs[i.first_in] : none;
+  switch (i.what) {
+    case action::run:
+      return run_kernel(i, k, l);
+    case action::read:
+      return read(i);
+    case action::assign:
+      return assign(i, in, l);
+    case action::update:
+      return update(i, in, k, l);
+    case action::alias: {
+      if (i.dynamic && values_.dirty()) prepare(k, l);
+      values_.share(i.first_out, in);
+      return;
+    }
+    case action::copy:
+      return copy(i, in, l);
+    case action::fetch:
+      return fetch(i, in, l);
+    case action::refuse:
+      fail(errc::invalid_argument, "[placeholder] a value is needed, and none was fed");
+    default:
+      fail(errc::internal, "an item that is not an operation's");
+  }
+}
+
+void frame_state::run_kernel(const item& i, std::uint32_t k, std::uint32_t l) {
+  if (i.dynamic && values_.dirty()) prepare(k, l);
+  kernel& what = *kernels_[k];
+  for (std::uint32_t a = i.first_in; a < i.first_in + i.ins; ++a)
+    in_[a] = values_.address(c_.inputs[a]);
+  for (std::uint32_t o = i.first_out; o < i.first_out + i.outs; ++o) {
+    if (!c_.values[o].uses && what.optional_output(static_cast<int>(o - i.first_out)))
+      out_[o] = nullptr;
+    else
+      out_[o] = values_.place(o);
+  }
+  kernel_call call{in_.data() + i.first_in, out_.data() + i.first_out, context_};
+  if (i.bindable) bound_[k] = lanes_[l].rows.add(what.bind(call));
+  launch(i, k, what, call, i.ins, i.outs);
+}
+
+void frame_state::launch(const item& i, std::uint32_t k, kernel& what, kernel_call& call,
+                         std::uint32_t ins, std::uint32_t outs) {
+  constexpr double long_item = 20'000;  // nanoseconds
+  if (context_->exchange && what.cost() > long_item) context_->exchange->flush();
+  buffer scratch;
+  if (const std::size_t bytes = what.scratch()) {
+    scratch = i.device->arenas().take(bytes);
+    call.scratch = scratch.data();
+  }
+  if (i.on_host) {
+    what.run(call);
+  } else {
+    wait_on_device(i);
+    call.step_word = values_.block_on(c_.values[i.first_out].space);
+    i.device->launch({what, call, ins, outs, k, i.what == action::update}, step_on(i));
+  }
+  // Whoever takes it next launches after this.
+  if (scratch) i.device->arenas().give(std::move(scratch));
+}
+
+void frame_state::wait_on_device(const item& i) {
+  if (!i.awaits) return;
+  for (std::uint32_t a = 0; a < i.ins; ++a)
+    if (const event_ptr& e = event_of(c_.inputs[i.first_in + a])) i.device->wait(e);
+}
+
+/// Gives an item's value kernel what it asks for.
+class frame_state::call_of final : public value_call {
+ public:
+  call_of(frame_state& f, const item& i, std::uint32_t lane) : f_(f), i_(i), lane_(lane) {}
+  std::size_t inputs() const override { return i_.ins; }
+  any_array input(std::size_t i) const override {
+    any_array a = f_.values_.as_array(f_.c_.inputs[i_.first_in + i]);
+    return a.storage().is_borrowed() ? a.clone() : a;
+  }
+  void output(std::size_t o, any_array a) override {
+    const std::uint32_t v = i_.first_out + static_cast<std::uint32_t>(o);
+    const tensor_type& declared = f_.c_.values[v].declared;
+    if (a.type() != declared.type || !fits(declared.shape, a.shape()))
+      fail(errc::invalid_argument, "[", f_.c_.node(i_).op->name, "] ", a.type(), a.shape(),
+           " came where ", declared, " is expected");
+    f_.values_.hold(v, std::move(a));
+  }
+  const step_context& step() const override { return *f_.context_; }
+  waker make_waker() const override { return waker(f_.gates_[lane_], f_.run_); }
+
+ private:
+  frame_state& f_;
+  const item& i_;
+  std::uint32_t lane_;
+};
+
+bool frame_state::perform(const item& i, std::uint32_t l) {
+  gates_[l]->listen();
+  // What was to end the run before it listened did not wake it.
+  check_stop();
+  if (failed_.load()) throw error(errc::cancelled, "the step has failed");
+  observation seen(context_->observer, c_.node(i), l);
+  call_of c(*this, i, l);
+  return c_.performers[i.number]->run(c);
+}
+
+void frame_state::need_value(const variable_slot& v, const item& i) const {
+  if (!v.value.valid())
+    fail(errc::failed_precondition, "variable \"", v.name, "\" is not initialized");
+  const tensor_type& declared = c_.node(i).outputs[0];
+  if (v.value.type() != declared.type || !fits(declared.shape, v.value.shape()))
+    fail(errc::failed_precondition, "variable \"", v.name, "\" is ", v.value.type(),
+         v.value.shape(), " now, not ", declared);
+  placement here = c_.node(i).device;
+  if (v.device != here && v.value.storage().home() != &i.device->space())
+    fail(errc::failed_precondition, "variable \"", v.name, "\" lives on ", to_string(*v.device),
+         ", and cannot be used on ", to_string(*here));
+}
+
+void frame_state::read(const item& i) {
+  variable_slot& variable = *i.variable;
+  std::lock_guard lock(variable.guard);
+  need_value(variable, i);
+  values_.hold(i.first_out, variable.value);
+}
+
+namespace {
+
+any_array copied(const any_array& a, device_runtime& d) {
+  if (d.space().on_host()) return a.clone();
+  buffer b(d.space().allocate(bytes_of(a.type(), a.shape())));
+  d.copy_within(b.data(), a.raw(), a.bytes(), nullptr);
+  return any_array(a.type(), a.shape(), std::move(b));
+}
+
+/// The variable's elements for work of a device that may yet fail: nobody else holds them, and they
+/// are what they were until that work is done.
+void* writable(variable_slot& v, device_runtime& d) {
+  if (!v.value.storage().unique()) v.value = copied(v.value, d);
+  return const_cast<void*>(v.value.raw());
+}
+
+}  // namespace
+
+void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
+  variable_slot& variable = *i.variable;
+  device_runtime& device = *i.device;
+  wait_on_device(i);
+  any_array value = values_.as_array(in);
+  if (!fits(c_.node(i).outputs[0].shape, value.shape()))
+    fail(errc::invalid_argument, "[assign] ", value.shape(), " is assigned to ",
+         c_.node(i).outputs[0]);
+  any_array before;  // freed without the lock
+  std::lock_guard lock(variable.guard);
+  if (any_array& now = variable.value; device.asynchronous() && now.valid() &&
+                                       now.type() == value.type() && now.shape() == value.shape() &&
+                                       now.storage().home() == &device.space()) {
+    device.copy_within(writable(variable, device), value.raw(), value.bytes(), step_on(i));
+    value = now;
+  } else {
+    // Only elements that the frame itself made can be given to the variable.
+    if (c_.values[c_.values[in].root].where != home::own) value = copied(value, device);
+    before = std::exchange(now, value);
+    variable.device = device.info().name;
+    if (device.asynchronous()) lanes_[l].variables.push_back({&variable, now.raw(), before});
+  }
+  if (c_.values[i.first_out].uses) values_.hold(i.first_out, std::move(value));
+}
+
+void frame_state::update(const item& i, std::uint32_t in, std::uint32_t k, std::uint32_t l) {
+  variable_slot& variable = *i.variable;
+  std::lock_guard lock(variable.guard);
+  need_value(variable, i);
+  any_array& now = variable.value;
+  if (!(values_.type_of(in) == tensor_type{now.shape(), now.type()}))
+    fail(errc::invalid_argument, "[", c_.node(i).op->name, "] ", values_.type_of(in),
+         " updates a variable of ", now.type(), now.shape());
+  if (i.dynamic && values_.dirty()) prepare(k, l);
+  buffer fresh;
+  if (i.device->asynchronous())
+    writable(variable, *i.device);
+  else if (!now.storage().unique())
+    fresh = buffer(i.device->space().allocate(bytes_of(now.type(), now.shape())));
+  const void* args[] = {now.raw(), values_.address(in)};
+  void* out[] = {fresh ? fresh.data() : const_cast<void*>(now.raw())};
+  kernel_call call{args, out, context_};
+  // On one stream, the order of launches is enough: the lock may go before the work is done.
+  launch(i, k, *kernels_[k], call, 2, 1);
+  if (fresh) now = {now.type(), now.shape(), std::move(fresh)};
+  if (c_.values[i.first_out].uses) values_.hold(i.first_out, now);
+}
+
+// Transfers between devices.
+
+void frame_state::copy(const item& i, std::uint32_t in, std::uint32_t l) {
+  device_runtime& from = *c_.values[in].device;
+  device_runtime& to = *i.device;
+  const std::uint32_t out = i.first_out;
+  values_.set_shape(out, values_.shape_of(in));
+  any_array value = values_.as_array(in);
+  if (c_.values[out].where == home::held) return values_.hold(out, std::move(value));
+  const std::size_t bytes = value.bytes();
+  void* const into = values_.place(out);
+  const event_ptr& before = event_of(in);
+  event_ptr done;
+  if (from.space().on_host()) {
+    done = to.copy_in(into, value.raw(), bytes, value.storage());
+  } else if (to.space().on_host()) {
+    if (before) from.wait(before);
+    done = from.copy_out(into, value.raw(), bytes, value.storage());
+  } else {
+    if (before) to.wait(before);
+    to.wait(from.record());
+    if (!to.copy_between(into, from, value.raw(), bytes, value.storage(), done)) {
+      // Through the host: the second half begins when the first is done.
+      buffer host = buffer::host(bytes);
+      if (auto e = from.copy_out(host.data(), value.raw(), bytes, value.storage())) to.wait(e);
+      done = to.copy_in(into, host.data(), bytes, host);
+    }
+  }
+  set_event(out, std::move(done), lanes_[l].pending);
+}
+
+void frame_state::fetch(const item& i, std::uint32_t in, std::uint32_t l) {
+  wait_on_device(i);
+  const any_array value = values_.as_array(in);
+  any_array host(value.type(), value.shape());
+  auto done = i.device->copy_out(host.mutable_raw(), value.raw(), value.bytes(), value.storage());
+  if (done) lanes_[l].pending.push_back(std::move(done));
+  fetched_[i.number] = std::move(host);
+}
+
+}  // namespace deft::exec
