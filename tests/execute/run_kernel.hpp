@@ -21,7 +21,9 @@ inline deft::node_def node_of(const deft::op_def& op, deft::attr_list attributes
   deft::node_def n;
   n.op = &op;
   n.attributes = std::move(attributes);
-  deft::infer_types(op, {in, n.attributes}, n.outputs);
+  std::vector<deft::tensor_type> out;
+  deft::infer_types(op, {in, n.attributes}, out);
+  n.outputs = std::move(out);
   return n;
 }
 

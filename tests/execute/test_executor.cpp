@@ -380,8 +380,8 @@ namespace {
 class listener final : public step_observer {
  public:
   std::vector<std::string> seen;
-  void begin(const node_def& n, std::uint32_t) override { seen.push_back("begin " + n.name); }
-  void end(const node_def& n, std::uint32_t) override { seen.push_back("end " + n.name); }
+  void begin(const node_label& n, std::uint32_t) override { seen.push_back(str("begin ", n.name)); }
+  void end(const node_label& n, std::uint32_t) override { seen.push_back(str("end ", n.name)); }
 };
 }  // namespace
 

@@ -27,7 +27,7 @@ TEST_CASE_FIXTURE(own_graph, "literals beside an any_tensor take its dtype, or a
   CHECK(type_of(1 - u) == "uint8()");
   CHECK(type_of(any(dtype::float64, {}) * 2) == "double()");
   const std::int64_t wide = (std::int64_t{1} << 62) + 1;
-  CHECK(*decode<op::constant>(maker(l + wide).inputs[1].node->attributes)
+  CHECK(*decode<op::constant>(maker(l + wide).inputs()[1].node->attributes)
              .value.data<std::int64_t>() == wide);
   auto says = [](auto f, std::string_view text) {
     std::string e = testing::error_of(f);
@@ -89,6 +89,6 @@ TEST_CASE_FIXTURE(own_graph, "a plain tensor rebinds, and empty handles say so")
   tensor<float, 2> first = t;
   t = t * 2;
   CHECK_FALSE(same(first, t));
-  CHECK(maker(t).inputs[0] == first.handle());
+  CHECK(maker(t).inputs()[0] == first.handle());
   static_assert(std::is_void_v<decltype(t = x + x)>);
 }

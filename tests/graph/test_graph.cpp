@@ -49,8 +49,8 @@ TEST_CASE_FIXTURE(own_graph, "device and control dependencies are part of a node
     any_tensor later = exp(a);
     CHECK_FALSE(same(here, later));
     CHECK(same(later, exp(a)));
-    REQUIRE(maker(later).controls.size() == 1);
-    CHECK(maker(later).controls[0] == first.handle());
+    REQUIRE(maker(later).controls().size() == 1);
+    CHECK(maker(later).controls()[0] == first.handle());
   }
   CHECK(same(here, exp(a)));
 }
@@ -66,7 +66,7 @@ TEST_CASE_FIXTURE(own_graph, "place, name scope and alias are the first writer's
     CHECK(same(first, second));
     CHECK(name_of(second) == "exp");
   }
-  CHECK(maker(first).place.line == line);
+  CHECK(maker(first).place().line == line);
   name(first, "alias");
   CHECK(same(first, exp(a)));
 }

@@ -16,10 +16,10 @@ deft::output lower_by(const vector4& x, const deft::variable<float, 4>& v, int w
       return t.handle();
     }
     case 3:
-      return sum(written<3>(x)).handle().node->inputs[0];
+      return sum(written<3>(x)).handle().node->inputs()[0];
     case 4:
       return name(written<4>(x), "squared").handle();
     default:
-      return v.assign(written<5>(x)).handle()->inputs[0];
+      return v.assign(written<5>(x)).handle()->inputs()[0];
   }
 }

@@ -164,7 +164,7 @@ TEST_CASE("shape rules survive hostile attributes and inputs") {
       in.clear();
       tensor_type one = h.type();
       for (int k = 0; k < inputs; ++k) in.push_back(h.below(2) ? one : h.type());
-      attr_list attributes;
+      std::vector<attr_value> attributes;
       for (const auto& a : proper) attributes.push_back(h.attribute(h.below(8) ? &a : nullptr));
       try {
         infer_types(def, {in, attributes}, out);

@@ -13,17 +13,17 @@ TEST_CASE_FIXTURE(testing::own_graph, "a group depends on operations, updates an
   operation nothing = no_op();
   operation all = group(up, nothing, x * 2, x, any_tensor(x));
   CHECK(all.handle()->outputs.empty());
-  CHECK(all.handle()->controls.size() == 5);
-  CHECK(all.handle()->place.known());
+  CHECK(all.handle()->controls().size() == 5);
+  CHECK(all.handle()->place().known());
   std::vector<operation> list{up, nothing};
-  CHECK(group(list).handle()->controls.size() == 2);
+  CHECK(group(list).handle()->controls().size() == 2);
   CHECK(group(up, nothing).handle() == group(up, nothing).handle());
-  CHECK(group().handle()->controls.empty());
+  CHECK(group().handle()->controls().empty());
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "a group goes wherever it can") {
   auto scope = on(device("/gpu:0"));
-  CHECK(group(no_op()).handle()->device == nullptr);
+  CHECK(group(no_op()).handle()->device() == nullptr);
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "control dependencies are part of what a node is") {
@@ -34,8 +34,8 @@ TEST_CASE_FIXTURE(testing::own_graph, "control dependencies are part of what a n
     auto after = control_dependencies(first);
     tensor<float> inside = x + 1;
     CHECK_FALSE(same(before, inside));
-    CHECK(maker(inside).controls.size() == 1);
-    CHECK(no_op().handle()->controls.size() == 1);
+    CHECK(maker(inside).controls().size() == 1);
+    CHECK(no_op().handle()->controls().size() == 1);
   }
   tensor<float> later = x + 1;
   CHECK(same(before, later));
@@ -61,7 +61,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "identity and stop_gradient keep the type"
   static_assert(std::is_same_v<decltype(stop_gradient(x * 2)), tensor<float, dyn, 3>>);
   CHECK(same(identity(x), identity(x)));
   auto scope = on(device("/cpu:1"));
-  CHECK(to_string(*maker(identity(x)).device) == "/cpu:1");
+  CHECK(to_string(*maker(identity(x)).device()) == "/cpu:1");
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "name adds a name") {

@@ -13,7 +13,7 @@ const op::variable state_of(const any_tensor& v) {
   return decode<op::variable>(maker(v).attributes);
 }
 std::uint64_t initial_key(const any_tensor& v) {
-  return decode<op::truncated_normal>(maker(v).variable->initial.node->attributes).key;
+  return decode<op::truncated_normal>(maker(v).variable()->initial.node->attributes).key;
 }
 }  // namespace
 
@@ -26,7 +26,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a variable is known by its name with its 
   CHECK(s.shape == dims{784, 10});
   CHECK(name_of(w) == "layer1/w");
   CHECK(g.find_variable("layer1/w") == w.handle().node);
-  CHECK(maker(w).variable->trainable);
+  CHECK(maker(w).variable()->trainable);
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "a second variable of a name names both lines") {
@@ -59,7 +59,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "initial values come in every form") {
   variable<std::int64_t> n("n", 5);
   for (const auto& v : g.variables()) {
     CAPTURE(name_of(*v));
-    const output& initial = v->variable->initial;
+    const output& initial = v->variable()->initial;
     CHECK(initial.type().type == v->outputs[0].type);
     CHECK(may_equal(initial.type().shape, v->outputs[0].shape));
     CHECK(initial.type().shape.is_static());
@@ -97,10 +97,10 @@ TEST_CASE("random initial values depend on name and seed, not on the order of cr
 TEST_CASE_FIXTURE(testing::own_graph, "an initial value may use another variable's") {
   variable<float, 2> a("a", truncated_normal(1));
   variable<float, 2> b("b", a * 2 + 1), c("c", a), d("d", a.initial_value());
-  const output& first = maker(a).variable->initial;
-  CHECK(maker(b).variable->initial.node->inputs[0] == first);
-  CHECK(maker(c).variable->initial == first);
-  CHECK(maker(d).variable->initial == first);
+  const output& first = maker(a).variable()->initial;
+  CHECK(maker(b).variable()->initial.node->inputs()[0] == first);
+  CHECK(maker(c).variable()->initial == first);
+  CHECK(maker(d).variable()->initial == first);
   CHECK(testing::error_of([&] {
           variable<float, 2> e("e", a.assign(a * 2).value() + 1);
         }).starts_with("invalid_argument: [variable] an initial value depends on an assign"));
@@ -114,11 +114,11 @@ TEST_CASE_FIXTURE(testing::own_graph, "the first value is computed where the var
   }));
   variable<float, 2> v("v", truncated_normal(1));
   CHECK(asked == 1);
-  REQUIRE(maker(v).device);
-  CHECK(to_string(*maker(v).device) == "/job:ps");
-  CHECK(maker(v).variable->initial.node->device == maker(v).device);
+  REQUIRE(maker(v).device());
+  CHECK(to_string(*maker(v).device()) == "/job:ps");
+  CHECK(maker(v).variable()->initial.node->device() == maker(v).device());
   tensor<float, 2> y = v + 1;
-  CHECK(to_string(*maker(y).device) == "/job:worker");
+  CHECK(to_string(*maker(y).device()) == "/job:worker");
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "updates run at the variable, their values where written") {
@@ -131,15 +131,15 @@ TEST_CASE_FIXTURE(testing::own_graph, "updates run at the variable, their values
   static_assert(std::is_same_v<decltype(update.value()), tensor<float, 2>>);
   const node& n = *update.handle();
   CHECK(n.def->name == "assign_sub");
-  CHECK(n.device == maker(v).device);
-  CHECK(to_string(*n.inputs[0].node->device) == "/job:worker");
+  CHECK(n.device() == maker(v).device());
+  CHECK(to_string(*n.inputs()[0].node->device()) == "/job:worker");
   CHECK(n.attributes.size() == 4);
   CHECK(n.def->is(op_traits::effect));
   operation op = update;
   CHECK(op.handle() == update.handle());
   CHECK(update.value().handle().node == update.handle());
   CHECK_FALSE(same(v.assign_add(1).value(), v.assign_add(1).value()));
-  CHECK(maker(v.assign_add(1).value()).inputs[0].type().shape == dims{2});
+  CHECK(maker(v.assign_add(1).value()).inputs()[0].type().shape == dims{2});
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "an update keeps its variable alive") {
@@ -163,28 +163,28 @@ TEST_CASE_FIXTURE(testing::own_graph, "a variable is read again under control de
   assigned = v;
   tensor<float> doubled = v * 2;
   CHECK(maker(later).def->name == "read_variable");
-  CHECK(maker(later).controls[0] == up.handle());
+  CHECK(maker(later).controls()[0] == up.handle());
   CHECK(same(later, again));
   CHECK(same(later, assigned));
   CHECK(same(later, v.read()));
-  CHECK(maker(doubled).inputs[0] == later.handle());
+  CHECK(maker(doubled).inputs()[0] == later.handle());
   CHECK(any_tensor(v).handle() == later.handle());
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "initialize_all covers the variables that live") {
   variable<float> a("a", 1.f);
   auto b = std::make_unique<variable<float, 2>>("b", zeros());
-  CHECK(initialize_all().handle()->controls.size() == 2);
+  CHECK(initialize_all().handle()->controls().size() == 2);
   b.reset();
   operation init = initialize_all();
-  REQUIRE(init.handle()->controls.size() == 1);
-  const node& assign = *init.handle()->controls[0];
+  REQUIRE(init.handle()->controls().size() == 1);
+  const node& assign = *init.handle()->controls()[0];
   CHECK(assign.def->name == "assign");
-  CHECK(assign.inputs[0] == maker(a).variable->initial);
+  CHECK(assign.inputs()[0] == maker(a).variable()->initial);
   auto nodes = g.size();
   for (int i = 0; i < 100; ++i) (void)initialize_all();
   CHECK(g.size() == nodes);
-  CHECK(a.initializer().handle()->inputs[0] == maker(a).variable->initial);
+  CHECK(a.initializer().handle()->inputs()[0] == maker(a).variable()->initial);
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "there is one global_step in a graph") {
@@ -192,7 +192,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "there is one global_step in a graph") {
   auto a = global_step(), b = global_step();
   CHECK(same(a, b));
   CHECK(name_of(a) == "global_step");
-  CHECK_FALSE(maker(a).variable->trainable);
+  CHECK_FALSE(maker(a).variable()->trainable);
   graph other;
   auto in = as_default(other);
   CHECK_FALSE(same(a, global_step()));

@@ -18,7 +18,7 @@ TEST_CASE_FIXTURE(own_graph, "a fused node opens into a primitive for each instr
   CHECK(inside[1].node->def->name == "add");
   CHECK(inside[2].node->def->name == "relu");
   CHECK(inside[2].type() == f.handle().type());
-  const node& two = *inside[0].node->inputs[1].node;
+  const node& two = *inside[0].node->inputs()[1].node;
   CHECK(*decode<op::constant>(two.attributes).value.data<float>() == 2.f);
 }
 
@@ -36,9 +36,9 @@ TEST_CASE_FIXTURE(own_graph, "what is inside is what was written by hand") {
   std::vector<output> inside = plan::open(fused.handle().node);
   CHECK(inside[0] == sum.handle());
   for (const auto& o : inside) {
-    CHECK(to_string(*o.node->device) == "/cpu:1");
-    REQUIRE(o.node->controls.size() == 1);
-    CHECK(o.node->controls[0] == first.handle());
+    CHECK(to_string(*o.node->device()) == "/cpu:1");
+    REQUIRE(o.node->controls().size() == 1);
+    CHECK(o.node->controls()[0] == first.handle());
   }
 }
 

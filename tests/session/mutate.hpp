@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "graph/edit.hpp"
+
 namespace testing {
 
 /// Numbers that follow from a seed alone.
@@ -187,14 +189,14 @@ inline void mutate(deft::graph_def& g, std::vector<deft::edge_def>& fetches, dic
     case 0:
     case 1:
     case 2:
-      if (!n.attributes.empty()) mutate(d.pick(n.attributes), d);
+      if (!n.attributes.empty()) edit(n.attributes, [&](auto& a) { mutate(d.pick(a), d); });
       break;
     case 3:
       std::swap(n.attributes, other.attributes);
       break;
     case 4:
       if (!n.attributes.empty() && !other.attributes.empty())
-        std::swap(d.pick(n.attributes), d.pick(other.attributes));
+        edit(n.attributes, [&](auto& a) { d.pick(a) = d.pick(other.attributes); });
       break;
     case 5:
       if (!n.inputs.empty()) d.pick(n.inputs) = {number(), port()};
@@ -209,11 +211,13 @@ inline void mutate(deft::graph_def& g, std::vector<deft::edge_def>& fetches, dic
       n.controls.push_back(number());
       break;
     case 9:
-      if (!n.outputs.empty()) d.pick(n.outputs).shape = odd_shape(d);
+      if (!n.outputs.empty()) edit(n.outputs, [&](auto& o) { d.pick(o).shape = odd_shape(d); });
       break;
     case 10:
       if (!n.outputs.empty())
-        d.pick(n.outputs).type = static_cast<deft::dtype>(d.below(deft::dtype_count));
+        edit(n.outputs, [&](auto& o) {
+          d.pick(o).type = static_cast<deft::dtype>(d.below(deft::dtype_count));
+        });
       break;
     case 11: {
       auto all = deft::catalog_ops();
@@ -223,11 +227,12 @@ inline void mutate(deft::graph_def& g, std::vector<deft::edge_def>& fetches, dic
     case 12:
       // Consistent, so that it comes further: what it gives is what it says.
       if (!n.attributes.empty()) {
-        mutate(d.pick(n.attributes), d);
-        std::vector<deft::tensor_type> in;
+        edit(n.attributes, [&](auto& a) { mutate(d.pick(a), d); });
+        std::vector<deft::tensor_type> in, out;
         try {
           for (auto e : n.inputs) in.push_back(g.nodes.at(e.node).outputs.at(e.port));
-          deft::infer_types(*n.op, {in, n.attributes}, n.outputs);
+          deft::infer_types(*n.op, {in, n.attributes}, out);
+          n.outputs = std::move(out);
         } catch (const std::exception&) {
           break;
         }
@@ -238,7 +243,7 @@ inline void mutate(deft::graph_def& g, std::vector<deft::edge_def>& fetches, dic
       break;
     case 14:
       n.name = odd_text(d);
-      n.outputs.resize(d.below(3));
+      edit(n.outputs, [&](auto& o) { o.resize(d.below(3)); });
       break;
     case 15:
       if (n.device && other.device) std::swap(n.device, other.device);

@@ -269,6 +269,9 @@ class counting_engine final : public engine {
     ++plans_;
     return other_->make_plan(std::move(flat), limits);
   }
+  plan_description describe(flat_graph flat, const plan_limits& limits) override {
+    return other_->describe(std::move(flat), limits);
+  }
   std::vector<device_info> devices() override { return other_->devices(); }
   void close() override { other_->close(); }
   void reset(const std::string& container) override { other_->reset(container); }

@@ -62,7 +62,7 @@ TEST_CASE_FIXTURE(own_graph, "slots live with their variables, and only the grad
   s.run(train, x = ndarray<float, 2>{1, 2});
   node_ref slot = g.find_variable("w/adagrad");
   REQUIRE(slot);
-  CHECK(!slot->variable->trainable);
+  CHECK(!slot->variable()->trainable);
   any_tensor a(output{slot, 0});
   CHECK(s.device_of(a) == s.device_of(w));
   CHECK(s.device_of(w) == "/job:localhost/replica:0/task:0/cpu:1");

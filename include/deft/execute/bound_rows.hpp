@@ -9,27 +9,31 @@
 
 namespace deft::exec {
 
+/// A row function, with all that it is called with behind it.
+struct bound_call {
+  void (*run)(const row_call&);
+  row_call row;
+};
+
 /// Copies of bound rows with their operands, in the order in which they are run: a long lane reads
 /// them as a stream, where the kernels that made them are all over the heap.
 class bound_rows {
  public:
-  /// A row that refers to nothing of the kernel any more.
-  bound_row add(const bound_row& row) {
-    if (!row.run) return row;
-    const std::size_t words = call_words + 2 * row.operands;
-    void** const at = take(words);
+  /// It refers to nothing of the kernel any more; null for no row.
+  const bound_call* add(const bound_row& bound) {
+    if (!bound.run) return nullptr;
+    void** const at = take(call_words + 2 * bound.operands);
     const void** in = const_cast<const void**>(at + call_words);
-    auto* mask = reinterpret_cast<std::uintptr_t*>(at + call_words + row.operands);
-    std::copy_n(row.call->in, row.operands, in);
-    std::copy_n(row.call->mask, row.operands, mask);
-    auto* call = new (at) row_call{in, mask, row.call->out, row.call->n};
-    return {row.run, call, row.operands};
+    auto* mask = reinterpret_cast<std::uintptr_t*>(at + call_words + bound.operands);
+    std::copy_n(bound.call->in, bound.operands, in);
+    std::copy_n(bound.call->mask, bound.operands, mask);
+    return new (at) bound_call{bound.run, {in, mask, bound.call->out, bound.call->n}};
   }
   /// Forgets all rows, and keeps the memory.
   void clear() { chunk_ = 0, used_ = 0; }
 
  private:
-  static constexpr std::size_t call_words = sizeof(row_call) / sizeof(void*);
+  static constexpr std::size_t call_words = sizeof(bound_call) / sizeof(void*);
   static constexpr std::size_t chunk_words = 4096;
 
   void** take(std::size_t words) {

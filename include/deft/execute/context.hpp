@@ -52,12 +52,19 @@ class rendezvous {
   virtual bool receive(std::size_t number, any_array& value, const waker& w) = 0;
 };
 
+/// A node of a running part, as errors and observers name it.
+struct node_label {
+  const op_def* op = nullptr;
+  node_name name;
+  source_place place;
+};
+
 /// Sees every item of a schedule begin and end. Calls come from several threads.
 class step_observer {
  public:
   virtual ~step_observer() = default;
-  virtual void begin(const node_def& n, std::uint32_t lane) = 0;
-  virtual void end(const node_def& n, std::uint32_t lane) = 0;
+  virtual void begin(const node_label& n, std::uint32_t lane) = 0;
+  virtual void end(const node_label& n, std::uint32_t lane) = 0;
 };
 
 /// One that is never requested.

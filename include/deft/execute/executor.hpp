@@ -43,11 +43,12 @@ class executable {
   class frame;
   std::unique_ptr<frame> make_frame() const;
 
-  const plan::part& source() const;
   std::span<const transfer> sends() const;
   std::span<const transfer> receives() const;
   /// Numbers of the feeds it uses, in the order in which a run takes them.
   std::span<const std::uint32_t> feeds() const;
+  /// Fetches of a run, those of operations included, which yield no value.
+  std::size_t fetches() const;
   /// In-order streams of items that it was cut into.
   std::size_t lanes() const;
 

@@ -11,33 +11,29 @@ frame_state::frame_state(const executable::compiled& c)
       values_(c),
       events_(c.events),
       bound_(c.items.size()),
-      in_(c.inputs.size()),
-      out_(c.values.size()),
-      prepared_(c.items.size()),
+      prepared_(c.computations.size()),
       lanes_(c.lanes.size()),
       signals_(std::make_unique<std::atomic<std::uint32_t>[]>(c.signals)),
       fetched_(c.fetch_values.size()) {
-  for (auto* d : c.devices) steps_.push_back(d->make_step());
+  for (auto* d : c.queues) steps_.push_back(d->make_step());
   if (c.may_park)
     for (std::uint32_t l = 0; l <= c.lanes.size(); ++l)
       gates_.push_back(std::make_shared<lane_gate>(l));
   if (!c.kernels_taken.exchange(true)) kernels_ = std::move(c.kernels);
-  kernels_.resize(c.items.size());
-  for (std::uint32_t k = 0; k < c.items.size(); ++k) {
-    const auto& i = c.items[k];
-    if (kernels_[k] || (i.what != action::run && i.what != action::update)) continue;
-    try {
-      kernels_[k] = c.make_kernel(i);
+  kernels_.resize(c.computations.size());
+  for (std::size_t k = 0; k < kernels_.size(); ++k) try {
+      if (!kernels_[k]) kernels_[k] = c.make_kernel(c.computations[k]);
     } catch (const error& e) {
-      throw located(e, k);
+      throw located(e, c.computations[k].item);
     }
-  }
   for (std::uint32_t l = 0; l < lanes_.size(); ++l) {
     auto run = [](team_job& j) {
       auto& mine = static_cast<lane_job&>(j);
       mine.frame->resume(mine.lane);
     };
     lanes_[l].job = {{run}, this, l};
+    lanes_[l].in.resize(c.most_ins);
+    lanes_[l].out.resize(c.most_outs);
   }
 }
 
@@ -100,7 +96,7 @@ void frame_state::resume(std::uint32_t lane) {
 }
 
 void frame_state::unbind() {
-  std::ranges::fill(bound_, bound_row());
+  std::ranges::fill(bound_, nullptr);
   for (auto& l : lanes_) l.rows.clear();
 }
 
@@ -125,8 +121,8 @@ bool frame_state::run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready) {
   try {
     for (; me.pc < c_.lanes[l].end; ++me.pc) {
       if (failed_.load(std::memory_order_relaxed)) return true;
-      if (const bound_row& b = bound_[me.pc]; b.run && !observed) {
-        b.run(*b.call);
+      if (const bound_call* b = bound_[me.pc]; b && !observed) {
+        b->run(b->row);
         continue;
       }
       const item& i = c_.items[me.pc];
@@ -153,7 +149,7 @@ bool frame_state::run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready) {
           }
           return false;
         default:
-          observation seen(context_->observer, c_.node(i), l);
+          observation seen(context_->observer, c_.label(i), l);
           run_item(i, me.pc, l);
       }
       for (std::uint32_t r = 0; r < i.releases; ++r) values_.drop(c_.releases[i.first_release + r]);
@@ -173,13 +169,13 @@ void frame_state::run_items() {
   const bool observed = context_->observer != nullptr;
   try {
     for (; me.pc < end; ++me.pc) {
-      if (const bound_row& b = bound_[me.pc]; b.run && !observed) {
-        b.run(*b.call);
+      if (const bound_call* b = bound_[me.pc]; b && !observed) {
+        b->run(b->row);
         continue;
       }
       const item& i = c_.items[me.pc];
       {
-        observation seen(context_->observer, c_.node(i), 0);
+        observation seen(context_->observer, c_.label(i), 0);
         run_item(i, me.pc, 0);
       }
       for (std::uint32_t r = 0; r < i.releases; ++r) values_.drop(c_.releases[i.first_release + r]);
@@ -263,7 +259,7 @@ bool frame_state::finish() {
   gather(feeding_);
   for (auto& l : lanes_) gather(l.pending);
   if (!std::exchange(ends_known_, true))
-    for (auto* d : c_.devices)
+    for (auto* d : c_.queues)
       if (auto e = d->record()) ends_.push_back(std::move(e));
   for (;;) {
     std::erase_if(ends_, [](const event_ptr& e) { return e->done(); });
@@ -323,8 +319,9 @@ void frame_state::restore_variables() {
 
 error frame_state::located(const error& e, std::uint32_t item) const {
   if (item >= c_.items.size() || !e.node().empty()) return e;
-  const node_def& n = c_.node(c_.items[item]);
-  return error(e.code(), e.message(), n.name, n.place, to_string(*n.device));
+  const exec::item& i = c_.items[item];
+  const node_label& n = c_.label(i);
+  return error(e.code(), e.message(), n.name, n.place, to_string(*c_.device(i).info().name));
 }
 
 void frame_state::set_event(std::uint32_t v, event_ptr done, std::vector<event_ptr>& pending) {
@@ -340,8 +337,8 @@ const event_ptr& frame_state::event_of(std::uint32_t v) const {
 }
 
 device_step* frame_state::step_on(const item& i) const {
-  auto at = std::ranges::find(c_.devices, i.device);
-  return at == c_.devices.end() ? nullptr : steps_[at - c_.devices.begin()].get();
+  auto at = std::ranges::find(c_.queues, &c_.device(i));
+  return at == c_.queues.end() ? nullptr : steps_[at - c_.queues.begin()].get();
 }
 
 const any_array& frame_state::peek(std::size_t i) {

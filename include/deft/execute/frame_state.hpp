@@ -15,7 +15,7 @@ namespace deft::exec {
 /// Tells the observer, if there is one, that an item begins, and that it has ended, however it did.
 class observation {
  public:
-  observation(step_observer* o, const node_def& n, std::uint32_t lane)
+  observation(step_observer* o, const node_label& n, std::uint32_t lane)
       : observer_(o), node_(n), lane_(lane) {
     if (observer_) observer_->begin(node_, lane_);
   }
@@ -26,7 +26,7 @@ class observation {
 
  private:
   step_observer* const observer_;
-  const node_def& node_;
+  const node_label& node_;
   const std::uint32_t lane_;
 };
 
@@ -63,6 +63,8 @@ class frame_state {
     lane_job job;
     bound_rows rows;
     std::vector<tensor_type> in_types, out_types;
+    std::vector<const void*> in;      ///< addresses of the item that is run
+    std::vector<void*> out;           ///< likewise
     std::vector<event_ptr> pending;   ///< copies that the run has to wait for
     std::vector<replaced> variables;  ///< by work that may yet fail
   };
@@ -121,14 +123,15 @@ class frame_state {
 
   // Items.
 
-  /// Shapes of item `k`, from those of its inputs.
-  void prepare(std::uint32_t k, std::uint32_t in_lane);
+  /// Shapes of an item, from those of its inputs, and what depends on them.
+  void prepare(const item& i, std::uint32_t in_lane);
   void fit_slots(const item& i);
   void run_item(const item& i, std::uint32_t k, std::uint32_t l);
   void run_kernel(const item& i, std::uint32_t k, std::uint32_t l);
   void launch(const item& i, std::uint32_t k, kernel& what, kernel_call& call, std::uint32_t ins,
               std::uint32_t outs);
   bool perform(const item& i, std::uint32_t l);
+  const tensor_type& declared_of(const item& i) const { return c_.type(c_.values[i.first_out]); }
   void need_value(const variable_slot& v, const item& i) const;
   void read(const item& i);
   void assign(const item& i, std::uint32_t in, std::uint32_t l);
@@ -144,16 +147,14 @@ class frame_state {
   const executable::compiled& c_;
   frame_values values_;
   std::vector<event_ptr> events_;
-  std::vector<bound_row> bound_;
-  std::vector<const void*> in_;
-  std::vector<void*> out_;
-  std::vector<std::vector<tensor_type>> prepared_;
-  std::vector<kernel_ptr> kernels_;
+  std::vector<const bound_call*> bound_;            ///< of items whose operands stay where they are
+  std::vector<std::vector<tensor_type>> prepared_;  ///< of computations whose shapes change
+  std::vector<kernel_ptr> kernels_;                 ///< of computations
   std::vector<lane> lanes_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> signals_;
   std::vector<any_array> fetched_;
   std::vector<std::shared_ptr<lane_gate>> gates_;    ///< of the lanes, and of the end
-  std::vector<std::unique_ptr<device_step>> steps_;  ///< by number of c_.devices
+  std::vector<std::unique_ptr<device_step>> steps_;  ///< by number of c_.queues
   std::vector<event_ptr> feeding_;  ///< copies of feeds, which the run has to wait for
   std::vector<event_ptr> ends_;     ///< all that a run whose lanes have ended waits for
   bool ends_known_ = false;

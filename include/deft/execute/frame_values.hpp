@@ -34,9 +34,9 @@ class frame_values {
   const void* address(std::uint32_t v) const { return values_[v].data; }
   const dims& shape_of(std::uint32_t v) const {
     const value_info& i = c_.values[v];
-    return i.shape == none ? i.declared.shape : shapes_[i.shape];
+    return i.shape == none ? c_.type(i).shape : shapes_[i.shape];
   }
-  tensor_type type_of(std::uint32_t v) const { return {shape_of(v), c_.values[v].declared.type}; }
+  tensor_type type_of(std::uint32_t v) const { return {shape_of(v), c_.type(c_.values[v]).type}; }
   void set_shape(std::uint32_t v, const dims& shape) {
     const value_info& i = c_.values[v];
     if (i.shape == none || shapes_[i.shape] == shape) return;
@@ -60,7 +60,7 @@ class frame_values {
   /// The value with whatever owns its elements; without an owner where nobody does.
   any_array as_array(std::uint32_t v) const {
     const value_info& r = c_.values[c_.values[v].root];
-    const dtype type = c_.values[v].declared.type;
+    const dtype type = c_.type(c_.values[v]).type;
     if (r.where == home::own) return any_array(type, shape_of(v), owned_[r.offset]);
     if (values_[v].keep) return any_array(type, shape_of(v), values_[v].keep);
     return any_array::view(type, shape_of(v), values_[v].data);
@@ -79,10 +79,11 @@ class frame_values {
   /// Throws invalid_argument if the value is not of the declared type; takes its shape.
   void check_feed(std::uint32_t number, const feed_ref& f) {
     const value_info& info = c_.values[number];
-    if (f.type != info.declared.type || !fits(info.declared.shape, f.shape)) {
-      const node_def& n = c_.part.graph.nodes[info.node];
+    const tensor_type& declared = c_.type(info);
+    if (f.type != declared.type || !fits(declared.shape, f.shape)) {
+      const node_label& n = c_.labels[info.node];
       throw error(errc::invalid_argument,
-                  str("[feed] ", f.type, f.shape, " is fed where ", info.declared, " is expected"),
+                  str("[feed] ", f.type, f.shape, " is fed where ", declared, " is expected"),
                   n.name, n.place);
     }
     set_shape(number, f.shape);
@@ -95,14 +96,14 @@ class frame_values {
     switch (info.where) {
       case home::fixed:
         v.data = place_of(number);
-        std::memcpy(info.device->space().on_host()
+        std::memcpy(c_.device(info).space().on_host()
                         ? v.data
                         : static_cast<char*>(arenas_[info.space].staging.data()) + info.offset,
                     f.data, bytes);
         return nullptr;
       case home::own:
         v.data = place_of(number);
-        return info.device->copy_in(v.data, f.data, bytes, f.keep);
+        return c_.device(info).copy_in(v.data, f.data, bytes, f.keep);
       default:
         v.keep = f.keep;
         v.data = const_cast<void*>(f.data);
@@ -162,13 +163,13 @@ class frame_values {
     const value_info& i = c_.values[v];
     if (i.where != home::sized) return;
     arena& a = arenas_[i.space];
-    const std::size_t bytes = bytes_of(i.declared.type, shape_of(v));
+    const std::size_t bytes = bytes_of(c_.type(i).type, shape_of(v));
     std::lock_guard lock(slots_guard_);
     const std::size_t room = a.overflow[i.offset]
                                  ? a.overflow[i.offset].capacity()
                                  : a.slot_offset[i.offset + 1] - a.slot_offset[i.offset];
     if (bytes <= room) return;
-    a.overflow[i.offset] = buffer(i.device->space().allocate(bytes));
+    a.overflow[i.offset] = buffer(c_.device(i).space().allocate(bytes));
     a.slot_bytes[i.offset] = bytes;
     a.outgrown = true;
   }
@@ -222,13 +223,14 @@ class frame_values {
   buffer& own_buffer(std::uint32_t v) {
     const value_info& i = c_.values[v];
     buffer& b = owned_[i.offset];
-    const std::size_t bytes = bytes_of(i.declared.type, shape_of(v));
+    const std::size_t bytes = bytes_of(c_.type(i).type, shape_of(v));
     if (!b.unique() || b.capacity() < bytes) {
       b.reset();
-      b = buffer(i.device->space().allocate(bytes));
+      b = buffer(c_.device(i).space().allocate(bytes));
     }
     return b;
   }
+
   const executable::compiled& c_;
   std::vector<value> values_;
   std::vector<dims> shapes_;

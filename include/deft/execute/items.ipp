@@ -5,35 +5,32 @@
 
 namespace deft::exec {
 
-void frame_state::prepare(std::uint32_t k, std::uint32_t in_lane) {
-  const item& i = c_.items[k];
-  const node_def& n = c_.node(i);
-  const bool update = i.what == action::update;
+void frame_state::prepare(const item& i, std::uint32_t in_lane) {
+  const computation& what = c_.computations[i.number];
+  const node_def& n = what.node;
   auto& in = lanes_[in_lane].in_types;
   auto& out = lanes_[in_lane].out_types;
   in.clear();
+  const bool update = i.what == action::update;
   if (update) in.push_back(values_.type_of(c_.inputs[i.first_in]));
   for (std::uint32_t a = 0; a < i.ins; ++a)
     in.push_back(values_.type_of(c_.inputs[i.first_in + a]));
-  if (i.dynamic) {
-    if (prepared_[k] == in && !in.empty()) return fit_slots(i);
-    prepared_[k].clear();  // until all of this has gone well
-    const std::span<const tensor_type> seen = in;
-    infer_types(*n.op, {update ? seen.subspan(1) : seen, n.attributes}, out);
-    for (std::uint32_t o = 0; o < i.outs; ++o) {
-      if (!out[o].shape.is_static())
-        fail(errc::internal, "[", n.op->name, "] cannot tell the shape of its result: ", out[o]);
-      if (!fits(n.outputs[o].shape, out[o].shape))
-        fail(errc::invalid_argument, "[", n.op->name, "] the result is ", out[o].shape, " where ",
-             n.outputs[o].shape, " was declared");
-      values_.infer_shape(i.first_out + o, out[o].shape);
-    }
-    prepared_[k] = in;
-  } else {
-    out = n.outputs;
+  std::vector<tensor_type>& before = prepared_[i.number];
+  if (before == in && !in.empty()) return fit_slots(i);
+  before.clear();  // until all of this has gone well
+  const std::span<const tensor_type> seen = in;
+  infer_types(*n.op, {update ? seen.subspan(1) : seen, n.attributes}, out);
+  for (std::uint32_t o = 0; o < i.outs; ++o) {
+    if (!out[o].shape.is_static())
+      fail(errc::internal, "[", n.op->name, "] cannot tell the shape of its result: ", out[o]);
+    if (!fits(n.outputs[o].shape, out[o].shape))
+      fail(errc::invalid_argument, "[", n.op->name, "] the result is ", out[o].shape, " where ",
+           n.outputs[o].shape, " was declared");
+    values_.infer_shape(i.first_out + o, out[o].shape);
   }
-  if (kernels_[k]) kernels_[k]->prepare(in, out);
-  if (i.dynamic) fit_slots(i);
+  before = in;
+  if (const kernel_ptr& k = kernels_[i.number]) k->prepare(in, out);
+  fit_slots(i);
 }
 
 void frame_state::fit_slots(const item& i) {
@@ -53,7 +50,7 @@ void frame_state::run_item(const item& i, std::uint32_t k, std::uint32_t l) {
     case action::update:
       return update(i, in, k, l);
     case action::alias: {
-      if (i.dynamic && values_.dirty()) prepare(k, l);
+      if (i.dynamic && values_.dirty()) prepare(i, l);
       values_.share(i.first_out, in);
       return;
     }
@@ -69,18 +66,17 @@ void frame_state::run_item(const item& i, std::uint32_t k, std::uint32_t l) {
 }
 
 void frame_state::run_kernel(const item& i, std::uint32_t k, std::uint32_t l) {
-  if (i.dynamic && values_.dirty()) prepare(k, l);
-  kernel& what = *kernels_[k];
-  for (std::uint32_t a = i.first_in; a < i.first_in + i.ins; ++a)
-    in_[a] = values_.address(c_.inputs[a]);
-  for (std::uint32_t o = i.first_out; o < i.first_out + i.outs; ++o) {
-    if (!c_.values[o].uses && what.optional_output(static_cast<int>(o - i.first_out)))
-      out_[o] = nullptr;
-    else
-      out_[o] = values_.place(o);
+  if (i.dynamic && values_.dirty()) prepare(i, l);
+  kernel& what = *kernels_[i.number];
+  lane& me = lanes_[l];
+  for (std::uint32_t a = 0; a < i.ins; ++a) me.in[a] = values_.address(c_.inputs[i.first_in + a]);
+  for (std::uint32_t o = 0; o < i.outs; ++o) {
+    const std::uint32_t v = i.first_out + o;
+    const bool left_out = !c_.values[v].uses && what.optional_output(static_cast<int>(o));
+    me.out[o] = left_out ? nullptr : values_.place(v);
   }
-  kernel_call call{in_.data() + i.first_in, out_.data() + i.first_out, context_};
-  if (i.bindable) bound_[k] = lanes_[l].rows.add(what.bind(call));
+  kernel_call call{me.in.data(), me.out.data(), context_};
+  if (i.bindable) bound_[k] = me.rows.add(what.bind(call));
   launch(i, k, what, call, i.ins, i.outs);
 }
 
@@ -90,7 +86,7 @@ void frame_state::launch(const item& i, std::uint32_t k, kernel& what, kernel_ca
   if (context_->exchange && what.cost() > long_item) context_->exchange->flush();
   buffer scratch;
   if (const std::size_t bytes = what.scratch()) {
-    scratch = i.device->arenas().take(bytes);
+    scratch = c_.device(i).arenas().take(bytes);
     call.scratch = scratch.data();
   }
   if (i.on_host) {
@@ -98,16 +94,16 @@ void frame_state::launch(const item& i, std::uint32_t k, kernel& what, kernel_ca
   } else {
     wait_on_device(i);
     call.step_word = values_.block_on(c_.values[i.first_out].space);
-    i.device->launch({what, call, ins, outs, k, i.what == action::update}, step_on(i));
+    c_.device(i).launch({what, call, ins, outs, k, i.what == action::update}, step_on(i));
   }
   // Whoever takes it next launches after this.
-  if (scratch) i.device->arenas().give(std::move(scratch));
+  if (scratch) c_.device(i).arenas().give(std::move(scratch));
 }
 
 void frame_state::wait_on_device(const item& i) {
   if (!i.awaits) return;
   for (std::uint32_t a = 0; a < i.ins; ++a)
-    if (const event_ptr& e = event_of(c_.inputs[i.first_in + a])) i.device->wait(e);
+    if (const event_ptr& e = event_of(c_.inputs[i.first_in + a])) c_.device(i).wait(e);
 }
 
 /// Gives an item's value kernel what it asks for.
@@ -121,9 +117,9 @@ class frame_state::call_of final : public value_call {
   }
   void output(std::size_t o, any_array a) override {
     const std::uint32_t v = i_.first_out + static_cast<std::uint32_t>(o);
-    const tensor_type& declared = f_.c_.values[v].declared;
+    const tensor_type& declared = f_.c_.type(f_.c_.values[v]);
     if (a.type() != declared.type || !fits(declared.shape, a.shape()))
-      fail(errc::invalid_argument, "[", f_.c_.node(i_).op->name, "] ", a.type(), a.shape(),
+      fail(errc::invalid_argument, "[", f_.c_.label(i_).op->name, "] ", a.type(), a.shape(),
            " came where ", declared, " is expected");
     f_.values_.hold(v, std::move(a));
   }
@@ -141,7 +137,7 @@ bool frame_state::perform(const item& i, std::uint32_t l) {
   // What was to end the run before it listened did not wake it.
   check_stop();
   if (failed_.load()) throw error(errc::cancelled, "the step has failed");
-  observation seen(context_->observer, c_.node(i), l);
+  observation seen(context_->observer, c_.label(i), l);
   call_of c(*this, i, l);
   return c_.performers[i.number]->run(c);
 }
@@ -149,18 +145,18 @@ bool frame_state::perform(const item& i, std::uint32_t l) {
 void frame_state::need_value(const variable_slot& v, const item& i) const {
   if (!v.value.valid())
     fail(errc::failed_precondition, "variable \"", v.name, "\" is not initialized");
-  const tensor_type& declared = c_.node(i).outputs[0];
+  const tensor_type& declared = declared_of(i);
   if (v.value.type() != declared.type || !fits(declared.shape, v.value.shape()))
     fail(errc::failed_precondition, "variable \"", v.name, "\" is ", v.value.type(),
          v.value.shape(), " now, not ", declared);
-  placement here = c_.node(i).device;
-  if (v.device != here && v.value.storage().home() != &i.device->space())
+  const placement here = c_.device(i).info().name;
+  if (v.device != here && v.value.storage().home() != &c_.device(i).space())
     fail(errc::failed_precondition, "variable \"", v.name, "\" lives on ", to_string(*v.device),
          ", and cannot be used on ", to_string(*here));
 }
 
 void frame_state::read(const item& i) {
-  variable_slot& variable = *i.variable;
+  variable_slot& variable = *c_.variables[i.variable];
   std::lock_guard lock(variable.guard);
   need_value(variable, i);
   values_.hold(i.first_out, variable.value);
@@ -185,13 +181,12 @@ void* writable(variable_slot& v, device_runtime& d) {
 }  // namespace
 
 void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
-  variable_slot& variable = *i.variable;
-  device_runtime& device = *i.device;
+  variable_slot& variable = *c_.variables[i.variable];
+  device_runtime& device = c_.device(i);
   wait_on_device(i);
   any_array value = values_.as_array(in);
-  if (!fits(c_.node(i).outputs[0].shape, value.shape()))
-    fail(errc::invalid_argument, "[assign] ", value.shape(), " is assigned to ",
-         c_.node(i).outputs[0]);
+  if (!fits(declared_of(i).shape, value.shape()))
+    fail(errc::invalid_argument, "[assign] ", value.shape(), " is assigned to ", declared_of(i));
   any_array before;  // freed without the lock
   std::lock_guard lock(variable.guard);
   if (any_array& now = variable.value; device.asynchronous() && now.valid() &&
@@ -210,24 +205,24 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
 }
 
 void frame_state::update(const item& i, std::uint32_t in, std::uint32_t k, std::uint32_t l) {
-  variable_slot& variable = *i.variable;
+  variable_slot& variable = *c_.variables[i.variable];
   std::lock_guard lock(variable.guard);
   need_value(variable, i);
   any_array& now = variable.value;
   if (!(values_.type_of(in) == tensor_type{now.shape(), now.type()}))
-    fail(errc::invalid_argument, "[", c_.node(i).op->name, "] ", values_.type_of(in),
+    fail(errc::invalid_argument, "[", c_.label(i).op->name, "] ", values_.type_of(in),
          " updates a variable of ", now.type(), now.shape());
-  if (i.dynamic && values_.dirty()) prepare(k, l);
+  if (i.dynamic && values_.dirty()) prepare(i, l);
   buffer fresh;
-  if (i.device->asynchronous())
-    writable(variable, *i.device);
+  if (c_.device(i).asynchronous())
+    writable(variable, c_.device(i));
   else if (!now.storage().unique())
-    fresh = buffer(i.device->space().allocate(bytes_of(now.type(), now.shape())));
+    fresh = buffer(c_.device(i).space().allocate(bytes_of(now.type(), now.shape())));
   const void* args[] = {now.raw(), values_.address(in)};
   void* out[] = {fresh ? fresh.data() : const_cast<void*>(now.raw())};
   kernel_call call{args, out, context_};
   // On one stream, the order of launches is enough: the lock may go before the work is done.
-  launch(i, k, *kernels_[k], call, 2, 1);
+  launch(i, k, *kernels_[i.number], call, 2, 1);
   if (fresh) now = {now.type(), now.shape(), std::move(fresh)};
   if (c_.values[i.first_out].uses) values_.hold(i.first_out, now);
 }
@@ -235,8 +230,8 @@ void frame_state::update(const item& i, std::uint32_t in, std::uint32_t k, std::
 // Transfers between devices.
 
 void frame_state::copy(const item& i, std::uint32_t in, std::uint32_t l) {
-  device_runtime& from = *c_.values[in].device;
-  device_runtime& to = *i.device;
+  device_runtime& from = c_.device(c_.values[in]);
+  device_runtime& to = c_.device(i);
   const std::uint32_t out = i.first_out;
   values_.set_shape(out, values_.shape_of(in));
   any_array value = values_.as_array(in);
@@ -267,7 +262,8 @@ void frame_state::fetch(const item& i, std::uint32_t in, std::uint32_t l) {
   wait_on_device(i);
   const any_array value = values_.as_array(in);
   any_array host(value.type(), value.shape());
-  auto done = i.device->copy_out(host.mutable_raw(), value.raw(), value.bytes(), value.storage());
+  auto done =
+      c_.device(i).copy_out(host.mutable_raw(), value.raw(), value.bytes(), value.storage());
   if (done) lanes_[l].pending.push_back(std::move(done));
   fetched_[i.number] = std::move(host);
 }

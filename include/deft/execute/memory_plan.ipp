@@ -107,12 +107,12 @@ class memory_planner {
   /// device, where those of rank 0 come in one block with the step's number.
   void place_feeds() {
     for (const item& i : c_.items)  // whose kernels ask for the step's number
-      if (i.what == action::run && !i.on_host && c_.node(i).op->is(op_traits::stateful))
+      if (i.what == action::run && !i.on_host && c_.label(i).op->is(op_traits::stateful))
         begin_block(c_.spaces[c_.values[i.first_out].space]);
     for (auto v : c_.feed_values) {
       value_info& i = c_.values[v];
       space_info& space = c_.spaces[i.space];
-      if (i.where == home::own && i.declared.shape.rank() == 0 && !i.escapes) {
+      if (i.where == home::own && c_.type(i).shape.rank() == 0 && !i.escapes) {
         begin_block(space);
         i.where = home::fixed;
         i.event = none;
@@ -127,12 +127,12 @@ class memory_planner {
     for (auto& s : c_.spaces) s.bytes = s.bytes ? aligned(s.bytes) : 0;
     for (auto v : c_.feed_values) {
       value_info& i = c_.values[v];
-      if (i.where == home::held && i.declared.shape.is_static() && !i.escapes &&
-          bytes_of(i.declared) <= small_feed) {
+      if (i.where == home::held && c_.type(i).shape.is_static() && !i.escapes &&
+          bytes_of(c_.type(i)) <= small_feed) {
         i.where = home::fixed;
         i.last_use = none;
         i.offset = c_.spaces[i.space].bytes;
-        c_.spaces[i.space].bytes += aligned(bytes_of(i.declared));
+        c_.spaces[i.space].bytes += aligned(bytes_of(c_.type(i)));
       }
     }
   }
@@ -177,13 +177,13 @@ class memory_planner {
       v.offset = c_.owned++;
     } else if (v.shape == none) {
       v.where = home::fixed;
-      v.offset = r.take(bytes_of(v.declared));
+      v.offset = r.take(bytes_of(c_.type(v)));
       placed.push_back(number);
     } else {
       v.where = home::sized;
       for (std::size_t f = idle.size(); f-- > 0;) {
         const value_info& before = c_.values[idle[f]];
-        if (before.space != v.space || !(before.declared == v.declared)) continue;
+        if (before.space != v.space || before.type != v.type) continue;
         v.offset = before.offset;
         idle.erase(idle.begin() + static_cast<std::ptrdiff_t>(f));
         return;
@@ -194,7 +194,7 @@ class memory_planner {
   void retire(std::uint32_t v, std::vector<region>& regions, std::vector<std::uint32_t>& idle) {
     const value_info& i = c_.values[v];
     if (i.where == home::fixed)
-      regions[i.space].give(i.offset, bytes_of(i.declared));
+      regions[i.space].give(i.offset, bytes_of(c_.type(i)));
     else if (i.where == home::sized)
       idle.push_back(v);
     else if (i.where == home::held && !is_constant(v))

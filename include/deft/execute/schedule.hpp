@@ -27,18 +27,19 @@ enum class action : std::uint8_t {
 /// One step of a lane. Numbers refer to the tables of the compiled part.
 struct item {
   action what = action::run;
-  bool dynamic = false;   ///< some extent is known at run time only
-  bool on_host = true;    ///< the kernel may be run directly
-  bool awaits = false;    ///< an input comes by a copy that may still be under way
-  bool bindable = false;  ///< its operands stay where they are as long as the arena does
-  std::uint32_t node = 0;
+  bool dynamic : 1 = false;   ///< some extent is known at run time only
+  bool on_host : 1 = true;    ///< the kernel may be run directly
+  bool awaits : 1 = false;    ///< an input comes by a copy that may still be under way
+  bool bindable : 1 = false;  ///< its operands stay where they are as long as the arena does
+  std::uint16_t device = 0;
+  std::uint32_t node = 0;                 ///< whom errors name
   std::uint32_t first_in = 0, ins = 0;    ///< into `inputs`
   std::uint32_t first_out = 0, outs = 0;  ///< values
   std::uint32_t first_release = 0, releases = 0;
-  std::uint32_t number = 0;  ///< of a signal, fetch or value kernel
-  device_runtime* device = nullptr;
-  variable_slot* variable = nullptr;
+  std::uint32_t number = 0;    ///< of a computation, a signal, a fetch or a value kernel
+  std::uint32_t variable = 0;  ///< for reads, assigns and updates
 };
+static_assert(sizeof(item) == 40);
 
 /// Where the elements of a value are.
 enum class home : std::uint8_t {
@@ -50,18 +51,26 @@ enum class home : std::uint8_t {
 
 /// An output of a node.
 struct value_info {
-  tensor_type declared;
+  std::uint32_t type = 0;  ///< as declared
   std::uint32_t node = 0;
   std::uint32_t root = 0;      ///< the value whose elements it shares; itself if it has its own
-  std::uint32_t shape = none;  ///< number among the shapes that runs know; none: `declared` tells
+  std::uint32_t shape = none;  ///< number among the shapes that runs know; none: the type tells
   std::uint32_t event = none;  ///< number of the event of the copy that makes it
   std::uint32_t uses = 0;
   std::uint32_t last_use = 0;  ///< item; none: as long as the run
-  std::uint32_t space = 0;
-  home where = home::held;
-  bool escapes = false;    ///< may be held beyond the run
+  std::uint16_t space = 0, device = 0;
   std::size_t offset = 0;  ///< fixed: bytes; sized: slot; own: number
-  device_runtime* device = nullptr;
+  home where = home::held;
+  bool escapes = false;  ///< may be held beyond the run
+};
+static_assert(sizeof(value_info) == 48);
+
+/// What a frame makes a kernel from, and infers shapes by. Items of one lane whose nodes are alike
+/// share it, if all extents are known: their kernels would be the same.
+struct computation {
+  node_def node;
+  std::vector<std::uint32_t> in;  ///< types, as declared; an update's first is the variable's
+  std::uint32_t item = 0;         ///< the first
 };
 
 /// Memory that some devices share, and what a run takes of it.
@@ -81,31 +90,37 @@ struct lane_info {
 }  // namespace exec
 
 struct executable::compiled {
-  plan::part part;
+  std::vector<node_label> labels;
+  std::vector<tensor_type> types;  ///< all that occur
   std::vector<exec::lane_info> lanes;
   std::vector<exec::item> items;        ///< lane after lane
   std::vector<std::uint32_t> inputs;    ///< values
   std::vector<std::uint32_t> releases;  ///< values that hold memory of others, by last use
   std::vector<exec::value_info> values;
   std::vector<exec::space_info> spaces;
-  std::vector<std::uint32_t> first_value;                   ///< of each node
   std::vector<std::pair<std::uint32_t, buffer>> constants;  ///< values, and elements on the device
   std::vector<std::uint32_t> feed_values, feed_numbers;
   std::vector<std::uint32_t> fetch_values;  ///< none for an operation
   std::vector<std::uint32_t> holders;       ///< values that may hold memory of others
-  std::vector<device_runtime*> devices;     ///< that work behind the caller's back
+  std::vector<device_runtime*> devices;     ///< by number
+  std::vector<device_runtime*> queues;      ///< those that work behind the caller's back
   std::uint32_t signals = 0, events = 0, shapes = 0, owned = 0;
+  std::uint32_t most_ins = 0, most_outs = 0;  ///< of an item
   bool may_park = false, parallel = false;
-  /// Kernels for the first frame, made to know their costs; by item.
+  std::vector<exec::computation> computations;
+  /// Kernels for the first frame, made to know their costs; by computation.
   mutable std::vector<kernel_ptr> kernels;
   mutable std::atomic<bool> kernels_taken{false};
   std::vector<value_kernel_ptr> performers;
   std::vector<transfer> sends, receives;
-  std::vector<std::shared_ptr<resource>> resources;
+  std::vector<std::shared_ptr<variable_slot>> variables;
 
-  const node_def& node(const exec::item& i) const { return part.graph.nodes[i.node]; }
-  /// The kernel of an item that has one, prepared if all extents are known.
-  kernel_ptr make_kernel(const exec::item& i) const;
+  const node_label& label(const exec::item& i) const { return labels[i.node]; }
+  device_runtime& device(const exec::item& i) const { return *devices[i.device]; }
+  device_runtime& device(const exec::value_info& v) const { return *devices[v.device]; }
+  const tensor_type& type(const exec::value_info& v) const { return types[v.type]; }
+  /// Prepared if all extents are known; null for what has no kernel.
+  kernel_ptr make_kernel(const exec::computation& c) const;
 };
 
 }  // namespace deft

@@ -2,6 +2,7 @@
 // deft/execute/schedule.ipp: a part compiled into lanes.
 #pragma once
 #include <algorithm>
+#include <deft/core/hash.hpp>
 #include <deft/execute/lanes.hpp>
 #include <deft/execute/memory_plan.hpp>
 #include <deft/execute/schedule.hpp>
@@ -17,56 +18,77 @@ namespace {
 /// Makes the tables of a part: values and items, then the lanes' order, then memory.
 class compiler {
  public:
-  compiler(executable::compiled& c, const task_resources& task)
-      : c_(c), task_(task), planner_(c.part.graph) {}
+  compiler(executable::compiled& c, const plan::part& part, const task_resources& task)
+      : c_(c), part_(part), task_(task), planner_(part.graph) {}
 
   void run() {
-    auto& nodes = c_.part.graph.nodes;
+    auto& nodes = part_.graph.nodes;
+    c_.labels.reserve(nodes.size());
+    c_.values.reserve(nodes.size());
+    items_.reserve(nodes.size());
     for (std::uint32_t i = 0; i < nodes.size(); ++i) {
       try {
         add(i);
       } catch (const error& e) {
-        throw error(e.code(), e.message(), e.node().empty() ? nodes[i].name : e.node(),
+        throw error(e.code(), e.message(), e.node().empty() ? nodes[i].name.str() : e.node(),
                     nodes[i].place, nodes[i].device ? to_string(*nodes[i].device) : std::string());
       }
     }
-    for (auto e : c_.part.fetches) fetch(e);
+    for (auto e : part_.fetches) fetch(e);
     put_in_order();
     plan_memory(c_);
-    c_.may_park = c_.lanes.size() > 1 || !c_.devices.empty() || !c_.performers.empty();
+    c_.may_park = c_.lanes.size() > 1 || !c_.queues.empty() || !c_.performers.empty();
+    c_.types.shrink_to_fit();
+    c_.inputs.shrink_to_fit();
+    c_.releases.shrink_to_fit();
   }
 
  private:
-  device_runtime& device_of(const node_def& n) const {
+  /// Number of the node's device.
+  std::uint16_t device_of(const node_def& n) {
+    if (!c_.devices.empty() && c_.devices[last_device_]->info().name == n.device)
+      return last_device_;
     for (const auto& d : task_.devices)
-      if (d->info().name == n.device) return *d;
+      if (d->info().name == n.device) return last_device_ = number_of(*d);
     fail(errc::invalid_argument, "[", n.op->name, "] there is no device \"",
          n.device ? to_string(*n.device) : "", "\" on this task");
   }
-  std::uint32_t space_of(device_runtime& d) {
-    for (std::uint32_t s = 0; s < c_.spaces.size(); ++s)
+  std::uint16_t number_of(device_runtime& d) {
+    const auto at = std::ranges::find(c_.devices, &d);
+    const auto number = static_cast<std::uint16_t>(at - c_.devices.begin());
+    if (at != c_.devices.end()) return number;
+    c_.devices.push_back(&d);
+    if (d.asynchronous()) c_.queues.push_back(&d);
+    return number;
+  }
+  std::uint16_t space_of(device_runtime& d) {
+    for (std::uint16_t s = 0; s < c_.spaces.size(); ++s)
       if (&c_.spaces[s].device->space() == &d.space()) return s;
     c_.spaces.push_back({&d});
-    return static_cast<std::uint32_t>(c_.spaces.size() - 1);
+    return static_cast<std::uint16_t>(c_.spaces.size() - 1);
   }
-  void use(device_runtime& d) {
-    if (d.asynchronous() && !std::ranges::count(c_.devices, &d)) c_.devices.push_back(&d);
+  std::uint32_t type_of(const tensor_type& t) {
+    auto [at, fresh] = types_.try_emplace(t, static_cast<std::uint32_t>(c_.types.size()));
+    if (fresh) c_.types.push_back(t);
+    return at->second;
   }
+  const tensor_type& declared(std::uint32_t value) const { return c_.types[c_.values[value].type]; }
 
   void add(std::uint32_t number) {
-    const node_def& n = c_.part.graph.nodes[number];
-    device_runtime& device = device_of(n);
-    use(device);
+    const node_def& n = part_.graph.nodes[number];
+    c_.labels.push_back({n.op, n.name, n.place});
+    const std::uint16_t on = device_of(n);
+    device_runtime& device = *c_.devices[on];
     const auto first = static_cast<std::uint32_t>(c_.values.size());
-    c_.first_value.push_back(first);
+    first_value_.push_back(first);
     for (std::uint32_t o = 0; o < n.outputs.size(); ++o) {
       value_info v;
-      v.declared = n.outputs[o];
+      v.type = type_of(n.outputs[o]);
       v.node = number;
       v.root = first + o;
       v.space = space_of(device);
-      v.device = &device;
-      if (!v.declared.shape.is_static()) v.shape = c_.shapes++;
+      v.device = on;
+      if (!n.outputs[o].shape.is_static()) v.shape = c_.shapes++;
       c_.values.push_back(v);
     }
     switch (n.op->role) {
@@ -83,29 +105,63 @@ class compiler {
     }
     item i;
     i.node = number;
-    i.device = &device;
+    i.device = on;
     i.on_host = device.space().on_host();
     i.first_out = first;
     i.outs = static_cast<std::uint32_t>(n.outputs.size());
     i.first_in = static_cast<std::uint32_t>(c_.inputs.size());
     i.ins = static_cast<std::uint32_t>(n.inputs.size());
     for (auto e : n.inputs) {
-      const std::uint32_t v = c_.first_value[e.node] + e.port;
+      const std::uint32_t v = first_value_[e.node] + e.port;
       c_.inputs.push_back(v);
       ++c_.values[v].uses;
-      i.dynamic |= !c_.values[v].declared.shape.is_static();
+      i.dynamic = i.dynamic || c_.values[v].shape != none;
     }
-    for (const auto& o : n.outputs) i.dynamic |= !o.shape.is_static();
+    for (std::uint32_t o = 0; o < i.outs; ++o)
+      i.dynamic = i.dynamic || c_.values[first + o].shape != none;
     lane_choice lane = classify(n, i);
-    if (i.what == action::run || i.what == action::update) {
-      kernel_ptr k;
-      if (threads_ > 1 && i.on_host) k = c_.make_kernel(i);
-      if (k && !i.dynamic) lane.cost = k->cost();
-      kernels_.resize(items_.size());
-      kernels_.push_back(std::move(k));
+    if (i.what == action::run || i.what == action::update ||
+        (i.what == action::alias && i.dynamic)) {
+      i.number = computation_of(n, i);
+      if (const kernel_ptr& k = kernels_[i.number]; k && !i.dynamic) lane.cost = k->cost();
     }
+    c_.most_ins = std::max(c_.most_ins, i.ins);
+    c_.most_outs = std::max(c_.most_outs, i.outs);
     planner_.add(number, static_cast<std::uint32_t>(items_.size()), lane);
     items_.push_back(i);
+  }
+
+  /// Number of the computation that the item shares, or of its own.
+  std::uint32_t computation_of(const node_def& n, const item& i) {
+    computation made;
+    if (i.what == action::update) made.in.push_back(type_of(n.outputs[0]));
+    for (std::uint32_t a = 0; a < i.ins; ++a) made.in.push_back(c_.values[input(i, a)].type);
+    const bool shared = i.what == action::run && !i.dynamic && !n.op->is(op_traits::stateful);
+    std::uint64_t h = mix(reinterpret_cast<std::uintptr_t>(n.op), i.device);
+    if (shared) {
+      for (auto t : made.in) h = mix(h, t);
+      for (std::uint32_t o = 0; o < i.outs; ++o) h = mix(h, c_.values[i.first_out + o].type);
+      if (!n.attributes.empty()) h = mix(h, hash_attributes(n.attributes));
+      auto [at, end] = alike_.equal_range(h);
+      for (; at != end; ++at) {
+        const computation& c = computations_[at->second];
+        if (c.node.op == n.op && c.node.device == n.device && c.in == made.in &&
+            std::ranges::equal(c.node.outputs, n.outputs) &&
+            same_attributes(c.node.attributes, n.attributes))
+          return at->second;
+      }
+    }
+    const auto number = static_cast<std::uint32_t>(computations_.size());
+    if (shared) alike_.emplace(h, number);
+    made.node.op = n.op;
+    made.node.attributes = n.attributes;
+    made.node.outputs = n.outputs;
+    made.node.device = n.device;
+    made.item = static_cast<std::uint32_t>(items_.size());
+    // Whether there is a kernel at all is known now, what it costs only where lanes depend on it.
+    kernels_.push_back(threads_ > 1 && i.on_host ? c_.make_kernel(made) : nullptr);
+    computations_.push_back(std::move(made));
+    return number;
   }
 
   /// On the device once for all runs.
@@ -132,12 +188,12 @@ class compiler {
   }
 
   std::uint32_t input(const item& i, std::uint32_t k) const { return c_.inputs[i.first_in + k]; }
-  device_runtime& device_of_input(const item& i) const { return *c_.values[input(i, 0)].device; }
+  device_runtime& device_of_input(const item& i) const { return c_.device(c_.values[input(i, 0)]); }
 
   lane_choice classify(const node_def& n, item& i) {
-    lane_choice lane{.device = i.on_host ? none : space_of(*i.device), .quick = !i.on_host};
+    lane_choice lane{.device = i.on_host ? none : space_of(c_.device(i)), .quick = !i.on_host};
     lane.waits = n.op->is(op_traits::waits);
-    if (const kernel_entry* k = i.device->find_kernel(n.op->name); k && k->make_value) {
+    if (const kernel_entry* k = c_.device(i).find_kernel(n.op->name); k && k->make_value) {
       i.what = action::perform;
       i.number = static_cast<std::uint32_t>(c_.performers.size());
       c_.performers.push_back(k->make_value({n, *task_.store, c_.sends, c_.receives}));
@@ -154,9 +210,8 @@ class compiler {
       case op_role::assign:
       case op_role::update: {
         const resource_ref r = n.op->resource(n.attributes);
-        auto slot = find_variable(*task_.store, r.key, r.holds);
-        i.variable = slot.get();
-        c_.resources.push_back(std::move(slot));
+        i.variable = static_cast<std::uint32_t>(c_.variables.size());
+        c_.variables.push_back(find_variable(*task_.store, r.key, r.holds));
         i.what = n.op->role == op_role::assign   ? action::assign
                  : n.op->role == op_role::update ? action::update
                                                  : action::read;
@@ -178,6 +233,7 @@ class compiler {
     }
     return lane;
   }
+
   void classify_copy(const node_def& n, item& i, lane_choice& lane) {
     device_runtime& from = device_of_input(i);
     i.what = action::copy;
@@ -186,21 +242,21 @@ class compiler {
     if (!from.space().on_host()) lane.device = space_of(from), lane.quick = true;
     if (from.space().on_host() && i.on_host) return;  // the same elements
     value_info& v = c_.values[i.first_out];
-    if (from.asynchronous() || i.device->asynchronous()) v.event = c_.events++;
+    if (from.asynchronous() || c_.device(i).asynchronous()) v.event = c_.events++;
     v.where = home::own;
   }
 
   void fetch(edge_def e) {
-    const std::uint32_t v = e.port == run_only ? none : c_.first_value[e.node] + e.port;
+    const std::uint32_t v = e.port == run_only ? none : first_value_[e.node] + e.port;
     c_.fetch_values.push_back(v);
     if (v == none) return;
     keep(v);
-    device_runtime& device = *c_.values[v].device;
+    device_runtime& device = c_.device(c_.values[v]);
     if (device.space().on_host()) return;
     item i;
     i.what = action::fetch;
     i.node = e.node;
-    i.device = &device;
+    i.device = c_.values[v].device;
     i.on_host = false;
     i.first_in = static_cast<std::uint32_t>(c_.inputs.size());
     i.ins = 1;
@@ -220,10 +276,13 @@ class compiler {
   /// Items lane after lane, with the signals between them.
   void put_in_order() {
     lane_plan plan = planner_.take(threads_);
-    kernels_.resize(items_.size());
     c_.signals = plan.signals;
+    std::size_t items = 0;
+    for (const auto& lane : plan.lanes) items += lane.entries.size();
+    c_.items.reserve(items);
     for (const auto& lane : plan.lanes) {
       lane_info l;
+      std::unordered_map<std::uint32_t, std::uint32_t> mine;  // computations of this lane
       l.first = static_cast<std::uint32_t>(c_.items.size());
       l.quick = lane.quick;
       l.parallel = lane.parallel;
@@ -231,11 +290,12 @@ class compiler {
       for (const auto& entry : lane.entries) {
         if (entry.what == lane_entry::item) {
           c_.items.push_back(items_[entry.number]);
-          c_.kernels.resize(c_.items.size());
-          c_.kernels.back() = std::move(kernels_[entry.number]);
           item& i = c_.items.back();
           for (std::uint32_t a = 0; a < i.ins; ++a)
-            i.awaits |= c_.values[c_.values[input(i, a)].root].event != none;
+            i.awaits = i.awaits || c_.values[c_.values[input(i, a)].root].event != none;
+          if (i.what == action::run || i.what == action::update ||
+              (i.what == action::alias && i.dynamic))
+            i.number = place_computation(i.number, mine);
           continue;
         }
         item i;
@@ -248,42 +308,70 @@ class compiler {
     }
   }
 
+  /// Lanes run at the same time, and a kernel does not: each lane has its own.
+  std::uint32_t place_computation(std::uint32_t number,
+                                  std::unordered_map<std::uint32_t, std::uint32_t>& mine) {
+    auto [at, fresh] = mine.try_emplace(number, static_cast<std::uint32_t>(c_.computations.size()));
+    if (!fresh) return at->second;
+    c_.computations.push_back(computations_[number]);
+    c_.computations.back().item = static_cast<std::uint32_t>(c_.items.size() - 1);
+    c_.kernels.push_back(std::move(kernels_[number]));
+    return at->second;
+  }
+
+  struct hash_type {
+    std::size_t operator()(const tensor_type& t) const {
+      std::uint64_t h = static_cast<std::uint64_t>(t.type);
+      for (auto e : t.shape) h = mix(h, static_cast<std::uint64_t>(e));
+      return h;
+    }
+  };
+
   executable::compiled& c_;
+  const plan::part& part_;
   const task_resources& task_;
   lane_planner planner_;
+  std::uint16_t last_device_ = 0;
+  std::vector<std::uint32_t> first_value_;  ///< of each node
   std::vector<item> items_;
-  std::vector<kernel_ptr> kernels_;  ///< by number of items_
+  std::vector<computation> computations_;
+  std::vector<kernel_ptr> kernels_;  ///< of computations, if they were made
+  std::unordered_multimap<std::uint64_t, std::uint32_t> alike_;  ///< computations, by what they are
+  std::unordered_map<tensor_type, std::uint32_t, hash_type> types_;
   const int threads_ = intra_op_threads();
 };
 
 }  // namespace
 }  // namespace exec
 
-kernel_ptr executable::compiled::make_kernel(const exec::item& i) const {
-  const node_def& n = node(i);
+kernel_ptr executable::compiled::make_kernel(const exec::computation& c) const {
+  const node_def& n = c.node;
+  if (n.op->role == op_role::alias) return nullptr;
   std::vector<tensor_type> in;
-  if (i.what == exec::action::update) in.push_back(n.outputs[0]);
-  for (std::uint32_t a = 0; a < i.ins; ++a) in.push_back(values[inputs[i.first_in + a]].declared);
-  kernel_ptr k = i.device->make_kernel(n, in);
+  bool known = true;
+  for (auto t : c.in) in.push_back(types[t]), known = known && types[t].shape.is_static();
+  for (const auto& t : n.outputs) known = known && t.shape.is_static();
+  const auto device =
+      std::ranges::find(devices, n.device, [](const device_runtime* d) { return d->info().name; });
+  kernel_ptr k = (*device)->make_kernel(n, in);
   if (!k) fail(errc::unimplemented, "[", n.op->name, "] has no kernel on ", to_string(*n.device));
-  if (!i.dynamic) k->prepare(in, n.outputs);
+  if (known) k->prepare(in, n.outputs);
   return k;
 }
 
 executable::executable(plan::part part, const task_resources& task) {
   auto c = std::make_unique<compiled>();
-  c->part = std::move(part);
-  exec::compiler(*c, task).run();
+  exec::compiler(*c, part, task).run();
   compiled_ = std::move(c);
 }
 executable::~executable() = default;
 std::unique_ptr<executable::frame> executable::make_frame() const {
   return std::make_unique<frame>(*compiled_);
 }
-const plan::part& executable::source() const { return compiled_->part; }
 std::span<const transfer> executable::sends() const { return compiled_->sends; }
 std::span<const transfer> executable::receives() const { return compiled_->receives; }
 std::span<const std::uint32_t> executable::feeds() const { return compiled_->feed_numbers; }
+std::size_t executable::fetches() const { return compiled_->fetch_values.size(); }
 std::size_t executable::lanes() const { return compiled_->lanes.size(); }
 
 }  // namespace deft

@@ -36,7 +36,7 @@ void check_feed(const output& target, dtype type, const dims& shape) {
   if (type == t.type && fits(t.shape, shape)) return;
   throw error(errc::invalid_argument,
               str("[feed] ", type, shape, " is fed where ", t, " is expected"),
-              name_of(*target.node), target.node->place);
+              name_of(*target.node), target.node->place());
 }
 
 namespace detail {
@@ -51,11 +51,11 @@ any_tensor add_node(const op_def& def, attr_list attributes, std::span<const out
   r.scope = s;
   for (const auto& i : inputs) {
     if (r.place.known()) break;
-    r.place = i.node->place.nearby();
+    r.place = i.node->place().nearby();
   }
   graph g = inputs.empty() ? current_graph() : graph::of(*inputs[0].node);
   for (const auto& i : inputs)
-    if (i.node->owner != inputs[0].node->owner)
+    if (i.node->owner() != inputs[0].node->owner())
       throw error(errc::invalid_argument,
                   str("[", def.name, "] the operands are of different graphs"), name_of(*i.node),
                   w);
@@ -79,9 +79,7 @@ any_tensor literal_like(double v, bool integral, dtype type, source_place w) {
 
 any_tensor add_constant(any_array value, source_place w) {
   static const op_def& constant = *find_op("constant");
-  attr_list attributes;
-  attributes.emplace_back(std::move(value));
-  return add_node(constant, std::move(attributes), {}, w);
+  return add_node(constant, {std::move(value)}, {}, w);
 }
 
 bool equivalent(const scope_ref& a, const scope_ref& b) {
@@ -97,11 +95,9 @@ output lower_fused(const program_ref& p, std::span<const output* const> inputs,
   static const op_def& fused = *find_op("fused");
   output copies[2 * max_fused_operations + 1];
   for (std::size_t i = 0; i < inputs.size(); ++i) copies[i] = *inputs[i];
-  attr_list attributes;
-  attributes.reserve(2);
-  attributes.emplace_back(p);
-  attributes.emplace_back(integers(immediates.begin(), immediates.end()));
-  return add_node(fused, std::move(attributes), {copies, inputs.size()}, w, &s).handle();
+  return add_node(fused, {p, integers(immediates.begin(), immediates.end())},
+                  {copies, inputs.size()}, w, &s)
+      .handle();
 }
 
 }  // namespace detail

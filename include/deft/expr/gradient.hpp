@@ -19,8 +19,8 @@ class node_view {
   any_tensor in() const {
     return in(I);
   }
-  any_tensor in(std::size_t i) const { return any_tensor(node_.inputs[i]); }
-  std::size_t inputs() const { return node_.inputs.size(); }
+  any_tensor in(std::size_t i) const { return any_tensor(node_.inputs()[i]); }
+  std::size_t inputs() const { return node_.input_count; }
   /// The node's value; the fused node's, where this is the last operation of one.
   template <int I = 0>
   any_tensor out() const {

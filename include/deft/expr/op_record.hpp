@@ -128,7 +128,7 @@ T decode_attribute(const attr_value& v, std::string_view op, std::string_view na
 /// The attributes of `o` as the graph keeps them.
 template <class Op>
 attr_list encode(const Op& o) {
-  attr_list list;
+  std::vector<attr_value> list;
   detail::fields_of<Op>()([&](const auto&... f) {
     list.reserve(sizeof...(f));
     (list.push_back(detail::encode_attribute(o.*(f.member))), ...);

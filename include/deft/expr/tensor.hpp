@@ -58,7 +58,7 @@ class tensor : public detail::typed_base {
     if (x.type() != dtype_of<T> || !may_equal(extents(), x.shape()))
       throw error(errc::invalid_argument,
                   str("[tensor] ", output_.type(), " is no tensor of ", dtype_of<T>, extents()),
-                  name_of(*output_.node), output_.node->place);
+                  name_of(*output_.node), output_.node->place());
   }
 
   /// Rebinds the handle; yields nothing, so that it cannot be mistaken for a fetch or a feed.

@@ -5,6 +5,7 @@
 #include <deft/device/scope.hpp>
 #include <deft/graph/node.hpp>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ struct node_request {
   const scope_ref* scope = nullptr;         ///< nullptr: the thread's current scope
   std::string name;                         ///< own name; empty: from the operation
   std::unique_ptr<variable_info> variable;  ///< for variables
-  const placement* device = nullptr;        ///< overrides the scope's request
+  std::optional<placement> device;          ///< overrides the scopes' request
   node_ref keeps;                           ///< kept alive by the node: what it updates
 };
 

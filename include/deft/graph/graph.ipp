@@ -2,6 +2,7 @@
 // deft/graph/graph.ipp: umbrella of graph/, and the graph's tables.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <deft/graph/graph.hpp>
@@ -9,6 +10,7 @@
 #include <deft/graph/op_def.ipp>
 #include <deft/graph/program.ipp>
 #include <deft/graph/region.ipp>
+#include <memory>
 #include <mutex>
 
 namespace deft {
@@ -23,21 +25,22 @@ struct node_key {
   std::span<const output> inputs;
   std::span<const node_ref> controls;
   placement device;
-  std::uint64_t hash;
+  std::uint32_t hash;
 
   explicit node_key(const node& n)
       : def(n.def),
         attributes(&n.attributes),
-        inputs(n.inputs),
-        controls(n.controls),
-        device(n.device),
-        hash(n.hash) {}
+        inputs(n.inputs()),
+        controls(n.controls()),
+        device(n.device()),
+        hash(n.hash()) {}
   node_key(const node_request& r, std::span<const node_ref> c, placement d)
       : def(r.def), attributes(&r.attributes), inputs(r.inputs), controls(c), device(d) {
-    hash = mix(address_of(def), device.id());
-    if (!attributes->empty()) hash = mix(hash, hash_attributes(*attributes));
-    for (const auto& i : inputs) hash = mix(hash, i.node->id + i.port * 0x10001u);
-    for (const auto& n : controls) hash = mix(hash, ~n->id);
+    std::uint64_t h = mix(address_of(def), device.id());
+    if (!attributes->empty()) h = mix(h, hash_attributes(*attributes));
+    for (const auto& i : inputs) h = mix(h, i.node->id + i.port * 0x10001u);
+    for (const auto& n : controls) h = mix(h, ~n->id);
+    hash = static_cast<std::uint32_t>(h ^ h >> 32);
   }
 
   friend bool operator==(const node_key& a, const node_key& b) {
@@ -50,8 +53,10 @@ struct node_key {
 struct node_key_hash {
   using is_transparent = void;
   using is_avalanching = void;
-  std::size_t operator()(const node* n) const { return n->hash; }
-  std::size_t operator()(const node_key& k) const { return k.hash; }
+  std::size_t operator()(const node* n) const { return wide(n->hash()); }
+  std::size_t operator()(const node_key& k) const { return wide(k.hash); }
+  /// Every bit of it counts for the table.
+  static std::size_t wide(std::uint32_t hash) { return hash * 0x9e3779b97f4a7c15u; }
 };
 struct node_key_equal {
   using is_transparent = void;
@@ -77,7 +82,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
  public:
   node_ref add(node_request&& r);
   void forget(node* n, std::shared_ptr<graph_state>& last);
-  const std::string& name_of(node& n);
+  const std::string& name_of(const node& n);
   void alias(const node_ref& n, const std::string& name);
   node_ref find(std::string_view name);
   std::vector<node_ref> variables();
@@ -90,13 +95,21 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::string unique_name(const std::string& base);
   node_ref insert(node_request&& r, const detail::node_key& key, const scope_ref& s);
   void check_new_variable(const node_request& r, const std::string& name);
+  const std::string& give_name(const node* n, std::string name);
+  type_list share(std::span<const tensor_type> types);
+  boost::intrusive_ptr<const node_context> context_for(placement device, std::string_view prefix);
 
   boost::unordered_flat_set<node*, detail::node_key_hash, detail::node_key_equal> interned_;
-  std::unordered_map<std::string, node*> names_;
+  std::unordered_map<std::string, const node*> names_;  ///< and aliases
+  std::unordered_map<const node*, std::string> own_names_;
   std::unordered_map<std::string, std::uint64_t> next_suffix_;
   std::unordered_multimap<const node*, std::string> aliases_;
   std::vector<node*> variables_;
-  std::shared_ptr<graph_state> self_;  ///< held while there are nodes
+  // What nodes share, as far as it was made a moment ago.
+  std::array<type_list, 64> types_;
+  std::array<boost::intrusive_ptr<const node_context>, 16> contexts_;
+  std::vector<tensor_type> in_types_, out_types_;  ///< of the node that is written
+  std::shared_ptr<graph_state> self_;              ///< held while there are nodes
 };
 
 node_ref graph_state::add(node_request&& r) {
@@ -119,53 +132,90 @@ node_ref graph_state::add(node_request&& r) {
   return insert(std::move(r), key, s);
 }
 
+type_list graph_state::share(std::span<const tensor_type> types) {
+  if (types.empty()) return {};
+  std::uint64_t h = types.size();
+  for (const auto& t : types) {
+    h = mix(h, static_cast<std::uint64_t>(t.type));
+    for (auto e : t.shape) h = mix(h, static_cast<std::uint64_t>(e));
+  }
+  type_list& there = types_[h % types_.size()];
+  if (!std::ranges::equal(there, types)) there = std::vector(types.begin(), types.end());
+  return there;
+}
+
+boost::intrusive_ptr<const node_context> graph_state::context_for(placement device,
+                                                                  std::string_view prefix) {
+  const std::size_t h = mix(device.id(), std::hash<std::string_view>()(prefix));
+  auto& there = contexts_[h % contexts_.size()];
+  if (!there || there->device != device || there->prefix != prefix) {
+    auto made = std::make_unique<node_context>();
+    made->owner = this;
+    made->device = device;
+    made->prefix = prefix;
+    there = made.release();
+  }
+  return there;
+}
+
 node_ref graph_state::insert(node_request&& r, const detail::node_key& key, const scope_ref& s) {
-  auto n = std::make_unique<node>();
-  n->def = r.def;
-  n->hash = key.hash;
-  n->device = key.device;
-  n->place = r.place;
-  if (s) n->prefix = s->name_prefix;
+  const std::string_view prefix = s ? std::string_view(s->name_prefix) : std::string_view();
   try {
-    std::vector<tensor_type> types;
-    types.reserve(r.inputs.size());
+    in_types_.clear();
     for (const auto& i : r.inputs) {
       if (i.node->outputs.empty())
         fail(errc::invalid_argument, "[", r.def->name, "] an operation yields no value");
-      types.push_back(i.type());
+      in_types_.push_back(i.type());
     }
-    infer_types(*r.def, {types, r.attributes}, n->outputs);
+    infer_types(*r.def, {in_types_, r.attributes}, out_types_);
   } catch (const error& e) {
     throw error(e.code(), e.message(),
-                n->prefix + (r.name.empty() ? std::string(r.def->name) : r.name), r.place);
+                str(prefix, r.name.empty() ? r.def->name : std::string_view(r.name)), r.place);
   }
+  std::string name;
   if (!r.name.empty()) {
-    std::string name = n->prefix + r.name;
-    if (r.variable) check_new_variable(r, name);
-    n->name = r.variable ? name : unique_name(name);
+    name = str(prefix, r.name);
+    if (r.variable)
+      check_new_variable(r, name);
+    else
+      name = unique_name(name);
   }
-  n->inputs.assign(r.inputs.begin(), r.inputs.end());
-  n->controls.assign(key.controls.begin(), key.controls.end());
-  n->attributes = std::move(r.attributes);
-  n->variable = std::move(r.variable);
-  n->keeps = std::move(r.keeps);
-  n->id = ++detail::last_node_id;
-  n->owner = this;
-  if (!n->is(op_traits::stateful) && n->name.empty()) interned_.insert(n.get());
-  if (!n->name.empty()) names_[n->name] = n.get();
-  if (n->variable) variables_.push_back(n.get());
+  node::parts p;
+  p.def = r.def;
+  p.id = ++detail::last_node_id;
+  p.hash = key.hash;
+  p.place = r.place;
+  p.outputs = share(out_types_);
+  p.attributes = std::move(r.attributes);
+  p.context = context_for(key.device, prefix);
+  if (!key.controls.empty() || r.variable || r.keeps)
+    p.extras = std::make_unique<node_extras>(node_extras{
+        {key.controls.begin(), key.controls.end()}, std::move(r.keeps), std::move(r.variable)});
   if (count++ == 0) self_ = shared_from_this();
-  return node_ref::adopt(n.release());
+  node_ref made = node_ref::adopt(node::make(std::move(p), r.inputs));
+  node* n = made.get();
+  if (!name.empty())
+    give_name(n, std::move(name));
+  else if (!n->is(op_traits::stateful))
+    interned_.insert(n);
+  if (n->variable()) variables_.push_back(n);
+  return made;
+}
+
+const std::string& graph_state::give_name(const node* n, std::string name) {
+  names_[name] = n;
+  return own_names_[n] = std::move(name);
 }
 
 void graph_state::check_new_variable(const node_request& r, const std::string& name) {
   auto taken = names_.find(name);
   if (taken == names_.end() || taken->second->references == 0) return;
-  if (!taken->second->variable)
+  const node& other = *taken->second;
+  if (!other.variable())
     fail(errc::already_exists, "[variable] the name \"", name, "\" is taken by the ",
-         taken->second->def->name, " made ", where_of(taken->second->place));
+         other.def->name, " made ", where_of(other.place()));
   fail(errc::already_exists, "[variable] a variable named \"", name,
-       "\" is alive already: made at ", taken->second->place, ", and again at ", r.place);
+       "\" is alive already: made at ", other.place(), ", and again at ", r.place);
 }
 
 std::string graph_state::unique_name(const std::string& base) {
@@ -176,15 +226,12 @@ std::string graph_state::unique_name(const std::string& base) {
   }
 }
 
-const std::string& graph_state::name_of(node& n) {
+const std::string& graph_state::name_of(const node& n) {
   std::lock_guard lock(guard);
-  if (n.name.empty()) {
-    std::string_view base = n.def->name;
-    if (const program* p = program_in(n.attributes)) base = p->code.back().op->name;
-    n.name = unique_name(n.prefix + std::string(base));
-    names_[n.name] = &n;
-  }
-  return n.name;
+  if (auto at = own_names_.find(&n); at != own_names_.end()) return at->second;
+  std::string_view base = n.def->name;
+  if (const program* p = program_in(n.attributes)) base = p->code.back().op->name;
+  return give_name(&n, unique_name(str(n.prefix(), base)));
 }
 
 void graph_state::alias(const node_ref& n, const std::string& name) {
@@ -192,15 +239,16 @@ void graph_state::alias(const node_ref& n, const std::string& name) {
   auto [at, fresh] = names_.emplace(name, n.get());
   if (!fresh && at->second != n.get())
     fail(errc::already_exists, "the name \"", name, "\" is taken by the node made ",
-         where_of(at->second->place));
+         where_of(at->second->place()));
   if (fresh) aliases_.emplace(n.get(), name);
 }
 
 node_ref graph_state::find(std::string_view name) {
   std::lock_guard lock(guard);
   auto at = names_.find(std::string(name));
-  if (at == names_.end() || !detail::retain_if_alive(at->second)) return {};
-  return node_ref::adopt(at->second);
+  if (at == names_.end()) return {};
+  auto* n = const_cast<node*>(at->second);
+  return detail::retain_if_alive(n) ? node_ref::adopt(n) : node_ref();
 }
 
 std::vector<node_ref> graph_state::variables() {
@@ -219,39 +267,56 @@ void graph_state::forget(node* n, std::shared_ptr<graph_state>& last) {
     auto named = names_.find(name);
     if (named != names_.end() && named->second == n) names_.erase(named);
   };
-  if (!n->name.empty()) drop_name(n->name);
+  if (auto named = own_names_.find(n); named != own_names_.end()) {
+    drop_name(named->second);
+    own_names_.erase(named);
+  }
   if (!aliases_.empty()) {
     auto [begin, end] = aliases_.equal_range(n);
     for (auto i = begin; i != end; ++i) drop_name(i->second);
     aliases_.erase(begin, end);
   }
-  if (n->variable) std::erase(variables_, n);
+  if (n->variable()) std::erase(variables_, n);
   if (--count == 0) last = std::move(self_);
+}
+
+node* node::make(parts&& p, std::span<const output> inputs) {
+  static_assert(sizeof(node) % alignof(output) == 0 && sizeof(node) <= 72);
+  void* room = ::operator new(sizeof(node) + inputs.size_bytes());
+  auto* n = new (room) node(std::move(p), static_cast<std::uint32_t>(inputs.size()));
+  std::uninitialized_copy(inputs.begin(), inputs.end(), reinterpret_cast<output*>(n + 1));
+  return n;
 }
 
 void release_node(node* first) noexcept {
   std::vector<node*> dead{first};
-  auto drop = [&](node* n) {
+  auto drop = [&](node_ref& r) {
+    node* n = r.release();
     if (n && n->references.fetch_sub(1, std::memory_order_acq_rel) == 1) dead.push_back(n);
   };
   while (!dead.empty()) {
     node* n = dead.back();
     dead.pop_back();
     std::shared_ptr<graph_state> last;
-    n->owner->forget(n, last);
-    for (auto& i : n->inputs) drop(i.node.release());
-    for (auto& c : n->controls) drop(c.release());
-    drop(n->keeps.release());
-    if (n->variable) drop(n->variable->initial.node.release());
-    delete n;
+    n->owner()->forget(n, last);
+    auto* inputs = reinterpret_cast<output*>(n + 1);
+    for (std::uint32_t i = 0; i < n->input_count; ++i) drop(inputs[i].node);
+    std::destroy_n(inputs, n->input_count);
+    if (node_extras* more = n->extras_.get()) {
+      for (auto& c : more->controls) drop(c);
+      drop(more->keeps);
+      if (more->variable) drop(more->variable->initial.node);
+    }
+    n->~node();
+    ::operator delete(n);
   }
 }
 
-const std::string& name_of(const node& n) { return n.owner->name_of(const_cast<node&>(n)); }
+const std::string& name_of(const node& n) { return n.owner()->name_of(n); }
 
 void rethrow_at(const error& e, const node& n) {
   if (!e.node().empty()) throw e;
-  throw error(e.code(), e.message(), name_of(n), n.place, e.device());
+  throw error(e.code(), e.message(), name_of(n), n.place(), e.device());
 }
 
 graph::graph() : state_(std::make_shared<graph_state>()) {}
@@ -264,7 +329,7 @@ std::vector<node_ref> graph::variables() const { return state_->variables(); }
 node_ref graph::find(std::string_view name) const { return state_->find(name); }
 node_ref graph::find_variable(std::string_view name) const {
   node_ref n = state_->find(name);
-  return n && n->variable ? n : node_ref();
+  return n && n->variable() ? n : node_ref();
 }
 void graph::alias(const node_ref& n, const std::string& name) { state_->alias(n, name); }
 void graph::set_seed(std::uint64_t seed) {
@@ -280,7 +345,7 @@ std::uint64_t graph::next_random() {
   std::lock_guard lock(state_->guard);
   return state_->next_random++;
 }
-graph graph::of(const node& n) { return graph(n.owner->shared_from_this()); }
+graph graph::of(const node& n) { return graph(n.owner()->shared_from_this()); }
 
 namespace {
 thread_local graph* thread_graph = nullptr;

@@ -20,16 +20,42 @@ struct edge_def {
 /// The port of a fetch that asks for no value: its node is run.
 inline constexpr std::uint32_t run_only = ~std::uint32_t{0};
 
+/// The name of a node, which a node of a graph is asked for only when somebody wants to know.
+class node_name {
+ public:
+  node_name() = default;
+  node_name(std::string text) {  // NOLINT: implicit on purpose
+    if (!text.empty()) text_ = new own(std::move(text));
+  }
+  node_name(const char* text) : node_name(std::string(text)) {}  // NOLINT: likewise
+  explicit node_name(node_ref origin) : origin_(std::move(origin)) {}
+
+  const std::string& str() const;
+  operator const std::string&() const { return str(); }  // NOLINT: likewise
+  /// The node that was copied; null for one that has none in this process.
+  const node* origin() const { return origin_.get(); }
+  friend bool operator==(const node_name& a, std::string_view b) { return a.str() == b; }
+  friend const std::string& to_string(const node_name& n) { return n.str(); }
+
+ private:
+  struct own : boost::intrusive_ref_counter<own> {
+    explicit own(std::string t) : text(std::move(t)) {}
+    const std::string text;
+  };
+  node_ref origin_;
+  boost::intrusive_ptr<const own> text_;
+};
+
 /// One node, by value.
 struct node_def {
   const op_def* op = nullptr;
   attr_list attributes;
   std::vector<edge_def> inputs;
   std::vector<std::uint32_t> controls;
-  std::vector<tensor_type> outputs;
+  type_list outputs;
   placement requested;  ///< as asked for
   placement device;     ///< full name, once placed
-  std::string name;
+  node_name name;
   source_place place;
 };
 
@@ -50,7 +76,6 @@ struct flat_graph {
   graph_def graph;
   std::vector<edge_def> fetches;     ///< in the order asked for
   std::vector<std::uint32_t> feeds;  ///< nodes that stand for feeds, in the order given
-  std::vector<node_ref> origin;      ///< the node each was copied from; empty for feeds' stand-ins
 };
 
 /// What to put in place of some nodes' first output, feeds and control dependencies included.

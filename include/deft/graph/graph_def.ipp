@@ -32,7 +32,7 @@ class flattener {
     for (std::size_t i = 0; i < feeds.size(); ++i)
       if (!reached_.contains({feeds_[i].node.get(), feeds_[i].port}))
         throw error(errc::invalid_argument, "what is fed is not needed by any fetch",
-                    name_of(*feeds[i].node), feeds[i].node->place);
+                    name_of(*feeds[i].node), feeds[i].node->place());
   }
   flat_graph take() { return std::move(flat_); }
 
@@ -87,12 +87,12 @@ class flattener {
     std::vector<frame> stack{{n, 0}};
     while (!stack.empty()) {
       frame& f = stack.back();
-      std::size_t inputs = f.n->inputs.size();
+      std::size_t inputs = f.n->input_count;
       if (f.next < inputs) {
-        const output& i = in_place_of(f.n->inputs[f.next++]);
+        const output& i = in_place_of(f.n->inputs()[f.next++]);
         if (!ready(i.node.get(), i.port)) stack.push_back({i.node.get(), 0});
-      } else if (f.next < inputs + f.n->controls.size()) {
-        const output c = control(f.n->controls[f.next++ - inputs]);
+      } else if (f.next < inputs + f.n->controls().size()) {
+        const output c = control(f.n->controls()[f.next++ - inputs]);
         if (!ready(c.node.get(), c.port)) stack.push_back({c.node.get(), 0});
       } else {
         if (!numbers_.contains(f.n)) add(f.n);
@@ -113,15 +113,14 @@ class flattener {
     node_def d;
     d.op = n->def;
     d.attributes = n->attributes;
-    for (const auto& i : n->inputs) d.inputs.push_back(number(in_place_of(i)));
-    for (const auto& c : n->controls) d.controls.push_back(number(control(c)).node);
+    for (const auto& i : n->inputs()) d.inputs.push_back(number(in_place_of(i)));
+    for (const auto& c : n->controls()) d.controls.push_back(number(control(c)).node);
     d.outputs = n->outputs;
-    d.requested = n->device;
-    d.name = name_of(*n);
-    d.place = n->place;
+    d.requested = n->device();
+    d.name = node_name(node_ref(n));
+    d.place = n->place();
     numbers_.emplace(n, static_cast<std::uint32_t>(flat_.graph.nodes.size()));
     flat_.graph.nodes.push_back(std::move(d));
-    flat_.origin.push_back(node_ref(n));
   }
 
   void add_feed(std::size_t feed) {
@@ -132,12 +131,11 @@ class flattener {
     d.attributes = {static_cast<std::int64_t>(feed), static_cast<std::int64_t>(t.type),
                     integers(t.shape.begin(), t.shape.end())};
     d.outputs = {t};
-    d.requested = o.node->device;
-    d.name = name_of(*o.node);
-    d.place = o.node->place;
+    d.requested = o.node->device();
+    d.name = node_name(o.node);
+    d.place = o.node->place();
     flat_.feeds[feed] = static_cast<std::uint32_t>(flat_.graph.nodes.size());
     flat_.graph.nodes.push_back(std::move(d));
-    flat_.origin.emplace_back();
   }
 
   std::vector<output> feeds_;  ///< after substitution
@@ -162,6 +160,11 @@ std::string dot_quoted(std::string_view text) {
 }
 
 }  // namespace
+
+const std::string& node_name::str() const {
+  static const auto& nothing = *new std::string;
+  return origin_ ? name_of(*origin_) : text_ ? text_->text : nothing;
+}
 
 void check(const graph_def& g, std::span<const edge_def> fetches) {
   for (const auto& f : fetches) {

@@ -2,10 +2,13 @@
 // deft/graph/node.hpp: nodes of the dataflow graph and the handles that keep them alive.
 #pragma once
 #include <atomic>
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
 #include <deft/core/place.hpp>
 #include <deft/device/placement.hpp>
 #include <deft/graph/op_def.hpp>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +16,9 @@ namespace deft {
 
 struct node;
 class graph_state;
+
+/// Frees `n`, whose last reference is gone, and what only it held, without recursion.
+void release_node(node* n) noexcept;
 
 /// Keeps a node alive.
 class node_ref {
@@ -62,32 +68,85 @@ struct variable_info {
   bool trainable = true;
 };
 
-/// A node is immutable once made, but for its name, which it gets when first asked.
-struct node {
-  std::atomic<std::uint32_t> references{1};
-  const op_def* def = nullptr;
-  std::uint64_t id = 0;  ///< never reused
-  std::uint64_t hash = 0;
-  attr_list attributes;
-  std::vector<output> inputs;
-  std::vector<node_ref> controls;
-  node_ref keeps;                    ///< alive as long as this is, not needed to run: a variable
-  std::vector<tensor_type> outputs;  ///< empty where the node yields nothing
-  placement device;                  ///< as asked for; nullptr: anything
-  source_place place;
-  std::string prefix;  ///< name scope of the first writer
-  std::string name;    ///< empty until asked for: use name_of
-  std::unique_ptr<variable_info> variable;
+/// What nodes written under the same scopes share.
+struct node_context : boost::intrusive_ref_counter<node_context> {
   graph_state* owner = nullptr;
-
-  bool is(op_traits t) const { return def->is(t); }
+  placement device;    ///< as asked for; nullptr: anything
+  std::string prefix;  ///< name scope of the first writer
 };
 
+/// What few nodes have.
+struct node_extras {
+  std::vector<node_ref> controls;
+  node_ref keeps;  ///< alive as long as the node is, not needed to run: a variable
+  std::unique_ptr<variable_info> variable;
+};
+
+/// Immutable once made. Its inputs stand behind it: 72 bytes and 16 for each of them, as graphs of
+/// a million nodes are built.
+struct node {
+  struct parts {
+    const op_def* def = nullptr;
+    std::uint64_t id = 0;
+    std::uint32_t hash = 0;
+    source_place place;
+    type_list outputs;
+    attr_list attributes;
+    boost::intrusive_ptr<const node_context> context;
+    std::unique_ptr<node_extras> extras;
+  };
+  /// With one reference, which is the caller's.
+  static node* make(parts&& p, std::span<const output> inputs);
+
+  std::atomic<std::uint32_t> references{1};
+  const std::uint32_t input_count;
+  const op_def* const def;
+  const std::uint64_t id;   ///< never reused
+  const type_list outputs;  ///< empty where the node yields nothing
+  const attr_list attributes;
+
+  std::span<const output> inputs() const;
+  std::span<const node_ref> controls() const {
+    return extras_ ? std::span<const node_ref>(extras_->controls) : std::span<const node_ref>();
+  }
+  /// A node that it keeps alive, though it is not needed to run: a variable.
+  node_ref keeps() const { return extras_ ? extras_->keeps : node_ref(); }
+  /// Null where it is none.
+  const variable_info* variable() const { return extras_ ? extras_->variable.get() : nullptr; }
+  source_place place() const { return {file_, line_ >> 1, (line_ & 1) != 0}; }
+  placement device() const { return context_->device; }
+  const std::string& prefix() const { return context_->prefix; }
+  graph_state* owner() const { return context_->owner; }
+  /// Of what makes a pure node the same as another.
+  std::uint32_t hash() const { return hash_; }
+  bool is(op_traits t) const { return def->is(t); }
+
+ private:
+  friend void release_node(node* n) noexcept;
+  node(parts&& p, std::uint32_t inputs)
+      : input_count(inputs),
+        def(p.def),
+        id(p.id),
+        outputs(std::move(p.outputs)),
+        attributes(std::move(p.attributes)),
+        hash_(p.hash),
+        line_(p.place.line << 1 | unsigned{p.place.near}),
+        file_(p.place.file),
+        context_(std::move(p.context)),
+        extras_(std::move(p.extras)) {}
+
+  std::uint32_t hash_, line_;  ///< the line, and in the lowest bit whether it is only near
+  const char* file_;
+  boost::intrusive_ptr<const node_context> context_;
+  std::unique_ptr<node_extras> extras_;
+};
+
+inline std::span<const output> node::inputs() const {
+  return {reinterpret_cast<const output*>(this + 1), input_count};
+}
 inline node_ref::node_ref(node* n) : node_(n) {
   if (n) n->references.fetch_add(1, std::memory_order_relaxed);
 }
-/// Frees `n`, whose last reference is gone, and what only it held, without recursion.
-void release_node(node* n) noexcept;
 inline node_ref::~node_ref() {
   if (node_ && node_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) release_node(node_);
 }

@@ -5,6 +5,7 @@
 #include <deft/core/any_array.hpp>
 #include <deft/core/dims.hpp>
 #include <deft/core/dtype.hpp>
+#include <deft/core/shared_list.hpp>
 #include <deft/graph/program.hpp>
 #include <span>
 #include <string>
@@ -21,6 +22,9 @@ struct tensor_type {
 
   friend bool operator==(const tensor_type&, const tensor_type&) = default;
 };
+/// Of a node's outputs.
+using type_list = shared_list<tensor_type>;
+
 /// "float(100,784)".
 inline std::string to_string(const tensor_type& t) { return str(t.type, t.shape); }
 
@@ -30,12 +34,11 @@ using integers = std::vector<std::int64_t>;
 /// Value of an attribute. The order of alternatives is part of the wire format.
 using attr_value =
     std::variant<std::int64_t, double, std::string, integers, any_array, program_ref>;
-using attr_list = std::vector<attr_value>;
+using attr_list = shared_list<attr_value>;
 
-bool operator==(const attr_list& a, const attr_list& b) = delete;
 /// Same kinds and same values; arrays and programs by content.
-bool same_attributes(const attr_list& a, const attr_list& b);
-std::uint64_t hash_attributes(const attr_list& a);
+bool same_attributes(std::span<const attr_value> a, std::span<const attr_value> b);
+std::uint64_t hash_attributes(std::span<const attr_value> a);
 /// For graph pages and logs; long arrays are shortened.
 std::string to_string(const attr_value& v);
 

@@ -92,14 +92,15 @@ op_table& table_of_ops() {
 
 }  // namespace
 
-bool same_attributes(const attr_list& a, const attr_list& b) {
+bool same_attributes(std::span<const attr_value> a, std::span<const attr_value> b) {
   if (a.size() != b.size()) return false;
+  if (a.data() == b.data()) return true;
   for (std::size_t i = 0; i < a.size(); ++i)
     if (!same_value(a[i], b[i])) return false;
   return true;
 }
 
-std::uint64_t hash_attributes(const attr_list& a) {
+std::uint64_t hash_attributes(std::span<const attr_value> a) {
   std::uint64_t h = a.size();
   for (const auto& v : a) h = mix(h, hash_value(v));
   return h;

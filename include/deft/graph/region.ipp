@@ -93,7 +93,7 @@ class region_checker {
       in.push_back({dims{}, region_.type_of(c.args[a])});
       where = join(where, shape_.where[c.args[a]]);
     }
-    attr_list attributes;
+    std::vector<attr_value> attributes;
     if (!c.op->attributes.empty()) attributes.emplace_back(static_cast<std::int64_t>(c.type));
     infer_types(*c.op, {in, attributes}, out);
     if (out.size() != 1 || out[0].type != c.type)

@@ -125,6 +125,16 @@ void serialize_op(Archive& ar, const op_def*& op) {
   }
 }
 template <class Archive>
+void serialize_name(Archive& ar, node_name& name) {
+  if constexpr (Archive::is_saving::value) {
+    write_text(ar, "name", name.str());
+  } else {
+    std::string text;
+    ar& named("name", text);
+    name = std::move(text);
+  }
+}
+template <class Archive>
 void serialize_device(Archive& ar, const char* what, placement& d) {
   if constexpr (Archive::is_saving::value) {
     ar& named(what, device_text(d));
@@ -237,6 +247,15 @@ void serialize(Archive& ar, attr_value& v, unsigned) {
       v);
 }
 
+/// As a vector of its elements.
+template <class Archive, class T>
+void serialize(Archive& ar, shared_list<T>& list, unsigned) {
+  std::vector<T> items;
+  if constexpr (Archive::is_saving::value) items.assign(list.begin(), list.end());
+  ar& named("items", items);
+  if constexpr (!Archive::is_saving::value) list = std::move(items);
+}
+
 template <class Archive>
 void serialize(Archive& ar, edge_def& e, unsigned) {
   ar& named("node", e.node) & named("port", e.port);
@@ -245,7 +264,8 @@ void serialize(Archive& ar, edge_def& e, unsigned) {
 template <class Archive>
 void serialize(Archive& ar, node_def& n, unsigned) {
   detail::serialize_op(ar, n.op);
-  ar& named("name", n.name) & named("attributes", n.attributes) & named("inputs", n.inputs) &
+  detail::serialize_name(ar, n.name);
+  ar& named("attributes", n.attributes) & named("inputs", n.inputs) &
       named("controls", n.controls) & named("outputs", n.outputs);
   detail::serialize_device(ar, "requested", n.requested);
   detail::serialize_device(ar, "device", n.device);

@@ -26,7 +26,7 @@ any_tensor add_argmax(const any_tensor& x, const dims& given, source_place w) {
     throw error(
         errc::invalid_argument,
         str("[argmax] expects one axis of a tensor of rank ", x.rank(), ", and got ", given),
-        name_of(x), x.handle().node->place);
+        name_of(x), x.handle().node->place());
   const output in[] = {x.handle()};
   return apply_any(op::argmax{normalize_axis(axis[0], x.rank())}, in, w);
 }

@@ -31,9 +31,9 @@ output update(const op_def& def, const output& variable, const output& value, so
   r.attributes = variable.node->attributes;
   r.inputs = {&value, 1};
   r.place = w;
-  r.device = &variable.node->device;
+  r.device = variable.node->device();
   r.keeps = variable.node;
-  if (value.node->owner != variable.node->owner)
+  if (value.node->owner() != variable.node->owner())
     throw error(errc::invalid_argument,
                 str("[", def.name, "] variable and value are of different graphs"),
                 name_of(*variable.node), w);

@@ -53,7 +53,7 @@ any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_p
   if (front < 0)
     throw error(errc::invalid_argument,
                 str("[concat] expects an axis of a tensor of rank ", rank, ", and got ", axis),
-                name_of(*parts[0].node), parts[0].node->place);
+                name_of(*parts[0].node), parts[0].node->place());
   return apply_any(op::concat{front}, parts, w);
 }
 

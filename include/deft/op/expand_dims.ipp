@@ -14,7 +14,7 @@ any_tensor expand_checked(const any_tensor& x, const dims& given, source_place w
     throw error(errc::invalid_argument,
                 str("[expand_dims] expects axes of a result of rank ", rank,
                     ", at most 8, each once, and got ", given),
-                name_of(x), x.handle().node->place);
+                name_of(x), x.handle().node->place());
   return expand(x, added, w);
 }
 

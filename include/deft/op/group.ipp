@@ -15,10 +15,10 @@ namespace detail {
 
 operation make_group(std::vector<node_ref> nodes, source_place w) {
   for (const auto& n : nodes) {
-    if (n->owner != nodes[0]->owner)
+    if (n->owner() != nodes[0]->owner())
       throw error(errc::invalid_argument, "[group] the operations are of different graphs",
                   name_of(*n), w);
-    if (!w.known()) w = n->place;
+    if (!w.known()) w = n->place();
   }
   graph g = nodes.empty() ? current_graph() : graph::of(*nodes[0]);
   control_scope after(std::move(nodes));
@@ -26,7 +26,7 @@ operation make_group(std::vector<node_ref> nodes, source_place w) {
   node_request r;
   r.def = &record_of<op::group>;
   r.place = w;
-  r.device = &anywhere;
+  r.device = anywhere;
   return operation(g.add(std::move(r)));
 }
 

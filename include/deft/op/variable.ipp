@@ -15,9 +15,9 @@ output read_variable(const output& variable, source_place w) {
   node_request r;
   r.def = &record_of<op::read_variable>;
   r.attributes = variable.node->attributes;
-  r.device = &variable.node->device;
+  r.device = variable.node->device();
   r.keeps = variable.node;
-  r.place = w.known() ? w : variable.node->place.nearby();
+  r.place = w.known() ? w : variable.node->place().nearby();
   return {graph::of(*variable.node).add(std::move(r)), 0};
 }
 
@@ -27,15 +27,15 @@ output expect_variable(const node_ref& n, const tensor_type& type) {
   const tensor_type& t = n->outputs[0];
   if (!(t == type))
     throw error(errc::invalid_argument, str("[variable] ", t, " is no variable of ", type),
-                name_of(*n), n->place);
+                name_of(*n), n->place());
   return {n, 0};
 }
 
 output initial_value(const node& v) {
-  if (!v.variable || !v.variable->initial)
+  if (!v.variable() || !v.variable()->initial)
     throw error(errc::failed_precondition, "[variable] it has no initial value", name_of(v),
-                v.place);
-  return v.variable->initial;
+                v.place());
+  return v.variable()->initial;
 }
 
 namespace {
@@ -57,22 +57,22 @@ output without_variables(const output& o) {
       throw error(errc::invalid_argument,
                   str("[variable] an initial value depends on an ", n->def->name,
                       "; it may use variables, but not their updates"),
-                  name_of(*n), n->place);
+                  name_of(*n), n->place());
     else
       stack.push_back({n});
   };
   visit(o.node);
   while (!stack.empty()) {
     frame& f = stack.back();
-    if (f.next < f.n->inputs.size()) {
-      visit(node_ref(f.n->inputs[f.next++].node));
+    if (f.next < f.n->inputs().size()) {
+      visit(node_ref(f.n->inputs()[f.next++].node));
       continue;
     }
     node_ref n = std::move(f.n);
     stack.pop_back();
     std::vector<output> inputs;
     bool changed = false;
-    for (const auto& i : n->inputs) {
+    for (const auto& i : n->inputs()) {
       const output& to = instead.at(i.node.get());
       bool is_variable = i.node->def == &record_of<op::variable>;
       inputs.push_back(is_variable ? to : output{to.node, i.port});
@@ -80,13 +80,14 @@ output without_variables(const output& o) {
     }
     if (changed) {
       scope outside{scope_ref()};
-      control_scope after(n->controls);
+      const auto waits = n->controls();
+      control_scope after({waits.begin(), waits.end()});
       node_request r;
       r.def = n->def;
       r.attributes = n->attributes;
       r.inputs = inputs;
-      r.place = n->place;
-      r.device = &n->device;
+      r.place = n->place();
+      r.device = n->device();
       instead[n.get()] = {graph::of(*n).add(std::move(r)), 0};
     } else
       instead[n.get()] = {n, 0};
@@ -138,7 +139,7 @@ output make_variable(std::string_view name, const tensor_type& type, const initi
   r.place = w;
   r.name = name;
   r.variable = std::move(info);
-  r.device = &device_of_it;
+  r.device = device_of_it;
   return {g.add(std::move(r)), 0};
 }
 
@@ -147,11 +148,11 @@ namespace {
 /// The variable that `v` reads.
 output variable_of(const any_tensor& v, std::string_view operation_name) {
   node_ref n = v.handle().node;
-  if (n->def == &record_of<op::read_variable>) n = n->keeps;
+  if (n->def == &record_of<op::read_variable>) n = n->keeps();
   if (!n || n->def != &record_of<op::variable>)
     throw error(errc::invalid_argument,
                 str("[", operation_name, "] expects a variable, and got another tensor"),
-                name_of(v), v.handle().node->place);
+                name_of(v), v.handle().node->place());
   return {n, 0};
 }
 

@@ -88,7 +88,7 @@ class cutter {
     placement device = sender.graph.nodes[value.node].device;
     send.inputs = {on_device(value, device, sender, host_of(sender))};
     send.requested = send.device = host_of(sender);
-    send.name = from.name + "/send";
+    send.name = str(from.name, "/send");
     send.place = from.place;
     append(sender, std::move(send));
     node_def recv;
@@ -97,7 +97,7 @@ class cutter {
                        integers(type.shape.begin(), type.shape.end())};
     recv.outputs = {type};
     recv.requested = recv.device = host_of(receiver);
-    recv.name = from.name + "/recv";
+    recv.name = str(from.name, "/recv");
     recv.place = from.place;
     return {append(receiver, std::move(recv)), 0};
   }
@@ -113,7 +113,7 @@ class cutter {
       n.inputs = {value};
       n.outputs = {producer.outputs[value.port]};
       n.requested = n.device = to;
-      n.name = producer.name + "/copy";
+      n.name = str(producer.name, "/copy");
       n.place = producer.place;
       copy->second = {append(p, std::move(n)), 0};
     }
@@ -132,7 +132,7 @@ class cutter {
       byte.outputs = {{dims{}, dtype::uint8}};
       byte.controls = {at.number};
       byte.requested = byte.device = host_of(*at.in);
-      byte.name = graph_.nodes[c].name + "/done";
+      byte.name = str(graph_.nodes[c].name, "/done");
       byte.place = graph_.nodes[c].place;
       edge_def value{append(*at.in, std::move(byte)), 0};
       signal->second = transfer(value, graph_.nodes[c], *at.in, p).node;

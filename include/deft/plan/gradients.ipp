@@ -29,15 +29,15 @@ struct key_hash {
 /// Whether input `i` has the shape of the result whatever the `dyn` extents turn out to be: then no
 /// sum over stretched axes is needed.
 inline bool never_stretched(const node& n, std::size_t i) {
-  const dims &in = n.inputs[i].type().shape, &out = n.outputs[0].shape;
+  const dims &in = n.inputs()[i].type().shape, &out = n.outputs[0].shape;
   if (in.rank() != out.rank()) return false;
   for (int axis = 0; axis < out.rank(); ++axis) {
     if (in[axis] != out[axis]) return false;
     if (in[axis] != dyn) continue;
-    for (std::size_t other = 0; other < n.inputs.size(); ++other) {
-      const dims& d = n.inputs[other].type().shape;
+    for (std::size_t other = 0; other < n.inputs().size(); ++other) {
+      const dims& d = n.inputs()[other].type().shape;
       int at = axis - (out.rank() - d.rank());
-      if (n.inputs[other].node != n.inputs[i].node && at >= 0 && d[at] != 1) return false;
+      if (n.inputs()[other].node != n.inputs()[i].node && at >= 0 && d[at] != 1) return false;
     }
   }
   return true;
@@ -58,7 +58,7 @@ class walk {
   std::vector<any_tensor> run(const any_tensor& loss) {
     name_scope_ = std::make_unique<scope>(push_name{"gradients"});
     if (depends(root_.node.get())) {
-      any_tensor one = detail::literal_like(1, true, loss.type(), loss.handle().node->place);
+      any_tensor one = detail::literal_like(1, true, loss.type(), loss.handle().node->place());
       add(root_, loss.rank() ? broadcast_to(one, loss) : one);
       for (auto n = order_.rbegin(); n != order_.rend(); ++n) step(*n);
     }
@@ -71,8 +71,8 @@ class walk {
   /// The value itself; for a fused node, that of its last primitive.
   output canonical(const output& o) {
     // Every read of a variable counts as the variable, unless the read itself was asked for.
-    if (o.node->def->role == op_role::read && o.node->keeps && !exact_.contains(o.node.get()))
-      return {o.node->keeps, 0};
+    if (o.node->def->role == op_role::read && o.node->keeps() && !exact_.contains(o.node.get()))
+      return {o.node->keeps(), 0};
     if (!is_fused(*o.node)) return o;
     auto [at, fresh] = opened_.try_emplace(o.node.get());
     if (fresh) {
@@ -97,15 +97,15 @@ class walk {
     seen.insert(root_.node.get());
     while (!stack.empty()) {
       frame& f = stack.back();
-      if (f.next < f.n->inputs.size()) {
-        output i = canonical(f.n->inputs[f.next++]);
+      if (f.next < f.n->inputs().size()) {
+        output i = canonical(f.n->inputs()[f.next++]);
         if (seen.insert(i.node.get()).second) stack.push_back({i.node, 0});
         continue;
       }
       node_ref n = f.n;
       stack.pop_back();
       bool on_path = wanted.contains(n.get());
-      for (const auto& i : n->inputs) on_path |= depends(canonical(i).node.get());
+      for (const auto& i : n->inputs()) on_path |= depends(canonical(i).node.get());
       if (!on_path) continue;
       depends_.insert(n.get());
       order_.push_back(n);
@@ -129,15 +129,15 @@ class walk {
       if (sums_.contains({n.get(), port}))
         throw error(errc::unimplemented,
                     str("[", n->def->name, "] has no gradient through its output ", port),
-                    name_of(*n), n->place);
+                    name_of(*n), n->place());
     any_tensor dz = total({n, 0});
     if (!dz.valid()) return;
     bool inner = std::ranges::any_of(
-        n->inputs, [&](const output& i) { return depends(canonical(i).node.get()); });
+        n->inputs(), [&](const output& i) { return depends(canonical(i).node.get()); });
     if (!inner) return;
     // A gradient runs where its operation does.
     std::optional<scope> there;
-    if (n->device) there.emplace(device(*n->device));
+    if (n->device()) there.emplace(device(*n->device()));
     const gradient_function gradient = gradient_of(*n->def);
     if (!gradient)
       throw error(errc::unimplemented,
@@ -145,17 +145,17 @@ class walk {
                       is_known(*n->def)
                           ? ""
                           : " in this program: a file that uses it must include deft/deft.hpp"),
-                  name_of(*n), n->place);
+                  name_of(*n), n->place());
     std::vector<output> outputs;
     for (std::uint32_t i = 0; i < n->outputs.size(); ++i) {
       auto fused = fused_of_.find(n.get());
       outputs.push_back(fused == fused_of_.end() ? output{n, i} : fused->second);
     }
     std::vector<output> g = gradient(*n, outputs, dz.handle());
-    for (std::size_t i = 0; i < g.size() && i < n->inputs.size(); ++i) {
-      output in = canonical(n->inputs[i]);
+    for (std::size_t i = 0; i < g.size() && i < n->inputs().size(); ++i) {
+      output in = canonical(n->inputs()[i]);
       if (!g[i] || !depends(in.node.get())) continue;
-      any_tensor di(g[i]), like(n->inputs[i]);
+      any_tensor di(g[i]), like(n->inputs()[i]);
       add(in, n->is(op_traits::elementwise) && !never_stretched(*n, i) ? sum_to(di, like) : di);
     }
   }
@@ -176,17 +176,17 @@ std::vector<any_tensor> gradients(const any_tensor& loss, std::span<const any_te
   if (!is_floating(loss.type()))
     throw error(errc::invalid_argument,
                 str("[gradients] the loss is ", loss.type(), ", not floating"), name_of(loss),
-                loss.handle().node->place);
+                loss.handle().node->place());
   for (const auto& x : xs)
     if (!is_floating(x.type()))
       throw error(errc::invalid_argument,
                   str("[gradients] a gradient with respect to ", x.type(), " does not exist"),
-                  name_of(x), x.handle().node->place);
+                  name_of(x), x.handle().node->place());
   return grad::walk(loss, xs).run(loss);
 }
 
 any_tensor zeros_like(const any_tensor& x) {
-  return broadcast_to(detail::literal_like(0, true, x.type(), x.handle().node->place), x);
+  return broadcast_to(detail::literal_like(0, true, x.type(), x.handle().node->place()), x);
 }
 
 }  // namespace deft::plan

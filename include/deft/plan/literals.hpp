@@ -23,8 +23,9 @@ class outline {
   }
 
  private:
-  std::string bytes_;   ///< the nodes in a form that can be read in one way only
-  attr_list contents_;  ///< programs and arrays, in the order of the nodes; shared, not copied
+  std::string bytes_;  ///< the nodes in a form that can be read in one way only
+  std::vector<attr_value>
+      contents_;  ///< programs and arrays, in the order of the nodes; shared, not copied
   std::uint64_t hash_ = 0;
 };
 

@@ -97,12 +97,12 @@ outline::outline(const flat_graph& flat) {
     }
     // The graph has hashed a constant when it was written, with the nodes that it waits for.
     if (n.op->role == op_role::constant) {
-      const node* written = i < flat.origin.size() ? flat.origin[i].get() : nullptr;
-      const bool known = written && written->controls.empty();
-      contents = mix(contents, known ? written->hash : hash_attributes(n.attributes));
+      const node* written = n.name.origin();
+      const bool known = written && written->controls().empty();
+      contents = mix(contents, known ? written->hash() : hash_attributes(n.attributes));
     }
     // The user's own names, which errors tell.
-    if (n.op->role == op_role::placeholder || n.op->role == op_role::feed) to.text(n.name);
+    if (n.op->role == op_role::placeholder || n.op->role == op_role::feed) to.text(n.name.str());
     to.number(n.inputs.size());
     for (const auto& e : n.inputs) to.edge(e, i);
     to.number(n.controls.size());
@@ -149,7 +149,6 @@ void feed_literals(flat_graph& flat, const std::vector<bool>& which, std::size_t
   }
   for (auto& f : flat.fetches) f.node += more;
   for (auto& f : flat.feeds) f += more;
-  flat.origin.insert(flat.origin.begin(), more, node_ref());
   std::uint32_t next = 0;
   each_chosen(g, which, [&](node_def& n, const program&, const integers& literals) {
     for (std::size_t i = 0; i < literals.size(); ++i) n.inputs.push_back({next++, 0});

@@ -19,16 +19,18 @@ std::vector<output> open(const node_ref& fused) {
   auto in_graph = as_default(g);
   // The node's own device and controls stand for the scopes in which it was written.
   scope outside{scope_ref()};
-  control_scope controls(fused->controls);
+  const auto waits = fused->controls();
+  control_scope controls({waits.begin(), waits.end()});
   auto place = [&](node_request& r) {
-    r.place = fused->place;
-    r.device = &fused->device;
+    r.place = fused->place();
+    r.device = fused->device();
   };
-  std::vector<output> values(fused->inputs);
+  const auto inputs = fused->inputs();
+  std::vector<output> values(inputs.begin(), inputs.end());
   for (std::size_t i = 0; i < p.immediates.size(); ++i) {
     node_request r;
     r.def = find_op("constant");
-    r.attributes.emplace_back(literal_value(p.immediates[i], o.immediates[i]));
+    r.attributes = {literal_value(p.immediates[i], o.immediates[i])};
     place(r);
     values.push_back({g.add(std::move(r)), 0});
   }
@@ -71,8 +73,8 @@ substitution open_where_needed(std::span<const output> fetches, std::span<const 
     node_ref n = std::move(stack.back());
     stack.pop_back();
     if (is_fused(*n) && !replaced.contains(n.get())) fused.push_back(n);
-    for (const auto& i : n->inputs) visit(i.node);
-    for (const auto& c : n->controls) visit(c);
+    for (const auto& i : n->inputs()) visit(i.node);
+    for (const auto& c : n->controls()) visit(c);
   }
   for (const auto& n : fused) {
     std::vector<output> inside = open(n);

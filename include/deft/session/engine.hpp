@@ -51,12 +51,6 @@ class planned {
   virtual std::size_t fetches() const = 0;
   /// It runs on this task alone, and takes a few microseconds.
   virtual bool quick() const { return false; }
-  /// Where each node of the pruned graph was placed, and what became of it.
-  virtual const graph_def& placed() const = 0;
-  /// In the order of the passes.
-  virtual const std::vector<plan::pass_size>& passes() const = 0;
-  /// The parts it was cut into.
-  virtual std::vector<plan::part> parts() const = 0;
 };
 
 /// How long the tasks of a plan may be waited for.
@@ -67,12 +61,20 @@ struct plan_limits {
   bool cancelled() const { return cancel && cancel->load(std::memory_order_relaxed); }
 };
 
+/// What the passes make of a graph.
+struct plan_description {
+  graph_def placed;  ///< each node of the pruned graph, on its device
+  std::vector<plan::pass_size> passes;
+};
+
 /// A place to run plans.
 class engine {
  public:
   virtual ~engine() = default;
   /// Throws deadline_exceeded with the names of all tasks that cannot be reached.
   virtual std::shared_ptr<planned> make_plan(flat_graph flat, const plan_limits& limits) = 0;
+  /// What a plan of it would be; nothing is kept. Throws as make_plan does.
+  virtual plan_description describe(flat_graph flat, const plan_limits& limits) = 0;
   virtual std::vector<device_info> devices() = 0;
   /// Cancels what runs; nothing can be run afterwards.
   virtual void close() = 0;

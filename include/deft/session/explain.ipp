@@ -84,12 +84,12 @@ std::map<std::string, device_memory> memory_of(const graph_def& g) {
 
 }  // namespace
 
-std::string explain_plan(const planned& p) {
-  const graph_def& g = p.placed();
-  std::string s = str(
-      "nodes: ",
-      join(p.passes(), ", ", [](const plan::pass_size& x) { return str(x.nodes, " ", x.pass); }),
-      "\n");
+std::string explain_plan(const plan_description& p) {
+  const graph_def& g = p.placed;
+  std::string s =
+      str("nodes: ",
+          join(p.passes, ", ", [](const plan::pass_size& x) { return str(x.nodes, " ", x.pass); }),
+          "\n");
   for (const auto& n : g.nodes) s += explain_node(g, n);
   for (const auto& [device, m] : memory_of(g)) {
     s += str(device, ": ", m.nodes, m.nodes == 1 ? " node" : " nodes", ", at most ", m.peak(),

@@ -19,18 +19,16 @@ class master_engine final : public engine {
   std::shared_ptr<planned> make_plan(flat_graph flat, const plan_limits& limits) override {
     master_->check_open();
     std::size_t fetches = flat.fetches.size();
-    std::vector<device_info> there = devices_for(flat.graph, limits);
-    const session_options& o = master_->options;
-    auto parts = plan::run_passes(std::move(flat), there,
-                                  {.own_task = intern(master_->self->name()),
-                                   .fold = o.fold,
-                                   .fuse = o.fuse,
-                                   .allow_soft_placement = o.allow_soft_placement,
-                                   .log_device_placement = o.log_device_placement},
-                                  evaluate_on_host);
-    auto plan = std::make_shared<master_plan>(master_, std::move(parts), fetches);
+    auto made = run_passes(std::move(flat), limits, master_->options.log_device_placement);
+    auto plan = std::make_shared<master_plan>(master_, std::move(made.parts), fetches);
     plan->register_parts();
     return plan;
+  }
+
+  plan_description describe(flat_graph flat, const plan_limits& limits) override {
+    master_->check_open();
+    auto made = run_passes(std::move(flat), limits, false);
+    return {std::move(made.placed), std::move(made.passes)};
   }
 
   std::vector<device_info> devices() override {
@@ -74,6 +72,18 @@ class master_engine final : public engine {
   }
 
  private:
+  plan::prepared run_passes(flat_graph flat, const plan_limits& limits, bool log) {
+    std::vector<device_info> there = devices_for(flat.graph, limits);
+    const session_options& o = master_->options;
+    return plan::run_passes(std::move(flat), there,
+                            {.own_task = intern(master_->self->name()),
+                             .fold = o.fold,
+                             .fuse = o.fuse,
+                             .allow_soft_placement = o.allow_soft_placement,
+                             .log_device_placement = log},
+                            evaluate_on_host);
+  }
+
   std::vector<placement> tasks() const {
     if (!master_->cluster || master_->cluster->cluster().empty())
       return {intern(master_->self->name())};

@@ -126,14 +126,10 @@ struct master_state {
 /// A plan whose parts are registered on their tasks.
 class master_plan final : public planned {
  public:
-  master_plan(std::shared_ptr<master_state> m, plan::prepared p, std::size_t fetches)
-      : master_(std::move(m)),
-        closing_(master_->closing.get_token()),
-        placed_(std::move(p.placed)),
-        passes_(std::move(p.passes)),
-        fetches_(fetches) {
+  master_plan(std::shared_ptr<master_state> m, std::vector<plan::part> parts, std::size_t fetches)
+      : master_(std::move(m)), closing_(master_->closing.get_token()), fetches_(fetches) {
     placement own = intern(master_->self->name());
-    for (auto& part : p.parts) {
+    for (auto& part : parts) {
       remote r;
       r.task = part.task;
       r.handle = ++master_->next_handle;
@@ -144,16 +140,16 @@ class master_plan final : public planned {
           r.feeds.push_back(static_cast<std::uint32_t>(number));
           feeds_ = std::max(feeds_, static_cast<std::size_t>(number) + 1);
         }
-      if (part.task == own) {
-        own_ = std::make_shared<frame_pool>(std::move(part), master_->self->resources());
-        const auto wanted = own_->code().feeds();
-        for (std::size_t i = 0; i < wanted.size(); ++i) feeds_in_order_ &= wanted[i] == i;
+      r.part = std::move(part);
+      if (r.task == own)
         own_part_ = std::move(r);
-      } else {
-        r.part = std::move(part);
+      else
         others_.push_back(std::move(r));
-      }
     }
+    if (!others_.empty()) return;
+    own_ = std::make_shared<frame_pool>(std::move(own_part_.part), master_->self->resources());
+    for (std::size_t i = 0; i < own_part_.feeds.size(); ++i)
+      feeds_in_order_ &= own_part_.feeds[i] == i;
   }
 
   /// Once it stands: if this fails, the destructor takes back what was registered.
@@ -163,9 +159,9 @@ class master_plan final : public planned {
       r.link = master_->link(r.task);
       incarnations_.emplace_back(to_string(*r.task), r.link->peer().incarnation);
     }
-    if (own_) {
+    if (own_part_.task) {
       incarnations_.emplace_back(to_string(master_->self->name()), master_->self->incarnation());
-      master_->cluster->register_part(master_->session, own_part_.handle, own_->code().source(),
+      master_->cluster->register_part(master_->session, own_part_.handle, std::move(own_part_.part),
                                       incarnations_, nullptr);
     }
     for (auto& r : others_) register_at(r);
@@ -173,7 +169,7 @@ class master_plan final : public planned {
 
   ~master_plan() override {
     if (others_.empty() || master_->closed()) return;
-    if (own_) master_->cluster->drop_part(master_->session, own_part_.handle);
+    if (own_part_.task) master_->cluster->drop_part(master_->session, own_part_.handle);
     for (auto& r : others_) try {
         if (r.link && !r.link->lost())
           r.link->post(make_message(request::drop_part, master_->session, r.handle));
@@ -193,14 +189,6 @@ class master_plan final : public planned {
 
   std::size_t fetches() const override { return fetches_; }
   bool quick() const override { return others_.empty() && quick_; }
-  const graph_def& placed() const override { return placed_; }
-  const std::vector<plan::pass_size>& passes() const override { return passes_; }
-  std::vector<plan::part> parts() const override {
-    std::vector<plan::part> all;
-    if (own_) all.push_back(own_->code().source());
-    for (const auto& r : others_) all.push_back(r.part);
-    return all;
-  }
 
  private:
   struct remote {
@@ -243,7 +231,7 @@ class master_plan final : public planned {
     // As a rule the part takes all feeds in their order.
     std::vector<feed_ref> reordered;
     if (!feeds_in_order_) {
-      for (auto f : own_->code().feeds()) reordered.push_back(feeds[f]);
+      for (auto f : own_part_.feeds) reordered.push_back(feeds[f]);
       feeds = reordered;
     }
     std::optional<watched> watch;
@@ -316,7 +304,7 @@ class master_plan final : public planned {
         state->calls[i] = state->links[i]->call(m);
       }
     });
-    if (own_ && !state->failure) run_own_part(feeds, step, state);
+    if (own_part_.task && !state->failure) run_own_part(feeds, step, state);
     auto over = [&] {
       return state->failed() || state->done() || is_cancelled(options) || master_->closed() ||
              master_->cluster->stopped();
@@ -343,7 +331,7 @@ class master_plan final : public planned {
   void run_own_part(std::span<const feed_ref> feeds, std::uint64_t step,
                     const std::shared_ptr<step_state>& state) {
     std::vector<feed_ref> mine;
-    for (auto f : own_->code().feeds()) mine.push_back(feeds[f]);
+    for (auto f : own_part_.feeds) mine.push_back(feeds[f]);
     state->own_done = false;
     // The worker outlives the call: whoever ends the step holds it.
     hub& h = master_->cluster->hub();
@@ -400,7 +388,7 @@ class master_plan final : public planned {
       } catch (const error&) {
         // Lost in the meantime.
       }
-    if (own_) {
+    if (own_part_.task) {
       master_->cluster->cancel(master_->session, step);
       master_->cluster->hub().wait_until([&] { return state.own_done.load(); });
       if (state.own.frame) state.own.pool->give_back(std::move(state.own.frame));
@@ -417,7 +405,7 @@ class master_plan final : public planned {
 
   step_results collect(step_state& state) {
     std::vector<any_array> values(fetches_);
-    if (own_) {
+    if (own_part_.task) {
       for (std::size_t i = 0; i < own_part_.fetches.size(); ++i)
         values[own_part_.fetches[i]] = state.own.frame->take(i);
       state.own.pool->give_back(std::move(state.own.frame));
@@ -441,17 +429,15 @@ class master_plan final : public planned {
 
   std::shared_ptr<master_state> master_;
   const std::stop_token closing_;
-  graph_def placed_;
-  std::vector<plan::pass_size> passes_;
   std::size_t fetches_;
   std::size_t feeds_ = 0;       ///< one more than the highest number that is used
   bool feeds_in_order_ = true;  ///< the own part takes them as they come
   static constexpr std::chrono::microseconds quick_limit{50};
   std::atomic<int> timed_{0};
-  std::atomic<bool> quick_{false};  ///< the second run took less than the limit
-  std::shared_ptr<frame_pool> own_;
-  remote own_part_;
-  std::mutex guard_;  ///< of the links of others_
+  std::atomic<bool> quick_{false};   ///< the second run took less than the limit
+  std::shared_ptr<frame_pool> own_;  ///< where there are no others
+  remote own_part_;                  ///< without a task: this one has nothing to do
+  std::mutex guard_;                 ///< of the links of others_
   std::vector<remote> others_;
   incarnation_list incarnations_;
 };

@@ -24,13 +24,14 @@ enum class request : std::uint16_t {
   // Client to master.
   open_session = 32,  ///< call; meta: options. Answer: session
   make_plan = 33,  ///< call; session; step = nanoseconds that waiting for tasks may take, 0: any;
-                   ///< meta: flat graph. Answer: step = plan; meta: placed, passes
+                   ///< meta: flat graph. Answer: step = plan
   run_plan = 34,   ///< call; session; step = plan; meta: timeout; tensors: feeds
   drop_plan = 35,  ///< one-way; session; step = plan
   cluster_devices = 36,  ///< call; session. Answer: meta: devices of all tasks
   reset_cluster = 37,    ///< call; session; meta: container
   close_session = 38,    ///< one-way; session
   cancel_run = 39,       ///< one-way; session, step = id of the run_plan
+  describe_plan = 40,    ///< as make_plan. Answer: meta: placed, passes
   // Between tasks of a training job.
   wait_signal = 48,  ///< call; meta: name. Answered once the task has it
   set_signal = 49,   ///< call; meta: name

@@ -45,13 +45,9 @@ struct remote_session {
 
 class remote_plan final : public planned {
  public:
-  remote_plan(std::shared_ptr<remote_session> s, std::uint64_t number, graph_def placed,
-              std::vector<plan::pass_size> passes, std::vector<tensor_type> types)
-      : session_(std::move(s)),
-        number_(number),
-        placed_(std::move(placed)),
-        passes_(std::move(passes)),
-        types_(std::move(types)) {}
+  remote_plan(std::shared_ptr<remote_session> s, std::uint64_t number,
+              std::vector<tensor_type> types)
+      : session_(std::move(s)), number_(number), types_(std::move(types)) {}
   ~remote_plan() override {
     if (!session_->closed && !session_->master->lost()) try {
         session_->master->post(make_message(request::drop_plan, session_->id, number_));
@@ -90,9 +86,6 @@ class remote_plan final : public planned {
   }
 
   std::size_t fetches() const override { return types_.size(); }
-  const graph_def& placed() const override { return placed_; }
-  const std::vector<plan::pass_size>& passes() const override { return passes_; }
-  std::vector<plan::part> parts() const override { return {}; }
 
  private:
   message ask_or_cancel(message&& m, deadline until, const run_options& options) {
@@ -120,8 +113,6 @@ class remote_plan final : public planned {
 
   std::shared_ptr<remote_session> session_;
   std::uint64_t number_;
-  graph_def placed_;
-  std::vector<plan::pass_size> passes_;
   std::vector<tensor_type> types_;  ///< of the fetches; none for an operation
 };
 
@@ -135,19 +126,17 @@ class remote_engine final : public engine {
     for (auto f : flat.fetches)
       types.push_back(f.port == run_only ? tensor_type()
                                          : flat.graph.nodes[f.node].outputs[f.port]);
-    message m = make_message(request::make_plan, session_->id);
-    out_archive(m.meta, &m.tensors) & flat.graph& flat.fetches;
-    const deadline until = std::min(session_->patience(), limits.until);
-    m.step = static_cast<std::uint64_t>(std::max<std::int64_t>(
-        1, std::chrono::nanoseconds(until - std::chrono::steady_clock::now()).count()));
-    message r = session_->ask(std::move(m), until + grace, "planning", limits);
-    graph_def placed;
-    std::vector<plan::pass_size> passes;
+    message r = ask_about(flat, request::make_plan, limits);
+    return std::make_shared<remote_plan>(session_, r.step, std::move(types));
+  }
+
+  plan_description describe(flat_graph flat, const plan_limits& limits) override {
+    message r = ask_about(flat, request::describe_plan, limits);
+    plan_description made;
     in_archive ar(r.meta, r.tensors);
-    ar& placed& passes;
+    ar& made.placed& made.passes;
     ar.finish();
-    return std::make_shared<remote_plan>(session_, r.step, std::move(placed), std::move(passes),
-                                         std::move(types));
+    return made;
   }
 
   std::vector<device_info> devices() override {
@@ -176,6 +165,15 @@ class remote_engine final : public engine {
   }
 
  private:
+  message ask_about(flat_graph& flat, request what, const plan_limits& limits) {
+    message m = make_message(what, session_->id);
+    out_archive(m.meta, &m.tensors) & flat.graph& flat.fetches;
+    const deadline until = std::min(session_->patience(), limits.until);
+    m.step = static_cast<std::uint64_t>(std::max<std::int64_t>(
+        1, std::chrono::nanoseconds(until - std::chrono::steady_clock::now()).count()));
+    return session_->ask(std::move(m), until + grace, "planning", limits);
+  }
+
   std::shared_ptr<remote_session> session_;
 };
 

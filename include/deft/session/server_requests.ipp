@@ -123,10 +123,9 @@ void server_impl::run_part(const std::shared_ptr<connection>& from, message& m) 
                       answer_with(*from, id, [&] {
                         if (o.failure) throw error(*o.failure);
                         message r;
-                        const auto& part = o.pool->code().source();
-                        for (std::size_t i = 0; i < part.fetches.size(); ++i)
-                          if (part.fetches[i].port != run_only)
-                            r.tensors.push_back(o.frame->peek(i));
+                        for (std::size_t i = 0; i < o.pool->code().fetches(); ++i)
+                          if (const any_array& v = o.frame->peek(i); v.valid())
+                            r.tensors.push_back(v);
                         return r;
                       });
                       if (o.frame) o.pool->give_back(std::move(o.frame));
@@ -160,7 +159,8 @@ bool server_impl::handle_client(const std::shared_ptr<connection>& from, message
       answer(*from, std::move(r), m.id);
       return true;
     }
-    case request::make_plan: {
+    case request::make_plan:
+    case request::describe_plan: {
       auto s = session_of(m.session);
       // Placing may wait for other tasks: not on the thread that reads.
       auto flat = std::make_shared<flat_graph>();
@@ -170,12 +170,17 @@ bool server_impl::handle_client(const std::shared_ptr<connection>& from, message
       plan_limits limits;
       if (m.step && m.step <= most_planning_time)
         limits.until = deadline_in(std::chrono::nanoseconds(m.step));
-      worker_->elsewhere().run([from, s, flat, limits, id = m.id] {
+      const bool make = static_cast<request>(m.kind) == request::make_plan;
+      worker_->elsewhere().run([from, s, flat, limits, make, id = m.id] {
         answer_with(*from, id, [&] {
           check_request(*flat);
-          auto plan = s->master->make_plan(std::move(*flat), limits);
           message r;
-          out_archive(r.meta, &r.tensors) & plan->placed() & plan->passes();
+          if (!make) {
+            auto made = s->master->describe(std::move(*flat), limits);
+            out_archive(r.meta, &r.tensors) & made.placed& made.passes;
+            return r;
+          }
+          auto plan = s->master->make_plan(std::move(*flat), limits);
           std::lock_guard lock(s->guard);
           r.step = ++s->next_plan;
           s->plans.emplace(r.step, std::move(plan));

@@ -33,9 +33,6 @@ class bound_plan final : public planned {
   }
   std::size_t fetches() const override { return plan_->fetches(); }
   bool quick() const override { return plan_->quick(); }
-  const graph_def& placed() const override { return plan_->placed(); }
-  const std::vector<plan::pass_size>& passes() const override { return plan_->passes(); }
-  std::vector<plan::part> parts() const override { return plan_->parts(); }
 
  private:
   std::shared_ptr<planned> plan_;
@@ -97,6 +94,14 @@ std::shared_ptr<planned> session_impl::find_plan(std::span<const output> fetches
   return plan;
 }
 
+plan_limits session_impl::limits_of(const run_options& options) const {
+  plan_limits limits;
+  const auto timeout = options.timeout.count() ? options.timeout : options_.timeout;
+  if (timeout.count()) limits.until = deadline_in(timeout);
+  limits.cancel = options.cancel.get();
+  return limits;
+}
+
 std::shared_ptr<planned> session_impl::make_plan(std::span<const output> fetches,
                                                  std::span<const output> feeds,
                                                  const run_options& options) {
@@ -104,15 +109,18 @@ std::shared_ptr<planned> session_impl::make_plan(std::span<const output> fetches
     for (std::size_t j = 0; j < i; ++j)
       if (feeds[i] == feeds[j])
         throw error(errc::invalid_argument, "a tensor is fed twice", name_of(*feeds[i].node),
-                    feeds[i].node->place);
-  plan_limits limits;
-  const auto timeout = options.timeout.count() ? options.timeout : options_.timeout;
-  if (timeout.count()) limits.until = deadline_in(timeout);
-  limits.cancel = options.cancel.get();
+                    feeds[i].node->place());
+  const plan_limits limits = limits_of(options);
   flat_graph flat = flatten(fetches, feeds, plan::open_where_needed(fetches, feeds));
   auto literals = plan::literals_of(flat.graph);
   if (literals.empty()) return engine_->make_plan(std::move(flat), limits);
   return plan_family(std::move(flat), std::move(literals), feeds.size(), limits);
+}
+
+plan_description session_impl::describe(std::span<const output> fetches,
+                                        std::span<const output> feeds) {
+  return engine_->describe(flatten(fetches, feeds, plan::open_where_needed(fetches, feeds)),
+                           limits_of({}));
 }
 
 std::shared_ptr<planned> session_impl::plan_family(flat_graph flat, std::vector<integers> literals,
@@ -182,27 +190,19 @@ std::shared_ptr<planned> session::plan_request(std::span<const output> fetches,
 }
 
 std::string session_impl::device_of(const output& o) {
+  const graph_def placed = describe({&o, 1}, {}).placed;
   const std::string& name = name_of(*o.node);
-  {
-    std::lock_guard lock(guard_);
-    for (const auto& e : entries_) {
-      if (e.key[0].node->owner != o.node->owner) continue;  // names are those of one graph
-      for (const auto& n : e.plan->placed().nodes)
-        if (n.name == name && n.device) return to_string(*n.device);
-    }
-  }
-  const auto plan = find_plan({&o, 1}, {});
-  for (const auto& n : plan->placed().nodes)
-    if (n.name == name && n.device) return to_string(*n.device);
+  for (const auto& n : placed.nodes)
+    if (n.name == name) return to_string(*n.device);
   // Folded or opened: what stands for it comes last.
-  return to_string(*plan->placed().nodes.back().device);
+  return to_string(*placed.nodes.back().device);
 }
 
 std::string session::device_of(const any_tensor& t) { return impl_->device_of(t.handle()); }
 
 std::string session::explain_request(std::span<const output> fetches,
                                      std::span<const output> targets) {
-  return explain_plan(*impl_->find_plan(fetches, targets));
+  return explain_plan(impl_->describe(fetches, targets));
 }
 
 std::vector<device_info> session::devices() { return impl_->on().devices(); }
@@ -211,7 +211,7 @@ void session::reset(const std::string& container) { impl_->on().reset(container)
 const session_options& session::options() const { return impl_->options(); }
 
 std::string requested_device(const any_tensor& t) {
-  placement d = t.handle().node->device;
+  placement d = t.handle().node->device();
   return d ? to_string(*d) : std::string();
 }
 

@@ -20,7 +20,8 @@ class session_impl {
 
   std::shared_ptr<planned> find_plan(std::span<const output> fetches, std::span<const output> feeds,
                                      const run_options& options = {});
-  /// Where the most recent plan with this node runs it.
+  plan_description describe(std::span<const output> fetches, std::span<const output> feeds);
+  /// Where a plan of this value alone makes it.
   std::string device_of(const output& o);
   engine& on() { return *engine_; }
   const session_options& options() const { return options_; }
@@ -40,6 +41,7 @@ class session_impl {
     std::shared_ptr<planned> plan;   ///< for which these are feeds; null before there is one
   };
   static std::uint64_t hash_of(std::span<const output> fetches, std::span<const output> feeds);
+  plan_limits limits_of(const run_options& options) const;
   std::shared_ptr<planned> make_plan(std::span<const output> fetches, std::span<const output> feeds,
                                      const run_options& options);
   std::shared_ptr<planned> plan_family(flat_graph flat, std::vector<integers> literals,

@@ -41,7 +41,7 @@ class stop_on_nan_hook final : public hook {
     if (!nan) return;
     if (fails_)
       throw error(errc::invalid_argument, "the loss is not a number", name_of(loss_),
-                  loss_.handle().node->place);
+                  loss_.handle().node->place());
     logging::log(logging::level::error, "the loss is not a number: stopping");
     context.request_stop();
   }

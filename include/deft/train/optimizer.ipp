@@ -13,7 +13,7 @@ namespace {
 class beside {
  public:
   explicit beside(const node_ref& n) : outside_(push_name{""}) {
-    if (n->device) there_.emplace(device(*n->device));
+    if (n->device()) there_.emplace(device(*n->device()));
   }
 
  private:
@@ -32,7 +32,7 @@ std::vector<gradient_of_variable> optimizer::compute_gradients(const any_tensor&
   std::vector<gradient_of_variable> result;
   std::vector<any_tensor> xs;
   for (auto& v : graph::of(*loss.handle().node).variables()) {
-    if (!v->variable->trainable) continue;
+    if (!v->variable()->trainable) continue;
     xs.emplace_back(output{v, 0});
     result.push_back({std::move(v), {}});
   }
@@ -64,7 +64,7 @@ any_tensor optimizer::slot(const node_ref& variable, const std::string& suffix, 
                            source_place w) {
   beside there(variable);
   const tensor_type& t = variable->outputs[0];
-  std::string name = variable->variable->name + "/" + suffix;
+  std::string name = variable->variable()->name + "/" + suffix;
   // Two optimizers of one kind share a slot, as they do the variable.
   if (node_ref made = graph::of(*variable).find_variable(name)) return any_tensor(output{made, 0});
   variable_options options;

@@ -66,7 +66,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "any_tensor mixes with typed tensors and l
   CHECK(same(cast(i, dtype::int64), i));
   std::int64_t large = (std::int64_t{1} << 60) + 1;
   any_tensor sum = i + large;
-  CHECK(std::get<any_array>(maker(sum).inputs[1].node->attributes[0]).span<std::int64_t>()[0] ==
+  CHECK(std::get<any_array>(maker(sum).inputs()[1].node->attributes[0]).span<std::int64_t>()[0] ==
         large);
 }
 

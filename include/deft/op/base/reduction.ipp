@@ -24,7 +24,7 @@ dims axes_from_front(std::string_view name, const any_tensor& x, const axes* giv
     throw error(errc::invalid_argument,
                 str("[", name, "] expects axes of a tensor of rank ", x.rank(),
                     ", each once, and got ", given->value),
-                name_of(x), x.handle().node->place);
+                name_of(x), x.handle().node->place());
   return out;
 }
 
