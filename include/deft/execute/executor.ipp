@@ -286,7 +286,7 @@ void frame_state::end_run() {
     failure_ = std::make_shared<const error>(e);
     failed_ = true;
   }
-  restore_variables();
+  if (!c_.queues.empty()) restore_variables();
   for (auto& e : events_) e.reset();
   values_.give_arenas();
   force_ = failed_.load(std::memory_order_relaxed);
@@ -322,12 +322,6 @@ error frame_state::located(const error& e, std::uint32_t item) const {
   const exec::item& i = c_.items[item];
   const node_label& n = c_.label(i);
   return error(e.code(), e.message(), n.name, n.place, to_string(*c_.device(i).info().name));
-}
-
-void frame_state::set_event(std::uint32_t v, event_ptr done, std::vector<event_ptr>& pending) {
-  if (c_.values[v].event == none) return;
-  events_[c_.values[v].event] = done;
-  if (done) pending.push_back(std::move(done));
 }
 
 const event_ptr& frame_state::event_of(std::uint32_t v) const {

@@ -141,7 +141,11 @@ class frame_state {
   /// The device goes on with what is launched next once copies of its operands are there.
   void wait_on_device(const item& i);
   const event_ptr& event_of(std::uint32_t v) const;
-  void set_event(std::uint32_t v, event_ptr done, std::vector<event_ptr>& pending);
+  void set_event(std::uint32_t v, event_ptr done, std::vector<event_ptr>& pending) {
+    if (c_.values[v].event == none) return;
+    events_[c_.values[v].event] = done;
+    if (done) pending.push_back(std::move(done));
+  }
   device_step* step_on(const item& i) const;
 
   const executable::compiled& c_;

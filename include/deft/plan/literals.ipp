@@ -9,12 +9,13 @@
 namespace deft::plan {
 namespace {
 
-/// A fused node that has literals; its program is null where there are none.
-op::fused literals_in(const node_def& n) {
-  if (!program_in(n.attributes)) return {};
-  auto f = decode<op::fused>(n.attributes);
-  if (f.immediates.empty()) f.program = nullptr;
-  return f;
+/// What a fused node says of its literals, where it stands; null for other nodes, and for those
+/// without literals. Looked for by kind: decoding copies, and this is done for every run that plans.
+const integers* literals_in(const node_def& n) {
+  if (!program_in(n.attributes)) return nullptr;
+  for (const auto& a : n.attributes)
+    if (const auto* l = std::get_if<integers>(&a)) return l->empty() ? nullptr : l;
+  return nullptr;
 }
 
 /// Calls f(node, program, literals) for each fused node that `which` names.
@@ -22,8 +23,8 @@ template <class Graph, class F>
 void each_chosen(Graph& g, const std::vector<bool>& which, F&& f) {
   std::size_t number = 0;
   for (auto& n : g.nodes)
-    if (const op::fused x = literals_in(n); x.program)
-      if (which[number++]) f(n, *x.program, x.immediates);
+    if (const integers* literals = literals_in(n))
+      if (which[number++]) f(n, *program_in(n.attributes), *literals);
 }
 
 /// Appends numbers of one to ten bytes, seven bits in each; longer things after their length.
@@ -68,7 +69,7 @@ struct outline_writer {
 std::vector<integers> literals_of(const graph_def& g) {
   std::vector<integers> all;
   for (const auto& n : g.nodes)
-    if (op::fused x = literals_in(n); x.program) all.push_back(std::move(x.immediates));
+    if (const integers* literals = literals_in(n)) all.push_back(*literals);
   return all;
 }
 
@@ -82,12 +83,12 @@ outline::outline(const flat_graph& flat) {
   for (std::size_t i = 0; i < flat.graph.nodes.size(); ++i) {
     const node_def& n = flat.graph.nodes[i];
     to.pointer(n.op);
-    const op::fused literals = literals_in(n);
+    const integers* literals = literals_in(n);
     to.number(n.attributes.size());
     for (const auto& a : n.attributes) {
       to.number(a.index());
-      if (literals.program && std::holds_alternative<integers>(a)) {
-        to.number(literals.immediates.size());
+      if (literals == std::get_if<integers>(&a) && literals) {
+        to.number(literals->size());
       } else if (std::holds_alternative<any_array>(a) || std::holds_alternative<program_ref>(a)) {
         contents_.push_back(a);
         if (auto* p = std::get_if<program_ref>(&a)) contents = mix(contents, (*p)->hash);
