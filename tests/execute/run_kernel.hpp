@@ -48,7 +48,7 @@ struct prepared {
     for (const auto& i : inputs) from.push_back(i.raw());
     for (const auto& t : node.outputs)
       to.push_back(outputs.emplace_back(t.type, t.shape).mutable_raw());
-    const deft::step_context context{.step = step};
+    const deft::step_context context{.draw = step};
     kernel->run({from.data(), to.data(), &context});
     return outputs;
   }

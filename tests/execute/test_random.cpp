@@ -116,3 +116,35 @@ TEST_CASE("no elements, and a range of one number") {
   o.low = o.high = 2.5;
   CHECK(identical(run_op(o, {}), filled<float>({50}, {2.5f})));
 }
+
+TEST_CASE_TEMPLATE("uniform numbers never leave their interval, however narrow", T, float, double) {
+  auto o = over<op::random_uniform>({100'000}, dtype_of<T>);
+  for (auto [low, high] : {std::pair{0.1, 0.1 + 1e-7},
+                           {16777216., 16777220.},
+                           {-3.3, -0.7},
+                           {-0.1, 0.1},
+                           {0., 1e-30}}) {
+    o.low = low, o.high = high;
+    CAPTURE(low);
+    const moments m(run_op(o, {}));
+    CHECK(m.least >= low);
+    CHECK(m.most < high);
+  }
+}
+
+TEST_CASE("bounds that the dtype does not hold are refused") {
+  auto refused = [](double low, double high, dtype t) {
+    auto o = over<op::random_uniform>({2}, t);
+    o.low = low, o.high = high;
+    return error_of([&] { run_op(o, {}); });
+  };
+  CHECK(refused(-1.7e308, 1.7e308, dtype::float64) ==
+        "invalid_argument: [random_uniform] the range [-1.7e+308, 1.7e+308) is wider than the "
+        "largest double");
+  CHECK(refused(0, 1e300, dtype::float32) ==
+        "invalid_argument: [random_uniform] 1e+300 is not finite as float");
+  CHECK(refused(0, 1e300, dtype::float64).empty());
+  CHECK(refused(16777217, 16777218, dtype::float32) ==
+        "invalid_argument: [random_uniform] there is no float in [16777217, 16777218)");
+  CHECK(refused(16777217, 16777218, dtype::float64).empty());
+}

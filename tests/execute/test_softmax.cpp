@@ -103,6 +103,33 @@ TEST_CASE_TEMPLATE("cross entropy with probabilities, and its gradient", T, floa
   }
 }
 
+TEST_CASE("an offset that all logits share does not change the loss") {
+  const any_array labels = array_of<float>({1, 4}, {.1f, .2f, .3f, .4f}),
+                  dz = filled<float>({1}, {1});
+  for (float offset : {0.f, 1e3f, 1e5f, 1e6f, 1e7f}) {
+    CAPTURE(offset);
+    const any_array x = array_of<float>({1, 4}, {offset, offset + 1, offset + 2, offset + 4});
+    CHECK(close(loss_and_gradient(x, labels, dz)[0].data<float>()[0], 1.7851825f, 4));
+  }
+}
+
+TEST_CASE("labels that do not sum to 1 weigh their row") {
+  const any_array x = array_of<float>({3, 4}, {0, 1, 2, 4, 0, 1, 2, 4, 0, 1, 2, 4});
+  const any_array labels = array_of<float>({3, 4}, {0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0});
+  auto out = loss_and_gradient(x, labels, filled<float>({3}, {1}));
+  const float* g = out[3].data<float>();
+  for (int i = 0; i < 4; ++i) {
+    CHECK(g[i] == 0);  // a row that is masked
+    CHECK(close(g[4 + i], 2 * g[8 + i], 4));
+  }
+  CHECK(out[0].data<float>()[0] == 0);
+  // PyTorch's.
+  for (int i = 0; i < 4; ++i)
+    CHECK(g[4 + i] ==
+          doctest::Approx(std::array{.0304, -1.9173, .2249, 1.6619}[static_cast<std::size_t>(i)])
+              .epsilon(1e-3));
+}
+
 TEST_CASE("the gradient of large logits is exact") {
   any_array x = array_of<float>({1, 3}, {9000, 9000, -9000}), labels = array_of<int>({1}, {0});
   auto out = loss_and_gradient(x, labels, array_of<float>({1}, {2}));

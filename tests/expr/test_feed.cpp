@@ -146,4 +146,12 @@ TEST_CASE_FIXTURE(own_graph, "feed() takes expressions and tensors that run time
       "invalid_argument: [feed] float(3) is fed where double(?) is expected");
   says([&] { (void)feed(t, 1.0); }, "invalid_argument: [feed] double() is fed where double(?)");
   says([&] { (void)feed(s, 0.5); }, "invalid_argument: [feed] a literal is fed where uint8()");
+  says([&] { (void)feed(s, 300); }, "invalid_argument: the literal 300 does not fit uint8");
+  any_tensor n = any(dtype::int32, {}), f32 = any(dtype::float32, {});
+  says([&] { (void)feed(n, (std::int64_t{1} << 40) + 5); },
+       "invalid_argument: the literal 1099511627781 does not fit int32");
+  says([&] { (void)feed(f32, 1e300); }, "invalid_argument: the literal 1e+300 does not fit float");
+  placeholder<float> pf("pf");
+  says([&] { (void)(pf = 1e300); }, "invalid_argument: the literal 1e+300 does not fit float");
+  CHECK(*static_cast<const float*>(feed(f32, 0.1).data()) == 0.1f);
 }

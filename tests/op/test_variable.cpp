@@ -73,6 +73,9 @@ TEST_CASE_FIXTURE(testing::own_graph, "initial values come in every form") {
   CHECK(testing::error_of([] {
           variable<std::uint8_t> v("v", 300);
         }).starts_with("invalid_argument: the literal 300 does not fit uint8"));
+  CHECK(testing::error_of([] {
+          variable<float> v("v", 1e300);
+        }).starts_with("invalid_argument: the literal 1e+300 does not fit float"));
 }
 
 TEST_CASE("random initial values depend on name and seed, not on the order of creation") {

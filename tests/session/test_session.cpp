@@ -226,6 +226,14 @@ TEST_CASE_FIXTURE(own_graph, "variables keep their values between runs, and need
   CHECK(s.run(constant(1)) == 1);
 }
 
+TEST_CASE_FIXTURE(own_graph, "a large integer is an exact first value") {
+  constexpr std::int64_t large = (std::int64_t{1} << 53) + 1;
+  variable<std::int64_t, 1> v("v", large);
+  session s;
+  s.run(initialize_all());
+  CHECK(s.run(v)(0) == large);
+}
+
 TEST_CASE_FIXTURE(own_graph, "a fed variable changes all its reads, and not the state") {
   session s;
   variable<float> v("v", 1.f);

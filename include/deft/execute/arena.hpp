@@ -14,8 +14,8 @@ namespace deft {
 /// Thread-safe.
 class arena_pool {
  public:
-  /// `largest`: bytes up to which blocks are kept here: the default is where the host's memory begins
-  /// to recycle its own.
+  /// `largest`: bytes up to which blocks are kept here: the default is where the host's memory
+  /// begins to recycle its own.
   explicit arena_pool(memory& space, std::size_t largest = std::size_t{2} << 20);
   ~arena_pool();
   arena_pool(const arena_pool&) = delete;

@@ -73,9 +73,16 @@ inline const std::stop_token& never_stopped() {
   return token;
 }
 
+/// What random operations count with. Streams begin far from each other: multiples of the golden
+/// section of 2^64 keep their distance.
+constexpr std::uint64_t draw_counter(std::uint64_t stream, std::uint64_t step) {
+  return stream * 0x9e3779b97f4a7c15u + step;
+}
+
 /// A step of a part. Whoever starts a run keeps it, and what it refers to, until the run has ended.
 struct step_context {
-  std::uint64_t step = 0;          ///< the session's step: counter of random operations
+  std::uint64_t step = 0;          ///< the session's step
+  std::uint64_t draw = 0;          ///< counter of random operations: see draw_counter
   rendezvous* exchange = nullptr;  ///< null: the part has no sends and receives
   const std::stop_token& stop = never_stopped();  ///< the run is to end as soon as it can
   step_observer* observer = nullptr;

@@ -55,7 +55,7 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
       values_.check_feed(c_.feed_values[f], feeds[f]);
     for (std::size_t f = 0; f < c_.feed_values.size(); ++f)
       set_event(c_.feed_values[f], values_.set_feed(c_.feed_values[f], feeds[f]), feeding_);
-    values_.send_blocks(context.step, feeding_);
+    values_.send_blocks(context.draw, feeding_);
   } catch (const error&) {
     give_up_start();
     throw;

@@ -111,14 +111,15 @@ class frame_values {
     }
   }
 
-  /// The step's number and the feeds of rank 0, to each device with memory of its own.
-  void send_blocks(std::uint64_t step, std::vector<event_ptr>& events) {
+  /// The counter of random operations and the feeds of rank 0, to each device with memory of its
+  /// own.
+  void send_blocks(std::uint64_t draw, std::vector<event_ptr>& events) {
     for (std::size_t s = 0; s < arenas_.size(); ++s) {
       const std::size_t bytes = c_.spaces[s].block_bytes;
       if (!bytes) continue;
       arena& a = arenas_[s];
       device_runtime& d = *c_.spaces[s].device;
-      std::memcpy(a.staging.data(), &step, sizeof step);
+      std::memcpy(a.staging.data(), &draw, sizeof draw);
       if (auto e = d.copy_in(a.block.data(), a.staging.data(), bytes, a.staging)) {
         d.wait(e);
         events.push_back(std::move(e));
@@ -174,7 +175,7 @@ class frame_values {
     a.outgrown = true;
   }
 
-  /// The first bytes of a device's arena: the step's number.
+  /// The first bytes of a device's arena: the counter of random operations.
   const void* block_on(std::uint32_t space) const { return arenas_[space].block.data(); }
 
  private:

@@ -17,9 +17,9 @@ struct kernel_call {
   void* const* out;  ///< nullptr for an output that nothing needs, where `optional_output` says so
   const step_context* step;
   void* scratch = nullptr;  ///< `scratch()` bytes on the device, for this run alone
-  /// On a device with memory of its own: the step's number there, a std::uint64_t that every run's
+  /// On a device with memory of its own: step_context::draw there, a std::uint64_t that every run's
   /// first copy sets.
-  const void* step_word = nullptr;
+  const void* draw_word = nullptr;
 };
 
 /// One node's computation, ready to run on one device. Made when a plan is made; runs are never

@@ -61,7 +61,7 @@ any_tensor add_node(const op_def& def, attr_list attributes, std::span<const out
 any_tensor add_constant(any_array value, source_place w);
 
 /// The scalar constant `v` of dtype `type`. Throws invalid_argument if `v` does not survive.
-any_tensor literal_like(double v, bool integral, dtype type, source_place w);
+any_tensor literal_like(const literal& v, dtype type, source_place w);
 
 }  // namespace detail
 

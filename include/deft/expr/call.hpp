@@ -175,10 +175,7 @@ inline constexpr bool shapes_broadcast = broadcast_shape<Shape...>::possible;
 template <class X>
 output any_operand(const X& x, dtype literals, source_place w) {
   if constexpr (scalar<X>) {
-    if constexpr (std::is_integral_v<X> && sizeof(X) == 8)
-      if (literals == dtype::int64)  // a double would not hold every one
-        return add_constant(any_array::scalar(survive<std::int64_t>(x)), w).handle();
-    return literal_like(static_cast<double>(x), std::is_integral_v<X>, literals, w).handle();
+    return literal_like(literal_of(x), literals, w).handle();
   } else
     return any_tensor(x).handle();
 }

@@ -62,17 +62,17 @@ any_tensor add_node(const op_def& def, attr_list attributes, std::span<const out
   return any_tensor(output{g.add(std::move(r)), 0});
 }
 
-any_tensor literal_like(double v, bool integral, dtype type, source_place w) {
-  if (type == dtype::boolean && !(integral && (v == 0 || v == 1)))
-    fail(errc::invalid_argument, "the literal ", v, " does not fit bool");
-  if (is_integer(type) && !integral)
-    fail(errc::invalid_argument, "a floating literal beside a tensor of ", type);
+any_tensor literal_like(const literal& v, dtype type, source_place w) {
   any_array value(type, dims{});
   visit_dtype(type, [&]<class T>() {
-    T t = num::cast_scalar<T>(v);
-    if (std::is_integral_v<T> && static_cast<double>(t) != v)
-      fail(errc::invalid_argument, "the literal ", v, " does not fit ", type);
-    *value.mutable_data<T>() = t;
+    std::visit(
+        [&]<class S>(S s) {
+          if constexpr (std::is_integral_v<T> && std::is_floating_point_v<S>)
+            fail(errc::invalid_argument, "a floating literal beside a tensor of ", type, ": ", s);
+          else
+            *value.mutable_data<T>() = survive<T>(s);
+        },
+        v);
   });
   return add_constant(std::move(value), w);
 }

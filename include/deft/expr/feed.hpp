@@ -145,11 +145,11 @@ feed_value make_any_feed(const output& target, V&& value) {
     check_feed(target, t, {});
     any_array a(t, {});
     visit_dtype(t, [&]<class T>() {
-      if (std::is_same_v<T, bool> != std::is_same_v<U, bool> ||
-          (std::is_floating_point_v<U> && !std::is_floating_point_v<T>))
+      if constexpr (literal_fits<T, U>)
+        *a.mutable_data<T>() = survive<T>(value);
+      else
         fail(errc::invalid_argument, "[feed] a literal is fed where ", target.type(),
              " is expected: it has another dtype");
-      *a.mutable_data<T>() = static_cast<T>(value);
     });
     return {target, std::move(a)};
   } else if constexpr (std::same_as<U, any_array>) {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/expr/traits.hpp: what can stand in an expression, its element type and extents.
 #pragma once
+#include <cmath>
 #include <concepts>
 #include <deft/core/dims.hpp>
 #include <deft/core/dtype.hpp>
 #include <deft/core/error.hpp>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 namespace deft {
 
@@ -93,16 +95,36 @@ concept operands = operand<X> && operand<Y> &&(expression<X> || expression<Y>);
 
 namespace detail {
 
-/// A literal as dtype T. Throws invalid_argument if an integer does not survive.
+/// Whether a literal keeps its value as dtype T: an integer exactly; a floating one may be rounded,
+/// but not to infinity.
+template <class T, class S>
+bool survives(S s) {
+  const T t = static_cast<T>(s);
+  if constexpr (std::is_integral_v<S> && std::is_integral_v<T>)
+    return static_cast<S>(t) == s && (t < T{}) == (s < S{});
+  else if constexpr (std::is_integral_v<S>)  // every integer of 64 bits is a long double
+    return static_cast<long double>(t) == static_cast<long double>(s);
+  else
+    return std::isinf(t) == std::isinf(s);
+}
+/// A literal as dtype T. Throws invalid_argument if it does not survive.
 template <class T, class S>
 T survive(S s) {
-  if constexpr (std::is_integral_v<T> && std::is_integral_v<S> && !std::is_same_v<T, S>) {
-    T t = static_cast<T>(s);
-    if (static_cast<S>(t) != s || (t < T{}) != (s < S{}))
-      fail(errc::invalid_argument, "the literal ", s, " does not fit ", dtype_of<T>);
-    return t;
-  } else
-    return static_cast<T>(s);
+  if constexpr (!std::is_same_v<T, S>)
+    if (!survives<T>(s))
+      fail(errc::invalid_argument, "the literal ", s, " does not fit ", dtype_of<T>,
+           std::is_floating_point_v<T> && std::is_integral_v<S> ? " exactly" : "");
+  return static_cast<T>(s);
+}
+
+/// A literal as it was written, where the dtype beside it is known only at run time.
+using literal = std::variant<std::int64_t, std::uint64_t, float, double>;
+template <class S>
+literal literal_of(S s) {
+  if constexpr (std::is_floating_point_v<S>)
+    return static_cast<std::conditional_t<std::is_same_v<S, float>, float, double>>(s);
+  else
+    return static_cast<std::conditional_t<std::is_signed_v<S>, std::int64_t, std::uint64_t>>(s);
 }
 
 template <class T, class S>

@@ -52,6 +52,8 @@ class graph {
   std::uint64_t seed() const;
   /// Number of the next random operation: part of its key.
   std::uint64_t next_random();
+  /// Number of the next session that is opened on it: part of its random stream.
+  std::uint64_t next_session();
 
   /// The graph this node was written into.
   static graph of(const node& n);

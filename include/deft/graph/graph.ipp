@@ -89,7 +89,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 
   std::mutex guard;
   std::size_t count = 0;
-  std::uint64_t seed = 0, next_random = 0;
+  std::uint64_t seed = 0, next_random = 0, next_session = 0;
 
  private:
   std::string unique_name(const std::string& base);
@@ -344,6 +344,10 @@ std::uint64_t graph::seed() const {
 std::uint64_t graph::next_random() {
   std::lock_guard lock(state_->guard);
   return state_->next_random++;
+}
+std::uint64_t graph::next_session() {
+  std::lock_guard lock(state_->guard);
+  return state_->next_session++;
 }
 graph graph::of(const node& n) { return graph(n.owner()->shared_from_this()); }
 

@@ -112,7 +112,7 @@ auto deft::op::concat_part::grad(const N& n, any_tensor dz) {
     parts.push_back(
         i == static_cast<std::size_t>(n.attr().part) + 1
             ? dz.handle()
-            : deft::broadcast_to(detail::literal_like(0, true, dz.type(), {}), n.in(i)).handle());
+            : deft::broadcast_to(detail::literal_like(0, dz.type(), {}), n.in(i)).handle());
   std::vector<any_tensor> all(n.inputs());
   all[0] = detail::add_concat(n.attr().axis, parts, {});
   return all;

@@ -31,7 +31,7 @@ class initializer {
   /// Fills the variable.
   template <class S>
   requires scalar<S> initializer(S v)  // NOLINT: implicit on purpose
-      : initializer(filling(static_cast<double>(v), std::is_integral_v<S>)) {}
+      : initializer(filling(detail::literal_of(v))) {}
   template <element T, std::int64_t... E>
   initializer(ndarray<T, E...> a)  // NOLINT: implicit on purpose
       : initializer(std::move(a).array()) {}
@@ -42,7 +42,7 @@ class initializer {
  private:
   static initializer of(any_tensor x);
   static initializer of(any_array a);
-  static initializer filling(double v, bool integral);
+  static initializer filling(const detail::literal& v);
 
   function make_;
 };

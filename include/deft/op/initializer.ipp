@@ -36,20 +36,20 @@ initializer initializer::of(any_array a) {
     return x.rank() == 0 ? broadcast_to(x, r.shape, r.place) : x;
   });
 }
-initializer initializer::filling(double v, bool integral) {
-  return initializer([v, integral](const initial_request& r) {
-    return broadcast_to(detail::literal_like(v, integral, r.type, r.place), r.shape, r.place);
+initializer initializer::filling(const detail::literal& v) {
+  return initializer([v](const initial_request& r) {
+    return broadcast_to(detail::literal_like(v, r.type, r.place), r.shape, r.place);
   });
 }
 
 initializer zeros() {
   return initializer([](const initial_request& r) {
-    return broadcast_to(detail::literal_like(0, true, r.type, r.place), r.shape, r.place);
+    return broadcast_to(detail::literal_like(0, r.type, r.place), r.shape, r.place);
   });
 }
 initializer ones() {
   return initializer([](const initial_request& r) {
-    return broadcast_to(detail::literal_like(1, true, r.type, r.place), r.shape, r.place);
+    return broadcast_to(detail::literal_like(1, r.type, r.place), r.shape, r.place);
   });
 }
 initializer random_uniform(double low, double high) {

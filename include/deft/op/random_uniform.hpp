@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/random_uniform.hpp: uniformly distributed numbers.
 #pragma once
+#include <cmath>
 #include <deft/op/base/random.hpp>
+#include <limits>
 
 namespace deft::op {
 struct random_uniform : random {
@@ -14,13 +16,26 @@ struct random_uniform : random {
       field{"key", &random_uniform::key}, field{"every_step", &random_uniform::every_step});
 
   tensor_type infer(std::span<const tensor_type>) const;
+
+  /// The least and the greatest T in [low, high).
+  template <class T>
+  T first() const {
+    const T v = static_cast<T>(low);
+    return v < low ? std::nextafter(v, std::numeric_limits<T>::infinity()) : v;
+  }
+  template <class T>
+  T last() const {
+    const T v = static_cast<T>(high);
+    return v < high || low == high ? v : std::nextafter(v, -std::numeric_limits<T>::infinity());
+  }
 };
 }  // namespace deft::op
 
 namespace deft {
 /// Numbers uniform in [low, high): `random_uniform(shape<100, 10>, -1.f, 1.f)`; new ones in every
 /// run. `{.seed = 7}` after them fixes the key beside the graph's seed.
-/// Throws invalid_argument if low > high, or one is not finite.
+/// Throws invalid_argument if low > high, if one of them or their difference is not finite as a T,
+/// or if there is no T between them.
 template <element T = float, std::int64_t... E>
 tensor<T, E...> random_uniform(shape_t<E...>, std::type_identity_t<T> low = 0,
                                std::type_identity_t<T> high = 1, const random_options& options = {},

@@ -9,6 +9,15 @@ tensor_type op::random_uniform::infer(std::span<const tensor_type>) const {
   tensor_type t = checked(name, {low, high});
   if (low > high)
     fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high, ") is empty");
+  if (!std::isfinite(high - low))
+    fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high,
+         ") is wider than the largest double");
+  visit_dtype(type, [&]<class T>() {
+    if constexpr (std::is_floating_point_v<T>)
+      if (low < high && first<T>() > last<T>())
+        fail(errc::invalid_argument, "[random_uniform] there is no ", type, " in [", low, ", ",
+             high, ")");
+  });
   return t;
 }
 

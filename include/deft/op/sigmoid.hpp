@@ -28,9 +28,9 @@ auto sigmoid(const X& x, source_place w = here()) {
 }  // namespace deft
 
 #include <deft/op/mul.hpp>
-#include <deft/op/sub.hpp>
+#include <deft/op/neg.hpp>
 template <class N>
 auto deft::op::sigmoid::grad(const N& n, any_tensor dz) {
-  auto y = n.out();
-  return dz * (y * (1 - y));
+  // 1 - y as sigmoid(-x), which keeps its bits where y is almost 1.
+  return dz * (n.out() * deft::sigmoid(-n.template in<0>()));
 }

@@ -27,7 +27,8 @@ struct softmax_cross_entropy {
   static auto grad(const N& n, any_tensor dz);
 };
 
-/// dz * (softmax(logits) - labels), in one pass over memory: what the loss is differentiated to.
+/// dz * (sum(labels) softmax(logits) - labels), in one pass over memory: what the loss is
+/// differentiated to. Of a class the sum is 1.
 struct softmax_cross_entropy_grad {
   static constexpr std::string_view name = "softmax_cross_entropy_grad";
   /// logits; labels, dense or sparse; the gradient of each row's loss; its two other outputs.
@@ -114,19 +115,22 @@ auto deft::op::softmax_cross_entropy::grad(const N& n, any_tensor dz) {
   return std::tuple{detail::apply_any(softmax_cross_entropy_grad{}, in, {}), labels};
 }
 
-// With p = softmax(x), its derivative is that of dz * (p - y); the row's largest logit and its sum
-// belong to p, and get no gradient of their own.
+// With p = softmax(x), its derivative is that of dz * (sum(y) p - y); the row's largest logit and
+// its sum belong to p, and get no gradient of their own.
 template <class N>
 auto deft::op::softmax_cross_entropy_grad::grad(const N& n, any_tensor du) {
   constexpr auto last = deft::axis<-1>;
   any_tensor x = n.template in<0>(), y = n.template in<1>(), dz = n.template in<2>();
   any_tensor p = deft::softmax(x), w = du * deft::expand_dims(dz, last);
-  any_tensor dx = p * (w - deft::sum(w * p, last, deft::keepdims));
-  any_tensor one = deft::broadcast_to(detail::literal_like(1, true, dz.type(), {}), dz);
+  any_tensor along = deft::sum(w * p, last, deft::keepdims), dx = p * (w - along);
+  any_tensor one = deft::broadcast_to(detail::literal_like(1, dz.type(), {}), dz);
   const output in[] = {x.handle(), y.handle(), one.handle(), n.template in<3>().handle(),
                        n.template in<4>().handle()};
   any_tensor ddz = deft::sum(du * detail::apply_any(softmax_cross_entropy_grad{}, in, {}), last);
   any_tensor dy;
-  if (is_floating(y.type())) dy = -w;
+  if (is_floating(y.type())) {
+    dx = dx * deft::sum(y, last, deft::keepdims);
+    dy = along - w;
+  }
   return std::tuple{dx, dy, ddz, any_tensor(), any_tensor()};
 }

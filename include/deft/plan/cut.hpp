@@ -14,6 +14,7 @@ struct part {
   graph_def graph;
   std::vector<edge_def> fetches;
   std::vector<std::uint32_t> fetch_numbers;  ///< place of each among the plan's fetches
+  std::uint64_t stream = 0;                  ///< of random numbers, the session's
 };
 
 /// Cuts `g` where a value crosses between tasks: a `send` behind the producer, once for each task

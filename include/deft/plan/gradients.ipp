@@ -58,7 +58,7 @@ class walk {
   std::vector<any_tensor> run(const any_tensor& loss) {
     name_scope_ = std::make_unique<scope>(push_name{"gradients"});
     if (depends(root_.node.get())) {
-      any_tensor one = detail::literal_like(1, true, loss.type(), loss.handle().node->place());
+      any_tensor one = detail::literal_like(1, loss.type(), loss.handle().node->place());
       add(root_, loss.rank() ? broadcast_to(one, loss) : one);
       for (auto n = order_.rbegin(); n != order_.rend(); ++n) step(*n);
     }
@@ -186,7 +186,7 @@ std::vector<any_tensor> gradients(const any_tensor& loss, std::span<const any_te
 }
 
 any_tensor zeros_like(const any_tensor& x) {
-  return broadcast_to(detail::literal_like(0, true, x.type(), x.handle().node->place()), x);
+  return broadcast_to(detail::literal_like(0, x.type(), x.handle().node->place()), x);
 }
 
 }  // namespace deft::plan

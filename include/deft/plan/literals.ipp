@@ -10,7 +10,8 @@ namespace deft::plan {
 namespace {
 
 /// What a fused node says of its literals, where it stands; null for other nodes, and for those
-/// without literals. Looked for by kind: decoding copies, and this is done for every run that plans.
+/// without literals. Looked for by kind: decoding copies, and this is done for every run that
+/// plans.
 const integers* literals_in(const node_def& n) {
   if (!program_in(n.attributes)) return nullptr;
   for (const auto& a : n.attributes)

@@ -132,6 +132,8 @@ std::shared_ptr<engine> make_master(std::shared_ptr<task_runtime> self,
   m->self = std::move(self);
   m->cluster = std::move(cluster);
   m->options = std::move(options);
+  if (!m->options.stream) m->options.stream = 0;
+  m->next_step = m->options.first_step;
   if (m->cluster) m->incarnations = m->cluster->standing();
   return std::make_shared<master_engine>(std::move(m));
 }

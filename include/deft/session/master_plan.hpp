@@ -141,6 +141,7 @@ class master_plan final : public planned {
           feeds_ = std::max(feeds_, static_cast<std::size_t>(number) + 1);
         }
       r.part = std::move(part);
+      r.part.stream = *master_->options.stream;
       if (r.task == own)
         own_part_ = std::move(r);
       else
@@ -239,7 +240,9 @@ class master_plan final : public planned {
     if (until != no_deadline || options.cancel)
       watch.emplace(until, options.cancel.get(), closing_);
     const std::stop_token stopped = watch ? watch->stop() : std::stop_token();
-    const step_context context{.step = step, .stop = watch ? stopped : closing_};
+    const step_context context{.step = step,
+                               .draw = draw_counter(*master_->options.stream, step),
+                               .stop = watch ? stopped : closing_};
     std::unique_ptr<executable::frame> frame;
     // Values are returned in the order of fetches: a part that has all of them keeps that order.
     try {

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace deft {
@@ -21,6 +23,13 @@ struct session_options {
   /// How long to wait for tasks that have not come up yet.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(60);
   std::size_t cached_plans = 256;  ///< least recently used go first
+  /// Of random numbers: sessions with different streams draw different ones. Unset: the number of
+  /// the task that opens the session, and that of the session on its graph; the first one of a
+  /// single process and of worker 0 has stream 0.
+  std::optional<std::uint64_t> stream = {};
+  /// Steps that were done before: a session that goes on where another of the same stream was lost
+  /// draws what that one would have drawn.
+  std::uint64_t first_step = 0;
   std::string secret = {};  ///< shared with the servers; empty: the environment's DEFT_SECRET
 };
 

@@ -89,7 +89,8 @@ void serialize(Archive& ar, part& p, unsigned) {
   if constexpr (Archive::is_saving::value) task = to_string(*p.task);
   ar& named("task", task);
   if constexpr (Archive::is_loading::value) p.task = deft::detail::device_of_wire(task);
-  ar& named("graph", p.graph) & named("fetches", p.fetches) & named("numbers", p.fetch_numbers);
+  ar& named("graph", p.graph) & named("fetches", p.fetches) & named("numbers", p.fetch_numbers) &
+      named("stream", p.stream);
 }
 template <class Archive>
 void serialize(Archive& ar, pass_size& p, unsigned) {
@@ -133,10 +134,14 @@ void serialize(Archive& ar, device_info& d, unsigned) {
 template <class Archive>
 void serialize(Archive& ar, session_options& o, unsigned) {
   std::int64_t timeout = o.timeout.count(), connect_timeout = o.connect_timeout.count();
+  std::uint64_t stream = o.stream.value_or(0);
   ar& named("log_device_placement", o.log_device_placement) &
       named("allow_soft_placement", o.allow_soft_placement) & named("fold", o.fold) &
-      named("fuse", o.fuse) & named("timeout", timeout) & named("connect_timeout", connect_timeout);
+      named("fuse", o.fuse) & named("timeout", timeout) &
+      named("connect_timeout", connect_timeout) & named("stream", stream) &
+      named("first_step", o.first_step);
   if constexpr (Archive::is_loading::value) {
+    o.stream = stream;
     o.timeout = std::chrono::nanoseconds(timeout);
     o.connect_timeout = std::chrono::nanoseconds(connect_timeout);
   }

@@ -27,6 +27,8 @@ class registered_part : public frame_pool {
   registered_part(plan::part part, const task_resources& task, const incarnation_list& peers,
                   const std::string& master);
 
+  /// Of random numbers.
+  std::uint64_t stream() const { return stream_; }
   /// Of the task that send `number` goes to; 0 if the master did not say.
   std::uint64_t receiver(std::size_t send) const { return receivers_[send]; }
   /// Whether send `number` goes to the task of the master, which reads what comes on the connection
@@ -40,6 +42,7 @@ class registered_part : public frame_pool {
   void took(std::size_t s, std::chrono::nanoseconds time);
 
  private:
+  std::uint64_t stream_;
   std::vector<std::uint64_t> receivers_, senders_;
   std::vector<bool> to_master_;
   std::unique_ptr<std::atomic<std::int8_t>[]> slowness_;  ///< of the stretches
@@ -111,7 +114,7 @@ class running_step final : public rendezvous,
   std::unordered_map<std::uint64_t, std::size_t> numbers_;  ///< of the receives, by key
   std::stop_source stopping_;
   const std::stop_token stopping_token_ = stopping_.get_token();
-  const step_context context_;
+  step_context context_;
 
   // Of whoever runs it.
   std::shared_ptr<registered_part> part_;

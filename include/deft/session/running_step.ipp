@@ -10,7 +10,7 @@ namespace deft {
 
 registered_part::registered_part(plan::part part, const task_resources& task,
                                  const incarnation_list& peers, const std::string& master)
-    : frame_pool(std::move(part), task) {
+    : frame_pool(std::move(part), task), stream_(part.stream) {
   auto incarnation_of = [&](const transfer& c) {
     auto at = std::ranges::find(peers, to_string(*c.peer), &incarnation_list::value_type::first);
     return at == peers.end() ? 0 : at->second;
@@ -62,6 +62,7 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     if (phase_ != phase::waiting) return false;
     phase_ = phase::running;
     part_ = std::move(part);
+    context_.draw = draw_counter(part_->stream(), step_);
     done_ = std::move(done);
     master_ = std::move(master);
     feeds_ = std::move(feeds);

@@ -17,6 +17,12 @@ class monitored_session;
 
 namespace detail {
 
+/// Options with a stream of random numbers.
+struct numbered_options {
+  session_options options;
+};
+/// That of task `index` for its next session on the current graph, if the options have none.
+numbered_options numbered(session_options options, std::uint64_t index = 0);
 std::shared_ptr<engine> engine_at(const std::string& target, const session_options& options);
 
 /// What a fetch asks for and yields; specialised by kind.
@@ -153,7 +159,7 @@ class session {
   /// (A template, as a braced list of options must not be taken for a string.)
   template <std::convertible_to<std::string_view> Target>
   explicit session(const Target& target, session_options options = {})
-      : session(detail::engine_at(std::string(target), options), options) {}
+      : session(std::string(target), detail::numbered(std::move(options))) {}
   /// On the server of `self`, or in this process if it has none.
   explicit session(task& self, session_options options = {});
   explicit session(std::shared_ptr<engine> on, session_options options);
@@ -198,6 +204,10 @@ class session {
   session_impl& impl() { return *impl_; }
 
  private:
+  explicit session(const detail::numbered_options& o);
+  session(const std::string& target, const detail::numbered_options& o)
+      : session(detail::engine_at(target, o.options), o.options) {}
+  session(task& self, const detail::numbered_options& o);
   friend class monitored_session;
   step_results run_request(std::span<const output> fetches, std::span<const output> targets,
                            std::span<const feed_ref> feeds, const run_options& options);

@@ -166,12 +166,16 @@ void session_impl::close() {
   engine_->close();
 }
 
-session::session(session_options options)
-    : session(make_master(std::make_shared<task_runtime>(local_task_name(), options.cpu_devices),
-                          nullptr, options),
-              options) {}
+session::session(session_options options) : session(detail::numbered(std::move(options))) {}
+session::session(const detail::numbered_options& o)
+    : session(make_master(std::make_shared<task_runtime>(local_task_name(), o.options.cpu_devices),
+                          nullptr, o.options),
+              o.options) {}
 session::session(task& self, session_options options)
-    : session(self.engine_for(options), options) {}
+    : session(self, detail::numbered(std::move(options),
+                                     static_cast<std::uint64_t>(std::max(self.index(), 0)))) {}
+session::session(task& self, const detail::numbered_options& o)
+    : session(self.engine_for(o.options), o.options) {}
 session::session(std::shared_ptr<engine> on, session_options options)
     : impl_(std::make_shared<session_impl>(std::move(on), std::move(options))) {}
 session::session(session&&) noexcept = default;
@@ -216,6 +220,12 @@ std::string requested_device(const any_tensor& t) {
 }
 
 namespace detail {
+numbered_options numbered(session_options options, std::uint64_t index) {
+  // Numbers of tasks above a million would meet those of a second session: harmless, and far.
+  const std::uint64_t number = current_graph().next_session();
+  if (!options.stream) options.stream = number << 20 | index;
+  return {std::move(options)};
+}
 std::shared_ptr<engine> engine_at(const std::string& target, const session_options& options) {
   return connect_engine(target, options);
 }

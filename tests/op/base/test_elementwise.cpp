@@ -95,4 +95,19 @@ TEST_CASE_FIXTURE(testing::own_graph, "a literal must survive the tensor's dtype
   CHECK(testing::error_of([&] { x + -1; }) ==
         "invalid_argument: the literal -1 does not fit uint8");
   CHECK(testing::error_of([&] { x + 255; }).empty());
+  // Floating ones may be rounded, not overflow; integers are exact everywhere.
+  placeholder<float, 2> f("f");
+  any_tensor a = any(dtype::float32, {2});
+  const std::string large = "invalid_argument: the literal 1e+300 does not fit float";
+  CHECK(testing::error_of([&] { f + 1e300; }) == large);
+  CHECK(testing::error_of([&] { a + 1e300; }) == large);
+  const std::string odd = "invalid_argument: the literal 16777217 does not fit float exactly";
+  CHECK(testing::error_of([&] { f + 16777217; }) == odd);
+  CHECK(testing::error_of([&] { a + 16777217; }) == odd);
+  const float inf = std::numeric_limits<float>::infinity();
+  CHECK(testing::error_of([&] { f + 0.1, f + 1e-300, f + inf, f* std::nan(""); }).empty());
+  CHECK(testing::error_of([&] { a + 0.1, a + inf, a + std::nan(""); }).empty());
+  placeholder<std::int64_t> n("n");
+  CHECK(testing::error_of([&] { n + ~std::uint64_t{0}; }) ==
+        "invalid_argument: the literal 18446744073709551615 does not fit int64");
 }

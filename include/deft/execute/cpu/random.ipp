@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/cpu/random.ipp: random tensors. Element i is a function of key, step and i alone,
+// deft/execute/cpu/random.ipp: random tensors. Element i is a function of key, counter and i alone,
 // and its bits are the same on every processor: sums and products here are rounded one by one.
 #pragma once
 #include <algorithm>
@@ -145,9 +145,9 @@ template <class T, law Law>
 class random_kernel final : public typed_kernel {
  public:
   random_kernel(const op::random& o, double scale, double shift)
-      : key_(o.key), every_step_(o.every_step), scale_(scale), shift_(shift) {
-    const T high = static_cast<T>(shift + scale);
-    below_ = std::max(static_cast<T>(shift), std::nextafter(high, static_cast<T>(shift)));
+      : key_(o.key), every_step_(o.every_step), scale_(scale), shift_(shift) {}
+  explicit random_kernel(const op::random_uniform& o) : random_kernel(o, o.high - o.low, o.low) {
+    least_ = o.first<T>(), greatest_ = o.last<T>();
   }
 
   void ready() override {
@@ -157,7 +157,7 @@ class random_kernel final : public typed_kernel {
 
   void run(const kernel_call& c) override {
     T* to = static_cast<T*>(c.out[0]);
-    const std::uint64_t step = every_step_ && c.step ? c.step->step : 0;
+    const std::uint64_t step = every_step_ && c.step ? c.step->draw : 0;
     constexpr std::int64_t chunk = group_elements * 64;
     parallel_chunks((elements_ + chunk - 1) / chunk, cost_, [&](std::int64_t p) {
       for (std::int64_t i = p * chunk; i < std::min(elements_, (p + 1) * chunk);
@@ -201,8 +201,8 @@ class random_kernel final : public typed_kernel {
       else if constexpr (Law == law::truncated)
         u = normal_of(u * (1 - 2 * below_two_deviations) + below_two_deviations);
       store(x, num::cast<T>(u * scale_ + shift_));
-      if constexpr (Law == law::uniform)  // rounding may reach the bound
-        for (T& v : x) v = std::min(v, below_);
+      if constexpr (Law == law::uniform)  // rounding may leave the interval
+        for (T& v : x) v = std::clamp(v, least_, greatest_);
       std::memcpy(to + i, x, sizeof x);
     }
   }
@@ -210,15 +210,14 @@ class random_kernel final : public typed_kernel {
   std::uint64_t key_;
   bool every_step_;
   double scale_, shift_;
-  T below_;  ///< the last number before the upper bound
+  T least_ = 0, greatest_ = 0;  ///< of the interval
   std::int64_t elements_ = 0;
 };
 
-template <law Law>
-kernel_ptr make(const node_def& n, const op::random& o, double scale, double shift) {
-  if (o.type == dtype::float32) return std::make_unique<random_kernel<float, Law>>(o, scale, shift);
-  if (o.type == dtype::float64)
-    return std::make_unique<random_kernel<double, Law>>(o, scale, shift);
+template <law Law, class Op, class... Args>
+kernel_ptr make(const node_def& n, const Op& o, Args... args) {
+  if (o.type == dtype::float32) return std::make_unique<random_kernel<float, Law>>(o, args...);
+  if (o.type == dtype::float64) return std::make_unique<random_kernel<double, Law>>(o, args...);
   no_kernel(n, o.type);
 }
 
@@ -226,8 +225,7 @@ kernel_ptr make(const node_def& n, const op::random& o, double scale, double shi
 }  // namespace drawing
 
 kernel_ptr make_random_uniform(const node_def& n, std::span<const tensor_type>) {
-  const auto o = decode<op::random_uniform>(n.attributes);
-  return drawing::make<drawing::law::uniform>(n, o, o.high - o.low, o.low);
+  return drawing::make<drawing::law::uniform>(n, decode<op::random_uniform>(n.attributes));
 }
 kernel_ptr make_random_normal(const node_def& n, std::span<const tensor_type>) {
   const auto o = decode<op::random_normal>(n.attributes);

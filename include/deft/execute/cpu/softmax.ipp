@@ -76,16 +76,18 @@ struct row {
   }
   /// The same for probabilities.
   static T cross_entropy(const T* x, std::int64_t n, const sums& s, const T* labels) {
-    const P bound = broadcast<T, L>(std::log(s.sum) + s.max);
+    // The maximum comes off each logit first, which is exact for those that matter, and of which
+    // the logarithm, small beside it, would lose its bits.
+    const P max = broadcast<T, L>(s.max), rest = broadcast<T, L>(std::log(s.sum));
     P loss = broadcast<T, L>(T(0));
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
       const P l = read(labels + i, count, T(0));
-      loss = multiply_add(l, bound - read(x + i, count, T(0)), loss);
+      loss = multiply_add(l, rest + (max - read(x + i, count, s.max)), loss);
     });
     return fold<T, plus>::across(loss);
   }
 
-  /// dz * (softmax - labels) into y.
+  /// dz * (sum(labels) softmax - labels) into y.
   static void gradient(const T* x, std::int64_t n, const sums& s, T dz, std::int64_t label, T* y) {
     const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz / s.sum);
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
@@ -95,7 +97,8 @@ struct row {
     y[label] -= dz;
   }
   static void gradient(const T* x, std::int64_t n, const sums& s, T dz, const T* labels, T* y) {
-    const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz / s.sum);
+    const T total = fold<T, plus>::row(labels, n);
+    const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz * total / s.sum);
     const P scale = broadcast<T, L>(dz);
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
       const P e = num::exp(read(x + i, count, T(0)) - shift);

@@ -18,7 +18,7 @@ struct random {
   bool every_step = true;  ///< draws anew in every step; else as in step 0: initial values
 
  protected:
-  /// The rule of shape and dtype; parameters must be finite.
+  /// The rule of shape and dtype; parameters must be finite as values of it.
   tensor_type checked(std::string_view name, std::initializer_list<double> parameters) const;
 };
 

@@ -12,7 +12,8 @@ tensor_type op::random::checked(std::string_view name,
   expect_extents(name, shape, false);
   if (!is_floating(type)) fail(errc::invalid_argument, "[", name, "] is not defined for ", type);
   for (double p : parameters)
-    if (!std::isfinite(p)) fail(errc::invalid_argument, "[", name, "] ", p, " is not finite");
+    if (!std::isfinite(p) || (type == dtype::float32 && !std::isfinite(static_cast<float>(p))))
+      fail(errc::invalid_argument, "[", name, "] ", p, " is not finite as ", type);
   return {shape, type};
 }
 
