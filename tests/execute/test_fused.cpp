@@ -191,6 +191,54 @@ TEST_CASE("pairs of operations of a program are one step") {
   CHECK(cpu::interpreter(*deft::detail::program_of<chain>()).steps() <= 4);
 }
 
+TEST_CASE("a piece that was compiled as an expression is one step") {
+  // gelu of three inputs at once, twice in a row.
+  const program& alone = *deft::detail::program_of<gelu>();
+  program_builder b;
+  using value = program_builder::value;
+  std::vector<value> inputs;
+  for (auto t : alone.inputs) inputs.push_back(b.input(t));
+  auto append = [&](std::vector<value> values) {
+    for (auto t : alone.immediates) values.push_back(b.immediate(t));
+    const std::size_t first = b.operations();
+    for (const auto& c : alone.code) {
+      std::array<value, 3> args;
+      for (std::size_t a = 0; a < c.count; ++a) args[a] = values[c.args[a]];
+      values.push_back(b.apply(*c.op, c.type, std::span(args).first(c.count)));
+    }
+    b.end_piece(first);
+    return values.back();
+  };
+  const value once = append(inputs);
+  append(std::vector<value>(inputs.size(), once));
+  const program_ref twice = b.finish();
+  check(*twice);
+  CHECK(cpu::interpreter(*twice).steps() == 2);
+  program bare = *twice;
+  bare.pieces.clear();
+  CHECK(cpu::interpreter(bare).steps() > 4);
+  // A piece whose inside others use is none.
+  program open = *twice;
+  open.code.back().args[0] = static_cast<std::uint16_t>(open.values() - 3);
+  open.code[open.code.size() - 2].args[0] =
+      static_cast<std::uint16_t>(open.inputs.size() + open.immediates.size());
+  CHECK(cpu::interpreter(open).steps() > 2);
+  const integers one{to_immediate(0.5f), to_immediate(1.f), to_immediate(0.79788456f),
+                     to_immediate(0.044715f)};
+  integers literals = one;
+  literals.insert(literals.end(), one.begin(), one.end());
+  for (std::int64_t n : {1, 300, 3000, 2'000'000}) {
+    const any_array x = moderate<float>({n});
+    const std::vector<any_array> in(alone.inputs.size(), x);
+    prepared joined(record_of<op::fused>, encode(op::fused{twice, literals}), types_of(in));
+    prepared single(record_of<op::fused>, encode(op::fused{deft::detail::program_of<gelu>(), one}),
+                    types_of(in));
+    const any_array y = single.run(in)[0];
+    CHECK(identical(joined.run(in)[0],
+                    single.run(std::vector<any_array>(alone.inputs.size(), y))[0]));
+  }
+}
+
 TEST_CASE("a program keeps values that are used again, in any order") {
   // t0 = a + b, t1 = t0 * t0, t2 = a - t1, t3 = t2 * t0, t4 = max(t3, t1), t5 = t4 - t0
   auto p = std::make_shared<program>();

@@ -80,6 +80,57 @@ TEST_CASE_FIXTURE(own_graph, "a value used twice within a region is computed onc
         "t0=exp(i0:float):float t1=mul(t0,t0):float t2=add(t1,t0):float");
 }
 
+TEST_CASE_FIXTURE(own_graph, "expressions with names are joined, and stay pieces") {
+  placeholder<float, dyn> x("x"), y("y");
+  tensor<float, dyn> a = x * 2 + y;
+  tensor<float, dyn> b = y + relu(a) * exp(a - 0.5f);
+  tensor<float, dyn> c = tanh(b * y);
+  flat_graph f = fused(flat({c}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "placeholder", "fused"});
+  const auto o = decode<op::fused>(first(f.graph, "fused").attributes);
+  CHECK(o.program->pieces == std::vector<program_piece>{{0, 2}, {2, 7}, {7, 9}});
+  CHECK(o.immediates == integers{to_immediate(2.f), to_immediate(0.5f)});
+  // Each is what was written, with the values of the whole that it takes.
+  auto written = [](const any_tensor& t) {
+    return decode<op::fused>(t.handle().node->attributes).program->signature;
+  };
+  const auto& p = *o.program;
+  const any_tensor all[] = {a, b, c};
+  for (std::size_t i = 0; i < 3; ++i) {
+    const separate_piece alone = separate(p, p.pieces[i]);
+    REQUIRE(alone.program);
+    CHECK(alone.program->signature == written(all[i]));
+    CHECK(alone.operands.size() == alone.program->inputs.size() + alone.program->immediates.size());
+  }
+  // A program without its pieces is the same program.
+  program bare = p;
+  bare.pieces.clear();
+  bare.seal();
+  CHECK(bare.signature == p.signature);
+  CHECK(bare.hash == p.hash);
+}
+
+TEST_CASE_FIXTURE(own_graph,
+                  "an expression that others need, or that is too long, ends the region") {
+  placeholder<float, 3> x("x");
+  tensor<float, 3> a = exp(x) + 1, b = tanh(a) * x, c = relu(b) - a;
+  CHECK(ops_of(fused(flat({c})).graph) == names{"placeholder", "fused"});
+  CHECK(ops_of(fused(flat({c, a})).graph) == names{"placeholder", "fused", "fused"});
+  tensor<float, 3> t = x;
+  for (int i = 0; i < 50; ++i) t = relu(t * 0.5f) + x;
+  std::size_t operations = 0;
+  const auto f = fused(flat({t}));
+  for (const auto& n : f.graph.nodes)
+    if (n.op == &record_of<op::fused>) {
+      const auto o = decode<op::fused>(n.attributes);
+      CHECK_NOTHROW(check(*o.program));
+      operations += o.program->code.size();
+      CHECK(o.program->code.size() <= max_fused_operations);
+    }
+  CHECK(operations == 150);
+  CHECK(f.graph.nodes.size() == 1 + 3);
+}
+
 TEST_CASE_FIXTURE(own_graph, "regions end at control dependencies, devices and other shapes") {
   placeholder<float, 3> x("x");
   any_tensor ax(x);
@@ -122,6 +173,33 @@ TEST_CASE_FIXTURE(own_graph, "a long chain is cut into programs of the largest s
     }
   CHECK(operations == 1000);
   CHECK(f.graph.nodes.size() <= 2 + 1000 / max_fused_operations + 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "named expressions have the same bits joined and apart") {
+  placeholder<float, dyn, 7> x("x");
+  placeholder<float, 7> row("row");
+  placeholder<std::int32_t, dyn, 7> n("n");
+  tensor<float, dyn, 7> a = x * 2.5f + row;
+  tensor<float, dyn, 7> b = row + relu(a) * exp(a * -0.5f) - x * x;
+  tensor<float, dyn, 7> c = where(b > 0.25f, tanh(b * row), a);
+  tensor<std::int32_t, dyn, 7> k = cast<std::int32_t>(c * 100.f) * 3 + n;
+  tensor<std::int32_t, dyn, 7> m = maximum(k, n * n) - 1;
+  tensor<double, dyn, 7> wide = cast<double>(m) * 0.125 + cast<double>(c);
+  session with, without({.fuse = false});
+  for (std::int64_t rows : {0, 1, 3, 500, 40'000}) {
+    CAPTURE(rows);
+    ndarray<float, dyn, 7> xs(rows);
+    ndarray<std::int32_t, dyn, 7> ns(rows);
+    ndarray<float, 7> r{-1, .5f, 0, 2, .25f, -.125f, 3};
+    int i = 0;
+    for (auto& e : xs) e = static_cast<float>((i++ * 37) % 101 - 50) / 16;
+    for (auto& e : ns) e = (i++ * 53) % 97 - 40;
+    auto run = [&](session& s, const auto&... fetches) {
+      return s.run(fetches..., x = xs, row = r, n = ns);
+    };
+    CHECK(run(with, wide) == run(without, wide));
+    CHECK(run(with, wide, b) == run(without, wide, b));
+  }
 }
 
 TEST_CASE_FIXTURE(own_graph, "results are the same with and without") {

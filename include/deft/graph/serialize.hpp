@@ -211,8 +211,14 @@ void serialize(Archive& ar, instruction& c, unsigned) {
 
 /// What is loaded is checked, and sealed anew: signature and hash do not travel.
 template <class Archive>
+void serialize(Archive& ar, program_piece& p, unsigned) {
+  ar& named("first", p.first) & named("last", p.last);
+}
+
+template <class Archive>
 void serialize(Archive& ar, program& p, unsigned) {
-  ar& named("inputs", p.inputs) & named("immediates", p.immediates) & named("code", p.code);
+  ar& named("inputs", p.inputs) & named("immediates", p.immediates) & named("code", p.code) &
+      named("pieces", p.pieces);
   if constexpr (!Archive::is_saving::value) {
     check(p);
     p.seal();

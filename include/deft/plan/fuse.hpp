@@ -6,9 +6,10 @@
 
 namespace deft::plan {
 
-/// Joins elementwise nodes of one device and shape where nobody else needs what is between them.
-/// What the user wrote as one expression stays as it is: it has a compiled kernel. Devices that
-/// `can_run` denies are left alone; by default there are none.
+/// Joins elementwise nodes, primitive ones and whole expressions, of one device and shape where
+/// nobody else needs what is between them. An expression stays a piece of what it becomes part of,
+/// as it has a compiled kernel. Devices that `can_run` denies are left alone; by default there are
+/// none.
 void fuse(graph_def& g, std::span<edge_def> fetches,
           const std::function<bool(placement)>& can_run = {});
 

@@ -2,6 +2,7 @@
 // deft/plan/fuse.ipp: fusion found at run time.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <deft/op/constant.hpp>
 #include <deft/op/plan/fused.hpp>
 #include <deft/plan/fuse.hpp>
@@ -12,7 +13,20 @@
 namespace deft::plan {
 namespace {
 
-bool fusible(const node_def& n) { return n.op->is(op_traits::elementwise) && n.controls.empty(); }
+/// The program of a node that an expression became; null for other nodes, and where its literals
+/// come with each run.
+const program* expression_in(const node_def& n) {
+  const program* p = n.op == &record_of<op::fused> ? program_in(n.attributes) : nullptr;
+  return p && n.inputs.size() == p->inputs.size() ? p : nullptr;
+}
+bool fusible(const node_def& n) {
+  return n.controls.empty() && (n.op->is(op_traits::elementwise) || expression_in(n));
+}
+/// How many operations it adds to a program.
+std::size_t operations_of(const node_def& n) {
+  const program* p = expression_in(n);
+  return p ? p->code.size() : 1;
+}
 
 /// A literal in the making: a constant of rank 0.
 bool is_literal(const node_def& n) {
@@ -38,8 +52,10 @@ class fuser {
       if (taken[root] || !fusible(graph_.nodes[root])) continue;
       if (can_run_ && !can_run_(graph_.nodes[root].device)) continue;
       std::set<std::uint32_t> group = gather(root);
-      bool literals = std::ranges::any_of(
-          graph_.nodes[root].inputs, [&](edge_def e) { return is_literal(graph_.nodes[e.node]); });
+      const bool literals = !expression_in(graph_.nodes[root]) &&
+                            std::ranges::any_of(graph_.nodes[root].inputs, [&](edge_def e) {
+                              return is_literal(graph_.nodes[e.node]);
+                            });
       if (group.size() == 1 && !literals) continue;
       for (auto n : group) taken[n] = true;
       replace(root, group);
@@ -59,34 +75,36 @@ class fuser {
       for (auto e : n.inputs) candidates.insert(e.node);
     };
     offer(r);
+    std::size_t operations = operations_of(r);
     // The largest number first: all users of a node have been decided before it is.
-    while (!candidates.empty() && group.size() < max_fused_operations) {
+    while (!candidates.empty() && operations < max_fused_operations) {
       std::uint32_t i = *candidates.begin();
       candidates.erase(candidates.begin());
       const node_def& n = graph_.nodes[i];
-      if (!fusible(n) || n.device != r.device || !(n.outputs[0].shape == r.outputs[0].shape))
+      if (!fusible(n) || n.device != r.device || !(n.outputs[0].shape == r.outputs[0].shape) ||
+          operations + operations_of(n) > max_fused_operations)
         continue;
       if (!std::ranges::all_of(users_[i], [&](std::uint32_t u) { return group.contains(u); }))
         continue;
       group.insert(i);
+      operations += operations_of(n);
       offer(n);
     }
     return group;
   }
 
-  /// Numbers as describe() in expr/lower.hpp does, so that a region which the user wrote elsewhere
-  /// as one expression finds its compiled kernel.
+  /// Walks as describe() in expr/lower.hpp does, so that a region which the user wrote elsewhere as
+  /// one expression finds its compiled kernel. An expression within it stays a piece of the whole.
   void replace(std::uint32_t root, const std::set<std::uint32_t>& group) {
-    enum class kind { input, immediate, result };
-    struct value {
-      kind k;
-      std::uint16_t number;
-    };
-    auto p = std::make_shared<program>();
+    using value = program_builder::value;
+    program_builder p;
     integers immediates;
     std::vector<edge_def> inputs;
-    std::vector<std::vector<value>> args;  // of each instruction
-    std::unordered_map<std::uint32_t, std::uint16_t> done;
+    std::unordered_map<std::uint32_t, value> done;
+    auto literal = [&](dtype t, std::int64_t bits) {
+      immediates.push_back(bits);
+      return p.immediate(t);
+    };
     struct frame {
       std::uint32_t node;
       std::vector<value> args;
@@ -99,43 +117,41 @@ class fuser {
         edge_def e = n.inputs[f.args.size()];
         const node_def& from = graph_.nodes[e.node];
         if (auto at = done.find(e.node); at != done.end()) {
-          f.args.push_back({kind::result, at->second});
+          f.args.push_back(at->second);
         } else if (group.contains(e.node)) {
           stack.push_back({e.node, {}});
-        } else if (is_literal(from)) {
+        } else if (is_literal(from) && !expression_in(n)) {
           const any_array a = decode<op::constant>(from.attributes).value;
-          immediates.push_back(
-              visit_dtype(a.type(), [&]<class T>() { return to_immediate(*a.data<T>()); }));
-          p->immediates.push_back(a.type());
-          f.args.push_back({kind::immediate, static_cast<std::uint16_t>(immediates.size() - 1)});
+          f.args.push_back(visit_dtype(
+              a.type(), [&]<class T>() { return literal(a.type(), to_immediate(*a.data<T>())); }));
         } else {
           inputs.push_back(e);
-          p->inputs.push_back(from.outputs[e.port].type);
-          f.args.push_back({kind::input, static_cast<std::uint16_t>(inputs.size() - 1)});
+          f.args.push_back(p.input(from.outputs[e.port].type));
         }
         continue;
       }
-      instruction c;
-      c.op = n.op;
-      c.type = n.outputs[0].type;
-      c.count = static_cast<std::uint8_t>(f.args.size());
-      p->code.push_back(c);
-      args.push_back(std::move(f.args));
-      done.emplace(f.node, static_cast<std::uint16_t>(p->code.size() - 1));
+      if (expression_in(n)) {
+        const auto o = decode<op::fused>(n.attributes);
+        std::vector<value> values = std::move(f.args);
+        for (std::size_t i = 0; i < o.immediates.size(); ++i)
+          values.push_back(literal(o.program->immediates[i], o.immediates[i]));
+        const std::size_t first = p.operations();
+        for (const auto& c : o.program->code) {
+          std::array<value, 3> args;
+          for (std::size_t a = 0; a < c.count; ++a) args[a] = values[c.args[a]];
+          values.push_back(p.apply(*c.op, c.type, std::span(args).first(c.count)));
+        }
+        p.end_piece(first);
+        done.emplace(f.node, values.back());
+      } else {
+        done.emplace(f.node, p.apply(*n.op, n.outputs[0].type, f.args));
+      }
       stack.pop_back();
     }
-    for (std::size_t i = 0; i < args.size(); ++i)
-      for (std::size_t a = 0; a < args[i].size(); ++a) {
-        std::size_t first = args[i][a].k == kind::input       ? 0
-                            : args[i][a].k == kind::immediate ? inputs.size()
-                                                              : inputs.size() + immediates.size();
-        p->code[i].args[a] = static_cast<std::uint16_t>(first + args[i][a].number);
-      }
-    p->seal();
     node_def& r = graph_.nodes[root];
     r.op = &record_of<op::fused>;
     r.inputs = std::move(inputs);
-    r.attributes = encode(op::fused{std::move(p), std::move(immediates)});
+    r.attributes = encode(op::fused{p.finish(), std::move(immediates)});
   }
 
   graph_def& graph_;

@@ -77,6 +77,7 @@ class elementwise_kernel final : public kernel {
     cost_ = 10 * calls + std::max(work, static_cast<double>(bytes) / 40);
     // Splitting what fits one core's cache loses more by moving it than it gains.
     split_ = work > 2e4 || bytes > 500'000;
+    if (steps_) steps_->set_far(bytes > 4'000'000);
   }
 
   void run(const kernel_call& c) override {

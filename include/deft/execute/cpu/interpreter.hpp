@@ -8,7 +8,7 @@
 namespace deft::cpu {
 
 /// A program as a list of row functions over blocks. Where a value has a single use, two
-/// operations are one function.
+/// operations are one function; a piece that was compiled as an expression is one, too.
 class interpreter {
  public:
   /// Throws unimplemented for an operation that has no row function.
@@ -16,21 +16,25 @@ class interpreter {
 
   /// The whole program over one row; operands as a compiled row takes them.
   void run(const row_call& c) const;
+  /// Rows come from memory and not from a cache: the next block is asked for in time.
+  void set_far(bool far) { far_ = far; }
   /// What a broadcast operand's address must hold.
   int span() const { return span_; }
   std::size_t steps() const { return steps_.size(); }
 
  private:
-  static constexpr std::size_t most_operands = 3;
+  static constexpr std::size_t most_operands = 3 * max_fused_operations;  ///< of all steps
   static constexpr std::size_t temporary_bytes = 24 << 10;
+  /// One or two operations are better off as part of what surrounds them.
+  static constexpr int least_piece = 3;
 
   struct step {
     compiled_row row;
-    std::uint8_t count = 0;
-    std::uint16_t args[most_operands] = {};  ///< places
-    std::uint16_t result = 0;                ///< place
+    std::vector<std::uint16_t> args;  ///< places
+    std::uint16_t result = 0;         ///< place
   };
   void select(const program& p);
+  bool select_piece(const program& p, const program_piece& piece, step& s) const;
   void allocate(const program& p);
 
   // Places: the program's inputs and immediates, then temporaries, then the result.
@@ -41,6 +45,7 @@ class interpreter {
   std::int64_t block_ = 0;  ///< elements
   std::int64_t result_size_ = 0;
   int span_ = 1;
+  bool far_ = false;
 };
 
 }  // namespace deft::cpu

@@ -17,25 +17,34 @@ void interpreter::select(const program& p) {
   std::vector<int> uses(p.values());
   for (const auto& c : p.code)
     for (int a = 0; a < c.count; ++a) ++uses[c.args[a]];
-  std::vector<bool> absorbed(p.code.size());
+  std::vector<bool> absorbed(p.code.size()), ends(p.code.size());
+  for (const auto& piece : p.pieces) ends[piece.last - 1] = piece.last - piece.first >= least_piece;
   std::vector<step> reversed;
+  auto piece = p.pieces.rbegin();
   for (std::size_t i = p.code.size(); i-- > 0;) {
+    while (piece != p.pieces.rend() && piece->last > i + 1) ++piece;
     if (absorbed[i]) continue;
     const instruction& c = p.code[i];
     step s;
     s.result = static_cast<std::uint16_t>(operands_ + i);
+    if (piece != p.pieces.rend() && piece->last == i + 1 && select_piece(p, *piece, s)) {
+      span_ = std::max(span_, s.row.span);
+      reversed.push_back(std::move(s));
+      i = piece->first;
+      continue;
+    }
     // The argument computed last can be part of this step if nobody else needs it.
     int best = -1;
     compiled_row pair;
     for (int a = 0; a < c.count; ++a) {
-      if (c.args[a] < operands_ || uses[c.args[a]] != 1) continue;
+      if (c.args[a] < operands_ || uses[c.args[a]] != 1 || ends[c.args[a] - operands_]) continue;
       if (best >= 0 && c.args[a] < c.args[best]) continue;
       const instruction& first = p.code[c.args[a] - operands_];
       if (first.type != c.type || p.type_of(first.args[0]) != c.type) continue;
       if (compiled_row r = find_pair(*first.op, *c.op, a, c.type); r.run) best = a, pair = r;
     }
     auto append = [&](const instruction& from) {
-      for (int a = 0; a < from.count; ++a) s.args[s.count++] = from.args[a];
+      s.args.insert(s.args.end(), from.args, from.args + from.count);
     };
     if (best >= 0) {
       s.row = pair;
@@ -43,7 +52,7 @@ void interpreter::select(const program& p) {
         if (a == best)
           append(p.code[c.args[a] - operands_]);
         else
-          s.args[s.count++] = c.args[a];
+          s.args.push_back(c.args[a]);
       absorbed[c.args[best] - operands_] = true;
     } else {
       s.row = find_row(*c.op, p.type_of(c.args[c.count - 1]), c.type);
@@ -53,9 +62,20 @@ void interpreter::select(const program& p) {
       append(c);
     }
     span_ = std::max(span_, s.row.span);
-    reversed.push_back(s);
+    reversed.push_back(std::move(s));
   }
-  steps_.assign(reversed.rbegin(), reversed.rend());
+  steps_.assign(std::make_move_iterator(reversed.rbegin()),
+                std::make_move_iterator(reversed.rend()));
+}
+
+bool interpreter::select_piece(const program& p, const program_piece& piece, step& s) const {
+  if (piece.last - piece.first < least_piece) return false;
+  separate_piece alone = separate(p, piece);
+  const compiled_row* known = alone.program ? find_fused(*alone.program) : nullptr;
+  if (!known) return false;
+  s.row = *known;
+  s.args = std::move(alone.operands);
+  return true;
 }
 
 /// Turns the program's values into places, and gives a place again once its value is dead.
@@ -63,7 +83,7 @@ void interpreter::allocate(const program& p) {
   std::vector<std::size_t> last(p.values());
   std::size_t widest = 1;
   for (std::size_t i = 0; i < steps_.size(); ++i)
-    for (int a = 0; a < steps_[i].count; ++a) last[steps_[i].args[a]] = i;
+    for (auto a : steps_[i].args) last[a] = i;
   std::vector<std::uint16_t> place(p.values());
   for (std::size_t v = 0; v < operands_; ++v) place[v] = static_cast<std::uint16_t>(v);
   std::vector<std::uint16_t> idle;
@@ -71,11 +91,11 @@ void interpreter::allocate(const program& p) {
     step& s = steps_[i];
     const std::size_t value = s.result, size = size_of_dtype(p.type_of(value));
     auto retire = [&](bool same_size) {
-      for (int a = 0; a < s.count; ++a) {
-        const std::size_t v = s.args[a];
+      for (auto a = s.args.begin(); a != s.args.end(); ++a) {
+        const std::size_t v = *a;
         if (v < operands_ || last[v] != i || (size_of_dtype(p.type_of(v)) == size) != same_size)
           continue;
-        if (std::find(s.args, s.args + a, v) == s.args + a) idle.push_back(place[v]);
+        if (std::find(s.args.begin(), a, v) == a) idle.push_back(place[v]);
       }
     };
     retire(true);  // such a one may be overwritten by this step, element by element
@@ -91,7 +111,7 @@ void interpreter::allocate(const program& p) {
   const auto result = static_cast<std::uint16_t>(operands_ + temporaries_);
   for (step& s : steps_) {
     s.result = s.result == operands_ + p.code.size() - 1 ? result : place[s.result];
-    for (int a = 0; a < s.count; ++a) s.args[a] = place[s.args[a]];
+    for (auto& a : s.args) a = place[a];
   }
   // Everything that a block touches stays in the first-level cache.
   std::size_t bytes = widest * temporaries_ + size_of_dtype(p.result());
@@ -105,38 +125,50 @@ void interpreter::allocate(const program& p) {
 }
 
 void interpreter::run(const row_call& c) const {
-  constexpr std::size_t most = max_fused_operations;
   alignas(64) char temporaries[temporary_bytes];
   // All calls of a block are written down once; from block to block only inputs and result move.
-  row_call calls[most];
-  const void* in[most][most_operands];
-  std::uintptr_t mask[most][most_operands];
+  row_call calls[max_fused_operations];
+  const void* in[most_operands];
+  std::uintptr_t mask[most_operands];
   struct move {
     const void** address;
     std::uintptr_t bytes;
-  } moves[most * most_operands];
+  } moves[most_operands];
+  // From memory, short blocks leave the caches to what was asked for ahead.
+  const std::int64_t block = far_ ? std::min<std::int64_t>(block_, 256) : block_;
   const std::size_t inputs = input_sizes_.size(), result = operands_ + temporaries_;
-  std::size_t moving = 0;
+  std::size_t moving = 0, next = 0;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const step& s = steps_[i];
-    for (int a = 0; a < s.count; ++a) {
-      const std::size_t place = s.args[a];
-      mask[i][a] = place < inputs ? c.mask[place] : place < operands_ ? 0 : ~std::uintptr_t{0};
-      in[i][a] = place < operands_ ? c.in[place] : temporaries + (place - operands_) * slot_bytes_;
-      if (place < inputs && mask[i][a])
-        moves[moving++] = {&in[i][a], static_cast<std::uintptr_t>(block_) * input_sizes_[place]};
-    }
     void* out = s.result == result ? c.out : temporaries + (s.result - operands_) * slot_bytes_;
-    calls[i] = {in[i], mask[i], out, std::min(block_, c.n)};
+    calls[i] = {in + next, mask + next, out, std::min(block, c.n)};
+    for (const std::size_t place : s.args) {
+      mask[next] = place < inputs ? c.mask[place] : place < operands_ ? 0 : ~std::uintptr_t{0};
+      in[next] = place < operands_ ? c.in[place] : temporaries + (place - operands_) * slot_bytes_;
+      if (place < inputs && mask[next])
+        moves[moving++] = {&in[next], static_cast<std::uintptr_t>(block) * input_sizes_[place]};
+      ++next;
+    }
   }
   row_call& last = calls[steps_.size() - 1];
-  for (std::int64_t left = c.n; left > 0; left -= block_) {
-    if (left < std::min(block_, c.n))
+  const std::int64_t result_bytes = block * result_size_;
+  for (std::int64_t left = c.n; left > 0; left -= block) {
+    if (left < std::min(block, c.n))
       for (std::size_t i = 0; i < steps_.size(); ++i) calls[i].n = left;
+    if (far_ && left >= 2 * block) {
+      constexpr std::int64_t line = 64;
+      for (std::size_t m = 0; m < moving; ++m) {
+        const auto bytes = static_cast<std::int64_t>(moves[m].bytes);
+        const char* ahead = static_cast<const char*>(*moves[m].address) + bytes;
+        for (std::int64_t b = 0; b < bytes; b += line) __builtin_prefetch(ahead + b);
+      }
+      char* ahead = static_cast<char*>(last.out) + result_bytes;
+      for (std::int64_t b = 0; b < result_bytes; b += line) __builtin_prefetch(ahead + b, 1);
+    }
     for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].row.run(calls[i]);
     for (std::size_t m = 0; m < moving; ++m)
       *moves[m].address = static_cast<const char*>(*moves[m].address) + moves[m].bytes;
-    last.out = static_cast<char*>(last.out) + block_ * result_size_;
+    last.out = static_cast<char*>(last.out) + result_bytes;
   }
 }
 
