@@ -2,9 +2,8 @@
 // deft/core/shared_list.hpp: an immutable list that its copies share.
 #pragma once
 #include <algorithm>
-#include <boost/smart_ptr/intrusive_ptr.hpp>
-#include <boost/smart_ptr/intrusive_ref_counter.hpp>
 #include <concepts>
+#include <deft/core/shared_ref.hpp>
 #include <initializer_list>
 #include <utility>
 #include <vector>
@@ -19,20 +18,20 @@ class shared_list {
 
   shared_list() = default;
   shared_list(std::vector<T> items) {  // NOLINT: implicit on purpose
-    if (!items.empty()) list_ = new block(std::move(items));
+    if (!items.empty()) list_ = shared_ref<std::vector<T>>::make(std::move(items));
   }
   shared_list(std::initializer_list<T> items) : shared_list(std::vector<T>(items)) {}
 
-  std::size_t size() const { return list_ ? list_->items.size() : 0; }
+  std::size_t size() const { return list_ ? list_->size() : 0; }
   bool empty() const { return !list_; }
-  const T* data() const { return list_ ? list_->items.data() : nullptr; }
+  const T* data() const { return list_ ? list_->data() : nullptr; }
   const T* begin() const { return data(); }
   const T* end() const { return data() + size(); }
-  const T& operator[](std::size_t i) const { return list_->items[i]; }
+  const T& operator[](std::size_t i) const { return (*list_)[i]; }
   /// Throws std::out_of_range.
   const T& at(std::size_t i) const {
     static const std::vector<T> nothing;
-    return list_ ? list_->items.at(i) : nothing.at(i);
+    return list_ ? list_->at(i) : nothing.at(i);
   }
   const T& front() const { return (*this)[0]; }
   const T& back() const { return (*this)[size() - 1]; }
@@ -43,11 +42,7 @@ class shared_list {
   }
 
  private:
-  struct block : boost::intrusive_ref_counter<block> {
-    explicit block(std::vector<T> i) : items(std::move(i)) {}
-    const std::vector<T> items;
-  };
-  boost::intrusive_ptr<const block> list_;
+  shared_ref<std::vector<T>> list_;
 };
 
 }  // namespace deft

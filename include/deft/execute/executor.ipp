@@ -32,7 +32,7 @@ frame_state::frame_state(const executable::compiled& c)
       mine.frame->resume(mine.lane);
     };
     lanes_[l].job = {{run}, this, l};
-    lanes_[l].in.resize(c.most_ins);
+    lanes_[l].in.resize(c.most_ins + 1);  // an update's variable comes first
     lanes_[l].out.resize(c.most_outs);
   }
 }

@@ -135,7 +135,7 @@ class frame_state {
   void need_value(const variable_slot& v, const item& i) const;
   void read(const item& i);
   void assign(const item& i, std::uint32_t in, std::uint32_t l);
-  void update(const item& i, std::uint32_t in, std::uint32_t k, std::uint32_t l);
+  void update(const item& i, std::uint32_t k, std::uint32_t l);
   void copy(const item& i, std::uint32_t in, std::uint32_t l);
   void fetch(const item& i, std::uint32_t in, std::uint32_t l);
   /// The device goes on with what is launched next once copies of its operands are there.

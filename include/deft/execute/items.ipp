@@ -12,7 +12,10 @@ void frame_state::prepare(const item& i, std::uint32_t in_lane) {
   auto& out = lanes_[in_lane].out_types;
   in.clear();
   const bool update = i.what == action::update;
-  if (update) in.push_back(values_.type_of(c_.inputs[i.first_in]));
+  // A variable of unknown extents has those of its value.
+  if (update)
+    in.push_back(declared_of(i).shape.is_static() ? declared_of(i)
+                                                  : values_.type_of(c_.inputs[i.first_in]));
   for (std::uint32_t a = 0; a < i.ins; ++a)
     in.push_back(values_.type_of(c_.inputs[i.first_in + a]));
   std::vector<tensor_type>& before = prepared_[i.number];
@@ -48,7 +51,7 @@ void frame_state::run_item(const item& i, std::uint32_t k, std::uint32_t l) {
     case action::assign:
       return assign(i, in, l);
     case action::update:
-      return update(i, in, k, l);
+      return update(i, k, l);
     case action::alias: {
       if (i.dynamic && values_.dirty()) prepare(i, l);
       values_.share(i.first_out, in);
@@ -204,25 +207,30 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   if (c_.values[i.first_out].uses) values_.hold(i.first_out, std::move(value));
 }
 
-void frame_state::update(const item& i, std::uint32_t in, std::uint32_t k, std::uint32_t l) {
+void frame_state::update(const item& i, std::uint32_t k, std::uint32_t l) {
   variable_slot& variable = *c_.variables[i.variable];
   std::lock_guard lock(variable.guard);
   need_value(variable, i);
   any_array& now = variable.value;
-  if (!(values_.type_of(in) == tensor_type{now.shape(), now.type()}))
-    fail(errc::invalid_argument, "[", c_.label(i).op->name, "] ", values_.type_of(in),
-         " updates a variable of ", now.type(), now.shape());
+  if (!declared_of(i).shape.is_static())
+    if (const std::uint32_t in = c_.inputs[i.first_in]; values_.shape_of(in) != now.shape())
+      fail(errc::invalid_argument, "[", c_.label(i).op->name, "] ", values_.type_of(in),
+           " updates a variable of ", now.type(), now.shape());
   if (i.dynamic && values_.dirty()) prepare(i, l);
+  device_runtime& device = c_.device(i);
   buffer fresh;
-  if (c_.device(i).asynchronous())
-    writable(variable, c_.device(i));
+  if (device.asynchronous())
+    writable(variable, device);
   else if (!now.storage().unique())
-    fresh = buffer(c_.device(i).space().allocate(bytes_of(now.type(), now.shape())));
-  const void* args[] = {now.raw(), values_.address(in)};
+    fresh = buffer(device.space().allocate(bytes_of(now.type(), now.shape())));
+  lane& me = lanes_[l];
+  me.in[0] = now.raw();
+  for (std::uint32_t a = 0; a < i.ins; ++a)
+    me.in[a + 1] = values_.address(c_.inputs[i.first_in + a]);
   void* out[] = {fresh ? fresh.data() : const_cast<void*>(now.raw())};
-  kernel_call call{args, out, context_};
+  kernel_call call{me.in.data(), out, context_};
   // On one stream, the order of launches is enough: the lock may go before the work is done.
-  launch(i, k, *kernels_[i.number], call, 2, 1);
+  launch(i, k, *kernels_[i.number], call, i.ins + 1, 1);
   if (fresh) now = {now.type(), now.shape(), std::move(fresh)};
   if (c_.values[i.first_out].uses) values_.hold(i.first_out, now);
 }

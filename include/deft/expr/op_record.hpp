@@ -205,6 +205,8 @@ constexpr auto resource_of() {
     return nullptr;
 }
 template <class Op>
+constexpr const op_def* joins_of();
+template <class Op>
 constexpr int version_of() {
   if constexpr (requires { Op::version; })
     return Op::version;
@@ -251,6 +253,17 @@ inline constexpr op_def record_of{
     .resource = detail::resource_of<Op>(),
     .infer = &detail::infer_thunk<Op>,
     .functions = &functions_of<Op>,
+    .joins = detail::joins_of<Op>(),
 };
+
+namespace detail {
+template <class Op>
+constexpr const op_def* joins_of() {
+  if constexpr (requires { typename Op::joins; })
+    return &record_of<typename Op::joins>;
+  else
+    return nullptr;
+}
+}  // namespace detail
 
 }  // namespace deft

@@ -97,7 +97,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   void check_new_variable(const node_request& r, const std::string& name);
   const std::string& give_name(const node* n, std::string name);
   type_list share(std::span<const tensor_type> types);
-  boost::intrusive_ptr<const node_context> context_for(placement device, std::string_view prefix);
+  shared_ref<node_context> context_for(placement device, std::string_view prefix);
 
   boost::unordered_flat_set<node*, detail::node_key_hash, detail::node_key_equal> interned_;
   std::unordered_map<std::string, const node*> names_;  ///< and aliases
@@ -107,7 +107,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::vector<node*> variables_;
   // What nodes share, as far as it was made a moment ago.
   std::array<type_list, 64> types_;
-  std::array<boost::intrusive_ptr<const node_context>, 16> contexts_;
+  std::array<shared_ref<node_context>, 16> contexts_;
   std::vector<tensor_type> in_types_, out_types_;  ///< of the node that is written
   std::shared_ptr<graph_state> self_;              ///< held while there are nodes
 };
@@ -144,16 +144,11 @@ type_list graph_state::share(std::span<const tensor_type> types) {
   return there;
 }
 
-boost::intrusive_ptr<const node_context> graph_state::context_for(placement device,
-                                                                  std::string_view prefix) {
+shared_ref<node_context> graph_state::context_for(placement device, std::string_view prefix) {
   const std::size_t h = mix(device.id(), std::hash<std::string_view>()(prefix));
   auto& there = contexts_[h % contexts_.size()];
   if (!there || there->device != device || there->prefix != prefix) {
-    auto made = std::make_unique<node_context>();
-    made->owner = this;
-    made->device = device;
-    made->prefix = prefix;
-    there = made.release();
+    there = shared_ref<node_context>::make(this, device, std::string(prefix));
   }
   return there;
 }

@@ -25,7 +25,7 @@ class node_name {
  public:
   node_name() = default;
   node_name(std::string text) {  // NOLINT: implicit on purpose
-    if (!text.empty()) text_ = new own(std::move(text));
+    if (!text.empty()) text_ = shared_ref<std::string>::make(std::move(text));
   }
   node_name(const char* text) : node_name(std::string(text)) {}  // NOLINT: likewise
   explicit node_name(node_ref origin) : origin_(std::move(origin)) {}
@@ -38,12 +38,8 @@ class node_name {
   friend const std::string& to_string(const node_name& n) { return n.str(); }
 
  private:
-  struct own : boost::intrusive_ref_counter<own> {
-    explicit own(std::string t) : text(std::move(t)) {}
-    const std::string text;
-  };
   node_ref origin_;
-  boost::intrusive_ptr<const own> text_;
+  shared_ref<std::string> text_;
 };
 
 /// One node, by value.

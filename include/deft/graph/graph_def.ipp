@@ -163,7 +163,7 @@ std::string dot_quoted(std::string_view text) {
 
 const std::string& node_name::str() const {
   static const auto& nothing = *new std::string;
-  return origin_ ? name_of(*origin_) : text_ ? text_->text : nothing;
+  return origin_ ? name_of(*origin_) : text_ ? *text_ : nothing;
 }
 
 void check(const graph_def& g, std::span<const edge_def> fetches) {

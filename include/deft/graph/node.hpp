@@ -2,9 +2,8 @@
 // deft/graph/node.hpp: nodes of the dataflow graph and the handles that keep them alive.
 #pragma once
 #include <atomic>
-#include <boost/smart_ptr/intrusive_ptr.hpp>
-#include <boost/smart_ptr/intrusive_ref_counter.hpp>
 #include <deft/core/place.hpp>
+#include <deft/core/shared_ref.hpp>
 #include <deft/device/placement.hpp>
 #include <deft/graph/op_def.hpp>
 #include <memory>
@@ -69,7 +68,7 @@ struct variable_info {
 };
 
 /// What nodes written under the same scopes share.
-struct node_context : boost::intrusive_ref_counter<node_context> {
+struct node_context {
   graph_state* owner = nullptr;
   placement device;    ///< as asked for; nullptr: anything
   std::string prefix;  ///< name scope of the first writer
@@ -92,7 +91,7 @@ struct node {
     source_place place;
     type_list outputs;
     attr_list attributes;
-    boost::intrusive_ptr<const node_context> context;
+    shared_ref<node_context> context;
     std::unique_ptr<node_extras> extras;
   };
   /// With one reference, which is the caller's.
@@ -137,7 +136,7 @@ struct node {
 
   std::uint32_t hash_, line_;  ///< the line, and in the lowest bit whether it is only near
   const char* file_;
-  boost::intrusive_ptr<const node_context> context_;
+  shared_ref<node_context> context_;
   std::unique_ptr<node_extras> extras_;
 };
 

@@ -129,6 +129,8 @@ struct op_def {
   /// Throws invalid_argument with the sentence that the user sees.
   void (*infer)(const infer_context&, std::vector<tensor_type>& outputs) = nullptr;
   const op_functions* functions = nullptr;
+  /// Of an update: the elementwise operation of the old value and its input; nullptr: none.
+  const op_def* joins = nullptr;
 
   constexpr bool is(op_traits t) const {
     return (static_cast<unsigned>(traits) & static_cast<unsigned>(t)) != 0;

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/assign.hpp: updates of variables.
 #pragma once
+#include <deft/op/add.hpp>
 #include <deft/op/base/shapes.hpp>
+#include <deft/op/sub.hpp>
 
 namespace deft::op {
 
@@ -35,6 +37,7 @@ struct assign : variable_state {
 };
 
 struct assign_add : variable_state {
+  using joins = add;
   static constexpr std::string_view name = "assign_add";
   static constexpr int arity = 1;
   static constexpr op_role role = op_role::update;
@@ -46,6 +49,7 @@ struct assign_add : variable_state {
 };
 
 struct assign_sub : variable_state {
+  using joins = sub;
   static constexpr std::string_view name = "assign_sub";
   static constexpr int arity = 1;
   static constexpr op_role role = op_role::update;

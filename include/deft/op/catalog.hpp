@@ -41,6 +41,7 @@
 #include <deft/op/plan/copy.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <deft/op/plan/fused.hpp>
+#include <deft/op/plan/fused_update.hpp>
 #include <deft/op/plan/recv.hpp>
 #include <deft/op/plan/send.hpp>
 #include <deft/op/random_normal.hpp>
@@ -96,6 +97,6 @@ using catalog = op_list<
     constant, placeholder, random_uniform, random_normal, truncated_normal, variable, read_variable,
     assign, assign_add, assign_sub,
     // order, and what plans are made of
-    group, no_op, identity, stop_gradient, fused, feed, send, recv, copy>;
+    group, no_op, identity, stop_gradient, fused, fused_update, feed, send, recv, copy>;
 
 }  // namespace deft::op

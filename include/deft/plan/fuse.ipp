@@ -5,8 +5,10 @@
 #include <array>
 #include <deft/op/constant.hpp>
 #include <deft/op/plan/fused.hpp>
+#include <deft/op/plan/fused_update.hpp>
 #include <deft/plan/fuse.hpp>
 #include <deft/plan/rewrite.hpp>
+#include <map>
 #include <set>
 #include <unordered_map>
 
@@ -22,6 +24,10 @@ const program* expression_in(const node_def& n) {
 bool fusible(const node_def& n) {
   return n.controls.empty() && (n.op->is(op_traits::elementwise) || expression_in(n));
 }
+/// An update that a program can stand for.
+bool is_joining_update(const node_def& n) {
+  return n.op->role == op_role::update && n.op->joins && n.outputs[0].shape.is_static();
+}
 /// How many operations it adds to a program.
 std::size_t operations_of(const node_def& n) {
   const program* p = expression_in(n);
@@ -35,7 +41,8 @@ bool is_literal(const node_def& n) {
 
 class fuser {
  public:
-  fuser(graph_def& g, std::span<edge_def> fetches, const std::function<bool(placement)>& can_run)
+  fuser(graph_def& g, std::span<edge_def> fetches,
+        const std::function<bool(placement, const op_def&)>& can_run)
       : graph_(g), can_run_(can_run), users_(g.nodes.size()) {
     for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
       for (auto e : g.nodes[i].inputs) users_[e.node].push_back(i);
@@ -43,16 +50,23 @@ class fuser {
       for (auto c : g.nodes[i].controls) users_[c].push_back(pinned);
     }
     for (const auto& f : fetches) users_[f.node].push_back(pinned);
+    for (const auto& n : g.nodes)
+      if (n.op->role == op_role::update || n.op->role == op_role::assign)
+        ++updates_[n.op->resource(n.attributes).key];
   }
 
   bool run() {
     bool changed = false;
     std::vector<bool> taken(graph_.nodes.size());
     for (std::uint32_t root = static_cast<std::uint32_t>(graph_.nodes.size()); root-- > 0;) {
-      if (taken[root] || !fusible(graph_.nodes[root])) continue;
-      if (can_run_ && !can_run_(graph_.nodes[root].device)) continue;
+      const node_def& r = graph_.nodes[root];
+      const bool update = is_joining_update(r);
+      if (taken[root] || (!update && !fusible(r))) continue;
+      if (can_run_ &&
+          !can_run_(r.device, update ? record_of<op::fused_update> : record_of<op::fused>))
+        continue;
       std::set<std::uint32_t> group = gather(root);
-      const bool literals = !expression_in(graph_.nodes[root]) &&
+      const bool literals = !update && !expression_in(graph_.nodes[root]) &&
                             std::ranges::any_of(graph_.nodes[root].inputs, [&](edge_def e) {
                               return is_literal(graph_.nodes[e.node]);
                             });
@@ -105,6 +119,9 @@ class fuser {
       immediates.push_back(bits);
       return p.immediate(t);
     };
+    node_def& r = graph_.nodes[root];
+    const bool update = is_joining_update(r);
+    const value variable = update ? p.input(r.outputs[0].type) : value();
     struct frame {
       std::uint32_t node;
       std::vector<value> args;
@@ -116,7 +133,9 @@ class fuser {
       if (f.args.size() < n.inputs.size()) {
         edge_def e = n.inputs[f.args.size()];
         const node_def& from = graph_.nodes[e.node];
-        if (auto at = done.find(e.node); at != done.end()) {
+        if (update && is_old_value(from, graph_.nodes[root])) {
+          f.args.push_back(variable);
+        } else if (auto at = done.find(e.node); at != done.end()) {
           f.args.push_back(at->second);
         } else if (group.contains(e.node)) {
           stack.push_back({e.node, {}});
@@ -143,26 +162,49 @@ class fuser {
         }
         p.end_piece(first);
         done.emplace(f.node, values.back());
+      } else if (f.node == root && update) {
+        const value both[] = {variable, f.args[0]};
+        p.apply(*n.op->joins, n.outputs[0].type, both);
       } else {
         done.emplace(f.node, p.apply(*n.op, n.outputs[0].type, f.args));
       }
       stack.pop_back();
     }
-    node_def& r = graph_.nodes[root];
-    r.op = &record_of<op::fused>;
     r.inputs = std::move(inputs);
-    r.attributes = encode(op::fused{p.finish(), std::move(immediates)});
+    if (!update) {
+      r.op = &record_of<op::fused>;
+      r.attributes = encode(op::fused{p.finish(), std::move(immediates)});
+      return;
+    }
+    const resource_ref which = r.op->resource(r.attributes);
+    op::fused_update u;
+    u.container = which.key.container;
+    u.variable_name = which.key.name;
+    u.type = which.holds.type;
+    u.shape = which.holds.shape;
+    u.program = p.finish();
+    u.immediates = std::move(immediates);
+    r.op = &record_of<op::fused_update>;
+    r.attributes = encode(u);
+  }
+
+  /// Whether a node is the variable's value before the update, which then reads it in place.
+  bool is_old_value(const node_def& n, const node_def& update) const {
+    if (n.op->role != op_role::variable || !n.controls.empty()) return false;
+    const resource_key key = n.op->resource(n.attributes).key;
+    return key == update.op->resource(update.attributes).key && updates_.at(key) == 1;
   }
 
   graph_def& graph_;
-  const std::function<bool(placement)>& can_run_;
+  const std::function<bool(placement, const op_def&)>& can_run_;
   std::vector<std::vector<std::uint32_t>> users_;
+  std::map<resource_key, int> updates_;
 };
 
 }  // namespace
 
 void fuse(graph_def& g, std::span<edge_def> fetches,
-          const std::function<bool(placement)>& can_run) {
+          const std::function<bool(placement, const op_def&)>& can_run) {
   if (fuser(g, fetches, can_run).run()) prune(g, fetches);
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
-#include <deft/op/plan/fused.hpp>
 #include <deft/plan/fuse.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/plan/passes.hpp>
@@ -62,9 +61,9 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
       logging::write(logging::level::info,
                      str(n.name, ": (", n.op->name, "): ", to_string(*n.device)));
   if (options.fuse) {
-    fuse(g, flat.fetches, [&](placement device) {
+    fuse(g, flat.fetches, [&](placement device, const op_def& fused) {
       auto at = std::ranges::find(devices, device, &device_info::name);
-      return at != devices.end() && at->kernels->types_of(op::fused::name) != dtype_set();
+      return at != devices.end() && at->kernels->types_of(fused.name) != dtype_set();
     });
     passed("fused");
   }

@@ -8,10 +8,8 @@
 #include <deft/execute/cpu/layout.hpp>
 #include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/team.hpp>
-#include <deft/op/add.hpp>
 #include <deft/op/assign.hpp>
 #include <deft/op/catalog.hpp>
-#include <deft/op/sub.hpp>
 #include <memory>
 
 namespace deft::cpu {
@@ -243,9 +241,10 @@ class elementwise_kernel final : public kernel {
 
 }  // namespace
 
-kernel_ptr make_fused(const node_def& n, std::span<const tensor_type> in) {
-  const auto o = decode<op::fused>(n.attributes);
-  const program& p = *o.program;
+namespace {
+
+/// `late`: the literals come with each run.
+kernel_ptr make_program(const program& p, const integers& immediates, bool late) {
   double cost = 0;
   for (const auto& c : p.code) cost += row_cost(*c.op, p.type_of(c.args[0]));
   compiled_row row;
@@ -255,8 +254,18 @@ kernel_ptr make_fused(const node_def& n, std::span<const tensor_type> in) {
   else
     steps = std::make_unique<interpreter>(p);
   return std::make_unique<elementwise_kernel>(row, std::move(steps), cost, p.inputs.size(),
-                                              p.immediates, o.immediates,
-                                              in.size() > p.inputs.size());
+                                              p.immediates, immediates, late);
+}
+
+}  // namespace
+
+kernel_ptr make_fused(const node_def& n, std::span<const tensor_type> in) {
+  const auto o = decode<op::fused>(n.attributes);
+  return make_program(*o.program, o.immediates, in.size() > o.program->inputs.size());
+}
+kernel_ptr make_fused_update(const node_def& n, std::span<const tensor_type>) {
+  const auto o = decode<op::fused_update>(n.attributes);
+  return make_program(*o.program, o.immediates, false);
 }
 
 kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in) {
@@ -267,10 +276,9 @@ kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in) 
   return std::make_unique<elementwise_kernel>(row, nullptr, row_cost(*n.op, operand), in.size());
 }
 
-/// Of a variable's elements, input 0, and a value: `How` of both.
-template <class How>
+/// Of a variable's elements, input 0, and a value.
 kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
-  const op_def& how = record_of<How>;
+  const op_def& how = *n.op->joins;
   const dtype t = in.back().type;
   const compiled_row row = find_row(how, t, t);
   if (!row.run) fail(errc::unimplemented, "[", n.op->name, "] has no kernel on the CPU for ", t);
@@ -300,8 +308,9 @@ kernel_table elementwise_kernels() {
   static const auto& table = *new std::vector<kernel_entry>([] {
     std::vector<kernel_entry> made{
         {op::fused::name, all_dtypes, &make_fused},
-        {op::assign_add::name, numeric_dtypes, &make_update<op::add>},
-        {op::assign_sub::name, numeric_dtypes, &make_update<op::sub>},
+        {op::fused_update::name, numeric_dtypes, &make_fused_update},
+        {op::assign_add::name, numeric_dtypes, &make_update},
+        {op::assign_sub::name, numeric_dtypes, &make_update},
     };
     op::catalog::each([&]<class Op>() {
       if (record_of<Op>.is(op_traits::elementwise))
