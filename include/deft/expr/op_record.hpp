@@ -128,10 +128,10 @@ T decode_attribute(const attr_value& v, std::string_view op, std::string_view na
 /// The attributes of `o` as the graph keeps them.
 template <class Op>
 attr_list encode(const Op& o) {
-  std::vector<attr_value> list;
+  attr_list list;
   detail::fields_of<Op>()([&](const auto&... f) {
-    list.reserve(sizeof...(f));
-    (list.push_back(detail::encode_attribute(o.*(f.member))), ...);
+    std::array<attr_value, sizeof...(f)> values{detail::encode_attribute(o.*(f.member))...};
+    list = make_attributes(values);
   });
   return list;
 }

@@ -36,6 +36,8 @@ using attr_value =
     std::variant<std::int64_t, double, std::string, integers, any_array, program_ref>;
 using attr_list = shared_list<attr_value>;
 
+/// Takes the values.
+attr_list make_attributes(std::span<attr_value> values);
 /// Same kinds and same values; arrays and programs by content.
 bool same_attributes(std::span<const attr_value> a, std::span<const attr_value> b);
 std::uint64_t hash_attributes(std::span<const attr_value> a);

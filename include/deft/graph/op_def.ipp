@@ -92,6 +92,11 @@ op_table& table_of_ops() {
 
 }  // namespace
 
+attr_list make_attributes(std::span<attr_value> values) {
+  return std::vector<attr_value>(std::make_move_iterator(values.begin()),
+                                 std::make_move_iterator(values.end()));
+}
+
 bool same_attributes(std::span<const attr_value> a, std::span<const attr_value> b) {
   if (a.size() != b.size()) return false;
   if (a.data() == b.data()) return true;
