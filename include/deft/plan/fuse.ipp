@@ -18,7 +18,7 @@ namespace {
 /// The program of a node that an expression became; null for other nodes, and where its literals
 /// come with each run.
 const program* expression_in(const node_def& n) {
-  const program* p = n.op == &record_of<op::fused> ? program_in(n.attributes) : nullptr;
+  const program* p = n.op->role == op_role::compute ? program_in(n.attributes) : nullptr;
   return p && n.inputs.size() == p->inputs.size() ? p : nullptr;
 }
 bool fusible(const node_def& n) {
@@ -27,6 +27,10 @@ bool fusible(const node_def& n) {
 /// An update that a program can stand for.
 bool is_joining_update(const node_def& n) {
   return n.op->role == op_role::update && n.op->joins && n.outputs[0].shape.is_static();
+}
+/// What becomes of a node that takes in others.
+const op_def& joined(const node_def& n) {
+  return is_joining_update(n) ? record_of<op::fused_update> : record_of<op::fused>;
 }
 /// How many operations it adds to a program.
 std::size_t operations_of(const node_def& n) {
@@ -62,9 +66,7 @@ class fuser {
       const node_def& r = graph_.nodes[root];
       const bool update = is_joining_update(r);
       if (taken[root] || (!update && !fusible(r))) continue;
-      if (can_run_ &&
-          !can_run_(r.device, update ? record_of<op::fused_update> : record_of<op::fused>))
-        continue;
+      if (can_run_ && !can_run_(r.device, joined(r))) continue;
       std::set<std::uint32_t> group = gather(root);
       const bool literals = !update && !expression_in(graph_.nodes[root]) &&
                             std::ranges::any_of(graph_.nodes[root].inputs, [&](edge_def e) {
@@ -171,8 +173,9 @@ class fuser {
       stack.pop_back();
     }
     r.inputs = std::move(inputs);
+    const op_def& made = joined(r);
     if (!update) {
-      r.op = &record_of<op::fused>;
+      r.op = &made;
       r.attributes = encode(op::fused{p.finish(), std::move(immediates)});
       return;
     }
@@ -184,7 +187,7 @@ class fuser {
     u.shape = which.holds.shape;
     u.program = p.finish();
     u.immediates = std::move(immediates);
-    r.op = &record_of<op::fused_update>;
+    r.op = &made;
     r.attributes = encode(u);
   }
 
