@@ -89,6 +89,37 @@ void named_statements(std::int64_t n, const std::string& size, double bound) {
                   "one expression", bench::at_most(bound));
 }
 
+/// An optimizer's updates of 784x500 by themselves: the gradient is fed.
+void updates() {
+  matrix g = filled(matrix(784, 500)), w = filled(matrix(784, 500)), a(784, 500);
+  for (auto& v : a) v = 1;
+  placeholder<float, 784, 500> pg("g");
+  variable<float, 784, 500> vw("w", zeros()), va("a", ones());
+  session s(one_thread);
+  s.run(initialize_all());
+  auto sgd = s.prepare(vw.assign_sub(pg * 0.1f), feeds(pg));
+  auto squares = va.assign_add(square(pg));
+  auto adagrad = s.prepare(vw.assign_sub(pg * 0.1f / sqrt(squares.value())), feeds(pg));
+  ndarray<float, 784, 500> fed;
+  std::copy(g.begin(), g.end(), fed.begin());
+  auto G = eigen(g), W = eigen(w), A = eigen(a);
+  auto by_row = [&](const std::string& work, auto& step, const bench::measure& hand, double bound) {
+    bench::work_row(work + ", 784x500", bench::in_turns(bench::timed([&] { step(fed); }), hand),
+                    by_hand, bench::at_least(bound));
+  };
+  by_row("SGD update", sgd, bench::timed([&] {
+           W.array() -= 0.1f * G.array();
+           bench::keep(w);
+         }),
+         0.9);
+  by_row("Adagrad update", adagrad, bench::timed([&] {
+           A.array() += G.array().square();
+           W.array() -= 0.1f * G.array() / A.array().sqrt();
+           bench::keep(w);
+         }),
+         0.9);
+}
+
 void products() {
   session s(one_thread);
   {
@@ -161,6 +192,7 @@ int main() {
   elementwise(100'000, "1e5");
   named_statements(10'000'000, "1e7", 1.05);
   named_statements(100'000, "1e5", 1.45);
+  updates();
   products();
   cross_entropy();
 }
