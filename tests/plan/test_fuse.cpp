@@ -224,6 +224,23 @@ TEST_CASE_FIXTURE(own_graph, "an update takes in what only it needs") {
         names{"placeholder", "assign_add"});
 }
 
+TEST_CASE_FIXTURE(own_graph, "an update that is refused has touched nothing") {
+  placeholder<std::int32_t, 5000> by("by");
+  variable<std::int32_t, 5000> n("n", ones());
+  auto divided = n.assign_add(n * 6 / by);
+  session s;
+  s.run(initialize_all());
+  ndarray<std::int32_t, 5000> d;
+  for (auto& e : d) e = 2;
+  d(4000) = 0;
+  CHECK(testing::error_of([&] { s.run(divided, by = d); }).starts_with("invalid_argument"));
+  for (auto e : s.run(n)) CHECK(e == 1);
+  d(4000) = 3;
+  s.run(divided, by = d);
+  CHECK(s.run(n)(0) == 4);
+  CHECK(s.run(n)(4000) == 3);
+}
+
 TEST_CASE_FIXTURE(own_graph, "updates have the same bits in one pass and in several") {
   placeholder<float, 40, 7> g("g");
   placeholder<float, 7> row("row");

@@ -95,6 +95,14 @@ TEST_CASE_FIXTURE(own_graph, "explain tells the same of a plan on a cluster") {
   CHECK(e.starts_with("nodes: 2 written"));
 }
 
+TEST_CASE_FIXTURE(own_graph, "explain refuses what a run refuses") {
+  placeholder<float> x("x");
+  session s;
+  CHECK(outcome_of([&] { explain(s, x * 2.f, x = 1.f, x = 2.f); }).says("fed twice"));
+  s.close();
+  CHECK(outcome_of([&] { explain(s, x * 2.f, x = 1.f); }).code == errc::failed_precondition);
+}
+
 TEST_CASE_FIXTURE(own_graph, "a request that cannot be met names node, request and devices") {
   tensor<float> a;
   if (auto there = on(device("/cpu:7"))) a = exp(constant(1.f));

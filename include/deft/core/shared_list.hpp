@@ -33,8 +33,6 @@ class shared_list {
     static const std::vector<T> nothing;
     return list_ ? list_->at(i) : nothing.at(i);
   }
-  const T& front() const { return (*this)[0]; }
-  const T& back() const { return (*this)[size() - 1]; }
 
   friend bool operator==(const shared_list& a,
                          const shared_list& b) requires std::equality_comparable<T> {

@@ -120,8 +120,7 @@ class compiler {
     for (std::uint32_t o = 0; o < i.outs; ++o)
       i.dynamic = i.dynamic || c_.values[first + o].shape != none;
     lane_choice lane = classify(n, i);
-    if (i.what == action::run || i.what == action::update ||
-        (i.what == action::alias && i.dynamic)) {
+    if (has_computation(i)) {
       i.number = computation_of(n, i);
       if (const kernel_ptr& k = kernels_[i.number]; k && !i.dynamic) lane.cost = k->cost();
     }
@@ -131,6 +130,10 @@ class compiler {
     items_.push_back(i);
   }
 
+  static bool has_computation(const item& i) {
+    return i.what == action::run || i.what == action::update ||
+           (i.what == action::alias && i.dynamic);
+  }
   /// Number of the computation that the item shares, or of its own.
   std::uint32_t computation_of(const node_def& n, const item& i) {
     computation made;
@@ -293,9 +296,7 @@ class compiler {
           item& i = c_.items.back();
           for (std::uint32_t a = 0; a < i.ins; ++a)
             i.awaits = i.awaits || c_.values[c_.values[input(i, a)].root].event != none;
-          if (i.what == action::run || i.what == action::update ||
-              (i.what == action::alias && i.dynamic))
-            i.number = place_computation(i.number, mine);
+          if (has_computation(i)) i.number = place_computation(i.number, mine);
           continue;
         }
         item i;

@@ -147,9 +147,8 @@ type_list graph_state::share(std::span<const tensor_type> types) {
 shared_ref<node_context> graph_state::context_for(placement device, std::string_view prefix) {
   const std::size_t h = mix(device.id(), std::hash<std::string_view>()(prefix));
   auto& there = contexts_[h % contexts_.size()];
-  if (!there || there->device != device || there->prefix != prefix) {
+  if (!there || there->device != device || there->prefix != prefix)
     there = shared_ref<node_context>::make(this, device, std::string(prefix));
-  }
   return there;
 }
 
@@ -186,15 +185,16 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
   if (!key.controls.empty() || r.variable || r.keeps)
     p.extras = std::make_unique<node_extras>(node_extras{
         {key.controls.begin(), key.controls.end()}, std::move(r.keeps), std::move(r.variable)});
-  if (count++ == 0) self_ = shared_from_this();
-  node_ref made = node_ref::adopt(node::make(std::move(p), r.inputs));
+  // Until the tables know it, it is not to be forgotten by them.
+  std::unique_ptr<node, void (*)(node*)> made(node::make(std::move(p), r.inputs), &node::destroy);
   node* n = made.get();
   if (!name.empty())
     give_name(n, std::move(name));
   else if (!n->is(op_traits::stateful))
     interned_.insert(n);
   if (n->variable()) variables_.push_back(n);
-  return made;
+  if (count++ == 0) self_ = shared_from_this();
+  return node_ref::adopt(made.release());
 }
 
 const std::string& graph_state::give_name(const node* n, std::string name) {
@@ -283,6 +283,12 @@ node* node::make(parts&& p, std::span<const output> inputs) {
   return n;
 }
 
+void node::destroy(node* n) noexcept {
+  std::destroy_n(reinterpret_cast<output*>(n + 1), n->input_count);
+  n->~node();
+  ::operator delete(n);
+}
+
 void release_node(node* first) noexcept {
   std::vector<node*> dead{first};
   auto drop = [&](node_ref& r) {
@@ -296,14 +302,12 @@ void release_node(node* first) noexcept {
     n->owner()->forget(n, last);
     auto* inputs = reinterpret_cast<output*>(n + 1);
     for (std::uint32_t i = 0; i < n->input_count; ++i) drop(inputs[i].node);
-    std::destroy_n(inputs, n->input_count);
     if (node_extras* more = n->extras_.get()) {
       for (auto& c : more->controls) drop(c);
       drop(more->keeps);
       if (more->variable) drop(more->variable->initial.node);
     }
-    n->~node();
-    ::operator delete(n);
+    node::destroy(n);
   }
 }
 

@@ -96,6 +96,8 @@ struct node {
   };
   /// With one reference, which is the caller's.
   static node* make(parts&& p, std::span<const output> inputs);
+  /// Frees it as it is; its graph must not know it.
+  static void destroy(node* n) noexcept;
 
   std::atomic<std::uint32_t> references{1};
   const std::uint32_t input_count;

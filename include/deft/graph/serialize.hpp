@@ -209,12 +209,12 @@ void serialize(Archive& ar, instruction& c, unsigned) {
   for (int i = 0; i < c.count; ++i) ar& named("arg", c.args[i]);
 }
 
-/// What is loaded is checked, and sealed anew: signature and hash do not travel.
 template <class Archive>
 void serialize(Archive& ar, program_piece& p, unsigned) {
   ar& named("first", p.first) & named("last", p.last);
 }
 
+/// What is loaded is checked, and sealed anew: signature and hash do not travel.
 template <class Archive>
 void serialize(Archive& ar, program& p, unsigned) {
   ar& named("inputs", p.inputs) & named("immediates", p.immediates) & named("code", p.code) &

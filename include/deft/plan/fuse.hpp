@@ -9,8 +9,8 @@ namespace deft::plan {
 /// Joins elementwise nodes, primitive ones and whole expressions, of one device and shape where
 /// nobody else needs what is between them. An expression stays a piece of what it becomes part of,
 /// as it has a compiled kernel. An update of a variable takes in what only it needs, and is one
-/// pass. Devices that `can_run` denies the operation that would be made are left alone; by default
-/// there are none.
+/// pass, but for integers, of which a divisor may be refused half way. Devices that `can_run`
+/// denies the operation that would be made are left alone; by default there are none.
 void fuse(graph_def& g, std::span<edge_def> fetches,
           const std::function<bool(placement, const op_def&)>& can_run = {});
 

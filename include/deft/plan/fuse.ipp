@@ -38,6 +38,13 @@ std::size_t operations_of(const node_def& n) {
   return p ? p->code.size() : 1;
 }
 
+/// Whether it computes with integers, of which an operation may refuse some: a divisor of zero.
+bool may_refuse(const node_def& n) {
+  const program* p = expression_in(n);
+  return p ? std::ranges::any_of(p->code, [](const instruction& c) { return is_integer(c.type); })
+           : is_integer(n.outputs[0].type);
+}
+
 /// A literal in the making: a constant of rank 0.
 bool is_literal(const node_def& n) {
   return n.op->role == op_role::constant && n.controls.empty() && n.outputs[0].shape.rank() == 0;
@@ -68,10 +75,10 @@ class fuser {
       if (taken[root] || (!update && !fusible(r))) continue;
       if (can_run_ && !can_run_(r.device, joined(r))) continue;
       std::set<std::uint32_t> group = gather(root);
-      const bool literals = !update && !expression_in(graph_.nodes[root]) &&
-                            std::ranges::any_of(graph_.nodes[root].inputs, [&](edge_def e) {
-                              return is_literal(graph_.nodes[e.node]);
-                            });
+      const bool literals =
+          !update && !expression_in(r) && std::ranges::any_of(r.inputs, [&](edge_def e) {
+            return is_literal(graph_.nodes[e.node]);
+          });
       if (group.size() == 1 && !literals) continue;
       for (auto n : group) taken[n] = true;
       replace(root, group);
@@ -92,6 +99,7 @@ class fuser {
     };
     offer(r);
     std::size_t operations = operations_of(r);
+    const bool update = is_joining_update(r);
     // The largest number first: all users of a node have been decided before it is.
     while (!candidates.empty() && operations < max_fused_operations) {
       std::uint32_t i = *candidates.begin();
@@ -100,6 +108,8 @@ class fuser {
       if (!fusible(n) || n.device != r.device || !(n.outputs[0].shape == r.outputs[0].shape) ||
           operations + operations_of(n) > max_fused_operations)
         continue;
+      // What is refused is so before the variable is touched.
+      if (update && may_refuse(n)) continue;
       if (!std::ranges::all_of(users_[i], [&](std::uint32_t u) { return group.contains(u); }))
         continue;
       group.insert(i);
@@ -135,7 +145,7 @@ class fuser {
       if (f.args.size() < n.inputs.size()) {
         edge_def e = n.inputs[f.args.size()];
         const node_def& from = graph_.nodes[e.node];
-        if (update && is_old_value(from, graph_.nodes[root])) {
+        if (update && is_old_value(from, r)) {
           f.args.push_back(variable);
         } else if (auto at = done.find(e.node); at != done.end()) {
           f.args.push_back(at->second);

@@ -39,6 +39,16 @@ class bound_plan final : public planned {
   std::vector<any_array> literals_;
 };
 
+flat_graph flatten_checked(std::span<const output> fetches, std::span<const output> feeds) {
+  if (fetches.empty()) fail(errc::invalid_argument, "[run] nothing is fetched");
+  for (std::size_t i = 0; i < feeds.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (feeds[i] == feeds[j])
+        throw error(errc::invalid_argument, "a tensor is fed twice", name_of(*feeds[i].node),
+                    feeds[i].node->place());
+  return flatten(fetches, feeds, plan::open_where_needed(fetches, feeds));
+}
+
 }  // namespace
 
 std::uint64_t session_impl::hash_of(std::span<const output> fetches,
@@ -52,7 +62,6 @@ std::uint64_t session_impl::hash_of(std::span<const output> fetches,
 std::shared_ptr<planned> session_impl::find_plan(std::span<const output> fetches,
                                                  std::span<const output> feeds,
                                                  const run_options& options) {
-  if (fetches.empty()) fail(errc::invalid_argument, "[run] nothing is fetched");
   std::uint64_t hash = hash_of(fetches, feeds);
   auto same = [&](const entry& e) {
     return e.fetches == fetches.size() && e.key.size() == fetches.size() + feeds.size() &&
@@ -105,13 +114,8 @@ plan_limits session_impl::limits_of(const run_options& options) const {
 std::shared_ptr<planned> session_impl::make_plan(std::span<const output> fetches,
                                                  std::span<const output> feeds,
                                                  const run_options& options) {
-  for (std::size_t i = 0; i < feeds.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if (feeds[i] == feeds[j])
-        throw error(errc::invalid_argument, "a tensor is fed twice", name_of(*feeds[i].node),
-                    feeds[i].node->place());
   const plan_limits limits = limits_of(options);
-  flat_graph flat = flatten(fetches, feeds, plan::open_where_needed(fetches, feeds));
+  flat_graph flat = flatten_checked(fetches, feeds);
   auto literals = plan::literals_of(flat.graph);
   if (literals.empty()) return engine_->make_plan(std::move(flat), limits);
   return plan_family(std::move(flat), std::move(literals), feeds.size(), limits);
@@ -119,8 +123,11 @@ std::shared_ptr<planned> session_impl::make_plan(std::span<const output> fetches
 
 plan_description session_impl::describe(std::span<const output> fetches,
                                         std::span<const output> feeds) {
-  return engine_->describe(flatten(fetches, feeds, plan::open_where_needed(fetches, feeds)),
-                           limits_of({}));
+  {
+    std::lock_guard lock(guard_);
+    if (closed_) fail(errc::failed_precondition, "the session is closed");
+  }
+  return engine_->describe(flatten_checked(fetches, feeds), limits_of({}));
 }
 
 std::shared_ptr<planned> session_impl::plan_family(flat_graph flat, std::vector<integers> literals,

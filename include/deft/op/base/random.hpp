@@ -7,8 +7,8 @@
 
 namespace deft::op {
 
-/// Element i depends on key, step and i alone, so that any task, device and number of threads draws
-/// the same.
+/// Element i depends on key, draw_counter(stream, step) and i alone, so that any task, device and
+/// number of threads draws the same.
 struct random {
   static constexpr int arity = 0;
   static constexpr op_traits traits = op_traits::stateful;
