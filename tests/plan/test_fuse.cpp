@@ -26,6 +26,8 @@ std::string signature_of(const node_def& n) {
   REQUIRE(n.op == &record_of<op::fused>);
   return std::get<program_ref>(n.attributes[0])->signature;
 }
+/// A value of one element that is known only after all of `a`.
+any_tensor argmax_of(const any_tensor& a) { return cast(argmax(a, axes{0}), dtype::float32); }
 std::string signature_of(const any_tensor& t) {
   return decode<op::fused>(t.handle().node->attributes).program->signature;
 }
@@ -59,10 +61,10 @@ TEST_CASE_FIXTURE(own_graph, "a single primitive without literals stays as it is
   CHECK(ops_of(fused(flat({exp(any_tensor(x))})).graph) == names{"placeholder", "exp"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "a value that others need is not swallowed") {
+TEST_CASE_FIXTURE(own_graph, "a value that others need is not swallowed, if it is small") {
   placeholder<float, 3> x("x");
-  any_tensor a = exp(any_tensor(x)), b = tanh(a), c = relu(b), d = sum(a);
-  CHECK(ops_of(fused(flat({c, d})).graph) == names{"placeholder", "exp", "fused", "sum"});
+  any_tensor a = exp(any_tensor(x)), b = tanh(a), c = relu(b), d = argmax(a, axes{0});
+  CHECK(ops_of(fused(flat({c, d})).graph) == names{"placeholder", "exp", "fused", "argmax"});
   CHECK(ops_of(fused(flat({c, b})).graph) == names{"placeholder", "fused", "relu"});
   CHECK(ops_of(fused(flat({c})).graph) == names{"placeholder", "fused"});
   any_tensor after = [&] {
@@ -97,7 +99,7 @@ TEST_CASE_FIXTURE(own_graph, "expressions with names are joined, and stay pieces
   const auto& p = *o.program;
   const any_tensor all[] = {a, b, c};
   for (std::size_t i = 0; i < 3; ++i) {
-    const separate_piece alone = separate(p, p.pieces[i]);
+    const program_part alone = separate(p, p.pieces[i]);
     REQUIRE(alone.program);
     CHECK(alone.program->signature == written(all[i]));
     CHECK(alone.operands.size() == alone.program->inputs.size() + alone.program->immediates.size());
@@ -200,6 +202,94 @@ TEST_CASE_FIXTURE(own_graph, "named expressions have the same bits joined and ap
     CHECK(run(with, wide) == run(without, wide));
     CHECK(run(with, wide, b) == run(without, wide, b));
   }
+}
+
+TEST_CASE_FIXTURE(own_graph, "a large value that others need is a further result") {
+  placeholder<float, dyn> x("x"), y("y");
+  any_tensor ax(x), a = exp(ax), b = tanh(a), c = relu(b), d = argmax(a, axes{0});
+  flat_graph f = fused(flat({c, d, a}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "fused", "argmax"});
+  CHECK(signature_of(f.graph.nodes[1]) ==
+        "t0=exp(i0:float):float t1=tanh(t0):float t2=relu(t1):float out t2 out t0");
+  CHECK(f.graph.nodes[2].inputs[0] == edge_def{1, 1});
+  CHECK(f.fetches[2] == edge_def{1, 1});
+  CHECK(f.graph.nodes[1].outputs.size() == 2);
+  // Not where another extent may be stretched: y may have one element.
+  any_tensor wide = relu(a + any_tensor(y));
+  CHECK(ops_of(fused(flat({wide, d})).graph) ==
+        names{"placeholder", "exp", "placeholder", "fused", "argmax"});
+  // Nor where one of the others comes before.
+  any_tensor around = a * argmax_of(a);
+  CHECK(ops_of(fused(flat({around})).graph) ==
+        names{"placeholder", "exp", "argmax", "cast", "mul"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "a region comes before what needs its further results") {
+  placeholder<float, 100, 100> x("x");
+  any_tensor a = exp(any_tensor(x));
+  any_tensor product = matmul(a, a);  // written before the region's last operation
+  any_tensor b = tanh(a);
+  flat_graph f = fused(flat({product, b}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "fused", "matmul"});
+  CHECK(f.graph.nodes[2].inputs[0] == edge_def{1, 1});
+  CHECK(f.fetches[1] == edge_def{1, 0});
+  // Not if the region needs what comes of them.
+  any_tensor both = product + b;
+  CHECK(ops_of(fused(flat({both})).graph) == names{"placeholder", "exp", "matmul", "fused"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "reductions over all axes end a region") {
+  placeholder<float, dyn, 4> x("x"), y("y");
+  tensor<float, dyn, 4> d = x - y;
+  any_tensor loss = mean(square(d) * 0.5f);
+  flat_graph f = fused(flat({loss}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "placeholder", "fused"});
+  CHECK(signature_of(f.graph.nodes[2]) ==
+        "t0=sub(i0:float,i1:float):float t1=square(t0):float t2=mul(t1,k0:float):float "
+        "t3=mean_whole(t2):float out t3_whole");
+  CHECK(f.graph.nodes[2].outputs[0] == tensor_type{{}, dtype::float32});
+  CHECK(ops_of(fused(flat({sum(any_tensor(x))})).graph) == names{"placeholder", "sum"});
+  // The first axis is folded by a kernel of its own.
+  CHECK(ops_of(fused(flat({sum(exp(any_tensor(x)), axes{0})})).graph) ==
+        names{"placeholder", "exp", "sum"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "reductions over rows are used again within a region") {
+  placeholder<float, dyn, 64> x("x");
+  placeholder<float, 64> gain("gain");
+  auto m = mean(x, axis<1>, keepdims);
+  tensor<float, dyn, 64> d = x - m;
+  auto v = mean(square(d), axis<1>, keepdims);
+  any_tensor y = d / sqrt(v + 1e-5f) * gain;
+  flat_graph f = fused(flat({y, any_tensor(m)}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "placeholder", "fused"});
+  CHECK(signature_of(f.graph.nodes[2]) ==
+        "t0=mean_row(i0:float):float t1=sub(i0:float,t0):float t2=square(t1):float "
+        "t3=mean_row(t2):float t4=add(t3,k0:float):float t5=sqrt(t4):float t6=div(t1,t5):float "
+        "t7=mul(t6,i1:float):float out t7 out t0_row keepdims rows of 1");
+  CHECK(f.graph.nodes[2].outputs[1] == tensor_type{{dyn, 1}, dtype::float32});
+  // Without axes of extent 1 they are results only.
+  any_tensor dropped = sum(exp(any_tensor(x)), axes{1});
+  f = fused(flat({dropped}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "fused"});
+  CHECK(f.graph.nodes[1].outputs[0] == tensor_type{{dyn}, dtype::float32});
+  // What is made of rows from elsewhere is better computed by itself.
+  placeholder<float, dyn, 1> column("column");
+  CHECK(ops_of(fused(flat({tanh(any_tensor(x)) * exp(any_tensor(column))})).graph) ==
+        names{"placeholder", "placeholder", "exp", "fused"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "what was kept apart is named with the reason") {
+  placeholder<float, 2, 3> x("x");
+  placeholder<float, 3> r("r");
+  any_tensor a = exp(any_tensor(x)), b = tanh(any_tensor(r)), c = a + b;
+  flat_graph f = flat({c, a});
+  for (auto& n : f.graph.nodes) n.device = device_at("/job:localhost/replica:0/task:0/cpu:0");
+  std::vector<std::string> said;
+  for (const auto& k : plan::fuse(f.graph, f.fetches))
+    said.push_back(str(k.node, " and ", k.user, ": ", k.reason));
+  CHECK(said == std::vector<std::string>{"tanh and add: it has another shape",
+                                         "exp and add: others need its value, which is small"});
 }
 
 TEST_CASE_FIXTURE(own_graph, "an update takes in what only it needs") {

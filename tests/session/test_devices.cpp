@@ -74,14 +74,28 @@ TEST_CASE_FIXTURE(own_graph, "explain counts nodes after each pass, and bytes on
   placeholder<float, dyn> some("some");
   any_tensor a(x), constants = any_tensor(constant(1.f)) + any_tensor(constant(2.f));
   any_tensor b = exp(a * constants);  // with the feed two values of its size
-  std::string e = explain(s, sum(b), x = ndarray<float, 1000>{});
+  std::string e = explain(s, argmax(b, axes{0}), x = ndarray<float, 1000>{});
   INFO(e);
   CHECK(e.starts_with("nodes: 7 written, 5 folded, 5 placed, 3 fused, 3 ordered\n"));
   CHECK(e.find("/job:localhost/replica:0/task:0/cpu:0: 3 nodes, at most 8000 bytes of values at a "
                "time\n") != e.npos);
+  // What others need of a small region is computed by itself, and said to be.
+  e = explain(s, sum(b), b, x = ndarray<float, 1000>{});
+  INFO(e);
+  CHECK(e.find("not fused into sum: exp, as others need its value, which is small\n") != e.npos);
   e = explain(s, sum(some), some = ndarray<float, dyn>(3));
   INFO(e);
   CHECK(e.find(", and 1 value whose extents run time tells\n") != e.npos);
+}
+
+TEST_CASE_FIXTURE(own_graph, "explain says what a region folds and gives") {
+  session s;
+  placeholder<float, dyn, 8> x("x");
+  any_tensor m = mean(x, axis<1>, keepdims), d = any_tensor(x) - m;
+  const std::string e = explain(s, sum(square(d), axis<1>), d, x = ndarray<float, dyn, 8>(2));
+  INFO(e);
+  CHECK(e.find("sum: fused 4 operations, 2 of them folds of rows -> float(?), float(?,8) on ") !=
+        e.npos);
 }
 
 TEST_CASE_FIXTURE(own_graph, "explain tells the same of a plan on a cluster") {

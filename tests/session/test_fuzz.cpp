@@ -52,11 +52,16 @@ flat_graph model(bool spread, bool initial = false) {
   any_tensor drawn = random_uniform(dims{3, 2}, 0, 1, dtype::float32);
   any_tensor some = reshape(one_hot<5>(label), dims{dyn, 5});
   any_tensor chosen = where(w > 0.f, w, exp(w));
+  any_tensor centred = hidden - mean(hidden, axis<1>, keepdims);
+  any_tensor normal = centred / sqrt(mean(square(centred), axis<1>, keepdims) + 1.f);
+  any_tensor norm = sum(square(hidden * 0.5f));
   operation train = sgd(0.1).minimize(loss);
   operation init = initialize_all();
-  std::vector<output> fetches{
-      loss.handle(), tail.handle(),        picked.handle(),           drawn.handle(),
-      some.handle(), max(chosen).handle(), {train.handle(), run_only}};
+  std::vector<output> fetches{loss.handle(),   tail.handle(),
+                              picked.handle(), drawn.handle(),
+                              some.handle(),   max(chosen).handle(),
+                              normal.handle(), centred.handle(),
+                              norm.handle(),   {train.handle(), run_only}};
   if (initial) return flatten(std::vector<output>{{init.handle(), run_only}}, {});
   const output feeds[] = {x.handle(), label.handle()};
   return flatten(fetches, feeds);

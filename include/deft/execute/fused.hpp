@@ -3,7 +3,7 @@
 // program finds them at run time.
 #pragma once
 #include <cstdint>
-#include <deft/graph/program.hpp>
+#include <deft/graph/op_def.hpp>
 
 namespace deft {
 
@@ -30,24 +30,29 @@ struct compiled_row {
   int span = 0;  ///< elements that a broadcast operand's address must hold
 };
 
-/// Makes a compiled expression known under its program. Objects with static storage register
-/// themselves before main; they live as long as the process.
+/// Makes a compiled expression known under its program, or its fold: a row function whose `n` is a
+/// multiple of `span`, and which adds to the `span` elements at `out`. Objects with static storage
+/// register themselves before main; they live as long as the process.
 class fused_registration {
  public:
-  fused_registration(const program_ref& (*program)(), compiled_row row);
+  fused_registration(const program_ref& (*program)(), compiled_row row,
+                     fold_kind fold = fold_kind::none);
   fused_registration(const fused_registration&) = delete;
 
   const program& signature() const { return *program_(); }
   const compiled_row& row() const { return row_; }
+  fold_kind fold() const { return fold_; }
   const fused_registration* next() const { return next_; }
 
  private:
   const program_ref& (*program_)();
   compiled_row row_;
+  fold_kind fold_;
   const fused_registration* next_;
 };
 
-/// The kernel that this process was compiled with for `p`; nullptr if there is none.
-const compiled_row* find_fused(const program& p);
+/// The kernel that this process was compiled with for `p`, or for its fold; nullptr if there is
+/// none. A mean is a sum.
+const compiled_row* find_fused(const program& p, fold_kind fold = fold_kind::none);
 
 }  // namespace deft

@@ -19,8 +19,8 @@ std::atomic<const fused_registration*>& newest() {
 
 struct table {
   std::mutex guard;
-  std::unordered_map<std::string_view, const compiled_row*> rows;
-  const fused_registration* seen = nullptr;  ///< the newest one in `rows`
+  std::unordered_map<std::string_view, const compiled_row*> rows[4];  ///< by fold_kind
+  const fused_registration* seen = nullptr;                           ///< the newest one in `rows`
 };
 table& known() {
   static auto& t = *new table;
@@ -30,23 +30,26 @@ table& known() {
 }  // namespace
 }  // namespace fused_table
 
-fused_registration::fused_registration(const program_ref& (*program)(), compiled_row row)
-    : program_(program), row_(row) {
+fused_registration::fused_registration(const program_ref& (*program)(), compiled_row row,
+                                       fold_kind fold)
+    : program_(program), row_(row), fold_(fold) {
   auto& head = fused_table::newest();
   next_ = head.load(std::memory_order_relaxed);
   while (!head.compare_exchange_weak(next_, this, std::memory_order_release)) {
   }
 }
 
-const compiled_row* find_fused(const program& p) {
+const compiled_row* find_fused(const program& p, fold_kind fold) {
+  if (fold == fold_kind::mean) fold = fold_kind::sum;
   auto& t = fused_table::known();
   std::lock_guard lock(t.guard);
   const fused_registration* newest = fused_table::newest().load(std::memory_order_acquire);
   for (auto* r = newest; r != t.seen; r = r->next())
-    t.rows.emplace(r->signature().signature, &r->row());
+    t.rows[static_cast<std::size_t>(r->fold())].emplace(r->signature().signature, &r->row());
   t.seen = newest;
-  auto at = t.rows.find(p.signature);
-  return at == t.rows.end() ? nullptr : at->second;
+  const auto& rows = t.rows[static_cast<std::size_t>(fold)];
+  auto at = rows.find(p.signature);
+  return at == rows.end() ? nullptr : at->second;
 }
 
 }  // namespace deft

@@ -192,6 +192,13 @@ constexpr op_role role_of() {
   else
     return op_role::compute;
 }
+template <class Op>
+constexpr fold_kind folds_of() {
+  if constexpr (requires { Op::folds; })
+    return Op::folds;
+  else
+    return fold_kind::none;
+}
 /// `o.resource()` of a decoded operation.
 template <class Op>
 resource_ref resource_thunk(std::span<const attr_value> attributes) {
@@ -254,6 +261,7 @@ inline constexpr op_def record_of{
     .infer = &detail::infer_thunk<Op>,
     .functions = &functions_of<Op>,
     .joins = detail::joins_of<Op>(),
+    .folds = detail::folds_of<Op>(),
 };
 
 namespace detail {

@@ -29,6 +29,9 @@ struct literal {
 struct no_kernels {
   template <class X>
   static void use() {}
+  /// `Op`: the reduction of X.
+  template <class X, class Op>
+  static void use_fold() {}
 };
 template <class X>
 no_kernels kernel_choice(const X*, long);

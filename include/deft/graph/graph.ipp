@@ -9,7 +9,6 @@
 #include <deft/graph/graph_def.ipp>
 #include <deft/graph/op_def.ipp>
 #include <deft/graph/program.ipp>
-#include <deft/graph/region.ipp>
 #include <memory>
 #include <mutex>
 

@@ -116,6 +116,9 @@ struct op_functions {
   gradient_function gradient = nullptr;
 };
 
+/// How a reduction joins what it folds.
+enum class fold_kind : std::uint8_t { none, sum, mean, max };
+
 /// One operation. Records live as long as the process and are compared by address.
 struct op_def {
   std::string_view name;  ///< wire tag, node name, DOT label
@@ -133,6 +136,8 @@ struct op_def {
   const op_functions* functions = nullptr;
   /// Of an update: the elementwise operation of the old value and its input; nullptr: none.
   const op_def* joins = nullptr;
+  /// Of a reduction, whose attributes are those of op::reduction.
+  fold_kind folds = fold_kind::none;
 
   constexpr bool is(op_traits t) const {
     return (static_cast<unsigned>(traits) & static_cast<unsigned>(t)) != 0;

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/graph/program.hpp: the portable program of a fused node, as plain data.
+// deft/graph/program.hpp: the portable program of a fused node, as plain data: expressions, and
+// regions with several results and folds. CPU blocks, generated GPU source and compiled kernels
+// share this model.
 #pragma once
 #include <array>
 #include <cstdint>
 #include <deft/core/any_array.hpp>
 #include <deft/core/dims.hpp>
 #include <deft/core/dtype.hpp>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -15,12 +18,25 @@ namespace deft {
 
 struct op_def;
 
-/// One elementwise operation of a program.
+/// Where a value of a region differs: at every element, once for every row or column, or not at
+/// all.
+enum class extent_class : std::uint8_t { element, row, column, whole };
+/// What a value of two values is.
+constexpr extent_class join(extent_class a, extent_class b) {
+  if (a == b || b == extent_class::whole) return a;
+  return a == extent_class::whole ? b : extent_class::element;
+}
+
+/// One elementwise operation of a program; or a fold of one value, by a reduction.
 struct instruction {
   const op_def* op = nullptr;
   dtype type = dtype::none;    ///< of its result
   std::uint16_t args[3] = {};  ///< numbers of values, all below its own
   std::uint8_t count = 0;      ///< how many of args there are
+  /// Of a fold, what it leaves: a value for every row, for every column, or one in all.
+  extent_class leaves = extent_class::element;
+
+  bool is_fold() const { return leaves != extent_class::element; }
 
   friend bool operator==(const instruction&, const instruction&) = default;
 };
@@ -33,15 +49,34 @@ struct program_piece {
   friend bool operator==(const program_piece&, const program_piece&) = default;
 };
 
+/// A result of a region. Axes along which it does not differ are gone, or stay with an extent of 1
+/// if `keepdims`.
+struct program_output {
+  std::uint16_t value = 0;
+  extent_class where = extent_class::element;
+  bool keepdims = false;
+
+  friend bool operator==(const program_output&, const program_output&) = default;
+};
+
 /// Scalar operations in static single assignment form. Values are numbered: inputs first, then
-/// immediates, then the results of `code` in order; the last one is the program's result.
-/// Inputs are numbered by occurrence and never merged, so that the signature of a whole expression
-/// is a function of its type. Immediates (literals) are run-time arguments: their types are part
-/// of the program, their values are not.
+/// immediates, then the results of `code` in order. Immediates (literals) are run-time arguments:
+/// their types are part of the program, their values are not.
+///
+/// An expression has one result, its last value, and no folds. Its inputs are numbered by
+/// occurrence and never merged, so that its signature is a function of its type.
+///
+/// A region has `outputs`. All inputs broadcast together are its extents; a fold takes a value that
+/// has them. The last `row_axes` of them make up a row: a fold that leaves a value for every row
+/// may be used again, in another pass over the row. Others are results only.
 struct program {
+  static constexpr std::size_t most_outputs = 8;
+
   std::vector<dtype> inputs;
   std::vector<dtype> immediates;
   std::vector<instruction> code;
+  std::vector<program_output> outputs;
+  std::uint8_t row_axes = 0;
   std::vector<program_piece> pieces;  ///< in order; a hint, no part of the signature
   std::string signature;              ///< canonical text of the above, the same on every compiler
   std::uint64_t hash = 0;
@@ -53,7 +88,14 @@ struct program {
     if (value < immediates.size()) return immediates[value];
     return code[value - immediates.size()].type;
   }
+  bool is_region() const { return !outputs.empty(); }
+  /// Of an expression.
   dtype result() const { return code.back().type; }
+  /// The instruction that gives a value; nullptr for inputs and immediates.
+  const instruction* made_by(std::size_t value) const {
+    const std::size_t operands = inputs.size() + immediates.size();
+    return value < operands ? nullptr : &code[value - operands];
+  }
 
   /// Fills in signature and hash.
   void seal();
@@ -62,9 +104,21 @@ struct program {
 using program_ref = std::shared_ptr<const program>;
 
 /// Throws invalid_argument naming the instruction that is not sound: argument numbers, arity,
-/// dtypes, operations that are not elementwise, or more than max_fused_operations of them; and
-/// pieces that are not runs of instructions in order.
+/// dtypes, operations that are neither elementwise nor folds, the use of a fold that is a result
+/// only, or more than max_fused_operations of them; results of a region that are none; and pieces
+/// that are not runs of instructions in order.
 void check(const program& p);
+
+/// What follows for each value of a region from the classes of its inputs.
+struct region_shape {
+  std::vector<extent_class> where;
+  /// A row is passed over once for every phase: what uses the fold of a row belongs to a later one.
+  std::vector<std::uint8_t> phase;
+  std::uint8_t phases = 1;
+};
+/// Throws invalid_argument for the fold of a value that is the same along what is folded, and for
+/// a result of another class than declared.
+region_shape shape_of(const program& region, std::span<const extent_class> inputs);
 
 /// Writes a program value by value, in the order of a depth-first walk, and numbers them at the
 /// end.
@@ -77,23 +131,33 @@ class program_builder {
   value input(dtype t);
   value immediate(dtype t);
   value apply(const op_def& op, dtype type, std::span<const value> args);
+  value fold(const op_def& op, dtype type, value of, extent_class leaves);
   /// The instructions since there were `first` were an expression of their own.
   void end_piece(std::size_t first);
+  /// A result of a region.
+  void output(value v, extent_class where, bool keepdims);
+  void row_axes(int count) { program_.row_axes = static_cast<std::uint8_t>(count); }
   std::size_t operations() const { return program_.code.size(); }
   program_ref finish();
 
  private:
   program program_;
   std::vector<std::array<value, 3>> args_;  ///< of each instruction
+  std::vector<value> outputs_;
 };
 
-/// The expression that a piece was, and which values of `p` are its inputs and then its immediates.
-struct separate_piece {
+/// A part of a program by itself, and which values of the whole are its inputs and then its
+/// immediates.
+struct program_part {
   program_ref program;
   std::vector<std::uint16_t> operands;
 };
-/// Null if another value than the last is used outside.
-separate_piece separate(const program& p, const program_piece& piece);
+/// The expression that a piece was. Null if another value than its last is used outside.
+program_part separate(const program& p, const program_piece& piece);
+/// What computes `results` from the values that `is_operand` names: an expression if there is one
+/// result, which needs no region. Literals are operands, too.
+program_part extract(const program& p, std::span<const std::uint16_t> results,
+                     const std::function<bool(std::uint16_t)>& is_operand);
 
 /// A literal's bits, as a program's immediate travels.
 template <element T>

@@ -15,6 +15,14 @@ any_array literal_value(dtype t, std::int64_t bits) {
   return v;
 }
 
+namespace {
+/// As a signature has it.
+const char* name_of(extent_class c) {
+  constexpr const char* names[] = {"", "_row", "_column", "_whole"};
+  return names[static_cast<std::size_t>(c)];
+}
+}  // namespace
+
 void program::seal() {
   auto value = [&](std::size_t v) {
     if (v < inputs.size()) return str("i", v, ":", inputs[v]);
@@ -26,13 +34,18 @@ void program::seal() {
   for (std::size_t i = 0; i < code.size(); ++i) {
     const auto& c = code[i];
     if (i) signature += ' ';
-    signature += str("t", i, "=", c.op->name, "(");
+    signature += str("t", i, "=", c.op->name);
+    if (c.is_fold()) signature += name_of(c.leaves);
+    signature += '(';
     for (int a = 0; a < c.count; ++a) {
       if (a) signature += ',';
       signature += value(c.args[a]);
     }
     signature += str("):", c.type);
   }
+  for (const auto& o : outputs)
+    signature += str(" out ", value(o.value), name_of(o.where), o.keepdims ? " keepdims" : "");
+  if (row_axes) signature += str(" rows of ", int{row_axes});
   hash = hash_text(signature);
 }
 
@@ -54,6 +67,16 @@ program_builder::value program_builder::apply(const op_def& op, dtype type,
   std::ranges::copy(args, args_.emplace_back().begin());
   return {value::kind::result, static_cast<std::uint16_t>(program_.code.size() - 1)};
 }
+program_builder::value program_builder::fold(const op_def& op, dtype type, value of,
+                                             extent_class leaves) {
+  const value v = apply(op, type, {&of, 1});
+  program_.code.back().leaves = leaves;
+  return v;
+}
+void program_builder::output(value v, extent_class where, bool keepdims) {
+  outputs_.push_back(v);
+  program_.outputs.push_back({0, where, keepdims});
+}
 void program_builder::end_piece(std::size_t first) {
   program_.pieces.push_back(
       {static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(program_.code.size())});
@@ -62,101 +85,243 @@ void program_builder::end_piece(std::size_t first) {
 program_ref program_builder::finish() {
   const std::size_t first[] = {0, program_.inputs.size(),
                                program_.inputs.size() + program_.immediates.size()};
+  auto number = [&](value v) {
+    return static_cast<std::uint16_t>(first[static_cast<std::size_t>(v.what)] + v.number);
+  };
   for (std::size_t i = 0; i < args_.size(); ++i)
     for (std::size_t a = 0; a < program_.code[i].count; ++a)
-      program_.code[i].args[a] = static_cast<std::uint16_t>(
-          first[static_cast<std::size_t>(args_[i][a].what)] + args_[i][a].number);
+      program_.code[i].args[a] = number(args_[i][a]);
+  for (std::size_t o = 0; o < outputs_.size(); ++o) program_.outputs[o].value = number(outputs_[o]);
   program_.seal();
   return std::make_shared<const program>(std::move(program_));
 }
 
 namespace {
 
-/// The walk by which expressions are written, over a piece.
-class piece_walk {
+/// The walk by which expressions are written: operands before what uses them, depth first.
+class extraction {
  public:
-  piece_walk(const program& p, const program_piece& piece)
-      : p_(p), operands_(p.inputs.size() + p.immediates.size()), piece_(piece) {}
+  using operand_test = std::function<bool(std::uint16_t)>;
+  /// `keep_pieces`: an expression within stays one.
+  extraction(const program& p, const operand_test& is_operand, bool keep_pieces)
+      : p_(p),
+        is_operand_(is_operand),
+        operands_(p.inputs.size() + p.immediates.size()),
+        ends_(p.code.size()) {
+    if (keep_pieces)
+      for (const auto& piece : p.pieces) ends_[piece.last - 1u] = &piece;
+  }
 
-  separate_piece run() {
-    visit(operands_ + piece_.last - 1);
-    if (builder_.operations() != static_cast<std::size_t>(piece_.last - piece_.first)) return {};
+  program_part run(std::span<const std::uint16_t> results) {
+    for (auto r : results) {
+      const auto v = visit(r);
+      if (results.size() > 1) builder_.output(v, extent_class::element, false);
+    }
     inputs_.insert(inputs_.end(), immediates_.begin(), immediates_.end());
     return {builder_.finish(), std::move(inputs_)};
   }
 
  private:
-  program_builder::value visit(std::size_t v) {
-    if (v < operands_ + piece_.first) {
+  program_builder::value visit(std::uint16_t v) {
+    if (is_operand_(v)) {
       const bool literal = v >= p_.inputs.size() && v < operands_;
-      (literal ? immediates_ : inputs_).push_back(static_cast<std::uint16_t>(v));
+      (literal ? immediates_ : inputs_).push_back(v);
       return literal ? builder_.immediate(p_.type_of(v)) : builder_.input(p_.type_of(v));
     }
     if (auto at = done_.find(v); at != done_.end()) return at->second;
-    const instruction& c = p_.code[v - operands_];
+    const std::size_t number = v - operands_;
+    if (const program_piece* piece = ends_[number]; piece && is_whole(*piece))
+      return visit_piece(*piece);
+    return done_[v] = add(p_.code[number], [&](std::uint16_t a) { return visit(a); });
+  }
+  bool is_whole(const program_piece& piece) const {
+    for (std::size_t i = piece.first; i < piece.last; ++i) {
+      const auto v = static_cast<std::uint16_t>(operands_ + i);
+      if (done_.contains(v) || is_operand_(v)) return false;
+    }
+    return true;
+  }
+  /// All that it takes first, so that its instructions follow each other.
+  program_builder::value visit_piece(const program_piece& piece) {
+    const std::size_t first = operands_ + piece.first;
+    std::vector<program_builder::value> outside;
+    for (std::size_t i = piece.first; i < piece.last; ++i)
+      for (int a = 0; a < p_.code[i].count; ++a)
+        if (const auto v = p_.code[i].args[a]; v < first) outside.push_back(visit(v));
+    const std::size_t begin = builder_.operations();
+    auto next = outside.begin();
+    for (std::size_t i = piece.first; i < piece.last; ++i)
+      done_[static_cast<std::uint16_t>(operands_ + i)] =
+          add(p_.code[i], [&](std::uint16_t a) { return a < first ? *next++ : done_.at(a); });
+    builder_.end_piece(begin);
+    return done_.at(static_cast<std::uint16_t>(operands_ + piece.last - 1));
+  }
+  template <class F>
+  program_builder::value add(const instruction& c, F&& argument) {
     std::array<program_builder::value, 3> args;
-    for (int a = 0; a < c.count; ++a) args[static_cast<std::size_t>(a)] = visit(c.args[a]);
-    return done_[v] = builder_.apply(*c.op, c.type, std::span(args).first(c.count));
+    for (int a = 0; a < c.count; ++a) args[static_cast<std::size_t>(a)] = argument(c.args[a]);
+    return builder_.apply(*c.op, c.type, std::span(args).first(c.count));
   }
 
   const program& p_;
+  const operand_test& is_operand_;
   const std::size_t operands_;
-  const program_piece piece_;
+  std::vector<const program_piece*> ends_;  ///< of each instruction, the piece that ends with it
   program_builder builder_;
   std::vector<std::uint16_t> inputs_, immediates_;
-  std::map<std::size_t, program_builder::value> done_;
+  std::map<std::uint16_t, program_builder::value> done_;
 };
 
 }  // namespace
 
-separate_piece separate(const program& p, const program_piece& piece) {
-  const std::size_t operands = p.inputs.size() + p.immediates.size();
-  for (std::size_t i = piece.last; i < p.code.size(); ++i)
-    for (int a = 0; a < p.code[i].count; ++a)
-      if (const std::size_t v = p.code[i].args[a];
-          v >= operands + piece.first && v + 1 < operands + piece.last)
-        return {};
-  return piece_walk(p, piece).run();
+program_part extract(const program& p, std::span<const std::uint16_t> results,
+                     const std::function<bool(std::uint16_t)>& is_operand) {
+  return extraction(p, is_operand, true).run(results);
 }
 
-void check(const program& p) {
-  if (p.code.empty()) fail(errc::invalid_argument, "[fused] a program without instructions");
-  if (p.code.size() > max_fused_operations)
-    fail(errc::invalid_argument, "[fused] a program of ", p.code.size(), " operations, more than ",
-         max_fused_operations);
-  if (p.inputs.size() + p.immediates.size() > 3 * max_fused_operations)
-    fail(errc::invalid_argument, "[fused] a program with too many inputs");
-  for (auto t : p.inputs)
-    if (!is_valid(t)) fail(errc::invalid_argument, "[fused] an input without a dtype");
-  for (auto t : p.immediates)
-    if (!is_valid(t)) fail(errc::invalid_argument, "[fused] an immediate without a dtype");
-  std::size_t first = p.inputs.size() + p.immediates.size();
-  std::vector<tensor_type> in, out;
-  for (std::size_t i = 0; i < p.code.size(); ++i) {
-    const auto& c = p.code[i];
-    if (!c.op || !c.op->is(op_traits::elementwise) || c.count > 3)
-      fail(errc::invalid_argument, "[fused] instruction ", i, " is not elementwise");
-    in.clear();
+program_part separate(const program& p, const program_piece& piece) {
+  const std::size_t operands = p.inputs.size() + p.immediates.size();
+  const std::size_t first = operands + piece.first, last = operands + piece.last;
+  auto inside = [&](std::size_t v) { return v >= first && v + 1 < last; };
+  for (std::size_t i = piece.last; i < p.code.size(); ++i)
+    for (int a = 0; a < p.code[i].count; ++a)
+      if (inside(p.code[i].args[a])) return {};
+  for (const auto& o : p.outputs)
+    if (inside(o.value)) return {};
+  const std::function<bool(std::uint16_t)> outside = [&](std::uint16_t v) { return v < first; };
+  const auto result = static_cast<std::uint16_t>(last - 1);
+  program_part alone = extraction(p, outside, false).run({&result, 1});
+  if (alone.program->code.size() != static_cast<std::size_t>(piece.last - piece.first)) return {};
+  return alone;
+}
+
+namespace {
+
+class program_checker {
+ public:
+  explicit program_checker(const program& p)
+      : p_(p), operands_(p.inputs.size() + p.immediates.size()) {}
+
+  void run() {
+    if (p_.code.empty()) bad("a program without instructions");
+    if (p_.code.size() > max_fused_operations)
+      bad("a program of ", p_.code.size(), " operations, more than ", max_fused_operations);
+    if (operands_ > 3 * max_fused_operations) bad("a program with too many inputs");
+    for (auto t : p_.inputs)
+      if (!is_valid(t)) bad("an input without a dtype");
+    for (auto t : p_.immediates)
+      if (!is_valid(t)) bad("an immediate without a dtype");
+    for (std::size_t i = 0; i < p_.code.size(); ++i) instruct(i);
+    put_out();
+    pieces();
+  }
+
+ private:
+  template <class... T>
+  [[noreturn]] static void bad(const T&... text) {
+    fail(errc::invalid_argument, "[fused] ", text...);
+  }
+
+  void instruct(std::size_t i) {
+    const auto& c = p_.code[i];
+    if (c.op && c.is_fold()) return fold(i);
+    if (!c.op || !c.op->is(op_traits::elementwise) || c.count > std::size(c.args))
+      bad("instruction ", i, " is not elementwise");
+    std::vector<tensor_type> in, out;
     for (int a = 0; a < c.count; ++a) {
-      if (c.args[a] >= first + i)
-        fail(errc::invalid_argument, "[fused] instruction ", i, " uses value ", c.args[a],
-             " before it is there");
-      in.push_back({dims{}, p.type_of(c.args[a])});
+      use(i, c.args[a]);
+      in.push_back({dims{}, p_.type_of(c.args[a])});
     }
     std::vector<attr_value> attributes;
     if (!c.op->attributes.empty()) attributes.emplace_back(static_cast<std::int64_t>(c.type));
     infer_types(*c.op, {in, attributes}, out);
     if (out.size() != 1 || out[0].type != c.type)
-      fail(errc::invalid_argument, "[fused] instruction ", i, " (", c.op->name, ") gives ",
-           out.empty() ? dtype::none : out[0].type, ", not ", c.type);
+      bad("instruction ", i, " (", c.op->name, ") gives ", out.empty() ? dtype::none : out[0].type,
+          ", not ", c.type);
   }
-  std::size_t end = 0;
-  for (const auto& piece : p.pieces) {
-    if (piece.first < end || piece.first >= piece.last || piece.last > p.code.size())
-      fail(errc::invalid_argument, "[fused] instructions ", piece.first, " to ", piece.last,
-           " are no piece of the program");
-    end = piece.last;
+  void use(std::size_t i, std::size_t v) const {
+    if (v >= operands_ + i) bad("instruction ", i, " uses value ", v, " before it is there");
+    if (const instruction* made = p_.made_by(v);
+        made && made->is_fold() && made->leaves != extent_class::row)
+      bad("instruction ", i, " uses a fold over columns or over all, which is a result only");
   }
+  void fold(std::size_t i) {
+    const auto& c = p_.code[i];
+    if (c.op->folds == fold_kind::none || c.count != 1 || c.leaves > extent_class::whole)
+      bad("instruction ", i, " (", c.op->name, ") is no fold of one value");
+    use(i, c.args[0]);
+    const dtype of = p_.type_of(c.args[0]);
+    if (c.type != of || !(c.op->folds == fold_kind::mean ? is_floating(of) : is_numeric(of)))
+      bad("instruction ", i, " (", c.op->name, ") gives ", c.type, " of ", of);
+    if (!p_.is_region() || (c.leaves != extent_class::whole && p_.row_axes == 0))
+      bad("instruction ", i, " (", c.op->name, ") folds what has no rows");
+  }
+
+  void put_out() const {
+    if (p_.row_axes > max_rank) bad("rows of ", int{p_.row_axes}, " axes");
+    if (p_.outputs.size() > program::most_outputs)
+      bad("a region has at most ", program::most_outputs, " results, not ", p_.outputs.size());
+    for (const auto& o : p_.outputs) {
+      if (o.value < operands_ || o.value >= p_.values())
+        bad("value ", o.value, " is no result of an instruction");
+      if (std::ranges::count(p_.outputs, o.value, &program_output::value) > 1)
+        bad("value ", o.value, " is a result twice");
+      const instruction& made = *p_.made_by(o.value);
+      if (made.is_fold()
+              ? made.leaves != o.where
+              : o.where > extent_class::row || (o.where == extent_class::row && p_.row_axes == 0))
+        bad("value ", o.value, " is a result of another class");
+    }
+  }
+  void pieces() const {
+    std::size_t end = 0;
+    for (const auto& piece : p_.pieces) {
+      if (piece.first < end || piece.first >= piece.last || piece.last > p_.code.size())
+        bad("instructions ", piece.first, " to ", piece.last, " are no piece of the program");
+      for (std::size_t i = piece.first; i < piece.last; ++i)
+        if (p_.code[i].is_fold()) bad("instruction ", i, " is a fold within an expression");
+      end = piece.last;
+    }
+  }
+
+  const program& p_;
+  const std::size_t operands_;
+};
+
+}  // namespace
+
+void check(const program& p) { program_checker(p).run(); }
+
+region_shape shape_of(const program& region, std::span<const extent_class> inputs) {
+  region_shape s;
+  s.where.assign(inputs.begin(), inputs.end());
+  s.where.resize(inputs.size() + region.immediates.size(), extent_class::whole);
+  s.phase.resize(s.where.size());
+  for (const auto& c : region.code) {
+    auto where = extent_class::whole;
+    std::uint8_t phase = 0;
+    for (int a = 0; a < c.count; ++a) {
+      where = join(where, s.where[c.args[a]]);
+      phase = std::max(phase, s.phase[c.args[a]]);
+    }
+    // What is computed of columns is so for each row.
+    if (where == extent_class::column) where = extent_class::element;
+    if (c.is_fold()) {
+      if (where != extent_class::element)
+        fail(errc::invalid_argument, "[", c.op->name,
+             "] folds a value that is the same along what is folded");
+      where = c.leaves;
+      if (where == extent_class::row) ++phase;
+    }
+    s.where.push_back(where);
+    s.phase.push_back(phase);
+    s.phases = std::max<std::uint8_t>(s.phases, static_cast<std::uint8_t>(phase + 1));
+  }
+  for (const auto& o : region.outputs)
+    if (s.where[o.value] != o.where)
+      fail(errc::invalid_argument, "[fused] result ", o.value,
+           " is of another class than declared");
+  return s;
 }
 
 }  // namespace deft

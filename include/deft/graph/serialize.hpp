@@ -203,7 +203,7 @@ void serialize(Archive& ar, source_place& w, unsigned) {
 template <class Archive>
 void serialize(Archive& ar, instruction& c, unsigned) {
   detail::serialize_op(ar, c.op);
-  ar& named("type", c.type) & named("count", c.count);
+  ar& named("type", c.type) & named("leaves", c.leaves) & named("count", c.count);
   if (c.count > std::size(c.args))
     fail(errc::invalid_argument, "[", c.op->name, "] an instruction with ", c.count, " arguments");
   for (int i = 0; i < c.count; ++i) ar& named("arg", c.args[i]);
@@ -214,11 +214,16 @@ void serialize(Archive& ar, program_piece& p, unsigned) {
   ar& named("first", p.first) & named("last", p.last);
 }
 
+template <class Archive>
+void serialize(Archive& ar, program_output& o, unsigned) {
+  ar& named("value", o.value) & named("where", o.where) & named("keepdims", o.keepdims);
+}
+
 /// What is loaded is checked, and sealed anew: signature and hash do not travel.
 template <class Archive>
 void serialize(Archive& ar, program& p, unsigned) {
   ar& named("inputs", p.inputs) & named("immediates", p.immediates) & named("code", p.code) &
-      named("pieces", p.pieces);
+      named("outputs", p.outputs) & named("row_axes", p.row_axes) & named("pieces", p.pieces);
   if constexpr (!Archive::is_saving::value) {
     check(p);
     p.seal();

@@ -7,6 +7,7 @@
 namespace deft::op {
 struct max : reduction {
   static constexpr std::string_view name = "max";
+  static constexpr fold_kind folds = fold_kind::max;
 
   tensor_type infer(std::span<const tensor_type> in) const;
 

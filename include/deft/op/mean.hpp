@@ -6,6 +6,7 @@
 namespace deft::op {
 struct mean : reduction {
   static constexpr std::string_view name = "mean";
+  static constexpr fold_kind folds = fold_kind::mean;
 
   tensor_type infer(std::span<const tensor_type> in) const;
 

@@ -6,6 +6,7 @@
 namespace deft::op {
 struct sum : reduction {
   static constexpr std::string_view name = "sum";
+  static constexpr fold_kind folds = fold_kind::sum;
 
   tensor_type infer(std::span<const tensor_type> in) const;
 

@@ -3,12 +3,16 @@
 #pragma once
 #include <algorithm>
 #include <array>
+#include <deft/op/base/reduction.hpp>
 #include <deft/op/constant.hpp>
 #include <deft/op/plan/fused.hpp>
 #include <deft/op/plan/fused_update.hpp>
+#include <deft/plan/extents.hpp>
 #include <deft/plan/fuse.hpp>
 #include <deft/plan/rewrite.hpp>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <set>
 #include <unordered_map>
 
@@ -24,6 +28,7 @@ const program* expression_in(const node_def& n) {
 bool fusible(const node_def& n) {
   return n.controls.empty() && (n.op->is(op_traits::elementwise) || expression_in(n));
 }
+bool is_fold(const node_def& n) { return n.op->folds != fold_kind::none; }
 /// An update that a program can stand for.
 bool is_joining_update(const node_def& n) {
   return n.op->role == op_role::update && n.op->joins && n.outputs[0].shape.is_static();
@@ -50,114 +55,317 @@ bool is_literal(const node_def& n) {
   return n.op->role == op_role::constant && n.controls.empty() && n.outputs[0].shape.rank() == 0;
 }
 
+/// Nodes that become one.
+struct group {
+  std::uint32_t root = 0;
+  std::set<std::uint32_t> members;
+  std::vector<std::uint32_t> outputs;  ///< what others need, but for the root
+  std::size_t operations = 0;
+  dims extents;            ///< of what is computed for each element
+  std::uint32_t like = 0;  ///< a node that has them
+  int row_axes = 0;        ///< of the folds within
+  bool folds_all = false;  ///< the root folds over all axes
+  double position = 0;     ///< in the order of nodes
+
+  bool has(std::uint32_t n) const { return members.contains(n); }
+};
+
 class fuser {
  public:
   fuser(graph_def& g, std::span<edge_def> fetches,
         const std::function<bool(placement, const op_def&)>& can_run)
-      : graph_(g), can_run_(can_run), users_(g.nodes.size()) {
+      : graph_(g),
+        fetches_(fetches),
+        can_run_(can_run),
+        extents_(g),
+        users_(g.nodes.size()),
+        fetched_(g.nodes.size()),
+        awaited_(g.nodes.size()),
+        taken_(g.nodes.size()),
+        positions_(g.nodes.size()),
+        moved_(g.nodes.size()) {
+    std::iota(positions_.begin(), positions_.end(), 0.);
     for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
       for (auto e : g.nodes[i].inputs) users_[e.node].push_back(i);
-      // Control dependencies and fetches pin a node as it is.
-      for (auto c : g.nodes[i].controls) users_[c].push_back(pinned);
+      for (auto c : g.nodes[i].controls) awaited_[c] = true;
     }
-    for (const auto& f : fetches) users_[f.node].push_back(pinned);
+    for (const auto& f : fetches) fetched_[f.node] = true;
     for (const auto& n : g.nodes)
       if (n.op->role == op_role::update || n.op->role == op_role::assign)
         ++updates_[n.op->resource(n.attributes).key];
   }
 
-  bool run() {
+  std::vector<kept_apart> run() {
     bool changed = false;
-    std::vector<bool> taken(graph_.nodes.size());
     for (std::uint32_t root = static_cast<std::uint32_t>(graph_.nodes.size()); root-- > 0;) {
       const node_def& r = graph_.nodes[root];
       const bool update = is_joining_update(r);
-      if (taken[root] || (!update && !fusible(r))) continue;
+      if (taken_[root] || (!update && !fusible(r) && !is_ending_fold(r))) continue;
       if (can_run_ && !can_run_(r.device, joined(r))) continue;
-      std::set<std::uint32_t> group = gather(root);
-      const bool literals =
-          !update && !expression_in(r) && std::ranges::any_of(r.inputs, [&](edge_def e) {
-            return is_literal(graph_.nodes[e.node]);
-          });
-      if (group.size() == 1 && !literals) continue;
-      for (auto n : group) taken[n] = true;
-      replace(root, group);
+      group made = gather(root);
+      const bool literals = !update && !is_fold(r) && !expression_in(r) &&
+                            std::ranges::any_of(r.inputs, [&](edge_def e) {
+                              return is_literal(graph_.nodes[e.node]);
+                            });
+      if (made.members.size() == 1 && !literals) continue;
+      for (auto n : made.members) {
+        taken_[n] = true;
+        positions_[n] = made.position;
+      }
+      replace(made);
       changed = true;
     }
-    return changed;
+    if (changed) finish();
+    return std::move(apart_);
   }
 
  private:
-  static constexpr std::uint32_t pinned = ~std::uint32_t{0};
+  /// From this many elements on, reading a value again costs more than a region with two results.
+  static constexpr std::int64_t large = 4096;
 
-  std::set<std::uint32_t> gather(std::uint32_t root) const {
-    const node_def& r = graph_.nodes[root];
-    std::set<std::uint32_t> group{root};
+  // What can be joined.
+
+  const node_def& node(std::uint32_t n) const { return graph_.nodes[n]; }
+  const dims& shape_of(edge_def e) const { return node(e.node).outputs[e.port].shape; }
+
+  /// Over all axes, or over the last ones, whose extents are known.
+  bool is_ending_fold(const node_def& n) const {
+    return is_fold(n) && n.controls.empty() && (folds_all(n) || row_axes_of(n) > 0);
+  }
+  bool folds_all(const node_def& n) const {
+    const int rank = shape_of(n.inputs[0]).rank();
+    return rank > 0 && decode<op::reduction>(n.attributes).axes.size() == rank;
+  }
+  /// How many axes a fold of rows has; 0 if it is none.
+  int row_axes_of(const node_def& n) const {
+    const dims axes = decode<op::reduction>(n.attributes).axes;
+    const dims& x = shape_of(n.inputs[0]);
+    std::int64_t elements = 1;
+    for (int d = x.rank() - axes.size(); d < x.rank(); ++d) {
+      if (!axes.contains(d) || x[d] == dyn) return 0;
+      elements *= x[d];
+    }
+    return elements > 1 && axes.size() < x.rank() ? axes.size() : 0;
+  }
+  /// How many axes a row of `g` has if `shape` has one element for each; 0 if not.
+  int axes_of_row(const group& g, const dims& shape) const {
+    if (shape.rank() != g.extents.rank()) return 0;
+    int outer = shape.rank();
+    while (outer > 0 && shape[outer - 1] == 1) --outer;
+    for (int d = 0; d < outer; ++d)
+      if (shape[d] != g.extents[d]) return 0;
+    return shape.rank() - outer;
+  }
+
+  group gather(std::uint32_t root) {
+    group g = gather(root, true);
+    // Rows of several axes are taken only as a whole.
+    if (g.row_axes > 0 && !all_are_rows(g)) return gather(root, false);
+    return g;
+  }
+
+  group gather(std::uint32_t root, bool rows) {
+    const node_def& r = node(root);
+    group g;
+    g.root = root;
+    g.members.insert(root);
+    g.operations = operations_of(r);
+    g.position = positions_[root];
+    g.like = root;
+    if (is_fold(r)) {
+      g.like = r.inputs[0].node;
+      g.folds_all = folds_all(r);
+      g.row_axes = g.folds_all ? 0 : row_axes_of(r);
+    }
+    g.extents = node(g.like).outputs[0].shape;
+    if (!g.folds_all && g.row_axes > 0 && !rows) return g;
     std::set<std::uint32_t, std::greater<>> candidates;
     auto offer = [&](const node_def& n) {
-      for (auto e : n.inputs) candidates.insert(e.node);
+      for (auto e : n.inputs)
+        if (e.port == 0) candidates.insert(e.node);
     };
     offer(r);
-    std::size_t operations = operations_of(r);
-    const bool update = is_joining_update(r);
     // The largest number first: all users of a node have been decided before it is.
-    while (!candidates.empty() && operations < max_fused_operations) {
-      std::uint32_t i = *candidates.begin();
+    while (!candidates.empty()) {
+      const std::uint32_t n = *candidates.begin();
       candidates.erase(candidates.begin());
-      const node_def& n = graph_.nodes[i];
-      if (!fusible(n) || n.device != r.device || !(n.outputs[0].shape == r.outputs[0].shape) ||
-          operations + operations_of(n) > max_fused_operations)
+      if (const char* reason = why_not(g, n, rows)) {
+        if (*reason) apart_.push_back({node(n).name, r.name, reason});
         continue;
-      // What is refused is so before the variable is touched.
-      if (update && may_refuse(n)) continue;
-      if (!std::ranges::all_of(users_[i], [&](std::uint32_t u) { return group.contains(u); }))
-        continue;
-      group.insert(i);
-      operations += operations_of(n);
-      offer(n);
+      }
+      offer(node(n));
     }
-    return group;
+    drop_rows_without_folds(g);
+    return g;
   }
+
+  /// Takes `n` in, or says why not; nothing of what cannot be part of any region.
+  const char* why_not(group& g, std::uint32_t n, bool rows) {
+    const node_def& x = node(n);
+    const bool fold = is_fold(x);
+    if (!fold && !x.op->is(op_traits::elementwise) && !expression_in(x)) return "";
+    if (taken_[n]) return "it is part of another region";
+    if (!x.controls.empty()) return "it has control dependencies";
+    if (x.device != node(g.root).device) return "it is on another device";
+    const bool update = is_joining_update(node(g.root));
+    int axes = 0;
+    if (fold) {
+      axes = row_axes_of(x);
+      if (update || !rows || g.folds_all || axes == 0)
+        return "its sum, mean or maximum is known only after all its elements";
+      if (!op_keeps_dims(x)) return "it has no axes of extent 1 in the place of those it folds";
+      if (!extents_.same(x.inputs[0].node, g.like) || x.inputs[0].port != 0)
+        return "it folds another shape";
+    } else if (!(x.outputs[0].shape == g.extents)) {
+      axes = axes_of_row(g, x.outputs[0].shape);
+      if (axes == 0 || !rows || update || g.folds_all) return "it has another shape";
+    }
+    if (axes > 0 && g.row_axes > 0 && axes != g.row_axes) return "its rows have other axes";
+    if (g.operations + operations_of(x) > max_fused_operations)
+      return "the region has as many operations as one may have";
+    // What is refused is so before the variable is touched.
+    if (update && may_refuse(x)) return "integers may be refused, and an update must not be";
+    const bool shared =
+        fetched_[n] || !std::ranges::all_of(users_[n], [&](auto u) { return g.has(u); });
+    if (awaited_[n]) return "others wait for it";
+    auto take = [&](group& into) {
+      into.members.insert(n);
+      if (axes > 0) into.row_axes = axes;
+      into.operations += operations_of(x);
+    };
+    if (!shared) return take(g), nullptr;
+    if (update) return "others need its value";
+    if (!is_large(g.extents)) return "others need its value, which is small";
+    if (g.outputs.size() + 2 > program::most_outputs) return "the region has too many results";
+    if (axes == 0 && !extents_.same(n, g.like)) return "its extents may be others";
+    group larger = g;
+    take(larger);
+    larger.outputs.push_back(n);
+    if (!find_position(larger)) return "others need its value before";
+    g = std::move(larger);
+    return nullptr;
+  }
+  bool is_large(const dims& d) const { return !d.is_static() || d.elements() >= large; }
+  static bool op_keeps_dims(const node_def& n) {
+    return decode<op::reduction>(n.attributes).keepdims;
+  }
+
+  /// Between what the group takes and whoever needs what it gives, all others staying where they
+  /// are: then there is no cycle.
+  bool find_position(group& g) const {
+    double after = -1, before = static_cast<double>(graph_.nodes.size());
+    for (auto m : g.members) {
+      for (auto e : node(m).inputs)
+        if (!g.has(e.node)) after = std::max(after, positions_[e.node]);
+      for (auto u : users_[m])
+        if (!g.has(u)) before = std::min(before, positions_[u]);
+    }
+    const double own = positions_[g.root];
+    g.position = own < before ? own : after + (before - after) / 2;
+    return after < g.position && g.position < before;
+  }
+
+  /// Values of rows that are not made of a fold within are better computed by themselves.
+  void drop_rows_without_folds(group& g) const {
+    std::set<std::uint32_t> folded;
+    for (auto m : g.members) {
+      const node_def& n = node(m);
+      const bool row = m != g.root && !(n.outputs[0].shape == g.extents);
+      if (is_fold(n) || (row && std::ranges::any_of(n.inputs, [&](edge_def e) {
+                           return folded.contains(e.node) && !(shape_of(e) == g.extents);
+                         })))
+        folded.insert(m);
+    }
+    std::erase_if(g.members, [&](std::uint32_t m) {
+      return m != g.root && !folded.contains(m) && !(node(m).outputs[0].shape == g.extents);
+    });
+    std::erase_if(g.outputs, [&](std::uint32_t m) { return !g.has(m); });
+    if (folded.empty()) g.row_axes = 0;
+    if (!g.outputs.empty() && !find_position(g)) g = alone(g.root);
+  }
+  group alone(std::uint32_t root) const {
+    group g;
+    g.root = root;
+    g.members.insert(root);
+    g.position = positions_[root];
+    return g;
+  }
+
+  /// Whether whatever the group takes has one element for each element, row or column, or one in
+  /// all, in every run.
+  bool all_are_rows(const group& g) const {
+    const int rank = g.extents.rank(), outer = rank - g.row_axes;
+    if (rank <= 2) return true;  // nothing else can be broadcast to it
+    for (auto m : g.members)
+      for (auto e : node(m).inputs) {
+        if (g.has(e.node)) continue;
+        if (e.port == 0 && extents_.same(e.node, g.like)) continue;
+        const dims& shape = shape_of(e);
+        bool rows = true, columns = true, rows_one = true, columns_one = true;
+        for (int d = 0; d < rank; ++d) {
+          const int own = d - (rank - shape.rank());
+          const std::int64_t extent = own < 0 ? 1 : shape[own];
+          const bool same = extent == g.extents[d] && extent != dyn;
+          (d < outer ? rows : columns) &= same;
+          (d < outer ? rows_one : columns_one) &= extent == 1;
+        }
+        if (!((rows || rows_one) && (columns || columns_one))) return false;
+      }
+    return true;
+  }
+
+  // What becomes of a group.
+
+  struct value_hash {
+    std::size_t operator()(const edge_def& e) const {
+      return std::size_t{e.node} * program::most_outputs + e.port;
+    }
+  };
 
   /// Walks as describe() in expr/lower.hpp does, so that a region which the user wrote elsewhere as
   /// one expression finds its compiled kernel. An expression within it stays a piece of the whole.
-  void replace(std::uint32_t root, const std::set<std::uint32_t>& group) {
+  void replace(const group& g) {
     using value = program_builder::value;
     program_builder p;
     integers immediates;
     std::vector<edge_def> inputs;
+    std::unordered_map<edge_def, value, value_hash> known;  // inputs of a region
     std::unordered_map<std::uint32_t, value> done;
     auto literal = [&](dtype t, std::int64_t bits) {
       immediates.push_back(bits);
       return p.immediate(t);
     };
-    node_def& r = graph_.nodes[root];
+    node_def& r = graph_.nodes[g.root];
     const bool update = is_joining_update(r);
+    const bool region = !update && (is_fold(r) || g.row_axes > 0 || !g.outputs.empty());
     const value variable = update ? p.input(r.outputs[0].type) : value();
     struct frame {
       std::uint32_t node;
       std::vector<value> args;
     };
-    std::vector<frame> stack{{root, {}}};
+    std::vector<frame> stack{{g.root, {}}};
     while (!stack.empty()) {
       frame& f = stack.back();
-      const node_def& n = graph_.nodes[f.node];
+      const node_def& n = node(f.node);
       if (f.args.size() < n.inputs.size()) {
         edge_def e = n.inputs[f.args.size()];
-        const node_def& from = graph_.nodes[e.node];
+        const node_def& from = node(e.node);
         if (update && is_old_value(from, r)) {
           f.args.push_back(variable);
         } else if (auto at = done.find(e.node); at != done.end()) {
           f.args.push_back(at->second);
-        } else if (group.contains(e.node)) {
+        } else if (g.has(e.node)) {
           stack.push_back({e.node, {}});
-        } else if (is_literal(from) && !expression_in(n)) {
+        } else if (is_literal(from) && !expression_in(n) && !is_fold(n)) {
           const any_array a = decode<op::constant>(from.attributes).value;
           f.args.push_back(visit_dtype(
               a.type(), [&]<class T>() { return literal(a.type(), to_immediate(*a.data<T>())); }));
+        } else if (auto seen = known.find(e); seen != known.end()) {
+          f.args.push_back(seen->second);
         } else {
           inputs.push_back(e);
           f.args.push_back(p.input(from.outputs[e.port].type));
+          if (region) known.emplace(e, f.args.back());
         }
         continue;
       }
@@ -174,13 +382,30 @@ class fuser {
         }
         p.end_piece(first);
         done.emplace(f.node, values.back());
-      } else if (f.node == root && update) {
+      } else if (is_fold(n)) {
+        done.emplace(f.node, p.fold(*n.op, n.outputs[0].type, f.args[0], class_of(g, f.node)));
+      } else if (f.node == g.root && update) {
         const value both[] = {variable, f.args[0]};
         p.apply(*n.op->joins, n.outputs[0].type, both);
       } else {
         done.emplace(f.node, p.apply(*n.op, n.outputs[0].type, f.args));
       }
       stack.pop_back();
+    }
+    if (region) {
+      p.row_axes(g.row_axes);
+      std::vector<tensor_type> types;
+      auto put_out = [&](std::uint32_t m) {
+        const node_def& n = node(m);
+        const extent_class where = class_of(g, m);
+        p.output(done.at(m), where,
+                 where != extent_class::element && (!is_fold(n) || op_keeps_dims(n)));
+        moved_[m] = edge_def{g.root, static_cast<std::uint32_t>(types.size())};
+        types.push_back(n.outputs[0]);
+      };
+      put_out(g.root);
+      for (auto m : g.outputs) put_out(m);
+      r.outputs = std::move(types);
     }
     r.inputs = std::move(inputs);
     const op_def& made = joined(r);
@@ -201,6 +426,13 @@ class fuser {
     r.attributes = encode(u);
   }
 
+  extent_class class_of(const group& g, std::uint32_t m) const {
+    const node_def& n = node(m);
+    if (g.folds_all && m == g.root) return extent_class::whole;
+    if (is_fold(n) || !(n.outputs[0].shape == g.extents)) return extent_class::row;
+    return extent_class::element;
+  }
+
   /// Whether a node is the variable's value before the update, which then reads it in place.
   bool is_old_value(const node_def& n, const node_def& update) const {
     if (n.op->role != op_role::variable || !n.controls.empty()) return false;
@@ -208,17 +440,41 @@ class fuser {
     return key == update.op->resource(update.attributes).key && updates_.at(key) == 1;
   }
 
+  /// Whoever needs a value finds it where it is now; nodes in their new order.
+  void finish() {
+    auto follow = [&](edge_def& e) {
+      if (!moved_[e.node]) return;
+      const edge_def to = *moved_[e.node];
+      e = {to.node, e.port == run_only ? run_only : to.port};
+    };
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i)
+      for (auto& e : graph_.nodes[i].inputs)
+        if (e.port == 0) follow(e);
+    for (auto& f : fetches_) follow(f);
+    std::vector<std::uint32_t> order(graph_.nodes.size());
+    std::iota(order.begin(), order.end(), 0u);
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return positions_[i]; });
+    if (!std::ranges::is_sorted(order)) permute(graph_, order, fetches_);
+    prune(graph_, fetches_);
+  }
+
   graph_def& graph_;
+  std::span<edge_def> fetches_;
   const std::function<bool(placement, const op_def&)>& can_run_;
+  const extent_symbols extents_;
   std::vector<std::vector<std::uint32_t>> users_;
+  std::vector<bool> fetched_, awaited_, taken_;  ///< awaited: by control dependencies
+  std::vector<double> positions_;
+  std::vector<std::optional<edge_def>> moved_;  ///< values that a region gives, by node
   std::map<resource_key, int> updates_;
+  std::vector<kept_apart> apart_;
 };
 
 }  // namespace
 
-void fuse(graph_def& g, std::span<edge_def> fetches,
-          const std::function<bool(placement, const op_def&)>& can_run) {
-  if (fuser(g, fetches, can_run).run()) prune(g, fetches);
+std::vector<kept_apart> fuse(graph_def& g, std::span<edge_def> fetches,
+                             const std::function<bool(placement, const op_def&)>& can_run) {
+  return fuser(g, fetches, can_run).run();
 }
 
 }  // namespace deft::plan

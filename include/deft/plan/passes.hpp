@@ -5,6 +5,7 @@
 #include <deft/graph/graph_def.hpp>
 #include <deft/plan/cut.hpp>
 #include <deft/plan/fold.hpp>
+#include <deft/plan/fuse.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct prepared {
   graph_def placed;  ///< the whole graph, each node on its device
   std::vector<part> parts;
   std::vector<pass_size> passes;
+  std::vector<kept_apart> apart;  ///< by fusion
 };
 
 /// Folds, places, fuses, orders and cuts `flat`, whose nodes are sound. In debug builds the graph

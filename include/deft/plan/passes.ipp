@@ -3,7 +3,6 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
-#include <deft/plan/fuse.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/plan/place.hpp>
@@ -61,11 +60,14 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
       logging::write(logging::level::info,
                      str(n.name, ": (", n.op->name, "): ", to_string(*n.device)));
   if (options.fuse) {
-    fuse(g, flat.fetches, [&](placement device, const op_def& fused) {
+    p.apart = fuse(g, flat.fetches, [&](placement device, const op_def& fused) {
       auto at = std::ranges::find(devices, device, &device_info::name);
       return at != devices.end() && at->kernels->types_of(fused.name) != dtype_set();
     });
     passed("fused");
+    for (const auto& a : p.apart)
+      logging::log(logging::level::debug, "fusion keeps ", a.node, " apart from ", a.user, ": ",
+                   a.reason);
   }
   order_variables(g, flat.fetches);
   passed("ordered");

@@ -2,6 +2,7 @@
 // deft/plan/plan.ipp: umbrella of plan/.
 #pragma once
 #include <deft/plan/cut.ipp>
+#include <deft/plan/extents.ipp>
 #include <deft/plan/fold.ipp>
 #include <deft/plan/fuse.ipp>
 #include <deft/plan/gradients.ipp>

@@ -65,6 +65,7 @@ struct plan_limits {
 struct plan_description {
   graph_def placed;  ///< each node of the pruned graph, on its device
   std::vector<plan::pass_size> passes;
+  std::vector<plan::kept_apart> apart;  ///< by fusion
 };
 
 /// A place to run plans.

@@ -17,8 +17,14 @@ std::int64_t bytes_of_value(const tensor_type& t) {
 
 std::string explain_node(const graph_def& g, const node_def& n) {
   std::string s = str("  ", n.name, ": ", n.op->name);
-  if (const program* p = program_in(n.attributes)) s += str(" ", p->code.size(), " operations");
-  if (!n.outputs.empty()) s += str(" -> ", n.outputs[0]);
+  if (const program* p = program_in(n.attributes)) {
+    s += str(" ", p->code.size(), " operations");
+    if (const auto folds = std::ranges::count_if(p->code, &instruction::is_fold))
+      s += str(", ", folds, " of them ", folds == 1 ? "a fold" : "folds",
+               p->row_axes > 0 ? " of rows" : " of all elements");
+  }
+  if (!n.outputs.empty())
+    s += str(" -> ", join(n.outputs, ", ", [](const tensor_type& t) { return to_string(t); }));
   s += str(" on ", to_string(*n.device), "\n");
   for (auto e : n.inputs) {
     const node_def& from = g.nodes[e.node];
@@ -91,6 +97,8 @@ std::string explain_plan(const plan_description& p) {
           join(p.passes, ", ", [](const plan::pass_size& x) { return str(x.nodes, " ", x.pass); }),
           "\n");
   for (const auto& n : g.nodes) s += explain_node(g, n);
+  for (const auto& a : p.apart)
+    s += str("not fused into ", a.user, ": ", a.node, ", as ", a.reason, "\n");
   for (const auto& [device, m] : memory_of(g)) {
     s += str(device, ": ", m.nodes, m.nodes == 1 ? " node" : " nodes", ", at most ", m.peak(),
              " bytes of values at a time");

@@ -28,7 +28,7 @@ class master_engine final : public engine {
   plan_description describe(flat_graph flat, const plan_limits& limits) override {
     master_->check_open();
     auto made = run_passes(std::move(flat), limits, false);
-    return {std::move(made.placed), std::move(made.passes)};
+    return {std::move(made.placed), std::move(made.passes), std::move(made.apart)};
   }
 
   std::vector<device_info> devices() override {

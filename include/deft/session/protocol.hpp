@@ -31,7 +31,7 @@ enum class request : std::uint16_t {
   reset_cluster = 37,    ///< call; session; meta: container
   close_session = 38,    ///< one-way; session
   cancel_run = 39,       ///< one-way; session, step = id of the run_plan
-  describe_plan = 40,    ///< as make_plan. Answer: meta: placed, passes
+  describe_plan = 40,    ///< as make_plan. Answer: meta: placed, passes, apart
   // Between tasks of a training job.
   wait_signal = 48,  ///< call; meta: name. Answered once the task has it
   set_signal = 49,   ///< call; meta: name
@@ -95,6 +95,12 @@ void serialize(Archive& ar, part& p, unsigned) {
 template <class Archive>
 void serialize(Archive& ar, pass_size& p, unsigned) {
   ar& named("pass", p.pass) & named("nodes", p.nodes);
+}
+template <class Archive>
+void serialize(Archive& ar, kept_apart& k, unsigned) {
+  deft::detail::serialize_name(ar, k.node);
+  deft::detail::serialize_name(ar, k.user);
+  ar& named("reason", k.reason);
 }
 }  // namespace plan
 

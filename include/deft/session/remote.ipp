@@ -134,7 +134,7 @@ class remote_engine final : public engine {
     message r = ask_about(flat, request::describe_plan, limits);
     plan_description made;
     in_archive ar(r.meta, r.tensors);
-    ar& made.placed& made.passes;
+    ar& made.placed& made.passes& made.apart;
     ar.finish();
     return made;
   }

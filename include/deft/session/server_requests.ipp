@@ -177,7 +177,7 @@ bool server_impl::handle_client(const std::shared_ptr<connection>& from, message
           message r;
           if (!make) {
             auto made = s->master->describe(std::move(*flat), limits);
-            out_archive(r.meta, &r.tensors) & made.placed& made.passes;
+            out_archive(r.meta, &r.tensors) & made.placed& made.passes& made.apart;
             return r;
           }
           auto plan = s->master->make_plan(std::move(*flat), limits);

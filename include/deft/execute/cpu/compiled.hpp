@@ -2,7 +2,7 @@
 // deft/execute/cpu/compiled.hpp: the kernel of an expression type, a loop over packs that evaluates
 // the whole tree in registers.
 #pragma once
-#include <deft/execute/cpu/pack.hpp>
+#include <deft/execute/cpu/join.hpp>
 #include <deft/execute/fused.hpp>
 #include <deft/expr/lower.hpp>
 
@@ -125,39 +125,12 @@ struct operand_sizes {
   }
 };
 
-/// The row kernel of X.
+/// The operands of X on their way along a row.
 template <class X>
-struct row_kernel {
-  using T = typename X::value_type;
-  static constexpr int L = lanes_of<X>, unroll = unroll_of<X>;
+struct operand_walk {
   static constexpr int inputs = inputs_in<X>, operands = inputs + literals_in<X>;
   static constexpr operand_sizes<X> sizes{};
 
-  static DEFT_FLATTEN void run(const row_call& c) {
-    const char* at[operands];
-    std::uintptr_t step[inputs];  // bytes for one time round the loop
-    each_operand([&](auto k) DEFT_INLINED {
-      at[k] = read_alone<const char*>(&c.in[k]);
-      if constexpr (k < inputs)
-        step[k] = read_alone<std::uintptr_t>(&c.mask[k]) & std::uintptr_t{unroll * L * sizes.of[k]};
-    });
-    T* out = static_cast<T*>(c.out);
-    std::int64_t left = c.n;
-    for (; left >= unroll * L; left -= unroll * L, out += unroll * L) {
-      one(out, at, 0);
-      one(out + L, at, 1);
-      if constexpr (unroll == 4) {
-        one(out + 2 * L, at, 2);
-        one(out + 3 * L, at, 3);
-      }
-      each_operand([&](auto k) DEFT_INLINED {
-        if constexpr (k < inputs) at[k] += step[k];
-      });
-    }
-    if (left > 0) rest(c, c.n - left);
-  }
-
- private:
   /// Unrolled here: at -O2 the compiler would loop over the operands within the loop over packs.
   template <class F>
   static DEFT_ALWAYS_INLINE void each_operand(F f) {
@@ -171,6 +144,52 @@ struct row_kernel {
   static DEFT_ALWAYS_INLINE P read_alone(From* from) {
     return (P) * static_cast<From volatile*>(from);
   }
+  /// Addresses at the row's beginning, and how many bytes each goes on with `elements`.
+  static DEFT_ALWAYS_INLINE void begin(const row_call& c, int elements, const char** at,
+                                       std::uintptr_t* step) {
+    each_operand([&](auto k) DEFT_INLINED {
+      at[k] = read_alone<const char*>(&c.in[k]);
+      if constexpr (k < inputs)
+        step[k] = read_alone<std::uintptr_t>(&c.mask[k]) &
+                  (static_cast<std::uintptr_t>(elements) * sizes.of[k]);
+    });
+  }
+  static DEFT_ALWAYS_INLINE void advance(const char** at, const std::uintptr_t* step) {
+    each_operand([&](auto k) DEFT_INLINED {
+      if constexpr (k < inputs) at[k] += step[k];
+    });
+  }
+};
+
+/// The row kernel of X.
+template <class X>
+struct row_kernel : operand_walk<X> {
+  using T = typename X::value_type;
+  using walk = operand_walk<X>;
+  using walk::each_operand;
+  static constexpr int inputs = walk::inputs, operands = walk::operands;
+  static constexpr const auto& sizes = walk::sizes;
+  static constexpr int L = lanes_of<X>, unroll = unroll_of<X>;
+
+  static DEFT_FLATTEN void run(const row_call& c) {
+    const char* at[operands];
+    std::uintptr_t step[inputs];  // bytes for one time round the loop
+    walk::begin(c, unroll * L, at, step);
+    T* out = static_cast<T*>(c.out);
+    std::int64_t left = c.n;
+    for (; left >= unroll * L; left -= unroll * L, out += unroll * L) {
+      one(out, at, 0);
+      one(out + L, at, 1);
+      if constexpr (unroll == 4) {
+        one(out + 2 * L, at, 2);
+        one(out + 3 * L, at, 3);
+      }
+      walk::advance(at, step);
+    }
+    if (left > 0) rest(c, c.n - left);
+  }
+
+ private:
   static void one(T* out, const char* const* at, int u) {
     store(out, as_value(evaluation<X, L, 0, inputs>::run(at, u)));
   }
@@ -223,6 +242,41 @@ struct row_kernel {
 /// The row kernel of X and what it asks of its operands.
 template <class X>
 inline constexpr compiled_row row_of{&row_kernel<X>::run, unroll_of<X>* lanes_of<X>};
+
+/// X folded by F where it is computed: into the lanes of fold.hpp, in its order.
+template <class X, class F>
+struct fold_kernel {
+  using T = typename X::value_type;
+  using walk = operand_walk<X>;
+  static constexpr int L = lanes_of<X>, W = fold_lanes<T>, packs = W / L;
+
+  static DEFT_FLATTEN void run(const row_call& c) {
+    const char* at[walk::operands];
+    std::uintptr_t step[walk::inputs];
+    walk::begin(c, W, at, step);
+    T* out = static_cast<T*>(c.out);
+    pack<T, L> sum[packs];
+    each_pack([&](auto u) DEFT_INLINED { sum[u] = load<T, L>(out + u * L); });
+    for (std::int64_t left = c.n; left > 0; left -= W) {
+      each_pack([&](auto u) DEFT_INLINED {
+        sum[u] = F::combine(sum[u], as_value(evaluation<X, L, 0, walk::inputs>::run(at, u)));
+      });
+      walk::advance(at, step);
+    }
+    each_pack([&](auto u) DEFT_INLINED { store(out + u * L, sum[u]); });
+  }
+
+ private:
+  template <class G>
+  static DEFT_ALWAYS_INLINE void each_pack(G g) {
+    [&]<int... U>(std::integer_sequence<int, U...>) DEFT_INLINED {
+      (g(std::integral_constant<int, U>()), ...);
+    }
+    (std::make_integer_sequence<int, packs>());
+  }
+};
+template <class X, class F>
+inline constexpr compiled_row fold_of{&fold_kernel<X, F>::run, fold_kernel<X, F>::W};
 
 template <class Op, class T>
 auto call_alone() {

@@ -2,8 +2,10 @@
 // deft/execute/cpu/cpu.ipp: the processor's device and kernels, but for those that
 // cpu_elementwise.ipp and cpu_linear.ipp leave to be compiled on their own.
 #pragma once
+#include <deft/execute/cpu/broadcast_kernel.ipp>
 #include <deft/execute/cpu/device.ipp>
 #include <deft/execute/cpu/elementwise.ipp>
+#include <deft/execute/cpu/folds.ipp>
 #include <deft/execute/cpu/index.ipp>
 #include <deft/execute/cpu/interpreter.ipp>
 #include <deft/execute/cpu/kernel_base.ipp>
@@ -11,8 +13,10 @@
 #include <deft/execute/cpu/own.ipp>
 #include <deft/execute/cpu/random.ipp>
 #include <deft/execute/cpu/reduce.ipp>
+#include <deft/execute/cpu/row_region.ipp>
 #include <deft/execute/cpu/shapes.ipp>
 #include <deft/execute/cpu/softmax.ipp>
+#include <deft/execute/cpu/whole_fold.ipp>
 #include <deft/execute/fused.ipp>
 #include <deft/execute/team.ipp>
 

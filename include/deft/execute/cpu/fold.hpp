@@ -2,42 +2,11 @@
 // deft/execute/cpu/fold.hpp: rows and columns of a matrix folded into one: the loops of reductions.
 // The order is that of a fixed tree, so that pieces may be folded on any thread.
 #pragma once
+#include <deft/execute/cpu/join.hpp>
 #include <deft/execute/cpu/kernel_base.hpp>
 #include <deft/execute/cpu/pack.hpp>
 
 namespace deft::cpu {
-
-/// What is folded with: sums, where integers wrap.
-struct plus {
-  template <class T>
-  static constexpr T nothing() {
-    return T(0);
-  }
-  template <class V>
-  static DEFT_ALWAYS_INLINE V combine(const V& a, const V& b) {
-    if constexpr (element<V>)
-      return (num::lane<V>(a) + b).v;
-    else
-      return a + b;
-  }
-};
-/// The largest; NaN goes through.
-struct largest {
-  template <class T>
-  static constexpr T nothing() {
-    if constexpr (std::is_floating_point_v<T>)
-      return -std::numeric_limits<T>::infinity();
-    else
-      return std::numeric_limits<T>::min();
-  }
-  template <class V>
-  static DEFT_ALWAYS_INLINE V combine(const V& a, const V& b) {
-    if constexpr (element<V>)
-      return num::maximum(num::lane<V>(a), b).v;
-    else
-      return num::maximum(a, b);
-  }
-};
 
 /// The largest where NaN does not matter: fewer instructions.
 struct largest_number : largest {
@@ -57,7 +26,7 @@ struct largest_number : largest {
 
 template <class T, class F>
 struct fold {
-  static constexpr int L = register_bytes / static_cast<int>(sizeof(T)), W = 4 * L;
+  static constexpr int L = register_bytes / static_cast<int>(sizeof(T)), W = fold_lanes<T>;
   static constexpr std::int64_t leaf_elements = 64 * W;  ///< of a row, folded in a line
   static constexpr std::int64_t leaf_rows = 64;          ///< folded one after another
 
@@ -81,8 +50,11 @@ struct fold {
     return F::combine(first, row_part(p + left, n - left));
   }
   static DEFT_ALWAYS_INLINE lanes leaf(const T* p, std::int64_t n) {
-    lanes sum = load<T, W>(p);
-    for (const T* end = p + n; (p += W) < end;) sum = F::combine(sum, load<T, W>(p));
+    return leaf(p + W, n - W, load<T, W>(p));
+  }
+  /// Goes on with `sum`.
+  static DEFT_ALWAYS_INLINE lanes leaf(const T* p, std::int64_t n, lanes sum) {
+    for (const T* end = p + n; p < end; p += W) sum = F::combine(sum, load<T, W>(p));
     return sum;
   }
   /// The same tree over the parts that `row_part` gave for pieces of `leaf_elements` times a power
@@ -92,20 +64,19 @@ struct fold {
     const std::int64_t left = half(n, 1);
     return F::combine(join_parts(parts, left), join_parts(parts + left, n - left));
   }
-  /// The whole of a row of n elements, given what its whole packs gave.
-  static T finish(const lanes& sum, const T* p, std::int64_t n) {
-    const std::int64_t whole = n / W * W;
+  /// The whole of a row, given what its whole packs gave and the n < W elements behind them.
+  static T finish(const lanes& sum, const T* tail, std::int64_t n) {
     return rest(
         F::combine(halved<0>(halved<0>(sum)),
                    F::combine(halved<1>(halved<0>(sum)),
                               F::combine(halved<0>(halved<1>(sum)), halved<1>(halved<1>(sum))))),
-        p + whole, n - whole);
+        tail, n);
   }
   /// n elements in a line.
   static T row(const T* p, std::int64_t n) {
     if (n >= W) {
       const std::int64_t whole = n / W * W;
-      return finish(n <= leaf_elements ? leaf(p, whole) : row_part(p, whole), p, n);
+      return finish(n <= leaf_elements ? leaf(p, whole) : row_part(p, whole), p + whole, n - whole);
     }
     if (n >= L) return rest(load<T, L>(p), p + L, n - L);
     T total = F::template nothing<T>();

@@ -1,21 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/cpu/interpreter.hpp: a portable program, run blockwise over cache-sized pieces.
 #pragma once
+#include <algorithm>
 #include <deft/execute/cpu/rows.hpp>
 #include <deft/graph/program.hpp>
+#include <memory>
 #include <vector>
 
 namespace deft::cpu {
 
-/// A program as a list of row functions over blocks. Where a value has a single use, two
-/// operations are one function; a piece that was compiled as an expression is one, too.
+/// Arguments of a program over a row, as a compiled row takes them, and an address for each result;
+/// or over several rows.
+struct program_call {
+  const void* const* in;
+  const std::uintptr_t* mask;
+  void* const* out;
+  std::int64_t n;
+  std::int64_t rows = 1;
+  const std::int64_t* in_strides = nullptr;   ///< bytes from a row to the next; literals have none
+  const std::int64_t* out_strides = nullptr;  ///< likewise
+};
+
+/// A program without folds as a list of row functions over blocks. Where a value has a single use,
+/// two operations are one function; a piece that was compiled as an expression is one, too.
 class interpreter {
  public:
   /// Throws unimplemented for an operation that has no row function.
   explicit interpreter(const program& p);
 
-  /// The whole program over one row; operands as a compiled row takes them.
-  void run(const row_call& c) const;
+  /// The result of an expression may be written over an input.
+  void run(const program_call& c) const;
   /// Rows come from memory and not from a cache: the next block is asked for in time.
   void set_far(bool far) { far_ = far; }
   /// What a broadcast operand's address must hold.
@@ -25,6 +39,7 @@ class interpreter {
  private:
   static constexpr std::size_t most_operands = 3 * max_fused_operations;  ///< of all steps
   static constexpr std::size_t temporary_bytes = 24 << 10;
+  friend class program_code;
   /// One or two operations are better off as part of what surrounds them.
   static constexpr int least_piece = 3;
 
@@ -37,15 +52,61 @@ class interpreter {
   bool select_piece(const program& p, const program_piece& piece, step& s) const;
   void allocate(const program& p);
 
-  // Places: the program's inputs and immediates, then temporaries, then the result.
+  // Places: the program's inputs and immediates, then temporaries, then the results.
   std::vector<step> steps_;
   std::vector<std::uint8_t> input_sizes_;
   std::size_t operands_ = 0, temporaries_ = 0;
   std::size_t slot_bytes_ = 0;
   std::int64_t block_ = 0;  ///< elements
-  std::int64_t result_size_ = 0;
+  std::vector<std::uint8_t> result_sizes_;
   int span_ = 1;
   bool far_ = false;
 };
+
+/// What runs a program over rows: the kernel that was compiled for it, or the interpreter.
+class program_code {
+ public:
+  /// Throws unimplemented for an operation that has no row function.
+  explicit program_code(const program& p)
+      : inputs_(p.inputs.size()), literals_(p.immediates.size()) {
+    if (const compiled_row* known = p.is_region() ? nullptr : find_fused(p))
+      row_ = *known;
+    else
+      steps_ = std::make_shared<interpreter>(p);
+  }
+  explicit program_code(compiled_row row) : row_(row) {}
+
+  /// Looks for the compiled fold of an expression.
+  void find_fold(const program& p, fold_kind kind) {
+    if (const compiled_row* known = p.is_region() ? nullptr : find_fused(p, kind)) fold_ = *known;
+  }
+
+  int span() const { return std::max(fold_.span, row_.run ? row_.span : steps_->span()); }
+  /// The compiled kernel; without a function if there is none.
+  const compiled_row& compiled() const { return row_; }
+  const compiled_row& fold() const { return fold_; }
+  void set_far(bool far) {
+    if (steps_) steps_->set_far(far);
+  }
+  /// Of a program with one result.
+  void run(const row_call& c) const {
+    row_.run ? row_.run(c) : steps_->run({c.in, c.mask, &c.out, c.n});
+  }
+  void run(const program_call& c) const {
+    if (!row_.run) return steps_->run(c);
+    if (c.rows == 1) return row_.run({c.in, c.mask, c.out[0], c.n});
+    run_rows(c);
+  }
+
+ private:
+  void run_rows(const program_call& c) const;
+
+  compiled_row row_, fold_;
+  std::shared_ptr<interpreter> steps_;
+  std::size_t inputs_ = 0, literals_ = 0;
+};
+
+/// Estimated nanoseconds for an element in cache.
+double element_cost(const program& p);
 
 }  // namespace deft::cpu

@@ -19,6 +19,7 @@ void interpreter::select(const program& p) {
     for (int a = 0; a < c.count; ++a) ++uses[c.args[a]];
   std::vector<bool> absorbed(p.code.size()), ends(p.code.size());
   for (const auto& piece : p.pieces) ends[piece.last - 1] = piece.last - piece.first >= least_piece;
+  for (const auto& o : p.outputs) ++uses[o.value];
   std::vector<step> reversed;
   auto piece = p.pieces.rbegin();
   for (std::size_t i = p.code.size(); i-- > 0;) {
@@ -70,7 +71,7 @@ void interpreter::select(const program& p) {
 
 bool interpreter::select_piece(const program& p, const program_piece& piece, step& s) const {
   if (piece.last - piece.first < least_piece) return false;
-  separate_piece alone = separate(p, piece);
+  program_part alone = separate(p, piece);
   const compiled_row* known = alone.program ? find_fused(*alone.program) : nullptr;
   if (!known) return false;
   s.row = *known;
@@ -80,11 +81,16 @@ bool interpreter::select_piece(const program& p, const program_piece& piece, ste
 
 /// Turns the program's values into places, and gives a place again once its value is dead.
 void interpreter::allocate(const program& p) {
+  constexpr std::uint16_t unplaced = 0xffff;
   std::vector<std::size_t> last(p.values());
   std::size_t widest = 1;
   for (std::size_t i = 0; i < steps_.size(); ++i)
     for (auto a : steps_[i].args) last[a] = i;
-  std::vector<std::uint16_t> place(p.values());
+  std::vector<std::uint16_t> results;
+  for (const auto& o : p.outputs) results.push_back(o.value);
+  if (results.empty()) results.push_back(static_cast<std::uint16_t>(p.values() - 1));
+  auto is_result = [&](std::size_t v) { return std::ranges::count(results, v) != 0; };
+  std::vector<std::uint16_t> place(p.values(), unplaced);
   for (std::size_t v = 0; v < operands_; ++v) place[v] = static_cast<std::uint16_t>(v);
   std::vector<std::uint16_t> idle;
   for (std::size_t i = 0; i < steps_.size(); ++i) {
@@ -93,83 +99,137 @@ void interpreter::allocate(const program& p) {
     auto retire = [&](bool same_size) {
       for (auto a = s.args.begin(); a != s.args.end(); ++a) {
         const std::size_t v = *a;
-        if (v < operands_ || last[v] != i || (size_of_dtype(p.type_of(v)) == size) != same_size)
+        if (place[v] < operands_ || place[v] == unplaced || last[v] != i ||
+            (size_of_dtype(p.type_of(v)) == size) != same_size)
           continue;
         if (std::find(s.args.begin(), a, v) == a) idle.push_back(place[v]);
       }
     };
     retire(true);  // such a one may be overwritten by this step, element by element
-    if (i + 1 == steps_.size())
-      place[value] = 0xffff;
-    else if (idle.empty())
-      place[value] = static_cast<std::uint16_t>(operands_ + temporaries_++);
-    else
-      place[value] = idle.back(), idle.pop_back();
-    if (i + 1 < steps_.size()) widest = std::max(widest, size);
+    if (!is_result(value)) {
+      if (idle.empty())
+        place[value] = static_cast<std::uint16_t>(operands_ + temporaries_++);
+      else
+        place[value] = idle.back(), idle.pop_back();
+      widest = std::max(widest, size);
+    }
     retire(false);
   }
-  const auto result = static_cast<std::uint16_t>(operands_ + temporaries_);
+  std::size_t bytes = widest * temporaries_;
+  for (std::size_t r = 0; r < results.size(); ++r) {
+    place[results[r]] = static_cast<std::uint16_t>(operands_ + temporaries_ + r);
+    result_sizes_.push_back(static_cast<std::uint8_t>(size_of_dtype(p.type_of(results[r]))));
+    bytes += result_sizes_.back();
+  }
   for (step& s : steps_) {
-    s.result = s.result == operands_ + p.code.size() - 1 ? result : place[s.result];
+    s.result = place[s.result];
     for (auto& a : s.args) a = place[a];
   }
   // Everything that a block touches stays in the first-level cache.
-  std::size_t bytes = widest * temporaries_ + size_of_dtype(p.result());
   for (auto b : input_sizes_) bytes += b;
   block_ = 1024;
   while (block_ > 256 && static_cast<std::size_t>(block_) * bytes > temporary_bytes) block_ /= 2;
   while (block_ > 32 && static_cast<std::size_t>(block_) * widest * temporaries_ > temporary_bytes)
     block_ /= 2;
-  result_size_ = static_cast<std::int64_t>(size_of_dtype(p.result()));
   slot_bytes_ = static_cast<std::size_t>(block_) * widest;
 }
 
-void interpreter::run(const row_call& c) const {
+void interpreter::run(const program_call& c) const {
   alignas(64) char temporaries[temporary_bytes];
-  // All calls of a block are written down once; from block to block only inputs and result move.
+  // All calls of a block are written down once; from block to block only inputs and results move.
   row_call calls[max_fused_operations];
   const void* in[most_operands];
   std::uintptr_t mask[most_operands];
   struct move {
     const void** address;
-    std::uintptr_t bytes;
+    std::int64_t bytes, stride;  ///< to the next block, from the first to the next row's
+    void by(std::int64_t distance) { *address = static_cast<const char*>(*address) + distance; }
   } moves[most_operands];
   // From memory, short blocks leave the caches to what was asked for ahead.
   const std::int64_t block = far_ ? std::min<std::int64_t>(block_, 256) : block_;
-  const std::size_t inputs = input_sizes_.size(), result = operands_ + temporaries_;
-  std::size_t moving = 0, next = 0;
+  const std::size_t inputs = input_sizes_.size(), first_result = operands_ + temporaries_;
+  auto result_bytes = [&](std::size_t step) {
+    return std::int64_t{result_sizes_[steps_[step].result - first_result]};
+  };
+  auto address = [&](std::size_t place) -> const void* {
+    if (place < operands_) return c.in[place];
+    if (place < first_result) return temporaries + (place - operands_) * slot_bytes_;
+    return c.out[place - first_result];
+  };
+  std::size_t moving = 0, next = 0, ending = 0;
+  std::size_t ends[max_fused_operations];  ///< steps that write results
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const step& s = steps_[i];
-    void* out = s.result == result ? c.out : temporaries + (s.result - operands_) * slot_bytes_;
-    calls[i] = {in + next, mask + next, out, std::min(block, c.n)};
+    calls[i] = {in + next, mask + next, const_cast<void*>(address(s.result)), std::min(block, c.n)};
+    if (s.result >= first_result) ends[ending++] = i;
     for (const std::size_t place : s.args) {
       mask[next] = place < inputs ? c.mask[place] : place < operands_ ? 0 : ~std::uintptr_t{0};
-      in[next] = place < operands_ ? c.in[place] : temporaries + (place - operands_) * slot_bytes_;
-      if (place < inputs && mask[next])
-        moves[moving++] = {&in[next], static_cast<std::uintptr_t>(block) * input_sizes_[place]};
+      in[next] = address(place);
+      const std::int64_t size = place < inputs          ? mask[next] ? input_sizes_[place] : 0
+                                : place >= first_result ? result_sizes_[place - first_result]
+                                                        : 0;
+      const std::int64_t stride = c.rows == 1             ? 0
+                                  : place < inputs        ? c.in_strides[place]
+                                  : place >= first_result ? c.out_strides[place - first_result]
+                                                          : 0;
+      if (size || stride) moves[moving++] = {&in[next], block * size, stride};
       ++next;
     }
   }
-  row_call& last = calls[steps_.size() - 1];
-  const std::int64_t result_bytes = block * result_size_;
-  for (std::int64_t left = c.n; left > 0; left -= block) {
-    if (left < std::min(block, c.n))
-      for (std::size_t i = 0; i < steps_.size(); ++i) calls[i].n = left;
-    if (far_ && left >= 2 * block) {
-      constexpr std::int64_t line = 64;
-      for (std::size_t m = 0; m < moving; ++m) {
-        const auto bytes = static_cast<std::int64_t>(moves[m].bytes);
-        const char* ahead = static_cast<const char*>(*moves[m].address) + bytes;
-        for (std::int64_t b = 0; b < bytes; b += line) __builtin_prefetch(ahead + b);
+  const std::int64_t blocks = (c.n + block - 1) / block, short_block = c.n - (blocks - 1) * block;
+  auto set_length = [&](std::int64_t n) {
+    for (std::size_t i = 0; i < steps_.size(); ++i) calls[i].n = n;
+  };
+  for (std::int64_t row = 0; row < c.rows; ++row) {
+    if (row > 0 && blocks > 1) set_length(block);
+    for (std::int64_t b = 0; b < blocks; ++b) {
+      if (b > 0 && b + 1 == blocks) set_length(short_block);
+      if (far_ && b + 1 < blocks) {
+        constexpr std::int64_t line = 64;
+        for (std::size_t m = 0; m < moving; ++m) {
+          const char* ahead = static_cast<const char*>(*moves[m].address) + moves[m].bytes;
+          for (std::int64_t i = 0; i < moves[m].bytes; i += line) __builtin_prefetch(ahead + i);
+        }
+        for (std::size_t e = 0; e < ending; ++e) {
+          const std::int64_t bytes = block * result_bytes(ends[e]);
+          char* ahead = static_cast<char*>(calls[ends[e]].out) + bytes;
+          for (std::int64_t i = 0; i < bytes; i += line) __builtin_prefetch(ahead + i, 1);
+        }
       }
-      char* ahead = static_cast<char*>(last.out) + result_bytes;
-      for (std::int64_t b = 0; b < result_bytes; b += line) __builtin_prefetch(ahead + b, 1);
+      for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].row.run(calls[i]);
+      if (b + 1 == blocks) break;
+      for (std::size_t m = 0; m < moving; ++m) moves[m].by(moves[m].bytes);
+      for (std::size_t e = 0; e < ending; ++e)
+        calls[ends[e]].out = static_cast<char*>(calls[ends[e]].out) + block * result_bytes(ends[e]);
     }
-    for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].row.run(calls[i]);
+    if (row + 1 == c.rows) return;
     for (std::size_t m = 0; m < moving; ++m)
-      *moves[m].address = static_cast<const char*>(*moves[m].address) + moves[m].bytes;
-    last.out = static_cast<char*>(last.out) + result_bytes;
+      moves[m].by(moves[m].stride - (blocks - 1) * moves[m].bytes);
+    for (std::size_t e = 0; e < ending; ++e)
+      calls[ends[e]].out = static_cast<char*>(calls[ends[e]].out) +
+                           c.out_strides[steps_[ends[e]].result - first_result] -
+                           (blocks - 1) * block * result_bytes(ends[e]);
   }
+}
+
+void program_code::run_rows(const program_call& c) const {
+  const void* in[interpreter::most_operands];
+  const auto operands = inputs_ + literals_;
+  std::copy(c.in, c.in + operands, in);
+  char* out = static_cast<char*>(c.out[0]);
+  for (std::int64_t row = 0; row < c.rows; ++row) {
+    row_.run({in, c.mask, out, c.n});
+    for (std::size_t k = 0; k < inputs_; ++k)
+      in[k] = static_cast<const char*>(in[k]) + c.in_strides[k];
+    out += c.out_strides[0];
+  }
+}
+
+double element_cost(const program& p) {
+  double cost = 0;
+  for (const auto& c : p.code)
+    if (!c.is_fold()) cost += row_cost(*c.op, p.type_of(c.args[0]));
+  return cost;
 }
 
 }  // namespace deft::cpu

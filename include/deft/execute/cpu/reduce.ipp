@@ -118,7 +118,7 @@ class folder {
       parts[static_cast<std::size_t>(p)] =
           engine::row_part(x + begin, std::min(piece_elements, whole - begin));
     });
-    return engine::finish(engine::join_parts(parts.data(), count), x, n_);
+    return engine::finish(engine::join_parts(parts.data(), count), x + whole, n_ - whole);
   }
 
   void columns(const T* x, T* to) const {

@@ -19,6 +19,15 @@ struct registered {
 template <class X>
 const fused_registration registered<X>::entry{&deft::detail::program_of<X>, row_of<X>};
 
+template <class X, class F>
+struct registered_fold {
+  static const fused_registration entry;
+};
+template <class X, class F>
+const fused_registration registered_fold<X, F>::entry{
+    &deft::detail::program_of<X>, fold_of<X, F>,
+    std::is_same_v<F, plus> ? fold_kind::sum : fold_kind::max};
+
 // Operations of the program's own. Their kernels, unlike the catalog's, are compiled where they are
 // used.
 
@@ -122,6 +131,11 @@ struct cpu_kernels {
   template <class X>
   static void use() {
     static_cast<void>(&cpu::registered<X>::entry);
+  }
+  template <class X, class Op>
+  static void use_fold() {
+    using F = std::conditional_t<Op::folds == fold_kind::max, cpu::largest, cpu::plus>;
+    static_cast<void>(&cpu::registered_fold<X, F>::entry);
   }
 };
 template <class X>

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/plan/fused.hpp: a whole elementwise expression; lowering and plans make it.
+// deft/op/plan/fused.hpp: a whole elementwise expression, which lowering and plans make; or a
+// region of several, with folds, which plans make.
 #pragma once
 #include <deft/expr/tensor.hpp>
 
 namespace deft::op {
-/// A whole elementwise expression: a portable program over the inputs, which are broadcast
-/// together. Where the literals are known only when a plan is run, they are further inputs, of
-/// rank 0, and `immediates` is not used.
+/// A portable program over the inputs, which are broadcast together: an expression, or a region
+/// with an output for each of its results. Where the literals are known only when a plan is run,
+/// they are further inputs, of rank 0, and `immediates` is not used.
 struct fused {
   static constexpr std::string_view name = "fused";
   static constexpr int arity = 0;
@@ -16,6 +17,6 @@ struct fused {
   static constexpr auto fields =
       field_list(field{"program", &fused::program}, field{"immediates", &fused::immediates});
 
-  tensor_type infer(std::span<const tensor_type> in) const;
+  std::vector<tensor_type> infer(std::span<const tensor_type> in) const;
 };
 }  // namespace deft::op

@@ -4,8 +4,25 @@
 #include <deft/op/plan/fused.hpp>
 
 namespace deft {
+namespace {
 
-tensor_type op::fused::infer(std::span<const tensor_type> in) const {
+/// The part of a region's extents in which a result differs; the others are 1, or gone.
+dims shape_of_output(const program_output& o, int row_axes, const dims& extents) {
+  dims shape;
+  for (int d = 0; d < extents.rank(); ++d) {
+    const bool along_row = d >= extents.rank() - row_axes;
+    if (o.where == extent_class::element ||
+        (o.where != extent_class::whole && along_row == (o.where == extent_class::column)))
+      shape.push_back(extents[d]);
+    else if (o.keepdims)
+      shape.push_back(1);
+  }
+  return shape;
+}
+
+}  // namespace
+
+std::vector<tensor_type> op::fused::infer(std::span<const tensor_type> in) const {
   check(*program);
   const std::size_t inputs = program->inputs.size();
   if (in.size() != inputs && in.size() != inputs + program->immediates.size())
@@ -29,7 +46,14 @@ tensor_type op::fused::infer(std::span<const tensor_type> in) const {
            join(in.first(inputs), " ", [](const tensor_type& t) { return t.shape; }));
     shape = wider;
   }
-  return {shape, program->result()};
+  if (!program->is_region()) return {{shape, program->result()}};
+  if (shape.rank() < program->row_axes)
+    fail(errc::invalid_argument, "[fused] rows of ", int{program->row_axes},
+         " axes in a region of ", shape);
+  std::vector<tensor_type> out;
+  for (const auto& o : program->outputs)
+    out.push_back({shape_of_output(o, program->row_axes, shape), program->type_of(o.value)});
+  return out;
 }
 
 }  // namespace deft

@@ -16,7 +16,7 @@ tensor_type op::fused_update::infer(std::span<const tensor_type> in) const {
   if (all.size() != program->inputs.size())
     fail(errc::invalid_argument, "[fused_update] the program takes ", program->inputs.size(),
          " inputs, not ", all.size());
-  return checked_update(name, op::fused{program, immediates}.infer(all), true);
+  return checked_update(name, op::fused{program, immediates}.infer(all).front(), true);
 }
 
 }  // namespace deft

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/folds.hpp: folds by kind and dtype, of rows at once or of what comes in pieces.
+// Either way the elements of a row are joined in the order of fold.hpp, whatever made them.
+#pragma once
+#include <cstdint>
+#include <deft/graph/op_def.hpp>
+
+namespace deft::cpu {
+
+/// One way to fold elements of one dtype.
+struct fold_functions {
+  /// `rows` rows of `n` elements each, one after the other, into a value each.
+  void (*rows)(const void* from, std::int64_t rows, std::int64_t n, void* to);
+
+  // A long row in pieces, each a stream of its own: `stream_bytes`, aligned to 64.
+  std::size_t stream_bytes;
+  std::int64_t piece;  ///< elements of a piece, or this times a power of two; the last has the rest
+  std::int64_t lanes;  ///< compiled folds take multiples of this
+  void (*begin)(void* stream);
+  /// Where what comes next is to be added by a compiled fold, and how many elements at most.
+  void* (*open)(void* stream, std::int64_t& most);
+  void (*close)(void* stream, std::int64_t n);
+  void (*add)(void* stream, const void* from, std::int64_t n);
+  /// The row of `n` elements that `pieces` streams were given, in order.
+  void (*end)(void* streams, std::int64_t pieces, std::int64_t n, void* to);
+};
+
+/// Throws unimplemented for a dtype that cannot be folded so.
+const fold_functions& find_fold(fold_kind kind, dtype t);
+
+}  // namespace deft::cpu

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/folds.ipp: the tree of fold.hpp, grown from the left.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <deft/execute/cpu/fold.hpp>
+#include <deft/execute/cpu/folds.hpp>
+
+namespace deft::cpu {
+namespace {
+
+/// A row, or the beginning of one, whose elements come in runs of any length.
+template <class T, class F>
+class fold_stream {
+ public:
+  using engine = fold<T, F>;
+  using lanes = typename engine::lanes;
+  static constexpr std::int64_t W = engine::W, leaf_elements = engine::leaf_elements;
+
+  void add(const T* p, std::int64_t n) {
+    if (tail_n_ > 0) {
+      const std::int64_t more = std::min(n, W - tail_n_);
+      std::copy(p, p + more, tail_ + tail_n_);
+      tail_n_ += more;
+      if (tail_n_ < W) return;
+      add_packs(tail_, W);
+      p += more, n -= more;
+    }
+    const std::int64_t whole = n / W * W;
+    add_packs(p, whole);
+    tail_n_ = n - whole;
+    std::copy(p + whole, p + n, tail_);
+  }
+
+  /// Only as long as all that came was whole packs.
+  void* open(std::int64_t& most) {
+    if (in_leaf_ == 0) leaf_ = broadcast<T, static_cast<int>(W)>(F::template identity<T>());
+    most = leaf_elements - in_leaf_;
+    return &leaf_;
+  }
+  void close(std::int64_t n) {
+    if ((in_leaf_ += n) == leaf_elements) end_leaf();
+  }
+
+  /// The tree over the leaves; there is one at least.
+  lanes root() const {
+    int level = levels_;
+    lanes sum = in_leaf_ > 0 ? leaf_ : left_[--level];
+    while (level > 0) sum = F::combine(left_[--level], sum);
+    return sum;
+  }
+  bool has_leaves() const { return in_leaf_ > 0 || levels_ > 0; }
+  const T* tail() const { return tail_; }
+  std::int64_t tail_n() const { return tail_n_; }
+
+ private:
+  void add_packs(const T* p, std::int64_t n) {
+    while (n > 0) {
+      const std::int64_t now = std::min(n, leaf_elements - in_leaf_);
+      leaf_ = in_leaf_ == 0 ? engine::leaf(p, now) : engine::leaf(p, now, leaf_);
+      p += now, n -= now;
+      close(now);
+    }
+  }
+  /// Like a carry: two trees of one size become the left part of a larger one.
+  void end_leaf() {
+    lanes sum = leaf_;
+    for (auto n = ++leaves_; n % 2 == 0; n /= 2) sum = F::combine(left_[--levels_], sum);
+    left_[levels_++] = sum;
+    in_leaf_ = 0;
+  }
+
+  lanes leaf_, left_[32];
+  T tail_[W];
+  std::int64_t in_leaf_ = 0, leaves_ = 0, tail_n_ = 0;
+  int levels_ = 0;
+};
+
+template <class T, class F, bool Mean>
+struct folding {
+  using engine = fold<T, F>;
+  using stream = fold_stream<T, F>;
+
+  static T divided(T v, std::int64_t n) {
+    if constexpr (Mean)
+      return v / static_cast<T>(static_cast<double>(n));
+    else
+      return v;
+  }
+  static void rows(const void* from, std::int64_t rows, std::int64_t n, void* to) {
+    const T* p = static_cast<const T*>(from);
+    T* out = static_cast<T*>(to);
+    for (std::int64_t r = 0; r < rows; ++r, p += n) out[r] = divided(engine::row(p, n), n);
+  }
+  static void begin(void* at) { new (at) stream; }
+  static void* open(void* at, std::int64_t& most) { return static_cast<stream*>(at)->open(most); }
+  static void close(void* at, std::int64_t n) { static_cast<stream*>(at)->close(n); }
+  static void add(void* at, const void* from, std::int64_t n) {
+    static_cast<stream*>(at)->add(static_cast<const T*>(from), n);
+  }
+  static void end(void* at, std::int64_t pieces, std::int64_t n, void* to) {
+    const stream* s = static_cast<const stream*>(at);
+    const stream& last = s[pieces - 1];
+    T& out = *static_cast<T*>(to);
+    if (!s->has_leaves())
+      out = engine::row(last.tail(), last.tail_n());
+    else
+      out = engine::finish(root(s, last.has_leaves() ? pieces : pieces - 1), last.tail(),
+                           last.tail_n());
+    out = divided(out, n);
+  }
+  static typename engine::lanes root(const stream* s, std::int64_t pieces) {
+    if (pieces == 1) return s->root();
+    const auto left =
+        static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(pieces - 1)));
+    return F::combine(root(s, left), root(s + left, pieces - left));
+  }
+
+  static constexpr fold_functions functions{
+      &rows, sizeof(stream), engine::leaf_elements, engine::W, &begin, &open, &close, &add, &end};
+};
+
+template <class F, bool Mean>
+const fold_functions* fold_of(dtype t) {
+  return visit_dtype(t, []<class T>() -> const fold_functions* {
+    if constexpr (std::is_same_v<T, bool> || (Mean && !std::is_floating_point_v<T>))
+      return nullptr;
+    else
+      return &folding<T, F, Mean>::functions;
+  });
+}
+
+}  // namespace
+
+const fold_functions& find_fold(fold_kind kind, dtype t) {
+  const fold_functions* f = kind == fold_kind::sum    ? fold_of<plus, false>(t)
+                            : kind == fold_kind::mean ? fold_of<plus, true>(t)
+                            : kind == fold_kind::max  ? fold_of<largest, false>(t)
+                                                      : nullptr;
+  if (!f) fail(errc::unimplemented, "[fused] no fold of ", t, " on the CPU");
+  return *f;
+}
+
+}  // namespace deft::cpu

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/join.hpp: what reductions fold with.
+#pragma once
+#include <deft/execute/cpu/pack.hpp>
+#include <limits>
+
+namespace deft::cpu {
+
+/// A row is folded into so many lanes side by side.
+template <class T>
+inline constexpr int fold_lanes = 4 * register_bytes / static_cast<int>(sizeof(T));
+
+/// What is folded with: sums, where integers wrap.
+struct plus {
+  template <class T>
+  static constexpr T nothing() {
+    return T(0);
+  }
+  /// What leaves every value as it is, zeros of either sign too.
+  template <class T>
+  static constexpr T identity() {
+    return std::is_floating_point_v<T> ? -T(0) : T(0);
+  }
+  template <class V>
+  static DEFT_ALWAYS_INLINE V combine(const V& a, const V& b) {
+    if constexpr (element<V>)
+      return (num::lane<V>(a) + b).v;
+    else
+      return a + b;
+  }
+};
+/// The largest; NaN goes through.
+struct largest {
+  template <class T>
+  static constexpr T nothing() {
+    if constexpr (std::is_floating_point_v<T>)
+      return -std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::min();
+  }
+  template <class T>
+  static constexpr T identity() {
+    return nothing<T>();
+  }
+  template <class V>
+  static DEFT_ALWAYS_INLINE V combine(const V& a, const V& b) {
+    if constexpr (element<V>)
+      return num::maximum(num::lane<V>(a), b).v;
+    else
+      return num::maximum(a, b);
+  }
+};
+
+}  // namespace deft::cpu

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/whole_fold.ipp: the kernel of regions with folds over all elements.
+#pragma once
+#include <deft/execute/cpu/broadcast_kernel.hpp>
+#include <deft/execute/cpu/folds.hpp>
+#include <deft/execute/cpu/tables.hpp>
+
+namespace deft::cpu {
+namespace {
+
+/// What a region computes for each element, as an expression or a region without folds.
+struct element_part {
+  program_part part;
+  std::vector<std::uint16_t> results;  ///< values: results of the region, and what is folded
+
+  explicit element_part(const program& p) {
+    auto add = [&](std::uint16_t v) {
+      if (std::ranges::count(results, v) == 0) results.push_back(v);
+    };
+    for (const auto& o : p.outputs)
+      if (const instruction& made = *p.made_by(o.value); !made.is_fold())
+        add(o.value);
+      else if (p.made_by(made.args[0]))
+        add(made.args[0]);
+    if (results.empty()) fail(errc::unimplemented, "[fused] a region that only folds its inputs");
+    const auto operands = p.inputs.size() + p.immediates.size();
+    part = extract(p, results, [&](std::uint16_t v) { return v < operands; });
+  }
+  /// The part's literals among all.
+  integers literals(const program& p, std::span<const std::int64_t> all) const {
+    integers own;
+    for (std::size_t i = part.program->inputs.size(); i < part.operands.size(); ++i)
+      own.push_back(all[part.operands[i] - p.inputs.size()]);
+    return own;
+  }
+};
+
+/// Folds over all elements, and results for each.
+class whole_fold_kernel final : public broadcast_kernel {
+ public:
+  whole_fold_kernel(const program& p, std::span<const std::int64_t> literals)
+      : whole_fold_kernel(p, literals, element_part(p)) {}
+
+  void prepare(std::span<const tensor_type> in, std::span<const tensor_type>) override {
+    const dims extents = extents_of(program_, in);
+    std::vector<tensor_type> taken;
+    for (auto k : taken_) taken.push_back(in[k]);
+    std::size_t bytes = 0;
+    for (const auto& r : results_)
+      if (r.output != none) bytes += r.size;
+    walk(taken, extents, bytes);
+    buffer_bytes_ = 0;
+    for (auto& r : results_)
+      if (r.output == none) {
+        r.offset = buffer_bytes_;
+        buffer_bytes_ += block() * r.size;
+      }
+  }
+
+  void run(const kernel_call& all) override {
+    for (std::size_t k = 0; k < taken_.size(); ++k) in_[k] = all.in[taken_[k]];
+    const kernel_call c{in_.data(), all.out, all.step};
+    std::int64_t pieces = 1, each = elements();
+    if (split_ && worth_splitting(cost_)) {
+      each = chunk_elements;  // a power of two of any fold's leaves
+      while (each * 32 < elements()) each *= 2;
+      pieces = std::max<std::int64_t>(1, (elements() + each - 1) / each);
+    }
+    if (pieces == 1) {
+      auto* room = static_cast<char*>(thread_scratch(own_bytes() + shared_bytes(1)));
+      const streams s = share(c, room + own_bytes(), 1);
+      piece(c, 0, elements(), room, s, 0);
+      return end(c, s);
+    }
+    const buffer memory = buffer::host(shared_bytes(pieces));
+    const streams s = share(c, static_cast<char*>(memory.data()), pieces);
+    parallel_chunks(pieces, [&](std::int64_t i) {
+      piece(c, i * each, std::min(elements(), (i + 1) * each),
+            static_cast<char*>(thread_scratch(own_bytes())), s, i);
+    });
+    end(c, s);
+  }
+
+ private:
+  static constexpr std::uint16_t none = 0xffff;
+
+  struct result {
+    std::size_t size = 0;         ///< bytes of an element
+    std::uint16_t output = none;  ///< of the region
+    std::size_t offset = 0;       ///< in a thread's buffer, if it is no output
+  };
+  struct whole_fold {
+    const fold_functions* how;
+    std::uint16_t output;
+    std::uint16_t of;  ///< result
+  };
+  /// A stream for each piece of each fold, fold by fold.
+  struct streams {
+    char* memory;
+    std::int64_t pieces;
+  };
+
+  /// With the compiled fold, if all that becomes of the elements is one.
+  static program_code code_for(const program& p, const element_part& e) {
+    program_code code(*e.part.program);
+    if (p.outputs.size() == 1)
+      code.find_fold(*e.part.program, p.made_by(p.outputs[0].value)->op->folds);
+    return code;
+  }
+  whole_fold_kernel(const program& p, std::span<const std::int64_t> literals, const element_part& e)
+      : broadcast_kernel(code_for(p, e), element_cost(p), e.part.program->inputs.size(),
+                         e.part.program->immediates, e.literals(p, literals), false),
+        program_(p),
+        in_(e.part.program->inputs.size()) {
+    taken_.assign(e.part.operands.begin(),
+                  e.part.operands.begin() + static_cast<std::ptrdiff_t>(in_.size()));
+    for (auto t : e.part.program->inputs)
+      input_sizes_.push_back(static_cast<std::int64_t>(size_of_dtype(t)));
+    for (auto v : e.results) results_.push_back({size_of_dtype(p.type_of(v))});
+    for (std::uint16_t o = 0; o < p.outputs.size(); ++o) {
+      const std::uint16_t v = p.outputs[o].value;
+      const instruction& made = *p.made_by(v);
+      auto result_of = [&](std::uint16_t value) {
+        const auto at = std::ranges::find(e.results, value);
+        if (at == e.results.end())
+          fail(errc::unimplemented, "[fused] a fold of an input among other results");
+        return static_cast<std::uint16_t>(at - e.results.begin());
+      };
+      if (!made.is_fold()) {
+        results_[result_of(v)].output = o;
+        continue;
+      }
+      if (made.leaves != extent_class::whole)
+        fail(errc::unimplemented, "[fused] folds of rows or columns among folds of all");
+      folds_.push_back({&find_fold(made.op->folds, made.type), o, result_of(made.args[0])});
+      stream_bytes_ += folds_.back().how->stream_bytes;
+    }
+  }
+
+  /// Elements that are computed before they are folded.
+  std::size_t block() const { return code_.compiled().run ? 1024 : 2048; }
+  /// What a piece needs for itself: what changes from group to group, then buffers.
+  std::size_t own_bytes() const { return room() + buffer_bytes_; }
+  /// What all have in common: single elements of the only row, then streams.
+  std::size_t shared_bytes(std::int64_t pieces) const {
+    return room() + stream_bytes_ * static_cast<std::size_t>(pieces);
+  }
+  streams share(const kernel_call& c, char* memory, std::int64_t pieces) {
+    if (is_one_row()) one_row(c, memory);
+    return {memory + room(), pieces};
+  }
+
+  void* stream(const streams& s, std::size_t fold, std::int64_t piece) const {
+    char* at = s.memory;
+    for (std::size_t f = 0; f < fold; ++f)
+      at += folds_[f].how->stream_bytes * static_cast<std::size_t>(s.pieces);
+    return at + folds_[fold].how->stream_bytes * static_cast<std::size_t>(piece);
+  }
+
+  /// Elements `begin` to `end`.
+  void piece(const kernel_call& c, std::int64_t begin, std::int64_t end, char* memory,
+             const streams& s, std::int64_t number) const {
+    void* into[program::most_outputs];
+    for (std::size_t f = 0; f < folds_.size(); ++f) {
+      into[f] = stream(s, f, number);
+      folds_[f].how->begin(into[f]);
+    }
+    if (begin == end) return;
+    char* buffers = memory + room();
+    if (is_one_row() && code_.fold().run) begin = fold_packs(begin, end, into[0]);
+    if (is_one_row())
+      return elements_of(c, {addresses_.data(), masks_.data(), nullptr, elements()}, 0, begin, end,
+                         buffers, into);
+    some_rows(c, unit_of(begin), unit_of(end - 1) + 1, memory,
+              [&](const row_call& r, std::int64_t element) {
+                elements_of(c, r, element, std::max(begin, element), std::min(end, element + r.n),
+                            buffers, into);
+              });
+  }
+  /// Whole packs of the only row, where they are computed; up to which element.
+  std::int64_t fold_packs(std::int64_t begin, std::int64_t end, void* stream) const {
+    const fold_functions& how = *folds_[0].how;
+    end = begin + (end - begin) / how.lanes * how.lanes;
+    const void* in[3 * max_fused_operations];
+    std::copy(addresses_.begin(), addresses_.end(), in);
+    while (begin < end) {
+      for (std::size_t k = 0; k < in_.size(); ++k)
+        if (masks_[k]) in[k] = static_cast<const char*>(addresses_[k]) + begin * input_sizes_[k];
+      std::int64_t most;
+      void* lanes = how.open(stream, most);
+      const std::int64_t n = std::min(most, end - begin);
+      code_.fold().run({in, masks_.data(), lanes, n});
+      how.close(stream, n);
+      begin += n;
+    }
+    return end;
+  }
+  /// Of `r`, whose first is number `first`, the elements `begin` to `end`.
+  void elements_of(const kernel_call& c, const row_call& r, std::int64_t first, std::int64_t begin,
+                   std::int64_t end, char* buffers, void* const* into) const {
+    const std::size_t operands = addresses_.size();
+    const void* in[3 * max_fused_operations];
+    std::copy(r.in, r.in + operands, in);
+    const auto most = static_cast<std::int64_t>(block());
+    for (std::int64_t at = begin; at < end; at += most) {
+      const std::int64_t n = std::min(most, end - at);
+      for (std::size_t k = 0; k < in_.size(); ++k)
+        if (r.mask[k]) in[k] = static_cast<const char*>(r.in[k]) + (at - first) * input_sizes_[k];
+      void* to[program::most_outputs];
+      for (std::size_t i = 0; i < results_.size(); ++i) {
+        const result& x = results_[i];
+        to[i] = x.output == none
+                    ? buffers + x.offset
+                    : static_cast<char*>(c.out[x.output]) + at * static_cast<std::int64_t>(x.size);
+      }
+      code_.run(program_call{in, r.mask, to, n});
+      for (std::size_t f = 0; f < folds_.size(); ++f)
+        folds_[f].how->add(into[f], to[folds_[f].of], n);
+    }
+  }
+
+  void end(const kernel_call& c, const streams& s) const {
+    for (std::size_t f = 0; f < folds_.size(); ++f)
+      folds_[f].how->end(stream(s, f, 0), s.pieces, elements(), c.out[folds_[f].output]);
+  }
+
+  const program program_;
+  std::vector<std::uint16_t> taken_;  ///< of the element part's inputs, the region's
+  std::vector<const void*> in_;
+  std::vector<std::int64_t> input_sizes_;
+  std::vector<result> results_;
+  std::vector<whole_fold> folds_;
+  std::size_t buffer_bytes_ = 0, stream_bytes_ = 0;
+};
+
+}  // namespace
+
+kernel_ptr make_region(const program& p, std::span<const std::int64_t> immediates) {
+  if (p.row_axes > 0) return make_row_region(p, immediates);
+  return std::make_unique<whole_fold_kernel>(p, immediates);
+}
+
+}  // namespace deft::cpu

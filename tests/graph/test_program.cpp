@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <deft/graph/op_def.hpp>
+#include <deft/op/catalog.hpp>
+
+#include "testing.hpp"
+
+using namespace deft;
+
+namespace {
+
+constexpr auto each = extent_class::element, row = extent_class::row, column = extent_class::column,
+               whole = extent_class::whole;
+constexpr auto f32 = dtype::float32;
+
+instruction map(const op_def& op, std::initializer_list<std::uint16_t> args, dtype t = f32) {
+  instruction i;
+  i.op = &op;
+  i.type = t;
+  for (auto a : args) i.args[i.count++] = a;
+  return i;
+}
+instruction fold(const op_def& op, extent_class leaves, std::uint16_t arg) {
+  instruction i = map(op, {arg});
+  i.leaves = leaves;
+  return i;
+}
+
+/// exp(x - max) / sum(exp(x - max)) along rows.
+program softmax() {
+  program r;
+  r.inputs = {f32};
+  r.code = {fold(record_of<op::max>, row, 0), map(record_of<op::sub>, {0, 1}),
+            map(record_of<op::exp>, {2}), fold(record_of<op::sum>, row, 3),
+            map(record_of<op::div>, {3, 4})};
+  r.outputs = {{5, each, false}};
+  r.row_axes = 1;
+  r.seal();
+  return r;
+}
+std::string fault(const program& r) {
+  return testing::error_of([&] { check(r); });
+}
+
+}  // namespace
+
+TEST_CASE("a row is passed over again by what uses its fold") {
+  const program r = softmax();
+  CHECK_NOTHROW(check(r));
+  const extent_class in[] = {each};
+  const region_shape s = shape_of(r, in);
+  CHECK(s.phases == 3);
+  CHECK(s.phase == std::vector<std::uint8_t>{0, 1, 1, 1, 2, 2});
+  CHECK(s.where[1] == row);
+  CHECK(s.where[5] == each);
+}
+
+TEST_CASE("a value's class is the join of its operands'") {
+  CHECK(join(row, column) == each);
+  CHECK(join(whole, row) == row);
+  CHECK(join(row, row) == row);
+  CHECK(join(column, whole) == column);
+  CHECK(join(each, row) == each);
+  // What is computed of columns is so for each row; rows cannot be folded.
+  program r;
+  r.inputs = {f32, f32};
+  r.code = {map(record_of<op::exp>, {0}), map(record_of<op::exp>, {1})};
+  r.outputs = {{2, each, false}};
+  r.row_axes = 1;
+  const extent_class in[] = {column, row};
+  CHECK(shape_of(r, in).where == std::vector<extent_class>{column, row, each, row});
+  r.code.push_back(fold(record_of<op::sum>, row, 3));
+  CHECK(testing::error_of([&] { shape_of(r, in); }).find("the same along what is folded") !=
+        std::string::npos);
+  r.code.pop_back();
+  r.outputs[0].where = row;
+  CHECK(testing::error_of([&] { shape_of(r, in); }).find("of another class") != std::string::npos);
+}
+
+TEST_CASE("signatures tell regions apart") {
+  const program r = softmax();
+  CHECK(r.signature ==
+        "t0=max_row(i0:float):float t1=sub(i0:float,t0):float t2=exp(t1):float "
+        "t3=sum_row(t2):float t4=div(t2,t3):float out t4 rows of 1");
+  program other = r;
+  other.outputs = {{4, row, true}};
+  other.seal();
+  CHECK(other.signature != r.signature);
+  CHECK(other.hash != r.hash);
+}
+
+TEST_CASE("what is not sound is named") {
+  program r = softmax();
+  r.code[1].args[1] = 7;
+  CHECK(fault(r) == "invalid_argument: [fused] instruction 1 uses value 7 before it is there");
+  r = softmax();
+  r.code[0].leaves = column;
+  CHECK(fault(r).find("which is a result only") != std::string::npos);
+  r = softmax();
+  r.code[0].leaves = static_cast<extent_class>(9);
+  CHECK(fault(r).find("instruction 0 (max) is no fold") != std::string::npos);
+  r = softmax();
+  r.code[0].op = &record_of<op::exp>;
+  CHECK(fault(r).find("instruction 0 (exp) is no fold") != std::string::npos);
+  r = softmax();
+  r.code[2].type = dtype::int32;
+  CHECK(fault(r).find("instruction 2 (exp) gives float, not int32") != std::string::npos);
+  r = softmax();
+  r.code[2].op = &record_of<op::matmul>;
+  CHECK(fault(r).find("instruction 2 is not elementwise") != std::string::npos);
+  r = softmax();
+  r.code[2].op = &record_of<op::sum>;
+  CHECK(fault(r).find("instruction 2 is not elementwise") != std::string::npos);
+  r = softmax();
+  r.outputs.clear();
+  CHECK(fault(r).find("folds what has no rows") != std::string::npos);
+  r = softmax();
+  r.row_axes = 0;
+  CHECK(fault(r).find("folds what has no rows") != std::string::npos);
+  r.row_axes = max_rank + 1;
+  CHECK(fault(r).find("rows of 9 axes") != std::string::npos);
+  r = softmax();
+  r.outputs[0].value = 0;
+  CHECK(fault(r).find("value 0 is no result") != std::string::npos);
+  r.outputs = {{5, each, false}, {5, each, false}};
+  CHECK(fault(r).find("value 5 is a result twice") != std::string::npos);
+  r.outputs.assign(9, {5, each, false});
+  CHECK(fault(r).find("at most 8 results, not 9") != std::string::npos);
+  r = softmax();
+  r.outputs[0] = {4, each, false};
+  CHECK(fault(r).find("value 4 is a result of another class") != std::string::npos);
+  for (auto wrong : {column, whole, static_cast<extent_class>(7)}) {
+    r.outputs[0] = {5, wrong, false};
+    CHECK(fault(r).find("value 5 is a result of another class") != std::string::npos);
+  }
+  r = softmax();
+  r.pieces = {{1, 4}};
+  CHECK(fault(r).find("instruction 3 is a fold within an expression") != std::string::npos);
+  r = softmax();
+  r.code.assign(65, map(record_of<op::exp>, {0}));
+  CHECK(fault(r).find("a program of 65 operations, more than 64") != std::string::npos);
+}
+
+TEST_CASE("a part of a program is written as if by itself") {
+  const program r = softmax();
+  // The second phase, of which the last one needs a value: an expression.
+  const std::uint16_t e[] = {3};
+  program_part p = extract(r, e, [](std::uint16_t v) { return v < 2; });
+  CHECK(p.program->signature == "t0=sub(i0:float,i1:float):float t1=exp(t0):float");
+  CHECK(p.operands == std::vector<std::uint16_t>{0, 1});
+  // Two values: a region without folds.
+  const std::uint16_t both[] = {3, 2};
+  p = extract(r, both, [](std::uint16_t v) { return v < 2; });
+  CHECK(p.program->is_region());
+  CHECK(p.program->code.size() == 2);
+  CHECK(p.program->outputs.size() == 2);
+  CHECK_NOTHROW(check(*p.program));
+}
+
+TEST_CASE("an expression within a part stays a piece, its operands first") {
+  program r;
+  r.inputs = {f32, f32};
+  // a = x * y + x; b = exp(a) - y * a, in two pieces.
+  r.code = {map(record_of<op::mul>, {0, 1}), map(record_of<op::add>, {2, 0}),
+            map(record_of<op::exp>, {3}), map(record_of<op::mul>, {1, 3}),
+            map(record_of<op::sub>, {4, 5})};
+  r.pieces = {{0, 2}, {2, 5}};
+  r.seal();
+  const std::uint16_t both[] = {6, 3};
+  const program_part p = extract(r, both, [](std::uint16_t v) { return v < 2; });
+  CHECK(p.program->pieces == r.pieces);
+  CHECK_NOTHROW(check(*p.program));
+  // Where a value within a piece is a result, it is none any more.
+  const std::uint16_t inner[] = {4, 6};
+  CHECK(extract(r, inner, [](std::uint16_t v) { return v < 2; }).program->pieces ==
+        std::vector<program_piece>{{0, 2}});
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random graphs of maps and reductions: the same bits fused, unfused and cut, close to the same
+// computed in double.
+#include <deft/core/philox.hpp>
+#include <deft/plan/fuse.hpp>
+#include <deft/session/local_cluster.hpp>
+#include <deft/session/session.hpp>
+#include <functional>
+
+#include "planning.hpp"
+
+using namespace deft;
+using testing::own_graph;
+
+namespace {
+
+/// What a random graph is made of; the same seed gives the same operations for every dtype.
+struct kind_of_graph {
+  dims shape;  ///< of x and y; the first extent may be dyn
+  std::vector<std::string> devices{""};
+};
+
+struct random_graph {
+  any_tensor x, y, row, column, scalar;
+  std::vector<any_tensor> fetches;  ///< four
+};
+
+/// Values of about unit size come of values of about unit size.
+random_graph make_graph(std::uint64_t seed, dtype t, const kind_of_graph& kind) {
+  philox_stream random(seed), places(seed);
+  const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random.below(n)); };
+  const dims& s = kind.shape;
+  const int last = s.rank() - 1;
+  dims one = s;
+  one.e[last] = 1;
+  random_graph g;
+  auto input = [&](const char* name, const dims& d) { return make_placeholder(name, t, d); };
+  g.x = input("x", s), g.y = input("y", s);
+  g.row = input("row", {s[last]}), g.column = input("column", one), g.scalar = input("scalar", {});
+  const bool floating = is_floating(t);
+  std::vector<any_tensor> elements{g.x, g.y}, rows{g.column}, results;
+  auto operand = [&](const std::vector<any_tensor>& of) { return of[pick(of.size())]; };
+  auto map = [&](const any_tensor& a, const any_tensor& b) -> any_tensor {
+    switch (pick(floating ? 12 : 6)) {
+      case 0:
+        return a + b;
+      case 1:
+        return a - b;
+      case 2:
+        return maximum(a, b);
+      case 3:
+        return minimum(b, a * b);
+      case 4:
+        return where(a < b, b - a, a);
+      case 5:
+        return relu(a) * 2 - b;
+      case 6:
+        return tanh(a * b);
+      case 7:
+        return sigmoid(a) - b;
+      case 8:
+        return exp(-square(tanh(a))) + b;
+      case 9:
+        return a / (square(b) + 1);
+      case 10:
+        return sqrt(square(a) + 0.25) - b;
+      default:
+        return log(square(a) + 1) * 0.5 + b;
+    }
+  };
+  auto fold = [&](const any_tensor& a, bool all) -> any_tensor {
+    const std::size_t how = pick(floating ? 3 : 2);
+    const axes over{-1};
+    if (all) return how == 0 ? max(a) : how == 1 ? sum(a) : mean(a);
+    return how == 0   ? max(a, over, keepdims)
+           : how == 1 ? sum(a, over, keepdims)
+                      : mean(a, over, keepdims);
+  };
+  for (std::size_t n = 3 + pick(14); n-- > 0;) {
+    auto there = on(device(kind.devices[places.below(kind.devices.size())]));
+    const std::size_t what = pick(12);
+    if (what < 2) {
+      rows.push_back(fold(operand(elements), false));
+    } else if (what == 2 && floating) {
+      rows.push_back(map(operand(rows), operand(rows)));
+    } else {
+      const any_tensor a = operand(elements);
+      const std::size_t other = pick(8);
+      const any_tensor b = other < 4   ? operand(elements)
+                           : other < 6 ? operand(rows)
+                           : other < 7 ? g.row
+                                       : g.scalar;
+      elements.push_back(other % 2               ? map(a, b)
+                         : floating && other > 3 ? tanh(map(b, a))
+                                                 : map(b, a));
+    }
+  }
+  // The last one needs all that is fed.
+  g.fetches = {elements.back(), operand(elements), rows.back(),
+               fold(map(elements.back(), g.x - g.y + g.row * g.scalar + g.column), true)};
+  return g;
+}
+
+any_array values_for(const any_tensor& t, const dims& shape, std::uint64_t seed) {
+  philox_stream random(seed);
+  any_array a(t.handle().type().type, shape);
+  visit_dtype(a.type(), [&]<class T>() {
+    for (std::int64_t i = 0; i < a.elements(); ++i) {
+      const float v = random.uniform(-1, 1);
+      a.mutable_data<T>()[i] = static_cast<T>(std::is_floating_point_v<T> ? v : v * 9 + 9);
+    }
+  });
+  return a;
+}
+
+using outputs = std::vector<any_array>;
+
+outputs run(session& s, const random_graph& g, const dims& shape) {
+  const int last = shape.rank() - 1;
+  dims one = shape;
+  one.e[last] = 1;
+  std::uint64_t seed = 17;
+  auto feed = [&](const any_tensor& t, const dims& d) {
+    return detail::checked_feed(t.handle(), values_for(t, d, seed++));
+  };
+  const auto r =
+      s.run(g.fetches[0], g.fetches[1], g.fetches[2], g.fetches[3], feed(g.x, shape),
+            feed(g.y, shape), feed(g.row, {shape[last]}), feed(g.column, one), feed(g.scalar, {}));
+  return std::apply([](const auto&... a) { return outputs{any_array(a)...}; }, r);
+}
+
+/// NaNs are alike; empty if there is no difference.
+std::string difference(const outputs& a, const outputs& b) {
+  for (std::size_t o = 0; o < a.size(); ++o) {
+    if (a[o].shape() != b[o].shape()) return str(o, ": ", a[o].shape(), " and ", b[o].shape());
+    std::string found = visit_dtype(a[o].type(), [&]<class T>() -> std::string {
+      for (std::int64_t i = 0; i < a[o].elements(); ++i) {
+        const T x = a[o].data<T>()[i], y = b[o].data<T>()[i];
+        if (std::memcmp(&x, &y, sizeof x) != 0 && (x == x || y == y))
+          return str("fetch ", o, " at ", i, ": ", x, " and ", y);
+      }
+      return {};
+    });
+    if (!found.empty()) return found;
+  }
+  return {};
+}
+/// Of floats and the same in double, relative to the largest value.
+double distance(const outputs& a, const outputs& b) {
+  double worst = 0;
+  for (std::size_t o = 0; o < a.size(); ++o) {
+    double largest = 1, difference = 0;
+    for (std::int64_t i = 0; i < a[o].elements(); ++i) {
+      const double x = static_cast<double>(a[o].data<float>()[i]), y = b[o].data<double>()[i];
+      largest = std::max(largest, std::abs(y));
+      difference = std::max(difference, std::abs(x - y));
+    }
+    worst = std::max(worst, difference / largest);
+  }
+  return worst;
+}
+
+struct fused_nodes {
+  int folds = 0, rows = 0, several = 0;
+
+  void count(const random_graph& g) {
+    std::vector<output> fetches;
+    for (const auto& f : g.fetches) fetches.push_back(f.handle());
+    flat_graph flat = flatten(fetches, {});
+    for (auto& n : flat.graph.nodes)
+      n.device = testing::device_at("/job:localhost/replica:0/task:0/cpu:0");
+    plan::fuse(flat.graph, flat.fetches);
+    for (const auto& n : flat.graph.nodes)
+      if (const program* p = program_in(n.attributes)) {
+        folds += std::ranges::any_of(p->code, &instruction::is_fold);
+        rows += p->row_axes > 0;
+        several += p->outputs.size() > 1;
+      }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("random regions have the same bits fused and unfused, and those of double nearly") {
+  fused_nodes found;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    CAPTURE(seed);
+    const std::int64_t columns[] = {10, 64, 130, 1000};
+    const std::int64_t n = columns[seed % 4], rows = static_cast<std::int64_t>(seed * 7 % 97 + 2);
+    const dims extents{rows, n};
+    kind_of_graph kind{seed % 3 == 0 ? extents : dims{dyn, n}};
+    const dtype types[] = {dtype::float32, dtype::float64, dtype::int32,
+                           dtype::int64,   dtype::uint8,   dtype::float32};
+    const dtype t = types[seed % 6];
+    graph own;
+    auto in = as_default(own);
+    const random_graph g = make_graph(seed, t, kind);
+    found.count(g);
+    session with({.intra_op_threads = 1}), without({.fuse = false, .intra_op_threads = 1});
+    const outputs fused = run(with, g, extents);
+    CHECK(difference(fused, run(without, g, extents)) == "");
+    if (t != dtype::float32) continue;
+    const random_graph exact = make_graph(seed, dtype::float64, kind);
+    CHECK(distance(fused, run(without, exact, extents)) < 1e-4);
+  }
+  // The graphs are such that there is something to see.
+  CHECK(found.folds > 100);
+  CHECK(found.rows > 40);
+  CHECK(found.several > 40);
+}
+
+TEST_CASE("random regions of higher rank, of few and of no rows") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    graph own;
+    auto in = as_default(own);
+    const dims shape = seed % 2 ? dims{dyn, 3, 50} : dims{7, 40, 50};
+    const random_graph g = make_graph(seed, dtype::float32, {shape});
+    session with, without({.fuse = false});
+    for (std::int64_t rows : {0, 1, 5}) {
+      if (seed % 2 == 0) rows = 7;
+      const dims extents{rows, shape[1], shape[2]};
+      outputs one, two;
+      const auto fault = testing::error_of([&] { one = run(with, g, extents); });
+      CHECK(fault == testing::error_of([&] { two = run(without, g, extents); }));
+      if (fault.empty()) CHECK(difference(one, two) == "");
+    }
+  }
+}
+
+TEST_CASE("random regions have the same bits on one thread, on two, and cut over two devices") {
+  const std::string cpu = "/job:localhost/replica:0/task:0/cpu:";
+  for (std::uint64_t seed = 1; seed <= 24; ++seed) {
+    CAPTURE(seed);
+    graph own;
+    auto in = as_default(own);
+    const dims extents{600, 257};
+    const random_graph g = make_graph(seed, dtype::float32, {{dyn, 257}});
+    const random_graph cut = make_graph(seed, dtype::float32, {{dyn, 257}, {cpu + "0", cpu + "1"}});
+    session one({.intra_op_threads = 1});
+    const outputs expected = run(one, g, extents);
+    session two({.intra_op_threads = 2, .cpu_devices = 2});
+    CHECK(difference(expected, run(two, g, extents)) == "");
+    CHECK(difference(expected, run(two, cut, extents)) == "");
+  }
+}
+
+TEST_CASE("random regions have the same bits cut over two tasks") {
+  local_cluster c{{"worker", 2}};
+  for (std::uint64_t seed = 1; seed <= 12; ++seed) {
+    CAPTURE(seed);
+    graph own;
+    auto in = as_default(own);
+    const dims extents{300, 65};
+    const random_graph g = make_graph(seed, dtype::float32, {{dyn, 65}});
+    const random_graph cut =
+        make_graph(seed, dtype::float32, {{dyn, 65}, {"/job:worker/task:0", "/job:worker/task:1"}});
+    session local, remote(c.target("worker", 0));
+    CHECK(difference(run(local, g, extents), run(remote, cut, extents)) == "");
+  }
+}
