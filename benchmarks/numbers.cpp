@@ -120,6 +120,107 @@ void updates() {
          0.9);
 }
 
+/// Sums of what is computed where it is summed: written as one expression, and found by the plan in
+/// a form that this program has no compiled kernel of.
+void reductions(std::int64_t n, const std::string& size, double written, double found) {
+  vector x = filled(vector(n)), y = filled(vector(n));
+  placeholder<float, dyn> px("x"), py("y");
+  any_tensor ax(px), ay(py);
+  session s(one_thread);
+  auto X = eigen(x), Y = eigen(y);
+  float sink = 0;
+  auto by_row = [&](const std::string& work, auto& step, const bench::measure& hand, double bound,
+                    auto&... arguments) {
+    auto deft = bench::timed([&] { bench::keep(step(arguments...)); });
+    bench::work_row(work + size, bench::in_turns(deft, hand), by_hand, bench::at_least(bound));
+  };
+  auto expression = s.prepare(sum(square(px - py)), feeds(px, py));
+  any_tensor difference = ax - ay;
+  auto portable = s.prepare(sum(difference * difference), feeds(px, py));
+  auto squares_by_hand = bench::timed([&] {
+    sink = (X - Y).square().sum();
+    bench::keep(sink);
+  });
+  by_row("sum(square(x - y)), written, ", expression, squares_by_hand, written, x, y);
+  by_row("sum(square(x - y)), found, ", portable, squares_by_hand, found, x, y);
+  auto moments = s.prepare(mean(px), mean(square(px - mean(px))), feeds(px));
+  by_row("mean and variance, ", moments, bench::timed([&] {
+           const float m = X.mean();
+           sink = m + (X - m).square().mean();
+           bench::keep(sink);
+         }),
+         written, x);
+}
+
+/// Rows: their sums, layer normalization, and short ones.
+template <std::int64_t Columns>
+void rows(std::int64_t count, const std::string& size, double norm_bound, double sum_bound) {
+  matrix x = filled(matrix(count, Columns)), y(count, Columns);
+  vector gain = filled(vector(Columns)), shift = filled(vector(Columns)), sums(count);
+  placeholder<float, dyn, Columns> px("x");
+  placeholder<float, Columns> pg("gain"), ps("shift");
+  session s(one_thread);
+  const ndarray<float, dyn, Columns> fed(any_array(x.array()));
+  const ndarray<float, Columns> g(any_array(gain.array())), b(any_array(shift.array()));
+  auto X = eigen(x), Y = eigen(y);
+  auto G = eigen(gain).matrix().transpose().array(), B = eigen(shift).matrix().transpose().array();
+  auto S = eigen(sums);
+  auto by_row = [&](const std::string& work, auto& step, const bench::measure& hand, double bound,
+                    auto&... arguments) {
+    auto deft = bench::timed([&] { bench::keep(step(arguments...)); });
+    bench::work_row(work + size, bench::in_turns(deft, hand), by_hand, bench::at_least(bound));
+  };
+  auto m = mean(px, axis<1>, keepdims);
+  auto d = px - m;
+  auto v = mean(square(d), axis<1>, keepdims);
+  auto norm = s.prepare(d * (1.f / sqrt(v + 1e-5f)) * pg + ps, feeds(px, pg, ps));
+  by_row("layer norm, ", norm, bench::timed([&] {
+           for (std::int64_t i = 0; i < count; ++i) {
+             const auto r = X.row(i).array();
+             const float mean = r.mean(), variance = (r - mean).square().mean();
+             Y.row(i).array() = (r - mean) * (1.f / std::sqrt(variance + 1e-5f)) * G + B;
+           }
+           bench::keep(y);
+         }),
+         norm_bound, fed, g, b);
+  auto squares = s.prepare(sum(px * px, axis<1>), feeds(px));
+  by_row("sum(x * x) along rows, ", squares, bench::timed([&] {
+           S = X.array().square().rowwise().sum();
+           bench::keep(sums);
+         }),
+         sum_bound, fed);
+  if constexpr (Columns <= 32) {
+    auto soft = s.prepare(softmax(px), feeds(px));
+    by_row("softmax, ", soft, bench::timed([&] {
+             for (std::int64_t i = 0; i < count; ++i) {
+               auto q = Y.row(i).array();
+               q = (X.row(i).array() - X.row(i).maxCoeff()).exp();
+               q *= 1.f / q.sum();
+             }
+             bench::keep(y);
+           }),
+           0.7, fed);
+    auto sum_of = s.prepare(sum(px, axis<1>), feeds(px));
+    by_row("sum along rows, ", sum_of, bench::timed([&] {
+             for (std::int64_t i = 0; i < count; ++i) S(i) = X.row(i).sum();
+             bench::keep(sums);
+           }),
+           0.7, fed);
+    auto largest = s.prepare(argmax(px, axis<1>), feeds(px));
+    std::vector<std::int64_t> at(static_cast<std::size_t>(count));
+    by_row("argmax along rows, ", largest, bench::timed([&] {
+             for (std::int64_t i = 0; i < count; ++i) {
+               std::int64_t best = 0;
+               for (std::int64_t j = 1; j < Columns; ++j)
+                 if (X(i, j) > X(i, best)) best = j;
+               at[static_cast<std::size_t>(i)] = best;
+             }
+             bench::keep(at);
+           }),
+           0.7, fed);
+  }
+}
+
 void products() {
   session s(one_thread);
   {
@@ -155,8 +256,7 @@ void products() {
   bench::work_row("matmul 100x784x128 and both gradients", o, "Eigen", bench::at_least(0.95));
 }
 
-void cross_entropy() {
-  constexpr std::int64_t rows = 4096, columns = 1000;
+void cross_entropy(std::int64_t rows, std::int64_t columns, const std::string& size, double bound) {
   matrix l = filled(matrix(rows, columns)), d(rows, columns);
   ndarray<std::int32_t, dyn> t(rows);
   for (std::int64_t i = 0; i < rows; ++i) t(i) = static_cast<std::int32_t>(i * 7919 % columns);
@@ -175,14 +275,14 @@ void cross_entropy() {
                                q = (L.row(i).array() - high).exp();
                                float z = q.sum();
                                sum += std::log(z) + high - L(i, t(i));
-                               q *= 1.f / (z * rows);
-                               q(t(i)) -= 1.f / rows;
+                               q *= 1.f / (z * static_cast<float>(rows));
+                               q(t(i)) -= 1.f / static_cast<float>(rows);
                              }
                              bench::keep(sum);
                              bench::keep(d);
                            }));
-  bench::work_row("softmax cross entropy and its gradient, 4096x1000", o, by_hand,
-                  bench::at_least(0.8));
+  bench::work_row("softmax cross entropy and its gradient, " + size, o, by_hand,
+                  bench::at_least(bound));
 }
 
 }  // namespace
@@ -193,6 +293,12 @@ int main() {
   named_statements(10'000'000, "1e7", 1.05);
   named_statements(100'000, "1e5", 1.45);
   updates();
+  reductions(10'000'000, "1e7", 0.9, 0.9);
+  reductions(100'000, "1e5", 0.85, 0.55);
+  rows<1024>(4096, "4096x1024", 0.85, 0.6);
+  rows<4096>(4096, "4096x4096", 0.85, 0.9);
+  rows<10>(100'000, "100000x10", 0.7, 0.7);
   products();
-  cross_entropy();
+  cross_entropy(100, 10, "100x10", 0.7);
+  cross_entropy(4096, 1000, "4096x1000", 0.92);
 }

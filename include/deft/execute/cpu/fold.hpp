@@ -78,10 +78,14 @@ struct fold {
       const std::int64_t whole = n / W * W;
       return finish(n <= leaf_elements ? leaf(p, whole) : row_part(p, whole), p + whole, n - whole);
     }
-    if (n >= L) return rest(load<T, L>(p), p + L, n - L);
-    T total = F::template nothing<T>();
-    for (int i = 0, end = static_cast<int>(n); i < end; ++i) total = F::combine(total, p[i]);
-    return total;
+    return n >= L ? rest(load<T, L>(p), p + L, n - L) : part(p, n);
+  }
+  /// `rows` of n elements, one after another.
+  static void rows(const T* p, std::int64_t rows, std::int64_t n, T* to) {
+    if (n < L)
+      for (std::int64_t r = 0; r < rows; ++r) to[r] = part(p + r * n, n);
+    else
+      for (std::int64_t r = 0; r < rows; ++r) to[r] = row(p + r * n, n);
   }
   /// The lanes of a pack, folded by halves.
   template <int N>
@@ -128,6 +132,10 @@ struct fold {
   }
 
  private:
+  /// n < L elements.
+  static DEFT_ALWAYS_INLINE T part(const T* p, std::int64_t n) {
+    return across(load_some<L>(p, n, F::template nothing<T>()));
+  }
   /// `sum` and the n < W elements at p.
   static DEFT_ALWAYS_INLINE T rest(pack<T, L> sum, const T* p, std::int64_t n) {
     for (; n >= L; n -= L, p += L) sum = F::combine(sum, load<T, L>(p));

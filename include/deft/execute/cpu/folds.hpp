@@ -12,6 +12,12 @@ struct fold_functions {
   /// `rows` rows of `n` elements each, one after the other, into a value each.
   void (*rows)(const void* from, std::int64_t rows, std::int64_t n, void* to);
 
+  // A row of at most `piece` elements by a compiled fold: the lanes before, and the row given the
+  // lanes after and the elements behind whole packs.
+  void (*reset)(void* lanes);
+  void (*finish)(const void* lanes, const void* tail, std::int64_t tail_n, std::int64_t n,
+                 void* to);
+
   // A long row in pieces, each a stream of its own: `stream_bytes`, aligned to 64.
   std::size_t stream_bytes;
   std::int64_t piece;  ///< elements of a piece, or this times a power of two; the last has the rest

@@ -32,9 +32,10 @@ class fold_stream {
     std::copy(p + whole, p + n, tail_);
   }
 
+  static lanes nothing_yet() { return broadcast<T, static_cast<int>(W)>(F::template identity<T>()); }
   /// Only as long as all that came was whole packs.
   void* open(std::int64_t& most) {
-    if (in_leaf_ == 0) leaf_ = broadcast<T, static_cast<int>(W)>(F::template identity<T>());
+    if (in_leaf_ == 0) leaf_ = nothing_yet();
     most = leaf_elements - in_leaf_;
     return &leaf_;
   }
@@ -88,9 +89,16 @@ struct folding {
       return v;
   }
   static void rows(const void* from, std::int64_t rows, std::int64_t n, void* to) {
-    const T* p = static_cast<const T*>(from);
     T* out = static_cast<T*>(to);
-    for (std::int64_t r = 0; r < rows; ++r, p += n) out[r] = divided(engine::row(p, n), n);
+    engine::rows(static_cast<const T*>(from), rows, n, out);
+    if constexpr (Mean)
+      for (std::int64_t r = 0; r < rows; ++r) out[r] = divided(out[r], n);
+  }
+  static void reset(void* at) { store(static_cast<T*>(at), stream::nothing_yet()); }
+  static void finish(const void* at, const void* tail, std::int64_t tail_n, std::int64_t n,
+                     void* to) {
+    const auto sum = load<T, static_cast<int>(engine::W)>(static_cast<const T*>(at));
+    *static_cast<T*>(to) = divided(engine::finish(sum, static_cast<const T*>(tail), tail_n), n);
   }
   static void begin(void* at) { new (at) stream; }
   static void* open(void* at, std::int64_t& most) { return static_cast<stream*>(at)->open(most); }
@@ -117,7 +125,9 @@ struct folding {
   }
 
   static constexpr fold_functions functions{
-      &rows, sizeof(stream), engine::leaf_elements, engine::W, &begin, &open, &close, &add, &end};
+      &rows,     &reset, &finish, sizeof(stream), engine::leaf_elements,
+      engine::W, &begin, &open,   &close,         &add,
+      &end};
 };
 
 template <class F, bool Mean>

@@ -112,6 +112,16 @@ DEFT_ALWAYS_INLINE bool beats(T x, T best) {
 /// The first place of the largest of n elements in a line.
 template <class T>
 std::int64_t first_of_largest(const T* x, std::int64_t n) {
+  if (n <= 32) {  // without a branch: which one is the largest cannot be foreseen
+    T best = x[0];
+    std::int64_t at = 0;
+    for (std::int64_t i = 1; i < n; ++i) {
+      const bool better = beats(x[i], best);
+      best = better ? x[i] : best;
+      at = better ? i : at;
+    }
+    return at;
+  }
   const T most = fold<T, largest>::row(x, n);
   for (std::int64_t i = 0; i < n; ++i)
     if (x[i] == most || (most != most && x[i] != x[i])) return i;

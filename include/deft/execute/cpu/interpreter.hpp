@@ -9,6 +9,18 @@
 
 namespace deft::cpu {
 
+/// Elements that are needed later, to be asked for in time: as many as a call has, in as many rows.
+struct prefetch {
+  const char* from;
+  std::int64_t size;  ///< bytes of an element
+
+  /// Of `n` elements from number `first` on, into the second-level cache.
+  void ask(std::int64_t first, std::int64_t n) const {
+    const char* p = from + first * size;
+    for (const char* end = p + n * size; p < end; p += 64) __builtin_prefetch(p, 0, 2);
+  }
+};
+
 /// Arguments of a program over a row, as a compiled row takes them, and an address for each result;
 /// or over several rows.
 struct program_call {
@@ -19,6 +31,7 @@ struct program_call {
   std::int64_t rows = 1;
   const std::int64_t* in_strides = nullptr;   ///< bytes from a row to the next; literals have none
   const std::int64_t* out_strides = nullptr;  ///< likewise
+  std::span<const prefetch> later = {};
 };
 
 /// A program without folds as a list of row functions over blocks. Where a value has a single use,
@@ -48,6 +61,7 @@ class interpreter {
     std::vector<std::uint16_t> args;  ///< places
     std::uint16_t result = 0;         ///< place
   };
+  void run_blocks(const program_call& c) const;
   void select(const program& p);
   bool select_piece(const program& p, const program_piece& piece, step& s) const;
   void allocate(const program& p);
@@ -76,17 +90,18 @@ class program_code {
   }
   explicit program_code(compiled_row row) : row_(row) {}
 
-  /// Looks for the compiled fold of an expression.
-  void find_fold(const program& p, fold_kind kind) {
-    if (const compiled_row* known = p.is_region() ? nullptr : find_fused(p, kind)) fold_ = *known;
-  }
+  /// Prepares for folds of the expression `p`, by its compiled fold or that of its last operation.
+  void find_fold(const program& p, fold_kind kind);
+  bool can_fold() const { return fold_.run; }
+  /// Adds c.n elements, a multiple of the fold's lanes, to those lanes at c.out.
+  void fold(const row_call& c) const { before_ || !last_.empty() ? fold_last(c) : fold_.run(c); }
 
   int span() const { return std::max(fold_.span, row_.run ? row_.span : steps_->span()); }
   /// The compiled kernel; without a function if there is none.
   const compiled_row& compiled() const { return row_; }
-  const compiled_row& fold() const { return fold_; }
   void set_far(bool far) {
     if (steps_) steps_->set_far(far);
+    if (before_) before_->set_far(far);
   }
   /// Of a program with one result.
   void run(const row_call& c) const {
@@ -94,16 +109,21 @@ class program_code {
   }
   void run(const program_call& c) const {
     if (!row_.run) return steps_->run(c);
-    if (c.rows == 1) return row_.run({c.in, c.mask, c.out[0], c.n});
+    if (c.rows == 1 && c.later.empty()) return row_.run({c.in, c.mask, c.out[0], c.n});
     run_rows(c);
   }
 
  private:
   void run_rows(const program_call& c) const;
+  void fold_last(const row_call& c) const;
 
   compiled_row row_, fold_;
-  std::shared_ptr<interpreter> steps_;
+  std::shared_ptr<interpreter> steps_, before_;  ///< before: what the last operation needs
   std::size_t inputs_ = 0, literals_ = 0;
+  std::vector<std::uint8_t> sizes_;                 ///< of the inputs' elements
+  std::vector<std::uint16_t> before_operands_;      ///< of the operands, those that `before_` takes
+  /// Operands of the last operation: of the whole, or counted from there on, results of `before_`.
+  std::vector<std::uint16_t> last_;
 };
 
 /// Estimated nanoseconds for an element in cache.

@@ -135,6 +135,20 @@ void interpreter::allocate(const program& p) {
 }
 
 void interpreter::run(const program_call& c) const {
+  if (steps_.size() == 1 && c.rows == 1 && c.later.empty()) {  // no blocks are needed
+    const std::vector<std::uint16_t>& args = steps_[0].args;
+    const void* in[most_operands];
+    std::uintptr_t mask[most_operands];
+    for (std::size_t a = 0; a < args.size(); ++a) {
+      in[a] = c.in[args[a]];
+      mask[a] = args[a] < input_sizes_.size() ? c.mask[args[a]] : 0;
+    }
+    return steps_[0].row.run({in, mask, c.out[0], c.n});
+  }
+  run_blocks(c);
+}
+
+void interpreter::run_blocks(const program_call& c) const {
   alignas(64) char temporaries[temporary_bytes];
   // All calls of a block are written down once; from block to block only inputs and results move.
   row_call calls[max_fused_operations];
@@ -196,7 +210,18 @@ void interpreter::run(const program_call& c) const {
           for (std::int64_t i = 0; i < bytes; i += line) __builtin_prefetch(ahead + i, 1);
         }
       }
-      for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].row.run(calls[i]);
+      if (c.later.empty()) {
+        for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].row.run(calls[i]);
+      } else {
+        // Some before each step: they are answered while it computes.
+        const auto count = static_cast<std::int64_t>(steps_.size());
+        const std::int64_t first = row * c.n + b * block, n = std::min(block, c.n - b * block);
+        for (std::int64_t i = 0; i < count; ++i) {
+          for (const prefetch& p : c.later)
+            p.ask(first + n * i / count, n * (i + 1) / count - n * i / count);
+          steps_[static_cast<std::size_t>(i)].row.run(calls[i]);
+        }
+      }
       if (b + 1 == blocks) break;
       for (std::size_t m = 0; m < moving; ++m) moves[m].by(moves[m].bytes);
       for (std::size_t e = 0; e < ending; ++e)
@@ -218,10 +243,65 @@ void program_code::run_rows(const program_call& c) const {
   std::copy(c.in, c.in + operands, in);
   char* out = static_cast<char*>(c.out[0]);
   for (std::int64_t row = 0; row < c.rows; ++row) {
+    for (const prefetch& p : c.later) p.ask(row * c.n, c.n);
     row_.run({in, c.mask, out, c.n});
+    if (row + 1 == c.rows) return;
     for (std::size_t k = 0; k < inputs_; ++k)
       in[k] = static_cast<const char*>(in[k]) + c.in_strides[k];
     out += c.out_strides[0];
+  }
+}
+
+void program_code::find_fold(const program& p, fold_kind kind) {
+  if (p.is_region()) return;
+  if (const compiled_row* known = find_fused(p, kind)) {
+    fold_ = *known;
+    return;
+  }
+  const instruction& last = p.code.back();
+  fold_ = find_row_fold(*last.op, p.result(), kind);
+  if (!fold_.run) return;
+  for (auto t : p.inputs) sizes_.push_back(static_cast<std::uint8_t>(size_of_dtype(t)));
+  const std::size_t operands = inputs_ + literals_;
+  std::vector<std::uint16_t> results;
+  for (int a = 0; a < last.count; ++a) {
+    const std::uint16_t v = last.args[a];
+    const auto at = std::ranges::find(results, v) - results.begin();
+    if (v >= operands && static_cast<std::size_t>(at) == results.size()) results.push_back(v);
+    last_.push_back(v < operands ? v : static_cast<std::uint16_t>(operands + at));
+  }
+  if (results.empty()) return;
+  program_part part = extract(p, results, [&](std::uint16_t v) { return v < operands; });
+  before_ = std::make_shared<interpreter>(*part.program);
+  before_operands_ = std::move(part.operands);
+}
+
+void program_code::fold_last(const row_call& c) const {
+  constexpr std::int64_t block = 1024;
+  alignas(64) char values[3][block * 8];
+  const std::size_t operands = inputs_ + literals_;
+  const void* in[interpreter::most_operands];
+  const void* taken[interpreter::most_operands];
+  std::uintptr_t mask[interpreter::most_operands];
+  void* const results[] = {values[0], values[1], values[2]};
+  std::copy(c.in, c.in + operands, in);
+  for (std::size_t k = 0; k < before_operands_.size(); ++k) mask[k] = c.mask[before_operands_[k]];
+  const void* args[3];
+  std::uintptr_t arg_masks[3];
+  for (std::int64_t done = 0; done < c.n; done += block) {
+    const std::int64_t n = std::min(block, c.n - done);
+    if (before_) {
+      for (std::size_t k = 0; k < before_operands_.size(); ++k) taken[k] = in[before_operands_[k]];
+      before_->run({taken, mask, results, n});
+    }
+    for (std::size_t a = 0; a < last_.size(); ++a) {
+      const bool operand = last_[a] < operands;
+      args[a] = operand ? in[last_[a]] : results[last_[a] - operands];
+      arg_masks[a] = operand ? c.mask[last_[a]] : ~std::uintptr_t{0};
+    }
+    fold_.run({args, arg_masks, c.out, n});
+    for (std::size_t k = 0; k < inputs_; ++k)
+      if (c.mask[k]) in[k] = static_cast<const char*>(in[k]) + n * sizes_[k];
   }
 }
 

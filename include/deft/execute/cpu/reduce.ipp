@@ -99,6 +99,10 @@ class folder {
     const std::int64_t chunk =
         std::max<std::int64_t>(1, piece_elements / std::max<std::int64_t>(1, n_ * times_));
     parallel_chunks((units_ + chunk - 1) / chunk, cost(), [&](std::int64_t p) {
+      if (times_ == 1) {  // then rows follow each other
+        const std::int64_t first = p * chunk;
+        return engine::rows(x + first * n_, std::min(chunk, units_ - first), n_, to + first);
+      }
       for (std::int64_t u = p * chunk; u < std::min(units_, (p + 1) * chunk); ++u) {
         const T* from = x + outer_kept_.offset(u);
         T total = engine::row(from, n_);

@@ -46,6 +46,7 @@ class row_region_kernel final : public kernel {
     lay_out();
     const double work = element_cost_ * static_cast<double>(rows_ * n_);
     cost_ = 20 * static_cast<double>(rows_) + std::max(work, static_cast<double>(bytes) / 30);
+    far_ = bytes > 4'000'000;
     split_ = rows_ > chunk_ && (work > 2e4 || bytes > 500'000);
   }
   double cost() const override { return cost_; }
@@ -205,7 +206,7 @@ class row_region_kernel final : public kernel {
     for (value v = 0; v < program_.values(); ++v)
       if (is_element(v) && homes_[v] != home::none) width += size_of(v);
     const auto n = static_cast<std::size_t>(std::max<std::int64_t>(1, n_));
-    const std::size_t cache = together_ ? 24'000 : 96'000;  // of the first level, of the second
+    const std::size_t cache = together_ ? 24'000 : 256'000;  // of the first level, of the second
     chunk_ = static_cast<std::int64_t>(std::clamp<std::size_t>(cache / (width * n), 1, 256));
     chunk_ = std::min(chunk_, std::max<std::int64_t>(1, rows_));
     room_ = 0;
@@ -239,9 +240,12 @@ class row_region_kernel final : public kernel {
     for (const auto& p : phases_)
       if (is_compiled_fold(p)) stream = std::max(stream, p.folds[0].how->stream_bytes);
     stream_ = take(stream);
+    last_ = nullptr;
+    for (const auto& p : phases_)
+      if (p.elements) last_ = &*p.elements;
   }
   bool is_compiled_fold(const phase& p) const {
-    return !together_ && p.elements && p.elements->code.fold().run;
+    return !together_ && p.elements && p.elements->code.can_fold();
   }
   /// An input of a single element.
   bool is_single(value v) const { return v < operands_ && shape_.where[v] == extent_class::whole; }
@@ -318,7 +322,7 @@ class row_region_kernel final : public kernel {
     }
   };
   void call(const place_of_values& at, const part& p, arguments& a, std::int64_t n,
-            std::int64_t rows) const {
+            std::int64_t rows, std::span<const prefetch> later = {}) const {
     for (std::size_t i = 0; i < p.literals.size(); ++i) a.add(p.literals[i], false);
     void* to[most_values];
     std::int64_t strides[most_values];
@@ -327,7 +331,7 @@ class row_region_kernel final : public kernel {
       strides[o] = n * static_cast<std::int64_t>(size_of(v));
       to[o++] = address(at, v);
     }
-    p.code.run(program_call{a.in, a.mask, to, n, rows, a.strides, strides});
+    p.code.run(program_call{a.in, a.mask, to, n, rows, a.strides, strides, later});
   }
 
   void row_part(const place_of_values& at, const part& p, std::int64_t count) const {
@@ -357,7 +361,15 @@ class row_region_kernel final : public kernel {
   void in_turns(const place_of_values& at, const part& p, std::int64_t count) const {
     arguments a;
     take_rows(at, p, count, a);
-    call(at, p, a, n_, count);
+    // The next rows come while the last part computes.
+    prefetch later[most_values];
+    std::size_t n = 0;
+    if (far_ && &p == last_ && at.row + 2 * count <= rows_)
+      for (value v = 0; v < program_.inputs.size(); ++v)
+        if (is_element(v))
+          later[n++] = {address(at, v) + count * n_ * static_cast<std::int64_t>(size_of(v)),
+                        static_cast<std::int64_t>(size_of(v))};
+    call(at, p, a, n_, count, {later, n});
   }
   void take_rows(const place_of_values& at, const part& p, std::int64_t count, arguments& a) const {
     for (value v : p.operands) {
@@ -380,6 +392,7 @@ class row_region_kernel final : public kernel {
     take_rows(at, p, count, a);
     const std::size_t inputs = a.count;
     for (std::size_t i = 0; i < p.literals.size(); ++i) a.add(p.literals[i], false);
+    const fold_functions& how = *f.how;
     void* const stream = at.room + stream_;
     char* const rest = address(at, f.of);
     char* to = address(at, f.result);
@@ -389,23 +402,37 @@ class row_region_kernel final : public kernel {
           a.in[k] = static_cast<const char*>(a.in[k]) +
                     elements * static_cast<std::int64_t>(size_of(p.operands[k]));
     };
+    auto fold = [&](void* lanes, std::int64_t n) {
+      if (n > 0) p.code.fold({a.in, a.mask, lanes, n});
+      go_on(n);
+    };
+    const std::int64_t tail = n_ % how.lanes, packs = n_ - tail;
     for (std::int64_t row = 0; row < count; ++row, to += size_of(f.result)) {
-      f.how->begin(stream);
-      for (std::int64_t left = n_ / f.how->lanes * f.how->lanes; left > 0;) {
-        std::int64_t n;
-        void* lanes = f.how->open(stream, n);
-        n = std::min(n, left);
-        p.code.fold().run({a.in, a.mask, lanes, n});
-        f.how->close(stream, n);
-        go_on(n);
-        left -= n;
+      const bool short_row = packs > 0 && packs <= how.piece;
+      if (short_row) {
+        how.reset(stream);
+        fold(stream, packs);
+      } else {
+        how.begin(stream);
+        for (std::int64_t left = packs; left > 0;) {
+          std::int64_t n;
+          void* lanes = how.open(stream, n);
+          n = std::min(n, left);
+          fold(lanes, n);
+          how.close(stream, n);
+          left -= n;
+        }
       }
-      if (const std::int64_t n = n_ % f.how->lanes; n > 0) {
-        p.code.run(row_call{a.in, a.mask, rest, n});
-        f.how->add(stream, rest, n);
-        go_on(n);
+      if (tail > 0) {
+        p.code.run(row_call{a.in, a.mask, rest, tail});
+        go_on(tail);
       }
-      f.how->end(stream, 1, n_, to);
+      if (short_row) {
+        how.finish(stream, rest, tail, n_, to);
+      } else {
+        how.add(stream, rest, tail);
+        how.end(stream, 1, n_, to);
+      }
       for (std::size_t k = 0; k < inputs; ++k)
         a.in[k] = static_cast<const char*>(a.in[k]) +
                   (a.mask[k] ? a.strides[k] - n_ * static_cast<std::int64_t>(size_of(p.operands[k]))
@@ -430,9 +457,10 @@ class row_region_kernel final : public kernel {
   std::vector<std::size_t> offsets_;            ///< in a thread's memory, if it is there
   std::vector<std::size_t> replicas_, counts_;  ///< likewise its copies, and how many there are
   std::size_t room_ = 0, stream_ = 0;
-  std::int64_t chunk_ = 1;  ///< rows that pass through all phases together
+  std::int64_t chunk_ = 1;      ///< rows that pass through all phases together
+  const part* last_ = nullptr;  ///< element part
   double cost_ = 0;
-  bool split_ = false;
+  bool split_ = false, far_ = false;
 };
 
 }  // namespace

@@ -14,6 +14,10 @@ compiled_row find_row(const op_def& op, dtype operand, dtype result);
 /// operands are those of both, in the order in which they are written.
 compiled_row find_pair(const op_def& first, const op_def& second, int position, dtype type);
 
+/// The fold of one operation on operands of `type`, for those that sums are made of most: as
+/// fused_registration has it.
+compiled_row find_row_fold(const op_def& op, dtype type, fold_kind fold);
+
 /// Estimated nanoseconds that `op` takes for an element in cache.
 double row_cost(const op_def& op, dtype type);
 

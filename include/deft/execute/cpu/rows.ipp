@@ -6,6 +6,7 @@
 #include <deft/execute/cpu/compiled.hpp>
 #include <deft/execute/cpu/own.hpp>
 #include <deft/execute/cpu/rows.hpp>
+#include <deft/op/add.hpp>
 #include <deft/op/catalog.hpp>
 #include <deft/op/div.hpp>
 #include <deft/op/exp.hpp>
@@ -124,6 +125,22 @@ const table& pairs() {
   return made;
 }
 
+const table& sums() {
+  using summed = op::op_list<op::add, op::sub, op::mul, op::square, op::exp>;
+  static auto& made = *new table([] {
+    table t;
+    auto of = [&]<class T>() {
+      summed::each([&]<class Op>() {
+        t.emplace(key(Op::name, dtype_of<T>, dtype_of<T>), fold_of<single_call<Op, T>, plus>);
+      });
+    };
+    of.template operator()<float>();
+    of.template operator()<double>();
+    return t;
+  }());
+  return made;
+}
+
 compiled_row look_up(const table& t, std::uint64_t k) {
   auto at = t.find(k);
   return at == t.end() ? compiled_row() : at->second;
@@ -141,6 +158,11 @@ compiled_row find_row(const op_def& op, dtype operand, dtype result) {
 compiled_row find_pair(const op_def& first, const op_def& second, int position, dtype type) {
   return row_table::look_up(row_table::pairs(),
                             row_table::key(first.name, second.name, position, type));
+}
+
+compiled_row find_row_fold(const op_def& op, dtype type, fold_kind fold) {
+  if (fold != fold_kind::sum && fold != fold_kind::mean) return {};
+  return row_table::look_up(row_table::sums(), row_table::key(op.name, type, type));
 }
 
 double row_cost(const op_def& op, dtype type) {

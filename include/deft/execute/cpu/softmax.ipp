@@ -2,6 +2,7 @@
 // deft/execute/cpu/softmax.ipp: softmax, and its cross entropy with classes or probabilities.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <deft/execute/cpu/fold.hpp>
 #include <deft/execute/cpu/tables.hpp>
@@ -45,6 +46,25 @@ struct row {
       store(y, p);
   }
 
+  /// 0, 1, 2, …
+  static P numbers() {
+    static constexpr auto values = [] {
+      std::array<T, L> a{};
+      for (int i = 0; i < L; ++i) a[static_cast<std::size_t>(i)] = static_cast<T>(i);
+      return a;
+    }();
+    return load<T, L>(values.data());
+  }
+  /// The first n elements, and zeros. (What is beyond a row's end is never the exponential of a
+  /// very small number: a subnormal result costs more than the row.)
+  template <class N>
+  static DEFT_ALWAYS_INLINE P first(const P& p, N n) {
+    if constexpr (std::is_same_v<N, std::int64_t>)
+      return num::select(numbers() < broadcast<T, L>(static_cast<T>(n)), p, broadcast<T, L>(T(0)));
+    else
+      return p;
+  }
+
   /// Exponentials of x less its maximum, into y unless that is nullptr. NaN needs no care in the
   /// maximum: its exponential makes the sum NaN.
   template <bool Keep>
@@ -53,14 +73,20 @@ struct row {
     const P shift = broadcast<T, L>(max);
     P sum = broadcast<T, L>(T(0));
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
-      P e = num::exp(read(x + i, count, -std::numeric_limits<T>::infinity()) - shift);
+      const P e = num::exp(read(x + i, count, max) - shift);
       if constexpr (Keep) write(y + i, e, count);
-      sum = sum + e;
+      sum = sum + first(e, count);
     });
     return {max, fold<T, plus>::across(sum)};
   }
 
   static void softmax(const T* x, std::int64_t n, T* y) {
+    if (n <= L) {  // in a register all the time
+      const P v = load_some<L>(x, n, x[0]);
+      const P e = num::exp(v - broadcast<T, L>(fold<T, largest_number>::across(v)));
+      const P factor = broadcast<T, L>(T(1) / fold<T, plus>::across(first(e, n)));
+      return store_some(y, e * factor, n);
+    }
     const sums s = exponentials<true>(x, n, y);
     scale(y, n, T(1) / s.sum);
   }
@@ -70,19 +96,19 @@ struct row {
                 DEFT_INLINED { write(y + i, read(y + i, count, T(0)) * f, count); });
   }
 
-  /// Loss for the class `label`.
-  static T cross_entropy(const T* x, std::int64_t, const sums& s, std::int64_t label) {
-    return std::log(s.sum) + (s.max - x[label]);
+  /// Loss for the class `label`, given the logarithm of the sum.
+  static T cross_entropy(const T* x, std::int64_t, T max, T log_sum, std::int64_t label) {
+    return log_sum + (max - x[label]);
   }
   /// The same for probabilities.
-  static T cross_entropy(const T* x, std::int64_t n, const sums& s, const T* labels) {
+  static T cross_entropy(const T* x, std::int64_t n, T max, T log_sum, const T* labels) {
     // The maximum comes off each logit first, which is exact for those that matter, and of which
     // the logarithm, small beside it, would lose its bits.
-    const P max = broadcast<T, L>(s.max), rest = broadcast<T, L>(std::log(s.sum));
+    const P most = broadcast<T, L>(max), rest = broadcast<T, L>(log_sum);
     P loss = broadcast<T, L>(T(0));
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
       const P l = read(labels + i, count, T(0));
-      loss = multiply_add(l, rest + (max - read(x + i, count, s.max)), loss);
+      loss = multiply_add(l, rest + (most - read(x + i, count, max)), loss);
     });
     return fold<T, plus>::across(loss);
   }
@@ -90,8 +116,13 @@ struct row {
   /// dz * (sum(labels) softmax - labels) into y.
   static void gradient(const T* x, std::int64_t n, const sums& s, T dz, std::int64_t label, T* y) {
     const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz / s.sum);
+    if (n <= L) {  // not read again: a store of a part of a register would have to end first
+      const P g = num::exp(load_some<L>(x, n, s.max) - shift) * factor;
+      const auto here = numbers() == broadcast<T, L>(static_cast<T>(label));
+      return store_some(y, num::select(here, g - broadcast<T, L>(dz), g), n);
+    }
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
-      const P e = num::exp(read(x + i, count, T(0)) - shift);
+      const P e = num::exp(read(x + i, count, s.max) - shift);
       write(y + i, e * factor, count);
     });
     y[label] -= dz;
@@ -101,7 +132,7 @@ struct row {
     const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz * total / s.sum);
     const P scale = broadcast<T, L>(dz);
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
-      const P e = num::exp(read(x + i, count, T(0)) - shift);
+      const P e = num::exp(read(x + i, count, s.max) - shift);
       const P l = read(labels + i, count, T(0)) * scale;
       write(y + i, e * factor - l, count);
     });
@@ -121,10 +152,16 @@ class row_kernel_base : public typed_kernel {
   }
 
  protected:
+  /// Calls f(begin, end) for runs of rows.
+  template <class F>
+  void each_run(F f) const {
+    parallel_chunks((rows_ + chunk_ - 1) / chunk_, cost_,
+                    [&](std::int64_t p) { f(p * chunk_, std::min(rows_, (p + 1) * chunk_)); });
+  }
   template <class F>
   void each_row(F f) const {
-    parallel_chunks((rows_ + chunk_ - 1) / chunk_, cost_, [&](std::int64_t p) {
-      for (std::int64_t r = p * chunk_; r < std::min(rows_, (p + 1) * chunk_); ++r) f(r);
+    each_run([&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; ++r) f(r);
     });
   }
 
@@ -165,20 +202,36 @@ template <class T, class Label>
 class cross_entropy_kernel final : public cross_entropy_base<T, Label> {
  public:
   void run(const kernel_call& c) override {
-    const T* x = static_cast<const T*>(c.in[0]);
-    T* loss = static_cast<T*>(c.out[0]);
-    T* max = static_cast<T*>(c.out[1]);
-    T* sum = static_cast<T*>(c.out[2]);
-    const std::int64_t n = this->n_;
-    this->each_row([&](std::int64_t r) {
-      const auto label = this->label_of(c.in[1], r);
-      const auto s = row<T>::template exponentials<false>(x + r * n, n, nullptr);
-      loss[r] = n ? row<T>::cross_entropy(x + r * n, n, s, label) : T(0);
-      if (max) max[r] = s.max;
-      if (sum) sum[r] = s.sum;
+    this->each_run([&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t r = begin; r < end; r += together)
+        some_rows(c, r, std::min(together, end - r));
     });
   }
   bool optional_output(int o) const override { return o != 0; }
+
+ private:
+  /// Rows whose logarithms are taken together.
+  static constexpr std::int64_t together = 64;
+
+  void some_rows(const kernel_call& c, std::int64_t first, std::int64_t count) const {
+    constexpr int L = row<T>::L;
+    const std::int64_t n = this->n_;
+    const T* x = static_cast<const T*>(c.in[0]) + first * n;
+    alignas(64) T max[together], sum[together], logs[together];
+    std::fill(sum, sum + together, T(1));
+    for (std::int64_t r = 0; r < count; ++r) {
+      const auto s = row<T>::template exponentials<false>(x + r * n, n, nullptr);
+      max[r] = s.max, sum[r] = s.sum;
+    }
+    for (std::int64_t r = 0; r < count; r += L) store(logs + r, num::log(load<T, L>(sum + r)));
+    T* loss = static_cast<T*>(c.out[0]) + first;
+    for (std::int64_t r = 0; r < count; ++r) {
+      const auto label = this->label_of(c.in[1], first + r);
+      loss[r] = n ? row<T>::cross_entropy(x + r * n, n, max[r], logs[r], label) : T(0);
+    }
+    if (c.out[1]) std::copy(max, max + count, static_cast<T*>(c.out[1]) + first);
+    if (c.out[2]) std::copy(sum, sum + count, static_cast<T*>(c.out[2]) + first);
+  }
 };
 
 template <class T, class Label>

@@ -167,7 +167,7 @@ class whole_fold_kernel final : public broadcast_kernel {
     }
     if (begin == end) return;
     char* buffers = memory + room();
-    if (is_one_row() && code_.fold().run) begin = fold_packs(begin, end, into[0]);
+    if (is_one_row() && code_.can_fold()) begin = fold_packs(begin, end, into[0]);
     if (is_one_row())
       return elements_of(c, {addresses_.data(), masks_.data(), nullptr, elements()}, 0, begin, end,
                          buffers, into);
@@ -189,7 +189,7 @@ class whole_fold_kernel final : public broadcast_kernel {
       std::int64_t most;
       void* lanes = how.open(stream, most);
       const std::int64_t n = std::min(most, end - begin);
-      code_.fold().run({in, masks_.data(), lanes, n});
+      code_.fold({in, masks_.data(), lanes, n});
       how.close(stream, n);
       begin += n;
     }
