@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/expr/call.hpp: the one node template of elementwise expressions, and how it is made.
 #pragma once
-#include <deft/expr/any_tensor.hpp>
 #include <deft/expr/op_record.hpp>
 #include <deft/expr/traits.hpp>
-#include <tuple>
+#include <deft/expr/written.hpp>
 
 namespace deft {
 
@@ -32,9 +31,9 @@ struct broadcast_shape {
 };
 }  // namespace detail
 
-/// An elementwise operation on operands that it owns by value: handles and smaller expressions, so
-/// that an `auto` that outlives its operands never dangles. It remembers the scopes in force where
-/// it was written.
+/// An elementwise operation. Its type says what is computed of what; the operands are shared
+/// handles, so that an `auto` that outlives them never dangles. It remembers the scopes in force
+/// where it was written.
 template <class Op, class... Args>
 class call : public detail::typed_base {
  public:
@@ -47,12 +46,8 @@ class call : public detail::typed_base {
   using shape_type = detail::broadcast_shape<typename Args::shape_type...>;
   static constexpr dims extents() { return shape_type::value; }
 
-  explicit call(source_place w, Args... args)
-      : args_(std::move(args)...), scope_(current_scope()), place_(w) {}
-
-  const std::tuple<Args...>& args() const { return args_; }
-  const scope_ref& scope() const { return scope_; }
-  source_place place() const { return place_; }
+  explicit call(detail::written w) : written_(std::move(w)) {}
+  const detail::written& as_written() const { return written_; }
 
   template <class B>
   requires std::same_as<B, bool>
@@ -63,28 +58,24 @@ class call : public detail::typed_base {
   }
 
  private:
-  std::tuple<Args...> args_;
-  scope_ref scope_;
-  source_place place_;
+  detail::written written_;
 };
 
 namespace detail {
 
-/// A tensor inside a call.
+/// The type of a tensor inside a call.
 template <class T, class Shape>
 struct leaf {
   using value_type = T;
   using shape_type = Shape;
   static constexpr int operations = 0;
-  output value;
 };
-/// A scalar inside a call.
+/// The type of a scalar inside a call.
 template <class T>
 struct literal_leaf {
   using value_type = T;
   using shape_type = shape_t<>;
   static constexpr int operations = 0;
-  T value;
 };
 
 template <class X>
@@ -105,19 +96,31 @@ decltype(auto) operand_handle(const X& x) {
     return x.handle();
 }
 
-/// How an operand stands inside a call; literals become T.
+/// The type of an operand inside a call; literals become T.
 template <class T, class X>
-auto as_argument(const X& x) {
+auto argument_type() {
   if constexpr (scalar<X>) {
     static_assert(
         literal_fits<T, X>,
         "a literal must fit the dtype of the tensor beside it: a floating literal needs a "
         "floating tensor, and bool needs bool");
-    return literal_leaf<T>{survive<T>(x)};
+    return std::type_identity<literal_leaf<T>>();
   } else if constexpr (is_call<X>)
-    return x;
+    return std::type_identity<X>();
   else
-    return leaf<value_type_of<X>, shape_type_of<X>>{operand_handle(x)};
+    return std::type_identity<leaf<value_type_of<X>, shape_type_of<X>>>();
+}
+template <class T, class X>
+using argument = typename decltype(argument_type<T, X>())::type;
+/// Its value.
+template <class T, class X>
+decltype(auto) operand_value(const X& x) {
+  if constexpr (scalar<X>)
+    return written_operand(dtype_of<T>, to_immediate(survive<T>(x)));
+  else if constexpr (is_call<X>)
+    return (x.as_written());
+  else
+    return operand_handle(x);
 }
 
 template <class X>
@@ -172,6 +175,17 @@ inline constexpr bool operands_have_values = (!std::derived_from<X, operation> &
 template <class Op, class... Shape>
 inline constexpr bool shapes_broadcast = broadcast_shape<Shape...>::possible;
 
+template <class Op, class... Args>
+auto make_call(written w) {
+  static_assert(dtypes_agree<Op, typename Args::value_type...>,
+                "[elementwise] an operation expects operands of one dtype, and got several: use "
+                "cast<T>(x)");
+  expect_dtypes<Op, typename Args::value_type...>();
+  static_assert(shapes_broadcast<Op, typename Args::shape_type...>,
+                "[elementwise] the operands' shapes cannot be broadcast together");
+  return call<Op, Args...>(std::move(w));
+}
+
 template <class X>
 output any_operand(const X& x, dtype literals, source_place w) {
   if constexpr (scalar<X>) {
@@ -216,16 +230,8 @@ auto make(source_place w, const X&... x) {
   else {
     using T = decltype(detail::unwrap(detail::value_among<Op::first_value, X...>::pick()));
     static_cast<void>(&detail::compile_own<Op, T>);
-    return [&](auto... args) {
-      static_assert(
-          detail::dtypes_agree<Op, typename decltype(args)::value_type...>,
-          "[elementwise] an operation expects operands of one dtype, and got several: use "
-          "cast<T>(x)");
-      detail::expect_dtypes<Op, typename decltype(args)::value_type...>();
-      static_assert(detail::shapes_broadcast<Op, typename decltype(args)::shape_type...>,
-                    "[elementwise] the operands' shapes cannot be broadcast together");
-      return call<Op, decltype(args)...>(w, std::move(args)...);
-    }(detail::as_argument<T>(x)...);
+    return detail::make_call<Op, detail::argument<T, X>...>(
+        {record_of<record_type<Op>>, &record_attributes<Op>, w, {detail::operand_value<T>(x)...}});
   }
 }
 

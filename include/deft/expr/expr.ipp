@@ -5,6 +5,7 @@
 #include <deft/core/num_lane.hpp>
 #include <deft/expr/feed.hpp>
 #include <deft/expr/lower.hpp>
+#include <deft/expr/written.ipp>
 
 namespace deft {
 
@@ -80,24 +81,6 @@ any_tensor literal_like(const literal& v, dtype type, source_place w) {
 any_tensor add_constant(any_array value, source_place w) {
   static const op_def& constant = *find_op("constant");
   return add_node(constant, {std::move(value)}, {}, w);
-}
-
-bool equivalent(const scope_ref& a, const scope_ref& b) {
-  node_info nothing{};
-  return resolve_device(a, nothing) == resolve_device(b, nothing) &&
-         std::ranges::equal(controls_of(a), controls_of(b)) &&
-         (a && a->functions) == (b && b->functions);
-}
-
-output lower_fused(const program_ref& p, std::span<const output* const> inputs,
-                   std::span<const std::int64_t> immediates, const source_place& w,
-                   const scope_ref& s) {
-  static const op_def& fused = *find_op("fused");
-  output copies[2 * max_fused_operations + 1];
-  for (std::size_t i = 0; i < inputs.size(); ++i) copies[i] = *inputs[i];
-  return add_node(fused, {p, integers(immediates.begin(), immediates.end())},
-                  {copies, inputs.size()}, w, &s)
-      .handle();
 }
 
 }  // namespace detail

@@ -145,10 +145,11 @@ struct node {
 inline std::span<const output> node::inputs() const {
   return {reinterpret_cast<const output*>(this + 1), input_count};
 }
-inline node_ref::node_ref(node* n) : node_(n) {
+// Handles are everywhere: calls of these cost the compiler less than their bodies would.
+DEFT_NOINLINE inline node_ref::node_ref(node* n) : node_(n) {
   if (n) n->references.fetch_add(1, std::memory_order_relaxed);
 }
-inline node_ref::~node_ref() {
+DEFT_NOINLINE inline node_ref::~node_ref() {
   if (node_ && node_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) release_node(node_);
 }
 inline const tensor_type& output::type() const { return node->outputs[port]; }

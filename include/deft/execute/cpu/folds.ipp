@@ -32,7 +32,9 @@ class fold_stream {
     std::copy(p + whole, p + n, tail_);
   }
 
-  static lanes nothing_yet() { return broadcast<T, static_cast<int>(W)>(F::template identity<T>()); }
+  static lanes nothing_yet() {
+    return broadcast<T, static_cast<int>(W)>(F::template identity<T>());
+  }
   /// Only as long as all that came was whole packs.
   void* open(std::int64_t& most) {
     if (in_leaf_ == 0) leaf_ = nothing_yet();
@@ -125,13 +127,12 @@ struct folding {
   }
 
   static constexpr fold_functions functions{
-      &rows,     &reset, &finish, sizeof(stream), engine::leaf_elements,
-      engine::W, &begin, &open,   &close,         &add,
-      &end};
+      &rows,  &reset, &finish, sizeof(stream), engine::leaf_elements, engine::W, &begin, &open,
+      &close, &add,   &end};
 };
 
 template <class F, bool Mean>
-const fold_functions* fold_of(dtype t) {
+const fold_functions* functions_for(dtype t) {
   return visit_dtype(t, []<class T>() -> const fold_functions* {
     if constexpr (std::is_same_v<T, bool> || (Mean && !std::is_floating_point_v<T>))
       return nullptr;
@@ -143,9 +144,9 @@ const fold_functions* fold_of(dtype t) {
 }  // namespace
 
 const fold_functions& find_fold(fold_kind kind, dtype t) {
-  const fold_functions* f = kind == fold_kind::sum    ? fold_of<plus, false>(t)
-                            : kind == fold_kind::mean ? fold_of<plus, true>(t)
-                            : kind == fold_kind::max  ? fold_of<largest, false>(t)
+  const fold_functions* f = kind == fold_kind::sum    ? functions_for<plus, false>(t)
+                            : kind == fold_kind::mean ? functions_for<plus, true>(t)
+                            : kind == fold_kind::max  ? functions_for<largest, false>(t)
                                                       : nullptr;
   if (!f) fail(errc::unimplemented, "[fused] no fold of ", t, " on the CPU");
   return *f;

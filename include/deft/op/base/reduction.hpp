@@ -85,7 +85,8 @@ auto reduce(const X& x, const A& a, Keep, source_place w) {
                   "[reduction] sum, mean and max expect axes within the tensor's rank, each once");
     if constexpr (axes_in_range<S, A>) {
       constexpr Op o{{chosen_axes<S, A>::value, keep}};
-      if constexpr (is_call<X> && o.axes.contains(S::value.n - 1)) K::template use_fold<X, Op>();
+      if constexpr (is_call<X> && o.axes.contains(S::value.n - 1))
+        K::template use_fold<kernel_type<X>, Op>();
       return apply_typed<value_type_of<X>, reduced_shape<S, A, keep>, K>(o, w, x);
     }
   } else if constexpr (std::same_as<A, axes>)

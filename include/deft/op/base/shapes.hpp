@@ -77,12 +77,6 @@ tensor_of<T, Shape> apply_typed(const Op& o, source_place w, const X&... x) {
   return tensor_of<T, Shape>(apply<K>(o, w, x...).handle());
 }
 
-/// Adds the node of `o` on inputs known at run time.
-template <class Op>
-any_tensor apply_any(const Op& o, std::span<const output> inputs, source_place w) {
-  return add_node(record_of<Op>, encode(o), inputs, w);
-}
-
 template <class X>
 inline constexpr bool is_floating_expression = std::is_floating_point_v<value_type_of<X>>;
 template <class X>

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/expr/written.hpp: what an expression says at run time: operands, scopes and places of its
+// operations. What its type says is not here, so that no type has code of its own to copy,
+// destroy and lower it: that was two thirds of what an expression costs the compiler.
+#pragma once
+#include <deft/expr/any_tensor.hpp>
+#include <initializer_list>
+
+namespace deft::detail {
+
+struct written_operation;
+class written_operand;
+
+/// A shared handle of an operation as it was written, and of all that it was written on.
+class written {
+ public:
+  /// In the scopes in force.
+  written(const op_def& op, attr_list (*attributes)(), source_place w,
+          std::initializer_list<written_operand> operands);
+  written(const written& o) noexcept;
+  written(written&& o) noexcept;
+  written& operator=(written o) noexcept;
+  ~written();
+
+  const written_operation& operator*() const { return *operation_; }
+
+ private:
+  const written_operation* operation_;
+};
+
+/// A tensor, a literal or an expression, as long as the call lasts that takes it.
+class written_operand {
+ public:
+  written_operand(const output& tensor) : tensor_(&tensor) {}               // NOLINT: implicit
+  written_operand(const written& expression) : expression_(&expression) {}  // NOLINT: likewise
+  written_operand(dtype type, std::int64_t bits) : type_(type), bits_(bits) {}
+
+ private:
+  friend class written;
+  const output* tensor_ = nullptr;
+  const written* expression_ = nullptr;
+  dtype type_ = dtype::none;
+  std::int64_t bits_ = 0;
+};
+
+/// The output that stands for an expression: one node if all of it was written in the same scopes,
+/// with the program that `program` gives, or the operation itself where that is nullptr; else a
+/// node for each operation, in its own scopes.
+output lower_written(const written& w, const program_ref& (*program)(), const source_place& place);
+
+/// A step of an expression, each after its operands.
+struct token {
+  const op_def* op = nullptr;  ///< nullptr: an operand of the whole
+  dtype type = dtype::none;
+  std::uint8_t operands = 0;
+  bool literal = false;
+};
+/// Operations in the order in which they are computed.
+program_ref make_program(std::span<const token> tokens);
+
+}  // namespace deft::detail

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/expr/written.ipp: from an expression as it was written to nodes of the graph.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <deft/expr/written.hpp>
+#include <utility>
+#include <variant>
+
+namespace deft::detail {
+
+struct written_operation {
+  struct literal {
+    dtype type;
+    std::int64_t bits;
+  };
+  using operand = std::variant<output, literal, written>;
+
+  const op_def* op;
+  attr_list (*attributes)();
+  scope_ref scope;
+  source_place place;
+  std::vector<operand> operands;
+  mutable std::atomic<std::uint32_t> references{1};
+};
+
+written::written(const op_def& op, attr_list (*attributes)(), source_place w,
+                 std::initializer_list<written_operand> operands) {
+  auto made = std::make_unique<written_operation>();
+  made->op = &op;
+  made->attributes = attributes;
+  made->scope = current_scope();
+  made->place = w;
+  made->operands.reserve(operands.size());
+  for (const auto& o : operands)
+    if (o.tensor_)
+      made->operands.emplace_back(*o.tensor_);
+    else if (o.expression_)
+      made->operands.emplace_back(*o.expression_);
+    else
+      made->operands.emplace_back(written_operation::literal{o.type_, o.bits_});
+  operation_ = made.release();
+}
+written::written(const written& o) noexcept : operation_(o.operation_) {
+  if (operation_) operation_->references.fetch_add(1, std::memory_order_relaxed);
+}
+written::written(written&& o) noexcept : operation_(std::exchange(o.operation_, nullptr)) {}
+written& written::operator=(written o) noexcept {
+  std::swap(operation_, o.operation_);
+  return *this;
+}
+written::~written() {
+  if (operation_ && operation_->references.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    delete operation_;
+}
+
+namespace {
+
+/// Whether two scopes ask for the same device and the same control dependencies.
+bool equivalent(const scope_ref& a, const scope_ref& b) {
+  node_info nothing{};
+  return resolve_device(a, nothing) == resolve_device(b, nothing) &&
+         std::ranges::equal(controls_of(a), controls_of(b)) &&
+         (a && a->functions) == (b && b->functions);
+}
+
+bool written_together(const written_operation& x, const scope_ref& s) {
+  if (!(x.scope == s) && !equivalent(x.scope, s)) return false;
+  return std::ranges::all_of(x.operands, [&](const auto& o) {
+    const written* w = std::get_if<written>(&o);
+    return !w || written_together(**w, s);
+  });
+}
+
+/// Inputs and literals by occurrence, as the program of the type numbers them.
+void gather(const written_operation& x, std::vector<output>& inputs, integers& literals) {
+  for (const auto& o : x.operands)
+    if (const auto* w = std::get_if<written>(&o))
+      gather(**w, inputs, literals);
+    else if (const auto* l = std::get_if<written_operation::literal>(&o))
+      literals.push_back(l->bits);
+    else
+      inputs.push_back(std::get<output>(o));
+}
+
+/// A node per operation, each in the scopes that it was written in: parts under different devices
+/// are cut at the border, and fused again within it by the plan.
+output lower_apart(const written_operation& x, const source_place& w) {
+  std::vector<output> in;
+  for (const auto& o : x.operands)
+    if (const auto* inner = std::get_if<written>(&o)) {
+      in.push_back(lower_apart(**inner, w));
+    } else if (const auto* l = std::get_if<written_operation::literal>(&o)) {
+      auto there = adopt_scope(x.scope);
+      in.push_back(add_constant(literal_value(l->type, l->bits), w).handle());
+    } else {
+      in.push_back(std::get<output>(o));
+    }
+  return add_node(*x.op, x.attributes(), in, x.place.known() ? x.place : w, &x.scope).handle();
+}
+
+}  // namespace
+
+output lower_written(const written& expression, const program_ref& (*program)(),
+                     const source_place& w) {
+  const written_operation& x = *expression;
+  if (!written_together(x, x.scope)) return lower_apart(x, w);
+  std::vector<output> inputs;
+  integers literals;
+  gather(x, inputs, literals);
+  const source_place& place = w.known() ? w : x.place;
+  if (!program) return add_node(*x.op, x.attributes(), inputs, place, &x.scope).handle();
+  static const op_def& fused = *find_op("fused");
+  return add_node(fused, {program(), std::move(literals)}, inputs, place, &x.scope).handle();
+}
+
+program_ref make_program(std::span<const token> tokens) {
+  program_builder p;
+  std::vector<program_builder::value> values;  // that wait for what uses them
+  for (const token& t : tokens) {
+    if (!t.op) {
+      values.push_back(t.literal ? p.immediate(t.type) : p.input(t.type));
+      continue;
+    }
+    const std::span args = std::span(values).last(t.operands);
+    const auto made = p.apply(*t.op, t.type, args);
+    values.resize(values.size() - t.operands);
+    values.push_back(made);
+  }
+  return p.finish();
+}
+
+}  // namespace deft::detail
