@@ -252,6 +252,31 @@ TEST_CASE("every gradient of the catalog agrees with central differences") {
   CHECK(differentiable >= 28);
 }
 
+TEST_CASE("gradients through regions agree with central differences") {
+  const axes rows{-1};
+  const gradient_case regions[] = {
+      {{{3, 4}, {4}, {4}},
+       [&](const tensors& x) {
+         const any_tensor d = x[0] - mean(x[0], rows, keepdims);
+         return d / sqrt(mean(square(d), rows, keepdims) + 0.1) * x[1] + x[2];
+       }},
+      {{{3, 4}},
+       [&](const tensors& x) {
+         const any_tensor e = exp(x[0] - max(x[0], rows, keepdims));
+         return e / sum(e, rows, keepdims);
+       }},
+      {{{5, 2}, {2}},
+       [&](const tensors& x) {
+         const any_tensor y = tanh(x[0] * x[1]);
+         return mean(square(y - mean(y))) * sum(y, rows);
+       }},
+  };
+  for (const auto& c : regions) {
+    check_case(c, false);
+    check_case(c, true);
+  }
+}
+
 TEST_CASE_FIXTURE(own_graph, "gradients are typed like what they are taken by") {
   placeholder<float, dyn, 3> x("x");
   placeholder<float, 3> b("b");
