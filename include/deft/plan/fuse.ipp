@@ -130,7 +130,8 @@ class fuser {
 
   /// Over all axes, or over the last ones, whose extents are known.
   bool is_ending_fold(const node_def& n) const {
-    return is_fold(n) && n.controls.empty() && (folds_all(n) || row_axes_of(n) > 0);
+    return is_fold(n) && n.controls.empty() && n.inputs[0].port == 0 &&
+           (folds_all(n) || row_axes_of(n) > 0);
   }
   bool folds_all(const node_def& n) const {
     const int rank = shape_of(n.inputs[0]).rank();

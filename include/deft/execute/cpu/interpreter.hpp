@@ -120,8 +120,8 @@ class program_code {
   compiled_row row_, fold_;
   std::shared_ptr<interpreter> steps_, before_;  ///< before: what the last operation needs
   std::size_t inputs_ = 0, literals_ = 0;
-  std::vector<std::uint8_t> sizes_;                 ///< of the inputs' elements
-  std::vector<std::uint16_t> before_operands_;      ///< of the operands, those that `before_` takes
+  std::vector<std::uint8_t> sizes_;             ///< of the inputs' elements
+  std::vector<std::uint16_t> before_operands_;  ///< of the operands, those that `before_` takes
   /// Operands of the last operation: of the whole, or counted from there on, results of `before_`.
   std::vector<std::uint16_t> last_;
 };
