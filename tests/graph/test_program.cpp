@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <deft/graph/op_def.hpp>
 #include <deft/op/catalog.hpp>
+#include <deft/op/plan/fused.hpp>
+#include <deft/op/plan/fused_update.hpp>
 
 #include "testing.hpp"
 
@@ -72,6 +74,9 @@ TEST_CASE("a value's class is the join of its operands'") {
   r.code.push_back(fold(record_of<op::sum>, row, 3));
   CHECK(testing::error_of([&] { shape_of(r, in); }).find("the same along what is folded") !=
         std::string::npos);
+  r.code.back().args[0] = 0;
+  CHECK(testing::error_of([&] { shape_of(r, in); }).find("the same along what is folded") !=
+        std::string::npos);
   r.code.pop_back();
   r.outputs[0].where = row;
   CHECK(testing::error_of([&] { shape_of(r, in); }).find("of another class") != std::string::npos);
@@ -134,11 +139,38 @@ TEST_CASE("what is not sound is named") {
     CHECK(fault(r).find("value 5 is a result of another class") != std::string::npos);
   }
   r = softmax();
-  r.pieces = {{1, 4}};
+  r.pieces = {{3, 4}};
   CHECK(fault(r).find("instruction 3 is a fold within an expression") != std::string::npos);
+  r = softmax();
+  r.pieces = {{1, 3}};
+  CHECK_NOTHROW(check(r));
+  r.outputs.push_back({2, each, false});
+  CHECK(fault(r).find("instruction 1 is not used within its expression alone") !=
+        std::string::npos);
   r = softmax();
   r.code.assign(65, map(record_of<op::exp>, {0}));
   CHECK(fault(r).find("a program of 65 operations, more than 64") != std::string::npos);
+}
+
+TEST_CASE("regions have no late literals, and update nothing") {
+  program r;
+  r.inputs = {f32};
+  r.immediates = {f32};
+  r.code = {map(record_of<op::mul>, {0, 1}), map(record_of<op::exp>, {2})};
+  r.outputs = {{2, each, false}, {3, each, false}};
+  r.seal();
+  const auto p = std::make_shared<const program>(r);
+  const tensor_type x{{4}, f32}, literal{{}, f32};
+  const op::fused f{p, {0}};
+  CHECK(f.infer(std::vector{x}).size() == 2);
+  CHECK(testing::error_of([&] {
+          f.infer(std::vector{x, literal});
+        }).find("the program takes 1 inputs, not 2") != std::string::npos);
+  op::fused_update u;
+  u.container = "c", u.variable_name = "v", u.type = f32, u.shape = {4};
+  u.program = p, u.immediates = {0};
+  CHECK(testing::error_of([&] { u.infer({}); }).find("expects an expression, and got a region") !=
+        std::string::npos);
 }
 
 TEST_CASE("a part of a program is written as if by itself") {

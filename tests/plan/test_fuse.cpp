@@ -279,6 +279,59 @@ TEST_CASE_FIXTURE(own_graph, "reductions over rows are used again within a regio
         names{"placeholder", "placeholder", "exp", "fused"});
 }
 
+TEST_CASE_FIXTURE(own_graph, "rows that are left out of a region do not move it") {
+  placeholder<float, 4096, 64> x("x");
+  placeholder<float, 4096, 1> v("v");
+  any_tensor r = exp(any_tensor(v)), other = argmax(r, axes{0}), y = -(any_tensor(x) * r);
+  flat_graph f = fused(flat({other, y}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "exp", "argmax", "placeholder", "fused"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "a region that comes from elsewhere is no expression") {
+  placeholder<float, dyn> x("x");
+  any_tensor a = exp(any_tensor(x)), b = tanh(a), c = relu(b);
+  flat_graph f = fused(flat({c, a}));
+  const graph_def before = f.graph;
+  CHECK(plan::fuse(f.graph, f.fetches).empty());
+  CHECK(f.graph.nodes.size() == before.nodes.size());
+  CHECK(f.graph.nodes[1].outputs.size() == 2);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a region that was refused an input is refused it again") {
+  placeholder<float, dyn, 4> x("x");
+  any_tensor ax(x), largest = max(ax * 2);
+  session s;
+  auto refused = [&] {
+    return testing::error_of([&] { s.run(largest, x = ndarray<float, dyn, 4>(0)); });
+  };
+  for (int i = 0; i < 2; ++i) CHECK(refused().starts_with("invalid_argument: [max] there is no"));
+  ndarray<float, dyn, 4> some(3);
+  for (auto& e : some) e = -1;
+  CHECK(*s.run(largest, x = some).data<float>() == -2);
+  for (int i = 0; i < 2; ++i) CHECK(refused().starts_with("invalid_argument: [max] there is no"));
+}
+
+TEST_CASE_FIXTURE(own_graph,
+                  "operands of a fold's inner steps are there as often as those ask for") {
+  placeholder<std::uint8_t, dyn> n("n");
+  placeholder<std::uint8_t> more("more");
+  placeholder<float, dyn> x("x");
+  tensor<float, dyn> y = cast<float>(n + more) * x;
+  tensor<double, dyn> z = cast<double>(n + std::uint8_t{3}) * cast<double>(x);
+  any_tensor sums = sum(y), wide = sum(z);
+  session with, without({.fuse = false});
+  ndarray<std::uint8_t, dyn> ns(5000);
+  ndarray<float, dyn> xs(5000);
+  int i = 0;
+  for (auto& e : ns) e = static_cast<std::uint8_t>(i++ % 7);
+  for (auto& e : xs) e = static_cast<float>(i++ % 5);
+  auto run = [&](session& s) { return s.run(sums, wide, n = ns, more = std::uint8_t{2}, x = xs); };
+  const auto [a, b] = run(with);
+  const auto [c, d] = run(without);
+  CHECK(*a.data<float>() == *c.data<float>());
+  CHECK(*b.data<double>() == *d.data<double>());
+}
+
 TEST_CASE_FIXTURE(own_graph, "what was kept apart is named with the reason") {
   placeholder<float, 2, 3> x("x");
   placeholder<float, 3> r("r");

@@ -19,8 +19,8 @@ std::atomic<const fused_registration*>& newest() {
 
 struct table {
   std::mutex guard;
-  std::unordered_map<std::string_view, const compiled_row*> rows[4];  ///< by fold_kind
-  const fused_registration* seen = nullptr;                           ///< the newest one in `rows`
+  std::unordered_map<std::string_view, const fused_registration*> rows[4];  ///< by fold_kind
+  const fused_registration* seen = nullptr;  ///< the newest one in `rows`
 };
 table& known() {
   static auto& t = *new table;
@@ -45,11 +45,15 @@ const compiled_row* find_fused(const program& p, fold_kind fold) {
   std::lock_guard lock(t.guard);
   const fused_registration* newest = fused_table::newest().load(std::memory_order_acquire);
   for (auto* r = newest; r != t.seen; r = r->next())
-    t.rows[static_cast<std::size_t>(r->fold())].emplace(r->signature().signature, &r->row());
+    t.rows[static_cast<std::size_t>(r->fold())].emplace(r->signature().signature, r);
   t.seen = newest;
   const auto& rows = t.rows[static_cast<std::size_t>(fold)];
   auto at = rows.find(p.signature);
-  return at == rows.end() ? nullptr : at->second;
+  if (at == rows.end()) return nullptr;
+  // A signature does not tell of operands that nothing uses.
+  const program& known = at->second->signature();
+  return known.inputs == p.inputs && known.immediates == p.immediates ? &at->second->row()
+                                                                      : nullptr;
 }
 
 }  // namespace deft

@@ -31,8 +31,8 @@ void frame_state::prepare(const item& i, std::uint32_t in_lane) {
            n.outputs[o].shape, " was declared");
     values_.infer_shape(i.first_out + o, out[o].shape);
   }
-  before = in;
   if (const kernel_ptr& k = kernels_[i.number]) k->prepare(in, out);
+  before = in;
   fit_slots(i);
 }
 

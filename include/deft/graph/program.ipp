@@ -278,10 +278,26 @@ class program_checker {
     for (const auto& piece : p_.pieces) {
       if (piece.first < end || piece.first >= piece.last || piece.last > p_.code.size())
         bad("instructions ", piece.first, " to ", piece.last, " are no piece of the program");
-      for (std::size_t i = piece.first; i < piece.last; ++i)
+      for (std::size_t i = piece.first; i < piece.last; ++i) {
         if (p_.code[i].is_fold()) bad("instruction ", i, " is a fold within an expression");
+        if (i + 1 < piece.last && !is_inner(i, piece.last))
+          bad("instruction ", i, " is not used within its expression alone");
+      }
       end = piece.last;
     }
+  }
+
+  /// Whether instructions before `last` use the value of instruction `i`, and nothing else does.
+  bool is_inner(std::size_t i, std::size_t last) const {
+    const auto v = static_cast<std::uint16_t>(operands_ + i);
+    bool used = false;
+    for (std::size_t j = i + 1; j < p_.code.size(); ++j) {
+      const auto& c = p_.code[j];
+      if (std::count(c.args, c.args + c.count, v) == 0) continue;
+      if (j >= last) return false;
+      used = true;
+    }
+    return used && std::ranges::count(p_.outputs, v, &program_output::value) == 0;
   }
 
   const program& p_;
@@ -305,7 +321,7 @@ region_shape shape_of(const program& region, std::span<const extent_class> input
       phase = std::max(phase, s.phase[c.args[a]]);
     }
     // What is computed of columns is so for each row.
-    if (where == extent_class::column) where = extent_class::element;
+    if (where == extent_class::column && !c.is_fold()) where = extent_class::element;
     if (c.is_fold()) {
       if (where != extent_class::element)
         fail(errc::invalid_argument, "[", c.op->name,

@@ -22,8 +22,8 @@ extent_symbols::extent_symbols(const graph_def& g) : graph_(g), of_(g.nodes.size
     const node_def& n = g.nodes[i];
     if (n.outputs.empty()) continue;
     const dims& shape = n.outputs[0].shape;
-    const bool alike = n.op->is(op_traits::elementwise) ||
-                       (n.op->role == op_role::compute && program_in(n.attributes));
+    const program* p = n.op->role == op_role::compute ? program_in(n.attributes) : nullptr;
+    const bool alike = n.op->is(op_traits::elementwise) || (p && !p->is_region());
     for (int d = 0; d < shape.rank(); ++d) {
       if (shape[d] != dyn) continue;
       std::uint64_t& symbol = of_[i][static_cast<std::size_t>(d)];

@@ -23,7 +23,7 @@ namespace {
 /// come with each run.
 const program* expression_in(const node_def& n) {
   const program* p = n.op->role == op_role::compute ? program_in(n.attributes) : nullptr;
-  return p && n.inputs.size() == p->inputs.size() ? p : nullptr;
+  return p && !p->is_region() && n.inputs.size() == p->inputs.size() ? p : nullptr;
 }
 bool fusible(const node_def& n) {
   return n.controls.empty() && (n.op->is(op_traits::elementwise) || expression_in(n));
@@ -282,7 +282,10 @@ class fuser {
     });
     std::erase_if(g.outputs, [&](std::uint32_t m) { return !g.has(m); });
     if (folded.empty()) g.row_axes = 0;
-    if (!g.outputs.empty() && !find_position(g)) g = alone(g.root);
+    if (g.outputs.empty())
+      g.position = positions_[g.root];
+    else if (!find_position(g))
+      g = alone(g.root);
   }
   group alone(std::uint32_t root) const {
     group g;

@@ -13,7 +13,7 @@ namespace {
 /// without literals. Looked for by kind: decoding copies, and this is done for every run that
 /// plans.
 const integers* literals_in(const node_def& n) {
-  if (!program_in(n.attributes)) return nullptr;
+  if (const program* p = program_in(n.attributes); !p || p->is_region()) return nullptr;
   for (const auto& a : n.attributes)
     if (const auto* l = std::get_if<integers>(&a)) return l->empty() ? nullptr : l;
   return nullptr;

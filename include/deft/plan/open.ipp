@@ -10,7 +10,10 @@
 
 namespace deft::plan {
 
-bool is_fused(const node& n) { return program_in(n.attributes) != nullptr; }
+bool is_fused(const node& n) {
+  const program* p = program_in(n.attributes);
+  return p && !p->is_region();
+}
 
 std::vector<output> open(const node_ref& fused) {
   const auto o = decode<op::fused>(fused->attributes);

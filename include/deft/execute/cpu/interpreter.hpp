@@ -96,7 +96,11 @@ class program_code {
   /// Adds c.n elements, a multiple of the fold's lanes, to those lanes at c.out.
   void fold(const row_call& c) const { before_ || !last_.empty() ? fold_last(c) : fold_.run(c); }
 
-  int span() const { return std::max(fold_.span, row_.run ? row_.span : steps_->span()); }
+  /// What a broadcast operand's address must hold.
+  int span() const {
+    return std::max(
+        {fold_.span, row_.run ? row_.span : steps_->span(), before_ ? before_->span() : 0});
+  }
   /// The compiled kernel; without a function if there is none.
   const compiled_row& compiled() const { return row_; }
   void set_far(bool far) {

@@ -30,15 +30,16 @@ class row_region_kernel final : public kernel {
     for (int d = 0; d < extents.rank(); ++d) (d < outer ? rows_ : n_) *= extents[d];
     std::vector<extent_class> classes;
     std::int64_t bytes = 0;
-    for (const auto& t : in) {
+    for (const auto& t : in.first(program_.inputs.size())) {
       classes.push_back(class_of(t.shape, extents, outer));
       bytes += t.shape.elements() * static_cast<std::int64_t>(size_of_dtype(t.type));
     }
     const bool together = n_ < 128;
     if (classes != classes_ || together != together_) {
-      classes_ = std::move(classes);
+      classes_.clear();  // until all has gone well
       together_ = together;
-      build();
+      build(classes);
+      classes_ = std::move(classes);
     }
     for (const auto& o : program_.outputs)
       if (o.where == extent_class::element)
@@ -112,8 +113,8 @@ class row_region_kernel final : public kernel {
 
   // Phases.
 
-  void build() {
-    shape_ = shape_of(program_, classes_);
+  void build(std::span<const extent_class> classes) {
+    shape_ = shape_of(program_, classes);
     phases_.clear();
     phases_.resize(shape_.phases);
     homes_.assign(program_.values(), home::none);

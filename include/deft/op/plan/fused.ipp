@@ -25,7 +25,8 @@ dims shape_of_output(const program_output& o, int row_axes, const dims& extents)
 std::vector<tensor_type> op::fused::infer(std::span<const tensor_type> in) const {
   check(*program);
   const std::size_t inputs = program->inputs.size();
-  if (in.size() != inputs && in.size() != inputs + program->immediates.size())
+  const bool late = !program->is_region() && in.size() == inputs + program->immediates.size();
+  if (in.size() != inputs && !late)
     fail(errc::invalid_argument, "[fused] the program takes ", inputs, " inputs, not ", in.size());
   if (immediates.size() != program->immediates.size())
     fail(errc::invalid_argument, "[fused] the program takes ", program->immediates.size(),

@@ -11,6 +11,8 @@ tensor_type op::fused_update::infer(std::span<const tensor_type> in) const {
   if (!own.shape.is_static())
     fail(errc::invalid_argument, "[fused_update] expects a variable of known extents, and got ",
          own);
+  if (program->is_region())
+    fail(errc::invalid_argument, "[fused_update] expects an expression, and got a region");
   std::vector<tensor_type> all{own};
   all.insert(all.end(), in.begin(), in.end());
   if (all.size() != program->inputs.size())
