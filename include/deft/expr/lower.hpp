@@ -23,8 +23,7 @@ inline constexpr int literals_in<call<Op, A...>> = (literals_in<A> + ...);
 
 template <class X>
 constexpr token* put_tokens(token* to, const X*) {
-  constexpr bool literal = !is_leaf<X>;
-  *to = {nullptr, dtype_of<typename X::value_type>, 0, literal};
+  *to = {nullptr, dtype_of<typename X::value_type>, 0, !is_leaf<X>};
   return to + 1;
 }
 template <class Op, class... A>
