@@ -66,7 +66,7 @@ class null_kernel final : public deft::kernel {
     // An update sees the variable before the operation's own inputs.
     const bool update = node_.op->role == deft::op_role::update;
     std::vector<deft::tensor_type> expected;
-    deft::infer_types(*node_.op, {in.subspan(update ? 1 : 0), node_.attributes}, expected);
+    deft::infer_types(*node_.op, {in.subspan(update ? out.size() : 0), node_.attributes}, expected);
     if (expected.size() != out.size()) deft::fail(deft::errc::internal, "[null] outputs differ");
     for (std::size_t i = 0; i < out.size(); ++i)
       if (!out[i].shape.is_static() || !may_equal(out[i].shape, expected[i].shape))
@@ -77,7 +77,7 @@ class null_kernel final : public deft::kernel {
   void run(const deft::kernel_call& c) override {
     ++null_traffic().launches;
     const void* in[16];
-    void* out[4];
+    void* out[deft::program::most_outputs];
     for (std::size_t i = 0; i < ins_; ++i) in[i] = null_memory::hidden(c.in[i]);
     for (std::size_t i = 0; i < outs_; ++i)
       out[i] = c.out[i] ? null_memory::hidden(c.out[i]) : nullptr;

@@ -72,7 +72,7 @@ struct dequeue {
 };
 
 std::shared_ptr<fifo> queue_of(const value_request& r) {
-  return r.resources.get<fifo>(r.node.op->resource(r.node.attributes).key,
+  return r.resources.get<fifo>(r.node.op->resources(r.node.attributes).front().key,
                                [] { return std::make_shared<fifo>(); });
 }
 struct enqueue_kernel final : value_kernel {

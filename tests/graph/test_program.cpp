@@ -100,7 +100,8 @@ TEST_CASE("what is not sound is named") {
   CHECK(fault(r) == "invalid_argument: [fused] instruction 1 uses value 7 before it is there");
   r = softmax();
   r.code[0].leaves = column;
-  CHECK(fault(r).find("which is a result only") != std::string::npos);
+  CHECK(fault(r).find("instruction 0 (max) is no fold of one value over rows or all") !=
+        std::string::npos);
   r = softmax();
   r.code[0].leaves = static_cast<extent_class>(9);
   CHECK(fault(r).find("instruction 0 (max) is no fold") != std::string::npos);
@@ -118,10 +119,20 @@ TEST_CASE("what is not sound is named") {
   CHECK(fault(r).find("instruction 2 is not elementwise") != std::string::npos);
   r = softmax();
   r.outputs.clear();
-  CHECK(fault(r).find("folds what has no rows") != std::string::npos);
+  CHECK(fault(r).find("instruction 0 (max) folds rows in an expression") != std::string::npos);
   r = softmax();
   r.row_axes = 0;
-  CHECK(fault(r).find("folds what has no rows") != std::string::npos);
+  CHECK(fault(r).find("(max) folds rows in a region without rows") != std::string::npos);
+  r = softmax();
+  r.code[3].leaves = whole;
+  CHECK(fault(r).find("(sum) folds all in a region of rows") != std::string::npos);
+  r.row_axes = 0;
+  r.code = {fold(record_of<op::sum>, whole, 0)};
+  CHECK(fault(r).find("(sum) folds an input") != std::string::npos);
+  r.code = {map(record_of<op::exp>, {0}), fold(record_of<op::sum>, whole, 1),
+            map(record_of<op::exp>, {2})};
+  CHECK(fault(r).find("uses a fold over all, which is a result only") != std::string::npos);
+  r = softmax();
   r.row_axes = max_rank + 1;
   CHECK(fault(r).find("rows of 9 axes") != std::string::npos);
   r = softmax();
@@ -152,7 +163,7 @@ TEST_CASE("what is not sound is named") {
   CHECK(fault(r).find("a program of 65 operations, more than 64") != std::string::npos);
 }
 
-TEST_CASE("regions have no late literals, and update nothing") {
+TEST_CASE("regions have no late literals") {
   program r;
   r.inputs = {f32};
   r.immediates = {f32};
@@ -166,11 +177,40 @@ TEST_CASE("regions have no late literals, and update nothing") {
   CHECK(testing::error_of([&] {
           f.infer(std::vector{x, literal});
         }).find("the program takes 1 inputs, not 2") != std::string::npos);
-  op::fused_update u;
-  u.container = "c", u.variable_name = "v", u.type = f32, u.shape = {4};
-  u.program = p, u.immediates = {0};
-  CHECK(testing::error_of([&] { u.infer({}); }).find("expects an expression, and got a region") !=
+}
+
+TEST_CASE("an update writes nothing that it still reads") {
+  // s = s + g * g; w = w - g / s.
+  program r;
+  r.inputs = {f32, f32, f32};
+  r.code = {map(record_of<op::mul>, {2, 2}), map(record_of<op::add>, {1, 3}),
+            map(record_of<op::div>, {2, 4}), map(record_of<op::sub>, {0, 5})};
+  r.outputs = {{6, each, false}, {4, each, false}};
+  const tensor_type v{{4}, f32};
+  auto update = [&] {
+    r.seal();
+    return op::fused_update{{"c", "c"}, {"w", "s"}, {4}, std::make_shared<const program>(r), {}};
+  };
+  auto refused = [&](const op::fused_update& u, const std::vector<tensor_type>& in) {
+    return testing::error_of([&] { u.infer(in); });
+  };
+  CHECK(update().infer(std::vector{v}) == std::vector{v, v});
+  CHECK(update().resources().at(1).key == resource_key{"variable", "c", "s"});
+  CHECK(refused(update(), {v, v}).find("the program takes 3 inputs, not 4") != std::string::npos);
+  CHECK(refused(update(), {{{5}, f32}}) != "");
+  auto u = update();
+  u.names[1] = "w";
+  CHECK(refused(u, {v}).find("variable \"w\" occurs twice") != std::string::npos);
+  u.names.pop_back();
+  CHECK(refused(u, {v}).find("1 variables in 2 containers") != std::string::npos);
+  u.containers.pop_back();
+  CHECK(refused(u, {v, v}).find("2 results for 1 variable") != std::string::npos);
+  r.code[2].args[0] = 1;
+  CHECK(refused(update(), {v}).find("the old value of variable 1 is used after its new one") !=
         std::string::npos);
+  r.code[2].args[0] = 2;
+  r.outputs[1] = {0, each, false};
+  CHECK(refused(update(), {v}) != "");
 }
 
 TEST_CASE("a part of a program is written as if by itself") {

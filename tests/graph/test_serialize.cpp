@@ -58,8 +58,9 @@ node_def odd_node() {
   n.op = find_op("constant");
   any_array array(dtype::int32, dims{2, 2});
   for (int i = 0; i < 4; ++i) array.mutable_data<std::int32_t>()[i] = i;
-  n.attributes = {std::int64_t{-7}, 0.1,   std::string("text"),
-                  integers{1, -1},  array, multiply_add()};
+  n.attributes = {std::int64_t{-7},       0.1,   std::string("text"),
+                  integers{1, -1},        array, multiply_add(),
+                  strings{"a", "b c", ""}};
   n.name = "odd";
   return n;
 }
@@ -140,8 +141,8 @@ TEST_CASE("a program is checked and sealed when it arrives") {
 
 TEST_CASE("kinds of attributes, shapes and devices that cannot be are refused") {
   attr_value v;
-  CHECK(error_of([&] { from_bytes(to_bytes(std::uint8_t{6}), v); }) ==
-        "invalid_argument: there is no attribute of kind 6");
+  CHECK(error_of([&] { from_bytes(to_bytes(std::uint8_t{7}), v); }) ==
+        "invalid_argument: there is no attribute of kind 7");
   tensor_type t;
   CHECK(error_of([&] {
           from_bytes(to_bytes(tensor_type{dims{-2}, dtype::float32}), t);

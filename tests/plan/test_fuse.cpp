@@ -268,6 +268,17 @@ TEST_CASE_FIXTURE(own_graph, "reductions over rows are used again within a regio
         "t3=mean_row(t2):float t4=add(t3,k0:float):float t5=sqrt(t4):float t6=div(t1,t5):float "
         "t7=mul(t6,i1:float):float out t7 out t0_row keepdims rows of 1");
   CHECK(f.graph.nodes[2].outputs[1] == tensor_type{{dyn, 1}, dtype::float32});
+  // A row of one, beside something that is no row at all.
+  placeholder<float, 1, 64> single("single");
+  placeholder<float, 1, 1> factor("factor");
+  any_tensor scaled = any_tensor(single) * exp(any_tensor(factor));
+  CHECK(ops_of(fused(flat({scaled - mean(scaled, axes{1}, keepdims)})).graph) ==
+        names{"placeholder", "placeholder", "exp", "fused"});
+  placeholder<float, 1, 1> corner("corner");
+  any_tensor moved = any_tensor(x) * exp(any_tensor(corner));
+  f = fused(flat({moved - mean(moved, axes{1}, keepdims)}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "placeholder", "exp", "fused"});
+  CHECK(decode<op::fused>(f.graph.nodes[3].attributes).program->row_axes == 1);
   // Without axes of extent 1 they are results only.
   any_tensor dropped = sum(exp(any_tensor(x)), axes{1});
   f = fused(flat({dropped}));
@@ -353,7 +364,7 @@ TEST_CASE_FIXTURE(own_graph, "an update takes in what only it needs") {
   CHECK(ops_of(f.graph) == names{"placeholder", "fused_update"});
   auto o = decode<op::fused_update>(f.graph.nodes[1].attributes);
   CHECK(o.program->signature == "t0=mul(i1:float,k0:float):float t1=sub(i0:float,t0):float");
-  CHECK(o.variable_name == "w");
+  CHECK(o.names == strings{"w"});
   // The old value is read in place, where this is the variable's one update.
   auto decayed = w.assign_sub((g + w * 0.01f) * 0.1f);
   f = fused(flat({any_tensor(decayed.value())}));
@@ -365,6 +376,86 @@ TEST_CASE_FIXTURE(own_graph, "an update takes in what only it needs") {
   CHECK(ops_of(f.graph) == names{"placeholder", "fused", "assign_sub"});
   CHECK(ops_of(fused(flat({any_tensor(w.assign_add(g).value())})).graph) ==
         names{"placeholder", "assign_add"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "an update takes in the updates that it needs") {
+  placeholder<float, 3> g("g");
+  variable<float, 3> w("w", zeros()), m("m", zeros()), v("v", zeros());
+  auto moved = m.assign_add(g * 0.1f - m * 0.2f);
+  auto squares = v.assign_add((square(g) - v) * 0.3f);
+  auto adam = w.assign_sub(moved.value() / sqrt(squares.value()));
+  flat_graph f = fused(flat({any_tensor(adam.value())}));
+  REQUIRE(ops_of(f.graph) == names{"placeholder", "fused_update"});
+  auto o = decode<op::fused_update>(f.graph.nodes[1].attributes);
+  CHECK(o.names == strings{"w", "v", "m"});
+  CHECK(f.graph.nodes[1].inputs.size() == 1);
+  CHECK(f.graph.nodes[1].outputs.size() == 3);
+  // What is fetched of them is the new value.
+  f = fused(flat({any_tensor(adam.value()), any_tensor(moved.value())}));
+  REQUIRE(ops_of(f.graph) == names{"placeholder", "fused_update"});
+  CHECK(f.fetches[0] == edge_def{1, 0});
+  CHECK(f.fetches[1] == edge_def{1, 2});
+  // An old value that is needed after the new one was written is read by itself.
+  auto both = w.assign_sub(moved.value() * m);
+  f = fused(flat({any_tensor(both.value())}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "variable", "fused_update"});
+  // Not what others wait for, what has other extents, or a variable twice.
+  tensor<float, 3> doubled = moved.value() * 2.f;
+  flat_graph kept = [&] {
+    control_scope after({moved.handle()});
+    return fused(flat({any_tensor(w.assign_sub(doubled).value())}));
+  }();
+  CHECK(std::ranges::count(ops_of(kept.graph), "fused_update") == 2);
+  variable<float, 1> small("small", zeros());
+  auto sum = small.assign_add(1.f);
+  auto wide = w.assign_sub(sum.value() * g);
+  CHECK(std::ranges::count(ops_of(fused(flat({any_tensor(wide.value())})).graph), "fused_update") ==
+        1);
+  auto first = w.assign_add(g * 2.f);
+  auto second = w.assign_sub(first.value() * 0.5f);
+  CHECK(ops_of(fused(flat({any_tensor(second.value())})).graph) ==
+        names{"placeholder", "fused_update", "fused_update"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "an update of several variables is one, or none") {
+  placeholder<double, 700> g("g");
+  variable<double, 700> w("w", ones()), s("s", 2.);
+  auto squares = s.assign_add(square(g));
+  auto step = w.assign_sub(g / sqrt(squares.value()));
+  session one, other({.fuse = false});
+  one.run(w.initializer());
+  ndarray<double, 700> gs;
+  for (std::int64_t i = 0; i < 700; ++i) gs(i) = static_cast<double>(i % 7);
+  CHECK(testing::error_of([&] { one.run(step, g = gs); }).find("\"s\" is not initialized") !=
+        std::string::npos);
+  CHECK(one.run(w)(3) == 1);
+  one.run(s.initializer());
+  other.run(initialize_all());
+  for (int i = 0; i < 3; ++i) {
+    const auto held = one.run(s);  // is not written
+    const auto copy = held;
+    CHECK(one.run(squares.value(), step, g = gs) == other.run(squares.value(), step, g = gs));
+    CHECK(held == copy);
+  }
+  CHECK(one.run(w) == other.run(w));
+  CHECK(one.run(s) == other.run(s));
+}
+
+TEST_CASE_FIXTURE(own_graph, "two updates of the same variables wait for each other") {
+  variable<double, 64> a("a", zeros()), b("b", zeros());
+  auto there = b.assign_add(a.assign_add(constant(ndarray<double, 64>()) + 1.).value() * 1.);
+  auto back = a.assign_add(b.assign_add(constant(ndarray<double, 64>()) + 1.).value() * 1.);
+  session s;
+  s.run(initialize_all());
+  auto first = s.prepare(there), second = s.prepare(back);
+  constexpr int times = 200;
+  std::thread other([&] {
+    for (int i = 0; i < times; ++i) second();
+  });
+  for (int i = 0; i < times; ++i) first();
+  other.join();
+  for (int i = 0; i < 64; ++i) CHECK(s.run(a)(i) == s.run(a)(0));
+  CHECK(s.run(a)(0) > times);
 }
 
 TEST_CASE_FIXTURE(own_graph, "an update that is refused has touched nothing") {

@@ -91,13 +91,13 @@ TEST_CASE_FIXTURE(own_graph, "variables of equal names in different containers a
   variable<float> w("v", 0.f, {.container = "b"});
   auto key = [](const any_tensor& t) {
     flat_graph f = flat({t});
-    return *plan::resource_of(f.graph.nodes.back());
+    return plan::resources_of(f.graph.nodes.back()).at(0).key;
   };
   CHECK(key(v) == resource_key("variable", "a", "v"));
   CHECK(key(w) == resource_key("variable", "b", "v"));
   CHECK(key(up) == key(v));
   flat_graph f = flat({any_tensor(constant(1.f))});
-  CHECK_FALSE(plan::resource_of(f.graph.nodes[0]));
+  CHECK(plan::resources_of(f.graph.nodes[0]).empty());
 }
 
 TEST_CASE_FIXTURE(own_graph, "sort and prune renumber what refers to nodes") {

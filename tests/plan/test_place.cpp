@@ -101,7 +101,7 @@ TEST_CASE_FIXTURE(own_graph, "a variable goes where all that may happen to it ha
                                 any_tensor(v.assign_sub(1.f).value())}) {
     graph_def g = placed(flat({run}));
     for (const auto& n : g.nodes)
-      if (plan::resource_of(n)) CHECK(where_is(n) == worker + "/gpu:1");
+      if (!plan::resources_of(n).empty()) CHECK(where_is(n) == worker + "/gpu:1");
   }
   variable<bool> flag("flag", false);
   CHECK(where_is(placed(flat({flag})).nodes[0]) == worker + "/gpu:0");

@@ -32,8 +32,9 @@ frame_state::frame_state(const executable::compiled& c)
       mine.frame->resume(mine.lane);
     };
     lanes_[l].job = {{run}, this, l};
-    lanes_[l].in.resize(c.most_ins + 1);  // an update's variable comes first
+    lanes_[l].in.resize(c.most_ins + c.most_outs);  // an update's variables come first
     lanes_[l].out.resize(c.most_outs);
+    lanes_[l].fresh.resize(c.most_outs);
   }
 }
 

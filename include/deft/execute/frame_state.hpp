@@ -65,6 +65,7 @@ class frame_state {
     std::vector<tensor_type> in_types, out_types;
     std::vector<const void*> in;      ///< addresses of the item that is run
     std::vector<void*> out;           ///< likewise
+    std::vector<buffer> fresh;        ///< that an update writes, where it cannot write in place
     std::vector<event_ptr> pending;   ///< copies that the run has to wait for
     std::vector<replaced> variables;  ///< by work that may yet fail
   };
@@ -131,8 +132,12 @@ class frame_state {
   void launch(const item& i, std::uint32_t k, kernel& what, kernel_call& call, std::uint32_t ins,
               std::uint32_t outs);
   bool perform(const item& i, std::uint32_t l);
-  const tensor_type& declared_of(const item& i) const { return c_.type(c_.values[i.first_out]); }
-  void need_value(const variable_slot& v, const item& i) const;
+  const tensor_type& declared_of(const item& i, std::uint32_t o = 0) const {
+    return c_.type(c_.values[i.first_out + o]);
+  }
+  /// Variable `o` of the item, whose guard is held. Throws failed_precondition if it has no value,
+  /// another than declared, or one elsewhere.
+  void need_value(const variable_slot& v, const item& i, std::uint32_t o = 0) const;
   void read(const item& i);
   void assign(const item& i, std::uint32_t in, std::uint32_t l);
   void update(const item& i, std::uint32_t k, std::uint32_t l);

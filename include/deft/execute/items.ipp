@@ -2,6 +2,7 @@
 // deft/execute/items.ipp: what the items of a lane do: kernels, state, copies between devices.
 #pragma once
 #include <deft/execute/frame_state.hpp>
+#include <functional>
 
 namespace deft::exec {
 
@@ -11,18 +12,18 @@ void frame_state::prepare(const item& i, std::uint32_t in_lane) {
   auto& in = lanes_[in_lane].in_types;
   auto& out = lanes_[in_lane].out_types;
   in.clear();
-  const bool update = i.what == action::update;
+  const std::uint32_t variables = i.what == action::update ? i.outs : 0;
   // A variable of unknown extents has those of its value.
-  if (update)
-    in.push_back(declared_of(i).shape.is_static() ? declared_of(i)
-                                                  : values_.type_of(c_.inputs[i.first_in]));
+  for (std::uint32_t o = 0; o < variables; ++o)
+    in.push_back(declared_of(i, o).shape.is_static() ? declared_of(i, o)
+                                                     : values_.type_of(c_.inputs[i.first_in]));
   for (std::uint32_t a = 0; a < i.ins; ++a)
     in.push_back(values_.type_of(c_.inputs[i.first_in + a]));
   std::vector<tensor_type>& before = prepared_[i.number];
   if (before == in && !in.empty()) return fit_slots(i);
   before.clear();  // until all of this has gone well
   const std::span<const tensor_type> seen = in;
-  infer_types(*n.op, {update ? seen.subspan(1) : seen, n.attributes}, out);
+  infer_types(*n.op, {seen.subspan(variables), n.attributes}, out);
   for (std::uint32_t o = 0; o < i.outs; ++o) {
     if (!out[o].shape.is_static())
       fail(errc::internal, "[", n.op->name, "] cannot tell the shape of its result: ", out[o]);
@@ -145,10 +146,10 @@ bool frame_state::perform(const item& i, std::uint32_t l) {
   return c_.performers[i.number]->run(c);
 }
 
-void frame_state::need_value(const variable_slot& v, const item& i) const {
+void frame_state::need_value(const variable_slot& v, const item& i, std::uint32_t o) const {
   if (!v.value.valid())
     fail(errc::failed_precondition, "variable \"", v.name, "\" is not initialized");
-  const tensor_type& declared = declared_of(i);
+  const tensor_type& declared = declared_of(i, o);
   if (v.value.type() != declared.type || !fits(declared.shape, v.value.shape()))
     fail(errc::failed_precondition, "variable \"", v.name, "\" is ", v.value.type(),
          v.value.shape(), " now, not ", declared);
@@ -207,32 +208,72 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   if (c_.values[i.first_out].uses) values_.hold(i.first_out, std::move(value));
 }
 
+namespace {
+
+/// Holds the guards of variables, taken in one order by all runs.
+class all_locked {
+ public:
+  explicit all_locked(std::span<const std::shared_ptr<variable_slot>> variables) : all_(variables) {
+    each([](variable_slot& v) { v.guard.lock(); });
+  }
+  ~all_locked() {
+    each([](variable_slot& v) { v.guard.unlock(); });
+  }
+  all_locked(const all_locked&) = delete;
+
+ private:
+  template <class F>
+  void each(F f) const {
+    if (all_.size() == 1) return f(*all_[0]);
+    const std::less<> before;
+    for (variable_slot* last = nullptr;;) {
+      variable_slot* next = nullptr;
+      for (const auto& v : all_)
+        if (before(last, v.get()) && (!next || before(v.get(), next))) next = v.get();
+      if (!next) return;
+      f(*(last = next));
+    }
+  }
+
+  std::span<const std::shared_ptr<variable_slot>> all_;
+};
+
+}  // namespace
+
 void frame_state::update(const item& i, std::uint32_t k, std::uint32_t l) {
-  variable_slot& variable = *c_.variables[i.variable];
-  std::lock_guard lock(variable.guard);
-  need_value(variable, i);
-  any_array& now = variable.value;
-  if (!declared_of(i).shape.is_static())
+  const auto variables = std::span(c_.variables).subspan(i.variable, i.outs);
+  const all_locked lock(variables);
+  for (std::uint32_t o = 0; o < i.outs; ++o) {
+    need_value(*variables[o], i, o);
+    if (declared_of(i, o).shape.is_static()) continue;
+    const any_array& now = variables[o]->value;
     if (const std::uint32_t in = c_.inputs[i.first_in]; values_.shape_of(in) != now.shape())
       fail(errc::invalid_argument, "[", c_.label(i).op->name, "] ", values_.type_of(in),
            " updates a variable of ", now.type(), now.shape());
+  }
   if (i.dynamic && values_.dirty()) prepare(i, l);
   device_runtime& device = c_.device(i);
-  buffer fresh;
-  if (device.asynchronous())
-    writable(variable, device);
-  else if (!now.storage().unique())
-    fresh = buffer(device.space().allocate(bytes_of(now.type(), now.shape())));
   lane& me = lanes_[l];
-  me.in[0] = now.raw();
+  for (std::uint32_t o = 0; o < i.outs; ++o) {
+    variable_slot& v = *variables[o];
+    me.fresh[o].reset();  // of an update that failed
+    if (device.asynchronous())
+      writable(v, device);
+    else if (!v.value.storage().unique())
+      me.fresh[o] = buffer(device.space().allocate(v.value.bytes()));
+    me.in[o] = v.value.raw();
+    me.out[o] = me.fresh[o] ? me.fresh[o].data() : const_cast<void*>(v.value.raw());
+  }
   for (std::uint32_t a = 0; a < i.ins; ++a)
-    me.in[a + 1] = values_.address(c_.inputs[i.first_in + a]);
-  void* out[] = {fresh ? fresh.data() : const_cast<void*>(now.raw())};
-  kernel_call call{me.in.data(), out, context_};
+    me.in[i.outs + a] = values_.address(c_.inputs[i.first_in + a]);
+  kernel_call call{me.in.data(), me.out.data(), context_};
   // On one stream, the order of launches is enough: the lock may go before the work is done.
-  launch(i, k, *kernels_[i.number], call, i.ins + 1, 1);
-  if (fresh) now = {now.type(), now.shape(), std::move(fresh)};
-  if (c_.values[i.first_out].uses) values_.hold(i.first_out, now);
+  launch(i, k, *kernels_[i.number], call, i.outs + i.ins, i.outs);
+  for (std::uint32_t o = 0; o < i.outs; ++o) {
+    any_array& now = variables[o]->value;
+    if (me.fresh[o]) now = {now.type(), now.shape(), std::move(me.fresh[o])};
+    if (c_.values[i.first_out + o].uses) values_.hold(i.first_out + o, now);
+  }
 }
 
 // Transfers between devices.

@@ -14,7 +14,7 @@ enum class action : std::uint8_t {
   run,      ///< a kernel
   read,     ///< a variable's value
   assign,   ///< gives a variable its input
-  update,   ///< a kernel on a variable's elements
+  update,   ///< a kernel on the elements of variables
   alias,    ///< another name for its input's elements
   copy,     ///< to another device
   fetch,    ///< to the host, where fetches are
@@ -37,7 +37,7 @@ struct item {
   std::uint32_t first_out = 0, outs = 0;  ///< values
   std::uint32_t first_release = 0, releases = 0;
   std::uint32_t number = 0;    ///< of a computation, a signal, a fetch or a value kernel
-  std::uint32_t variable = 0;  ///< for reads, assigns and updates
+  std::uint32_t variable = 0;  ///< of reads, assigns and updates: the first, as many as `outs`
 };
 static_assert(sizeof(item) == 40);
 
@@ -69,8 +69,9 @@ static_assert(sizeof(value_info) == 48);
 /// share it, if all extents are known: their kernels would be the same.
 struct computation {
   node_def node;
-  std::vector<std::uint32_t> in;  ///< types, as declared; an update's first is the variable's
-  std::uint32_t item = 0;         ///< the first
+  std::vector<std::uint32_t>
+      in;                  ///< types, as declared; an update's first are those of its variables
+  std::uint32_t item = 0;  ///< the first
 };
 
 /// Memory that some devices share, and what a run takes of it.

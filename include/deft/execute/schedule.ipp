@@ -137,7 +137,8 @@ class compiler {
   /// Number of the computation that the item shares, or of its own.
   std::uint32_t computation_of(const node_def& n, const item& i) {
     computation made;
-    if (i.what == action::update) made.in.push_back(type_of(n.outputs[0]));
+    if (i.what == action::update)
+      for (const auto& t : n.outputs) made.in.push_back(type_of(t));
     for (std::uint32_t a = 0; a < i.ins; ++a) made.in.push_back(c_.values[input(i, a)].type);
     const bool shared = i.what == action::run && !i.dynamic && !n.op->is(op_traits::stateful);
     std::uint64_t h = mix(reinterpret_cast<std::uintptr_t>(n.op), i.device);
@@ -212,9 +213,9 @@ class compiler {
       case op_role::read:
       case op_role::assign:
       case op_role::update: {
-        const resource_ref r = n.op->resource(n.attributes);
         i.variable = static_cast<std::uint32_t>(c_.variables.size());
-        c_.variables.push_back(find_variable(*task_.store, r.key, r.holds));
+        for (const auto& r : n.op->resources(n.attributes))
+          c_.variables.push_back(find_variable(*task_.store, r.key, r.holds));
         i.what = n.op->role == op_role::assign   ? action::assign
                  : n.op->role == op_role::update ? action::update
                                                  : action::read;

@@ -199,15 +199,20 @@ constexpr fold_kind folds_of() {
   else
     return fold_kind::none;
 }
-/// `o.resource()` of a decoded operation.
+/// `o.resource()` of a decoded operation, or `o.resources()`.
 template <class Op>
-resource_ref resource_thunk(std::span<const attr_value> attributes) {
-  return decode<Op>(attributes).resource();
+std::vector<resource_ref> resources_thunk(std::span<const attr_value> attributes) {
+  const Op o = decode<Op>(attributes);
+  if constexpr (requires { o.resources(); })
+    return o.resources();
+  else
+    return {o.resource()};
 }
 template <class Op>
-constexpr auto resource_of() {
-  if constexpr (requires(const Op& o) { o.resource(); })
-    return &resource_thunk<Op>;
+constexpr auto resources_of() {
+  if constexpr (
+      requires(const Op& o) { o.resource(); } || requires(const Op& o) { o.resources(); })
+    return &resources_thunk<Op>;
   else
     return nullptr;
 }
@@ -257,7 +262,7 @@ inline constexpr op_def record_of{
     .role = detail::role_of<Op>(),
     .traits = detail::traits_of<Op>(),
     .attributes = std::span<const std::string_view>(detail::field_names<Op>),
-    .resource = detail::resource_of<Op>(),
+    .resources = detail::resources_of<Op>(),
     .infer = &detail::infer_thunk<Op>,
     .functions = &functions_of<Op>,
     .joins = detail::joins_of<Op>(),

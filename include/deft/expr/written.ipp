@@ -17,11 +17,14 @@ struct written_operation {
   };
   using operand = std::variant<output, literal, written>;
 
+  std::span<const operand> operands() const { return {places.data(), count}; }
+
   const op_def* op;
   attr_list (*attributes)();
   scope_ref scope;
   source_place place;
-  std::vector<operand> operands;
+  std::array<operand, 3> places;  ///< of which there are `count`
+  std::size_t count = 0;
   mutable std::atomic<std::uint32_t> references{1};
 };
 
@@ -32,14 +35,15 @@ written::written(const op_def& op, attr_list (*attributes)(), source_place w,
   made->attributes = attributes;
   made->scope = current_scope();
   made->place = w;
-  made->operands.reserve(operands.size());
-  for (const auto& o : operands)
+  for (const auto& o : operands) {
+    auto& to = made->places[made->count++];
     if (o.tensor_)
-      made->operands.emplace_back(*o.tensor_);
+      to = *o.tensor_;
     else if (o.expression_)
-      made->operands.emplace_back(*o.expression_);
+      to = *o.expression_;
     else
-      made->operands.emplace_back(written_operation::literal{o.type_, o.bits_});
+      to = written_operation::literal{o.type_, o.bits_};
+  }
   operation_ = made.release();
 }
 written::written(const written& o) noexcept : operation_(o.operation_) {
@@ -67,7 +71,7 @@ bool equivalent(const scope_ref& a, const scope_ref& b) {
 
 bool written_together(const written_operation& x, const scope_ref& s) {
   if (!(x.scope == s) && !equivalent(x.scope, s)) return false;
-  return std::ranges::all_of(x.operands, [&](const auto& o) {
+  return std::ranges::all_of(x.operands(), [&](const auto& o) {
     const written* w = std::get_if<written>(&o);
     return !w || written_together(**w, s);
   });
@@ -75,7 +79,7 @@ bool written_together(const written_operation& x, const scope_ref& s) {
 
 /// Inputs and literals by occurrence, as the program of the type numbers them.
 void gather(const written_operation& x, std::vector<output>& inputs, integers& literals) {
-  for (const auto& o : x.operands)
+  for (const auto& o : x.operands())
     if (const auto* w = std::get_if<written>(&o))
       gather(**w, inputs, literals);
     else if (const auto* l = std::get_if<written_operation::literal>(&o))
@@ -88,7 +92,7 @@ void gather(const written_operation& x, std::vector<output>& inputs, integers& l
 /// are cut at the border, and fused again within it by the plan.
 output lower_apart(const written_operation& x, const source_place& w) {
   std::vector<output> in;
-  for (const auto& o : x.operands)
+  for (const auto& o : x.operands())
     if (const auto* inner = std::get_if<written>(&o)) {
       in.push_back(lower_apart(**inner, w));
     } else if (const auto* l = std::get_if<written_operation::literal>(&o)) {

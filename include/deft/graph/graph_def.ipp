@@ -21,7 +21,7 @@ class flattener {
       const node& n = *feeds_[i].node;
       fed_nodes_.insert({&n, i});
       if (n.def->role == op_role::variable)
-        fed_variables_.emplace(n.def->resource(n.attributes).key, i);
+        fed_variables_.emplace(n.def->resources(n.attributes).front().key, i);
     }
     for (const auto& f : fetches) visit(fetched(f).node.get(), fetched(f).port);
     for (const auto& f : fetches) {
@@ -64,7 +64,7 @@ class flattener {
       if (feeds_[i->second].port == port) return i->second;
     // A fed variable changes every read, those under control dependencies too.
     if (!fed_variables_.empty() && n->def->role == op_role::read)
-      if (auto at = fed_variables_.find(n->def->resource(n->attributes).key);
+      if (auto at = fed_variables_.find(n->def->resources(n->attributes).front().key);
           at != fed_variables_.end())
         return at->second;
     return feeds_.size();

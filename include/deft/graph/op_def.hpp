@@ -30,10 +30,12 @@ inline std::string to_string(const tensor_type& t) { return str(t.type, t.shape)
 
 /// A list of integers as an attribute: axes, a shape, a program's immediates.
 using integers = std::vector<std::int64_t>;
+/// A list of names as an attribute.
+using strings = std::vector<std::string>;
 
 /// Value of an attribute. The order of alternatives is part of the wire format.
 using attr_value =
-    std::variant<std::int64_t, double, std::string, integers, any_array, program_ref>;
+    std::variant<std::int64_t, double, std::string, integers, any_array, program_ref, strings>;
 using attr_list = shared_list<attr_value>;
 
 /// Takes the values.
@@ -64,7 +66,7 @@ enum class op_role : std::uint8_t {
   variable,     ///< the value of a resource before any update of the run
   read,         ///< the value of a resource after what it depends on
   assign,       ///< gives a resource another value
-  update,       ///< changes the value of a resource, by a kernel
+  update,       ///< changes the values of resources, by a kernel
   copy,         ///< its input on another device of the task; plans make it
   send,         ///< pushes its input to another task; plans make it
   receive,      ///< what another task's send pushes; plans make it
@@ -97,7 +99,7 @@ struct resource_key {
   friend auto operator<=>(const resource_key&, const resource_key&) = default;
 };
 
-/// What a node says of the resource that it touches.
+/// What a node says of a resource that it touches.
 struct resource_ref {
   resource_key key;
   tensor_type holds;  ///< as declared; dtype none where it holds no single value
@@ -128,8 +130,8 @@ struct op_def {
   op_role role = op_role::compute;
   op_traits traits = op_traits::none;
   std::span<const std::string_view> attributes = {};  ///< names, in order
-  /// The resource that it touches; nullptr: none.
-  resource_ref (*resource)(std::span<const attr_value> attributes) = nullptr;
+  /// The resources that it touches, one or more; nullptr: none. Of an update, one for each output.
+  std::vector<resource_ref> (*resources)(std::span<const attr_value> attributes) = nullptr;
   /// Checks inputs and attributes and gives the types of the outputs.
   /// Throws invalid_argument with the sentence that the user sees.
   void (*infer)(const infer_context&, std::vector<tensor_type>& outputs) = nullptr;

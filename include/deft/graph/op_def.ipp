@@ -53,6 +53,11 @@ std::uint64_t hash_value(const attr_value& a) {
                           return mix(h, hash_bytes(v.raw(), v.bytes()));
                         },
                         [](const program_ref& v) { return v ? v->hash : 0; },
+                        [](const strings& v) {
+                          std::uint64_t h = 7;
+                          for (const auto& s : v) h = mix(h, hash_bytes(s.data(), s.size()));
+                          return h;
+                        },
                     },
                     a);
 }
@@ -115,6 +120,7 @@ std::string to_string(const attr_value& v) {
   return std::visit(overloaded{
                         [](const std::string& s) { return str('"', s, '"'); },
                         [](const integers& i) { return "[" + join(i, ",") + "]"; },
+                        [](const strings& s) { return "[" + join(s, ",") + "]"; },
                         [](const program_ref& p) { return p ? p->signature : std::string(); },
                         [](const any_array& a) {
                           return a.elements() <= 8 ? to_string(a) : str(a.type(), a.shape());

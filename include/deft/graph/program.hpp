@@ -33,7 +33,7 @@ struct instruction {
   dtype type = dtype::none;    ///< of its result
   std::uint16_t args[3] = {};  ///< numbers of values, all below its own
   std::uint8_t count = 0;      ///< how many of args there are
-  /// Of a fold, what it leaves: a value for every row, for every column, or one in all.
+  /// Of a fold, what it leaves: a value for every row, or one in all.
   extent_class leaves = extent_class::element;
 
   bool is_fold() const { return leaves != extent_class::element; }
@@ -66,9 +66,9 @@ struct program_output {
 /// An expression has one result, its last value, and no folds. Its inputs are numbered by
 /// occurrence and never merged, so that its signature is a function of its type.
 ///
-/// A region has `outputs`. All inputs broadcast together are its extents; a fold takes a value that
-/// has them. The last `row_axes` of them make up a row: a fold that leaves a value for every row
-/// may be used again, in another pass over the row. Others are results only.
+/// A region has `outputs`. All inputs broadcast together are its extents, which a fold's operand
+/// has too. Folds leave a value for every row of `row_axes` axes, the last ones, and another pass
+/// may use it; or, where `row_axes` is 0, one in all, which is a result only.
 struct program {
   static constexpr std::size_t most_outputs = 8;
 

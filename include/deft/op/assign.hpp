@@ -19,8 +19,8 @@ struct variable_state {
 
   resource_ref resource() const { return {{"variable", container, variable_name}, {shape, type}}; }
 
- protected:
   tensor_type checked(std::string_view op) const;
+  /// The type of an update by `value`. Throws invalid_argument if it does not fit.
   tensor_type checked_update(std::string_view op, const tensor_type& value, bool arithmetic) const;
 };
 

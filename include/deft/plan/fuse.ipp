@@ -59,7 +59,7 @@ bool is_literal(const node_def& n) {
 struct group {
   std::uint32_t root = 0;
   std::set<std::uint32_t> members;
-  std::vector<std::uint32_t> outputs;  ///< what others need, but for the root
+  node_numbers outputs;  ///< what others need, and updates, but for the root
   std::size_t operations = 0;
   dims extents;            ///< of what is computed for each element
   std::uint32_t like = 0;  ///< a node that has them
@@ -92,7 +92,7 @@ class fuser {
     for (const auto& f : fetches) fetched_[f.node] = true;
     for (const auto& n : g.nodes)
       if (n.op->role == op_role::update || n.op->role == op_role::assign)
-        ++updates_[n.op->resource(n.attributes).key];
+        for (const auto& r : n.op->resources(n.attributes)) ++updates_[r.key];
   }
 
   std::vector<kept_apart> run() {
@@ -150,19 +150,26 @@ class fuser {
   }
   /// How many axes a row of `g` has if `shape` has one element for each; 0 if not.
   int axes_of_row(const group& g, const dims& shape) const {
-    if (shape.rank() != g.extents.rank()) return 0;
-    int outer = shape.rank();
-    while (outer > 0 && shape[outer - 1] == 1) --outer;
-    for (int d = 0; d < outer; ++d)
-      if (shape[d] != g.extents[d]) return 0;
-    return shape.rank() - outer;
+    const int rank = g.extents.rank();
+    if (shape.rank() != rank) return 0;
+    auto has_rows_of = [&](int axes) {
+      for (int d = 0; d < rank; ++d)
+        if (shape[d] != (d < rank - axes ? g.extents[d] : 1)) return false;
+      return true;
+    };
+    if (g.row_axes > 0) return has_rows_of(g.row_axes) ? g.row_axes : 0;
+    int axes = 1;
+    while (axes < rank && !has_rows_of(axes)) ++axes;
+    return axes < rank ? axes : 0;
   }
 
   group gather(std::uint32_t root) {
+    const std::size_t said = apart_.size();
     group g = gather(root, true);
     // Rows of several axes are taken only as a whole.
-    if (g.row_axes > 0 && !all_are_rows(g)) return gather(root, false);
-    return g;
+    if (g.row_axes == 0 || all_are_rows(g)) return g;
+    apart_.resize(said);
+    return gather(root, false);
   }
 
   group gather(std::uint32_t root, bool rows) {
@@ -203,12 +210,12 @@ class fuser {
   /// Takes `n` in, or says why not; nothing of what cannot be part of any region.
   const char* why_not(group& g, std::uint32_t n, bool rows) {
     const node_def& x = node(n);
+    const bool update = is_joining_update(node(g.root)), updates = update && is_joining_update(x);
     const bool fold = is_fold(x);
-    if (!fold && !x.op->is(op_traits::elementwise) && !expression_in(x)) return "";
+    if (!fold && !updates && !x.op->is(op_traits::elementwise) && !expression_in(x)) return "";
     if (taken_[n]) return "it is part of another region";
     if (!x.controls.empty()) return "it has control dependencies";
     if (x.device != node(g.root).device) return "it is on another device";
-    const bool update = is_joining_update(node(g.root));
     int axes = 0;
     if (fold) {
       axes = row_axes_of(x);
@@ -225,7 +232,8 @@ class fuser {
     if (g.operations + operations_of(x) > max_fused_operations)
       return "the region has as many operations as one may have";
     // What is refused is so before the variable is touched.
-    if (update && may_refuse(x)) return "integers may be refused, and an update must not be";
+    if (update && !updates && may_refuse(x))
+      return "integers may be refused, and an update must not be";
     const bool shared =
         fetched_[n] || !std::ranges::all_of(users_[n], [&](auto u) { return g.has(u); });
     if (awaited_[n]) return "others wait for it";
@@ -234,11 +242,12 @@ class fuser {
       if (axes > 0) into.row_axes = axes;
       into.operations += operations_of(x);
     };
-    if (!shared) return take(g), nullptr;
-    if (update) return "others need its value";
-    if (!is_large(g.extents)) return "others need its value, which is small";
+    if (!shared && !updates) return take(g), nullptr;
+    if (update && !updates) return "others need its value";
+    if (!updates && !is_large(g.extents)) return "others need its value, which is small";
     if (g.outputs.size() + 2 > program::most_outputs) return "the region has too many results";
     if (axes == 0 && !extents_.same(n, g.like)) return "its extents may be others";
+    if (updates && variable_among(updates_of(g), x)) return "the region updates its variable";
     group larger = g;
     take(larger);
     larger.outputs.push_back(n);
@@ -258,6 +267,7 @@ class fuser {
     for (auto m : g.members) {
       for (auto e : node(m).inputs)
         if (!g.has(e.node)) after = std::max(after, positions_[e.node]);
+      for (auto c : node(m).controls) after = std::max(after, positions_[c]);
       for (auto u : users_[m])
         if (!g.has(u)) before = std::min(before, positions_[u]);
     }
@@ -267,18 +277,20 @@ class fuser {
   }
 
   /// Values of rows that are not made of a fold within are better computed by themselves.
-  void drop_rows_without_folds(group& g) const {
+  void drop_rows_without_folds(group& g) {
     std::set<std::uint32_t> folded;
-    for (auto m : g.members) {
-      const node_def& n = node(m);
-      const bool row = m != g.root && !(n.outputs[0].shape == g.extents);
-      if (is_fold(n) || (row && std::ranges::any_of(n.inputs, [&](edge_def e) {
-                           return folded.contains(e.node) && !(shape_of(e) == g.extents);
-                         })))
+    auto has_rows = [&](std::uint32_t m) {
+      return m != g.root && class_of(g, m) == extent_class::row;
+    };
+    for (auto m : g.members)
+      if (is_fold(node(m)) || (has_rows(m) && std::ranges::any_of(node(m).inputs, [&](edge_def e) {
+                                 return folded.contains(e.node) && has_rows(e.node);
+                               })))
         folded.insert(m);
-    }
     std::erase_if(g.members, [&](std::uint32_t m) {
-      return m != g.root && !folded.contains(m) && !(node(m).outputs[0].shape == g.extents);
+      if (!has_rows(m) || folded.contains(m)) return false;
+      apart_.push_back({node(m).name, node(g.root).name, "it has another shape"});
+      return true;
     });
     std::erase_if(g.outputs, [&](std::uint32_t m) { return !g.has(m); });
     if (folded.empty()) g.row_axes = 0;
@@ -326,8 +338,9 @@ class fuser {
     }
   };
 
-  /// Walks as describe() in expr/lower.hpp does, so that a region which the user wrote elsewhere as
-  /// one expression finds its compiled kernel. An expression within it stays a piece of the whole.
+  /// Walks as put_tokens() in expr/lower.hpp does, so that a region which the user wrote elsewhere
+  /// as one expression finds its compiled kernel. An expression within it stays a piece of the
+  /// whole.
   void replace(const group& g) {
     using value = program_builder::value;
     program_builder p;
@@ -340,9 +353,22 @@ class fuser {
       return p.immediate(t);
     };
     node_def& r = graph_.nodes[g.root];
-    const bool update = is_joining_update(r);
-    const bool region = !update && (is_fold(r) || g.row_axes > 0 || !g.outputs.empty());
-    const value variable = update ? p.input(r.outputs[0].type) : value();
+    const bool region = is_fold(r) || g.row_axes > 0 || !g.outputs.empty();
+    const node_numbers updates = updates_of(g);
+    std::vector<value> variables;  // before their updates
+    std::vector<std::set<std::uint32_t>> before;
+    for (auto u : updates) {
+      variables.push_back(p.input(node(u).outputs[0].type));
+      before.push_back(needed_by(g, u));
+    }
+    // Where the node may use a variable that the region updates: not after it has been written.
+    auto old_value = [&](const node_def& from, std::uint32_t user) {
+      std::size_t u = 0;
+      while (u < updates.size() &&
+             !(is_old_value(from, node(updates[u])) && before[u].contains(user)))
+        ++u;
+      return u;
+    };
     struct frame {
       std::uint32_t node;
       std::vector<value> args;
@@ -354,8 +380,8 @@ class fuser {
       if (f.args.size() < n.inputs.size()) {
         edge_def e = n.inputs[f.args.size()];
         const node_def& from = node(e.node);
-        if (update && is_old_value(from, r)) {
-          f.args.push_back(variable);
+        if (const auto u = old_value(from, f.node); u < updates.size()) {
+          f.args.push_back(variables[u]);
         } else if (auto at = done.find(e.node); at != done.end()) {
           f.args.push_back(at->second);
         } else if (g.has(e.node)) {
@@ -388,9 +414,9 @@ class fuser {
         done.emplace(f.node, values.back());
       } else if (is_fold(n)) {
         done.emplace(f.node, p.fold(*n.op, n.outputs[0].type, f.args[0], class_of(g, f.node)));
-      } else if (f.node == g.root && update) {
-        const value both[] = {variable, f.args[0]};
-        p.apply(*n.op->joins, n.outputs[0].type, both);
+      } else if (const auto u = std::ranges::find(updates, f.node); u != updates.end()) {
+        const value both[] = {variables[static_cast<std::size_t>(u - updates.begin())], f.args[0]};
+        done.emplace(f.node, p.apply(*n.op->joins, n.outputs[0].type, both));
       } else {
         done.emplace(f.node, p.apply(*n.op, n.outputs[0].type, f.args));
       }
@@ -412,22 +438,49 @@ class fuser {
       r.outputs = std::move(types);
     }
     r.inputs = std::move(inputs);
-    const op_def& made = joined(r);
-    if (!update) {
-      r.op = &made;
+    if (updates.empty()) {
+      r.op = &record_of<op::fused>;
       r.attributes = encode(op::fused{p.finish(), std::move(immediates)});
       return;
     }
-    const resource_ref which = r.op->resource(r.attributes);
     op::fused_update u;
-    u.container = which.key.container;
-    u.variable_name = which.key.name;
-    u.type = which.holds.type;
-    u.shape = which.holds.shape;
+    for (auto m : updates) {
+      const resource_ref which = resource_of(node(m));
+      u.containers.push_back(which.key.container);
+      u.names.push_back(which.key.name);
+      u.shape = which.holds.shape;
+    }
     u.program = p.finish();
     u.immediates = std::move(immediates);
-    r.op = &made;
+    r.op = &record_of<op::fused_update>;
     r.attributes = encode(u);
+  }
+
+  /// The members that update variables: the root, and others.
+  node_numbers updates_of(const group& g) const {
+    node_numbers all;
+    if (!is_joining_update(node(g.root))) return all;
+    all.push_back(g.root);
+    all.insert(all.end(), g.outputs.begin(), g.outputs.end());
+    return all;
+  }
+  static resource_ref resource_of(const node_def& update) {
+    return update.op->resources(update.attributes).front();
+  }
+  bool variable_among(const node_numbers& updates, const node_def& x) const {
+    return std::ranges::any_of(
+        updates, [&](auto u) { return resource_of(node(u)).key == resource_of(x).key; });
+  }
+  /// The member, and those that it needs.
+  std::set<std::uint32_t> needed_by(const group& g, std::uint32_t member) const {
+    std::set<std::uint32_t> found{member};
+    for (node_numbers stack{member}; !stack.empty();) {
+      const std::uint32_t n = stack.back();
+      stack.pop_back();
+      for (auto e : node(n).inputs)
+        if (g.has(e.node) && found.insert(e.node).second) stack.push_back(e.node);
+    }
+    return found;
   }
 
   extent_class class_of(const group& g, std::uint32_t m) const {
@@ -440,8 +493,8 @@ class fuser {
   /// Whether a node is the variable's value before the update, which then reads it in place.
   bool is_old_value(const node_def& n, const node_def& update) const {
     if (n.op->role != op_role::variable || !n.controls.empty()) return false;
-    const resource_key key = n.op->resource(n.attributes).key;
-    return key == update.op->resource(update.attributes).key && updates_.at(key) == 1;
+    const resource_key key = resource_of(n).key;
+    return key == resource_of(update).key && updates_.at(key) == 1;
   }
 
   /// Whoever needs a value finds it where it is now; nodes in their new order.
@@ -466,7 +519,7 @@ class fuser {
   std::span<edge_def> fetches_;
   const std::function<bool(placement, const op_def&)>& can_run_;
   const extent_symbols extents_;
-  std::vector<std::vector<std::uint32_t>> users_;
+  std::vector<node_numbers> users_;
   std::vector<bool> fetched_, awaited_, taken_;  ///< awaited: by control dependencies
   std::vector<double> positions_;
   std::vector<std::optional<edge_def>> moved_;  ///< values that a region gives, by node

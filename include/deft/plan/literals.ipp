@@ -62,6 +62,10 @@ struct outline_writer {
     if (auto* d = std::get_if<double>(&a)) number(__builtin_bit_cast(std::uint64_t, *d));
     if (auto* s = std::get_if<std::string>(&a)) text(*s);
     if (auto* l = std::get_if<integers>(&a)) list(*l);
+    if (auto* l = std::get_if<strings>(&a)) {
+      number(l->size());
+      for (const auto& s : *l) text(s);
+    }
   }
 };
 

@@ -2,15 +2,14 @@
 // deft/plan/order.hpp: the order of reads and updates of what lives on a task.
 #pragma once
 #include <deft/graph/graph_def.hpp>
-#include <optional>
 #include <span>
+#include <vector>
 
 namespace deft::plan {
 
-/// The resource that a node touches, if it does.
-inline std::optional<resource_key> resource_of(const node_def& n) {
-  if (!n.op->resource) return std::nullopt;
-  return n.op->resource(n.attributes).key;
+/// The resources that a node touches.
+inline std::vector<resource_ref> resources_of(const node_def& n) {
+  return n.op->resources ? n.op->resources(n.attributes) : std::vector<resource_ref>();
 }
 /// It gives a resource another value.
 inline bool is_update(const node_def& n) {

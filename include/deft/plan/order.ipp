@@ -10,8 +10,6 @@
 namespace deft::plan {
 namespace {
 
-using node_numbers = std::vector<std::uint32_t>;
-
 /// Whether `to` is needed by `from`, directly or not. Nodes are in order.
 bool reaches(const graph_def& g, std::uint32_t from, std::uint32_t to) {
   node_numbers stack{from};
@@ -53,11 +51,12 @@ void prefer_users(const graph_def& g, const std::vector<node_numbers>& users, st
 void order_variables(graph_def& g, std::span<edge_def> fetches) {
   std::map<resource_key, touched> variables;
   for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
-    const op_role role = g.nodes[i].op->role;
-    if (is_update(g.nodes[i]))
-      variables[*resource_of(g.nodes[i])].updates.push_back(i);
-    else if (role == op_role::variable)
-      variables[*resource_of(g.nodes[i])].reads.push_back(i);
+    const node_def& n = g.nodes[i];
+    if (is_update(n) || n.op->role == op_role::variable)
+      for (auto& r : resources_of(n)) {
+        touched& t = variables[std::move(r.key)];
+        (is_update(n) ? t.updates : t.reads).push_back(i);
+      }
   }
   for (const auto& [name, t] : variables)
     for (std::size_t u = 1; u < t.updates.size(); ++u)

@@ -45,8 +45,8 @@ class placer {
 
   void group_resources() {
     for (const auto& n : graph_.nodes)
-      if (auto r = resource_of(n)) {
-        auto& request = groups_[*r];
+      for (auto& r : resources_of(n)) {
+        auto& request = groups_[std::move(r.key)];
         if (n.requested) request = merge(*n.requested, request);
       }
   }
@@ -71,14 +71,14 @@ class placer {
     return p.type_of(c.args[c.count - 1]);
   }
   static bool holds_value(const node_def& n) {
-    return n.op->resource &&
+    return n.op->resources &&
            (is_update(n) || n.op->role == op_role::variable || n.op->role == op_role::read);
   }
   /// Whatever this run does to a variable, others may read and update it: its device can do all.
   static bool has_updates(const device_info& d, dtype type) {
     return std::ranges::all_of(catalog_ops(), [&](const op_def* o) {
       const bool update = o->role == op_role::update;
-      return !o->resource || o->role == op_role::compute || (update && !is_numeric(type)) ||
+      return !o->resources || o->role == op_role::compute || (update && !is_numeric(type)) ||
              d.kernels->has(o->name, type);
     });
   }
@@ -91,7 +91,7 @@ class placer {
   placement choose(const node_def& n) const {
     device_name request;
     if (n.requested) request = *n.requested;
-    if (auto r = resource_of(n)) request = groups_.at(*r);
+    for (auto& r : resources_of(n)) request = merge(request, groups_.at(r.key));
     if (auto d = best(n, with_task(request))) return d;
     if (options_.soft) {
       // Give up the index, then the kind of device, then the task.

@@ -7,9 +7,11 @@
 
 namespace deft::plan {
 
+using node_numbers = std::vector<std::uint32_t>;
+
 /// Moves nodes to `order` (their numbers before; missing ones are dropped) and renumbers what
 /// refers to them, `fetches` included.
-void permute(graph_def& g, const std::vector<std::uint32_t>& order, std::span<edge_def> fetches);
+void permute(graph_def& g, const node_numbers& order, std::span<edge_def> fetches);
 
 /// Drops what `fetches` do not need, and renumbers.
 void prune(graph_def& g, std::span<edge_def> fetches);

@@ -18,6 +18,10 @@ void repeat(char* to, const void* from, std::size_t size, std::int64_t count, st
 /// The inputs of a region, broadcast together. Throws what the folds' shape rules throw of nothing.
 dims extents_of(const program& region, std::span<const tensor_type> in);
 
+/// The literals of a part of a region, whose own are `all`.
+integers literals_of(const program_part& part, const program& region,
+                     std::span<const std::int64_t> all);
+
 /// Literals, each as often as the code that takes them asks for.
 class literal_copies {
  public:
@@ -25,15 +29,17 @@ class literal_copies {
   literal_copies(std::span<const dtype> types, std::span<const std::int64_t> bits, int span);
 
   std::size_t size() const { return sizes_.size(); }
-  const void* operator[](std::size_t i) const { return at(i); }
+  const void* operator[](std::size_t i) const {
+    return static_cast<const char*>(copies_.raw()) + offset(i);
+  }
   /// Another value, of the same dtype.
-  void set(std::size_t i, const void* value) { repeat(at(i), value, sizes_[i], 1, span_); }
+  void set(std::size_t i, const void* value) {
+    repeat(static_cast<char*>(copies_.mutable_raw()) + offset(i), value, sizes_[i], 1, span_);
+  }
 
  private:
-  char* at(std::size_t i) const {
-    return const_cast<char*>(static_cast<const char*>(copies_.raw())) +
-           static_cast<std::int64_t>(i) * 8 * span_;
-  }
+  std::int64_t offset(std::size_t i) const { return static_cast<std::int64_t>(i) * 8 * span_; }
+
   any_array copies_;
   std::vector<std::size_t> sizes_;
   int span_ = 1;

@@ -49,6 +49,14 @@ dims extents_of(const program& region, std::span<const tensor_type> in) {
   return extents;
 }
 
+integers literals_of(const program_part& part, const program& region,
+                     std::span<const std::int64_t> all) {
+  integers own;
+  for (std::size_t i = part.program->inputs.size(); i < part.operands.size(); ++i)
+    own.push_back(all[part.operands[i] - region.inputs.size()]);
+  return own;
+}
+
 literal_copies::literal_copies(std::span<const dtype> types, std::span<const std::int64_t> bits,
                                int span)
     : copies_(dtype::uint8, {static_cast<std::int64_t>(types.size()) * 8 * span}), span_(span) {

@@ -90,23 +90,22 @@ class elementwise_kernel final : public broadcast_kernel {
   std::vector<std::size_t> sizes_;  ///< of an element of each result
 };
 
-/// `late`: the literals come with each run.
-kernel_ptr make_program(const program& p, const integers& immediates, bool late) {
-  if (p.is_region() && (p.row_axes > 0 || std::ranges::any_of(p.code, &instruction::is_fold)))
-    return make_region(p, immediates);
-  return std::make_unique<elementwise_kernel>(program_code(p), element_cost(p), p.inputs.size(),
-                                              p.immediates, immediates, late);
-}
-
 }  // namespace
 
 kernel_ptr make_fused(const node_def& n, std::span<const tensor_type> in) {
   const auto o = decode<op::fused>(n.attributes);
-  return make_program(*o.program, o.immediates, in.size() > o.program->inputs.size());
+  const program& p = *o.program;
+  if (p.is_region() && (p.row_axes > 0 || std::ranges::any_of(p.code, &instruction::is_fold)))
+    return make_region(p, o.immediates);
+  const bool late = in.size() > p.inputs.size();
+  return std::make_unique<elementwise_kernel>(program_code(p), element_cost(p), p.inputs.size(),
+                                              p.immediates, o.immediates, late);
 }
 kernel_ptr make_fused_update(const node_def& n, std::span<const tensor_type>) {
   const auto o = decode<op::fused_update>(n.attributes);
-  return make_program(*o.program, o.immediates, false);
+  const program& p = *o.program;
+  return std::make_unique<elementwise_kernel>(program_code(p, true), element_cost(p),
+                                              p.inputs.size(), p.immediates, o.immediates);
 }
 
 kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in) {

@@ -2,7 +2,6 @@
 // deft/execute/cpu/folds.ipp: the tree of fold.hpp, grown from the left.
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <deft/execute/cpu/fold.hpp>
 #include <deft/execute/cpu/folds.hpp>
 
@@ -121,8 +120,7 @@ struct folding {
   }
   static typename engine::lanes root(const stream* s, std::int64_t pieces) {
     if (pieces == 1) return s->root();
-    const auto left =
-        static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(pieces - 1)));
+    const std::int64_t left = engine::half(pieces, 1);
     return F::combine(root(s, left), root(s + left, pieces - left));
   }
 

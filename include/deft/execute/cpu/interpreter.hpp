@@ -38,8 +38,11 @@ struct program_call {
 /// two operations are one function; a piece that was compiled as an expression is one, too.
 class interpreter {
  public:
-  /// Throws unimplemented for an operation that has no row function.
-  explicit interpreter(const program& p);
+  static constexpr std::size_t most_operands = 3 * max_fused_operations;  ///< of all steps
+
+  /// The results of a program `in_place` may be written over the inputs of the same numbers, which
+  /// no later instruction uses. Throws unimplemented for an operation that has no row function.
+  explicit interpreter(const program& p, bool in_place = false);
 
   /// The result of an expression may be written over an input.
   void run(const program_call& c) const;
@@ -50,9 +53,7 @@ class interpreter {
   std::size_t steps() const { return steps_.size(); }
 
  private:
-  static constexpr std::size_t most_operands = 3 * max_fused_operations;  ///< of all steps
   static constexpr std::size_t temporary_bytes = 24 << 10;
-  friend class program_code;
   /// One or two operations are better off as part of what surrounds them.
   static constexpr int least_piece = 3;
 
@@ -62,7 +63,7 @@ class interpreter {
     std::uint16_t result = 0;         ///< place
   };
   void run_blocks(const program_call& c) const;
-  void select(const program& p);
+  void select(const program& p, bool in_place);
   bool select_piece(const program& p, const program_piece& piece, step& s) const;
   void allocate(const program& p);
 
@@ -80,13 +81,13 @@ class interpreter {
 /// What runs a program over rows: the kernel that was compiled for it, or the interpreter.
 class program_code {
  public:
-  /// Throws unimplemented for an operation that has no row function.
-  explicit program_code(const program& p)
+  /// See interpreter.
+  explicit program_code(const program& p, bool in_place = false)
       : inputs_(p.inputs.size()), literals_(p.immediates.size()) {
     if (const compiled_row* known = p.is_region() ? nullptr : find_fused(p))
       row_ = *known;
     else
-      steps_ = std::make_shared<interpreter>(p);
+      steps_ = std::make_shared<interpreter>(p, in_place);
   }
   explicit program_code(compiled_row row) : row_(row) {}
 
@@ -94,7 +95,7 @@ class program_code {
   void find_fold(const program& p, fold_kind kind);
   bool can_fold() const { return fold_.run; }
   /// Adds c.n elements, a multiple of the fold's lanes, to those lanes at c.out.
-  void fold(const row_call& c) const { before_ || !last_.empty() ? fold_last(c) : fold_.run(c); }
+  void fold(const row_call& c) const { last_.empty() ? fold_.run(c) : fold_last(c); }
 
   /// What a broadcast operand's address must hold.
   int span() const {

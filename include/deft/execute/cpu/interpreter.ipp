@@ -6,20 +6,27 @@
 
 namespace deft::cpu {
 
-interpreter::interpreter(const program& p) : operands_(p.inputs.size() + p.immediates.size()) {
+interpreter::interpreter(const program& p, bool in_place)
+    : operands_(p.inputs.size() + p.immediates.size()) {
   for (auto t : p.inputs) input_sizes_.push_back(static_cast<std::uint8_t>(size_of_dtype(t)));
-  select(p);
+  select(p, in_place);
   allocate(p);
 }
 
 /// One step for each instruction, or for a pair of them; arguments are the program's values.
-void interpreter::select(const program& p) {
+void interpreter::select(const program& p, bool in_place) {
   std::vector<int> uses(p.values());
   for (const auto& c : p.code)
     for (int a = 0; a < c.count; ++a) ++uses[c.args[a]];
   std::vector<bool> absorbed(p.code.size()), ends(p.code.size());
   for (const auto& piece : p.pieces) ends[piece.last - 1] = piece.last - piece.first >= least_piece;
   for (const auto& o : p.outputs) ++uses[o.value];
+  // What is absorbed is computed later, when a result may have been written over what it reads.
+  auto overtakes = [&](std::size_t first, std::size_t second) {
+    return in_place && std::ranges::any_of(p.outputs, [&](const program_output& o) {
+             return first < o.value && o.value < second;
+           });
+  };
   std::vector<step> reversed;
   auto piece = p.pieces.rbegin();
   for (std::size_t i = p.code.size(); i-- > 0;) {
@@ -40,6 +47,7 @@ void interpreter::select(const program& p) {
     for (int a = 0; a < c.count; ++a) {
       if (c.args[a] < operands_ || uses[c.args[a]] != 1 || ends[c.args[a] - operands_]) continue;
       if (best >= 0 && c.args[a] < c.args[best]) continue;
+      if (overtakes(c.args[a], operands_ + i)) continue;
       const instruction& first = p.code[c.args[a] - operands_];
       if (first.type != c.type || p.type_of(first.args[0]) != c.type) continue;
       if (compiled_row r = find_pair(*first.op, *c.op, a, c.type); r.run) best = a, pair = r;

@@ -17,11 +17,7 @@ class row_region_kernel final : public kernel {
       : program_(p),
         bits_(literals.begin(), literals.end()),
         operands_(p.inputs.size() + p.immediates.size()),
-        element_cost_(element_cost(p)) {
-    for (const auto& c : p.code)
-      if (c.is_fold() && c.leaves != extent_class::row)
-        fail(errc::unimplemented, "[fused] folds of columns or of all among folds of rows");
-  }
+        element_cost_(element_cost(p)) {}
 
   void prepare(std::span<const tensor_type> in, std::span<const tensor_type>) override {
     const dims extents = extents_of(program_, in);
@@ -191,10 +187,8 @@ class row_region_kernel final : public kernel {
     program_part alone = extract(program_, results, is_operand);
     program_code code(*alone.program);
     if (folded != fold_kind::none) code.find_fold(*alone.program, folded);
-    integers literals;
-    for (std::size_t i = alone.program->inputs.size(); i < alone.operands.size(); ++i)
-      literals.push_back(bits_[alone.operands[i] - program_.inputs.size()]);
-    literal_copies copies(alone.program->immediates, literals, code.span());
+    literal_copies copies(alone.program->immediates, literals_of(alone, program_, bits_),
+                          code.span());
     alone.operands.resize(alone.program->inputs.size());
     return {std::move(code), std::move(alone.operands), results, std::move(copies)};
   }

@@ -17,8 +17,7 @@ kernel_table softmax_kernels();
 /// The kernel of an elementwise operation alone, from its row.
 kernel_ptr make_elementwise(const node_def& n, std::span<const tensor_type> in);
 
-/// The kernel of a region with folds. Throws unimplemented for what no plan makes: folds of rows
-/// and of all in one region, folds of columns.
+/// The kernel of a region with folds.
 kernel_ptr make_region(const program& p, std::span<const std::int64_t> immediates);
 /// Of one whose folds leave a value for every row.
 kernel_ptr make_row_region(const program& p, std::span<const std::int64_t> immediates);

@@ -20,18 +20,10 @@ struct element_part {
     for (const auto& o : p.outputs)
       if (const instruction& made = *p.made_by(o.value); !made.is_fold())
         add(o.value);
-      else if (p.made_by(made.args[0]))
+      else
         add(made.args[0]);
-    if (results.empty()) fail(errc::unimplemented, "[fused] a region that only folds its inputs");
     const auto operands = p.inputs.size() + p.immediates.size();
     part = extract(p, results, [&](std::uint16_t v) { return v < operands; });
-  }
-  /// The part's literals among all.
-  integers literals(const program& p, std::span<const std::int64_t> all) const {
-    integers own;
-    for (std::size_t i = part.program->inputs.size(); i < part.operands.size(); ++i)
-      own.push_back(all[part.operands[i] - p.inputs.size()]);
-    return own;
   }
 };
 
@@ -109,7 +101,7 @@ class whole_fold_kernel final : public broadcast_kernel {
   }
   whole_fold_kernel(const program& p, std::span<const std::int64_t> literals, const element_part& e)
       : broadcast_kernel(code_for(p, e), element_cost(p), e.part.program->inputs.size(),
-                         e.part.program->immediates, e.literals(p, literals), false),
+                         e.part.program->immediates, literals_of(e.part, p, literals), false),
         program_(p),
         in_(e.part.program->inputs.size()) {
     taken_.assign(e.part.operands.begin(),
@@ -121,17 +113,12 @@ class whole_fold_kernel final : public broadcast_kernel {
       const std::uint16_t v = p.outputs[o].value;
       const instruction& made = *p.made_by(v);
       auto result_of = [&](std::uint16_t value) {
-        const auto at = std::ranges::find(e.results, value);
-        if (at == e.results.end())
-          fail(errc::unimplemented, "[fused] a fold of an input among other results");
-        return static_cast<std::uint16_t>(at - e.results.begin());
+        return static_cast<std::uint16_t>(std::ranges::find(e.results, value) - e.results.begin());
       };
       if (!made.is_fold()) {
         results_[result_of(v)].output = o;
         continue;
       }
-      if (made.leaves != extent_class::whole)
-        fail(errc::unimplemented, "[fused] folds of rows or columns among folds of all");
       folds_.push_back({&find_fold(made.op->folds, made.type), o, result_of(made.args[0])});
       stream_bytes_ += folds_.back().how->stream_bytes;
     }

@@ -1,24 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/plan/fused_update.ipp: shape rule of fused_update.
+// deft/op/plan/fused_update.ipp: the variables of a fused_update, and its shape rule.
 #pragma once
+#include <algorithm>
 #include <deft/op/plan/fused.hpp>
 #include <deft/op/plan/fused_update.hpp>
 
 namespace deft {
+namespace {
 
-tensor_type op::fused_update::infer(std::span<const tensor_type> in) const {
-  const tensor_type own = checked(name);
-  if (!own.shape.is_static())
-    fail(errc::invalid_argument, "[fused_update] expects a variable of known extents, and got ",
-         own);
-  if (program->is_region())
-    fail(errc::invalid_argument, "[fused_update] expects an expression, and got a region");
-  std::vector<tensor_type> all{own};
+/// What is written in place is not read later. Throws invalid_argument for the number of a variable
+/// whose old value is used after its new one.
+void check_order(const program& p) {
+  for (std::size_t k = 0; k < p.outputs.size(); ++k) {
+    const instruction* made = p.made_by(p.outputs[k].value);
+    if (!made || p.outputs[k].where != extent_class::element)
+      fail(errc::invalid_argument, "[fused_update] result ", k, " is no new value of each element");
+    for (const auto& c :
+         std::span(p.code).subspan(static_cast<std::size_t>(made - p.code.data()) + 1))
+      if (std::ranges::count(std::span(c.args, c.count), k))
+        fail(errc::invalid_argument, "[fused_update] the old value of variable ", k,
+             " is used after its new one");
+  }
+}
+
+}  // namespace
+
+std::vector<resource_ref> op::fused_update::resources() const {
+  if (names.empty() || names.size() > program::most_outputs || containers.size() != names.size() ||
+      names.size() > program->inputs.size())
+    fail(errc::invalid_argument, "[fused_update] ", names.size(), " variables in ",
+         containers.size(), " containers, and a program of ", program->inputs.size(), " inputs");
+  std::vector<resource_ref> all;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const variable_state v{containers[i], names[i], program->inputs[i], shape};
+    if (std::ranges::find(all, v.resource().key, &resource_ref::key) != all.end())
+      fail(errc::invalid_argument, "[fused_update] variable \"", names[i], "\" occurs twice");
+    all.push_back(v.resource());
+  }
+  return all;
+}
+
+std::vector<tensor_type> op::fused_update::infer(std::span<const tensor_type> in) const {
+  std::vector<tensor_type> all, made;
+  for (const auto& r : resources()) all.push_back(r.holds);
+  const std::vector<tensor_type> own = all;
+  if (!shape.is_static())
+    fail(errc::invalid_argument, "[fused_update] expects variables of known extents, and got ",
+         own[0]);
   all.insert(all.end(), in.begin(), in.end());
   if (all.size() != program->inputs.size())
     fail(errc::invalid_argument, "[fused_update] the program takes ", program->inputs.size(),
          " inputs, not ", all.size());
-  return checked_update(name, op::fused{program, immediates}.infer(all).front(), true);
+  made = op::fused{program, immediates}.infer(all);
+  check_order(*program);
+  if (made.size() != own.size())
+    fail(errc::invalid_argument, "[fused_update] ", made.size(), " results for ", own.size(),
+         own.size() == 1 ? " variable" : " variables");
+  for (std::size_t i = 0; i < own.size(); ++i)
+    variable_state{containers[i], names[i], own[i].type, shape}.checked_update(name, made[i], true);
+  return own;
 }
 
 }  // namespace deft
