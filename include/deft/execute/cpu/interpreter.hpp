@@ -48,6 +48,7 @@ class interpreter {
   void run(const program_call& c) const;
   /// Rows come from memory and not from a cache: the next block is asked for in time.
   void set_far(bool far) { far_ = far; }
+  bool is_far() const { return far_; }
   /// What a broadcast operand's address must hold.
   int span() const { return span_; }
   std::size_t steps() const { return steps_.size(); }
@@ -91,7 +92,7 @@ class program_code {
   }
   explicit program_code(compiled_row row) : row_(row) {}
 
-  /// Prepares for folds of the expression `p`, by its compiled fold or that of its last operation.
+  /// Prepares for folds of the expression `p`, by its compiled fold or that of its last operations.
   void find_fold(const program& p, fold_kind kind);
   bool can_fold() const { return fold_.run; }
   /// Adds c.n elements, a multiple of the fold's lanes, to those lanes at c.out.
@@ -120,14 +121,16 @@ class program_code {
 
  private:
   void run_rows(const program_call& c) const;
+  /// Finds the fold of the last operation, or of the last two, and gives its operands.
+  std::vector<std::uint16_t> find_last(const program& p, fold_kind kind);
   void fold_last(const row_call& c) const;
 
   compiled_row row_, fold_;
-  std::shared_ptr<interpreter> steps_, before_;  ///< before: what the last operation needs
+  std::shared_ptr<interpreter> steps_, before_;  ///< before: what the last operations need
   std::size_t inputs_ = 0, literals_ = 0;
   std::vector<std::uint8_t> sizes_;             ///< of the inputs' elements
   std::vector<std::uint16_t> before_operands_;  ///< of the operands, those that `before_` takes
-  /// Operands of the last operation: of the whole, or counted from there on, results of `before_`.
+  /// Operands of the last operations: of the whole, or counted from there on, results of `before_`.
   std::vector<std::uint16_t> last_;
 };
 

@@ -168,7 +168,7 @@ void interpreter::run_blocks(const program_call& c) const {
     void by(std::int64_t distance) { *address = static_cast<const char*>(*address) + distance; }
   } moves[most_operands];
   // From memory, short blocks leave the caches to what was asked for ahead.
-  const std::int64_t block = far_ ? std::min<std::int64_t>(block_, 256) : block_;
+  const std::int64_t block = far_ ? std::min<std::int64_t>(block_, 128) : block_;
   const std::size_t inputs = input_sizes_.size(), first_result = operands_ + temporaries_;
   auto result_bytes = [&](std::size_t step) {
     return std::int64_t{result_sizes_[steps_[step].result - first_result]};
@@ -178,7 +178,12 @@ void interpreter::run_blocks(const program_call& c) const {
     if (place < first_result) return temporaries + (place - operands_) * slot_bytes_;
     return c.out[place - first_result];
   };
-  std::size_t moving = 0, next = 0, ending = 0;
+  /// What is needed of memory, once, an output only where it is no input as well.
+  struct stream {
+    const void* const* at;
+    std::int64_t bytes;  ///< to the next block
+  } streams[most_operands + program::most_outputs];
+  std::size_t moving = 0, next = 0, ending = 0, read = 0;
   std::size_t ends[max_fused_operations];  ///< steps that write results
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const step& s = steps_[i];
@@ -195,9 +200,33 @@ void interpreter::run_blocks(const program_call& c) const {
                                   : place >= first_result ? c.out_strides[place - first_result]
                                                           : 0;
       if (size || stride) moves[moving++] = {&in[next], block * size, stride};
+      auto known = [&](const stream& s) { return *s.at == in[next]; };
+      if (far_ && size && place < inputs && std::none_of(streams, streams + read, known))
+        streams[read++] = {&in[next], block * size};
       ++next;
     }
   }
+  std::size_t touched = read;
+  for (std::size_t e = 0; e < ending && far_; ++e) {
+    const void* const* out = const_cast<const void* const*>(&calls[ends[e]].out);
+    auto known = [&](const stream& s) { return *s.at == *out; };
+    if (std::none_of(streams, streams + read, known))
+      streams[touched++] = {out, block * result_bytes(ends[e])};
+  }
+  const auto count = static_cast<std::int64_t>(steps_.size());
+  // Some before each step: they are answered while it computes.
+  auto ask_for_next_block = [&](std::int64_t step) {
+    constexpr std::int64_t line = 64;
+    for (std::size_t s = 0; s < touched; ++s) {
+      const char* ahead = static_cast<const char*>(*streams[s].at) + streams[s].bytes;
+      std::int64_t i = streams[s].bytes * step / count & -line;
+      const std::int64_t end = streams[s].bytes * (step + 1) / count & -line;
+      if (s < read)
+        for (; i < end; i += line) __builtin_prefetch(ahead + i);
+      else
+        for (; i < end; i += line) __builtin_prefetch(ahead + i, 1);
+    }
+  };
   const std::int64_t blocks = (c.n + block - 1) / block, short_block = c.n - (blocks - 1) * block;
   auto set_length = [&](std::int64_t n) {
     for (std::size_t i = 0; i < steps_.size(); ++i) calls[i].n = n;
@@ -206,25 +235,13 @@ void interpreter::run_blocks(const program_call& c) const {
     if (row > 0 && blocks > 1) set_length(block);
     for (std::int64_t b = 0; b < blocks; ++b) {
       if (b > 0 && b + 1 == blocks) set_length(short_block);
-      if (far_ && b + 1 < blocks) {
-        constexpr std::int64_t line = 64;
-        for (std::size_t m = 0; m < moving; ++m) {
-          const char* ahead = static_cast<const char*>(*moves[m].address) + moves[m].bytes;
-          for (std::int64_t i = 0; i < moves[m].bytes; i += line) __builtin_prefetch(ahead + i);
-        }
-        for (std::size_t e = 0; e < ending; ++e) {
-          const std::int64_t bytes = block * result_bytes(ends[e]);
-          char* ahead = static_cast<char*>(calls[ends[e]].out) + bytes;
-          for (std::int64_t i = 0; i < bytes; i += line) __builtin_prefetch(ahead + i, 1);
-        }
-      }
-      if (c.later.empty()) {
+      const bool more = far_ && b + 1 < blocks;
+      if (!more && c.later.empty()) {
         for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].row.run(calls[i]);
       } else {
-        // Some before each step: they are answered while it computes.
-        const auto count = static_cast<std::int64_t>(steps_.size());
         const std::int64_t first = row * c.n + b * block, n = std::min(block, c.n - b * block);
         for (std::int64_t i = 0; i < count; ++i) {
+          if (more) ask_for_next_block(i);
           for (const prefetch& p : c.later)
             p.ask(first + n * i / count, n * (i + 1) / count - n * i / count);
           steps_[static_cast<std::size_t>(i)].row.run(calls[i]);
@@ -266,14 +283,12 @@ void program_code::find_fold(const program& p, fold_kind kind) {
     fold_ = *known;
     return;
   }
-  const instruction& last = p.code.back();
-  fold_ = find_row_fold(*last.op, p.result(), kind);
+  const auto args = find_last(p, kind);
   if (!fold_.run) return;
   for (auto t : p.inputs) sizes_.push_back(static_cast<std::uint8_t>(size_of_dtype(t)));
   const std::size_t operands = inputs_ + literals_;
   std::vector<std::uint16_t> results;
-  for (int a = 0; a < last.count; ++a) {
-    const std::uint16_t v = last.args[a];
+  for (const std::uint16_t v : args) {
     const auto at = std::ranges::find(results, v) - results.begin();
     if (v >= operands && static_cast<std::size_t>(at) == results.size()) results.push_back(v);
     last_.push_back(v < operands ? v : static_cast<std::uint16_t>(operands + at));
@@ -284,9 +299,33 @@ void program_code::find_fold(const program& p, fold_kind kind) {
   before_operands_ = std::move(part.operands);
 }
 
+std::vector<std::uint16_t> program_code::find_last(const program& p, fold_kind kind) {
+  const instruction& last = p.code.back();
+  std::vector<std::uint16_t> args(last.args, last.args + last.count);
+  const bool twice = args.size() == 2 && args[0] == args[1];
+  for (std::size_t a = 0; a < args.size(); ++a) {
+    const instruction* first = p.made_by(args[a]);
+    if (!first || first->type != last.type || p.type_of(first->args[0]) != last.type) continue;
+    std::ptrdiff_t uses = 0;
+    for (const auto& c : p.code) uses += std::count(c.args, c.args + c.count, args[a]);
+    if (uses != (twice ? 2 : 1)) continue;
+    fold_ = find_pair_fold(*first->op, *last.op, twice ? both_positions : static_cast<int>(a),
+                           last.type, kind);
+    if (!fold_.run) continue;
+    const auto here = args.erase(args.begin() + static_cast<std::ptrdiff_t>(a),
+                                 args.begin() + static_cast<std::ptrdiff_t>(twice ? 2 : a + 1));
+    args.insert(here, first->args, first->args + first->count);
+    return args;
+  }
+  fold_ = find_row_fold(*last.op, p.result(), kind);
+  return args;
+}
+
 void program_code::fold_last(const row_call& c) const {
-  constexpr std::int64_t block = 1024;
-  alignas(64) char values[3][block * 8];
+  constexpr std::int64_t most = 1024;
+  alignas(64) char values[3][most * 8];
+  // From memory, a short block is read while the one before it is folded.
+  const std::int64_t block = before_ && before_->is_far() ? 128 : most;
   const std::size_t operands = inputs_ + literals_;
   const void* in[interpreter::most_operands];
   const void* taken[interpreter::most_operands];

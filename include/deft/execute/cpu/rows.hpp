@@ -17,6 +17,10 @@ compiled_row find_pair(const op_def& first, const op_def& second, int position, 
 /// The fold of one operation on operands of `type`, for those that sums are made of most: as
 /// fused_registration has it.
 compiled_row find_row_fold(const op_def& op, dtype type, fold_kind fold);
+/// Of two operations, as find_pair has them; `position` may be `both_positions`.
+compiled_row find_pair_fold(const op_def& first, const op_def& second, int position, dtype type,
+                            fold_kind fold);
+constexpr int both_positions = 2;  ///< `first` is both operands of `second`
 
 /// Estimated nanoseconds that `op` takes for an element in cache.
 double row_cost(const op_def& op, dtype type);

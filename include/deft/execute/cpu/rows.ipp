@@ -86,19 +86,23 @@ requires(First::arity == 1) struct inner<First, T> {
   using type = call<First, operand_leaf<T>>;
 };
 
-template <class First, class Second, class T>
-void add_pair(table& t) {
+/// Calls put(position, the pair's type) for each place where Second takes First.
+template <class First, class Second, class T, class F>
+void each_pair(F put) {
   using I = typename inner<First, T>::type;
   using L = operand_leaf<T>;
-  auto put = [&]<class X>(int position, std::type_identity<X>) {
-    t.emplace(key(First::name, Second::name, position, dtype_of<T>), row_of<X>);
-  };
   if constexpr (Second::arity == 1)
     put(0, std::type_identity<call<Second, I>>());
   else {
     put(0, std::type_identity<call<Second, I, L>>());
     put(1, std::type_identity<call<Second, L, I>>());
   }
+}
+template <class First, class Second, class T>
+void add_pair(table& t) {
+  each_pair<First, Second, T>([&]<class X>(int position, std::type_identity<X>) {
+    t.emplace(key(First::name, Second::name, position, dtype_of<T>), row_of<X>);
+  });
 }
 template <class T, class Seconds, class... First>
 void add_pairs(table& t, op::op_list<First...>) {
@@ -125,6 +129,16 @@ const table& pairs() {
   return made;
 }
 
+template <class First, class Second, class T>
+void add_pair_sum(table& t) {
+  each_pair<First, Second, T>([&]<class X>(int position, std::type_identity<X>) {
+    t.emplace(key(First::name, Second::name, position, dtype_of<T>), fold_of<X, plus>);
+    // x * x is its square.
+    if constexpr (std::is_same_v<Second, op::square>)
+      t.emplace(key(First::name, op::mul::name, both_positions, dtype_of<T>), fold_of<X, plus>);
+  });
+}
+
 const table& sums() {
   using summed = op::op_list<op::add, op::sub, op::mul, op::square, op::exp>;
   static auto& made = *new table([] {
@@ -132,6 +146,10 @@ const table& sums() {
     auto of = [&]<class T>() {
       summed::each([&]<class Op>() {
         t.emplace(key(Op::name, dtype_of<T>, dtype_of<T>), fold_of<single_call<Op, T>, plus>);
+      });
+      op::op_list<op::add, op::sub, op::mul>::each([&]<class First>() {
+        add_pair_sum<First, op::square, T>(t);
+        add_pair_sum<First, op::mul, T>(t);
       });
     };
     of.template operator()<float>();
@@ -163,6 +181,13 @@ compiled_row find_pair(const op_def& first, const op_def& second, int position, 
 compiled_row find_row_fold(const op_def& op, dtype type, fold_kind fold) {
   if (fold != fold_kind::sum && fold != fold_kind::mean) return {};
   return row_table::look_up(row_table::sums(), row_table::key(op.name, type, type));
+}
+
+compiled_row find_pair_fold(const op_def& first, const op_def& second, int position, dtype type,
+                            fold_kind fold) {
+  if (fold != fold_kind::sum && fold != fold_kind::mean) return {};
+  return row_table::look_up(row_table::sums(),
+                            row_table::key(first.name, second.name, position, type));
 }
 
 double row_cost(const op_def& op, dtype type) {
