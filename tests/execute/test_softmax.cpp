@@ -53,6 +53,9 @@ std::vector<any_array> loss_and_gradient(const any_array& x, const any_array& la
                                          const any_array& dz) {
   auto out = run_all(record_of<op::softmax_cross_entropy>, {}, {x, labels});
   out.push_back(run_op(op::softmax_cross_entropy_grad(), {x, labels, dz, out[1], out[2]}));
+  // Both at once have the same bits.
+  const auto both = run_all(record_of<op::softmax_cross_entropy_with_grad>, {}, {x, labels, dz});
+  for (std::size_t i = 0; i < 4; ++i) CHECK(identical(both[i], out[i]));
   return out;
 }
 

@@ -219,6 +219,10 @@ constexpr auto resources_of() {
 template <class Op>
 constexpr const op_def* joins_of();
 template <class Op>
+constexpr const op_def* after_of();
+template <class Op>
+constexpr const op_def* together_of();
+template <class Op>
 constexpr int version_of() {
   if constexpr (requires { Op::version; })
     return Op::version;
@@ -267,6 +271,8 @@ inline constexpr op_def record_of{
     .functions = &functions_of<Op>,
     .joins = detail::joins_of<Op>(),
     .folds = detail::folds_of<Op>(),
+    .after = detail::after_of<Op>(),
+    .together = detail::together_of<Op>(),
 };
 
 namespace detail {
@@ -274,6 +280,20 @@ template <class Op>
 constexpr const op_def* joins_of() {
   if constexpr (requires { typename Op::joins; })
     return &record_of<typename Op::joins>;
+  else
+    return nullptr;
+}
+template <class Op>
+constexpr const op_def* after_of() {
+  if constexpr (requires { typename Op::after; })
+    return &record_of<typename Op::after>;
+  else
+    return nullptr;
+}
+template <class Op>
+constexpr const op_def* together_of() {
+  if constexpr (requires { typename Op::together; })
+    return &record_of<typename Op::together>;
   else
     return nullptr;
 }

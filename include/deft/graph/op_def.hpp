@@ -85,6 +85,8 @@ enum class op_traits : unsigned {
   effect = 4,       ///< worth running for itself: assignments, checks
   no_value = 8,     ///< yields nothing: group, no_op
   waits = 16,       ///< may wait for something outside the step: a queue, a barrier
+  keeps_axes = 32,  ///< the axes of its first output are the first ones of its first input
+  repeats = 64,     ///< yields its first input's elements, as often as broadcasting would
 };
 constexpr op_traits operator|(op_traits a, op_traits b) {
   return static_cast<op_traits>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -140,6 +142,11 @@ struct op_def {
   const op_def* joins = nullptr;
   /// Of a reduction, whose attributes are those of op::reduction.
   fold_kind folds = fold_kind::none;
+  /// Where its first inputs are those of a node of `after`, whose outputs are among its others, one
+  /// node of `together` can be both: it takes the first inputs and what is left of the others, one
+  /// value in the place of one repeated, and yields all outputs. Nullptr: none.
+  const op_def* after = nullptr;
+  const op_def* together = nullptr;
 
   constexpr bool is(op_traits t) const {
     return (static_cast<unsigned>(traits) & static_cast<unsigned>(t)) != 0;

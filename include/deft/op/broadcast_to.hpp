@@ -8,6 +8,7 @@ struct broadcast_to {
   static constexpr std::string_view name = "broadcast_to";
   static constexpr int arity = 1;
   static constexpr int max_arity = 2;  ///< x, and what has the shape that is wanted
+  static constexpr op_traits traits = op_traits::repeats;
   /// Extents; `dyn` keeps what x has there. Empty where a second input tells the shape.
   dims to;
   static constexpr auto fields = field_list(field{"shape", &broadcast_to::to});

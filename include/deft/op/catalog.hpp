@@ -93,6 +93,7 @@ using catalog = op_list<
     concat_part, argmax, gather, scatter_add, one_hot,
     // algorithms of their own
     matmul, softmax, softmax_cross_entropy, softmax_cross_entropy_grad,
+    softmax_cross_entropy_with_grad,
     // values and state
     constant, placeholder, random_uniform, random_normal, truncated_normal, variable, read_variable,
     assign, assign_add, assign_sub,

@@ -7,6 +7,7 @@ namespace deft::op {
 struct softmax {
   static constexpr std::string_view name = "softmax";
   static constexpr int arity = 1;
+  static constexpr op_traits traits = op_traits::keeps_axes;
 
   tensor_type infer(std::span<const tensor_type> in) const;
 

@@ -8,6 +8,7 @@ namespace deft::op {
 struct softmax_cross_entropy {
   static constexpr std::string_view name = "softmax_cross_entropy";
   static constexpr int arity = 2;  ///< logits; labels: dense (probabilities) or sparse (classes)
+  static constexpr op_traits traits = op_traits::keeps_axes;
 
   /// The shape rule of the loss; false if the labels do not go with the logits.
   static constexpr bool shape(const dims& logits, const dims& labels, dims& loss) {
@@ -27,9 +28,20 @@ struct softmax_cross_entropy {
   static auto grad(const N& n, any_tensor dz);
 };
 
+/// The loss and its gradient while a row is in cache. Plans make it of both.
+struct softmax_cross_entropy_with_grad {
+  static constexpr std::string_view name = "softmax_cross_entropy_with_grad";
+  static constexpr int arity = 3;  ///< logits; labels; the gradient of each row's loss, or of all
+
+  /// The outputs of the loss, and of its gradient.
+  std::array<tensor_type, 4> infer(std::span<const tensor_type> in) const;
+};
+
 /// dz * (sum(labels) softmax(logits) - labels), in one pass over memory: what the loss is
 /// differentiated to. Of a class the sum is 1.
 struct softmax_cross_entropy_grad {
+  using after = softmax_cross_entropy;
+  using together = softmax_cross_entropy_with_grad;
   static constexpr std::string_view name = "softmax_cross_entropy_grad";
   /// logits; labels, dense or sparse; the gradient of each row's loss; its two other outputs.
   static constexpr int arity = 5;

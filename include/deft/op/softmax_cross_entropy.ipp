@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/softmax_cross_entropy.ipp: shape rules of the loss and of its gradient.
+// deft/op/softmax_cross_entropy.ipp: shape rules of the loss, of its gradient, and of both.
 #pragma once
 #include <deft/op/softmax_cross_entropy.hpp>
 
@@ -22,13 +22,27 @@ std::array<tensor_type, 3> op::softmax_cross_entropy::infer(std::span<const tens
   return {row, row, row};
 }
 
+namespace {
+
+void expect_rows(std::string_view op, const tensor_type& rows, const tensor_type& given) {
+  if (given.type != rows.type || !may_equal(given.shape, rows.shape))
+    fail(errc::invalid_argument, "[", op, "] expects a value per row (", rows, "), and got ",
+         given);
+}
+
+}  // namespace
+
 tensor_type op::softmax_cross_entropy_grad::infer(std::span<const tensor_type> in) const {
   const auto rows = softmax_cross_entropy().infer(in.first(2));
-  for (std::size_t i = 2; i < 5; ++i)
-    if (in[i].type != rows[0].type || !may_equal(in[i].shape, rows[0].shape))
-      fail(errc::invalid_argument, "[softmax_cross_entropy_grad] expects a value per row (",
-           rows[0], "), and got ", in[i]);
+  for (std::size_t i = 2; i < 5; ++i) expect_rows(name, rows[0], in[i]);
   return in[0];
+}
+
+std::array<tensor_type, 4> op::softmax_cross_entropy_with_grad::infer(
+    std::span<const tensor_type> in) const {
+  const auto rows = softmax_cross_entropy().infer(in.first(2));
+  if (in[2] != tensor_type{{}, rows[0].type}) expect_rows(name, rows[0], in[2]);
+  return {rows[0], rows[1], rows[2], in[0]};
 }
 
 }  // namespace deft

@@ -22,8 +22,8 @@ extent_symbols::extent_symbols(const graph_def& g) : graph_(g), of_(g.nodes.size
     const node_def& n = g.nodes[i];
     if (n.outputs.empty()) continue;
     const dims& shape = n.outputs[0].shape;
-    const program* p = n.op->role == op_role::compute ? program_in(n.attributes) : nullptr;
-    const bool alike = n.op->is(op_traits::elementwise) || (p && !p->is_region());
+    const bool alike = is_elementwise(n);
+    auto rank_of = [&](edge_def e) { return g.nodes[e.node].outputs[e.port].shape.rank(); };
     for (int d = 0; d < shape.rank(); ++d) {
       if (shape[d] != dyn) continue;
       std::uint64_t& symbol = of_[i][static_cast<std::size_t>(d)];
@@ -36,10 +36,13 @@ extent_symbols::extent_symbols(const graph_def& g) : graph_(g), of_(g.nodes.size
         symbol = symbol == 0 || symbol == s ? s : fresh;
       };
       if (alike)
-        for (auto e : n.inputs)
-          join(e, d - shape.rank() + g.nodes[e.node].outputs[e.port].shape.rank());
+        for (auto e : n.inputs) join(e, d - shape.rank() + rank_of(e));
       else if (n.op->folds != fold_kind::none)
         join(n.inputs[0], axis_before(decode<op::reduction>(n.attributes), d));
+      else if (n.op->is(op_traits::repeats))  // to the extents of the last input, if there are two
+        join(n.inputs.back(), d - shape.rank() + rank_of(n.inputs.back()));
+      else if (n.op->is(op_traits::keeps_axes))
+        join(n.inputs[0], d);
       else if (n.op->role == op_role::alias && std::ranges::count(shape, dyn) == 1 &&
                g.nodes[n.inputs[0].node].outputs[n.inputs[0].port].shape == shape)
         join(n.inputs[0], d);

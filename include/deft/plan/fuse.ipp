@@ -438,8 +438,9 @@ class fuser {
       r.outputs = std::move(types);
     }
     r.inputs = std::move(inputs);
+    const op_def& made = joined(r);
     if (updates.empty()) {
-      r.op = &record_of<op::fused>;
+      r.op = &made;
       r.attributes = encode(op::fused{p.finish(), std::move(immediates)});
       return;
     }
@@ -452,7 +453,7 @@ class fuser {
     }
     u.program = p.finish();
     u.immediates = std::move(immediates);
-    r.op = &record_of<op::fused_update>;
+    r.op = &made;
     r.attributes = encode(u);
   }
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <deft/core/log.hpp>
 #include <deft/plan/order.hpp>
+#include <deft/plan/pairs.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/plan/place.hpp>
+#include <deft/plan/shapes.hpp>
 
 namespace deft::plan {
 namespace {
@@ -60,10 +62,15 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
       logging::write(logging::level::info,
                      str(n.name, ": (", n.op->name, "): ", to_string(*n.device)));
   if (options.fuse) {
-    p.apart = fuse(g, flat.fetches, [&](placement device, const op_def& fused) {
+    auto can_run = [&](placement device, const op_def& made) {
       auto at = std::ranges::find(devices, device, &device_info::name);
-      return at != devices.end() && at->kernels->types_of(fused.name) != dtype_set();
-    });
+      return at != devices.end() && at->kernels->types_of(made.name) != dtype_set();
+    };
+    follow_shapes(g, flat.fetches);
+    if (check_passes) check(g);
+    join_pairs(g, flat.fetches, can_run);
+    if (check_passes) check(g);
+    p.apart = fuse(g, flat.fetches, can_run);
     passed("fused");
     for (const auto& a : p.apart)
       logging::log(logging::level::debug, "fusion keeps ", a.node, " apart from ", a.user, ": ",

@@ -9,6 +9,8 @@
 #include <deft/plan/literals.ipp>
 #include <deft/plan/open.ipp>
 #include <deft/plan/order.ipp>
+#include <deft/plan/pairs.ipp>
 #include <deft/plan/passes.ipp>
 #include <deft/plan/place.ipp>
 #include <deft/plan/rewrite.ipp>
+#include <deft/plan/shapes.ipp>

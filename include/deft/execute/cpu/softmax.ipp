@@ -113,14 +113,50 @@ struct row {
     return fold<T, plus>::across(loss);
   }
 
-  /// dz * (sum(labels) softmax - labels) into y.
+  /// dz * (sum(labels) softmax - labels) into y, and the sums.
+  template <class Label>
+  static sums sums_and_gradient(const T* x, std::int64_t n, T dz, Label label, T* y) {
+    if (n > L) {
+      const sums s = exponentials<true>(x, n, y);
+      gradient_of_kept(n, s, dz, label, y);
+      return s;
+    }
+    const P v = load_some<L>(x, n, x[0]);  // in a register all the time
+    sums s{fold<T, largest_number>::across(v), T(0)};
+    const P e = num::exp(v - broadcast<T, L>(s.max));
+    s.sum = fold<T, plus>::across(first(e, n));
+    gradient_of_short(e, n, s, dz, label, y);
+    return s;
+  }
+  static void gradient_of_kept(std::int64_t n, const sums& s, T dz, std::int64_t label, T* y) {
+    scale(y, n, dz / s.sum);
+    y[label] -= dz;
+  }
+  static void gradient_of_kept(std::int64_t n, const sums& s, T dz, const T* labels, T* y) {
+    const P factor = broadcast<T, L>(dz * fold<T, plus>::row(labels, n) / s.sum);
+    const P by = broadcast<T, L>(dz);
+    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
+      const P l = read(labels + i, count, T(0)) * by;
+      write(y + i, read(y + i, count, T(0)) * factor - l, count);
+    });
+  }
+  /// Of a row that fits a register, whose exponentials are e.
+  static void gradient_of_short(const P& e, std::int64_t n, const sums& s, T dz, std::int64_t label,
+                                T* y) {
+    const P g = e * broadcast<T, L>(dz / s.sum);
+    const auto here = numbers() == broadcast<T, L>(static_cast<T>(label));
+    store_some(y, num::select(here, g - broadcast<T, L>(dz), g), n);
+  }
+  static void gradient_of_short(const P& e, std::int64_t n, const sums& s, T dz, const T* labels,
+                                T* y) {
+    const P factor = broadcast<T, L>(dz * fold<T, plus>::row(labels, n) / s.sum);
+    store_some(y, e * factor - load_some<L>(labels, n, T(0)) * broadcast<T, L>(dz), n);
+  }
+  /// The same from x.
   static void gradient(const T* x, std::int64_t n, const sums& s, T dz, std::int64_t label, T* y) {
     const P shift = broadcast<T, L>(s.max), factor = broadcast<T, L>(dz / s.sum);
-    if (n <= L) {  // not read again: a store of a part of a register would have to end first
-      const P g = num::exp(load_some<L>(x, n, s.max) - shift) * factor;
-      const auto here = numbers() == broadcast<T, L>(static_cast<T>(label));
-      return store_some(y, num::select(here, g - broadcast<T, L>(dz), g), n);
-    }
+    if (n <= L)  // not read again: a store of a part of a register would have to end first
+      return gradient_of_short(num::exp(load_some<L>(x, n, s.max) - shift), n, s, dz, label, y);
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
       const P e = num::exp(read(x + i, count, s.max) - shift);
       write(y + i, e * factor, count);
@@ -198,8 +234,9 @@ class cross_entropy_base : public row_kernel_base {
   }
 };
 
-template <class T, class Label>
-class cross_entropy_kernel final : public cross_entropy_base<T, Label> {
+/// With the gradient where `Gradient`: both while a row is in cache.
+template <class T, class Label, bool Gradient>
+class cross_entropy_rows final : public cross_entropy_base<T, Label> {
  public:
   void run(const kernel_call& c) override {
     this->each_run([&](std::int64_t begin, std::int64_t end) {
@@ -207,7 +244,7 @@ class cross_entropy_kernel final : public cross_entropy_base<T, Label> {
         some_rows(c, r, std::min(together, end - r));
     });
   }
-  bool optional_output(int o) const override { return o != 0; }
+  bool optional_output(int o) const override { return o != (Gradient ? 3 : 0); }
 
  private:
   /// Rows whose logarithms are taken together.
@@ -219,20 +256,36 @@ class cross_entropy_kernel final : public cross_entropy_base<T, Label> {
     const T* x = static_cast<const T*>(c.in[0]) + first * n;
     alignas(64) T max[together], sum[together], logs[together];
     std::fill(sum, sum + together, T(1));
+    T* loss = static_cast<T*>(c.out[0]);
     for (std::int64_t r = 0; r < count; ++r) {
-      const auto s = row<T>::template exponentials<false>(x + r * n, n, nullptr);
+      const auto s = sums_of(c, x + r * n, first + r);
       max[r] = s.max, sum[r] = s.sum;
     }
-    for (std::int64_t r = 0; r < count; r += L) store(logs + r, num::log(load<T, L>(sum + r)));
-    T* loss = static_cast<T*>(c.out[0]) + first;
-    for (std::int64_t r = 0; r < count; ++r) {
+    for (std::int64_t r = 0; r < count && loss; r += L)
+      store(logs + r, num::log(load<T, L>(sum + r)));
+    for (std::int64_t r = 0; r < count && loss; ++r) {
       const auto label = this->label_of(c.in[1], first + r);
-      loss[r] = n ? row<T>::cross_entropy(x + r * n, n, max[r], logs[r], label) : T(0);
+      loss[first + r] = n ? row<T>::cross_entropy(x + r * n, n, max[r], logs[r], label) : T(0);
     }
     if (c.out[1]) std::copy(max, max + count, static_cast<T*>(c.out[1]) + first);
     if (c.out[2]) std::copy(sum, sum + count, static_cast<T*>(c.out[2]) + first);
   }
+  /// Of row r, and its gradient.
+  typename row<T>::sums sums_of(const kernel_call& c, const T* x, std::int64_t r) const {
+    const std::int64_t n = this->n_;
+    if constexpr (Gradient) {
+      const auto label = this->label_of(c.in[1], r);
+      const bool one = this->in_[2].shape.rank() == 0;
+      const T dz = static_cast<const T*>(c.in[2])[one ? 0 : r];
+      if (n) return row<T>::sums_and_gradient(x, n, dz, label, static_cast<T*>(c.out[3]) + r * n);
+    }
+    return row<T>::template exponentials<false>(x, n, nullptr);
+  }
 };
+template <class T, class Label>
+using cross_entropy_kernel = cross_entropy_rows<T, Label, false>;
+template <class T, class Label>
+using cross_entropy_with_grad_kernel = cross_entropy_rows<T, Label, true>;
 
 template <class T, class Label>
 class cross_entropy_grad_kernel final : public cross_entropy_base<T, Label> {
@@ -288,11 +341,18 @@ kernel_ptr make_softmax_cross_entropy_grad(const node_def& n, std::span<const te
   return softmax_rows::for_labels<softmax_rows::cross_entropy_grad_kernel>(n, in);
 }
 
+kernel_ptr make_softmax_cross_entropy_with_grad(const node_def& n,
+                                                std::span<const tensor_type> in) {
+  return softmax_rows::for_labels<softmax_rows::cross_entropy_with_grad_kernel>(n, in);
+}
+
 kernel_table softmax_kernels() {
   static constexpr kernel_entry table[] = {
       {op::softmax::name, floating_dtypes, &make_softmax},
       {op::softmax_cross_entropy::name, floating_dtypes, &make_softmax_cross_entropy},
       {op::softmax_cross_entropy_grad::name, floating_dtypes, &make_softmax_cross_entropy_grad},
+      {op::softmax_cross_entropy_with_grad::name, floating_dtypes,
+       &make_softmax_cross_entropy_with_grad},
   };
   return table;
 }

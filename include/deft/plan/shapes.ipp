@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/plan/shapes.ipp: extents followed to where they come from.
+#pragma once
+#include <algorithm>
+#include <deft/op/size_of.hpp>
+#include <deft/plan/extents.hpp>
+#include <deft/plan/rewrite.hpp>
+#include <deft/plan/shapes.hpp>
+
+namespace deft::plan {
+namespace {
+
+/// The number of elements along one axis is the same wherever that extent is found.
+void read_at_origin(graph_def& g, const extent_symbols& extents, node_def& n) {
+  const edge_def of = n.inputs[0];
+  const dims axes = decode<op::size_of>(n.attributes).axes;
+  if (of.port != 0 || axes.size() != 1) return;
+  const auto axis = static_cast<int>(axes[0]);
+  if (g.nodes[of.node].outputs[0].shape[axis] != dyn) return;
+  const auto [node, d] = extents.origin(of.node, axis);
+  if (node == of.node || g.nodes[node].device != n.device) return;
+  n.inputs[0] = {node, 0};
+  n.attributes = encode(op::size_of{{d}});
+}
+
+/// An elementwise operation repeats its operands itself, if another one has the extents of the
+/// result.
+void take_unrepeated(const graph_def& g, const extent_symbols& extents, std::uint32_t number,
+                     node_def& n) {
+  const dims& result = n.outputs[0].shape;
+  for (auto& e : n.inputs) {
+    const node_def& from = g.nodes[e.node];
+    if (!from.op->is(op_traits::repeats) || !from.controls.empty() || from.device != n.device)
+      continue;
+    const bool kept = std::ranges::any_of(n.inputs, [&](edge_def other) {
+      return other != e && !g.nodes[other.node].op->is(op_traits::repeats) &&
+             (result.is_static() ? g.nodes[other.node].outputs[other.port].shape == result
+                                 : other.port == 0 && extents.same(other.node, number));
+    });
+    if (kept) e = from.inputs[0];
+  }
+}
+
+}  // namespace
+
+void follow_shapes(graph_def& g, std::span<edge_def> fetches) {
+  const extent_symbols extents(g);
+  for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
+    node_def& n = g.nodes[i];
+    if (n.op == &record_of<op::size_of>) read_at_origin(g, extents, n);
+    if (is_elementwise(n)) take_unrepeated(g, extents, i, n);
+  }
+  prune(g, fetches);
+}
+
+}  // namespace deft::plan

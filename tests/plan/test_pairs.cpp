@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/plan/gradients.hpp>
+#include <deft/plan/pairs.hpp>
+#include <deft/session/session.hpp>
+
+#include "planning.hpp"
+
+using namespace deft;
+using testing::device_at;
+using testing::find_op_in;
+using testing::first;
+using testing::flat;
+using testing::ops_of;
+using testing::own_graph;
+
+namespace {
+
+flat_graph joined(flat_graph f, bool can_run = true) {
+  for (auto& n : f.graph.nodes)
+    n.device = n.requested ? n.requested : device_at("/job:localhost/replica:0/task:0/cpu:0");
+  plan::join_pairs(f.graph, f.fetches, [&](placement, const op_def&) { return can_run; });
+  check(f.graph, f.fetches);
+  return f;
+}
+std::ptrdiff_t count(const flat_graph& f, std::string_view op) {
+  return std::ranges::count(ops_of(f.graph), op);
+}
+
+struct classifier : own_graph {
+  placeholder<float, 20, 5> logits{"logits"};
+  placeholder<std::int32_t, 20> labels{"labels"};
+  any_tensor rows = softmax_cross_entropy(any_tensor(logits), any_tensor(labels));
+
+  any_tensor gradient_of(const any_tensor& y) {
+    auto [g] = gradients(y, any_tensor(logits));
+    return g;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(classifier, "a loss and its gradient are one node") {
+  const any_tensor loss = mean(rows), gradient = gradient_of(loss);
+  flat_graph f = joined(flat({loss, gradient, rows}));
+  const auto both = find_op_in(f.graph, "softmax_cross_entropy_with_grad");
+  CHECK(f.graph.nodes[both].name == name_of(rows));
+  CHECK(f.fetches[1] == edge_def{both, 3});
+  CHECK(f.fetches[2] == edge_def{both, 0});
+  CHECK(first(f.graph, "mean").inputs[0] == edge_def{both, 0});
+  CHECK(count(f, "softmax_cross_entropy") == 0);
+  CHECK(count(f, "softmax_cross_entropy_grad") == 0);
+  // One value for all rows is taken as it is.
+  CHECK(f.graph.nodes[both].inputs.size() == 3);
+  CHECK(count(f, "broadcast_to") == 0);
+}
+
+TEST_CASE_FIXTURE(classifier, "a loss and its gradient stay two where they cannot be one") {
+  auto two = [&](const flat_graph& f) {
+    CHECK(count(f, "softmax_cross_entropy") == 1);
+    CHECK(count(f, "softmax_cross_entropy_grad") == 1);
+  };
+  const any_tensor loss = mean(rows), gradient = gradient_of(loss);
+  two(joined(flat({loss, gradient}), false));
+  // The gradient is made of the loss.
+  const any_tensor squared = sum(square(rows));
+  two(joined(flat({squared, gradient_of(squared)})));
+  // Others wait for the loss.
+  any_tensor waits = [&] {
+    control_scope after({rows.handle().node});
+    return exp(loss);
+  }();
+  two(joined(flat({gradient, waits})));
+  // Two gradients: the first one only is joined.
+  flat_graph f = joined(flat({gradient, gradient_of(sum(rows))}));
+  CHECK(count(f, "softmax_cross_entropy_with_grad") == 1);
+  CHECK(count(f, "softmax_cross_entropy_grad") == 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a loss and its gradient have the same bits together and apart") {
+  auto run = [&](auto labels, const auto& fed) {
+    placeholder<float, dyn, 5> logits("logits");
+    any_tensor rows = softmax_cross_entropy(any_tensor(logits), any_tensor(labels));
+    any_tensor loss = mean(rows), weighted = sum(rows * rows);
+    auto [gradient] = gradients(loss, any_tensor(logits));
+    auto [other] = gradients(weighted, any_tensor(logits));
+    session with, without({.fuse = false});
+    ndarray<float, dyn, 5> x(3);
+    int i = 0;
+    for (auto& e : x) e = static_cast<float>(i++ * 7 % 11) / 3 - 1;
+    CHECK(with.run(loss, gradient, other, rows, logits = x, labels = fed) ==
+          without.run(loss, gradient, other, rows, logits = x, labels = fed));
+    // The loss itself need not be there.
+    CHECK(with.run(gradient, logits = x, labels = fed) ==
+          without.run(gradient, logits = x, labels = fed));
+  };
+  run(placeholder<std::int32_t, dyn>("classes"), ndarray<std::int32_t, dyn>{0, 4, 2});
+  ndarray<float, dyn, 5> dense(3);
+  for (auto& e : dense) e = .2f;
+  run(placeholder<float, dyn, 5>("probabilities"), dense);
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/plan/gradients.hpp>
+#include <deft/plan/shapes.hpp>
+#include <deft/session/session.hpp>
+
+#include "planning.hpp"
+
+using namespace deft;
+using testing::device_at;
+using testing::find_op_in;
+using testing::first;
+using testing::flat;
+using testing::names;
+using testing::ops_of;
+using testing::own_graph;
+
+namespace {
+
+flat_graph followed(flat_graph f) {
+  for (auto& n : f.graph.nodes)
+    n.device = n.requested ? n.requested : device_at("/job:localhost/replica:0/task:0/cpu:0");
+  plan::follow_shapes(f.graph, f.fetches);
+  check(f.graph, f.fetches);
+  return f;
+}
+std::string_view name_of_input(const graph_def& g, const node_def& n, std::size_t i) {
+  return g.nodes[n.inputs.at(i).node].name.str();
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "an extent is read where it comes from") {
+  placeholder<float, dyn, 3> x("x");
+  placeholder<float, 3> b("b");
+  any_tensor y = exp(any_tensor(x) * any_tensor(b));
+  flat_graph f = followed(flat({any_tensor(size_of(softmax(y), axes{0}))}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "size_of"});
+  CHECK(decode<op::size_of>(f.graph.nodes[1].attributes).axes == dims{0});
+  f = followed(flat({any_tensor(size_of(sum(y, axes{1}), axes{0}))}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "size_of"});
+  // A product of matrices has extents of its own.
+  placeholder<float, dyn, dyn> p("p");
+  any_tensor of_product = matmul(any_tensor(p), any_tensor(p)), h = tanh(of_product);
+  f = followed(flat({any_tensor(size_of(h, axes{1}))}));
+  CHECK(name_of_input(f.graph, first(f.graph, "size_of"), 0) == name_of(of_product));
+  // Not one of several axes, nor from another device.
+  f = followed(flat({any_tensor(size_of(h))}));
+  CHECK(name_of_input(f.graph, first(f.graph, "size_of"), 0) == name_of(h));
+  any_tensor there = [&] {
+    auto on_gpu = on(device("/job:localhost/replica:0/task:0/gpu:0"));
+    return any_tensor(size_of(exp(y), axes{0}));
+  }();
+  f = followed(flat({there}));
+  CHECK(f.graph.nodes[first(f.graph, "size_of").inputs[0].node].op->name != "placeholder");
+}
+
+TEST_CASE_FIXTURE(own_graph, "what broadcasts by itself takes a value unrepeated") {
+  placeholder<float, dyn, 3> x("x"), z("z");
+  placeholder<float> s("s");
+  any_tensor ax(x), as(s), repeated = broadcast_to(as, ax);
+  CHECK(ops_of(followed(flat({exp(ax) * repeated})).graph) ==
+        names{"placeholder", "exp", "placeholder", "mul"});
+  // Two that might be broadcast to each other do not tell the extents of the result.
+  placeholder<float, dyn, dyn> wide("wide");
+  flat_graph f = followed(flat({any_tensor(wide) * repeated}));
+  CHECK(find_op_in(f.graph, "broadcast_to") > 0);
+  f = followed(flat({any_tensor(z) * repeated}));
+  CHECK(find_op_in(f.graph, "broadcast_to") > 0);
+  // Nor does one that is repeated itself.
+  f = followed(flat({repeated * broadcast_to(as * 2.f, ax)}));
+  CHECK(find_op_in(f.graph, "broadcast_to") > 0);
+  // Of known extents.
+  placeholder<float, 2, 3> known("known");
+  CHECK(ops_of(followed(flat({any_tensor(known) + broadcast_to(as, shape<2, 3>)})).graph) ==
+        names{"placeholder", "placeholder", "add"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "values are the same as if shapes had not been followed") {
+  placeholder<float, dyn, 4> x("x");
+  placeholder<float, 4> b("b");
+  any_tensor ax(x), h = tanh(ax * any_tensor(b) + 0.5f);
+  any_tensor loss = mean(square(h - 1.f)) + mean(h, axes{0}, keepdims) * 0.f;
+  auto [dx, db] = gradients(loss, ax, any_tensor(b));
+  session with, without({.fuse = false});
+  for (std::int64_t n : {1, 2, 7}) {
+    ndarray<float, dyn, 4> xs(n);
+    int i = 0;
+    for (auto& e : xs) e = static_cast<float>(i++ % 5) / 4 - .3f;
+    const ndarray<float, 4> bs{1, -2, .5f, 0};
+    CHECK(with.run(loss, dx, db, x = xs, b = bs) == without.run(loss, dx, db, x = xs, b = bs));
+  }
+}
