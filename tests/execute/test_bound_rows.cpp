@@ -19,7 +19,8 @@ TEST_CASE("bound rows keep their operands, however many there are") {
       for (std::uint32_t k = 0; k < n; ++k)
         in[k] = reinterpret_cast<const void*>(i + k + 1), mask[k] = i * k;
       const row_call call{in, mask, reinterpret_cast<void*>(i + 9), static_cast<std::int64_t>(i)};
-      kept.push_back(rows.add({&nothing, &call, n}));
+      const bound_row one[] = {{&nothing, call, n}};
+      kept.push_back(rows.add(one));
     }
     for (std::uintptr_t i = 0; i < kept.size(); ++i) {
       const row_call& c = kept[i]->row;
@@ -33,5 +34,11 @@ TEST_CASE("bound rows keep their operands, however many there are") {
     }
     rows.clear();
   }
+  const bound_row three[] = {{&nothing, {}, 0}, {&nothing, {nullptr, nullptr, &rows, 7}, 0}, {}};
+  const exec::bound_call* first = rows.add(std::span(three).first(2));
+  REQUIRE(first->next);
+  CHECK(first->next->row.out == &rows);
+  CHECK(first->next->row.n == 7);
+  CHECK(first->next->next == nullptr);
   CHECK(rows.add({}) == nullptr);  // what cannot be bound stays so
 }

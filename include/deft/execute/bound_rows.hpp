@@ -5,34 +5,53 @@
 #include <cstddef>
 #include <deft/execute/fused.hpp>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace deft::exec {
 
-/// A row function, with all that it is called with behind it.
+/// A row function, with all that it is called with behind it, and what is called next.
 struct bound_call {
   void (*run)(const row_call&);
   row_call row;
+  const bound_call* next;
+
+  void run_all() const {
+    const bound_call* c = this;
+    do c->run(c->row);
+    while ((c = c->next));
+  }
 };
 
 /// Copies of bound rows with their operands, in the order in which they are run: a long lane reads
 /// them as a stream, where the kernels that made them are all over the heap.
 class bound_rows {
  public:
-  /// It refers to nothing of the kernel any more; null for no row.
-  const bound_call* add(const bound_row& bound) {
-    if (!bound.run) return nullptr;
-    void** const at = take(call_words + 2 * bound.operands);
-    const void** in = const_cast<const void**>(at + call_words);
-    auto* mask = reinterpret_cast<std::uintptr_t*>(at + call_words + bound.operands);
-    std::copy_n(bound.call->in, bound.operands, in);
-    std::copy_n(bound.call->mask, bound.operands, mask);
-    return new (at) bound_call{bound.run, {in, mask, bound.call->out, bound.call->n}};
+  /// The first of these calls, which refer to nothing of the kernel but its memory any more; null
+  /// for none.
+  const bound_call* add(std::span<const bound_row> bound) {
+    const bound_call* first = nullptr;
+    const bound_call** link = &first;
+    for (const auto& b : bound) {
+      bound_call* made = add_one(b);
+      *link = made;
+      link = &made->next;
+    }
+    return first;
   }
   /// Forgets all rows, and keeps the memory.
   void clear() { chunk_ = 0, used_ = 0; }
 
  private:
+  bound_call* add_one(const bound_row& bound) {
+    void** const at = take(call_words + 2 * bound.operands);
+    const void** in = const_cast<const void**>(at + call_words);
+    auto* mask = reinterpret_cast<std::uintptr_t*>(at + call_words + bound.operands);
+    std::copy_n(bound.call.in, bound.operands, in);
+    std::copy_n(bound.call.mask, bound.operands, mask);
+    return new (at) bound_call{bound.run, {in, mask, bound.call.out, bound.call.n}, nullptr};
+  }
+
   static constexpr std::size_t call_words = sizeof(bound_call) / sizeof(void*);
   static constexpr std::size_t chunk_words = 4096;
 

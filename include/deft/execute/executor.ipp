@@ -123,7 +123,7 @@ bool frame_state::run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready) {
     for (; me.pc < c_.lanes[l].end; ++me.pc) {
       if (failed_.load(std::memory_order_relaxed)) return true;
       if (const bound_call* b = bound_[me.pc]; b && !observed) {
-        b->run(b->row);
+        b->run_all();
         continue;
       }
       const item& i = c_.items[me.pc];
@@ -171,7 +171,7 @@ void frame_state::run_items() {
   try {
     for (; me.pc < end; ++me.pc) {
       if (const bound_call* b = bound_[me.pc]; b && !observed) {
-        b->run(b->row);
+        b->run_all();
         continue;
       }
       const item& i = c_.items[me.pc];

@@ -20,8 +20,8 @@ struct row_call {
 /// A row function with its arguments, which stay where they are.
 struct bound_row {
   void (*run)(const row_call&) = nullptr;
-  const row_call* call = nullptr;
-  std::uint32_t operands = 0;  ///< length of call->in and call->mask
+  row_call call{};
+  std::uint32_t operands = 0;  ///< length of call.in and call.mask
 };
 
 /// A kernel over rows. Throws invalid_argument for what only values tell (a zero divisor).

@@ -41,9 +41,11 @@ class kernel {
   virtual bool optional_output(int o) const { return static_cast<void>(o), false; }
   /// Estimated nanoseconds of a run, as prepared.
   virtual double cost() const { return 1000; }
-  /// If all that `run(c)` does is one call of a row function, that call; valid until the kernel is
+  /// If all that `run(c)` does is calls of row functions, those calls; valid until the kernel is
   /// prepared or bound again, as long as the operands stay where `c` has them.
-  virtual bound_row bind(const kernel_call& c) { return static_cast<void>(c), bound_row(); }
+  virtual std::span<const bound_row> bind(const kernel_call& c) {
+    return static_cast<void>(c), std::span<const bound_row>();
+  }
 };
 using kernel_ptr = std::unique_ptr<kernel>;
 

@@ -42,11 +42,11 @@ class elementwise_kernel final : public broadcast_kernel {
                     [&](std::int64_t i) { rows(c, i * each, std::min(units(), (i + 1) * each)); });
   }
 
-  bound_row bind(const kernel_call& c) override {
-    if (!single_ || late_ || !code_.compiled().run) return {};
+  std::span<const bound_row> bind(const kernel_call& c) override {
+    if (!single_ || late_) return {};
     for (std::size_t k = 0; k < inputs_; ++k) addresses_[k] = c.in[k];
-    bound_ = {addresses_.data(), masks_.data(), c.out[0], layout_.n()};
-    return {code_.compiled().run, &bound_, static_cast<std::uint32_t>(addresses_.size())};
+    const program_call call{addresses_.data(), masks_.data(), c.out, layout_.n()};
+    return code_.bind(call, addresses_.size(), bound_);
   }
 
  private:
@@ -86,7 +86,7 @@ class elementwise_kernel final : public broadcast_kernel {
     });
   }
 
-  row_call bound_{};
+  bound_steps bound_;
   std::vector<std::size_t> sizes_;  ///< of an element of each result
 };
 

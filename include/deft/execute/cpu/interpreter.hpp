@@ -34,6 +34,14 @@ struct program_call {
   std::span<const prefetch> later = {};
 };
 
+/// The calls that a program over a short row is, and what they are called with.
+struct bound_steps {
+  std::vector<bound_row> rows;
+  std::vector<const void*> in;
+  std::vector<std::uintptr_t> mask;
+  std::vector<char> temporaries;
+};
+
 /// A program without folds as a list of row functions over blocks. Where a value has a single use,
 /// two operations are one function; a piece that was compiled as an expression is one, too.
 class interpreter {
@@ -46,6 +54,9 @@ class interpreter {
 
   /// The result of an expression may be written over an input.
   void run(const program_call& c) const;
+  /// The calls of `run(c)`, where that is one block of one row.
+  std::span<const bound_row> bind(const program_call& c, bound_steps& to) const;
+  std::int64_t block() const { return block_; }
   /// Rows come from memory and not from a cache: the next block is asked for in time.
   void set_far(bool far) { far_ = far; }
   bool is_far() const { return far_; }
@@ -112,6 +123,14 @@ class program_code {
   /// Of a program with one result.
   void run(const row_call& c) const {
     row_.run ? row_.run(c) : steps_->run({c.in, c.mask, &c.out, c.n});
+  }
+  /// The calls of `run(c)`, where that is one row, and it is short; of a compiled row, whatever its
+  /// length, with that many operands.
+  std::span<const bound_row> bind(const program_call& c, std::size_t operands,
+                                  bound_steps& to) const {
+    if (steps_) return c.n <= steps_->block() ? steps_->bind(c, to) : std::span<const bound_row>();
+    to.rows = {{row_.run, {c.in, c.mask, c.out[0], c.n}, static_cast<std::uint32_t>(operands)}};
+    return to.rows;
   }
   void run(const program_call& c) const {
     if (!row_.run) return steps_->run(c);

@@ -156,6 +156,34 @@ void interpreter::run(const program_call& c) const {
   run_blocks(c);
 }
 
+std::span<const bound_row> interpreter::bind(const program_call& c, bound_steps& to) const {
+  const std::size_t inputs = input_sizes_.size(), first_result = operands_ + temporaries_;
+  to.temporaries.resize(temporaries_ * slot_bytes_ + 64);
+  char* const temporaries = reinterpret_cast<char*>(
+      (reinterpret_cast<std::uintptr_t>(to.temporaries.data()) + 63) & ~std::uintptr_t{63});
+  std::size_t operands = 0;
+  for (const step& s : steps_) operands += s.args.size();
+  to.rows.clear();
+  to.in.resize(operands);
+  to.mask.resize(operands);
+  auto address = [&](std::size_t place) -> const void* {
+    if (place < operands_) return c.in[place];
+    if (place < first_result) return temporaries + (place - operands_) * slot_bytes_;
+    return c.out[place - first_result];
+  };
+  std::size_t next = 0;
+  for (const step& s : steps_) {
+    to.rows.push_back({s.row.run,
+                       {&to.in[next], &to.mask[next], const_cast<void*>(address(s.result)), c.n},
+                       static_cast<std::uint32_t>(s.args.size())});
+    for (const std::size_t place : s.args) {
+      to.mask[next] = place < inputs ? c.mask[place] : place < operands_ ? 0 : ~std::uintptr_t{0};
+      to.in[next++] = address(place);
+    }
+  }
+  return to.rows;
+}
+
 void interpreter::run_blocks(const program_call& c) const {
   alignas(64) char temporaries[temporary_bytes];
   // All calls of a block are written down once; from block to block only inputs and results move.
