@@ -259,3 +259,96 @@ TEST_CASE("random regions have the same bits cut over two tasks") {
     CHECK(difference(run(local, g, extents), run(remote, cut, extents)) == "");
   }
 }
+
+namespace {
+
+/// Three variables, each updated once, by what is computed of all before and after their updates.
+template <class T>
+struct random_updates {
+  using array = ndarray<T, 33, 65>;
+  placeholder<T, 33, 65> x{"x"};
+  placeholder<T, 65> row{"row"};
+  std::vector<variable<T, 33, 65>> variables;
+  std::vector<any_tensor> updated;  ///< the new values, the last one of which needs most others
+
+  explicit random_updates(std::uint64_t seed) {
+    philox_stream random(seed);
+    const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random.below(n)); };
+    std::vector<any_tensor> values{x, any_tensor(x) * any_tensor(row)};
+    for (const char* name : {"a", "b", "c"})
+      values.push_back(variables.emplace_back(name, initializer(ones())));
+    auto map = [&](const any_tensor& a, const any_tensor& b) -> any_tensor {
+      switch (pick(5)) {
+        case 0:
+          return a + b;
+        case 1:
+          return a - b;
+        case 2:
+          return maximum(a, b);
+        case 3:
+          return square(a) - b;
+        default:
+          if constexpr (std::is_floating_point_v<T>)
+            return tanh(a) / (square(b) + 1);
+          else
+            return minimum(a, b) * 3;
+      }
+    };
+    for (auto& v : variables) {
+      for (std::size_t n = 1 + pick(4); n-- > 0;)
+        values.push_back(map(values[values.size() - 1 - pick(2)], values[pick(values.size())]));
+      const any_tensor by = values.back() - values[1];  // all that is fed is needed
+      updated.push_back(any_tensor(pick(2) ? v.assign_add(by).value() : v.assign_sub(by).value()));
+      values.push_back(updated.back());
+    }
+  }
+};
+
+template <class T>
+std::size_t check_updates(std::uint64_t seed) {
+  graph own;
+  auto in = as_default(own);
+  random_updates<T> g(seed);
+  session with({.intra_op_threads = 1}), without({.fuse = false, .intra_op_threads = 1});
+  typename random_updates<T>::array x;
+  ndarray<T, 65> row;
+  philox_stream random(seed);
+  for (auto& e : x) e = static_cast<T>(random.uniform(0, 3));
+  for (auto& e : row) e = static_cast<T>(random.uniform(0, 2));
+  auto run = [&](session& s) {
+    outputs all;
+    s.run(initialize_all());
+    for (int i = 0; i < 3; ++i) {
+      s.run(g.updated[2], g.x = x, g.row = row);
+      const auto [a, b] = s.run(g.updated[0], g.updated[2], g.x = x, g.row = row);
+      all.insert(all.end(), {a, b});
+      for (auto& v : g.variables) all.push_back(s.run(any_tensor(v)));
+    }
+    return all;
+  };
+  CHECK(difference(run(with), run(without)) == "");
+  flat_graph f = testing::flat({g.updated[2]});
+  for (auto& n : f.graph.nodes)
+    n.device = testing::device_at("/job:localhost/replica:0/task:0/cpu:0");
+  plan::fuse(f.graph, f.fetches);
+  std::size_t most = 0;
+  for (const auto& n : f.graph.nodes)
+    if (n.op->role == op_role::update) most = std::max(most, n.outputs.size());
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("random updates in place have the same bits in one pass and in several") {
+  std::size_t several = 0;
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    CAPTURE(seed);
+    const std::size_t most = seed % 5 == 0   ? check_updates<double>(seed)
+                             : seed % 5 == 1 ? check_updates<std::int32_t>(seed)
+                             : seed % 5 == 2 ? check_updates<std::int64_t>(seed)
+                             : seed % 5 == 3 ? check_updates<std::uint8_t>(seed)
+                                             : check_updates<float>(seed);
+    several += most > 1;
+  }
+  CHECK(several > 20);
+}
