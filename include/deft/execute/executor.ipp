@@ -250,6 +250,7 @@ bool frame_state::lane_ended() {
 bool frame_state::finish() {
   const auto end = static_cast<std::uint32_t>(lanes_.size());
   struct countdown {
+    countdown(std::size_t n, waker w) : left(n), last(std::move(w)) {}
     std::atomic<std::size_t> left;
     waker last;
   };

@@ -35,7 +35,7 @@ std::uint32_t lane_planner::waits_of(std::uint32_t node, bool itself) {
   for (auto c : n.controls) gather(c);
   if (itself) all.push_back(node);
   std::ranges::sort(all);
-  all.erase(std::ranges::unique(all).begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   auto [at, fresh] = set_numbers_.try_emplace(all, static_cast<std::uint32_t>(sets_.size()));
   if (fresh) sets_.push_back(std::move(all));
   return at->second;
