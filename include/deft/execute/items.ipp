@@ -80,7 +80,7 @@ void frame_state::run_kernel(const item& i, std::uint32_t k, std::uint32_t l) {
     me.out[o] = left_out ? nullptr : values_.place(v);
   }
   kernel_call call{me.in.data(), me.out.data(), context_};
-  if (i.bindable) bound_[k] = me.rows.add(what.bind(call));
+  if (i.bindable && !bound_[k]) bound_[k] = me.rows.add(what.bind(call));
   launch(i, k, what, call, i.ins, i.outs);
 }
 

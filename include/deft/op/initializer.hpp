@@ -36,6 +36,10 @@ class initializer {
   initializer(ndarray<T, E...> a)  // NOLINT: implicit on purpose
       : initializer(std::move(a).array()) {}
   initializer(any_array a) : initializer(of(std::move(a))) {}  // NOLINT: implicit on purpose
+  initializer(const initializer& o);
+  initializer(initializer&& o) noexcept;
+  initializer& operator=(initializer o) noexcept;
+  ~initializer();
 
   any_tensor operator()(const initial_request& r) const { return make_(r); }
 

@@ -24,6 +24,15 @@ initializer drawn(Op o) {
 
 }  // namespace
 
+// Here, so that a program's many variables do not each compile them.
+initializer::initializer(const initializer& o) = default;
+initializer::initializer(initializer&& o) noexcept = default;
+initializer& initializer::operator=(initializer o) noexcept {
+  make_.swap(o.make_);
+  return *this;
+}
+initializer::~initializer() = default;
+
 initializer initializer::of(any_tensor x) {
   return initializer([x = std::move(x)](const initial_request& r) {
     return x.rank() == 0 ? broadcast_to(x, r.shape, r.place) : x;

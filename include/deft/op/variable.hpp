@@ -36,6 +36,8 @@ struct variable_options {
 };
 
 namespace detail {
+/// Not made anew by every variable: that would be compiled into each.
+const variable_options& default_options();
 output make_variable(std::string_view name, const tensor_type& type, const initializer& initial,
                      const variable_options& options, source_place w);
 /// The node by which an expression reads a variable: its own, or under control dependencies a new
@@ -74,7 +76,7 @@ class variable : public tensor<T, E...> {
   /// (The name is a template, as 0 in a list of elements to feed is no null name.)
   template <std::convertible_to<std::string_view> Name, initializes I>
   variable(const Name& name, const I& initial, source_place w = here())
-      : variable(name, initial, variable_options{}, w) {}
+      : variable(name, initial, detail::default_options(), w) {}
   template <std::convertible_to<std::string_view> Name, initializes I>
   variable(const Name& name, const I& initial, const variable_options& options,
            source_place w = here())

@@ -98,6 +98,11 @@ output without_variables(const output& o) {
 
 }  // namespace
 
+const variable_options& default_options() {
+  static const auto& options = *new variable_options;
+  return options;
+}
+
 output make_variable(std::string_view name, const tensor_type& type, const initializer& initial,
                      const variable_options& options, source_place w) {
   graph g = current_graph();
