@@ -163,6 +163,47 @@ TEST_CASE_FIXTURE(with_slow_devices, "one thread keeps two slow devices busy") {
 }
 
 TEST_CASE_FIXTURE(with_slow_devices,
+                  "what depends on a device's work waits until that is done, not only started") {
+  /// Whether the item of that name has begun.
+  struct watch final : step_observer {
+    void begin(const node_label& n, std::uint32_t) override {
+      if (n.op->name == "tanh") begun = true;
+    }
+    void end(const node_label&, std::uint32_t) override {}
+    std::atomic<bool> begun{false};
+  };
+  for (const char* there : {"/cpu:0", "/slow:1"}) {
+    CAPTURE(there);
+    graph own;
+    auto in_own = as_default(own);
+    placeholder<float, 64> x("x");
+    const any_tensor before = on(device("/slow:0"), [&] { return any_tensor(exp(x)); });
+    control_scope waits({before.handle().node});
+    const any_tensor after = on(device(there), [&] { return tanh(any_tensor(x)); });
+    task_runtime task(local_task_name(), 1);
+    executable code(part_of(after, any_tensor(x)), task.resources());
+    auto frame = code.make_frame();
+    watch w;
+    ndarray<float, 64> zero;
+    const feed_ref feeds[] = {{zero.data(), dims{64}, dtype::float32, {}}};
+    for (int i = 0; i < 2; ++i) {
+      w.begun = false;
+      device_delays().hold();
+      unattended once(*frame);
+      const step_context context{.step = 1, .observer = &w};
+      CHECK_FALSE(frame->start(feeds, context, once));
+      CHECK_FALSE(w.begun);
+      device_delays().go_on();
+      once.wait();
+      CHECK(w.begun);
+      CHECK(frame->failure() == nullptr);
+      CHECK(frame->peek(0).data<float>()[63] == 0.f);
+      frame->release();
+    }
+  }
+}
+
+TEST_CASE_FIXTURE(with_slow_devices,
                   "an error that only the device sees fails its own step alone") {
   placeholder<std::int32_t, 2> index("index");
   auto [picked, step, w] = on(device("/slow:0"), [&] {

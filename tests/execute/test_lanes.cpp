@@ -23,12 +23,13 @@ graph_def nodes(std::initializer_list<std::vector<std::uint32_t>> inputs) {
   return g;
 }
 
-/// "0 1 !0 | ?0 2": items in their lanes, !s gives signal s, ?s waits for it.
+/// "0 1 !0 | ?0 2": items in their lanes, !s gives signal s, ?s waits for it, =i for the work of i.
 std::string text(const lane_plan& p) {
   return join(p.lanes, " | ", [](const lane_plan::lane& l) {
     return join(l.entries, " ", [](const lane_entry& e) {
       return str(e.what == lane_entry::item     ? ""
                  : e.what == lane_entry::signal ? "!"
+                 : e.what == lane_entry::drain  ? "="
                                                 : "?",
                  e.number);
     });
@@ -41,13 +42,25 @@ std::string plan_of(const graph_def& g, std::vector<lane_choice> choices, int th
   return text(p.take(threads));
 }
 
-const lane_choice host{}, gpu{.device = 7, .quick = true}, waits{.waits = true};
+const lane_choice host{}, gpu{.device = 7, .quick = true}, waits{.waits = true},
+    stream{.device = 7, .quick = true, .asynchronous = true},
+    other{.device = 8, .quick = true, .asynchronous = true};
 
 }  // namespace
 
 TEST_CASE("what runs on the host is one lane, each device's work another") {
   CHECK(plan_of(nodes({{}, {0}, {1}}), {host, host, host}) == "0 1 2");
   CHECK(plan_of(nodes({{}, {0}, {1}, {0}}), {host, gpu, gpu, host}) == "0 !0 3 | ?0 1 2");
+}
+
+TEST_CASE("a control dependency on a device's work is one on its end") {
+  graph_def g = nodes({{}, {0}, {}, {}, {}});
+  g.nodes[2].controls = {0, 1};  // the last one tells enough
+  g.nodes[3].controls = {1};
+  g.nodes[4].controls = {1};  // in the device's own order
+  CHECK(plan_of(g, {stream, stream, host, other, stream}) == "0 1 =1 !0 !1 4 | ?0 2 | ?1 3");
+  // A value's copy is waited for by itself.
+  CHECK(plan_of(nodes({{}, {0}}), {stream, host}) == "0 !0 | ?0 1");
 }
 
 TEST_CASE("a lane that has waited for an item need not wait for those before it") {

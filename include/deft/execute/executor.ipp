@@ -76,7 +76,10 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
   stopped_.emplace(context.stop, interrupter{this});
   lanes_left_.store(static_cast<std::uint32_t>(lanes_.size()) + 1);
   std::vector<std::uint32_t> ready;
-  for (std::uint32_t l = 0; l < lanes_.size(); ++l) lanes_[l].pc = c_.lanes[l].first;
+  for (std::uint32_t l = 0; l < lanes_.size(); ++l) {
+    lanes_[l].pc = c_.lanes[l].first;
+    lanes_[l].drained.reset();
+  }
   for (std::uint32_t l = static_cast<std::uint32_t>(lanes_.size()); l-- > 0;)
     if (!c_.lanes[l].parallel || !offer(lanes_[l].job)) ready.push_back(l);
   // This call counts as a lane, so that the run does not end while it looks at the others.
@@ -142,6 +145,13 @@ bool frame_state::run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready) {
         case action::wait:
           if (!wait_signal(i.number, l)) return false;
           continue;
+        case action::drain:
+          if (is_drained(i, l)) continue;
+          if (!park(l)) {
+            --me.pc;
+            continue;
+          }
+          return false;
         case action::perform:
           if (perform(i, l)) break;
           if (!park(l)) {
@@ -206,6 +216,18 @@ void frame_state::look_at_devices() {
   for (auto& s : steps_)
     if (s)
       if (auto e = s->failure(item)) throw located(*e, item);
+}
+
+bool frame_state::is_drained(const item& i, std::uint32_t l) {
+  event_ptr& e = lanes_[l].drained;
+  if (!e) e = c_.device(i).record();
+  if (e && !e->done()) {
+    call_back(e, l);
+    return false;
+  }
+  e.reset();
+  look_at_devices();
+  return true;
 }
 
 void frame_state::call_back(const event_ptr& e, std::uint32_t l) {

@@ -67,6 +67,7 @@ class frame_state {
     std::vector<void*> out;           ///< likewise
     std::vector<buffer> fresh;        ///< that an update writes, where it cannot write in place
     std::vector<event_ptr> pending;   ///< copies that the run has to wait for
+    event_ptr drained;                ///< work that the lane waits for
     std::vector<replaced> variables;  ///< by work that may yet fail
   };
   class call_of;
@@ -97,6 +98,8 @@ class frame_state {
 
   /// Whether the host may look at the item's inputs; if not, it is called back.
   bool inputs_ready(const item& i, std::uint32_t l);
+  /// Whether all that the lane has started on the item's device is done; if not, it is called back.
+  bool is_drained(const item& i, std::uint32_t l);
   void call_back(const event_ptr& e, std::uint32_t l);
   bool park(std::uint32_t l);
   /// Signals between lanes: 0, 1 once given, or 2 more than the number of the lane that waits.

@@ -15,6 +15,7 @@ namespace deft::exec {
 struct lane_choice {
   std::uint32_t device = ~std::uint32_t{0};  ///< memory that it works on; the default: the host's
   bool quick = false;                        ///< the item only starts work
+  bool asynchronous = false;                 ///< which may go on when the next item is run
   bool waits = false;                        ///< it may wait for something outside the step
   bool alone = false;                        ///< a lane of its own, so that nothing waits with it
   double cost = 0;                           ///< estimated nanoseconds
@@ -22,9 +23,10 @@ struct lane_choice {
   std::uint32_t follows = ~std::uint32_t{0};
 };
 
-/// An item of a lane, or a signal that it gives or waits for.
+/// An item of a lane; a signal that it gives or waits for; or that what this item has started, and
+/// all before it, is to be done.
 struct lane_entry {
-  enum kind : std::uint8_t { item, signal, wait } what = item;
+  enum kind : std::uint8_t { item, signal, wait, drain } what = item;
   std::uint32_t number = 0;
 };
 struct lane_plan {
@@ -62,8 +64,11 @@ class lane_planner {
     place at;
     std::uint32_t index = 0;  ///< in its lane
     double cost = 0;
-    std::uint32_t behind = none;       ///< work right behind which it comes
-    std::vector<std::uint32_t> after;  ///< works
+    std::uint32_t behind = none;         ///< work right behind which it comes
+    std::vector<std::uint32_t> after;    ///< works
+    std::vector<std::uint32_t> drained;  ///< works elsewhere that are to be done, not only started
+    std::uint32_t device = none;
+    bool asynchronous = false;
   };
   /// Nodes that wait for something outside the step, of which a node is a consequence.
   using wait_set = std::vector<std::uint32_t>;

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/execute/lanes.hpp>
+#include <functional>
 #include <tuple>
 
 namespace deft::exec {
@@ -90,18 +91,23 @@ void lane_planner::add_work(std::uint32_t node, std::uint32_t item, const lane_c
   if (lane == none) lane = lane_of(c, waits, c.alone ? node + 1 : 0);
   const std::uint32_t behind =
       c.follows != none && !c.alone ? work_of_[c.follows] : std::uint32_t{none};
-  works_.push_back({node, item, lane, at, 0, c.cost, behind, std::move(after)});
+  works_.push_back(
+      {node, item, lane, at, 0, c.cost, behind, std::move(after), {}, c.device, c.asynchronous});
 }
 
 void lane_planner::add(std::uint32_t node, std::uint32_t item, const lane_choice& c) {
   const node_def& n = graph_.nodes[node];
-  std::vector<std::uint32_t> after;
-  for (auto e : n.inputs) depend(e.node, after);
-  for (auto d : n.controls) depend(d, after);
+  std::vector<std::uint32_t> after, controls, drained;
+  // What has no item only waits for others.
+  for (auto e : n.inputs) depend(e.node, work_of_[e.node] == none ? controls : after);
+  for (auto d : n.controls) depend(d, controls);
+  for (auto w : controls)
+    (works_[w].asynchronous && works_[w].device != c.device ? drained : after).push_back(w);
   const std::uint32_t waits = waits_of(node, c.waits);
   const place at =
       c.follows != none ? place(places_[c.follows].first, node + 1) : place(node + 1, 0);
   add_work(node, item, c, waits, at, std::move(after));
+  works_.back().drained = std::move(drained);
   waits_.push_back(waits);
   places_.push_back(at);
   work_of_.push_back(static_cast<std::uint32_t>(works_.size() - 1));
@@ -175,20 +181,24 @@ lane_plan lane_planner::take(int threads) {
     for (std::uint32_t i = 0; i < list.size(); ++i) works_[list[i]].index = i;
   }
   // What a lane has waited for of another it need not wait for again.
-  std::vector<std::vector<std::uint32_t>> gives(works_.size()), waits(works_.size());
+  std::vector<std::vector<std::uint32_t>> gives(works_.size()), drains(works_.size()),
+      waits(works_.size());
   if (in_lane.size() > 1)
     for (const auto& list : in_lane) {
-      std::map<std::uint32_t, std::uint32_t> known;  // lane: items of it that are done
-      for (auto w : list)
-        for (auto d : works_[w].after) {
-          const work& before = works_[d];
-          if (before.lane == works_[w].lane) continue;
-          auto& done = known[before.lane];
-          if (before.index < done) continue;
-          done = before.index + 1;
-          gives[d].push_back(plan.signals);
-          waits[w].push_back(plan.signals++);
-        }
+      std::map<std::uint32_t, std::uint32_t> run, done;  // lane: how many of its items are
+      auto wait = [&](std::uint32_t w, std::uint32_t d, auto& known, auto& give) {
+        const work& before = works_[d];
+        if (before.lane == works_[w].lane || before.index < known[before.lane]) return;
+        known[before.lane] = before.index + 1;
+        run[before.lane] = std::max(run[before.lane], before.index + 1);
+        give[d].push_back(plan.signals);
+        waits[w].push_back(plan.signals++);
+      };
+      for (auto w : list) {
+        std::ranges::sort(works_[w].drained, std::greater<>());  // of each lane the last one first
+        for (auto d : works_[w].drained) wait(w, d, done, drains);
+        for (auto d : works_[w].after) wait(w, d, run, gives);
+      }
     }
   for (std::size_t l = 0; l < in_lane.size(); ++l) {
     auto& lane = plan.lanes.emplace_back();
@@ -198,6 +208,8 @@ lane_plan lane_planner::take(int threads) {
       for (auto s : waits[w]) lane.entries.push_back({lane_entry::wait, s});
       lane.entries.push_back({lane_entry::item, works_[w].item});
       for (auto s : gives[w]) lane.entries.push_back({lane_entry::signal, s});
+      if (!drains[w].empty()) lane.entries.push_back({lane_entry::drain, works_[w].item});
+      for (auto s : drains[w]) lane.entries.push_back({lane_entry::signal, s});
     }
   }
   return plan;

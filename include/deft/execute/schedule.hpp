@@ -22,6 +22,7 @@ enum class action : std::uint8_t {
   refuse,   ///< a placeholder: it should have been fed
   signal,   ///< tells another lane that all before it is done
   wait,     ///< for such a signal
+  drain,    ///< for the work that the item before has started
 };
 
 /// One step of a lane. Numbers refer to the tables of the compiled part.

@@ -195,7 +195,9 @@ class compiler {
   device_runtime& device_of_input(const item& i) const { return c_.device(c_.values[input(i, 0)]); }
 
   lane_choice classify(const node_def& n, item& i) {
-    lane_choice lane{.device = i.on_host ? none : space_of(c_.device(i)), .quick = !i.on_host};
+    lane_choice lane{.device = i.on_host ? none : space_of(c_.device(i)),
+                     .quick = !i.on_host,
+                     .asynchronous = c_.device(i).asynchronous()};
     lane.waits = n.op->is(op_traits::waits);
     if (const kernel_entry* k = c_.device(i).find_kernel(n.op->name); k && k->make_value) {
       i.what = action::perform;
@@ -301,8 +303,13 @@ class compiler {
           continue;
         }
         item i;
-        i.what = entry.what == lane_entry::signal ? action::signal : action::wait;
-        i.number = entry.number;
+        i.what = entry.what == lane_entry::signal ? action::signal
+                 : entry.what == lane_entry::wait ? action::wait
+                                                  : action::drain;
+        if (i.what == action::drain)
+          i.device = items_[entry.number].device, i.node = items_[entry.number].node;
+        else
+          i.number = entry.number;
         c_.items.push_back(i);
       }
       l.end = static_cast<std::uint32_t>(c_.items.size());
