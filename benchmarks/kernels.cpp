@@ -42,7 +42,9 @@ class runner {
       types_.push_back({i.shape(), i.type()});
       in_.push_back(i.raw());
     }
-    infer_types(op, {types_, node_.attributes}, node_.outputs);
+    std::vector<tensor_type> outputs;
+    infer_types(op, {types_, node_.attributes}, outputs);
+    node_.outputs = std::move(outputs);
     for (const auto& t : node_.outputs)
       out_.push_back(outputs_.emplace_back(t.type, t.shape).mutable_raw());
     kernel_ = find_cpu_kernel(op.name)->make(node_, types_);
