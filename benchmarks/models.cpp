@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // benchmarks/models.cpp: whole models beside their peers, on one thread and on two.
 //
-// bench_models [--peers ENVIRONMENT]: without the peers there is nothing to measure.
+// bench_models --peers ENVIRONMENT
 #include <deft/deft.hpp>
 #include <limits>
 #include <memory>
@@ -114,12 +114,12 @@ void mlp(peers& others, int threads, const std::string& rule, const Rule& optimi
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string environment = bench::flag(argc, argv, "peers");
-  if (environment.empty()) {
-    std::fprintf(stderr, "usage: bench_models --peers ENVIRONMENT\n");
+  const std::string python = bench::python_of(bench::flag(argc, argv, "peers"));
+  if (python.empty()) {
+    std::fprintf(stderr,
+                 "usage: bench_models --peers ENVIRONMENT, as scripts/bench_peers makes it\n");
     return 2;
   }
-  const std::string python = bench::python_of(environment);
   for (int threads : {1, 2}) {
     peers others(python, threads);
     if (threads == 1) chain(others);

@@ -56,6 +56,13 @@ inline deft::placement device_at(std::string_view name) {
   return deft::intern(deft::parse_device(name));
 }
 
+/// All on the processor, but for what asks for another place.
+inline deft::flat_graph on_cpu(deft::flat_graph f) {
+  for (auto& n : f.graph.nodes)
+    n.device = n.requested ? n.requested : device_at("/job:localhost/replica:0/task:0/cpu:0");
+  return f;
+}
+
 /// A device that runs the whole catalog but for `except`.
 inline deft::device_info made_up(std::string_view name,
                                  std::initializer_list<std::string_view> except = {}) {

@@ -6,7 +6,6 @@
 #include "planning.hpp"
 
 using namespace deft;
-using testing::device_at;
 using testing::find_op_in;
 using testing::first;
 using testing::flat;
@@ -16,8 +15,7 @@ using testing::own_graph;
 namespace {
 
 flat_graph joined(flat_graph f, bool can_run = true) {
-  for (auto& n : f.graph.nodes)
-    n.device = n.requested ? n.requested : device_at("/job:localhost/replica:0/task:0/cpu:0");
+  f = testing::on_cpu(std::move(f));
   plan::join_pairs(f.graph, f.fetches, [&](placement, const op_def&) { return can_run; });
   check(f.graph, f.fetches);
   return f;

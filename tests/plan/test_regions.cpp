@@ -327,9 +327,7 @@ std::size_t check_updates(std::uint64_t seed) {
     return all;
   };
   CHECK(difference(run(with), run(without)) == "");
-  flat_graph f = testing::flat({g.updated[2]});
-  for (auto& n : f.graph.nodes)
-    n.device = testing::device_at("/job:localhost/replica:0/task:0/cpu:0");
+  flat_graph f = testing::on_cpu(testing::flat({g.updated[2]}));
   plan::fuse(f.graph, f.fetches);
   std::size_t most = 0;
   for (const auto& n : f.graph.nodes)

@@ -6,7 +6,6 @@
 #include "planning.hpp"
 
 using namespace deft;
-using testing::device_at;
 using testing::find_op_in;
 using testing::first;
 using testing::flat;
@@ -17,8 +16,7 @@ using testing::own_graph;
 namespace {
 
 flat_graph followed(flat_graph f) {
-  for (auto& n : f.graph.nodes)
-    n.device = n.requested ? n.requested : device_at("/job:localhost/replica:0/task:0/cpu:0");
+  f = testing::on_cpu(std::move(f));
   plan::follow_shapes(f.graph, f.fetches);
   check(f.graph, f.fetches);
   return f;
@@ -69,6 +67,15 @@ TEST_CASE_FIXTURE(own_graph, "what broadcasts by itself takes a value unrepeated
   // Nor does one that is repeated itself.
   f = followed(flat({repeated * broadcast_to(as * 2.f, ax)}));
   CHECK(find_op_in(f.graph, "broadcast_to") > 0);
+  // What might be wider than what it is repeated to is refused where it is repeated.
+  placeholder<float, dyn> v("v"), narrow("narrow");
+  any_tensor an(narrow);
+  f = followed(flat({exp(an) * broadcast_to(any_tensor(v), an)}));
+  CHECK(find_op_in(f.graph, "broadcast_to") > 0);
+  // A row's own value is not.
+  any_tensor sums = sum(ax, axes{1}, keepdims);
+  f = followed(flat({exp(ax) * broadcast_to(sums, ax)}));
+  CHECK(std::ranges::count(ops_of(f.graph), "broadcast_to") == 0);
   // Of known extents.
   placeholder<float, 2, 3> known("known");
   CHECK(ops_of(followed(flat({any_tensor(known) + broadcast_to(as, shape<2, 3>)})).graph) ==

@@ -70,8 +70,8 @@ static_assert(sizeof(value_info) == 48);
 /// share it, if all extents are known: their kernels would be the same.
 struct computation {
   node_def node;
-  std::vector<std::uint32_t>
-      in;                  ///< types, as declared; an update's first are those of its variables
+  /// Types, as declared; an update's first are those of its variables.
+  std::vector<std::uint32_t> in;
   std::uint32_t item = 0;  ///< the first
 };
 

@@ -218,6 +218,9 @@ class compiler {
         i.variable = static_cast<std::uint32_t>(c_.variables.size());
         for (const auto& r : n.op->resources(n.attributes))
           c_.variables.push_back(find_variable(*task_.store, r.key, r.holds));
+        if (c_.variables.size() - i.variable != i.outs)
+          fail(errc::invalid_argument, "[", n.op->name, "] ", i.outs, " outputs for ",
+               c_.variables.size() - i.variable, " variables");
         i.what = n.op->role == op_role::assign   ? action::assign
                  : n.op->role == op_role::update ? action::update
                                                  : action::read;

@@ -23,6 +23,19 @@ void read_at_origin(graph_def& g, const extent_symbols& extents, node_def& n) {
   n.attributes = encode(op::size_of{{d}});
 }
 
+/// Whether each extent of `e` is 1 or that of node `n`'s result, in every run.
+bool fits(const graph_def& g, const extent_symbols& extents, edge_def e, std::uint32_t n) {
+  const dims &from = g.nodes[e.node].outputs[e.port].shape, &to = g.nodes[n].outputs[0].shape;
+  for (int d = 0; d < from.rank(); ++d) {
+    const int at = d + to.rank() - from.rank();
+    if (from[d] == 1) continue;
+    if (from[d] != to[at]) return false;
+    if (from[d] == dyn && (e.port != 0 || extents.origin(e.node, d) != extents.origin(n, at)))
+      return false;
+  }
+  return true;
+}
+
 /// An elementwise operation repeats its operands itself, if another one has the extents of the
 /// result.
 void take_unrepeated(const graph_def& g, const extent_symbols& extents, std::uint32_t number,
@@ -30,7 +43,8 @@ void take_unrepeated(const graph_def& g, const extent_symbols& extents, std::uin
   const dims& result = n.outputs[0].shape;
   for (auto& e : n.inputs) {
     const node_def& from = g.nodes[e.node];
-    if (!from.op->is(op_traits::repeats) || !from.controls.empty() || from.device != n.device)
+    if (!from.op->is(op_traits::repeats) || !from.controls.empty() || from.device != n.device ||
+        !fits(g, extents, from.inputs[0], number))
       continue;
     const bool kept = std::ranges::any_of(n.inputs, [&](edge_def other) {
       return other != e && !g.nodes[other.node].op->is(op_traits::repeats) &&

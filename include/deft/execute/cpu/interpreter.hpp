@@ -39,7 +39,7 @@ struct bound_steps {
   std::vector<bound_row> rows;
   std::vector<const void*> in;
   std::vector<std::uintptr_t> mask;
-  std::vector<char> temporaries;
+  buffer temporaries;
 };
 
 /// A program without folds as a list of row functions over blocks. Where a value has a single use,
@@ -75,6 +75,17 @@ class interpreter {
     std::uint16_t result = 0;         ///< place
   };
   void run_blocks(const program_call& c) const;
+  /// Where a place begins, and whether what is there goes on with the elements.
+  const void* address(const program_call& c, char* temporaries, std::size_t place) const {
+    const std::size_t first_result = operands_ + temporaries_;
+    if (place < operands_) return c.in[place];
+    if (place < first_result) return temporaries + (place - operands_) * slot_bytes_;
+    return c.out[place - first_result];
+  }
+  std::uintptr_t mask(const program_call& c, std::size_t place) const {
+    if (place < input_sizes_.size()) return c.mask[place];
+    return place < operands_ ? 0 : ~std::uintptr_t{0};
+  }
   void select(const program& p, bool in_place);
   bool select_piece(const program& p, const program_piece& piece, step& s) const;
   void allocate(const program& p);

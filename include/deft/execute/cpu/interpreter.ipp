@@ -157,28 +157,24 @@ void interpreter::run(const program_call& c) const {
 }
 
 std::span<const bound_row> interpreter::bind(const program_call& c, bound_steps& to) const {
-  const std::size_t inputs = input_sizes_.size(), first_result = operands_ + temporaries_;
-  to.temporaries.resize(temporaries_ * slot_bytes_ + 64);
-  char* const temporaries = reinterpret_cast<char*>(
-      (reinterpret_cast<std::uintptr_t>(to.temporaries.data()) + 63) & ~std::uintptr_t{63});
+  // Of one interpreter, always as much: calls that were bound before have it, too.
+  if (temporaries_ > 0 && !to.temporaries)
+    to.temporaries = buffer::host(temporaries_ * slot_bytes_);
+  char* const temporaries = to.temporaries ? static_cast<char*>(to.temporaries.data()) : nullptr;
   std::size_t operands = 0;
   for (const step& s : steps_) operands += s.args.size();
   to.rows.clear();
   to.in.resize(operands);
   to.mask.resize(operands);
-  auto address = [&](std::size_t place) -> const void* {
-    if (place < operands_) return c.in[place];
-    if (place < first_result) return temporaries + (place - operands_) * slot_bytes_;
-    return c.out[place - first_result];
-  };
   std::size_t next = 0;
   for (const step& s : steps_) {
-    to.rows.push_back({s.row.run,
-                       {&to.in[next], &to.mask[next], const_cast<void*>(address(s.result)), c.n},
-                       static_cast<std::uint32_t>(s.args.size())});
+    to.rows.push_back(
+        {s.row.run,
+         {&to.in[next], &to.mask[next], const_cast<void*>(address(c, temporaries, s.result)), c.n},
+         static_cast<std::uint32_t>(s.args.size())});
     for (const std::size_t place : s.args) {
-      to.mask[next] = place < inputs ? c.mask[place] : place < operands_ ? 0 : ~std::uintptr_t{0};
-      to.in[next++] = address(place);
+      to.mask[next] = mask(c, place);
+      to.in[next++] = address(c, temporaries, place);
     }
   }
   return to.rows;
@@ -189,7 +185,7 @@ void interpreter::run_blocks(const program_call& c) const {
   // All calls of a block are written down once; from block to block only inputs and results move.
   row_call calls[max_fused_operations];
   const void* in[most_operands];
-  std::uintptr_t mask[most_operands];
+  std::uintptr_t masks[most_operands];
   struct move {
     const void** address;
     std::int64_t bytes, stride;  ///< to the next block, from the first to the next row's
@@ -201,11 +197,6 @@ void interpreter::run_blocks(const program_call& c) const {
   auto result_bytes = [&](std::size_t step) {
     return std::int64_t{result_sizes_[steps_[step].result - first_result]};
   };
-  auto address = [&](std::size_t place) -> const void* {
-    if (place < operands_) return c.in[place];
-    if (place < first_result) return temporaries + (place - operands_) * slot_bytes_;
-    return c.out[place - first_result];
-  };
   /// What is needed of memory, once, an output only where it is no input as well.
   struct stream {
     const void* const* at;
@@ -215,12 +206,13 @@ void interpreter::run_blocks(const program_call& c) const {
   std::size_t ends[max_fused_operations];  ///< steps that write results
   for (std::size_t i = 0; i < steps_.size(); ++i) {
     const step& s = steps_[i];
-    calls[i] = {in + next, mask + next, const_cast<void*>(address(s.result)), std::min(block, c.n)};
+    calls[i] = {in + next, masks + next, const_cast<void*>(address(c, temporaries, s.result)),
+                std::min(block, c.n)};
     if (s.result >= first_result) ends[ending++] = i;
     for (const std::size_t place : s.args) {
-      mask[next] = place < inputs ? c.mask[place] : place < operands_ ? 0 : ~std::uintptr_t{0};
-      in[next] = address(place);
-      const std::int64_t size = place < inputs          ? mask[next] ? input_sizes_[place] : 0
+      masks[next] = mask(c, place);
+      in[next] = address(c, temporaries, place);
+      const std::int64_t size = place < inputs          ? masks[next] ? input_sizes_[place] : 0
                                 : place >= first_result ? result_sizes_[place - first_result]
                                                         : 0;
       const std::int64_t stride = c.rows == 1             ? 0

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/plan/fusing.hpp: what tests of fusion share.
+#pragma once
+#include <deft/plan/fuse.hpp>
+
+#include "planning.hpp"
+
+namespace testing {
+
+inline deft::flat_graph fused(deft::flat_graph f) {
+  f = on_cpu(std::move(f));
+  deft::plan::fuse(f.graph, f.fetches);
+  check(f.graph);
+  return f;
+}
+
+}  // namespace testing

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Updates of variables in one pass.
+#include <deft/op/catalog.hpp>
+#include <deft/session/session.hpp>
+#include <thread>
+
+#include "fusing.hpp"
+
+using namespace deft;
+using testing::flat;
+using testing::fused;
+using testing::names;
+using testing::ops_of;
+using testing::own_graph;
+
+TEST_CASE_FIXTURE(own_graph, "an update takes in what only it needs") {
+  placeholder<float, 3> g("g");
+  variable<float, 3> w("w", zeros()), acc("acc", zeros());
+  auto sgd = w.assign_sub(g * 0.1f);
+  flat_graph f = fused(flat({any_tensor(sgd.value())}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "fused_update"});
+  auto o = decode<op::fused_update>(f.graph.nodes[1].attributes);
+  CHECK(o.program->signature == "t0=mul(i1:float,k0:float):float t1=sub(i0:float,t0):float");
+  CHECK(o.names == strings{"w"});
+  // The old value is read in place, where this is the variable's one update.
+  auto decayed = w.assign_sub((g + w * 0.01f) * 0.1f);
+  f = fused(flat({any_tensor(decayed.value())}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "fused_update"});
+  CHECK(f.graph.nodes[1].inputs.size() == 1);
+  // Not what others need, and not what is no elementwise work.
+  tensor<float, 3> step = g * 0.1f;
+  f = fused(flat({any_tensor(w.assign_sub(step).value()), any_tensor(step)}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "fused", "assign_sub"});
+  CHECK(ops_of(fused(flat({any_tensor(w.assign_add(g).value())})).graph) ==
+        names{"placeholder", "assign_add"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "an update takes in the updates that it needs") {
+  placeholder<float, 3> g("g");
+  variable<float, 3> w("w", zeros()), m("m", zeros()), v("v", zeros());
+  auto moved = m.assign_add(g * 0.1f - m * 0.2f);
+  auto squares = v.assign_add((square(g) - v) * 0.3f);
+  auto adam = w.assign_sub(moved.value() / sqrt(squares.value()));
+  flat_graph f = fused(flat({any_tensor(adam.value())}));
+  REQUIRE(ops_of(f.graph) == names{"placeholder", "fused_update"});
+  auto o = decode<op::fused_update>(f.graph.nodes[1].attributes);
+  CHECK(o.names == strings{"w", "v", "m"});
+  CHECK(f.graph.nodes[1].inputs.size() == 1);
+  CHECK(f.graph.nodes[1].outputs.size() == 3);
+  // What is fetched of them is the new value.
+  f = fused(flat({any_tensor(adam.value()), any_tensor(moved.value())}));
+  REQUIRE(ops_of(f.graph) == names{"placeholder", "fused_update"});
+  CHECK(f.fetches[0] == edge_def{1, 0});
+  CHECK(f.fetches[1] == edge_def{1, 2});
+  // An old value that is needed after the new one was written is read by itself.
+  auto both = w.assign_sub(moved.value() * m);
+  f = fused(flat({any_tensor(both.value())}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "variable", "fused_update"});
+  // Not what others wait for, what has other extents, or a variable twice.
+  tensor<float, 3> doubled = moved.value() * 2.f;
+  flat_graph kept = [&] {
+    control_scope after({moved.handle()});
+    return fused(flat({any_tensor(w.assign_sub(doubled).value())}));
+  }();
+  CHECK(std::ranges::count(ops_of(kept.graph), "fused_update") == 2);
+  variable<float, 1> small("small", zeros());
+  auto sum = small.assign_add(1.f);
+  auto wide = w.assign_sub(sum.value() * g);
+  CHECK(std::ranges::count(ops_of(fused(flat({any_tensor(wide.value())})).graph), "fused_update") ==
+        1);
+  auto first = w.assign_add(g * 2.f);
+  auto second = w.assign_sub(first.value() * 0.5f);
+  CHECK(ops_of(fused(flat({any_tensor(second.value())})).graph) ==
+        names{"placeholder", "fused_update", "fused_update"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "an update of several variables is one, or none") {
+  placeholder<double, 700> g("g");
+  variable<double, 700> w("w", ones()), s("s", 2.);
+  auto squares = s.assign_add(square(g));
+  auto step = w.assign_sub(g / sqrt(squares.value()));
+  session one, other({.fuse = false});
+  one.run(w.initializer());
+  ndarray<double, 700> gs;
+  for (std::int64_t i = 0; i < 700; ++i) gs(i) = static_cast<double>(i % 7);
+  CHECK(testing::error_of([&] { one.run(step, g = gs); }).find("\"s\" is not initialized") !=
+        std::string::npos);
+  CHECK(one.run(w)(3) == 1);
+  one.run(s.initializer());
+  other.run(initialize_all());
+  for (int i = 0; i < 3; ++i) {
+    const auto held = one.run(s);  // is not written
+    const auto copy = held;
+    CHECK(one.run(squares.value(), step, g = gs) == other.run(squares.value(), step, g = gs));
+    CHECK(held == copy);
+  }
+  CHECK(one.run(w) == other.run(w));
+  CHECK(one.run(s) == other.run(s));
+}
+
+TEST_CASE_FIXTURE(own_graph, "two updates of the same variables wait for each other") {
+  variable<double, 64> a("a", zeros()), b("b", zeros());
+  auto there = b.assign_add(a.assign_add(constant(ndarray<double, 64>()) + 1.).value() * 1.);
+  auto back = a.assign_add(b.assign_add(constant(ndarray<double, 64>()) + 1.).value() * 1.);
+  session s;
+  s.run(initialize_all());
+  auto first = s.prepare(there), second = s.prepare(back);
+  constexpr int times = 200;
+  std::thread other([&] {
+    for (int i = 0; i < times; ++i) second();
+  });
+  for (int i = 0; i < times; ++i) first();
+  other.join();
+  for (int i = 0; i < 64; ++i) CHECK(s.run(a)(i) == s.run(a)(0));
+  CHECK(s.run(a)(0) > times);
+}
+
+TEST_CASE_FIXTURE(own_graph, "an update that is refused has touched nothing") {
+  placeholder<std::int32_t, 5000> by("by");
+  variable<std::int32_t, 5000> n("n", ones());
+  auto divided = n.assign_add(n * 6 / by);
+  session s;
+  s.run(initialize_all());
+  ndarray<std::int32_t, 5000> d;
+  for (auto& e : d) e = 2;
+  d(4000) = 0;
+  CHECK(testing::error_of([&] { s.run(divided, by = d); }).starts_with("invalid_argument"));
+  for (auto e : s.run(n)) CHECK(e == 1);
+  d(4000) = 3;
+  s.run(divided, by = d);
+  CHECK(s.run(n)(0) == 4);
+  CHECK(s.run(n)(4000) == 3);
+}
+
+TEST_CASE_FIXTURE(own_graph, "updates have the same bits in one pass and in several") {
+  placeholder<float, 40, 7> g("g");
+  placeholder<float, 7> row("row");
+  auto run = [&](bool fuse, bool old_too) {
+    variable<float, 40, 7> w("w", random_uniform(-1, 1)), acc("acc", ones());
+    variable<std::int32_t, 5> n("n", ones());
+    tensor<float, 40, 7> grad = g * row + w * 0.01f;
+    auto sum = acc.assign_add(square(grad));
+    auto step = w.assign_sub(grad * 0.1f / (sqrt(sum.value()) + 1e-6f));
+    auto count = n.assign_add(n * 3 - 1);
+    session s({.fuse = fuse});
+    s.run(initialize_all());
+    ndarray<float, 40, 7> gs;
+    ndarray<float, 7> rs{1, -2, .5f, 3, 0, -1, 2};
+    for (int i = 0; i < 4; ++i) {
+      int k = i;
+      for (auto& e : gs) e = static_cast<float>((k++ * 37) % 101 - 50) / 64;
+      // What a fetch holds of the old value is not written.
+      if (old_too) {
+        const auto before = s.run(w);
+        const auto [old] = std::tuple(std::get<0>(s.run(w, acc, step, count, g = gs, row = rs)));
+        CHECK(old == before);
+      } else {
+        s.run(step, count, g = gs, row = rs);
+      }
+    }
+    return std::tuple(s.run(w), s.run(acc), s.run(n));
+  };
+  const auto expected = run(false, false);
+  CHECK(run(true, false) == expected);
+  CHECK(run(true, true) == expected);
+  CHECK(std::get<2>(expected)(0) == 171);
+}
