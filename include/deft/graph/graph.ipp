@@ -96,7 +96,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   void check_new_variable(const node_request& r, const std::string& name);
   const std::string& give_name(const node* n, std::string name);
   type_list share(std::span<const tensor_type> types);
-  shared_ref<node_context> context_for(placement device, std::string_view prefix);
+  shared_ref<node_context> context_for(placement device, std::string_view prefix, const char* file);
 
   boost::unordered_flat_set<node*, detail::node_key_hash, detail::node_key_equal> interned_;
   std::unordered_map<std::string, const node*> names_;  ///< and aliases
@@ -143,11 +143,13 @@ type_list graph_state::share(std::span<const tensor_type> types) {
   return there;
 }
 
-shared_ref<node_context> graph_state::context_for(placement device, std::string_view prefix) {
-  const std::size_t h = mix(device.id(), std::hash<std::string_view>()(prefix));
+shared_ref<node_context> graph_state::context_for(placement device, std::string_view prefix,
+                                                  const char* file) {
+  const std::size_t h =
+      mix(mix(device.id(), std::hash<std::string_view>()(prefix)), detail::address_of(file));
   auto& there = contexts_[h % contexts_.size()];
-  if (!there || there->device != device || there->prefix != prefix)
-    there = shared_ref<node_context>::make(this, device, std::string(prefix));
+  if (!there || there->device != device || there->prefix != prefix || there->file != file)
+    there = shared_ref<node_context>::make(this, device, std::string(prefix), file);
   return there;
 }
 
@@ -180,10 +182,17 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
   p.place = r.place;
   p.outputs = share(out_types_);
   p.attributes = std::move(r.attributes);
-  p.context = context_for(key.device, prefix);
-  if (!key.controls.empty() || r.variable || r.keeps)
-    p.extras = std::make_unique<node_extras>(node_extras{
-        {key.controls.begin(), key.controls.end()}, std::move(r.keeps), std::move(r.variable)});
+  if (key.controls.empty() && !r.variable && !r.keeps)
+    p.context = context_for(key.device, prefix, r.place.file);
+  else
+    p.context =
+        shared_ref<node_context>::make(node_context{this,
+                                                    key.device,
+                                                    std::string(prefix),
+                                                    r.place.file,
+                                                    {key.controls.begin(), key.controls.end()},
+                                                    std::move(r.keeps),
+                                                    std::move(r.variable)});
   // Until the tables know it, it is not to be forgotten by them.
   std::unique_ptr<node, void (*)(node*)> made(node::make(std::move(p), r.inputs), &node::destroy);
   node* n = made.get();
@@ -275,7 +284,7 @@ void graph_state::forget(node* n, std::shared_ptr<graph_state>& last) {
 }
 
 node* node::make(parts&& p, std::span<const output> inputs) {
-  static_assert(sizeof(node) % alignof(output) == 0 && sizeof(node) <= 72);
+  static_assert(sizeof(node) % alignof(output) == 0 && sizeof(node) <= 56);
   void* room = ::operator new(sizeof(node) + inputs.size_bytes());
   auto* n = new (room) node(std::move(p), static_cast<std::uint32_t>(inputs.size()));
   std::uninitialized_copy(inputs.begin(), inputs.end(), reinterpret_cast<output*>(n + 1));
@@ -301,12 +310,12 @@ void release_node(node* first) noexcept {
     n->owner()->forget(n, last);
     auto* inputs = reinterpret_cast<output*>(n + 1);
     for (std::uint32_t i = 0; i < n->input_count; ++i) drop(inputs[i].node);
-    if (node_extras* more = n->extras_.get()) {
-      for (auto& c : more->controls) drop(c);
-      drop(more->keeps);
-      if (more->variable) drop(more->variable->initial.node);
-    }
+    // What its context holds lives on until the context is gone, or this would recurse.
+    std::vector<node_ref> held(n->controls().begin(), n->controls().end());
+    if (n->keeps()) held.push_back(n->keeps());
+    if (n->variable() && n->variable()->initial) held.push_back(n->variable()->initial.node);
     node::destroy(n);
+    for (auto& h : held) drop(h);
   }
 }
 

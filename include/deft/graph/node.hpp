@@ -67,21 +67,20 @@ struct variable_info {
   bool trainable = true;
 };
 
-/// What nodes written under the same scopes share.
+/// What nodes share that are written in one file under the same scopes. A node that has something
+/// of the second half has a context of its own.
 struct node_context {
   graph_state* owner = nullptr;
-  placement device;    ///< as asked for; nullptr: anything
-  std::string prefix;  ///< name scope of the first writer
-};
+  placement device;       ///< as asked for; nullptr: anything
+  std::string prefix;     ///< name scope of the first writer
+  const char* file = "";  ///< of the source_place
 
-/// What few nodes have.
-struct node_extras {
   std::vector<node_ref> controls;
   node_ref keeps;  ///< alive as long as the node is, not needed to run: a variable
   std::unique_ptr<variable_info> variable;
 };
 
-/// Immutable once made. Its inputs stand behind it: 72 bytes and 16 for each of them, as graphs of
+/// Immutable once made. Its inputs stand behind it: 56 bytes and 16 for each of them, as graphs of
 /// a million nodes are built.
 struct node {
   struct parts {
@@ -91,8 +90,7 @@ struct node {
     source_place place;
     type_list outputs;
     attr_list attributes;
-    shared_ref<node_context> context;
-    std::unique_ptr<node_extras> extras;
+    shared_ref<node_context> context;  ///< for this file
   };
   /// With one reference, which is the caller's.
   static node* make(parts&& p, std::span<const output> inputs);
@@ -107,14 +105,12 @@ struct node {
   const attr_list attributes;
 
   std::span<const output> inputs() const;
-  std::span<const node_ref> controls() const {
-    return extras_ ? std::span<const node_ref>(extras_->controls) : std::span<const node_ref>();
-  }
+  std::span<const node_ref> controls() const { return context_->controls; }
   /// A node that it keeps alive, though it is not needed to run: a variable.
-  node_ref keeps() const { return extras_ ? extras_->keeps : node_ref(); }
+  const node_ref& keeps() const { return context_->keeps; }
   /// Null where it is none.
-  const variable_info* variable() const { return extras_ ? extras_->variable.get() : nullptr; }
-  source_place place() const { return {file_, line_ >> 1, (line_ & 1) != 0}; }
+  const variable_info* variable() const { return context_->variable.get(); }
+  source_place place() const { return {context_->file, line_ >> 1, (line_ & 1) != 0}; }
   placement device() const { return context_->device; }
   const std::string& prefix() const { return context_->prefix; }
   graph_state* owner() const { return context_->owner; }
@@ -132,14 +128,10 @@ struct node {
         attributes(std::move(p.attributes)),
         hash_(p.hash),
         line_(p.place.line << 1 | unsigned{p.place.near}),
-        file_(p.place.file),
-        context_(std::move(p.context)),
-        extras_(std::move(p.extras)) {}
+        context_(std::move(p.context)) {}
 
   std::uint32_t hash_, line_;  ///< the line, and in the lowest bit whether it is only near
-  const char* file_;
   shared_ref<node_context> context_;
-  std::unique_ptr<node_extras> extras_;
 };
 
 inline std::span<const output> node::inputs() const {
