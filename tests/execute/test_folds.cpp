@@ -27,14 +27,16 @@ bool same_bits(T a, T b) {
   return std::memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
 }
 
-/// Of all of `x`, by the kernel of the reduction.
-template <class T>
-T by_kernel(fold_kind kind, const std::vector<T>& x) {
-  const any_array a = filled<T>({static_cast<std::int64_t>(x.size())}, x);
-  auto run = [&]<class Op>(Op o) { return *testing::run_op(o, {a}).template data<T>(); };
+/// Of the first axis, by the kernel of the reduction.
+any_array by_kernel(fold_kind kind, const any_array& a) {
+  auto run = [&]<class Op>(Op o) { return testing::run_op(o, {a}); };
   if (kind == fold_kind::sum) return run(op::sum{{dims{0}, false}});
   if (kind == fold_kind::mean) return run(op::mean{{dims{0}, false}});
   return run(op::max{{dims{0}, false}});
+}
+template <class T>
+T by_kernel(fold_kind kind, const std::vector<T>& x) {
+  return *by_kernel(kind, filled<T>({static_cast<std::int64_t>(x.size())}, x)).template data<T>();
 }
 
 template <class T>
@@ -72,6 +74,34 @@ void check(fold_kind kind) {
   }
 }
 
+template <class T>
+void check_columns(fold_kind kind, std::int64_t rows, std::int64_t n) {
+  const auto x = values<T>(rows * n, static_cast<std::uint64_t>(rows + n));
+  const any_array expected = by_kernel(kind, filled<T>({rows, n}, x));
+  // A column of one element follows a row's order, where the kernel sees no columns.
+  if (n == 1 && rows > 1) return;
+  const auto& f = cpu::find_column_fold(kind, dtype_of<T>);
+  const cpu::column_layout all(rows, n);
+  aligned_memory stream(f.stream_bytes(all));
+  for (std::int64_t pass : {all.unit(), 3 * all.unit(), rows})
+    for (std::int64_t piece : {all.piece(), 2 * all.piece(), std::int64_t{1} << 40}) {
+      const std::int64_t whole = rows - all.rest();
+      const std::int64_t pieces = std::max<std::int64_t>(1, (whole + piece - 1) / piece);
+      std::vector<T> parts(static_cast<std::size_t>(pieces * all.wide() + all.rest() * n));
+      for (std::int64_t p = 0; p < pieces && rows > 0; ++p) {
+        f.begin(stream.at(0), all);
+        const std::int64_t end = p + 1 == pieces ? rows : (p + 1) * piece;
+        for (std::int64_t r = p * piece; r < end; r += pass)
+          f.add(stream.at(0), x.data() + r * n, std::min(pass, end - r));
+        f.close(stream.at(0), parts.data() + p * all.wide());
+      }
+      std::vector<T> got(static_cast<std::size_t>(n));
+      f.end(parts.data(), pieces, all, got.data());
+      for (std::int64_t i = 0; i < n; ++i)
+        CHECK(same_bits(got[static_cast<std::size_t>(i)], expected.template data<T>()[i]));
+    }
+}
+
 }  // namespace
 
 TEST_CASE_TEMPLATE("a row folded in pieces has the bits of one folded at once", T, float, double,
@@ -79,6 +109,19 @@ TEST_CASE_TEMPLATE("a row folded in pieces has the bits of one folded at once", 
   check<T>(fold_kind::sum);
   check<T>(fold_kind::max);
   if constexpr (std::is_floating_point_v<T>) check<T>(fold_kind::mean);
+}
+
+TEST_CASE_TEMPLATE("columns folded row by row have the bits of those folded at once", T, float,
+                   double, std::int32_t, std::uint8_t) {
+  for (std::int64_t n : {1, 5, 10, 63, 64, 100, 700})
+    for (std::int64_t rows : {0, 1, 2, 7, 25, 26, 64, 129, 1000, 5000}) {
+      CAPTURE(n);
+      CAPTURE(rows);
+      if (n * rows > 200'000) continue;
+      check_columns<T>(fold_kind::sum, rows, n);
+      if (rows > 0) check_columns<T>(fold_kind::max, rows, n);
+      if constexpr (std::is_floating_point_v<T>) check_columns<T>(fold_kind::mean, rows, n);
+    }
 }
 
 TEST_CASE("zeros of either sign stay what they are where a fold is compiled") {
@@ -105,5 +148,8 @@ TEST_CASE("what cannot be folded is unimplemented") {
         }).starts_with("unimplemented"));
   CHECK(testing::error_of([] {
           cpu::find_fold(fold_kind::mean, dtype::int32);
+        }).starts_with("unimplemented"));
+  CHECK(testing::error_of([] {
+          cpu::find_column_fold(fold_kind::mean, dtype::int32);
         }).starts_with("unimplemented"));
 }

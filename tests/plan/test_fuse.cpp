@@ -242,9 +242,55 @@ TEST_CASE_FIXTURE(own_graph, "reductions over all axes end a region") {
         "t3=mean_whole(t2):float out t3_whole");
   CHECK(f.graph.nodes[2].outputs[0] == tensor_type{{}, dtype::float32});
   CHECK(ops_of(fused(flat({sum(any_tensor(x))})).graph) == names{"placeholder", "sum"});
-  // The first axis is folded by a kernel of its own.
-  CHECK(ops_of(fused(flat({sum(exp(any_tensor(x)), axes{0})})).graph) ==
+}
+
+TEST_CASE_FIXTURE(own_graph, "reductions over the first axes end a region") {
+  placeholder<float, dyn, 4> x("x");
+  flat_graph f = fused(flat({sum(exp(any_tensor(x)), axes{0})}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "fused"});
+  CHECK(signature_of(f.graph.nodes[1]) ==
+        "t0=exp(i0:float):float t1=sum_column(t0):float out t1_column rows of 1");
+  CHECK(f.graph.nodes[1].outputs[0] == tensor_type{{4}, dtype::float32});
+  placeholder<float, dyn, 3, 4> y("y");
+  f = fused(flat({mean(exp(any_tensor(y)), axes{0}, keepdims)}));
+  CHECK(f.graph.nodes[1].outputs[0] == tensor_type{{1, 3, 4}, dtype::float32});
+  CHECK(program_in(f.graph.nodes[1].attributes)->row_axes == 2);
+  // The gradients of a layer's activation and of its bias, in one pass.
+  placeholder<float, dyn, 4> dz("dz");
+  tensor<float, dyn, 4> masked = dz * x;
+  f = fused(flat({sum(masked, axis<0>), any_tensor(masked)}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "placeholder", "fused"});
+  // What stays apart: columns of unknown number, or of one, or axes in between.
+  placeholder<float, dyn, dyn> open("open");
+  CHECK(ops_of(fused(flat({sum(exp(any_tensor(open)), axes{0})})).graph) ==
         names{"placeholder", "exp", "sum"});
+  placeholder<float, dyn, 1> one("one");
+  CHECK(ops_of(fused(flat({sum(exp(any_tensor(one)), axes{0})})).graph) ==
+        names{"placeholder", "exp", "sum"});
+  CHECK(ops_of(fused(flat({sum(exp(any_tensor(y)), axes{1})})).graph) ==
+        names{"placeholder", "exp", "sum"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "reductions of one large value are one pass") {
+  placeholder<float, 100, 64> x("x"), y("y");
+  any_tensor a(x), b(y);
+  flat_graph f = fused(flat({mean(a), mean(square(a)), max(a * b)}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "placeholder", "fused"});
+  CHECK(f.graph.nodes[2].outputs.size() == 3);
+  CHECK(ops_of(fused(flat({sum(a), max(a)})).graph) == names{"placeholder", "fused"});
+  // Of rows and columns, too, and with what else is made of it.
+  f = fused(flat({sum(a, axes{0}), max(a, axes{1}), relu(a) * b}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "placeholder", "fused"});
+  // Not if one waits for the other, nor all with rows, nor where it is small.
+  CHECK(ops_of(fused(flat({sum(a * mean(a)), sum(a)})).graph) ==
+        names{"placeholder", "fused", "fused"});
+  CHECK(ops_of(fused(flat({sum(a), sum(a, axes{0})})).graph) == names{"placeholder", "sum", "sum"});
+  placeholder<float, 4, 64> small("small");
+  any_tensor c(small);
+  CHECK(ops_of(fused(flat({sum(c), max(c)})).graph) == names{"placeholder", "sum", "max"});
+  // Nor what reads nothing in common.
+  CHECK(ops_of(fused(flat({sum(a), sum(b)})).graph) ==
+        names{"placeholder", "sum", "placeholder", "sum"});
 }
 
 TEST_CASE_FIXTURE(own_graph, "reductions over rows are used again within a region") {

@@ -33,7 +33,7 @@ struct instruction {
   dtype type = dtype::none;    ///< of its result
   std::uint16_t args[3] = {};  ///< numbers of values, all below its own
   std::uint8_t count = 0;      ///< how many of args there are
-  /// Of a fold, what it leaves: a value for every row, or one in all.
+  /// Of a fold, what it leaves: a value for every row, for every column, or one in all.
   extent_class leaves = extent_class::element;
 
   bool is_fold() const { return leaves != extent_class::element; }
@@ -67,8 +67,9 @@ struct program_output {
 /// occurrence and never merged, so that its signature is a function of its type.
 ///
 /// A region has `outputs`. All inputs broadcast together are its extents, which a fold's operand
-/// has too. Folds leave a value for every row of `row_axes` axes, the last ones, and another pass
-/// may use it; or, where `row_axes` is 0, one in all, which is a result only.
+/// has too. Rows have `row_axes` axes, the last ones. A fold leaves a value for every row, and
+/// another pass may use it; or one for every column, which is a result only; or, where `row_axes` is
+/// 0, one in all, which is a result only, too.
 struct program {
   static constexpr std::size_t most_outputs = 8;
 

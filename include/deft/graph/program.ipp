@@ -243,25 +243,26 @@ class program_checker {
     if (v >= operands_ + i) bad("instruction ", i, " uses value ", v, " before it is there");
     if (const instruction* made = p_.made_by(v);
         made && made->is_fold() && made->leaves != extent_class::row)
-      bad("instruction ", i, " uses a fold over all, which is a result only");
+      bad("instruction ", i, " uses a fold over all or over columns, which is a result only");
   }
   void fold(std::size_t i) {
     const auto& c = p_.code[i];
-    const bool rows = c.leaves == extent_class::row;
-    if (c.op->folds == fold_kind::none || c.count != 1 ||
-        (!rows && c.leaves != extent_class::whole))
-      bad("instruction ", i, " (", c.op->name, ") is no fold of one value over rows or all");
+    const bool all = c.leaves == extent_class::whole;
+    if (c.op->folds == fold_kind::none || c.count != 1 || c.leaves > extent_class::whole)
+      bad("instruction ", i, " (", c.op->name, ") is no fold of one value");
     use(i, c.args[0]);
     const dtype of = p_.type_of(c.args[0]);
     if (c.type != of || !(c.op->folds == fold_kind::mean ? is_floating(of) : is_numeric(of)))
       bad("instruction ", i, " (", c.op->name, ") gives ", c.type, " of ", of);
-    if (!p_.is_region() || rows != (p_.row_axes > 0))
-      bad("instruction ", i, " (", c.op->name, ") folds ", rows ? "rows" : "all", " in ",
+    if (!p_.is_region() || all == (p_.row_axes > 0))
+      bad("instruction ", i, " (", c.op->name, ") folds ",
+          all                                 ? "all"
+          : c.leaves == extent_class::column ? "columns"
+                                              : "rows",
+          " in ",
           !p_.is_region() ? "an expression"
-          : rows          ? "a region without rows"
-                          : "a region of rows");
-    if (!rows && !p_.made_by(c.args[0]))
-      bad("instruction ", i, " (", c.op->name, ") folds an input, which is no region's work");
+          : all           ? "a region of rows"
+                          : "a region without rows");
   }
 
   void put_out() const {

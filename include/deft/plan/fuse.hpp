@@ -15,12 +15,12 @@ struct kept_apart {
 };
 
 /// Joins nodes of one device into regions: elementwise ones, primitive or whole expressions, of one
-/// shape; reductions of such values over all axes, which end a region; and reductions over the last
-/// axes, whose results may be used again in it. What others need of a large region is a further
-/// output of it. An expression stays a piece of what it becomes part of, as it has a compiled
-/// kernel. An update of a variable takes in what only it needs, and updates of other variables of
-/// its extents that it needs, and is one pass: but for integers, of which a divisor may be refused
-/// half way.
+/// shape; reductions of such values over all axes or the first ones, which end a region; and
+/// reductions over the last axes, whose results may be used again in it. What others need of a large
+/// region is a further output of it, and so are reductions of what it reads or computes. An
+/// expression stays a piece of what it becomes part of, as it has a compiled kernel. An update of a
+/// variable takes in what only it needs, and updates of other variables of its extents that it
+/// needs, and is one pass: but for integers, of which a divisor may be refused half way.
 /// Devices that `can_run` denies the operation that would be made are left alone; by default there
 /// are none. Says what was kept apart and why.
 std::vector<kept_apart> fuse(graph_def& g, std::span<edge_def> fetches,

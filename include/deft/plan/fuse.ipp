@@ -2,73 +2,28 @@
 // deft/plan/fuse.ipp: fusion found at run time.
 #pragma once
 #include <algorithm>
-#include <array>
-#include <deft/op/base/reduction.hpp>
-#include <deft/op/constant.hpp>
-#include <deft/op/plan/fused.hpp>
-#include <deft/op/plan/fused_update.hpp>
 #include <deft/plan/extents.hpp>
 #include <deft/plan/fuse.hpp>
-#include <deft/plan/rewrite.hpp>
-#include <map>
+#include <deft/plan/region.hpp>
 #include <numeric>
-#include <optional>
-#include <set>
-#include <unordered_map>
 
 namespace deft::plan {
 namespace {
 
-/// The program of a node that an expression became; null for other nodes, and where its literals
-/// come with each run.
-const program* expression_in(const node_def& n) {
-  const program* p = n.op->role == op_role::compute ? program_in(n.attributes) : nullptr;
-  return p && !p->is_region() && n.inputs.size() == p->inputs.size() ? p : nullptr;
-}
 bool fusible(const node_def& n) {
   return n.controls.empty() && (n.op->is(op_traits::elementwise) || expression_in(n));
-}
-bool is_fold(const node_def& n) { return n.op->folds != fold_kind::none; }
-/// An update that a program can stand for.
-bool is_joining_update(const node_def& n) {
-  return n.op->role == op_role::update && n.op->joins && n.outputs[0].shape.is_static();
-}
-/// What becomes of a node that takes in others.
-const op_def& joined(const node_def& n) {
-  return is_joining_update(n) ? record_of<op::fused_update> : record_of<op::fused>;
 }
 /// How many operations it adds to a program.
 std::size_t operations_of(const node_def& n) {
   const program* p = expression_in(n);
   return p ? p->code.size() : 1;
 }
-
 /// Whether it computes with integers, of which an operation may refuse some: a divisor of zero.
 bool may_refuse(const node_def& n) {
   const program* p = expression_in(n);
   return p ? std::ranges::any_of(p->code, [](const instruction& c) { return is_integer(c.type); })
            : is_integer(n.outputs[0].type);
 }
-
-/// A literal in the making: a constant of rank 0.
-bool is_literal(const node_def& n) {
-  return n.op->role == op_role::constant && n.controls.empty() && n.outputs[0].shape.rank() == 0;
-}
-
-/// Nodes that become one.
-struct group {
-  std::uint32_t root = 0;
-  std::set<std::uint32_t> members;
-  node_numbers outputs;  ///< what others need, and updates, but for the root
-  std::size_t operations = 0;
-  dims extents;            ///< of what is computed for each element
-  std::uint32_t like = 0;  ///< a node that has them
-  int row_axes = 0;        ///< of the folds within
-  bool folds_all = false;  ///< the root folds over all axes
-  double position = 0;     ///< in the order of nodes
-
-  bool has(std::uint32_t n) const { return members.contains(n); }
-};
 
 class fuser {
  public:
@@ -112,7 +67,7 @@ class fuser {
         taken_[n] = true;
         positions_[n] = made.position;
       }
-      replace(made);
+      write_region(graph_, made, updates_, moved_);
       changed = true;
     }
     if (changed) finish();
@@ -128,25 +83,14 @@ class fuser {
   const node_def& node(std::uint32_t n) const { return graph_.nodes[n]; }
   const dims& shape_of(edge_def e) const { return node(e.node).outputs[e.port].shape; }
 
-  /// Over all axes, or over the last ones, whose extents are known.
   bool is_ending_fold(const node_def& n) const {
     return is_fold(n) && n.controls.empty() && n.inputs[0].port == 0 &&
-           (folds_all(n) || row_axes_of(n) > 0);
-  }
-  bool folds_all(const node_def& n) const {
-    const int rank = shape_of(n.inputs[0]).rank();
-    return rank > 0 && decode<op::reduction>(n.attributes).axes.size() == rank;
+           shape_of_fold(graph_, n).has_value();
   }
   /// How many axes a fold of rows has; 0 if it is none.
   int row_axes_of(const node_def& n) const {
-    const dims axes = decode<op::reduction>(n.attributes).axes;
-    const dims& x = shape_of(n.inputs[0]);
-    std::int64_t elements = 1;
-    for (int d = x.rank() - axes.size(); d < x.rank(); ++d) {
-      if (!axes.contains(d) || x[d] == dyn) return 0;
-      elements *= x[d];
-    }
-    return elements > 1 && axes.size() < x.rank() ? axes.size() : 0;
+    const auto shape = shape_of_fold(graph_, n);
+    return shape && shape->leaves == extent_class::row ? shape->row_axes : 0;
   }
   /// How many axes a row of `g` has if `shape` has one element for each; 0 if not.
   int axes_of_row(const group& g, const dims& shape) const {
@@ -164,28 +108,24 @@ class fuser {
   }
 
   group gather(std::uint32_t root) {
+    group g = gather_inputs(root);
+    if (is_large(g.extents) && !is_joining_update(node(root))) join_folds(g);
+    return g;
+  }
+
+  /// What the root needs.
+  group gather_inputs(std::uint32_t root) {
     const std::size_t said = apart_.size();
-    group g = gather(root, true);
+    group g = gather_inputs(root, true);
     // Rows of several axes are taken only as a whole.
     if (g.row_axes == 0 || all_are_rows(g)) return g;
     apart_.resize(said);
-    return gather(root, false);
+    return gather_inputs(root, false);
   }
 
-  group gather(std::uint32_t root, bool rows) {
+  group gather_inputs(std::uint32_t root, bool rows) {
     const node_def& r = node(root);
-    group g;
-    g.root = root;
-    g.members.insert(root);
-    g.operations = operations_of(r);
-    g.position = positions_[root];
-    g.like = root;
-    if (is_fold(r)) {
-      g.like = r.inputs[0].node;
-      g.folds_all = folds_all(r);
-      g.row_axes = g.folds_all ? 0 : row_axes_of(r);
-    }
-    g.extents = node(g.like).outputs[0].shape;
+    group g = alone(root);
     if (!g.folds_all && g.row_axes > 0 && !rows) return g;
     std::set<std::uint32_t, std::greater<>> candidates;
     auto offer = [&](const node_def& n) {
@@ -206,6 +146,91 @@ class fuser {
     drop_rows_without_folds(g);
     return g;
   }
+  /// The root by itself.
+  group alone(std::uint32_t root) const {
+    group g;
+    g.root = g.like = root;
+    g.members.insert(root);
+    g.operations = operations_of(node(root));
+    g.position = positions_[root];
+    if (is_fold(node(root))) {
+      g.like = node(root).inputs[0].node;
+      const fold_shape shape = *shape_of_fold(graph_, node(root));
+      g.folds_all = shape.leaves == extent_class::whole;
+      g.row_axes = shape.row_axes;
+    }
+    g.extents = node(g.like).outputs[0].shape;
+    return g;
+  }
+
+  /// Folds of what the region reads or computes: they need no pass of their own.
+  void join_folds(group& g) {
+    constexpr std::size_t farthest = 64;
+    node_numbers near(g.members.begin(), g.members.end());
+    for (auto m : g.members)
+      for (auto e : node(m).inputs)
+        if (!g.has(e.node) && e.port == 0) near.push_back(e.node);
+    std::erase_if(near, [&](std::uint32_t n) { return !has_extents_of(g, n); });
+    std::set<std::uint32_t> seen(near.begin(), near.end());
+    for (std::size_t i = 0; i < near.size() && seen.size() < farthest; ++i)
+      for (auto u : users_[near[i]]) {
+        if (g.has(u) || taken_[u] || !seen.insert(u).second) continue;
+        const node_def& user = node(u);
+        if (user.device != node(g.root).device) continue;
+        if (is_ending_fold(user) && user.inputs[0] == edge_def{near[i], 0} && !awaited_[u])
+          join(g, u);
+        else if (fusible(user) && has_extents_of(g, u))
+          near.push_back(u);
+      }
+  }
+  /// Takes the region of a fold in, if both can be one.
+  void join(group& g, std::uint32_t fold) {
+    const std::size_t said = apart_.size();
+    const group other = gather_inputs(fold);
+    apart_.resize(said);
+    group both = g;
+    both.members.insert(other.members.begin(), other.members.end());
+    both.folds_all = g.folds_all || other.folds_all;
+    both.row_axes = std::max(g.row_axes, other.row_axes);
+    const bool other_rows = g.row_axes > 0 && other.row_axes > 0 && g.row_axes != other.row_axes;
+    if (other_rows || (both.folds_all && both.row_axes > 0) || !extents_.same(g.like, other.like))
+      return;
+    both.operations = 0;
+    both.outputs.clear();
+    for (auto m : both.members) {
+      if (is_fold(node(m)) && !can_be_used(both, m) &&
+          std::ranges::any_of(users_[m], [&](auto u) { return both.has(u); }))
+        return;
+      both.operations += operations_of(node(m));
+      if (m != g.root && is_shared(both, m)) both.outputs.push_back(m);
+    }
+    if (both.operations > max_fused_operations || both.outputs.size() + 1 > program::most_outputs ||
+        !meet(g, other) || (both.row_axes > 0 && !all_are_rows(both)) || !find_position(both))
+      return;
+    g = std::move(both);
+  }
+  /// Whether a fold's value is there for the elements of its region.
+  bool can_be_used(const group& g, std::uint32_t fold) const {
+    return class_of(graph_, g, fold) == extent_class::row && keeps_dims(node(fold));
+  }
+  /// Whether one needs, for each element, what the other needs or gives.
+  bool meet(const group& a, const group& b) const {
+    std::set<std::uint32_t> of_a(a.members);
+    for (auto m : a.members)
+      for (auto e : node(m).inputs) of_a.insert(e.node);
+    auto is_there = [&](std::uint32_t n) { return of_a.contains(n) && has_extents_of(a, n); };
+    return std::ranges::any_of(b.members, [&](std::uint32_t m) {
+      return is_there(m) ||
+             std::ranges::any_of(node(m).inputs, [&](edge_def e) { return is_there(e.node); });
+    });
+  }
+  bool has_extents_of(const group& g, std::uint32_t n) const {
+    return !node(n).outputs.empty() && extents_.same(n, g.like);
+  }
+  /// Whether others than the group's members need it.
+  bool is_shared(const group& g, std::uint32_t n) const {
+    return fetched_[n] || !std::ranges::all_of(users_[n], [&](auto u) { return g.has(u); });
+  }
 
   /// Takes `n` in, or says why not; nothing of what cannot be part of any region.
   const char* why_not(group& g, std::uint32_t n, bool rows) {
@@ -221,7 +246,7 @@ class fuser {
       axes = row_axes_of(x);
       if (update || !rows || g.folds_all || axes == 0)
         return "its sum, mean or maximum is known only after all its elements";
-      if (!op_keeps_dims(x)) return "it has no axes of extent 1 in the place of those it folds";
+      if (!keeps_dims(x)) return "it has no axes of extent 1 in the place of those it folds";
       if (!extents_.same(x.inputs[0].node, g.like) || x.inputs[0].port != 0)
         return "it folds another shape";
     } else if (!(x.outputs[0].shape == g.extents)) {
@@ -234,8 +259,7 @@ class fuser {
     // What is refused is so before the variable is touched.
     if (update && !updates && may_refuse(x))
       return "integers may be refused, and an update must not be";
-    const bool shared =
-        fetched_[n] || !std::ranges::all_of(users_[n], [&](auto u) { return g.has(u); });
+    const bool shared = is_shared(g, n);
     if (awaited_[n]) return "others wait for it";
     auto take = [&](group& into) {
       into.members.insert(n);
@@ -247,7 +271,8 @@ class fuser {
     if (!updates && !is_large(g.extents)) return "others need its value, which is small";
     if (g.outputs.size() + 2 > program::most_outputs) return "the region has too many results";
     if (axes == 0 && !extents_.same(n, g.like)) return "its extents may be others";
-    if (updates && variable_among(updates_of(g), x)) return "the region updates its variable";
+    if (updates && variable_among(updates_of(graph_, g), x))
+      return "the region updates its variable";
     group larger = g;
     take(larger);
     larger.outputs.push_back(n);
@@ -256,8 +281,9 @@ class fuser {
     return nullptr;
   }
   bool is_large(const dims& d) const { return !d.is_static() || d.elements() >= large; }
-  static bool op_keeps_dims(const node_def& n) {
-    return decode<op::reduction>(n.attributes).keepdims;
+  bool variable_among(const node_numbers& updates, const node_def& x) const {
+    return std::ranges::any_of(
+        updates, [&](auto u) { return resource_of(node(u)).key == resource_of(x).key; });
   }
 
   /// Between what the group takes and whoever needs what it gives, all others staying where they
@@ -280,7 +306,7 @@ class fuser {
   void drop_rows_without_folds(group& g) {
     std::set<std::uint32_t> folded;
     auto has_rows = [&](std::uint32_t m) {
-      return m != g.root && class_of(g, m) == extent_class::row;
+      return m != g.root && class_of(graph_, g, m) == extent_class::row;
     };
     for (auto m : g.members)
       if (is_fold(node(m)) || (has_rows(m) && std::ranges::any_of(node(m).inputs, [&](edge_def e) {
@@ -298,13 +324,6 @@ class fuser {
       g.position = positions_[g.root];
     else if (!find_position(g))
       g = alone(g.root);
-  }
-  group alone(std::uint32_t root) const {
-    group g;
-    g.root = root;
-    g.members.insert(root);
-    g.position = positions_[root];
-    return g;
   }
 
   /// Whether whatever the group takes has one element for each element, row or column, or one in
@@ -328,174 +347,6 @@ class fuser {
         if (!((rows || rows_one) && (columns || columns_one))) return false;
       }
     return true;
-  }
-
-  // What becomes of a group.
-
-  struct value_hash {
-    std::size_t operator()(const edge_def& e) const {
-      return std::size_t{e.node} * program::most_outputs + e.port;
-    }
-  };
-
-  /// Walks as put_tokens() in expr/lower.hpp does, so that a region which the user wrote elsewhere
-  /// as one expression finds its compiled kernel. An expression within it stays a piece of the
-  /// whole.
-  void replace(const group& g) {
-    using value = program_builder::value;
-    program_builder p;
-    integers immediates;
-    std::vector<edge_def> inputs;
-    std::unordered_map<edge_def, value, value_hash> known;  // inputs of a region
-    std::unordered_map<std::uint32_t, value> done;
-    auto literal = [&](dtype t, std::int64_t bits) {
-      immediates.push_back(bits);
-      return p.immediate(t);
-    };
-    node_def& r = graph_.nodes[g.root];
-    const bool region = is_fold(r) || g.row_axes > 0 || !g.outputs.empty();
-    const node_numbers updates = updates_of(g);
-    std::vector<value> variables;  // before their updates
-    std::vector<std::set<std::uint32_t>> before;
-    for (auto u : updates) {
-      variables.push_back(p.input(node(u).outputs[0].type));
-      before.push_back(needed_by(g, u));
-    }
-    // Where the node may use a variable that the region updates: not after it has been written.
-    auto old_value = [&](const node_def& from, std::uint32_t user) {
-      std::size_t u = 0;
-      while (u < updates.size() &&
-             !(is_old_value(from, node(updates[u])) && before[u].contains(user)))
-        ++u;
-      return u;
-    };
-    struct frame {
-      std::uint32_t node;
-      std::vector<value> args;
-    };
-    std::vector<frame> stack{{g.root, {}}};
-    while (!stack.empty()) {
-      frame& f = stack.back();
-      const node_def& n = node(f.node);
-      if (f.args.size() < n.inputs.size()) {
-        edge_def e = n.inputs[f.args.size()];
-        const node_def& from = node(e.node);
-        if (const auto u = old_value(from, f.node); u < updates.size()) {
-          f.args.push_back(variables[u]);
-        } else if (auto at = done.find(e.node); at != done.end()) {
-          f.args.push_back(at->second);
-        } else if (g.has(e.node)) {
-          stack.push_back({e.node, {}});
-        } else if (is_literal(from) && !expression_in(n) && !is_fold(n)) {
-          const any_array a = decode<op::constant>(from.attributes).value;
-          f.args.push_back(visit_dtype(
-              a.type(), [&]<class T>() { return literal(a.type(), to_immediate(*a.data<T>())); }));
-        } else if (auto seen = known.find(e); seen != known.end()) {
-          f.args.push_back(seen->second);
-        } else {
-          inputs.push_back(e);
-          f.args.push_back(p.input(from.outputs[e.port].type));
-          if (region) known.emplace(e, f.args.back());
-        }
-        continue;
-      }
-      if (expression_in(n)) {
-        const auto o = decode<op::fused>(n.attributes);
-        std::vector<value> values = std::move(f.args);
-        for (std::size_t i = 0; i < o.immediates.size(); ++i)
-          values.push_back(literal(o.program->immediates[i], o.immediates[i]));
-        const std::size_t first = p.operations();
-        for (const auto& c : o.program->code) {
-          std::array<value, 3> args;
-          for (std::size_t a = 0; a < c.count; ++a) args[a] = values[c.args[a]];
-          values.push_back(p.apply(*c.op, c.type, std::span(args).first(c.count)));
-        }
-        p.end_piece(first);
-        done.emplace(f.node, values.back());
-      } else if (is_fold(n)) {
-        done.emplace(f.node, p.fold(*n.op, n.outputs[0].type, f.args[0], class_of(g, f.node)));
-      } else if (const auto u = std::ranges::find(updates, f.node); u != updates.end()) {
-        const value both[] = {variables[static_cast<std::size_t>(u - updates.begin())], f.args[0]};
-        done.emplace(f.node, p.apply(*n.op->joins, n.outputs[0].type, both));
-      } else {
-        done.emplace(f.node, p.apply(*n.op, n.outputs[0].type, f.args));
-      }
-      stack.pop_back();
-    }
-    if (region) {
-      p.row_axes(g.row_axes);
-      std::vector<tensor_type> types;
-      auto put_out = [&](std::uint32_t m) {
-        const node_def& n = node(m);
-        const extent_class where = class_of(g, m);
-        p.output(done.at(m), where,
-                 where != extent_class::element && (!is_fold(n) || op_keeps_dims(n)));
-        moved_[m] = edge_def{g.root, static_cast<std::uint32_t>(types.size())};
-        types.push_back(n.outputs[0]);
-      };
-      put_out(g.root);
-      for (auto m : g.outputs) put_out(m);
-      r.outputs = std::move(types);
-    }
-    r.inputs = std::move(inputs);
-    const op_def& made = joined(r);
-    if (updates.empty()) {
-      r.op = &made;
-      r.attributes = encode(op::fused{p.finish(), std::move(immediates)});
-      return;
-    }
-    op::fused_update u;
-    for (auto m : updates) {
-      const resource_ref which = resource_of(node(m));
-      u.containers.push_back(which.key.container);
-      u.names.push_back(which.key.name);
-      u.shape = which.holds.shape;
-    }
-    u.program = p.finish();
-    u.immediates = std::move(immediates);
-    r.op = &made;
-    r.attributes = encode(u);
-  }
-
-  /// The members that update variables: the root, and others.
-  node_numbers updates_of(const group& g) const {
-    node_numbers all;
-    if (!is_joining_update(node(g.root))) return all;
-    all.push_back(g.root);
-    all.insert(all.end(), g.outputs.begin(), g.outputs.end());
-    return all;
-  }
-  static resource_ref resource_of(const node_def& update) {
-    return update.op->resources(update.attributes).front();
-  }
-  bool variable_among(const node_numbers& updates, const node_def& x) const {
-    return std::ranges::any_of(
-        updates, [&](auto u) { return resource_of(node(u)).key == resource_of(x).key; });
-  }
-  /// The member, and those that it needs.
-  std::set<std::uint32_t> needed_by(const group& g, std::uint32_t member) const {
-    std::set<std::uint32_t> found{member};
-    for (node_numbers stack{member}; !stack.empty();) {
-      const std::uint32_t n = stack.back();
-      stack.pop_back();
-      for (auto e : node(n).inputs)
-        if (g.has(e.node) && found.insert(e.node).second) stack.push_back(e.node);
-    }
-    return found;
-  }
-
-  extent_class class_of(const group& g, std::uint32_t m) const {
-    const node_def& n = node(m);
-    if (g.folds_all && m == g.root) return extent_class::whole;
-    if (is_fold(n) || !(n.outputs[0].shape == g.extents)) return extent_class::row;
-    return extent_class::element;
-  }
-
-  /// Whether a node is the variable's value before the update, which then reads it in place.
-  bool is_old_value(const node_def& n, const node_def& update) const {
-    if (n.op->role != op_role::variable || !n.controls.empty()) return false;
-    const resource_key key = resource_of(n).key;
-    return key == resource_of(update).key && updates_.at(key) == 1;
   }
 
   /// Whoever needs a value finds it where it is now; nodes in their new order.
@@ -523,7 +374,7 @@ class fuser {
   std::vector<node_numbers> users_;
   std::vector<bool> fetched_, awaited_, taken_;  ///< awaited: by control dependencies
   std::vector<double> positions_;
-  std::vector<std::optional<edge_def>> moved_;  ///< values that a region gives, by node
+  moved_values moved_;
   std::map<resource_key, int> updates_;
   std::vector<kept_apart> apart_;
 };

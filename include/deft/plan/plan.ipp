@@ -12,5 +12,6 @@
 #include <deft/plan/pairs.ipp>
 #include <deft/plan/passes.ipp>
 #include <deft/plan/place.ipp>
+#include <deft/plan/region.ipp>
 #include <deft/plan/rewrite.ipp>
 #include <deft/plan/shapes.ipp>

@@ -40,8 +40,10 @@ dims extents_of(const program& region, std::span<const tensor_type> in) {
   for (const auto& c : region.code) {
     if (!c.is_fold()) continue;
     dims axes;
-    const int first = c.leaves == extent_class::row ? extents.rank() - region.row_axes : 0;
-    for (int d = first; d < extents.rank(); ++d) axes.push_back(d);
+    const int outer = extents.rank() - region.row_axes;
+    for (int d = 0; d < extents.rank(); ++d)
+      if (c.leaves == extent_class::whole || (d < outer) == (c.leaves == extent_class::column))
+        axes.push_back(d);
     const tensor_type of[] = {{extents, c.type}};
     std::vector<tensor_type> out;
     infer_types(*c.op, {of, encode(op::reduction{axes, false})}, out);

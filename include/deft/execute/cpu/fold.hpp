@@ -24,11 +24,31 @@ struct largest_number : largest {
   }
 };
 
+/// The columns of a matrix, of which `rows` rows of `n` elements are folded into one.
+struct column_layout {
+  static constexpr std::int64_t leaf_rows = 64;  ///< folded one after another, by pairs
+
+  std::int64_t rows = 0, n = 1;
+  std::int64_t together = 1;  ///< short rows that are folded as one; the columns' parts at the end
+
+  column_layout() = default;
+  column_layout(std::int64_t rows, std::int64_t n) : rows(rows), n(n) {
+    if (n > 0 && n < 64 && rows >= 256 / n) together = 256 / n;
+  }
+  std::int64_t wide() const { return together * n; }
+  std::int64_t wide_rows() const { return rows / together; }
+  std::int64_t rest() const { return rows % together; }
+  /// Rows may come in multiples of this many.
+  std::int64_t unit() const { return 2 * together; }
+  /// Or in pieces of this many times a power of two, to be joined.
+  std::int64_t piece() const { return leaf_rows * together; }
+};
+
 template <class T, class F>
 struct fold {
   static constexpr int L = register_bytes / static_cast<int>(sizeof(T)), W = fold_lanes<T>;
   static constexpr std::int64_t leaf_elements = 64 * W;  ///< of a row, folded in a line
-  static constexpr std::int64_t leaf_rows = 64;          ///< folded one after another
+  static constexpr std::int64_t leaf_rows = column_layout::leaf_rows;
 
   /// Where a tree over n > unit elements parts: the left side is the largest power of two of units.
   static constexpr std::int64_t half(std::int64_t n, std::int64_t unit) {
@@ -103,11 +123,29 @@ struct fold {
   /// elements for each level of the tree.
   static void columns(const T* p, std::int64_t stride, std::int64_t rows, std::int64_t n, T* to,
                       T* room) {
-    if (rows <= leaf_rows) return leaf_columns(p, stride, rows, n, to);
+    if (rows <= leaf_rows) return add_rows(p, stride, rows, n, to, true);
     const std::int64_t left = half(rows, leaf_rows);
     columns(p, stride, left, n, to, room);
     columns(p + left * stride, stride, rows - left, n, room, room + n);
     into(to, room, n);
+  }
+  /// Rows of a leaf, an even number unless they are its last: `first` ones, or to be added to `to`.
+  /// Two at a time, so that all of memory is read in long lines.
+  static void add_rows(const T* p, std::int64_t stride, std::int64_t rows, std::int64_t n, T* to,
+                       bool first) {
+    constexpr std::int64_t at_once = 2;
+    for (std::int64_t r = 0; r < rows; r += at_once, first = false) {
+      const std::int64_t count = std::min(at_once, rows - r);
+      const T* from = p + r * stride;
+      std::int64_t j = 0;
+      for (; j + W <= n; j += W) strip<W>(from, stride, count, first, j, to);
+      for (; j + L <= n; j += L) strip<L>(from, stride, count, first, j, to);
+      for (; j < n; ++j) {
+        T sum = from[j];
+        for (std::int64_t i = 1; i < count; ++i) sum = F::combine(sum, from[i * stride + j]);
+        to[j] = first ? sum : F::combine(to[j], sum);
+      }
+    }
   }
   /// The same tree over the rows of n that `columns` gave for pieces of `leaf_rows` times a power
   /// of two; what is left is in the first.
@@ -117,6 +155,12 @@ struct fold {
     join_columns(parts, left, n);
     join_columns(parts + left * n, count - left, n);
     into(parts, parts + left * n, n);
+  }
+  /// The columns, given those of the wide rows and the rows behind them.
+  static void join_wide(const column_layout& c, const T* wide, const T* rest, T* to) {
+    std::copy(wide, wide + c.n, to);
+    for (std::int64_t i = 1; i < c.together; ++i) into(to, wide + i * c.n, c.n);
+    for (std::int64_t r = 0; r < c.rest(); ++r) into(to, rest + r * c.n, c.n);
   }
   static std::int64_t levels(std::int64_t rows) {
     std::int64_t l = 1;
@@ -154,23 +198,6 @@ struct fold {
     return h;
   }
 
-  /// A few rows at a time, so that all of memory is read in long lines.
-  static void leaf_columns(const T* p, std::int64_t stride, std::int64_t rows, std::int64_t n,
-                           T* to) {
-    constexpr std::int64_t at_once = 2;
-    for (std::int64_t r = 0; r < rows; r += at_once) {
-      const std::int64_t count = std::min(at_once, rows - r);
-      const T* from = p + r * stride;
-      std::int64_t j = 0;
-      for (; j + W <= n; j += W) strip<W>(from, stride, count, r == 0, j, to);
-      for (; j + L <= n; j += L) strip<L>(from, stride, count, r == 0, j, to);
-      for (; j < n; ++j) {
-        T sum = from[j];
-        for (std::int64_t i = 1; i < count; ++i) sum = F::combine(sum, from[i * stride + j]);
-        to[j] = r == 0 ? sum : F::combine(to[j], sum);
-      }
-    }
-  }
   template <int N>
   static DEFT_ALWAYS_INLINE void strip(const T* from, std::int64_t stride, std::int64_t count,
                                        bool first, std::int64_t j, T* to) {

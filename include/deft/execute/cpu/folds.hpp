@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/cpu/folds.hpp: folds by kind and dtype, of rows at once or of what comes in pieces.
-// Either way the elements of a row are joined in the order of fold.hpp, whatever made them.
+// deft/execute/cpu/folds.hpp: folds by kind and dtype, of rows and columns, at once or of what
+// comes in pieces. Either way elements are joined in the order of fold.hpp, whatever made them.
 #pragma once
 #include <cstdint>
+#include <deft/execute/cpu/fold.hpp>
 #include <deft/graph/op_def.hpp>
 
 namespace deft::cpu {
@@ -31,7 +32,23 @@ struct fold_functions {
   void (*end)(void* streams, std::int64_t pieces, std::int64_t n, void* to);
 };
 
+/// The same of columns, whose rows come some at a time, one after the other, in pieces of
+/// `all.piece()` rows times a power of two.
+struct column_fold_functions {
+  /// Bytes of a stream for a piece of at most `all.rows` rows, aligned to 64.
+  std::size_t (*stream_bytes)(const column_layout& all);
+  void (*begin)(void* stream, const column_layout& all);
+  /// A multiple of `all.unit()` rows, but for the last ones of all.
+  void (*add)(void* stream, const void* from, std::int64_t rows);
+  /// What a piece gives: `all.wide()` elements; the last one, which has those rows that are too few
+  /// to go together, puts them behind it.
+  void (*close)(void* stream, void* part);
+  /// The columns that `pieces` parts give, one after the other.
+  void (*end)(void* parts, std::int64_t pieces, const column_layout& all, void* to);
+};
+
 /// Throws unimplemented for a dtype that cannot be folded so.
 const fold_functions& find_fold(fold_kind kind, dtype t);
+const column_fold_functions& find_column_fold(fold_kind kind, dtype t);
 
 }  // namespace deft::cpu

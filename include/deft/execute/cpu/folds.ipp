@@ -2,6 +2,7 @@
 // deft/execute/cpu/folds.ipp: the tree of fold.hpp, grown from the left.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <deft/execute/cpu/fold.hpp>
 #include <deft/execute/cpu/folds.hpp>
 
@@ -78,6 +79,57 @@ class fold_stream {
   int levels_ = 0;
 };
 
+/// Columns, or a piece of them, whose rows come some at a time. Its elements stand behind it.
+template <class T, class F>
+class column_stream {
+ public:
+  using engine = fold<T, F>;
+
+  explicit column_stream(const column_layout& all) : all_(all) {}
+  static std::size_t bytes(const column_layout& all) {
+    const std::int64_t leaves = (all.wide_rows() + all.leaf_rows - 1) / all.leaf_rows;
+    const std::int64_t trees = std::bit_width(static_cast<std::uint64_t>(leaves)) + 1;
+    return sizeof(column_stream) +
+           static_cast<std::size_t>(trees * all.wide() + all.rest() * all.n) * sizeof(T);
+  }
+
+  void add(const T* p, std::int64_t rows) {
+    const std::int64_t wide = all_.wide();
+    for (std::int64_t left = rows / all_.together; left > 0;) {
+      const std::int64_t now = std::min(left, all_.leaf_rows - in_leaf_);
+      engine::add_rows(p, wide, now, wide, tree(trees_), in_leaf_ == 0);
+      p += now * wide, left -= now;
+      if ((in_leaf_ += now) == all_.leaf_rows) end_leaf();
+    }
+    rest_ = rows % all_.together;
+    std::copy(p, p + rest_ * all_.n, behind());
+  }
+  void close(T* part) {
+    for (int top = in_leaf_ > 0 ? trees_ : trees_ - 1; top > 0; --top)
+      engine::into(tree(top - 1), tree(top), all_.wide());
+    part = std::copy(tree(0), tree(0) + all_.wide(), part);
+    std::copy(behind(), behind() + rest_ * all_.n, part);
+  }
+
+ private:
+  /// Those that wait for a right part of their size, then the leaf at hand.
+  T* tree(int number) { return reinterpret_cast<T*>(this + 1) + number * all_.wide(); }
+  T* behind() {
+    char* end = reinterpret_cast<char*>(this) + bytes(all_);
+    return reinterpret_cast<T*>(end) - all_.rest() * all_.n;
+  }
+  void end_leaf() {
+    for (auto n = ++leaves_; n % 2 == 0; n /= 2, --trees_)
+      engine::into(tree(trees_ - 1), tree(trees_), all_.wide());
+    ++trees_;
+    in_leaf_ = 0;
+  }
+
+  const column_layout all_;
+  std::int64_t in_leaf_ = 0, leaves_ = 0, rest_ = 0;
+  int trees_ = 0;
+};
+
 template <class T, class F, bool Mean>
 struct folding {
   using engine = fold<T, F>;
@@ -127,27 +179,66 @@ struct folding {
   static constexpr fold_functions functions{
       &rows,  &reset, &finish, sizeof(stream), engine::leaf_elements, engine::W, &begin, &open,
       &close, &add,   &end};
+
+  // Of columns.
+
+  using columns = column_stream<T, F>;
+
+  static void begin_columns(void* at, const column_layout& all) { new (at) columns(all); }
+  static void add_rows(void* at, const void* from, std::int64_t rows) {
+    static_cast<columns*>(at)->add(static_cast<const T*>(from), rows);
+  }
+  static void close_columns(void* at, void* part) {
+    static_cast<columns*>(at)->close(static_cast<T*>(part));
+  }
+  static void end_columns(void* parts, std::int64_t pieces, const column_layout& all, void* to) {
+    T* out = static_cast<T*>(to);
+    if (all.rows == 0) {
+      std::fill(out, out + all.n, F::template nothing<T>());
+    } else {
+      T* part = static_cast<T*>(parts);
+      engine::join_columns(part, pieces, all.wide());
+      engine::join_wide(all, part, part + pieces * all.wide(), out);
+    }
+    if constexpr (Mean)
+      for (std::int64_t i = 0; i < all.n; ++i) out[i] = divided(out[i], all.rows);
+  }
+
+  static constexpr column_fold_functions column_functions{&columns::bytes, &begin_columns,
+                                                          &add_rows, &close_columns, &end_columns};
 };
 
-template <class F, bool Mean>
-const fold_functions* functions_for(dtype t) {
-  return visit_dtype(t, []<class T>() -> const fold_functions* {
-    if constexpr (std::is_same_v<T, bool> || (Mean && !std::is_floating_point_v<T>))
-      return nullptr;
-    else
-      return &folding<T, F, Mean>::functions;
+/// Calls `use` with the way to fold `t`.
+template <class F, bool Mean, class Use>
+void with_folding(dtype t, Use&& use) {
+  visit_dtype(t, [&]<class T>() {
+    if constexpr (!std::is_same_v<T, bool> && (!Mean || std::is_floating_point_v<T>))
+      use(folding<T, F, Mean>());
   });
+}
+template <class Use>
+void with_folding(fold_kind kind, dtype t, Use&& use) {
+  if (kind == fold_kind::sum) with_folding<plus, false>(t, use);
+  if (kind == fold_kind::mean) with_folding<plus, true>(t, use);
+  if (kind == fold_kind::max) with_folding<largest, false>(t, use);
+}
+[[noreturn]] void no_fold(dtype t) {
+  fail(errc::unimplemented, "[fused] no fold of ", t, " on the CPU");
 }
 
 }  // namespace
 
 const fold_functions& find_fold(fold_kind kind, dtype t) {
-  const fold_functions* f = kind == fold_kind::sum    ? functions_for<plus, false>(t)
-                            : kind == fold_kind::mean ? functions_for<plus, true>(t)
-                            : kind == fold_kind::max  ? functions_for<largest, false>(t)
-                                                      : nullptr;
-  if (!f) fail(errc::unimplemented, "[fused] no fold of ", t, " on the CPU");
-  return *f;
+  const fold_functions* found = nullptr;
+  with_folding(kind, t, [&]<class How>(How) { found = &How::functions; });
+  if (!found) no_fold(t);
+  return *found;
+}
+const column_fold_functions& find_column_fold(fold_kind kind, dtype t) {
+  const column_fold_functions* found = nullptr;
+  with_folding(kind, t, [&]<class How>(How) { found = &How::column_functions; });
+  if (!found) no_fold(t);
+  return *found;
 }
 
 }  // namespace deft::cpu

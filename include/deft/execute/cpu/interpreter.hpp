@@ -104,12 +104,12 @@ class interpreter {
 /// What runs a program over rows: the kernel that was compiled for it, or the interpreter.
 class program_code {
  public:
-  /// See interpreter.
+  /// See interpreter. Of a program without code there is nothing to run.
   explicit program_code(const program& p, bool in_place = false)
       : inputs_(p.inputs.size()), literals_(p.immediates.size()) {
     if (const compiled_row* known = p.is_region() ? nullptr : find_fused(p))
       row_ = *known;
-    else
+    else if (!p.code.empty())
       steps_ = std::make_shared<interpreter>(p, in_place);
   }
   explicit program_code(compiled_row row) : row_(row) {}
@@ -122,8 +122,8 @@ class program_code {
 
   /// What a broadcast operand's address must hold.
   int span() const {
-    return std::max(
-        {fold_.span, row_.run ? row_.span : steps_->span(), before_ ? before_->span() : 0});
+    const int own = row_.run ? row_.span : steps_ ? steps_->span() : 1;
+    return std::max({fold_.span, own, before_ ? before_->span() : 0});
   }
   /// The compiled kernel; without a function if there is none.
   const compiled_row& compiled() const { return row_; }

@@ -70,9 +70,7 @@ class folder {
     for (int i = 0; i < inner; ++i) (l.folded[i] ? outer_folded_ : outer_kept_).add(l, i);
     times_ = outer_folded_.size();
     units_ = outer_kept_.size();
-    // Short rows of a tall matrix: several at once, folded together at the end.
-    if (by_columns_ && n_ > 0 && n_ < 64 && rows_ > 1)
-      together_ = std::max<std::int64_t>(1, 256 / n_);
+    if (by_columns_) columns_ = {rows_, n_};
   }
 
   double cost() const { return 20 + static_cast<double>(elements_ * sizeof(T)) / 30; }
@@ -132,7 +130,7 @@ class folder {
         for (std::int64_t u = p * chunk; u < std::min(units_, (p + 1) * chunk); ++u)
           unit(x + outer_kept_.offset(u), 0, n_, to + u * n_);
       });
-    } else if (together_ > 1) {
+    } else if (columns_.together > 1) {
       unit(x, 0, n_, to);
     } else if (n_ < widest_piece) {
       pieces_of_rows(x, to);
@@ -163,32 +161,30 @@ class folder {
 
   /// Columns `begin` to `begin + n` of one unit.
   void unit(const T* x, std::int64_t begin, std::int64_t n, T* to) const {
-    const std::int64_t wide = together_ * n;
-    const std::int64_t wide_rows = rows_ / together_;
+    const std::int64_t wide = columns_.together * n;
     auto* room = static_cast<T*>(thread_scratch(
-        static_cast<std::size_t>((engine::levels(wide_rows) + 2) * wide) * sizeof(T)));
+        static_cast<std::size_t>((engine::levels(columns_.wide_rows()) + 2) * wide) * sizeof(T)));
     for (std::int64_t t = 0; t < times_; ++t) {
       const T* from = x + outer_folded_.offset(t) + begin;
       T* into = t == 0 ? to : room;
       T* rest = t == 0 ? room : room + n;
-      if (together_ == 1 || wide_rows == 0)
+      if (columns_.together == 1)
         engine::columns(from, n_, rows_, n, into, rest);
       else
-        several(from, wide_rows, into, rest);
+        several(from, into, rest);
       if (t > 0) engine::into(to, room, n);
     }
   }
-  void several(const T* from, std::int64_t wide_rows, T* to, T* room) const {
-    const std::int64_t wide = together_ * n_, done = wide_rows * together_;
-    engine::columns(from, wide, wide_rows, wide, room, room + wide);
-    std::copy(room, room + n_, to);
-    for (std::int64_t i = 1; i < together_; ++i) engine::into(to, room + i * n_, n_);
-    for (std::int64_t r = done; r < rows_; ++r) engine::into(to, from + r * n_, n_);
+  void several(const T* from, T* to, T* room) const {
+    const std::int64_t wide = columns_.wide();
+    engine::columns(from, wide, columns_.wide_rows(), wide, room, room + wide);
+    engine::join_wide(columns_, room, from + columns_.wide_rows() * wide, to);
   }
 
   walk outer_kept_, outer_folded_;
-  std::int64_t elements_ = 0, n_ = 1, rows_ = 1, times_ = 1, units_ = 1, together_ = 1;
+  std::int64_t elements_ = 0, n_ = 1, rows_ = 1, times_ = 1, units_ = 1;
   bool by_columns_ = false;
+  column_layout columns_;
 };
 
 enum class kind { sum, mean, max };

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/cpu/row_region.ipp: the kernel of regions that fold rows and may use the folds
-// again: some rows at a time pass through all phases while they are in cache.
+// again, or fold columns: some rows at a time pass through all phases while they are in cache.
 #pragma once
 #include <algorithm>
 #include <deft/execute/cpu/broadcast_kernel.hpp>
-#include <deft/execute/cpu/folds.hpp>
+#include <deft/execute/cpu/column_folds.hpp>
 #include <deft/execute/cpu/tables.hpp>
 #include <optional>
 
@@ -49,14 +49,28 @@ class row_region_kernel final : public kernel {
   double cost() const override { return cost_; }
 
   void run(const kernel_call& c) override {
-    if (rows_ == 0) return;
-    if (!split_ || !worth_splitting(cost_)) return some_rows(c, 0, rows_);
-    const std::int64_t each =
-        std::max({chunk_, chunk_elements / std::max<std::int64_t>(1, n_), (rows_ + 63) / 64}) /
-        chunk_ * chunk_;
-    parallel_chunks((rows_ + each - 1) / each, [&](std::int64_t i) {
-      some_rows(c, i * each, std::min(rows_, (i + 1) * each));
+    std::int64_t pieces = 1, each = rows_;
+    if (split_ && worth_splitting(cost_)) {
+      each = std::max({chunk_, chunk_elements / std::max<std::int64_t>(1, n_), (rows_ + 63) / 64});
+      each = columns_.empty() ? each / chunk_ * chunk_ : columns_.piece_of(each);
+      pieces = ((columns_.empty() ? rows_ : columns_.whole_rows()) + each - 1) / each;
+    }
+    const std::size_t own = (room_ + 127) / 64 * 64;
+    if (pieces == 1) {
+      char* room = static_cast<char*>(thread_scratch(own + columns_.shared_bytes(1)));
+      some_rows(c, 0, rows_, room);
+      if (rows_ > 0) columns_.close(room, {room + own, 1}, 0);
+      return columns_.end(c, {room + own, 1});
+    }
+    const buffer memory = columns_.empty() ? buffer() : buffer::host(columns_.shared_bytes(pieces));
+    const column_folds::parts parts{columns_.empty() ? nullptr : static_cast<char*>(memory.data()),
+                                    pieces};
+    parallel_chunks(pieces, [&](std::int64_t i) {
+      char* room = static_cast<char*>(thread_scratch(own));
+      some_rows(c, i * each, i + 1 == pieces ? rows_ : (i + 1) * each, room);
+      columns_.close(room, parts, i);
     });
+    columns_.end(c, parts);
   }
 
  private:
@@ -112,6 +126,7 @@ class row_region_kernel final : public kernel {
   void build(std::span<const extent_class> classes) {
     shape_ = shape_of(program_, classes);
     phases_.clear();
+    columns_.clear();
     phases_.resize(shape_.phases);
     homes_.assign(program_.values(), home::none);
     for (value v = 0; v < program_.inputs.size(); ++v) homes_[v] = home::input;
@@ -127,8 +142,12 @@ class row_region_kernel final : public kernel {
       for (std::size_t i = 0; i < program_.code.size(); ++i) {
         const auto v = static_cast<value>(operands_ + i);
         const instruction& c = program_.code[i];
-        if (c.is_fold() && shape_.phase[c.args[0]] == q)
-          now.folds.push_back({&find_fold(c.op->folds, c.type), c.args[0], v});
+        if (c.is_fold() && shape_.phase[c.args[0]] == q) {
+          if (c.leaves == extent_class::row)
+            now.folds.push_back({&find_fold(c.op->folds, c.type), c.args[0], v});
+          else
+            columns_.add(c.op->folds, c.type, q, c.args[0], outputs_[v]);
+        }
         if (c.is_fold() || shape_.phase[v] != q || homes_[v] == home::none) continue;
         (is_element(v) ? elements : rows).push_back(v);
       }
@@ -202,12 +221,14 @@ class row_region_kernel final : public kernel {
       if (is_element(v) && homes_[v] != home::none) width += size_of(v);
     const auto n = static_cast<std::size_t>(std::max<std::int64_t>(1, n_));
     const std::size_t cache = together_ ? 24'000 : 256'000;  // of the first level, of the second
-    chunk_ = static_cast<std::int64_t>(std::clamp<std::size_t>(cache / (width * n), 1, 256));
-    chunk_ = std::min(chunk_, std::max<std::int64_t>(1, rows_));
     room_ = 0;
     auto take = [&](std::size_t bytes) {
       return std::exchange(room_, room_ + (bytes + 63) / 64 * 64);
     };
+    columns_.lay_out(rows_, n_, take);
+    chunk_ = static_cast<std::int64_t>(std::clamp<std::size_t>(cache / (width * n), 1, 256));
+    chunk_ = columns_.pass_of(chunk_);
+    chunk_ = std::min(chunk_, std::max<std::int64_t>(1, rows_));
     const auto rows = static_cast<std::size_t>(chunk_);
     offsets_.assign(program_.values(), 0);
     for (value v = 0; v < program_.values(); ++v)
@@ -271,8 +292,8 @@ class row_region_kernel final : public kernel {
     }
   }
 
-  void some_rows(const kernel_call& c, std::int64_t begin, std::int64_t end) const {
-    char* room = static_cast<char*>(thread_scratch(room_ + 64));
+  void some_rows(const kernel_call& c, std::int64_t begin, std::int64_t end, char* room) const {
+    columns_.begin(room);
     // What is the same for all rows.
     for (value v = 0; v < program_.inputs.size(); ++v) {
       if (replicas_[v] == none || shape_.where[v] == extent_class::row) continue;
@@ -294,12 +315,14 @@ class row_region_kernel final : public kernel {
       if (p.rows) row_part(at, *p.rows, count);
       if (is_compiled_fold(p)) {
         fold_rows(at, *p.elements, p.folds[0], count);
-        continue;
+      } else {
+        if (p.elements)
+          together_ ? together(at, *p.elements, count) : in_turns(at, *p.elements, count);
+        for (const row_fold& f : p.folds)
+          f.how->rows(address(at, f.of), count, n_, address(at, f.result));
       }
-      if (p.elements)
-        together_ ? together(at, *p.elements, count) : in_turns(at, *p.elements, count);
-      for (const row_fold& f : p.folds)
-        f.how->rows(address(at, f.of), count, n_, address(at, f.result));
+      columns_.pass(at.room, static_cast<std::uint8_t>(&p - phases_.data()), count,
+                    [&](value v) { return address(at, v); });
     }
   }
 
@@ -452,6 +475,7 @@ class row_region_kernel final : public kernel {
   std::vector<std::size_t> offsets_;            ///< in a thread's memory, if it is there
   std::vector<std::size_t> replicas_, counts_;  ///< likewise its copies, and how many there are
   std::size_t room_ = 0, stream_ = 0;
+  column_folds columns_;
   std::int64_t chunk_ = 1;      ///< rows that pass through all phases together
   const part* last_ = nullptr;  ///< element part
   double cost_ = 0;

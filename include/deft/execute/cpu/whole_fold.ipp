@@ -8,14 +8,17 @@
 namespace deft::cpu {
 namespace {
 
-/// What a region computes for each element, as an expression or a region without folds.
+/// What a region computes for each element, as an expression or a region without folds; without
+/// any code where nothing but inputs is folded.
 struct element_part {
   program_part part;
   std::vector<std::uint16_t> results;  ///< values: results of the region, and what is folded
 
   explicit element_part(const program& p) {
+    std::vector<std::uint16_t> folded;  // inputs
     auto add = [&](std::uint16_t v) {
-      if (std::ranges::count(results, v) == 0) results.push_back(v);
+      auto& to = p.made_by(v) ? results : folded;
+      if (std::ranges::count(to, v) == 0) to.push_back(v);
     };
     for (const auto& o : p.outputs)
       if (const instruction& made = *p.made_by(o.value); !made.is_fold())
@@ -23,7 +26,13 @@ struct element_part {
       else
         add(made.args[0]);
     const auto operands = p.inputs.size() + p.immediates.size();
-    part = extract(p, results, [&](std::uint16_t v) { return v < operands; });
+    if (!results.empty()) {
+      part = extract(p, results, [&](std::uint16_t v) { return v < operands; });
+      return;
+    }
+    program inputs;
+    for (auto v : folded) inputs.inputs.push_back(p.type_of(v));
+    part = {std::make_shared<const program>(std::move(inputs)), std::move(folded)};
   }
 };
 
@@ -35,6 +44,10 @@ class whole_fold_kernel final : public broadcast_kernel {
 
   void prepare(std::span<const tensor_type> in, std::span<const tensor_type>) override {
     const dims extents = extents_of(program_, in);
+    for (const auto& f : folds_)
+      if (f.is_input && !(in[taken_[f.of]].shape == extents))
+        fail(errc::invalid_argument, "[fused] input ", taken_[f.of], " of shape ",
+             in[taken_[f.of]].shape, " is folded over ", extents);
     std::vector<tensor_type> taken;
     for (auto k : taken_) taken.push_back(in[k]);
     std::size_t bytes = 0;
@@ -84,7 +97,8 @@ class whole_fold_kernel final : public broadcast_kernel {
   struct whole_fold {
     const fold_functions* how;
     std::uint16_t output;
-    std::uint16_t of;  ///< result
+    std::uint16_t of;  ///< result, or input of the element part
+    bool is_input;
   };
   /// A stream for each piece of each fold, fold by fold.
   struct streams {
@@ -95,7 +109,7 @@ class whole_fold_kernel final : public broadcast_kernel {
   /// With the compiled fold, if all that becomes of the elements is one.
   static program_code code_for(const program& p, const element_part& e) {
     program_code code(*e.part.program);
-    if (p.outputs.size() == 1)
+    if (p.outputs.size() == 1 && !e.results.empty())
       code.find_fold(*e.part.program, p.made_by(p.outputs[0].value)->op->folds);
     return code;
   }
@@ -119,7 +133,14 @@ class whole_fold_kernel final : public broadcast_kernel {
         results_[result_of(v)].output = o;
         continue;
       }
-      folds_.push_back({&find_fold(made.op->folds, made.type), o, result_of(made.args[0])});
+      const std::uint16_t of = made.args[0];
+      const bool is_input = !p.made_by(of);
+      const auto at = std::ranges::find(taken_, of);
+      if (is_input && at == taken_.end())
+        fail(errc::unimplemented, "[fused] input ", of, " is only folded, in a region of others");
+      folds_.push_back({&find_fold(made.op->folds, made.type), o,
+                        is_input ? static_cast<std::uint16_t>(at - taken_.begin()) : result_of(of),
+                        is_input});
       stream_bytes_ += folds_.back().how->stream_bytes;
     }
   }
@@ -200,9 +221,11 @@ class whole_fold_kernel final : public broadcast_kernel {
                     ? buffers + x.offset
                     : static_cast<char*>(c.out[x.output]) + at * static_cast<std::int64_t>(x.size);
       }
-      code_.run(program_call{in, r.mask, to, n});
-      for (std::size_t f = 0; f < folds_.size(); ++f)
-        folds_[f].how->add(into[f], to[folds_[f].of], n);
+      if (!results_.empty()) code_.run(program_call{in, r.mask, to, n});
+      for (std::size_t f = 0; f < folds_.size(); ++f) {
+        const whole_fold& x = folds_[f];
+        x.how->add(into[f], x.is_input ? in[x.of] : to[x.of], n);
+      }
     }
   }
 
