@@ -52,6 +52,24 @@ TEST_CASE_FIXTURE(own_graph, "an extent is read where it comes from") {
   CHECK(f.graph.nodes[first(f.graph, "size_of").inputs[0].node].op->name != "placeholder");
 }
 
+TEST_CASE_FIXTURE(own_graph, "a reduction keeps the axes that would be put back") {
+  placeholder<float, dyn, 64> x("x");
+  any_tensor a(x), m = mean(a, axes{1});
+  flat_graph f = followed(flat({a - expand_dims(m, axes{1})}));
+  CHECK(ops_of(f.graph) == names{"placeholder", "mean", "sub"});
+  CHECK(decode<op::mean>(f.graph.nodes[1].attributes).keepdims);
+  CHECK(f.graph.nodes[1].outputs[0] == tensor_type{{dyn, 1}, dtype::float32});
+  CHECK(ops_of(followed(flat({expand_dims(sum(a), axes{0, 1})})).graph) == names{"placeholder", "sum"});
+  // Not if others need it without, nor if the axes come back elsewhere.
+  CHECK(ops_of(followed(flat({a - expand_dims(m, axes{1}), m})).graph) ==
+        names{"placeholder", "mean", "reshape", "sub"});
+  CHECK(ops_of(followed(flat({expand_dims(m, axes{0})})).graph) ==
+        names{"placeholder", "mean", "reshape"});
+  placeholder<float, 64, 64> square("square");
+  CHECK(ops_of(followed(flat({expand_dims(sum(any_tensor(square), axes{1}), axes{0})})).graph) ==
+        names{"placeholder", "sum", "reshape"});
+}
+
 TEST_CASE_FIXTURE(own_graph, "what broadcasts by itself takes a value unrepeated") {
   placeholder<float, dyn, 3> x("x"), z("z");
   placeholder<float> s("s");

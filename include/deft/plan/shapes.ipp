@@ -2,6 +2,7 @@
 // deft/plan/shapes.ipp: extents followed to where they come from.
 #pragma once
 #include <algorithm>
+#include <deft/op/base/reduction.hpp>
 #include <deft/op/size_of.hpp>
 #include <deft/plan/extents.hpp>
 #include <deft/plan/rewrite.hpp>
@@ -55,14 +56,40 @@ void take_unrepeated(const graph_def& g, const extent_symbols& extents, std::uin
   }
 }
 
+/// A reduction whose axes come back with an extent of 1, for nothing but that, keeps them: then a
+/// region may use it again.
+void keep_axes(const graph_def& g, const std::vector<int>& uses, node_def& n) {
+  if (n.op->role != op_role::alias || !n.controls.empty()) return;
+  const node_def& fold = g.nodes[n.inputs[0].node];
+  if (fold.op->folds == fold_kind::none || !fold.controls.empty() || fold.device != n.device ||
+      uses[n.inputs[0].node] > 1)
+    return;
+  auto r = decode<op::reduction>(fold.attributes);
+  r.keepdims = true;
+  const edge_def of = fold.inputs[0];
+  const dims kept = r.shape(g.nodes[of.node].outputs[of.port].shape);
+  // Of two unknown extents one might have become the other.
+  if (std::count(kept.begin(), kept.end(), dyn) > 1 ||
+      n.outputs[0] != tensor_type{kept, fold.outputs[0].type})
+    return;
+  n.op = fold.op;
+  n.attributes = encode(r);
+  n.inputs = {of};
+}
+
 }  // namespace
 
 void follow_shapes(graph_def& g, std::span<edge_def> fetches) {
   const extent_symbols extents(g);
+  std::vector<int> uses(g.nodes.size());
+  for (const auto& f : fetches) ++uses[f.node];
+  for (const auto& n : g.nodes)
+    for (auto e : n.inputs) ++uses[e.node];
   for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
     node_def& n = g.nodes[i];
     if (n.op == &record_of<op::size_of>) read_at_origin(g, extents, n);
     if (is_elementwise(n)) take_unrepeated(g, extents, i, n);
+    keep_axes(g, uses, n);
   }
   prune(g, fetches);
 }

@@ -13,11 +13,16 @@ namespace deft::cpu {
 struct prefetch {
   const char* from;
   std::int64_t size;  ///< bytes of an element
+  bool write;
 
-  /// Of `n` elements from number `first` on, into the second-level cache.
+  /// `n` elements from number `first` on: to be written soon, or read from the second-level cache.
   void ask(std::int64_t first, std::int64_t n) const {
     const char* p = from + first * size;
-    for (const char* end = p + n * size; p < end; p += 64) __builtin_prefetch(p, 0, 2);
+    const char* const end = p + n * size;
+    if (write)
+      for (; p < end; p += 64) __builtin_prefetch(p, 1);
+    else
+      for (; p < end; p += 64) __builtin_prefetch(p, 0, 2);
   }
 };
 

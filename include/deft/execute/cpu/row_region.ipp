@@ -379,14 +379,19 @@ class row_region_kernel final : public kernel {
   void in_turns(const place_of_values& at, const part& p, std::int64_t count) const {
     arguments a;
     take_rows(at, p, count, a);
-    // The next rows come while the last part computes.
+    // The next rows come while the last part computes, and there is room for what it yields.
     prefetch later[most_values];
     std::size_t n = 0;
-    if (far_ && &p == last_ && at.row + 2 * count <= rows_)
-      for (value v = 0; v < program_.inputs.size(); ++v)
-        if (is_element(v))
-          later[n++] = {address(at, v) + count * n_ * static_cast<std::int64_t>(size_of(v)),
-                        static_cast<std::int64_t>(size_of(v))};
+    auto ask = [&](value v, std::int64_t rows, bool write) {
+      const auto size = static_cast<std::int64_t>(size_of(v));
+      later[n++] = {address(at, v) + rows * n_ * size, size, write};
+    };
+    if (far_ && &p == last_) {
+      for (value v = 0; v < program_.inputs.size() && at.row + 2 * count <= rows_; ++v)
+        if (is_element(v)) ask(v, count, false);
+      for (value v : p.results)
+        if (homes_[v] == home::output) ask(v, 1, true);
+    }
     call(at, p, a, n_, count, {later, n});
   }
   void take_rows(const place_of_values& at, const part& p, std::int64_t count, arguments& a) const {
