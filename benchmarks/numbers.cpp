@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/numbers.cpp: a session's heavy steps against Eigen written by hand, on one thread.
+// benchmarks/numbers.cpp: a session's heavy steps against Eigen written by hand, on one thread
+// unless a row says two.
 //
 // Arguments are fed without a copy and results handed over; the hand-written side writes into
 // buffers made once, from the same allocator.
 #include <Eigen/Dense>
+#include <atomic>
+#include <barrier>
 #include <cmath>
 #include <deft/deft.hpp>
+#include <functional>
+#include <thread>
 
 #include "bench.hpp"
 
@@ -89,30 +94,33 @@ void named_statements(std::int64_t n, const std::string& size, double bound) {
                   "one expression", bench::at_most(bound));
 }
 
-/// An optimizer's updates of 784x500 by themselves: the gradient is fed.
-void updates() {
-  matrix g = filled(matrix(784, 500)), w = filled(matrix(784, 500)), a(784, 500);
+/// An optimizer's updates by themselves: the gradient is fed.
+template <std::int64_t Rows, std::int64_t Columns>
+void updates(const std::string& size) {
+  matrix g = filled(matrix(Rows, Columns)), w = filled(matrix(Rows, Columns)), a(Rows, Columns);
   for (auto& v : a) v = 1;
-  placeholder<float, 784, 500> pg("g");
-  variable<float, 784, 500> vw("w", zeros()), va("a", ones());
+  graph own;
+  auto in_it = as_default(own);
+  placeholder<float, Rows, Columns> pg("g");
+  variable<float, Rows, Columns> vw("w", zeros()), va("a", ones());
   session s(one_thread);
   s.run(initialize_all());
   auto sgd = s.prepare(vw.assign_sub(pg * 0.1f), feeds(pg));
   auto squares = va.assign_add(square(pg));
   auto adagrad = s.prepare(vw.assign_sub(pg * 0.1f / sqrt(squares.value())), feeds(pg));
-  ndarray<float, 784, 500> fed;
+  ndarray<float, Rows, Columns> fed;
   std::copy(g.begin(), g.end(), fed.begin());
   auto G = eigen(g), W = eigen(w), A = eigen(a);
   auto by_row = [&](const std::string& work, auto& step, const bench::measure& hand, double bound) {
-    bench::work_row(work + ", 784x500", bench::in_turns(bench::timed([&] { step(fed); }), hand),
-                    by_hand, bench::at_least(bound));
+    bench::work_row(work + size, bench::in_turns(bench::timed([&] { step(fed); }), hand), by_hand,
+                    bench::at_least(bound));
   };
-  by_row("SGD update", sgd, bench::timed([&] {
+  by_row("SGD update, ", sgd, bench::timed([&] {
            W.array() -= 0.1f * G.array();
            bench::keep(w);
          }),
          0.9);
-  by_row("Adagrad update", adagrad, bench::timed([&] {
+  by_row("Adagrad update, ", adagrad, bench::timed([&] {
            A.array() += G.array().square();
            W.array() -= 0.1f * G.array() / A.array().sqrt();
            bench::keep(w);
@@ -256,33 +264,93 @@ void products() {
   bench::work_row("matmul 100x784x128 and both gradients", o, "Eigen", bench::at_least(0.95));
 }
 
-void cross_entropy(std::int64_t rows, std::int64_t columns, const std::string& size, double bound) {
+/// What both threads of a step by hand do: this one, and one that waits for the next step.
+class two_threads {
+ public:
+  /// `half(0)` and `half(1)` side by side.
+  explicit two_threads(std::function<void(int)> half)
+      : half_(std::move(half)), other_([this] {
+          while (start_.arrive_and_wait(), !done_) {
+            half_(1);
+            end_.arrive_and_wait();
+          }
+        }) {}
+  ~two_threads() {
+    done_ = true;
+    start_.arrive_and_wait();
+  }
+  void operator()() {
+    start_.arrive_and_wait();
+    half_(0);
+    end_.arrive_and_wait();
+  }
+
+ private:
+  std::function<void(int)> half_;
+  std::barrier<> start_{2}, end_{2};
+  std::atomic<bool> done_ = false;
+  std::jthread other_;
+};
+
+void cross_entropy(std::int64_t rows, std::int64_t columns, int threads, const std::string& size,
+                   double bound) {
   matrix l = filled(matrix(rows, columns)), d(rows, columns);
   ndarray<std::int32_t, dyn> t(rows);
   for (std::int64_t i = 0; i < rows; ++i) t(i) = static_cast<std::int32_t>(i * 7919 % columns);
-  session s(one_thread);
+  session s({.intra_op_threads = threads});
   placeholder<float, dyn, dyn> logits("logits");
   placeholder<std::int32_t, dyn> label("label");
   auto loss = mean(softmax_cross_entropy(logits, label));
   auto [gradient] = gradients(loss, logits);
   auto step = s.prepare(loss, gradient, feeds(logits, label));
   auto L = eigen(l), D = eigen(d);
+  float sums[2];
+  auto some_rows = [&](int half) {
+    float sum = 0;
+    for (std::int64_t i = half * rows / threads; i < (half + 1) * rows / threads; ++i) {
+      auto q = D.row(i).array();
+      float high = L.row(i).maxCoeff();
+      q = (L.row(i).array() - high).exp();
+      float z = q.sum();
+      sum += std::log(z) + high - L(i, t(i));
+      q *= 1.f / (z * static_cast<float>(rows));
+      q(t(i)) -= 1.f / static_cast<float>(rows);
+    }
+    sums[half] = sum;
+  };
+  two_threads both(some_rows);
   auto o = bench::in_turns(bench::timed([&] { bench::keep(step(l, t)); }), bench::timed([&] {
-                             float sum = 0;
-                             for (std::int64_t i = 0; i < rows; ++i) {
-                               auto q = D.row(i).array();
-                               float high = L.row(i).maxCoeff();
-                               q = (L.row(i).array() - high).exp();
-                               float z = q.sum();
-                               sum += std::log(z) + high - L(i, t(i));
-                               q *= 1.f / (z * static_cast<float>(rows));
-                               q(t(i)) -= 1.f / static_cast<float>(rows);
-                             }
-                             bench::keep(sum);
+                             threads == 1 ? some_rows(0) : both();
+                             bench::keep(sums);
                              bench::keep(d);
                            }));
-  bench::work_row("softmax cross entropy and its gradient, " + size, o, by_hand,
-                  bench::at_least(bound));
+  bench::work_row("cross entropy and its gradient, " + size, o, by_hand, bench::at_least(bound));
+}
+
+/// The gradients of a layer's activation and of its bias.
+void bias_gradient() {
+  matrix dz = filled(matrix(4096, 1000)), h = filled(matrix(4096, 1000)), d(4096, 1000);
+  vector sums(1000);
+  placeholder<float, dyn, 1000> pz("dz");
+  placeholder<float, dyn, 1000> ph("h");
+  session s(one_thread);
+  tensor<float, dyn, 1000> masked = where(ph > 0.f, pz, 0.f);
+  auto step = s.prepare(masked, sum(masked, axis<0>), feeds(pz, ph));
+  const ndarray<float, dyn, 1000> z(any_array(dz.array())), a(any_array(h.array()));
+  auto Z = eigen(dz), H = eigen(h), D = eigen(d);
+  auto S = eigen(sums).matrix().transpose().array();
+  bench::work_row("activation and bias gradient, 4096x1000",
+                  bench::in_turns(bench::timed([&] { bench::keep(step(z, a)); }), bench::timed([&] {
+                                    S = 0;
+                                    for (std::int64_t i = 0; i < 4096; ++i) {
+                                      D.row(i).array() =
+                                          (H.row(i).array() > 0.f).select(Z.row(i).array(), 0.f);
+                                      S += D.row(i).array();
+                                    }
+                                    bench::keep(sums);
+                                    bench::keep(d);
+                                  })),
+                  by_hand, bench::at_least(0.85));
 }
 
 }  // namespace
@@ -292,13 +360,16 @@ int main() {
   elementwise(100'000, "1e5");
   named_statements(10'000'000, "1e7", 1.05);
   named_statements(100'000, "1e5", 1.45);
-  updates();
+  updates<784, 500>("784x500");
+  updates<2000, 2000>("2000x2000");
   reductions(10'000'000, "1e7", 0.9, 0.9);
   reductions(100'000, "1e5", 0.85, 0.55);
   rows<1024>(4096, "4096x1024", 0.85, 0.6);
   rows<4096>(4096, "4096x4096", 0.85, 0.9);
   rows<10>(100'000, "100000x10", 0.7, 0.7);
   products();
-  cross_entropy(100, 10, "100x10", 0.7);
-  cross_entropy(4096, 1000, "4096x1000", 0.92);
+  cross_entropy(100, 10, 1, "100x10", 0.7);
+  cross_entropy(4096, 1000, 1, "4096x1000", 0.92);
+  cross_entropy(4096, 1000, 2, "4096x1000, 2 threads", 0.85);
+  bias_gradient();
 }
