@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates of variables in one pass.
 #include <deft/op/catalog.hpp>
+#include <deft/plan/literals.hpp>
 #include <deft/session/session.hpp>
 #include <thread>
 
@@ -33,6 +34,29 @@ TEST_CASE_FIXTURE(own_graph, "an update takes in what only it needs") {
   CHECK(ops_of(f.graph) == names{"placeholder", "fused", "assign_sub"});
   CHECK(ops_of(fused(flat({any_tensor(w.assign_add(g).value())})).graph) ==
         names{"placeholder", "assign_add"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "an update takes in an expression whose literals come with each run") {
+  placeholder<float, 3> g("g");
+  variable<float, 3> w("w", zeros());
+  auto sgd = [&](float rate) { return any_tensor(w.assign_sub(g * rate + 1.f).value()); };
+  flat_graph f = flat({sgd(0.1f)});
+  plan::feed_literals(f, {true}, 0);
+  f = fused(std::move(f));
+  CHECK(ops_of(f.graph) == names{"feed", "feed", "placeholder", "fused_update"});
+  auto o = decode<op::fused_update>(f.graph.nodes[3].attributes);
+  CHECK(o.program->signature ==
+        "t0=mul(i1:float,i2:float):float t1=add(t0,i3:float):float t2=sub(i0:float,t1):float");
+  CHECK(o.program->pieces.empty());
+  // So do reductions and named values.
+  tensor<float, 3> scaled = g * 3.f;
+  f = flat({sum(scaled * g)});
+  plan::feed_literals(f, {true}, 0);
+  CHECK(ops_of(fused(std::move(f)).graph) == names{"feed", "placeholder", "fused"});
+  session s;
+  s.run(initialize_all());
+  for (float rate : {0.5f, 2.f, 4.f}) s.run(sgd(rate), g = {1.f, 2.f, 3.f});
+  CHECK(s.run(w) == ndarray<float, 3>{-9.5f, -16.f, -22.5f});
 }
 
 TEST_CASE_FIXTURE(own_graph, "an update takes in the updates that it needs") {

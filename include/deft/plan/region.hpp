@@ -9,8 +9,8 @@
 
 namespace deft::plan {
 
-/// The program of a node that an expression became; null for other nodes, and where its literals
-/// come with each run.
+/// The program of a node that an expression became; null for other nodes. Its literals may come
+/// with each run, behind its inputs.
 const program* expression_in(const node_def& n);
 /// A literal in the making: a constant of rank 0.
 bool is_literal(const node_def& n);

@@ -14,7 +14,7 @@ namespace deft::plan {
 
 const program* expression_in(const node_def& n) {
   const program* p = n.op->role == op_role::compute ? program_in(n.attributes) : nullptr;
-  return p && !p->is_region() && n.inputs.size() == p->inputs.size() ? p : nullptr;
+  return p && !p->is_region() ? p : nullptr;
 }
 bool is_literal(const node_def& n) {
   return n.op->role == op_role::constant && n.controls.empty() && n.outputs[0].shape.rank() == 0;
@@ -141,7 +141,8 @@ class region_writer {
       if (expression_in(n)) {
         const auto o = decode<op::fused>(n.attributes);
         std::vector<value> values = std::move(f.args);
-        for (std::size_t i = 0; i < o.immediates.size(); ++i)
+        const bool late = values.size() > o.program->inputs.size();
+        for (std::size_t i = 0; i < o.immediates.size() && !late; ++i)
           values.push_back(literal(o.program->immediates[i], o.immediates[i]));
         const std::size_t first = p.operations();
         for (const auto& c : o.program->code) {
@@ -149,7 +150,7 @@ class region_writer {
           for (std::size_t a = 0; a < c.count; ++a) args[a] = values[c.args[a]];
           values.push_back(p.apply(*c.op, c.type, std::span(args).first(c.count)));
         }
-        p.end_piece(first);
+        if (!late) p.end_piece(first);  // what is compiled for it takes literals
         done.emplace(f.node, values.back());
       } else if (is_fold(n)) {
         done.emplace(f.node,
