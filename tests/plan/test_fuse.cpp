@@ -150,7 +150,8 @@ TEST_CASE_FIXTURE(own_graph, "devices without a kernel for fused nodes are left 
   placeholder<float, 3> x("x");
   flat_graph f = flat({relu(exp(any_tensor(x)))});
   for (auto& n : f.graph.nodes) n.device = device_at("/job:a/replica:0/task:0/null:0");
-  plan::fuse(f.graph, f.fetches, [](placement d, const op_def&) { return d->type != "null"; });
+  plan::fuse(f.graph, f.fetches,
+             [](placement d, const op_def&, dtype) { return d->type != "null"; });
   CHECK(ops_of(f.graph) == names{"placeholder", "exp", "relu"});
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 flat_graph joined(flat_graph f, bool can_run = true) {
   f = testing::on_cpu(std::move(f));
-  plan::join_pairs(f.graph, f.fetches, [&](placement, const op_def&) { return can_run; });
+  plan::join_pairs(f.graph, f.fetches, [&](placement, const op_def&, dtype) { return can_run; });
   check(f.graph, f.fetches);
   return f;
 }

@@ -169,6 +169,8 @@ bool frame_state::run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready) {
     note_failure(e, me.pc);
   } catch (const std::bad_alloc&) {
     note_failure(error(errc::resource_exhausted, "out of memory"), me.pc);
+  } catch (const std::exception& e) {
+    note_failure(error(errc::internal, e.what()), me.pc);
   }
   return true;
 }
@@ -196,6 +198,8 @@ void frame_state::run_items() {
     note_failure(e, me.pc);
   } catch (const std::bad_alloc&) {
     note_failure(error(errc::resource_exhausted, "out of memory"), me.pc);
+  } catch (const std::exception& e) {
+    note_failure(error(errc::internal, e.what()), me.pc);
   }
 }
 
@@ -259,7 +263,8 @@ void frame_state::give_signal(std::uint32_t s, std::vector<std::uint32_t>& ready
   // What only starts work of a device does not wait until this lane has come to its end.
   if (c_.lanes[l].quick) {
     if (run_lane(l, ready)) lane_ended();
-  } else if (!c_.parallel || !driver_->wake_idle(l)) {
+  } else if (!c_.parallel ||
+             (!driver_->wake_idle(l) && !(c_.lanes[l].parallel && offer(lanes_[l].job)))) {
     ready.push_back(l);
   }
 }

@@ -4,8 +4,9 @@
 // too, so that the earliest item that has not ended can always go on.
 #pragma once
 #include <cstdint>
-#include <deft/graph/graph_def.hpp>
+#include <deft/plan/waits.hpp>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -43,7 +44,7 @@ struct lane_plan {
 /// lane of its own, with what follows from it only: everything else goes on.
 class lane_planner {
  public:
-  explicit lane_planner(const graph_def& g);
+  explicit lane_planner(const graph_def& g) : graph_(g) {}
 
   /// The next node has no item: a constant, a feed, a group.
   void skip(std::uint32_t node);
@@ -70,12 +71,11 @@ class lane_planner {
     std::uint32_t device = none;
     bool asynchronous = false;
   };
-  /// Nodes that wait for something outside the step, of which a node is a consequence.
-  using wait_set = std::vector<std::uint32_t>;
-
-  std::uint32_t waits_of(std::uint32_t node, bool itself);
   std::uint32_t lane_of(const lane_choice& c, std::uint32_t waits, std::uint32_t alone);
+  static constexpr double enough = 50'000;  ///< nanoseconds of work that a lane has at least
   void split_host_work(int threads);
+  bool split_host_work(std::size_t lanes, std::uint32_t host, std::span<const std::uint32_t> list,
+                       double total);
   void depend(std::uint32_t on, std::vector<std::uint32_t>& works) const;
   void add_work(std::uint32_t node, std::uint32_t item, const lane_choice& c, std::uint32_t waits,
                 place at, std::vector<std::uint32_t> after);
@@ -85,9 +85,7 @@ class lane_planner {
   std::vector<std::uint32_t> work_of_;  ///< of each node; none: it has no item
   std::map<std::uint32_t, std::vector<std::uint32_t>> through_;  ///< works behind such a node
   std::vector<place> places_;                                    ///< of each node
-  std::vector<std::uint32_t> waits_;  ///< of each node: number of its wait_set
-  std::vector<wait_set> sets_;
-  std::map<wait_set, std::uint32_t> set_numbers_;
+  plan::wait_sets waits_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> lane_numbers_;
   std::vector<bool> quick_;
   std::vector<std::uint32_t> parallel_;

@@ -8,40 +8,6 @@
 
 namespace deft::exec {
 
-lane_planner::lane_planner(const graph_def& g) : graph_(g) {
-  sets_.emplace_back();
-  set_numbers_.emplace(wait_set(), 0);
-}
-
-/// The union of what the node's inputs and controls are consequences of.
-std::uint32_t lane_planner::waits_of(std::uint32_t node, bool itself) {
-  const node_def& n = graph_.nodes[node];
-  std::uint32_t found = 0;
-  bool several = itself;
-  auto look = [&](std::uint32_t from) {
-    const std::uint32_t w = waits_[from];
-    if (!w || w == found) return;
-    if (found) several = true;
-    found = w;
-  };
-  for (auto e : n.inputs) look(e.node);
-  for (auto c : n.controls) look(c);
-  if (!several) return found;
-  wait_set all;
-  auto gather = [&](std::uint32_t from) {
-    const wait_set& s = sets_[waits_[from]];
-    all.insert(all.end(), s.begin(), s.end());
-  };
-  for (auto e : n.inputs) gather(e.node);
-  for (auto c : n.controls) gather(c);
-  if (itself) all.push_back(node);
-  std::ranges::sort(all);
-  all.erase(std::unique(all.begin(), all.end()), all.end());
-  auto [at, fresh] = set_numbers_.try_emplace(all, static_cast<std::uint32_t>(sets_.size()));
-  if (fresh) sets_.push_back(std::move(all));
-  return at->second;
-}
-
 std::uint32_t lane_planner::lane_of(const lane_choice& c, std::uint32_t waits,
                                     std::uint32_t alone) {
   auto [at, fresh] = lane_numbers_.try_emplace({c.device, waits, alone},
@@ -76,7 +42,7 @@ void lane_planner::skip(std::uint32_t node) {
   for (std::size_t i = 0; i < behind.size(); ++i)
     if (i + 1 == behind.size() || works_[behind[i]].lane != works_[behind[i + 1]].lane)
       last.push_back(behind[i]);
-  waits_.push_back(waits_of(node, false));
+  waits_.add(n, false);
   places_.push_back(at);
   work_of_.push_back(none);
   if (!last.empty()) through_.emplace(node, std::move(last));
@@ -103,12 +69,11 @@ void lane_planner::add(std::uint32_t node, std::uint32_t item, const lane_choice
   for (auto d : n.controls) depend(d, controls);
   for (auto w : controls)
     (works_[w].asynchronous && works_[w].device != c.device ? drained : after).push_back(w);
-  const std::uint32_t waits = waits_of(node, c.waits);
+  const std::uint32_t waits = waits_.add(n, c.waits);
   const place at =
       c.follows != none ? place(places_[c.follows].first, node + 1) : place(node + 1, 0);
   add_work(node, item, c, waits, at, std::move(after));
   works_.back().drained = std::move(drained);
-  waits_.push_back(waits);
   places_.push_back(at);
   work_of_.push_back(static_cast<std::uint32_t>(works_.size() - 1));
 }
@@ -118,16 +83,13 @@ void lane_planner::add_fetch(std::uint32_t node, std::uint32_t item, const lane_
   depend(node, after);
   lane_choice behind = c;
   behind.follows = node;
-  add_work(node, item, behind, waits_[node],
+  add_work(node, item, behind, waits_.of(node),
            place(places_[node].first, static_cast<std::uint32_t>(graph_.nodes.size()) + item + 1),
            std::move(after));
 }
 
-/// Gives each piece of the host's work, in order, to the lane where it would end first. Kernels
-/// that the team splits stay in the first. Done only where every lane gets enough, and the whole
-/// ends much earlier.
+/// In as many lanes as pay.
 void lane_planner::split_host_work(int threads) {
-  constexpr double handover = 2'000, enough = 50'000, splits = 100'000;  // nanoseconds
   const auto at = lane_numbers_.find({none, 0, 0});
   if (threads < 2 || at == lane_numbers_.end()) return;
   const std::uint32_t host = at->second;
@@ -137,7 +99,17 @@ void lane_planner::split_host_work(int threads) {
     if (works_[w].lane == host) list.push_back(w), total += works_[w].cost;
   if (total < 2 * enough) return;
   std::ranges::sort(list, {}, [&](std::uint32_t w) { return works_[w].at; });
-  const auto lanes = static_cast<std::size_t>(threads);
+  const auto most = static_cast<std::size_t>(std::min<double>(threads, total / enough));
+  for (std::size_t lanes = most; lanes > 1; --lanes)
+    if (split_host_work(lanes, host, list, total)) return;
+}
+
+/// Gives each piece of the host's work, in order, to the lane where it would end first. Kernels
+/// that the team splits stay in the first. False, and nothing is done, unless every lane gets
+/// enough, and the whole ends much earlier.
+bool lane_planner::split_host_work(std::size_t lanes, std::uint32_t host,
+                                   std::span<const std::uint32_t> list, double total) {
+  constexpr double handover = 2'000, splits = 100'000;  // nanoseconds
   std::vector<double> free_at(lanes), busy(lanes), end(works_.size());
   std::vector<std::uint32_t> chosen(works_.size(), none);
   for (auto w : list) {
@@ -158,9 +130,9 @@ void lane_planner::split_host_work(int threads) {
     end[w] = free_at[best] = ends(best);
     busy[best] += x.cost;
   }
-  if (*std::ranges::max_element(free_at) > 0.75 * total) return;
+  if (*std::ranges::max_element(free_at) > 0.75 * total) return false;
   for (auto b : busy)
-    if (b > 0 && b < enough) return;
+    if (b > 0 && b < enough) return false;
   std::vector<std::uint32_t> number(lanes, host);
   for (std::size_t l = 1; l < lanes; ++l)
     if (busy[l] > 0) {
@@ -169,6 +141,7 @@ void lane_planner::split_host_work(int threads) {
       parallel_.push_back(number[l]);
     }
   for (auto w : list) works_[w].lane = number[chosen[w]];
+  return true;
 }
 
 lane_plan lane_planner::take(int threads) {

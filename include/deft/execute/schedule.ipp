@@ -91,6 +91,7 @@ class compiler {
       if (!n.outputs[o].shape.is_static()) v.shape = c_.shapes++;
       c_.values.push_back(v);
     }
+    if (threads_ > 1) guess_types(n, first);
     switch (n.op->role) {
       case op_role::constant:
         add_constant(n, first, device);
@@ -122,12 +123,46 @@ class compiler {
     lane_choice lane = classify(n, i);
     if (has_computation(i)) {
       i.number = computation_of(n, i);
-      if (const kernel_ptr& k = kernels_[i.number]; k && !i.dynamic) lane.cost = k->cost();
+      if (const kernel_ptr& k = kernels_[i.number]) lane.cost = cost_of(*k, i);
     }
     c_.most_ins = std::max(c_.most_ins, i.ins);
     c_.most_outs = std::max(c_.most_outs, i.outs);
     planner_.add(number, static_cast<std::uint32_t>(items_.size()), lane);
     items_.push_back(i);
+  }
+
+  /// As if what is known only at run time were usual.
+  const tensor_type& guessed(std::uint32_t value) const {
+    auto at = guessed_.find(value);
+    return at == guessed_.end() ? declared(value) : at->second;
+  }
+  void guess_types(const node_def& n, std::uint32_t first) {
+    constexpr std::int64_t usual = 64;
+    if (std::ranges::all_of(n.outputs, [](auto& t) { return t.shape.is_static(); })) return;
+    std::vector<tensor_type> in, out;
+    for (auto e : n.inputs) in.push_back(guessed(first_value_[e.node] + e.port));
+    try {
+      infer_types(*n.op, {in, n.attributes}, out);
+    } catch (const error&) {  // they contradict each other: so much for the guess
+      out.assign(n.outputs.begin(), n.outputs.end());
+    }
+    for (std::uint32_t o = 0; o < out.size(); ++o) {
+      std::ranges::replace(out[o].shape, dyn, usual);
+      guessed_[first + o] = out[o];
+    }
+  }
+  double cost_of(kernel& k, const item& i) const {
+    if (!i.dynamic) return k.cost();
+    std::vector<tensor_type> in, out;
+    for (std::uint32_t o = 0; o < i.outs; ++o) out.push_back(guessed(i.first_out + o));
+    if (i.what == action::update) in = out;
+    for (std::uint32_t a = 0; a < i.ins; ++a) in.push_back(guessed(input(i, a)));
+    try {
+      k.prepare(in, out);
+      return k.cost();
+    } catch (const error&) {
+      return 0;
+    }
   }
 
   static bool has_computation(const item& i) {
@@ -344,7 +379,8 @@ class compiler {
   const task_resources& task_;
   lane_planner planner_;
   std::uint16_t last_device_ = 0;
-  std::vector<std::uint32_t> first_value_;  ///< of each node
+  std::vector<std::uint32_t> first_value_;                  ///< of each node
+  std::unordered_map<std::uint32_t, tensor_type> guessed_;  ///< of values not known before
   std::vector<item> items_;
   std::vector<computation> computations_;
   std::vector<kernel_ptr> kernels_;  ///< of computations, if they were made

@@ -75,9 +75,9 @@ struct node_context {
   std::string prefix;     ///< name scope of the first writer
   const char* file = "";  ///< of the source_place
 
-  std::vector<node_ref> controls;
-  node_ref keeps;  ///< alive as long as the node is, not needed to run: a variable
-  std::unique_ptr<variable_info> variable;
+  std::vector<node_ref> controls = {};
+  node_ref keeps = {};  ///< alive as long as the node is, not needed to run: a variable
+  std::unique_ptr<variable_info> variable = nullptr;
 };
 
 /// Immutable once made. Its inputs stand behind it: 56 bytes and 16 for each of them, as graphs of

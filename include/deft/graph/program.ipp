@@ -256,9 +256,9 @@ class program_checker {
       bad("instruction ", i, " (", c.op->name, ") gives ", c.type, " of ", of);
     if (!p_.is_region() || all == (p_.row_axes > 0))
       bad("instruction ", i, " (", c.op->name, ") folds ",
-          all                                 ? "all"
+          all                                ? "all"
           : c.leaves == extent_class::column ? "columns"
-                                              : "rows",
+                                             : "rows",
           " in ",
           !p_.is_region() ? "an expression"
           : all           ? "a region of rows"
@@ -269,6 +269,10 @@ class program_checker {
     if (p_.row_axes > max_rank) bad("rows of ", int{p_.row_axes}, " axes");
     if (p_.outputs.size() > program::most_outputs)
       bad("a region has at most ", program::most_outputs, " results, not ", p_.outputs.size());
+    for (std::size_t i = 0; i < p_.code.size(); ++i)
+      if (p_.code[i].is_fold() && p_.code[i].leaves != extent_class::row &&
+          std::ranges::count(p_.outputs, operands_ + i, &program_output::value) == 0)
+        bad("instruction ", i, " folds columns or all, and is no result");
     for (const auto& o : p_.outputs) {
       if (o.value < operands_ || o.value >= p_.values())
         bad("value ", o.value, " is no result of an instruction");

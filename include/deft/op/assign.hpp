@@ -97,13 +97,13 @@ inline constexpr bool update_shape_fits = [] {
     return true;
 }();
 
-/// A scalar constant, repeated to `shape`.
-output filled(any_array scalar, const dims& shape, source_place w);
+/// A scalar constant, repeated to the shape of `like`.
+output filled(any_array scalar, const output& like, source_place w);
 
 template <class T, class X, class K = kernels_for<X>>
-output update_value(const X& x, const dims& shape, source_place w) {
+output update_value(const X& x, const output& variable, source_place w) {
   if constexpr (scalar<X>)
-    return filled(any_array::scalar(survive<T>(x)), shape, w);
+    return filled(any_array::scalar(survive<T>(x)), variable, w);
   else if constexpr (typed_expression<X>)
     return lower<K>(x, w);
   else

@@ -40,8 +40,10 @@ output update(const op_def& def, const output& variable, const output& value, so
   return {graph::of(*variable.node).add(std::move(r)), 0};
 }
 
-output filled(any_array scalar, const dims& shape, source_place w) {
-  return broadcast_to(add_constant(std::move(scalar), w), shape, w).handle();
+output filled(any_array scalar, const output& like, source_place w) {
+  const any_tensor value(add_constant(std::move(scalar), w)), to(like);
+  return (to.shape().is_static() ? broadcast_to(value, to.shape(), w) : broadcast_to(value, to, w))
+      .handle();
 }
 
 }  // namespace detail

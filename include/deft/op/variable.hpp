@@ -162,7 +162,7 @@ class variable : public tensor<T, E...> {
     if constexpr (std::is_same_v<Op, op::assign> || is_numeric(dtype_of<T>))
       return assigned<tensor<T, E...>>(
           detail::update(record_of<Op>, this->handle(),
-                         detail::update_value<T, X, K>(value, shape_t<E...>::value, w), w));
+                         detail::update_value<T, X, K>(value, this->handle(), w), w));
     else
       static_assert(detail::never<X>, "[assign_add] expects a variable of numbers, and got bool");
   }

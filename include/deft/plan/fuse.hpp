@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/plan/fuse.hpp: elementwise nodes and reductions joined into fused ones.
 #pragma once
-#include <deft/graph/graph_def.hpp>
-#include <functional>
+#include <deft/plan/rewrite.hpp>
 #include <string>
 #include <vector>
 
@@ -16,14 +15,14 @@ struct kept_apart {
 
 /// Joins nodes of one device into regions: elementwise ones, primitive or whole expressions, of one
 /// shape; reductions of such values over all axes or the first ones, which end a region; and
-/// reductions over the last axes, whose results may be used again in it. What others need of a large
-/// region is a further output of it, and so are reductions of what it reads or computes. An
+/// reductions over the last axes, whose results may be used again in it. What others need of a
+/// large region is a further output of it, and so are reductions of what it reads or computes. An
 /// expression stays a piece of what it becomes part of, as it has a compiled kernel. An update of a
 /// variable takes in what only it needs, and updates of other variables of its extents that it
 /// needs, and is one pass: but for integers, of which a divisor may be refused half way.
 /// Devices that `can_run` denies the operation that would be made are left alone; by default there
 /// are none. Says what was kept apart and why.
 std::vector<kept_apart> fuse(graph_def& g, std::span<edge_def> fetches,
-                             const std::function<bool(placement, const op_def&)>& can_run = {});
+                             const can_run_test& can_run = {});
 
 }  // namespace deft::plan

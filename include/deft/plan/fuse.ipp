@@ -5,6 +5,7 @@
 #include <deft/plan/extents.hpp>
 #include <deft/plan/fuse.hpp>
 #include <deft/plan/region.hpp>
+#include <deft/plan/waits.hpp>
 #include <numeric>
 
 namespace deft::plan {
@@ -27,12 +28,12 @@ bool may_refuse(const node_def& n) {
 
 class fuser {
  public:
-  fuser(graph_def& g, std::span<edge_def> fetches,
-        const std::function<bool(placement, const op_def&)>& can_run)
+  fuser(graph_def& g, std::span<edge_def> fetches, const can_run_test& can_run)
       : graph_(g),
         fetches_(fetches),
         can_run_(can_run),
         extents_(g),
+        waits_(g),
         users_(g.nodes.size()),
         fetched_(g.nodes.size()),
         awaited_(g.nodes.size()),
@@ -56,7 +57,7 @@ class fuser {
       const node_def& r = graph_.nodes[root];
       const bool update = is_joining_update(r);
       if (taken_[root] || (!update && !fusible(r) && !is_ending_fold(r))) continue;
-      if (can_run_ && !can_run_(r.device, joined(r))) continue;
+      if (!has_kernel(r, r)) continue;
       group made = gather(root);
       const bool literals = !update && !is_fold(r) && !expression_in(r) &&
                             std::ranges::any_of(r.inputs, [&](edge_def e) {
@@ -79,6 +80,11 @@ class fuser {
   static constexpr std::int64_t large = 4096;
 
   // What can be joined.
+
+  /// Whether what `root` becomes can compute `n`, on its device.
+  bool has_kernel(const node_def& root, const node_def& n) const {
+    return !can_run_ || can_run_(root.device, joined(root), n.outputs[0].type);
+  }
 
   const node_def& node(std::uint32_t n) const { return graph_.nodes[n]; }
   const dims& shape_of(edge_def e) const { return node(e.node).outputs[e.port].shape; }
@@ -176,7 +182,9 @@ class fuser {
       for (auto u : users_[near[i]]) {
         if (g.has(u) || taken_[u] || !seen.insert(u).second) continue;
         const node_def& user = node(u);
-        if (user.device != node(g.root).device) continue;
+        if (user.device != node(g.root).device || user.outputs.empty() ||
+            !has_kernel(node(g.root), user))
+          continue;
         if (is_ending_fold(user) && user.inputs[0] == edge_def{near[i], 0} && !awaited_[u])
           join(g, u);
         else if (fusible(user) && has_extents_of(g, u))
@@ -195,6 +203,7 @@ class fuser {
     const bool other_rows = g.row_axes > 0 && other.row_axes > 0 && g.row_axes != other.row_axes;
     if (other_rows || (both.folds_all && both.row_axes > 0) || !extents_.same(g.like, other.like))
       return;
+    if (waits_.of(g.root) != waits_.of(fold)) return;
     both.operations = 0;
     both.outputs.clear();
     for (auto m : both.members) {
@@ -241,6 +250,7 @@ class fuser {
     if (taken_[n]) return "it is part of another region";
     if (!x.controls.empty()) return "it has control dependencies";
     if (x.device != node(g.root).device) return "it is on another device";
+    if (!has_kernel(node(g.root), x)) return "the device has no fused kernel for its dtype";
     int axes = 0;
     if (fold) {
       axes = row_axes_of(x);
@@ -276,6 +286,7 @@ class fuser {
     group larger = g;
     take(larger);
     larger.outputs.push_back(n);
+    if (waits_.of(n) != waits_.of(g.root)) return "the other one waits for what this does not";
     if (!find_position(larger)) return "others need its value before";
     g = std::move(larger);
     return nullptr;
@@ -369,8 +380,9 @@ class fuser {
 
   graph_def& graph_;
   std::span<edge_def> fetches_;
-  const std::function<bool(placement, const op_def&)>& can_run_;
+  const can_run_test& can_run_;
   const extent_symbols extents_;
+  const wait_sets waits_;
   std::vector<node_numbers> users_;
   std::vector<bool> fetched_, awaited_, taken_;  ///< awaited: by control dependencies
   std::vector<double> positions_;
@@ -382,7 +394,7 @@ class fuser {
 }  // namespace
 
 std::vector<kept_apart> fuse(graph_def& g, std::span<edge_def> fetches,
-                             const std::function<bool(placement, const op_def&)>& can_run) {
+                             const can_run_test& can_run) {
   return fuser(g, fetches, can_run).run();
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deft/plan/pairs.hpp>
 #include <deft/plan/rewrite.hpp>
+#include <deft/plan/waits.hpp>
 #include <optional>
 
 namespace deft::plan {
@@ -11,8 +12,8 @@ namespace {
 
 class pair_joiner {
  public:
-  pair_joiner(graph_def& g, const std::function<bool(placement, const op_def&)>& can_run)
-      : graph_(g), can_run_(can_run), awaited_(g.nodes.size()), moved_(g.nodes.size()) {
+  pair_joiner(graph_def& g, const can_run_test& can_run)
+      : graph_(g), can_run_(can_run), waits_(g), awaited_(g.nodes.size()), moved_(g.nodes.size()) {
     for (const auto& n : g.nodes)
       for (auto c : n.controls) awaited_[c] = true;
   }
@@ -42,8 +43,9 @@ class pair_joiner {
     for (auto e : n.inputs) {
       const node_def& from = graph_.nodes[e.node];
       if (from.op != n.op->after || !is_alone(e.node) || from.device != n.device ||
+          waits_.of(e.node) != waits_.of(second) ||
           !std::ranges::equal(from.inputs, std::span(n.inputs).first(from.inputs.size())) ||
-          (can_run_ && !can_run_(n.device, *n.op->together)))
+          (can_run_ && !can_run_(n.device, *n.op->together, from.outputs[0].type)))
         continue;
       const auto others = others_of(e.node, n);
       if (std::ranges::none_of(others, [&](edge_def o) { return needs(o.node, e.node); }))
@@ -102,15 +104,15 @@ class pair_joiner {
   }
 
   graph_def& graph_;
-  const std::function<bool(placement, const op_def&)>& can_run_;
+  const can_run_test& can_run_;
+  const wait_sets waits_;
   std::vector<bool> awaited_;  ///< by control dependencies
   std::vector<std::optional<edge_def>> moved_;
 };
 
 }  // namespace
 
-void join_pairs(graph_def& g, std::span<edge_def> fetches,
-                const std::function<bool(placement, const op_def&)>& can_run) {
+void join_pairs(graph_def& g, std::span<edge_def> fetches, const can_run_test& can_run) {
   pair_joiner pairs(g, can_run);
   if (!pairs.run()) return;
   for (auto& n : g.nodes)

@@ -62,9 +62,9 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
       logging::write(logging::level::info,
                      str(n.name, ": (", n.op->name, "): ", to_string(*n.device)));
   if (options.fuse) {
-    auto can_run = [&](placement device, const op_def& made) {
+    auto can_run = [&](placement device, const op_def& made, dtype t) {
       auto at = std::ranges::find(devices, device, &device_info::name);
-      return at != devices.end() && at->kernels->types_of(made.name) != dtype_set();
+      return at != devices.end() && at->kernels->has(made.name, t);
     };
     follow_shapes(g, flat.fetches);
     if (check_passes) check(g);

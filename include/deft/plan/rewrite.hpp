@@ -2,12 +2,16 @@
 // deft/plan/rewrite.hpp: what passes that change a graph share.
 #pragma once
 #include <deft/graph/graph_def.hpp>
+#include <functional>
 #include <span>
 #include <vector>
 
 namespace deft::plan {
 
 using node_numbers = std::vector<std::uint32_t>;
+
+/// Whether a device has a kernel for an operation that a pass would make, with values of a dtype.
+using can_run_test = std::function<bool(placement, const op_def&, dtype)>;
 
 /// Moves nodes to `order` (their numbers before; missing ones are dropped) and renumbers what
 /// refers to them, `fetches` included.

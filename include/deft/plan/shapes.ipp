@@ -45,7 +45,7 @@ void take_unrepeated(const graph_def& g, const extent_symbols& extents, std::uin
   for (auto& e : n.inputs) {
     const node_def& from = g.nodes[e.node];
     if (!from.op->is(op_traits::repeats) || !from.controls.empty() || from.device != n.device ||
-        !fits(g, extents, from.inputs[0], number))
+        !fits(g, extents, from.inputs[0], number) || !fits(g, extents, e, number))
       continue;
     const bool kept = std::ranges::any_of(n.inputs, [&](edge_def other) {
       return other != e && !g.nodes[other.node].op->is(op_traits::repeats) &&
@@ -59,7 +59,7 @@ void take_unrepeated(const graph_def& g, const extent_symbols& extents, std::uin
 /// A reduction whose axes come back with an extent of 1, for nothing but that, keeps them: then a
 /// region may use it again.
 void keep_axes(const graph_def& g, const std::vector<int>& uses, node_def& n) {
-  if (n.op->role != op_role::alias || !n.controls.empty()) return;
+  if (n.op->role != op_role::alias || n.inputs.size() != 1 || !n.controls.empty()) return;
   const node_def& fold = g.nodes[n.inputs[0].node];
   if (fold.op->folds == fold_kind::none || !fold.controls.empty() || fold.device != n.device ||
       uses[n.inputs[0].node] > 1)

@@ -19,9 +19,14 @@ std::string explain_node(const graph_def& g, const node_def& n) {
   std::string s = str("  ", n.name, ": ", n.op->name);
   if (const program* p = program_in(n.attributes)) {
     s += str(" ", p->code.size(), " operations");
-    if (const auto folds = std::ranges::count_if(p->code, &instruction::is_fold))
-      s += str(", ", folds, " of them ", folds == 1 ? "a fold" : "folds",
-               p->row_axes > 0 ? " of rows" : " of all elements");
+    const char* separator = ", ";
+    for (auto [leaves, what] :
+         {std::pair(extent_class::row, "rows"), std::pair(extent_class::column, "columns"),
+          std::pair(extent_class::whole, "all elements")})
+      if (const auto folds = std::ranges::count(p->code, leaves, &instruction::leaves)) {
+        s += str(separator, folds, " of them ", folds == 1 ? "a fold of " : "folds of ", what);
+        separator = " and ";
+      }
   }
   if (!n.outputs.empty())
     s += str(" -> ", join(n.outputs, ", ", [](const tensor_type& t) { return to_string(t); }));

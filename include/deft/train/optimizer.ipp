@@ -69,7 +69,10 @@ any_tensor optimizer::slot(const node_ref& variable, const std::string& suffix, 
   if (node_ref made = graph::of(*variable).find_variable(name)) return any_tensor(output{made, 0});
   variable_options options;
   options.trainable = false;
-  return any_tensor(detail::make_variable(name, t, value, options, w));
+  if (t.shape.is_static()) return any_tensor(detail::make_variable(name, t, value, options, w));
+  const any_tensor like(detail::initial_value(*variable));
+  const any_tensor first = broadcast_to(cast(constant(value), t.type), like);
+  return any_tensor(detail::make_variable(name, t, first, options, w));
 }
 
 operation sgd::update(const node_ref& variable, const any_tensor& gradient, source_place w) const {

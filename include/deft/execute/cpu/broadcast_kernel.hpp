@@ -6,7 +6,7 @@
 #include <cstring>
 #include <deft/execute/cpu/interpreter.hpp>
 #include <deft/execute/cpu/kernel_base.hpp>
-#include <deft/execute/cpu/layout.hpp>
+#include <deft/execute/layout.hpp>
 #include <deft/execute/team.hpp>
 #include <memory>
 

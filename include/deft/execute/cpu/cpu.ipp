@@ -9,7 +9,6 @@
 #include <deft/execute/cpu/index.ipp>
 #include <deft/execute/cpu/interpreter.ipp>
 #include <deft/execute/cpu/kernel_base.ipp>
-#include <deft/execute/cpu/layout.ipp>
 #include <deft/execute/cpu/own.ipp>
 #include <deft/execute/cpu/random.ipp>
 #include <deft/execute/cpu/reduce.ipp>
@@ -18,6 +17,7 @@
 #include <deft/execute/cpu/softmax.ipp>
 #include <deft/execute/cpu/whole_fold.ipp>
 #include <deft/execute/fused.ipp>
+#include <deft/execute/layout.ipp>
 #include <deft/execute/team.ipp>
 
 namespace deft {

@@ -101,10 +101,11 @@ class row_region_kernel final : public kernel {
   };
 
   static extent_class class_of(const dims& shape, const dims& all, int outer) {
-    if (shape == all) return extent_class::element;
     const int missing = all.rank() - shape.rank();
     auto extent = [&](int d) { return d < missing ? 1 : shape[d - missing]; };
-    bool has_rows = false, has_columns = false, is_part = false;
+    bool is_all = true, has_rows = false, has_columns = false, is_part = false;
+    for (int d = 0; d < all.rank(); ++d) is_all = is_all && extent(d) == all[d];
+    if (is_all) return extent_class::element;
     for (int d = 0; d < all.rank(); ++d)
       if (extent(d) != 1) (d < outer ? has_rows : has_columns) = true;
     for (int d = 0; d < all.rank(); ++d)

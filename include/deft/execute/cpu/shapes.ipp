@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/execute/cpu/kernel_base.hpp>
-#include <deft/execute/cpu/layout.hpp>
 #include <deft/execute/cpu/tables.hpp>
+#include <deft/execute/layout.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/size_of.hpp>

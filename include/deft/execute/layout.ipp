@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/cpu/layout.ipp: layouts of broadcast operands.
+// deft/execute/layout.ipp: layouts of broadcast operands.
 #pragma once
-#include <deft/execute/cpu/layout.hpp>
+#include <deft/execute/layout.hpp>
 
-namespace deft::cpu {
+namespace deft {
 
 row_layout::row_layout(std::span<const tensor_type> in, const tensor_type& out)
     : operands_(in.size()) {
@@ -52,4 +52,4 @@ void row_layout::place(std::int64_t plane, const void* const* base, const char**
       at[k] += plane % extents_[l] * steps_[k * levels_ + l];
 }
 
-}  // namespace deft::cpu
+}  // namespace deft

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/cpu/layout.hpp: how an elementwise kernel walks operands that are broadcast
+// deft/execute/layout.hpp: how an elementwise kernel walks operands that are broadcast
 // together.
 #pragma once
 #include <deft/graph/op_def.hpp>
 #include <span>
 #include <vector>
 
-namespace deft::cpu {
+namespace deft {
 
 /// The result as rows, and how far each operand moves from one to the next. Adjacent dimensions
 /// that all operands treat alike are one; extents of 1 are gone. Rows that follow each other are a
@@ -36,4 +36,4 @@ class row_layout {
   std::vector<std::int64_t> steps_;              ///< bytes, by operand, then level
 };
 
-}  // namespace deft::cpu
+}  // namespace deft
