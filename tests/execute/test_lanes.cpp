@@ -101,6 +101,11 @@ TEST_CASE("the host's work is split where every lane gets enough") {
   CHECK(of_cost(40'000, 1) == "0 1 2 3 4 5 6");
   CHECK(of_cost(5'000, 2) == "0 1 2 3 4 5 6");    // a hand-over costs too much of it
   CHECK(of_cost(400'000, 2) == "0 1 2 3 4 5 6");  // the team splits each of them
+  // As many lanes as pay: a small item of its own takes none.
+  const graph_def more = nodes({{}, {}, {0}, {1}, {2}, {3}, {}});
+  std::vector<lane_choice> costs(7, lane_choice{.cost = 90'000});
+  costs[6].cost = 2'000;
+  for (int threads : {2, 3, 8}) CHECK(plan_of(more, costs, threads) == "0 2 4 6 | 1 3 5");
   // A chain has nothing to split.
   CHECK(plan_of(nodes({{}, {0}, {1}, {2}}), std::vector<lane_choice>(4, {.cost = 80'000}), 2) ==
         "0 1 2 3");

@@ -153,6 +153,39 @@ TEST_CASE_FIXTURE(own_graph, "what does not follow from it goes on") {
   CHECK(first(t) == 21.f);
 }
 
+TEST_CASE_FIXTURE(own_graph, "what a wait is for is not joined with what follows from it") {
+  using namespace std::chrono_literals;
+  constexpr std::int64_t n = 8192;  // large enough for a region with further results
+  placeholder<float, n> x("x");
+  ndarray<float, n> ones;
+  std::ranges::fill(ones, 1.f);
+  auto popped = [&](const char* queue) { return any_tensor(reshape(pop(queue), shape<n>)); };
+  session s({.timeout = 60s});
+  // A region would have two results.
+  any_tensor twice = any_tensor(x) * 2.f, thrice = twice + popped("region");
+  operation put = push("region", twice);
+  CHECK(first(s.run(thrice, put, x = ones)) == 4.f);
+  // So would updates of two variables.
+  variable<float, n> v("v", zeros()), w("w", zeros());
+  auto up = v.assign_add(x);
+  auto after = assign_add(any_tensor(w), any_tensor(up.value()) * popped("updates"));
+  operation put_up = push("updates", any_tensor(up.value()));
+  s.run(initialize_all());
+  s.run(after, put_up, x = ones);
+  CHECK(s.run(w)(0) == 1.f);
+  // And a loss with its gradient.
+  placeholder<float, 4, 8> logits("logits");
+  placeholder<std::int32_t, 4> label("label");
+  any_tensor loss = softmax_cross_entropy(any_tensor(logits), any_tensor(label));
+  any_tensor weight = any_tensor(reshape(pop("pair"), shape<4>));
+  auto [gradient] = gradients(sum(loss * weight), any_tensor(logits));
+  operation put_loss = push("pair", loss);
+  ndarray<float, 4, 8> l;
+  std::ranges::fill(l, 0.f);
+  const any_array g = s.run(gradient, put_loss, logits = l, label = {0, 1, 2, 3});
+  CHECK(g.data<float>()[1] == doctest::Approx(std::log(8.) / 8));
+}
+
 TEST_CASE_FIXTURE(own_graph, "a run that waits can be cancelled, time out, and see a close") {
   any_tensor got = pop("never");
   session s;

@@ -2,6 +2,7 @@
 #include <deft/op/variable.hpp>
 #include <deft/plan/gradients.hpp>
 #include <deft/session/session.hpp>
+#include <deft/train/optimizer.hpp>
 
 #include "modeling.hpp"
 
@@ -240,4 +241,34 @@ TEST_CASE_FIXTURE(testing::own_graph,
   auto [dw] = gradients(sum(square(w)), w);
   s.run(w.assign_sub(dw * 0.5f));
   CHECK(s.run(w)(1, 2) == 0.f);
+  // By a scalar, and by an optimizer that has slots.
+  s.run(w.assign_add(3.f));
+  CHECK(s.run(w)(1, 2) == 3.f);
+  auto train = adagrad(1.f, 0.25f).minimize(sum(square(w)));
+  s.run(initialize_all());
+  s.run(train);
+  CHECK(s.run(w)(1, 2) == doctest::Approx(5 - 10 / std::sqrt(0.25 + 100)));
+}
+
+TEST_CASE("after a reset a variable has the type of the plan that sets it") {
+  session s;
+  auto make = [](auto v) { return std::pair(v, v.initializer()); };
+  graph one, two;
+  auto [small, set_small] = [&] {
+    auto in = as_default(one);
+    return make(variable<float, 2>("w", zeros()));
+  }();
+  auto [large, set_large] = [&] {
+    auto in = as_default(two);
+    return make(variable<float, 3>("w", ones()));
+  }();
+  s.run(set_small);
+  CHECK(testing::error_of([&] { s.run(large); }).find("is float(2) on this task, not float(3)") !=
+        std::string::npos);
+  s.reset();
+  CHECK(testing::error_of([&] { s.run(large); }).find("not initialized") != std::string::npos);
+  s.run(set_small);  // a plan from before
+  CHECK(s.run(small + 0.f) == ndarray<float, 2>{0.f, 0.f});
+  CHECK(testing::error_of([&] { s.run(set_large); }).find("float(2) on this task, not float(3)") !=
+        std::string::npos);
 }

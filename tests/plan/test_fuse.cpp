@@ -155,6 +155,14 @@ TEST_CASE_FIXTURE(own_graph, "devices without a kernel for fused nodes are left 
   CHECK(ops_of(f.graph) == names{"placeholder", "exp", "relu"});
 }
 
+TEST_CASE_FIXTURE(own_graph, "nothing is joined that a device has no fused kernel for") {
+  placeholder<double, 4> x("x");
+  flat_graph f = testing::on_cpu(flat({exp(any_tensor(x)) + any_tensor(x)}));
+  plan::fuse(f.graph, f.fetches,
+             [](placement, const op_def&, dtype t) { return t == dtype::float32; });
+  CHECK(ops_of(f.graph) == names{"placeholder", "exp", "add"});
+}
+
 TEST_CASE_FIXTURE(own_graph, "a long chain is cut into programs of the largest size") {
   placeholder<float> x("x"), y("y");
   any_tensor z(x);

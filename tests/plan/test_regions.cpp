@@ -239,6 +239,36 @@ TEST_CASE("random regions of higher rank, of few and of no rows") {
   }
 }
 
+TEST_CASE_FIXTURE(own_graph, "leading extents of 1 may be missing in what a region takes") {
+  placeholder<float, 1, 64, 64> x("x");
+  placeholder<float, 64, 64> y("y");
+  any_tensor rows = sum(any_tensor(x) * any_tensor(y), axes{2}),
+             columns = max(any_tensor(x) - any_tensor(y), axes{0, 1});
+  const any_array a = values_for(any_tensor(x), {1, 64, 64}, 1),
+                  b = values_for(any_tensor(y), {64, 64}, 2);
+  outputs results[2];
+  for (bool fuse : {false, true}) {
+    session s({.fuse = fuse});
+    const auto [r, c] = s.run(rows, columns, detail::checked_feed(any_tensor(x).handle(), a),
+                              detail::checked_feed(any_tensor(y).handle(), b));
+    results[fuse] = {any_array(r), any_array(c)};
+  }
+  CHECK(difference(results[0], results[1]) == "");
+}
+
+TEST_CASE_FIXTURE(own_graph, "what is repeated to other extents is refused, fused or not") {
+  placeholder<float, 2> y("y");
+  placeholder<float, 1> v("v");
+  placeholder<float, dyn> like("like");
+  any_tensor z = any_tensor(y) - broadcast_to(any_tensor(v), any_tensor(like));
+  for (bool fuse : {false, true}) {
+    session s({.fuse = fuse});
+    CHECK(testing::error_of([&] {
+            s.run(z, y = {1, 2}, v = {1}, like = {1, 2, 3, 4, 5});
+          }).find("cannot be broadcast together: (2) (5)") != std::string::npos);
+  }
+}
+
 TEST_CASE("random regions have the same bits on one thread, on two, and cut over two devices") {
   const std::string cpu = "/job:localhost/replica:0/task:0/cpu:";
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {

@@ -59,12 +59,19 @@ TEST_CASE_FIXTURE(own_graph, "a reduction keeps the axes that would be put back"
   CHECK(ops_of(f.graph) == names{"placeholder", "mean", "sub"});
   CHECK(decode<op::mean>(f.graph.nodes[1].attributes).keepdims);
   CHECK(f.graph.nodes[1].outputs[0] == tensor_type{{dyn, 1}, dtype::float32});
-  CHECK(ops_of(followed(flat({expand_dims(sum(a), axes{0, 1})})).graph) == names{"placeholder", "sum"});
+  CHECK(ops_of(followed(flat({expand_dims(sum(a), axes{0, 1})})).graph) ==
+        names{"placeholder", "sum"});
   // Not if others need it without, nor if the axes come back elsewhere.
   CHECK(ops_of(followed(flat({a - expand_dims(m, axes{1}), m})).graph) ==
         names{"placeholder", "mean", "reshape", "sub"});
   CHECK(ops_of(followed(flat({expand_dims(m, axes{0})})).graph) ==
         names{"placeholder", "mean", "reshape"});
+  // Nor if another value says what they become.
+  placeholder<float, dyn, 8, 0> empty("empty");
+  placeholder<float, dyn, 1, 0> like("like");
+  CHECK(
+      ops_of(followed(flat({reshape(sum(any_tensor(empty), axes{1}), any_tensor(like))})).graph) ==
+      names{"placeholder", "sum", "placeholder", "reshape"});
   placeholder<float, 64, 64> square("square");
   CHECK(ops_of(followed(flat({expand_dims(sum(any_tensor(square), axes{1}), axes{0})})).graph) ==
         names{"placeholder", "sum", "reshape"});
