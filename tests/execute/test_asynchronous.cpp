@@ -302,6 +302,52 @@ TEST_CASE_FIXTURE(with_slow_devices,
   CHECK(s.run(y, x = ndarray<float, dyn>(3)).elements() == 3);
 }
 
+TEST_CASE_FIXTURE(with_slow_devices, "a close with work in flight frees nothing early") {
+  placeholder<float, dyn> x("x");
+  any_tensor y = on(device("/slow:0"), [&] { return any_tensor(exp(x) + 1); });
+  for (int i = 0; i < 20; ++i) {
+    auto s = std::make_unique<session>();
+    s->run(y, x = ndarray<float, dyn>(8));
+    device_delays().hold();
+    std::atomic<bool> begun = false;
+    std::thread other([&] {
+      ndarray<float, dyn> batch(1000 + i);
+      begun = true;
+      begun.notify_all();
+      const std::string e = testing::error_of([&] { s->run(y, x = batch); });
+      INFO(e);
+      CHECK((e.empty() || e.find("closed") != std::string::npos));
+    });
+    begun.wait(false);
+    s->close();
+    device_delays().go_on();
+    other.join();
+    if (i % 2) s = nullptr;  // the devices' work may still go on
+  }
+}
+
+TEST_CASE_FIXTURE(with_slow_devices,
+                  "a step that fails on its device sends nothing to other tasks") {
+  device_delays().longest_us = 100;
+  local_cluster c{{"worker", 2}};
+  placeholder<std::int32_t, 2> index("index");
+  tensor<float, 2> picked;
+  if (auto here = on(device("/job:worker/task:0/slow:0")))
+    picked = gather(tensor<float, 4>(constant(ndarray<float, 4>{1, 2, 3, 4})), index);
+  auto there = on(device("/job:worker/task:1/cpu:0"));
+  variable<float, 2> w("w", zeros());
+  auto add = w.assign_add(picked);
+  session s(c.target("worker", 0));
+  s.run(initialize_all());
+  for (int i = 1; i <= 5; ++i) {
+    CHECK(testing::error_of([&] {
+            s.run(add, index = {0, 9});
+          }).starts_with("out_of_range: [gather]"));
+    s.run(add, index = {0, 3});
+    CHECK(s.run(w) == ndarray<float, 2>{1.f * static_cast<float>(i), 4.f * static_cast<float>(i)});
+  }
+}
+
 TEST_CASE_FIXTURE(with_slow_devices, "a variable assigned from a feed stays on the device") {
   placeholder<float, 100> x("x");
   auto w = on(device("/slow:0"), [] { return variable<float, 100>("w", zeros()); });

@@ -243,6 +243,42 @@ TEST_CASE_FIXTURE(own_graph, "an operation may make a kernel of its own class") 
   CHECK(s.run(make_halve(x), x = {2.f, 5.f}) == ndarray<float, dyn>{1.f, 2.5f});
 }
 
+namespace {
+/// Throws what is no deft::error where its first element is negative.
+struct picky {
+  static constexpr std::string_view name = "test_picky";
+  static constexpr int arity = 1;
+  static constexpr dtype_set kernel_types = floating_dtypes;
+  static constexpr auto fields = field_list();
+  tensor_type infer(std::span<const tensor_type> in) const { return in[0]; }
+  template <class T>
+  void compute(const kernel_arguments& a) const {
+    if (a.in<T>(0)[0] < 0) throw std::runtime_error("not deft's");
+    std::ranges::copy(a.in<T>(0), a.out<T>().begin());
+  }
+};
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "whatever it throws fails the step, with its node") {
+  placeholder<float, 96, 96> x("x");
+  auto chain = [&](any_tensor t) {
+    for (int i = 0; i < 24; ++i) t = matmul(t, any_tensor(x)) * 0.01f;
+    return t;
+  };
+  any_tensor alone = make_node(picky{}, {}, any_tensor(x));
+  any_tensor beside = chain(alone) + chain(any_tensor(x) * 2.f);  // in two lanes
+  ndarray<float, 96, 96> good, bad;
+  std::ranges::fill(good, 0.01f);
+  std::ranges::fill(bad, -1.f);
+  session s({.intra_op_threads = 2});
+  for (const any_tensor& fetch : {alone, beside})
+    for (int i = 0; i < 3; ++i) {
+      const std::string e = error_of([&] { s.run(fetch, x = bad); });
+      CHECK(e.starts_with("internal: not deft's, node \"test_picky"));
+      CHECK(any_array(s.run(fetch, x = good)).elements() == 96 * 96);
+    }
+}
+
 TEST_CASE_FIXTURE(own_graph, "placement knows it by operation and dtype") {
   session s;
   for (const auto& d : list_devices(s)) {

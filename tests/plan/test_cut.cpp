@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/plan/cut.hpp>
+#include <deft/plan/passes.hpp>
 #include <map>
 
 #include "planning.hpp"
@@ -45,6 +46,22 @@ std::string text(const node_def& n, std::size_t attribute) {
 auto at_ps() { return on(device("/job:ps/replica:0/task:0/cpu:0")); }
 
 }  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "what must hold after placement and after the cut is checked") {
+  placeholder<float, 2> x("x");
+  const flat_graph f = flat({exp(any_tensor(x)) + any_tensor(x)});
+  CHECK(testing::error_of([&] { plan::check_placed(f.graph); }).find("a node without a device") !=
+        std::string::npos);
+  const plan::part whole = cut(f).at(0);
+  plan::check_part(whole);
+  plan::part broken = whole;
+  broken.graph.nodes[1].device = device_at(ps + "/cpu:0");
+  CHECK(testing::error_of([&] { plan::check_part(broken); }).find("a node of another task") !=
+        std::string::npos);
+  broken.graph.nodes[1].device = device_at(worker + "/cpu:1");
+  CHECK(testing::error_of([&] { plan::check_part(broken); }).find("a value of another device") !=
+        std::string::npos);
+}
 
 TEST_CASE_FIXTURE(own_graph, "what stays on one task is one part, as it is") {
   placeholder<float, 2> x("x");

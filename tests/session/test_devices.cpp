@@ -94,8 +94,16 @@ TEST_CASE_FIXTURE(own_graph, "explain says what a region folds and gives") {
   any_tensor m = mean(x, axis<1>, keepdims), d = any_tensor(x) - m;
   const std::string e = explain(s, sum(square(d), axis<1>), d, x = ndarray<float, dyn, 8>(2));
   INFO(e);
-  CHECK(e.find("sum: fused 4 operations, 2 of them folds of rows -> float(?), float(?,8) on ") !=
-        e.npos);
+  CHECK(e.find("sum: fused 4 operations, 2 of them folds of rows: mean, sub, square, sum -> "
+               "float(?), float(?,8) on ") != e.npos);
+  // Of what is folded along other axes, too, and what could not be part of it.
+  any_tensor a(x);
+  const std::string both =
+      explain(s, sum(a, axes{0}), mean(a, axes{1}), max(exp(a)), x = ndarray<float, dyn, 8>(2));
+  INFO(both);
+  CHECK(both.find("2 of them folds of rows") == both.npos);
+  CHECK(both.find("1 of them a fold of rows and 1 of them a fold of columns") != both.npos);
+  CHECK(both.find("as one of them folds all axes, and one does not") != both.npos);
 }
 
 TEST_CASE_FIXTURE(own_graph, "explain tells the same of a plan on a cluster") {

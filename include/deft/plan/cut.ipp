@@ -84,7 +84,7 @@ class cutter {
     tensor_type type = sender.graph.nodes[value.node].outputs[value.port];
     node_def send;
     send.op = &record_of<op::send>;
-    send.attributes = {key, to_string(*receiver.task)};
+    send.attributes = encode(op::send{key, to_string(*receiver.task)});
     placement device = sender.graph.nodes[value.node].device;
     send.inputs = {on_device(value, device, sender, host_of(sender))};
     send.requested = send.device = host_of(sender);
@@ -93,8 +93,7 @@ class cutter {
     append(sender, std::move(send));
     node_def recv;
     recv.op = &record_of<op::recv>;
-    recv.attributes = {key, to_string(*sender.task), static_cast<std::int64_t>(type.type),
-                       integers(type.shape.begin(), type.shape.end())};
+    recv.attributes = encode(op::recv{key, to_string(*sender.task), type.type, type.shape});
     recv.outputs = {type};
     recv.requested = recv.device = host_of(receiver);
     recv.name = str(from.name, "/recv");
@@ -109,7 +108,7 @@ class cutter {
       const node_def& producer = p.graph.nodes[value.node];
       node_def n;
       n.op = &record_of<op::copy>;
-      n.attributes = {to_string(*to)};
+      n.attributes = encode(op::copy{to_string(*to)});
       n.inputs = {value};
       n.outputs = {producer.outputs[value.port]};
       n.requested = n.device = to;
@@ -128,7 +127,7 @@ class cutter {
       // A byte that is sent once the node has run.
       node_def byte;
       byte.op = &record_of<op::constant>;
-      byte.attributes = {any_array::scalar<std::uint8_t>(0)};
+      byte.attributes = encode(op::constant{any_array::scalar<std::uint8_t>(0)});
       byte.outputs = {{dims{}, dtype::uint8}};
       byte.controls = {at.number};
       byte.requested = byte.device = host_of(*at.in);

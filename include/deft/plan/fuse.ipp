@@ -185,38 +185,45 @@ class fuser {
         if (user.device != node(g.root).device || user.outputs.empty() ||
             !has_kernel(node(g.root), user))
           continue;
-        if (is_ending_fold(user) && user.inputs[0] == edge_def{near[i], 0} && !awaited_[u])
-          join(g, u);
-        else if (fusible(user) && has_extents_of(g, u))
+        if (is_ending_fold(user) && user.inputs[0] == edge_def{near[i], 0} && !awaited_[u]) {
+          if (const char* reason = join(g, u); reason && *reason)
+            apart_.push_back({user.name, node(g.root).name, reason});
+        } else if (fusible(user) && has_extents_of(g, u))
           near.push_back(u);
       }
   }
-  /// Takes the region of a fold in, if both can be one.
-  void join(group& g, std::uint32_t fold) {
+  /// Takes the region of a fold in, or says why not; nothing where both have nothing in common.
+  const char* join(group& g, std::uint32_t fold) {
     const std::size_t said = apart_.size();
     const group other = gather_inputs(fold);
     apart_.resize(said);
+    if (!extents_.same(g.like, other.like) || !meet(g, other)) return "";
     group both = g;
     both.members.insert(other.members.begin(), other.members.end());
     both.folds_all = g.folds_all || other.folds_all;
     both.row_axes = std::max(g.row_axes, other.row_axes);
-    const bool other_rows = g.row_axes > 0 && other.row_axes > 0 && g.row_axes != other.row_axes;
-    if (other_rows || (both.folds_all && both.row_axes > 0) || !extents_.same(g.like, other.like))
-      return;
-    if (waits_.of(g.root) != waits_.of(fold)) return;
+    if (g.row_axes > 0 && other.row_axes > 0 && g.row_axes != other.row_axes)
+      return "its rows have other axes";
+    if (both.folds_all && both.row_axes > 0) return "one of them folds all axes, and one does not";
+    if (waits_.of(g.root) != waits_.of(fold))
+      return "one of them waits for what the other does not";
     both.operations = 0;
     both.outputs.clear();
     for (auto m : both.members) {
       if (is_fold(node(m)) && !can_be_used(both, m) &&
           std::ranges::any_of(users_[m], [&](auto u) { return both.has(u); }))
-        return;
+        return "its value is needed there before all elements are known";
       both.operations += operations_of(node(m));
       if (m != g.root && is_shared(both, m)) both.outputs.push_back(m);
     }
-    if (both.operations > max_fused_operations || both.outputs.size() + 1 > program::most_outputs ||
-        !meet(g, other) || (both.row_axes > 0 && !all_are_rows(both)) || !find_position(both))
-      return;
+    if (both.operations > max_fused_operations)
+      return "the region has as many operations as one may have";
+    if (both.outputs.size() + 1 > program::most_outputs) return "the region has too many results";
+    if (both.row_axes > 0 && !all_are_rows(both))
+      return "rows of several axes are taken as a whole";
+    if (!find_position(both)) return "others need its value before";
     g = std::move(both);
+    return nullptr;
   }
   /// Whether a fold's value is there for the elements of its region.
   bool can_be_used(const group& g, std::uint32_t fold) const {

@@ -72,6 +72,9 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
     if (check_passes) check(g);
     p.apart = fuse(g, flat.fetches, can_run);
     passed("fused");
+    for (const auto& n : g.nodes)
+      if (const program* made = program_in(n.attributes))
+        logging::log(logging::level::debug, n.op->name, " node ", n.name, ": ", made->signature);
     for (const auto& a : p.apart)
       logging::log(logging::level::debug, "fusion keeps ", a.node, " apart from ", a.user, ": ",
                    a.reason);

@@ -27,6 +27,10 @@ std::string explain_node(const graph_def& g, const node_def& n) {
         s += str(separator, folds, " of them ", folds == 1 ? "a fold of " : "folds of ", what);
         separator = " and ";
       }
+    constexpr std::size_t most = 12;
+    const auto named = std::span(p->code).first(std::min(most, p->code.size()));
+    s += str(": ", join(named, ", ", [](const instruction& c) { return c.op->name; }),
+             p->code.size() > most ? ", …" : "");
   }
   if (!n.outputs.empty())
     s += str(" -> ", join(n.outputs, ", ", [](const tensor_type& t) { return to_string(t); }));
