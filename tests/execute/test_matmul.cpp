@@ -36,6 +36,7 @@ void check_product(std::int64_t m, std::int64_t k, std::int64_t n) {
       any_array a = moderate<T>(ta ? dims{k, m} : dims{m, k}, 1),
                 b = moderate<T>(tb ? dims{n, k} : dims{k, n}, 2);
       any_array c = run_op(op::matmul{ta, tb}, {a, b});
+      // k products are added in Eigen's order, with fused multiply-adds.
       CHECK(difference(c, naive<T>(a, b, ta, tb), 8, static_cast<double>(k)) == "");
     }
 }

@@ -12,6 +12,9 @@ using namespace testing;
 
 namespace {
 
+// Tolerances here are 8 units and more: exponentials have two, a row's sum adds some, and a loss is
+// the difference of two numbers larger than itself.
+
 template <class T>
 struct rows {
   std::vector<double> softmax, lse;  ///< log of the sum of exponentials

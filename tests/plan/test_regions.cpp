@@ -3,6 +3,7 @@
 // computed in double.
 #include <deft/core/philox.hpp>
 #include <deft/plan/fuse.hpp>
+#include <deft/plan/gradients.hpp>
 #include <deft/session/local_cluster.hpp>
 #include <deft/session/session.hpp>
 #include <functional>
@@ -120,6 +121,9 @@ any_array values_for(const any_tensor& t, const dims& shape, std::uint64_t seed)
   return a;
 }
 
+constexpr dtype types[] = {dtype::float32, dtype::float64, dtype::int32,
+                           dtype::int64,   dtype::uint8,   dtype::float32};
+
 using outputs = std::vector<any_array>;
 
 outputs run(session& s, const random_graph& g, const dims& shape) {
@@ -199,9 +203,7 @@ TEST_CASE("random regions have the same bits fused and unfused, and those of dou
                        rows = static_cast<std::int64_t>(seed * 7 % (seed % 5 ? 97 : 997) + 2);
     const dims extents{rows, n};
     kind_of_graph kind{seed % 3 == 0 ? extents : dims{dyn, n}};
-    const dtype types[] = {dtype::float32, dtype::float64, dtype::int32,
-                           dtype::int64,   dtype::uint8,   dtype::float32};
-    const dtype t = types[seed % 6];
+    const dtype t = types[seed % std::size(types)];
     graph own;
     auto in = as_default(own);
     const random_graph g = make_graph(seed, t, kind);
@@ -236,6 +238,65 @@ TEST_CASE("random regions of higher rank, of few and of no rows") {
       CHECK(fault == testing::error_of([&] { two = run(without, g, extents); }));
       if (fault.empty()) CHECK(difference(one, two) == "");
     }
+  }
+}
+
+namespace {
+/// A loss of rectified, normalised and scaled rows, and its gradients.
+struct normalised {
+  any_tensor x, gain, shift, loss;
+  std::vector<any_tensor> gradients;
+
+  normalised(dtype t, const dims& extents)
+      : x(make_placeholder("x", t, extents)),
+        gain(make_placeholder("gain", t, {extents[1]})),
+        shift(make_placeholder("shift", t, {extents[1]})) {
+    const any_tensor h = maximum(x, x * 0.1f), d = h - mean(h, axis<1>, keepdims);
+    const any_tensor y = d / sqrt(mean(square(d), axis<1>, keepdims) + 0.01f) * gain + shift;
+    loss = sum(square(tanh(y)));
+    auto [dx, dg, ds] = deft::gradients(loss, x, gain, shift);
+    gradients = {dx, dg, ds};
+  }
+  outputs run(session& s, const any_array& of_x, const any_array& of_gain,
+              const any_array& of_shift) const {
+    const auto r =
+        s.run(loss, gradients[0], gradients[1], gradients[2],
+              detail::checked_feed(x.handle(), of_x), detail::checked_feed(gain.handle(), of_gain),
+              detail::checked_feed(shift.handle(), of_shift));
+    return std::apply([](const auto&... a) { return outputs{any_array(a)...}; }, r);
+  }
+};
+}  // namespace
+
+TEST_CASE("gradients through regions of rows and columns are those of central differences") {
+  for (const dims& extents : {dims{100, 64}, dims{dyn, 64}, dims{7, 5}}) {
+    graph own;
+    auto in = as_default(own);
+    const normalised exact(dtype::float64, extents), rounded(dtype::float32, extents);
+    const dims rows{extents[0] == dyn ? 90 : extents[0], extents[1]}, row{extents[1]};
+    session fused, apart({.fuse = false});
+    auto arrays = [&](const normalised& n) {
+      return std::array{values_for(n.x, rows, 1), values_for(n.gain, row, 2),
+                        values_for(n.shift, row, 3)};
+    };
+    const auto floats = arrays(rounded);
+    const outputs single = rounded.run(fused, floats[0], floats[1], floats[2]);
+    CHECK(difference(single, rounded.run(apart, floats[0], floats[1], floats[2])) == "");
+    auto at = arrays(exact);
+    const outputs all = exact.run(fused, at[0], at[1], at[2]);
+    CHECK(difference(all, exact.run(apart, at[0], at[1], at[2])) == "");
+    CHECK(distance(single, all) < 1e-4);
+    constexpr double step = 1e-5;
+    for (std::size_t a = 0; a < 3; ++a)
+      for (std::int64_t i : {std::int64_t{0}, at[a].elements() / 2, at[a].elements() - 1}) {
+        auto loss_at = [&](double by) {
+          auto moved = at;
+          moved[a].mutable_data<double>()[i] += by;
+          return *exact.run(fused, moved[0], moved[1], moved[2])[0].data<double>();
+        };
+        const double slope = (loss_at(step) - loss_at(-step)) / (2 * step);
+        CHECK(all[a + 1].data<double>()[i] == doctest::Approx(slope).epsilon(1e-5));
+      }
   }
 }
 
@@ -277,8 +338,9 @@ TEST_CASE("random regions have the same bits on one thread, on two, and cut over
     auto in = as_default(own);
     const std::int64_t n = seed % 3 ? 257 : 13;
     const dims extents{150'000 / n, n};
-    const random_graph g = make_graph(seed, dtype::float32, {{dyn, n}});
-    const random_graph cut = make_graph(seed, dtype::float32, {{dyn, n}, {cpu + "0", cpu + "1"}});
+    const dtype t = types[seed % std::size(types)];
+    const random_graph g = make_graph(seed, t, {{dyn, n}});
+    const random_graph cut = make_graph(seed, t, {{dyn, n}, {cpu + "0", cpu + "1"}});
     session one({.intra_op_threads = 1});
     const outputs expected = run(one, g, extents);
     session two({.intra_op_threads = 2, .cpu_devices = 2});
@@ -294,9 +356,10 @@ TEST_CASE("random regions have the same bits cut over two tasks") {
     graph own;
     auto in = as_default(own);
     const dims extents{300, 65};
-    const random_graph g = make_graph(seed, dtype::float32, {{dyn, 65}});
+    const dtype t = types[seed % std::size(types)];
+    const random_graph g = make_graph(seed, t, {{dyn, 65}});
     const random_graph cut =
-        make_graph(seed, dtype::float32, {{dyn, 65}, {"/job:worker/task:0", "/job:worker/task:1"}});
+        make_graph(seed, t, {{dyn, 65}, {"/job:worker/task:0", "/job:worker/task:1"}});
     session local, remote(c.target("worker", 0));
     CHECK(difference(run(local, g, extents), run(remote, cut, extents)) == "");
   }
