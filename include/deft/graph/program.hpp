@@ -67,9 +67,9 @@ struct program_output {
 /// occurrence and never merged, so that its signature is a function of its type.
 ///
 /// A region has `outputs`. All inputs broadcast together are its extents, which a fold's operand
-/// has too. Rows have `row_axes` axes, the last ones. A fold leaves a value for every row, and
-/// another pass may use it; or one for every column, which is a result only; or, where `row_axes` is
-/// 0, one in all, which is a result only, too.
+/// has too. Rows have `row_axes` axes, the last ones. A fold leaves a value for every row, which
+/// another pass may use; or one for every column; or, where `row_axes` is 0, one in all. The last
+/// two are results only.
 struct program {
   static constexpr std::size_t most_outputs = 8;
 

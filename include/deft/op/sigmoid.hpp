@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/sigmoid.hpp: y = 1 / (1 + exp(-x)), to a few units in the last place over all of its range.
+// deft/op/sigmoid.hpp: y = 1 / (1 + exp(-x)), to a few units in the last place everywhere.
 #pragma once
 #include <deft/op/base/elementwise.hpp>
 
