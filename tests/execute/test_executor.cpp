@@ -1,56 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <condition_variable>
-#include <deft/execute/cpu/device.hpp>
-#include <deft/execute/executor.hpp>
-#include <deft/execute/team.hpp>
-#include <deft/plan/order.hpp>
 #include <map>
-#include <mutex>
 
-#include "op/modeling.hpp"
+#include "executing.hpp"
 
 using namespace deft;
+using testing::fed;
+using testing::first_step;
 using testing::own_graph;
+using testing::part_for;
+using testing::small_task;
+using testing::start;
+using testing::task_name;
 
 namespace {
-
-const device_name& task_name() {
-  static const device_name& n = *new device_name(parse_device("/job:localhost/replica:0/task:0"));
-  return n;
-}
-
-/// A task without a session.
-struct small_task {
-  std::vector<std::unique_ptr<device_runtime>> devices;
-  resource_store store;
-
-  small_task() {
-    for (int i = 0; i < 2; ++i) devices.push_back(make_cpu_device(task_name(), i));
-  }
-  task_resources resources() { return {devices, &store}; }
-};
-
-plan::part part_for(std::initializer_list<any_tensor> fetches,
-                    std::initializer_list<any_tensor> feeds = {}) {
-  std::vector<output> f, d;
-  for (const auto& t : fetches) f.push_back(t.handle());
-  for (const auto& t : feeds) d.push_back(t.handle());
-  flat_graph flat = flatten(f, d);
-  plan::order_variables(flat.graph, flat.fetches);
-  for (auto& n : flat.graph.nodes)
-    n.device = intern(merge(merge(task_name(), parse_device("/cpu:0")),
-                            n.requested ? *n.requested : device_name()));
-  std::vector<plan::part> parts = plan::cut(flat.graph, flat.fetches);
-  REQUIRE(parts.size() == 1);
-  return std::move(parts[0]);
-}
-
-template <class T, std::int64_t... E>
-feed_ref fed(const ndarray<T, E...>& a) {
-  return {a.data(), a.extents(), dtype_of<T>, {}};
-}
-const step_context first_step{.step = 1};
-void start(executable::frame& f, std::span<const feed_ref> feeds) { f.run(feeds, first_step); }
 
 /// Of that container and name in a task's store.
 variable_slot& slot_of(small_task& t, const tensor_type& type) {
@@ -423,106 +385,4 @@ TEST_CASE_FIXTURE(own_graph, "plans that run in turn share the memory of their a
   }
   // What one plan used waits to be used by the next.
   CHECK(recycled_host_memory() <= most + most / 2);
-}
-
-namespace {
-struct threads {
-  explicit threads(int n) { set_intra_op_threads(n); }
-  ~threads() { set_intra_op_threads(0); }
-};
-
-/// Waits at an item of each lane for the other one to be there.
-class meeting final : public step_observer {
- public:
-  explicit meeting(std::vector<std::string> at) : at_(std::move(at)) {}
-  void begin(const node_label& n, std::uint32_t) override {
-    if (std::ranges::count(at_, n.name.str()) == 0) return;
-    std::unique_lock lock(guard_);
-    ++there_;
-    changed_.notify_all();
-    met = changed_.wait_for(lock, std::chrono::minutes(1), [&] { return there_ >= 2; });
-  }
-  void end(const node_label&, std::uint32_t) override {}
-  bool met = false;
-
- private:
-  const std::vector<std::string> at_;
-  std::mutex guard_;
-  std::condition_variable changed_;
-  int there_ = 0;
-};
-}  // namespace
-
-TEST_CASE_FIXTURE(own_graph,
-                  "chains run side by side, also after common work and with a dyn batch") {
-  threads two(2);
-  for (bool batch : {false, true})
-    for (int common : {0, 3}) {
-      CAPTURE(batch);
-      CAPTURE(common);
-      graph own;
-      auto in = as_default(own);
-      any_tensor x = make_placeholder("x", dtype::float32, {batch ? dyn : 96, 96});
-      any_tensor by = make_placeholder("by", dtype::float32, {96, 96});
-      any_tensor start = x;
-      for (int i = 0; i < common; ++i) start = matmul(start, by);
-      auto chain = [&](any_tensor t, const std::string& middle) {
-        for (int i = 0; i < 12; ++i) {
-          t = matmul(t, by);
-          if (i == 6) t = name(t, middle);
-        }
-        return t;
-      };
-      any_tensor both = chain(start, "one") + chain(start * 2.f, "other");
-      small_task task;
-      executable code(part_for({both}, {x, by}), task.resources());
-      REQUIRE(code.lanes() == 2);
-      auto frame = code.make_frame();
-      ndarray<float, 96, 96> v;
-      std::ranges::fill(v, 0.01f);
-      feed_ref f[] = {fed(v), fed(v)};
-      std::vector<std::string> at;
-      for (const char* n : {"one", "other"}) at.push_back(name_of(*own.find(n)));
-      meeting m(at);
-      frame->run(f, {.step = 1, .observer = &m});
-      CHECK(m.met);
-    }
-}
-
-TEST_CASE_FIXTURE(own_graph, "independent chains run on two threads, with the same bits") {
-  placeholder<float, 96, 96> x("x"), y("y");
-  placeholder<std::int32_t> d("d");
-  auto chain = [](any_tensor t, const any_tensor& by) {
-    for (int i = 0; i < 12; ++i) t = matmul(t, by) * 0.01f;
-    return t;
-  };
-  any_tensor a = chain(any_tensor(x), any_tensor(y)), b = chain(any_tensor(y), any_tensor(x));
-  any_tensor both = a + b, quotient = any_tensor(d) / any_tensor(d);
-  ndarray<float, 96, 96> u, v;
-  for (int i = 0; i < 96; ++i)
-    for (int k = 0; k < 96; ++k) {
-      u(i, k) = static_cast<float>((i * 7 + k) % 13) / 13;
-      v(i, k) = static_cast<float>((i + k * 5) % 11) / 11;
-    }
-  small_task task;
-  auto run = [&](int n, std::size_t lanes, int times) {
-    threads t(n);
-    executable code(part_for({both, quotient}, {x, y, d}), task.resources());
-    CHECK(code.lanes() == lanes);
-    auto frame = code.make_frame();
-    any_array last;
-    for (int i = 0; i < times; ++i) {
-      const ndarray<std::int32_t> one(1), zero(0);
-      feed_ref bad[] = {fed(u), fed(v), fed(zero)}, good[] = {fed(u), fed(v), fed(one)};
-      if (i % 5 == 4)
-        CHECK(testing::error_of([&] {
-                frame->run(bad, first_step);
-              }).starts_with("invalid_argument: [div]"));
-      frame->run(good, first_step);
-      last = frame->take(0);
-    }
-    return last;
-  };
-  const any_array expected = run(1, 1, 1);
-  CHECK(run(2, 2, 60) == expected);
 }

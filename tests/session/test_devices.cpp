@@ -106,6 +106,17 @@ TEST_CASE_FIXTURE(own_graph, "explain says what a region folds and gives") {
   CHECK(both.find("as one of them folds all axes, and one does not") != both.npos);
 }
 
+TEST_CASE_FIXTURE(own_graph, "an update is one pass, whatever dtypes it computes with") {
+  session s;
+  placeholder<float, 8> g("g");
+  variable<float, 8> w("w", zeros());
+  any_tensor a(g);  // whose operations are joined one by one
+  auto clipped = w.assign_sub(where(a > 1.f, a * 0.5f, a));
+  const std::string e = explain(s, clipped, g = ndarray<float, 8>());
+  INFO(e);
+  CHECK(e.find("fused_update 4 operations: greater, mul, where, sub -> ") != e.npos);
+}
+
 TEST_CASE_FIXTURE(own_graph, "explain tells the same of a plan on a cluster") {
   local_cluster c{{"worker", 2}};
   tensor<float> y;

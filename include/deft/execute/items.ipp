@@ -193,13 +193,9 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
     fail(errc::invalid_argument, "[assign] ", value.shape(), " is assigned to ", declared_of(i));
   any_array before;  // freed without the lock
   std::lock_guard lock(variable.guard);
-  if (variable.type.type != value.type() || !fits(variable.type.shape, value.shape())) {
-    // After a reset another plan may have given it another type.
-    if (variable.value.valid())
-      fail(errc::invalid_argument, "variable \"", variable.name, "\" is ", variable.type,
-           " on this task, not ", value.type(), value.shape());
-    variable.type = declared_of(i);
-  }
+  // After a reset another plan may have given it another type.
+  if (variable.type.type != value.type() || !fits(variable.type.shape, value.shape()))
+    variable.change(declared_of(i));
   if (any_array& now = variable.value; device.asynchronous() && now.valid() &&
                                        now.type() == value.type() && now.shape() == value.shape() &&
                                        now.storage().home() == &device.space()) {

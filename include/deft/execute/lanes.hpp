@@ -74,8 +74,8 @@ class lane_planner {
   std::uint32_t lane_of(const lane_choice& c, std::uint32_t waits, std::uint32_t alone);
   static constexpr double enough = 50'000;  ///< nanoseconds of work that a lane has at least
   void split_host_work(int threads);
-  bool split_host_work(std::size_t lanes, std::uint32_t host, std::span<const std::uint32_t> list,
-                       double total);
+  std::size_t split_host_work(std::size_t lanes, std::uint32_t host,
+                              std::span<const std::uint32_t> list, double total);
   void depend(std::uint32_t on, std::vector<std::uint32_t>& works) const;
   void add_work(std::uint32_t node, std::uint32_t item, const lane_choice& c, std::uint32_t waits,
                 place at, std::vector<std::uint32_t> after);

@@ -99,16 +99,15 @@ void lane_planner::split_host_work(int threads) {
     if (works_[w].lane == host) list.push_back(w), total += works_[w].cost;
   if (total < 2 * enough) return;
   std::ranges::sort(list, {}, [&](std::uint32_t w) { return works_[w].at; });
-  const auto most = static_cast<std::size_t>(std::min<double>(threads, total / enough));
-  for (std::size_t lanes = most; lanes > 1; --lanes)
-    if (split_host_work(lanes, host, list, total)) return;
+  auto lanes = static_cast<std::size_t>(std::min<double>(threads, total / enough));
+  while (lanes > 1) lanes = split_host_work(lanes, host, list, total);
 }
 
 /// Gives each piece of the host's work, in order, to the lane where it would end first. Kernels
-/// that the team splits stay in the first. False, and nothing is done, unless every lane gets
-/// enough, and the whole ends much earlier.
-bool lane_planner::split_host_work(std::size_t lanes, std::uint32_t host,
-                                   std::span<const std::uint32_t> list, double total) {
+/// that the team splits stay in the first. Nothing is done unless every lane gets enough, and the
+/// whole ends much earlier. Yields how many lanes are worth another try, fewer than these.
+std::size_t lane_planner::split_host_work(std::size_t lanes, std::uint32_t host,
+                                          std::span<const std::uint32_t> list, double total) {
   constexpr double handover = 2'000, splits = 100'000;  // nanoseconds
   std::vector<double> free_at(lanes), busy(lanes), end(works_.size());
   std::vector<std::uint32_t> chosen(works_.size(), none);
@@ -130,9 +129,10 @@ bool lane_planner::split_host_work(std::size_t lanes, std::uint32_t host,
     end[w] = free_at[best] = ends(best);
     busy[best] += x.cost;
   }
-  if (*std::ranges::max_element(free_at) > 0.75 * total) return false;
-  for (auto b : busy)
-    if (b > 0 && b < enough) return false;
+  if (*std::ranges::max_element(free_at) > 0.75 * total) return 0;
+  if (std::ranges::any_of(busy, [](double b) { return b > 0 && b < enough; }))
+    return static_cast<std::size_t>(
+        std::ranges::count_if(busy, [](double b) { return b >= enough; }));
   std::vector<std::uint32_t> number(lanes, host);
   for (std::size_t l = 1; l < lanes; ++l)
     if (busy[l] > 0) {
@@ -141,7 +141,7 @@ bool lane_planner::split_host_work(std::size_t lanes, std::uint32_t host,
       parallel_.push_back(number[l]);
     }
   for (auto w : list) works_[w].lane = number[chosen[w]];
-  return true;
+  return 0;
 }
 
 lane_plan lane_planner::take(int threads) {

@@ -59,6 +59,9 @@ struct variable_slot final : resource {
   void clear() override;
   std::size_t bytes() const override;
   std::string describe() const override;
+  /// Becomes of another type, with the guard held.
+  /// Throws invalid_argument if it has a value.
+  void change(const tensor_type& t);
 
   const std::string name;
   mutable std::mutex guard;

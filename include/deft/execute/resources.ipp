@@ -55,17 +55,18 @@ std::string variable_slot::describe() const {
   return to_string(type);
 }
 
+void variable_slot::change(const tensor_type& t) {
+  if (value.valid())
+    fail(errc::invalid_argument, "variable \"", name, "\" is ", type, " on this task, not ", t);
+  type = t;
+}
+
 std::shared_ptr<variable_slot> find_variable(resource_store& store, const resource_key& key,
                                              const tensor_type& type) {
   auto slot = store.get<variable_slot>(
       key, [&] { return std::make_shared<variable_slot>(key.name, type); });
   std::lock_guard lock(slot->guard);
-  if (!(slot->type == type)) {
-    if (slot->value.valid())
-      fail(errc::invalid_argument, "variable \"", slot->name, "\" is ", slot->type,
-           " on this task, not ", type);
-    slot->type = type;
-  }
+  if (slot->type != type) slot->change(type);
   return slot;
 }
 

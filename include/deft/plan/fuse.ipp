@@ -57,7 +57,7 @@ class fuser {
       const node_def& r = graph_.nodes[root];
       const bool update = is_joining_update(r);
       if (taken_[root] || (!update && !fusible(r) && !is_ending_fold(r))) continue;
-      if (!has_kernel(r, r)) continue;
+      if (!has_kernel(r)) continue;
       group made = gather(root);
       const bool literals = !update && !is_fold(r) && !expression_in(r) &&
                             std::ranges::any_of(r.inputs, [&](edge_def e) {
@@ -81,9 +81,14 @@ class fuser {
 
   // What can be joined.
 
-  /// Whether what `root` becomes can compute `n`, on its device.
+  bool has_kernel(const node_def& root) const { return has_kernel(root, root.outputs[0].type); }
+  bool has_kernel(const node_def& root, dtype t) const {
+    return !can_run_ || can_run_(root.device, joined(root), t);
+  }
+  /// Whether what `root` becomes, which its device can run, can compute `n`.
   bool has_kernel(const node_def& root, const node_def& n) const {
-    return !can_run_ || can_run_(root.device, joined(root), n.outputs[0].type);
+    const dtype t = n.outputs[0].type;
+    return t == root.outputs[0].type || has_kernel(root, t);
   }
 
   const node_def& node(std::uint32_t n) const { return graph_.nodes[n]; }

@@ -70,8 +70,9 @@ any_tensor optimizer::slot(const node_ref& variable, const std::string& suffix, 
   variable_options options;
   options.trainable = false;
   if (t.shape.is_static()) return any_tensor(detail::make_variable(name, t, value, options, w));
-  const any_tensor like(detail::initial_value(*variable));
-  const any_tensor first = broadcast_to(cast(constant(value), t.type), like);
+  const any_array scalar =
+      visit_dtype(t.type, [&]<class T>() { return any_array::scalar(static_cast<T>(value)); });
+  const any_tensor first(detail::filled(scalar, detail::initial_value(*variable), w));
   return any_tensor(detail::make_variable(name, t, first, options, w));
 }
 

@@ -149,7 +149,7 @@ kernel_table elementwise_kernels() {
   static const auto& table = *new std::vector<kernel_entry>([] {
     std::vector<kernel_entry> made{
         {op::fused::name, all_dtypes, &make_fused},
-        {op::fused_update::name, numeric_dtypes, &make_fused_update},
+        {op::fused_update::name, all_dtypes, &make_fused_update},
         {op::assign_add::name, numeric_dtypes, &make_update},
         {op::assign_sub::name, numeric_dtypes, &make_update},
     };

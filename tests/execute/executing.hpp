@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/execute/executing.hpp: parts that are run without a session.
+#pragma once
+#include <deft/execute/cpu/device.hpp>
+#include <deft/execute/executor.hpp>
+#include <deft/plan/order.hpp>
+
+#include "op/modeling.hpp"
+
+namespace testing {
+
+inline const deft::device_name& task_name() {
+  static const auto& n =
+      *new deft::device_name(deft::parse_device("/job:localhost/replica:0/task:0"));
+  return n;
+}
+
+/// A task without a session.
+struct small_task {
+  std::vector<std::unique_ptr<deft::device_runtime>> devices;
+  deft::resource_store store;
+
+  small_task() {
+    for (int i = 0; i < 2; ++i) devices.push_back(deft::make_cpu_device(task_name(), i));
+  }
+  deft::task_resources resources() { return {devices, &store}; }
+};
+
+inline deft::plan::part part_for(std::initializer_list<deft::any_tensor> fetches,
+                                 std::initializer_list<deft::any_tensor> feeds = {}) {
+  std::vector<deft::output> f, d;
+  for (const auto& t : fetches) f.push_back(t.handle());
+  for (const auto& t : feeds) d.push_back(t.handle());
+  deft::flat_graph flat = deft::flatten(f, d);
+  deft::plan::order_variables(flat.graph, flat.fetches);
+  for (auto& n : flat.graph.nodes)
+    n.device = deft::intern(deft::merge(deft::merge(task_name(), deft::parse_device("/cpu:0")),
+                                        n.requested ? *n.requested : deft::device_name()));
+  std::vector<deft::plan::part> parts = deft::plan::cut(flat.graph, flat.fetches);
+  REQUIRE(parts.size() == 1);
+  return std::move(parts[0]);
+}
+
+template <class T, std::int64_t... E>
+deft::feed_ref fed(const deft::ndarray<T, E...>& a) {
+  return {a.data(), a.extents(), deft::dtype_of<T>, {}};
+}
+inline const deft::step_context first_step{.step = 1};
+inline void start(deft::executable::frame& f, std::span<const deft::feed_ref> feeds) {
+  f.run(feeds, first_step);
+}
+
+}  // namespace testing
