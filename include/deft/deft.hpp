@@ -30,6 +30,11 @@
 #include <deft/execute/cpu/cpu_elementwise.ipp>
 #include <deft/execute/cpu/cpu_linear.ipp>
 #include <deft/execute/execute.ipp>
+#include <deft/execute/gpu/gpu.ipp>
+#if __has_include(<thrust/for_each.h>)
+#include <deft/execute/gpu/gpu_elementwise.ipp>
+#include <deft/execute/gpu/gpu_kernels.ipp>
+#endif
 #include <deft/expr/expr.ipp>
 #include <deft/graph/graph.ipp>
 #include <deft/op/op.ipp>

@@ -6,6 +6,7 @@
 # Implementation files that are compiled on their own beside <folder>/<folder>.ipp, because the
 # folder's one would take too long: paths below include/deft.
 set(DEFT_EXTRA_UMBRELLAS execute/cpu/cpu_elementwise.ipp execute/cpu/cpu_linear.ipp)
+set(DEFT_THRUST_UMBRELLAS execute/gpu/gpu_elementwise.ipp execute/gpu/gpu_kernels.ipp)
 
 include(CMakeFindDependencyMacro)
 # Visible to whoever links deft, not only in this folder.
@@ -17,6 +18,11 @@ find_dependency(OpenSSL 3 COMPONENTS Crypto)
 find_dependency(ZLIB)
 find_dependency(Threads)
 unset(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
+# Thrust, of the CUDA Toolkit or by itself, for simulated GPUs.
+find_package(CUDAToolkit 12 QUIET)
+find_path(DEFT_THRUST_DIR thrust/for_each.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
+          PATH_SUFFIXES cccl)
+mark_as_advanced(DEFT_THRUST_DIR)
 
 if(TARGET deft::deft)
   return()
@@ -50,7 +56,9 @@ endif()
 # The implementation: one source for each <folder>/<folder>.ipp, so that cores compile in parallel.
 file(GLOB_RECURSE deft_files CONFIGURE_DEPENDS RELATIVE ${DEFT_INCLUDE_DIR}/deft
      ${DEFT_INCLUDE_DIR}/deft/*.ipp)
-list(FILTER deft_files EXCLUDE REGEX "^execute/gpu/")
+if(DEFT_THRUST_DIR)
+  list(APPEND DEFT_EXTRA_UMBRELLAS ${DEFT_THRUST_UMBRELLAS})
+endif()
 set(deft_sources)
 foreach(umbrella IN LISTS deft_files)
   cmake_path(GET umbrella STEM name)
@@ -67,6 +75,9 @@ endforeach()
 add_library(deft_compiled STATIC EXCLUDE_FROM_ALL ${deft_sources})
 add_library(deft::compiled ALIAS deft_compiled)
 target_link_libraries(deft_compiled PUBLIC deft)
+if(DEFT_THRUST_DIR)
+  target_include_directories(deft_compiled SYSTEM PRIVATE ${DEFT_THRUST_DIR})
+endif()
 if(DEFT_NATIVE)
   target_link_libraries(deft_compiled PUBLIC deft_native)
 endif()

@@ -7,6 +7,7 @@
 #include <deft/execute/items.ipp>
 #include <deft/execute/lanes.ipp>
 #include <deft/execute/memory_plan.ipp>
+#include <deft/execute/region_extents.ipp>
 #include <deft/execute/resources.ipp>
 #include <deft/execute/schedule.ipp>
 #include <deft/execute/transfers.ipp>

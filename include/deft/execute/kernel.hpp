@@ -20,6 +20,8 @@ struct kernel_call {
   /// On a device with memory of its own: step_context::draw there, a std::uint64_t that every run's
   /// first copy sets.
   const void* draw_word = nullptr;
+  /// What the kernels of such a device queue their work on; of a type of its own.
+  void* stream = nullptr;
 };
 
 /// One node's computation, ready to run on one device. Made when a plan is made; runs are never

@@ -26,6 +26,12 @@ class row_layout {
   std::int64_t step(std::size_t operand) const { return steps_[operand * levels_ + levels_ - 1]; }
   std::int64_t rise(std::size_t operand) const { return steps_[operand * levels_ + levels_ - 2]; }
 
+  /// All extents, outermost first; the last is the row's. Bytes that an operand moves along each.
+  std::span<const std::int64_t> extents() const { return {extents_, levels_}; }
+  std::span<const std::int64_t> steps(std::size_t operand) const {
+    return std::span(steps_).subspan(operand * levels_, levels_);
+  }
+
   /// Each operand's first element in plane number `plane`, given that in the first.
   void place(std::int64_t plane, const void* const* base, const char** at) const;
 

@@ -8,7 +8,7 @@
 namespace deft {
 
 /// Adds devices of another kind to every task that is made afterwards, in this process: tests add
-/// null devices, the GPU part its GPUs. The task's name comes without type and index.
+/// null devices. The task's name comes without type and index.
 using device_maker = std::vector<std::unique_ptr<device_runtime>> (*)(const device_name& task);
 void register_device_maker(device_maker make);
 

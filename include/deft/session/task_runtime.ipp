@@ -2,6 +2,7 @@
 // deft/session/task_runtime.ipp: a task's devices.
 #pragma once
 #include <deft/execute/cpu/device.hpp>
+#include <deft/execute/gpu/devices.hpp>
 #include <deft/session/task_runtime.hpp>
 #include <deft/transport/handshake.hpp>
 #include <mutex>
@@ -31,6 +32,7 @@ task_runtime::task_runtime(const device_name& name, int cpu_devices)
   if (cpu_devices < 1 || cpu_devices > 1024)
     fail(errc::invalid_argument, "a task has 1 to 1024 CPU devices, not ", cpu_devices);
   for (int i = 0; i < cpu_devices; ++i) devices_.push_back(make_cpu_device(name, i));
+  for (auto& d : gpu::make_devices(name)) devices_.push_back(std::move(d));
   auto& m = other_devices();
   std::lock_guard lock(m.guard);
   for (auto make : m.all)

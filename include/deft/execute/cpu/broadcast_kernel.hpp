@@ -7,6 +7,7 @@
 #include <deft/execute/cpu/interpreter.hpp>
 #include <deft/execute/cpu/kernel_base.hpp>
 #include <deft/execute/layout.hpp>
+#include <deft/execute/region_extents.hpp>
 #include <deft/execute/team.hpp>
 #include <memory>
 
@@ -14,9 +15,6 @@ namespace deft::cpu {
 
 /// Each of `count` elements, `times` times.
 void repeat(char* to, const void* from, std::size_t size, std::int64_t count, std::int64_t times);
-
-/// The inputs of a region, broadcast together. Throws what the folds' shape rules throw of nothing.
-dims extents_of(const program& region, std::span<const tensor_type> in);
 
 /// The literals of a part of a region, whose own are `all`.
 integers literals_of(const program_part& part, const program& region,

@@ -29,28 +29,6 @@ void repeat(char* to, const void* from, std::size_t size, std::int64_t count, st
     as(std::uint8_t());
 }
 
-dims extents_of(const program& region, std::span<const tensor_type> in) {
-  dims extents;
-  for (const auto& t : in) {
-    dims wider;
-    broadcast(extents, t.shape, wider);
-    extents = wider;
-  }
-  if (extents.elements() != 0) return extents;
-  for (const auto& c : region.code) {
-    if (!c.is_fold()) continue;
-    dims axes;
-    const int outer = extents.rank() - region.row_axes;
-    for (int d = 0; d < extents.rank(); ++d)
-      if (c.leaves == extent_class::whole || (d < outer) == (c.leaves == extent_class::column))
-        axes.push_back(d);
-    const tensor_type of[] = {{extents, c.type}};
-    std::vector<tensor_type> out;
-    infer_types(*c.op, {of, encode(op::reduction{axes, false})}, out);
-  }
-  return extents;
-}
-
 integers literals_of(const program_part& part, const program& region,
                      std::span<const std::int64_t> all) {
   integers own;

@@ -3,8 +3,8 @@
 // the whole tree in registers.
 #pragma once
 #include <deft/execute/cpu/join.hpp>
+#include <deft/execute/evaluation.hpp>
 #include <deft/execute/fused.hpp>
-#include <deft/expr/lower.hpp>
 
 namespace deft {
 namespace cpu {
@@ -14,6 +14,7 @@ using deft::detail::is_call;
 using deft::detail::is_leaf;
 using deft::detail::leaf;
 using deft::detail::literals_in;
+using deft::detail::single_call;
 
 /// The sizes of the elements that X computes with, as bits: 1, 4 and 8.
 template <class X>
@@ -61,44 +62,26 @@ auto apply(const V& v, const Rest&... rest) {
     return Op()(as_value(v), as_value(rest)...);
 }
 
-/// Evaluates X, whose first input is operand `In` and first literal operand `Lit`. `at` holds the
-/// operands' addresses; `u` counts packs from there.
+/// How expressions are evaluated on packs: `at` holds the operands' addresses; `u` counts packs
+/// from there.
+template <int L>
+struct packs {
+  template <class T, int K>
+  static auto load(const char* const* at, int u) {
+    return cpu::load<T, L>(reinterpret_cast<const T*>(at[K]) + u * L);
+  }
+  template <class T, int K>
+  static auto load_literal(const char* const* at, int) {
+    return cpu::load<T, L>(reinterpret_cast<const T*>(at[K]));
+  }
+  template <class Op, class... V>
+  static auto apply(const V&... v) {
+    return cpu::apply<Op>(v...);
+  }
+};
+
 template <class X, int L, int In, int Lit>
-struct evaluation;
-template <class T, class Shape, int L, int In, int Lit>
-struct evaluation<leaf<T, Shape>, L, In, Lit> {
-  static auto run(const char* const* at, int u) {
-    return load<T, L>(reinterpret_cast<const T*>(at[In]) + u * L);
-  }
-};
-template <class T, int L, int In, int Lit>
-struct evaluation<deft::detail::literal_leaf<T>, L, In, Lit> {
-  static auto run(const char* const* at, int) {
-    return load<T, L>(reinterpret_cast<const T*>(at[Lit]));
-  }
-};
-template <class Op, class A, int L, int In, int Lit>
-struct evaluation<call<Op, A>, L, In, Lit> {
-  static auto run(const char* const* at, int u) {
-    return apply<Op>(evaluation<A, L, In, Lit>::run(at, u));
-  }
-};
-template <class Op, class A, class B, int L, int In, int Lit>
-struct evaluation<call<Op, A, B>, L, In, Lit> {
-  static auto run(const char* const* at, int u) {
-    auto a = evaluation<A, L, In, Lit>::run(at, u);
-    return apply<Op>(a, evaluation<B, L, In + inputs_in<A>, Lit + literals_in<A>>::run(at, u));
-  }
-};
-template <class Op, class A, class B, class C, int L, int In, int Lit>
-struct evaluation<call<Op, A, B, C>, L, In, Lit> {
-  static auto run(const char* const* at, int u) {
-    constexpr int in = In + inputs_in<A>, lit = Lit + literals_in<A>;
-    auto a = evaluation<A, L, In, Lit>::run(at, u);
-    auto b = evaluation<B, L, in, lit>::run(at, u);
-    return apply<Op>(a, b, evaluation<C, L, in + inputs_in<B>, lit + literals_in<B>>::run(at, u));
-  }
-};
+using evaluation = deft::detail::evaluation<X, packs<L>, In, Lit>;
 
 /// Bytes of an element of each operand of X, inputs first.
 template <class X>
@@ -277,23 +260,6 @@ struct fold_kernel {
 };
 template <class X, class F>
 inline constexpr compiled_row fold_of{&fold_kernel<X, F>::run, fold_kernel<X, F>::W};
-
-template <class Op, class T>
-auto call_alone() {
-  static_assert(Op::arity >= 1 && Op::arity <= 3,
-                "[operation] an elementwise operation has one to three operands");
-  using L = leaf<T, shape_t<dyn>>;
-  using First = leaf<std::conditional_t<Op::typing_rule == typing::select, bool, T>, shape_t<dyn>>;
-  if constexpr (Op::arity == 1)
-    return std::type_identity<call<Op, L>>();
-  else if constexpr (Op::arity == 2)
-    return std::type_identity<call<Op, L, L>>();
-  else
-    return std::type_identity<call<Op, First, L, L>>();
-}
-/// Op alone, on operands of T; a select's condition is bool.
-template <class Op, class T>
-using single_call = typename decltype(call_alone<Op, T>())::type;
 
 }  // namespace cpu
 }  // namespace deft

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deft/execute/cpu/broadcast_kernel.hpp>
 #include <deft/execute/cpu/tables.hpp>
+#include <deft/execute/evaluation.hpp>
 #include <deft/op/assign.hpp>
 #include <deft/op/catalog.hpp>
 
@@ -126,25 +127,6 @@ kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
   return std::make_unique<elementwise_kernel>(program_code(row), row_cost(how, t), 2);
 }
 
-namespace {
-
-/// Of the dtypes that a typing rule takes.
-constexpr dtype_set types_of(typing rule) {
-  dtype_set set;
-  for (int t = 1; t < dtype_count; ++t)
-    if (accepts(rule, static_cast<dtype>(t))) set = set | dtype_set{static_cast<dtype>(t)};
-  return set;
-}
-template <class Op>
-constexpr dtype_set operand_types() {
-  if constexpr (requires { Op::typing_rule; })
-    return types_of(Op::typing_rule);
-  else
-    return all_dtypes;  // cast
-}
-
-}  // namespace
-
 kernel_table elementwise_kernels() {
   static const auto& table = *new std::vector<kernel_entry>([] {
     std::vector<kernel_entry> made{
@@ -155,7 +137,7 @@ kernel_table elementwise_kernels() {
     };
     op::catalog::each([&]<class Op>() {
       if (record_of<Op>.is(op_traits::elementwise))
-        made.push_back({Op::name, operand_types<Op>(), &make_elementwise});
+        made.push_back({Op::name, deft::detail::operand_types<Op>(), &make_elementwise});
     });
     return made;
   }());

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deft/execute/cpu/fold.hpp>
 #include <deft/execute/cpu/tables.hpp>
+#include <deft/execute/fold_levels.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/max.hpp>
 #include <deft/op/mean.hpp>
@@ -14,32 +15,14 @@ namespace deft::cpu {
 namespace reduction {
 namespace {
 
-/// The input as levels, outermost first, kept and folded in turn; extents of 1 are gone.
-struct levels {
-  int count = 0;
-  std::int64_t extent[max_rank + 2], stride[max_rank + 2];
-  bool folded[max_rank + 2];
-
-  levels(const dims& x, const dims& axes) {
-    for (int d = 0; d < x.rank(); ++d) {
-      if (x[d] == 1) continue;
-      const bool f = axes.contains(d);
-      if (count > 0 && folded[count - 1] == f)
-        extent[count - 1] *= x[d];
-      else
-        extent[count] = x[d], folded[count++] = f;
-    }
-    std::int64_t s = 1;
-    for (int l = count; l-- > 0; s *= extent[l]) stride[l] = s;
-  }
-};
-
 /// Some of the levels, walked in order.
 struct walk {
   int count = 0;
   std::int64_t extent[max_rank], stride[max_rank];
 
-  void add(const levels& l, int i) { extent[count] = l.extent[i], stride[count++] = l.stride[i]; }
+  void add(const fold_levels& l, int i) {
+    extent[count] = l.extent[i], stride[count++] = l.stride[i];
+  }
   std::int64_t size() const {
     std::int64_t n = 1;
     for (int i = 0; i < count; ++i) n *= extent[i];
@@ -57,7 +40,7 @@ class folder {
  public:
   folder() = default;
   folder(const dims& x, const dims& axes) {
-    const levels l(x, axes);
+    const fold_levels l(x, axes);
     elements_ = x.elements();
     int inner = l.count;
     if (inner > 0 && !l.folded[inner - 1]) {
@@ -198,12 +181,7 @@ class reduce_kernel final : public typed_kernel {
   }
 
   void ready() override {
-    if (!given_) {
-      axes_ = dims();
-      const int more = in(0).rank() - in(1).rank();
-      for (int d = 0; d < in(0).rank(); ++d)
-        if (d < more || (in(1)[d - more] == 1 && in(0)[d] != 1)) axes_.push_back(d);
-    }
+    if (!given_) axes_ = summed_axes(in(0), in(1));
     folder_ = {in(0), axes_};
     cost_ = folder_.cost();
     if (Kind == kind::max && in(0).elements() == 0 && out().elements() != 0)

@@ -20,7 +20,7 @@ class row_region_kernel final : public kernel {
         element_cost_(element_cost(p)) {}
 
   void prepare(std::span<const tensor_type> in, std::span<const tensor_type>) override {
-    const dims extents = extents_of(program_, in);
+    const dims extents = region_extents(program_, in);
     const int outer = extents.rank() - program_.row_axes;
     rows_ = n_ = 1;
     for (int d = 0; d < extents.rank(); ++d) (d < outer ? rows_ : n_) *= extents[d];
@@ -99,21 +99,6 @@ class row_region_kernel final : public kernel {
     std::optional<part> elements;  ///< for each element
     std::vector<row_fold> folds;   ///< then rows are folded
   };
-
-  static extent_class class_of(const dims& shape, const dims& all, int outer) {
-    const int missing = all.rank() - shape.rank();
-    auto extent = [&](int d) { return d < missing ? 1 : shape[d - missing]; };
-    bool is_all = true, has_rows = false, has_columns = false, is_part = false;
-    for (int d = 0; d < all.rank(); ++d) is_all = is_all && extent(d) == all[d];
-    if (is_all) return extent_class::element;
-    for (int d = 0; d < all.rank(); ++d)
-      if (extent(d) != 1) (d < outer ? has_rows : has_columns) = true;
-    for (int d = 0; d < all.rank(); ++d)
-      is_part = is_part || ((d < outer ? has_rows : has_columns) && extent(d) != all[d]);
-    if (is_part || (has_rows && has_columns))
-      fail(errc::unimplemented, "[fused] ", shape, " is neither rows nor columns of ", all);
-    return has_rows ? extent_class::row : has_columns ? extent_class::column : extent_class::whole;
-  }
 
   dtype type_of(value v) const { return program_.type_of(v); }
   std::size_t size_of(value v) const { return size_of_dtype(type_of(v)); }

@@ -43,7 +43,7 @@ class whole_fold_kernel final : public broadcast_kernel {
       : whole_fold_kernel(p, literals, element_part(p)) {}
 
   void prepare(std::span<const tensor_type> in, std::span<const tensor_type>) override {
-    const dims extents = extents_of(program_, in);
+    const dims extents = region_extents(program_, in);
     for (const auto& f : folds_)
       if (f.is_input && !(in[taken_[f.of]].shape == extents))
         fail(errc::invalid_argument, "[fused] input ", taken_[f.of], " of shape ",

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/elements.hpp: an expression's type as device code: each thread evaluates it for
+// a few elements that follow each other.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <deft/execute/evaluation.hpp>
+#include <deft/execute/gpu/divider.hpp>
+#include <deft/execute/gpu/number.hpp>
+#include <deft/execute/gpu/stream.hpp>
+#include <deft/execute/layout.hpp>
+
+namespace deft::gpu {
+
+/// Dtypes of X's inputs, in order.
+template <class... T>
+struct type_list {};
+template <class... A, class... B>
+type_list<A..., B...> operator+(type_list<A...>, type_list<B...>);
+template <class X>
+struct inputs_of;
+template <class T, class Shape>
+struct inputs_of<deft::detail::leaf<T, Shape>> {
+  using type = type_list<T>;
+};
+template <class Op, class... A>
+struct inputs_of<call<Op, A...>> {
+  using type = decltype((typename inputs_of<A>::type() + ...));
+};
+
+/// N elements that are read or written at once, 16 bytes at most.
+template <class T, int N>
+struct alignas(std::min<std::size_t>(16, sizeof(T) * N)) group {
+  T v[N];
+};
+
+/// Where each of K operands has the element of a result's number.
+template <int K>
+struct places {
+  int levels = 1;
+  divider extents[max_rank];    ///< of inner levels first
+  std::uint32_t broadcast = 0;  ///< a bit for each operand that has one element a row
+  std::int64_t steps[max_rank + 1][K > 0 ? K : 1] = {};  ///< elements, of inner levels first
+
+  places() = default;
+  explicit places(const row_layout& l, std::span<const tensor_type> in) {
+    const auto extent = l.extents();
+    levels = static_cast<int>(extent.size());
+    while (levels > 1 && extent[extent.size() - static_cast<std::size_t>(levels)] == 1) --levels;
+    for (int level = 0; level < levels; ++level) {
+      const std::size_t i = extent.size() - 1 - static_cast<std::size_t>(level);
+      if (level + 1 < levels) extents[level] = divider(extent[i]);
+      for (std::size_t k = 0; k < in.size(); ++k)
+        steps[level][k] = l.steps(k)[i] / static_cast<std::int64_t>(size_of_dtype(in[k].type));
+    }
+    for (std::size_t k = 0; k < in.size(); ++k)
+      if (steps[0][k] == 0) broadcast |= 1u << k;
+  }
+
+  DEFT_HD void find(std::int64_t element, std::int64_t (&at)[K]) const {
+    std::int64_t column = levels == 1 ? element : extents[0].cut(element);
+    for (int k = 0; k < K; ++k) at[k] = column * steps[0][k];
+    for (int level = 1; level < levels; ++level) {
+      const std::int64_t i = level + 1 == levels ? element : extents[level].cut(element);
+      for (int k = 0; k < K; ++k) at[k] += i * steps[level][k];
+    }
+  }
+};
+
+/// X on the elements of arrays. N: elements of a thread.
+template <class X, int N, class Inputs = typename inputs_of<X>::type>
+struct elements;
+template <class X, int N, class... In>
+struct elements<X, N, type_list<In...>> {
+  using T = typename X::value_type;
+  static constexpr int K = sizeof...(In);
+
+  places<K> where;
+  const void* in[K];
+  T* out;
+  std::int64_t count;
+  fault_report report;
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    one(number, std::make_integer_sequence<int, K>());
+  }
+
+ private:
+  template <int I, class U>
+  struct slot {
+    group<U, N> elements;
+  };
+  template <class Numbers>
+  struct slots;
+  template <int... I>
+  struct slots<std::integer_sequence<int, I...>> : slot<I, In>... {};
+  using registers = slots<std::make_integer_sequence<int, K>>;
+
+  template <int I, class U>
+  static DEFT_HD slot<I, U>& pick(slot<I, U>& s) {
+    return s;
+  }
+
+  /// How an expression's type reads what was loaded: element `u` of each operand.
+  struct values {
+    template <class U, int I>
+    static DEFT_HD number<U> load(const slot<I, U>& s, int u) {
+      return s.elements.v[u];
+    }
+    template <class Op, class... V>
+    static DEFT_HD auto apply(const V&... v) {
+      return Op()(v...);
+    }
+  };
+
+  template <int I, class U>
+  DEFT_HD void load(slot<I, U>& s, std::int64_t at, std::int64_t left) const {
+    const U* from = static_cast<const U*>(in[I]) + at;
+    if (where.broadcast >> I & 1) {
+      const U one = *from;
+      for (int u = 0; u < N; ++u) s.elements.v[u] = one;
+    } else if (left >= N) {
+      s.elements = *reinterpret_cast<const group<U, N>*>(from);
+    } else {
+      for (int u = 0; u < N; ++u) s.elements.v[u] = from[u < left ? u : 0];
+    }
+  }
+
+  template <int... I>
+  DEFT_HD void one(std::int64_t number, std::integer_sequence<int, I...>) const {
+    const std::int64_t first = number * N, left = count - first;
+    std::int64_t at[K];
+    where.find(first, at);
+    registers r;
+    (load(pick<I>(r), at[I], left), ...);
+    group<T, N> result;
+    lane_fault fault = lane_fault::none;
+    for (int u = 0; u < N; ++u) {
+      const auto y = deft::detail::evaluation<X, values, 0, K>::run(r, u);
+      result.v[u] = y.v;
+      if (y.fault != lane_fault::none) fault = y.fault;
+    }
+    if (fault != lane_fault::none)
+      report(fault == lane_fault::div ? fault_kind::divided : fault_kind::remainder);
+    if (left >= N)
+      *reinterpret_cast<group<T, N>*>(out + first) = result;
+    else
+      for (int u = 0; u < left; ++u) out[first + u] = result.v[u];
+  }
+};
+
+}  // namespace deft::gpu

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/gpu.ipp: the GPUs of a task: how many there are, and of which kind.
+#pragma once
+#include <charconv>
+#include <cstdlib>
+#include <deft/core/text.hpp>
+#include <deft/execute/gpu/devices.hpp>
+#if __has_include(<thrust/for_each.h>)
+#include <deft/execute/gpu/simulated/device.ipp>
+#else
+#include <deft/execute/gpu/simulated/none.ipp>
+#endif
+
+namespace deft::gpu {
+
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task) {
+  const char* const given = std::getenv("DEFT_SIMULATED_GPUS");
+  if (!given || !*given) return {};
+  int count = -1;
+  const char* const end = given + std::string_view(given).size();
+  if (auto r = std::from_chars(given, end, count); r.ptr != end || count < 0 || count > 64)
+    fail(errc::invalid_argument, "DEFT_SIMULATED_GPUS is \"", given,
+         "\"; expected a number from 0 to 64");
+  return count ? simulated::make_devices(task, count)
+               : std::vector<std::unique_ptr<device_runtime>>();
+}
+
+}  // namespace deft::gpu

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/gpu_kernels.ipp: the kernels of all GPUs but the elementwise ones: compiled for
+// simulated GPUs by the host's compiler, and by nvcc.
+#pragma once
+#include <deft/execute/gpu/program.ipp>
+#include <deft/execute/gpu/reduce.ipp>
+
+namespace deft::gpu::DEFT_GPU_SYSTEM {
+
+std::span<const kernel_table> kernel_tables() {
+  static const kernel_table tables[] = {elementwise_kernels(), reduce_kernels()};
+  return tables;
+}
+
+}  // namespace deft::gpu::DEFT_GPU_SYSTEM

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/kernels.hpp: what kernels of GPUs share, and the tables that their devices join.
+#pragma once
+#include <deft/execute/gpu/stream.hpp>
+#include <deft/execute/typed_kernel.hpp>
+#include <deft/expr/op_record.hpp>
+
+namespace deft::gpu::DEFT_GPU_SYSTEM {
+
+/// One whose run is queued on a stream. The elements of an output of no extent are not there.
+class queued_kernel : public typed_kernel {
+ public:
+  void run(const kernel_call& c) final { queue(c, *static_cast<stream*>(c.stream)); }
+  virtual void queue(const kernel_call& c, stream& s) = 0;
+};
+
+/// No kernel for these dtypes.
+[[noreturn]] inline void no_kernel(const node_def& n, dtype t) {
+  fail(errc::unimplemented, "[", n.op->name, "] has no kernel on GPUs for ", t);
+}
+
+/// A kernel by which an instruction of a program is run; its types follow by `prepare`.
+using queued_kernel_ptr = std::unique_ptr<queued_kernel>;
+/// Of an elementwise operation for operands of that dtype; nullptr if there is none.
+queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result);
+/// Of sum, mean or max, by its name, over `axes` of its input.
+queued_kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type);
+
+/// Of programs, an instruction at a time.
+kernel_ptr make_fused(const node_def& n, std::span<const tensor_type> in);
+kernel_ptr make_fused_update(const node_def& n, std::span<const tensor_type> in);
+
+// One at the end of each file of kernels.
+kernel_table elementwise_kernels();
+kernel_table index_kernels();
+kernel_table matmul_kernels();
+kernel_table random_kernels();
+kernel_table reduce_kernels();
+kernel_table shape_kernels();
+kernel_table softmax_kernels();
+/// All of them.
+std::span<const kernel_table> kernel_tables();
+
+}  // namespace deft::gpu::DEFT_GPU_SYSTEM

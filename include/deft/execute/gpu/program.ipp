@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/program.ipp: portable programs, an instruction at a time: each is a launch of
+// its own, on temporaries in scratch memory.
+#pragma once
+#include <algorithm>
+#include <deft/execute/gpu/kernels.hpp>
+#include <deft/execute/region_extents.hpp>
+#include <deft/graph/program.hpp>
+#include <deft/op/plan/fused.hpp>
+#include <deft/op/plan/fused_update.hpp>
+
+namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace {
+
+/// Writes a program's literals to the device, 8 bytes each.
+struct literal_writer {
+  static constexpr int most = 32;
+  std::int64_t bits[most];
+  std::int64_t* to;
+  DEFT_HD void operator()(std::int64_t i) const { to[i] = bits[i]; }
+};
+/// Copies what may overlap with nothing.
+struct byte_writer {
+  const std::uint8_t* from;
+  std::uint8_t* to;
+  DEFT_HD void operator()(std::int64_t i) const { to[i] = from[i]; }
+};
+
+/// Space for temporaries: offsets from the beginning of a block that is as long as they need.
+class scratch_plan {
+ public:
+  std::size_t take(std::size_t bytes) {
+    bytes = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+    for (auto i = idle_.begin(); i != idle_.end(); ++i) {
+      if (i->bytes < bytes) continue;
+      const std::size_t at = i->at;
+      i->at += bytes, i->bytes -= bytes;
+      if (i->bytes == 0) idle_.erase(i);
+      return at;
+    }
+    const std::size_t at = end_;
+    end_ += bytes;
+    return at;
+  }
+  void give(std::size_t at, std::size_t bytes) {
+    bytes = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
+    idle_.push_back({at, bytes});
+  }
+  std::size_t size() const { return end_; }
+
+ private:
+  static constexpr std::size_t alignment = 256;
+  struct piece {
+    std::size_t at, bytes;
+  };
+  std::vector<piece> idle_;
+  std::size_t end_ = 0;
+};
+
+std::size_t bytes_of(const tensor_type& t) {
+  return static_cast<std::size_t>(t.shape.elements()) * size_of_dtype(t.type);
+}
+
+class program_kernel final : public queued_kernel {
+ public:
+  /// `update`: results take the place of the inputs of the same numbers, which no later instruction
+  /// uses. `late`: literals are further inputs.
+  program_kernel(const program& p, std::span<const std::int64_t> literals, bool update, bool late)
+      : program_(p), literals_(literals.begin(), literals.end()), update_(update), late_(late) {
+    for (const auto& c : p.code) {
+      if (c.is_fold()) {
+        steps_.emplace_back();  // its axes follow from the extents
+        continue;
+      }
+      steps_.push_back(make_element(*c.op, p.type_of(c.args[c.count - 1]), c.type));
+      if (!steps_.back())
+        fail(errc::unimplemented, "[", c.op->name, "] has no kernel on GPUs for ",
+             p.type_of(c.args[c.count - 1]));
+    }
+    for (const auto& o : p.outputs) results_.push_back(o.value);
+    if (results_.empty()) results_.push_back(static_cast<std::uint16_t>(p.values() - 1));
+  }
+
+  std::size_t scratch() const override { return scratch_; }
+
+  void queue(const kernel_call& c, stream& s) override {
+    char* const room = static_cast<char*>(c.scratch);
+    const std::size_t inputs = program_.inputs.size();
+    for (std::size_t v = 0; v < inputs; ++v) at_[v] = const_cast<void*>(c.in[v]);
+    for (std::size_t k = 0; k < program_.immediates.size(); ++k)
+      at_[inputs + k] = late_ ? const_cast<void*>(c.in[inputs + k]) : room + 8 * k;
+    if (!late_) write_literals(s, room);
+    for (std::size_t v = inputs + program_.immediates.size(); v < at_.size(); ++v)
+      at_[v] = room + place_[v];
+    for (std::size_t o = 0; o < results_.size(); ++o)
+      if (!by_way_of_scratch(o)) at_[results_[o]] = c.out[o];
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      const instruction& code = program_.code[i];
+      const void* in[3];
+      for (int a = 0; a < code.count; ++a) in[a] = at_[code.args[a]];
+      kernel_call call = c;
+      call.in = in;
+      call.out = &at_[first_step() + i];
+      call.scratch = room + sub_scratch_;
+      steps_[i]->queue(call, s);
+    }
+    for (std::size_t o = 0; o < results_.size(); ++o)
+      if (by_way_of_scratch(o))
+        s.launch(static_cast<std::int64_t>(bytes_of(types_[results_[o]])),
+                 byte_writer{s.in<std::uint8_t>(at_[results_[o]]), s.out<std::uint8_t>(c.out[o])});
+  }
+
+ private:
+  std::size_t first_step() const { return program_.inputs.size() + program_.immediates.size(); }
+  /// An instruction that fails in some of its elements must not have written the others: what
+  /// integers give goes to the variable once it is known to be well.
+  bool by_way_of_scratch(std::size_t o) const {
+    return update_ && !is_floating(program_.type_of(results_[o]));
+  }
+
+  void ready() override {
+    find_types();
+    scratch_plan plan;
+    if (!late_) plan.take(8 * literals_.size());
+    place_.assign(types_.size(), 0);
+    at_.resize(types_.size());
+    std::vector<std::size_t> last(types_.size());
+    for (std::size_t i = 0; i < steps_.size(); ++i)
+      for (int a = 0; a < program_.code[i].count; ++a) last[program_.code[i].args[a]] = i;
+    auto is_result = [&](std::size_t v) { return std::ranges::count(results_, v) != 0; };
+    for (std::size_t o = 0; o < results_.size(); ++o)
+      if (by_way_of_scratch(o)) place_[results_[o]] = plan.take(bytes_of(types_[results_[o]]));
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      const instruction& code = program_.code[i];
+      const std::size_t v = first_step() + i;
+      if (code.is_fold())
+        steps_[i] = make_reduction(*code.op, folded_axes(code.leaves, program_.row_axes, extents_),
+                                   code.type);
+      std::vector<tensor_type> in;
+      for (int a = 0; a < code.count; ++a) in.push_back(types_[code.args[a]]);
+      steps_[i]->prepare(in, {&types_[v], 1});
+      most = std::max(most, steps_[i]->scratch());
+      if (!is_result(v)) place_[v] = plan.take(bytes_of(types_[v]));
+      for (int a = 0; a < code.count; ++a) {
+        const std::size_t used = code.args[a];
+        if (used < first_step() || last[used] != i || is_result(used) ||
+            std::find(code.args, code.args + a, used) != code.args + a)
+          continue;
+        plan.give(place_[used], bytes_of(types_[used]));
+      }
+    }
+    sub_scratch_ = plan.take(most);
+    scratch_ = plan.size();
+  }
+
+  /// Extents of every value: of a region, those of its class.
+  void find_types() {
+    types_.assign(program_.values(), {});
+    const std::size_t inputs = program_.inputs.size();
+    for (std::size_t v = 0; v < program_.values(); ++v) types_[v].type = program_.type_of(v);
+    for (std::size_t v = 0; v < inputs; ++v) types_[v] = in_[v];
+    if (!program_.is_region()) {
+      for (std::size_t i = 0; i < program_.code.size(); ++i) {
+        const instruction& c = program_.code[i];
+        dims& shape = types_[first_step() + i].shape;
+        for (int a = 0; a < c.count; ++a) {
+          dims wider;
+          broadcast(shape, types_[c.args[a]].shape, wider);
+          shape = wider;
+        }
+      }
+      types_.back().shape = out_[0].shape;
+      return;
+    }
+    extents_ = update_ ? out_[0].shape : region_extents(program_, std::span(in_).first(inputs));
+    const int outer = extents_.rank() - program_.row_axes;
+    std::vector<extent_class> classes;
+    for (std::size_t v = 0; v < inputs; ++v)
+      classes.push_back(program_.row_axes > 0 ? class_of(types_[v].shape, extents_, outer)
+                        : types_[v].shape.elements() == 1 ? extent_class::whole
+                                                          : extent_class::element);
+    const region_shape where = shape_of(program_, classes);
+    for (std::size_t v = first_step(); v < program_.values(); ++v)
+      types_[v].shape = shape_in(where.where[v]);
+  }
+  /// The extents of a value, all axes kept.
+  dims shape_in(extent_class c) const {
+    dims shape = extents_;
+    const int rows = shape.rank() - program_.row_axes;
+    for (int d = 0; d < shape.rank(); ++d)
+      if (c == extent_class::whole || (c == extent_class::row && d >= rows) ||
+          (c == extent_class::column && d < rows))
+        shape[d] = 1;
+    return shape;
+  }
+  void write_literals(stream& s, char* room) const {
+    for (std::size_t k = 0; k < literals_.size(); k += literal_writer::most) {
+      literal_writer w;
+      const auto count = std::min<std::size_t>(literal_writer::most, literals_.size() - k);
+      std::copy_n(&literals_[k], count, w.bits);
+      w.to = s.out<std::int64_t>(room + 8 * k);
+      s.launch(static_cast<std::int64_t>(count), w);
+    }
+  }
+
+  program program_;
+  std::vector<std::int64_t> literals_;
+  bool update_, late_;
+  std::vector<queued_kernel_ptr> steps_;
+  std::vector<std::uint16_t> results_;
+  std::vector<tensor_type> types_;  ///< of all values
+  dims extents_;                    ///< of a region
+  std::vector<std::size_t> place_;  ///< of temporaries, in scratch memory
+  std::vector<void*> at_;           ///< of all values
+  std::size_t sub_scratch_ = 0, scratch_ = 0;
+};
+
+}  // namespace
+
+kernel_ptr make_fused(const node_def& n, std::span<const tensor_type> in) {
+  const auto o = decode<op::fused>(n.attributes);
+  const bool late = in.size() > o.program->inputs.size();
+  return std::make_unique<program_kernel>(*o.program, o.immediates, false, late);
+}
+kernel_ptr make_fused_update(const node_def& n, std::span<const tensor_type>) {
+  const auto o = decode<op::fused_update>(n.attributes);
+  return std::make_unique<program_kernel>(*o.program, o.immediates, true, false);
+}
+
+}  // namespace deft::gpu::DEFT_GPU_SYSTEM

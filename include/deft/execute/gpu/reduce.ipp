@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/reduce.ipp: sum, mean and max over any axes, and sum_to.
+#pragma once
+#include <deft/core/num_lane.hpp>
+#include <deft/execute/fold_levels.hpp>
+#include <deft/execute/gpu/kernels.hpp>
+#include <deft/execute/gpu/walk.hpp>
+#include <deft/op/max.hpp>
+#include <deft/op/mean.hpp>
+#include <deft/op/sum.hpp>
+#include <deft/op/sum_to.hpp>
+#include <limits>
+
+namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace {
+
+/// Sums, where integers wrap. What leaves every value as it is, is a negative zero.
+struct plus {
+  template <class T>
+  static DEFT_HD T neutral() {
+    return std::is_floating_point_v<T> ? -T(0) : T(0);
+  }
+  template <class T>
+  static DEFT_HD T combine(T a, T b) {
+    return (num::lane<T>(a) + num::lane<T>(b)).v;
+  }
+};
+/// The largest; NaN goes through.
+struct largest {
+  template <class T>
+  static DEFT_HD T neutral() {
+    if constexpr (std::is_floating_point_v<T>)
+      return -std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::min();
+  }
+  template <class T>
+  static DEFT_HD T combine(T a, T b) {
+    return num::maximum(num::lane<T>(a), num::lane<T>(b)).v;
+  }
+};
+
+/// Elements of x folded into one for each place of the axes that are kept.
+template <class T, class How>
+struct folded {
+  using state = T;
+  const T* x;
+  T* to;
+  T count;  ///< what a fold is divided by
+  bool divided;
+  walk kept, along;
+
+  DEFT_HD T start() const { return How::template neutral<T>(); }
+  DEFT_HD T add(T s, std::int64_t r, std::int64_t c) const {
+    return How::combine(s, x[kept.offset(r) + along.offset(c)]);
+  }
+  DEFT_HD T join(T a, T b) const { return How::combine(a, b); }
+  DEFT_HD void end(std::int64_t r, T s) const { to[r] = divided ? s / count : s; }
+};
+/// What is left of no elements.
+template <class T>
+struct zeros {
+  T* to;
+  T value;
+  DEFT_HD void operator()(std::int64_t i) const { to[i] = value; }
+};
+
+template <class T, class How>
+class reduce_kernel final : public queued_kernel {
+ public:
+  /// Over `axes`, or where those are null, to the shape of the second input.
+  reduce_kernel(std::string_view name, const dims* axes, bool mean)
+      : name_(name), given_(axes != nullptr), mean_(mean) {
+    if (axes) axes_ = *axes;
+  }
+
+  std::size_t scratch() const override { return row_room(f_, rows_, n_); }
+  void queue(const kernel_call& c, stream& s) override {
+    if (rows_ == 0) return;
+    T* const to = s.out<T>(c.out[0]);
+    if (n_ == 0)
+      return s.launch(rows_, zeros<T>{to, mean_ ? std::numeric_limits<T>::quiet_NaN() : T(0)});
+    folded<T, How> f = f_;
+    f.x = s.in<T>(c.in[0]);
+    f.to = to;
+    s.over_rows(f, rows_, n_, c.scratch);
+  }
+
+ private:
+  void ready() override {
+    if (!given_) axes_ = summed_axes(in(0), in(1));
+    f_ = {};
+    rows_ = out().elements();
+    n_ = 0;
+    if (std::is_same_v<How, largest> && in(0).elements() == 0 && rows_ != 0)
+      fail(errc::invalid_argument, "[", name_, "] there is no largest of no elements: ", in(0));
+    if (in(0).elements() == 0) return;
+    const fold_levels l(in(0), axes_);
+    for (int i = l.count; i-- > 0;)
+      (l.folded[i] ? f_.along : f_.kept).add(l.extent[i], l.stride[i]);
+    n_ = f_.along.size();
+    f_.count = static_cast<T>(n_);
+    f_.divided = mean_;
+  }
+
+  std::string_view name_;
+  bool given_, mean_;
+  dims axes_;
+  folded<T, How> f_{};
+  std::int64_t rows_ = 0, n_ = 0;
+};
+
+queued_kernel_ptr make_reduce(const op_def& op, const dims* axes, dtype t) {
+  return visit_dtype(t, [&]<class T>() -> queued_kernel_ptr {
+    if constexpr (std::is_same_v<T, bool>)
+      return nullptr;
+    else if (op.folds == fold_kind::max)
+      return std::make_unique<reduce_kernel<T, largest>>(op.name, axes, false);
+    else
+      return std::make_unique<reduce_kernel<T, plus>>(op.name, axes, op.folds == fold_kind::mean);
+  });
+}
+template <class Op>
+kernel_ptr make_of_axes(const node_def& n, std::span<const tensor_type> in) {
+  const dims axes = decode<Op>(n.attributes).axes;
+  queued_kernel_ptr made = make_reduce(*n.op, &axes, in[0].type);
+  if (!made) no_kernel(n, in[0].type);
+  return made;
+}
+kernel_ptr make_sum_to(const node_def& n, std::span<const tensor_type> in) {
+  queued_kernel_ptr made = make_reduce(*n.op, nullptr, in[0].type);
+  if (!made) no_kernel(n, in[0].type);
+  return made;
+}
+
+}  // namespace
+
+queued_kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type) {
+  return make_reduce(op, &axes, type);
+}
+
+kernel_table reduce_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::sum::name, numeric_dtypes, &make_of_axes<op::sum>},
+      {op::mean::name, floating_dtypes, &make_of_axes<op::mean>},
+      {op::max::name, numeric_dtypes, &make_of_axes<op::max>},
+      {op::sum_to::name, numeric_dtypes, &make_sum_to},
+  };
+  return table;
+}
+
+}  // namespace deft::gpu::DEFT_GPU_SYSTEM

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/row_fold.hpp: the order in which a row is folded: the same on every system, and
+// from run to run.
+#pragma once
+#include <concepts>
+#include <cstdint>
+#include <deft/core/config.hpp>
+
+namespace deft::gpu {
+
+/// What over_rows folds rows by. `state` is trivially copyable; `start` is neutral in `join`.
+template <class F>
+concept row_fold = requires(const F f, typename F::state s, std::int64_t i) {
+  { f.start() } -> std::same_as<typename F::state>;
+  { f.add(s, i, i) } -> std::same_as<typename F::state>;  // row, column
+  { f.join(s, s) } -> std::same_as<typename F::state>;    // of earlier columns, of later ones
+  f.end(i, s);                                            // row, and its fold
+};
+/// One that goes over each column of a row again once its fold is known.
+template <class F>
+concept row_fold_and_pass = row_fold<F> &&
+    requires(const F f, typename F::state s, std::int64_t i) {
+  f.each(i, i, s);  // row, column, its row's fold
+};
+
+/// Lanes that a row of n columns is folded by: lane l takes columns l, l + lanes, …; lanes are
+/// joined as a tree, l with l + lanes / 2 first.
+DEFT_HD constexpr int fold_lanes(std::int64_t n) {
+  if (n > 2048) return 256;
+  int lanes = 1;
+  while (lanes < 32 && lanes < n) lanes *= 2;
+  return lanes;
+}
+
+/// Where rows are few and long, each is folded in parts of this many columns, whose folds are
+/// folded as a row.
+inline constexpr std::int64_t part_columns = 1 << 14;
+constexpr std::int64_t fold_parts(std::int64_t rows, std::int64_t n) {
+  return rows < 256 && n > part_columns ? (n + part_columns - 1) / part_columns : 1;
+}
+
+/// Bytes of scratch memory that over_rows(f, rows, n) needs.
+template <row_fold F>
+std::size_t row_room(const F&, std::int64_t rows, std::int64_t n) {
+  const std::int64_t parts = fold_parts(rows, n);
+  return parts == 1 ? 0 : static_cast<std::size_t>((parts + 1) * rows) * sizeof(typename F::state);
+}
+
+/// F on the parts of rows: row r * parts + p is part p of row r.
+template <class F>
+struct fold_of_parts {
+  using state = typename F::state;
+  F f;
+  std::int64_t n, parts;
+  state* to;
+
+  DEFT_HD state start() const { return f.start(); }
+  DEFT_HD state add(state s, std::int64_t row, std::int64_t c) const {
+    const std::int64_t r = row / parts, column = row % parts * part_columns + c;
+    return column < n ? f.add(s, r, column) : s;
+  }
+  DEFT_HD state join(state a, state b) const { return f.join(a, b); }
+  DEFT_HD void end(std::int64_t row, state s) const { to[row] = s; }
+};
+/// The folds of a row's parts, folded.
+template <class F>
+struct fold_of_folds {
+  using state = typename F::state;
+  F f;
+  std::int64_t parts;
+  const state* from;
+  state* to;
+
+  DEFT_HD state start() const { return f.start(); }
+  DEFT_HD state add(state s, std::int64_t r, std::int64_t p) const {
+    return f.join(s, from[r * parts + p]);
+  }
+  DEFT_HD state join(state a, state b) const { return f.join(a, b); }
+  DEFT_HD void end(std::int64_t r, state s) const { f.end(r, s), to[r] = s; }
+};
+/// F's second pass where the folds are known.
+template <class F>
+struct pass_of_rows {
+  F f;
+  std::int64_t n;
+  const typename F::state* folds;
+
+  DEFT_HD void operator()(std::int64_t i) const {
+    const std::int64_t r = i / n;
+    f.each(r, i - r * n, folds[r]);
+  }
+};
+
+/// Queues a fold of few long rows as folds of their parts, given a stream that folds whole rows.
+template <class Stream, row_fold F>
+void over_parts(Stream& s, const F& f, std::int64_t rows, std::int64_t n, void* room) {
+  using state = typename F::state;
+  const std::int64_t parts = fold_parts(rows, n);
+  auto* of_parts = s.template out<state>(room);
+  auto* of_rows = of_parts + parts * rows;
+  s.fold_rows(fold_of_parts<F>{f, n, parts, of_parts}, rows * parts, part_columns);
+  s.fold_rows(fold_of_folds<F>{f, parts, of_parts, of_rows}, rows, parts);
+  if constexpr (row_fold_and_pass<F>) s.launch(rows * n, pass_of_rows<F>{f, n, of_rows});
+}
+
+}  // namespace deft::gpu

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/simulated/device.ipp: GPUs that the processor plays: each with its own
+// memory, a thread for each stream, and the kernels of all GPUs.
+#pragma once
+// Whatever else a program does with Thrust: this never meets symbols of another system, or version.
+#ifndef THRUST_CUB_WRAPPED_NAMESPACE
+#define THRUST_CUB_WRAPPED_NAMESPACE deft_thrust
+#endif
+#ifndef THRUST_DEVICE_SYSTEM
+#define THRUST_DEVICE_SYSTEM THRUST_DEVICE_SYSTEM_CPP
+#endif
+#include <thrust/execution_policy.h>
+#include <thrust/for_each.h>
+#include <thrust/iterator/counting_iterator.h>
+#ifdef _OPENMP
+#include <thrust/system/omp/execution_policy.h>
+#else
+#include <thrust/system/cpp/execution_policy.h>
+#endif
+
+#include <deft/execute/gpu/devices.hpp>
+#include <deft/execute/gpu/fault.ipp>
+#include <deft/execute/gpu/kernels.hpp>
+#include <deft/execute/gpu/simulated/memory.ipp>
+#include <deft/execute/gpu/simulated/queue.ipp>
+#include <deft/execute/gpu/simulated/stream.hpp>
+
+namespace deft::gpu::simulated {
+
+void stream::add(std::int64_t n, std::int64_t some, range_work work) {
+  if (n <= 0) return;
+  call([n, some, work = std::move(work)] {
+    namespace thrust = THRUST_NS_QUALIFIER;
+#ifdef _OPENMP
+    const auto& system = thrust::omp::par;
+#else
+    const auto& system = thrust::cpp::par;
+#endif
+    const std::int64_t pieces = (n + some - 1) / some;
+    if (pieces == 1) return work(0, n);
+    thrust::for_each_n(system, thrust::counting_iterator<std::int64_t>(0), pieces,
+                       [&](std::int64_t p) { work(p * some, std::min(n, (p + 1) * some)); });
+  });
+}
+void stream::call(std::function<void()> f) {
+  ++simulated_gpus().launches;
+  queue_.push([record = record_, update = update_, f = std::move(f)] {
+    if (!update || !std::atomic_ref(record->taken).load()) f();
+  });
+}
+
+namespace {
+
+/// The faults of a frame's runs.
+class step final : public device_step {
+ public:
+  /// Work of an earlier run that failed may still look at its own record.
+  void begin() override {
+    if (!record_ || record_.use_count() > 1 || std::atomic_ref(record_->taken).load())
+      record_ = std::make_shared<fault_record>();
+  }
+  std::shared_ptr<const error> failure(std::uint32_t& item) const override {
+    if (!record_ || !record_->taken) return nullptr;
+    item = record_->item;
+    return std::make_shared<const error>(error_of(*record_));
+  }
+  const std::shared_ptr<fault_record>& record() const { return record_; }
+
+ private:
+  std::shared_ptr<fault_record> record_;
+};
+
+class device final : public device_runtime {
+ public:
+  device(device_info info, int number)
+      : device_runtime(std::move(info)), memory_(number, compute_) {}
+  ~device() override { synchronize(*this); }
+
+  bool asynchronous() const override { return true; }
+  memory& space() override { return memory_; }
+  arena_pool& arenas() override { return arenas_; }
+
+  event_ptr copy_in(void* to, const void* from, std::size_t bytes, buffer keep) override {
+    ++simulated_gpus().copies_in;
+    return copy(in_, memory_.real(to), from, bytes, std::move(keep));
+  }
+  event_ptr copy_out(void* to, const void* from, std::size_t bytes, buffer keep) override {
+    ++simulated_gpus().copies_out;
+    return copy(out_, to, memory_.real(from), bytes, std::move(keep));
+  }
+  bool copy_between(void* to, device_runtime& source, const void* from, std::size_t bytes,
+                    buffer keep, event_ptr& done) override {
+    auto* other = dynamic_cast<device*>(&source);
+    if (!other) return false;
+    ++simulated_gpus().copies_between;
+    done = copy(in_, memory_.real(to), other->memory_.real(from), bytes, std::move(keep));
+    return true;
+  }
+  void copy_within(void* to, const void* from, std::size_t bytes, device_step* of) override {
+    void* const real_to = memory_.real(to);
+    const void* const real_from = memory_.real(from);
+    stream s(compute_, memory_, of ? record_of(of) : nullptr, 0, of != nullptr);
+    s.call([=] { std::memcpy(real_to, real_from, bytes); });
+  }
+
+  const kernel_entry* find_kernel(std::string_view op) const override {
+    for (const auto& table : kernel_tables())
+      for (const auto& entry : table)
+        if (entry.op == op) return &entry;
+    return nullptr;
+  }
+  std::unique_ptr<device_step> make_step() override { return std::make_unique<step>(); }
+  void launch(const launch_request& r, device_step* of) override {
+    stream s(compute_, memory_, record_of(of), r.item, r.update);
+    kernel_call call = r.call;
+    call.stream = &s;
+    const queueing now;
+    r.what.run(call);
+  }
+  event_ptr record() override { return compute_.record(); }
+  void wait(const event_ptr& e) override {
+    if (!e || e->done()) return;
+    compute_.push([e] {
+      if (auto* own = dynamic_cast<event*>(e.get()))
+        own->wait();
+      else
+        e->synchronize();
+    });
+  }
+
+ private:
+  static const std::shared_ptr<fault_record>& record_of(device_step* of) {
+    return static_cast<step*>(of)->record();
+  }
+  /// After all that was launched, on a stream of its own.
+  event_ptr copy(queue& on, void* to, const void* from, std::size_t bytes, buffer keep) {
+    auto done = std::make_shared<event>();
+    on.push([=, before = compute_.record(), keep = std::move(keep)]() mutable {
+      before->wait();
+      std::memcpy(to, from, bytes);
+      keep.reset();
+      done->set();
+    });
+    return done;
+  }
+
+  queue compute_;
+  tagged_memory memory_;
+  arena_pool arenas_{memory_};
+  queue in_, out_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task, int count) {
+  std::vector<std::unique_ptr<device_runtime>> all;
+  static const auto& kernels = *new auto(announce(kernel_tables()));
+  for (int i = 0; i < count; ++i) {
+    device_info info;
+    device_name name = task;
+    name.type = "gpu";
+    name.index = i;
+    info.name = intern(name);
+    info.description = "simulated";
+    info.kernels = kernels;
+    all.push_back(std::make_unique<device>(std::move(info), i));
+  }
+  return all;
+}
+
+}  // namespace deft::gpu::simulated

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/simulated/none.ipp: what there is of simulated GPUs without Thrust: a sentence.
+#pragma once
+#include <deft/core/error.hpp>
+#include <deft/execute/gpu/devices.hpp>
+
+namespace deft::gpu::simulated {
+
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, int count) {
+  fail(errc::unimplemented, count,
+       " simulated GPUs are asked for, but this program was built without Thrust: install the CUDA "
+       "Toolkit or libthrust-dev, and build it again");
+}
+
+}  // namespace deft::gpu::simulated

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/simulated/stream.hpp: what kernels queue their work on, on simulated GPUs.
+#pragma once
+#include <deft/execute/gpu/fault.hpp>
+#include <deft/execute/gpu/row_fold.hpp>
+#include <deft/execute/gpu/simulated/memory.hpp>
+#include <functional>
+#include <memory>
+
+namespace deft::gpu::simulated {
+
+/// Work over a part of some numbers.
+using range_work = std::function<void(std::int64_t begin, std::int64_t end)>;
+
+/// See gpu/stream.hpp.
+class stream {
+ public:
+  /// `failed` is looked at before each piece of work of an update.
+  stream(queue& q, const tagged_memory& space, std::shared_ptr<fault_record> record,
+         std::uint32_t item, bool update)
+      : queue_(q), space_(space), record_(std::move(record)), item_(item), update_(update) {}
+
+  template <class T>
+  const T* in(const void* p) const {
+    return static_cast<const T*>(space_.real(p));
+  }
+  template <class T>
+  T* out(void* p) const {
+    return static_cast<T*>(space_.real(p));
+  }
+  fault_report faults() const { return {record_.get(), item_}; }
+
+  template <class F>
+  void launch(std::int64_t n, const F& f) {
+    add(n, 4096, [f](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) f(i);
+    });
+  }
+
+  template <row_fold F>
+  void over_rows(const F& f, std::int64_t rows, std::int64_t n, void* room) {
+    if (fold_parts(rows, n) > 1) return over_parts(*this, f, rows, n, room);
+    fold_rows(f, rows, n);
+  }
+  /// Without parts.
+  template <row_fold F>
+  void fold_rows(const F& f, std::int64_t rows, std::int64_t n) {
+    add(rows, std::max<std::int64_t>(1, 4096 / std::max<std::int64_t>(1, n)),
+        [f, n](std::int64_t begin, std::int64_t end) {
+          for (std::int64_t r = begin; r < end; ++r) fold_row(f, r, n);
+        });
+  }
+
+  /// Queues f(0, 1), serially: for algorithms that are no launch.
+  void call(std::function<void()> f);
+
+ private:
+  template <class F>
+  static void fold_row(const F& f, std::int64_t r, std::int64_t n) {
+    const int lanes = fold_lanes(n);
+    typename F::state s[256];
+    for (int l = 0; l < lanes; ++l) s[l] = f.start();
+    for (std::int64_t c = 0; c < n; c += lanes)
+      for (int l = 0, some = static_cast<int>(std::min<std::int64_t>(lanes, n - c)); l < some; ++l)
+        s[l] = f.add(s[l], r, c + l);
+    for (int d = lanes / 2; d > 0; d /= 2)
+      for (int l = 0; l < d; ++l) s[l] = f.join(s[l], s[l + d]);
+    f.end(r, s[0]);
+    if constexpr (row_fold_and_pass<F>)
+      for (std::int64_t c = 0; c < n; ++c) f.each(r, c, s[0]);
+  }
+  /// Queues work over [0, n), some numbers at a time.
+  void add(std::int64_t n, std::int64_t some, range_work work);
+
+  queue& queue_;
+  const tagged_memory& space_;
+  std::shared_ptr<fault_record> record_;
+  std::uint32_t item_;
+  bool update_;
+};
+
+}  // namespace deft::gpu::simulated

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/stream.hpp: what kernels of GPUs are written against. Files of kernels are
+// compiled twice, by nvcc and by the host's compiler, each time in the namespace of a system:
+// deft::gpu::DEFT_GPU_SYSTEM.
+#pragma once
+// A system's `stream` is where a kernel's run queues its work, in order:
+//
+//   const T* in<T>(const void* p), T* out<T>(void* p)
+//       where device code finds the elements at an address of this device
+//   launch(n, f)
+//       f(i) for 0 <= i < n
+//   over_rows(f, rows, n, room)
+//       rows of n columns folded, as row_fold says; room: row_room(f, rows, n) bytes of scratch
+//   faults()
+//       what device code reports errors to, as a fault_report
+//
+// Functors are copied, and may be run at any time after that: they hold what `in` and `out` give
+// and plain numbers. Nothing of a launch changes anything once an update's run has failed.
+#ifdef __CUDACC__
+#define DEFT_GPU_SYSTEM cuda
+#include <deft/execute/gpu/cuda/stream.hpp>
+#else
+#define DEFT_GPU_SYSTEM simulated
+#include <deft/execute/gpu/simulated/stream.hpp>
+#endif
