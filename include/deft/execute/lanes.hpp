@@ -69,7 +69,7 @@ class lane_planner {
     std::vector<std::uint32_t> after;    ///< works
     std::vector<std::uint32_t> drained;  ///< works elsewhere that are to be done, not only started
     std::uint32_t device = none;
-    bool asynchronous = false;
+    bool asynchronous = false, waits = false;
   };
   std::uint32_t lane_of(const lane_choice& c, std::uint32_t waits, std::uint32_t alone);
   static constexpr double enough = 50'000;  ///< nanoseconds of work that a lane has at least

@@ -57,8 +57,18 @@ void lane_planner::add_work(std::uint32_t node, std::uint32_t item, const lane_c
   if (lane == none) lane = lane_of(c, waits, c.alone ? node + 1 : 0);
   const std::uint32_t behind =
       c.follows != none && !c.alone ? work_of_[c.follows] : std::uint32_t{none};
-  works_.push_back(
-      {node, item, lane, at, 0, c.cost, behind, std::move(after), {}, c.device, c.asynchronous});
+  works_.push_back({node,
+                    item,
+                    lane,
+                    at,
+                    0,
+                    c.cost,
+                    behind,
+                    std::move(after),
+                    {},
+                    c.device,
+                    c.asynchronous,
+                    c.waits});
 }
 
 void lane_planner::add(std::uint32_t node, std::uint32_t item, const lane_choice& c) {
@@ -173,6 +183,8 @@ lane_plan lane_planner::take(int threads) {
         for (auto d : works_[w].after) wait(w, d, run, gives);
       }
     }
+  // While others may wait for ever, an error that only a device sees ends the run all the same.
+  const bool watched = in_lane.size() > 1 && std::ranges::any_of(works_, &work::waits);
   for (std::size_t l = 0; l < in_lane.size(); ++l) {
     auto& lane = plan.lanes.emplace_back();
     lane.quick = quick_[l];
@@ -184,6 +196,8 @@ lane_plan lane_planner::take(int threads) {
       if (!drains[w].empty()) lane.entries.push_back({lane_entry::drain, works_[w].item});
       for (auto s : drains[w]) lane.entries.push_back({lane_entry::signal, s});
     }
+    if (watched && std::ranges::any_of(in_lane[l], [&](auto w) { return works_[w].asynchronous; }))
+      lane.entries.push_back({lane_entry::drain, works_[in_lane[l].back()].item});
   }
   return plan;
 }

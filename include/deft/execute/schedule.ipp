@@ -114,6 +114,9 @@ class compiler {
     i.ins = static_cast<std::uint32_t>(n.inputs.size());
     for (auto e : n.inputs) {
       const std::uint32_t v = first_value_[e.node] + e.port;
+      if (n.op->role != op_role::copy && c_.values[v].space != space_of(device))
+        fail(errc::invalid_argument, "[", n.op->name, "] its input \"",
+             part_.graph.nodes[e.node].name, "\" is not in the memory of its device");
       c_.inputs.push_back(v);
       ++c_.values[v].uses;
       i.dynamic = i.dynamic || c_.values[v].shape != none;

@@ -117,6 +117,7 @@ class running_step final : public rendezvous,
   step_context context_;
 
   // Of whoever runs it.
+  std::shared_ptr<running_step> self_;  ///< until the end: a device may still be at work for it
   std::shared_ptr<registered_part> part_;
   std::unique_ptr<executable::frame> frame_;
   std::vector<feed_ref> feeds_;

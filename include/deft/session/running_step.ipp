@@ -61,6 +61,7 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     std::lock_guard lock(guard_);
     if (phase_ != phase::waiting) return false;
     phase_ = phase::running;
+    self_ = shared_from_this();
     part_ = std::move(part);
     context_.draw = draw_counter(part_->stream(), step_);
     done_ = std::move(done);
@@ -208,7 +209,7 @@ void running_step::go_now(F f, std::size_t stretch) {
 }
 
 void running_step::finish(std::shared_ptr<const error> failure) {
-  auto self = shared_from_this();
+  const auto self = std::exchange(self_, nullptr);
   {
     std::lock_guard lock(guard_);
     phase_ = phase::ended;
