@@ -19,6 +19,9 @@ struct session_options {
   bool fuse = true;                   ///< join elementwise nodes
   int intra_op_threads = 0;           ///< threads of one kernel, for the whole process; 0: as it is
   int cpu_devices = 1;                ///< "/cpu:0", "/cpu:1", … of a session in this process
+  /// "/gpu:0", "/gpu:1", … of such a session, played by the processor. Unset: as many as the
+  /// environment's DEFT_SIMULATED_GPUS says, else the GPUs that there are.
+  std::optional<int> simulated_gpus = {};
   std::chrono::nanoseconds timeout{0};  ///< of a run; 0: none
   /// How long to wait for tasks that have not come up yet.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(60);

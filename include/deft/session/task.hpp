@@ -18,7 +18,8 @@ class engine;
 class task {
  public:
   /// Reads `--job_name --task_index --ps_hosts --worker_hosts --log_device_placement --data
-  /// --secret_file --listen_fd --cpu_devices --intra_op_threads --insecure --help`, each also as
+  /// --secret_file --listen_fd --cpu_devices --simulated_gpus --intra_op_threads --insecure
+  /// --help`, each also as
   /// `--name=value`, and starts the server. Without a job it is a single process, without a server.
   /// Throws invalid_argument naming the flag that is wrong.
   task(int argc, const char* const* argv);
@@ -54,6 +55,7 @@ class task {
   std::string job_, data_;
   int index_ = 0;
   int cpu_devices_ = 1;
+  std::optional<int> simulated_gpus_;
   bool log_device_placement_ = false;
   std::vector<std::string> rest_;
   std::unique_ptr<deft::server> server_;

@@ -28,6 +28,8 @@ flags::options_description task_flags() {
   d.add_options()("log_device_placement", flags::bool_switch(), "say where every node runs");
   d.add_options()("data", flags::value<std::string>(), "folder of the data");
   d.add_options()("cpu_devices", flags::value<int>()->default_value(1), "/cpu:0, /cpu:1, …");
+  d.add_options()("simulated_gpus", flags::value<int>(),
+                  "/gpu:0, /gpu:1, … played by the processor");
   d.add_options()("intra_op_threads", flags::value<int>()->default_value(0),
                   "threads of one kernel; 0: all processors");
   d.add_options()("listen_fd", flags::value<int>()->default_value(-1),
@@ -82,6 +84,7 @@ task::task(int argc, const char* const* argv) {
   data_ = text("data");
   log_device_placement_ = given["log_device_placement"].as<bool>();
   cpu_devices_ = given["cpu_devices"].as<int>();
+  if (given.count("simulated_gpus")) simulated_gpus_ = given["simulated_gpus"].as<int>();
   set_intra_op_threads(given["intra_op_threads"].as<int>());
   std::vector<cluster_spec::job> jobs;
   if (given.count("ps_hosts")) jobs.emplace_back("ps", split_hosts(text("ps_hosts"), "ps_hosts"));
@@ -102,6 +105,7 @@ task::task(int argc, const char* const* argv) {
          cluster_.tasks(job_), " tasks");
   server_options options;
   options.cpu_devices = cpu_devices_;
+  options.simulated_gpus = simulated_gpus_;
   options.listen_fd = given["listen_fd"].as<int>();
   options.insecure = given["insecure"].as<bool>();
   if (given.count("secret_file")) options.secret = load_secret(text("secret_file"));
@@ -145,7 +149,10 @@ std::shared_ptr<engine> task::engine_for(const session_options& options) {
   o.log_device_placement |= log_device_placement_;
   if (server_) return server_->impl().make_engine(o);
   o.cpu_devices = std::max(o.cpu_devices, cpu_devices_);
-  return make_master(std::make_shared<task_runtime>(local_task_name(), o.cpu_devices), nullptr, o);
+  if (!o.simulated_gpus) o.simulated_gpus = simulated_gpus_;
+  return make_master(
+      std::make_shared<task_runtime>(local_task_name(), o.cpu_devices, o.simulated_gpus), nullptr,
+      o);
 }
 
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body) {

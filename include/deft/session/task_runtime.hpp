@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/execute/executor.hpp>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace deft {
@@ -16,7 +17,7 @@ void register_device_maker(device_maker make);
 /// the process.
 class task_runtime {
  public:
-  task_runtime(const device_name& name, int cpu_devices);
+  task_runtime(const device_name& name, int cpu_devices, std::optional<int> simulated_gpus = {});
 
   const device_name& name() const { return name_; }
   task_resources resources() { return {devices_, &store_}; }

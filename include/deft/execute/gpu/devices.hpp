@@ -2,14 +2,16 @@
 // deft/execute/gpu/devices.hpp: the GPUs of a task.
 #pragma once
 #include <deft/execute/device.hpp>
+#include <optional>
 
 namespace deft::gpu {
 
-/// /gpu:0 and so on, of the task whose name is given without type and index: as many simulated ones
-/// as the environment's DEFT_SIMULATED_GPUS says, else those that the machine has. Throws
-/// invalid_argument if it is not a number from 0 to 64, and unimplemented if simulated GPUs are
-/// asked for and this program was built without Thrust.
-std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task);
+/// /gpu:0 and so on, of the task whose name is given without type and index: so many simulated
+/// ones, or where that is not set, as many as the environment's DEFT_SIMULATED_GPUS says; else
+/// those that the machine has. Throws invalid_argument if it is not a number from 0 to 64, and
+/// unimplemented if simulated GPUs are asked for and this program was built without Thrust.
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task,
+                                                          std::optional<int> simulated = {});
 
 namespace simulated {
 /// Throws unimplemented if this program was built without Thrust.

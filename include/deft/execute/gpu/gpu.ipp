@@ -12,17 +12,31 @@
 #endif
 
 namespace deft::gpu {
+namespace {
 
-std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task) {
+constexpr int most_simulated = 64;
+
+std::optional<int> simulated_by_environment() {
   const char* const given = std::getenv("DEFT_SIMULATED_GPUS");
   if (!given || !*given) return {};
   int count = -1;
   const char* const end = given + std::string_view(given).size();
-  if (auto r = std::from_chars(given, end, count); r.ptr != end || count < 0 || count > 64)
+  if (auto r = std::from_chars(given, end, count); r.ptr != end || count < 0)
     fail(errc::invalid_argument, "DEFT_SIMULATED_GPUS is \"", given,
-         "\"; expected a number from 0 to 64");
-  return count ? simulated::make_devices(task, count)
-               : std::vector<std::unique_ptr<device_runtime>>();
+         "\"; expected a number from 0 to ", most_simulated);
+  return count;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task,
+                                                          std::optional<int> simulated) {
+  if (!simulated) simulated = simulated_by_environment();
+  if (!simulated || *simulated == 0) return {};
+  if (*simulated < 0 || *simulated > most_simulated)
+    fail(errc::invalid_argument, "a task has 0 to ", most_simulated, " simulated GPUs, not ",
+         *simulated);
+  return gpu::simulated::make_devices(task, *simulated);
 }
 
 }  // namespace deft::gpu

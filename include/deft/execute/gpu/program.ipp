@@ -154,46 +154,42 @@ class program_kernel final : public queued_kernel {
     scratch_ = plan.size();
   }
 
-  /// Extents of every value: of a region, those of its class.
+  /// Extents of every value, all axes of a region kept.
   void find_types() {
     types_.assign(program_.values(), {});
     const std::size_t inputs = program_.inputs.size();
     for (std::size_t v = 0; v < program_.values(); ++v) types_[v].type = program_.type_of(v);
     for (std::size_t v = 0; v < inputs; ++v) types_[v] = in_[v];
-    if (!program_.is_region()) {
-      for (std::size_t i = 0; i < program_.code.size(); ++i) {
-        const instruction& c = program_.code[i];
-        dims& shape = types_[first_step() + i].shape;
-        for (int a = 0; a < c.count; ++a) {
-          dims wider;
-          broadcast(shape, types_[c.args[a]].shape, wider);
-          shape = wider;
-        }
+    extents_ = update_ || !program_.is_region()
+                   ? out_[0].shape
+                   : region_extents(program_, std::span(in_).first(inputs));
+    for (std::size_t i = 0; i < program_.code.size(); ++i) {
+      const instruction& c = program_.code[i];
+      dims& shape = types_[first_step() + i].shape;
+      for (int a = 0; a < c.count; ++a) {
+        dims wider;
+        broadcast(shape, types_[c.args[a]].shape, wider);
+        shape = wider;
       }
-      types_.back().shape = out_[0].shape;
-      return;
+      if (!c.is_fold()) continue;
+      give_extents(c.args[0]);
+      shape = extents_;
+      for (auto d : folded_axes(c.leaves, program_.row_axes, extents_))
+        shape[static_cast<int>(d)] = 1;
     }
-    extents_ = update_ ? out_[0].shape : region_extents(program_, std::span(in_).first(inputs));
-    const int outer = extents_.rank() - program_.row_axes;
-    std::vector<extent_class> classes;
-    for (std::size_t v = 0; v < inputs; ++v)
-      classes.push_back(program_.row_axes > 0 ? class_of(types_[v].shape, extents_, outer)
-                        : types_[v].shape.elements() == 1 ? extent_class::whole
-                                                          : extent_class::element);
-    const region_shape where = shape_of(program_, classes);
-    for (std::size_t v = first_step(); v < program_.values(); ++v)
-      types_[v].shape = shape_in(where.where[v]);
+    for (std::size_t o = 0; o < results_.size(); ++o)
+      if (!program_.is_region() || program_.outputs[o].where == extent_class::element)
+        give_extents(results_[o]);
   }
-  /// The extents of a value, all axes kept.
-  dims shape_in(extent_class c) const {
-    dims shape = extents_;
-    const int rows = shape.rank() - program_.row_axes;
-    for (int d = 0; d < shape.rank(); ++d)
-      if (c == extent_class::whole || (c == extent_class::row && d >= rows) ||
-          (c == extent_class::column && d < rows))
-        shape[d] = 1;
-    return shape;
+  /// A value is wanted at every element of the region, whatever it is made of.
+  void give_extents(std::size_t v) {
+    if (v >= first_step())
+      types_[v].shape = extents_;
+    else if (types_[v].shape != extents_)
+      fail(errc::unimplemented, "[fused] the fold of an input of ", types_[v].shape,
+           " in a region of ", extents_);
   }
+
   void write_literals(stream& s, char* room) const {
     for (std::size_t k = 0; k < literals_.size(); k += literal_writer::most) {
       literal_writer w;
