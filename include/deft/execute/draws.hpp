@@ -2,6 +2,7 @@
 // deft/execute/draws.hpp: elements of random tensors: each is a function of key, counter and its
 // number alone, and its bits are the same on every device.
 #pragma once
+#include <algorithm>
 #include <deft/core/normal.hpp>
 #include <deft/op/random_normal.hpp>
 #include <deft/op/random_uniform.hpp>
@@ -27,6 +28,12 @@ inline constexpr int block_elements = 4 / words_each<T>;
 template <class T>
 DEFT_HD constexpr std::int64_t element_of(std::int64_t block, int k) {
   return block / group_blocks * group_elements<T> + k * group_blocks + block % group_blocks;
+}
+/// Blocks that n elements are made of.
+template <class T>
+constexpr std::int64_t blocks_of(std::int64_t n) {
+  const std::int64_t rest = n % group_elements<T>;
+  return n / group_elements<T> * group_blocks + std::min<std::int64_t>(rest, group_blocks);
 }
 /// The random bits of element i of a group or block, as an integer: 24 of a float's word, 26 of
 /// each of a double's. `words`: of the group, `apart` = 32; or of the block, `apart` = 2.

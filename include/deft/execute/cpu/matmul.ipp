@@ -8,26 +8,17 @@
 #include <deft/execute/cpu/kernel_base.hpp>
 #include <deft/execute/cpu/pack.hpp>
 #include <deft/execute/cpu/tables.hpp>
+#include <deft/execute/matrix_product.hpp>
 #include <deft/execute/team.hpp>
-#include <deft/op/matmul.hpp>
 
 namespace deft::cpu {
 namespace product {
 namespace {
 
-/// c = op(a) op(b), (m,k) x (k,n), all row-major and dense.
 template <class T>
-struct task {
-  std::int64_t m, n, k;
-  bool transpose_a, transpose_b;
+struct task : matrix_product {
   const T *a, *b;
   T* c;
-
-  // Distance in memory between neighbours along each extent.
-  std::int64_t a_row() const { return transpose_a ? 1 : k; }
-  std::int64_t a_col() const { return transpose_a ? m : 1; }
-  std::int64_t b_row() const { return transpose_b ? 1 : n; }
-  std::int64_t b_col() const { return transpose_b ? k : 1; }
 };
 
 constexpr int tile_columns = 16;
@@ -226,23 +217,17 @@ class matmul_kernel final : public typed_kernel {
   explicit matmul_kernel(const op::matmul& o) : op_(o) {}
 
   void ready() override {
-    m_ = out()[0];
-    n_ = out()[1];
-    k_ = in(0)[op_.transpose_a ? 0 : 1];
-    const std::int64_t other = in(1)[op_.transpose_b ? 1 : 0];
-    if (k_ != other)
-      fail(errc::invalid_argument, "[matmul] inner extents differ: ", in(0),
-           op_.transpose_a ? "T" : "", " x ", in(1), op_.transpose_b ? "T" : "");
-    cost_ = 20 + static_cast<double>(m_ * n_) * static_cast<double>(k_) / 100;
+    what_ = matrix_product(op_, in(0), in(1));
+    cost_ = 20 + static_cast<double>(what_.m * what_.n) * static_cast<double>(what_.k) / 100;
   }
   void run(const kernel_call& c) override {
-    product::run<T>({m_, n_, k_, op_.transpose_a, op_.transpose_b, static_cast<const T*>(c.in[0]),
-                     static_cast<const T*>(c.in[1]), static_cast<T*>(c.out[0])});
+    product::run<T>({what_, static_cast<const T*>(c.in[0]), static_cast<const T*>(c.in[1]),
+                     static_cast<T*>(c.out[0])});
   }
 
  private:
   op::matmul op_;
-  std::int64_t m_ = 0, n_ = 0, k_ = 0;
+  matrix_product what_;
 };
 
 }  // namespace

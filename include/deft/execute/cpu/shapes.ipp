@@ -7,6 +7,7 @@
 #include <deft/execute/cpu/kernel_base.hpp>
 #include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/layout.hpp>
+#include <deft/execute/moving.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/size_of.hpp>
@@ -16,18 +17,7 @@ namespace deft::cpu {
 namespace moving {
 namespace {
 
-/// Elements of one size are moved alike, whatever they mean.
-template <class F>
-decltype(auto) by_size(dtype t, F&& f) {
-  switch (size_of_dtype(t)) {
-    case 8:
-      return f.template operator()<std::uint64_t>();
-    case 4:
-      return f.template operator()<std::uint32_t>();
-    default:
-      return f.template operator()<std::uint8_t>();
-  }
-}
+using deft::moving::by_size, deft::moving::byte_runs, deft::moving::transpose_levels;
 
 /// Estimated nanoseconds to read and write so many bytes.
 double moving_cost(std::int64_t bytes) { return 20 + static_cast<double>(bytes) / 20; }
@@ -85,24 +75,7 @@ class transpose_kernel final : public typed_kernel {
     size_ = static_cast<std::int64_t>(size_of_dtype(type()));
     elements_ = out().elements();
     cost_ = 2 * moving_cost(elements_ * size_);
-    // Strides of the input along the result's axes; axes that stay neighbours are one.
-    std::int64_t stride[max_rank], s = 1;
-    for (int i = in(0).rank(); i-- > 0; s *= in(0)[i]) stride[i] = s;
-    levels_ = 0;
-    for (int i = 0; i < perm_.rank(); ++i) {
-      const std::int64_t e = out()[i], from = stride[perm_[i]];
-      if (e == 1) continue;
-      if (levels_ > 0 && from_[levels_ - 1] == from * e)
-        extent_[levels_ - 1] *= e, from_[levels_ - 1] = from;
-      else
-        extent_[levels_] = e, from_[levels_++] = from;
-    }
-    if (levels_ == 0) extent_[0] = from_[0] = 1, levels_ = 1;
-    s = 1;
-    for (int l = levels_; l-- > 0; s *= extent_[l]) to_[l] = s;
-    across_ = levels_ - 1;
-    for (int l = 0; l < levels_; ++l)
-      if (from_[l] == 1) across_ = l;
+    levels_ = transpose_levels(in(0), perm_);
   }
   void run(const kernel_call& c) override {
     if (elements_ == 0) return;
@@ -114,9 +87,10 @@ class transpose_kernel final : public typed_kernel {
   /// The result's last level against the one that is dense in the input, for all others' indices.
   template <class T>
   void move(const T* x, T* to) const {
-    const int last = levels_ - 1;
-    const bool rows = across_ == last;  // the last axis stays the last
-    const std::int64_t n = extent_[last], m = rows ? 1 : extent_[across_];
+    const transpose_levels& v = levels_;
+    const int last = v.last(), across = v.across;
+    const bool rows = v.rows();
+    const std::int64_t n = v.extent[last], m = rows ? 1 : v.extent[across];
     const std::int64_t planes = elements_ / (n * m);
     const std::int64_t strip = rows ? 1 : tile;
     const std::int64_t strips = (m + strip - 1) / strip;
@@ -125,16 +99,16 @@ class transpose_kernel final : public typed_kernel {
       for (std::int64_t i = p * some; i < std::min(planes * strips, (p + 1) * some); ++i) {
         std::int64_t plane = i / strips, at = 0, out = 0;
         for (int l = last; l-- > 0;) {
-          if (l == across_) continue;
-          at += plane % extent_[l] * from_[l];
-          out += plane % extent_[l] * to_[l];
-          plane /= extent_[l];
+          if (l == across) continue;
+          at += plane % v.extent[l] * v.from[l];
+          out += plane % v.extent[l] * v.to[l];
+          plane /= v.extent[l];
         }
         if (rows) {
           std::memcpy(to + out, x + at, static_cast<std::size_t>(n) * sizeof(T));
         } else {
           const std::int64_t begin = i % strips * tile;
-          turn(x + at + begin, from_[last], to + out + begin * to_[across_], to_[across_], n,
+          turn(x + at + begin, v.from[last], to + out + begin * v.to[across], v.to[across], n,
                std::min(tile, m - begin));
         }
       }
@@ -163,9 +137,8 @@ class transpose_kernel final : public typed_kernel {
 
   static constexpr std::int64_t tile = 16;
   dims perm_;
-  int levels_ = 0, across_ = 0;
+  transpose_levels levels_;
   std::int64_t size_ = 1, elements_ = 0;
-  std::int64_t extent_[max_rank], from_[max_rank], to_[max_rank];
 };
 
 /// Copies `count` runs of `bytes` bytes that are `from_step` and `to_step` bytes apart.
@@ -179,24 +152,15 @@ void copy_runs(const char* from, std::int64_t from_step, char* to, std::int64_t 
   });
 }
 
-/// Runs of bytes that an array is cut into at `axis`: how many, and how long.
-struct runs {
-  std::int64_t count = 1, bytes;
-  runs(const tensor_type& t, std::int64_t axis)
-      : bytes(static_cast<std::int64_t>(size_of_dtype(t.type))) {
-    for (int i = 0; i < t.shape.rank(); ++i) (i < axis ? count : bytes) *= t.shape[i];
-  }
-};
-
 class concat_kernel final : public typed_kernel {
  public:
   explicit concat_kernel(std::int64_t axis) : axis_(axis) {}
-  void ready() override { cost_ = moving_cost(runs(out_[0], 0).bytes); }
+  void ready() override { cost_ = moving_cost(byte_runs(out_[0], 0).bytes); }
   void run(const kernel_call& c) override {
     char* to = static_cast<char*>(c.out[0]);
-    const runs whole(out_[0], axis_);
+    const byte_runs whole(out_[0], axis_);
     for (std::size_t i = 0; i < in_.size(); ++i) {
-      const runs part(in_[i], axis_);
+      const byte_runs part(in_[i], axis_);
       copy_runs(static_cast<const char*>(c.in[i]), part.bytes, to, whole.bytes, part.bytes,
                 part.count);
       to += part.bytes;
@@ -210,12 +174,12 @@ class concat_kernel final : public typed_kernel {
 class concat_part_kernel final : public typed_kernel {
  public:
   explicit concat_part_kernel(const op::concat_part& o) : op_(o) {}
-  void ready() override { cost_ = moving_cost(runs(out_[0], 0).bytes); }
+  void ready() override { cost_ = moving_cost(byte_runs(out_[0], 0).bytes); }
   void run(const kernel_call& c) override {
-    const runs whole(in_[0], op_.axis), part(out_[0], op_.axis);
+    const byte_runs whole(in_[0], op_.axis), part(out_[0], op_.axis);
     const char* from = static_cast<const char*>(c.in[0]);
     for (std::int64_t i = 0; i < op_.part; ++i)
-      from += runs(in_[static_cast<std::size_t>(i) + 1], op_.axis).bytes;
+      from += byte_runs(in_[static_cast<std::size_t>(i) + 1], op_.axis).bytes;
     copy_runs(from, whole.bytes, static_cast<char*>(c.out[0]), part.bytes, part.bytes, part.count);
   }
 

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/matmul.ipp: products of matrices by threads that each compute a few elements:
+// right wherever there is no library for it.
+#pragma once
+#include <deft/core/num_lane.hpp>
+#include <deft/execute/gpu/divider.hpp>
+#include <deft/execute/gpu/kernels.hpp>
+#include <deft/execute/matrix_product.hpp>
+
+namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace product {
+namespace {
+
+/// Up to R rows and C columns of c, whose sums are taken in order of k. Neighbouring threads have
+/// neighbouring columns: a thread's own are `apart` columns apart.
+template <class T>
+struct tile {
+  static constexpr int R = 4, C = 4;
+  matrix_product what;
+  const T *a, *b;
+  T* c;
+  divider apart;
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    const std::int64_t column = apart.cut(number), row = number * R;
+    const T *from_a[R], *from_b[C];
+    // What is beyond the edge is computed from the last row or column, and not stored.
+    for (int r = 0; r < R; ++r) from_a[r] = a + within(row + r, what.m) * what.a_row();
+    for (int l = 0; l < C; ++l)
+      from_b[l] = b + within(column + l * apart.by(), what.n) * what.b_col();
+    T sum[R][C] = {};
+    const std::int64_t step_a = what.a_col(), step_b = what.b_row();
+    for (std::int64_t i = 0; i < what.k; ++i) {
+      T x[R], y[C];
+      for (int r = 0; r < R; ++r) x[r] = from_a[r][i * step_a];
+      for (int l = 0; l < C; ++l) y[l] = from_b[l][i * step_b];
+      for (int r = 0; r < R; ++r)
+        for (int l = 0; l < C; ++l) sum[r][l] = multiply_add(x[r], y[l], sum[r][l]);
+    }
+    for (int r = 0; r < R; ++r)
+      for (int l = 0; l < C; ++l)
+        if (const std::int64_t j = column + l * apart.by(); row + r < what.m && j < what.n)
+          c[(row + r) * what.n + j] = sum[r][l];
+  }
+
+ private:
+  static DEFT_HD std::int64_t within(std::int64_t i, std::int64_t n) { return i < n ? i : n - 1; }
+  static DEFT_HD T multiply_add(T x, T y, T z) {
+    if constexpr (std::is_floating_point_v<T>)
+      return x * y + z;  // rounded once where that is as quick
+    else
+      return (num::lane<T>(x) * y + z).v;
+  }
+};
+
+template <class T>
+class matmul_kernel final : public queued_kernel {
+ public:
+  explicit matmul_kernel(const op::matmul& o) : op_(o) {}
+
+  void queue(const kernel_call& c, stream& s) override {
+    using F = tile<T>;
+    if (what_.m == 0 || what_.n == 0) return;
+    const std::int64_t apart = (what_.n + F::C - 1) / F::C;
+    s.launch((what_.m + F::R - 1) / F::R * apart,
+             F{what_, s.in<T>(c.in[0]), s.in<T>(c.in[1]), s.out<T>(c.out[0]), divider(apart)});
+  }
+
+ private:
+  void ready() override { what_ = matrix_product(op_, in(0), in(1)); }
+
+  op::matmul op_;
+  matrix_product what_;
+};
+
+kernel_ptr make_matmul(const node_def& n, std::span<const tensor_type> in) {
+  const auto o = decode<op::matmul>(n.attributes);
+  switch (in[0].type) {
+    case dtype::float32:
+      return std::make_unique<matmul_kernel<float>>(o);
+    case dtype::float64:
+      return std::make_unique<matmul_kernel<double>>(o);
+    case dtype::int32:
+      return std::make_unique<matmul_kernel<std::int32_t>>(o);
+    case dtype::int64:
+      return std::make_unique<matmul_kernel<std::int64_t>>(o);
+    default:
+      no_kernel(n, in[0].type);
+  }
+}
+
+}  // namespace
+}  // namespace product
+
+kernel_table matmul_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::matmul::name, floating_dtypes | index_dtypes, &product::make_matmul},
+  };
+  return table;
+}
+
+}  // namespace deft::gpu::DEFT_GPU_SYSTEM

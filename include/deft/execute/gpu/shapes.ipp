@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/shapes.ipp: operations that move elements and compute nothing: broadcast_to,
+// transpose, concat and its parts; and size_of.
+#pragma once
+#include <deft/execute/gpu/elements.hpp>
+#include <deft/execute/gpu/kernels.hpp>
+#include <deft/execute/gpu/walk.hpp>
+#include <deft/execute/layout.hpp>
+#include <deft/execute/moving.hpp>
+#include <deft/op/concat.hpp>
+#include <deft/op/size_of.hpp>
+#include <deft/op/transpose.hpp>
+
+namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace moving {
+namespace {
+
+using deft::moving::by_size, deft::moving::byte_runs, deft::moving::transpose_levels;
+
+constexpr std::int64_t widest = 16;  ///< bytes that a thread moves at once
+
+bool aligned(const void* p, std::int64_t to) {
+  return reinterpret_cast<std::uintptr_t>(p) % static_cast<std::uintptr_t>(to) == 0;
+}
+
+/// N elements of the result that follow each other, from where `path` leads: N that follow each
+/// other as well, or one for all. One of one if its innermost level does neither.
+template <class T, int N>
+struct moved {
+  walk path;
+  const T* from;
+  T* to;
+  std::int64_t count;
+  bool repeated;
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    const std::int64_t first = number * N, left = count - first;
+    const T* const at = from + path.offset(first);
+    group<T, N> g;
+    if (N == 1 || repeated) {
+      const T one = *at;
+      for (int u = 0; u < N; ++u) g.v[u] = one;
+    } else if (left >= N) {
+      g = *reinterpret_cast<const group<T, N>*>(at);
+    } else {
+      for (int u = 0; u < N; ++u) g.v[u] = at[u < left ? u : 0];
+    }
+    if (left >= N)
+      *reinterpret_cast<group<T, N>*>(to + first) = g;
+    else
+      for (int u = 0; u < left; ++u) to[first + u] = g.v[u];
+  }
+};
+
+/// The elements of the result in order, from where `path_` leads.
+class moving_kernel : public queued_kernel {
+ public:
+  void queue(const kernel_call& c, stream& s) final {
+    if (out().elements() == 0) return;
+    by_size(type(), [&]<class T>() {
+      constexpr int N = widest / sizeof(T);
+      wide<N>(c) ? queue_groups<T, N>(c, s) : queue_groups<T, 1>(c, s);
+    });
+  }
+
+ protected:
+  walk path_;
+
+ private:
+  bool repeated() const { return path_.count > 0 && path_.stride[0] == 0; }
+  /// Whether groups of N lie within rows, and are aligned.
+  template <int N>
+  bool wide(const kernel_call& c) const {
+    if (path_.count == 0 || path_.stride[0] > 1) return false;
+    if (path_.count > 1 && path_.extent[0].by() % N != 0) return false;
+    return aligned(c.out[0], widest) && (repeated() || aligned(c.in[0], widest));
+  }
+  template <class T, int N>
+  void queue_groups(const kernel_call& c, stream& s) const {
+    const std::int64_t n = out().elements();
+    s.launch((n + N - 1) / N,
+             moved<T, N>{path_, s.in<T>(c.in[0]), s.out<T>(c.out[0]), n, repeated()});
+  }
+};
+
+class broadcast_kernel final : public moving_kernel {
+  void ready() override {
+    path_ = {};
+    if (out().elements() == 0) return;
+    const row_layout l({in_.data(), 1}, out_[0]);
+    const auto size = static_cast<std::int64_t>(size_of_dtype(type()));
+    for (std::size_t i = l.extents().size(); i-- > 0;)
+      if (l.extents()[i] != 1) path_.add(l.extents()[i], l.steps(0)[i] / size);
+  }
+};
+
+class transpose_kernel final : public moving_kernel {
+ public:
+  explicit transpose_kernel(const dims& perm) : perm_(perm) {}
+
+ private:
+  void ready() override {
+    path_ = {};
+    if (out().elements() == 0) return;
+    const transpose_levels v(in(0), perm_);
+    for (int l = v.count; l-- > 0;) path_.add(v.extent[l], v.from[l]);
+  }
+
+  dims perm_;
+};
+
+/// Runs of units that are `from_step` and `to_step` units apart.
+template <class Unit>
+struct run_of_units {
+  const Unit* from;
+  Unit* to;
+  divider run;
+  std::int64_t from_step, to_step;
+
+  DEFT_HD void operator()(std::int64_t i) const {
+    const std::int64_t column = run.cut(i);
+    to[i * to_step + column] = from[i * from_step + column];
+  }
+};
+
+/// `count` runs of `bytes` bytes that are `from_step` and `to_step` bytes apart.
+struct runs {
+  const char* from;
+  std::int64_t from_step;
+  char* to;
+  std::int64_t to_step, bytes, count;
+
+  void queue(stream& s) const {
+    if (bytes == 0 || count == 0) return;
+    if (count > 1 && from_step == bytes && to_step == bytes)
+      return runs{from, bytes, to, bytes, bytes * count, 1}.queue(s);
+    if (count == 1 && bytes > widest && bytes % widest != 0) {  // the last few by themselves
+      const std::int64_t most = bytes - bytes % widest;
+      runs{from, most, to, most, most, 1}.queue(s);
+      return runs{from + most, 0, to + most, 0, bytes - most, 1}.queue(s);
+    }
+    if (fits(widest))
+      in_units<group<std::uint64_t, 2>>(s);
+    else if (fits(8))
+      in_units<std::uint64_t>(s);
+    else if (fits(4))
+      in_units<std::uint32_t>(s);
+    else
+      in_units<std::uint8_t>(s);
+  }
+
+ private:
+  bool fits(std::int64_t unit) const {
+    if (count > 1 && (from_step % unit != 0 || to_step % unit != 0)) return false;
+    return bytes % unit == 0 && aligned(from, unit) && aligned(to, unit);
+  }
+  template <class Unit>
+  void in_units(stream& s) const {
+    constexpr auto size = static_cast<std::int64_t>(sizeof(Unit));
+    s.launch(bytes / size * count,
+             run_of_units<Unit>{s.in<Unit>(from), s.out<Unit>(to), divider(bytes / size),
+                                from_step / size, to_step / size});
+  }
+};
+
+class concat_kernel final : public queued_kernel {
+ public:
+  explicit concat_kernel(std::int64_t axis) : axis_(axis) {}
+
+  void queue(const kernel_call& c, stream& s) override {
+    if (out().elements() == 0) return;
+    const byte_runs whole(out_[0], axis_);
+    char* to = static_cast<char*>(c.out[0]);
+    for (std::size_t i = 0; i < in_.size(); ++i) {
+      const byte_runs part(in_[i], axis_);
+      runs{static_cast<const char*>(c.in[i]), part.bytes, to, whole.bytes, part.bytes, part.count}
+          .queue(s);
+      to += part.bytes;
+    }
+  }
+
+ private:
+  std::int64_t axis_;
+};
+
+class concat_part_kernel final : public queued_kernel {
+ public:
+  explicit concat_part_kernel(const op::concat_part& o) : op_(o) {}
+
+  void queue(const kernel_call& c, stream& s) override {
+    if (out().elements() == 0) return;
+    const byte_runs whole(in_[0], op_.axis), part(out_[0], op_.axis);
+    const char* from = static_cast<const char*>(c.in[0]);
+    for (std::int64_t i = 0; i < op_.part; ++i)
+      from += byte_runs(in_[static_cast<std::size_t>(i) + 1], op_.axis).bytes;
+    runs{from, whole.bytes, static_cast<char*>(c.out[0]), part.bytes, part.bytes, part.count}.queue(
+        s);
+  }
+
+ private:
+  op::concat_part op_;
+};
+
+struct stored_size {
+  std::int64_t* to;
+  std::int64_t size;
+  DEFT_HD void operator()(std::int64_t) const { *to = size; }
+};
+
+class size_kernel final : public queued_kernel {
+ public:
+  explicit size_kernel(const dims& axes) : axes_(axes) {}
+
+  void queue(const kernel_call& c, stream& s) override {
+    std::int64_t size = 1;
+    for (auto a : axes_) size *= in(0)[static_cast<int>(a)];
+    s.launch(1, stored_size{s.out<std::int64_t>(c.out[0]), size});
+  }
+
+ private:
+  dims axes_;
+};
+
+kernel_ptr make_broadcast_to(const node_def&, std::span<const tensor_type>) {
+  return std::make_unique<broadcast_kernel>();
+}
+kernel_ptr make_transpose(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<transpose_kernel>(decode<op::transpose>(n.attributes).perm);
+}
+kernel_ptr make_concat(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<concat_kernel>(decode<op::concat>(n.attributes).axis);
+}
+kernel_ptr make_concat_part(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<concat_part_kernel>(decode<op::concat_part>(n.attributes));
+}
+kernel_ptr make_size_of(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<size_kernel>(decode<op::size_of>(n.attributes).axes);
+}
+
+}  // namespace
+}  // namespace moving
+
+kernel_table shape_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::broadcast_to::name, all_dtypes, &moving::make_broadcast_to},
+      {op::transpose::name, all_dtypes, &moving::make_transpose},
+      {op::concat::name, all_dtypes, &moving::make_concat},
+      {op::concat_part::name, all_dtypes, &moving::make_concat_part},
+      {op::size_of::name, all_dtypes, &moving::make_size_of},
+  };
+  return table;
+}
+
+}  // namespace deft::gpu::DEFT_GPU_SYSTEM

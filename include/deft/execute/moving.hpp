@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/moving.hpp: what kernels that move elements and compute nothing share.
+#pragma once
+#include <deft/graph/op_def.hpp>
+
+namespace deft::moving {
+
+/// Elements of one size are moved alike, whatever they mean.
+template <class F>
+decltype(auto) by_size(dtype t, F&& f) {
+  switch (size_of_dtype(t)) {
+    case 8:
+      return f.template operator()<std::uint64_t>();
+    case 4:
+      return f.template operator()<std::uint32_t>();
+    default:
+      return f.template operator()<std::uint8_t>();
+  }
+}
+
+/// The result of a transpose as levels, outermost first: axes that stay neighbours are one, those
+/// of extent 1 are gone; at least one level.
+struct transpose_levels {
+  int count = 0;
+  int across = 0;  ///< the level that is dense in the input; the last is dense in the result
+  std::int64_t extent[max_rank], from[max_rank], to[max_rank];  ///< strides in elements
+
+  transpose_levels() = default;
+  /// Axis i of the result is axis perm[i] of `x`.
+  transpose_levels(const dims& x, const dims& perm) {
+    std::int64_t stride[max_rank], s = 1;
+    for (int i = x.rank(); i-- > 0; s *= x[i]) stride[i] = s;
+    for (int i = 0; i < perm.rank(); ++i) {
+      const int axis = static_cast<int>(perm[i]);
+      const std::int64_t e = x[axis], step = stride[axis];
+      if (e == 1) continue;
+      if (count > 0 && from[count - 1] == step * e)
+        extent[count - 1] *= e, from[count - 1] = step;
+      else
+        extent[count] = e, from[count++] = step;
+    }
+    if (count == 0) extent[0] = from[0] = 1, count = 1;
+    s = 1;
+    for (int l = count; l-- > 0; s *= extent[l]) to[l] = s;
+    across = count - 1;
+    for (int l = 0; l < count; ++l)
+      if (from[l] == 1) across = l;
+  }
+  int last() const { return count - 1; }
+  /// The last axis stays the last.
+  bool rows() const { return across == last(); }
+};
+
+/// Runs of bytes that an array is cut into at `axis`: how many, and how long.
+struct byte_runs {
+  std::int64_t count = 1, bytes;
+  byte_runs(const tensor_type& t, std::int64_t axis)
+      : bytes(static_cast<std::int64_t>(size_of_dtype(t.type))) {
+    for (int i = 0; i < t.shape.rank(); ++i) (i < axis ? count : bytes) *= t.shape[i];
+  }
+};
+
+}  // namespace deft::moving
