@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/execute/gpu/on_gpu.hpp: one node on a simulated GPU, without a session.
+#pragma once
+#include <deft/execute/gpu/devices.hpp>
+
+#include <cstring>
+
+#include "../run_kernel.hpp"
+
+namespace testing {
+
+/// A simulated GPU of the test program's own.
+inline deft::device_runtime& test_gpu() {
+  static auto& all =
+      *new auto(deft::gpu::simulated::make_devices(deft::parse_device("/job:localhost/task:0"), 1));
+  return *all[0];
+}
+
+/// Bytes on a device, between others that nobody may change. `shift`: from an aligned address.
+class device_bytes {
+ public:
+  device_bytes(deft::device_runtime& d, std::size_t size, std::size_t shift = 0)
+      : device_(d),
+        size_(size),
+        at_(guard + shift),
+        bytes_(d.space().allocate(at_ + size + guard)) {
+    put(deft::buffer::host(whole()), [&](char* to) { std::memset(to, mark, whole()); });
+  }
+
+  void* data() const { return static_cast<char*>(bytes_.data()) + at_; }
+  void set(const void* from) {
+    put(deft::buffer::host(whole()), [&](char* to) {
+      std::memset(to, mark, whole());
+      if (size_) std::memcpy(to + at_, from, size_);
+    });
+  }
+  /// After everything that was launched. Throws internal if something was written around them.
+  void get(void* to) const {
+    const deft::buffer copy = deft::buffer::host(whole());
+    device_.copy_out(copy.data(), bytes_.data(), whole(), bytes_)->synchronize();
+    const char* const from = static_cast<const char*>(copy.data());
+    for (std::size_t i = 0; i < whole(); ++i)
+      if ((i < at_ || i >= at_ + size_) && from[i] != mark)
+        deft::fail(deft::errc::internal, "written outside of an array, at byte ",
+                   static_cast<std::int64_t>(i) - static_cast<std::int64_t>(at_), " of ", size_);
+    if (size_) std::memcpy(to, from + at_, size_);
+  }
+
+ private:
+  static constexpr std::size_t guard = 256;
+  static constexpr char mark = 0x5a;
+
+  std::size_t whole() const { return at_ + size_ + guard; }
+  template <class F>
+  void put(const deft::buffer& host, F fill) {
+    fill(static_cast<char*>(host.data()));
+    device_.wait(device_.copy_in(bytes_.data(), host.data(), whole(), host));
+  }
+
+  deft::device_runtime& device_;
+  std::size_t size_, at_;
+  deft::buffer bytes_;
+};
+
+/// How a node is run on a GPU.
+struct gpu_run {
+  std::uint64_t step = 0;
+  std::size_t shift = 0;       ///< elements by which every operand is off an aligned address
+  std::uint32_t left_out = 0;  ///< a bit for each output that nothing needs
+};
+
+/// A kernel of a GPU, ready for inputs of these types.
+struct prepared_on_gpu {
+  deft::node_def node;
+  std::vector<deft::tensor_type> in;
+  deft::kernel_ptr kernel;
+
+  prepared_on_gpu(const deft::op_def& op, deft::attr_list attributes,
+                  std::vector<deft::tensor_type> types)
+      : node(node_of(op, std::move(attributes), types)), in(std::move(types)) {
+    kernel = test_gpu().make_kernel(node, in);
+    if (!kernel) deft::fail(deft::errc::not_found, "no kernel on GPUs for ", op.name);
+    kernel->prepare(in, node.outputs);
+  }
+
+  /// Throws what the device met. Outputs that are left out are empty.
+  std::vector<any_array> run(const std::vector<any_array>& inputs, const gpu_run& how = {}) {
+    deft::device_runtime& gpu = test_gpu();
+    auto bytes_of = [&](std::size_t bytes, deft::dtype t) {
+      return std::make_unique<device_bytes>(gpu, bytes, how.shift * deft::size_of_dtype(t));
+    };
+    std::vector<std::unique_ptr<device_bytes>> ins, outs;
+    std::vector<const void*> from;
+    std::vector<void*> to;
+    std::vector<any_array> outputs;
+    for (const auto& i : inputs) {
+      ins.push_back(bytes_of(i.bytes(), i.type()));
+      ins.back()->set(i.raw());
+      from.push_back(i.bytes() ? ins.back()->data() : nullptr);
+    }
+    for (std::size_t o = 0; o < node.outputs.size(); ++o) {
+      const bool gone = how.left_out >> o & 1;
+      const auto& t = node.outputs[o];
+      outputs.push_back(gone ? any_array() : any_array(t.type, t.shape));
+      outs.push_back(gone ? nullptr : bytes_of(outputs.back().bytes(), t.type));
+      to.push_back(gone || !outputs.back().bytes() ? nullptr : outs.back()->data());
+    }
+    device_bytes scratch(gpu, kernel->scratch()), word(gpu, sizeof how.step);
+    word.set(&how.step);
+    const deft::step_context context{.draw = how.step};
+    deft::kernel_call call{from.data(), to.data(), &context};
+    call.scratch = kernel->scratch() ? scratch.data() : nullptr;
+    call.draw_word = word.data();
+    const auto step = gpu.make_step();
+    step->begin();
+    gpu.launch({*kernel, call, static_cast<std::uint32_t>(from.size()),
+                static_cast<std::uint32_t>(to.size())},
+               step.get());
+    for (std::size_t o = 0; o < outs.size(); ++o)
+      if (outs[o]) outs[o]->get(outputs[o].mutable_raw());
+    std::vector<char> unused(kernel->scratch());
+    scratch.get(unused.data());
+    for (std::size_t i = 0; i < ins.size(); ++i) {
+      any_array after(inputs[i].type(), inputs[i].shape());
+      ins[i]->get(after.mutable_raw());
+      if (after.bytes() && std::memcmp(after.raw(), inputs[i].raw(), after.bytes()) != 0)
+        deft::fail(deft::errc::internal, "input ", i, " was written");
+    }
+    std::uint32_t item = 0;
+    if (auto e = step->failure(item)) throw *e;
+    return outputs;
+  }
+};
+
+inline std::vector<any_array> run_on_gpu(const deft::op_def& op, deft::attr_list attributes,
+                                         const std::vector<any_array>& inputs,
+                                         const gpu_run& how = {}) {
+  return prepared_on_gpu(op, std::move(attributes), types_of(inputs)).run(inputs, how);
+}
+/// The first output of Op on `inputs`.
+template <class Op>
+any_array run_op_on_gpu(const Op& o, const std::vector<any_array>& inputs,
+                        const gpu_run& how = {}) {
+  return run_on_gpu(deft::record_of<Op>, deft::encode(o), inputs, how)[0];
+}
+
+}  // namespace testing
