@@ -21,7 +21,7 @@ DEFT_HD DEFT_ALWAYS_INLINE split_number split(lane<double> x) {
 namespace detail {
 
 template <class V, int N, int... I>
-DEFT_HD DEFT_ALWAYS_INLINE V polynomial(V x, const double (&c)[N],
+DEFT_HD DEFT_ALWAYS_INLINE V polynomial([[maybe_unused]] V x, const double (&c)[N],
                                         std::integer_sequence<int, I...>) {
   V y = c[N - 1];
   ((y = y * x + c[N - 2 - I]), ...);

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/core/normal.hpp>
+
+#include <cmath>
+
+#include "testing.hpp"
+
+using namespace deft;
+using lane = num::lane<double>;
+
+TEST_CASE("numbers are split into a power of two and a mantissa") {
+  for (double x : {1., 2., 0.5, 3.75, 0x1.fffffffffffffp-1, 0x1p-1022, 1e300, 0.3}) {
+    CAPTURE(x);
+    int exponent = 0;
+    const double mantissa = 2 * std::frexp(x, &exponent);
+    const auto parts = num::split(lane(x));
+    CHECK(parts.exponent.v == exponent - 1);
+    CHECK(parts.mantissa.v == mantissa);
+  }
+}
+
+TEST_CASE("polynomials begin with the constant") {
+  CHECK(num::polynomial(lane(10), {4., 3., 2.}).v == 234);
+  CHECK(num::polynomial(lane(10), {4.}).v == 4);
+}
+
+TEST_CASE("the logarithm is that of the standard library but for a unit or two") {
+  for (double p = 0x1p-53; p < 1; p = p * 1.37 + 1e-18) {
+    CAPTURE(p);
+    CHECK(num::logarithm(lane(p)).v == doctest::Approx(std::log(p)).epsilon(4e-16));
+  }
+}
+
+TEST_CASE("known percentage points of the normal distribution") {
+  const std::pair<double, double> known[] = {{0.5, 0},
+                                             {0.25, -0.6744897501960817},
+                                             {0.975, 1.959963984540054},
+                                             {0.001, -3.090232306167813},
+                                             {1e-20, -9.262340089798408}};
+  for (auto [p, z] : known) {
+    CAPTURE(p);
+    CHECK(num::normal_of(lane(p)).v == doctest::Approx(z).epsilon(1e-15));
+  }
+  for (double p = 1e-12; p < 1; p = p * 1.9 + 1e-14) {
+    CAPTURE(p);
+    CHECK(std::erfc(-num::normal_of(lane(p)).v / std::sqrt(2.)) / 2 ==
+          doctest::Approx(p).epsilon(1e-13));
+  }
+}
