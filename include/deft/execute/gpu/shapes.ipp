@@ -36,19 +36,18 @@ struct moved {
   DEFT_HD void operator()(std::int64_t number) const {
     const std::int64_t first = number * N, left = count - first;
     const T* const at = from + path.offset(first);
+    if (left < N) {
+      for (int u = 0; u < left; ++u) to[first + u] = at[repeated ? 0 : u];
+      return;
+    }
     group<T, N> g;
     if (N == 1 || repeated) {
       const T one = *at;
       for (int u = 0; u < N; ++u) g.v[u] = one;
-    } else if (left >= N) {
-      g = *reinterpret_cast<const group<T, N>*>(at);
     } else {
-      for (int u = 0; u < N; ++u) g.v[u] = at[u < left ? u : 0];
+      g = *reinterpret_cast<const group<T, N>*>(at);
     }
-    if (left >= N)
-      *reinterpret_cast<group<T, N>*>(to + first) = g;
-    else
-      for (int u = 0; u < left; ++u) to[first + u] = g.v[u];
+    *reinterpret_cast<group<T, N>*>(to + first) = g;
   }
 };
 
