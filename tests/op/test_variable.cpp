@@ -113,8 +113,10 @@ TEST_CASE_FIXTURE(testing::own_graph, "an initial value may use another variable
 TEST_CASE_FIXTURE(testing::own_graph, "the first value is computed where the variable is") {
   int asked = 0;
   auto scope = on(device([&](const node_info& n) {
-    if (n.op == "variable") ++asked;
-    return std::string(n.op == "variable" ? "/job:ps" : "/job:worker");
+    const bool is_variable = n.role == op_role::variable;
+    asked += is_variable;
+    CHECK((n.op == "variable") == is_variable);
+    return std::string(is_variable ? "/job:ps" : "/job:worker");
   }));
   variable<float, 2> v("v", truncated_normal(1));
   CHECK(asked == 1);

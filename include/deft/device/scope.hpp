@@ -16,11 +16,14 @@
 
 namespace deft {
 
+enum class op_role : std::uint8_t;  // its values are in graph/op_def.hpp
+
 /// What a device function sees of a node.
 struct node_info {
   std::string_view op;       ///< "matmul", "variable", …
   std::string_view name;     ///< with its name scopes
   dtype type = dtype::none;  ///< of its first result
+  op_role role = {};         ///< op_role::variable where it makes one, compute for most others
   placement device = {};     ///< what inner scopes have decided; nullptr: nothing yet
 };
 

@@ -118,7 +118,8 @@ node_ref graph_state::add(node_request&& r) {
                          : resolve_device(s, {r.def->name, r.name,
                                               r.inputs.empty() || r.inputs[0].node->outputs.empty()
                                                   ? dtype::none
-                                                  : r.inputs[0].type().type});
+                                                  : r.inputs[0].type().type,
+                                              r.def->role});
   detail::node_key key(r, controls_of(s), device);
   std::lock_guard lock(guard);
   if (!r.def->is(op_traits::stateful) && r.name.empty()) {

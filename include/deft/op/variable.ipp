@@ -110,7 +110,8 @@ output make_variable(std::string_view name, const tensor_type& type, const initi
   const scope_ref around = current_scope();
   std::string full = (around ? around->name_prefix : std::string()) + std::string(name);
   // Asked once: a device function may count its calls.
-  placement device_of_it = resolve_device(around, {op::variable::name, full, type.type});
+  placement device_of_it =
+      resolve_device(around, {op::variable::name, full, type.type, op::variable::role});
   scope without_controls(push_controls{nullptr});
 
   auto info = std::make_unique<variable_info>();

@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <deft/device/scope.hpp>
+#include <deft/graph/op_def.hpp>
 #include <deft/session/cluster.hpp>
 #include <memory>
 #include <string>
@@ -17,7 +18,7 @@ inline device_spec replica_device(const cluster_spec& cluster, const std::string
                                   const std::string& ps_job = "ps") {
   auto next = std::make_shared<std::atomic<int>>(0);
   return device([next, worker, ps_job, tasks = cluster.tasks(ps_job)](const node_info& n) {
-    if (n.op != "variable" || tasks == 0) return worker;
+    if (n.role != op_role::variable || tasks == 0) return worker;
     // What an inner scope has decided counts as a place, and costs no turn.
     if (n.device && !n.device->job.empty()) return std::string();
     return str("/job:", ps_job, "/task:", (*next)++ % tasks);
