@@ -252,6 +252,47 @@ TEST_CASE_FIXTURE(testing::own_graph,
   CHECK(s.run(w)(1, 2) == doctest::Approx(5 - 10 / std::sqrt(0.25 + 100)));
 }
 
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "an update's value is not broadcast, whether extents are static or known at run "
+                  "time") {
+  variable<float, 2, 3> fixed("fixed", ones());
+  variable<float, dyn, dyn> open("open", ndarray<float, dyn, dyn>(2, 3));
+  placeholder<float, dyn, dyn> x("x");
+  const any_tensor row(constant({{1.f, 2.f, 3.f}})), column(constant({{1.f}, {2.f}}));
+  const any_tensor flat(constant({1.f, 2.f, 3.f})), one(constant(1.f));
+  session s;
+  s.run(initialize_all());
+  for (auto update : {&assign_add, &assign_sub}) {
+    for (const any_tensor& value : {row, column, flat, one}) {
+      const std::string e = testing::error_of([&] { update(any_tensor(fixed), value, here()); });
+      INFO(e);
+      CHECK(e.find(" does not fit variable \"fixed\", which is float(2,3)") != std::string::npos);
+    }
+    // Another rank is seen when the node is made, other extents when it runs.
+    for (const any_tensor& value : {flat, one}) {
+      const std::string e = testing::error_of([&] { update(any_tensor(open), value, here()); });
+      INFO(e);
+      CHECK(e.find(" does not fit variable \"open\", which is float(?,?)") != std::string::npos);
+    }
+    for (const any_tensor& value : {row, column, any_tensor(x)}) {
+      const operation step = update(any_tensor(open), value, here());
+      const std::string e = testing::error_of([&] {
+        if (same(value, any_tensor(x)))
+          s.run(step, x = ndarray<float, 1, 1>{1});
+        else
+          s.run(step);
+      });
+      INFO(e);
+      CHECK(e.starts_with("invalid_argument: [assign_"));
+      CHECK(e.find(" does not fit variable \"open\", which is float(2,3) now, node \"assign_") !=
+            std::string::npos);
+      CHECK(e.find(" at test_variable.cpp:") != std::string::npos);
+    }
+  }
+  s.run(assign_add(any_tensor(open), broadcast_to(row, any_tensor(open))));
+  CHECK(s.run(open)(1, 2) == 3.f);
+}
+
 TEST_CASE("after a reset a variable has the type of the plan that sets it") {
   session s;
   auto make = [](auto v) { return std::pair(v, v.initializer()); };
@@ -273,4 +314,20 @@ TEST_CASE("after a reset a variable has the type of the plan that sets it") {
   CHECK(s.run(small + 0.f) == ndarray<float, 2>{0.f, 0.f});
   CHECK(testing::error_of([&] { s.run(set_large); }).find("float(2) on this task, not float(3)") !=
         std::string::npos);
+  // One of run-time extents is not bound to those of its first value.
+  graph three;
+  auto in = as_default(three);
+  variable<float, dyn> open("w", constant({1.f}));
+  auto assign_three = open.assign(constant({1.f, 2.f, 3.f}));
+  s.reset();
+  s.run(assign_three);
+  s.reset();
+  {
+    auto in_one = as_default(one);
+    s.run(small.assign(constant({1.f, 1.f})));  // a plan made now
+  }
+  s.reset();
+  s.run(assign_three);
+  s.run(open.assign(constant({5.f, 6.f})));
+  CHECK(s.run(open) == ndarray<float, dyn>{5.f, 6.f});
 }

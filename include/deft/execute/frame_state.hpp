@@ -138,6 +138,9 @@ class frame_state {
   const tensor_type& declared_of(const item& i, std::uint32_t o = 0) const {
     return c_.type(c_.values[i.first_out + o]);
   }
+  const tensor_type& variable_of(const item& i, std::uint32_t o = 0) const {
+    return c_.types[c_.variable_types[i.variable + o]];
+  }
   /// Variable `o` of the item, whose guard is held. Throws failed_precondition if it has no value,
   /// another than declared, or one elsewhere.
   void need_value(const variable_slot& v, const item& i, std::uint32_t o = 0) const;

@@ -149,7 +149,7 @@ bool frame_state::perform(const item& i, std::uint32_t l) {
 void frame_state::need_value(const variable_slot& v, const item& i, std::uint32_t o) const {
   if (!v.value.valid())
     fail(errc::failed_precondition, "variable \"", v.name, "\" is not initialized");
-  const tensor_type& declared = declared_of(i, o);
+  const tensor_type& declared = variable_of(i, o);
   if (v.value.type() != declared.type || !fits(declared.shape, v.value.shape()))
     fail(errc::failed_precondition, "variable \"", v.name, "\" is ", v.value.type(),
          v.value.shape(), " now, not ", declared);
@@ -195,7 +195,7 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   std::lock_guard lock(variable.guard);
   // After a reset another plan may have given it another type.
   if (variable.type.type != value.type() || !fits(variable.type.shape, value.shape()))
-    variable.change(declared_of(i));
+    variable.change(variable_of(i));
   if (any_array& now = variable.value; device.asynchronous() && now.valid() &&
                                        now.type() == value.type() && now.shape() == value.shape() &&
                                        now.storage().home() == &device.space()) {
@@ -248,11 +248,12 @@ void frame_state::update(const item& i, std::uint32_t k, std::uint32_t l) {
   const all_locked lock(variables);
   for (std::uint32_t o = 0; o < i.outs; ++o) {
     need_value(*variables[o], i, o);
-    if (declared_of(i, o).shape.is_static()) continue;
+    if (variable_of(i, o).shape.is_static()) continue;
     const any_array& now = variables[o]->value;
     if (const std::uint32_t in = c_.inputs[i.first_in]; values_.shape_of(in) != now.shape())
       fail(errc::invalid_argument, "[", c_.label(i).op->name, "] ", values_.type_of(in),
-           " updates a variable of ", now.type(), now.shape());
+           " does not fit variable \"", variables[o]->name, "\", which is ", now.type(),
+           now.shape(), " now");
   }
   if (i.dynamic && values_.dirty()) prepare(i, l);
   device_runtime& device = c_.device(i);

@@ -116,6 +116,7 @@ struct executable::compiled {
   std::vector<value_kernel_ptr> performers;
   std::vector<transfer> sends, receives;
   std::vector<std::shared_ptr<variable_slot>> variables;
+  std::vector<std::uint32_t> variable_types;  ///< as declared: a result may know more extents
 
   const node_label& label(const exec::item& i) const { return labels[i.node]; }
   device_runtime& device(const exec::item& i) const { return *devices[i.device]; }

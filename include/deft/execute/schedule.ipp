@@ -254,8 +254,10 @@ class compiler {
       case op_role::assign:
       case op_role::update: {
         i.variable = static_cast<std::uint32_t>(c_.variables.size());
-        for (const auto& r : n.op->resources(n.attributes))
+        for (const auto& r : n.op->resources(n.attributes)) {
           c_.variables.push_back(find_variable(*task_.store, r.key, r.holds));
+          c_.variable_types.push_back(type_of(r.holds));
+        }
         if (c_.variables.size() - i.variable != i.outs)
           fail(errc::invalid_argument, "[", n.op->name, "] ", i.outs, " outputs for ",
                c_.variables.size() - i.variable, " variables");
