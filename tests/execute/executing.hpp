@@ -26,8 +26,9 @@ struct small_task {
   deft::task_resources resources() { return {devices, &store}; }
 };
 
-inline deft::plan::part part_for(std::initializer_list<deft::any_tensor> fetches,
-                                 std::initializer_list<deft::any_tensor> feeds = {}) {
+/// Without any pass but that for variables: on the first processor, or as the scopes ask.
+inline std::vector<deft::plan::part> parts_for(std::initializer_list<deft::any_tensor> fetches,
+                                               std::initializer_list<deft::any_tensor> feeds = {}) {
   std::vector<deft::output> f, d;
   for (const auto& t : fetches) f.push_back(t.handle());
   for (const auto& t : feeds) d.push_back(t.handle());
@@ -36,7 +37,11 @@ inline deft::plan::part part_for(std::initializer_list<deft::any_tensor> fetches
   for (auto& n : flat.graph.nodes)
     n.device = deft::intern(deft::merge(deft::merge(task_name(), deft::parse_device("/cpu:0")),
                                         n.requested ? *n.requested : deft::device_name()));
-  std::vector<deft::plan::part> parts = deft::plan::cut(flat.graph, flat.fetches);
+  return deft::plan::cut(flat.graph, flat.fetches);
+}
+inline deft::plan::part part_for(std::initializer_list<deft::any_tensor> fetches,
+                                 std::initializer_list<deft::any_tensor> feeds = {}) {
+  std::vector<deft::plan::part> parts = parts_for(fetches, feeds);
   REQUIRE(parts.size() == 1);
   return std::move(parts[0]);
 }
