@@ -6,6 +6,9 @@
 
 namespace deft::exec {
 
+/// Nanoseconds of an item above which what was sent does not wait for it.
+constexpr double long_item = 20'000;
+
 void frame_state::prepare(const item& i, std::uint32_t in_lane) {
   const computation& what = c_.computations[i.number];
   const node_def& n = what.node;
@@ -80,13 +83,14 @@ void frame_state::run_kernel(const item& i, std::uint32_t k, std::uint32_t l) {
     me.out[o] = left_out ? nullptr : values_.place(v);
   }
   kernel_call call{me.in.data(), me.out.data(), context_};
-  if (i.bindable && !bound_[k]) bound_[k] = me.rows.add(what.bind(call));
+  // Before a long item the rendezvous is told every time.
+  if (i.bindable && !bound_[k] && what.cost() <= long_item)
+    bound_[k] = me.rows.add(what.bind(call));
   launch(i, k, what, call, i.ins, i.outs);
 }
 
 void frame_state::launch(const item& i, std::uint32_t k, kernel& what, kernel_call& call,
                          std::uint32_t ins, std::uint32_t outs) {
-  constexpr double long_item = 20'000;  // nanoseconds
   if (context_->exchange && what.cost() > long_item) context_->exchange->flush();
   buffer scratch;
   if (const std::size_t bytes = what.scratch()) {
