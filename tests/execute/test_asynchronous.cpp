@@ -348,6 +348,28 @@ TEST_CASE_FIXTURE(with_slow_devices,
   }
 }
 
+TEST_CASE_FIXTURE(with_slow_devices, "a task that is stopped waits for the work of its devices") {
+  placeholder<float, dyn> x("x");
+  const any_tensor y =
+      on(device("/job:worker/task:1/slow:0"), [&] { return exp(any_tensor(x)) * 2 + 1; });
+  for (int i = 0; i < 5; ++i) {
+    local_cluster c{{"worker", 2}};
+    session s(c.target("worker", 0));
+    CHECK(s.run(y, x = ndarray<float, dyn>(8)).elements() == 8);
+    device_delays().reset();
+    device_delays().hold();
+    std::string e;
+    std::thread other(
+        [&] { e = testing::error_of([&] { s.run(y, x = ndarray<float, dyn>(8)); }); });
+    while (device_delays().copies_out == 0) std::this_thread::yield();
+    std::thread stops([&] { c.kill("worker", 1); });
+    other.join();
+    CHECK(e.starts_with("unavailable: "));
+    device_delays().go_on();
+    stops.join();
+  }
+}
+
 TEST_CASE_FIXTURE(with_slow_devices, "a variable assigned from a feed stays on the device") {
   placeholder<float, 100> x("x");
   auto w = on(device("/slow:0"), [] { return variable<float, 100>("w", zeros()); });

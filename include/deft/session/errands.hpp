@@ -3,13 +3,32 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <utility>
 
 namespace deft {
 
 /// What is done on other threads for one owner, who can wait for the end of it. Thread-safe.
 class errands {
+  struct count;
+
  public:
+  /// Something that is under way until this is destroyed, on whatever thread.
+  class token {
+   public:
+    token() = default;
+    token(token&&) noexcept = default;
+    token& operator=(token&& o) noexcept;
+    ~token();
+
+   private:
+    friend class errands;
+    explicit token(std::shared_ptr<count> c) : count_(std::move(c)) {}
+    std::shared_ptr<count> count_;
+  };
+
   errands();
+  /// What `wait` waits for, besides what `run` is given.
+  token begin();
   /// Runs `f` on another thread, soon, and destroys it there. `f` must not throw.
   /// Throws resource_exhausted if there is no thread left.
   void run(std::function<void()> f);
@@ -17,7 +36,6 @@ class errands {
   void wait() const;
 
  private:
-  struct count;
   std::shared_ptr<count> count_;
 };
 

@@ -82,6 +82,19 @@ struct errands::count {
   }
 };
 
+errands::token::~token() {
+  if (count_) count_->end();
+}
+errands::token& errands::token::operator=(token&& o) noexcept {
+  std::swap(count_, o.count_);
+  return *this;
+}
+
+errands::token errands::begin() {
+  count_->begin();
+  return token(count_);
+}
+
 errands::errands() : count_(std::make_shared<count>()) {}
 
 void errands::run(std::function<void()> f) {

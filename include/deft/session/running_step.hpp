@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <deft/execute/frame_pool.hpp>
+#include <deft/session/errands.hpp>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -93,6 +94,7 @@ class running_step final : public rendezvous,
   void finish(std::shared_ptr<const error> failure);
   void drop_early();
 
+  errands::token under_way_;  ///< once begun; outlives its hold on the task, whose end waits for it
   const std::shared_ptr<worker> worker_;
   const std::uint64_t session_, step_;
   std::mutex guard_;
@@ -117,7 +119,7 @@ class running_step final : public rendezvous,
   step_context context_;
 
   // Of whoever runs it.
-  std::shared_ptr<running_step> self_;  ///< until the end: a device may still be at work for it
+  std::shared_ptr<running_step> self_;  ///< from its beginning to its end: a device may be at work
   std::shared_ptr<registered_part> part_;
   std::unique_ptr<executable::frame> frame_;
   std::vector<feed_ref> feeds_;

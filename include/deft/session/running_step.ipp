@@ -62,6 +62,7 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     if (phase_ != phase::waiting) return false;
     phase_ = phase::running;
     self_ = shared_from_this();
+    under_way_ = worker_->elsewhere().begin();
     part_ = std::move(part);
     context_.draw = draw_counter(part_->stream(), step_);
     done_ = std::move(done);
@@ -209,7 +210,7 @@ void running_step::go_now(F f, std::size_t stretch) {
 }
 
 void running_step::finish(std::shared_ptr<const error> failure) {
-  const auto self = std::exchange(self_, nullptr);
+  const auto self = std::move(self_);
   {
     std::lock_guard lock(guard_);
     phase_ = phase::ended;
