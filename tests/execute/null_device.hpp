@@ -25,7 +25,9 @@ class null_memory final : public deft::memory {
  public:
   deft::block* allocate(std::size_t bytes) override {
     auto* b = new deft::block;
-    auto* raw = static_cast<char*>(std::calloc(bytes + guard_bytes, 1));
+    const std::size_t all = (bytes + guard_bytes + 63) / 64 * 64;
+    auto* raw = static_cast<char*>(std::aligned_alloc(64, all));
+    std::memset(raw, 0, bytes);
     std::memset(raw + bytes, guard_mark, guard_bytes);
     b->data = hidden(raw);
     b->capacity = bytes;
@@ -49,8 +51,14 @@ class null_memory final : public deft::memory {
 
   /// There and back again.
   static void* hidden(const void* p) {
-    return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(p) ^ std::uintptr_t{1} << 62);
+    return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(p) ^ hiding);
   }
+  static bool is_hidden(const void* p) {
+    return (reinterpret_cast<std::uintptr_t>(p) & hiding) != 0;
+  }
+
+ private:
+  static constexpr std::uintptr_t hiding = std::uintptr_t{1} << 62;
 };
 
 /// The processor's kernel, on hidden addresses.
@@ -81,10 +89,27 @@ class null_kernel final : public deft::kernel {
     for (std::size_t i = 0; i < ins_; ++i) in[i] = null_memory::hidden(c.in[i]);
     for (std::size_t i = 0; i < outs_; ++i)
       out[i] = c.out[i] ? null_memory::hidden(c.out[i]) : nullptr;
-    real_->run({in, out, c.step});
+    if (real_->scratch() && !null_memory::is_hidden(c.scratch))
+      deft::fail(deft::errc::internal, "[null] scratch memory is not on the device");
+    void* const scratch = c.scratch ? null_memory::hidden(c.scratch) : nullptr;
+    deft::step_context step = *c.step;
+    step.draw = drawn(c);
+    real_->run({in, out, &step, scratch});
   }
+  std::size_t scratch() const override { return real_->scratch(); }
 
  private:
+  /// What random operations count with, as the device has it; nonsense for others.
+  std::uint64_t drawn(const deft::kernel_call& c) const {
+    std::uint64_t draw = 0xbad;
+    if (!node_.op->is(deft::op_traits::stateful) || node_.op->role != deft::op_role::compute)
+      return draw;
+    if (!null_memory::is_hidden(c.draw_word))
+      deft::fail(deft::errc::internal, "[null] the counter of random operations is not there");
+    std::memcpy(&draw, null_memory::hidden(c.draw_word), sizeof draw);
+    return draw;
+  }
+
   deft::kernel_ptr real_;
   deft::node_def node_;
   std::size_t ins_ = 0, outs_ = 0;

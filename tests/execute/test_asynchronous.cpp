@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices whose work runs behind the caller's back, without a GPU: see delayed_device.hpp.
+#include <deft/execute/evaluate.hpp>
 #include <deft/execute/frame_pool.hpp>
 #include <deft/plan/gradients.hpp>
+#include <deft/plan/passes.hpp>
 #include <deft/session/local_cluster.hpp>
 #include <deft/session/session.hpp>
 #include <deft/session/task_runtime.hpp>
@@ -69,6 +71,101 @@ TEST_CASE_FIXTURE(with_slow_devices, "a model on a slow device has the processor
     device_delays().longest_us = longest;
     CHECK(train("/slow:0", 12) == expected);
     CHECK(train("/slow:0", 12, true) == expected);
+  }
+}
+
+TEST_CASE_FIXTURE(with_slow_devices,
+                  "a random operation on a slow device has the processor's numbers") {
+  auto draw = [](const char* where) {
+    graph g;
+    auto in_graph = as_default(g);
+    set_seed(11);
+    placeholder<float> scale("scale");
+    auto [noise, scaled] = on(device(where), [&] {
+      auto n = random_uniform(shape<100>);
+      return std::pair(n, tensor<float, 100>(random_normal(shape<100>) * scale));
+    });
+    session s;
+    std::vector<ndarray<float, 100>> drawn;
+    for (int i = 0; i < 6; ++i) {
+      auto [a, b] = s.run(noise, scaled, scale = 2.f);
+      drawn.push_back(a), drawn.push_back(b);
+    }
+    return drawn;
+  };
+  const auto expected = draw("/cpu:0");
+  for (std::size_t i = 2; i < expected.size(); ++i) CHECK(expected[i] != expected[i - 2]);
+  for (int longest : {0, 100}) {
+    device_delays().longest_us = longest;
+    CHECK(draw("/slow:0") == expected);
+  }
+}
+
+namespace {
+
+/// The elements from the last to the first, by way of scratch memory.
+struct reverse_op {
+  static constexpr std::string_view name = "test_reverse";
+  static constexpr int arity = 1;
+  tensor_type infer(std::span<const tensor_type> in) const { return in[0]; }
+};
+struct reverse_kernel final : kernel {
+  void prepare(std::span<const tensor_type> in, std::span<const tensor_type>) override {
+    n = in[0].shape.elements();
+  }
+  void run(const kernel_call& c) override {
+    const auto* in = static_cast<const float*>(c.in[0]);
+    auto *out = static_cast<float*>(c.out[0]), *between = static_cast<float*>(c.scratch);
+    auto apart = [&](const float* p) { return between + n <= p || p + n <= between; };
+    if (!apart(in) || !apart(out)) fail(errc::internal, "[test_reverse] scratch is a value's");
+    std::copy(in, in + n, between);
+    std::reverse_copy(between, between + n, out);
+  }
+  std::size_t scratch() const override { return static_cast<std::size_t>(n) * sizeof(float); }
+  std::int64_t n = 0;
+};
+const bool registered = [] {
+  static constexpr kernel_entry table[] = {
+      {reverse_op::name, all_dtypes,
+       [](const node_def&, std::span<const tensor_type>) -> kernel_ptr {
+         return std::make_unique<reverse_kernel>();
+       }},
+  };
+  register_op(record_of<reverse_op>);
+  register_cpu_kernels(table);
+  return true;
+}();
+any_tensor reversed(const any_tensor& x) {
+  const output in[] = {x.handle()};
+  return detail::add_node(record_of<reverse_op>, {}, in, here());
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(with_slow_devices, "a kernel has scratch memory of its own on its device") {
+  placeholder<float, dyn> x("x");
+  auto on_device = [&](const char* where) {
+    return on(device(where), [&] { return reversed(reversed(reversed(any_tensor(x)) * 2) + 1); });
+  };
+  const any_tensor one = on_device("/slow:0"), other = on_device("/slow:1");
+  const any_tensor host = on_device("/cpu:0");
+  session s;
+  for (int longest : {0, 50})
+    for (int i = 0; i < 12; ++i) {
+      device_delays().longest_us = longest;
+      ndarray<float, dyn> v(5 + 1000 * (i % 4));
+      for (std::int64_t k = 0; k < v.size(); ++k) v(k) = static_cast<float>(k + i);
+      auto [a, b, c] = s.run(one, other, host, x = v);
+      for (std::int64_t k = 0; k < v.size(); ++k) {
+        REQUIRE(c.data<float>()[k] == 2 * v(v.size() - 1 - k) + 1);
+        REQUIRE(a.data<float>()[k] == c.data<float>()[k]);
+        REQUIRE(b.data<float>()[k] == c.data<float>()[k]);
+      }
+    }
+  for (int i = 0; i < 5; ++i) {
+    device_delays().reset();
+    static_cast<void>(s.run(one, x = ndarray<float, dyn>(1000)));
+    if (i > 2) CHECK(device_delays().allocations == 0);
   }
 }
 
@@ -160,6 +257,69 @@ TEST_CASE_FIXTURE(with_slow_devices, "one thread keeps two slow devices busy") {
   CHECK(a->failure() == nullptr);
   CHECK(a->peek(0).data<float>()[63] == 3.f);
   CHECK(b->peek(0).data<float>()[63] == 3.f);
+}
+
+TEST_CASE_FIXTURE(with_slow_devices,
+                  "a step of training parks once, at its end, and allocates nothing") {
+  for (const bool slots : {false, true}) {
+    CAPTURE(slots);
+    graph own;
+    auto in_own = as_default(own);
+    placeholder<float, 16, 8> x("x");
+    placeholder<std::int32_t, 16> label("label");
+    auto scope = on(device("/slow:0"));
+    variable<float, 8, 12> w1("w1", truncated_normal(0.5f));
+    variable<float, 12> b1("b1", zeros());
+    variable<float, 12, 4> w2("w2", truncated_normal(0.5f));
+    variable<float, 4> b2("b2", zeros());
+    tensor<float, 16, 4> logits = matmul(relu(matmul(x, w1) + b1), w2) + b2;
+    auto loss = mean(softmax_cross_entropy(logits, label));
+    operation step = slots ? adagrad(0.1f).minimize(loss) : sgd(0.1f).minimize(loss);
+    task_runtime task(local_task_name(), 1);
+    auto compiled = [&](std::span<const output> fetches, std::span<const output> feeds) {
+      plan::prepared p = plan::run_passes(flatten(fetches, feeds), task.devices(),
+                                          {.own_task = intern(task.name())}, &evaluate_on_host);
+      return executable(std::move(p.parts.at(0)), task.resources());
+    };
+    const output init[] = {{initialize_all().handle(), run_only}};
+    compiled(init, {}).make_frame()->run({}, {.step = 1});
+
+    const output fetches[] = {any_tensor(loss).handle(), {step.handle(), run_only}};
+    const output fed[] = {any_tensor(x).handle(), any_tensor(label).handle()};
+    executable code = compiled(fetches, fed);
+    auto frame = code.make_frame();
+    ndarray<float, 16, 8> images;
+    ndarray<std::int32_t, 16> labels;
+    for (int r = 0; r < 16; ++r) {
+      for (int c = 0; c < 8; ++c) images(r, c) = static_cast<float>((r * 7 + c * 3) % 11) / 11;
+      labels(r) = r % 4;
+    }
+    const feed_ref feeds[] = {{images.data(), dims{16, 8}, dtype::float32, {}},
+                              {labels.data(), dims{16}, dtype::int32, {}}};
+    REQUIRE(std::ranges::equal(code.feeds(), std::array{0u, 1u}));
+    float last = 100;
+    for (int i = 0; i < 6; ++i) {
+      device_delays().reset();
+      device_delays().hold();
+      unattended run(*frame);
+      const step_context context{.step = 2};
+      CHECK_FALSE(frame->start(feeds, context, run));
+      // All has been started, and one thing is waited for: that it is done.
+      const std::size_t launches = device_delays().launches;
+      CHECK(launches > 4);
+      CHECK(device_delays().copies_in == 2);
+      CHECK(device_delays().copies_out == 1);
+      device_delays().go_on();
+      run.wait();
+      CHECK(frame->failure() == nullptr);
+      CHECK(run.wakes == 1);
+      CHECK(device_delays().launches == launches);
+      CHECK(device_delays().blocked == 0);
+      if (i > 1) CHECK(device_delays().allocations == 0);
+      CHECK(*frame->peek(0).data<float>() < last);
+      last = *frame->peek(0).data<float>();
+    }
+  }
 }
 
 TEST_CASE_FIXTURE(with_slow_devices,
