@@ -49,9 +49,10 @@ class runner {
       out_.push_back(outputs_.emplace_back(t.type, t.shape).mutable_raw());
     kernel_ = find_cpu_kernel(op.name)->make(node_, types_);
     kernel_->prepare(types_, node_.outputs);
+    scratch_ = buffer::host(kernel_->scratch());
   }
   void run() {
-    kernel_->run({in_.data(), out_.data(), &step_});
+    kernel_->run({in_.data(), out_.data(), &step_, scratch_.data()});
     bench::keep(out_);
   }
   void operator()() { run(); }
@@ -65,6 +66,7 @@ class runner {
   std::vector<void*> out_;
   step_context step_;
   kernel_ptr kernel_;
+  buffer scratch_;
 };
 
 using F = deft::detail::leaf<float, shape_t<dyn>>;

@@ -49,8 +49,14 @@ struct prepared {
     for (const auto& t : node.outputs)
       to.push_back(outputs.emplace_back(t.type, t.shape).mutable_raw());
     const deft::step_context context{.draw = step};
-    kernel->run({from.data(), to.data(), &context});
+    run({from.data(), to.data(), &context});
     return outputs;
+  }
+  /// With scratch memory.
+  void run(deft::kernel_call c) {
+    const deft::buffer scratch = deft::buffer::host(kernel->scratch());
+    c.scratch = scratch.data();
+    kernel->run(c);
   }
 };
 

@@ -152,7 +152,7 @@ TEST_CASE("what only the gradient needs may be left out, and the loss stays the 
   const void* in[] = {x.raw(), labels.raw()};
   void* out[] = {loss.mutable_raw(), nullptr, nullptr};
   const step_context step;
-  k.kernel->run({in, out, &step});
+  k.run(kernel_call{in, out, &step});
   CHECK(identical(loss, k.run({x, labels})[0]));
 }
 

@@ -60,6 +60,36 @@ TEST_CASE_FIXTURE(own_graph, "a prepared step allocates nothing once it has run"
 #endif
 }
 
+TEST_CASE_FIXTURE(own_graph, "kernels that share their work allocate nothing either") {
+#ifdef DEFT_TEST_COUNTS_ALLOCATIONS
+  // Large enough to be split, each result a scalar or a row: those of a step may be fetched.
+  constexpr int rows = 4096, n = 200;
+  placeholder<float, rows, n> x("x");
+  variable<float, n> w("w", ones());
+  tensor<float, rows, n> h = tanh(x * w);
+  const std::pair<std::string, any_tensor> all[] = {
+      {"sum of everything", sum(x)},
+      {"sum of columns", sum(sum(x, axis<0>) * 0.5f)},
+      {"fold of what is computed", mean(square(x) * 2.f)},
+      {"fold of its columns", sum(sum(h * x, axis<0>))},
+      {"softmax's rows and columns", sum(sum(softmax(x) * x, axis<0>))},
+      {"elements", sum(max(exp(x * 0.5f) * x, axis<0>))},
+      {"argmax of columns", sum(cast(any_tensor(argmax(x, axis<0>)), dtype::float32))},
+  };
+  session s({.intra_op_threads = 2});
+  s.run(initialize_all());
+  auto batch = std::make_unique<ndarray<float, dyn, dyn>>(rows, n);
+  for (const auto& [what, t] : all) {
+    CAPTURE(what);
+    auto step = s.prepare(tensor<float>(t), feeds(x));
+    for (int i = 0; i < 3; ++i) step(*batch);
+    const std::size_t before = allocations;
+    for (int i = 0; i < 10; ++i) step(*batch);
+    CHECK(allocations == before);
+  }
+#endif
+}
+
 TEST_CASE_FIXTURE(own_graph, "feeds of every kind arrive, and fed fetches come back") {
   placeholder<float, dyn, 2> x("x");
   placeholder<std::int32_t, dyn> list("list");

@@ -69,12 +69,13 @@ class elementwise_kernel final : public broadcast_kernel {
     const std::int64_t piece = ((n + chunks - 1) / chunks + 1023) / 1024 * 1024;
     parallel_chunks((n + piece - 1) / piece, [&](std::int64_t i) {
       const std::int64_t begin = i * piece;
-      std::vector<const void*> at(addresses_);
+      const void* at[3 * max_fused_operations];
+      std::ranges::copy(addresses_, at);
       for (std::size_t k = 0; k < inputs_; ++k)
         at[k] = static_cast<const char*>(at[k]) + begin * layout_.step(k);
       void* to[program::most_outputs];
       results(c, begin, to);
-      code_.run(program_call{at.data(), masks_.data(), to, std::min(piece, n - begin)});
+      code_.run(program_call{at, masks_.data(), to, std::min(piece, n - begin)});
     });
   }
 

@@ -159,12 +159,12 @@ class argmax_kernel final : public typed_kernel {
       *to = first_of_largest(x, n_);
       return;
     }
-    std::vector<T> best(x, x + inner_);
+    auto* best = static_cast<T*>(thread_scratch(static_cast<std::size_t>(inner_) * sizeof(T)));
+    std::copy(x, x + inner_, best);
     std::fill(to, to + inner_, 0);
     for (std::int64_t i = 1; i < n_; ++i)
       for (std::int64_t j = 0; j < inner_; ++j)
-        if (const T v = x[i * inner_ + j]; beats(v, best[static_cast<std::size_t>(j)]))
-          best[static_cast<std::size_t>(j)] = v, to[j] = i;
+        if (const T v = x[i * inner_ + j]; beats(v, best[j])) best[j] = v, to[j] = i;
   }
 
   std::int64_t axis_, outer_ = 1, n_ = 1, inner_ = 1;
@@ -186,10 +186,12 @@ class first_max_kernel final : public typed_kernel {
     std::int64_t strides[max_rank] = {}, results = 1;
     for (int d = shape.rank(); d-- > 0;)
       if (!axes_.contains(d)) strides[d] = results, results *= shape[d];
-    std::vector<std::int64_t> best(static_cast<std::size_t>(results), -1);
+    auto* best = static_cast<std::int64_t*>(
+        thread_scratch(static_cast<std::size_t>(results) * sizeof(std::int64_t)));
+    std::fill(best, best + results, -1);
     std::int64_t index[max_rank] = {}, at = 0;
     for (std::int64_t i = 0; i < elements; ++i) {
-      auto& b = best[static_cast<std::size_t>(at)];
+      auto& b = best[at];
       if (b < 0 || beats(x[i], x[b])) b = i;
       for (int d = shape.rank(); d-- > 0;) {
         at += strides[d];
@@ -198,7 +200,7 @@ class first_max_kernel final : public typed_kernel {
         index[d] = 0;
       }
     }
-    for (auto b : best) to[b] = 1;
+    for (std::int64_t r = 0; r < results; ++r) to[best[r]] = 1;
   }
 
  private:

@@ -54,17 +54,26 @@ class folder {
     times_ = outer_folded_.size();
     units_ = outer_kept_.size();
     if (by_columns_) columns_ = {rows_, n_};
+    cut();
   }
 
   double cost() const { return 20 + static_cast<double>(elements_ * sizeof(T)) / 30; }
 
-  void run(const T* x, T* to) const {
+  /// Bytes of parts that are joined when all are there.
+  std::size_t scratch() const {
+    if (pieces_ <= 1) return 0;
+    const auto parts = static_cast<std::size_t>(pieces_);
+    return by_columns_ ? parts * static_cast<std::size_t>(n_) * sizeof(T)
+                       : parts * sizeof(typename engine::lanes);
+  }
+
+  void run(const T* x, T* to, void* scratch) const {
     if (units_ * (by_columns_ ? n_ : 1) == 0) return;
     if (elements_ == 0) {
       std::fill(to, to + units_ * (by_columns_ ? n_ : 1), F::template nothing<T>());
       return;
     }
-    by_columns_ ? columns(x, to) : rows(x, to);
+    by_columns_ ? columns(x, to, scratch) : rows(x, to, scratch);
   }
 
  private:
@@ -72,9 +81,22 @@ class folder {
   static constexpr std::int64_t piece_elements = 1 << 15;  ///< leaf_elements by a power of two
   static constexpr std::int64_t widest_piece = 1 << 13;    ///< columns that stay in cache
 
-  void rows(const T* x, T* to) const {
+  /// One long row, or the rows of one unit's columns, in pieces.
+  void cut() {
+    if (units_ != 1 || elements_ == 0) return;
+    if (!by_columns_ && times_ == 1 && n_ > 2 * piece_elements)
+      pieces_ = (whole_lanes() + piece_elements - 1) / piece_elements;
+    if (!by_columns_ || columns_.together > 1 || n_ >= widest_piece) return;
+    each_ = engine::leaf_rows;
+    while (each_ * n_ < piece_elements || each_ * 32 < rows_) each_ *= 2;
+    pieces_ = (rows_ + each_ - 1) / each_;
+  }
+  /// Elements of the row that fill all lanes.
+  std::int64_t whole_lanes() const { return n_ / engine::W * engine::W; }
+
+  void rows(const T* x, T* to, void* scratch) const {
     if (units_ == 1 && times_ == 1) {
-      *to = long_row(x);
+      *to = long_row(x, scratch);
       return;
     }
     const std::int64_t chunk =
@@ -93,20 +115,18 @@ class folder {
       }
     });
   }
-  T long_row(const T* x) const {
-    if (n_ <= 2 * piece_elements) return engine::row(x, n_);
-    const std::int64_t whole = n_ / engine::W * engine::W;
-    const std::int64_t count = (whole + piece_elements - 1) / piece_elements;
-    std::vector<typename engine::lanes> parts(static_cast<std::size_t>(count));
-    parallel_chunks(count, cost(), [&](std::int64_t p) {
+  T long_row(const T* x, void* scratch) const {
+    if (pieces_ <= 1) return engine::row(x, n_);
+    const std::int64_t whole = whole_lanes();
+    auto* parts = static_cast<typename engine::lanes*>(scratch);
+    parallel_chunks(pieces_, cost(), [&](std::int64_t p) {
       const std::int64_t begin = p * piece_elements;
-      parts[static_cast<std::size_t>(p)] =
-          engine::row_part(x + begin, std::min(piece_elements, whole - begin));
+      parts[p] = engine::row_part(x + begin, std::min(piece_elements, whole - begin));
     });
-    return engine::finish(engine::join_parts(parts.data(), count), x + whole, n_ - whole);
+    return engine::finish(engine::join_parts(parts, pieces_), x + whole, n_ - whole);
   }
 
-  void columns(const T* x, T* to) const {
+  void columns(const T* x, T* to, void* scratch) const {
     if (units_ > 1) {
       const std::int64_t chunk = std::max<std::int64_t>(1, piece_elements / (n_ * rows_ * times_));
       parallel_chunks((units_ + chunk - 1) / chunk, cost(), [&](std::int64_t p) {
@@ -116,7 +136,7 @@ class folder {
     } else if (columns_.together > 1) {
       unit(x, 0, n_, to);
     } else if (n_ < widest_piece) {
-      pieces_of_rows(x, to);
+      pieces_of_rows(x, to, static_cast<T*>(scratch));
     } else {
       const std::int64_t strip = std::min((n_ + 15) / 16 / 64 * 64, widest_piece);
       parallel_chunks((n_ + strip - 1) / strip, cost(), [&](std::int64_t p) {
@@ -126,20 +146,16 @@ class folder {
   }
 
   /// Whole rows in pieces, which are branches of the tree that `unit` would fold.
-  void pieces_of_rows(const T* x, T* to) const {
-    std::int64_t each = engine::leaf_rows;
-    while (each * n_ < piece_elements || each * 32 < rows_) each *= 2;
-    if (each >= rows_) return unit(x, 0, n_, to);
-    const std::int64_t count = (rows_ + each - 1) / each;
-    std::vector<T> parts(static_cast<std::size_t>(count * n_));
-    parallel_chunks(count, cost(), [&](std::int64_t p) {
+  void pieces_of_rows(const T* x, T* to, T* parts) const {
+    if (pieces_ <= 1) return unit(x, 0, n_, to);
+    parallel_chunks(pieces_, cost(), [&](std::int64_t p) {
       auto* room = static_cast<T*>(
-          thread_scratch(static_cast<std::size_t>(engine::levels(each) * n_) * sizeof(T)));
-      engine::columns(x + p * each * n_, n_, std::min(each, rows_ - p * each), n_,
-                      parts.data() + p * n_, room);
+          thread_scratch(static_cast<std::size_t>(engine::levels(each_) * n_) * sizeof(T)));
+      engine::columns(x + p * each_ * n_, n_, std::min(each_, rows_ - p * each_), n_,
+                      parts + p * n_, room);
     });
-    engine::join_columns(parts.data(), count, n_);
-    std::copy(parts.begin(), parts.begin() + n_, to);
+    engine::join_columns(parts, pieces_, n_);
+    std::copy(parts, parts + n_, to);
   }
 
   /// Columns `begin` to `begin + n` of one unit.
@@ -166,6 +182,7 @@ class folder {
 
   walk outer_kept_, outer_folded_;
   std::int64_t elements_ = 0, n_ = 1, rows_ = 1, times_ = 1, units_ = 1;
+  std::int64_t pieces_ = 1, each_ = 0;  ///< rows of a piece
   bool by_columns_ = false;
   column_layout columns_;
 };
@@ -189,9 +206,10 @@ class reduce_kernel final : public typed_kernel {
     const auto results = out().elements();
     scale_ = results ? static_cast<double>(in(0).elements()) / static_cast<double>(results) : 1;
   }
+  std::size_t scratch() const override { return folder_.scratch(); }
   void run(const kernel_call& c) override {
     T* to = static_cast<T*>(c.out[0]);
-    folder_.run(static_cast<const T*>(c.in[0]), to);
+    folder_.run(static_cast<const T*>(c.in[0]), to, c.scratch);
     if constexpr (Kind == kind::mean)
       for (std::int64_t i = 0, n = out().elements(); i < n; ++i) to[i] /= static_cast<T>(scale_);
   }

@@ -44,30 +44,28 @@ class row_region_kernel final : public kernel {
     const double work = element_cost_ * static_cast<double>(rows_ * n_);
     cost_ = 20 * static_cast<double>(rows_) + std::max(work, static_cast<double>(bytes) / 30);
     far_ = bytes > 4'000'000;
-    split_ = rows_ > chunk_ && (work > 2e4 || bytes > 500'000);
+    each_ = rows_, pieces_ = 1;
+    if (rows_ > chunk_ && (work > 2e4 || bytes > 500'000)) {
+      each_ = std::max({chunk_, chunk_elements / std::max<std::int64_t>(1, n_), (rows_ + 63) / 64});
+      each_ = columns_.empty() ? each_ / chunk_ * chunk_ : columns_.piece_of(each_);
+      pieces_ = ((columns_.empty() ? rows_ : columns_.whole_rows()) + each_ - 1) / each_;
+    }
   }
   double cost() const override { return cost_; }
+  std::size_t scratch() const override { return pieces_ > 1 ? columns_.shared_bytes(pieces_) : 0; }
 
   void run(const kernel_call& c) override {
-    std::int64_t pieces = 1, each = rows_;
-    if (split_ && worth_splitting(cost_)) {
-      each = std::max({chunk_, chunk_elements / std::max<std::int64_t>(1, n_), (rows_ + 63) / 64});
-      each = columns_.empty() ? each / chunk_ * chunk_ : columns_.piece_of(each);
-      pieces = ((columns_.empty() ? rows_ : columns_.whole_rows()) + each - 1) / each;
-    }
     const std::size_t own = (room_ + 127) / 64 * 64;
-    if (pieces == 1) {
+    if (pieces_ <= 1 || !worth_splitting(cost_)) {
       char* room = static_cast<char*>(thread_scratch(own + columns_.shared_bytes(1)));
       some_rows(c, 0, rows_, room);
       if (rows_ > 0) columns_.close(room, {room + own, 1}, 0);
       return columns_.end(c, {room + own, 1});
     }
-    const buffer memory = columns_.empty() ? buffer() : buffer::host(columns_.shared_bytes(pieces));
-    const column_folds::parts parts{columns_.empty() ? nullptr : static_cast<char*>(memory.data()),
-                                    pieces};
-    parallel_chunks(pieces, [&](std::int64_t i) {
+    const column_folds::parts parts{static_cast<char*>(c.scratch), pieces_};
+    parallel_chunks(pieces_, [&](std::int64_t i) {
       char* room = static_cast<char*>(thread_scratch(own));
-      some_rows(c, i * each, i + 1 == pieces ? rows_ : (i + 1) * each, room);
+      some_rows(c, i * each_, i + 1 == pieces_ ? rows_ : (i + 1) * each_, room);
       columns_.close(room, parts, i);
     });
     columns_.end(c, parts);
@@ -470,7 +468,8 @@ class row_region_kernel final : public kernel {
   std::int64_t chunk_ = 1;      ///< rows that pass through all phases together
   const part* last_ = nullptr;  ///< element part
   double cost_ = 0;
-  bool split_ = false, far_ = false;
+  std::int64_t pieces_ = 1, each_ = 0;  ///< where it is split: how many, and their rows
+  bool far_ = false;
 };
 
 }  // namespace

@@ -60,27 +60,27 @@ class whole_fold_kernel final : public broadcast_kernel {
         r.offset = buffer_bytes_;
         buffer_bytes_ += block() * r.size;
       }
+    pieces_ = 1, each_ = elements();
+    if (split_) {
+      each_ = chunk_elements;  // a power of two of any fold's leaves
+      while (each_ * 32 < elements()) each_ *= 2;
+      pieces_ = std::max<std::int64_t>(1, (elements() + each_ - 1) / each_);
+    }
   }
+  std::size_t scratch() const override { return pieces_ > 1 ? shared_bytes(pieces_) : 0; }
 
   void run(const kernel_call& all) override {
     for (std::size_t k = 0; k < taken_.size(); ++k) in_[k] = all.in[taken_[k]];
     const kernel_call c{in_.data(), all.out, all.step};
-    std::int64_t pieces = 1, each = elements();
-    if (split_ && worth_splitting(cost_)) {
-      each = chunk_elements;  // a power of two of any fold's leaves
-      while (each * 32 < elements()) each *= 2;
-      pieces = std::max<std::int64_t>(1, (elements() + each - 1) / each);
-    }
-    if (pieces == 1) {
+    if (pieces_ == 1 || !worth_splitting(cost_)) {
       auto* room = static_cast<char*>(thread_scratch(own_bytes() + shared_bytes(1)));
       const streams s = share(c, room + own_bytes(), 1);
       piece(c, 0, elements(), room, s, 0);
       return end(c, s);
     }
-    const buffer memory = buffer::host(shared_bytes(pieces));
-    const streams s = share(c, static_cast<char*>(memory.data()), pieces);
-    parallel_chunks(pieces, [&](std::int64_t i) {
-      piece(c, i * each, std::min(elements(), (i + 1) * each),
+    const streams s = share(c, static_cast<char*>(all.scratch), pieces_);
+    parallel_chunks(pieces_, [&](std::int64_t i) {
+      piece(c, i * each_, std::min(elements(), (i + 1) * each_),
             static_cast<char*>(thread_scratch(own_bytes())), s, i);
     });
     end(c, s);
@@ -241,6 +241,7 @@ class whole_fold_kernel final : public broadcast_kernel {
   std::vector<result> results_;
   std::vector<whole_fold> folds_;
   std::size_t buffer_bytes_ = 0, stream_bytes_ = 0;
+  std::int64_t pieces_ = 1, each_ = 0;  ///< where it is split: how many, and their elements
 };
 
 }  // namespace
