@@ -301,7 +301,14 @@ bool frame_state::finish() {
       });
     if (gates_[end]->park()) return false;
   }
-  ends_known_ = false;
+  if (std::exchange(ends_known_, false) && !c_.queues.empty() && !failed_) {
+    try {
+      check_stop();  // while the devices were at work
+    } catch (const error& e) {
+      failure_ = std::make_shared<const error>(e);
+      failed_ = true;
+    }
+  }
   end_run();
   return true;
 }
