@@ -7,12 +7,13 @@
 #include <deft/execute/gpu/random.ipp>
 #include <deft/execute/gpu/reduce.ipp>
 #include <deft/execute/gpu/shapes.ipp>
+#include <deft/execute/gpu/softmax.ipp>
 
 namespace deft::gpu::DEFT_GPU_SYSTEM {
 
 std::span<const kernel_table> kernel_tables() {
   static const kernel_table tables[] = {elementwise_kernels(), matmul_kernels(), random_kernels(),
-                                        reduce_kernels(), shape_kernels()};
+                                        reduce_kernels(),      shape_kernels(),  softmax_kernels()};
   return tables;
 }
 

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/softmax.ipp: softmax, and its cross entropy with classes or probabilities.
+#pragma once
+#include <deft/core/num_lane.hpp>
+#include <deft/execute/gpu/divider.hpp>
+#include <deft/execute/gpu/kernels.hpp>
+#include <deft/op/softmax.hpp>
+#include <deft/op/softmax_cross_entropy.hpp>
+#include <limits>
+
+namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace {
+
+/// The largest of some elements, and the sum of the exponentials of all less that, in one pass.
+/// Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018.
+template <class T>
+struct exponentials {
+  using V = num::lane<T>;
+  static constexpr T infinity = std::numeric_limits<T>::infinity();
+  T most, sum;
+
+  static DEFT_HD exponentials none() { return {-infinity, 0}; }
+  static DEFT_HD T exp(T x) { return num::exp(V(x)).v; }
+  static DEFT_HD T product(T a, T b) { return (V(a) * V(b)).v; }
+
+  DEFT_HD void add(T x) {
+    const bool rises = x > most;
+    const T e = x == -infinity ? T(0) : exp(rises ? most - x : x - most);
+    sum = rises ? product(sum, e) + 1 : sum + e;
+    if (rises) most = x;
+  }
+  DEFT_HD void join(const exponentials& o) {
+    const T to = o.most > most ? o.most : most;
+    sum = product(sum, factor(most, to)) + product(o.sum, factor(o.most, to));
+    most = to;
+  }
+  /// NaN where the largest is infinite, as the difference of two infinities is.
+  DEFT_HD T total() const { return sum + (most - most); }
+
+ private:
+  static DEFT_HD T factor(T from, T to) { return from == to ? T(1) : exp(from - to); }
+};
+
+/// These, and of labels the sum, and the sum of each times what its element lacks to the largest.
+/// (The largest comes off the elements before the logarithm of the sum is added, which is small
+/// beside them, and would lose its bits.)
+template <class T>
+struct weighed_exponentials : exponentials<T> {
+  using base = exponentials<T>;
+  T labels, loss;
+
+  static DEFT_HD weighed_exponentials none() { return {base::none(), 0, 0}; }
+  DEFT_HD void add(T x, T label) {
+    const T before = this->most;
+    base::add(x);
+    raise(before);
+    loss += base::product(label, x == -base::infinity ? base::infinity : this->most - x);
+    labels += label;
+  }
+  DEFT_HD void join(weighed_exponentials o) {
+    const T mine = this->most, theirs = o.most;
+    base::join(o);
+    o.most = this->most;
+    raise(mine), o.raise(theirs);
+    loss += o.loss;
+    labels += o.labels;
+  }
+
+ private:
+  DEFT_HD void raise(T before) {
+    if (before != this->most && before != -base::infinity)
+      loss += base::product(labels, this->most - before);
+  }
+};
+
+template <class T>
+struct softmax_rows {
+  using state = exponentials<T>;
+  const T* x;
+  T* y;
+  std::int64_t n;
+
+  DEFT_HD state start() const { return state::none(); }
+  DEFT_HD state add(state s, std::int64_t r, std::int64_t c) const {
+    s.add(x[r * n + c]);
+    return s;
+  }
+  DEFT_HD state join(state a, const state& b) const {
+    a.join(b);
+    return a;
+  }
+  DEFT_HD void end(std::int64_t, const state&) const {}
+  DEFT_HD void each(std::int64_t r, std::int64_t c, const state& s) const {
+    const std::int64_t i = r * n + c;
+    y[i] = state::product(state::exp(x[i] - s.most), T(1) / s.total());
+  }
+};
+
+/// A class per row.
+template <class T>
+struct label_classes {
+  using state = exponentials<T>;
+  const void* of;
+  bool wide;  ///< int64, else int32
+  std::int64_t n;
+
+  label_classes() = default;
+  label_classes(const stream& s, const void* labels, const tensor_type& type, std::int64_t n)
+      : of(s.in<void>(labels)), wide(type.type == dtype::int64), n(n) {}
+
+  DEFT_HD std::int64_t label(std::int64_t r) const {
+    return wide ? static_cast<const std::int64_t*>(of)[r] : static_cast<const std::int32_t*>(of)[r];
+  }
+  DEFT_HD void add(state& s, T x, std::int64_t, std::int64_t) const { s.add(x); }
+  DEFT_HD bool check(std::int64_t r, const fault_report& report) const {
+    const std::int64_t l = label(r);
+    const bool sound = l >= 0 && l < n;
+    if (!sound) report(fault_kind::labelled, l, n, r);
+    return sound;
+  }
+  DEFT_HD T loss(const T* x, std::int64_t r, const state& s, T log_sum) const {
+    return log_sum + (s.most - x[label(r)]);
+  }
+  DEFT_HD T total(const state&) const { return 1; }
+  /// `e`: an element's share of the row's gradient.
+  DEFT_HD T gradient(T e, T dz, std::int64_t r, std::int64_t c) const {
+    return label(r) == c ? e - dz : e;
+  }
+};
+/// Probabilities.
+template <class T>
+struct label_probabilities {
+  using state = weighed_exponentials<T>;
+  const T* of;
+  std::int64_t n;
+
+  label_probabilities() = default;
+  label_probabilities(const stream& s, const void* labels, const tensor_type&, std::int64_t n)
+      : of(s.in<T>(labels)), n(n) {}
+
+  DEFT_HD void add(state& s, T x, std::int64_t r, std::int64_t c) const { s.add(x, of[r * n + c]); }
+  DEFT_HD bool check(std::int64_t, const fault_report&) const { return true; }
+  DEFT_HD T loss(const T*, std::int64_t, const state& s, T log_sum) const {
+    return state::product(s.labels, log_sum) + s.loss;
+  }
+  DEFT_HD T total(const state& s) const { return s.labels; }
+  DEFT_HD T gradient(T e, T dz, std::int64_t r, std::int64_t c) const {
+    return e - state::product(of[r * n + c], dz);
+  }
+};
+/// dz * (total softmax - label) of one element.
+template <class T, class Labels>
+DEFT_HD T gradient_of(T x, T most, T sum, T dz, T total, const Labels& l, std::int64_t r,
+                      std::int64_t c) {
+  using state = exponentials<T>;
+  const T share = state::product(dz, total) / sum;
+  return l.gradient(state::product(state::exp(x - most), share), dz, r, c);
+}
+
+/// Outputs that nothing needs are null.
+template <class T, class Labels>
+struct cross_entropy_rows {
+  using state = typename Labels::state;
+  const T* x;
+  Labels labels;
+  T *loss, *most, *sum;
+  std::int64_t n;
+  fault_report report;
+
+  DEFT_HD state start() const { return state::none(); }
+  DEFT_HD state add(state s, std::int64_t r, std::int64_t c) const {
+    labels.add(s, x[r * n + c], r, c);
+    return s;
+  }
+  DEFT_HD state join(state a, const state& b) const {
+    a.join(b);
+    return a;
+  }
+  DEFT_HD void end(std::int64_t r, const state& s) const {
+    const T total = n ? s.total() : T(0);
+    if (most) most[r] = s.most;
+    if (sum) sum[r] = total;
+    if (!labels.check(r, report) || !loss) return;
+    loss[r] = n ? labels.loss(x + r * n, r, s, num::log(num::lane<T>(total)).v) : T(0);
+  }
+};
+template <class T, class Labels>
+struct cross_entropy_with_grad_rows : cross_entropy_rows<T, Labels> {
+  using typename cross_entropy_rows<T, Labels>::state;
+  const T* dz;
+  std::int64_t dz_step;  ///< 0: one for all rows
+  T* y;
+
+  DEFT_HD void each(std::int64_t r, std::int64_t c, const state& s) const {
+    const std::int64_t i = r * this->n + c;
+    y[i] = gradient_of(this->x[i], s.most, s.total(), dz[r * dz_step], this->labels.total(s),
+                       this->labels, r, c);
+  }
+};
+
+/// The gradient, given what the loss' pass found in a row.
+template <class T, class Labels>
+struct cross_entropy_gradient {
+  const T* x;
+  Labels labels;
+  const T *dz, *most, *sum;
+  T* y;
+  divider n;
+  fault_report report;
+
+  DEFT_HD void one(std::int64_t r, std::int64_t c, T total) const {
+    const std::int64_t i = r * n.by() + c;
+    y[i] = gradient_of(x[i], most[r], sum[r], dz[r], total, labels, r, c);
+  }
+  /// Of classes, whose sum is 1.
+  DEFT_HD void operator()(std::int64_t i) const {
+    std::int64_t r = i;
+    const std::int64_t c = n.cut(r);
+    if (c != 0 || labels.check(r, report)) one(r, c, 1);
+  }
+};
+/// Of probabilities, whose sum comes first: in the order in which the loss' pass takes it.
+template <class T, class Labels>
+struct cross_entropy_gradient_rows : cross_entropy_gradient<T, Labels> {
+  using state = T;
+  DEFT_HD state start() const { return 0; }
+  DEFT_HD state add(state s, std::int64_t r, std::int64_t c) const {
+    return s + this->labels.of[r * this->n.by() + c];
+  }
+  DEFT_HD state join(state a, state b) const { return a + b; }
+  DEFT_HD void end(std::int64_t, state) const {}
+  DEFT_HD void each(std::int64_t r, std::int64_t c, state s) const { this->one(r, c, s); }
+};
+
+class softmax_kernel_base : public queued_kernel {
+ protected:
+  void ready() override {
+    n_ = in(0).back();
+    rows_ = n_ ? in(0).elements() / n_ : out().elements();
+  }
+  std::int64_t rows_ = 0, n_ = 0;
+};
+
+template <class T>
+class softmax_kernel final : public softmax_kernel_base {
+ public:
+  std::size_t scratch() const override { return row_room(softmax_rows<T>(), rows_, n_); }
+  void queue(const kernel_call& c, stream& s) override {
+    if (rows_ * n_ == 0) return;
+    s.over_rows(softmax_rows<T>{s.in<T>(c.in[0]), s.out<T>(c.out[0]), n_}, rows_, n_, c.scratch);
+  }
+};
+
+template <class T, class Labels, bool Gradient>
+class cross_entropy_kernel final : public softmax_kernel_base {
+ public:
+  bool optional_output(int o) const override { return o != (Gradient ? 3 : 0); }
+  std::size_t scratch() const override { return row_room(rows(), this->rows_, this->n_); }
+  void queue(const kernel_call& c, stream& s) override {
+    if (this->rows_ == 0) return;
+    rows f{};
+    f.x = s.in<T>(c.in[0]);
+    f.labels = Labels(s, c.in[1], this->in_[1], this->n_);
+    f.loss = s.out<T>(c.out[0]), f.most = s.out<T>(c.out[1]), f.sum = s.out<T>(c.out[2]);
+    f.n = this->n_;
+    f.report = s.faults();
+    if constexpr (Gradient) {
+      f.dz = s.in<T>(c.in[2]);
+      f.dz_step = this->in(2).rank() == 0 ? 0 : 1;
+      f.y = s.out<T>(c.out[3]);
+    }
+    s.over_rows(f, this->rows_, this->n_, c.scratch);
+  }
+
+ private:
+  using rows = std::conditional_t<Gradient, cross_entropy_with_grad_rows<T, Labels>,
+                                  cross_entropy_rows<T, Labels>>;
+};
+
+template <class T, class Labels>
+class cross_entropy_grad_kernel final : public softmax_kernel_base {
+ public:
+  std::size_t scratch() const override {
+    if constexpr (dense)
+      return row_room(rows(), this->rows_, this->n_);
+    else
+      return 0;
+  }
+  void queue(const kernel_call& c, stream& s) override {
+    const std::int64_t elements = this->rows_ * this->n_;
+    if (elements == 0) return;
+    rows f{};
+    f.x = s.in<T>(c.in[0]);
+    f.labels = Labels(s, c.in[1], this->in_[1], this->n_);
+    f.dz = s.in<T>(c.in[2]), f.most = s.in<T>(c.in[3]), f.sum = s.in<T>(c.in[4]);
+    f.y = s.out<T>(c.out[0]);
+    f.n = divider(this->n_);
+    f.report = s.faults();
+    if constexpr (dense)
+      s.over_rows(f, this->rows_, this->n_, c.scratch);
+    else
+      s.launch(elements, f);
+  }
+
+ private:
+  static constexpr bool dense = std::is_same_v<Labels, label_probabilities<T>>;
+  using rows = std::conditional_t<dense, cross_entropy_gradient_rows<T, Labels>,
+                                  cross_entropy_gradient<T, Labels>>;
+};
+template <class T, class Labels>
+using cross_entropy_alone = cross_entropy_kernel<T, Labels, false>;
+template <class T, class Labels>
+using cross_entropy_with_grad = cross_entropy_kernel<T, Labels, true>;
+
+kernel_ptr make_softmax(const node_def& n, std::span<const tensor_type> in) {
+  if (in[0].type == dtype::float32) return std::make_unique<softmax_kernel<float>>();
+  if (in[0].type == dtype::float64) return std::make_unique<softmax_kernel<double>>();
+  no_kernel(n, in[0].type);
+}
+/// The kernel of that template for the dtypes of logits and labels.
+template <template <class, class> class Kernel>
+kernel_ptr make_for_labels(const node_def& n, std::span<const tensor_type> in) {
+  auto of = [&]<class T>() -> kernel_ptr {
+    if (in[1].type == dtype_of<T>) return std::make_unique<Kernel<T, label_probabilities<T>>>();
+    if (in[1].type == dtype::int32 || in[1].type == dtype::int64)
+      return std::make_unique<Kernel<T, label_classes<T>>>();
+    no_kernel(n, in[1].type);
+  };
+  if (in[0].type == dtype::float32) return of.template operator()<float>();
+  if (in[0].type == dtype::float64) return of.template operator()<double>();
+  no_kernel(n, in[0].type);
+}
+
+}  // namespace
+
+kernel_table softmax_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::softmax::name, floating_dtypes, &make_softmax},
+      {op::softmax_cross_entropy::name, floating_dtypes, &make_for_labels<cross_entropy_alone>},
+      {op::softmax_cross_entropy_grad::name, floating_dtypes,
+       &make_for_labels<cross_entropy_grad_kernel>},
+      {op::softmax_cross_entropy_with_grad::name, floating_dtypes,
+       &make_for_labels<cross_entropy_with_grad>},
+  };
+  return table;
+}
+
+}  // namespace deft::gpu::DEFT_GPU_SYSTEM

@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/op/softmax.hpp>
+#include <deft/op/softmax_cross_entropy.hpp>
+
+#include "../arrays.hpp"
+#include "on_gpu.hpp"
+#include "testing.hpp"
+
+using namespace deft;
+using namespace testing;
+
+namespace {
+
+// Exponentials have two units in the last place on the processor; a row's sum, and what is left of
+// its terms where a larger element comes, add some.
+constexpr double ulps = 16;
+
+const std::vector<dims> shapes = {{1},       {10},       {1, 1},    {3, 7},    {64, 10},
+                                  {5, 1000}, {2, 3, 33}, {3, 2049}, {300, 31}, {2, 40000},
+                                  {0, 5},    {4, 0},     {0, 0},    {2, 0, 3}};
+
+dims rows_of(const dims& x) { return dims(std::span(x.begin(), x.end() - 1)); }
+
+template <class Index>
+any_array classes(const dims& x, std::int64_t step = 7) {
+  any_array labels(dtype_of<Index>, rows_of(x));
+  for (std::int64_t r = 0; r < labels.elements(); ++r)
+    labels.mutable_data<Index>()[r] =
+        static_cast<Index>(r * step % std::max<std::int64_t>(1, x.back()));
+  return labels;
+}
+template <class T>
+any_array probabilities(const dims& x) {
+  return run_op(op::softmax(), {moderate<T>(x, 2)});
+}
+/// Rows that ascend, descend, and have what exponentials do not bear.
+template <class T>
+any_array hard_rows(std::int64_t n) {
+  const T inf = std::numeric_limits<T>::infinity(), most = std::numeric_limits<T>::max();
+  std::vector<std::vector<T>> special = {{},
+                                         {-inf},
+                                         {inf},
+                                         {std::numeric_limits<T>::quiet_NaN()},
+                                         {-inf, -inf},
+                                         {inf, inf},
+                                         {inf, -inf},
+                                         {most},
+                                         {-most},
+                                         {T(1e30), T(1e30)},
+                                         {-inf, T(1000)}};
+  any_array x(dtype_of<T>, {static_cast<std::int64_t>(special.size()) * 4 + 2, n});
+  T* to = x.template mutable_data<T>();
+  for (const auto& s : special)
+    for (std::size_t first : {std::size_t{0}, std::size_t{1}, static_cast<std::size_t>(n) / 2,
+                              static_cast<std::size_t>(n) - s.size()}) {
+      for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<T>(i % 2 ? -i : i) / 8;
+      for (std::size_t i = 0; i < s.size(); ++i) to[first + i] = s[i];
+      to += n;
+    }
+  for (std::int64_t i = 0; i < n; ++i) to[i] = -inf, to[n + i] = static_cast<T>(n - i);
+  return x;
+}
+
+/// The node's outputs on the GPU, which are close to the CPU's.
+template <class Op>
+std::vector<any_array> checked(const Op& o, const std::vector<any_array>& in, double units = ulps,
+                               double least = 0, const gpu_run& how = {}) {
+  const auto expected = run_all(record_of<Op>, encode(o), in);
+  auto got = run_on_gpu(record_of<Op>, encode(o), in, how);
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    INFO("output ", i, " of ", to_string(in[0].shape()));
+    CHECK(difference(got[i], expected[i], units, least) == "");
+  }
+  return got;
+}
+/// Loss, largest logit, sum; then the gradient: apart, and both at once, which have the same bits.
+template <class T>
+void check_loss(const any_array& x, const any_array& labels, const gpu_run& how = {}) {
+  const any_array dz = moderate<T>(rows_of(x.shape()), 3), one = moderate<T>({}, 4);
+  auto apart = checked(op::softmax_cross_entropy(), {x, labels}, ulps, 16, how);
+  apart.push_back(checked(op::softmax_cross_entropy_grad(), {x, labels, dz, apart[1], apart[2]},
+                          ulps, 1, how)[0]);
+  auto both = checked(op::softmax_cross_entropy_with_grad(), {x, labels, dz}, ulps, 16, how);
+  for (std::size_t i = 0; i < 4; ++i) CHECK(identical(both[i], apart[i]));
+  checked(op::softmax_cross_entropy_with_grad(), {x, labels, one}, ulps, 16, how);
+}
+
+}  // namespace
+
+TEST_CASE_TEMPLATE("softmax on a GPU is close to the CPU's", T, float, double) {
+  for (const dims& shape : shapes)
+    for (std::size_t shift : {0, 1}) {
+      const gpu_run how{.shift = shift};
+      const any_array y = checked(op::softmax(), {moderate<T>(shape)}, ulps, 0, how)[0];
+      CHECK(identical(y, run_op_on_gpu(op::softmax(), {moderate<T>(shape)})));
+    }
+}
+
+TEST_CASE_TEMPLATE("infinities, NaN and large numbers give what they give on the CPU", T, float,
+                   double) {
+  for (std::int64_t n : {5, 100, 3000}) {
+    const any_array x = hard_rows<T>(n);
+    checked(op::softmax(), {x}, ulps, std::numeric_limits<T>::min() * 1e6);
+    // Not the largest of a row with a NaN, which nothing needs.
+    for (const any_array& labels : {classes<std::int32_t>(x.shape()), probabilities<T>(x.shape())})
+      for (std::size_t o : {0, 2}) {
+        CAPTURE(o);
+        CHECK(difference(run_on_gpu(record_of<op::softmax_cross_entropy>, {}, {x, labels})[o],
+                         run_all(record_of<op::softmax_cross_entropy>, {}, {x, labels})[o], ulps,
+                         16) == "");
+      }
+  }
+}
+
+TEST_CASE_TEMPLATE("cross entropy with classes on a GPU", T, float, double) {
+  for (const dims& shape : shapes) {
+    if (shape.back() == 0 && rows_of(shape).elements() != 0) continue;  // no label is sound
+    check_loss<T>(moderate<T>(shape), classes<std::int32_t>(shape));
+    check_loss<T>(moderate<T>(shape), classes<std::int64_t>(shape), {.shift = 1});
+  }
+}
+
+TEST_CASE_TEMPLATE("cross entropy with probabilities on a GPU", T, float, double) {
+  for (const dims& shape : shapes)
+    for (std::size_t shift : {0, 1})
+      check_loss<T>(moderate<T>(shape), probabilities<T>(shape), {.shift = shift});
+}
+
+TEST_CASE("an offset that all logits share does not change the loss on a GPU") {
+  const any_array labels = array_of<float>({1, 4}, {.1f, .2f, .3f, .4f});
+  for (float offset : {0.f, 1e3f, 1e5f, 1e6f, 1e7f}) {
+    CAPTURE(offset);
+    const any_array x = array_of<float>({1, 4}, {offset, offset + 1, offset + 2, offset + 4});
+    CHECK(close(run_op_on_gpu(op::softmax_cross_entropy(), {x, labels}).data<float>()[0],
+                1.7851825f, 4));
+  }
+}
+
+TEST_CASE("labels that do not sum to 1 weigh their row on a GPU") {
+  const any_array x = array_of<float>({3, 4}, {0, 1, 2, 4, 0, 1, 2, 4, 0, 1, 2, 4});
+  const any_array labels = array_of<float>({3, 4}, {0, 0, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0});
+  check_loss<float>(x, labels);
+  const any_array one = array_of<float>({3}, {1, 1, 1});
+  const auto out = run_on_gpu(record_of<op::softmax_cross_entropy_with_grad>, {}, {x, labels, one});
+  CHECK(out[0].data<float>()[0] == 0);
+  for (int i = 0; i < 4; ++i) CHECK(out[3].data<float>()[i] == 0);  // a row that is masked
+}
+
+TEST_CASE("the gradient of large logits is exact on a GPU") {
+  const any_array x = array_of<float>({1, 3}, {9000, 9000, -9000}), label = array_of<int>({1}, {0});
+  const auto out = run_on_gpu(record_of<op::softmax_cross_entropy_with_grad>, {},
+                              {x, label, array_of<float>({1}, {2})});
+  CHECK(identical(out[3], array_of<float>({1, 3}, {-1, 1, 0})));
+}
+
+TEST_CASE("outputs that nothing needs may be left out on a GPU") {
+  for (const dims& shape : {dims{20, 30}, dims{2, 40000}}) {
+    const any_array x = moderate<float>(shape), dz = moderate<float>(rows_of(shape), 3);
+    for (const any_array& labels : {classes<std::int64_t>(shape), probabilities<float>(shape)}) {
+      auto check = [&](const op_def& op, const std::vector<any_array>& in, int needed) {
+        prepared_on_gpu k(op, {}, types_of(in));
+        const auto all = k.run(in);
+        const int outputs = static_cast<int>(all.size());
+        for (int o = 0; o < outputs; ++o) CHECK(k.kernel->optional_output(o) == (o != needed));
+        for (std::uint32_t left_out = 0; left_out < 1u << outputs; ++left_out) {
+          if (left_out >> needed & 1) continue;
+          const auto some = k.run(in, {.left_out = left_out});
+          for (int o = 0; o < outputs; ++o)
+            if (!(left_out >> o & 1))
+              CHECK(identical(some[static_cast<std::size_t>(o)], all[static_cast<std::size_t>(o)]));
+        }
+      };
+      check(record_of<op::softmax_cross_entropy>, {x, labels}, 0);
+      check(record_of<op::softmax_cross_entropy_with_grad>, {x, labels, dz}, 3);
+    }
+  }
+}
+
+TEST_CASE_TEMPLATE("a label that is no class is the CPU's error", I, std::int32_t, std::int64_t) {
+  for (const dims& shape : {dims{3, 10}, dims{3, 20000}, dims{3, 0}}) {
+    const any_array x = moderate<float>(shape), dz = moderate<float>({3}, 3);
+    std::vector<std::int64_t> wrong = {-1, shape[1], 1 << 30};
+    if (sizeof(I) == 8) wrong.push_back(std::int64_t{1} << 40);
+    for (std::int64_t bad : wrong) {
+      CAPTURE(bad);
+      // Where there is no class, the first label is wrong.
+      const any_array labels =
+          shape[1] ? array_of<I>({3}, {1, static_cast<I>(bad), 2}) : array_of<I>({3}, {0, 0, 0});
+      auto same = [&](const op_def& op, const std::vector<any_array>& in) {
+        const std::string expected = error_of([&] { run_all(op, {}, in); });
+        const std::string got = error_of([&] { run_on_gpu(op, {}, in); });
+        if (shape[1]) {
+          CHECK(got == expected);
+          CHECK(got == str("out_of_range: [softmax_cross_entropy] the label ", bad,
+                           " of row 1 is none of ", shape[1], " classes"));
+        } else {  // of which row is not said
+          CHECK(got.empty() == expected.empty());
+        }
+      };
+      same(record_of<op::softmax_cross_entropy>, {x, labels});
+      same(record_of<op::softmax_cross_entropy_with_grad>, {x, labels, dz});
+      same(record_of<op::softmax_cross_entropy_grad>, {x, labels, dz, dz, dz});
+    }
+  }
+}
