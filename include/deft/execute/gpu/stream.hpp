@@ -11,6 +11,11 @@
 //       f(i) for 0 <= i < n
 //   over_rows(f, rows, n, room)
 //       rows of n columns folded, as row_fold says; room: row_room(f, rows, n) bytes of scratch
+//   sort_by_key(keys, sorted_keys, values, sorted_values, n, bits, room)
+//       n std::uint32_t keys below 2^bits in ascending order, equal ones in the order in which they
+//       came, and each key's std::uint32_t value; the arrays are what `in` and `out` give
+//   static sort_room(n)
+//       bytes of scratch that it needs at room, which is aligned to 256
 //   faults()
 //       what device code reports errors to, as a fault_report
 //

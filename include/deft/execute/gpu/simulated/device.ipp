@@ -12,6 +12,7 @@
 #include <thrust/execution_policy.h>
 #include <thrust/for_each.h>
 #include <thrust/iterator/counting_iterator.h>
+#include <thrust/sort.h>
 #ifdef _OPENMP
 #include <thrust/system/omp/execution_policy.h>
 #else
@@ -27,19 +28,45 @@
 
 namespace deft::gpu::simulated {
 
+namespace {
+namespace thrust = THRUST_NS_QUALIFIER;
+
+/// How Thrust's algorithms run.
+const auto& system() {
+#ifdef _OPENMP
+  return thrust::omp::par;
+#else
+  return thrust::cpp::par;
+#endif
+}
+
+/// By the bits that a radix sort looks at.
+struct lower_bits_less {
+  std::uint32_t mask;
+  bool operator()(std::uint32_t a, std::uint32_t b) const { return (a & mask) < (b & mask); }
+};
+
+}  // namespace
+
 void stream::add(std::int64_t n, std::int64_t some, range_work work) {
   if (n <= 0) return;
   call([n, some, work = std::move(work)] {
-    namespace thrust = THRUST_NS_QUALIFIER;
-#ifdef _OPENMP
-    const auto& system = thrust::omp::par;
-#else
-    const auto& system = thrust::cpp::par;
-#endif
     const std::int64_t pieces = (n + some - 1) / some;
     if (pieces == 1) return work(0, n);
-    thrust::for_each_n(system, thrust::counting_iterator<std::int64_t>(0), pieces,
+    thrust::for_each_n(system(), thrust::counting_iterator<std::int64_t>(0), pieces,
                        [&](std::int64_t p) { work(p * some, std::min(n, (p + 1) * some)); });
+  });
+}
+void stream::sort_by_key(const std::uint32_t* keys, std::uint32_t* sorted_keys,
+                         const std::uint32_t* values, std::uint32_t* sorted_values, std::int64_t n,
+                         int bits, void* room) {
+  if (n <= 0) return;
+  call([=, used = out<char>(room)] {
+    std::memset(used, 0xa5, sort_room(n));
+    std::copy_n(keys, n, sorted_keys);
+    std::copy_n(values, n, sorted_values);
+    const lower_bits_less less{bits < 32 ? (std::uint32_t{1} << bits) - 1 : ~std::uint32_t{0}};
+    thrust::stable_sort_by_key(system(), sorted_keys, sorted_keys + n, sorted_values, less);
   });
 }
 void stream::call(std::function<void()> f) {

@@ -51,6 +51,12 @@ class stream {
         });
   }
 
+  /// What a radix sort might take for its counts: sort_by_key writes it full.
+  static std::size_t sort_room(std::int64_t n) { return 1024 + static_cast<std::size_t>(n) / 8; }
+  void sort_by_key(const std::uint32_t* keys, std::uint32_t* sorted_keys,
+                   const std::uint32_t* values, std::uint32_t* sorted_values, std::int64_t n,
+                   int bits, void* room);
+
   /// Queues f(0, 1), serially: for algorithms that are no launch.
   void call(std::function<void()> f);
 
