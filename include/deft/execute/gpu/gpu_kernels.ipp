@@ -2,6 +2,7 @@
 // deft/execute/gpu/gpu_kernels.ipp: the kernels of all GPUs but the elementwise ones: compiled for
 // simulated GPUs by the host's compiler, and by nvcc.
 #pragma once
+#include <deft/execute/gpu/index.ipp>
 #include <deft/execute/gpu/matmul.ipp>
 #include <deft/execute/gpu/program.ipp>
 #include <deft/execute/gpu/random.ipp>
@@ -12,8 +13,9 @@
 namespace deft::gpu::DEFT_GPU_SYSTEM {
 
 std::span<const kernel_table> kernel_tables() {
-  static const kernel_table tables[] = {elementwise_kernels(), matmul_kernels(), random_kernels(),
-                                        reduce_kernels(),      shape_kernels(),  softmax_kernels()};
+  static const kernel_table tables[] = {elementwise_kernels(), index_kernels(),  matmul_kernels(),
+                                        random_kernels(),      reduce_kernels(), shape_kernels(),
+                                        softmax_kernels()};
   return tables;
 }
 

@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/index.ipp: what looks elements up or finds their places: gather, scatter_add,
+// one_hot, argmax, first_max.
+#pragma once
+#include <bit>
+#include <deft/core/num_lane.hpp>
+#include <deft/execute/fold_levels.hpp>
+#include <deft/execute/gpu/kernels.hpp>
+#include <deft/execute/gpu/walk.hpp>
+#include <deft/op/argmax.hpp>
+#include <deft/op/gather.hpp>
+#include <deft/op/max.hpp>
+#include <deft/op/one_hot.hpp>
+#include <limits>
+
+namespace deft::gpu::DEFT_GPU_SYSTEM {
+namespace {
+
+/// Indices into rows.
+template <class Index>
+struct row_indices {
+  const Index* of;
+  std::int64_t rows;
+  fault_kind kind;
+  fault_report report;
+
+  DEFT_HD bool check(std::int64_t i) const {
+    const bool sound = of[i] >= 0 && of[i] < rows;
+    if (!sound) report(kind, of[i], rows);
+    return sound;
+  }
+  /// Where the rows have no elements.
+  DEFT_HD void operator()(std::int64_t i) const { check(i); }
+};
+
+struct alignas(16) sixteen_bytes {
+  std::uint64_t v[2];
+};
+
+/// Rows of units, which are the largest that addresses and rows allow.
+template <class Unit, class Index>
+struct gathered_units {
+  row_indices<Index> indices;
+  const Unit* from;
+  Unit* to;
+  divider n;
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    std::int64_t i = number;
+    const std::int64_t column = n.cut(i);
+    if (indices.check(i)) to[number] = from[indices.of[i] * n.by() + column];
+  }
+};
+
+template <class Index>
+class gather_kernel final : public queued_kernel {
+ public:
+  void queue(const kernel_call& c, stream& s) override {
+    if (count_ == 0) return;
+    const row_indices<Index> indices{s.in<Index>(c.in[1]), rows_, fault_kind::gathered, s.faults()};
+    if (bytes_ == 0) return s.launch(count_, indices);
+    const auto grain = reinterpret_cast<std::uintptr_t>(c.in[0]) |
+                       reinterpret_cast<std::uintptr_t>(c.out[0]) |
+                       static_cast<std::uintptr_t>(bytes_);
+    if (grain % 16 == 0) return queue_units<sixteen_bytes>(c, s, indices);
+    if (grain % 8 == 0) return queue_units<std::uint64_t>(c, s, indices);
+    if (grain % 4 == 0) return queue_units<std::uint32_t>(c, s, indices);
+    queue_units<std::uint8_t>(c, s, indices);
+  }
+
+ private:
+  void ready() override {
+    rows_ = in(0)[0];
+    bytes_ = static_cast<std::int64_t>(size_of_dtype(type()));
+    for (int i = 1; i < in(0).rank(); ++i) bytes_ *= in(0)[i];
+    count_ = in(1).elements();
+  }
+  template <class Unit>
+  void queue_units(const kernel_call& c, stream& s, const row_indices<Index>& indices) const {
+    const std::int64_t units = bytes_ / static_cast<std::int64_t>(sizeof(Unit));
+    s.launch(count_ * units, gathered_units<Unit, Index>{indices, s.in<Unit>(c.in[0]),
+                                                         s.out<Unit>(c.out[0]), divider(units)});
+  }
+
+  std::int64_t rows_ = 0, bytes_ = 0, count_ = 0;
+};
+
+template <class T>
+struct no_sums {
+  T* to;
+  DEFT_HD void operator()(std::int64_t i) const { to[i] = 0; }
+};
+/// A key for each index, its row, and its position. An index out of range has the key `rows`.
+template <class Index>
+struct index_keys {
+  row_indices<Index> indices;
+  std::uint32_t *keys, *positions;
+
+  DEFT_HD void operator()(std::int64_t i) const {
+    keys[i] = static_cast<std::uint32_t>(indices.check(i) ? indices.of[i] : indices.rows);
+    positions[i] = static_cast<std::uint32_t>(i);
+  }
+};
+
+/// Rows whose keys ascend, in groups: those of a group that have the same key follow each other,
+/// and are summed in order, into the key's row of `to`. A key may go on in the next group: sums at
+/// the ends of groups are `rest`'s rows, two of each group, whose keys ascend again.
+template <class T>
+struct group_sums {
+  static constexpr std::int64_t together = 64;
+
+  const std::uint32_t* keys;
+  const std::uint32_t* positions;  ///< of the rows in `from`; null: as they are
+  const T* from;
+  T* to;
+  std::uint32_t* rest_keys;  ///< null: there is but one group
+  T* rest;
+  std::int64_t count, rows;
+  divider n;
+
+  static constexpr std::int64_t rest_of(std::int64_t count) {
+    return count <= together ? 0 : 2 * ((count + together - 1) / together);
+  }
+
+  DEFT_HD void operator()(std::int64_t i) const {
+    const std::int64_t column = n.cut(i), group = i / together, begin = group * together;
+    const std::int64_t end = begin + together < count ? begin + together : count;
+    const std::uint32_t key = keys[i];
+    const bool first = i == begin;
+    if (!first && keys[i - 1] == key) return;
+    num::lane<T> sum = 0;
+    std::int64_t k = i;
+    for (; k < end && keys[k] == key; ++k)
+      sum = sum + num::lane<T>(from[(positions ? positions[k] : k) * n.by() + column]);
+    const bool last = k == end;
+    if (!rest_keys || (!first && !last)) {
+      if (key < rows) to[key * n.by() + column] = sum.v;
+      return;
+    }
+    put(2 * group + (first ? 0 : 1), key, column, sum.v);
+    if (first && last) put(2 * group + 1, key, column, T(0));
+  }
+
+ private:
+  DEFT_HD void put(std::int64_t place, std::uint32_t key, std::int64_t column, T sum) const {
+    rest[place * n.by() + column] = sum;
+    if (column == 0) rest_keys[place] = key;
+  }
+};
+
+/// By a stable sort of the indices: what is added to a row is added in their order, in an order of
+/// additions that follows from the indices alone.
+template <class T, class Index>
+class scatter_kernel final : public queued_kernel {
+ public:
+  std::size_t scratch() const override { return scratch_; }
+  void queue(const kernel_call& c, stream& s) override {
+    T* const to = s.out<T>(c.out[0]);
+    s.launch(rows_ * n_, no_sums<T>{to});
+    if (count_ == 0) return;
+    const row_indices<Index> indices{s.in<Index>(c.in[1]), rows_, fault_kind::scattered,
+                                     s.faults()};
+    if (n_ == 0) return s.launch(count_, indices);
+    char* const room = static_cast<char*>(c.scratch);
+    auto words = [&](std::size_t i) { return s.out<std::uint32_t>(room + i * words_); };
+    std::uint32_t *keys = words(0), *positions = words(1), *sorted = words(2), *order = words(3);
+    s.launch(count_, index_keys<Index>{indices, keys, positions});
+    s.sort_by_key(keys, sorted, positions, order, count_,
+                  static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows_) | 1)),
+                  room + 4 * words_);
+    group_sums<T> f{sorted, order, s.in<T>(c.in[0]), to, nullptr, nullptr,
+                    count_, rows_, divider(n_)};
+    for (std::size_t at = levels_; f.count > 0;) {
+      const std::int64_t rest = group_sums<T>::rest_of(f.count);
+      f.rest_keys = rest ? s.out<std::uint32_t>(room + at) : nullptr;
+      f.rest = rest ? s.out<T>(room + at + key_bytes(rest)) : nullptr;
+      s.launch(f.count * n_, f);
+      f.keys = f.rest_keys, f.from = f.rest, f.positions = nullptr, f.count = rest;
+      at += key_bytes(rest) + sum_bytes(rest);
+    }
+  }
+
+ private:
+  static std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
+  static std::size_t key_bytes(std::int64_t count) {
+    return aligned(static_cast<std::size_t>(count) * sizeof(std::uint32_t));
+  }
+  std::size_t sum_bytes(std::int64_t count) const {
+    return aligned(static_cast<std::size_t>(count * n_) * sizeof(T));
+  }
+  void ready() override {
+    rows_ = out()[0];
+    n_ = 1;
+    for (int i = 1; i < out().rank(); ++i) n_ *= out()[i];
+    count_ = in(1).elements();
+    constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
+    if (rows_ > most || count_ > most)
+      fail(errc::unimplemented, "[scatter_add] on GPUs takes up to ", most,
+           " rows and indices, and got ", rows_, " and ", count_);
+    words_ = key_bytes(count_);
+    levels_ = scratch_ = 4 * words_ + aligned(stream::sort_room(count_));
+    for (std::int64_t left = count_; (left = group_sums<T>::rest_of(left)) > 0;)
+      scratch_ += key_bytes(left) + sum_bytes(left);
+    if (count_ == 0 || n_ == 0) scratch_ = 0;
+  }
+
+  std::int64_t rows_ = 0, n_ = 0, count_ = 0;
+  std::size_t words_ = 0;   ///< bytes of the keys of all indices
+  std::size_t levels_ = 0;  ///< where sums begin that are still to be added up
+  std::size_t scratch_ = 0;
+};
+
+/// Unit: an unsigned integer of an element's size.
+template <class Unit, class Index>
+struct hot_elements {
+  const Index* index;
+  Unit* to;
+  Unit one;
+  divider depth;
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    std::int64_t r = number;
+    const std::int64_t i = depth.cut(r);
+    to[number] = static_cast<std::int64_t>(index[r]) == i ? one : Unit(0);
+  }
+};
+template <class T, class Index>
+class one_hot_kernel final : public queued_kernel {
+ public:
+  explicit one_hot_kernel(std::int64_t depth) : depth_(depth) {}
+  void queue(const kernel_call& c, stream& s) override {
+    using unit =
+        std::conditional_t<sizeof(T) == 1, std::uint8_t,
+                           std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>>;
+    if (out().elements() == 0) return;
+    s.launch(out().elements(),
+             hot_elements<unit, Index>{s.in<Index>(c.in[0]), s.out<unit>(c.out[0]),
+                                       std::bit_cast<unit>(T(1)), divider(depth_)});
+  }
+
+ private:
+  std::int64_t depth_;
+};
+
+/// The first of the largest elements, or the first NaN.
+template <class T>
+struct largest_place {
+  T value;
+  std::int64_t at;  ///< -1: of none
+
+  DEFT_HD bool is_nan() const { return value != value; }
+  DEFT_HD bool beats(const largest_place& o) const {
+    if (at < 0 || o.at < 0) return o.at < 0;
+    if (is_nan() || o.is_nan()) return is_nan() && (!o.is_nan() || at < o.at);
+    return value > o.value || (value == o.value && at < o.at);
+  }
+};
+template <class T>
+struct largest_rows {
+  using state = largest_place<T>;
+  const T* x;
+  std::int64_t* to;
+  walk kept, along;
+
+  /// Enough of them to make up a sector of memory.
+  bool rows_are_adjacent() const {
+    return kept.count > 0 && kept.stride[0] == 1 && kept.extent[0].by() >= 8;
+  }
+  DEFT_HD state start() const { return {T(0), -1}; }
+  DEFT_HD state add(state s, std::int64_t r, std::int64_t c) const {
+    return join(s, {x[kept.offset(r) + along.offset(c)], c});
+  }
+  DEFT_HD state join(state a, state b) const { return b.beats(a) ? b : a; }
+  DEFT_HD void end(std::int64_t r, state s) const { to[r] = s.at; }
+};
+/// Elements whose place in their row is the row's.
+struct marked_places {
+  const std::int64_t* at;
+  bool* to;
+  int levels;  ///< the innermost first; each has rows or columns
+  divider extent[max_rank];
+  std::int64_t row_step[max_rank], column_step[max_rank];
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    std::int64_t rest = number, r = 0, c = 0;
+    for (int l = 0; l < levels; ++l) {
+      const std::int64_t i = extent[l].cut(rest);
+      r += i * row_step[l];
+      c += i * column_step[l];
+    }
+    to[number] = at[r] == c;
+  }
+};
+
+/// argmax, or first_max, which marks in every row what argmax gives for it.
+template <class T>
+class largest_kernel final : public queued_kernel {
+ public:
+  largest_kernel(const dims& axes, bool marks) : axes_(axes), marks_(marks) {}
+  std::size_t scratch() const override { return own_ + row_room(f_, rows_, n_); }
+  void queue(const kernel_call& c, stream& s) override {
+    if (rows_ * n_ == 0) return;
+    largest_rows<T> f = f_;
+    f.x = s.in<T>(c.in[0]);
+    f.to = s.out<std::int64_t>(marks_ ? c.scratch : c.out[0]);
+    s.over_rows(f, rows_, n_, static_cast<char*>(c.scratch) + own_);
+    if (!marks_) return;
+    marked_places m = m_;
+    m.at = f.to;
+    m.to = s.out<bool>(c.out[0]);
+    s.launch(rows_ * n_, m);
+  }
+
+ private:
+  void ready() override {
+    f_ = {};
+    m_ = {};
+    rows_ = n_ = 0;
+    own_ = 0;
+    if (!marks_ && in(0).elements() == 0 && out().elements() != 0)
+      fail(errc::invalid_argument, "[argmax] there is no largest of no elements: ", in(0));
+    if (in(0).elements() == 0) return;
+    const fold_levels l(in(0), axes_);
+    for (int i = l.count; i-- > 0;) {
+      walk& to = l.folded[i] ? f_.along : f_.kept;
+      (l.folded[i] ? m_.column_step : m_.row_step)[m_.levels] = to.size();
+      m_.extent[m_.levels++] = divider(l.extent[i]);
+      to.add(l.extent[i], l.stride[i]);
+    }
+    rows_ = f_.kept.size(), n_ = f_.along.size();
+    if (marks_) own_ = (static_cast<std::size_t>(rows_) * sizeof(std::int64_t) + 255) / 256 * 256;
+  }
+
+  dims axes_;
+  bool marks_;
+  largest_rows<T> f_{};
+  marked_places m_{};
+  std::int64_t rows_ = 0, n_ = 0;
+  std::size_t own_ = 0;  ///< bytes of scratch for the places
+};
+
+template <class F>
+kernel_ptr make_by_index(const node_def& n, dtype t, F&& f) {
+  if (t == dtype::int32) return f.template operator()<std::int32_t>();
+  if (t == dtype::int64) return f.template operator()<std::int64_t>();
+  no_kernel(n, t);
+}
+template <class F>
+kernel_ptr make_by_number(const node_def& n, dtype t, F&& f) {
+  return visit_dtype(t, [&]<class T>() -> kernel_ptr {
+    if constexpr (std::is_same_v<T, bool>)
+      no_kernel(n, t);
+    else
+      return f.template operator()<T>();
+  });
+}
+
+kernel_ptr make_gather(const node_def& n, std::span<const tensor_type> in) {
+  return make_by_index(
+      n, in[1].type, [&]<class I>() -> kernel_ptr { return std::make_unique<gather_kernel<I>>(); });
+}
+kernel_ptr make_scatter_add(const node_def& n, std::span<const tensor_type> in) {
+  return make_by_index(n, in[1].type, [&]<class I>() -> kernel_ptr {
+    return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
+      return std::make_unique<scatter_kernel<T, I>>();
+    });
+  });
+}
+kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
+  const auto o = decode<op::one_hot>(n.attributes);
+  return visit_dtype(o.type, [&]<class T>() -> kernel_ptr {
+    if (in[0].type == dtype::uint8)
+      return std::make_unique<one_hot_kernel<T, std::uint8_t>>(o.depth);
+    return make_by_index(n, in[0].type, [&]<class I>() -> kernel_ptr {
+      return std::make_unique<one_hot_kernel<T, I>>(o.depth);
+    });
+  });
+}
+kernel_ptr make_argmax(const node_def& n, std::span<const tensor_type> in) {
+  dims axes;
+  axes.push_back(decode<op::argmax>(n.attributes).axis);
+  return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
+    return std::make_unique<largest_kernel<T>>(axes, false);
+  });
+}
+kernel_ptr make_first_max(const node_def& n, std::span<const tensor_type> in) {
+  const dims axes = decode<op::first_max>(n.attributes).axes;
+  return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
+    return std::make_unique<largest_kernel<T>>(axes, true);
+  });
+}
+
+}  // namespace
+
+kernel_table index_kernels() {
+  static constexpr kernel_entry table[] = {
+      {op::gather::name, all_dtypes, &make_gather},
+      {op::scatter_add::name, numeric_dtypes, &make_scatter_add},
+      {op::one_hot::name, index_dtypes | dtype_set{dtype::uint8}, &make_one_hot},
+      {op::argmax::name, numeric_dtypes, &make_argmax},
+      {op::first_max::name, numeric_dtypes, &make_first_max},
+  };
+  return table;
+}
+
+}  // namespace deft::gpu::DEFT_GPU_SYSTEM
