@@ -59,13 +59,6 @@ struct math<text> {
     return function("cast<" + std::string(type_name<To>()) + ">", a.s);
   }
 
- private:
-  static text infix(const text& a, const char* op, const text& b) {
-    return text("(" + a.s + op + b.s + ")");
-  }
-  static text function(const std::string& name, const std::string& arguments) {
-    return text("num::" + name + "(" + arguments + ")");
-  }
   /// As CUDA C++ spells it, without headers.
   template <element T>
   static constexpr std::string_view type_name() {
@@ -77,6 +70,14 @@ struct math<text> {
       return "unsigned char";
     else
       return to_string(dtype_of<T>);  // float, double and bool
+  }
+
+ private:
+  static text infix(const text& a, const char* op, const text& b) {
+    return text("(" + a.s + op + b.s + ")");
+  }
+  static text function(const std::string& name, const std::string& arguments) {
+    return text("num::" + name + "(" + arguments + ")");
   }
 };
 

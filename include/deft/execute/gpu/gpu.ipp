@@ -4,7 +4,11 @@
 #include <charconv>
 #include <cstdlib>
 #include <deft/core/text.hpp>
+#include <deft/execute/gpu/compilations.ipp>
+#include <deft/execute/gpu/compiled_program.ipp>
 #include <deft/execute/gpu/devices.hpp>
+#include <deft/execute/gpu/nvrtc.ipp>
+#include <deft/execute/gpu/source.ipp>
 #if __has_include(<thrust/for_each.h>)
 #include <deft/execute/gpu/simulated/device.ipp>
 #else

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/compiled_program.hpp: a program as one kernel: its source for the shapes at
+// hand, and what that is launched with.
+#pragma once
+#include <deft/execute/gpu/source.hpp>
+#include <deft/execute/kernel.hpp>
+
+namespace deft::gpu {
+
+/// One launch of a kernel of the compiled source: its argument is the structure of these words.
+struct program_launch {
+  const char* kernel = nullptr;
+  std::uint32_t blocks = 0, threads = 0;
+  std::span<const std::uint64_t> arguments;  ///< until the next call
+};
+
+/// What a kernel of a portable program runs by, where its device can load compiled code. Made and
+/// prepared as a kernel is. A device with CUDA:
+///
+///     // prepare(in, out):
+///     program_.prepare(in, out);
+///     code_ = program_.supported() ? compilations().ask(program_.source(), "sm_90") : nullptr;
+///     // queue(c, s), instead of an instruction at a time:
+///     if (code_ && code_->ready() && !code_->failure()) {
+///       program_launch l = program_.launch(c, s.faults());
+///       void* argument[] = {const_cast<std::uint64_t*>(l.arguments.data())};
+///       // cudaLibraryLoadData(&library, code_->bytes().data(), …) once, which may wait: so in
+///       // prepare, or on the thread that compiles; then cudaLibraryGetKernel(&f, library,
+///       l.kernel) cudaLaunchKernel(f, l.blocks, l.threads, argument, 0, stream);
+///     }
+class compiled_program {
+ public:
+  compiled_program(const program& p, std::span<const std::int64_t> literals, source_options options)
+      : program_(p), literals_(literals.begin(), literals.end()), options_(options) {}
+
+  /// Types of the operands, literals among them if they are late, and of the results.
+  void prepare(std::span<const tensor_type> in, std::span<const tensor_type> out);
+  /// Whether there is one kernel for these types. Not of no elements, nor where rows are few and
+  /// long, nor for what element_source and row_source do not support.
+  bool supported() const { return !source_.empty(); }
+  const std::string& source() const { return source_; }
+
+  /// Of a run's addresses, those of the device.
+  program_launch launch(const kernel_call& c, const fault_report& faults);
+
+ private:
+  void prepare_elements();
+  void prepare_rows();
+  void unsupported();
+  argument_words words() const;
+  bool wide(const kernel_call& c) const;
+
+  const program program_;
+  const std::vector<std::int64_t> literals_;
+  const source_options options_;
+  std::vector<tensor_type> in_, out_;
+  std::string source_;
+  /// What source_ was made for: a walk by levels, or where there are none rows.
+  int levels_ = -1;
+  std::vector<bool> broadcast_;
+  std::vector<extent_class> classes_;
+  std::vector<std::uint64_t> words_;
+  std::int64_t count_ = 0, n_ = 0;
+};
+
+}  // namespace deft::gpu

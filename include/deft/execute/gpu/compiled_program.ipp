@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/compiled_program.ipp: layouts and arguments of programs that are one kernel.
+#pragma once
+#include <algorithm>
+#include <cstring>
+#include <deft/execute/gpu/compiled_program.hpp>
+#include <deft/execute/gpu/divider.hpp>
+#include <deft/execute/gpu/row_fold.hpp>
+#include <deft/execute/layout.hpp>
+#include <deft/execute/region_extents.hpp>
+
+namespace deft::gpu {
+namespace {
+
+template <class T>
+std::uint64_t word_of(T v) {
+  static_assert(sizeof(T) == 8);
+  return __builtin_bit_cast(std::uint64_t, v);
+}
+
+/// The levels of a layout that differ, of which the innermost always does.
+int levels_of(const row_layout& l) {
+  const auto extent = l.extents();
+  std::size_t levels = extent.size();
+  while (levels > 1 && extent[extent.size() - levels] == 1) --levels;
+  return static_cast<int>(levels);
+}
+
+}  // namespace
+
+void compiled_program::prepare(std::span<const tensor_type> in, std::span<const tensor_type> out) {
+  in_.assign(in.begin(), in.end());
+  out_.assign(out.begin(), out.end());
+  const bool folds = std::ranges::any_of(program_.code, &instruction::is_fold);
+  const bool alike =
+      std::ranges::all_of(out, [&](const tensor_type& t) { return t.shape == out[0].shape; });
+  if (!folds && alike) return prepare_elements();
+  if (program_.row_axes > 0) return prepare_rows();
+  unsupported();
+}
+
+void compiled_program::unsupported() {
+  source_.clear();
+  levels_ = -1;
+}
+argument_words compiled_program::words() const {
+  return argument_words(in_.size(), out_.size(), options_.late ? 0 : literals_.size(),
+                        static_cast<std::size_t>(std::max(levels_, 1)));
+}
+
+void compiled_program::prepare_elements() {
+  const row_layout layout(in_, out_[0]);
+  count_ = layout.elements(), n_ = layout.n();
+  if (count_ == 0) return unsupported();
+  const int levels = levels_of(layout);
+  const std::size_t last = layout.extents().size() - 1;
+  std::vector<bool> broadcast;
+  for (std::size_t k = 0; k < in_.size(); ++k) broadcast.push_back(layout.steps(k)[last] == 0);
+  if (levels != levels_ || broadcast != broadcast_)
+    source_ = element_source(program_, levels, broadcast, options_);
+  levels_ = levels, broadcast_ = std::move(broadcast);
+
+  const argument_words at = words();
+  words_.assign(at.size, 0);
+  for (std::size_t level = 0; level + 1 < static_cast<std::size_t>(levels); ++level) {
+    const divider extent(layout.extents()[last - level]);
+    std::memcpy(&words_[at.extents + 2 * level], &extent, sizeof extent);
+    static_assert(sizeof extent == 16 && std::is_trivially_copyable_v<divider>);
+    for (std::size_t k = 0; k < in_.size(); ++k)
+      words_[at.steps + level * in_.size() + k] =
+          word_of(layout.steps(k)[last - level - 1] /
+                  static_cast<std::int64_t>(size_of_dtype(in_[k].type)));
+  }
+}
+
+void compiled_program::prepare_rows() {
+  const auto inputs = std::span(in_).first(program_.inputs.size());
+  const dims extents = region_extents(program_, inputs);
+  const int outer = extents.rank() - program_.row_axes;
+  count_ = n_ = 1;
+  for (int d = 0; d < extents.rank(); ++d) (d < outer ? count_ : n_) *= extents[d];
+  if (count_ == 0 || n_ == 0 || fold_parts(count_, n_) > 1) return unsupported();
+  std::vector<extent_class> classes;
+  for (const auto& t : inputs) classes.push_back(class_of(t.shape, extents, outer));
+  if (levels_ != 0 || classes != classes_) source_ = row_source(program_, classes, options_);
+  levels_ = 0, classes_ = std::move(classes);
+  words_.assign(words().size, 0);
+}
+
+/// Whether groups of four elements are aligned in every operand.
+bool compiled_program::wide(const kernel_call& c) const {
+  if (levels_ > 1 && n_ % 4 != 0) return false;
+  auto aligned = [](const void* p, dtype t) {
+    return reinterpret_cast<std::uintptr_t>(p) % std::min<std::size_t>(16, 4 * size_of_dtype(t)) ==
+           0;
+  };
+  for (std::size_t k = 0; k < in_.size(); ++k)
+    if (!broadcast_[k] && !aligned(c.in[k], in_[k].type)) return false;
+  for (std::size_t o = 0; o < out_.size(); ++o)
+    if (!aligned(c.out[o], out_[o].type)) return false;
+  return true;
+}
+
+program_launch compiled_program::launch(const kernel_call& c, const fault_report& faults) {
+  using w = argument_words;
+  const w at = words();
+  words_[w::count] = word_of(count_);
+  words_[w::n] = word_of(n_);
+  words_[w::record] = word_of(faults.record);
+  words_[w::item] = faults.item;
+  for (std::size_t k = 0; k < in_.size(); ++k) words_[w::in + k] = word_of(c.in[k]);
+  for (std::size_t o = 0; o < out_.size(); ++o) words_[at.out + o] = word_of(c.out[o]);
+  if (!options_.late)
+    for (std::size_t l = 0; l < literals_.size(); ++l)
+      words_[at.literals + l] = word_of(literals_[l]);
+
+  auto blocks = [](std::int64_t n, std::int64_t each) {
+    return static_cast<std::uint32_t>((n + each - 1) / each);
+  };
+  if (levels_ == 0) {
+    const int lanes = fold_lanes(n_);
+    words_[w::lanes] = static_cast<std::uint64_t>(lanes);
+    if (lanes > 32) return {"long_rows", blocks(count_, 1), 256, words_};
+    return {"rows", blocks(count_, 128 / lanes), 128, words_};
+  }
+  const bool groups = wide(c);
+  const std::int64_t threads = groups ? (count_ + 3) / 4 : count_;
+  return {groups ? "groups_of_4" : "single", blocks(threads, 256), 256, words_};
+}
+
+}  // namespace deft::gpu

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/execute/gpu/host_programs.hpp: programs as generated source, run on the host.
+#pragma once
+#include <deft/execute/gpu/compiled_program.hpp>
+
+#include <cstring>
+#include <memory>
+
+#include "../arrays.hpp"
+#include "host_cuda.hpp"
+
+namespace testing {
+
+/// A program with operands, and where it is in a library.
+struct host_program {
+  deft::program_ref program;
+  deft::integers literals;
+  std::vector<any_array> inputs;  ///< the literals too, where they are late
+  std::vector<deft::tensor_type> out;
+  deft::gpu::source_options options;
+  std::unique_ptr<deft::gpu::compiled_program> compiled;
+
+  host_program(deft::program_ref p, deft::integers literals_, std::vector<any_array> inputs_,
+               std::vector<deft::tensor_type> out_, deft::gpu::source_options options_ = {})
+      : program(std::move(p)),
+        literals(std::move(literals_)),
+        inputs(std::move(inputs_)),
+        out(std::move(out_)),
+        options(options_),
+        compiled(std::make_unique<deft::gpu::compiled_program>(*program, literals, options)) {
+    if (options.late)
+      for (std::size_t k = 0; k < literals.size(); ++k)
+        inputs.push_back(deft::literal_value(program->immediates[k], literals[k]));
+    std::vector<deft::tensor_type> in;
+    for (const auto& v : inputs) in.push_back({v.shape(), v.type()});
+    compiled->prepare(in, out);
+  }
+};
+
+/// What a run gave.
+struct host_result {
+  std::vector<any_array> outputs;
+  deft::gpu::fault_record record{};
+  std::string kernel;
+};
+
+/// Several programs, compiled together.
+class host_programs {
+ public:
+  explicit host_programs(const std::vector<host_program>& all) {
+    std::string text;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      std::string own = all[i].compiled->source();
+      if (own.empty()) deft::fail(deft::errc::unimplemented, all[i].program->signature);
+      own.erase(0, deft::gpu::prelude.size());
+      const bool rows = own.find(" long_rows(") != std::string::npos;
+      for (std::size_t at; (at = own.find("extern \"C\" ")) != std::string::npos;)
+        own.erase(at, 11);
+      text += deft::str("namespace p", i, " {\n", own, "}\nextern \"C\" unsigned size", i,
+                        "() { return sizeof(p", i, "::args); }\n");
+      const char* const kernels[2][2] = {{"groups_of_4", "single"}, {"rows", "long_rows"}};
+      for (const char* k : kernels[rows])
+        text += deft::str("extern \"C\" void ", k, i,
+                          "(const void* a, unsigned blocks, unsigned threads) {\n  launch([](const "
+                          "void* a) { p",
+                          i, "::", k, "(*static_cast<const p", i, "::args*>(a)); }, a, blocks, ",
+                          "threads, ", rows ? "true" : "false", ");\n}\n");
+    }
+    library_ = std::make_unique<host_library>(text);
+  }
+
+  /// Operands are `shift` elements off an aligned address. `in_place`: results take the place of
+  /// the operands of the same numbers.
+  host_result run(const host_program& p, std::size_t i, std::size_t shift = 0,
+                  bool in_place = false, bool failed = false) const {
+    host_result r;
+    r.record.taken = failed;
+    std::vector<space> spaces;
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (const auto& v : p.inputs) {
+      spaces.emplace_back(v.type(), v.bytes(), shift);
+      std::memcpy(spaces.back().at, v.raw(), v.bytes());
+      in.push_back(spaces.back().at);
+    }
+    for (std::size_t o = 0; o < p.out.size(); ++o) {
+      r.outputs.emplace_back(p.out[o].type, p.out[o].shape);
+      if (!in_place) spaces.emplace_back(p.out[o].type, r.outputs[o].bytes(), shift);
+      out.push_back(in_place ? const_cast<void*>(in[o]) : spaces.back().at);
+    }
+    const deft::kernel_call call{in.data(), out.data(), nullptr};
+    const auto l = p.compiled->launch(call, {&r.record, 5});
+    r.kernel = l.kernel;
+    const std::vector<std::uint64_t> words(l.arguments.begin(), l.arguments.end());
+    if (library_->find<unsigned()>(deft::str("size", i))() != words.size() * 8)
+      deft::fail(deft::errc::internal, "arguments of another size");
+    library_->find<void(const void*, unsigned, unsigned)>(deft::str(l.kernel, i))(
+        words.data(), l.blocks, l.threads);
+    for (std::size_t o = 0; o < out.size(); ++o)
+      std::memcpy(r.outputs[o].mutable_raw(), out[o], r.outputs[o].bytes());
+    for (const auto& s : spaces) s.check();
+    return r;
+  }
+
+ private:
+  /// Bytes between others that nobody may write.
+  struct space {
+    std::unique_ptr<char[]> whole;
+    std::size_t bytes, size;
+    char* at;
+
+    space(dtype t, std::size_t n, std::size_t shift)
+        : whole(new char[n + 192]), bytes(n + 192), size(n) {
+      std::memset(whole.get(), 0x5a, bytes);
+      const auto address = reinterpret_cast<std::uintptr_t>(whole.get()) + 64;
+      at = whole.get() + 64 + (64 - address % 64) % 64 + shift * deft::size_of_dtype(t);
+    }
+    void check() const {
+      for (const char* p = whole.get(); p < whole.get() + bytes; ++p)
+        if ((p < at || p >= at + size) && *p != 0x5a)
+          deft::fail(deft::errc::internal, "written outside of an array");
+    }
+  };
+  std::unique_ptr<host_library> library_;
+};
+
+/// "" if all bits are the same, but for those of NaN.
+inline std::string other_bits(const any_array& a, const any_array& b) {
+  if (a.type() != b.type() || !(a.shape() == b.shape())) return "another shape";
+  return deft::visit_dtype(a.type(), [&]<class T>() {
+    for (std::int64_t i = 0; i < a.elements(); ++i) {
+      const T x = a.data<T>()[i], y = b.data<T>()[i];
+      if (!(x != x && y != y) && std::memcmp(&x, &y, sizeof x) != 0)
+        return deft::str("at ", i, ": ", x, " and ", y);
+    }
+    return std::string();
+  });
+}
+
+}  // namespace testing

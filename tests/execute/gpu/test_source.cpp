@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/execute/evaluation.hpp>
+#include <deft/execute/gpu/source.hpp>
+#include <deft/execute/region_extents.hpp>
+#include <deft/op/catalog.hpp>
+
+#include "on_gpu.hpp"
+#include "testing.hpp"
+// After doctest.
+#include "host_programs.hpp"
+
+using namespace deft;
+using namespace testing;
+
+namespace {
+
+/// An elementwise operation of the catalog.
+struct element_op {
+  const op_def* op;
+  typing rule;
+  int arity;
+};
+/// Those whose results are exact; casts are not among them.
+const std::vector<element_op>& exact_operations() {
+  static const auto& all = *new std::vector<element_op>([] {
+    std::vector<element_op> made;
+    op::catalog::each([&]<class Op>() {
+      if constexpr (requires { Op::typing_rule; })
+        if (Op::name != "exp" && Op::name != "log" && Op::name != "tanh" && Op::name != "sigmoid")
+          made.push_back({&record_of<Op>, Op::typing_rule, Op::arity});
+    });
+    return made;
+  }());
+  return all;
+}
+
+any_array some(dtype t, const dims& shape, std::uint64_t seed, bool zeros) {
+  return visit_dtype(t, [&]<class T>() {
+    auto v = values<T>(500, seed);
+    if constexpr (!std::is_same_v<T, bool>)
+      if (!zeros)
+        for (auto&& x : v)
+          if (x == T(0)) x = T(3);
+    return filled<T>(shape, v);
+  });
+}
+
+/// Random programs, by their seed alone.
+class random_program {
+ public:
+  using value = program_builder::value;
+  explicit random_program(std::uint64_t seed) : random_(seed) {}
+
+  /// An expression, or a region of several elementwise results.
+  host_program elements(bool region, bool late) {
+    const int operands = 1 + below(4), instructions = 1 + below(10);
+    const dims all = shape(below(4));
+    for (int i = 0; i < operands; ++i) operand(i == 0 ? all : part(all), extent_class::element);
+    constants();
+    for (int i = 0; i < instructions; ++i) instruct();
+    std::vector<tensor_type> out;
+    if (region) {
+      for (std::size_t v = values_.size(); v-- > 0 && out.size() < 3;)
+        if (values_[v].v.what == value::kind::result)
+          builder_.output(values_[v].v, extent_class::element, false),
+              out.push_back({all, values_[v].type});
+    } else
+      out.push_back({all, values_.back().type});
+    return host_program(builder_.finish(), literals_, inputs_, out, {late, false});
+  }
+
+  /// A region of rows, with folds of them.
+  host_program rows(std::int64_t count, std::int64_t n) {
+    const dims all = below(2) ? dims{count, n} : dims{1, count, 1, n};
+    builder_.row_axes(1);
+    operand(all, extent_class::element);
+    for (int i = below(4); i-- > 0;) {
+      const auto where = static_cast<extent_class>(below(4));
+      dims own = all;
+      if (where != extent_class::element && where != extent_class::column) own[own.rank() - 1] = 1;
+      if (where == extent_class::column || where == extent_class::whole)
+        for (int d = 0; d + 1 < own.rank(); ++d) own[d] = 1;
+      operand(own, class_of(own, all, all.rank() - 1));
+    }
+    constants();
+    std::vector<tensor_type> out;
+    const typed whole_rows = values_[0];
+    put(record_of<op::cast>, any_type(), {&whole_rows});
+    for (int i = 3 + below(10); i-- > 0;)
+      if (below(3) > 0 || !fold()) instruct();
+    dims row = all;
+    row[row.rank() - 1] = 1;
+    for (std::size_t v = values_.size(); v-- > 0 && out.size() < 4;) {
+      const auto& w = values_[v];
+      if (w.v.what != value::kind::result || w.where > extent_class::row) continue;
+      const bool is_row = w.where == extent_class::row;
+      builder_.output(w.v, w.where, true);
+      out.push_back({is_row ? row : all, w.type});
+    }
+    return host_program(builder_.finish(), literals_, inputs_, out);
+  }
+
+ private:
+  struct typed {
+    value v;
+    dtype type;
+    extent_class where;
+  };
+
+  int below(int n) { return static_cast<int>(random_.below(static_cast<std::uint32_t>(n))); }
+  dtype any_type() { return static_cast<dtype>(1 + below(dtype_count - 1)); }
+  dims shape(int rank) {
+    constexpr std::int64_t extents[] = {1, 2, 3, 4, 7, 8, 12};
+    dims s;
+    for (int d = 0; d < rank; ++d) s.push_back(extents[below(7)]);
+    return s;
+  }
+  dims part(const dims& all) {
+    dims s;
+    for (int d = below(all.rank() + 1); d < all.rank(); ++d)
+      s.push_back(below(3) == 0 ? 1 : all[d]);
+    return below(2) ? all : s;
+  }
+  void operand(const dims& s, extent_class where) {
+    const dtype t = any_type();
+    inputs_.push_back(some(t, s, random_.word(), zeros_));
+    values_.push_back({builder_.input(t), t, where});
+  }
+  void constants() {
+    for (int i = below(3); i-- > 0;) {
+      const dtype t = any_type();
+      values_.push_back({builder_.immediate(t), t, extent_class::whole});
+      literals_.push_back(visit_dtype(t, [&]<class T>() { return to_immediate(T(below(9))); }));
+    }
+  }
+  const typed& pick() {
+    // The latest values more often, so that programs are deep.
+    const auto n = static_cast<int>(values_.size());
+    return values_[static_cast<std::size_t>(std::max(below(n), below(n)))];
+  }
+  const typed* pick(dtype t) {
+    for (int i = 0; i < 20; ++i)
+      if (const typed& v = pick(); v.type == t) return &v;
+    return nullptr;
+  }
+  void put(const op_def& op, dtype type, std::initializer_list<const typed*> args) {
+    std::vector<value> all;
+    auto where = extent_class::whole;
+    for (auto* a : args) all.push_back(a->v), where = join(where, a->where);
+    if (where == extent_class::column) where = extent_class::element;
+    values_.push_back({builder_.apply(op, type, all), type, where});
+  }
+  void cast() {
+    const typed from = pick();
+    put(record_of<op::cast>, any_type(), {&from});
+  }
+  void instruct() {
+    if (below(4) == 0) return cast();
+    const typed x = pick();
+    for (int tries = 0; tries < 20; ++tries) {
+      const element_op& o =
+          exact_operations()[random_.below(static_cast<std::uint32_t>(exact_operations().size()))];
+      const dtype result = result_of(o.rule, x.type);
+      if (!accepts(o.rule, x.type)) continue;
+      const typed* y = o.arity > 1 ? pick(x.type) : &x;
+      const typed* c = o.arity > 2 ? pick(dtype::boolean) : &x;
+      if (!y || !c) continue;
+      if (o.arity == 1)
+        put(*o.op, result, {&x});
+      else if (o.arity == 2)
+        put(*o.op, result, {&x, y});
+      else
+        put(*o.op, result, {c, &x, y});
+      return;
+    }
+    cast();
+  }
+  bool fold() {
+    const typed of = pick();
+    if (of.where != extent_class::element || of.type == dtype::boolean) return false;
+    const op_def* const how[] = {&record_of<op::sum>, &record_of<op::max>, &record_of<op::mean>};
+    const int kind = below(is_floating(of.type) ? 3 : 2);
+    values_.push_back(
+        {builder_.fold(*how[kind], of.type, of.v, extent_class::row), of.type, extent_class::row});
+    return true;
+  }
+
+  philox_stream random_;
+  const bool zeros_ = random_.below(3) == 0;
+  program_builder builder_;
+  std::vector<typed> values_;
+  std::vector<any_array> inputs_;
+  integers literals_;
+};
+
+/// The outputs, or what was thrown.
+template <class F>
+std::string failure_of(std::vector<any_array>& outputs, F&& run) {
+  try {
+    outputs = run();
+  } catch (const error& e) {
+    return e.message();
+  }
+  return {};
+}
+
+void compare(const host_result& got, const std::vector<any_array>& expected,
+             const std::string& failure) {
+  CHECK((got.record.taken != 0) == !failure.empty());
+  if (got.record.taken) CHECK(got.record.item == 5);
+  if (!failure.empty()) return;
+  REQUIRE(got.outputs.size() == expected.size());
+  for (std::size_t o = 0; o < expected.size(); ++o)
+    CHECK(other_bits(got.outputs[o], expected[o]) == "");
+}
+
+template <class T>
+using in = deft::detail::leaf<T, shape_t<dyn>>;
+using F = in<float>;
+
+}  // namespace
+
+TEST_CASE("the body of an operation is its text") {
+  CHECK(gpu::body_of(record_of<op::mul>, dtype::float32) == "(x * y)");
+  CHECK(gpu::body_of(record_of<op::relu>, dtype::float32) == "num::maximum(x, T(0))");
+  CHECK(gpu::body_of(record_of<op::where>, dtype::float32) == "num::select(x, y, z)");
+  CHECK(gpu::body_of(record_of<op::cast>, dtype::int64) == "num::cast<long long>(x)");
+  CHECK(gpu::body_of(record_of<op::matmul>, dtype::float32) == "");
+}
+
+TEST_CASE("generated source of random programs gives the processor's bits") {
+  if (!has_host_compiler()) return;
+  std::vector<host_program> all;
+  for (std::uint64_t seed = 0; seed < 160; ++seed)
+    all.push_back(random_program(seed).elements(seed % 3 == 0, seed % 3 == 1));
+  const host_programs library(all);
+  int failed = 0, groups = 0, broadcast = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& p = all[i];
+    INFO("program ", i, ": ", p.program->signature);
+    for (const auto& v : p.inputs) broadcast += !(v.shape() == p.out[0].shape);
+    std::vector<any_array> expected;
+    const std::string failure = failure_of(expected, [&] {
+      return run_all(record_of<op::fused>, {p.program, p.literals}, p.inputs);
+    });
+    failed += !failure.empty();
+    const auto got = library.run(p, i);
+    groups += got.kernel == "groups_of_4";
+    compare(got, expected, failure);
+    const auto shifted = library.run(p, i, 1);
+    CHECK(shifted.kernel == "single");
+    compare(shifted, expected, failure);
+  }
+  CHECK(failed > 5);
+  CHECK(failed < 60);
+  CHECK(groups > 60);
+  CHECK(broadcast > 80);
+}
+
+TEST_CASE("generated source of regions of rows gives the bits of over_rows") {
+  if (!has_host_compiler()) return;
+  struct {
+    std::int64_t rows, n;
+  } const sizes[] = {{5, 1}, {3, 2}, {9, 7}, {2, 32}, {3, 33}, {1, 129}, {2, 2048}, {2, 2500}};
+  std::vector<host_program> all;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    const auto s = sizes[seed % std::size(sizes)];
+    all.push_back(random_program(1000 + seed).rows(s.rows, s.n));
+  }
+  const host_programs library(all);
+  int failed = 0, deep = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& p = all[i];
+    INFO("program ", i, ": ", p.program->signature, " of ", p.inputs[0].shape());
+    std::vector<any_array> expected;
+    const std::string failure = failure_of(expected, [&] {
+      return run_on_gpu(record_of<op::fused>, {p.program, p.literals}, p.inputs);
+    });
+    failed += !failure.empty();
+    for (const auto& c : p.program->code) deep += c.is_fold();
+    compare(library.run(p, i), expected, failure);
+    compare(library.run(p, i, 1), expected, failure);
+  }
+  CHECK(failed < 60);
+  CHECK(deep > 100);
+}
+
+TEST_CASE("results of a region of rows may take the place of operands") {
+  if (!has_host_compiler()) return;
+  // y = exp-less softmax: x - max(x), and x / sum(|x|).
+  program_builder b;
+  const auto x = b.input(dtype::float32), w = b.input(dtype::float32);
+  using value = program_builder::value;
+  auto apply = [&](const op_def& op, std::initializer_list<value> args) {
+    return b.apply(op, dtype::float32, std::span(args.begin(), args.size()));
+  };
+  b.row_axes(1);
+  const auto z = apply(record_of<op::mul>, {x, w});
+  const auto most = b.fold(record_of<op::max>, dtype::float32, z, extent_class::row);
+  const auto less = apply(record_of<op::sub>, {z, most});
+  const auto total = b.fold(record_of<op::sum>, dtype::float32, less, extent_class::row);
+  const auto share = apply(record_of<op::div>, {less, total});
+  b.output(z, extent_class::element, false);
+  b.output(share, extent_class::element, false);
+  const program_ref p = b.finish();
+  const dims shape{3, 40};
+  const std::vector<any_array> inputs{moderate<float>(shape, 1), moderate<float>(shape, 2)};
+  std::vector<host_program> all;
+  all.emplace_back(p, integers{}, inputs, std::vector<tensor_type>(2, {shape, dtype::float32}));
+  const host_programs library(all);
+  const auto apart = library.run(all[0], 0), in_place = library.run(all[0], 0, 0, true);
+  for (int o = 0; o < 2; ++o) CHECK(identical(apart.outputs[o], in_place.outputs[o]));
+}
+
+TEST_CASE("an update changes its variables in place, and nothing once its run has failed") {
+  if (!has_host_compiler()) return;
+  // Adagrad: a += g * g, v -= rate * g / sqrt(a).
+  program_builder b;
+  const auto v = b.input(dtype::float32), a = b.input(dtype::float32), g = b.input(dtype::float32);
+  const auto rate = b.immediate(dtype::float32);
+  using value = program_builder::value;
+  auto apply = [&](const op_def& op, std::initializer_list<value> args) {
+    return b.apply(op, dtype::float32, std::span(args.begin(), args.size()));
+  };
+  const auto more = apply(record_of<op::add>, {a, apply(record_of<op::square>, {g})});
+  const auto step = apply(record_of<op::div>, {apply(record_of<op::mul>, {rate, g}),
+                                               apply(record_of<op::sqrt>, {more})});
+  b.output(apply(record_of<op::sub>, {v, step}), extent_class::element, false);
+  b.output(more, extent_class::element, false);
+  const program_ref p = b.finish();
+  const dims shape{13, 7};
+  const integers literals{to_immediate(0.1f)};
+  const std::vector<any_array> inputs{moderate<float>(shape, 1),
+                                      filled<float>(shape, std::vector<float>{0.1f, 2}),
+                                      moderate<float>(dims{7}, 3)};
+  std::vector<host_program> all;
+  all.emplace_back(p, literals, inputs, std::vector<tensor_type>(2, {shape, dtype::float32}),
+                   gpu::source_options{.update = true});
+  const host_programs library(all);
+  const auto expected = run_all(record_of<op::fused>, {p, literals}, inputs);
+  for (std::size_t shift : {0, 1}) {
+    const auto got = library.run(all[0], 0, shift, true);
+    for (std::size_t o = 0; o < 2; ++o) {
+      CHECK(identical(got.outputs[o], expected[o]));
+      const auto refused = library.run(all[0], 0, shift, true, true);
+      CHECK(identical(refused.outputs[o], inputs[o]));
+    }
+  }
+}
+
+TEST_CASE("what has no kernel of its own is not supported") {
+  auto supported = [](const program& p, const std::vector<tensor_type>& in,
+                      const std::vector<tensor_type>& out, gpu::source_options options = {}) {
+    gpu::compiled_program c(p, std::vector<std::int64_t>(p.immediates.size()), options);
+    c.prepare(in, out);
+    return c.supported();
+  };
+  using quotient = call<op::div, in<std::int32_t>, in<std::int32_t>>;
+  const program& div = *deft::detail::program_of<quotient>();
+  const std::vector<tensor_type> ints(2, {dims{5}, dtype::int32});
+  CHECK(supported(div, ints, {ints[0]}));
+  // Some elements would be written, and others not.
+  CHECK_FALSE(supported(div, ints, {ints[0]}, {.update = true}));
+  const std::vector<tensor_type> none(2, {dims{0}, dtype::int32});
+  CHECK_FALSE(supported(div, none, {none[0]}));
+
+  op_def own = record_of<op::neg>;
+  own.name = "own";
+  program_builder b;
+  const auto x = b.input(dtype::float32);
+  b.apply(own, dtype::float32, {&x, 1});
+  const std::vector<tensor_type> floats(1, {dims{5}, dtype::float32});
+  CHECK_FALSE(supported(*b.finish(), floats, floats));
+
+  program_builder sums;
+  const auto y = sums.input(dtype::float32);
+  sums.row_axes(1);
+  const auto z = sums.fold(record_of<op::sum>, dtype::float32, y, extent_class::row);
+  sums.output(z, extent_class::row, false);
+  const program_ref rows = sums.finish();
+  auto of = [&](std::int64_t count, std::int64_t n) {
+    return supported(*rows, {{dims{count, n}, dtype::float32}}, {{dims{count}, dtype::float32}});
+  };
+  CHECK(of(3, 10));
+  CHECK_FALSE(of(3, 0));
+  CHECK_FALSE(of(3, 100000));  // folded in parts
+  CHECK(of(300, 100000));
+
+  // More operands than a launch can have.
+  program_builder many;
+  std::vector<program_builder::value> in;
+  std::vector<tensor_type> types;
+  for (int i = 0; i < 64; ++i) in.push_back(many.input(dtype::float32));
+  auto sum = in[0];
+  for (int i = 1; i < 64; ++i) {
+    const program_builder::value args[] = {sum, in[static_cast<std::size_t>(i)]};
+    sum = many.apply(record_of<op::add>, dtype::float32, args);
+  }
+  const program_ref wide = many.finish();
+  auto of_rank = [&](const dims& shape) {
+    std::vector<tensor_type> all(64, {shape, dtype::float32});
+    all[1].shape = dims{};
+    for (int d = 0; d < shape.rank(); ++d) all[1].shape.push_back(d % 2 ? 1 : shape[d]);
+    return supported(*wide, all, {{shape, dtype::float32}});
+  };
+  CHECK(of_rank({2, 2}));
+  CHECK_FALSE(of_rank({2, 2, 2, 2, 2, 2, 2, 2}));
+}
