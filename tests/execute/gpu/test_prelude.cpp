@@ -61,6 +61,8 @@ BODY2(any, x || y)
 BODY1(not_so, !x)
 BODY2(chosen, num::select(x < y, x, y))
 BODY2(constants, num::select(x == 0 || y < 3, 2 - x, y + 100))
+BODY1(limited, num::minimum(x, INFINITY) + num::maximum(x, -INFINITY))
+BODY1(never, num::select(x < 0, x, NAN))
 // A product that would be joined with the sum, were it not rounded.
 BODY2(apart, x* y - x * y + (x * x + y))
 template <class To>
@@ -184,6 +186,8 @@ void add_all() {
     add<logarithm1, T>();
     add<tangent, T>();
     add<root, T>();
+    add<limited, T>();
+    add<never, T>();
   } else if constexpr (!std::is_same_v<T, bool>) {
     add<remains, T>();
   }

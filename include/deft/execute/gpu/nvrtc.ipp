@@ -80,8 +80,8 @@ class nvrtc_program {
 
   void compile(const std::string& architecture) {
     const std::string target = "--gpu-architecture=" + architecture;
-    const char* const options[] = {target.c_str(), "--std=c++17"};
-    if (const int result = n_.compile(program_, 2, options))
+    const char* const options[] = {target.c_str(), "--std=c++17", "--disable-warnings"};
+    if (const int result = n_.compile(program_, 3, options))
       fail(errc::internal, "[nvrtc] ", n_.error_string(result), " for ", architecture, ": ",
            text(n_.log_size, n_.log));
   }

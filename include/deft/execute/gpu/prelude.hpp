@@ -10,6 +10,9 @@ namespace deft::gpu {
 inline constexpr std::string_view prelude = R"cuda(
 #define DEVICE static __device__ __forceinline__
 #define MEMBER __device__ __forceinline__
+// Constants as std::to_chars writes them.
+#define inf __int_as_float(0x7f800000)
+#define nan __int_as_float(0x7fc00000)
 
 namespace num {
 
@@ -164,7 +167,7 @@ struct sum {
 };
 struct largest {
   template <class T> static MEMBER T neutral() {
-    if constexpr (traits<T>::floating) return T(-__builtin_huge_val());
+    if constexpr (traits<T>::floating) return T(-inf);
     else return traits<T>::lowest;
   }
   template <class T> static MEMBER T combine(T a, T b) {
