@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <deft/core/log.hpp>
 #include <deft/execute/gpu/compilations.hpp>
@@ -206,4 +207,15 @@ TEST_CASE("where code is kept follows the environment") {
   }
   const environment own("DEFT_CACHE_DIR", nullptr), no_home("HOME", nullptr);
   CHECK(gpu::code_directory() == "");
+}
+
+TEST_CASE("a process may end while sources are compiled") {
+  if (skipped()) return;
+  for (int ms : {0, 10, 50, 100, 200}) {
+    CAPTURE(ms);
+    const std::string command = str("DEFT_CACHE_DIR= " DEFT_TEST_PROGRAMS "/compile_and_exit ", ms);
+    const int status = std::system(command.c_str());
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 3);
+  }
 }

@@ -51,8 +51,12 @@ class code_compiler {
   ~code_compiler() { stop(); }
 
   /// The code of this source for an architecture, as gpu::compile knows it; the same object each
-  /// time. Looks on disk before it returns.
+  /// time. Looks on disk before it returns; the first time that nothing is there, libnvrtc is
+  /// loaded.
   compilation_ptr ask(const std::string& source, const std::string& architecture);
+
+  /// As the destructor; then `ask` gives what is known, and what is on disk.
+  void stop();
 
   std::size_t compiled() const { return compiled_; }  ///< sources that NVRTC was given
   /// The file of that code; "" if code is not kept.
@@ -63,7 +67,6 @@ class code_compiler {
   static constexpr std::size_t most_known = 1024;
 
   void work();
-  void stop();
   void compile(compilation& c);
   std::string read(const compilation& c) const;
   void write(const compilation& c) const;
@@ -81,7 +84,9 @@ class code_compiler {
 /// Where a process keeps compiled code: DEFT_CACHE_DIR, else $XDG_CACHE_HOME/deft, else
 /// ~/.cache/deft; "" if DEFT_CACHE_DIR is empty, or there is no home.
 std::string code_directory();
-/// The process' own, with that directory.
+/// The process' own, with that directory. Once the main thread has called this, which a device does
+/// where it is made, the end of the process waits for what is being compiled: without, NVRTC may
+/// crash there.
 code_compiler& compilations();
 
 }  // namespace deft::gpu

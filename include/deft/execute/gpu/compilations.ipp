@@ -69,6 +69,7 @@ compilation_ptr code_compiler::ask(const std::string& source, const std::string&
     made->end(std::move(code), nullptr);
     return made;
   }
+  has_nvrtc();  // a process may not end while another thread loads it
   lock.lock();
   if (stopped_) {
     lock.unlock();
@@ -111,12 +112,6 @@ void code_compiler::compile(compilation& c) {
   std::string code;
   std::unique_ptr<const error> failure;
   try {
-    // NVRTC's statics are destroyed at exit: no sooner than this has ended.
-    if (has_nvrtc() && this == &compilations()) {
-      static const struct at_exit {
-        ~at_exit() { compilations().stop(); }
-      } guard;
-    }
     ++compiled_;
     code = gpu::compile(c.source_, c.architecture_);
   } catch (const error& e) {
@@ -188,6 +183,14 @@ std::string code_directory() {
 
 code_compiler& compilations() {
   static auto& c = *new code_compiler(code_directory());
+  // NVRTC makes statics while it compiles, which exit destroys: the thread must have ended before.
+  // Nothing but the thread's own objects goes sooner.
+  static thread_local const struct before_exit {
+    ~before_exit() {
+      if (gettid() == getpid()) c.stop();
+    }
+  } guard;
+  static_cast<void>(&guard);
   return c;
 }
 

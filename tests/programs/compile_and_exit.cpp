@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ends while sources are being compiled, that many milliseconds after it has asked for them.
+#include <deft/core/text.hpp>
+#include <deft/execute/gpu/compilations.hpp>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+int main(int, char** argv) {
+  for (int i = 0; i < 30; ++i)
+    deft::gpu::compilations().ask(
+        deft::str("extern \"C\" __global__ void f", i, "(float* x) { *x = expf(*x); }"), "sm_90");
+  std::this_thread::sleep_for(std::chrono::milliseconds(std::atoi(argv[1])));
+  std::exit(3);
+}
