@@ -31,7 +31,7 @@ inline constexpr const char* host_cuda = R"cpp(
   struct index3 {
     unsigned x;
   };
-  static index3 blockIdx, blockDim, threadIdx;
+  static index3 blockIdx, blockDim, gridDim, threadIdx;
 
   static inline float __fmul_rn(float a, float b) {
     volatile float p = a * b;
@@ -101,7 +101,7 @@ inline constexpr const char* host_cuda = R"cpp(
   static void launch(void (*f)(const void*), const void* argument, unsigned blocks,
                      unsigned threads, bool together) {
     body = f, body_argument = argument;
-    blockDim.x = threads;
+    blockDim.x = threads, gridDim.x = blocks;
     for (blockIdx.x = 0; blockIdx.x < blocks; ++blockIdx.x) {
       if (!together) {
         for (threadIdx.x = 0; threadIdx.x < threads; ++threadIdx.x) f(argument);

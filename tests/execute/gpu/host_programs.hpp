@@ -53,18 +53,21 @@ class host_programs {
       std::string own = all[i].compiled->source();
       if (own.empty()) deft::fail(deft::errc::unimplemented, all[i].program->signature);
       own.erase(0, deft::gpu::prelude.size());
-      const bool rows = own.find(" long_rows(") != std::string::npos;
+      const int form = own.find(" long_rows(") != std::string::npos ? 1
+                       : own.find(" folds(") != std::string::npos   ? 2
+                                                                    : 0;
       for (std::size_t at; (at = own.find("extern \"C\" ")) != std::string::npos;)
         own.erase(at, 11);
       text += deft::str("namespace p", i, " {\n", own, "}\nextern \"C\" unsigned size", i,
                         "() { return sizeof(p", i, "::args); }\n");
-      const char* const kernels[2][2] = {{"groups_of_4", "single"}, {"rows", "long_rows"}};
-      for (const char* k : kernels[rows])
+      const char* const kernels[3][2] = {
+          {"groups_of_4", "single"}, {"rows", "long_rows"}, {"parts", "folds"}};
+      for (const char* k : kernels[form])
         text += deft::str("extern \"C\" void ", k, i,
                           "(const void* a, unsigned blocks, unsigned threads) {\n  launch([](const "
                           "void* a) { p",
                           i, "::", k, "(*static_cast<const p", i, "::args*>(a)); }, a, blocks, ",
-                          "threads, ", rows ? "true" : "false", ");\n}\n");
+                          "threads, ", form ? "true" : "false", ");\n}\n");
     }
     library_ = std::make_unique<host_library>(text);
   }
@@ -88,14 +91,17 @@ class host_programs {
       if (!in_place) spaces.emplace_back(p.out[o].type, r.outputs[o].bytes(), shift);
       out.push_back(in_place ? const_cast<void*>(in[o]) : spaces.back().at);
     }
-    const deft::kernel_call call{in.data(), out.data(), nullptr};
-    const auto l = p.compiled->launch(call, {&r.record, 5});
-    r.kernel = l.kernel;
-    const std::vector<std::uint64_t> words(l.arguments.begin(), l.arguments.end());
-    if (library_->find<unsigned()>(deft::str("size", i))() != words.size() * 8)
-      deft::fail(deft::errc::internal, "arguments of another size");
-    library_->find<void(const void*, unsigned, unsigned)>(deft::str(l.kernel, i))(
-        words.data(), l.blocks, l.threads);
+    deft::kernel_call call{in.data(), out.data(), nullptr};
+    spaces.emplace_back(dtype::int64, p.compiled->scratch(), 0);
+    call.scratch = spaces.back().at;
+    for (const auto& l : p.compiled->launches(call, {&r.record, 5})) {
+      r.kernel = l.kernel;
+      const std::vector<std::uint64_t> words(l.arguments.begin(), l.arguments.end());
+      if (library_->find<unsigned()>(deft::str("size", i))() != words.size() * 8)
+        deft::fail(deft::errc::internal, "arguments of another size");
+      library_->find<void(const void*, unsigned, unsigned)>(deft::str(l.kernel, i))(
+          words.data(), l.blocks, l.threads);
+    }
     for (std::size_t o = 0; o < out.size(); ++o)
       std::memcpy(r.outputs[o].mutable_raw(), out[o], r.outputs[o].bytes());
     for (const auto& s : spaces) s.check();

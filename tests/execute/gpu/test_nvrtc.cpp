@@ -75,6 +75,17 @@ program_ref rows_of(dtype t) {
   return b.finish();
 }
 
+/// The sum of the squares, and the largest; of any number.
+program_ref whole_of(dtype t) {
+  program_builder b;
+  const auto x = b.input(t);
+  const auto square = b.apply(record_of<op::square>, t, {&x, 1});
+  b.output(square, extent_class::element, false);
+  for (const op_def* how : {&record_of<op::sum>, &record_of<op::max>})
+    b.output(b.fold(*how, t, square, extent_class::whole), extent_class::whole, false);
+  return b.finish();
+}
+
 template <class T>
 using in = deft::detail::leaf<T, shape_t<dyn>>;
 using F = in<float>;
@@ -111,7 +122,7 @@ TEST_CASE("NVRTC takes every operation, for every dtype") {
   }
 }
 
-TEST_CASE("NVRTC takes regions of rows, for every dtype of numbers") {
+TEST_CASE("NVRTC takes regions with folds, for every dtype of numbers") {
   if (skipped()) return;
   for (int t = 1; t < dtype_count; ++t) {
     const auto type = static_cast<dtype>(t);
@@ -119,9 +130,14 @@ TEST_CASE("NVRTC takes regions of rows, for every dtype of numbers") {
     const program_ref p = rows_of(type);
     CAPTURE(p->signature);
     const extent_class classes[] = {extent_class::element, extent_class::column};
-    const std::string source = gpu::row_source(*p, classes, {});
-    REQUIRE(source != "");
-    CHECK(error_of([&] { gpu::compile(source, "sm_80"); }) == "");
+    const std::string rows = gpu::row_source(*p, classes, {});
+    const std::string whole = gpu::whole_source(*whole_of(type), 2, {false}, {});
+    for (const auto& source : {rows, whole}) {
+      REQUIRE(source != "");
+      std::string code;
+      CHECK(error_of([&] { code = gpu::compile(source, "compute_80"); }) == "");
+      CHECK(code.find(".local") == std::string::npos);
+    }
   }
 }
 

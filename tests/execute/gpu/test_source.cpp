@@ -100,7 +100,37 @@ class random_program {
     return host_program(builder_.finish(), literals_, inputs_, out);
   }
 
+  /// A region that is folded as a whole.
+  host_program whole(const dims& all) {
+    operand(all, extent_class::element);
+    for (int i = below(3); i-- > 0;) {
+      const dims own = part(all);
+      operand(own, own.elements() == 1 ? extent_class::whole : extent_class::element);
+    }
+    constants();
+    const typed elements = values_[0];
+    put(record_of<op::cast>, any_type(), {&elements});
+    for (int i = below(8); i-- > 0;) instruct();
+    std::vector<tensor_type> out;
+    for (std::size_t v = values_.size(), folds = 0; v-- > 0 && out.size() < 4;) {
+      const auto w = values_[v];
+      if (w.v.what != value::kind::result || w.where != extent_class::element) continue;
+      if (is_numeric(w.type) && (folds == 0 || below(2))) {
+        const int kind = below(is_floating(w.type) ? 3 : 2);
+        const auto f = builder_.fold(*reductions[kind], w.type, w.v, extent_class::whole);
+        builder_.output(f, extent_class::whole, false);
+        out.push_back({dims{}, w.type}), ++folds;
+      } else {
+        builder_.output(w.v, extent_class::element, false);
+        out.push_back({all, w.type});
+      }
+    }
+    return host_program(builder_.finish(), literals_, inputs_, out);
+  }
+
  private:
+  static constexpr const op_def* reductions[] = {&record_of<op::sum>, &record_of<op::max>,
+                                                 &record_of<op::mean>};
   struct typed {
     value v;
     dtype type;
@@ -178,10 +208,9 @@ class random_program {
   bool fold() {
     const typed of = pick();
     if (of.where != extent_class::element || of.type == dtype::boolean) return false;
-    const op_def* const how[] = {&record_of<op::sum>, &record_of<op::max>, &record_of<op::mean>};
     const int kind = below(is_floating(of.type) ? 3 : 2);
-    values_.push_back(
-        {builder_.fold(*how[kind], of.type, of.v, extent_class::row), of.type, extent_class::row});
+    values_.push_back({builder_.fold(*reductions[kind], of.type, of.v, extent_class::row), of.type,
+                       extent_class::row});
     return true;
   }
 
@@ -283,6 +312,32 @@ TEST_CASE("generated source of regions of rows gives the bits of over_rows") {
   }
   CHECK(failed < 60);
   CHECK(deep > 100);
+}
+
+TEST_CASE("generated source of regions folded as a whole gives the bits of over_rows") {
+  if (!has_host_compiler()) return;
+  const dims shapes[] = {{7}, {33}, {40, 50}, {3, 1, 700}, {16384}, {5, 41, 80}, {130, 257}};
+  std::vector<host_program> all;
+  for (std::uint64_t seed = 0; seed < 70; ++seed) {
+    auto p = random_program(5000 + seed).whole(shapes[seed % std::size(shapes)]);
+    if (p.out.back().shape.rank() == 0 || p.out[0].shape.rank() == 0) all.push_back(std::move(p));
+  }
+  CHECK(all.size() > 40);
+  const host_programs library(all);
+  int failed = 0, in_parts = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto& p = all[i];
+    INFO("program ", i, ": ", p.program->signature, " of ", p.inputs[0].shape());
+    std::vector<any_array> expected;
+    const std::string failure = failure_of(expected, [&] {
+      return run_on_gpu(record_of<op::fused>, {p.program, p.literals}, p.inputs);
+    });
+    failed += !failure.empty();
+    in_parts += p.compiled->scratch() != 0;
+    compare(library.run(p, i), expected, failure);
+  }
+  CHECK(failed < 30);
+  CHECK(in_parts > 5);
 }
 
 TEST_CASE("results of a region of rows may take the place of operands") {

@@ -7,11 +7,11 @@
 
 namespace deft::gpu {
 
-/// One launch of a kernel of the compiled source: its argument is the structure of these words.
+/// One launch of a kernel of the compiled source; its argument is the structure of these words.
 struct program_launch {
   const char* kernel = nullptr;
   std::uint32_t blocks = 0, threads = 0;
-  std::span<const std::uint64_t> arguments;  ///< until the next call
+  std::span<const std::uint64_t> arguments;
 };
 
 /// What a kernel of a portable program runs by, where its device can load compiled code. Made and
@@ -40,11 +40,14 @@ class compiled_program {
   bool supported() const { return !source_.empty(); }
   const std::string& source() const { return source_; }
 
-  /// Of a run's addresses, those of the device.
-  program_launch launch(const kernel_call& c, const fault_report& faults);
+  std::size_t scratch() const { return scratch_; }
+  /// One after the other, of a run's addresses, those of the device. Until the next call.
+  std::span<const program_launch> launches(const kernel_call& c, const fault_report& faults);
 
  private:
-  void prepare_elements();
+  enum class form { none, elements, rows, whole };
+
+  void prepare_elements(form f);
   void prepare_rows();
   void unsupported();
   argument_words words() const;
@@ -55,11 +58,14 @@ class compiled_program {
   const source_options options_;
   std::vector<tensor_type> in_, out_;
   std::string source_;
-  /// What source_ was made for: a walk by levels, or where there are none rows.
-  int levels_ = -1;
+  std::size_t scratch_ = 0;
+  // What source_ was made for.
+  form form_ = form::none;
+  int levels_ = 1;
   std::vector<bool> broadcast_;
   std::vector<extent_class> classes_;
-  std::vector<std::uint64_t> words_;
+  std::vector<std::uint64_t> words_, more_words_;
+  program_launch launches_[2];
   std::int64_t count_ = 0, n_ = 0;
 };
 

@@ -34,31 +34,39 @@ void compiled_program::prepare(std::span<const tensor_type> in, std::span<const 
   const bool folds = std::ranges::any_of(program_.code, &instruction::is_fold);
   const bool alike =
       std::ranges::all_of(out, [&](const tensor_type& t) { return t.shape == out[0].shape; });
-  if (!folds && alike) return prepare_elements();
+  scratch_ = 0;
+  if (!folds && alike) return prepare_elements(form::elements);
   if (program_.row_axes > 0) return prepare_rows();
+  if (folds) return prepare_elements(form::whole);
   unsupported();
 }
 
 void compiled_program::unsupported() {
   source_.clear();
-  levels_ = -1;
+  form_ = form::none;
 }
 argument_words compiled_program::words() const {
   return argument_words(in_.size(), out_.size(), options_.late ? 0 : literals_.size(),
-                        static_cast<std::size_t>(std::max(levels_, 1)));
+                        static_cast<std::size_t>(levels_));
 }
 
-void compiled_program::prepare_elements() {
-  const row_layout layout(in_, out_[0]);
+void compiled_program::prepare_elements(form f) {
+  tensor_type all = out_[0];
+  if (f == form::whole)
+    all.shape = region_extents(program_, std::span(in_).first(program_.inputs.size()));
+  const row_layout layout(in_, all);
   count_ = layout.elements(), n_ = layout.n();
   if (count_ == 0) return unsupported();
   const int levels = levels_of(layout);
   const std::size_t last = layout.extents().size() - 1;
   std::vector<bool> broadcast;
   for (std::size_t k = 0; k < in_.size(); ++k) broadcast.push_back(layout.steps(k)[last] == 0);
-  if (levels != levels_ || broadcast != broadcast_)
-    source_ = element_source(program_, levels, broadcast, options_);
-  levels_ = levels, broadcast_ = std::move(broadcast);
+  if (f != form_ || levels != levels_ || broadcast != broadcast_)
+    source_ = f == form::whole ? whole_source(program_, levels, broadcast, options_)
+                               : element_source(program_, levels, broadcast, options_);
+  form_ = f, levels_ = levels, broadcast_ = std::move(broadcast);
+  if (f == form::whole && fold_parts(1, count_) > 1)
+    scratch_ = 8 * static_cast<std::size_t>(fold_parts(1, count_)) * out_.size();
 
   const argument_words at = words();
   words_.assign(at.size, 0);
@@ -82,8 +90,8 @@ void compiled_program::prepare_rows() {
   if (count_ == 0 || n_ == 0 || fold_parts(count_, n_) > 1) return unsupported();
   std::vector<extent_class> classes;
   for (const auto& t : inputs) classes.push_back(class_of(t.shape, extents, outer));
-  if (levels_ != 0 || classes != classes_) source_ = row_source(program_, classes, options_);
-  levels_ = 0, classes_ = std::move(classes);
+  if (form_ != form::rows || classes != classes_) source_ = row_source(program_, classes, options_);
+  form_ = form::rows, levels_ = 1, classes_ = std::move(classes);
   words_.assign(words().size, 0);
 }
 
@@ -101,13 +109,15 @@ bool compiled_program::wide(const kernel_call& c) const {
   return true;
 }
 
-program_launch compiled_program::launch(const kernel_call& c, const fault_report& faults) {
+std::span<const program_launch> compiled_program::launches(const kernel_call& c,
+                                                           const fault_report& faults) {
   using w = argument_words;
   const w at = words();
   words_[w::count] = word_of(count_);
   words_[w::n] = word_of(n_);
   words_[w::record] = word_of(faults.record);
   words_[w::item] = faults.item;
+  words_[w::scratch] = word_of(c.scratch);
   for (std::size_t k = 0; k < in_.size(); ++k) words_[w::in + k] = word_of(c.in[k]);
   for (std::size_t o = 0; o < out_.size(); ++o) words_[at.out + o] = word_of(c.out[o]);
   if (!options_.late)
@@ -117,15 +127,32 @@ program_launch compiled_program::launch(const kernel_call& c, const fault_report
   auto blocks = [](std::int64_t n, std::int64_t each) {
     return static_cast<std::uint32_t>((n + each - 1) / each);
   };
-  if (levels_ == 0) {
-    const int lanes = fold_lanes(n_);
-    words_[w::lanes] = static_cast<std::uint64_t>(lanes);
-    if (lanes > 32) return {"long_rows", blocks(count_, 1), 256, words_};
-    return {"rows", blocks(count_, 128 / lanes), 128, words_};
+  auto set_lanes = [](std::vector<std::uint64_t>& words, std::int64_t n) {
+    words[w::lanes] = static_cast<std::uint64_t>(fold_lanes(n));
+    return fold_lanes(n);
+  };
+  if (form_ == form::rows) {
+    const int lanes = set_lanes(words_, n_);
+    launches_[0] = lanes > 32 ? program_launch{"long_rows", blocks(count_, 1), 256, words_}
+                              : program_launch{"rows", blocks(count_, 128 / lanes), 128, words_};
+  } else if (form_ == form::whole) {
+    const std::int64_t parts = fold_parts(1, count_), n = parts == 1 ? count_ : part_columns;
+    words_[w::n] = word_of(n);
+    set_lanes(words_, n);
+    launches_[0] = {"parts", blocks(count_, n), 256, words_};
+    if (parts > 1) {
+      more_words_ = words_;
+      more_words_[w::n] = word_of(parts);
+      set_lanes(more_words_, parts);
+      launches_[1] = {"folds", 1, 256, more_words_};
+      return launches_;
+    }
+  } else {
+    const bool groups = wide(c);
+    const std::int64_t threads = groups ? (count_ + 3) / 4 : count_;
+    launches_[0] = {groups ? "groups_of_4" : "single", blocks(threads, 256), 256, words_};
   }
-  const bool groups = wide(c);
-  const std::int64_t threads = groups ? (count_ + 3) / 4 : count_;
-  return {groups ? "groups_of_4" : "single", blocks(threads, 256), 256, words_};
+  return std::span(launches_).first(1);
 }
 
 }  // namespace deft::gpu

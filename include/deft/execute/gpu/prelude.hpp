@@ -246,14 +246,13 @@ template <class How, class T> DEVICE T fold_lanes(T v, int lanes) {
   for (int d = lanes / 2; d > 0; d /= 2) v = How::combine(v, T(down(v, d, lanes)));
   return T(first(v, lanes));
 }
-// Likewise of a row that has a block of 256 threads.
-template <class How, class T> DEVICE T fold_block(T v) {
+// Likewise of what the first lanes of a block of 256 threads have; the others have the neutral.
+template <class How, class T> DEVICE T fold_block(T v, int lanes) {
   __shared__ T s[256];
   const int l = static_cast<int>(threadIdx.x);
   s[l] = v;
   __syncthreads();
-#pragma unroll
-  for (int d = 128; d > 0; d /= 2) {
+  for (int d = lanes / 2; d > 0; d /= 2) {
     if (l < d) s[l] = How::combine(s[l], s[l + d]);
     __syncthreads();
   }
@@ -262,8 +261,12 @@ template <class How, class T> DEVICE T fold_block(T v) {
   return all;
 }
 template <class How, bool block, class T> DEVICE T fold_row(T v, int lanes) {
-  if constexpr (block) return fold_block<How>(v);
+  if constexpr (block) return fold_block<How>(v, 256);
   else return fold_lanes<How>(v, lanes);
+}
+// Where a fold of parts keeps what it has of each, 8 bytes.
+template <class T> DEVICE T* part_of(void* scratch, long long fold, long long parts, long long p) {
+  return reinterpret_cast<T*>(static_cast<char*>(scratch) + 8 * (fold * parts + p));
 }
 )cuda";
 

@@ -13,13 +13,14 @@ namespace deft::gpu {
 /// How the operands of generated kernels travel: one structure by value, of 8-byte words, in this
 /// order.
 struct argument_words {
-  static constexpr std::size_t count = 0;   ///< elements, or rows
-  static constexpr std::size_t n = 1;       ///< elements in a row
-  static constexpr std::size_t lanes = 2;   ///< threads of a row
-  static constexpr std::size_t record = 3;  ///< address of the fault_record
-  static constexpr std::size_t item = 4;    ///< of the fault_report
-  static constexpr std::size_t in = 5;      ///< an address for each operand
-  std::size_t out, literals;                ///< addresses; to_immediate's bits
+  static constexpr std::size_t count = 0;    ///< elements, or rows
+  static constexpr std::size_t n = 1;        ///< elements in a row, or in a part; or parts
+  static constexpr std::size_t lanes = 2;    ///< threads of a row
+  static constexpr std::size_t record = 3;   ///< address of the fault_record
+  static constexpr std::size_t item = 4;     ///< of the fault_report
+  static constexpr std::size_t scratch = 5;  ///< of folds in parts
+  static constexpr std::size_t in = 6;       ///< an address for each operand
+  std::size_t out, literals;                 ///< addresses; to_immediate's bits
   /// Of a walk by levels, for each but the innermost: how many there are of the one within, a
   /// divider of two words; and the elements from one to the next, for each operand.
   std::size_t extents, steps;
@@ -63,5 +64,14 @@ std::string element_source(const program& p, int levels, const std::vector<bool>
 /// "" if it is not supported: see above, and there are folds of columns.
 std::string row_source(const program& p, std::span<const extent_class> operands,
                        source_options options);
+
+/// Source of a region without rows that is folded as a whole; operands as of element_source.
+/// Kernels, whose blocks have 256 threads: "parts", each block folds `n` elements that follow each
+/// other, by `lanes` threads, and writes the results if it is the only one; otherwise to scratch,
+/// 8 bytes for each fold and block, fold by fold. "folds", one block, then folds `n` parts.
+///
+/// "" if it is not supported, as above.
+std::string whole_source(const program& p, int levels, const std::vector<bool>& broadcast,
+                         source_options options);
 
 }  // namespace deft::gpu

@@ -58,17 +58,7 @@ class source_writer {
     if (!functions() || !fits(levels)) return {};
     arguments(levels);
     line("template <int N> DEVICE void some(const args& a, long long first) {");
-    line("  long long rest = first;");
-    for (int l = 0; l < levels; ++l)
-      line(str("  const long long c", l, " = ",
-               l + 1 < levels ? str("a.extents[", l, "].cut(rest)") : "rest", ";"));
-    for (std::size_t v = 0; v < inputs_; ++v) {
-      std::string at = broadcast[v] ? "0" : "c0";
-      for (int l = 1; l < levels; ++l) at += str(" + c", l, " * a.steps[", l - 1, "][", v, "]");
-      line(broadcast[v] ? str("  const ", type(v), " ", name(v), " = ", element(v, at), ";")
-                        : str("  const group<", type(v), ", N> ", name(v), " = load<", type(v),
-                              ", N>(a.in[", v, "], ", at, ");"));
-    }
+    for (const auto& text : loads(levels, broadcast, true)) line("  " + text);
     literals();
     for (std::size_t o = 0; o < results_.size(); ++o)
       line(str("  group<", type(results_[o]), ", N> o", o, ";"));
@@ -100,6 +90,59 @@ class source_writer {
     line("}");
     line("extern \"C\" __global__ void groups_of_4(const args a) { run<4>(a); }");
     line("extern \"C\" __global__ void single(const args a) { run<1>(a); }");
+    return std::move(text_);
+  }
+
+  std::string whole(int levels, const std::vector<bool>& broadcast) {
+    for (const auto& c : p_.code)
+      if (c.is_fold() && c.leaves != extent_class::whole) return {};
+    if (options_.update || !functions() || !fits(levels)) return {};
+    arguments(levels);
+    auto each_fold = [&](auto&& f) {
+      for (std::size_t i = 0; i < p_.code.size(); ++i)
+        if (p_.code[i].is_fold()) f(i, cuda_name(p_.code[i].type));
+    };
+    auto start = [&](std::size_t i, std::string_view t) {
+      line(str("  ", t, " s", i, " = ", how(i), "::neutral<", t, ">();"));
+    };
+    line("extern \"C\" __global__ void __launch_bounds__(256) parts(const args a) {");
+    line("  const int lanes = static_cast<int>(a.lanes), lane = static_cast<int>(threadIdx.x);");
+    line("  const long long begin = blockIdx.x * a.n;");
+    line("  const long long end = begin + a.n < a.count ? begin + a.n : a.count;");
+    line("  unsigned fault = 0;");
+    literals();
+    each_fold(start);
+    line("  for (long long first = begin + lane; lane < lanes && first < end; first += lanes) {");
+    for (const auto& text : loads(levels, broadcast, false)) line("    " + text);
+    for (std::size_t i = 0; i < p_.code.size(); ++i)
+      if (!p_.code[i].is_fold()) line(str("    ", call(i, [&](std::size_t v) { return name(v); })));
+    each_fold([&](std::size_t i, std::string_view) {
+      line(str("    s", i, " = ", how(i), "::combine(s", i, ", ", name(p_.code[i].args[0]), ");"));
+    });
+    for (std::size_t o = 0; o < results_.size(); ++o)
+      if (!p_.made_by(results_[o])->is_fold())
+        line(str("    static_cast<", type(results_[o]), "*>(a.out[", o,
+                 "])[first] = ", name(results_[o]), ";"));
+    line("  }");
+    line("  if (fault) report(a.record, a.item, fault);");
+    end_folds(each_fold, [&](std::size_t fold, std::size_t i, std::string_view t) {
+      line(str("  if (lane == 0 && gridDim.x > 1) *part_of<", t, ">(a.scratch, ", fold,
+               ", gridDim.x, blockIdx.x) = f", i, ";"));
+      return " && gridDim.x == 1";
+    });
+    line("}");
+    line("extern \"C\" __global__ void __launch_bounds__(256) folds(const args a) {");
+    line("  const int lanes = static_cast<int>(a.lanes), lane = static_cast<int>(threadIdx.x);");
+    each_fold(start);
+    line("  for (long long p = lane; lane < lanes && p < a.n; p += lanes) {");
+    std::size_t fold = 0;
+    each_fold([&](std::size_t i, std::string_view t) {
+      line(str("    s", i, " = ", how(i), "::combine(s", i, ", *part_of<", t, ">(a.scratch, ",
+               fold++, ", a.n, p));"));
+    });
+    line("  }");
+    end_folds(each_fold, [](std::size_t, std::size_t, std::string_view) { return ""; });
+    line("}");
     return std::move(text_);
   }
 
@@ -191,6 +234,7 @@ class source_writer {
     line("  long long count, n, lanes;");
     line("  fault_record* record;");
     line("  long long item;");
+    line("  void* scratch;");
     if (inputs_) line(str("  const void* in[", inputs_, "];"));
     line(str("  void* out[", results_.size(), "];"));
     if (literal_count()) line(str("  long long literals[", literal_count(), "];"));
@@ -213,6 +257,40 @@ class source_writer {
     for (int a = 0; a < c.count; ++a) arguments += operand(c.args[a]) + ", ";
     return str("const ", cuda_name(c.type), " t", i, " = f", function_[i], '(', arguments,
                "fault);");
+  }
+
+  /// The operands' elements that belong to number `first`: groups of N, or single ones.
+  std::vector<std::string> loads(int levels, const std::vector<bool>& broadcast,
+                                 bool groups) const {
+    std::vector<std::string> text{"long long rest = first;"};
+    for (int l = 0; l < levels; ++l)
+      text.push_back(str("const long long c", l, " = ",
+                         l + 1 < levels ? str("a.extents[", l, "].cut(rest)") : "rest", ";"));
+    for (std::size_t v = 0; v < inputs_; ++v) {
+      std::string at = broadcast[v] ? "0" : "c0";
+      for (int l = 1; l < levels; ++l) at += str(" + c", l, " * a.steps[", l - 1, "][", v, "]");
+      text.push_back(broadcast[v] || !groups
+                         ? str("const ", type(v), " ", name(v), " = ", element(v, at), ";")
+                         : str("const group<", type(v), ", N> ", name(v), " = load<", type(v),
+                               ", N>(a.in[", v, "], ", at, ");"));
+    }
+    return text;
+  }
+  /// The folds of a block's lanes, and the results where `f` says so.
+  template <class Each, class F>
+  void end_folds(Each&& each_fold, F&& f) {
+    std::size_t fold = 0;
+    each_fold([&](std::size_t i, std::string_view t) {
+      line(str("  const ", t, " f", i, " = fold_block<", how(i), ">(s", i, ", lanes);"));
+      const std::string where = f(fold++, i, t);
+      const auto o = std::ranges::find(results_, first_ + i) - results_.begin();
+      line(str("  if (lane == 0", where, ") *static_cast<", t, "*>(a.out[", o, "]) = f", i,
+               mean(i, "count"), ";"));
+    });
+  }
+  std::string mean(std::size_t i, std::string_view of) const {
+    const bool divided = p_.code[i].op->folds == fold_kind::mean;
+    return divided ? str(" / static_cast<", cuda_name(p_.code[i].type), ">(a.", of, ")") : "";
   }
 
   // Of rows. What differs at every element is computed in each pass that needs it.
@@ -295,8 +373,7 @@ class source_writer {
   void fold(std::size_t i) {
     const auto t = cuda_name(p_.code[i].type);
     line(str("  const ", t, " t", i, " = fold_row<", how(i), ", block>(s", i, ", lanes)",
-             p_.code[i].op->folds == fold_kind::mean ? str(" / static_cast<", t, ">(a.n)") : "",
-             ";"));
+             mean(i, "n"), ";"));
   }
 
   const program& p_;
@@ -331,6 +408,10 @@ std::string element_source(const program& p, int levels, const std::vector<bool>
   for (const auto& c : p.code)
     if (c.is_fold()) return {};
   return source_writer(p, options).elements(levels, broadcast);
+}
+std::string whole_source(const program& p, int levels, const std::vector<bool>& broadcast,
+                         source_options options) {
+  return source_writer(p, options).whole(levels, broadcast);
 }
 std::string row_source(const program& p, std::span<const extent_class> operands,
                        source_options options) {
