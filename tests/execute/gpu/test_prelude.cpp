@@ -106,7 +106,10 @@ auto result_of([[maybe_unused]] T a, [[maybe_unused]] T b) {
 template <class Body, class T>
 void compare(const host_library& library, const std::string& name, const std::string& body) {
   using R = decltype(result_of<Body>(T(), T()));
-  const auto some = values<T>(40, 3);
+  auto some = values<T>(40, 3);
+  if constexpr (std::is_floating_point_v<T>)  // where casts begin to saturate
+    for (double bound : {255., 256., 2147483648., -2147483648., 9223372036854775808.})
+      some.push_back(static_cast<T>(bound));
   const std::size_t n = some.size() * some.size();
   const auto a = std::make_unique<T[]>(n), b = std::make_unique<T[]>(n);
   const auto got = std::make_unique<R[]>(n);

@@ -340,6 +340,25 @@ TEST_CASE("generated source of regions folded as a whole gives the bits of over_
   CHECK(in_parts > 5);
 }
 
+TEST_CASE("a sum of negative zeros is one") {
+  if (!has_host_compiler()) return;
+  std::vector<host_program> all;
+  for (auto leaves : {extent_class::row, extent_class::whole}) {
+    program_builder b;
+    const auto x = b.input(dtype::float32);
+    b.row_axes(leaves == extent_class::row);
+    b.output(b.fold(record_of<op::sum>, dtype::float32, x, leaves), leaves, false);
+    const dims shape{3, 5};
+    all.emplace_back(
+        b.finish(), integers{},
+        std::vector<any_array>{filled<float>(shape, std::vector<float>{-0.f})},
+        std::vector<tensor_type>{{leaves == extent_class::row ? dims{3} : dims{}, dtype::float32}});
+  }
+  const host_programs library(all);
+  for (std::size_t i = 0; i < 2; ++i)
+    CHECK(std::signbit(library.run(all[i], i).outputs[0].data<float>()[0]));
+}
+
 TEST_CASE("results of a region of rows may take the place of operands") {
   if (!has_host_compiler()) return;
   // y = exp-less softmax: x - max(x), and x / sum(|x|).
