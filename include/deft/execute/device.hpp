@@ -34,6 +34,8 @@ class device_step {
   /// After the work of the run, or the part of it that the host waited for, is done: the first
   /// error, and the item that met it; null if there was none.
   virtual std::shared_ptr<const error> failure(std::uint32_t& item) const = 0;
+  /// The run has failed or is to end: what has not begun yet may be left out.
+  virtual void stop() {}
 };
 
 /// A kernel to be started.

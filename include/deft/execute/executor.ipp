@@ -294,6 +294,7 @@ bool frame_state::finish() {
     std::erase_if(ends_, [](const event_ptr& e) { return e->done(); });
     if (ends_.empty()) break;
     gates_[end]->listen();
+    if (!failed_ && context_->stop.stop_requested()) stop_devices();
     auto all = std::make_shared<countdown>(ends_.size(), waker(gates_[end], run_));
     for (const auto& e : ends_)
       e->when_done([all] {
@@ -301,16 +302,21 @@ bool frame_state::finish() {
       });
     if (gates_[end]->park()) return false;
   }
-  if (std::exchange(ends_known_, false) && !c_.queues.empty() && !failed_) {
-    try {
-      check_stop();  // while the devices were at work
-    } catch (const error& e) {
-      failure_ = std::make_shared<const error>(e);
-      failed_ = true;
-    }
-  }
+  ends_known_ = false;
   end_run();
   return true;
+}
+
+/// The run is to end while only devices are at work for it.
+void frame_state::stop_devices() {
+  try {
+    check_stop();
+  } catch (const error& e) {
+    failure_ = std::make_shared<const error>(e);
+    failed_ = true;
+  }
+  for (auto& s : steps_)
+    if (s) s->stop();
 }
 
 void frame_state::end_run() {
@@ -334,6 +340,8 @@ void frame_state::note_failure(const error& e, std::uint32_t item) {
     if (!failure_) failure_ = std::make_shared<const error>(located(e, item));
   }
   failed_.store(true, std::memory_order_release);
+  for (auto& s : steps_)
+    if (s) s->stop();
   if (!c_.may_park) return;
   for (std::uint32_t s = 0; s < c_.signals; ++s)
     if (const auto before = signals_[s].exchange(1, std::memory_order_acq_rel); before >= 2)

@@ -85,6 +85,7 @@ class frame_state {
   /// What the devices still do belongs to the run: it ends once that is done. False if it has to
   /// wait; then the frame may be in use by another thread.
   bool finish();
+  void stop_devices();
   void end_run();
   /// The arenas are at other addresses.
   void unbind();

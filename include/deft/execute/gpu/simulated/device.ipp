@@ -72,7 +72,8 @@ void stream::sort_by_key(const std::uint32_t* keys, std::uint32_t* sorted_keys,
 void stream::call(std::function<void()> f) {
   ++simulated_gpus().launches;
   queue_.push([record = record_, update = update_, f = std::move(f)] {
-    if (!update || !std::atomic_ref(record->taken).load()) f();
+    if (record && record->stopped) return;
+    if (!update || !std::atomic_ref(record->faults.taken).load()) f();
   });
 }
 
@@ -83,18 +84,22 @@ class step final : public device_step {
  public:
   /// Work of an earlier run that failed may still look at its own record.
   void begin() override {
-    if (!record_ || record_.use_count() > 1 || std::atomic_ref(record_->taken).load())
-      record_ = std::make_shared<fault_record>();
+    if (!record_ || record_.use_count() > 1 || record_->stopped ||
+        std::atomic_ref(record_->faults.taken).load())
+      record_ = std::make_shared<run_record>();
   }
   std::shared_ptr<const error> failure(std::uint32_t& item) const override {
-    if (!record_ || !record_->taken) return nullptr;
-    item = record_->item;
-    return std::make_shared<const error>(error_of(*record_));
+    if (!record_ || !record_->faults.taken) return nullptr;
+    item = record_->faults.item;
+    return std::make_shared<const error>(error_of(record_->faults));
   }
-  const std::shared_ptr<fault_record>& record() const { return record_; }
+  void stop() override {
+    if (record_) record_->stopped = true;
+  }
+  const std::shared_ptr<run_record>& record() const { return record_; }
 
  private:
-  std::shared_ptr<fault_record> record_;
+  std::shared_ptr<run_record> record_;
 };
 
 class device final : public device_runtime {
@@ -156,7 +161,7 @@ class device final : public device_runtime {
   }
 
  private:
-  static const std::shared_ptr<fault_record>& record_of(device_step* of) {
+  static const std::shared_ptr<run_record>& record_of(device_step* of) {
     return static_cast<step*>(of)->record();
   }
   /// After all that was launched, on a stream of its own.

@@ -12,11 +12,17 @@ namespace deft::gpu::simulated {
 /// Work over a part of some numbers.
 using range_work = std::function<void(std::int64_t begin, std::int64_t end)>;
 
+/// What streams know of a run.
+struct run_record {
+  fault_record faults{};
+  std::atomic<bool> stopped{false};
+};
+
 /// See gpu/stream.hpp.
 class stream {
  public:
   /// `failed` is looked at before each piece of work of an update.
-  stream(queue& q, const tagged_memory& space, std::shared_ptr<fault_record> record,
+  stream(queue& q, const tagged_memory& space, std::shared_ptr<run_record> record,
          std::uint32_t item, bool update)
       : queue_(q), space_(space), record_(std::move(record)), item_(item), update_(update) {}
 
@@ -28,7 +34,7 @@ class stream {
   T* out(void* p) const {
     return static_cast<T*>(space_.real(p));
   }
-  fault_report faults() const { return {record_.get(), item_}; }
+  fault_report faults() const { return {&record_->faults, item_}; }
 
   template <class F>
   void launch(std::int64_t n, const F& f) {
@@ -80,7 +86,7 @@ class stream {
 
   queue& queue_;
   const tagged_memory& space_;
-  std::shared_ptr<fault_record> record_;
+  std::shared_ptr<run_record> record_;
   std::uint32_t item_;
   bool update_;
 };
