@@ -31,7 +31,7 @@ class element_kernel final : public queued_kernel {
 
   void ready() override {
     layout_ = row_layout(in_, out_[0]);
-    places_ = places<K>(layout_, in_);
+    if (layout_.elements() > 0) places_ = places<K>(layout_, in_);
     cost_ = 1000;
   }
 

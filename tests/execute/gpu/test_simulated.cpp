@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Simulated GPUs as devices: what they have, what they refuse, and how their work is ordered.
+#include <deft/execute/gpu/simulated/queue.hpp>
+#include <deft/op/catalog.hpp>
+#include <deft/session/session.hpp>
+#include <deft/train/optimizer.hpp>
+#include <thread>
+
+#include "../../session/sessions.hpp"
+#include "on_gpu.hpp"
+
+using namespace deft;
+using gpu::simulated::simulated_gpus;
+using testing::outcome_of;
+using testing::own_graph;
+
+namespace {
+
+struct with_gpus : own_graph {
+  ~with_gpus() { simulated_gpus().go_on(), simulated_gpus().longest_us = 0; }
+};
+
+/// Losses of a small classifier whose second layer is elsewhere.
+std::vector<float> train(const char* first, const char* second, int steps = 12) {
+  graph g;
+  auto in_graph = as_default(g);
+  set_seed(7);
+  placeholder<float, dyn, 12> x("x");
+  placeholder<std::int32_t, dyn> label("label");
+  auto scope = on(device(first));
+  variable<float, 12, 16> w1("w1", truncated_normal(0.5f));
+  variable<float, 16> b1("b1", zeros());
+  auto hidden = relu(matmul(x, w1) + b1);
+  auto there = on(device(second));
+  variable<float, 16, 5> w2("w2", truncated_normal(0.5f));
+  variable<float, 5> b2("b2", zeros());
+  tensor<float, dyn, 5> logits = matmul(hidden, w2) + b2;
+  auto loss = mean(softmax_cross_entropy(logits, label));
+  auto step = adagrad(0.1f).minimize(loss);
+  session s({.simulated_gpus = 2});
+  s.run(initialize_all());
+  std::vector<float> losses;
+  for (int i = 0; i < steps; ++i) {
+    const int n = 3 + 4 * (i % 3);
+    ndarray<float, dyn, 12> images(n);
+    ndarray<std::int32_t, dyn> labels(n);
+    for (int r = 0; r < n; ++r) {
+      for (int c = 0; c < 12; ++c) images(r, c) = static_cast<float>((r * 7 + c * 3 + i) % 11) / 11;
+      labels(r) = (r + i) % 5;
+    }
+    losses.push_back(s.run(loss, step, x = images, label = labels));
+  }
+  return losses;
+}
+
+}  // namespace
+
+TEST_CASE("simulated GPUs have a kernel for whatever the processor has one for") {
+  const auto gpus = gpu::simulated::make_devices(parse_device("/job:localhost/task:0"), 1);
+  const auto processor = announce(cpu_kernel_tables());
+  for (const op_def* o : catalog_ops()) {
+    CAPTURE(o->name);
+    for (int t = 1; t < dtype_count; ++t)
+      if (processor->has(o->name, static_cast<dtype>(t)))
+        CHECK(gpus[0]->info().kernels->has(o->name, static_cast<dtype>(t)));
+  }
+}
+
+TEST_CASE_FIXTURE(with_gpus, "a model on simulated GPUs learns as on the processor") {
+  const auto expected = train("/cpu:0", "/cpu:0");
+  const auto alone = train("/gpu:0", "/gpu:0");
+  REQUIRE(expected.size() == alone.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(alone[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+  for (int longest : {0, 50, 200}) {
+    CAPTURE(longest);
+    simulated_gpus().longest_us = longest;
+    CHECK(train("/gpu:0", "/gpu:0") == alone);
+    CHECK(train("/gpu:0", "/gpu:1") == alone);
+    CHECK(train("/gpu:1", "/cpu:0").size() == alone.size());
+  }
+}
+
+TEST_CASE_FIXTURE(with_gpus, "a training step on a GPU allocates nothing once it has run") {
+  placeholder<float, 64, 12> x("x");
+  variable<float, 12, 5> w =
+      on(device("/gpu:0"), [] { return variable<float, 12, 5>("w", ones()); });
+  auto loss = mean(square(matmul(x, w)));
+  auto step = adagrad(0.1f).minimize(loss);
+  session s({.simulated_gpus = 1});
+  s.run(initialize_all());
+  const ndarray<float, 64, 12> batch;
+  auto run = s.prepare(step, loss, feeds(x));
+  for (int i = 0; i < 3; ++i) run(batch);
+  simulated_gpus().reset_counts();
+  for (int i = 0; i < 10; ++i) run(batch);
+  CHECK(simulated_gpus().allocations == 0);
+  CHECK(simulated_gpus().blocked == 0);
+  CHECK(simulated_gpus().copies_in == 10);
+  CHECK(simulated_gpus().copies_out == 10);
+}
+
+TEST_CASE_FIXTURE(with_gpus, "towers on several GPUs are at work at the same time") {
+  constexpr int towers = 4;
+  std::vector<any_tensor> sums;
+  for (int i = 0; i < towers; ++i) {
+    auto scope = on(device(str("/gpu:", i)));
+    sums.push_back(sum(random_uniform(shape<100, 100>) + 1.f));
+  }
+  operation all = group(sums[0], sums[1], sums[2], sums[3]);
+  session s({.simulated_gpus = towers});
+  auto run = s.prepare(all);
+  run();
+  simulated_gpus().reset_counts();
+  run();
+  const std::size_t launches = simulated_gpus().launches;
+  CHECK(launches >= 2 * towers);
+  // No GPU does anything, and yet all that there is to do is queued on every one of them.
+  simulated_gpus().reset_counts();
+  simulated_gpus().hold();
+  std::thread runs([&] { run(); });
+  while (simulated_gpus().launches < launches) std::this_thread::yield();
+  simulated_gpus().go_on();
+  runs.join();
+  CHECK(simulated_gpus().launches == launches);
+}
+
+TEST_CASE_FIXTURE(with_gpus, "what only a GPU sees names node, line and device") {
+  placeholder<std::int64_t, dyn> at("at");
+  auto scope = on(device("/gpu:1"));
+  variable<float, 4, 2> table("table", ones());
+  auto rows = gather(table, at);
+  const unsigned line = __LINE__ - 1;
+  operation changed = table.assign_add(gather(table, at) * 0.f + 1.f);
+  session s({.simulated_gpus = 2});
+  s.run(initialize_all());
+  auto o = outcome_of([&] { s.run(rows, at = {1, 2, 7}); });
+  CHECK(o.code == errc::out_of_range);
+  CHECK(o.says("[gather] the index 7 is out of range for 4 rows"));
+  CHECK(o.node == "gather");
+  CHECK(o.line == line);
+  CHECK(o.device == "/job:localhost/replica:0/task:0/gpu:1");
+  // An update after it changes nothing, and the device goes on.
+  CHECK(outcome_of([&] { s.run(changed, at = {0, 1, -1, 2}); }).code == errc::out_of_range);
+  for (float v : s.run(table)) CHECK(v == 1);
+  s.run(changed, at = {0, 1, 2, 3});
+  for (float v : s.run(table)) CHECK(v == 2);
+}
+
+TEST_CASE("a GPU refuses addresses of the host and of another GPU") {
+  const auto gpus = gpu::simulated::make_devices(parse_device("/job:localhost/task:0"), 2);
+  const buffer mine(gpus[0]->space().allocate(100)), other(gpus[1]->space().allocate(100));
+  const buffer host = buffer::host(100);
+  auto refused = [&](void* p) {
+    return outcome_of([&] { gpus[0]->copy_within(mine.data(), p, 100, nullptr); }).message;
+  };
+  CHECK(refused(mine.data()).empty());
+  CHECK(refused(other.data()).find("an address of another GPU") != std::string::npos);
+  CHECK(refused(host.data()).find("an address of the host") != std::string::npos);
+}
+
+namespace {
+
+/// Asks for memory while it queues its run, as no kernel may.
+struct greedy_kernel final : kernel {
+  memory& from;
+  explicit greedy_kernel(memory& m) : from(m) {}
+  void prepare(std::span<const tensor_type>, std::span<const tensor_type>) override {}
+  void run(const kernel_call&) override { buffer(from.allocate(10)); }
+};
+
+}  // namespace
+
+TEST_CASE("a kernel neither allocates nor waits while it queues its run") {
+  const auto gpus = gpu::simulated::make_devices(parse_device("/job:localhost/task:0"), 1);
+  greedy_kernel k(gpus[0]->space());
+  const auto step = gpus[0]->make_step();
+  step->begin();
+  const kernel_call call{};
+  auto o = outcome_of([&] { gpus[0]->launch({k, call}, step.get()); });
+  CHECK(o.says("a kernel allocates while it queues its run"));
+}
+
+TEST_CASE("a number of simulated GPUs that is none is refused") {
+  auto o = outcome_of([] { session({.simulated_gpus = 65}); });
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(o.says("a task has 0 to 64 simulated GPUs, not 65"));
+}
