@@ -145,7 +145,8 @@ struct elements<X, N, type_list<In...>> {
     if (left >= N)
       *reinterpret_cast<group<T, N>*>(out + first) = result;
     else
-      for (int u = 0; u < left; ++u) out[first + u] = result.v[u];
+      for (int u = 0; u < N; ++u)  // no variable index: registers have none
+        if (u < left) out[first + u] = result.v[u];
   }
 };
 

@@ -40,22 +40,42 @@ struct largest {
   }
 };
 
+/// Where an element is, by a step for each of row and column: loops over it unroll well.
+struct even_steps {
+  std::int64_t row, column;
+  bool adjacent;
+  DEFT_HD std::int64_t operator()(std::int64_t r, std::int64_t c) const {
+    return r * row + c * column;
+  }
+  bool rows_are_adjacent() const { return adjacent; }
+};
+/// The same along any levels. Out of line: loops that hold it several times compile too long.
+struct uneven_steps {
+  walk kept, along;
+  DEFT_NOINLINE DEFT_HD std::int64_t operator()(std::int64_t r, std::int64_t c) const {
+    return kept.offset(r) + along.offset(c);
+  }
+  /// Enough of them to fill a sector of memory.
+  bool rows_are_adjacent() const {
+    return kept.count > 0 && kept.stride[0] == 1 && kept.extent[0].by() >= 8;
+  }
+};
+
 /// Elements of x folded into one for each place of the axes that are kept.
-template <class T, class How>
+template <class T, class How, class Steps>
 struct folded {
   using state = T;
   const T* x;
   T* to;
   T count;  ///< what a fold is divided by
   bool divided;
-  walk kept, along;
+  Steps at;
 
   DEFT_HD T start() const { return How::template neutral<T>(); }
-  DEFT_HD T add(T s, std::int64_t r, std::int64_t c) const {
-    return How::combine(s, x[kept.offset(r) + along.offset(c)]);
-  }
+  DEFT_HD T add(T s, std::int64_t r, std::int64_t c) const { return How::combine(s, x[at(r, c)]); }
   DEFT_HD T join(T a, T b) const { return How::combine(a, b); }
   DEFT_HD void end(std::int64_t r, T s) const { to[r] = divided ? s / count : s; }
+  bool rows_are_adjacent() const { return at.rows_are_adjacent(); }
 };
 /// What is left of no elements.
 template <class T>
@@ -74,22 +94,27 @@ class reduce_kernel final : public queued_kernel {
     if (axes) axes_ = *axes;
   }
 
-  std::size_t scratch() const override { return row_room(f_, rows_, n_); }
+  std::size_t scratch() const override { return row_room(folded<T, How, even_steps>(), rows_, n_); }
   void queue(const kernel_call& c, stream& s) override {
     if (rows_ == 0) return;
     T* const to = s.out<T>(c.out[0]);
     if (n_ == 0)
       return s.launch(rows_, zeros<T>{to, mean_ ? std::numeric_limits<T>::quiet_NaN() : T(0)});
-    folded<T, How> f = f_;
-    f.x = s.in<T>(c.in[0]);
-    f.to = to;
-    s.over_rows(f, rows_, n_, c.scratch);
+    auto fold_by = [&]<class Steps>(const Steps& at) {
+      const folded<T, How, Steps> f{s.in<T>(c.in[0]), to, static_cast<T>(n_), mean_, at};
+      s.over_rows(f, rows_, n_, c.scratch);
+    };
+    const walk &kept = steps_.kept, &along = steps_.along;
+    if (kept.count <= 1 && along.count <= 1)
+      fold_by(even_steps{kept.stride[0], along.stride[0], steps_.rows_are_adjacent()});
+    else
+      fold_by(steps_);
   }
 
  private:
   void ready() override {
     if (!given_) axes_ = summed_axes(in(0), in(1));
-    f_ = {};
+    steps_ = {};
     rows_ = out().elements();
     n_ = 0;
     if (std::is_same_v<How, largest> && in(0).elements() == 0 && rows_ != 0)
@@ -97,16 +122,14 @@ class reduce_kernel final : public queued_kernel {
     if (in(0).elements() == 0) return;
     const fold_levels l(in(0), axes_);
     for (int i = l.count; i-- > 0;)
-      (l.folded[i] ? f_.along : f_.kept).add(l.extent[i], l.stride[i]);
-    n_ = f_.along.size();
-    f_.count = static_cast<T>(n_);
-    f_.divided = mean_;
+      (l.folded[i] ? steps_.along : steps_.kept).add(l.extent[i], l.stride[i]);
+    n_ = steps_.along.size();
   }
 
   std::string_view name_;
   bool given_, mean_;
   dims axes_;
-  folded<T, How> f_{};
+  uneven_steps steps_;
   std::int64_t rows_ = 0, n_ = 0;
 };
 

@@ -23,6 +23,14 @@ concept row_fold_and_pass = row_fold<F> &&
   f.each(i, i, s);  // row, column, its row's fold
 };
 
+/// One that may be told that neighbouring rows are neighbours in memory, as in a sum over the first
+/// axis, where neighbouring columns are not. Threads then have rows rather than columns that follow
+/// each other. It changes no order.
+template <class F>
+concept fold_of_columns = row_fold<F> && requires(const F f) {
+  { f.rows_are_adjacent() } -> std::same_as<bool>;  // asked by the host
+};
+
 /// Lanes that a row of n columns is folded by: lane l takes columns l, l + lanes, …; lanes are
 /// joined as a tree, l with l + lanes / 2 first.
 DEFT_HD constexpr int fold_lanes(std::int64_t n) {
@@ -46,34 +54,36 @@ std::size_t row_room(const F&, std::int64_t rows, std::int64_t n) {
   return parts == 1 ? 0 : static_cast<std::size_t>((parts + 1) * rows) * sizeof(typename F::state);
 }
 
-/// F on the parts of rows: row r * parts + p is part p of row r.
+/// F on the parts of rows: row p * rows + r is part p of row r, so that adjacent rows stay
+/// adjacent.
 template <class F>
 struct fold_of_parts {
   using state = typename F::state;
   F f;
-  std::int64_t n, parts;
+  std::int64_t rows, n;
   state* to;
 
   DEFT_HD state start() const { return f.start(); }
   DEFT_HD state add(state s, std::int64_t row, std::int64_t c) const {
-    const std::int64_t r = row / parts, column = row % parts * part_columns + c;
+    const std::int64_t r = row % rows, column = row / rows * part_columns + c;
     return column < n ? f.add(s, r, column) : s;
   }
   DEFT_HD state join(state a, state b) const { return f.join(a, b); }
   DEFT_HD void end(std::int64_t row, state s) const { to[row] = s; }
+  bool rows_are_adjacent() const requires fold_of_columns<F> { return f.rows_are_adjacent(); }
 };
 /// The folds of a row's parts, folded.
 template <class F>
 struct fold_of_folds {
   using state = typename F::state;
   F f;
-  std::int64_t parts;
+  std::int64_t rows;
   const state* from;
   state* to;
 
   DEFT_HD state start() const { return f.start(); }
   DEFT_HD state add(state s, std::int64_t r, std::int64_t p) const {
-    return f.join(s, from[r * parts + p]);
+    return f.join(s, from[p * rows + r]);
   }
   DEFT_HD state join(state a, state b) const { return f.join(a, b); }
   DEFT_HD void end(std::int64_t r, state s) const { f.end(r, s), to[r] = s; }
@@ -98,8 +108,8 @@ void over_parts(Stream& s, const F& f, std::int64_t rows, std::int64_t n, void* 
   const std::int64_t parts = fold_parts(rows, n);
   auto* of_parts = s.template out<state>(room);
   auto* of_rows = of_parts + parts * rows;
-  s.fold_rows(fold_of_parts<F>{f, n, parts, of_parts}, rows * parts, part_columns);
-  s.fold_rows(fold_of_folds<F>{f, parts, of_parts, of_rows}, rows, parts);
+  s.fold_rows(fold_of_parts<F>{f, rows, n, of_parts}, rows * parts, part_columns);
+  s.fold_rows(fold_of_folds<F>{f, rows, of_parts, of_rows}, rows, parts);
   if constexpr (row_fold_and_pass<F>) s.launch(rows * n, pass_of_rows<F>{f, n, of_rows});
 }
 

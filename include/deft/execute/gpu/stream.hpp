@@ -23,7 +23,7 @@
 // and plain numbers. Nothing of a launch changes anything once an update's run has failed.
 #ifdef __CUDACC__
 #define DEFT_GPU_SYSTEM cuda
-#include <deft/execute/gpu/cuda/stream.hpp>
+#include <deft/execute/gpu/cuda/launch.hpp>
 #else
 #define DEFT_GPU_SYSTEM simulated
 #include <deft/execute/gpu/simulated/stream.hpp>

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/cuda/launch.hpp: the CUDA kernels that run functors: one for each element, and
+// one that folds rows.
+#pragma once
+#include <deft/execute/gpu/cuda/stream.hpp>
+
+#ifdef __CUDACC__
+#include <algorithm>
+#include <cstring>
+
+namespace deft::gpu::cuda {
+
+/// Threads of a block.
+inline constexpr unsigned block_threads = 256;
+inline constexpr int most_threads = 512;
+
+/// Whether the run that an update belongs to has failed, as far as earlier kernels tell.
+__device__ inline bool is_void(const std::uint32_t* failed) { return failed && __ldcg(failed); }
+
+/// f(i) for 0 <= i < n.
+template <class F>
+__global__ void __launch_bounds__(block_threads)
+    for_each(const __grid_constant__ F f, const std::int64_t n, const std::uint32_t* failed) {
+  if (is_void(failed)) return;
+  const std::int64_t i = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
+  if (i < n) f(i);
+}
+
+/// The value of lane + d, among the lanes that fold a row.
+template <class State>
+__device__ State from_lane(const State& s, int d, int lanes) {
+  constexpr std::size_t words = (sizeof(State) + 3) / 4;
+  unsigned w[words] = {};
+  memcpy(w, &s, sizeof(State));
+  for (auto& x : w) x = __shfl_down_sync(~0u, x, static_cast<unsigned>(d), lanes);
+  State other;
+  memcpy(&other, w, sizeof(State));
+  return other;
+}
+/// The value of the first of them.
+template <class State>
+__device__ State from_first(const State& s, int lanes) {
+  constexpr std::size_t words = (sizeof(State) + 3) / 4;
+  unsigned w[words] = {};
+  memcpy(w, &s, sizeof(State));
+  for (auto& x : w) x = __shfl_sync(~0u, x, 0, lanes);
+  State first;
+  memcpy(&first, w, sizeof(State));
+  return first;
+}
+
+/// Room in shared memory for N values, which need not have a constructor.
+template <class State, int N>
+union shared_states {
+  unsigned char bytes[N * sizeof(State)];
+  alignas(16) unsigned char aligned;
+  __device__ State& operator[](int i) { return reinterpret_cast<State*>(bytes)[i]; }
+};
+
+/// Folds rows in the order of row_fold.hpp, a row by `lanes` threads that follow each other: up to
+/// 32 of a warp, or the 256 of a block.
+template <class F>
+__global__ void __launch_bounds__(block_threads)
+    fold(const __grid_constant__ F f, const std::int64_t rows, const std::int64_t n,
+         const int log_lanes, const std::uint32_t* failed) {
+  if (is_void(failed)) return;
+  using state = typename F::state;
+  const int lanes = 1 << log_lanes;
+  constexpr int half = block_threads / 2;
+  __shared__ shared_states<state, half> room;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread & (lanes - 1);
+  const std::int64_t row = (std::int64_t{blockIdx.x} * block_threads + thread) >> log_lanes;
+  state s = f.start();
+  if (row < rows) {
+#pragma unroll 4
+    for (std::int64_t c = lane; c < n; c += lanes) s = f.add(s, row, c);
+  }
+
+  for (int d = lanes / 2; d >= 32; d /= 2) {
+    if (lane >= d && lane < 2 * d) room[lane - d] = s;
+    __syncthreads();
+    if (lane < d) s = f.join(s, room[lane]);
+    __syncthreads();
+  }
+  const int width = lanes < 32 ? lanes : 32;
+  for (int d = width / 2; d > 0; d /= 2) {
+    const state other = from_lane(s, d, width);
+    if ((lane & 31) < d) s = f.join(s, other);
+  }
+  if (lane == 0 && row < rows) f.end(row, s);
+  if constexpr (row_fold_and_pass<F>) {
+    s = from_first(s, width);
+    if (lanes > 32) {
+      if (thread == 0) room[0] = s;
+      __syncthreads();
+      s = room[0];
+    } else {
+      __syncwarp();
+    }
+    if (row < rows)
+      for (std::int64_t c = lane; c < n; c += lanes) f.each(row, c, s);
+  }
+}
+
+/// The same where rows are adjacent: the threads of a warp have rows that follow each other, those
+/// of a block `lanes` lanes, up to 32, of each; each thread of 32 has every 32nd lane of 256.
+template <class F>
+__global__ void __launch_bounds__(most_threads)
+    fold_adjacent(const __grid_constant__ F f, const std::int64_t rows, const std::int64_t n,
+                  const int log_lanes, const int log_wide, const std::uint32_t* failed) {
+  if (is_void(failed)) return;
+  using state = typename F::state;
+  __shared__ shared_states<state, most_threads / 2> room;
+  const int lanes = 1 << log_lanes, wide = 1 << log_wide;
+  const int deep = lanes < 32 ? lanes : 32;
+  const int y = static_cast<int>(threadIdx.x) >> log_wide;
+  const int x = static_cast<int>(threadIdx.x) & (wide - 1);
+  const std::int64_t row = std::int64_t{blockIdx.x} * wide + x;
+  state s = f.start();
+  if (lanes <= 32) {
+    if (row < rows) {
+#pragma unroll 4
+      for (std::int64_t c = y; c < n; c += lanes) s = f.add(s, row, c);
+    }
+  } else if (row < rows) {
+    state part[8];
+#pragma unroll
+    for (auto& p : part) p = s;
+    std::int64_t c = y;
+    for (; c + 7 * 32 < n; c += 8 * 32)
+#pragma unroll
+      for (int k = 0; k < 8; ++k) part[k] = f.add(part[k], row, c + 32 * k);
+#pragma unroll
+    for (int k = 0; k < 8; ++k)
+      if (c + 32 * k < n) part[k] = f.add(part[k], row, c + 32 * k);
+#pragma unroll
+    for (int d = 4; d > 0; d /= 2)
+#pragma unroll
+      for (int k = 0; k < d; ++k) part[k] = f.join(part[k], part[k + d]);
+    s = part[0];
+  }
+
+  for (int d = deep / 2; d > 0; d /= 2) {
+    if (y >= d && y < 2 * d) room[(y - d) * wide + x] = s;
+    __syncthreads();
+    if (y < d) s = f.join(s, room[y * wide + x]);
+    __syncthreads();
+  }
+  if (y == 0 && row < rows) f.end(row, s);
+  if constexpr (row_fold_and_pass<F>) {
+    if (y == 0) room[x] = s;
+    __syncthreads();
+    s = room[x];
+    if (row < rows)
+      for (std::int64_t c = y; c < n; c += deep) f.each(row, c, s);
+  }
+}
+
+template <class F>
+void stream::launch(std::int64_t n, const F& f) {
+  if (n <= 0) return;
+  void* arguments[] = {const_cast<F*>(&f), &n, &failed_};
+  start(reinterpret_cast<const void*>(&for_each<F>), (n + block_threads - 1) / block_threads,
+        block_threads, arguments);
+}
+
+template <row_fold F>
+void stream::fold_rows(const F& f, std::int64_t rows, std::int64_t n) {
+  if (rows <= 0) return;
+  const int lanes = fold_lanes(n);
+  int log_lanes = 0;
+  while (1 << log_lanes < lanes) ++log_lanes;
+  if constexpr (fold_of_columns<F>) {
+    if (f.rows_are_adjacent()) {
+      // 32 threads along the rows, but no more than 512 in all, and not far fewer.
+      const int log_deep = std::min(log_lanes, 5);
+      int log_wide = log_deep == 5 ? 4 : std::max(5, 8 - log_deep);
+      const int wide = 1 << log_wide;
+      void* arguments[] = {const_cast<F*>(&f), &rows, &n, &log_lanes, &log_wide, &failed_};
+      start(reinterpret_cast<const void*>(&fold_adjacent<F>), (rows + wide - 1) / wide,
+            1u << (log_wide + log_deep), arguments);
+      return;
+    }
+  }
+  const int some = static_cast<int>(block_threads) / lanes;
+  void* arguments[] = {const_cast<F*>(&f), &rows, &n, &log_lanes, &failed_};
+  start(reinterpret_cast<const void*>(&fold<F>), (rows + some - 1) / some, block_threads,
+        arguments);
+}
+
+}  // namespace deft::gpu::cuda
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/cuda/stream.hpp: what kernels queue their work on, on CUDA's GPUs. Any compiler
+// may see this; cuda/launch.hpp has what only nvcc understands.
+#pragma once
+#include <deft/execute/gpu/fault.hpp>
+#include <deft/execute/gpu/row_fold.hpp>
+
+struct CUstream_st;  // a cudaStream_t points to one
+
+namespace deft::gpu::cuda {
+
+/// See gpu/stream.hpp.
+class stream {
+ public:
+  /// `failed`: for an update, the word on the device that is set once its run has failed; for other
+  /// work null.
+  stream(CUstream_st* on, const fault_report& faults, const std::uint32_t* failed)
+      : on_(on), faults_(faults), failed_(failed) {}
+
+  template <class T>
+  const T* in(const void* p) const {
+    return static_cast<const T*>(p);
+  }
+  template <class T>
+  T* out(void* p) const {
+    return static_cast<T*>(p);
+  }
+  const fault_report& faults() const { return faults_; }
+
+  template <class F>
+  void launch(std::int64_t n, const F& f);
+
+  template <row_fold F>
+  void over_rows(const F& f, std::int64_t rows, std::int64_t n, void* room) {
+    if (fold_parts(rows, n) > 1) return over_parts(*this, f, rows, n, room);
+    fold_rows(f, rows, n);
+  }
+  /// Without parts.
+  template <row_fold F>
+  void fold_rows(const F& f, std::int64_t rows, std::int64_t n);
+
+  /// For libraries that queue kernels of their own.
+  CUstream_st* native() const { return on_; }
+  /// Of an update; see the constructor.
+  const std::uint32_t* failed() const { return failed_; }
+
+ private:
+  /// Queues a kernel. Throws what the runtime says of it.
+  void start(const void* kernel, std::int64_t blocks, unsigned threads, void** arguments);
+
+  CUstream_st* on_;
+  fault_report faults_;
+  const std::uint32_t* failed_;
+};
+
+}  // namespace deft::gpu::cuda
