@@ -13,6 +13,12 @@ namespace deft::gpu {
 std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task,
                                                           std::optional<int> simulated = {});
 
+namespace cuda {
+/// Those that CUDA's driver shows, as CUDA_VISIBLE_DEVICES says; none without a driver, or in a
+/// program that was built without nvcc. Makes no context: the first use of a device does.
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task);
+}  // namespace cuda
+
 namespace simulated {
 /// Throws unimplemented if this program was built without Thrust.
 std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task, int count);

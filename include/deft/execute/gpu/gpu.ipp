@@ -9,6 +9,12 @@
 #include <deft/execute/gpu/devices.hpp>
 #include <deft/execute/gpu/nvrtc.ipp>
 #include <deft/execute/gpu/source.ipp>
+#include <deft/execute/gpu/fault.ipp>
+#ifdef DEFT_HAS_CUDA  // by the build: the oldest architecture that nvcc compiled the kernels for
+#include <deft/execute/gpu/cuda/device.ipp>
+#else
+#include <deft/execute/gpu/cuda/none.ipp>
+#endif
 #if __has_include(<thrust/for_each.h>)
 #include <deft/execute/gpu/simulated/device.ipp>
 #else
@@ -22,7 +28,7 @@ constexpr int most_simulated = 64;
 
 std::optional<int> simulated_by_environment() {
   const char* const given = std::getenv("DEFT_SIMULATED_GPUS");
-  if (!given || !*given) return {};
+  if (!given || !*given) return cuda::make_devices(task);
   int count = -1;
   const char* const end = given + std::string_view(given).size();
   if (auto r = std::from_chars(given, end, count); r.ptr != end || count < 0)

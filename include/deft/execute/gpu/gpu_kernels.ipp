@@ -2,6 +2,9 @@
 // deft/execute/gpu/gpu_kernels.ipp: the kernels of all GPUs but the elementwise ones: compiled for
 // simulated GPUs by the host's compiler, and by nvcc.
 #pragma once
+#ifdef __CUDACC__
+#include <deft/execute/gpu/cuda/copy.ipp>
+#endif
 #include <deft/execute/gpu/index.ipp>
 #include <deft/execute/gpu/matmul.ipp>
 #include <deft/execute/gpu/program.ipp>

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/cuda/device.ipp: CUDA's GPUs. Host code, for any compiler.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <deft/core/log.hpp>
+#include <deft/execute/gpu/cuda/memory.ipp>
+#include <deft/execute/gpu/cuda/queues.ipp>
+#include <deft/execute/gpu/cuda/runtime.ipp>
+#include <deft/execute/gpu/cuda/stream.hpp>
+#include <deft/execute/gpu/cuda/tables.hpp>
+#include <deft/execute/gpu/devices.hpp>
+#include <deft/execute/gpu/fault.ipp>
+
+namespace deft::gpu::cuda {
+
+void stream::start(const void* kernel, std::int64_t blocks, unsigned threads, void** arguments) {
+  if (blocks > INT32_MAX)
+    fail(errc::invalid_argument, "too many elements for one kernel of a GPU: ", blocks,
+         " blocks of ", threads, " (limit ", INT32_MAX, ")");
+  check(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(threads), arguments, 0,
+                         on_),
+        "to start a kernel");
+}
+
+namespace {
+
+/// The faults of a frame's runs.
+class step final : public device_step {
+ public:
+  explicit step(std::shared_ptr<queues> q) : queues_(std::move(q)) {}
+  ~step() override { give(); }
+
+  void begin() override {
+    if (slot_.record && !is_taken()) return;
+    give();
+    queues_->attempt([&] {
+      queues_->drop_kept();
+      slot_ = queues_->take_slot();
+    });
+  }
+  std::shared_ptr<const error> failure(std::uint32_t& item) const override {
+    if (auto e = queues_->log().failure(this, item)) return e;
+    if (!slot_.record || !is_taken()) return nullptr;
+    item = slot_.record->item;
+    return std::make_shared<const error>(error_of(*slot_.record));
+  }
+  const fault_slot& slot() const { return slot_; }
+
+ private:
+  bool is_taken() const { return std::atomic_ref(slot_.record->taken).load() != 0; }
+  void give() {
+    if (slot_.record) queues_->give_slot(std::exchange(slot_, {}));
+  }
+
+  const std::shared_ptr<queues> queues_;
+  fault_slot slot_;
+};
+
+class device final : public device_runtime {
+ public:
+  device(device_info info, int number)
+      : device_runtime(std::move(info)), queues_(std::make_shared<queues>(number)) {}
+  ~device() override {
+    if (!queues_->is_used()) return;
+    queues_->attempt([&] {
+      for (auto s : {queues_->in(), queues_->out(), queues_->compute()}) cudaStreamSynchronize(s);
+    });
+    queues_->drop_kept();
+  }
+
+  bool asynchronous() const override { return true; }
+  memory& space() override { return memory_; }
+  arena_pool& arenas() override { return arenas_; }
+
+  event_ptr copy_in(void* to, const void* from, std::size_t bytes, buffer keep) override {
+    if (bytes == 0) return nullptr;
+    return queues_->attempt([&] {
+      queues_->drop_kept();
+      buffer staging;
+      if (bytes <= most_staged) {
+        staging = buffer(pinned().allocate(bytes));
+        std::memcpy(staging.data(), from, bytes);
+        from = staging.data();
+        keep.reset();
+      }
+      const cudaStream_t on = copy(queues_->in(), to, from, bytes, cudaMemcpyHostToDevice);
+      auto done = std::make_shared<event>(queues_, on);
+      done->hold(std::move(keep));
+      done->unpack(std::move(staging));
+      return done;
+    });
+  }
+  event_ptr copy_out(void* to, const void* from, std::size_t bytes, buffer keep) override {
+    if (bytes == 0) return nullptr;
+    return queues_->attempt([&] {
+      queues_->drop_kept();
+      buffer staging;
+      if (bytes <= most_staged) staging = buffer(pinned().allocate(bytes));
+      void* const into = staging ? staging.data() : to;
+      const cudaStream_t on = copy(queues_->out(), into, from, bytes, cudaMemcpyDeviceToHost);
+      auto done = std::make_shared<event>(queues_, on);
+      done->hold(std::move(keep));
+      if (staging) done->unpack(std::move(staging), to, bytes);
+      return done;
+    });
+  }
+  bool copy_between(void* to, device_runtime& source, const void* from, std::size_t bytes,
+                    buffer keep, event_ptr& done) override {
+    auto* other = dynamic_cast<device*>(&source);
+    if (!other || !reaches(*other)) return false;
+    if (bytes == 0) return true;
+    done = queues_->attempt([&] {
+      const cudaStream_t on = queues_->in();
+      queues_->order(on, queues_->compute());
+      check(cudaMemcpyPeerAsync(to, queues_->number(), from, other->queues_->number(), bytes, on),
+            "to copy from another GPU");
+      auto e = std::make_shared<event>(queues_, on);
+      e->hold(std::move(keep));
+      return e;
+    });
+    return true;
+  }
+  void copy_within(void* to, const void* from, std::size_t bytes, device_step* of) override {
+    if (bytes == 0) return;
+    queues_->attempt([&] {
+      if (!of) {
+        check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, queues_->compute()),
+              "to copy");
+        return;
+      }
+      stream s = stream_of(of, 0, true);
+      copy_unless_failed(s, to, from, bytes);
+    });
+  }
+
+  const kernel_entry* find_kernel(std::string_view op) const override {
+    for (const auto& table : kernel_tables())
+      for (const auto& entry : table)
+        if (entry.op == op) return &entry;
+    return nullptr;
+  }
+  std::unique_ptr<device_step> make_step() override { return std::make_unique<step>(queues_); }
+  void launch(const launch_request& r, device_step* of) override {
+    queues_->attempt([&] {
+      stream s = stream_of(of, r.item, r.update);
+      kernel_call call = r.call;
+      call.stream = &s;
+      try {
+        r.what.run(call);
+      } catch (...) {
+        queues_->log().add(of, r.item);
+        throw;
+      }
+      queues_->log().add(of, r.item);
+    });
+  }
+  event_ptr record() override {
+    if (!queues_->is_used()) return nullptr;
+    return queues_->attempt([&] { return std::make_shared<event>(queues_, queues_->compute()); });
+  }
+  void wait(const event_ptr& e) override {
+    if (!e || e->done()) return;
+    auto* const own = dynamic_cast<event*>(e.get());
+    if (!own || own->needs_host()) return e->synchronize();
+    queues_->attempt([&] {
+      if (!own->is_on(queues_->compute()))
+        check(cudaStreamWaitEvent(queues_->compute(), own->native(), 0), "to order streams");
+    });
+  }
+
+ private:
+  /// Bytes of host memory that is not pinned, up to which a copy goes by way of memory that is: the
+  /// runtime would block the caller.
+  static constexpr std::size_t most_staged = std::size_t{4} << 20;
+  /// Bytes up to which a copy is queued among the kernels: quicker than to order two streams.
+  static constexpr std::size_t most_in_line = std::size_t{64} << 10;
+
+  stream stream_of(device_step* of, std::uint32_t item, bool update) {
+    const fault_slot& s = static_cast<step*>(of)->slot();
+    return {queues_->compute(), {s.on_device, item, s.taken}, update ? s.taken : nullptr};
+  }
+  /// Queues a copy after all that was launched; the stream that it is on.
+  cudaStream_t copy(cudaStream_t on, void* to, const void* from, std::size_t bytes,
+                    cudaMemcpyKind kind) {
+    if (bytes <= most_in_line)
+      on = queues_->compute();
+    else
+      queues_->order(on, queues_->compute());
+    check(cudaMemcpyAsync(to, from, bytes, kind, on), "to copy");
+    return on;
+  }
+  /// Whether the hardware copies from that GPU to this one.
+  bool reaches(device& source) {
+    const int here = queues_->number(), there = source.queues_->number();
+    if (here == there) return true;
+    std::lock_guard lock(guard_);
+    auto [at, first] = reached_.try_emplace(source.queues_.get(), false);
+    if (!first) return at->second;
+    int can = 0;
+    if (cudaDeviceCanAccessPeer(&can, here, there) != cudaSuccess) cudaGetLastError(), can = 0;
+    return at->second = can && queues_->attempt([&] {
+      source.queues_->use();
+      if (cudaMemPool_t pool = source.queues_->pool()) {
+        cudaMemAccessDesc access{};
+        access.location = {cudaMemLocationTypeDevice, here};
+        access.flags = cudaMemAccessFlagsProtReadWrite;
+        check(cudaMemPoolSetAccess(pool, &access, 1), "to let another GPU in");
+      }
+      queues_->use();
+      return true;
+    });
+  }
+
+  const std::shared_ptr<queues> queues_;
+  device_memory memory_{queues_};
+  arena_pool arenas_{memory_};
+  std::mutex guard_;
+  std::unordered_map<const queues*, bool> reached_;
+};
+
+/// Those that the driver shows; none without a driver, or GPUs.
+int count_gpus() {
+  int count = 0;
+  const cudaError_t e = cudaGetDeviceCount(&count);
+  if (e == cudaSuccess) return count;
+  cudaGetLastError();
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess) cudaGetLastError(), driver = 0;
+  if (driver && e != cudaErrorNoDevice)
+    logging::warning("GPUs are not used: the driver, for CUDA ", driver / 1000, ".",
+                     driver % 1000 / 10, ", says: ", text_of(e));
+  return 0;
+}
+
+}  // namespace
+
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task) {
+  std::vector<std::unique_ptr<device_runtime>> all;
+  const int count = count_gpus();
+  if (count == 0) return all;
+  static const auto& kernels = *new auto(announce(kernel_tables()));
+  for (int i = 0; i < count; ++i) {
+    cudaDeviceProp p{};
+    if (const cudaError_t e = cudaGetDeviceProperties(&p, i); e != cudaSuccess) {
+      cudaGetLastError();
+      logging::warning("GPU ", i, " is not used: ", text_of(e));
+      continue;
+    }
+    if (const int architecture = 10 * p.major + p.minor; architecture < DEFT_HAS_CUDA) {
+      logging::warning("GPU ", i, ", ", p.name, ", is not used: its compute capability is ",
+                       p.major, ".", p.minor, ", and the kernels are compiled for ",
+                       DEFT_HAS_CUDA / 10, ".", DEFT_HAS_CUDA % 10,
+                       " and later (DEFT_CUDA_ARCHITECTURES)");
+      continue;
+    }
+    char bus_id[32] = "";
+    if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, i) != cudaSuccess) cudaGetLastError();
+    device_info info;
+    device_name name = task;
+    name.type = "gpu";
+    name.index = static_cast<int>(all.size());
+    info.name = intern(name);
+    info.description = p.name;
+    info.memory = p.totalGlobalMem;
+    info.bus_id = bus_id;
+    info.kernels = kernels;
+    all.push_back(std::make_unique<device>(std::move(info), i));
+  }
+  return all;
+}
+
+}  // namespace deft::gpu::cuda

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/cuda/runtime.ipp: errors of CUDA's runtime, and those that a GPU does not
+// recover from.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <deft/core/error.hpp>
+#include <deft/execute/device.hpp>
+#include <mutex>
+
+namespace deft::gpu::cuda {
+namespace {
+
+std::string text_of(cudaError_t e) {
+  return str(cudaGetErrorString(e), " (", cudaGetErrorName(e), ")");
+}
+
+/// Whether every later call of the process will fail, too: what was running has broken the context.
+bool is_sticky(cudaError_t e) {
+  switch (e) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorIllegalAddress:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorAssert:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// A call of the runtime that failed.
+struct failed_call : error {
+  failed_call(cudaError_t what, const char* doing)
+      : error(what == cudaErrorMemoryAllocation ? errc::resource_exhausted : errc::internal,
+              str("the GPU's runtime failed ", doing, ": ", text_of(what))),
+        code(what) {}
+  cudaError_t code;
+};
+/// `doing`: "to start a kernel".
+void check(cudaError_t e, const char* doing) {
+  if (e == cudaSuccess) return;
+  cudaGetLastError();  // whoever asks next is not told of this one
+  throw failed_call(e, doing);
+}
+
+/// Which launches are known to be done, and what broke the device. Thread-safe.
+class launch_log {
+ public:
+  /// After it was queued.
+  void add(const device_step* step, std::uint32_t item) {
+    std::lock_guard lock(guard_);
+    recent_[launched_++ % most] = {step, item};
+  }
+  std::uint64_t launched() const {
+    std::lock_guard lock(guard_);
+    return launched_;
+  }
+  /// The first `n` are done.
+  void done(std::uint64_t n) {
+    std::lock_guard lock(guard_);
+    if (n > done_) done_ = n;
+  }
+  void broke(cudaError_t e) {
+    std::lock_guard lock(guard_);
+    if (broken_ == cudaSuccess) broken_ = e;
+  }
+  bool is_broken() const {
+    std::lock_guard lock(guard_);
+    return broken_ != cudaSuccess;
+  }
+  /// What a step is told: the first of its launches that was not known to be done.
+  std::shared_ptr<const error> failure(const device_step* of, std::uint32_t& item) const {
+    std::lock_guard lock(guard_);
+    if (broken_ == cudaSuccess) return nullptr;
+    item = UINT32_MAX;
+    for (std::uint64_t i = first(); i < launched_; ++i)
+      if (recent_[i % most].step == of) {
+        item = recent_[i % most].item;
+        break;
+      }
+    std::string who = "before this step";
+    if (const std::uint64_t others = launched_ - first(); item != UINT32_MAX)
+      who = others == 1 ? "in this node"
+                        : str("in this node or one of ", others - 1,
+                              " that were queued with it; CUDA_LAUNCH_BLOCKING=1 tells which");
+    return std::make_shared<const error>(
+        errc::internal, str("the GPU has stopped for good ", who, ": ", text_of(broken_),
+                            "; start the task again"));
+  }
+
+ private:
+  static constexpr std::uint64_t most = 1024;
+  struct entry {
+    const device_step* step;
+    std::uint32_t item;
+  };
+  std::uint64_t first() const { return std::max(done_, launched_ > most ? launched_ - most : 0); }
+
+  mutable std::mutex guard_;
+  entry recent_[most];
+  std::uint64_t launched_ = 0, done_ = 0;
+  cudaError_t broken_ = cudaSuccess;
+};
+
+}  // namespace
+}  // namespace deft::gpu::cuda

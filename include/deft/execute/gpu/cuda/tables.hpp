@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/cuda/tables.hpp: what nvcc compiles, as the host's compiler sees it.
+#pragma once
+#include <deft/execute/kernel.hpp>
+
+namespace deft::gpu::cuda {
+
+class stream;
+
+/// The kernels of CUDA's GPUs.
+std::span<const kernel_table> kernel_tables();
+/// Queues a copy that is left out where the stream's run has failed.
+void copy_unless_failed(stream& s, void* to, const void* from, std::size_t bytes);
+
+}  // namespace deft::gpu::cuda
