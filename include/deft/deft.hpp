@@ -2,6 +2,9 @@
 // deft/deft.hpp: everything, in the order in which an expression flows. One file of a program says
 // `#define DEFT_IMPLEMENTATION` before it, unless the program links deft::compiled.
 #pragma once
+#if defined(DEFT_IMPLEMENTATION) && defined(__CUDACC__)
+#error "DEFT_IMPLEMENTATION belongs in a .cpp file, not in one that nvcc compiles"
+#endif
 #include <deft/expr.hpp>
 // graph to plan
 #include <deft/plan/gradients.hpp>

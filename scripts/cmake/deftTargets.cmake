@@ -7,6 +7,8 @@
 # folder's one would take too long: paths below include/deft.
 set(DEFT_EXTRA_UMBRELLAS execute/cpu/cpu_elementwise.ipp execute/cpu/cpu_linear.ipp)
 set(DEFT_THRUST_UMBRELLAS execute/gpu/gpu_elementwise.ipp execute/gpu/gpu_kernels.ipp)
+# Those that nvcc compiles, too.
+set(DEFT_CUDA_UMBRELLAS ${DEFT_THRUST_UMBRELLAS})
 
 include(CMakeFindDependencyMacro)
 # Visible to whoever links deft, not only in this folder.
@@ -17,9 +19,9 @@ find_dependency(Boost 1.81 CONFIG COMPONENTS json program_options serialization)
 find_dependency(OpenSSL 3 COMPONENTS Crypto)
 find_dependency(ZLIB)
 find_dependency(Threads)
-unset(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
-# Thrust, of the CUDA Toolkit or by itself, for simulated GPUs.
+# nvcc, for GPUs; Thrust, of the CUDA Toolkit or by itself, for simulated ones.
 find_package(CUDAToolkit 12 QUIET)
+unset(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
 find_path(DEFT_THRUST_DIR thrust/for_each.h HINTS ${CUDAToolkit_INCLUDE_DIRS}
           PATH_SUFFIXES cccl)
 mark_as_advanced(DEFT_THRUST_DIR)
@@ -81,3 +83,101 @@ endif()
 if(DEFT_NATIVE)
   target_link_libraries(deft_compiled PUBLIC deft_native)
 endif()
+
+# The kernels of GPUs. nvcc is called directly: CMake 3.25 refuses C++20 for its CUDA language, and
+# consumers need not have enabled that.
+option(DEFT_CUDA "Compile kernels for GPUs where the CUDA Toolkit is found" ON)
+set(DEFT_CUDA_ARCHITECTURES 80-real 90-real 90-virtual CACHE STRING
+    "Architectures of GPUs, as for CMAKE_CUDA_ARCHITECTURES")
+set(deft_gpus)
+if(DEFT_CUDA AND TARGET CUDA::cudart_static AND CUDAToolkit_NVCC_EXECUTABLE)
+  set(deft_nvcc ${CUDAToolkit_NVCC_EXECUTABLE} -ccbin ${CMAKE_CXX_COMPILER} -std=c++20)
+  if(NOT "${DEFT_NVCC_TRIED}" STREQUAL "${deft_nvcc}")
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/try_nvcc.cu)
+    file(WRITE ${source} "#include <string>\n__global__ void f() {}\n")
+    execute_process(COMMAND ${deft_nvcc} -c ${source} -o ${source}.o
+                    RESULT_VARIABLE failed OUTPUT_QUIET ERROR_VARIABLE said)
+    set(DEFT_NVCC_TRIED "${deft_nvcc}" CACHE INTERNAL "")
+    set(DEFT_NVCC_SAID "" CACHE INTERNAL "")
+    if(failed)
+      set(DEFT_NVCC_SAID "${said}" CACHE INTERNAL "")
+    endif()
+  endif()
+  if(DEFT_NVCC_SAID)
+    message(WARNING "${CUDAToolkit_NVCC_EXECUTABLE} does not work with ${CMAKE_CXX_COMPILER}, so "
+                    "that there will be no kernels for GPUs; -D DEFT_CUDA=OFF says so without this "
+                    "warning.\n${DEFT_NVCC_SAID}")
+  else()
+    set(deft_gpus "CUDA ${CUDAToolkit_VERSION} for ${DEFT_CUDA_ARCHITECTURES}")
+  endif()
+endif()
+if(deft_gpus)
+  set(flags --expt-relaxed-constexpr)
+  set(lowest)
+  foreach(architecture IN LISTS DEFT_CUDA_ARCHITECTURES)
+    if(NOT architecture MATCHES "^([0-9]+)[af]?(-real|-virtual)?$")
+      message(FATAL_ERROR "DEFT_CUDA_ARCHITECTURES: ${architecture} is not an architecture; "
+                          "expected 90, 90-real or 90-virtual")
+    endif()
+    if(NOT lowest OR CMAKE_MATCH_1 LESS lowest)
+      set(lowest ${CMAKE_MATCH_1})
+    endif()
+    set(kind "${CMAKE_MATCH_2}")
+    string(REGEX MATCH "^[0-9]+[af]?" number ${architecture})
+    if(NOT kind STREQUAL "-virtual")
+      list(APPEND flags -gencode=arch=compute_${number},code=sm_${number})
+    endif()
+    if(NOT kind STREQUAL "-real")
+      list(APPEND flags -gencode=arch=compute_${number},code=compute_${number})
+    endif()
+  endforeach()
+  # The host's part is compiled as the rest is: all flags but warnings, and what -Xcompiler cannot
+  # carry.
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
+  separate_arguments(host NATIVE_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}")
+  list(FILTER host EXCLUDE REGEX "^-W|^-std|,")
+  if(DEFT_NATIVE)
+    get_target_property(native deft_native INTERFACE_COMPILE_OPTIONS)
+    string(REPLACE "$<COMPILE_LANGUAGE:CXX>" 1 native "${native}")
+    list(APPEND host ${native})
+  endif()
+  list(TRANSFORM host PREPEND "-Xcompiler=")
+  # What is in the compiler's own folders must not come before them.
+  set(includes $<TARGET_PROPERTY:deft_compiled,INCLUDE_DIRECTORIES>)
+  set(includes $<FILTER:$<REMOVE_DUPLICATES:${includes}>,EXCLUDE,^/usr/include$|/cccl$>)
+  set(definitions $<REMOVE_DUPLICATES:$<TARGET_PROPERTY:deft_compiled,COMPILE_DEFINITIONS>>)
+  set(pic $<TARGET_PROPERTY:deft_compiled,POSITION_INDEPENDENT_CODE>)
+  foreach(umbrella IN LISTS DEFT_CUDA_UMBRELLAS)
+    string(MAKE_C_IDENTIFIER "${umbrella}" name)
+    set(source ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/${name}.cu)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/${name}.cu.o)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include <deft/${umbrella}>\n")
+    add_custom_command(
+      OUTPUT ${object}
+      COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${deft_nvcc} ${flags} ${host}
+              $<$<BOOL:${pic}>:-Xcompiler=-fPIC>
+              $<$<BOOL:${DEFT_WERROR}>:-Werror=all-warnings> "-I$<JOIN:${includes},;-I>"
+              "-D$<JOIN:${definitions},;-D>" -MD -MF ${object}.d -c ${source} -o ${object}
+      DEPENDS ${source} DEPFILE ${object}.d
+      COMMENT "Building CUDA object deft_compiled/${name}.cu.o" COMMAND_EXPAND_LISTS VERBATIM)
+    set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
+    target_sources(deft_compiled PRIVATE ${object})
+  endforeach()
+  set_source_files_properties(
+    ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/execute_gpu_gpu_ipp.cpp
+    PROPERTIES COMPILE_DEFINITIONS DEFT_HAS_CUDA=${lowest})
+  target_link_libraries(deft_compiled PRIVATE CUDA::cudart_static)
+endif()
+
+if(DEFT_THRUST_DIR)
+  file(STRINGS ${DEFT_THRUST_DIR}/thrust/version.h version REGEX "define THRUST_VERSION +[0-9]+")
+  string(REGEX REPLACE ".*define THRUST_VERSION +([0-9]+).*" "\\1" version "${version}")
+  math(EXPR major "${version} / 100000")
+  math(EXPR minor "${version} / 100 % 1000")
+  list(APPEND deft_gpus "simulated ones by Thrust ${major}.${minor}")
+endif()
+if(NOT deft_gpus)
+  set(deft_gpus "none: neither the CUDA Toolkit nor Thrust was found")
+endif()
+string(REPLACE ";" ", " deft_gpus "${deft_gpus}")
+message(STATUS "deft: GPUs: ${deft_gpus}")
