@@ -11,8 +11,8 @@ namespace {
 /// Whether the driver keeps a context of this process on that GPU.
 bool has_context(void* driver, int number) {
   auto get = reinterpret_cast<int (*)(int*, int)>(dlsym(driver, "cuDeviceGet"));
-  auto state = reinterpret_cast<int (*)(int, unsigned*, int*)>(
-      dlsym(driver, "cuDevicePrimaryCtxGetState"));
+  auto state =
+      reinterpret_cast<int (*)(int, unsigned*, int*)>(dlsym(driver, "cuDevicePrimaryCtxGetState"));
   int device = 0, active = 0;
   unsigned flags = 0;
   return get && state && get(&device, number) == 0 && state(device, &flags, &active) == 0 && active;

@@ -28,7 +28,7 @@ constexpr int most_simulated = 64;
 
 std::optional<int> simulated_by_environment() {
   const char* const given = std::getenv("DEFT_SIMULATED_GPUS");
-  if (!given || !*given) return cuda::make_devices(task);
+  if (!given || !*given) return std::nullopt;
   int count = -1;
   const char* const end = given + std::string_view(given).size();
   if (auto r = std::from_chars(given, end, count); r.ptr != end || count < 0)
@@ -42,7 +42,8 @@ std::optional<int> simulated_by_environment() {
 std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task,
                                                           std::optional<int> simulated) {
   if (!simulated) simulated = simulated_by_environment();
-  if (!simulated || *simulated == 0) return {};
+  if (!simulated) return cuda::make_devices(task);
+  if (*simulated == 0) return {};
   if (*simulated < 0 || *simulated > most_simulated)
     fail(errc::invalid_argument, "a task has 0 to ", most_simulated, " simulated GPUs, not ",
          *simulated);

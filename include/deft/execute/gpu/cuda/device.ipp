@@ -70,7 +70,7 @@ class device final : public device_runtime {
   }
 
   bool asynchronous() const override { return true; }
-  memory& space() override { return memory_; }
+  memory& space() override { return *memory_; }
   arena_pool& arenas() override { return arenas_; }
 
   event_ptr copy_in(void* to, const void* from, std::size_t bytes, buffer keep) override {
@@ -213,8 +213,8 @@ class device final : public device_runtime {
   }
 
   const std::shared_ptr<queues> queues_;
-  device_memory memory_{queues_};
-  arena_pool arenas_{memory_};
+  const std::shared_ptr<device_memory> memory_ = std::make_shared<device_memory>(queues_);
+  arena_pool arenas_{*memory_};
   std::mutex guard_;
   std::unordered_map<const queues*, bool> reached_;
 };

@@ -7,14 +7,15 @@
 namespace deft::gpu::cuda {
 namespace {
 
-/// The runtime's pool keeps what is freed, and gives it out again to what is queued later.
-class device_memory final : public memory {
+/// The runtime's pool keeps what is freed, and gives it out again to what is queued later. Blocks
+/// keep it: another GPU may hold the last one.
+class device_memory final : public memory, public std::enable_shared_from_this<device_memory> {
  public:
   explicit device_memory(std::shared_ptr<queues> q) : queues_(std::move(q)) {}
 
   block* allocate(std::size_t bytes) override {
     bytes = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
-    auto b = std::make_unique<block>();
+    auto b = std::make_unique<own_block>();
     queues_->use();
     cudaError_t e = take(&b->data, bytes);
     if (e == cudaErrorMemoryAllocation) {
@@ -28,6 +29,7 @@ class device_memory final : public memory {
     check(e, "to allocate memory");
     b->capacity = bytes;
     b->home = this;
+    b->keeps = shared_from_this();
     used_ += bytes;
     return b.release();
   }
@@ -38,11 +40,14 @@ class device_memory final : public memory {
       queues_->pool() ? cudaFreeAsync(b->data, queues_->compute()) : cudaFree(b->data);
     } catch (const error&) {  // nothing is left of a GPU that has stopped
     }
-    delete b;
+    delete static_cast<own_block*>(b);
   }
   bool on_host() const override { return false; }
 
  private:
+  struct own_block : block {
+    std::shared_ptr<device_memory> keeps;
+  };
   static constexpr std::size_t alignment = 256;
 
   cudaError_t take(void** p, std::size_t bytes) {

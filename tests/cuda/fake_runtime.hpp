@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/cuda/fake_runtime.hpp: CUDA's runtime as far as deft calls it, without a GPU: the host's
+// memory, and a thread for each stream. Of kernels it runs only copies.
+#pragma once
+#include <cuda_runtime_api.h>
+
+#include <functional>
+#include <set>
+
+namespace fake {
+
+/// What tests see of the runtime, and do to it.
+struct state {
+  int gpus = 2;
+  std::set<int> contexts;            ///< GPUs that have one
+  std::size_t free = 1 << 30;        ///< bytes of each GPU, not counted down
+  std::size_t in_pools = 0;          ///< bytes allocated there
+  cudaError_t broken = cudaSuccess;  ///< what every call answers from now on
+};
+state& runtime();
+
+/// No stream goes on while they are held.
+void hold();
+void go_on();
+/// Every call fails from now on.
+void stop(cudaError_t why);
+/// Queues work of a kernel.
+void push(cudaStream_t on, std::function<void()> work);
+
+}  // namespace fake

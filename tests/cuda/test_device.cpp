@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// What CUDA's devices do with the runtime, against one that needs no GPU.
+#include <cstring>
+#include <deft/execute/gpu/cuda/stream.hpp>
+#include <deft/execute/gpu/devices.hpp>
+#include <thread>
+
+#include "fake_runtime.hpp"
+#include "testing.hpp"
+
+using namespace deft;
+
+namespace {
+
+using devices = std::vector<std::unique_ptr<device_runtime>>;
+
+devices gpus() {
+  fake::runtime() = {};
+  return gpu::cuda::make_devices(parse_device("/job:localhost/replica:0/task:0"));
+}
+buffer numbers(std::size_t bytes) {
+  buffer b = buffer::host(bytes);
+  for (std::size_t i = 0; i < bytes; ++i)
+    static_cast<unsigned char*>(b.data())[i] = static_cast<unsigned char>(i * 7 + i / 256);
+  return b;
+}
+buffer on(device_runtime& d, std::size_t bytes) { return buffer(d.space().allocate(bytes)); }
+bool equal(const buffer& a, const buffer& b, std::size_t bytes) {
+  return std::memcmp(a.data(), b.data(), bytes) == 0;
+}
+/// Streams that stand still in a scope.
+struct held {
+  held() { fake::hold(); }
+  ~held() { fake::go_on(); }
+};
+
+/// A kernel of the test's own.
+struct any_kernel final : kernel {
+  std::function<void(const gpu::fault_report&)> work;
+  void prepare(std::span<const tensor_type>, std::span<const tensor_type>) override {}
+  void run(const kernel_call& c) override {
+    auto& s = *static_cast<gpu::cuda::stream*>(c.stream);
+    fake::push(s.native(), [report = s.faults(), f = work] { f(report); });
+  }
+};
+void launch(device_runtime& d, device_step& step, std::uint32_t item,
+            std::function<void(const gpu::fault_report&)> work) {
+  any_kernel k;
+  k.work = std::move(work);
+  d.launch({k, {}, 0, 0, item}, &step);
+}
+
+}  // namespace
+
+TEST_CASE("GPUs are listed without a context on any of them") {
+  auto all = gpus();
+  REQUIRE(all.size() == 2);
+  CHECK(to_string(all[1]->info()) ==
+        "/job:localhost/replica:0/task:0/gpu:1 (Fake GPU, 85.8 GB, 0000:01:00.0)");
+  CHECK(all[0]->info().kernels->has("add", dtype::float32));
+  CHECK(all[0]->record() == nullptr);
+  CHECK(fake::runtime().contexts.empty());
+  on(*all[1], 1);
+  CHECK(fake::runtime().contexts == std::set{1});
+  all.clear();
+  fake::runtime().gpus = 0;
+  CHECK(gpu::cuda::make_devices(parse_device("/job:a/task:0")).empty());
+}
+
+TEST_CASE("copies arrive, and hold what they read until they are done") {
+  auto all = gpus();
+  device_runtime& d = *all[0];
+  for (std::size_t bytes : {1, 65'536, 65'537, 4 << 20, (4 << 20) + 5}) {
+    INFO(bytes);
+    const buffer from = numbers(bytes), to = buffer::host(bytes);
+    {
+      buffer there = on(d, bytes), second = on(d, bytes);
+      event_ptr in, out;
+      {
+        held now;
+        in = d.copy_in(there.data(), from.data(), bytes, from);
+        CHECK(from.unique() == (bytes <= 4 << 20));
+        CHECK(!in->done());
+        d.wait(in);
+        d.copy_within(second.data(), there.data(), bytes, nullptr);
+        out = d.copy_out(to.data(), second.data(), bytes, second);
+        CHECK(!second.unique());
+        CHECK(!out->done());
+      }
+      out->synchronize();
+      CHECK(in->done());
+      CHECK(from.unique());
+      CHECK(second.unique());
+    }
+    CHECK(equal(from, to, bytes));
+  }
+  CHECK(fake::runtime().in_pools == 0);
+}
+
+TEST_CASE("events call back from a thread of their own") {
+  auto all = gpus();
+  std::atomic<int> called{0};
+  std::thread::id by;
+  {
+    held now;
+    on(*all[0], 1);
+    const event_ptr e = all[0]->record();
+    e->when_done([&] {
+      by = std::this_thread::get_id();
+      ++called;
+    });
+    CHECK(!e->done());
+    CHECK(called == 0);
+  }
+  while (called == 0) std::this_thread::yield();
+  CHECK(by != std::this_thread::get_id());
+  const event_ptr e = all[0]->record();
+  e->synchronize();
+  e->when_done([&] { ++called; });
+  CHECK(called == 2);
+}
+
+TEST_CASE("an event that nobody looks at keeps what its copy reads") {
+  auto all = gpus();
+  device_runtime& d = *all[0];
+  constexpr std::size_t bytes = 5 << 20;
+  const buffer from = numbers(bytes);
+  const buffer there = on(d, bytes);
+  event_ptr last;
+  {
+    held now;
+    d.copy_in(there.data(), from.data(), bytes, from);
+    CHECK(!from.unique());
+    last = d.copy_in(there.data(), from.data(), bytes, {});
+  }
+  last->synchronize();
+  CHECK(!from.unique());
+  d.copy_in(there.data(), from.data(), 1, from)->synchronize();
+  CHECK(from.unique());
+}
+
+TEST_CASE("values go from GPU to GPU, after what makes them") {
+  auto all = gpus();
+  constexpr std::size_t bytes = 100'000;
+  const buffer from = numbers(bytes), to = buffer::host(bytes);
+  const buffer a = on(*all[0], bytes), b = on(*all[1], bytes);
+  auto held_back = std::make_unique<held>();
+  all[0]->wait(all[0]->copy_in(a.data(), from.data(), bytes, from));
+  all[1]->wait(all[0]->record());
+  event_ptr done;
+  REQUIRE(all[1]->copy_between(b.data(), *all[0], a.data(), bytes, a, done));
+  all[1]->wait(done);
+  const auto out = all[1]->copy_out(to.data(), b.data(), bytes, b);
+  held_back.reset();
+  out->synchronize();
+  CHECK(equal(from, to, bytes));
+}
+
+TEST_CASE("after a fault of a run its updates are left out, and the next run is well") {
+  auto all = gpus();
+  device_runtime& d = *all[0];
+  const auto step = d.make_step();
+  const buffer from = numbers(100);
+  const buffer a = on(d, 100), b = on(d, 100), to = buffer::host(100);
+  std::memset(to.data(), 0, 100);
+  d.wait(d.copy_in(a.data(), from.data(), 100, from));
+  d.wait(d.copy_in(b.data(), to.data(), 100, to));
+  std::uint32_t item = 0;
+  for (bool fails : {true, false}) {
+    step->begin();
+    launch(d, *step, 7, [=](const gpu::fault_report& r) {
+      if (fails) r(gpu::fault_kind::gathered, 12, 10), r(gpu::fault_kind::divided);
+    });
+    d.copy_within(b.data(), a.data(), 100, step.get());
+    d.copy_out(to.data(), b.data(), 100, b)->synchronize();
+    CHECK(equal(from, to, 100) == !fails);
+    const auto e = step->failure(item);
+    REQUIRE((e != nullptr) == fails);
+    if (!fails) continue;
+    CHECK(item == 7);
+    CHECK(e->message() == "[gather] the index 12 is out of range for 10 rows");
+  }
+}
+
+TEST_CASE("memory that is not there is an error that says so") {
+  auto all = gpus();
+  fake::runtime().free = 1000;
+  CHECK_THROWS_WITH_AS(on(*all[1], 1025),
+                       doctest::Contains("GPU 1 cannot allocate 1280 bytes: tensors have 0 bytes"),
+                       error);
+}
+
+TEST_CASE("a GPU that has stopped tells every step, and names the node that was running") {
+  auto all = gpus();
+  device_runtime& d = *all[0];
+  const auto step = d.make_step(), other = d.make_step();
+  step->begin();
+  other->begin();
+  const buffer there = on(d, 8), host = buffer::host(8);
+  launch(d, *step, 1, [](auto&) {});
+  d.record()->synchronize();
+  std::atomic<bool> called{false};
+  {
+    held now;
+    launch(d, *step, 2, [](auto&) { fake::stop(cudaErrorIllegalAddress); });
+    d.record()->when_done([&] { called = true; });
+  }
+  while (!called) std::this_thread::yield();
+  std::uint32_t item = 0;
+  const auto e = step->failure(item);
+  REQUIRE(e);
+  CHECK(e->code() == errc::internal);
+  CHECK(item == 2);
+  CHECK(e->message() ==
+        "the GPU has stopped for good in this node: something happened "
+        "(cudaErrorIllegalAddress); start the task again");
+  CHECK(other->failure(item)->message() ==
+        "the GPU has stopped for good before this step: something happened "
+        "(cudaErrorIllegalAddress); start the task again");
+  CHECK(item == UINT32_MAX);
+  // Nothing throws in the middle, and nothing is waited for.
+  other->begin();
+  launch(d, *other, 1, [](auto&) {});
+  CHECK(d.copy_out(host.data(), there.data(), 8, there) == nullptr);
+  CHECK(d.record() == nullptr);
+  CHECK_THROWS_AS(on(d, 1), error);
+}
