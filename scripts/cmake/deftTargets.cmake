@@ -8,7 +8,7 @@
 set(DEFT_EXTRA_UMBRELLAS execute/cpu/cpu_elementwise.ipp execute/cpu/cpu_linear.ipp)
 set(DEFT_THRUST_UMBRELLAS execute/gpu/gpu_elementwise.ipp execute/gpu/gpu_kernels.ipp)
 # Those that nvcc compiles, too.
-set(DEFT_CUDA_UMBRELLAS ${DEFT_THRUST_UMBRELLAS})
+set(DEFT_CUDA_UMBRELLAS ${DEFT_THRUST_UMBRELLAS} execute/gpu/cuda/cuda_sort.ipp)
 
 include(CMakeFindDependencyMacro)
 # Visible to whoever links deft, not only in this folder.

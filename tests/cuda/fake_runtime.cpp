@@ -87,6 +87,7 @@ cudaError_t answer() {
 }
 template <class F>
 cudaError_t queued(cudaStream_t on, F f) {
+  if (!on) return cudaErrorNotSupported;
   if (auto e = answer()) return e;
   fake::push(on, [=] {
     if (answer() == cudaSuccess) f();
@@ -109,6 +110,8 @@ void __cudaRegisterFunction(void**, const char* host, char* name, const char*, i
                             dim3*, dim3*, int*) {
   kernels()[host] = name;
 }
+void __cudaRegisterVar(void**, char*, char*, const char*, int, std::size_t, int, int) {}
+unsigned __cudaPushCallConfiguration(dim3, dim3, std::size_t, void*) { return 0; }
 cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, std::size_t*, void*) {
   return cudaErrorNotSupported;
 }
@@ -120,7 +123,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, std::size_t, cu
 cudaError_t cudaLaunchKernel(const void* f, dim3, dim3, void** arguments, std::size_t,
                              cudaStream_t on) {
   const std::string& name = kernels()[f];
-  const std::size_t width = name.find("sixteen_bytes") != std::string::npos ? 16 : 1;
+  const std::size_t width = name.find("copied_words") != std::string::npos ? 16 : 1;
   if (name.find("for_each") == std::string::npos || name.find("copied") == std::string::npos)
     return cudaErrorNotSupported;
   struct copied {
@@ -160,10 +163,30 @@ cudaError_t cudaSetDevice(int device) {
   fake::runtime().contexts.insert(device);
   return fake::runtime().broken;
 }
-cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr, int) {
-  *v = 1;
+cudaError_t cudaDeviceGetAttribute(int* v, cudaDeviceAttr a, int) {
+  *v = a == cudaDevAttrComputeCapabilityMajor   ? 9
+       : a == cudaDevAttrComputeCapabilityMinor ? 0
+       : a == cudaDevAttrMultiProcessorCount    ? 132
+                                                : 1;
   return cudaSuccess;
 }
+// What CUB asks.
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, const void*) {
+  *a = {};
+  a->ptxVersion = a->binaryVersion = 90;
+  a->maxThreadsPerBlock = 1024;
+  return cudaSuccess;
+}
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* n, const void*, int,
+                                                                   std::size_t, unsigned) {
+  *n = 2;
+  return cudaSuccess;
+}
+cudaError_t cudaPeekAtLastError() { return cudaErrorNotSupported; }
 cudaError_t cudaDeviceCanAccessPeer(int* can, int, int) {
   *can = 1;
   return cudaSuccess;

@@ -182,6 +182,17 @@ TEST_CASE("after a fault of a run its updates are left out, and the next run is 
   }
 }
 
+TEST_CASE("a sort has room enough, whatever it sorts") {
+  for (std::int64_t n = 1; n < std::int64_t{1} << 32; n = 3 * n + 1) {
+    INFO(n);
+    std::uint32_t word = 0;
+    gpu::cuda::stream s(nullptr, {}, nullptr);
+    // Its kernels cannot run here: that it comes so far is the point.
+    CHECK_THROWS_WITH_AS(s.sort_by_key(&word, &word, &word, &word, n, 32, &word),
+                         doctest::Contains("failed to sort"), error);
+  }
+}
+
 TEST_CASE("memory that is not there is an error that says so") {
   auto all = gpus();
   fake::runtime().free = 1000;

@@ -200,14 +200,14 @@ void compare(std::int64_t rows, std::int64_t n, bool columns) {
   };
   std::vector<char> to[2];
   std::vector<float> distance[2];
-  folded_by(cuda::stream(nullptr, {}, nullptr), to[0], distance[0]);
+  folded_by(cuda::stream(nullptr, fault_report(), nullptr), to[0], distance[0]);
   folded_by(in_order(), to[1], distance[1]);
   CHECK(to[0] == to[1]);
   CHECK(distance[0] == distance[1]);
   // One that belongs to a run that has failed does nothing.
   if (n > 100) return;
   const std::uint32_t failed = 1;
-  folded_by(cuda::stream(nullptr, {}, &failed), to[0], distance[0]);
+  folded_by(cuda::stream(nullptr, fault_report(), &failed), to[0], distance[0]);
   CHECK(std::all_of(to[0].begin(), to[0].end(), [](char c) { return c == 0; }));
 }
 
@@ -258,7 +258,8 @@ TEST_CASE("a launch runs each number once") {
   registered(&cuda::for_each<counted>);
   for (std::size_t n : {0, 1, 255, 256, 257, 1000}) {
     std::vector<int> seen(n);
-    cuda::stream(nullptr, {}, nullptr).launch(static_cast<std::int64_t>(n), counted{seen.data()});
+    cuda::stream(nullptr, fault_report(), nullptr)
+        .launch(static_cast<std::int64_t>(n), counted{seen.data()});
     CHECK(seen == std::vector<int>(n, 1));
   }
 }

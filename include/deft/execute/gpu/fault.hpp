@@ -23,28 +23,29 @@ struct fault_record {
   std::uint32_t item;
   fault_kind kind;
   std::int64_t value, limit, row;
+  fault_record* mirror;  ///< where the host reads it, if not here
 };
 
 /// What device code reports faults to. A run's first one counts.
 struct fault_report {
   fault_record* record;
   std::uint32_t item;
-  std::uint32_t* taken;  ///< decides who is first: the record's, or one in the device's own memory
 
   DEFT_HD void operator()(fault_kind kind, std::int64_t value = 0, std::int64_t limit = 0,
                           std::int64_t row = 0) const {
 #ifdef __CUDA_ARCH__
-    const bool first = atomicCAS(taken, 0u, 1u) == 0;
+    const bool first = atomicCAS(&record->taken, 0u, 1u) == 0;
 #else
-    const bool first = std::atomic_ref(*taken).exchange(1) == 0;
+    const bool first = std::atomic_ref(record->taken).exchange(1) == 0;
 #endif
     if (!first) return;
-    record->item = item;
-    record->kind = kind;
-    record->value = value;
-    record->limit = limit;
-    record->row = row;
-    if (taken != &record->taken) record->taken = 1;
+    fault_record* const to = record->mirror ? record->mirror : record;
+    to->item = item;
+    to->kind = kind;
+    to->value = value;
+    to->limit = limit;
+    to->row = row;
+    if (to != record) to->taken = 1;
   }
 };
 

@@ -7,9 +7,9 @@
 #include <deft/execute/gpu/compilations.ipp>
 #include <deft/execute/gpu/compiled_program.ipp>
 #include <deft/execute/gpu/devices.hpp>
+#include <deft/execute/gpu/fault.ipp>
 #include <deft/execute/gpu/nvrtc.ipp>
 #include <deft/execute/gpu/source.ipp>
-#include <deft/execute/gpu/fault.ipp>
 #ifdef DEFT_HAS_CUDA  // by the build: the oldest architecture that nvcc compiled the kernels for
 #include <deft/execute/gpu/cuda/device.ipp>
 #else

@@ -181,11 +181,14 @@ struct largest {
 struct fault_record {
   unsigned taken, item, kind;
   long long value, limit, row;
+  fault_record* mirror;
 };
-DEVICE void report(fault_record* to, unsigned item, unsigned kind) {
-  if (atomicCAS(&to->taken, 0u, 1u)) return;
+DEVICE void report(fault_record* r, unsigned item, unsigned kind) {
+  if (atomicCAS(&r->taken, 0u, 1u)) return;
+  fault_record* const to = r->mirror ? r->mirror : r;
   to->item = item, to->kind = kind;
   to->value = to->limit = to->row = 0;
+  if (to != r) to->taken = 1;
 }
 // Of an update: whether it may change anything.
 DEVICE bool has_failed(const fault_record* r) {

@@ -7,7 +7,7 @@
 namespace deft::gpu::cuda {
 namespace {
 
-struct alignas(16) sixteen_bytes {
+struct alignas(16) copied_words {
   std::uint32_t words[4];
 };
 template <class T>
@@ -20,11 +20,11 @@ struct copied {
 }  // namespace
 
 void copy_unless_failed(stream& s, void* to, const void* from, std::size_t bytes) {
-  constexpr std::size_t width = sizeof(sixteen_bytes);
+  constexpr std::size_t width = sizeof(copied_words);
   const auto places = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
   const std::size_t wide = places % width == 0 ? bytes / width : 0, done = wide * width;
   s.launch(static_cast<std::int64_t>(wide),
-           copied<sixteen_bytes>{s.in<sixteen_bytes>(from), s.out<sixteen_bytes>(to)});
+           copied<copied_words>{s.in<copied_words>(from), s.out<copied_words>(to)});
   s.launch(static_cast<std::int64_t>(bytes - done),
            copied<std::uint8_t>{s.in<std::uint8_t>(from) + done, s.out<std::uint8_t>(to) + done});
 }

@@ -18,9 +18,13 @@ void stream::start(const void* kernel, std::int64_t blocks, unsigned threads, vo
   if (blocks > INT32_MAX)
     fail(errc::invalid_argument, "too many elements for one kernel of a GPU: ", blocks,
          " blocks of ", threads, " (limit ", INT32_MAX, ")");
-  check(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(threads), arguments, 0,
-                         on_),
-        "to start a kernel");
+  cuda::check(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(threads),
+                               arguments, 0, on_),
+              "to start a kernel");
+}
+
+void stream::check(int said, const char* doing) {
+  cuda::check(static_cast<cudaError_t>(said), doing);
 }
 
 namespace {
@@ -32,7 +36,7 @@ class step final : public device_step {
   ~step() override { give(); }
 
   void begin() override {
-    if (slot_.record && !is_taken()) return;
+    if (slot_.mirror && !is_taken()) return;
     give();
     queues_->attempt([&] {
       queues_->drop_kept();
@@ -41,16 +45,16 @@ class step final : public device_step {
   }
   std::shared_ptr<const error> failure(std::uint32_t& item) const override {
     if (auto e = queues_->log().failure(this, item)) return e;
-    if (!slot_.record || !is_taken()) return nullptr;
-    item = slot_.record->item;
-    return std::make_shared<const error>(error_of(*slot_.record));
+    if (!slot_.mirror || !is_taken()) return nullptr;
+    item = slot_.mirror->item;
+    return std::make_shared<const error>(error_of(*slot_.mirror));
   }
   const fault_slot& slot() const { return slot_; }
 
  private:
-  bool is_taken() const { return std::atomic_ref(slot_.record->taken).load() != 0; }
+  bool is_taken() const { return std::atomic_ref(slot_.mirror->taken).load() != 0; }
   void give() {
-    if (slot_.record) queues_->give_slot(std::exchange(slot_, {}));
+    if (slot_.mirror) queues_->give_slot(std::exchange(slot_, {}));
   }
 
   const std::shared_ptr<queues> queues_;
@@ -178,7 +182,7 @@ class device final : public device_runtime {
 
   stream stream_of(device_step* of, std::uint32_t item, bool update) {
     const fault_slot& s = static_cast<step*>(of)->slot();
-    return {queues_->compute(), {s.on_device, item, s.taken}, update ? s.taken : nullptr};
+    return {queues_->compute(), {s.on_device, item}, update ? &s.on_device->taken : nullptr};
   }
   /// Queues a copy after all that was launched; the stream that it is on.
   cudaStream_t copy(cudaStream_t on, void* to, const void* from, std::size_t bytes,

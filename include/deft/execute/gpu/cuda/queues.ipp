@@ -55,11 +55,11 @@ pinned_memory& pinned() {
   return p;
 }
 
-/// Faults of one run: the record, which the host reads, and the word that updates look at.
+/// Faults of one run: kernels look at a record in the GPU's memory, the host at its mirror in its
+/// own.
 struct fault_slot {
-  fault_record* record = nullptr;     ///< the host's address
-  fault_record* on_device = nullptr;  ///< the device's address of the same
-  std::uint32_t* taken = nullptr;     ///< on the device
+  fault_record* on_device = nullptr;
+  fault_record* mirror = nullptr;
 };
 
 /// Streams of one GPU and what belongs to them, shared by the device and its events.
@@ -155,8 +155,9 @@ class queues : public std::enable_shared_from_this<queues> {
       s = slots_.back();
       slots_.pop_back();
     }
-    *s.record = {};
-    check(cudaMemsetAsync(s.taken, 0, sizeof *s.taken, compute_), "to clear a word");
+    s.mirror->taken = 0;
+    check(cudaMemsetAsync(&s.on_device->taken, 0, sizeof s.on_device->taken, compute_),
+          "to clear a word");
     return s;
   }
   /// To be used again once what was queued so far is done.
@@ -215,17 +216,22 @@ void queues::start() {
   used_.store(true, std::memory_order_release);
 }
 void queues::add_slots() {
-  void *records = nullptr, *seen = nullptr, *words = nullptr;
-  check(cudaHostAlloc(&records, slots_at_once * sizeof(fault_record),
-                      cudaHostAllocMapped | cudaHostAllocPortable),
+  constexpr std::size_t bytes = slots_at_once * sizeof(fault_record);
+  void *mirrors = nullptr, *seen = nullptr, *records = nullptr;
+  check(cudaHostAlloc(&mirrors, bytes, cudaHostAllocMapped | cudaHostAllocPortable),
         "to pin memory");
+  slot_memory_.push_back(mirrors);
+  check(cudaMalloc(&records, bytes), "to allocate memory");
   slot_memory_.push_back(records);
-  check(cudaHostGetDevicePointer(&seen, records, 0), "to map memory");
-  check(cudaMalloc(&words, slots_at_once * sizeof(std::uint32_t)), "to allocate memory");
-  slot_memory_.push_back(words);
-  for (int i = 0; i < slots_at_once; ++i)
-    slots_.push_back({static_cast<fault_record*>(records) + i, static_cast<fault_record*>(seen) + i,
-                      static_cast<std::uint32_t*>(words) + i});
+  check(cudaHostGetDevicePointer(&seen, mirrors, 0), "to map memory");
+  auto* const to = static_cast<fault_record*>(mirrors);
+  for (int i = 0; i < slots_at_once; ++i) {
+    to[i] = {};
+    to[i].mirror = static_cast<fault_record*>(seen) + i;
+    slots_.push_back({static_cast<fault_record*>(records) + i, to + i});
+  }
+  // The mirrors are as the records begin.
+  check(cudaMemcpyAsync(records, mirrors, bytes, cudaMemcpyHostToDevice, compute_), "to copy");
 }
 queues::~queues() {
   if (!is_used() || cudaSetDevice(number_) != cudaSuccess) return;

@@ -39,10 +39,21 @@ class stream {
   template <row_fold F>
   void fold_rows(const F& f, std::int64_t rows, std::int64_t n);
 
+  /// Bytes, for a radix sort by eight bits at a time.
+  static std::size_t sort_room(std::int64_t n) {
+    return (std::size_t{1} << 17) + 12 * static_cast<std::size_t>(n);
+  }
+  void sort_by_key(const std::uint32_t* keys, std::uint32_t* sorted_keys,
+                   const std::uint32_t* values, std::uint32_t* sorted_values, std::int64_t n,
+                   int bits, void* room);
+
   /// For libraries that queue kernels of their own.
   CUstream_st* native() const { return on_; }
   /// Of an update; see the constructor.
   const std::uint32_t* failed() const { return failed_; }
+
+  /// Throws what the runtime says, a cudaError_t, of what was done: "to start a kernel".
+  static void check(int said, const char* doing);
 
  private:
   /// Queues a kernel. Throws what the runtime says of it.

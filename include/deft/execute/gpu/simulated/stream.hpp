@@ -34,7 +34,7 @@ class stream {
   T* out(void* p) const {
     return static_cast<T*>(space_.real(p));
   }
-  fault_report faults() const { return {&record_->faults, item_, &record_->faults.taken}; }
+  fault_report faults() const { return {&record_->faults, item_}; }
 
   template <class F>
   void launch(std::int64_t n, const F& f) {
