@@ -41,7 +41,7 @@ class stream {
 
   /// Bytes, for a radix sort by eight bits at a time.
   static std::size_t sort_room(std::int64_t n) {
-    return (std::size_t{1} << 17) + 12 * static_cast<std::size_t>(n);
+    return (std::size_t{1} << 17) + 9 * static_cast<std::size_t>(n);
   }
   void sort_by_key(const std::uint32_t* keys, std::uint32_t* sorted_keys,
                    const std::uint32_t* values, std::uint32_t* sorted_values, std::int64_t n,
