@@ -126,7 +126,7 @@ void compare(const host_library& library, const std::string& name, const std::st
     } catch (const error& e) {
       failure = e.message();
     }
-    const gpu::fault_record r{1, 0, static_cast<gpu::fault_kind>(faults[i]), 0, 0, 0};
+    const gpu::fault_record r{1, 0, static_cast<gpu::fault_kind>(faults[i]), 0, 0, 0, nullptr};
     if (!failure.empty() || faults[i] != 0)
       CHECK(gpu::error_of(r).message() == failure);
     else if (!same_bits(got[i], expected))
