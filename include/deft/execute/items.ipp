@@ -101,7 +101,7 @@ void frame_state::launch(const item& i, std::uint32_t k, kernel& what, kernel_ca
     what.run(call);
   } else {
     wait_on_device(i);
-    call.draw_word = values_.block_on(c_.values[i.first_out].space);
+    if (i.outs) call.draw_word = values_.block_on(c_.values[i.first_out].space);
     c_.device(i).launch({what, call, ins, outs, k, i.what == action::update}, step_on(i));
   }
   // Whoever takes it next launches after this.

@@ -107,7 +107,7 @@ class memory_planner {
   /// device, where those of rank 0 come in one block with the step's number.
   void place_feeds() {
     for (const item& i : c_.items)  // whose kernels ask for the step's number
-      if (i.what == action::run && !i.on_host && c_.label(i).op->is(op_traits::stateful))
+      if (i.what == action::run && i.outs && !i.on_host && c_.label(i).op->is(op_traits::stateful))
         begin_block(c_.spaces[c_.values[i.first_out].space]);
     for (auto v : c_.feed_values) {
       value_info& i = c_.values[v];
