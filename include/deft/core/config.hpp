@@ -9,11 +9,14 @@
 #define DEFT_VERSION_PATCH 0
 #define DEFT_VERSION "0.1.0"
 
-// Marks what both the host's and the device's compiler must see.
+// Marks what both the host's and the device's compiler must see; and the namespace, in deft::gpu,
+// of the GPUs whose kernels are being compiled.
 #ifdef __CUDACC__
 #define DEFT_HD __host__ __device__
+#define DEFT_GPU_SYSTEM cuda
 #else
 #define DEFT_HD
+#define DEFT_GPU_SYSTEM simulated
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)

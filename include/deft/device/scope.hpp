@@ -22,7 +22,7 @@ enum class op_role : std::uint8_t;  // its values are in graph/op_def.hpp
 struct node_info {
   std::string_view op;       ///< "matmul", "variable", …
   std::string_view name;     ///< with its name scopes
-  dtype type = dtype::none;  ///< of its first result
+  dtype type = dtype::none;  ///< of its first input; a variable's own
   op_role role = {};         ///< op_role::variable where it makes one, compute for most others
   placement device = {};     ///< what inner scopes have decided; nullptr: nothing yet
 };

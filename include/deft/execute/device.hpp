@@ -6,6 +6,7 @@
 #include <deft/execute/kernel.hpp>
 #include <functional>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 namespace deft {
@@ -102,6 +103,17 @@ class device_runtime {
  protected:
   explicit device_runtime(device_info info) : info_(std::move(info)) {}
   device_info info_;
+};
+
+/// The kernels of some tables by the names of their operations.
+class kernel_index {
+ public:
+  explicit kernel_index(std::span<const kernel_table> tables);
+  /// Null if there is none.
+  const kernel_entry* find(std::string_view op) const;
+
+ private:
+  std::unordered_map<std::string_view, const kernel_entry*> by_name_;
 };
 
 /// The kernels of a table, and what the executor runs itself on every device: as a device announces

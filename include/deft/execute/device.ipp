@@ -5,6 +5,15 @@
 
 namespace deft {
 
+kernel_index::kernel_index(std::span<const kernel_table> tables) {
+  for (const auto& table : tables)
+    for (const auto& entry : table) by_name_.emplace(entry.op, &entry);
+}
+const kernel_entry* kernel_index::find(std::string_view op) const {
+  auto at = by_name_.find(op);
+  return at == by_name_.end() ? nullptr : at->second;
+}
+
 std::shared_ptr<const kernel_set> announce(std::span<const kernel_table> tables) {
   auto set = std::make_shared<kernel_set>();
   for (const auto& table : tables)

@@ -26,6 +26,12 @@ class row_layout {
   std::int64_t step(std::size_t operand) const { return steps_[operand * levels_ + levels_ - 1]; }
   std::int64_t rise(std::size_t operand) const { return steps_[operand * levels_ + levels_ - 2]; }
 
+  /// How many of the extents say where an element is: not outer ones of 1.
+  int levels() const {
+    std::size_t outer = 0;
+    while (outer + 1 < levels_ && extents_[outer] == 1) ++outer;
+    return static_cast<int>(levels_ - outer);
+  }
   /// All extents, outermost first; the last is the row's. Bytes that an operand moves along each.
   std::span<const std::int64_t> extents() const { return {extents_, levels_}; }
   std::span<const std::int64_t> steps(std::size_t operand) const {

@@ -5,6 +5,7 @@
 #include <deft/execute/cpu/join.hpp>
 #include <deft/execute/evaluation.hpp>
 #include <deft/execute/fused.hpp>
+#include <deft/execute/single_call.hpp>
 
 namespace deft {
 namespace cpu {

@@ -11,7 +11,6 @@
 #include <deft/execute/transfers.hpp>
 #include <fstream>
 #include <thread>
-#include <unordered_map>
 
 namespace deft {
 namespace {
@@ -73,14 +72,8 @@ std::span<const kernel_table> cpu_kernel_tables() {
 }
 
 const kernel_entry* find_cpu_kernel(std::string_view op) {
-  static const auto& by_name = *new auto([] {
-    std::unordered_map<std::string_view, const kernel_entry*> made;
-    for (const auto& table : cpu_kernel_tables())
-      for (const auto& entry : table) made.emplace(entry.op, &entry);
-    return made;
-  }());
-  auto at = by_name.find(op);
-  return at == by_name.end() ? nullptr : at->second;
+  static const auto& kernels = *new kernel_index(cpu_kernel_tables());
+  return kernels.find(op);
 }
 
 std::unique_ptr<device_runtime> make_cpu_device(const device_name& task, int number) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <deft/execute/cpu/broadcast_kernel.hpp>
 #include <deft/execute/cpu/tables.hpp>
-#include <deft/execute/evaluation.hpp>
+#include <deft/execute/single_call.hpp>
 #include <deft/op/assign.hpp>
 #include <deft/op/catalog.hpp>
 

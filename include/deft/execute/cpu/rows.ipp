@@ -2,7 +2,7 @@
 // deft/execute/cpu/rows.ipp: rows of every elementwise operation of the catalog for every dtype
 // that it takes, and of the pairs that portable programs are made of most.
 #pragma once
-#include <deft/core/hash.hpp>
+#include <deft/execute/catalog_calls.hpp>
 #include <deft/execute/cpu/compiled.hpp>
 #include <deft/execute/cpu/own.hpp>
 #include <deft/execute/cpu/rows.hpp>
@@ -32,45 +32,14 @@ using pair_call = call<Op, A, B>;
 
 using table = std::unordered_map<std::uint64_t, compiled_row>;
 
-std::uint64_t key(std::string_view op, dtype operand, dtype result) {
-  return mix(hash_text(op),
-             static_cast<std::uint64_t>(operand) * 16 + static_cast<std::uint64_t>(result));
-}
 std::uint64_t key(std::string_view first, std::string_view second, int position, dtype type) {
   return mix(mix(hash_text(first), hash_text(second)),
              static_cast<std::uint64_t>(type) * 16 + static_cast<std::uint64_t>(position));
 }
 
-template <class F>
-void each_dtype(F&& f) {
-  for (int t = 1; t < dtype_count; ++t) visit_dtype(static_cast<dtype>(t), f);
-}
-
-template <class Op>
-void add_operation(table& t) {
-  if constexpr (std::is_same_v<Op, op::cast>) {
-    each_dtype([&]<class From>() {
-      each_dtype([&]<class To>() {
-        t.emplace(key(Op::name, dtype_of<From>, dtype_of<To>),
-                  row_of<call<op::cast_to<To>, operand_leaf<From>>>);
-      });
-    });
-  } else if constexpr (requires { Op::typing_rule; }) {
-    each_dtype([&]<class T>() {
-      if constexpr (accepts(Op::typing_rule, dtype_of<T>)) {
-        using X = single_call<Op, T>;
-        t.emplace(key(Op::name, dtype_of<T>, dtype_of<typename X::value_type>), row_of<X>);
-      }
-    });
-  }
-}
-
-const table& operations() {
-  static auto& made = *new table([] {
-    table t;
-    op::catalog::each([&]<class Op>() { add_operation<Op>(t); });
-    return t;
-  }());
+const auto& operations() {
+  static const auto& made =
+      *new deft::detail::catalog_calls<compiled_row>([]<class X>() { return row_of<X>; });
   return made;
 }
 
@@ -145,7 +114,8 @@ const table& sums() {
     table t;
     auto of = [&]<class T>() {
       summed::each([&]<class Op>() {
-        t.emplace(key(Op::name, dtype_of<T>, dtype_of<T>), fold_of<single_call<Op, T>, plus>);
+        t.emplace(deft::detail::call_key(Op::name, dtype_of<T>, dtype_of<T>),
+                  fold_of<single_call<Op, T>, plus>);
       });
       op::op_list<op::add, op::sub, op::mul>::each([&]<class First>() {
         add_pair_sum<First, op::square, T>(t);
@@ -168,9 +138,8 @@ compiled_row look_up(const table& t, std::uint64_t k) {
 }  // namespace row_table
 
 compiled_row find_row(const op_def& op, dtype operand, dtype result) {
-  const compiled_row row =
-      row_table::look_up(row_table::operations(), row_table::key(op.name, operand, result));
-  return row.run ? row : find_own_row(op, operand, result);
+  const compiled_row* row = row_table::operations().find(op.name, operand, result);
+  return row ? *row : find_own_row(op, operand, result);
 }
 
 compiled_row find_pair(const op_def& first, const op_def& second, int position, dtype type) {
@@ -180,7 +149,7 @@ compiled_row find_pair(const op_def& first, const op_def& second, int position, 
 
 compiled_row find_row_fold(const op_def& op, dtype type, fold_kind fold) {
   if (fold != fold_kind::sum && fold != fold_kind::mean) return {};
-  return row_table::look_up(row_table::sums(), row_table::key(op.name, type, type));
+  return row_table::look_up(row_table::sums(), deft::detail::call_key(op.name, type, type));
 }
 
 compiled_row find_pair_fold(const op_def& first, const op_def& second, int position, dtype type,

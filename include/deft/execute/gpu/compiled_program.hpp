@@ -4,6 +4,7 @@
 #pragma once
 #include <deft/execute/gpu/source.hpp>
 #include <deft/execute/kernel.hpp>
+#include <deft/execute/layout.hpp>
 
 namespace deft::gpu {
 
@@ -51,7 +52,6 @@ class compiled_program {
   void prepare_rows();
   void unsupported();
   argument_words words() const;
-  bool wide(const kernel_call& c) const;
 
   const program program_;
   const std::vector<std::int64_t> literals_;
@@ -62,6 +62,7 @@ class compiled_program {
   // What source_ was made for.
   form form_ = form::none;
   int levels_ = 1;
+  row_layout layout_;
   std::vector<bool> broadcast_;
   std::vector<extent_class> classes_;
   std::vector<std::uint64_t> words_, more_words_;

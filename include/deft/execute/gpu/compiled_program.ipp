@@ -4,9 +4,8 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/execute/gpu/compiled_program.hpp>
-#include <deft/execute/gpu/divider.hpp>
+#include <deft/execute/gpu/groups.hpp>
 #include <deft/execute/gpu/row_fold.hpp>
-#include <deft/execute/layout.hpp>
 #include <deft/execute/region_extents.hpp>
 
 namespace deft::gpu {
@@ -16,14 +15,6 @@ template <class T>
 std::uint64_t word_of(T v) {
   static_assert(sizeof(T) == 8);
   return __builtin_bit_cast(std::uint64_t, v);
-}
-
-/// The levels of a layout that differ, of which the innermost always does.
-int levels_of(const row_layout& l) {
-  const auto extent = l.extents();
-  std::size_t levels = extent.size();
-  while (levels > 1 && extent[extent.size() - levels] == 1) --levels;
-  return static_cast<int>(levels);
 }
 
 }  // namespace
@@ -54,13 +45,13 @@ void compiled_program::prepare_elements(form f) {
   tensor_type all = out_[0];
   if (f == form::whole)
     all.shape = region_extents(program_, std::span(in_).first(program_.inputs.size()));
-  const row_layout layout(in_, all);
-  count_ = layout.elements(), n_ = layout.n();
+  layout_ = row_layout(in_, all);
+  count_ = layout_.elements();
   if (count_ == 0) return unsupported();
-  const int levels = levels_of(layout);
-  const std::size_t last = layout.extents().size() - 1;
+  const int levels = layout_.levels();
+  const std::size_t last = layout_.extents().size() - 1;
   std::vector<bool> broadcast;
-  for (std::size_t k = 0; k < in_.size(); ++k) broadcast.push_back(layout.steps(k)[last] == 0);
+  for (std::size_t k = 0; k < in_.size(); ++k) broadcast.push_back(layout_.steps(k)[last] == 0);
   if (f != form_ || levels != levels_ || broadcast != broadcast_)
     source_ = f == form::whole ? whole_source(program_, levels, broadcast, options_)
                                : element_source(program_, levels, broadcast, options_);
@@ -71,12 +62,12 @@ void compiled_program::prepare_elements(form f) {
   const argument_words at = words();
   words_.assign(at.size, 0);
   for (std::size_t level = 0; level + 1 < static_cast<std::size_t>(levels); ++level) {
-    const divider extent(layout.extents()[last - level]);
+    const divider extent(layout_.extents()[last - level]);
     std::memcpy(&words_[at.extents + 2 * level], &extent, sizeof extent);
     static_assert(sizeof extent == 16 && std::is_trivially_copyable_v<divider>);
     for (std::size_t k = 0; k < in_.size(); ++k)
       words_[at.steps + level * in_.size() + k] =
-          word_of(layout.steps(k)[last - level - 1] /
+          word_of(layout_.steps(k)[last - level - 1] /
                   static_cast<std::int64_t>(size_of_dtype(in_[k].type)));
   }
 }
@@ -93,20 +84,6 @@ void compiled_program::prepare_rows() {
   if (form_ != form::rows || classes != classes_) source_ = row_source(program_, classes, options_);
   form_ = form::rows, levels_ = 1, classes_ = std::move(classes);
   words_.assign(words().size, 0);
-}
-
-/// Whether groups of four elements are aligned in every operand.
-bool compiled_program::wide(const kernel_call& c) const {
-  if (levels_ > 1 && n_ % 4 != 0) return false;
-  auto aligned = [](const void* p, dtype t) {
-    return reinterpret_cast<std::uintptr_t>(p) % std::min<std::size_t>(16, 4 * size_of_dtype(t)) ==
-           0;
-  };
-  for (std::size_t k = 0; k < in_.size(); ++k)
-    if (!broadcast_[k] && !aligned(c.in[k], in_[k].type)) return false;
-  for (std::size_t o = 0; o < out_.size(); ++o)
-    if (!aligned(c.out[o], out_[o].type)) return false;
-  return true;
 }
 
 std::span<const program_launch> compiled_program::launches(const kernel_call& c,
@@ -148,7 +125,7 @@ std::span<const program_launch> compiled_program::launches(const kernel_call& c,
       return launches_;
     }
   } else {
-    const bool groups = wide(c);
+    const bool groups = has_groups(4, layout_, c, in_, out_);
     const std::int64_t threads = groups ? (count_ + 3) / 4 : count_;
     launches_[0] = {groups ? "groups_of_4" : "single", blocks(threads, 256), 256, words_};
   }

@@ -5,10 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <deft/execute/evaluation.hpp>
-#include <deft/execute/gpu/divider.hpp>
+#include <deft/execute/gpu/groups.hpp>
 #include <deft/execute/gpu/number.hpp>
 #include <deft/execute/gpu/stream.hpp>
-#include <deft/execute/layout.hpp>
 
 namespace deft::gpu {
 
@@ -28,12 +27,6 @@ struct inputs_of<call<Op, A...>> {
   using type = decltype((typename inputs_of<A>::type() + ...));
 };
 
-/// N elements that are read or written at once, 16 bytes at most.
-template <class T, int N>
-struct alignas(std::min<std::size_t>(16, sizeof(T) * N)) group {
-  T v[N];
-};
-
 /// Where each of K operands has the element of a result's number.
 template <int K>
 struct places {
@@ -45,8 +38,7 @@ struct places {
   places() = default;
   explicit places(const row_layout& l, std::span<const tensor_type> in) {
     const auto extent = l.extents();
-    levels = static_cast<int>(extent.size());
-    while (levels > 1 && extent[extent.size() - static_cast<std::size_t>(levels)] == 1) --levels;
+    levels = l.levels();
     for (int level = 0; level < levels; ++level) {
       const std::size_t i = extent.size() - 1 - static_cast<std::size_t>(level);
       if (level + 1 < levels) extents[level] = divider(extent[i]);

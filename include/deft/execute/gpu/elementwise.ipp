@@ -2,14 +2,12 @@
 // deft/execute/gpu/elementwise.ipp: every elementwise operation alone, for every dtype that it
 // takes.
 #pragma once
-#include <deft/core/hash.hpp>
+#include <deft/execute/catalog_calls.hpp>
 #include <deft/execute/gpu/elements.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/op/assign.hpp>
-#include <deft/op/catalog.hpp>
 #include <deft/op/plan/fused.hpp>
 #include <deft/op/plan/fused_update.hpp>
-#include <unordered_map>
 
 namespace deft::gpu::DEFT_GPU_SYSTEM {
 namespace {
@@ -20,11 +18,11 @@ class element_kernel final : public queued_kernel {
  public:
   void queue(const kernel_call& c, stream& s) override {
     if (layout_.elements() == 0) return;
-    wide(c) ? queue_groups<4>(c, s) : queue_groups<1>(c, s);
+    const bool groups = has_groups(4, layout_, c, in_, out_);
+    groups ? queue_groups<4>(c, s) : queue_groups<1>(c, s);
   }
 
  private:
-  using inputs = typename inputs_of<X>::type;
   template <int N>
   using functor = elements<X, N>;
   static constexpr std::size_t K = functor<1>::K;
@@ -32,20 +30,6 @@ class element_kernel final : public queued_kernel {
   void ready() override {
     layout_ = row_layout(in_, out_[0]);
     if (layout_.elements() > 0) places_ = places<K>(layout_, in_);
-    cost_ = 1000;
-  }
-
-  /// Whether groups of four elements are aligned in every operand.
-  bool wide(const kernel_call& c) const {
-    if (places_.levels > 1 && layout_.n() % 4 != 0) return false;
-    auto aligned = [](const void* p, dtype t) {
-      return reinterpret_cast<std::uintptr_t>(p) %
-                 std::min<std::size_t>(16, 4 * size_of_dtype(t)) ==
-             0;
-    };
-    for (std::size_t k = 0; k < K; ++k)
-      if (!(places_.broadcast >> k & 1) && !aligned(c.in[k], in_[k].type)) return false;
-    return aligned(c.out[0], out_[0].type);
   }
 
   template <int N>
@@ -63,46 +47,14 @@ class element_kernel final : public queued_kernel {
   places<K> places_;
 };
 
-template <class X>
-queued_kernel_ptr make_kernel_of() {
-  return std::make_unique<element_kernel<X>>();
-}
-
-// The operations of the catalog.
-
 using element_factory = queued_kernel_ptr (*)();
 
-std::uint64_t key(std::string_view op, dtype operand, dtype result) {
-  return mix(hash_text(op),
-             static_cast<std::uint64_t>(operand) * 16 + static_cast<std::uint64_t>(result));
-}
-
-template <class F>
-void each_dtype(F&& f) {
-  for (int t = 1; t < dtype_count; ++t) visit_dtype(static_cast<dtype>(t), f);
-}
-
-using factories = std::unordered_map<std::uint64_t, element_factory>;
-
-template <class Op>
-void add_operation(factories& all) {
-  if constexpr (std::is_same_v<Op, op::cast>) {
-    each_dtype([&]<class From>() {
-      each_dtype([&]<class To>() {
-        using X = call<op::cast_to<To>, deft::detail::leaf<From, shape_t<dyn>>>;
-        all.emplace(key(Op::name, dtype_of<From>, dtype_of<To>), &make_kernel_of<X>);
-      });
-    });
-  } else if constexpr (requires { Op::typing_rule; }) {
-    each_dtype([&]<class T>() {
-      if constexpr (accepts(Op::typing_rule, dtype_of<T>)) {
-        using X = deft::detail::single_call<Op, T>;
-        all.emplace(key(Op::name, dtype_of<T>, dtype_of<typename X::value_type>),
-                    &make_kernel_of<X>);
-      }
-    });
+struct factory_of {
+  template <class X>
+  element_factory operator()() const {
+    return []() -> queued_kernel_ptr { return std::make_unique<element_kernel<X>>(); };
   }
-}
+};
 
 kernel_ptr make_single(const node_def& n, std::span<const tensor_type> in) {
   queued_kernel_ptr made = make_element(*n.op, in.back().type, n.outputs.at(0).type);
@@ -119,13 +71,9 @@ kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
 }  // namespace
 
 queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result) {
-  static const auto& all = *new factories([] {
-    factories made;
-    op::catalog::each([&]<class Op>() { add_operation<Op>(made); });
-    return made;
-  }());
-  auto at = all.find(key(op.name, operand, result));
-  return at == all.end() ? nullptr : at->second();
+  static const auto& all = *new deft::detail::catalog_calls<element_factory>(factory_of());
+  const element_factory* made = all.find(op.name, operand, result);
+  return made ? (*made)() : nullptr;
 }
 
 kernel_table elementwise_kernels() {

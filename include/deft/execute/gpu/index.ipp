@@ -5,6 +5,7 @@
 #include <bit>
 #include <deft/core/num_lane.hpp>
 #include <deft/execute/fold_levels.hpp>
+#include <deft/execute/gpu/groups.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/execute/gpu/walk.hpp>
 #include <deft/op/argmax.hpp>
@@ -31,10 +32,6 @@ struct row_indices {
   }
   /// Where the rows have no elements.
   DEFT_HD void operator()(std::int64_t i) const { check(i); }
-};
-
-struct alignas(16) sixteen_bytes {
-  std::uint64_t v[2];
 };
 
 /// Rows of units, which are the largest that addresses and rows allow.

@@ -3,6 +3,7 @@
 // its own, on temporaries in scratch memory.
 #pragma once
 #include <algorithm>
+#include <deft/execute/gpu/groups.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/execute/region_extents.hpp>
 #include <deft/graph/program.hpp>
@@ -19,13 +20,6 @@ struct literal_writer {
   std::int64_t* to;
   DEFT_HD void operator()(std::int64_t i) const { to[i] = bits[i]; }
 };
-/// Copies what may overlap with nothing.
-struct byte_writer {
-  const std::uint8_t* from;
-  std::uint8_t* to;
-  DEFT_HD void operator()(std::int64_t i) const { to[i] = from[i]; }
-};
-
 /// Space for temporaries: offsets from the beginning of a block that is as long as they need.
 class scratch_plan {
  public:
@@ -106,8 +100,7 @@ class program_kernel final : public queued_kernel {
     }
     for (std::size_t o = 0; o < results_.size(); ++o)
       if (by_way_of_scratch(o))
-        s.launch(static_cast<std::int64_t>(bytes_of(types_[results_[o]])),
-                 byte_writer{s.in<std::uint8_t>(at_[results_[o]]), s.out<std::uint8_t>(c.out[o])});
+        queue_copy(s, c.out[o], at_[results_[o]], bytes_of(types_[results_[o]]));
   }
 
  private:
@@ -186,8 +179,8 @@ class program_kernel final : public queued_kernel {
     if (v >= first_step())
       types_[v].shape = extents_;
     else if (types_[v].shape != extents_)
-      fail(errc::unimplemented, "[fused] the fold of an input of ", types_[v].shape,
-           " in a region of ", extents_);
+      fail(errc::unimplemented, "[fused] an input of ", types_[v].shape,
+           " is folded, or is a result, in a region of ", extents_);
   }
 
   void write_literals(stream& s, char* room) const {

@@ -4,7 +4,7 @@
 #pragma once
 #include <concepts>
 #include <cstdint>
-#include <deft/core/config.hpp>
+#include <deft/execute/gpu/divider.hpp>
 
 namespace deft::gpu {
 
@@ -92,12 +92,12 @@ struct fold_of_folds {
 template <class F>
 struct pass_of_rows {
   F f;
-  std::int64_t n;
+  divider n;
   const typename F::state* folds;
 
   DEFT_HD void operator()(std::int64_t i) const {
-    const std::int64_t r = i / n;
-    f.each(r, i - r * n, folds[r]);
+    const std::int64_t column = n.cut(i);
+    f.each(i, column, folds[i]);
   }
 };
 
@@ -110,7 +110,7 @@ void over_parts(Stream& s, const F& f, std::int64_t rows, std::int64_t n, void* 
   auto* of_rows = of_parts + parts * rows;
   s.fold_rows(fold_of_parts<F>{f, rows, n, of_parts}, rows * parts, part_columns);
   s.fold_rows(fold_of_folds<F>{f, rows, of_parts, of_rows}, rows, parts);
-  if constexpr (row_fold_and_pass<F>) s.launch(rows * n, pass_of_rows<F>{f, n, of_rows});
+  if constexpr (row_fold_and_pass<F>) s.launch(rows * n, pass_of_rows<F>{f, divider(n), of_rows});
 }
 
 }  // namespace deft::gpu

@@ -2,10 +2,9 @@
 // deft/execute/gpu/shapes.ipp: operations that move elements and compute nothing: broadcast_to,
 // transpose, concat and its parts; and size_of.
 #pragma once
-#include <deft/execute/gpu/elements.hpp>
+#include <deft/execute/gpu/groups.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/execute/gpu/walk.hpp>
-#include <deft/execute/layout.hpp>
 #include <deft/execute/moving.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/size_of.hpp>
@@ -16,12 +15,6 @@ namespace moving {
 namespace {
 
 using deft::moving::by_size, deft::moving::byte_runs, deft::moving::transpose_levels;
-
-constexpr std::int64_t widest = 16;  ///< bytes that a thread moves at once
-
-bool aligned(const void* p, std::int64_t to) {
-  return reinterpret_cast<std::uintptr_t>(p) % static_cast<std::uintptr_t>(to) == 0;
-}
 
 /// N elements of the result that follow each other, from where `path` leads: N that follow each
 /// other as well, or one for all. One of one if its innermost level does neither.
@@ -72,7 +65,7 @@ class moving_kernel : public queued_kernel {
   bool wide(const kernel_call& c) const {
     if (path_.count == 0 || path_.stride[0] > 1) return false;
     if (path_.count > 1 && path_.extent[0].by() % N != 0) return false;
-    return aligned(c.out[0], widest) && (repeated() || aligned(c.in[0], widest));
+    return is_aligned(c.out[0], widest) && (repeated() || is_aligned(c.in[0], widest));
   }
   template <class T, int N>
   void queue_groups(const kernel_call& c, stream& s) const {
@@ -108,60 +101,6 @@ class transpose_kernel final : public moving_kernel {
   dims perm_;
 };
 
-/// Runs of units that are `from_step` and `to_step` units apart.
-template <class Unit>
-struct run_of_units {
-  const Unit* from;
-  Unit* to;
-  divider run;
-  std::int64_t from_step, to_step;
-
-  DEFT_HD void operator()(std::int64_t i) const {
-    const std::int64_t column = run.cut(i);
-    to[i * to_step + column] = from[i * from_step + column];
-  }
-};
-
-/// `count` runs of `bytes` bytes that are `from_step` and `to_step` bytes apart.
-struct runs {
-  const char* from;
-  std::int64_t from_step;
-  char* to;
-  std::int64_t to_step, bytes, count;
-
-  void queue(stream& s) const {
-    if (bytes == 0 || count == 0) return;
-    if (count > 1 && from_step == bytes && to_step == bytes)
-      return runs{from, bytes, to, bytes, bytes * count, 1}.queue(s);
-    if (count == 1 && bytes > widest && bytes % widest != 0) {  // the last few by themselves
-      const std::int64_t most = bytes - bytes % widest;
-      runs{from, most, to, most, most, 1}.queue(s);
-      return runs{from + most, 0, to + most, 0, bytes - most, 1}.queue(s);
-    }
-    if (fits(widest))
-      in_units<group<std::uint64_t, 2>>(s);
-    else if (fits(8))
-      in_units<std::uint64_t>(s);
-    else if (fits(4))
-      in_units<std::uint32_t>(s);
-    else
-      in_units<std::uint8_t>(s);
-  }
-
- private:
-  bool fits(std::int64_t unit) const {
-    if (count > 1 && (from_step % unit != 0 || to_step % unit != 0)) return false;
-    return bytes % unit == 0 && aligned(from, unit) && aligned(to, unit);
-  }
-  template <class Unit>
-  void in_units(stream& s) const {
-    constexpr auto size = static_cast<std::int64_t>(sizeof(Unit));
-    s.launch(bytes / size * count,
-             run_of_units<Unit>{s.in<Unit>(from), s.out<Unit>(to), divider(bytes / size),
-                                from_step / size, to_step / size});
-  }
-};
-
 class concat_kernel final : public queued_kernel {
  public:
   explicit concat_kernel(std::int64_t axis) : axis_(axis) {}
@@ -172,7 +111,8 @@ class concat_kernel final : public queued_kernel {
     char* to = static_cast<char*>(c.out[0]);
     for (std::size_t i = 0; i < in_.size(); ++i) {
       const byte_runs part(in_[i], axis_);
-      runs{static_cast<const char*>(c.in[i]), part.bytes, to, whole.bytes, part.bytes, part.count}
+      copied_runs{
+          static_cast<const char*>(c.in[i]), part.bytes, to, whole.bytes, part.bytes, part.count}
           .queue(s);
       to += part.bytes;
     }
@@ -192,8 +132,8 @@ class concat_part_kernel final : public queued_kernel {
     const char* from = static_cast<const char*>(c.in[0]);
     for (std::int64_t i = 0; i < op_.part; ++i)
       from += byte_runs(in_[static_cast<std::size_t>(i) + 1], op_.axis).bytes;
-    runs{from, whole.bytes, static_cast<char*>(c.out[0]), part.bytes, part.bytes, part.count}.queue(
-        s);
+    copied_runs{from, whole.bytes, static_cast<char*>(c.out[0]), part.bytes, part.bytes, part.count}
+        .queue(s);
   }
 
  private:

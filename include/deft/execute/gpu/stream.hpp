@@ -22,9 +22,7 @@
 // Functors are copied, and may be run at any time after that: they hold what `in` and `out` give
 // and plain numbers. Nothing of a launch changes anything once an update's run has failed.
 #ifdef __CUDACC__
-#define DEFT_GPU_SYSTEM cuda
 #include <deft/execute/gpu/cuda/launch.hpp>
 #else
-#define DEFT_GPU_SYSTEM simulated
 #include <deft/execute/gpu/simulated/stream.hpp>
 #endif

@@ -136,10 +136,8 @@ class device final : public device_runtime {
   }
 
   const kernel_entry* find_kernel(std::string_view op) const override {
-    for (const auto& table : kernel_tables())
-      for (const auto& entry : table)
-        if (entry.op == op) return &entry;
-    return nullptr;
+    static const auto& kernels = *new kernel_index(kernel_tables());
+    return kernels.find(op);
   }
   std::unique_ptr<device_step> make_step() override { return std::make_unique<step>(); }
   void launch(const launch_request& r, device_step* of) override {

@@ -31,8 +31,8 @@ class tagged_memory final : public memory {
   static constexpr std::size_t most_kept = std::size_t{256} << 20;
 
   void* tagged(void* p) const;
-  /// Gives a block back to the host.
-  void give_back(block* b) const noexcept;
+  /// Gives a block back to the host, given its real address.
+  static void give_back(block* b, void* at) noexcept;
 
   const std::uintptr_t number_;
   queue& compute_;

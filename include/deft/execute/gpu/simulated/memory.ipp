@@ -56,16 +56,17 @@ void tagged_memory::release(block* b) noexcept {
   free_.push_back(b);
   kept_ += b->capacity;
   while (kept_ > most_kept) {
-    kept_ -= free_.front()->capacity;
-    compute_.push([this, old = free_.front()] { give_back(old); });
+    block* const old = free_.front();
+    kept_ -= old->capacity;
+    compute_.push([old, at = real(old->data)] { give_back(old, at); });
     free_.pop_front();
   }
 }
 tagged_memory::~tagged_memory() {
-  for (block* b : free_) give_back(b);
+  for (block* b : free_) give_back(b, real(b->data));
 }
-void tagged_memory::give_back(block* b) const noexcept {
-  b->data = real(b->data);
+void tagged_memory::give_back(block* b, void* at) noexcept {
+  b->data = at;
   b->home = &host_memory();
   host_memory().release(b);
 }

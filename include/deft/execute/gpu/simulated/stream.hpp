@@ -21,7 +21,7 @@ struct run_record {
 /// See gpu/stream.hpp.
 class stream {
  public:
-  /// `failed` is looked at before each piece of work of an update.
+  /// `update`: what is queued is left out once the run has failed.
   stream(queue& q, const tagged_memory& space, std::shared_ptr<run_record> record,
          std::uint32_t item, bool update)
       : queue_(q), space_(space), record_(std::move(record)), item_(item), update_(update) {}
@@ -63,7 +63,7 @@ class stream {
                    const std::uint32_t* values, std::uint32_t* sorted_values, std::int64_t n,
                    int bits, void* room);
 
-  /// Queues f(0, 1), serially: for algorithms that are no launch.
+  /// Queues f(): for algorithms that are no launch.
   void call(std::function<void()> f);
 
  private:
