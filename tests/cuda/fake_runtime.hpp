@@ -15,6 +15,8 @@ struct state {
   std::set<int> contexts;            ///< GPUs that have one
   std::size_t free = 1 << 30;        ///< bytes of each GPU, not counted down
   std::size_t in_pools = 0;          ///< bytes allocated there
+  bool captures = true;              ///< streams into graphs
+  int graphs = 0;                    ///< that there are
   cudaError_t broken = cudaSuccess;  ///< what every call answers from now on
 };
 state& runtime();

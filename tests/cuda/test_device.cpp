@@ -5,8 +5,8 @@
 #include <deft/execute/gpu/devices.hpp>
 #include <thread>
 
+#include "../session/sessions.hpp"
 #include "fake_runtime.hpp"
-#include "testing.hpp"
 
 using namespace deft;
 
@@ -65,6 +65,59 @@ TEST_CASE("GPUs are listed without a context on any of them") {
   all.clear();
   fake::runtime().gpus = 0;
   CHECK(gpu::cuda::make_devices(parse_device("/job:a/task:0")).empty());
+}
+
+TEST_CASE("launches that are captured run when their graph is started, as often as it is") {
+  auto all = gpus();
+  device_runtime& d = *all[0];
+  std::vector<int> ran;
+  any_kernel first, second;
+  first.work = [&](const gpu::fault_report&) { ran.push_back(1); };
+  second.work = [&](const gpu::fault_report& r) {
+    ran.push_back(2);
+    if (ran.size() == 6) r(gpu::fault_kind::divided);
+  };
+  const launch_request requests[] = {{first, {}, 0, 0, 4}, {second, {}, 0, 0, 5}};
+  auto step = d.make_step();
+  step->begin();
+  const void* const place = step->place();
+  {
+    auto graph = d.capture(requests, step.get());
+    REQUIRE(graph);
+    CHECK(fake::runtime().graphs == 1);
+    synchronize(d);
+    CHECK(ran.empty());
+    std::uint32_t item = 0;
+    for (int i = 0; i < 3; ++i) {
+      step->begin();
+      CHECK(step->place() == place);
+      d.launch(*graph, step.get());
+      synchronize(d);
+      CHECK((step->failure(item) != nullptr) == (i == 2));
+    }
+    CHECK(item == 5);
+  }
+  CHECK(ran == std::vector{1, 2, 1, 2, 1, 2});
+  CHECK(fake::runtime().graphs == 0);
+}
+
+TEST_CASE("a GPU that keeps no graphs says so, and goes on") {
+  auto all = gpus();
+  testing::log_lines logged;
+  fake::runtime().captures = false;
+  any_kernel k;
+  int ran = 0;
+  k.work = [&](const gpu::fault_report&) { ++ran; };
+  auto step = all[0]->make_step();
+  step->begin();
+  const launch_request r{k, {}, 0, 0, 4};
+  CHECK(all[0]->capture({&r, 1}, step.get()) == nullptr);
+  const auto lines = logged.take();
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].find("/gpu:0 launches 1 kernels one by one: ") != std::string::npos);
+  all[0]->launch(r, step.get());
+  synchronize(*all[0]);
+  CHECK(ran == 1);
 }
 
 TEST_CASE("copies arrive, and hold what they read until they are done") {

@@ -37,6 +37,8 @@ class device_step {
   virtual std::shared_ptr<const error> failure(std::uint32_t& item) const = 0;
   /// The run has failed or is to end: what has not begun yet may be left out.
   virtual void stop() {}
+  /// Where kernels of the run note errors: the same as long as nothing goes wrong.
+  virtual const void* place() const { return nullptr; }
 };
 
 /// A kernel to be started.
@@ -46,6 +48,12 @@ struct launch_request {
   std::uint32_t ins = 0, outs = 0;  ///< lengths of call.in and call.out
   std::uint32_t item = 0;           ///< what an error is filed under
   bool update = false;              ///< it changes what outlives the step
+};
+
+/// Launches that a device keeps, to start them all at once.
+class launch_graph {
+ public:
+  virtual ~launch_graph() = default;
 };
 
 /// One device of this process. Its kernels run in the order of their launches, those of all frames
@@ -93,6 +101,19 @@ class device_runtime {
     static_cast<void>(step);
     r.what.run(r.call);
   }
+  /// Keeps launches that are not started now; null if the device cannot. They may be started as
+  /// long as the kernels are prepared as they are, and as all that the requests point to, the
+  /// step's place and `code_version` are what they were.
+  virtual std::unique_ptr<launch_graph> capture(std::span<const launch_request> launches,
+                                                device_step* step) {
+    return static_cast<void>(launches), static_cast<void>(step), nullptr;
+  }
+  /// Starts what was captured, for that step, in that order.
+  virtual void launch(launch_graph& g, device_step* step) {
+    static_cast<void>(g), static_cast<void>(step);
+  }
+  /// Changes when some kernel would be launched in another way than before.
+  virtual std::uint64_t code_version() const { return 0; }
   /// The point after everything that was launched so far.
   virtual event_ptr record() { return nullptr; }
   /// What is launched from now on runs after `e`, whichever device recorded that.

@@ -10,4 +10,5 @@
 #include <deft/execute/region_extents.ipp>
 #include <deft/execute/resources.ipp>
 #include <deft/execute/schedule.ipp>
+#include <deft/execute/segments.ipp>
 #include <deft/execute/transfers.ipp>

@@ -16,6 +16,7 @@ frame_state::frame_state(const executable::compiled& c)
       signals_(std::make_unique<std::atomic<std::uint32_t>[]>(c.signals)),
       fetched_(c.fetch_values.size()) {
   for (auto* d : c.queues) steps_.push_back(d->make_step());
+  for (const auto& s : c.segments) segments_.emplace_back(s);
   if (c.may_park)
     for (std::uint32_t l = 0; l <= c.lanes.size(); ++l)
       gates_.push_back(std::make_shared<lane_gate>(l));
@@ -160,6 +161,11 @@ bool frame_state::run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready) {
           }
           return false;
         default:
+          if (i.begins && !observed) {
+            run_segment(l);
+            --me.pc;  // its last item
+            continue;
+          }
           observation seen(context_->observer, c_.label(i), l);
           run_item(i, me.pc, l);
       }
@@ -365,7 +371,9 @@ error frame_state::located(const error& e, std::uint32_t item) const {
   if (item >= c_.items.size() || !e.node().empty()) return e;
   const exec::item& i = c_.items[item];
   const node_label& n = c_.label(i);
-  return error(e.code(), e.message(), n.name, n.place, to_string(*c_.device(i).info().name));
+  return c_.explained(
+      error(e.code(), e.message(), n.name, n.place, to_string(*c_.device(i).info().name)),
+      c_.device(i));
 }
 
 const event_ptr& frame_state::event_of(std::uint32_t v) const {

@@ -6,6 +6,7 @@
 #include <deft/execute/frame_values.hpp>
 #include <deft/execute/lane_gate.hpp>
 #include <deft/execute/schedule.hpp>
+#include <deft/execute/segments.hpp>
 #include <deft/execute/team.hpp>
 #include <mutex>
 #include <optional>
@@ -63,12 +64,13 @@ class frame_state {
     lane_job job;
     bound_rows rows;
     std::vector<tensor_type> in_types, out_types;
-    std::vector<const void*> in;      ///< addresses of the item that is run
-    std::vector<void*> out;           ///< likewise
-    std::vector<buffer> fresh;        ///< that an update writes, where it cannot write in place
-    std::vector<event_ptr> pending;   ///< copies that the run has to wait for
-    event_ptr drained;                ///< work that the lane waits for
-    std::vector<replaced> variables;  ///< by work that may yet fail
+    std::vector<const void*> in;       ///< addresses of the item that is run
+    std::vector<void*> out;            ///< likewise
+    std::vector<buffer> fresh;         ///< that an update writes, where it cannot write in place
+    std::vector<event_ptr> pending;    ///< copies that the run has to wait for
+    event_ptr drained;                 ///< work that the lane waits for
+    std::vector<replaced> variables;   ///< by work that may yet fail
+    segment_launches* open = nullptr;  ///< of the segment that is run
   };
   class call_of;
 
@@ -133,8 +135,10 @@ class frame_state {
   void fit_slots(const item& i);
   void run_item(const item& i, std::uint32_t k, std::uint32_t l);
   void run_kernel(const item& i, std::uint32_t k, std::uint32_t l);
-  void launch(const item& i, std::uint32_t k, kernel& what, kernel_call& call, std::uint32_t ins,
-              std::uint32_t outs);
+  void launch(const item& i, std::uint32_t k, std::uint32_t l, kernel& what, kernel_call& call,
+              std::uint32_t ins, std::uint32_t outs);
+  /// The segment that begins at the lane's item, up to its end.
+  void run_segment(std::uint32_t l);
   bool perform(const item& i, std::uint32_t l);
   const tensor_type& declared_of(const item& i, std::uint32_t o = 0) const {
     return c_.type(c_.values[i.first_out + o]);
@@ -145,7 +149,7 @@ class frame_state {
   /// Variable `o` of the item, whose guard is held. Throws failed_precondition if it has no value,
   /// another than declared, or one elsewhere.
   void need_value(const variable_slot& v, const item& i, std::uint32_t o = 0) const;
-  void read(const item& i);
+  void read(const item& i, std::uint32_t l);
   void assign(const item& i, std::uint32_t in, std::uint32_t l);
   void update(const item& i, std::uint32_t k, std::uint32_t l);
   void copy(const item& i, std::uint32_t in, std::uint32_t l);
@@ -167,6 +171,7 @@ class frame_state {
   std::vector<std::vector<tensor_type>> prepared_;  ///< of computations whose shapes change
   std::vector<kernel_ptr> kernels_;                 ///< of computations
   std::vector<lane> lanes_;
+  std::vector<segment_launches> segments_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> signals_;
   std::vector<any_array> fetched_;
   std::vector<std::shared_ptr<lane_gate>> gates_;    ///< of the lanes, and of the end

@@ -69,6 +69,8 @@ class frame_values {
   /// `to` is another name for the elements of `from`.
   void share(std::uint32_t to, std::uint32_t from) { values_[to] = values_[from]; }
   void drop(std::uint32_t v) { values_[v].keep.reset(); }
+  /// The same, but that somebody else holds it for a while.
+  buffer take(std::uint32_t v) { return std::move(values_[v].keep); }
   /// Drops what is held of others.
   void release() {
     for (auto v : c_.holders) values_[v].keep.reset();
@@ -136,7 +138,11 @@ class frame_values {
       if (info.slots && (a.outgrown || a.slot_offset.empty())) lay_out_slots(a, info.bytes);
       const std::size_t bytes = info.slots ? a.slot_offset.back() : info.bytes;
       if (!bytes || a.block) continue;
-      a.block = info.device->arenas().take(bytes);
+      try {
+        a.block = info.device->arenas().take(bytes);
+      } catch (const error& e) {
+        throw c_.explained(e, *info.device);
+      }
       if (a.block.data() == a.last) continue;
       a.last = a.block.data();
       moved = true;

@@ -51,7 +51,7 @@ void frame_state::run_item(const item& i, std::uint32_t k, std::uint32_t l) {
     case action::run:
       return run_kernel(i, k, l);
     case action::read:
-      return read(i);
+      return read(i, l);
     case action::assign:
       return assign(i, in, l);
     case action::update:
@@ -86,23 +86,28 @@ void frame_state::run_kernel(const item& i, std::uint32_t k, std::uint32_t l) {
   // Before a long item the rendezvous is told every time.
   if (i.bindable && !bound_[k] && what.cost() <= long_item)
     bound_[k] = me.rows.add(what.bind(call));
-  launch(i, k, what, call, i.ins, i.outs);
+  launch(i, k, l, what, call, i.ins, i.outs);
 }
 
-void frame_state::launch(const item& i, std::uint32_t k, kernel& what, kernel_call& call,
-                         std::uint32_t ins, std::uint32_t outs) {
+void frame_state::launch(const item& i, std::uint32_t k, std::uint32_t l, kernel& what,
+                         kernel_call& call, std::uint32_t ins, std::uint32_t outs) {
   if (context_->exchange && what.cost() > long_item) context_->exchange->flush();
+  segment_launches* const segment = lanes_[l].open;
   buffer scratch;
   if (const std::size_t bytes = what.scratch()) {
-    scratch = c_.device(i).arenas().take(bytes);
-    call.scratch = scratch.data();
+    if (!segment) scratch = c_.device(i).arenas().take(bytes);
+    call.scratch = segment ? segment->scratch(bytes) : scratch.data();
   }
   if (i.on_host) {
     what.run(call);
   } else {
     wait_on_device(i);
     if (i.outs) call.draw_word = values_.block_on(c_.values[i.first_out].space);
-    c_.device(i).launch({what, call, ins, outs, k, i.what == action::update}, step_on(i));
+    const launch_request r{what, call, ins, outs, k, i.what == action::update};
+    if (segment)
+      segment->add(r);
+    else
+      c_.device(i).launch(r, step_on(i));
   }
   // Whoever takes it next launches after this.
   if (scratch) c_.device(i).arenas().give(std::move(scratch));
@@ -163,9 +168,10 @@ void frame_state::need_value(const variable_slot& v, const item& i, std::uint32_
          ", and cannot be used on ", to_string(*here));
 }
 
-void frame_state::read(const item& i) {
+void frame_state::read(const item& i, std::uint32_t l) {
   variable_slot& variable = *c_.variables[i.variable];
-  std::lock_guard lock(variable.guard);
+  std::unique_lock lock(variable.guard, std::defer_lock);
+  if (!lanes_[l].open) lock.lock();
   need_value(variable, i);
   values_.hold(i.first_out, variable.value);
 }
@@ -180,9 +186,12 @@ any_array copied(const any_array& a, device_runtime& d) {
 }
 
 /// The variable's elements for work of a device that may yet fail: nobody else holds them, and they
-/// are what they were until that work is done.
-void* writable(variable_slot& v, device_runtime& d) {
-  if (!v.value.storage().unique()) v.value = copied(v.value, d);
+/// are what they were until that work is done. `open`: the segment that the work belongs to.
+void* writable(variable_slot& v, device_runtime& d, segment_launches* open = nullptr) {
+  if (!v.value.storage().unique()) {
+    if (open) open->interrupt();  // what comes before the copy
+    v.value = copied(v.value, d);
+  }
   return const_cast<void*>(v.value.raw());
 }
 
@@ -249,7 +258,9 @@ class all_locked {
 
 void frame_state::update(const item& i, std::uint32_t k, std::uint32_t l) {
   const auto variables = std::span(c_.variables).subspan(i.variable, i.outs);
-  const all_locked lock(variables);
+  lane& me = lanes_[l];
+  std::optional<all_locked> lock;
+  if (!me.open) lock.emplace(variables);
   for (std::uint32_t o = 0; o < i.outs; ++o) {
     need_value(*variables[o], i, o);
     if (variable_of(i, o).shape.is_static()) continue;
@@ -261,12 +272,11 @@ void frame_state::update(const item& i, std::uint32_t k, std::uint32_t l) {
   }
   if (i.dynamic && values_.dirty()) prepare(i, l);
   device_runtime& device = c_.device(i);
-  lane& me = lanes_[l];
   for (std::uint32_t o = 0; o < i.outs; ++o) {
     variable_slot& v = *variables[o];
     me.fresh[o].reset();  // of an update that failed
     if (device.asynchronous())
-      writable(v, device);
+      writable(v, device, me.open);
     else if (!v.value.storage().unique())
       me.fresh[o] = buffer(device.space().allocate(v.value.bytes()));
     me.in[o] = v.value.raw();
@@ -276,7 +286,7 @@ void frame_state::update(const item& i, std::uint32_t k, std::uint32_t l) {
     me.in[i.outs + a] = values_.address(c_.inputs[i.first_in + a]);
   kernel_call call{me.in.data(), me.out.data(), context_};
   // On one stream, the order of launches is enough: the lock may go before the work is done.
-  launch(i, k, *kernels_[i.number], call, i.outs + i.ins, i.outs);
+  launch(i, k, l, *kernels_[i.number], call, i.outs + i.ins, i.outs);
   for (std::uint32_t o = 0; o < i.outs; ++o) {
     any_array& now = variables[o]->value;
     if (me.fresh[o]) now = {now.type(), now.shape(), std::move(me.fresh[o])};

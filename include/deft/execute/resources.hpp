@@ -21,6 +21,8 @@ class resource {
   virtual std::size_t bytes() const = 0;
   /// What it holds: "float(784,10)".
   virtual std::string describe() const = 0;
+  /// The device whose memory it takes; null: the host's, or none.
+  virtual placement place() const { return nullptr; }
 };
 
 /// The resources of a task, by kind, container and name.
@@ -43,6 +45,9 @@ class resource_store {
   /// "name dtype(shape)" of each, sorted.
   std::vector<std::string> list() const;
   std::size_t bytes() const;
+  /// The same text of those that take most of a device's memory, with their sizes, in one line;
+  /// empty if nothing does.
+  std::string largest(placement device) const;
 
  private:
   [[noreturn]] static void refuse(const resource_key& key);
@@ -59,6 +64,7 @@ struct variable_slot final : resource {
   void clear() override;
   std::size_t bytes() const override;
   std::string describe() const override;
+  placement place() const override;
   /// Becomes of another type, with the guard held.
   /// Throws invalid_argument if it has a value.
   void change(const tensor_type& t);

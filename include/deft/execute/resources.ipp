@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/execute/resources.hpp>
+#include <functional>
 
 namespace deft {
 
@@ -40,6 +41,22 @@ std::size_t resource_store::bytes() const {
   return total;
 }
 
+std::string resource_store::largest(placement device) const {
+  constexpr std::size_t most = 5;
+  std::vector<std::pair<std::size_t, std::string>> all;
+  {
+    std::lock_guard lock(guard_);
+    for (const auto& [key, r] : resources_)
+      if (r->place() == device) all.emplace_back(r->bytes(), key.name + " " + r->describe());
+  }
+  std::ranges::sort(all, std::greater<>());
+  std::string text;
+  for (std::size_t i = 0; i < all.size() && i < most; ++i)
+    text += str(i ? ", " : "", all[i].second, " of ", all[i].first, " bytes");
+  if (all.size() > most) text += str(", and ", all.size() - most, " smaller ones");
+  return text;
+}
+
 void variable_slot::clear() {
   any_array dropped;  // freed without the lock
   std::lock_guard lock(guard);
@@ -53,6 +70,10 @@ std::size_t variable_slot::bytes() const {
 std::string variable_slot::describe() const {
   std::lock_guard lock(guard);
   return to_string(type);
+}
+placement variable_slot::place() const {
+  std::lock_guard lock(guard);
+  return device;
 }
 
 void variable_slot::change(const tensor_type& t) {

@@ -32,6 +32,7 @@ struct item {
   bool on_host : 1 = true;    ///< the kernel may be run directly
   bool awaits : 1 = false;    ///< an input comes by a copy that may still be under way
   bool bindable : 1 = false;  ///< its operands stay where they are as long as the arena does
+  bool begins : 1 = false;    ///< a segment
   std::uint16_t device = 0;
   std::uint32_t node = 0;                 ///< whom errors name
   std::uint32_t first_in = 0, ins = 0;    ///< into `inputs`
@@ -89,15 +90,25 @@ struct lane_info {
   bool parallel = false;             ///< another thread may run it
 };
 
+/// Items of a lane that follow each other and only launch kernels of one device: they are started
+/// together.
+struct segment_info {
+  std::uint32_t first = 0, end = 0;  ///< items
+  std::size_t launches = 0;
+  std::size_t addresses = 0;              ///< of all operands and results
+  std::vector<variable_slot*> variables;  ///< in the order of their locks
+};
+
 }  // namespace exec
 
 struct executable::compiled {
   std::vector<node_label> labels;
   std::vector<tensor_type> types;  ///< all that occur
   std::vector<exec::lane_info> lanes;
-  std::vector<exec::item> items;        ///< lane after lane
-  std::vector<std::uint32_t> inputs;    ///< values
-  std::vector<std::uint32_t> releases;  ///< values that hold memory of others, by last use
+  std::vector<exec::item> items;             ///< lane after lane
+  std::vector<exec::segment_info> segments;  ///< in the order of items
+  std::vector<std::uint32_t> inputs;         ///< values
+  std::vector<std::uint32_t> releases;       ///< values that hold memory of others, by last use
   std::vector<exec::value_info> values;
   std::vector<exec::space_info> spaces;
   std::vector<std::pair<std::uint32_t, buffer>> constants;  ///< values, and elements on the device
@@ -109,6 +120,7 @@ struct executable::compiled {
   std::uint32_t signals = 0, events = 0, shapes = 0, owned = 0;
   std::uint32_t most_ins = 0, most_outs = 0;  ///< of an item
   bool may_park = false, parallel = false;
+  const resource_store* store = nullptr;
   std::vector<exec::computation> computations;
   /// Kernels for the first frame, made to know their costs; by computation.
   mutable std::vector<kernel_ptr> kernels;
@@ -124,6 +136,8 @@ struct executable::compiled {
   const tensor_type& type(const exec::value_info& v) const { return types[v.type]; }
   /// Prepared if all extents are known; null for what has no kernel.
   kernel_ptr make_kernel(const exec::computation& c) const;
+  /// An error on a device; if that has run out of memory, with what takes most of it.
+  error explained(const error& e, const device_runtime& d) const;
 };
 
 }  // namespace deft

@@ -6,6 +6,7 @@
 #include <deft/execute/lanes.hpp>
 #include <deft/execute/memory_plan.hpp>
 #include <deft/execute/schedule.hpp>
+#include <deft/execute/segments.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/constant.hpp>
 #include <deft/op/plan/feed.hpp>
@@ -37,6 +38,7 @@ class compiler {
     for (auto e : part_.fetches) fetch(e);
     put_in_order();
     plan_memory(c_);
+    plan_segments(c_);
     c_.may_park = c_.lanes.size() > 1 || !c_.queues.empty() || !c_.performers.empty();
     c_.types.shrink_to_fit();
     c_.inputs.shrink_to_fit();
@@ -412,8 +414,17 @@ kernel_ptr executable::compiled::make_kernel(const exec::computation& c) const {
   return k;
 }
 
+error executable::compiled::explained(const error& e, const device_runtime& d) const {
+  if (e.code() != errc::resource_exhausted || !d.asynchronous() || !store) return e;
+  const std::string largest = store->largest(d.info().name);
+  return error(e.code(),
+               str(e.message(), "; the variables there: ", largest.empty() ? "none" : largest),
+               e.node(), e.where(), e.device());
+}
+
 executable::executable(plan::part part, const task_resources& task) {
   auto c = std::make_unique<compiled>();
+  c->store = task.store;
   exec::compiler(*c, part, task).run();
   compiled_ = std::move(c);
 }

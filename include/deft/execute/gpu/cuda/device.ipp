@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <deft/core/log.hpp>
+#include <deft/execute/gpu/cuda/graph.ipp>
 #include <deft/execute/gpu/cuda/memory.ipp>
 #include <deft/execute/gpu/cuda/queues.ipp>
 #include <deft/execute/gpu/cuda/runtime.ipp>
@@ -49,6 +50,7 @@ class step final : public device_step {
     item = slot_.mirror->item;
     return std::make_shared<const error>(error_of(*slot_.mirror));
   }
+  const void* place() const override { return slot_.on_device; }
   const fault_slot& slot() const { return slot_; }
 
  private:
@@ -133,7 +135,7 @@ class device final : public device_runtime {
               "to copy");
         return;
       }
-      stream s = stream_of(of, 0, true);
+      stream s = stream_of(of, 0, true, queues_->compute());
       copy_unless_failed(s, to, from, bytes);
     });
   }
@@ -145,16 +147,39 @@ class device final : public device_runtime {
   std::unique_ptr<device_step> make_step() override { return std::make_unique<step>(queues_); }
   void launch(const launch_request& r, device_step* of) override {
     queues_->attempt([&] {
-      stream s = stream_of(of, r.item, r.update);
-      kernel_call call = r.call;
-      call.stream = &s;
       try {
-        r.what.run(call);
+        start(r, of, queues_->compute());
       } catch (...) {
-        queues_->log().add(of, r.item);
+        queues_->log().add(of, {&r.item, 1});
         throw;
       }
-      queues_->log().add(of, r.item);
+      queues_->log().add(of, {&r.item, 1});
+    });
+  }
+  std::unique_ptr<launch_graph> capture(std::span<const launch_request> launches,
+                                        device_step* of) override {
+    return queues_->attempt([&]() -> std::unique_ptr<launch_graph> {
+      try {
+        capturing now(*queues_);
+        std::vector<std::uint32_t> items;
+        for (const auto& r : launches) {
+          start(r, of, now.stream());
+          items.push_back(r.item);
+        }
+        return std::make_unique<graph>(queues_, now.finish(), std::move(items));
+      } catch (const failed_call& e) {
+        if (is_sticky(e.code)) throw;
+        logging::warning(to_string(*info().name), " launches ", launches.size(),
+                         " kernels one by one: ", e.message());
+        return nullptr;
+      }
+    });
+  }
+  void launch(launch_graph& g, device_step* of) override {
+    const auto& all = static_cast<graph&>(g);
+    queues_->attempt([&] {
+      check(cudaGraphLaunch(all.native(), queues_->compute()), "to start a graph");
+      queues_->log().add(of, all.items());
     });
   }
   event_ptr record() override {
@@ -178,9 +203,15 @@ class device final : public device_runtime {
   /// Bytes up to which a copy is queued among the kernels: quicker than to order two streams.
   static constexpr std::size_t most_in_line = std::size_t{64} << 10;
 
-  stream stream_of(device_step* of, std::uint32_t item, bool update) {
+  static stream stream_of(device_step* of, std::uint32_t item, bool update, cudaStream_t on) {
     const fault_slot& s = static_cast<step*>(of)->slot();
-    return {queues_->compute(), {s.on_device, item}, update ? &s.on_device->taken : nullptr};
+    return {on, {s.on_device, item}, update ? &s.on_device->taken : nullptr};
+  }
+  static void start(const launch_request& r, device_step* of, cudaStream_t on) {
+    stream s = stream_of(of, r.item, r.update, on);
+    kernel_call call = r.call;
+    call.stream = &s;
+    r.what.run(call);
   }
   /// Queues a copy after all that was launched; the stream that it is on.
   cudaStream_t copy(cudaStream_t on, void* to, const void* from, std::size_t bytes,

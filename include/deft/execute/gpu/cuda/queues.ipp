@@ -97,6 +97,9 @@ class queues : public std::enable_shared_from_this<queues> {
   cudaStream_t compute() const { return compute_; }
   cudaStream_t in() const { return in_; }
   cudaStream_t out() const { return out_; }
+  /// What graphs are made on, by who holds the guard.
+  cudaStream_t capture() const { return capture_; }
+  std::mutex& capture_guard() { return capture_guard_; }
   /// Null where the GPU has none.
   cudaMemPool_t pool() const { return pool_; }
 
@@ -189,9 +192,9 @@ class queues : public std::enable_shared_from_this<queues> {
   launch_log log_;
   std::once_flag started_;
   std::atomic<bool> used_{false};
-  cudaStream_t compute_ = nullptr, in_ = nullptr, out_ = nullptr;
+  cudaStream_t compute_ = nullptr, in_ = nullptr, out_ = nullptr, capture_ = nullptr;
   cudaMemPool_t pool_ = nullptr;
-  std::mutex guard_;
+  std::mutex guard_, capture_guard_;
   std::vector<cudaEvent_t> events_;
   std::vector<kept> kept_;
   std::vector<fault_slot> slots_;
@@ -211,7 +214,7 @@ void queues::start() {
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all),
           "to set up a pool of memory");
   }
-  for (cudaStream_t* s : {&in_, &out_, &compute_})
+  for (cudaStream_t* s : {&in_, &out_, &capture_, &compute_})
     if (!*s) check(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking), "to make a stream");
   used_.store(true, std::memory_order_release);
 }
@@ -240,7 +243,7 @@ queues::~queues() {
   for (auto e : events_) cudaEventDestroy(e);
   for (std::size_t i = 0; i < slot_memory_.size(); ++i)
     i % 2 ? cudaFree(slot_memory_[i]) : cudaFreeHost(slot_memory_[i]);
-  for (cudaStream_t s : {in_, out_, compute_}) cudaStreamDestroy(s);
+  for (cudaStream_t s : {in_, out_, capture_, compute_}) cudaStreamDestroy(s);
   if (pool_) cudaMemPoolDestroy(pool_);
 }
 

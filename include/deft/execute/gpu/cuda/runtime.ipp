@@ -54,10 +54,10 @@ void check(cudaError_t e, const char* doing) {
 /// Which launches are known to be done, and what broke the device. Thread-safe.
 class launch_log {
  public:
-  /// After it was queued.
-  void add(const device_step* step, std::uint32_t item) {
+  /// After they were queued.
+  void add(const device_step* step, std::span<const std::uint32_t> items) {
     std::lock_guard lock(guard_);
-    recent_[launched_++ % most] = {step, item};
+    for (auto item : items) recent_[launched_++ % most] = {step, item};
   }
   std::uint64_t launched() const {
     std::lock_guard lock(guard_);

@@ -69,12 +69,16 @@ void stream::sort_by_key(const std::uint32_t* keys, std::uint32_t* sorted_keys,
     thrust::stable_sort_by_key(system(), sorted_keys, sorted_keys + n, sorted_values, less);
   });
 }
+/// Does what was queued for a run, unless that is over.
+void perform(const std::function<void()>& f, bool update, run_record* of) {
+  if (of && (of->stopped || (update && std::atomic_ref(of->faults.taken).load()))) return;
+  f();
+}
 void stream::call(std::function<void()> f) {
+  if (captured_) return captured_->push_back({std::move(f), update_});
   ++simulated_gpus().launches;
-  queue_.push([record = record_, update = update_, f = std::move(f)] {
-    if (record && record->stopped) return;
-    if (!update || !std::atomic_ref(record->faults.taken).load()) f();
-  });
+  queue_.push(
+      [record = record_, update = update_, f = std::move(f)] { perform(f, update, record.get()); });
 }
 
 namespace {
@@ -96,10 +100,16 @@ class step final : public device_step {
   void stop() override {
     if (record_) record_->stopped = true;
   }
+  const void* place() const override { return record_.get(); }
   const std::shared_ptr<run_record>& record() const { return record_; }
 
  private:
   std::shared_ptr<run_record> record_;
+};
+
+struct captured_calls final : launch_graph {
+  std::shared_ptr<std::vector<captured_call>> calls =
+      std::make_shared<std::vector<captured_call>>();
 };
 
 class device final : public device_runtime {
@@ -140,12 +150,21 @@ class device final : public device_runtime {
     return kernels.find(op);
   }
   std::unique_ptr<device_step> make_step() override { return std::make_unique<step>(); }
-  void launch(const launch_request& r, device_step* of) override {
-    stream s(compute_, memory_, record_of(of), r.item, r.update);
-    kernel_call call = r.call;
-    call.stream = &s;
-    const queueing now;
-    r.what.run(call);
+  void launch(const launch_request& r, device_step* of) override { enqueue(r, of, nullptr); }
+  std::unique_ptr<launch_graph> capture(std::span<const launch_request> launches,
+                                        device_step* of) override {
+    ++simulated_gpus().captures;
+    auto g = std::make_unique<captured_calls>();
+    for (const auto& r : launches) enqueue(r, of, g->calls.get());
+    return g;
+  }
+  void launch(launch_graph& g, device_step* of) override {
+    const auto& calls = static_cast<captured_calls&>(g).calls;
+    ++simulated_gpus().replays;
+    simulated_gpus().launches += calls->size();
+    compute_.push([calls, record = record_of(of)] {
+      for (const auto& c : *calls) perform(c.run, c.update, record.get());
+    });
   }
   event_ptr record() override { return compute_.record(); }
   void wait(const event_ptr& e) override {
@@ -161,6 +180,13 @@ class device final : public device_runtime {
  private:
   static const std::shared_ptr<run_record>& record_of(device_step* of) {
     return static_cast<step*>(of)->record();
+  }
+  void enqueue(const launch_request& r, device_step* of, std::vector<captured_call>* captured) {
+    stream s(compute_, memory_, record_of(of), r.item, r.update, captured);
+    kernel_call call = r.call;
+    call.stream = &s;
+    const queueing now;
+    r.what.run(call);
   }
   /// After all that was launched, on a stream of its own.
   event_ptr copy(queue& on, void* to, const void* from, std::size_t bytes, buffer keep) {

@@ -14,10 +14,11 @@ namespace deft::gpu::simulated {
 /// What tests may do to the queues of all simulated GPUs of the process, and count.
 struct simulation {
   std::atomic<int> longest_us{0};  ///< random delay before each piece of work
-  std::atomic<std::size_t> launches{0}, copies_in{0}, copies_out{0}, copies_between{0},
-      allocations{0}, waits{0}, blocked{0};
+  std::atomic<std::size_t> launches{0}, captures{0}, replays{0}, copies_in{0}, copies_out{0},
+      copies_between{0}, allocations{0}, waits{0}, blocked{0};
   void reset_counts() {
-    launches = copies_in = copies_out = copies_between = allocations = waits = blocked = 0;
+    launches = captures = replays = copies_in = copies_out = copies_between = allocations = waits =
+        blocked = 0;
   }
 
   /// Nothing runs while queues are held.

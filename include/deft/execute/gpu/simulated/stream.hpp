@@ -12,6 +12,12 @@ namespace deft::gpu::simulated {
 /// Work over a part of some numbers.
 using range_work = std::function<void(std::int64_t begin, std::int64_t end)>;
 
+/// Work that was captured, in order.
+struct captured_call {
+  std::function<void()> run;
+  bool update;
+};
+
 /// What streams know of a run.
 struct run_record {
   fault_record faults{};
@@ -22,9 +28,15 @@ struct run_record {
 class stream {
  public:
   /// `update`: what is queued is left out once the run has failed.
+  /// `captured`: what is queued comes there instead, if not null.
   stream(queue& q, const tagged_memory& space, std::shared_ptr<run_record> record,
-         std::uint32_t item, bool update)
-      : queue_(q), space_(space), record_(std::move(record)), item_(item), update_(update) {}
+         std::uint32_t item, bool update, std::vector<captured_call>* captured = nullptr)
+      : queue_(q),
+        space_(space),
+        record_(std::move(record)),
+        item_(item),
+        update_(update),
+        captured_(captured) {}
 
   template <class T>
   const T* in(const void* p) const {
@@ -89,6 +101,7 @@ class stream {
   std::shared_ptr<run_record> record_;
   std::uint32_t item_;
   bool update_;
+  std::vector<captured_call>* captured_;
 };
 
 }  // namespace deft::gpu::simulated
