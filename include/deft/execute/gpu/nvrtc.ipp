@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/gpu/nvrtc.ipp: libnvrtc by dlopen.
 #pragma once
-#include <dlfcn.h>
-#include <cstdlib>
 #include <deft/core/error.hpp>
 #include <deft/core/text.hpp>
 #include <deft/execute/gpu/nvrtc.hpp>
-#include <vector>
+#include <deft/execute/gpu/toolkit_library.hpp>
 
 namespace deft::gpu {
 namespace {
@@ -24,42 +22,19 @@ struct nvrtc_library {
   int (*cubin)(void* program, char*) = nullptr;
   int (*ptx_size)(void* program, std::size_t*) = nullptr;
   int (*ptx)(void* program, char*) = nullptr;
-  std::string missing = {};  ///< why it cannot be used; "": it can
+  toolkit_library file{"libnvrtc"};
 
   nvrtc_library() {
-    void* const library = open();
-    if (!library) {
-      missing = "libnvrtc was not found";
-      return;
-    }
-    find(library, "nvrtcGetErrorString", error_string);
-    find(library, "nvrtcCreateProgram", create);
-    find(library, "nvrtcDestroyProgram", destroy);
-    find(library, "nvrtcCompileProgram", compile);
-    find(library, "nvrtcGetProgramLogSize", log_size);
-    find(library, "nvrtcGetProgramLog", log);
-    find(library, "nvrtcGetCUBINSize", cubin_size);
-    find(library, "nvrtcGetCUBIN", cubin);
-    find(library, "nvrtcGetPTXSize", ptx_size);
-    find(library, "nvrtcGetPTX", ptx);
-  }
-
- private:
-  static void* open() {
-    std::vector<std::string> folders{""};
-    for (const char* name : {"CUDA_HOME", "CUDA_PATH"})
-      if (const char* toolkit = std::getenv(name); toolkit && *toolkit)
-        folders.push_back(str(toolkit, "/lib64/"));
-    folders.push_back("/usr/local/cuda/lib64/");
-    for (const auto& folder : folders)
-      for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"})
-        if (void* found = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL)) return found;
-    return nullptr;
-  }
-  template <class F>
-  void find(void* library, const char* name, F& function) {
-    function = reinterpret_cast<F>(dlsym(library, name));
-    if (!function && missing.empty()) missing = str("libnvrtc has no ", name);
+    file.find("nvrtcGetErrorString", error_string);
+    file.find("nvrtcCreateProgram", create);
+    file.find("nvrtcDestroyProgram", destroy);
+    file.find("nvrtcCompileProgram", compile);
+    file.find("nvrtcGetProgramLogSize", log_size);
+    file.find("nvrtcGetProgramLog", log);
+    file.find("nvrtcGetCUBINSize", cubin_size);
+    file.find("nvrtcGetCUBIN", cubin);
+    file.find("nvrtcGetPTXSize", ptx_size);
+    file.find("nvrtcGetPTX", ptx);
   }
 };
 const nvrtc_library& nvrtc() {
@@ -106,12 +81,12 @@ class nvrtc_program {
 
 }  // namespace
 
-bool has_nvrtc() { return nvrtc().missing.empty(); }
+bool has_nvrtc() { return nvrtc().file.missing().empty(); }
 
 std::string compile(const std::string& source, const std::string& architecture) {
   const nvrtc_library& n = nvrtc();
-  if (!n.missing.empty())
-    fail(errc::unimplemented, "[nvrtc] ", n.missing,
+  if (!n.file.missing().empty())
+    fail(errc::unimplemented, "[nvrtc] ", n.file.missing(),
          ": install the CUDA Toolkit, or set LD_LIBRARY_PATH to where libnvrtc is");
   nvrtc_program program(n, source);
   program.compile(architecture);

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/toolkit_library.ipp: where libraries of the CUDA Toolkit are looked for.
+#pragma once
+#include <cstdlib>
+#include <deft/core/text.hpp>
+#include <deft/execute/gpu/toolkit_library.hpp>
+#include <vector>
+
+namespace deft::gpu {
+
+toolkit_library::toolkit_library(std::string name, const char* file) : name_(std::move(name)) {
+  if (file && *file) {
+    library_ = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!library_) missing_ = str(name_, " cannot be loaded: ", dlerror());
+    return;
+  }
+  std::vector<std::string> folders{""};
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"})
+    if (const char* toolkit = std::getenv(variable); toolkit && *toolkit)
+      folders.push_back(str(toolkit, "/lib64/"));
+  folders.push_back("/usr/local/cuda/lib64/");
+  for (const auto& folder : folders)
+    for (const char* version : {".so.13", ".so.12", ".so"})
+      if ((library_ = dlopen((folder + name_ + version).c_str(), RTLD_NOW | RTLD_LOCAL))) return;
+  missing_ = name_ + " was not found";
+}
+
+}  // namespace deft::gpu
