@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/cuda/fake_runtime.hpp: CUDA's runtime as far as deft calls it, without a GPU: the host's
-// memory, and a thread for each stream. Of kernels it runs only copies.
+// memory, and a thread for each stream. Of kernels it runs only copies,
+// and what a test takes.
 #pragma once
 #include <cuda_runtime_api.h>
 
 #include <functional>
 #include <set>
+#include <string>
 
 namespace fake {
 
@@ -18,6 +20,9 @@ struct state {
   bool captures = true;              ///< streams into graphs
   int graphs = 0;                    ///< that there are
   cudaError_t broken = cudaSuccess;  ///< what every call answers from now on
+  bool capturing = false;            ///< every stream, into a graph
+  /// Starts a kernel that is no copy, if it knows it; null: knows none.
+  bool (*kernel)(const std::string& name, void** arguments, cudaStream_t on) = nullptr;
 };
 state& runtime();
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/execute/gpu/on_gpu.hpp: one node on a simulated GPU, without a session.
+// tests/execute/gpu/on_gpu.hpp: one node on a GPU, without a session.
 #pragma once
 #include <deft/execute/gpu/devices.hpp>
 
@@ -73,19 +73,19 @@ struct gpu_run {
 struct prepared_on_gpu {
   deft::node_def node;
   std::vector<deft::tensor_type> in;
+  deft::device_runtime& gpu;
   deft::kernel_ptr kernel;
 
   prepared_on_gpu(const deft::op_def& op, deft::attr_list attributes,
-                  std::vector<deft::tensor_type> types)
-      : node(node_of(op, std::move(attributes), types)), in(std::move(types)) {
-    kernel = test_gpu().make_kernel(node, in);
+                  std::vector<deft::tensor_type> types, deft::device_runtime& on = test_gpu())
+      : node(node_of(op, std::move(attributes), types)), in(std::move(types)), gpu(on) {
+    kernel = gpu.make_kernel(node, in);
     if (!kernel) deft::fail(deft::errc::not_found, "no kernel on GPUs for ", op.name);
     kernel->prepare(in, node.outputs);
   }
 
   /// Throws what the device met. Outputs that are left out are empty.
   std::vector<any_array> run(const std::vector<any_array>& inputs, const gpu_run& how = {}) {
-    deft::device_runtime& gpu = test_gpu();
     auto bytes_of = [&](std::size_t bytes, deft::dtype t) {
       return std::make_unique<device_bytes>(gpu, bytes, how.shift * deft::size_of_dtype(t));
     };

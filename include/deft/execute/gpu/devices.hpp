@@ -16,7 +16,8 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
 namespace cuda {
 /// Those that CUDA's driver shows, as CUDA_VISIBLE_DEVICES says; none without a driver, or in a
 /// program that was built without nvcc. Makes no context: the first use of a device does.
-std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task);
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task,
+                                                          bool allow_tf32 = false);
 }  // namespace cuda
 
 namespace simulated {

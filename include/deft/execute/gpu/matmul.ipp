@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/gpu/matmul.ipp: products of matrices by threads that each compute a few elements:
-// right wherever there is no library for it.
+// deft/execute/gpu/matmul.ipp: products of matrices: by the system's library where it has one, else
+// by threads that each compute a few elements.
 #pragma once
 #include <deft/core/num_lane.hpp>
 #include <deft/execute/gpu/divider.hpp>
@@ -61,6 +61,7 @@ class matmul_kernel final : public queued_kernel {
   void queue(const kernel_call& c, stream& s) override {
     using F = tile<T>;
     if (what_.m == 0 || what_.n == 0) return;
+    if (s.multiply(type(), what_, c.in[0], c.in[1], c.out[0])) return;
     const std::int64_t apart = (what_.n + F::C - 1) / F::C;
     s.launch((what_.m + F::R - 1) / F::R * apart,
              F{what_, s.in<T>(c.in[0]), s.in<T>(c.in[1]), s.out<T>(c.out[0]), divider(apart)});

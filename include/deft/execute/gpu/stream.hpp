@@ -16,6 +16,9 @@
 //       came, and each key's std::uint32_t value; the arrays are what `in` and `out` give
 //   static sort_room(n)
 //       bytes of scratch that it needs at room, which is aligned to 256
+//   multiply(type, p, a, b, c)
+//       queues the product p of matrices at addresses of this device, by a library; false: there is
+//       none that does it, and nothing was queued
 //   faults()
 //       what device code reports errors to, as a fault_report
 //

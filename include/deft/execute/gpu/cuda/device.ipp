@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <deft/core/log.hpp>
+#include <deft/execute/gpu/cuda/cublaslt.ipp>
 #include <deft/execute/gpu/cuda/graph.ipp>
 #include <deft/execute/gpu/cuda/memory.ipp>
 #include <deft/execute/gpu/cuda/queues.ipp>
@@ -65,8 +66,10 @@ class step final : public device_step {
 
 class device final : public device_runtime {
  public:
-  device(device_info info, int number)
-      : device_runtime(std::move(info)), queues_(std::make_shared<queues>(number)) {}
+  device(device_info info, int number, bool allow_tf32)
+      : device_runtime(std::move(info)),
+        queues_(std::make_shared<queues>(number)),
+        products_(queues_, memory_, allow_tf32) {}
   ~device() override {
     if (!queues_->is_used()) return;
     queues_->attempt([&] {
@@ -203,11 +206,11 @@ class device final : public device_runtime {
   /// Bytes up to which a copy is queued among the kernels: quicker than to order two streams.
   static constexpr std::size_t most_in_line = std::size_t{64} << 10;
 
-  static stream stream_of(device_step* of, std::uint32_t item, bool update, cudaStream_t on) {
+  stream stream_of(device_step* of, std::uint32_t item, bool update, cudaStream_t on) {
     const fault_slot& s = static_cast<step*>(of)->slot();
-    return {on, {s.on_device, item}, update ? &s.on_device->taken : nullptr};
+    return {on, {s.on_device, item}, update ? &s.on_device->taken : nullptr, &products_};
   }
-  static void start(const launch_request& r, device_step* of, cudaStream_t on) {
+  void start(const launch_request& r, device_step* of, cudaStream_t on) {
     stream s = stream_of(of, r.item, r.update, on);
     kernel_call call = r.call;
     call.stream = &s;
@@ -248,6 +251,7 @@ class device final : public device_runtime {
   const std::shared_ptr<queues> queues_;
   const std::shared_ptr<device_memory> memory_ = std::make_shared<device_memory>(queues_);
   arena_pool arenas_{*memory_};
+  cublaslt_products products_;
   std::mutex guard_;
   std::unordered_map<const queues*, bool> reached_;
 };
@@ -268,7 +272,8 @@ int count_gpus() {
 
 }  // namespace
 
-std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task) {
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task,
+                                                          bool allow_tf32) {
   std::vector<std::unique_ptr<device_runtime>> all;
   const int count = count_gpus();
   if (count == 0) return all;
@@ -298,7 +303,7 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
     info.memory = p.totalGlobalMem;
     info.bus_id = bus_id;
     info.kernels = kernels;
-    all.push_back(std::make_unique<device>(std::move(info), i));
+    all.push_back(std::make_unique<device>(std::move(info), i, allow_tf32));
   }
   return all;
 }

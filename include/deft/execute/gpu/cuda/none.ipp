@@ -6,6 +6,6 @@
 
 namespace deft::gpu::cuda {
 
-std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&) { return {}; }
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, bool) { return {}; }
 
 }  // namespace deft::gpu::cuda

@@ -2,20 +2,36 @@
 // deft/execute/gpu/cuda/stream.hpp: what kernels queue their work on, on CUDA's GPUs. Any compiler
 // may see this; cuda/launch.hpp has what only nvcc understands.
 #pragma once
+#include <deft/core/dtype.hpp>
 #include <deft/execute/gpu/fault.hpp>
 #include <deft/execute/gpu/row_fold.hpp>
 
 struct CUstream_st;  // a cudaStream_t points to one
 
+namespace deft {
+struct matrix_product;
+}
 namespace deft::gpu::cuda {
+
+/// A library that multiplies matrices.
+class product_library {
+ public:
+  /// See stream::multiply.
+  virtual bool multiply(CUstream_st* on, dtype type, const matrix_product& p, const void* a,
+                        const void* b, void* c) = 0;
+
+ protected:
+  ~product_library() = default;
+};
 
 /// See gpu/stream.hpp.
 class stream {
  public:
   /// `failed`: for an update, the word on the device that is set once its run has failed; for other
-  /// work null.
-  stream(CUstream_st* on, const fault_report& faults, const std::uint32_t* failed)
-      : on_(on), faults_(faults), failed_(failed) {}
+  /// work null. `library`: null where none is to be asked.
+  stream(CUstream_st* on, const fault_report& faults, const std::uint32_t* failed,
+         product_library* library = nullptr)
+      : on_(on), faults_(faults), failed_(failed), library_(library) {}
 
   template <class T>
   const T* in(const void* p) const {
@@ -47,6 +63,11 @@ class stream {
                    const std::uint32_t* values, std::uint32_t* sorted_values, std::int64_t n,
                    int bits, void* room);
 
+  bool multiply(dtype type, const matrix_product& p, const void* a, const void* b, void* c) {
+    // It does not look at the word by which an update is left out.
+    return library_ && !failed_ && library_->multiply(on_, type, p, a, b, c);
+  }
+
   /// For libraries that queue kernels of their own.
   CUstream_st* native() const { return on_; }
   /// Of an update; see the constructor.
@@ -62,6 +83,7 @@ class stream {
   CUstream_st* on_;
   fault_report faults_;
   const std::uint32_t* failed_;
+  product_library* library_;
 };
 
 }  // namespace deft::gpu::cuda

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/gpu/simulated/stream.hpp: what kernels queue their work on, on simulated GPUs.
 #pragma once
+#include <deft/core/dtype.hpp>
 #include <deft/execute/gpu/fault.hpp>
 #include <deft/execute/gpu/row_fold.hpp>
 #include <deft/execute/gpu/simulated/memory.hpp>
 #include <functional>
 #include <memory>
 
+namespace deft {
+struct matrix_product;
+}
 namespace deft::gpu::simulated {
 
 /// Work over a part of some numbers.
@@ -74,6 +78,11 @@ class stream {
   void sort_by_key(const std::uint32_t* keys, std::uint32_t* sorted_keys,
                    const std::uint32_t* values, std::uint32_t* sorted_values, std::int64_t n,
                    int bits, void* room);
+
+  /// It has no library.
+  static bool multiply(dtype, const matrix_product&, const void*, const void*, void*) {
+    return false;
+  }
 
   /// Queues f(): for algorithms that are no launch.
   void call(std::function<void()> f);
