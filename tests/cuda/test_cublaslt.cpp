@@ -363,3 +363,41 @@ TEST_CASE("no library is asked for a product that an update makes") {
   CHECK(gpu::cuda::stream(nullptr, {}, nullptr, &library).multiply(type, {}, nullptr, nullptr, {}));
   CHECK(library.asked == 1);
 }
+
+TEST_CASE("products take TF32 where that is allowed, and only those of float") {
+  namespace lt = gpu::cuda::cublaslt;
+  with_library here;
+  here.gpus.clear();
+  auto compute_in = [&](session s, dtype type) {
+    any_tensor x = make_placeholder("x", type, {3, 3}), y = matmul(x, x);
+    const any_array v(type, {3, 3});
+    static_cast<void>(s.run(y, feed(x, v)));
+    return here.library.compute;
+  };
+  own_graph g;
+  auto compute = [&](session_options o, dtype type) {
+    return compute_in(session(std::move(o)), type);
+  };
+  CHECK(compute({}, dtype::float32) == lt::compute_32);
+  CHECK(compute({.allow_tf32 = true}, dtype::float32) == lt::compute_32_fast_tf32);
+  CHECK(compute({.allow_tf32 = true}, dtype::float64) == lt::compute_64);
+  setenv("DEFT_ALLOW_TF32", "1", 1);
+  CHECK(compute({}, dtype::float32) == lt::compute_32_fast_tf32);
+  CHECK(compute({.allow_tf32 = false}, dtype::float32) == lt::compute_32);
+  setenv("DEFT_ALLOW_TF32", "yes", 1);
+  CHECK(error_of([] { session s; }) ==
+        "invalid_argument: DEFT_ALLOW_TF32 is \"yes\"; expected a number from 0 to 1");
+  unsetenv("DEFT_ALLOW_TF32");
+  const char* const words[] = {"program", "--allow_tf32"};
+  for (int given : {1, 2}) {
+    task self(given, words);
+    CHECK(compute_in(session(self), dtype::float32) ==
+          (given == 2 ? lt::compute_32_fast_tf32 : lt::compute_32));
+  }
+  for (bool allowed : {false, true}) {
+    server peer = server::local({.allow_tf32 = allowed});
+    CHECK(compute_in(session(peer.target()), dtype::float32) ==
+          (allowed ? lt::compute_32_fast_tf32 : lt::compute_32));
+  }
+  CHECK(here.library.products == 9);
+}

@@ -22,6 +22,10 @@ struct session_options {
   /// "/gpu:0", "/gpu:1", … of such a session, played by the processor. Unset: as many as the
   /// environment's DEFT_SIMULATED_GPUS says, else the GPUs that there are.
   std::optional<int> simulated_gpus = {};
+  /// On GPUs of such a session, products of float matrices may take TF32, which is quicker, and
+  /// rounds their elements to 11 significant bits before it multiplies them. Unset: as the
+  /// environment's DEFT_ALLOW_TF32 says, 0 or 1, else not.
+  std::optional<bool> allow_tf32 = {};
   std::chrono::nanoseconds timeout{0};  ///< of a run; 0: none
   /// How long to wait for tasks that have not come up yet.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(60);

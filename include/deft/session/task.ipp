@@ -30,6 +30,8 @@ flags::options_description task_flags() {
   d.add_options()("cpu_devices", flags::value<int>()->default_value(1), "/cpu:0, /cpu:1, …");
   d.add_options()("simulated_gpus", flags::value<int>(),
                   "/gpu:0, /gpu:1, … played by the processor");
+  d.add_options()("allow_tf32", flags::bool_switch(),
+                  "products of float matrices in TF32 on GPUs: quicker, to 11 bits");
   d.add_options()("intra_op_threads", flags::value<int>()->default_value(0),
                   "threads of one kernel; 0: all processors");
   d.add_options()("listen_fd", flags::value<int>()->default_value(-1),
@@ -85,6 +87,7 @@ task::task(int argc, const char* const* argv) {
   log_device_placement_ = given["log_device_placement"].as<bool>();
   cpu_devices_ = given["cpu_devices"].as<int>();
   if (given.count("simulated_gpus")) simulated_gpus_ = given["simulated_gpus"].as<int>();
+  if (given["allow_tf32"].as<bool>()) allow_tf32_ = true;
   set_intra_op_threads(given["intra_op_threads"].as<int>());
   std::vector<cluster_spec::job> jobs;
   if (given.count("ps_hosts")) jobs.emplace_back("ps", split_hosts(text("ps_hosts"), "ps_hosts"));
@@ -106,6 +109,7 @@ task::task(int argc, const char* const* argv) {
   server_options options;
   options.cpu_devices = cpu_devices_;
   options.simulated_gpus = simulated_gpus_;
+  options.allow_tf32 = allow_tf32_;
   options.listen_fd = given["listen_fd"].as<int>();
   options.insecure = given["insecure"].as<bool>();
   if (given.count("secret_file")) options.secret = load_secret(text("secret_file"));
@@ -150,9 +154,10 @@ std::shared_ptr<engine> task::engine_for(const session_options& options) {
   if (server_) return server_->impl().make_engine(o);
   o.cpu_devices = std::max(o.cpu_devices, cpu_devices_);
   if (!o.simulated_gpus) o.simulated_gpus = simulated_gpus_;
-  return make_master(
-      std::make_shared<task_runtime>(local_task_name(), o.cpu_devices, o.simulated_gpus), nullptr,
-      o);
+  if (!o.allow_tf32) o.allow_tf32 = allow_tf32_;
+  return make_master(std::make_shared<task_runtime>(local_task_name(), o.cpu_devices,
+                                                    o.simulated_gpus, o.allow_tf32),
+                     nullptr, o);
 }
 
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body) {

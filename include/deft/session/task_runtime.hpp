@@ -17,7 +17,8 @@ void register_device_maker(device_maker make);
 /// the process.
 class task_runtime {
  public:
-  task_runtime(const device_name& name, int cpu_devices, std::optional<int> simulated_gpus = {});
+  task_runtime(const device_name& name, int cpu_devices, std::optional<int> simulated_gpus = {},
+               std::optional<bool> allow_tf32 = {});
 
   const device_name& name() const { return name_; }
   task_resources resources() { return {devices_, &store_}; }

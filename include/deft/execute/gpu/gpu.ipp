@@ -27,23 +27,25 @@ namespace {
 
 constexpr int most_simulated = 64;
 
-std::optional<int> simulated_by_environment() {
-  const char* const given = std::getenv("DEFT_SIMULATED_GPUS");
+/// A variable of the environment that is a number from 0 to `most`; nothing if it is not set.
+std::optional<int> environment(const char* name, int most) {
+  const char* const given = std::getenv(name);
   if (!given || !*given) return std::nullopt;
-  int count = -1;
+  int number = -1;
   const char* const end = given + std::string_view(given).size();
-  if (auto r = std::from_chars(given, end, count); r.ptr != end || count < 0)
-    fail(errc::invalid_argument, "DEFT_SIMULATED_GPUS is \"", given,
-         "\"; expected a number from 0 to ", most_simulated);
-  return count;
+  if (auto r = std::from_chars(given, end, number); r.ptr != end || number < 0 || number > most)
+    fail(errc::invalid_argument, name, " is \"", given, "\"; expected a number from 0 to ", most);
+  return number;
 }
 
 }  // namespace
 
 std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task,
-                                                          std::optional<int> simulated) {
-  if (!simulated) simulated = simulated_by_environment();
-  if (!simulated) return cuda::make_devices(task);
+                                                          std::optional<int> simulated,
+                                                          std::optional<bool> allow_tf32) {
+  if (!simulated) simulated = environment("DEFT_SIMULATED_GPUS", most_simulated);
+  if (!allow_tf32) allow_tf32 = environment("DEFT_ALLOW_TF32", 1).value_or(0) == 1;
+  if (!simulated) return cuda::make_devices(task, *allow_tf32);
   if (*simulated == 0) return {};
   if (*simulated < 0 || *simulated > most_simulated)
     fail(errc::invalid_argument, "a task has 0 to ", most_simulated, " simulated GPUs, not ",
