@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdio>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,15 +51,19 @@ inline double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-/// Measures both in turns, so that what disturbs one disturbs the other.
+/// Measures all in turns, so that what disturbs one disturbs the others; the median of each.
+inline std::vector<double> in_turns(const std::vector<measure>& all, int turns) {
+  std::vector<std::vector<double>> taken(all.size());
+  for (const auto& m : all) m();  // warm
+  for (int i = 0; i < turns; ++i)
+    for (std::size_t k = 0; k < all.size(); ++k) taken[k].push_back(all[k]());
+  std::vector<double> medians;
+  for (auto& v : taken) medians.push_back(median(std::move(v)));
+  return medians;
+}
 inline outcome in_turns(const measure& deft, const measure& yardstick, int turns = 41) {
-  std::vector<double> a, b;
-  deft(), yardstick();  // warm
-  for (int i = 0; i < turns; ++i) {
-    a.push_back(deft());
-    b.push_back(yardstick());
-  }
-  return {median(a), median(b)};
+  const auto m = in_turns(std::vector{deft, yardstick}, turns);
+  return {m[0], m[1]};
 }
 
 inline std::string text(double v, const char* unit) {
@@ -76,7 +81,7 @@ inline std::string speed_text(double bytes, double seconds) {
   return text(bytes / seconds / 1e9, "GB/s");
 }
 
-/// How a ratio, deft's figure to the yardstick's, is to be.
+/// How a ratio, deft's figure to the yardstick's, is to be; a row may ask for nothing.
 struct asked {
   bool at_most;
   double bound;
@@ -85,23 +90,34 @@ inline asked at_most(double bound) { return {true, bound}; }
 inline asked at_least(double bound) { return {false, bound}; }
 
 inline void row(const std::string& work, const std::string& deft, const std::string& yardstick,
-                double ratio, asked a) {
-  bool met = a.at_most ? ratio <= a.bound : ratio >= a.bound;
-  std::printf("| %-54s | %11s | %-30s | %6.2f | %s %.4g%s |\n", work.c_str(), deft.c_str(),
-              yardstick.c_str(), ratio, a.at_most ? "<=" : ">=", a.bound, met ? "" : ", missed");
+                double ratio, std::optional<asked> a) {
+  std::printf("| %-54s | %11s | %-30s | %6.2f |", work.c_str(), deft.c_str(), yardstick.c_str(),
+              ratio);
+  if (a) {
+    const bool met = a->at_most ? ratio <= a->bound : ratio >= a->bound;
+    std::printf(" %s %.4g%s", a->at_most ? "<=" : ">=", a->bound, met ? "" : ", missed");
+  }
+  std::printf(" |\n");
+  std::fflush(stdout);
+}
+/// A figure without a yardstick.
+inline void row(const std::string& work, const std::string& deft) {
+  std::printf("| %-54s | %11s |\n", work.c_str(), deft.c_str());
   std::fflush(stdout);
 }
 /// Ratio of times.
-inline void time_row(const std::string& work, outcome o, const std::string& yardstick, asked a) {
+inline void time_row(const std::string& work, outcome o, const std::string& yardstick,
+                     std::optional<asked> a) {
   row(work, time_text(o.deft), time_text(o.yardstick) + " " + yardstick, o.deft / o.yardstick, a);
 }
 /// Ratio of speeds, for work that both measured as seconds.
-inline void work_row(const std::string& work, outcome o, const std::string& yardstick, asked a) {
+inline void work_row(const std::string& work, outcome o, const std::string& yardstick,
+                     std::optional<asked> a) {
   row(work, time_text(o.deft), time_text(o.yardstick) + " " + yardstick, o.yardstick / o.deft, a);
 }
 /// Ratio of speeds, in bytes a second.
 inline void speed_row(const std::string& work, double bytes, outcome o,
-                      const std::string& yardstick, asked a) {
+                      const std::string& yardstick, std::optional<asked> a) {
   row(work, speed_text(bytes, o.deft), speed_text(bytes, o.yardstick) + " " + yardstick,
       o.yardstick / o.deft, a);
 }

@@ -144,8 +144,7 @@ void small() {
                              z.mutable_data<float>()[0] = a.data<float>()[0] + b.data<float>()[0];
                              bench::keep(z);
                            }));
-  std::printf("| %-54s | %11s |\n", "a kernel's run on one element",
-              bench::time_text(o.deft).c_str());
+  bench::row("a kernel's run on one element", bench::time_text(o.deft));
   any_array x = filled({100, 128}), bias = filled({128}), y = filled({100, 128});
   runner biased(record_of<op::add>, {}, {x, bias});
   compare("(100,128) + (128)", biased, bench::timed([&] {

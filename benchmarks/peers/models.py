@@ -13,103 +13,14 @@ if threads == 1:  # JAX has no flag that holds
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
-import numpy as np
-
-rng = np.random.default_rng(0)
-BATCHES = 20
-
-
-def batches(size):
-    return [
-        (rng.random((size, 784), dtype=np.float32), rng.integers(0, 10, size).astype(np.int32))
-        for _ in range(BATCHES)
-    ]
-
-
-def weights():
-    return [
-        (rng.standard_normal((784, 500)) * 0.05).astype(np.float32),
-        np.zeros(500, np.float32),
-        (rng.standard_normal((500, 10)) * 0.05).astype(np.float32),
-        np.zeros(10, np.float32),
-    ]
-
-
-def jax_work():
-    import jax
-    import jax.numpy as jnp
-
-    def chain():
-        def body(v, w):
-            for _ in range(500):
-                v = v * w
-                v = v + 1e-3
-            return v
-
-        f, v, w = jax.jit(body), jnp.full(16, 0.5), jnp.full(16, 0.999)
-        return lambda: f(v, w).block_until_ready()
-
-    def mlp(rule, size):
-        def loss_of(p, x, t):
-            logits = jnp.maximum(x @ p[0] + p[1], 0) @ p[2] + p[3]
-            rows = jnp.take_along_axis(jax.nn.log_softmax(logits), t[:, None], 1)
-            return -jnp.mean(rows)
-
-        def sgd(state, x, t):
-            loss, g = jax.value_and_grad(loss_of)(state, x, t)
-            return jax.tree.map(lambda p, d: p - 0.1 * d, state, g), loss
-
-        def adagrad(state, x, t):
-            p, a = state
-            loss, g = jax.value_and_grad(loss_of)(p, x, t)
-            a = jax.tree.map(lambda s, d: s + d * d, a, g)
-            return (jax.tree.map(lambda p, s, d: p - 0.1 * d / jnp.sqrt(s), p, a, g), a), loss
-
-        step = jax.jit(sgd if rule == "sgd" else adagrad, donate_argnums=0)
-        p = [jnp.asarray(w) for w in weights()]
-        state = p if rule == "sgd" else (p, [jnp.full_like(w, 0.1) for w in p])
-        data, k = batches(size), 0
-
-        def once():
-            nonlocal state, k
-            state, loss = step(state, *data[k % BATCHES])
-            k += 1
-            return float(loss)
-
-        return once
-
-    return chain, mlp
+from common import BATCHES, answer, batches, jax_chain, jax_mlp, torch_mlp, weights
 
 
 def torch_work():
     import torch
 
     torch.set_num_threads(threads)
-
-    def mlp(rule, size):
-        nn = torch.nn
-        model = nn.Sequential(nn.Linear(784, 500), nn.ReLU(), nn.Linear(500, 10))
-        optim = (
-            torch.optim.SGD(model.parameters(), 0.1)
-            if rule == "sgd"
-            else torch.optim.Adagrad(model.parameters(), 0.1, initial_accumulator_value=0.1)
-        )
-        data = [(torch.from_numpy(x), torch.from_numpy(t).long()) for x, t in batches(size)]
-        k = 0
-
-        def once():
-            nonlocal k
-            x, t = data[k % BATCHES]
-            k += 1
-            optim.zero_grad(set_to_none=True)
-            loss = nn.functional.cross_entropy(model(x), t)
-            loss.backward()
-            optim.step()
-            return float(loss)
-
-        return once
-
-    return None, mlp
+    return None, torch_mlp
 
 
 def tensorflow_work():
@@ -152,28 +63,17 @@ def tensorflow_work():
     return None, mlp
 
 
-def seconds(work):
-    calls = 1
-    while True:
-        begin = time.perf_counter()
-        for _ in range(calls):
-            work()
-        spent = time.perf_counter() - begin
-        if spent > 0.02:
-            return spent / calls
-        calls *= 2
+chain, mlp = {
+    "jax": lambda: (jax_chain, jax_mlp),
+    "torch": torch_work,
+    "tensorflow": tensorflow_work,
+}[engine]()
 
 
-chain, mlp = {"jax": jax_work, "torch": torch_work, "tensorflow": tensorflow_work}[engine]()
-made = {}
-for line in sys.stdin:
-    words = line.split()
-    if line not in made:
-        made[line] = None
-        if words[0] == "mlp":
-            made[line] = mlp(words[1], int(words[2]))
-        elif chain:
-            made[line] = chain()
-        if made[line]:
-            seconds(made[line])
-    print(seconds(made[line]) if made[line] else "nan", flush=True)
+def work(words):
+    if words[0] == "mlp":
+        return mlp(words[1], int(words[2]))
+    return chain() if chain else None
+
+
+answer(work)
