@@ -176,9 +176,7 @@ class table {
   }
 
   void product(bool tf32) const {
-    session_options options;
-    if (!set_tf32(options, tf32) && tf32) return;
-    model m(options);
+    model m({.allow_tf32 = tf32});
     const auto a = m.variable("a", {n_.product, n_.product});
     const auto b = m.variable("b", {n_.product, n_.product});
     m.s.run(initialize_all());
@@ -189,15 +187,6 @@ class table {
     w.asked = bench::at_most(1.05);
     if (!w.limit) w.asked_of_peers.emplace("torch", *w.asked);  // which calls it
     measure(w);
-  }
-  /// False where sessions have no such option.
-  template <class Options>
-  static bool set_tf32(Options& options, bool allow) {
-    if constexpr (requires { options.allow_tf32; }) {
-      options.allow_tf32 = allow;
-      return true;
-    }
-    return static_cast<void>(options), static_cast<void>(allow), false;
   }
 
   void total(int axis) const {

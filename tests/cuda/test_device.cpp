@@ -249,8 +249,14 @@ TEST_CASE("a sort has room enough, whatever it sorts") {
 TEST_CASE("memory that is not there is an error that says so") {
   auto all = gpus();
   fake::runtime().free = 1000;
-  CHECK_THROWS_WITH_AS(on(*all[1], 1025),
-                       doctest::Contains("GPU 1 cannot allocate 1280 bytes: tensors have 0 bytes"),
+  CHECK_THROWS_WITH_AS(
+      on(*all[1], 1025),
+      doctest::Contains("gpu:1 cannot allocate 1280 bytes: tensors have 0 of 1000 "), error);
+  fake::runtime().free = 1 << 20;
+  const auto limited = gpu::cuda::make_devices(parse_device("/job:a/task:0"), false, 2000);
+  const buffer first = on(*limited[0], 1025);
+  CHECK_THROWS_WITH_AS(on(*limited[0], 1025),
+                       doctest::Contains("cannot allocate 1280 bytes: tensors have 1280 of 2000 "),
                        error);
 }
 

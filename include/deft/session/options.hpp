@@ -26,6 +26,10 @@ struct session_options {
   /// rounds their elements to 11 significant bits before it multiplies them. Unset: as the
   /// environment's DEFT_ALLOW_TF32 says, 0 or 1, else not.
   std::optional<bool> allow_tf32 = {};
+  /// What tensors may take of each GPU of such a session: up to 1 a part of its memory, else bytes.
+  /// Beyond it runs throw resource_exhausted. Unset: as the environment's DEFT_GPU_MEMORY_LIMIT
+  /// says, else all.
+  std::optional<double> gpu_memory_limit = {};
   std::chrono::nanoseconds timeout{0};  ///< of a run; 0: none
   /// How long to wait for tasks that have not come up yet.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(60);

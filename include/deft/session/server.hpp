@@ -13,8 +13,9 @@ class server_impl;
 
 struct server_options {
   int cpu_devices = 1;
-  std::optional<int> simulated_gpus = {};  ///< as session_options has them
-  std::optional<bool> allow_tf32 = {};     ///< likewise
+  std::optional<int> simulated_gpus = {};       ///< as session_options has them
+  std::optional<bool> allow_tf32 = {};          ///< likewise
+  std::optional<double> gpu_memory_limit = {};  ///< likewise
   int listen_fd = -1;  ///< a listening socket to adopt, from a launcher; -1: bind the own address
   std::string secret = {};  ///< shared by all tasks; empty: the environment's DEFT_SECRET
   bool insecure = false;    ///< serve another address than loopback without a secret

@@ -175,10 +175,9 @@ void session_impl::close() {
 
 session::session(session_options options) : session(detail::numbered(std::move(options))) {}
 session::session(const detail::numbered_options& o)
-    : session(make_master(
-                  std::make_shared<task_runtime>(local_task_name(), o.options.cpu_devices,
-                                                 o.options.simulated_gpus, o.options.allow_tf32),
-                  nullptr, o.options),
+    : session(make_master(std::make_shared<task_runtime>(local_task_name(), o.options.cpu_devices,
+                                                         gpu::options_of(o.options)),
+                          nullptr, o.options),
               o.options) {}
 session::session(task& self, session_options options)
     : session(self, detail::numbered(std::move(options),

@@ -18,9 +18,9 @@ class engine;
 class task {
  public:
   /// Reads `--job_name --task_index --ps_hosts --worker_hosts --log_device_placement --data
-  /// --secret_file --listen_fd --cpu_devices --simulated_gpus --allow_tf32 --intra_op_threads
-  /// --insecure --help`, each also as `--name=value`, and starts the server. Without a job it is a
-  /// single process, without a server.
+  /// --secret_file --listen_fd --cpu_devices --simulated_gpus --allow_tf32
+  /// --gpu_memory_limit --intra_op_threads --insecure --help`, each also as `--name=value`, and
+  /// starts the server. Without a job it is a single process, without a server.
   /// Throws invalid_argument naming the flag that is wrong.
   task(int argc, const char* const* argv);
   ~task();
@@ -57,6 +57,7 @@ class task {
   int cpu_devices_ = 1;
   std::optional<int> simulated_gpus_;
   std::optional<bool> allow_tf32_;
+  std::optional<double> gpu_memory_limit_;
   bool log_device_placement_ = false;
   std::vector<std::string> rest_;
   std::unique_ptr<deft::server> server_;

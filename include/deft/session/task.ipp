@@ -32,6 +32,8 @@ flags::options_description task_flags() {
                   "/gpu:0, /gpu:1, … played by the processor");
   d.add_options()("allow_tf32", flags::bool_switch(),
                   "products of float matrices in TF32 on GPUs: quicker, to 11 bits");
+  d.add_options()("gpu_memory_limit", flags::value<double>(),
+                  "what tensors may take of each GPU: a part, up to 1, or bytes");
   d.add_options()("intra_op_threads", flags::value<int>()->default_value(0),
                   "threads of one kernel; 0: all processors");
   d.add_options()("listen_fd", flags::value<int>()->default_value(-1),
@@ -88,6 +90,7 @@ task::task(int argc, const char* const* argv) {
   cpu_devices_ = given["cpu_devices"].as<int>();
   if (given.count("simulated_gpus")) simulated_gpus_ = given["simulated_gpus"].as<int>();
   if (given["allow_tf32"].as<bool>()) allow_tf32_ = true;
+  if (given.count("gpu_memory_limit")) gpu_memory_limit_ = given["gpu_memory_limit"].as<double>();
   set_intra_op_threads(given["intra_op_threads"].as<int>());
   std::vector<cluster_spec::job> jobs;
   if (given.count("ps_hosts")) jobs.emplace_back("ps", split_hosts(text("ps_hosts"), "ps_hosts"));
@@ -110,6 +113,7 @@ task::task(int argc, const char* const* argv) {
   options.cpu_devices = cpu_devices_;
   options.simulated_gpus = simulated_gpus_;
   options.allow_tf32 = allow_tf32_;
+  options.gpu_memory_limit = gpu_memory_limit_;
   options.listen_fd = given["listen_fd"].as<int>();
   options.insecure = given["insecure"].as<bool>();
   if (given.count("secret_file")) options.secret = load_secret(text("secret_file"));
@@ -155,9 +159,10 @@ std::shared_ptr<engine> task::engine_for(const session_options& options) {
   o.cpu_devices = std::max(o.cpu_devices, cpu_devices_);
   if (!o.simulated_gpus) o.simulated_gpus = simulated_gpus_;
   if (!o.allow_tf32) o.allow_tf32 = allow_tf32_;
-  return make_master(std::make_shared<task_runtime>(local_task_name(), o.cpu_devices,
-                                                    o.simulated_gpus, o.allow_tf32),
-                     nullptr, o);
+  if (!o.gpu_memory_limit) o.gpu_memory_limit = gpu_memory_limit_;
+  return make_master(
+      std::make_shared<task_runtime>(local_task_name(), o.cpu_devices, gpu::options_of(o)), nullptr,
+      o);
 }
 
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body) {

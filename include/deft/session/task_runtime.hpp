@@ -2,8 +2,8 @@
 // deft/session/task_runtime.hpp: one task of a cluster: its devices and what lives there.
 #pragma once
 #include <deft/execute/executor.hpp>
+#include <deft/execute/gpu/devices.hpp>
 #include <memory>
-#include <optional>
 #include <vector>
 
 namespace deft {
@@ -17,8 +17,7 @@ void register_device_maker(device_maker make);
 /// the process.
 class task_runtime {
  public:
-  task_runtime(const device_name& name, int cpu_devices, std::optional<int> simulated_gpus = {},
-               std::optional<bool> allow_tf32 = {});
+  task_runtime(const device_name& name, int cpu_devices, const gpu::options& gpus = {});
 
   const device_name& name() const { return name_; }
   task_resources resources() { return {devices_, &store_}; }

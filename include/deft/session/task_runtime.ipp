@@ -27,14 +27,12 @@ void register_device_maker(device_maker make) {
   m.all.push_back(make);
 }
 
-task_runtime::task_runtime(const device_name& name, int cpu_devices,
-                           std::optional<int> simulated_gpus, std::optional<bool> allow_tf32)
+task_runtime::task_runtime(const device_name& name, int cpu_devices, const gpu::options& gpus)
     : name_(name), incarnation_(random_incarnation()) {
   if (cpu_devices < 1 || cpu_devices > 1024)
     fail(errc::invalid_argument, "a task has 1 to 1024 CPU devices, not ", cpu_devices);
   for (int i = 0; i < cpu_devices; ++i) devices_.push_back(make_cpu_device(name, i));
-  for (auto& d : gpu::make_devices(name, simulated_gpus, allow_tf32))
-    devices_.push_back(std::move(d));
+  for (auto& d : gpu::make_devices(name, gpus)) devices_.push_back(std::move(d));
   auto& m = other_devices();
   std::lock_guard lock(m.guard);
   for (auto make : m.all)

@@ -184,5 +184,30 @@ TEST_CASE("a kernel neither allocates nor waits while it queues its run") {
 TEST_CASE("a number of simulated GPUs that is none is refused") {
   auto o = outcome_of([] { session({.simulated_gpus = 65}); });
   CHECK(o.code == errc::invalid_argument);
-  CHECK(o.says("a task has 0 to 64 simulated GPUs, not 65"));
+  CHECK(o.says("simulated_gpus is 65; expected a number from 0 to 64"));
+}
+
+TEST_CASE_FIXTURE(with_gpus, "a GPU gives no more memory than it may, and says what has it") {
+  auto scope = on(device("/gpu:0"));
+  variable<float, 50, 100> small("small", zeros());
+  variable<float, 100, 100> large("large", zeros());
+  auto product = matmul(random_uniform(shape<10'000, 100>), large);
+  session s({.simulated_gpus = 1, .gpu_memory_limit = 1e6});
+  s.run(initialize_all());
+  for (int again = 0; again < 2; ++again) {
+    auto o = outcome_of([&] { s.run(sum(product)); });
+    CHECK(o.code == errc::resource_exhausted);
+    CAPTURE(o.message);
+    CHECK(o.says("/job:localhost/replica:0/task:0/gpu:0 cannot allocate "));
+    CHECK(
+        o.says(" of 1000000 there; the variables there: large float(100,100) of 40000 bytes, "
+               "small float(50,100) of 20000 bytes"));
+    // What there is room for goes on.
+    CHECK(s.run(sum(matmul(small, large))) == 0);
+  }
+  auto refused = outcome_of([] { session({.simulated_gpus = 1, .gpu_memory_limit = 0.}); });
+  CHECK(refused.code == errc::invalid_argument);
+  CHECK(
+      refused.says("gpu_memory_limit is 0; expected a part of a GPU's memory, above 0 and up to "
+                   "1, or bytes"));
 }

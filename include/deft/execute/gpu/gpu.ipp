@@ -25,32 +25,54 @@
 namespace deft::gpu {
 namespace {
 
-constexpr int most_simulated = 64;
-
-/// A variable of the environment that is a number from 0 to `most`; nothing if it is not set.
-std::optional<int> environment(const char* name, int most) {
+/// What a variable of the environment says, if it is set: a number that is `valid`.
+template <class T, class F>
+std::optional<T> environment(const char* name, const char* expected, F valid) {
   const char* const given = std::getenv(name);
   if (!given || !*given) return std::nullopt;
-  int number = -1;
+  T number{};
   const char* const end = given + std::string_view(given).size();
-  if (auto r = std::from_chars(given, end, number); r.ptr != end || number < 0 || number > most)
-    fail(errc::invalid_argument, name, " is \"", given, "\"; expected a number from 0 to ", most);
+  if (auto r = std::from_chars(given, end, number); r.ptr != end || !valid(number))
+    fail(errc::invalid_argument, name, " is \"", given, "\"; expected ", expected);
   return number;
+}
+/// The option, or else the variable of the environment.
+template <class T, class F>
+std::optional<T> choose(const std::optional<T>& option, const char* name, const char* variable,
+                        const char* expected, F valid) {
+  if (!option) return environment<T>(variable, expected, valid);
+  if (!valid(*option)) fail(errc::invalid_argument, name, " is ", *option, "; expected ", expected);
+  return option;
 }
 
 }  // namespace
 
 std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task,
-                                                          std::optional<int> simulated,
-                                                          std::optional<bool> allow_tf32) {
-  if (!simulated) simulated = environment("DEFT_SIMULATED_GPUS", most_simulated);
-  if (!allow_tf32) allow_tf32 = environment("DEFT_ALLOW_TF32", 1).value_or(0) == 1;
-  if (!simulated) return cuda::make_devices(task, *allow_tf32);
+                                                          const options& o) {
+  const auto simulated = choose(o.simulated, "simulated_gpus", "DEFT_SIMULATED_GPUS",
+                                "a number from 0 to 64", [](int n) { return n >= 0 && n <= 64; });
+  const double limit = choose(o.memory_limit, "gpu_memory_limit", "DEFT_GPU_MEMORY_LIMIT",
+                              "a part of a GPU's memory, above 0 and up to 1, or bytes",
+                              [](double part) { return part > 0 && part < 1e18; })
+                           .value_or(1);
+  const bool allow_tf32 =
+      o.allow_tf32 ? *o.allow_tf32 : environment<int>("DEFT_ALLOW_TF32", "0 or 1", [](int n) {
+                                       return n == 0 || n == 1;
+                                     }).value_or(0) == 1;
+  if (!simulated) return cuda::make_devices(task, allow_tf32, limit);
   if (*simulated == 0) return {};
-  if (*simulated < 0 || *simulated > most_simulated)
-    fail(errc::invalid_argument, "a task has 0 to ", most_simulated, " simulated GPUs, not ",
-         *simulated);
-  return gpu::simulated::make_devices(task, *simulated);
+  return gpu::simulated::make_devices(task, *simulated, limit);
+}
+
+std::size_t limited_memory(double limit, std::size_t all) {
+  const double bytes = limit > 1 ? limit : limit * static_cast<double>(all);
+  return std::min(all, static_cast<std::size_t>(bytes));
+}
+
+void out_of_memory(const device_info& where, std::size_t asked, std::size_t used,
+                   std::size_t limit) {
+  fail(errc::resource_exhausted, to_string(*where.name), " cannot allocate ", asked,
+       " bytes: tensors have ", used, " of ", limit, " there");
 }
 
 }  // namespace deft::gpu

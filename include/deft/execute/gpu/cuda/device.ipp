@@ -66,9 +66,10 @@ class step final : public device_step {
 
 class device final : public device_runtime {
  public:
-  device(device_info info, int number, bool allow_tf32)
+  device(device_info info, int number, bool allow_tf32, std::size_t memory_limit)
       : device_runtime(std::move(info)),
         queues_(std::make_shared<queues>(number)),
+        memory_(std::make_shared<device_memory>(queues_, this->info(), memory_limit)),
         products_(queues_, memory_, allow_tf32) {}
   ~device() override {
     if (!queues_->is_used()) return;
@@ -249,7 +250,7 @@ class device final : public device_runtime {
   }
 
   const std::shared_ptr<queues> queues_;
-  const std::shared_ptr<device_memory> memory_ = std::make_shared<device_memory>(queues_);
+  const std::shared_ptr<device_memory> memory_;
   arena_pool arenas_{*memory_};
   cublaslt_products products_;
   std::mutex guard_;
@@ -272,8 +273,8 @@ int count_gpus() {
 
 }  // namespace
 
-std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task,
-                                                          bool allow_tf32) {
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task, bool allow_tf32,
+                                                          double memory_limit) {
   std::vector<std::unique_ptr<device_runtime>> all;
   const int count = count_gpus();
   if (count == 0) return all;
@@ -303,7 +304,8 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
     info.memory = p.totalGlobalMem;
     info.bus_id = bus_id;
     info.kernels = kernels;
-    all.push_back(std::make_unique<device>(std::move(info), i, allow_tf32));
+    const std::size_t limit = limited_memory(memory_limit, p.totalGlobalMem);
+    all.push_back(std::make_unique<device>(std::move(info), i, allow_tf32, limit));
   }
   return all;
 }

@@ -3,6 +3,7 @@
 // compute stream.
 #pragma once
 #include <deft/execute/gpu/cuda/queues.ipp>
+#include <deft/execute/gpu/devices.hpp>
 
 namespace deft::gpu::cuda {
 namespace {
@@ -11,7 +12,9 @@ namespace {
 /// keep it: another GPU may hold the last one.
 class device_memory final : public memory, public std::enable_shared_from_this<device_memory> {
  public:
-  explicit device_memory(std::shared_ptr<queues> q) : queues_(std::move(q)) {}
+  /// `limit`: bytes that tensors may have.
+  device_memory(std::shared_ptr<queues> q, const device_info& where, std::size_t limit)
+      : queues_(std::move(q)), where_(where), limit_(limit) {}
 
   block* allocate(std::size_t bytes) override {
     bytes = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
@@ -19,18 +22,21 @@ class device_memory final : public memory, public std::enable_shared_from_this<d
     queues_->use();
     cudaError_t e = take(&b->data, bytes);
     if (e == cudaErrorMemoryAllocation) {
-      // What the pool keeps in pieces, or still waits for.
-      queues_->drop_kept();
+      // What copies still hold, and what the pool keeps in pieces, or still waits for.
       cudaStreamSynchronize(queues_->compute());
+      queues_->drop_kept();
       if (queues_->pool()) cudaMemPoolTrimTo(queues_->pool(), 0);
       e = take(&b->data, bytes);
     }
-    if (e == cudaErrorMemoryAllocation) out_of_memory(bytes);
+    if (e == cudaErrorMemoryAllocation) {
+      std::size_t free = 0, all = 0;
+      cudaMemGetInfo(&free, &all);
+      out_of_memory(where_, bytes, used_, std::min(limit_, used_ + free));
+    }
     check(e, "to allocate memory");
     b->capacity = bytes;
     b->home = this;
     b->keeps = shared_from_this();
-    used_ += bytes;
     return b.release();
   }
   void release(block* b) noexcept override {
@@ -50,22 +56,24 @@ class device_memory final : public memory, public std::enable_shared_from_this<d
   };
   static constexpr std::size_t alignment = 256;
 
+  /// Counts what it takes.
   cudaError_t take(void** p, std::size_t bytes) {
+    if (used_.fetch_add(bytes) + bytes > limit_) {
+      used_ -= bytes;
+      return cudaErrorMemoryAllocation;
+    }
     const cudaError_t e =
         queues_->pool() ? cudaMallocFromPoolAsync(p, bytes, queues_->pool(), queues_->compute())
                         : cudaMalloc(p, bytes);
-    if (e != cudaSuccess) cudaGetLastError();
+    if (e == cudaSuccess) return e;
+    used_ -= bytes;
+    cudaGetLastError();
     return e;
-  }
-  [[noreturn]] void out_of_memory(std::size_t bytes) {
-    std::size_t free = 0, all = 0;
-    cudaMemGetInfo(&free, &all);
-    fail(errc::resource_exhausted, "GPU ", queues_->number(), " cannot allocate ", bytes,
-         " bytes: tensors have ", used_.load(), " bytes there, and ", free, " of ", all,
-         " are free");
   }
 
   const std::shared_ptr<queues> queues_;
+  const device_info where_;
+  const std::size_t limit_;
   std::atomic<std::size_t> used_{0};
 };
 

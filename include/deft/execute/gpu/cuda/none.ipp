@@ -6,6 +6,8 @@
 
 namespace deft::gpu::cuda {
 
-std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, bool) { return {}; }
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, bool, double) {
+  return {};
+}
 
 }  // namespace deft::gpu::cuda

@@ -19,6 +19,8 @@
 #include <thrust/system/cpp/execution_policy.h>
 #endif
 
+#include <unistd.h>
+
 #include <deft/execute/gpu/devices.hpp>
 #include <deft/execute/gpu/fault.ipp>
 #include <deft/execute/gpu/kernels.hpp>
@@ -114,8 +116,8 @@ struct captured_calls final : launch_graph {
 
 class device final : public device_runtime {
  public:
-  device(device_info info, int number)
-      : device_runtime(std::move(info)), memory_(number, compute_) {}
+  device(device_info info, int number, std::size_t memory_limit)
+      : device_runtime(std::move(info)), memory_(number, compute_, this->info(), memory_limit) {}
   ~device() override { synchronize(*this); }
 
   bool asynchronous() const override { return true; }
@@ -208,9 +210,13 @@ class device final : public device_runtime {
 
 }  // namespace
 
-std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task, int count) {
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& task, int count,
+                                                          double memory_limit) {
   std::vector<std::unique_ptr<device_runtime>> all;
   static const auto& kernels = *new auto(announce(kernel_tables()));
+  const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES));
+  const std::size_t limit =
+      limited_memory(memory_limit, pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE)));
   for (int i = 0; i < count; ++i) {
     device_info info;
     device_name name = task;
@@ -219,7 +225,7 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
     info.name = intern(name);
     info.description = "simulated";
     info.kernels = kernels;
-    all.push_back(std::make_unique<device>(std::move(info), i));
+    all.push_back(std::make_unique<device>(std::move(info), i, limit));
   }
   return all;
 }

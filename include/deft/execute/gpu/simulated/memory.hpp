@@ -3,6 +3,7 @@
 // processor cannot follow.
 #pragma once
 #include <deft/core/buffer.hpp>
+#include <deft/device/info.hpp>
 #include <deque>
 #include <mutex>
 
@@ -15,8 +16,9 @@ class queue;
 /// in the order of the compute stream, as those of a GPU's caching allocator are.
 class tagged_memory final : public memory {
  public:
-  /// `number` < 2^12.
-  tagged_memory(int number, queue& compute) : number_(number), compute_(compute) {}
+  /// `number` < 2^12; `limit`: bytes that tensors may have.
+  tagged_memory(int number, queue& compute, const device_info& where, std::size_t limit)
+      : number_(number), compute_(compute), where_(where), limit_(limit) {}
   ~tagged_memory() override;
 
   block* allocate(std::size_t bytes) override;
@@ -36,6 +38,9 @@ class tagged_memory final : public memory {
 
   const std::uintptr_t number_;
   queue& compute_;
+  const device_info where_;
+  const std::size_t limit_;
+  std::size_t used_ = 0;  ///< bytes of blocks that are not free
   std::mutex guard_;
   std::deque<block*> free_;  ///< the oldest first
   std::size_t kept_ = 0;     ///< bytes

@@ -2,6 +2,7 @@
 // deft/execute/gpu/simulated/memory.ipp: tagged addresses.
 #pragma once
 #include <deft/core/error.hpp>
+#include <deft/execute/gpu/devices.hpp>
 #include <deft/execute/gpu/simulated/memory.hpp>
 #include <deft/execute/gpu/simulated/queue.hpp>
 
@@ -37,16 +38,19 @@ void* tagged_memory::real(const void* p) const {
 block* tagged_memory::allocate(std::size_t bytes) {
   not_while_queueing("allocates");
   std::lock_guard lock(guard_);
+  if (bytes > limit_ || used_ > limit_ - bytes) out_of_memory(where_, bytes, used_, limit_);
   for (std::size_t i = free_.size(); i-- > 0;)
     if (free_[i]->capacity >= bytes && free_[i]->capacity <= 2 * bytes + 256) {
       block* b = free_[i];
       free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(i));
       kept_ -= b->capacity;
+      used_ += b->capacity;
       b->references = 1;
       return b;
     }
   ++simulated_gpus().allocations;
   block* b = host_memory().allocate(std::max<std::size_t>(bytes, 1));
+  used_ += b->capacity;
   b->data = tagged(b->data);
   b->home = this;
   return b;
@@ -54,6 +58,7 @@ block* tagged_memory::allocate(std::size_t bytes) {
 void tagged_memory::release(block* b) noexcept {
   std::lock_guard lock(guard_);
   free_.push_back(b);
+  used_ -= b->capacity;
   kept_ += b->capacity;
   while (kept_ > most_kept) {
     block* const old = free_.front();

@@ -6,7 +6,7 @@
 
 namespace deft::gpu::simulated {
 
-std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, int count) {
+std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, int count, double) {
   fail(errc::unimplemented, count,
        " simulated GPUs are asked for, but this program was built without Thrust: install the CUDA "
        "Toolkit or libthrust-dev, and build it again");
