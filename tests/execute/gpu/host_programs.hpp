@@ -53,21 +53,17 @@ class host_programs {
       std::string own = all[i].compiled->source();
       if (own.empty()) deft::fail(deft::errc::unimplemented, all[i].program->signature);
       own.erase(0, deft::gpu::prelude.size());
-      const int form = own.find(" long_rows(") != std::string::npos ? 1
-                       : own.find(" folds(") != std::string::npos   ? 2
-                                                                    : 0;
       for (std::size_t at; (at = own.find("extern \"C\" ")) != std::string::npos;)
         own.erase(at, 11);
       text += deft::str("namespace p", i, " {\n", own, "}\nextern \"C\" unsigned size", i,
                         "() { return sizeof(p", i, "::args); }\n");
-      const char* const kernels[3][2] = {
-          {"groups_of_4", "single"}, {"rows", "long_rows"}, {"parts", "folds"}};
-      for (const char* k : kernels[form])
+      const bool together = all[i].compiled->kernels()[0] != std::string_view("groups_of_4");
+      for (const char* k : all[i].compiled->kernels())
         text += deft::str("extern \"C\" void ", k, i,
                           "(const void* a, unsigned blocks, unsigned threads) {\n  launch([](const "
                           "void* a) { p",
                           i, "::", k, "(*static_cast<const p", i, "::args*>(a)); }, a, blocks, ",
-                          "threads, ", form ? "true" : "false", ");\n}\n");
+                          "threads, ", together ? "true" : "false", ");\n}\n");
     }
     library_ = std::make_unique<host_library>(text);
   }
@@ -97,15 +93,24 @@ class host_programs {
     for (const auto& l : p.compiled->launches(call, {&r.record, 5})) {
       r.kernel = l.kernel;
       const std::vector<std::uint64_t> words(l.arguments.begin(), l.arguments.end());
-      if (library_->find<unsigned()>(deft::str("size", i))() != words.size() * 8)
+      if (argument_words(i) != words.size())
         deft::fail(deft::errc::internal, "arguments of another size");
-      library_->find<void(const void*, unsigned, unsigned)>(deft::str(l.kernel, i))(
-          words.data(), l.blocks, l.threads);
+      launch(i, l.kernel, words.data(), l.blocks, l.threads);
     }
     for (std::size_t o = 0; o < out.size(); ++o)
       std::memcpy(r.outputs[o].mutable_raw(), out[o], r.outputs[o].bytes());
     for (const auto& s : spaces) s.check();
     return r;
+  }
+
+  /// Of the structure that the source of program i declares.
+  std::size_t argument_words(std::size_t i) const {
+    return library_->find<unsigned()>(deft::str("size", i))() / 8;
+  }
+  void launch(std::size_t i, const std::string& kernel, const void* argument, unsigned blocks,
+              unsigned threads) const {
+    library_->find<void(const void*, unsigned, unsigned)>(deft::str(kernel, i))(argument, blocks,
+                                                                                threads);
   }
 
  private:

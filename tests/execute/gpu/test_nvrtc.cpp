@@ -75,6 +75,18 @@ program_ref rows_of(dtype t) {
   return b.finish();
 }
 
+/// The squares, their sums and the largest, of columns; of any number.
+program_ref columns_of(dtype t) {
+  program_builder b;
+  b.row_axes(1);
+  const auto x = b.input(t);
+  const auto square = b.apply(record_of<op::square>, t, {&x, 1});
+  b.output(square, extent_class::element, false);
+  for (const op_def* how : {&record_of<op::sum>, &record_of<op::max>})
+    b.output(b.fold(*how, t, square, extent_class::column), extent_class::column, false);
+  return b.finish();
+}
+
 /// The sum of the squares, and the largest; of any number.
 program_ref whole_of(dtype t) {
   program_builder b;
@@ -119,6 +131,10 @@ TEST_CASE("NVRTC takes every operation, for every dtype") {
         gpu::element_source(*p, 2, {false, false, true}, {.late = false, .update = false});
     REQUIRE(source != "");
     CHECK(error_of([&] { gpu::compile(source, "compute_90"); }) == "");
+    const std::string update =
+        gpu::element_source(*p, 2, {false, false, true}, {.late = false, .update = true});
+    CHECK((update.find(" check(") != std::string::npos) == is_integer(static_cast<dtype>(t)));
+    CHECK(error_of([&] { gpu::compile(update, "compute_90"); }) == "");
   }
 }
 
@@ -132,7 +148,9 @@ TEST_CASE("NVRTC takes regions with folds, for every dtype of numbers") {
     const extent_class classes[] = {extent_class::element, extent_class::column};
     const std::string rows = gpu::row_source(*p, classes, {});
     const std::string whole = gpu::whole_source(*whole_of(type), 2, {false}, {});
-    for (const auto& source : {rows, whole}) {
+    const std::string columns =
+        gpu::column_source(*columns_of(type), std::span(classes).first(1), {});
+    for (const auto& source : {rows, columns, whole}) {
       REQUIRE(source != "");
       std::string code;
       CHECK(error_of([&] { code = gpu::compile(source, "compute_80"); }) == "");

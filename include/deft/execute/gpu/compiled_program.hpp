@@ -15,47 +15,41 @@ struct program_launch {
   std::span<const std::uint64_t> arguments;
 };
 
-/// What a kernel of a portable program runs by, where its device can load compiled code. Made and
-/// prepared as a kernel is. A device with CUDA:
-///
-///     // prepare(in, out):
-///     program_.prepare(in, out);
-///     code_ = program_.supported() ? compilations().ask(program_.source(), "sm_90") : nullptr;
-///     // queue(c, s), instead of an instruction at a time:
-///     if (code_ && code_->ready() && !code_->failure()) {
-///       program_launch l = program_.launch(c, s.faults());
-///       void* argument[] = {const_cast<std::uint64_t*>(l.arguments.data())};
-///       // cudaLibraryLoadData(&library, code_->bytes().data(), …) once, which may wait: so in
-///       // prepare, or on the thread that compiles; then cudaLibraryGetKernel(&f, library,
-///       l.kernel) cudaLaunchKernel(f, l.blocks, l.threads, argument, 0, stream);
-///     }
+/// What a kernel of a portable program runs by where its device loads compiled code. Made and
+/// prepared as a kernel is; a run then queues what `launches` says.
 class compiled_program {
  public:
   compiled_program(const program& p, std::span<const std::int64_t> literals, source_options options)
-      : program_(p), literals_(literals.begin(), literals.end()), options_(options) {}
+      : program_(p),
+        literals_(literals.begin(), literals.end()),
+        options_(options),
+        checked_(is_checked(p, options)) {}
 
   /// Types of the operands, literals among them if they are late, and of the results.
   void prepare(std::span<const tensor_type> in, std::span<const tensor_type> out);
-  /// Whether there is one kernel for these types. Not of no elements, nor where rows are few and
-  /// long, nor for what element_source and row_source do not support.
+  /// Whether there is a source for these types. Not of no elements, nor where rows or columns are
+  /// few and long, nor for what gpu/source.hpp does not support.
   bool supported() const { return !source_.empty(); }
   const std::string& source() const { return source_; }
+  /// The names of its kernels.
+  std::span<const char* const> kernels() const;
 
   std::size_t scratch() const { return scratch_; }
   /// One after the other, of a run's addresses, those of the device. Until the next call.
   std::span<const program_launch> launches(const kernel_call& c, const fault_report& faults);
 
  private:
-  enum class form { none, elements, rows, whole };
+  enum class form { none, elements, rows, columns, whole };
 
   void prepare_elements(form f);
-  void prepare_rows();
+  void prepare_rows(form f);
   void unsupported();
   argument_words words() const;
 
   const program program_;
   const std::vector<std::int64_t> literals_;
   const source_options options_;
+  const bool checked_;
   std::vector<tensor_type> in_, out_;
   std::string source_;
   std::size_t scratch_ = 0;

@@ -17,6 +17,8 @@ std::uint64_t word_of(T v) {
   return __builtin_bit_cast(std::uint64_t, v);
 }
 
+bool folds_columns(const instruction& c) { return c.is_fold() && c.leaves == extent_class::column; }
+
 }  // namespace
 
 void compiled_program::prepare(std::span<const tensor_type> in, std::span<const tensor_type> out) {
@@ -27,7 +29,9 @@ void compiled_program::prepare(std::span<const tensor_type> in, std::span<const 
       std::ranges::all_of(out, [&](const tensor_type& t) { return t.shape == out[0].shape; });
   scratch_ = 0;
   if (!folds && alike) return prepare_elements(form::elements);
-  if (program_.row_axes > 0) return prepare_rows();
+  if (program_.row_axes > 0)
+    return prepare_rows(std::ranges::any_of(program_.code, folds_columns) ? form::columns
+                                                                          : form::rows);
   if (folds) return prepare_elements(form::whole);
   unsupported();
 }
@@ -72,18 +76,45 @@ void compiled_program::prepare_elements(form f) {
   }
 }
 
-void compiled_program::prepare_rows() {
+void compiled_program::prepare_rows(form f) {
   const auto inputs = std::span(in_).first(program_.inputs.size());
   const dims extents = region_extents(program_, inputs);
   const int outer = extents.rank() - program_.row_axes;
   count_ = n_ = 1;
   for (int d = 0; d < extents.rank(); ++d) (d < outer ? count_ : n_) *= extents[d];
-  if (count_ == 0 || n_ == 0 || fold_parts(count_, n_) > 1) return unsupported();
+  const bool in_parts = (f == form::rows ? fold_parts(count_, n_) : fold_parts(n_, count_)) > 1;
+  if (count_ == 0 || n_ == 0 || in_parts) return unsupported();
   std::vector<extent_class> classes;
-  for (const auto& t : inputs) classes.push_back(class_of(t.shape, extents, outer));
-  if (form_ != form::rows || classes != classes_) source_ = row_source(program_, classes, options_);
-  form_ = form::rows, levels_ = 1, classes_ = std::move(classes);
+  try {
+    for (const auto& t : inputs) classes.push_back(class_of(t.shape, extents, outer));
+    if (form_ != f || classes != classes_)
+      source_ = f == form::rows ? row_source(program_, classes, options_)
+                                : column_source(program_, classes, options_);
+  } catch (const error&) {  // an extent of 1 where the region was made for others
+    return unsupported();
+  }
+  form_ = f, levels_ = 1, classes_ = std::move(classes);
   words_.assign(words().size, 0);
+}
+
+std::span<const char* const> compiled_program::kernels() const {
+  static constexpr const char* elements[] = {"groups_of_4", "single", "check"};
+  static constexpr const char* rows[] = {"rows", "long_rows"};
+  static constexpr const char* columns[] = {"columns", "long_columns"};
+  static constexpr const char* whole[] = {"parts", "folds"};
+  switch (form_) {
+    case form::elements:
+      return std::span(elements).first(checked_ ? 3 : 2);
+    case form::rows:
+      return rows;
+    case form::columns:
+      return columns;
+    case form::whole:
+      return whole;
+    case form::none:
+      break;
+  }
+  return {};
 }
 
 std::span<const program_launch> compiled_program::launches(const kernel_call& c,
@@ -108,26 +139,38 @@ std::span<const program_launch> compiled_program::launches(const kernel_call& c,
     words[w::lanes] = static_cast<std::uint64_t>(fold_lanes(n));
     return fold_lanes(n);
   };
+  const std::span<const char* const> kernel = kernels();
   if (form_ == form::rows) {
     const int lanes = set_lanes(words_, n_);
-    launches_[0] = lanes > 32 ? program_launch{"long_rows", blocks(count_, 1), 256, words_}
-                              : program_launch{"rows", blocks(count_, 128 / lanes), 128, words_};
+    launches_[0] = lanes > 32 ? program_launch{kernel[1], blocks(count_, 1), 256, words_}
+                              : program_launch{kernel[0], blocks(count_, 128 / lanes), 128, words_};
+  } else if (form_ == form::columns) {
+    const int lanes = set_lanes(words_, count_), deep = std::min(lanes, 32);
+    const int wide = deep == 32 ? 16 : std::max(32, 256 / deep);
+    launches_[0] = {kernel[lanes > 32 ? 1 : 0], blocks(n_, wide),
+                    static_cast<std::uint32_t>(wide * deep), words_};
   } else if (form_ == form::whole) {
     const std::int64_t parts = fold_parts(1, count_), n = parts == 1 ? count_ : part_columns;
     words_[w::n] = word_of(n);
     set_lanes(words_, n);
-    launches_[0] = {"parts", blocks(count_, n), 256, words_};
+    launches_[0] = {kernel[0], blocks(count_, n), 256, words_};
     if (parts > 1) {
       more_words_ = words_;
       more_words_[w::n] = word_of(parts);
       set_lanes(more_words_, parts);
-      launches_[1] = {"folds", 1, 256, more_words_};
+      launches_[1] = {kernel[1], 1, 256, more_words_};
       return launches_;
     }
   } else {
     const bool groups = has_groups(4, layout_, c, in_, out_);
     const std::int64_t threads = groups ? (count_ + 3) / 4 : count_;
-    launches_[0] = {groups ? "groups_of_4" : "single", blocks(threads, 256), 256, words_};
+    const program_launch all{kernel[groups ? 0 : 1], blocks(threads, 256), 256, words_};
+    if (checked_) {
+      launches_[0] = {kernel[2], blocks(count_, 256), 256, words_};
+      launches_[1] = all;
+      return launches_;
+    }
+    launches_[0] = all;
   }
   return std::span(launches_).first(1);
 }

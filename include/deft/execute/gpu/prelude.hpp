@@ -249,17 +249,18 @@ template <class How, class T> DEVICE T fold_lanes(T v, int lanes) {
   for (int d = lanes / 2; d > 0; d /= 2) v = How::combine(v, T(down(v, d, lanes)));
   return T(first(v, lanes));
 }
-// Likewise of what the first lanes of a block of 256 threads have; the others have the neutral.
-template <class How, class T> DEVICE T fold_block(T v, int lanes) {
-  __shared__ T s[256];
-  const int l = static_cast<int>(threadIdx.x);
-  s[l] = v;
+// Likewise of what a block of up to 512 threads has, `wide` folds side by side, a power of two,
+// each of so many lanes, thread wide * l + x of fold x; further threads have the neutral.
+template <class How, class T> DEVICE T fold_block(T v, int lanes, int wide = 1) {
+  __shared__ T s[512];
+  const int t = static_cast<int>(threadIdx.x);
+  s[t] = v;
   __syncthreads();
-  for (int d = lanes / 2; d > 0; d /= 2) {
-    if (l < d) s[l] = How::combine(s[l], s[l + d]);
+  for (int d = lanes / 2 * wide; d >= wide; d /= 2) {
+    if (t < d) s[t] = How::combine(s[t], s[t + d]);
     __syncthreads();
   }
-  const T all = s[0];
+  const T all = s[t % wide];
   __syncthreads();
   return all;
 }

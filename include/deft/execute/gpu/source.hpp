@@ -48,12 +48,16 @@ struct source_options {
 /// "" where there is none: the operation is of the program's own.
 std::string body_of(const op_def& op, dtype result);
 
+/// Whether an update could fail in some elements when others have been written.
+bool is_checked(const program& p, source_options options);
+
 /// Source of a program without folds, whose operands are walked by that many levels (see
 /// gpu/elements.hpp); those that are `broadcast` have one element in each innermost level. Kernels:
 /// "groups_of_4", each thread computes four elements that follow each other, by 16-byte accesses;
-/// "single", each thread one. Blocks are of any size.
+/// "single", each thread one; "check", if is_checked, each thread one, comes before and writes
+/// nothing. Blocks are of any size.
 ///
-/// "" if it is not supported: an operation has no text, or an update could fail halfway.
+/// "" if it is not supported: an operation has no text.
 std::string element_source(const program& p, int levels, const std::vector<bool>& broadcast,
                            source_options options);
 
@@ -61,9 +65,19 @@ std::string element_source(const program& p, int levels, const std::vector<bool>
 /// fold a row, a power of two up to 32; blocks are of whole warps. "long_rows": a block of 256
 /// threads folds a row. Columns are taken, and lanes joined, in the order of row_fold.hpp.
 ///
-/// "" if it is not supported: see above, and there are folds of columns.
+/// "" if it is not supported: see above, it is an update, or there are folds of columns.
 std::string row_source(const program& p, std::span<const extent_class> operands,
                        source_options options);
+
+/// Source of a region whose folds leave a value for every column; `count` rows of `n` columns.
+/// Kernels: "columns", `lanes` threads, a power of two up to 32, fold a column; "long_columns", 32
+/// threads do, each for 8 of 256 lanes. A block of up to 512 threads has columns that follow each
+/// other, a power of two of them: thread wide * l + x is lane l of column x. The order is that of
+/// row_fold.hpp.
+///
+/// "" if it is not supported: see above, or there are folds of rows.
+std::string column_source(const program& p, std::span<const extent_class> operands,
+                          source_options options);
 
 /// Source of a region without rows that is folded as a whole; operands as of element_source.
 /// Kernels, whose blocks have 256 threads: "parts", each block folds `n` elements that follow each

@@ -57,7 +57,7 @@ class source_writer {
   std::string elements(int levels, const std::vector<bool>& broadcast) {
     if (!functions() || !fits(levels)) return {};
     arguments(levels);
-    line("template <int N> DEVICE void some(const args& a, long long first) {");
+    line("template <int N, bool writes> DEVICE void some(const args& a, long long first) {");
     for (const auto& text : loads(levels, broadcast, true)) line("  " + text);
     literals();
     for (std::size_t o = 0; o < results_.size(); ++o)
@@ -73,23 +73,27 @@ class source_writer {
       line(str("    o", o, ".v[u] = ", lane(results_[o]), ";"));
     line("  }");
     line("  if (fault) report(a.record, a.item, fault);");
+    line("  if constexpr (writes) {");
     for (std::size_t o = 0; o < results_.size(); ++o)
-      line(str("  store(a.out[", o, "], first, o", o, ");"));
+      line(str("    store(a.out[", o, "], first, o", o, ");"));
+    line("  }");
     line("}");
-    line("template <int N> DEVICE void run(const args& a) {");
+    line("template <int N, bool writes> DEVICE void run(const args& a) {");
     line(
         "  const long long thread = blockIdx.x * static_cast<long long>(blockDim.x) + "
         "threadIdx.x;");
     line("  const long long first = thread * N;");
     if (options_.update) line("  if (has_failed(a.record)) return;");
-    line("  if (first + N <= a.count) return some<N>(a, first);");
+    line("  if (first + N <= a.count) return some<N, writes>(a, first);");
     line("  if constexpr (N > 1) {");
     line("#pragma unroll 1");
-    line("    for (long long e = first; e < a.count; ++e) some<1>(a, e);");
+    line("    for (long long e = first; e < a.count; ++e) some<1, writes>(a, e);");
     line("  }");
     line("}");
-    line("extern \"C\" __global__ void groups_of_4(const args a) { run<4>(a); }");
-    line("extern \"C\" __global__ void single(const args a) { run<1>(a); }");
+    line("extern \"C\" __global__ void groups_of_4(const args a) { run<4, true>(a); }");
+    line("extern \"C\" __global__ void single(const args a) { run<1, true>(a); }");
+    if (is_checked(p_, options_))
+      line("extern \"C\" __global__ void check(const args a) { run<1, false>(a); }");
     return std::move(text_);
   }
 
@@ -187,6 +191,95 @@ class source_writer {
     return std::move(text_);
   }
 
+  std::string columns(std::span<const extent_class> operands) {
+    for (const auto& c : p_.code)
+      if (c.is_fold() && c.leaves != extent_class::column) return {};
+    if (options_.update || !functions() || !fits(1)) return {};
+    shape_ = shape_of(p_, operands.first(p_.inputs.size()));
+    for (auto r : results_)
+      if (where(r) == extent_class::row || where(r) == extent_class::whole) return {};
+    auto each_fold = [&](auto&& f) {
+      for (std::size_t i = 0; i < p_.code.size(); ++i)
+        if (p_.code[i].is_fold()) f(i, cuda_name(p_.code[i].type));
+    };
+    auto once = [&](std::size_t v) {
+      return where(v) == extent_class::column || where(v) == extent_class::whole;
+    };
+    auto load = [&](std::size_t v) {
+      const auto w = where(v);
+      const std::string_view at = w == extent_class::element  ? "row * a.n + column"
+                                  : w == extent_class::row    ? "row"
+                                  : w == extent_class::column ? "column"
+                                                              : "0";
+      return str("const ", type(v), " ", name(v), " = ", element(v, at), ";");
+    };
+    auto by_name = [&](std::size_t v) { return name(v); };
+    arguments(1);
+    // A lane has every 256th row, and a thread every 32nd lane of 256.
+    line("template <int K> DEVICE void run(const args& a) {");
+    line("  const int deep = K == 1 ? static_cast<int>(a.lanes) : 32;");
+    line("  const int wide = static_cast<int>(blockDim.x) / deep;");
+    line("  const int x = static_cast<int>(threadIdx.x) % wide;");
+    line("  const int y = static_cast<int>(threadIdx.x) / wide;");
+    line("  long long column = static_cast<long long>(blockIdx.x) * wide + x;");
+    line("  const bool live = column < a.n;");
+    line("  if (!live) column = a.n - 1;");
+    line("  const long long rows = live ? a.count : 0;");
+    line("  unsigned fault = 0;");
+    literals();
+    for (std::size_t v = 0; v < inputs_; ++v)
+      if (once(v)) line("  " + load(v));
+    for (std::size_t i = 0; i < p_.code.size(); ++i)
+      if (!p_.code[i].is_fold() && once(first_ + i)) line("  " + call(i, by_name));
+    each_fold([&](std::size_t i, std::string_view t) {
+      line(str("  ", t, " s", i, "[K];"));
+      line(str("  for (auto& s : s", i, ") s = ", how(i), "::neutral<", t, ">();"));
+    });
+    line("  for (long long some = y; some < rows; some += deep * K) {");
+    line("#pragma unroll");
+    line("    for (int k = 0; k < K; ++k) {");
+    line("      const long long row = some + k * deep;");
+    line("      if (row >= rows) break;");
+    for (std::size_t v = 0; v < inputs_; ++v)
+      if (!once(v)) line("      " + load(v));
+    for (std::size_t i = 0; i < p_.code.size(); ++i)
+      if (!p_.code[i].is_fold() && !once(first_ + i)) line("      " + call(i, by_name));
+    each_fold([&](std::size_t i, std::string_view) {
+      line(str("      s", i, "[k] = ", how(i), "::combine(s", i, "[k], ", name(p_.code[i].args[0]),
+               ");"));
+    });
+    for (std::size_t o = 0; o < results_.size(); ++o)
+      if (where(results_[o]) == extent_class::element)
+        line(str("      static_cast<", type(results_[o]), "*>(a.out[", o,
+                 "])[row * a.n + column] = ", name(results_[o]), ";"));
+    line("    }");
+    line("  }");
+    each_fold([&](std::size_t i, std::string_view t) {
+      line("#pragma unroll");
+      line("  for (int d = K / 2; d > 0; d /= 2)");
+      line("#pragma unroll");
+      line(str("    for (int k = 0; k < d; ++k) s", i, "[k] = ", how(i), "::combine(s", i, "[k], s",
+               i, "[k + d]);"));
+      line(str("  const ", t, " t", i, " = fold_block<", how(i), ">(s", i, "[0], deep, wide)",
+               mean(i, "count"), ";"));
+    });
+    line("  if (live && y == 0) {");
+    for (std::size_t o = 0; o < results_.size(); ++o)
+      if (where(results_[o]) == extent_class::column)
+        line(str("    static_cast<", type(results_[o]), "*>(a.out[", o,
+                 "])[column] = ", name(results_[o]), ";"));
+    line("  }");
+    line("  if (fault && live) report(a.record, a.item, fault);");
+    line("}");
+    line(
+        "extern \"C\" __global__ void __launch_bounds__(512) columns(const args a) { "
+        "run<1>(a); }");
+    line(
+        "extern \"C\" __global__ void __launch_bounds__(512) long_columns(const args a) { "
+        "run<8>(a); }");
+    return std::move(text_);
+  }
+
  private:
   void line(std::string_view s) { text_.append(s) += '\n'; }
   bool fits(int levels) const {
@@ -211,7 +304,7 @@ class source_writer {
       }
       const std::string body = body_of(*c.op, c.type);
       fails_.push_back(can_fail(p_, c, body));
-      if (body.empty() || (options_.update && fails_.back())) return false;
+      if (body.empty()) return false;
       std::string head, operands;
       for (int a = 0; a < c.count; ++a) {
         const char letter = "xyz"[a];
@@ -403,6 +496,11 @@ std::string body_of(const op_def& op, dtype result) {
   return at == all.end() ? std::string() : at->second(result);
 }
 
+bool is_checked(const program& p, source_options options) {
+  return options.update && std::ranges::any_of(p.code, [&](const instruction& c) {
+           return can_fail(p, c, body_of(*c.op, c.type));
+         });
+}
 std::string element_source(const program& p, int levels, const std::vector<bool>& broadcast,
                            source_options options) {
   for (const auto& c : p.code)
@@ -416,6 +514,10 @@ std::string whole_source(const program& p, int levels, const std::vector<bool>& 
 std::string row_source(const program& p, std::span<const extent_class> operands,
                        source_options options) {
   return source_writer(p, options).rows(operands);
+}
+std::string column_source(const program& p, std::span<const extent_class> operands,
+                          source_options options) {
+  return source_writer(p, options).columns(operands);
 }
 
 }  // namespace deft::gpu
