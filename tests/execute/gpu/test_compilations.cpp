@@ -108,6 +108,36 @@ TEST_CASE("a source that is refused fails, once") {
   logging::set_sink(nullptr);
 }
 
+TEST_CASE("what follows a compilation is done before it is ready, or at once") {
+  if (skipped()) return;
+  gpu::code_compiler compiler("");
+  const auto c = compiler.ask(source, "compute_90");
+  std::size_t bytes = 0;
+  c->then([&](const gpu::compilation& by) { bytes = by.bytes().size(); });
+  c->wait();
+  CHECK(bytes == c->bytes().size());
+  bytes = 0;
+  c->then([&](const gpu::compilation& by) { bytes = by.bytes().size(); });
+  CHECK(bytes == c->bytes().size());
+  CHECK(bytes > 0);
+}
+
+TEST_CASE("that there is no NVRTC is said once") {
+  if (gpu::has_nvrtc()) return;
+  static int lines;
+  lines = 0;
+  logging::set_sink([](logging::level, const std::string&) { ++lines; });
+  gpu::code_compiler compiler("");
+  for (const auto& s : {source, other}) {
+    const auto c = compiler.ask(s, "sm_90");
+    c->wait();
+    REQUIRE(c->failure());
+    CHECK(c->failure()->code() == errc::unimplemented);
+  }
+  CHECK(lines == 1);
+  logging::set_sink(nullptr);
+}
+
 TEST_CASE("code is kept on disk, by source and architecture") {
   if (skipped()) return;
   const folder f;

@@ -198,6 +198,12 @@ TEST_CASE("a chain of six operations is 16-byte accesses and registers") {
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("a GPU that is newer than NVRTC gets PTX") {
+  if (skipped()) return;
+  CHECK(gpu::compile(chain_source(), "sm_990").find(".visible .entry groups_of_4") !=
+        std::string::npos);
+}
+
 TEST_CASE("what NVRTC refuses is an error with its log") {
   if (skipped()) return;
   const std::string source =

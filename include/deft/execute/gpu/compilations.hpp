@@ -6,11 +6,13 @@
 #include <condition_variable>
 #include <deft/core/error.hpp>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace deft::gpu {
 
@@ -23,6 +25,9 @@ class compilation {
   /// Whether it has ended, well or not. Costs a load: a kernel asks in each run.
   bool ready() const { return ready_.load(std::memory_order_acquire); }
   void wait() const { ready_.wait(false, std::memory_order_acquire); }
+  /// Calls f once it has ended, before `ready` says so: at once, or on the thread that compiles,
+  /// which it must not hold up.
+  void then(std::function<void(const compilation&)> f) const;
   /// Of one that is ready: why there is no code; nullptr: there is.
   const error* failure() const { return failure_.get(); }
   /// Of one that is ready and has not failed: a cubin, or PTX.
@@ -35,6 +40,9 @@ class compilation {
   const std::string source_, architecture_;
   std::string bytes_;
   std::unique_ptr<const error> failure_;
+  mutable std::mutex guard_;
+  mutable std::vector<std::function<void(const compilation&)>> then_;
+  bool ended_ = false;
   std::atomic<bool> ready_{false};
 };
 using compilation_ptr = std::shared_ptr<const compilation>;
@@ -78,6 +86,7 @@ class code_compiler {
   std::deque<std::shared_ptr<compilation>> waiting_;
   bool stopped_ = false;
   std::atomic<std::size_t> compiled_{0};
+  bool said_missing_ = false;  ///< that there is no NVRTC; of the thread
   std::thread thread_;
 };
 

@@ -11,7 +11,7 @@
 #include <deft/execute/gpu/compilations.hpp>
 #include <deft/execute/gpu/nvrtc.hpp>
 #include <filesystem>
-#include <vector>
+#include <utility>
 
 namespace deft::gpu {
 namespace {
@@ -51,8 +51,22 @@ std::string read_own(const std::string& name) {
 void compilation::end(std::string bytes, std::unique_ptr<const error> failure) {
   bytes_ = std::move(bytes);
   failure_ = std::move(failure);
+  decltype(then_) all;
+  {
+    std::lock_guard lock(guard_);
+    ended_ = true;
+    all.swap(then_);
+  }
+  for (const auto& f : all) f(*this);
   ready_.store(true, std::memory_order_release);
   ready_.notify_all();
+}
+void compilation::then(std::function<void(const compilation&)> f) const {
+  {
+    std::lock_guard lock(guard_);
+    if (!ended_) return then_.push_back(std::move(f));
+  }
+  f(*this);
 }
 
 compilation_ptr code_compiler::ask(const std::string& source, const std::string& architecture) {
@@ -116,7 +130,10 @@ void code_compiler::compile(compilation& c) {
     code = gpu::compile(c.source_, c.architecture_);
   } catch (const error& e) {
     failure = std::make_unique<error>(e);
-    logging::warning("a program runs an instruction at a time on the GPU: ", e.what());
+    if (e.code() != errc::unimplemented)
+      logging::warning("a program runs an instruction at a time on GPUs: ", e.what());
+    else if (!std::exchange(said_missing_, true))
+      logging::warning("programs run an instruction at a time on GPUs: ", e.what());
   } catch (const std::exception& e) {
     failure = std::make_unique<error>(errc::internal, e.what());
   }

@@ -11,7 +11,8 @@ namespace deft::gpu {
 /// $CUDA_PATH or /usr/local/cuda. Loads it, which takes some time, and keeps it.
 bool has_nvrtc();
 
-/// The code of a source for an architecture: of "sm_90" a cubin, of "compute_90" PTX. Takes 20 to
+/// The code of a source for an architecture: of "sm_90" a cubin, of "compute_90" PTX; and PTX of
+/// the newest one that libnvrtc knows, which later GPUs run too, of one that is newer. Takes 20 to
 /// 500 ms. May be called by several threads.
 /// Throws unimplemented if there is no libnvrtc, and internal, with its log, if it refuses the
 /// source or the architecture.

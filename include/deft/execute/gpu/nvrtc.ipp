@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/gpu/nvrtc.ipp: libnvrtc by dlopen.
 #pragma once
+#include <algorithm>
+#include <charconv>
 #include <deft/core/error.hpp>
 #include <deft/core/text.hpp>
 #include <deft/execute/gpu/nvrtc.hpp>
@@ -22,6 +24,8 @@ struct nvrtc_library {
   int (*cubin)(void* program, char*) = nullptr;
   int (*ptx_size)(void* program, std::size_t*) = nullptr;
   int (*ptx)(void* program, char*) = nullptr;
+  int (*count)(int*) = nullptr;
+  int (*numbers)(int*) = nullptr;
   toolkit_library file{"libnvrtc"};
 
   nvrtc_library() {
@@ -35,11 +39,24 @@ struct nvrtc_library {
     file.find("nvrtcGetCUBIN", cubin);
     file.find("nvrtcGetPTXSize", ptx_size);
     file.find("nvrtcGetPTX", ptx);
+    file.find("nvrtcGetNumSupportedArchs", count);
+    file.find("nvrtcGetSupportedArchs", numbers);
   }
 };
 const nvrtc_library& nvrtc() {
   static const auto& library = *new nvrtc_library;
   return library;
+}
+
+/// An architecture that NVRTC knows: the newest one's PTX in place of a newer one.
+std::string known(const nvrtc_library& n, const std::string& architecture) {
+  int count = 0, number = 0;
+  if (!architecture.starts_with("sm_") || n.count(&count) != 0 || count <= 0) return architecture;
+  std::vector<int> all(static_cast<std::size_t>(count));
+  if (n.numbers(all.data()) != 0) return architecture;
+  const int newest = std::ranges::max(all);
+  std::from_chars(architecture.data() + 3, architecture.data() + architecture.size(), number);
+  return number > newest ? str("compute_", newest) : architecture;
 }
 
 /// A program of NVRTC's.
@@ -89,8 +106,9 @@ std::string compile(const std::string& source, const std::string& architecture) 
     fail(errc::unimplemented, "[nvrtc] ", n.file.missing(),
          ": install the CUDA Toolkit, or set LD_LIBRARY_PATH to where libnvrtc is");
   nvrtc_program program(n, source);
-  program.compile(architecture);
-  return architecture.starts_with("sm_") ? program.cubin() : program.ptx();
+  const std::string target = known(n, architecture);
+  program.compile(target);
+  return target.starts_with("sm_") ? program.cubin() : program.ptx();
 }
 
 }  // namespace deft::gpu
