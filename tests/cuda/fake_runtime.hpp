@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/cuda/fake_runtime.hpp: CUDA's runtime as far as deft calls it, without a GPU: the host's
-// memory, and a thread for each stream. Of kernels it runs only copies,
-// and what a test takes.
+// memory, and a thread for each stream. Of compiled kernels it runs only copies; what those of
+// programs do is the test's.
 #pragma once
 #include <cuda_runtime_api.h>
 
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace fake {
+
+/// A launch of a kernel of loaded code.
+struct program_launch {
+  std::string kernel;
+  unsigned blocks, threads;
+  const void* argument;  ///< until the launch is queued
+};
 
 /// What tests see of the runtime, and do to it.
 struct state {
@@ -23,10 +31,17 @@ struct state {
   bool capturing = false;            ///< every stream, into a graph
   /// Starts a kernel that is no copy, if it knows it; null: knows none.
   bool (*kernel)(const std::string& name, void** arguments, cudaStream_t on) = nullptr;
+  int major = 9, minor = 0;           ///< of the compute capability
+  bool leaves_out = false;            ///< compiled kernels do nothing, rather than fail
+  std::vector<std::string> left_out;  ///< which, by their mangled names
+  cudaError_t loading = cudaSuccess;  ///< what the loading of code answers
+  int loaded = 0, unloaded = 0;       ///< pieces of code
+  /// Makes the work of a launch.
+  std::function<std::function<void()>(const program_launch&)> program;
 };
 state& runtime();
 
-/// No stream goes on while they are held.
+/// No stream goes on while they are held, and no code is loaded.
 void hold();
 void go_on();
 /// Every call fails from now on.

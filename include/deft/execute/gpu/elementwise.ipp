@@ -79,8 +79,8 @@ queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result) {
 kernel_table elementwise_kernels() {
   static const auto& table = *new std::vector<kernel_entry>([] {
     std::vector<kernel_entry> made{
-        {op::fused::name, all_dtypes, &make_fused},
-        {op::fused_update::name, all_dtypes, &make_fused_update},
+        {op::fused::name, all_dtypes, &make_program},
+        {op::fused_update::name, all_dtypes, &make_program},
         {op::assign_add::name, numeric_dtypes, &make_update},
         {op::assign_sub::name, numeric_dtypes, &make_update},
     };

@@ -26,9 +26,8 @@ queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result);
 /// Of sum, mean or max, by its name, over `axes` of its input.
 queued_kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type);
 
-/// Of programs, an instruction at a time.
-kernel_ptr make_fused(const node_def& n, std::span<const tensor_type> in);
-kernel_ptr make_fused_update(const node_def& n, std::span<const tensor_type> in);
+/// Of a node that carries a program, an instruction at a time.
+kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in);
 
 // One at the end of each file of kernels.
 kernel_table elementwise_kernels();

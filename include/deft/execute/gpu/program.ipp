@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <deft/execute/gpu/groups.hpp>
 #include <deft/execute/gpu/kernels.hpp>
+#include <deft/execute/gpu/node_program.hpp>
 #include <deft/execute/region_extents.hpp>
-#include <deft/graph/program.hpp>
-#include <deft/op/plan/fused.hpp>
-#include <deft/op/plan/fused_update.hpp>
 
 namespace deft::gpu::DEFT_GPU_SYSTEM {
 namespace {
@@ -57,10 +55,13 @@ std::size_t bytes_of(const tensor_type& t) {
 
 class program_kernel final : public queued_kernel {
  public:
-  /// `update`: results take the place of the inputs of the same numbers, which no later instruction
-  /// uses. `late`: literals are further inputs.
-  program_kernel(const program& p, std::span<const std::int64_t> literals, bool update, bool late)
-      : program_(p), literals_(literals.begin(), literals.end()), update_(update), late_(late) {
+  /// Of an update: no instruction uses a variable after the one that gives its new value.
+  explicit program_kernel(const node_program& n)
+      : program_(*n.program),
+        literals_(n.literals.begin(), n.literals.end()),
+        update_(n.update),
+        late_(n.late) {
+    const program& p = program_;
     for (const auto& c : p.code) {
       if (c.is_fold()) {
         steps_.emplace_back();  // its axes follow from the extents
@@ -207,14 +208,8 @@ class program_kernel final : public queued_kernel {
 
 }  // namespace
 
-kernel_ptr make_fused(const node_def& n, std::span<const tensor_type> in) {
-  const auto o = decode<op::fused>(n.attributes);
-  const bool late = in.size() > o.program->inputs.size();
-  return std::make_unique<program_kernel>(*o.program, o.immediates, false, late);
-}
-kernel_ptr make_fused_update(const node_def& n, std::span<const tensor_type>) {
-  const auto o = decode<op::fused_update>(n.attributes);
-  return std::make_unique<program_kernel>(*o.program, o.immediates, true, false);
+kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in) {
+  return std::make_unique<program_kernel>(*program_of(n, in));
 }
 
 }  // namespace deft::gpu::DEFT_GPU_SYSTEM

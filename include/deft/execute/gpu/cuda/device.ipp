@@ -7,6 +7,7 @@
 #include <deft/execute/gpu/cuda/cublaslt.ipp>
 #include <deft/execute/gpu/cuda/graph.ipp>
 #include <deft/execute/gpu/cuda/memory.ipp>
+#include <deft/execute/gpu/cuda/programs.ipp>
 #include <deft/execute/gpu/cuda/queues.ipp>
 #include <deft/execute/gpu/cuda/runtime.ipp>
 #include <deft/execute/gpu/cuda/stream.hpp>
@@ -66,9 +67,11 @@ class step final : public device_step {
 
 class device final : public device_runtime {
  public:
-  device(device_info info, int number, bool allow_tf32, std::size_t memory_limit)
+  device(device_info info, int number, std::string architecture, bool allow_tf32,
+         std::size_t memory_limit)
       : device_runtime(std::move(info)),
         queues_(std::make_shared<queues>(number)),
+        codes_(std::make_shared<program_codes>(queues_, std::move(architecture))),
         memory_(std::make_shared<device_memory>(queues_, this->info(), memory_limit)),
         products_(queues_, memory_, allow_tf32) {}
   ~device() override {
@@ -147,6 +150,12 @@ class device final : public device_runtime {
   const kernel_entry* find_kernel(std::string_view op) const override {
     static const auto& kernels = *new kernel_index(kernel_tables());
     return kernels.find(op);
+  }
+  kernel_ptr make_kernel(const node_def& n, std::span<const tensor_type> in) override {
+    kernel_ptr made = device_runtime::make_kernel(n, in);
+    const auto p = program_of(n, in);
+    if (!made || !p) return made;
+    return std::make_unique<compiled_kernel>(std::move(made), *p, codes_);
   }
   std::unique_ptr<device_step> make_step() override { return std::make_unique<step>(queues_); }
   void launch(const launch_request& r, device_step* of) override {
@@ -250,6 +259,7 @@ class device final : public device_runtime {
   }
 
   const std::shared_ptr<queues> queues_;
+  const std::shared_ptr<program_codes> codes_;
   const std::shared_ptr<device_memory> memory_;
   arena_pool arenas_{*memory_};
   cublaslt_products products_;
@@ -278,6 +288,7 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
   std::vector<std::unique_ptr<device_runtime>> all;
   const int count = count_gpus();
   if (count == 0) return all;
+  compilations();  // so that the end of the process waits for them
   static const auto& kernels = *new auto(announce(kernel_tables()));
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp p{};
@@ -305,7 +316,8 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
     info.bus_id = bus_id;
     info.kernels = kernels;
     const std::size_t limit = limited_memory(memory_limit, p.totalGlobalMem);
-    all.push_back(std::make_unique<device>(std::move(info), i, allow_tf32, limit));
+    all.push_back(std::make_unique<device>(std::move(info), i, str("sm_", p.major, p.minor),
+                                           allow_tf32, limit));
   }
   return all;
 }

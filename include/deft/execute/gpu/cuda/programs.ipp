@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/cuda/programs.ipp: programs that NVRTC has compiled, loaded and launched.
+#pragma once
+#include <deft/core/log.hpp>
+#include <deft/execute/gpu/compilations.hpp>
+#include <deft/execute/gpu/compiled_program.hpp>
+#include <deft/execute/gpu/cuda/queues.ipp>
+#include <deft/execute/gpu/cuda/stream.hpp>
+#include <deft/execute/gpu/node_program.hpp>
+
+namespace deft::gpu::cuda {
+namespace {
+
+/// Functions of cuda.h, declared anew: handles are pointers, a CUresult has cudaError_t's numbers.
+/// The runtime knows where they are: nothing is linked with the driver.
+struct driver_functions {
+  int (*load)(void** module, const void* image) = nullptr;
+  int (*unload)(void* module) = nullptr;
+  int (*find)(void** function, void* module, const char* name) = nullptr;
+  int (*launch)(void* function, unsigned x, unsigned y, unsigned z, unsigned threads_x,
+                unsigned threads_y, unsigned threads_z, unsigned shared, cudaStream_t on,
+                void** arguments, void** extra) = nullptr;
+
+  driver_functions() {
+    get("cuModuleLoadData", load);
+    get("cuModuleUnload", unload);
+    get("cuModuleGetFunction", find);
+    get("cuLaunchKernel", launch);
+  }
+
+ private:
+  template <class F>
+  static void get(const char* name, F& function) {
+    void* found = nullptr;
+    cudaDriverEntryPointQueryResult result{};
+#if CUDART_VERSION >= 12050
+    check(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result),
+          "to find the driver's functions");
+#else
+    check(cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result),
+          "to find the driver's functions");
+#endif
+    if (!found) fail(errc::unimplemented, "the driver of GPUs has no ", name);
+    function = reinterpret_cast<F>(found);
+  }
+};
+const driver_functions& driver() {
+  static const driver_functions functions;
+  return functions;
+}
+
+/// A source's code on one GPU, which may not be there yet.
+class loaded_code {
+ public:
+  loaded_code(std::shared_ptr<queues> q, std::span<const char* const> kernels)
+      : queues_(std::move(q)) {
+    for (const char* name : kernels) kernels_.push_back({name, nullptr});
+  }
+  loaded_code(const loaded_code&) = delete;
+  ~loaded_code() {
+    if (!module_) return;
+    try {
+      queues_->attempt([&] {
+        cudaStreamSynchronize(queues_->compute());
+        driver().unload(module_);
+      });
+    } catch (const error&) {  // the process is ending
+    }
+  }
+
+  /// Loads all kernels: a launch has nothing to load, and can be captured.
+  void load(const compilation& c) {
+    if (c.failure()) return;  // which was said
+    try {
+      queues_->attempt([&] {
+        call(driver().load(&module_, c.bytes().c_str()), "to load a program");
+        for (auto& k : kernels_)
+          call(driver().find(&k.function, module_, k.name), "to find a program's kernel");
+        ready_.store(true, std::memory_order_release);
+      });
+    } catch (const error& e) {
+      logging::warning("a program runs an instruction at a time on GPU ", queues_->number(), ": ",
+                       e.what());
+    }
+  }
+  bool ready() const { return ready_.load(std::memory_order_acquire); }
+  void launch(const program_launch& l, cudaStream_t on) const {
+    const auto k = std::ranges::find_if(
+        kernels_, [&](const kernel& one) { return std::strcmp(one.name, l.kernel) == 0; });
+    void* arguments[] = {const_cast<std::uint64_t*>(l.arguments.data())};
+    call(driver().launch(k->function, l.blocks, 1, 1, l.threads, 1, 1, 0, on, arguments, nullptr),
+         "to start a program");
+  }
+
+ private:
+  struct kernel {
+    const char* name;
+    void* function;
+  };
+  static void call(int said, const char* doing) { check(static_cast<cudaError_t>(said), doing); }
+
+  const std::shared_ptr<queues> queues_;
+  std::vector<kernel> kernels_;
+  void* module_ = nullptr;
+  std::atomic<bool> ready_{false};
+};
+
+/// The code of one GPU's programs, by their source.
+class program_codes {
+ public:
+  program_codes(std::shared_ptr<queues> q, std::string architecture)
+      : queues_(std::move(q)), architecture_(std::move(architecture)) {}
+
+  /// Of a program that is supported: asks for its code, the first time.
+  std::shared_ptr<const loaded_code> find(const compiled_program& p) {
+    std::vector<std::shared_ptr<loaded_code>> unused;  // dropped without the lock
+    std::unique_lock lock(guard_);
+    auto& found = known_[p.source()];
+    if (found) return found;
+    const auto made = found = std::make_shared<loaded_code>(queues_, p.kernels());
+    // A server may see any number of programs.
+    if (known_.size() > most_known)
+      std::erase_if(known_, [&](auto& k) {
+        if (k.second.use_count() > 1) return false;
+        unused.push_back(std::move(k.second));
+        return true;
+      });
+    lock.unlock();
+    compilations()
+        .ask(p.source(), architecture_)
+        ->then([to = std::weak_ptr(made)](const compilation& c) {
+          if (const auto l = to.lock()) l->load(c);
+        });
+    return made;
+  }
+
+ private:
+  /// Then those that no kernel holds are forgotten.
+  static constexpr std::size_t most_known = 1024;
+
+  const std::shared_ptr<queues> queues_;
+  const std::string architecture_;
+  std::mutex guard_;
+  std::unordered_map<std::string, std::shared_ptr<loaded_code>> known_;
+};
+
+/// Runs a program as one kernel, once its code is there; until then, and where there will be none,
+/// by a kernel that runs an instruction at a time.
+class compiled_kernel final : public kernel {
+ public:
+  compiled_kernel(kernel_ptr steps, const node_program& p, std::shared_ptr<program_codes> codes)
+      : steps_(std::move(steps)),
+        compiled_(*p.program, p.literals, {p.late, p.update}),
+        codes_(std::move(codes)) {}
+
+  void prepare(std::span<const tensor_type> in, std::span<const tensor_type> out) override {
+    compiled_.prepare(in, out);
+    code_ = compiled_.supported() ? codes_->find(compiled_) : nullptr;
+    if (!is_compiled()) steps_->prepare(in, out);
+  }
+  /// The code may come before the run: what is asked for is enough for both.
+  std::size_t scratch() const override {
+    return is_compiled() ? compiled_.scratch() : std::max(compiled_.scratch(), steps_->scratch());
+  }
+  double cost() const override { return steps_->cost(); }
+  void run(const kernel_call& c) override {
+    if (!is_compiled()) return steps_->run(c);
+    const auto& s = *static_cast<const stream*>(c.stream);
+    for (const auto& l : compiled_.launches(c, s.faults())) code_->launch(l, s.native());
+  }
+
+ private:
+  bool is_compiled() const { return code_ && code_->ready(); }
+
+  const kernel_ptr steps_;
+  compiled_program compiled_;
+  const std::shared_ptr<program_codes> codes_;
+  std::shared_ptr<const loaded_code> code_;
+};
+
+}  // namespace
+}  // namespace deft::gpu::cuda
