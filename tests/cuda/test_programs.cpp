@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that NVRTC compiles, as CUDA's devices load and launch them: against a runtime that
 // needs no GPU, with the same source compiled for the host.
+#include <sys/wait.h>
 #include <deft/core/log.hpp>
 #include <deft/execute/gpu/compilations.hpp>
 #include <deft/execute/gpu/cuda/stream.hpp>
@@ -12,6 +13,7 @@
 #include <deft/op/plan/fused_update.hpp>
 
 #include <cstdlib>
+#include <filesystem>
 #include <mutex>
 
 #include "execute/gpu/on_gpu.hpp"
@@ -372,5 +374,25 @@ TEST_CASE("what cannot be compiled or loaded goes on an instruction at a time, a
     CHECK(fake::runtime().left_out.size() == 4 * p.program->code.size());
     REQUIRE(w.lines.size() == 1);
     CHECK(w.lines[0].starts_with(c.says));
+  }
+}
+
+TEST_CASE("(a process of its own)" * doctest::skip()) {
+  static auto devices = gpus();
+  const host_program p = with_square(op_of<op::add>);
+  static gpu_node node(*devices[0], p);
+  node.queue();
+  if (std::getenv("DEFT_TEST_WAIT")) wait_for_code(p);
+  std::exit(3);
+}
+TEST_CASE("a process may end while a GPU's program is compiled, and once it is loaded") {
+  if (skipped()) return;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
+  for (const char* how : {"", "DEFT_TEST_WAIT=1 "}) {
+    CAPTURE(how);
+    const int status = std::system(
+        str(how, self, " --no-skip --test-case='(a process of its own)' > /dev/null").c_str());
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 3);
   }
 }
