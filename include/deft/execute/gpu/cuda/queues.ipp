@@ -158,7 +158,6 @@ class queues : public std::enable_shared_from_this<queues> {
       s = slots_.back();
       slots_.pop_back();
     }
-    s.mirror->taken = 0;
     check(cudaMemsetAsync(&s.on_device->taken, 0, sizeof s.on_device->taken, compute_),
           "to clear a word");
     return s;
@@ -184,6 +183,7 @@ class queues : public std::enable_shared_from_this<queues> {
   void start();
   void add_slots();
   void put_slot(fault_slot s) noexcept {
+    s.mirror->taken = 0;
     std::lock_guard lock(guard_);
     slots_.push_back(s);
   }
