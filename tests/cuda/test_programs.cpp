@@ -219,6 +219,7 @@ TEST_CASE("a program runs an instruction at a time until its code is loaded, the
     const host_program& p = all[i];
     CAPTURE(p.program->signature);
     auto devices = gpus();
+    const std::uint64_t version = devices[0]->code_version();
     run_by(library, i);
     std::unique_ptr<gpu_node> node;
     {
@@ -231,6 +232,7 @@ TEST_CASE("a program runs an instruction at a time until its code is loaded, the
     const std::size_t left_out = fake::runtime().left_out.size();
     CHECK(left_out >= p.program->code.size());
     wait_for_code(p);
+    CHECK(devices[0]->code_version() > version);
     node->run();
     CHECK(fake::runtime().left_out.size() == left_out);
     CHECK(launched == expected[i]);

@@ -195,6 +195,7 @@ class device final : public device_runtime {
       queues_->log().add(of, all.items());
     });
   }
+  std::uint64_t code_version() const override { return queues_->code_version(); }
   event_ptr record() override {
     if (!queues_->is_used()) return nullptr;
     return queues_->attempt([&] { return std::make_shared<event>(queues_, queues_->compute()); });

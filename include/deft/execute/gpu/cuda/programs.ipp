@@ -77,6 +77,7 @@ class loaded_code {
         for (auto& k : kernels_)
           call(driver().find(&k.function, module_, k.name), "to find a program's kernel");
         ready_.store(true, std::memory_order_release);
+        queues_->note_code();
       });
     } catch (const error& e) {
       logging::warning("a program runs an instruction at a time on GPU ", queues_->number(), ": ",

@@ -100,6 +100,9 @@ class queues : public std::enable_shared_from_this<queues> {
   /// What graphs are made on, by who holds the guard.
   cudaStream_t capture() const { return capture_; }
   std::mutex& capture_guard() { return capture_guard_; }
+  /// How often code was loaded that kernels launch from then on.
+  std::uint64_t code_version() const { return code_version_.load(std::memory_order_acquire); }
+  void note_code() { code_version_.fetch_add(1, std::memory_order_release); }
   /// Null where the GPU has none.
   cudaMemPool_t pool() const { return pool_; }
 
@@ -192,6 +195,7 @@ class queues : public std::enable_shared_from_this<queues> {
   launch_log log_;
   std::once_flag started_;
   std::atomic<bool> used_{false};
+  std::atomic<std::uint64_t> code_version_{0};
   cudaStream_t compute_ = nullptr, in_ = nullptr, out_ = nullptr, capture_ = nullptr;
   cudaMemPool_t pool_ = nullptr;
   std::mutex guard_, capture_guard_;
