@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/catalog.hpp>
 #include <deft/op/plan/fused.hpp>
+#include <deft/op/sum.hpp>
 
 #include "../arrays.hpp"
 #include "on_gpu.hpp"
@@ -129,4 +130,24 @@ TEST_CASE("a program of many literals and shapes is run an instruction at a time
   const std::vector<any_array> inputs(in, in + 2);
   CHECK(difference(run_on_gpu(record_of<op::fused>, {p, literals}, inputs)[0],
                    run_all(record_of<op::fused>, {p, literals}, inputs)[0]) == "");
+}
+
+TEST_CASE("a fold in a program has scratch memory apart from the values that are still needed") {
+  program_builder b;
+  auto x = b.input(dtype::int64), y = b.input(dtype::int64);
+  auto apply = [&](const op_def& op, auto... args) {
+    const program_builder::value a[] = {args...};
+    return b.apply(op, dtype::int64, a);
+  };
+  const auto less = apply(record_of<op::sub>, x, y);
+  // Folded in parts, whose sums are kept until they are added.
+  const auto total = b.fold(record_of<op::sum>, dtype::int64, less, extent_class::whole);
+  b.output(apply(record_of<op::mul>, less, y), extent_class::element, false);
+  b.output(total, extent_class::whole, false);
+  const program_ref p = b.finish();
+  const std::vector<any_array> inputs{moderate<std::int64_t>({40'000}, 1),
+                                      moderate<std::int64_t>({40'000}, 2)};
+  const auto on_gpu = run_on_gpu(record_of<op::fused>, {p, integers()}, inputs);
+  const auto on_cpu = run_all(record_of<op::fused>, {p, integers()}, inputs);
+  for (std::size_t o = 0; o < 2; ++o) CHECK(difference(on_gpu[o], on_cpu[o]) == "");
 }

@@ -144,8 +144,9 @@ class program_kernel final : public queued_kernel {
         plan.give(place_[used], bytes_of(types_[used]));
       }
     }
-    sub_scratch_ = plan.take(most);
-    scratch_ = plan.size();
+    // Of all instructions: where a temporary was, it may still be needed by those that come first.
+    sub_scratch_ = plan.size();
+    scratch_ = sub_scratch_ + most;
   }
 
   /// Extents of every value, all axes of a region kept.
