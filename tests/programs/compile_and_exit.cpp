@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ends while sources are being compiled, that many milliseconds after it has asked for them.
+// tests/programs/compile_and_exit.cpp MS: ends while sources are being compiled, some milliseconds
+// after it has asked for them. The sleep synchronizes nothing: whatever the compiler is doing when
+// it is over, the process has to end well; different times only make different moments likely.
 #include <deft/core/text.hpp>
 #include <deft/execute/gpu/compilations.hpp>
 

@@ -6,16 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "testing.hpp"
+#include "devices.hpp"
+#include "op/modeling.hpp"
 
 namespace testing {
 using namespace std::chrono_literals;
-
-/// A graph of the test's own.
-struct own_graph {
-  deft::graph g;
-  deft::graph_scope in = deft::as_default(g);
-};
 
 /// Lines that are logged while it lives, instead of on standard error.
 class log_lines {

@@ -6,6 +6,7 @@
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/handshake.hpp>
 
+#include "environment.hpp"
 #include "wire.hpp"
 
 using namespace testing;
@@ -257,8 +258,10 @@ TEST_CASE("a secret comes from a file or from the environment") {
   CHECK(error_of([&] { load_secret(empty); }).starts_with("invalid_argument"));
   for (auto& f : {file, wide, empty}) std::remove(f.c_str());
   CHECK(error_of([&] { load_secret(file); }).starts_with("not_found"));
-  setenv("DEFT_SECRET", "quiet", 1);
-  CHECK(secret_of_environment() == "quiet");
-  unsetenv("DEFT_SECRET");
+  {
+    const environment given("DEFT_SECRET", "quiet");
+    CHECK(secret_of_environment() == "quiet");
+  }
+  const environment none("DEFT_SECRET", nullptr);
   CHECK(secret_of_environment() == "");
 }

@@ -12,17 +12,14 @@
 #include <thread>
 #include <vector>
 
-#include "testing.hpp"
+#include "environment.hpp"
+#include "nvrtc.hpp"
 
 using namespace deft;
-using testing::error_of;
+using testing::environment;
+using testing::skipped_without_nvrtc;
 
 namespace {
-
-bool skipped() {
-  if (!gpu::has_nvrtc()) MESSAGE("skipped: libnvrtc was not found");
-  return !gpu::has_nvrtc();
-}
 
 /// A folder of the test's own.
 struct folder {
@@ -48,23 +45,10 @@ void write(const std::string& name, const std::string& bytes) {
   std::ofstream(name, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-/// An environment variable, for as long as this lives.
-struct environment {
-  std::string name, before;
-  bool was_there;
-  environment(const char* n, const char* value) : name(n) {
-    const char* old = std::getenv(n);
-    was_there = old != nullptr;
-    if (old) before = old;
-    value ? setenv(n, value, 1) : unsetenv(n);
-  }
-  ~environment() { was_there ? setenv(name.c_str(), before.c_str(), 1) : unsetenv(name.c_str()); }
-};
-
 }  // namespace
 
 TEST_CASE("a source is compiled once, in the background") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   gpu::code_compiler compiler("");
   const auto a = compiler.ask(source, "compute_90"), b = compiler.ask(other, "compute_90");
   CHECK(compiler.ask(source, "compute_90") == a);
@@ -80,7 +64,7 @@ TEST_CASE("a source is compiled once, in the background") {
 }
 
 TEST_CASE("several threads may ask for the same") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   gpu::code_compiler compiler("");
   std::vector<gpu::compilation_ptr> got(8);
   {
@@ -96,7 +80,7 @@ TEST_CASE("several threads may ask for the same") {
 }
 
 TEST_CASE("a source that is refused fails, once") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   logging::set_sink([](logging::level, const std::string&) {});
   gpu::code_compiler compiler("");
   const auto a = compiler.ask("nonsense", "compute_90");
@@ -139,7 +123,7 @@ TEST_CASE("that there is no NVRTC is said once") {
 }
 
 TEST_CASE("code is kept on disk, by source and architecture") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   const folder f;
   const std::string directory = f.name + "/a/b";
   auto code_of = [&](const std::string& text, const char* architecture, std::size_t compiled) {
@@ -196,7 +180,7 @@ TEST_CASE("code is kept on disk, by source and architecture") {
 }
 
 TEST_CASE("a directory that cannot be written is no error") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   gpu::code_compiler compiler("/proc/deft");
   const auto c = compiler.ask(source, "compute_90");
   c->wait();
@@ -204,7 +188,7 @@ TEST_CASE("a directory that cannot be written is no error") {
 }
 
 TEST_CASE("what waits to be compiled fails when the compiler goes") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   std::vector<gpu::compilation_ptr> all;
   {
     gpu::code_compiler compiler("");
@@ -240,7 +224,7 @@ TEST_CASE("where code is kept follows the environment") {
 }
 
 TEST_CASE("a process may end while sources are compiled") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   for (int ms : {0, 10, 50, 100, 200}) {
     CAPTURE(ms);
     const std::string command = str("DEFT_CACHE_DIR= " DEFT_TEST_PROGRAMS "/compile_and_exit ", ms);

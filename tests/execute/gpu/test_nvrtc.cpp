@@ -10,17 +10,13 @@
 #include <filesystem>
 #include <fstream>
 
-#include "testing.hpp"
+#include "nvrtc.hpp"
 
 using namespace deft;
 using testing::error_of;
+using testing::skipped_without_nvrtc;
 
 namespace {
-
-bool skipped() {
-  if (!gpu::has_nvrtc()) MESSAGE("skipped: libnvrtc was not found");
-  return !gpu::has_nvrtc();
-}
 
 /// Every operation that takes T, and casts of T: a region of several results.
 template <class T>
@@ -123,7 +119,7 @@ std::string output_of(const std::string& command) {
 }  // namespace
 
 TEST_CASE("NVRTC takes every operation, for every dtype") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   for (int t = 1; t < dtype_count; ++t) {
     const program_ref p = visit_dtype(static_cast<dtype>(t), []<class T>() { return all_of<T>(); });
     CAPTURE(p->signature);
@@ -139,7 +135,7 @@ TEST_CASE("NVRTC takes every operation, for every dtype") {
 }
 
 TEST_CASE("NVRTC takes regions with folds, for every dtype of numbers") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   for (int t = 1; t < dtype_count; ++t) {
     const auto type = static_cast<dtype>(t);
     if (!is_numeric(type)) continue;
@@ -160,7 +156,7 @@ TEST_CASE("NVRTC takes regions with folds, for every dtype of numbers") {
 }
 
 TEST_CASE("a chain of six operations is 16-byte accesses and registers") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   for (const char* architecture : {"compute_80", "compute_90"}) {
     const std::string ptx = gpu::compile(chain_source(), architecture);
     CHECK(ptx.find(".visible .entry groups_of_4") != std::string::npos);
@@ -205,7 +201,7 @@ TEST_CASE("a GPU that is newer than NVRTC gets PTX") {
 }
 
 TEST_CASE("what NVRTC refuses is an error with its log") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   const std::string source =
       error_of([] { gpu::compile("extern \"C\" __global__ void f() { nothing(); }", "sm_90"); });
   CHECK(source.starts_with("internal: [nvrtc] NVRTC_ERROR_COMPILATION for sm_90: program.cu(1)"));
