@@ -93,6 +93,39 @@ TEST_CASE("a wrong flag is named") {
         std::string::npos);
 }
 
+TEST_CASE("--simulated_gpus gives a task GPUs, alone or in a cluster") {
+  auto gpus_of = [](const words& w) {
+    task t(w.argc(), w.argv.data());
+    graph g;
+    auto in = as_default(g);
+    session s(t);
+    std::vector<std::string> names;
+    for (const auto& d : s.devices())
+      if (d.name->type == "gpu") names.push_back(to_string(*d.name));
+    return join(names, " ");
+  };
+  CHECK(gpus_of({"--simulated_gpus=1"}) == "/job:localhost/replica:0/task:0/gpu:0");
+  CHECK(gpus_of({"--simulated_gpus", "0"}) == "");
+  CHECK(gpus_of({"--job_name=worker", "--worker_hosts=localhost:0", "--simulated_gpus=2"}) ==
+        "/job:worker/replica:0/task:0/gpu:0 /job:worker/replica:0/task:0/gpu:1");
+}
+
+TEST_CASE("a wrong number of simulated GPUs names the flag and the number") {
+  for (const std::string given : {"many", "", "1.5"}) {
+    const std::string flag = "--simulated_gpus=" + given, said = refused({flag.c_str()});
+    INFO(said);
+    CHECK(said.starts_with("invalid_argument: "));
+    CHECK(said.find("simulated_gpus") != std::string::npos);
+    CHECK(said.find(given) != std::string::npos);
+  }
+  for (const std::string given : {"-1", "65"}) {
+    const std::string flag = "--simulated_gpus=" + given;
+    const words w{"--job_name=ps", "--ps_hosts=localhost:0", flag.c_str()};
+    CHECK(refused(w) ==
+          str("invalid_argument: simulated_gpus is ", given, "; expected a number from 0 to 64"));
+  }
+}
+
 TEST_CASE("task_main gives 1 for an error and 0 for --help") {
   words wrong{"--job_name=chef"}, help{"--help"}, fine{};
   auto body = [](task&) {};

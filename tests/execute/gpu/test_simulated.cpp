@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated GPUs as devices: what they have, what they refuse, and how their work is ordered.
+#include <algorithm>
 #include <deft/execute/gpu/simulated/queue.hpp>
 #include <deft/op/catalog.hpp>
-#include <deft/session/session.hpp>
-#include <deft/train/optimizer.hpp>
 #include <thread>
 
-#include "../../session/sessions.hpp"
+#include "../classifier.hpp"
+#include "environment.hpp"
 #include "on_gpu.hpp"
+#include "session/sessions.hpp"
 
 using namespace deft;
 using gpu::simulated::simulated_gpus;
+using testing::environment;
 using testing::outcome_of;
 using testing::own_graph;
 
@@ -20,37 +22,8 @@ struct with_gpus : own_graph {
   ~with_gpus() { simulated_gpus().go_on(), simulated_gpus().longest_us = 0; }
 };
 
-/// Losses of a small classifier whose second layer is elsewhere.
-std::vector<float> train(const char* first, const char* second, int steps = 12) {
-  graph g;
-  auto in_graph = as_default(g);
-  set_seed(7);
-  placeholder<float, dyn, 12> x("x");
-  placeholder<std::int32_t, dyn> label("label");
-  auto scope = on(device(first));
-  variable<float, 12, 16> w1("w1", truncated_normal(0.5f));
-  variable<float, 16> b1("b1", zeros());
-  auto hidden = relu(matmul(x, w1) + b1);
-  auto there = on(device(second));
-  variable<float, 16, 5> w2("w2", truncated_normal(0.5f));
-  variable<float, 5> b2("b2", zeros());
-  tensor<float, dyn, 5> logits = matmul(hidden, w2) + b2;
-  auto loss = mean(softmax_cross_entropy(logits, label));
-  auto step = adagrad(0.1f).minimize(loss);
-  session s({.simulated_gpus = 2});
-  s.run(initialize_all());
-  std::vector<float> losses;
-  for (int i = 0; i < steps; ++i) {
-    const int n = 3 + 4 * (i % 3);
-    ndarray<float, dyn, 12> images(n);
-    ndarray<std::int32_t, dyn> labels(n);
-    for (int r = 0; r < n; ++r) {
-      for (int c = 0; c < 12; ++c) images(r, c) = static_cast<float>((r * 7 + c * 3 + i) % 11) / 11;
-      labels(r) = (r + i) % 5;
-    }
-    losses.push_back(s.run(loss, step, x = images, label = labels));
-  }
-  return losses;
+std::vector<float> train(const char* first, const char* second) {
+  return testing::losses_on(first, second, {.simulated_gpus = 2});
 }
 
 }  // namespace
@@ -181,10 +154,38 @@ TEST_CASE("a kernel neither allocates nor waits while it queues its run") {
   CHECK(o.says("a kernel allocates while it queues its run"));
 }
 
+namespace {
+
+std::size_t gpus_of(session&& s) {
+  const auto all = s.devices();
+  return static_cast<std::size_t>(
+      std::ranges::count_if(all, [](const auto& d) { return d.name->type == "gpu"; }));
+}
+
+}  // namespace
+
+TEST_CASE("DEFT_SIMULATED_GPUS counts where a session says nothing") {
+  const environment set("DEFT_SIMULATED_GPUS", "3");
+  CHECK(gpus_of(session()) == 3);
+  CHECK(gpus_of(session({.simulated_gpus = 1})) == 1);
+  CHECK(gpus_of(session({.simulated_gpus = 0})) == 0);
+  const environment zero("DEFT_SIMULATED_GPUS", "0");
+  CHECK(gpus_of(session()) == 0);
+}
+
 TEST_CASE("a number of simulated GPUs that is none is refused") {
-  auto o = outcome_of([] { session({.simulated_gpus = 65}); });
-  CHECK(o.code == errc::invalid_argument);
-  CHECK(o.says("simulated_gpus is 65; expected a number from 0 to 64"));
+  for (int count : {-1, 65}) {
+    auto o = outcome_of([&] { session({.simulated_gpus = count}); });
+    CHECK(o.code == errc::invalid_argument);
+    CHECK(o.message == str("simulated_gpus is ", count, "; expected a number from 0 to 64"));
+  }
+  for (const char* given : {"x", "-1", "65", "2 ", "99999999999"}) {
+    const environment set("DEFT_SIMULATED_GPUS", given);
+    auto o = outcome_of([] { session(); });
+    CHECK(o.code == errc::invalid_argument);
+    CHECK(o.message ==
+          str("DEFT_SIMULATED_GPUS is \"", given, "\"; expected a number from 0 to 64"));
+  }
 }
 
 TEST_CASE_FIXTURE(with_gpus, "a GPU gives no more memory than it may, and says what has it") {
