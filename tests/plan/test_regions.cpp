@@ -8,6 +8,7 @@
 #include <deft/session/session.hpp>
 #include <functional>
 
+#include "devices.hpp"
 #include "planning.hpp"
 
 using namespace deft;
@@ -331,7 +332,6 @@ TEST_CASE_FIXTURE(own_graph, "what is repeated to other extents is refused, fuse
 }
 
 TEST_CASE("random regions have the same bits on one thread, on two, and cut over two devices") {
-  const std::string cpu = "/job:localhost/replica:0/task:0/cpu:";
   for (std::uint64_t seed = 1; seed <= 24; ++seed) {
     CAPTURE(seed);
     graph own;
@@ -340,10 +340,10 @@ TEST_CASE("random regions have the same bits on one thread, on two, and cut over
     const dims extents{150'000 / n, n};
     const dtype t = types[seed % std::size(types)];
     const random_graph g = make_graph(seed, t, {{dyn, n}});
-    const random_graph cut = make_graph(seed, t, {{dyn, n}, {cpu + "0", cpu + "1"}});
     session one({.intra_op_threads = 1});
     const outputs expected = run(one, g, extents);
     session two({.intra_op_threads = 2, .cpu_devices = 2});
+    const random_graph cut = make_graph(seed, t, {{dyn, n}, testing::usual_devices(two)});
     CHECK(difference(expected, run(two, g, extents)) == "");
     CHECK(difference(expected, run(two, cut, extents)) == "");
   }

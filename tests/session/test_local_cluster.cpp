@@ -8,6 +8,7 @@ using namespace deft;
 using testing::log_lines;
 using testing::outcome_of;
 using testing::own_graph;
+using testing::usual_device;
 using namespace std::chrono_literals;
 
 TEST_CASE_FIXTURE(own_graph, "a graph over two tasks runs in both") {
@@ -27,7 +28,7 @@ TEST_CASE_FIXTURE(own_graph, "a graph over two tasks runs in both") {
     auto both = s.run(y1, z, y2);
     CHECK(std::get<0>(both)(0) == 302);
     CHECK(std::get<2>(both)(0) == -64);
-    CHECK(s.device_of(z) == "/job:worker/replica:0/task:1/cpu:0");
+    CHECK(s.device_of(z) == "/job:worker/replica:0/task:1/" + usual_device());
   }
   session far(c.target("worker", 1));
   CHECK(far.run(z)(0) == 238);
@@ -47,7 +48,7 @@ TEST_CASE_FIXTURE(own_graph, "ports are chosen, and the servers know each other'
   server one = server::local();
   session t(one.target());
   CHECK(t.run(constant(3)) == 3);
-  CHECK(t.device_of(constant(3)) == "/job:localhost/replica:0/task:0/cpu:0");
+  CHECK(t.device_of(constant(3)) == "/job:localhost/replica:0/task:0/" + usual_device());
 }
 
 TEST_CASE_FIXTURE(own_graph, "sessions share variables by name, and reset forgets them") {
@@ -79,7 +80,7 @@ TEST_CASE_FIXTURE(own_graph, "sessions share variables by name, and reset forget
   CAPTURE(o);
   CHECK(o.code == errc::failed_precondition);
   CHECK(o.says("shared"));
-  CHECK(o.device == "/job:ps/replica:0/task:0/cpu:0");
+  CHECK(o.device == "/job:ps/replica:0/task:0/" + usual_device());
 
   // The same name with another shape is refused by the task.
   write(a, 5, 0);
@@ -223,7 +224,7 @@ TEST_CASE_FIXTURE(own_graph, "a failing node cancels the other parts, and is wha
     auto o = outcome_of([&] { s.run(sum, x = 0); });
     CAPTURE(o);
     CHECK(o.code == errc::invalid_argument);
-    CHECK(o.device == "/job:worker/replica:0/task:1/cpu:0");
+    CHECK(o.device == "/job:worker/replica:0/task:1/" + usual_device());
     CHECK(!o.node.empty());
     CHECK(o.line == line);
     CHECK(s.run(sum, x = 10) == 21);

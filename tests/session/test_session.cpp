@@ -13,6 +13,7 @@
 using namespace deft;
 using testing::outcome_of;
 using testing::own_graph;
+using testing::usual_device;
 using namespace std::chrono_literals;
 
 TEST_CASE_FIXTURE(own_graph, "run yields one value, a tuple in the order written, or nothing") {
@@ -140,7 +141,11 @@ TEST_CASE_FIXTURE(own_graph, "a pointer to what was fed writes into no result an
   const float before = std::as_const(r1)(1);
   p[1] = 5;
   CHECK(std::as_const(r1)(1) == before);
-  // Moved in, and out again: no copy.
+}
+
+TEST_CASE_FIXTURE(own_graph, "what is moved in and fetched again is not copied") {
+  session s;
+  placeholder<float, dyn> x("x");
   ndarray<float, dyn> moved{1, 2, 3};
   const float* elements = std::as_const(moved).data();
   const auto back = s.run(x, x = std::move(moved));
@@ -181,7 +186,7 @@ TEST_CASE_FIXTURE(own_graph, "an error names node, source line and device") {
   CAPTURE(o);
   CHECK(o.code == errc::invalid_argument);
   CHECK(!o.node.empty());
-  CHECK(o.device == "/job:localhost/replica:0/task:0/cpu:0");
+  CHECK(o.device == "/job:localhost/replica:0/task:0/" + usual_device());
   CHECK(o.line == line + 1);
   CHECK(o.says("test_session.cpp"));
   static_cast<void>(z);
@@ -263,7 +268,7 @@ TEST_CASE_FIXTURE(own_graph, "an expression in a loop leaves nothing behind") {
   const std::size_t before = used();
   for (int i = 0; i < 100'000; ++i) run();
   CHECK(g.size() == nodes);
-  CHECK(used() <= before + 4096);
+  CHECK(used() < before + 100'000);  // less than a byte a run: threads' caches count as used
 }
 
 namespace {
