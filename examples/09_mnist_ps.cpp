@@ -10,7 +10,7 @@
 //       └── adagrad ◀─────────────────────────────────────────────────────── gradients
 //
 // ctest: --steps 300
-// prints: w1: /job:ps/replica:0/task:0/cpu:0
+// prints: w1: /job:ps/replica:0/task:0/[cg]pu:0
 // prints: step 300/300
 // prints: accuracy on [0-9]+ held-out images: 0\.[5-9]
 #include <cstdio>

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/session/processes.hpp: programs of tests/programs as child processes.
+// tests/session/processes.hpp: programs of tests/programs, and others, as child processes.
 #pragma once
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <boost/process.hpp>
+#include <deft/transport/listener.hpp>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,9 +19,11 @@ namespace testing {
 /// A child whose output is read line by line; killed with the test.
 class child_program {
  public:
+  /// `name`: of a program of tests/programs, or a whole path.
   child_program(const std::string& name, std::vector<std::string> arguments)
-      : child_(std::string(DEFT_TEST_PROGRAMS "/") + name, boost::process::args(arguments),
-               boost::process::std_out > out_, boost::process::std_err > err_) {}
+      : child_((std::filesystem::path(DEFT_TEST_PROGRAMS) / name).string(),
+               boost::process::args(arguments), boost::process::std_out > out_,
+               boost::process::std_err > err_) {}
   ~child_program() {
     if (child_.running()) child_.terminate();
   }
@@ -46,6 +53,55 @@ class child_program {
  private:
   boost::process::ipstream out_, err_;
   boost::process::child child_;
+};
+
+/// The tasks of a job as children. Each has its own listening socket and no other's: with the
+/// process goes its port.
+class child_job {
+ public:
+  using flags = std::vector<std::string>;
+
+  /// A program started as so many parameter servers and workers, each kind with flags of its own.
+  child_job(const std::string& program, int ps, const flags& of_ps, int workers = 0,
+            const flags& of_workers = {})
+      : ps_(ps) {
+    std::vector<int> sockets;
+    for (int i = 0; i < ps + workers; ++i) {
+      sockets.push_back(deft::listen_socket("localhost:0"));
+      addresses_.push_back(deft::address_of_socket(sockets.back()));
+      ::fcntl(sockets.back(), F_SETFD, FD_CLOEXEC);
+    }
+    const auto first_worker = addresses_.begin() + ps;
+    flags hosts;
+    if (ps)
+      hosts.push_back("--ps_hosts=" + deft::join(flags(addresses_.begin(), first_worker), ","));
+    if (workers)
+      hosts.push_back("--worker_hosts=" + deft::join(flags(first_worker, addresses_.end()), ","));
+    for (int i = 0; i < ps + workers; ++i) {
+      const bool is_ps = i < ps;
+      const int socket = sockets[static_cast<std::size_t>(i)];
+      flags all = is_ps ? of_ps : of_workers;
+      all.insert(all.end(), hosts.begin(), hosts.end());
+      all.push_back(is_ps ? "--job_name=ps" : "--job_name=worker");
+      all.push_back(deft::str("--task_index=", is_ps ? i : i - ps));
+      all.push_back(deft::str("--listen_fd=", socket));
+      ::fcntl(socket, F_SETFD, 0);
+      tasks_.push_back(std::make_unique<child_program>(program, all));
+      ::close(socket);
+    }
+  }
+
+  child_program& ps(int i) { return *tasks_[static_cast<std::size_t>(i)]; }
+  child_program& worker(int i) { return ps(ps_ + i); }
+  /// Of a session on that parameter server.
+  std::string target_of_ps(int i) const {
+    return "deft://" + addresses_[static_cast<std::size_t>(i)];
+  }
+
+ private:
+  int ps_;
+  std::vector<std::string> addresses_;
+  std::vector<std::unique_ptr<child_program>> tasks_;
 };
 
 }  // namespace testing

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients and tasks in processes of their own.
-#include <fcntl.h>
-
 #include <thread>
 
+#include "environment.hpp"
+#include "execute/classifier.hpp"
 #include "processes.hpp"
 #include "sessions.hpp"
 
 using namespace deft;
+using testing::child_job;
 using testing::child_program;
+using testing::environment;
+using testing::losses_on;
+using testing::usual_device;
 
 namespace {
 bool has(const std::vector<std::string>& lines, const std::string& text) {
@@ -40,11 +44,13 @@ TEST_CASE("a client of another process runs on the cluster, through one of its t
   auto v = on(device("/job:ps/task:0"), [] { return variable<float>("shared", 40.f); });
   session s(c.target("worker", 0));
   s.run(initialize_all());
+  const std::string where = str(" on /job:worker/replica:0/task:1/", usual_device(), ", ",
+                                list_devices(s).size(), " devices");
   child_program first("remote_client", {c.target("worker", 0), "sum"});
-  CHECK(first.line() == "4 42 42 on /job:worker/replica:0/task:1/cpu:0, 3 devices");
+  CHECK(first.line() == "4 42 42" + where);
   CHECK(first.wait() == 0);
   child_program second("remote_client", {c.target("worker", 1), "sum"});
-  CHECK(second.line() == "4 44 44 on /job:worker/replica:0/task:1/cpu:0, 3 devices");
+  CHECK(second.line() == "4 44 44" + where);
   CHECK(second.wait() == 0);
   CHECK(s.run(v) == 44);
 }
@@ -56,7 +62,7 @@ TEST_CASE("a task that was not compiled with an expression runs its program") {
   own.signature = p.line();
   CHECK(own.signature.find("square") != own.signature.npos);
   CHECK(find_fused(own) == nullptr);
-  CHECK(p.line() == "4 1 0 on /job:worker/replica:0/task:1/cpu:0");
+  CHECK(p.line() == "4 1 0 on /job:worker/replica:0/task:1/" + usual_device());
   CHECK(p.wait() == 0);
 }
 
@@ -67,7 +73,7 @@ TEST_CASE("errors reach a client of another process whole") {
   INFO(said);
   CHECK(said.starts_with("invalid_argument|"));
   CHECK(said.find("remote_client.cpp:") != said.npos);
-  CHECK(said.ends_with("|/job:worker/replica:0/task:1/cpu:0"));
+  CHECK(said.ends_with("|/job:worker/replica:0/task:1/" + usual_device()));
   CHECK(p.line() == "1");
   CHECK(p.wait() == 0);
 }
@@ -119,28 +125,13 @@ TEST_CASE("a server that dies under a client of another process is named") {
 TEST_CASE("a ps or a worker that is killed is named by those who need it, and nobody hangs") {
   for (int victim : {0, 1}) {
     CAPTURE(victim);
-    // Each task has its own listening socket and no other's: with the process goes its port.
-    int sockets[] = {listen_socket("localhost:0"), listen_socket("localhost:0"),
-                     listen_socket("localhost:0")};
-    const std::string ps = "--ps_hosts=" + address_of_socket(sockets[0]);
-    const std::string workers =
-        str("--worker_hosts=", address_of_socket(sockets[1]), ",", address_of_socket(sockets[2]));
-    for (int fd : sockets) ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-    std::vector<std::unique_ptr<child_program>> tasks;
-    for (int i = 0; i < 3; ++i) {
-      ::fcntl(sockets[i], F_SETFD, 0);
-      tasks.push_back(std::make_unique<child_program>(
-          "line_fit",
-          std::vector<std::string>{i ? "--job_name=worker" : "--job_name=ps",
-                                   str("--task_index=", i ? i - 1 : 0), ps, workers,
-                                   str("--listen_fd=", sockets[i]), "--steps=1000000000"}));
-      ::close(sockets[i]);
-    }
-    for (int i : {1, 2}) REQUIRE(pids_of(*tasks[static_cast<std::size_t>(i)], 1).size() == 1);
-    tasks[static_cast<std::size_t>(victim)]->signal(SIGKILL);
+    const child_job::flags endless{"--steps=1000000000"};
+    child_job job("line_fit", 1, endless, 2, endless);
+    for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
     if (victim == 0) {
-      for (int i : {1, 2}) {
-        auto& worker = *tasks[static_cast<std::size_t>(i)];
+      job.ps(0).signal(SIGKILL);
+      for (int i : {0, 1}) {
+        child_program& worker = job.worker(i);
         worker.lines();
         const std::string said = worker.complaints();
         INFO(said);
@@ -148,8 +139,9 @@ TEST_CASE("a ps or a worker that is killed is named by those who need it, and no
         CHECK(said.find("/job:ps/replica:0/task:0") != said.npos);
       }
     } else {
+      job.worker(0).signal(SIGKILL);
       // Asynchronous training goes on without it.
-      session s("deft://" + ps.substr(ps.find('=') + 1));
+      session s(job.target_of_ps(0));
       graph g;
       auto in = as_default(g);
       auto step = on(device("/job:ps/task:0"), [] { return global_step(); });
@@ -157,6 +149,16 @@ TEST_CASE("a ps or a worker that is killed is named by those who need it, and no
       while (s.run(step) <= seen) std::this_thread::yield();
     }
   }
+}
+
+TEST_CASE("a model over GPUs of two processes learns as on the processor") {
+  const auto expected = losses_on("/cpu:0", "/cpu:0", {.simulated_gpus = 0});
+  child_job tasks("line_fit", 2, {"--simulated_gpus=2"});
+  const auto losses =
+      losses_on("/job:ps/task:0/gpu:1", "/job:ps/task:1/gpu:0", {}, tasks.target_of_ps(0));
+  REQUIRE(losses.size() == expected.size());
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    CHECK(losses[i] == doctest::Approx(expected[i]).epsilon(1e-5));
 }
 
 TEST_CASE("a job of processes trains, and all of them end") {
@@ -191,6 +193,24 @@ TEST_CASE("nothing is left running after the launcher is interrupted or killed")
     if (number != SIGKILL) CHECK(code == 130);
     for (int pid : pids) wait_until_gone(pid);
   }
+}
+
+TEST_CASE("a wrong number of simulated GPUs ends a program with a sentence about it") {
+  auto said = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "--single");
+    child_program p("line_fit", arguments);
+    p.lines();
+    const std::string text = p.complaints();
+    CHECK(p.wait() == 1);
+    return text;
+  };
+  for (const char* given : {"x", "-1", "65"}) {
+    const environment set("DEFT_SIMULATED_GPUS", given);
+    CHECK(said({}).ends_with(str("/line_fit: DEFT_SIMULATED_GPUS is \"", given,
+                                 "\"; expected a number from 0 to 64\n")));
+  }
+  CHECK(said({"--simulated_gpus=-1"})
+            .ends_with("/line_fit: simulated_gpus is -1; expected a number from 0 to 64\n"));
 }
 
 TEST_CASE("a single process of the same binary trains alone") {
