@@ -7,11 +7,11 @@
 
 #include <boost/process.hpp>
 #include <deft/transport/listener.hpp>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "programs.hpp"
 #include "testing.hpp"
 
 namespace testing {
@@ -21,8 +21,7 @@ class child_program {
  public:
   /// `name`: of a program of tests/programs, or a whole path.
   child_program(const std::string& name, std::vector<std::string> arguments)
-      : child_((std::filesystem::path(DEFT_TEST_PROGRAMS) / name).string(),
-               boost::process::args(arguments), boost::process::std_out > out_,
+      : child_(program(name), boost::process::args(arguments), boost::process::std_out > out_,
                boost::process::std_err > err_) {}
   ~child_program() {
     if (child_.running()) child_.terminate();

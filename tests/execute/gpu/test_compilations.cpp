@@ -14,6 +14,7 @@
 
 #include "environment.hpp"
 #include "nvrtc.hpp"
+#include "programs.hpp"
 
 using namespace deft;
 using testing::environment;
@@ -227,7 +228,8 @@ TEST_CASE("a process may end while sources are compiled") {
   if (skipped_without_nvrtc()) return;
   for (int ms : {0, 10, 50, 100, 200}) {
     CAPTURE(ms);
-    const std::string command = str("DEFT_CACHE_DIR= " DEFT_TEST_PROGRAMS "/compile_and_exit ", ms);
+    const std::string command =
+        str("DEFT_CACHE_DIR= '", testing::program("compile_and_exit"), "' ", ms);
     const int status = std::system(command.c_str());
     CHECK(WIFEXITED(status));
     CHECK(WEXITSTATUS(status) == 3);
