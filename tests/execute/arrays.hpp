@@ -113,6 +113,19 @@ inline bool identical(const any_array& a, const any_array& b) {
          (a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
 }
 
+/// "" if all bits are the same, but for those of NaN.
+inline std::string other_bits(const any_array& a, const any_array& b) {
+  if (a.type() != b.type() || !(a.shape() == b.shape())) return "another shape";
+  return deft::visit_dtype(a.type(), [&]<class T>() {
+    for (std::int64_t i = 0; i < a.elements(); ++i) {
+      const T x = a.data<T>()[i], y = b.data<T>()[i];
+      if (!(x != x && y != y) && std::memcmp(&x, &y, sizeof x) != 0)
+        return deft::str("at ", i, ": ", x, " and ", y);
+    }
+    return std::string();
+  });
+}
+
 /// An element of `a` as double, at an index of its broadcast shape `out`.
 struct broadcast_index {
   std::vector<std::int64_t> offset;  ///< into a, for each element of out in order

@@ -135,17 +135,4 @@ class host_programs {
   std::unique_ptr<host_library> library_;
 };
 
-/// "" if all bits are the same, but for those of NaN.
-inline std::string other_bits(const any_array& a, const any_array& b) {
-  if (a.type() != b.type() || !(a.shape() == b.shape())) return "another shape";
-  return deft::visit_dtype(a.type(), [&]<class T>() {
-    for (std::int64_t i = 0; i < a.elements(); ++i) {
-      const T x = a.data<T>()[i], y = b.data<T>()[i];
-      if (!(x != x && y != y) && std::memcmp(&x, &y, sizeof x) != 0)
-        return deft::str("at ", i, ": ", x, " and ", y);
-    }
-    return std::string();
-  });
-}
-
 }  // namespace testing

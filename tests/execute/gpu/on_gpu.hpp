@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/execute/gpu/on_gpu.hpp: one node on a GPU, without a session.
+// tests/execute/gpu/on_gpu.hpp: one node on a GPU, simulated or this machine's own, without a
+// session.
 #pragma once
 #include <deft/execute/gpu/devices.hpp>
 
 #include <cstring>
 
+#include "../arrays.hpp"
 #include "../run_kernel.hpp"
+#include "gpus.hpp"
 
 namespace testing {
 
 /// A simulated GPU of the test program's own.
-inline deft::device_runtime& test_gpu() {
+inline deft::device_runtime& simulated_gpu() {
   static auto& all =
       *new auto(deft::gpu::simulated::make_devices(deft::parse_device("/job:localhost/task:0"), 1));
+  return *all[0];
+}
+/// What tests run on: this machine's first GPU where CUDA is asked for.
+inline deft::device_runtime& test_gpu() {
+  if (!on_cuda()) return simulated_gpu();
+  static auto& all =
+      *new auto(deft::gpu::cuda::make_devices(deft::parse_device("/job:localhost/task:0")));
   return *all[0];
 }
 
@@ -142,6 +152,26 @@ template <class Op>
 any_array run_op_on_gpu(const Op& o, const std::vector<any_array>& inputs,
                         const gpu_run& how = {}) {
   return run_on_gpu(deft::record_of<Op>, deft::encode(o), inputs, how)[0];
+}
+
+/// "" if simulated GPUs give what those that tests run on give, in every output, bit for bit but
+/// for NaN, or the same error; else how they differ.
+inline std::string difference_from_simulated(const deft::op_def& op,
+                                             const deft::attr_list& attributes,
+                                             const std::vector<any_array>& inputs) {
+  std::vector<any_array> outputs[2];
+  std::string errors[2];
+  deft::device_runtime* const gpus[] = {&test_gpu(), &simulated_gpu()};
+  for (int i = 0; i < 2; ++i) try {
+      outputs[i] = prepared_on_gpu(op, attributes, types_of(inputs), *gpus[i]).run(inputs);
+    } catch (const deft::error& e) {
+      errors[i] = e.what();
+    }
+  if (errors[0] != errors[1]) return deft::str("\"", errors[0], "\" and \"", errors[1], "\"");
+  for (std::size_t o = 0; o < outputs[0].size(); ++o)
+    if (const std::string d = other_bits(outputs[0][o], outputs[1][o]); !d.empty())
+      return deft::str("output ", o, " ", d);
+  return {};
 }
 
 }  // namespace testing

@@ -180,3 +180,17 @@ TEST_CASE("argmax of no elements is refused on a GPU as on the CPU") {
   CHECK_FALSE(expected.empty());
   CHECK(error_of([&] { run_op_on_gpu(op::argmax{1}, {x}); }) == expected);
 }
+
+TEST_CASE_TEMPLATE("scatter_add on CUDA has the bits of simulated GPUs" *
+                       doctest::test_suite(needs_cuda),
+                   T, float, double) {
+  for (std::int64_t count : {1, 1000, 30'000})
+    for (std::int64_t rows : {1, 5, 1000})
+      for (int often : {0, 3}) {
+        INFO(count, " indices of ", rows, " rows, often ", often);
+        CHECK(difference_from_simulated(
+                  record_of<op::scatter_add>, {},
+                  {moderate<T>({count, 5}), indices<std::int64_t>({count}, rows, often),
+                   any_array(dtype_of<T>, {rows, 5})}) == "");
+      }
+}

@@ -87,3 +87,19 @@ TEST_CASE("there is no largest of no elements") {
       run_op_on_gpu(op::max{{dims{1}, false}}, {any_array(dtype::float32, {2, 0})}),
       "[max] there is no largest of no elements: axis 1 of (2,0)", error);
 }
+
+TEST_CASE_TEMPLATE("sums on CUDA have the bits of simulated GPUs'" *
+                       doctest::test_suite(needs_cuda),
+                   T, float, double) {
+  for (const auto& c : cases) {
+    INFO(str(dtype_of<T>, c.shape, " over ", c.axes));
+    const any_array x = moderate<T>(c.shape);
+    CHECK(difference_from_simulated(record_of<op::sum>, encode(op::sum{{c.axes, false}}), {x}) ==
+          "");
+    CHECK(difference_from_simulated(record_of<op::mean>, encode(op::mean{{c.axes, false}}), {x}) ==
+          "");
+  }
+  for (const dims& to : {dims{}, dims{5}, dims{300, 1}, dims{40, 1, 5}})
+    CHECK(difference_from_simulated(record_of<op::sum_to>, {},
+                                    {moderate<T>({40, 300, 5}), any_array(dtype_of<T>, to)}) == "");
+}

@@ -589,3 +589,18 @@ TEST_CASE("what has no kernel of its own is not supported") {
   CHECK(of_rank({2, 2}));
   CHECK_FALSE(of_rank({2, 2, 2, 2, 2, 2, 2, 2}));
 }
+
+TEST_CASE("random programs on CUDA give the bits of simulated GPUs" *
+          doctest::test_suite(needs_cuda)) {
+  for (std::int64_t k = 0; k < 100; ++k) {
+    const auto seed = static_cast<std::uint64_t>(k);
+    const host_program all[] = {random_program(seed).elements(seed % 2 == 0, false),
+                                random_program(1000 + seed).rows(3, 1 + 25 * k),
+                                random_program(5000 + seed).whole({13, 1 + 10 * k})};
+    for (const auto& p : all) {
+      INFO("program ", p.program->signature, " of ", p.inputs[0].shape());
+      CHECK(difference_from_simulated(record_of<op::fused>, {p.program, p.literals}, p.inputs) ==
+            "");
+    }
+  }
+}
