@@ -386,7 +386,7 @@ TEST_CASE("products take TF32 where that is allowed, and only those of float") {
   CHECK(compute({.allow_tf32 = false}, dtype::float32) == lt::compute_32);
   setenv("DEFT_ALLOW_TF32", "yes", 1);
   CHECK(error_of([] { session s; }) ==
-        "invalid_argument: DEFT_ALLOW_TF32 is \"yes\"; expected a number from 0 to 1");
+        "invalid_argument: DEFT_ALLOW_TF32 is \"yes\"; expected 0 or 1");
   unsetenv("DEFT_ALLOW_TF32");
   const char* const words[] = {"program", "--allow_tf32"};
   for (int given : {1, 2}) {

@@ -14,11 +14,11 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 
+#include "../session/sessions.hpp"
+#include "execute/gpu/nvrtc.hpp"
 #include "execute/gpu/on_gpu.hpp"
 #include "fake_runtime.hpp"
-#include "testing.hpp"
 // After doctest.
 #include "execute/gpu/host_programs.hpp"
 
@@ -29,25 +29,6 @@ namespace {
 
 // Nothing is there before a test has asked for it.
 const int no_directory = setenv("DEFT_CACHE_DIR", "", 1);
-
-bool skipped() {
-  if (!gpu::has_nvrtc()) MESSAGE("skipped: libnvrtc was not found");
-  return !gpu::has_nvrtc() || !has_host_compiler();
-}
-
-/// Warnings, while it lives.
-struct warnings {
-  static inline std::mutex guard;
-  static inline std::vector<std::string> lines;
-  warnings() {
-    lines.clear();
-    logging::set_sink([](logging::level l, const std::string& text) {
-      std::lock_guard lock(guard);
-      if (l >= logging::level::warning) lines.push_back(text);
-    });
-  }
-  ~warnings() { logging::set_sink(nullptr); }
-};
 
 using devices = std::vector<std::unique_ptr<device_runtime>>;
 /// GPUs whose compiled kernels do nothing.
@@ -201,7 +182,7 @@ host_program with_square(const op_def& op) {
 }  // namespace
 
 TEST_CASE("a program runs an instruction at a time until its code is loaded, then as one kernel") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   using names = std::vector<std::string>;
   std::vector<host_program> all;
   std::vector<names> expected;
@@ -243,7 +224,7 @@ TEST_CASE("a program runs an instruction at a time until its code is loaded, the
 }
 
 TEST_CASE("code is loaded once a GPU, kept while it lasts, and needs no temporaries") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   std::vector<host_program> all;
   all.push_back(with_square(op_of<op::maximum>));
   const host_programs library(all);
@@ -273,7 +254,7 @@ TEST_CASE("code is loaded once a GPU, kept while it lasts, and needs no temporar
 }
 
 TEST_CASE("a GPU that is newer than NVRTC loads PTX") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   std::vector<host_program> all;
   all.push_back(with_square(op_of<op::div>));
   const host_programs library(all);
@@ -287,7 +268,7 @@ TEST_CASE("a GPU that is newer than NVRTC loads PTX") {
 
 TEST_CASE(
     "a compiled update changes its variables in place, and nothing in a run that has failed") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   // Momentum: m = 0.9 m + g, v -= m.
   program_builder b;
   const auto v = b.input(f32), m = b.input(f32), g = b.input(f32), k = b.immediate(f32);
@@ -321,7 +302,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a compiled program reports what only device code sees") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   program_builder b;
   const auto x = b.input(dtype::int32), y = b.input(dtype::int32);
   apply(b, op_of<op::mod>, dtype::int32, {apply(b, op_of<op::add>, dtype::int32, {x, x}), y});
@@ -345,7 +326,7 @@ TEST_CASE("a compiled program reports what only device code sees") {
 }
 
 TEST_CASE("what cannot be compiled or loaded goes on an instruction at a time, and is said once") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   struct {
     const op_def& op;
     int minor;
@@ -361,7 +342,7 @@ TEST_CASE("what cannot be compiled or loaded goes on an instruction at a time, a
   };
   for (const auto& c : cases) {
     CAPTURE(c.says);
-    const warnings w;
+    log_lines logged(logging::level::warning);
     const host_program p = with_square(c.op);
     auto devices = gpus(9, c.minor);
     fake::runtime().loading = c.loading;
@@ -374,8 +355,9 @@ TEST_CASE("what cannot be compiled or loaded goes on an instruction at a time, a
       CHECK(node.step->failure(item) == nullptr);
     }
     CHECK(fake::runtime().left_out.size() == 4 * p.program->code.size());
-    REQUIRE(w.lines.size() == 1);
-    CHECK(w.lines[0].starts_with(c.says));
+    const auto lines = logged.take();
+    REQUIRE(lines.size() == 1);
+    CHECK(lines[0].starts_with(c.says));
   }
 }
 
@@ -388,7 +370,7 @@ TEST_CASE("(a process of its own)" * doctest::skip()) {
   std::exit(3);
 }
 TEST_CASE("a process may end while a GPU's program is compiled, and once it is loaded") {
-  if (skipped()) return;
+  if (skipped_without_nvrtc()) return;
   const std::string self = std::filesystem::read_symlink("/proc/self/exe").string();
   for (const char* how : {"", "DEFT_TEST_WAIT=1 "}) {
     CAPTURE(how);
