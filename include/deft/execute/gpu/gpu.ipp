@@ -32,7 +32,8 @@ std::optional<T> environment(const char* name, const char* expected, F valid) {
   if (!given || !*given) return std::nullopt;
   T number{};
   const char* const end = given + std::string_view(given).size();
-  if (auto r = std::from_chars(given, end, number); r.ptr != end || !valid(number))
+  if (const auto r = std::from_chars(given, end, number);
+      r.ec != std::errc() || r.ptr != end || !valid(number))
     fail(errc::invalid_argument, name, " is \"", given, "\"; expected ", expected);
   return number;
 }
