@@ -31,9 +31,12 @@ void own_kernel::add() {
 }
 
 compiled_row find_own_row(const op_def& op, dtype operand, dtype result) {
+  compiled_row found;
   for (auto* k = newest_own().load(std::memory_order_acquire); k; k = k->next())
-    if (&k->op() == &op && k->types().has(operand) && k->result() == result) return k->row();
-  return {};
+    if (&k->op() == &op && k->types().has(operand) && k->result() == result &&
+        k->row().span > found.span)  // packs before lanes
+      found = k->row();
+  return found;
 }
 
 kernel_table own_kernels() {

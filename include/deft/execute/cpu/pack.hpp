@@ -5,30 +5,14 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/core/num_lane.hpp>
+#include <deft/execute/cpu/instructions.hpp>
 #include <deft/execute/cpu/packet.hpp>
 #include <utility>
 
 namespace deft::cpu {
 
-/// Bytes of the widest register that Eigen uses here.
-inline constexpr int register_bytes =
-    static_cast<int>(sizeof(Eigen::internal::packet_traits<float>::type));
-#ifdef __FMA__
-inline constexpr bool fused_multiply_add = true;
-#else
-inline constexpr bool fused_multiply_add = false;
-#endif
-
-/// A symbol of the instructions that a file may use. The implementation has the one of its own, so
-/// that a file which was compiled for others does not link, instead of sharing half of its inline
-/// functions with it.
-template <int RegisterBytes, bool FusedMultiplyAdd>
-struct built_for {
-  static const char tag;
-};
-extern template struct built_for<register_bytes, fused_multiply_add>;
-[[maybe_unused, gnu::used]] static const char* const same_flags =
-    &built_for<register_bytes, fused_multiply_add>::tag;
+static_assert(register_bytes == sizeof(Eigen::internal::packet_traits<float>::type),
+              "execute/cpu/instructions.hpp and Eigen disagree on the registers of this machine");
 
 namespace detail {
 

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/instructions.hpp: the vector instructions that a file is compiled for, which all
+// files of a program have in common.
+#pragma once
+
+namespace deft::cpu {
+
+/// Bytes of the widest register that Eigen uses here.
+#if defined(EIGEN_DONT_VECTORIZE)
+inline constexpr int register_bytes = 4;
+#elif defined(__AVX512F__) && defined(__FMA__)
+inline constexpr int register_bytes = 64;
+#elif defined(__AVX__)
+inline constexpr int register_bytes = 32;
+#elif defined(__SSE2__) || defined(__ARM_NEON)
+inline constexpr int register_bytes = 16;
+#else
+inline constexpr int register_bytes = 4;
+#endif
+#ifdef __FMA__
+inline constexpr bool fused_multiply_add = true;
+#else
+inline constexpr bool fused_multiply_add = false;
+#endif
+
+/// A symbol of the instructions that a file may use. The implementation has the one of its own, so
+/// that a file which was compiled for others does not link, instead of sharing half of its inline
+/// functions with it.
+template <int RegisterBytes, bool FusedMultiplyAdd>
+struct built_for {
+  static const char tag;
+};
+extern template struct built_for<register_bytes, fused_multiply_add>;
+[[maybe_unused, gnu::used]] static const char* const same_flags =
+    &built_for<register_bytes, fused_multiply_add>::tag;
+
+}  // namespace deft::cpu
