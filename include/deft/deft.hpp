@@ -8,9 +8,10 @@
 #include <deft/expr.hpp>
 // graph to plan
 #include <deft/plan/gradients.hpp>
-// plan to kernels: expressions of this file are compiled to packets
-#ifndef __CUDACC__  // nvcc takes no packets: expressions of a .cu file run as portable programs, or
-                    // with the kernels of .cpp files that have the same expression
+// plan to kernels: expressions of this file are compiled to packets, or by nvcc for GPUs
+#ifdef __CUDACC__
+#include <deft/execute/gpu/use.hpp>
+#else
 #include <deft/execute/cpu/use.hpp>
 #endif
 // sessions and clusters

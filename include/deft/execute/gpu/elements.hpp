@@ -11,20 +11,27 @@
 
 namespace deft::gpu {
 
-/// Dtypes of X's inputs, in order.
+/// Dtypes of X's inputs, and of its literals, in order.
 template <class... T>
 struct type_list {};
 template <class... A, class... B>
 type_list<A..., B...> operator+(type_list<A...>, type_list<B...>);
 template <class X>
-struct inputs_of;
+struct operands_of;
 template <class T, class Shape>
-struct inputs_of<deft::detail::leaf<T, Shape>> {
-  using type = type_list<T>;
+struct operands_of<deft::detail::leaf<T, Shape>> {
+  using inputs = type_list<T>;
+  using literals = type_list<>;
+};
+template <class T>
+struct operands_of<deft::detail::literal_leaf<T>> {
+  using inputs = type_list<>;
+  using literals = type_list<T>;
 };
 template <class Op, class... A>
-struct inputs_of<call<Op, A...>> {
-  using type = decltype((typename inputs_of<A>::type() + ...));
+struct operands_of<call<Op, A...>> {
+  using inputs = decltype((typename operands_of<A>::inputs() + ...));
+  using literals = decltype((typename operands_of<A>::literals() + ...));
 };
 
 /// Where each of K operands has the element of a result's number.
@@ -59,22 +66,34 @@ struct places {
   }
 };
 
-/// X on the elements of arrays. N: elements of a thread.
-template <class X, int N, class Inputs = typename inputs_of<X>::type>
-struct elements;
-template <class X, int N, class... In>
-struct elements<X, N, type_list<In...>> {
+/// Literals: an address where a run has each, or where that is null, to_immediate's bits.
+template <int L>
+struct literal_operands {
+  const void* at[L];
+  std::int64_t bits[L];
+};
+template <>
+struct literal_operands<0> {};
+
+/// X's operands, and its values for N elements that follow each other.
+template <class X, int N, class Inputs = typename operands_of<X>::inputs,
+          class Literals = typename operands_of<X>::literals>
+struct evaluated;
+template <class X, int N, class... In, class... Lit>
+struct evaluated<X, N, type_list<In...>, type_list<Lit...>> {
   using T = typename X::value_type;
-  static constexpr int K = sizeof...(In);
+  static constexpr int K = sizeof...(In), L = sizeof...(Lit);
 
   places<K> where;
   const void* in[K];
-  T* out;
-  std::int64_t count;
+  literal_operands<L> literals;
   fault_report report;
 
-  DEFT_HD void operator()(std::int64_t number) const {
-    one(number, std::make_integer_sequence<int, K>());
+  /// From element `first` on, of which there are `left`: copies of it take the place of what is
+  /// missing.
+  DEFT_HD group<T, N> values(std::int64_t first, std::int64_t left) const {
+    return values(first, left, std::make_integer_sequence<int, K>(),
+                  std::make_integer_sequence<int, L>());
   }
 
  private:
@@ -82,22 +101,34 @@ struct elements<X, N, type_list<In...>> {
   struct slot {
     group<U, N> elements;
   };
-  template <class Numbers>
+  template <int I, class U>
+  struct literal_slot {
+    U value;
+  };
+  template <class Numbers, class LiteralNumbers>
   struct slots;
-  template <int... I>
-  struct slots<std::integer_sequence<int, I...>> : slot<I, In>... {};
-  using registers = slots<std::make_integer_sequence<int, K>>;
+  template <int... I, int... J>
+  struct slots<std::integer_sequence<int, I...>, std::integer_sequence<int, J...>>
+      : slot<I, In>..., literal_slot<J, Lit>... {};
 
   template <int I, class U>
   static DEFT_HD slot<I, U>& pick(slot<I, U>& s) {
     return s;
   }
+  template <int J, class U>
+  static DEFT_HD literal_slot<J, U>& pick_literal(literal_slot<J, U>& s) {
+    return s;
+  }
 
   /// How an expression's type reads what was loaded: element `u` of each operand.
-  struct values {
+  struct loaded {
     template <class U, int I>
     static DEFT_HD number<U> load(const slot<I, U>& s, int u) {
       return s.elements.v[u];
+    }
+    template <class U, int J>
+    static DEFT_HD number<U> load_literal(const literal_slot<J, U>& s, int) {
+      return s.value;
     }
     template <class Op, class... V>
     static DEFT_HD auto apply(const V&... v) {
@@ -117,23 +148,45 @@ struct elements<X, N, type_list<In...>> {
       for (int u = 0; u < N; ++u) s.elements.v[u] = from[u < left ? u : 0];
     }
   }
+  template <int J, class U>
+  DEFT_HD void load_literal(literal_slot<J, U>& s) const {
+    const void* const at = literals.at[J];
+    s.value = at ? *static_cast<const U*>(at) : from_immediate<U>(literals.bits[J]);
+  }
 
-  template <int... I>
-  DEFT_HD void one(std::int64_t number, std::integer_sequence<int, I...>) const {
-    const std::int64_t first = number * N, left = count - first;
+  template <int... I, int... J>
+  DEFT_HD group<T, N> values(std::int64_t first, std::int64_t left,
+                             std::integer_sequence<int, I...> inputs,
+                             std::integer_sequence<int, J...> numbers) const {
     std::int64_t at[K];
     where.find(first, at);
-    registers r;
+    slots<decltype(inputs), decltype(numbers)> r;
     (load(pick<I>(r), at[I], left), ...);
+    (load_literal(pick_literal<J>(r)), ...);
     group<T, N> result;
     lane_fault fault = lane_fault::none;
     for (int u = 0; u < N; ++u) {
-      const auto y = deft::detail::evaluation<X, values, 0, K>::run(r, u);
+      const auto y = deft::detail::evaluation<X, loaded, 0, 0>::run(r, u);
       result.v[u] = y.v;
       if (y.fault != lane_fault::none) fault = y.fault;
     }
     if (fault != lane_fault::none)
       report(fault == lane_fault::div ? fault_kind::divided : fault_kind::remainder);
+    return result;
+  }
+};
+
+/// X on the elements of arrays. N: elements of a thread.
+template <class X, int N, class Inputs = typename operands_of<X>::inputs>
+struct elements : evaluated<X, N, Inputs> {
+  using T = typename X::value_type;
+
+  T* out;
+  std::int64_t count;
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    const std::int64_t first = number * N, left = count - first;
+    const group<T, N> result = this->values(first, left);
     if (left >= N)
       *reinterpret_cast<group<T, N>*>(out + first) = result;
     else

@@ -18,7 +18,7 @@ namespace deft::gpu::DEFT_GPU_SYSTEM {
 std::span<const kernel_table> kernel_tables() {
   static const kernel_table tables[] = {elementwise_kernels(), index_kernels(),  matmul_kernels(),
                                         random_kernels(),      reduce_kernels(), shape_kernels(),
-                                        softmax_kernels()};
+                                        softmax_kernels(),     own_kernels()};
   return tables;
 }
 

@@ -21,7 +21,8 @@ class queued_kernel : public typed_kernel {
 
 /// A kernel by which an instruction of a program is run; its types follow by `prepare`.
 using queued_kernel_ptr = std::unique_ptr<queued_kernel>;
-/// Of an elementwise operation for operands of that dtype; nullptr if there is none.
+/// Of an elementwise operation for operands of that dtype, the program's own among them; nullptr if
+/// there is none.
 queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result);
 /// Of sum, mean or max, by its name, over `axes` of its input.
 queued_kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type);
@@ -37,6 +38,8 @@ kernel_table random_kernels();
 kernel_table reduce_kernels();
 kernel_table shape_kernels();
 kernel_table softmax_kernels();
+/// Of operations that are not in the catalog, as far as files of this program have compiled them.
+kernel_table own_kernels();
 /// All of them.
 std::span<const kernel_table> kernel_tables();
 

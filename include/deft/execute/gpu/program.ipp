@@ -6,6 +6,7 @@
 #include <deft/execute/gpu/groups.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/execute/gpu/node_program.hpp>
+#include <deft/execute/gpu/registered.hpp>
 #include <deft/execute/region_extents.hpp>
 
 namespace deft::gpu::DEFT_GPU_SYSTEM {
@@ -210,7 +211,11 @@ class program_kernel final : public queued_kernel {
 }  // namespace
 
 kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in) {
-  return std::make_unique<program_kernel>(*program_of(n, in));
+  const node_program p = *program_of(n, in);
+  if (!p.update)
+    if (auto made = make_registered(kernels_of::DEFT_GPU_SYSTEM, *p.program, p.literals))
+      return made;
+  return std::make_unique<program_kernel>(p);
 }
 
 }  // namespace deft::gpu::DEFT_GPU_SYSTEM

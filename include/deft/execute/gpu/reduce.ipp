@@ -1,44 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/gpu/reduce.ipp: sum, mean and max over any axes, and sum_to.
 #pragma once
-#include <deft/core/num_lane.hpp>
 #include <deft/execute/fold_levels.hpp>
+#include <deft/execute/gpu/folds.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/execute/gpu/walk.hpp>
 #include <deft/op/max.hpp>
 #include <deft/op/mean.hpp>
 #include <deft/op/sum.hpp>
 #include <deft/op/sum_to.hpp>
-#include <limits>
 
 namespace deft::gpu::DEFT_GPU_SYSTEM {
 namespace {
-
-/// Sums, where integers wrap. What leaves every value as it is, is a negative zero.
-struct plus {
-  template <class T>
-  static DEFT_HD T neutral() {
-    return std::is_floating_point_v<T> ? -T(0) : T(0);
-  }
-  template <class T>
-  static DEFT_HD T combine(T a, T b) {
-    return (num::lane<T>(a) + num::lane<T>(b)).v;
-  }
-};
-/// The largest; NaN goes through.
-struct largest {
-  template <class T>
-  static DEFT_HD T neutral() {
-    if constexpr (std::is_floating_point_v<T>)
-      return -std::numeric_limits<T>::infinity();
-    else
-      return std::numeric_limits<T>::min();
-  }
-  template <class T>
-  static DEFT_HD T combine(T a, T b) {
-    return num::maximum(num::lane<T>(a), num::lane<T>(b)).v;
-  }
-};
 
 /// Where an element is, by a step for each of row and column: loops over it unroll well.
 struct even_steps {
@@ -77,14 +50,6 @@ struct folded {
   DEFT_HD void end(std::int64_t r, T s) const { to[r] = divided ? s / count : s; }
   bool rows_are_adjacent() const { return at.rows_are_adjacent(); }
 };
-/// What is left of no elements.
-template <class T>
-struct zeros {
-  T* to;
-  T value;
-  DEFT_HD void operator()(std::int64_t i) const { to[i] = value; }
-};
-
 template <class T, class How>
 class reduce_kernel final : public queued_kernel {
  public:
@@ -98,8 +63,7 @@ class reduce_kernel final : public queued_kernel {
   void queue(const kernel_call& c, stream& s) override {
     if (rows_ == 0) return;
     T* const to = s.out<T>(c.out[0]);
-    if (n_ == 0)
-      return s.launch(rows_, zeros<T>{to, mean_ ? std::numeric_limits<T>::quiet_NaN() : T(0)});
+    if (n_ == 0) return s.launch(rows_, of_nothing<T>(to, mean_));
     auto fold_by = [&]<class Steps>(const Steps& at) {
       const folded<T, How, Steps> f{s.in<T>(c.in[0]), to, static_cast<T>(n_), mean_, at};
       s.over_rows(f, rows_, n_, c.scratch);

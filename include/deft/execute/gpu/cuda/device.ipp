@@ -14,6 +14,7 @@
 #include <deft/execute/gpu/cuda/tables.hpp>
 #include <deft/execute/gpu/devices.hpp>
 #include <deft/execute/gpu/fault.ipp>
+#include <deft/execute/gpu/registered.hpp>
 
 namespace deft::gpu::cuda {
 
@@ -155,6 +156,7 @@ class device final : public device_runtime {
     kernel_ptr made = device_runtime::make_kernel(n, in);
     const auto p = program_of(n, in);
     if (!made || !p) return made;
+    if (!p->update && make_registered(kernels_of::cuda, *p->program, p->literals)) return made;
     return std::make_unique<compiled_kernel>(std::move(made), *p, codes_);
   }
   std::unique_ptr<device_step> make_step() override { return std::make_unique<step>(queues_); }

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/gpu/cuda/none.ipp: the GPUs of a program that was built without nvcc: there are
-// none.
+// deft/execute/gpu/cuda/none.ipp: the GPUs of a program whose library was built without nvcc: there
+// are none.
 #pragma once
+#include <deft/core/error.hpp>
+#include <deft/execute/gpu/cuda/stream.hpp>
 #include <deft/execute/gpu/devices.hpp>
 
 namespace deft::gpu::cuda {
 
 std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, bool, double) {
   return {};
+}
+
+/// What .cu files of the program are linked to; without devices nobody calls it.
+void stream::start(const void*, std::int64_t, unsigned, void**) {
+  fail(errc::internal, "a kernel of CUDA is started in a program whose library has none");
 }
 
 }  // namespace deft::gpu::cuda

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/gpu/folds.hpp: how elements are folded.
+#pragma once
+#include <cstdint>
+#include <deft/core/num_lane.hpp>
+#include <limits>
+
+namespace deft::gpu {
+
+/// Sums, where integers wrap. What leaves every value as it is, is a negative zero.
+struct plus {
+  template <class T>
+  static DEFT_HD T neutral() {
+    return std::is_floating_point_v<T> ? -T(0) : T(0);
+  }
+  template <class T>
+  static DEFT_HD T combine(T a, T b) {
+    return (num::lane<T>(a) + num::lane<T>(b)).v;
+  }
+};
+/// The largest; NaN goes through.
+struct largest {
+  template <class T>
+  static DEFT_HD T neutral() {
+    if constexpr (std::is_floating_point_v<T>)
+      return -std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::min();
+  }
+  template <class T>
+  static DEFT_HD T combine(T a, T b) {
+    return num::maximum(num::lane<T>(a), num::lane<T>(b)).v;
+  }
+};
+/// What is left of no elements.
+template <class T>
+struct of_nothing {
+  T* to;
+  T value;
+  of_nothing(T* t, bool mean) : to(t), value(mean ? std::numeric_limits<T>::quiet_NaN() : T(0)) {}
+  DEFT_HD void operator()(std::int64_t i) const { to[i] = value; }
+};
+
+}  // namespace deft::gpu
