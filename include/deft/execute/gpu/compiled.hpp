@@ -8,6 +8,7 @@
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/execute/gpu/registered.hpp>
 #include <deft/execute/region_extents.hpp>
+#include <deft/execute/single_call.hpp>
 
 namespace deft::gpu::DEFT_GPU_SYSTEM {
 
