@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# deft::deft, deft::native and deft::compiled, from the headers in DEFT_INCLUDE_DIR. Our own build
+# deft::deft, deft::native, deft::compiled and, where nvcc is, deft::gpu, from the headers in
+# DEFT_INCLUDE_DIR. Our own build
 # includes this file, and so does the installed package: consumers compile the sources themselves,
 # with their own flags.
 
@@ -170,6 +171,15 @@ if(deft_gpus)
     ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/execute_gpu_gpu_ipp.cpp
     PROPERTIES COMPILE_DEFINITIONS DEFT_HAS_CUDA=${lowest})
   target_link_libraries(deft_compiled PRIVATE CUDA::cudart_static)
+
+  # For targets with .cu files, whose project has enabled the language CUDA. Their host's part may
+  # use the instructions that the rest of the program may.
+  add_library(deft_gpu INTERFACE)
+  add_library(deft::gpu ALIAS deft_gpu)
+  target_link_libraries(deft_gpu INTERFACE deft_compiled CUDA::cudart_static)
+  list(FILTER host INCLUDE REGEX "=(\\$<1:)?-m")
+  target_compile_options(deft_gpu INTERFACE
+    "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20;--expt-relaxed-constexpr;${host}>")
 endif()
 
 if(DEFT_THRUST_DIR)
