@@ -3,6 +3,7 @@
 #include <deft/core/num_lane.hpp>
 #include <deft/deft.hpp>
 
+#include "own_operations.hpp"
 #include "sides.hpp"
 
 namespace {
@@ -45,3 +46,8 @@ template __global__ void every_body(deft::op::catalog, const bool*, bool*);
 }  // namespace
 
 std::vector<float> deft::testing::train_by_cuda_side() { return train(); }
+
+// An operation that only this file has. Nobody calls it: that it is written here is enough.
+deft::any_tensor swish_in_cuda_side(const deft::tensor<float, deft::dyn>& x) {
+  return testing::make_swish(x) * 2;
+}

@@ -62,6 +62,16 @@ using mixed = call<
          call<op::logical_and, in<bool>, call<op::equal, in<std::int32_t>, lit<std::int32_t>>>>,
     call<op::cast_to<double>, in<std::uint8_t>>, call<op::sqrt, in<double>>>;
 
+/// A sum of N + 1 inputs.
+template <int N>
+struct sum_of {
+  using type = call<op::add, typename sum_of<N - 1>::type, F>;
+};
+template <>
+struct sum_of<0> {
+  using type = F;
+};
+
 /// The fused node of X on GPUs and on the processor.
 template <class X>
 void compare(const integers& literals) {
@@ -122,6 +132,14 @@ TEST_CASE("what was compiled is registered before main, for its system") {
   CHECK_FALSE(make_registered(kernels_of::cuda, known, {}));
   CHECK(make_registered(kernels_of::simulated, record_of<tilt>, dtype::float32, dtype::float32));
   CHECK_FALSE(make_registered(kernels_of::simulated, record_of<share>, dtype::uint8, dtype::uint8));
+}
+
+TEST_CASE("an expression with more operands than a kernel takes is not compiled") {
+  hook::use<sum_of<20>::type>();
+  hook::use<sum_of<60>::type>();
+  CHECK(make_registered(kernels_of::simulated, *deft::detail::program_of<sum_of<20>::type>(), {}));
+  CHECK_FALSE(
+      make_registered(kernels_of::simulated, *deft::detail::program_of<sum_of<60>::type>(), {}));
 }
 
 TEST_CASE("a compiled expression gives on GPUs what the processor gives") {
