@@ -10,6 +10,7 @@
 #include "../../op/modeling.hpp"
 #include "../arrays.hpp"
 #include "on_gpu.hpp"
+#include "own_operations.hpp"
 
 using namespace deft;
 using namespace testing;
@@ -264,4 +265,13 @@ TEST_CASE_FIXTURE(on_one_gpu, "an operation of the program's own may fail on GPU
   const std::string e = error_of([&] { s.run(y, a = {1, 2}, b = {1, 0}); });
   CHECK(e.starts_with("invalid_argument: [div] integer division by zero"));
   CHECK(e.find("test_share") != e.npos);
+}
+
+TEST_CASE_FIXTURE(on_one_gpu, "packs of a .cpp file come before the lanes of a .cu file") {
+  // Used in test_own_operation.cpp, too.
+  placeholder<float, dyn> x("x");
+  tensor<float, dyn> y = make_leak(x, x, x);
+  CHECK(cpu::find_own_row(record_of<leak>, dtype::float32, dtype::float32).span > 1);
+  CHECK(cpu::find_own_row(record_of<tilt>, dtype::float32, dtype::float32).span == 1);
+  CHECK(s.run(y, x = {-2.f, 3.f}) == ndarray<float, dyn>{-8.f, 3.f});
 }
