@@ -29,8 +29,7 @@ segment_info segment_of(const executable::compiled& c, std::uint32_t first, std:
         s.variables.push_back(c.variables[i.variable + o].get());
   }
   std::ranges::sort(s.variables, std::less<>());
-  const auto same = std::ranges::unique(s.variables);
-  s.variables.erase(same.begin(), same.end());
+  s.variables.erase(std::unique(s.variables.begin(), s.variables.end()), s.variables.end());
   return s;
 }
 
