@@ -57,7 +57,7 @@ class segment_launches {
   std::size_t scratch_bytes_ = 0;  ///< of the launch that needs most
   std::uint32_t last_ = 0;
   std::uint64_t runs_ = 0;
-  bool whole_ = true;     ///< nothing has been launched before the rest
+  bool alike_ = true;     ///< another run may launch the same
   bool captures_ = true;  ///< the device can
 };
 

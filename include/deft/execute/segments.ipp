@@ -57,7 +57,7 @@ void segment_launches::begin(device_runtime& device, device_step* step) {
   if (scratch_bytes_) scratch_ = device.arenas().take(scratch_bytes_);
   key_ = {step ? step->place() : nullptr, scratch_.data(), nullptr,
           reinterpret_cast<const void*>(device.code_version())};
-  whole_ = true;
+  alike_ = true;
   last_ = info_.first;
 }
 
@@ -78,7 +78,7 @@ void* segment_launches::scratch(std::size_t bytes) {
     scratch_bytes_ = bytes;
     if (scratch_) hold(std::move(scratch_));
     scratch_ = device_->arenas().take(bytes);
-    key_[1] = nullptr;  // the next run has one for all
+    alike_ = false;  // later runs have one for all
   }
   return scratch_.data();
 }
@@ -97,7 +97,7 @@ void segment_launches::launch_gathered() {
   gathered_.clear();
 }
 void segment_launches::interrupt() {
-  whole_ = false;
+  alike_ = false;
   launch_gathered();
 }
 
@@ -115,7 +115,7 @@ segment_launches::known_run* segment_launches::find_known() {
 
 void segment_launches::start(bool prepared_anew) {
   if (prepared_anew) known_.clear();
-  known_run* const known = whole_ && captures_ ? find_known() : nullptr;
+  known_run* const known = alike_ && captures_ ? find_known() : nullptr;
   if (known && !known->graph) {
     known->graph = device_->capture(gathered_, step_);
     captures_ = known->graph != nullptr;
