@@ -86,6 +86,29 @@ TEST_CASE_FIXTURE(on_gpu, "variables that have other elements, or more of them, 
   CHECK(simulated_gpus().replays > 0);
 }
 
+TEST_CASE_FIXTURE(on_gpu, "variables that are elsewhere after a reset are read there") {
+  variable<float, 3, 2> v("v", ones()), w("w", ones());
+  placeholder<float, 3, 2> x("x");
+  operation v_assigned = v.assign(x), w_assigned = w.assign(x);
+  session s({.simulated_gpus = 1});
+  auto filled = [](float value) {
+    ndarray<float, 3, 2> a;
+    for (float& e : a) e = value;
+    return a;
+  };
+  auto run = s.prepare(eightfold(v));
+  s.run(v_assigned, x = filled(1));
+  for (int i = 0; i < 3; ++i) run();
+  const std::size_t replays = simulated_gpus().replays;
+  REQUIRE(replays > 0);
+  s.reset();
+  s.run(w_assigned, x = filled(2));  // takes the memory that v had
+  s.run(v_assigned, x = filled(3));
+  const ndarray<float, dyn, 2> y = run();
+  for (float e : y) CHECK(e == 24);
+  CHECK(simulated_gpus().replays == replays);
+}
+
 TEST_CASE_FIXTURE(on_gpu,
                   "random numbers, folds by parts and scattered sums are as without a graph") {
   set_seed(3);
