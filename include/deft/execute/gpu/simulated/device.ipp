@@ -12,7 +12,6 @@
 #include <thrust/execution_policy.h>
 #include <thrust/for_each.h>
 #include <thrust/iterator/counting_iterator.h>
-#include <thrust/sort.h>
 #ifdef _OPENMP
 #include <thrust/system/omp/execution_policy.h>
 #else
@@ -21,6 +20,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <deft/execute/gpu/devices.hpp>
 #include <deft/execute/gpu/fault.ipp>
 #include <deft/execute/gpu/kernels.hpp>
@@ -42,12 +42,6 @@ const auto& system() {
 #endif
 }
 
-/// By the bits that a radix sort looks at.
-struct lower_bits_less {
-  std::uint32_t mask;
-  bool operator()(std::uint32_t a, std::uint32_t b) const { return (a & mask) < (b & mask); }
-};
-
 }  // namespace
 
 void stream::add(std::int64_t n, std::int64_t some, range_work work) {
@@ -65,10 +59,17 @@ void stream::sort_by_key(const std::uint32_t* keys, std::uint32_t* sorted_keys,
   if (n <= 0) return;
   call([=, used = out<char>(room)] {
     std::memset(used, 0xa5, sort_room(n));
-    std::copy_n(keys, n, sorted_keys);
-    std::copy_n(values, n, sorted_values);
-    const lower_bits_less less{bits < 32 ? (std::uint32_t{1} << bits) - 1 : ~std::uint32_t{0}};
-    thrust::stable_sort_by_key(system(), sorted_keys, sorted_keys + n, sorted_values, less);
+    // By the bits that a radix sort looks at, then by position. Thrust's own sort on the processor
+    // binds references to null, which stops programs under UndefinedBehaviorSanitizer.
+    const std::uint64_t mask = (std::uint64_t{1} << bits) - 1;
+    std::vector<std::uint64_t> order(static_cast<std::size_t>(n));
+    for (std::uint64_t i = 0; i < order.size(); ++i) order[i] = (keys[i] & mask) << 32 | i;
+    std::ranges::sort(order);
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const auto from = static_cast<std::uint32_t>(order[i]);
+      sorted_keys[i] = keys[from];
+      sorted_values[i] = values[from];
+    }
   });
 }
 /// Does what was queued for a run, unless that is over.
