@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # deft::deft, deft::native, deft::compiled and, where nvcc is, deft::gpu, from the headers in
-# DEFT_INCLUDE_DIR. Our own build
-# includes this file, and so does the installed package: consumers compile the sources themselves,
-# with their own flags.
+# DEFT_INCLUDE_DIR. Our own build includes this file, and so does the installed package: consumers
+# compile the sources themselves, with their own flags.
 
 # Implementation files that are compiled on their own beside <folder>/<folder>.ipp, because the
 # folder's one would take too long: paths below include/deft.
