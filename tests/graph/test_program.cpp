@@ -94,6 +94,29 @@ TEST_CASE("signatures tell regions apart") {
   CHECK(other.hash != r.hash);
 }
 
+TEST_CASE("a region is the same in whatever order it was written") {
+  program one, other;
+  one.inputs = other.inputs = {f32, f32};
+  one.immediates = other.immediates = {f32};
+  one.code = {map(record_of<op::exp>, {0}), map(record_of<op::mul>, {1, 2}),
+              map(record_of<op::add>, {4, 3}), map(record_of<op::exp>, {5})};
+  one.outputs = {{6, each, false}, {3, each, false}};
+  other.code = {map(record_of<op::mul>, {1, 2}), map(record_of<op::exp>, {0}),
+                map(record_of<op::add>, {3, 4}), map(record_of<op::exp>, {5})};
+  other.outputs = {{6, each, false}, {4, each, false}};
+  other.pieces = {{0, 2}};
+  one.seal(), other.seal();
+  CHECK(one.signature != other.signature);
+  CHECK(canonical(one).signature == canonical(other).signature);
+  CHECK(canonical(one).signature ==
+        "t0=mul(i1:float,k0:float):float t1=exp(i0:float):float t2=add(t0,t1):float "
+        "t3=exp(t2):float out t3 out t1");
+  CHECK(canonical(other).pieces.empty());
+  // Which result is which is part of it.
+  std::swap(other.outputs[0], other.outputs[1]);
+  CHECK(canonical(one).signature != canonical(other).signature);
+}
+
 TEST_CASE("what is not sound is named") {
   program r = softmax();
   r.code[1].args[1] = 7;

@@ -13,7 +13,8 @@ struct row_call {
   const std::uintptr_t* mask;  ///< for each of them: all bits set, it has n elements; 0, one
                                ///< element stands for all, and its address holds
                                ///< `compiled_row::span` copies (a single one if n is 1)
-  void* out;                   ///< n elements; may be the address of an input with n of them
+  void* out;                   ///< n elements; may be the address of an input with n of them; of
+                               ///< a region, such an address for each result: a void* const*
   std::int64_t n;
 };
 

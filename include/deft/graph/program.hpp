@@ -160,6 +160,10 @@ program_part separate(const program& p, const program_piece& piece);
 program_part extract(const program& p, std::span<const std::uint16_t> results,
                      const std::function<bool(std::uint16_t)>& is_operand);
 
+/// The same region, its instructions in the order of a depth-first walk from its results: two ways
+/// to write the same are one.
+program canonical(const program& region);
+
 /// A literal's bits, as a program's immediate travels.
 template <element T>
 constexpr std::int64_t to_immediate(T v) {

@@ -6,6 +6,7 @@
 #include <deft/graph/op_def.hpp>
 #include <deft/graph/program.hpp>
 #include <map>
+#include <numeric>
 
 namespace deft {
 
@@ -193,6 +194,27 @@ program_part separate(const program& p, const program_piece& piece) {
   program_part alone = extraction(p, outside, false).run({&result, 1});
   if (alone.program->code.size() != static_cast<std::size_t>(piece.last - piece.first)) return {};
   return alone;
+}
+
+program canonical(const program& region) {
+  constexpr std::uint16_t unknown = 0xffff;
+  const std::size_t operands = region.inputs.size() + region.immediates.size();
+  program made = region;
+  made.code.clear();
+  made.pieces.clear();
+  std::vector<std::uint16_t> number(region.values(), unknown);
+  std::iota(number.begin(), number.begin() + static_cast<std::ptrdiff_t>(operands),
+            std::uint16_t{0});
+  auto walk = [&](auto& self, std::uint16_t v) {
+    if (number[v] != unknown) return number[v];
+    instruction c = region.code[v - operands];
+    for (int a = 0; a < c.count; ++a) c.args[a] = self(self, c.args[a]);
+    made.code.push_back(c);
+    return number[v] = static_cast<std::uint16_t>(operands + made.code.size() - 1);
+  };
+  for (auto& o : made.outputs) o.value = walk(walk, o.value);
+  made.seal();
+  return made;
 }
 
 namespace {

@@ -62,6 +62,7 @@ inline constexpr const char* host_cuda = R"cpp(
     ucontext_t context;
     char* stack = nullptr;
     bool alive = false;
+    ~fiber() { free(stack); }
   };
   static fiber fibers[1024];
   static ucontext_t scheduler;

@@ -112,10 +112,9 @@ class program_code {
   /// See interpreter. Of a program without code there is nothing to run.
   explicit program_code(const program& p, bool in_place = false)
       : inputs_(p.inputs.size()), literals_(p.immediates.size()) {
-    if (const compiled_row* known = p.is_region() ? nullptr : find_fused(p))
-      row_ = *known;
-    else if (!p.code.empty())
-      steps_ = std::make_shared<interpreter>(p, in_place);
+    const compiled_row* known = p.is_region() ? find_fused(canonical(p)) : find_fused(p);
+    if (known) (p.is_region() ? region_ : row_) = *known;
+    if (!row_.run && !p.code.empty()) steps_ = std::make_shared<interpreter>(p, in_place);
   }
   explicit program_code(compiled_row row) : row_(row) {}
 
@@ -128,7 +127,7 @@ class program_code {
   /// What a broadcast operand's address must hold.
   int span() const {
     const int own = row_.run ? row_.span : steps_ ? steps_->span() : 1;
-    return std::max({fold_.span, own, before_ ? before_->span() : 0});
+    return std::max({fold_.span, own, region_.span, before_ ? before_->span() : 0});
   }
   /// The compiled kernel; without a function if there is none.
   const compiled_row& compiled() const { return row_; }
@@ -149,8 +148,10 @@ class program_code {
     return to.rows;
   }
   void run(const program_call& c) const {
+    const bool one_row = c.rows == 1 && c.later.empty();
+    if (region_.run && one_row) return region_.run({c.in, c.mask, const_cast<void**>(c.out), c.n});
     if (!row_.run) return steps_->run(c);
-    if (c.rows == 1 && c.later.empty()) return row_.run({c.in, c.mask, c.out[0], c.n});
+    if (one_row) return row_.run({c.in, c.mask, c.out[0], c.n});
     run_rows(c);
   }
 
@@ -161,6 +162,7 @@ class program_code {
   void fold_last(const row_call& c) const;
 
   compiled_row row_, fold_;
+  compiled_row region_;                          ///< of a region, beside its steps
   std::shared_ptr<interpreter> steps_, before_;  ///< before: what the last operations need
   std::size_t inputs_ = 0, literals_ = 0;
   std::vector<std::uint8_t> sizes_;             ///< of the inputs' elements

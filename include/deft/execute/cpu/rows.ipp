@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/cpu/rows.ipp: rows of every elementwise operation of the catalog for every dtype
-// that it takes, and of the pairs that portable programs are made of most.
+// that it takes, of the pairs that portable programs are made of most, and of optimizers' formulas.
 #pragma once
 #include <deft/execute/catalog_calls.hpp>
 #include <deft/execute/cpu/compiled.hpp>
+#include <deft/execute/cpu/formula.hpp>
 #include <deft/execute/cpu/own.hpp>
 #include <deft/execute/cpu/rows.hpp>
 #include <deft/op/add.hpp>
 #include <deft/op/catalog.hpp>
 #include <deft/op/div.hpp>
 #include <deft/op/exp.hpp>
+#include <deft/op/formulas.hpp>
 #include <deft/op/maximum.hpp>
 #include <deft/op/minimum.hpp>
 #include <deft/op/mul.hpp>
@@ -158,6 +160,17 @@ compiled_row find_pair_fold(const op_def& first, const op_def& second, int posit
   return row_table::look_up(row_table::sums(),
                             row_table::key(first.name, second.name, position, type));
 }
+
+namespace {
+
+/// With a number and with a tensor as the rate.
+[[maybe_unused, gnu::used]] const fused_registration* const formulas[] = {
+    &registered_formula<formula::adagrad, float>::entry,
+    &registered_formula<formula::adagrad, float, 4>::entry,
+    &registered_formula<formula::adagrad, double>::entry,
+    &registered_formula<formula::adagrad, double, 4>::entry};
+
+}  // namespace
 
 double row_cost(const op_def& op, dtype type) {
   // A floating function is some twenty instructions, division of integers goes lane by lane.
