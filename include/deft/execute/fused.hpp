@@ -16,6 +16,9 @@ struct row_call {
   void* out;                   ///< n elements; may be the address of an input with n of them; of
                                ///< a region, such an address for each result: a void* const*
   std::int64_t n;
+  // Of a fold, several rows at once, each into its own `compiled_row::span` elements:
+  std::int64_t rows = 1;
+  const std::int64_t* to_next = nullptr;  ///< bytes from the end of an input's row to its next one
 };
 
 /// A row function with its arguments, which stay where they are.

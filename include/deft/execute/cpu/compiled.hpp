@@ -143,6 +143,11 @@ struct operand_walk {
       if constexpr (k < inputs) at[k] += step[k];
     });
   }
+  static DEFT_ALWAYS_INLINE void go_on(const char** at, const std::int64_t* distance) {
+    each_operand([&](auto k) DEFT_INLINED {
+      if constexpr (k < inputs) at[k] += distance[k];
+    });
+  }
 };
 
 /// The row kernel of X.
@@ -239,15 +244,19 @@ struct fold_kernel {
     std::uintptr_t step[walk::inputs];
     walk::begin(c, W, at, step);
     T* out = static_cast<T*>(c.out);
-    pack<T, L> sum[packs];
-    each_pack([&](auto u) DEFT_INLINED { sum[u] = load<T, L>(out + u * L); });
-    for (std::int64_t left = c.n; left > 0; left -= W) {
-      each_pack([&](auto u) DEFT_INLINED {
-        sum[u] = F::combine(sum[u], as_value(evaluation<X, L, 0, walk::inputs>::run(at, u)));
-      });
-      walk::advance(at, step);
+    for (std::int64_t row = 0;; out += W) {
+      pack<T, L> sum[packs];
+      each_pack([&](auto u) DEFT_INLINED { sum[u] = load<T, L>(out + u * L); });
+      for (std::int64_t left = c.n; left > 0; left -= W) {
+        each_pack([&](auto u) DEFT_INLINED {
+          sum[u] = F::combine(sum[u], as_value(evaluation<X, L, 0, walk::inputs>::run(at, u)));
+        });
+        walk::advance(at, step);
+      }
+      each_pack([&](auto u) DEFT_INLINED { store(out + u * L, sum[u]); });
+      if (++row == c.rows) return;
+      walk::go_on(at, c.to_next);
     }
-    each_pack([&](auto u) DEFT_INLINED { store(out + u * L, sum[u]); });
   }
 
  private:

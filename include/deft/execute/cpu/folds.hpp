@@ -13,11 +13,11 @@ struct fold_functions {
   /// `rows` rows of `n` elements each, one after the other, into a value each.
   void (*rows)(const void* from, std::int64_t rows, std::int64_t n, void* to);
 
-  // A row of at most `piece` elements by a compiled fold: the lanes before, and the row given the
-  // lanes after and the elements behind whole packs.
-  void (*reset)(void* lanes);
-  void (*finish)(const void* lanes, const void* tail, std::int64_t tail_n, std::int64_t n,
-                 void* to);
+  // Rows of at most `piece` elements by a compiled fold: their lanes before, and the rows given
+  // their lanes after and the elements behind whole packs, row after row.
+  void (*reset)(void* lanes, std::int64_t rows);
+  void (*finish)(const void* lanes, std::int64_t rows, const void* tails, std::int64_t tail_n,
+                 std::int64_t n, void* to);
 
   // A long row in pieces, each a stream of its own: `stream_bytes`, aligned to 64.
   std::size_t stream_bytes;

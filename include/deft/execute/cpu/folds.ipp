@@ -147,11 +147,18 @@ struct folding {
     if constexpr (Mean)
       for (std::int64_t r = 0; r < rows; ++r) out[r] = divided(out[r], n);
   }
-  static void reset(void* at) { store(static_cast<T*>(at), stream::nothing_yet()); }
-  static void finish(const void* at, const void* tail, std::int64_t tail_n, std::int64_t n,
-                     void* to) {
-    const auto sum = load<T, static_cast<int>(engine::W)>(static_cast<const T*>(at));
-    *static_cast<T*>(to) = divided(engine::finish(sum, static_cast<const T*>(tail), tail_n), n);
+  static void reset(void* at, std::int64_t rows) {
+    T* lanes = static_cast<T*>(at);
+    for (const T* end = lanes + rows * engine::W; lanes < end; lanes += engine::W)
+      store(lanes, stream::nothing_yet());
+  }
+  static void finish(const void* at, std::int64_t rows, const void* tails, std::int64_t tail_n,
+                     std::int64_t n, void* to) {
+    constexpr int W = engine::W;
+    const T *lanes = static_cast<const T*>(at), *tail = static_cast<const T*>(tails);
+    T* out = static_cast<T*>(to);
+    for (std::int64_t r = 0; r < rows; ++r, tail += tail_n)
+      out[r] = divided(engine::finish(load<T, W>(lanes + r * W), tail, tail_n), n);
   }
   static void begin(void* at) { new (at) stream; }
   static void* open(void* at, std::int64_t& most) { return static_cast<stream*>(at)->open(most); }

@@ -121,7 +121,7 @@ class program_code {
   /// Prepares for folds of the expression `p`, by its compiled fold or that of its last operations.
   void find_fold(const program& p, fold_kind kind);
   bool can_fold() const { return fold_.run; }
-  /// Adds c.n elements, a multiple of the fold's lanes, to those lanes at c.out.
+  /// Adds c.n elements of each row, a multiple of the fold's lanes, to those lanes at c.out.
   void fold(const row_call& c) const { last_.empty() ? fold_.run(c) : fold_last(c); }
 
   /// What a broadcast operand's address must hold.
@@ -166,6 +166,7 @@ class program_code {
   std::shared_ptr<interpreter> steps_, before_;  ///< before: what the last operations need
   std::size_t inputs_ = 0, literals_ = 0;
   std::vector<std::uint8_t> sizes_;             ///< of the inputs' elements
+  std::size_t lane_bytes_ = 0;                  ///< of the fold, for a row
   std::vector<std::uint16_t> before_operands_;  ///< of the operands, those that `before_` takes
   /// Operands of the last operations: of the whole, or counted from there on, results of `before_`.
   std::vector<std::uint16_t> last_;

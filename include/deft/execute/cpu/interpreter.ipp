@@ -306,6 +306,7 @@ void program_code::find_fold(const program& p, fold_kind kind) {
   const auto args = find_last(p, kind);
   if (!fold_.run) return;
   for (auto t : p.inputs) sizes_.push_back(static_cast<std::uint8_t>(size_of_dtype(t)));
+  lane_bytes_ = static_cast<std::size_t>(fold_.span) * size_of_dtype(p.result());
   const std::size_t operands = inputs_ + literals_;
   std::vector<std::uint16_t> results;
   for (const std::uint16_t v : args) {
@@ -355,20 +356,27 @@ void program_code::fold_last(const row_call& c) const {
   for (std::size_t k = 0; k < before_operands_.size(); ++k) mask[k] = c.mask[before_operands_[k]];
   const void* args[3];
   std::uintptr_t arg_masks[3];
-  for (std::int64_t done = 0; done < c.n; done += block) {
-    const std::int64_t n = std::min(block, c.n - done);
-    if (before_) {
-      for (std::size_t k = 0; k < before_operands_.size(); ++k) taken[k] = in[before_operands_[k]];
-      before_->run({taken, mask, results, n});
+  char* lanes = static_cast<char*>(c.out);
+  for (std::int64_t row = 0;; lanes += lane_bytes_) {
+    for (std::int64_t done = 0; done < c.n; done += block) {
+      const std::int64_t n = std::min(block, c.n - done);
+      if (before_) {
+        for (std::size_t k = 0; k < before_operands_.size(); ++k)
+          taken[k] = in[before_operands_[k]];
+        before_->run({taken, mask, results, n});
+      }
+      for (std::size_t a = 0; a < last_.size(); ++a) {
+        const bool operand = last_[a] < operands;
+        args[a] = operand ? in[last_[a]] : results[last_[a] - operands];
+        arg_masks[a] = operand ? c.mask[last_[a]] : ~std::uintptr_t{0};
+      }
+      fold_.run({args, arg_masks, lanes, n});
+      for (std::size_t k = 0; k < inputs_; ++k)
+        if (c.mask[k]) in[k] = static_cast<const char*>(in[k]) + n * sizes_[k];
     }
-    for (std::size_t a = 0; a < last_.size(); ++a) {
-      const bool operand = last_[a] < operands;
-      args[a] = operand ? in[last_[a]] : results[last_[a] - operands];
-      arg_masks[a] = operand ? c.mask[last_[a]] : ~std::uintptr_t{0};
-    }
-    fold_.run({args, arg_masks, c.out, n});
+    if (++row == c.rows) return;
     for (std::size_t k = 0; k < inputs_; ++k)
-      if (c.mask[k]) in[k] = static_cast<const char*>(in[k]) + n * sizes_[k];
+      in[k] = static_cast<const char*>(in[k]) + c.to_next[k];
   }
 }
 

@@ -399,51 +399,67 @@ class row_region_kernel final : public kernel {
     take_rows(at, p, count, a);
     const std::size_t inputs = a.count;
     for (std::size_t i = 0; i < p.literals.size(); ++i) a.add(p.literals[i], false);
+    const std::int64_t tail = n_ % f.how->lanes, packs = n_ - tail;
+    if (packs > 0 && packs <= f.how->piece) return fold_short_rows(at, p, f, count, a, inputs);
     const fold_functions& how = *f.how;
     void* const stream = at.room + stream_;
     char* const rest = address(at, f.of);
     char* to = address(at, f.result);
-    auto go_on = [&](std::int64_t elements) {
-      for (std::size_t k = 0; k < inputs; ++k)
-        if (a.mask[k])
-          a.in[k] = static_cast<const char*>(a.in[k]) +
-                    elements * static_cast<std::int64_t>(size_of(p.operands[k]));
-    };
-    auto fold = [&](void* lanes, std::int64_t n) {
-      if (n > 0) p.code.fold({a.in, a.mask, lanes, n});
-      go_on(n);
-    };
-    const std::int64_t tail = n_ % how.lanes, packs = n_ - tail;
     for (std::int64_t row = 0; row < count; ++row, to += size_of(f.result)) {
-      const bool short_row = packs > 0 && packs <= how.piece;
-      if (short_row) {
-        how.reset(stream);
-        fold(stream, packs);
-      } else {
-        how.begin(stream);
-        for (std::int64_t left = packs; left > 0;) {
-          std::int64_t n;
-          void* lanes = how.open(stream, n);
-          n = std::min(n, left);
-          fold(lanes, n);
-          how.close(stream, n);
-          left -= n;
-        }
+      how.begin(stream);
+      for (std::int64_t left = packs; left > 0;) {
+        std::int64_t n;
+        void* lanes = how.open(stream, n);
+        n = std::min(n, left);
+        p.code.fold({a.in, a.mask, lanes, n});
+        advance(p, a, inputs, n);
+        how.close(stream, n);
+        left -= n;
       }
-      if (tail > 0) {
-        p.code.run(row_call{a.in, a.mask, rest, tail});
-        go_on(tail);
-      }
-      if (short_row) {
-        how.finish(stream, rest, tail, n_, to);
-      } else {
-        how.add(stream, rest, tail);
-        how.end(stream, 1, n_, to);
-      }
+      if (tail > 0) p.code.run(row_call{a.in, a.mask, rest, tail});
+      how.add(stream, rest, tail);
+      how.end(stream, 1, n_, to);
+      advance(p, a, inputs, -packs);
       for (std::size_t k = 0; k < inputs; ++k)
+        a.in[k] = static_cast<const char*>(a.in[k]) + a.strides[k];
+    }
+  }
+  /// What goes on along a row.
+  void advance(const part& p, arguments& a, std::size_t inputs, std::int64_t elements) const {
+    for (std::size_t k = 0; k < inputs; ++k)
+      if (a.mask[k])
         a.in[k] = static_cast<const char*>(a.in[k]) +
-                  (a.mask[k] ? a.strides[k] - n_ * static_cast<std::int64_t>(size_of(p.operands[k]))
-                             : a.strides[k]);
+                  elements * static_cast<std::int64_t>(size_of(p.operands[k]));
+  }
+  /// Rows of whole packs that are one leaf each, and what is behind them: some rows at a time.
+  void fold_short_rows(const place_of_values& at, const part& p, const row_fold& f,
+                       std::int64_t count, arguments& a, std::size_t inputs) const {
+    constexpr std::int64_t at_once = 16;  // whose lanes a stream has room for
+    const fold_functions& how = *f.how;
+    const std::int64_t tail = n_ % how.lanes, packs = n_ - tail;
+    const auto size = static_cast<std::int64_t>(size_of(f.of));
+    void* const lanes = at.room + stream_;
+    char* const rest = address(at, f.of);
+    char* to = address(at, f.result);
+    std::int64_t to_next[most_values];
+    for (std::size_t k = 0; k < inputs; ++k)
+      to_next[k] = a.strides[k] -
+                   (a.mask[k] ? packs * static_cast<std::int64_t>(size_of(p.operands[k])) : 0);
+    for (std::int64_t row = 0; row < count; row += at_once) {
+      const std::int64_t rows = std::min(at_once, count - row);
+      how.reset(lanes, rows);
+      p.code.fold({a.in, a.mask, lanes, packs, rows, to_next});
+      for (std::int64_t r = 0; r < rows; ++r) {
+        if (tail > 0) {
+          advance(p, a, inputs, packs);
+          p.code.run(row_call{a.in, a.mask, rest + r * tail * size, tail});
+          advance(p, a, inputs, -packs);
+        }
+        for (std::size_t k = 0; k < inputs; ++k)
+          a.in[k] = static_cast<const char*>(a.in[k]) + a.strides[k];
+      }
+      how.finish(lanes, rows, rest, tail, n_, to);
+      to += rows * static_cast<std::int64_t>(size_of(f.result));
     }
   }
 
