@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows that are folded where their elements are computed, by compiled kernels.
+#include <deft/core/philox.hpp>
+#include <deft/deft.hpp>
+
+#include "testing.hpp"
+
+using namespace deft;
+
+namespace {
+
+/// Rows of N elements, by compiled expressions, by what the plan finds, and by plain folds.
+template <std::int64_t N>
+void compare() {
+  graph own;
+  auto in_own = as_default(own);
+  placeholder<float, dyn, N> x("x");
+  placeholder<float, dyn, 1> column("column");
+  placeholder<float, N> row("row");
+  placeholder<float> scalar("scalar");
+  const any_tensor ax(x), acolumn(column), arow(row), ascalar(scalar);
+  session with({.intra_op_threads = 1}), without({.fuse = false, .intra_op_threads = 1});
+  philox_stream random(7);
+  auto fill = [&](auto a) {
+    for (float& e : a) e = static_cast<float>(random.below(2000)) / 997 - 1;
+    return a;
+  };
+  for (const std::int64_t rows : {0, 1, 2, 15, 16, 17, 33, 300}) {
+    CAPTURE(rows);
+    const auto fed = fill(ndarray<float, dyn, N>(rows));
+    const auto down = fill(ndarray<float, dyn, 1>(rows));
+    const auto across = fill(ndarray<float, N>());
+    // Each by itself: together they would be one pass over elements that are kept.
+    auto same = [&](const any_tensor& compiled, const any_tensor& found, auto... feeds) {
+      const any_array expected = without.run(found, feeds...);
+      CHECK(with.run(compiled, feeds...) == expected);
+      CHECK(with.run(found, feeds...) == expected);
+    };
+    same(any_tensor(sum(x * row + column, axis<1>)), sum(ax * arow + acolumn, axis<1>), x = fed,
+         row = across, column = down);
+    same(any_tensor(max(square(x - column) * scalar, axis<1>)),
+         max(square(ax - acolumn) * ascalar, axis<1>), x = fed, column = down, scalar = 1.25f);
+    same(any_tensor(mean(x * x, axis<1>)), mean(ax * ax, axis<1>), x = fed);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("rows folded by compiled kernels have the bits of plain folds") {
+  compare<63>();
+  compare<64>();
+  compare<65>();
+  compare<130>();
+  compare<1024>();
+  compare<4096>();  // one leaf
+  compare<4161>();
+  compare<9000>();
+}
