@@ -90,7 +90,8 @@ void compiled_program::prepare_rows(form f) {
     if (form_ != f || classes != classes_)
       source_ = f == form::rows ? row_source(program_, classes, options_)
                                 : column_source(program_, classes, options_);
-  } catch (const error&) {  // an extent of 1 where the region was made for others
+  } catch (const error& e) {  // an extent of 1 where the region was made for others
+    if (e.code() != errc::invalid_argument) throw;
     return unsupported();
   }
   form_ = f, levels_ = 1, classes_ = std::move(classes);
