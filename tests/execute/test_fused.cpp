@@ -5,6 +5,7 @@
 #include <deft/op/catalog.hpp>
 
 #include "arrays.hpp"
+#include "expressions.hpp"
 #include "run_kernel.hpp"
 #include "testing.hpp"
 
@@ -13,18 +14,7 @@ using namespace testing;
 
 namespace {
 
-template <class T>
-using in = deft::detail::leaf<T, shape_t<dyn>>;
-template <class T>
-using lit = deft::detail::literal_leaf<T>;
-using F = in<float>;
-using K = lit<float>;
-
-// relu((a * b + c) * d - a) + 2 * b and so on: six operations, and Hendrycks' gelu.
-using chain =
-    call<op::relu,
-         call<op::add, call<op::sub, call<op::mul, call<op::add, call<op::mul, F, F>, F>, F>, F>,
-              call<op::mul, K, F>>>;
+// Hendrycks' gelu.
 using gelu = call<
     op::mul, call<op::mul, K, F>,
     call<op::add, K,

@@ -9,6 +9,7 @@
 
 #include "../../op/modeling.hpp"
 #include "../arrays.hpp"
+#include "../expressions.hpp"
 #include "on_gpu.hpp"
 #include "own_operations.hpp"
 
@@ -46,16 +47,6 @@ auto make_of(const A& a, const B& b, source_place w = here()) {
   return make<Op>(w, a, b);
 }
 
-template <class T>
-using in = deft::detail::leaf<T, shape_t<dyn>>;
-template <class T>
-using lit = deft::detail::literal_leaf<T>;
-using F = in<float>;
-using K = lit<float>;
-using chain =
-    call<op::relu,
-         call<op::add, call<op::sub, call<op::mul, call<op::add, call<op::mul, F, F>, F>, F>, F>,
-              call<op::mul, K, F>>>;
 // Masks, bytes and elements of every width, and literals of two types.
 using mixed = call<
     op::where,

@@ -10,9 +10,11 @@
 #include <filesystem>
 #include <fstream>
 
+#include "../expressions.hpp"
 #include "nvrtc.hpp"
 
 using namespace deft;
+using testing::chain;
 using testing::error_of;
 using testing::skipped_without_nvrtc;
 
@@ -94,13 +96,6 @@ program_ref whole_of(dtype t) {
   return b.finish();
 }
 
-template <class T>
-using in = deft::detail::leaf<T, shape_t<dyn>>;
-using F = in<float>;
-using chain =
-    call<op::relu,
-         call<op::add, call<op::sub, call<op::mul, call<op::add, call<op::mul, F, F>, F>, F>, F>,
-              call<op::mul, deft::detail::literal_leaf<float>, F>>>;
 std::string chain_source(int levels = 1) {
   return gpu::element_source(*deft::detail::program_of<chain>(), levels,
                              std::vector<bool>(6, false), {});

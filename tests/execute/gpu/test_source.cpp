@@ -2,6 +2,7 @@
 #include <deft/execute/evaluation.hpp>
 #include <deft/execute/gpu/source.hpp>
 
+#include "../expressions.hpp"
 #include "testing.hpp"
 // After doctest.
 #include "random_program.hpp"
@@ -31,10 +32,6 @@ void compare(const host_result& got, const std::vector<any_array>& expected,
   for (std::size_t o = 0; o < expected.size(); ++o)
     CHECK(other_bits(got.outputs[o], expected[o]) == "");
 }
-
-template <class T>
-using in = deft::detail::leaf<T, shape_t<dyn>>;
-using F = in<float>;
 
 }  // namespace
 

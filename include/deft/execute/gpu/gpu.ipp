@@ -10,6 +10,7 @@
 #include <deft/execute/gpu/fault.ipp>
 #include <deft/execute/gpu/nvrtc.ipp>
 #include <deft/execute/gpu/registered.ipp>
+#include <deft/execute/gpu/row_source.ipp>
 #include <deft/execute/gpu/source.ipp>
 #include <deft/execute/gpu/toolkit_library.ipp>
 #ifdef DEFT_HAS_CUDA  // by the build: the oldest architecture that nvcc compiled the kernels for

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/execute/expressions.hpp: types of expressions, as writing them makes them.
+#pragma once
+#include <deft/execute/evaluation.hpp>
+#include <deft/op/catalog.hpp>
+
+namespace testing {
+
+template <class T>
+using in = deft::detail::leaf<T, deft::shape_t<deft::dyn>>;
+template <class T>
+using lit = deft::detail::literal_leaf<T>;
+using F = in<float>;
+using K = lit<float>;
+
+/// relu((a * b + c) * d - e + k * f): six operations.
+using chain = deft::call<
+    deft::op::relu,
+    deft::call<
+        deft::op::add,
+        deft::call<deft::op::sub,
+                   deft::call<deft::op::mul,
+                              deft::call<deft::op::add, deft::call<deft::op::mul, F, F>, F>, F>,
+                   F>,
+        deft::call<deft::op::mul, K, F>>>;
+
+}  // namespace testing
