@@ -78,14 +78,8 @@ def torch_work():
         return waited(optim.step)
 
     def tiny():
-        def body(v, w):
-            for _ in range(500):
-                v = v * w
-                v = v + 1e-3
-            return v
-
         v, w = (torch.full((16,), k, device=device) for k in (0.5, 0.999))
-        return waited(body, v, w)
+        return waited(thousand, v, w)
 
     def mlp(size):
         return torch_mlp("sgd", size, device, compiled)
@@ -178,7 +172,7 @@ def jax_work():
 
 
 try:
-    from common import answer, jax_chain, jax_mlp, torch_mlp
+    from common import answer, jax_chain, jax_mlp, thousand, torch_mlp
 
     about, known = jax_work() if engine == "jax" else torch_work()
 except Exception as e:  # whatever keeps a library from being used
