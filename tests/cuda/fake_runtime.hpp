@@ -29,11 +29,9 @@ struct state {
   int graphs = 0;                    ///< that there are
   cudaError_t broken = cudaSuccess;  ///< what every call answers from now on
   bool capturing = false;            ///< every stream, into a graph
-  /// Starts a kernel that is no copy, if it knows it; null: knows none.
+  /// Starts a kernel of that mangled name, which is no copy, if it knows it; null: knows none.
   bool (*kernel)(const std::string& name, void** arguments, cudaStream_t on) = nullptr;
   int major = 9, minor = 0;           ///< of the compute capability
-  bool leaves_out = false;            ///< compiled kernels do nothing, rather than fail
-  std::vector<std::string> left_out;  ///< which, by their mangled names
   cudaError_t loading = cudaSuccess;  ///< what the loading of code answers
   int loaded = 0, unloaded = 0;       ///< pieces of code
   /// Makes the work of a launch.
