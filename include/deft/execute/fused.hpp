@@ -16,7 +16,10 @@ struct row_call {
   void* out;                   ///< n elements; may be the address of an input with n of them; of
                                ///< a region, such an address for each result: a void* const*
   std::int64_t n;
-  // Of a fold, several rows at once, each into its own `compiled_row::span` elements:
+};
+/// What the row function of a fold is called with: several rows, each with `compiled_row::span`
+/// elements of its own at `out`.
+struct fold_call : row_call {
   std::int64_t rows = 1;
   const std::int64_t* to_next = nullptr;  ///< bytes from the end of an input's row to its next one
 };
@@ -34,9 +37,9 @@ struct compiled_row {
   int span = 0;  ///< elements that a broadcast operand's address must hold
 };
 
-/// Makes a compiled expression known under its program, or its fold: a row function whose `n` is a
-/// multiple of `span`, and which adds to the `span` elements at `out`. Objects with static storage
-/// register themselves before main; they live as long as the process.
+/// Makes a compiled expression known under its program, or its fold: a row function that takes a
+/// fold_call, whose `n` is a multiple of `span`, and which adds to the `span` elements at `out`.
+/// Objects with static storage register themselves before main; they live as long as the process.
 class fused_registration {
  public:
   fused_registration(const program_ref& (*program)(), compiled_row row,

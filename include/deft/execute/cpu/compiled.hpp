@@ -239,7 +239,8 @@ struct fold_kernel {
   using walk = operand_walk<X>;
   static constexpr int L = lanes_of<X>, W = fold_lanes<T>, packs = W / L;
 
-  static DEFT_FLATTEN void run(const row_call& c) {
+  static DEFT_FLATTEN void run(const row_call& call) {
+    const auto& c = static_cast<const fold_call&>(call);
     const char* at[walk::operands];
     std::uintptr_t step[walk::inputs];
     walk::begin(c, W, at, step);

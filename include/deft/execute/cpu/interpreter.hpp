@@ -122,7 +122,7 @@ class program_code {
   void find_fold(const program& p, fold_kind kind);
   bool can_fold() const { return fold_.run; }
   /// Adds c.n elements of each row, a multiple of the fold's lanes, to those lanes at c.out.
-  void fold(const row_call& c) const { last_.empty() ? fold_.run(c) : fold_last(c); }
+  void fold(const fold_call& c) const { last_.empty() ? fold_.run(c) : fold_last(c); }
 
   /// What a broadcast operand's address must hold.
   int span() const {
@@ -159,7 +159,7 @@ class program_code {
   void run_rows(const program_call& c) const;
   /// Finds the fold of the last operation, or of the last two, and gives its operands.
   std::vector<std::uint16_t> find_last(const program& p, fold_kind kind);
-  void fold_last(const row_call& c) const;
+  void fold_last(const fold_call& c) const;
 
   compiled_row row_, fold_;
   compiled_row region_;                          ///< of a region, beside its steps

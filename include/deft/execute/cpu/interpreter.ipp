@@ -342,7 +342,7 @@ std::vector<std::uint16_t> program_code::find_last(const program& p, fold_kind k
   return args;
 }
 
-void program_code::fold_last(const row_call& c) const {
+void program_code::fold_last(const fold_call& c) const {
   constexpr std::int64_t most = 1024;
   alignas(64) char values[3][most * 8];
   // From memory, a short block is read while the one before it is folded.
@@ -370,7 +370,7 @@ void program_code::fold_last(const row_call& c) const {
         args[a] = operand ? in[last_[a]] : results[last_[a] - operands];
         arg_masks[a] = operand ? c.mask[last_[a]] : ~std::uintptr_t{0};
       }
-      fold_.run({args, arg_masks, lanes, n});
+      fold_.run(fold_call{{args, arg_masks, lanes, n}});
       for (std::size_t k = 0; k < inputs_; ++k)
         if (c.mask[k]) in[k] = static_cast<const char*>(in[k]) + n * sizes_[k];
     }

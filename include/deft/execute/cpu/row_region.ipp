@@ -411,7 +411,7 @@ class row_region_kernel final : public kernel {
         std::int64_t n;
         void* lanes = how.open(stream, n);
         n = std::min(n, left);
-        p.code.fold({a.in, a.mask, lanes, n});
+        p.code.fold({{a.in, a.mask, lanes, n}});
         advance(p, a, inputs, n);
         how.close(stream, n);
         left -= n;
@@ -448,7 +448,7 @@ class row_region_kernel final : public kernel {
     for (std::int64_t row = 0; row < count; row += at_once) {
       const std::int64_t rows = std::min(at_once, count - row);
       how.reset(lanes, rows);
-      p.code.fold({a.in, a.mask, lanes, packs, rows, to_next});
+      p.code.fold({{a.in, a.mask, lanes, packs}, rows, to_next});
       for (std::int64_t r = 0; r < rows; ++r) {
         if (tail > 0) {
           advance(p, a, inputs, packs);

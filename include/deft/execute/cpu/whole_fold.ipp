@@ -197,7 +197,7 @@ class whole_fold_kernel final : public broadcast_kernel {
       std::int64_t most;
       void* lanes = how.open(stream, most);
       const std::int64_t n = std::min(most, end - begin);
-      code_.fold({in, masks_.data(), lanes, n});
+      code_.fold({{in, masks_.data(), lanes, n}});
       how.close(stream, n);
       begin += n;
     }
