@@ -11,11 +11,12 @@
 
 namespace deft::formula {
 
-/// A formula reads `inputs` values, the variables that it updates first, and then `literals`; it
-/// writes `results` values, the variables' new ones. `apply(op, values...)` is that operation of
-/// such values, whatever they are. What a plan makes of an optimizer's nodes is the same program.
+/// A formula reads `operands` values, `inputs`, the variables that it updates first, and then
+/// `literals`; it writes `results` values, the variables' new ones. `apply(op, values...)` is that
+/// operation of such values, whatever they are. What a plan makes of an optimizer's nodes is the
+/// same program.
 struct adagrad {
-  static constexpr int inputs = 3, literals = 1, results = 2;
+  static constexpr int inputs = 3, literals = 1, operands = inputs + literals, results = 2;
 
   /// Of the variable, the sum of squares, the gradient, and the learning rate.
   template <class Apply, class V>

@@ -148,6 +148,7 @@ struct folding {
       for (std::int64_t r = 0; r < rows; ++r) out[r] = divided(out[r], n);
   }
   static void reset(void* at, std::int64_t rows) {
+    static_assert(fold_functions::most_rows * sizeof(typename engine::lanes) <= sizeof(stream));
     T* lanes = static_cast<T*>(at);
     for (const T* end = lanes + rows * engine::W; lanes < end; lanes += engine::W)
       store(lanes, stream::nothing_yet());

@@ -14,8 +14,8 @@ const program_ref& program_of_formula() {
   using value = program_builder::value;
   static const program_ref& made = *new program_ref([] {
     program_builder b;
-    value in[F::inputs + F::literals], result[F::results];
-    for (int k = 0; k < F::inputs + F::literals; ++k)
+    value in[F::operands], result[F::results];
+    for (int k = 0; k < F::operands; ++k)
       in[k] = k < Inputs ? b.input(dtype_of<T>) : b.immediate(dtype_of<T>);
     F::run(
         [&]<class Op>(Op, auto... v) {
@@ -31,15 +31,15 @@ const program_ref& program_of_formula() {
 /// A row whose `out` is an address for each result, which may be that of an input.
 template <class F, class T, int Inputs = F::inputs>
 struct formula_kernel {
-  static constexpr int L = register_bytes / sizeof(T), operands = F::inputs + F::literals;
+  static constexpr int L = register_bytes / sizeof(T);
   using P = pack<T, L>;
 
   static DEFT_FLATTEN void run(const row_call& c) {
     const T* at[Inputs];
     std::int64_t dense[Inputs];  // a mask of elements
     T* to[F::results];
-    P in[operands], result[F::results];
-    for (int k = 0; k < operands; ++k) {
+    P in[F::operands], result[F::results];
+    for (int k = 0; k < F::operands; ++k) {
       const T* from = static_cast<const T*>(c.in[k]);
       if (k < Inputs)
         at[k] = from, dense[k] = static_cast<std::int64_t>(c.mask[k]);

@@ -434,7 +434,6 @@ class row_region_kernel final : public kernel {
   /// Rows of whole packs that are one leaf each, and what is behind them: some rows at a time.
   void fold_short_rows(const place_of_values& at, const part& p, const row_fold& f,
                        std::int64_t count, arguments& a, std::size_t inputs) const {
-    constexpr std::int64_t at_once = 16;  // whose lanes a stream has room for
     const fold_functions& how = *f.how;
     const std::int64_t tail = n_ % how.lanes, packs = n_ - tail;
     const auto size = static_cast<std::int64_t>(size_of(f.of));
@@ -445,8 +444,8 @@ class row_region_kernel final : public kernel {
     for (std::size_t k = 0; k < inputs; ++k)
       to_next[k] = a.strides[k] -
                    (a.mask[k] ? packs * static_cast<std::int64_t>(size_of(p.operands[k])) : 0);
-    for (std::int64_t row = 0; row < count; row += at_once) {
-      const std::int64_t rows = std::min(at_once, count - row);
+    for (std::int64_t row = 0; row < count; row += how.most_rows) {
+      const std::int64_t rows = std::min(how.most_rows, count - row);
       how.reset(lanes, rows);
       p.code.fold({{a.in, a.mask, lanes, packs}, rows, to_next});
       for (std::int64_t r = 0; r < rows; ++r) {

@@ -163,12 +163,13 @@ compiled_row find_pair_fold(const op_def& first, const op_def& second, int posit
 
 namespace {
 
+using formula::adagrad;
 /// With a number and with a tensor as the rate.
 [[maybe_unused, gnu::used]] const fused_registration* const formulas[] = {
-    &registered_formula<formula::adagrad, float>::entry,
-    &registered_formula<formula::adagrad, float, 4>::entry,
-    &registered_formula<formula::adagrad, double>::entry,
-    &registered_formula<formula::adagrad, double, 4>::entry};
+    &registered_formula<adagrad, float>::entry,
+    &registered_formula<adagrad, float, adagrad::operands>::entry,
+    &registered_formula<adagrad, double>::entry,
+    &registered_formula<adagrad, double, adagrad::operands>::entry};
 
 }  // namespace
 
