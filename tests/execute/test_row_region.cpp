@@ -9,6 +9,12 @@ using namespace deft;
 
 namespace {
 
+template <class Array>
+Array filled(Array a, philox_stream& random) {
+  for (auto& e : a) e = static_cast<float>(random.below(2000)) / 997 - 1;
+  return a;
+}
+
 /// Rows of N elements, by compiled expressions, by what the plan finds, and by plain folds.
 template <std::int64_t N>
 void compare() {
@@ -21,10 +27,7 @@ void compare() {
   const any_tensor ax(x), acolumn(column), arow(row), ascalar(scalar);
   session with({.intra_op_threads = 1}), without({.fuse = false, .intra_op_threads = 1});
   philox_stream random(7);
-  auto fill = [&](auto a) {
-    for (float& e : a) e = static_cast<float>(random.below(2000)) / 997 - 1;
-    return a;
-  };
+  auto fill = [&](auto a) { return filled(std::move(a), random); };
   for (const std::int64_t rows : {0, 1, 2, 15, 16, 17, 33, 300}) {
     CAPTURE(rows);
     const auto fed = fill(ndarray<float, dyn, N>(rows));
@@ -55,4 +58,36 @@ TEST_CASE("rows folded by compiled kernels have the bits of plain folds") {
   compare<4096>();  // one leaf
   compare<4161>();
   compare<9000>();
+}
+
+TEST_CASE_TEMPLATE("normalized, scaled and shifted elements have the bits of each operation", T,
+                   float, double) {
+  graph own;
+  auto in_own = as_default(own);
+  session with({.intra_op_threads = 1}), without({.fuse = false, .intra_op_threads = 1});
+  philox_stream random(3);
+  const std::int64_t rows = 37;
+  auto of = [&]<std::int64_t N>(std::integral_constant<std::int64_t, N>) {
+    placeholder<T, dyn, N> x("x");
+    placeholder<T, N> gain("gain"), shift("shift");
+    const any_tensor a(x), g(gain), s(shift);
+    const auto fed = filled(ndarray<T, dyn, N>(rows), random);
+    const auto scale = filled(ndarray<T, N>(), random), by = filled(ndarray<T, N>(), random);
+    auto normalized = [&](const any_tensor& m, const any_tensor& inverse) {
+      const any_tensor y = (a - m) * inverse * g + s;
+      CHECK(with.run(y, x = fed, gain = scale, shift = by) ==
+            without.run(y, x = fed, gain = scale, shift = by));
+    };
+    auto over = [&](const auto& axes) {
+      const any_tensor m = mean(a, axes, keepdims);
+      normalized(m, 1 / sqrt(mean(square(a - m), axes, keepdims) + 1e-3));
+    };
+    over(axis<1>);              // of rows
+    over(axis<0>);              // of columns
+    normalized(a * a, exp(a));  // of elements
+    normalized(mean(a, axis<1>, keepdims), s);
+  };
+  of(std::integral_constant<std::int64_t, 10>());
+  of(std::integral_constant<std::int64_t, 200>());
+  of(std::integral_constant<std::int64_t, 1027>());
 }

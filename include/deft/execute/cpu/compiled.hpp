@@ -138,6 +138,16 @@ struct operand_walk {
                   (static_cast<std::uintptr_t>(elements) * sizes.of[k]);
     });
   }
+  /// Copies that nothing is written over stay in registers.
+  template <int L, class Copies>
+  static DEFT_ALWAYS_INLINE void keep_literals(const char** at, Copies& copies) {
+    each_operand([&](auto k) DEFT_INLINED {
+      if constexpr (k >= inputs) {
+        std::memcpy(copies[k - inputs], at[k], L * sizes.of[k]);
+        at[k] = copies[k - inputs];
+      }
+    });
+  }
   static DEFT_ALWAYS_INLINE void advance(const char** at, const std::uintptr_t* step) {
     each_operand([&](auto k) DEFT_INLINED {
       if constexpr (k < inputs) at[k] += step[k];
@@ -163,7 +173,9 @@ struct row_kernel : operand_walk<X> {
   static DEFT_FLATTEN void run(const row_call& c) {
     const char* at[operands];
     std::uintptr_t step[inputs];  // bytes for one time round the loop
+    alignas(64) char literals[operands - inputs + 1][L * 8];
     walk::begin(c, unroll * L, at, step);
+    walk::template keep_literals<L>(at, literals);
     T* out = static_cast<T*>(c.out);
     std::int64_t left = c.n;
     for (; left >= unroll * L; left -= unroll * L, out += unroll * L) {
@@ -243,7 +255,9 @@ struct fold_kernel {
     const auto& c = static_cast<const fold_call&>(call);
     const char* at[walk::operands];
     std::uintptr_t step[walk::inputs];
+    alignas(64) char literals[walk::operands - walk::inputs + 1][L * 8];
     walk::begin(c, W, at, step);
+    walk::template keep_literals<L>(at, literals);
     T* out = static_cast<T*>(c.out);
     for (std::int64_t row = 0;; out += W) {
       pack<T, L> sum[packs];

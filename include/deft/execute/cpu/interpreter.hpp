@@ -9,23 +9,6 @@
 
 namespace deft::cpu {
 
-/// Elements that are needed later, to be asked for in time: as many as a call has, in as many rows.
-struct prefetch {
-  const char* from;
-  std::int64_t size;  ///< bytes of an element
-  bool write;
-
-  /// `n` elements from number `first` on: to be written soon, or read from the second-level cache.
-  void ask(std::int64_t first, std::int64_t n) const {
-    const char* p = from + first * size;
-    const char* const end = p + n * size;
-    if (write)
-      for (; p < end; p += 64) __builtin_prefetch(p, 1);
-    else
-      for (; p < end; p += 64) __builtin_prefetch(p, 0, 2);
-  }
-};
-
 /// Arguments of a program over a row, as a compiled row takes them, and an address for each result;
 /// or over several rows.
 struct program_call {
@@ -36,7 +19,6 @@ struct program_call {
   std::int64_t rows = 1;
   const std::int64_t* in_strides = nullptr;   ///< bytes from a row to the next; literals have none
   const std::int64_t* out_strides = nullptr;  ///< likewise
-  std::span<const prefetch> later = {};
 };
 
 /// The calls that a program over a short row is, and what they are called with.
@@ -148,7 +130,7 @@ class program_code {
     return to.rows;
   }
   void run(const program_call& c) const {
-    const bool one_row = c.rows == 1 && c.later.empty();
+    const bool one_row = c.rows == 1;
     if (region_.run && one_row) return region_.run({c.in, c.mask, const_cast<void**>(c.out), c.n});
     if (!row_.run) return steps_->run(c);
     if (one_row) return row_.run({c.in, c.mask, c.out[0], c.n});

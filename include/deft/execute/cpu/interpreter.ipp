@@ -143,7 +143,7 @@ void interpreter::allocate(const program& p) {
 }
 
 void interpreter::run(const program_call& c) const {
-  if (steps_.size() == 1 && c.rows == 1 && c.later.empty()) {  // no blocks are needed
+  if (steps_.size() == 1 && c.rows == 1) {  // no blocks are needed
     const std::vector<std::uint16_t>& args = steps_[0].args;
     const void* in[most_operands];
     std::uintptr_t mask[most_operands];
@@ -256,16 +256,9 @@ void interpreter::run_blocks(const program_call& c) const {
     for (std::int64_t b = 0; b < blocks; ++b) {
       if (b > 0 && b + 1 == blocks) set_length(short_block);
       const bool more = far_ && b + 1 < blocks;
-      if (!more && c.later.empty()) {
-        for (std::size_t i = 0; i < steps_.size(); ++i) steps_[i].row.run(calls[i]);
-      } else {
-        const std::int64_t first = row * c.n + b * block, n = std::min(block, c.n - b * block);
-        for (std::int64_t i = 0; i < count; ++i) {
-          if (more) ask_for_next_block(i);
-          for (const prefetch& p : c.later)
-            p.ask(first + n * i / count, n * (i + 1) / count - n * i / count);
-          steps_[static_cast<std::size_t>(i)].row.run(calls[i]);
-        }
+      for (std::int64_t i = 0; i < count; ++i) {
+        if (more) ask_for_next_block(i);
+        steps_[static_cast<std::size_t>(i)].row.run(calls[i]);
       }
       if (b + 1 == blocks) break;
       for (std::size_t m = 0; m < moving; ++m) moves[m].by(moves[m].bytes);
@@ -288,7 +281,6 @@ void program_code::run_rows(const program_call& c) const {
   std::copy(c.in, c.in + operands, in);
   char* out = static_cast<char*>(c.out[0]);
   for (std::int64_t row = 0; row < c.rows; ++row) {
-    for (const prefetch& p : c.later) p.ask(row * c.n, c.n);
     row_.run({in, c.mask, out, c.n});
     if (row + 1 == c.rows) return;
     for (std::size_t k = 0; k < inputs_; ++k)

@@ -43,7 +43,6 @@ class row_region_kernel final : public kernel {
     lay_out();
     const double work = element_cost_ * static_cast<double>(rows_ * n_);
     cost_ = 20 * static_cast<double>(rows_) + std::max(work, static_cast<double>(bytes) / 30);
-    far_ = bytes > 4'000'000;
     each_ = rows_, pieces_ = 1;
     if (rows_ > chunk_ && (work > 2e4 || bytes > 500'000)) {
       each_ = std::max({chunk_, chunk_elements / std::max<std::int64_t>(1, n_), (rows_ + 63) / 64});
@@ -240,9 +239,6 @@ class row_region_kernel final : public kernel {
     for (const auto& p : phases_)
       if (is_compiled_fold(p)) stream = std::max(stream, p.folds[0].how->stream_bytes);
     stream_ = take(stream);
-    last_ = nullptr;
-    for (const auto& p : phases_)
-      if (p.elements) last_ = &*p.elements;
   }
   bool is_compiled_fold(const phase& p) const {
     return !together_ && p.elements && p.elements->code.can_fold();
@@ -324,7 +320,7 @@ class row_region_kernel final : public kernel {
     }
   };
   void call(const place_of_values& at, const part& p, arguments& a, std::int64_t n,
-            std::int64_t rows, std::span<const prefetch> later = {}) const {
+            std::int64_t rows) const {
     for (std::size_t i = 0; i < p.literals.size(); ++i) a.add(p.literals[i], false);
     void* to[most_values];
     std::int64_t strides[most_values];
@@ -333,7 +329,7 @@ class row_region_kernel final : public kernel {
       strides[o] = n * static_cast<std::int64_t>(size_of(v));
       to[o++] = address(at, v);
     }
-    p.code.run(program_call{a.in, a.mask, to, n, rows, a.strides, strides, later});
+    p.code.run(program_call{a.in, a.mask, to, n, rows, a.strides, strides});
   }
 
   void row_part(const place_of_values& at, const part& p, std::int64_t count) const {
@@ -363,20 +359,7 @@ class row_region_kernel final : public kernel {
   void in_turns(const place_of_values& at, const part& p, std::int64_t count) const {
     arguments a;
     take_rows(at, p, count, a);
-    // The next rows come while the last part computes, and there is room for what it yields.
-    prefetch later[most_values];
-    std::size_t n = 0;
-    auto ask = [&](value v, std::int64_t rows, bool write) {
-      const auto size = static_cast<std::int64_t>(size_of(v));
-      later[n++] = {address(at, v) + rows * n_ * size, size, write};
-    };
-    if (far_ && &p == last_) {
-      for (value v = 0; v < program_.inputs.size() && at.row + 2 * count <= rows_; ++v)
-        if (is_element(v)) ask(v, count, false);
-      for (value v : p.results)
-        if (homes_[v] == home::output) ask(v, 1, true);
-    }
-    call(at, p, a, n_, count, {later, n});
+    call(at, p, a, n_, count);
   }
   void take_rows(const place_of_values& at, const part& p, std::int64_t count, arguments& a) const {
     for (value v : p.operands) {
@@ -480,11 +463,9 @@ class row_region_kernel final : public kernel {
   std::vector<std::size_t> replicas_, counts_;  ///< likewise its copies, and how many there are
   std::size_t room_ = 0, stream_ = 0;
   column_folds columns_;
-  std::int64_t chunk_ = 1;      ///< rows that pass through all phases together
-  const part* last_ = nullptr;  ///< element part
+  std::int64_t chunk_ = 1;  ///< rows that pass through all phases together
   double cost_ = 0;
   std::int64_t pieces_ = 1, each_ = 0;  ///< where it is split: how many, and their rows
-  bool far_ = false;
 };
 
 }  // namespace

@@ -163,6 +163,30 @@ compiled_row find_pair_fold(const op_def& first, const op_def& second, int posit
 
 namespace {
 
+/// (x - mean) * inverse * gain + shift, as batch and layer normalization end.
+template <class T, class Each>
+using normalized =
+    call<op::add,
+         call<op::mul, call<op::mul, call<op::sub, row_table::operand_leaf<T>, Each>, Each>,
+              row_table::operand_leaf<T>>,
+         row_table::operand_leaf<T>>;
+
+/// Where mean and inverse are the same for the whole row, they stay in registers.
+template <class T>
+void normalize_row(const row_call& c) {
+  if (c.mask[1] || c.mask[2]) return row_kernel<normalized<T, row_table::operand_leaf<T>>>::run(c);
+  const void* const in[] = {c.in[0], c.in[3], c.in[4], c.in[1], c.in[2]};
+  const std::uintptr_t mask[] = {c.mask[0], c.mask[3], c.mask[4], 0, 0};
+  row_kernel<normalized<T, deft::detail::literal_leaf<T>>>::run({in, mask, c.out, c.n});
+}
+
+template <class T>
+const fused_registration normalizing{
+    &deft::detail::program_of<normalized<T, row_table::operand_leaf<T>>>,
+    {&normalize_row<T>, row_of<normalized<T, row_table::operand_leaf<T>>>.span}};
+[[maybe_unused, gnu::used]] const fused_registration* const expressions[] = {&normalizing<float>,
+                                                                             &normalizing<double>};
+
 using formula::adagrad;
 /// With a number and with a tensor as the rate.
 [[maybe_unused, gnu::used]] const fused_registration* const formulas[] = {
