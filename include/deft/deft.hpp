@@ -15,10 +15,10 @@
 #include <deft/execute/cpu/use.hpp>
 #endif
 // sessions and clusters
-#include <deft/session/launcher.hpp>
-#include <deft/session/local_cluster.hpp>
+#include <deft/session/launch/launcher.hpp>
+#include <deft/session/launch/local_cluster.hpp>
+#include <deft/session/launch/task.hpp>
 #include <deft/session/session.hpp>
-#include <deft/session/task.hpp>
 // training
 #include <deft/data/mnist.hpp>
 #include <deft/train/monitored_session.hpp>
@@ -43,7 +43,11 @@
 #include <deft/graph/graph.ipp>
 #include <deft/op/op.ipp>
 #include <deft/plan/plan.ipp>
+#include <deft/session/launch/launch.ipp>
+#include <deft/session/master/master.ipp>
+#include <deft/session/server/server.ipp>
 #include <deft/session/session.ipp>
+#include <deft/session/worker/worker.ipp>
 #include <deft/train/train.ipp>
 #include <deft/transport/transport.ipp>
 #endif

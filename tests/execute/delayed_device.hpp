@@ -4,7 +4,7 @@
 // by the test.
 #pragma once
 #include <deft/execute/gpu/simulated/queue.hpp>
-#include <deft/session/task_runtime.hpp>
+#include <deft/session/worker/task_runtime.hpp>
 #include <mutex>
 
 #include "null_device.hpp"

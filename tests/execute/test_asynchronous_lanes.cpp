@@ -4,7 +4,7 @@
 #include <deft/execute/evaluate.hpp>
 #include <deft/execute/frame_pool.hpp>
 #include <deft/plan/passes.hpp>
-#include <deft/session/task_runtime.hpp>
+#include <deft/session/worker/task_runtime.hpp>
 #include <deft/train/optimizer.hpp>
 
 #include "delayed_device.hpp"

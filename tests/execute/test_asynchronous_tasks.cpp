@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asynchronous devices (delayed_device.hpp) of several tasks.
-#include <deft/session/local_cluster.hpp>
+#include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/session.hpp>
 #include <thread>
 

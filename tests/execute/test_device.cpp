@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/execute/device.hpp>
 #include <deft/plan/gradients.hpp>
-#include <deft/session/local_cluster.hpp>
+#include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/session.hpp>
-#include <deft/session/task_runtime.hpp>
+#include <deft/session/worker/task_runtime.hpp>
 
 #include "null_device.hpp"
 #include "op/modeling.hpp"

@@ -19,6 +19,9 @@ set(layer_train core device graph expr op plan execute transport session)
 set(layer_data core graph)
 set(layer_observe core graph session)
 
+# Sub-folders in their order: each may include those before it.
+set(order_session wire threads cluster worker master server client launch)
+
 # Pairs: headers of others, and the files that may include them.
 set(owners
     "^boost/(asio|archive|serialization)[/.]" "^(transport/|asio\\.hpp$)"
@@ -69,6 +72,18 @@ foreach(file IN LISTS files)
         fault("includes the umbrella ${target}")
       elseif(folder AND NOT other STREQUAL folder AND NOT other IN_LIST layer_${folder})
         fault("${folder}/ may not include ${target}")
+      endif()
+      if(folder AND file MATCHES "^${folder}/([^/]+)/")
+        list(FIND order_${folder} "${CMAKE_MATCH_1}" own_room)
+        if(target MATCHES "^deft/${folder}/([^/]+)/")
+          list(FIND order_${folder} "${CMAKE_MATCH_1}" room)
+          if(own_room LESS room)
+            fault("${target} comes later in the order of ${folder}/")
+          endif()
+        endif()
+        if(DEFINED order_${folder} AND own_room EQUAL -1)
+          fault("its folder is not in the order of ${folder}/")
+        endif()
       endif()
       if(folder AND file MATCHES "hpp$" AND target MATCHES "ipp$")
         fault("a header includes the implementation ${target}")

@@ -4,7 +4,7 @@
 #include <deft/core/philox.hpp>
 #include <deft/plan/fuse.hpp>
 #include <deft/plan/gradients.hpp>
-#include <deft/session/local_cluster.hpp>
+#include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/session.hpp>
 #include <functional>
 

@@ -5,9 +5,10 @@
 
 #include <thread>
 
-#include <deft/session/protocol.hpp>
-#include <deft/session/server_impl.hpp>
+#include <deft/session/server/coordination.hpp>
+#include <deft/session/wire/codec.hpp>
 #include <deft/transport/hub.hpp>
+#include <deft/transport/listener.hpp>
 #include <deft/transport/stream.hpp>
 
 #include "sessions.hpp"
@@ -327,14 +328,11 @@ TEST_CASE("values that come for steps that have ended, or never begin, are dropp
     hub h;
     auto to = h.connect(c.spec().address("worker", 1), deadline_in(5s));
     for (std::uint64_t i = 0; i < 2000; ++i) {
-      message m = make_message(request::tensor, 77 + i % 3, i);
-      m.flags = 1;
-      m.tensors.push_back(any_array(dtype::float32, dims{1000}));
-      to->post(m);
+      to->post(wire::pack(wire::tensor{77 + i % 3, i, 1, any_array(dtype::float32, dims{1000})}));
     }
-    to->post(make_message(request::drop_session, 77));
-    to->post(make_message(request::cancel_step, 78, 1));
-    to->post(make_message(request::cancel_step, 79, 123456));
+    to->post(wire::pack(wire::drop_session{77}));
+    to->post(wire::pack(wire::cancel_step{78, 1}));
+    to->post(wire::pack(wire::cancel_step{79, 123456}));
     CHECK(to->drain(deadline_in(5s)));
   }
   for (int i = 0; i < 5; ++i) CHECK(s.run(x) == 7);
@@ -396,7 +394,7 @@ TEST_CASE("signals cross tasks, and who waits in vain is told for what") {
   first.signal("late");  // its call is there by now, before that for "ready"
   std::thread lost(
       [&] { o = outcome_of([&] { second.wait_for_signal("worker", 0, "never", 1min); }); });
-  while (first.impl().waiting() == 0) std::this_thread::yield();
+  while (first.coordination().waiting() == 0) std::this_thread::yield();
   c.kill("worker", 0);
   lost.join();
   CAPTURE(o);
@@ -423,7 +421,7 @@ TEST_CASE("a parameter server ends once every worker was seen and is done") {
 
   // One that was lost counts as done once it was away for long enough.
   local_cluster d({{"ps", 1}, {"worker", 1}}, {.away = 10ms});
-  d.at("worker", 0).impl().signal_at(task_name("ps", 0), "hello", 1min);
+  d.at("worker", 0).coordination().signal(task_name("ps", 0), "hello", 1min);
   std::thread waits([&] { d.at("ps", 0).join(); });
   d.kill("worker", 0);
   waits.join();

@@ -5,9 +5,9 @@
 
 #include <deft/execute/evaluate.hpp>
 #include <deft/plan/passes.hpp>
-#include <deft/session/protocol.hpp>
-#include <deft/session/running_step.hpp>
-#include <deft/session/task_runtime.hpp>
+#include <deft/session/wire/codec.hpp>
+#include <deft/session/worker/running_step.hpp>
+#include <deft/session/worker/task_runtime.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/hub.hpp>
 
@@ -153,9 +153,7 @@ class attacker {
   }
   void connect() {
     to_ = links_.connect(address_, soon());
-    message m = make_message(request::open_session);
-    m.meta = to_bytes(session_options{.connect_timeout = 1ms});
-    session_ = finish(to_->call(m)).session;
+    session_ = finish(to_->call(wire::pack(wire::open_session{{.connect_timeout = 1ms}}))).session;
   }
 
   std::string address_;
@@ -179,15 +177,12 @@ struct target {
     log.take();
     attacker good(address);
     for (bool initial : {true, false}) {
-      flat_graph flat = model(false, initial);
-      message plan = make_message(request::make_plan, good.session());
-      out_archive(plan.meta, &plan.tensors) & flat.graph& flat.fetches;
-      bool planned = good.ask(std::move(plan));
+      bool planned =
+          good.ask(wire::pack(wire::make_plan{good.session(), 0s, model(false, initial)}));
       CHECK_MESSAGE(planned, good.refusal());
-      message run = make_message(request::run_plan, good.session(), good.answer().step);
-      run.meta = to_bytes(std::int64_t{0});
-      if (!initial) run.tensors = good_feeds();
-      bool ran = good.ask(std::move(run));
+      wire::run_plan run{.session = good.session(), .plan = good.answer().step};
+      if (!initial) run.feeds = good_feeds();
+      bool ran = good.ask(wire::pack(run));
       CHECK_MESSAGE(ran, good.refusal());
     }
   }
@@ -206,42 +201,35 @@ struct tally {
 
 void send_plan(attacker& a, flat_graph& flat, dice& d, bool bytes, tally& n) {
   ++n.all;
-  message plan = make_message(request::make_plan, a.session());
-  out_archive(plan.meta, &plan.tensors) & flat.graph& flat.fetches;
+  message plan = wire::pack(wire::make_plan{a.session(), 0s, flat});
   if (bytes) mutate(plan.meta, d);
   if (!a.ask(std::move(plan))) return;
   ++n.planned;
   auto number = a.answer().step;
-  message run = make_message(request::run_plan, a.session(), number);
-  run.meta = to_bytes(std::int64_t{0});
-  run.tensors = good_feeds();
-  if (d.chance(3)) mutate_feeds(run.tensors, d);
-  n.ran += a.ask(std::move(run));
-  a.post(make_message(request::drop_plan, a.session(), number));
+  wire::run_plan run{.session = a.session(), .plan = number, .feeds = good_feeds()};
+  if (d.chance(3)) mutate_feeds(run.feeds, d);
+  n.ran += a.ask(wire::pack(run));
+  a.post(wire::pack(wire::drop_plan{a.session(), number}));
 }
 
 void send_part(attacker& a, plan::part& p, std::uint64_t step, dice& d, bool bytes, tally& n) {
   ++n.all;
   const std::uint64_t session = 4711, handle = 1;
-  message part = make_message(request::register_part, session, handle);
-  out_archive(part.meta, &part.tensors) & p& incarnation_list();
+  message part = wire::pack(wire::register_part{session, handle, p, {}});
   if (bytes) mutate(part.meta, d);
-  message run = make_message(request::run_part, session, step);
-  run.meta = to_bytes(handle);
-  run.tensors = good_feeds();
-  if (d.chance(3)) mutate_feeds(run.tensors, d);
+  wire::run_part run{session, step, handle, good_feeds()};
+  if (d.chance(3)) mutate_feeds(run.feeds, d);
   std::vector<message> before{std::move(part)};
   for (const auto& node : p.graph.nodes) {
     if (node.op != &record_of<op::recv> || node.attributes.empty()) continue;
     const auto* key = std::get_if<std::string>(&node.attributes[0]);
-    message value = make_message(request::tensor, session, step);
-    value.flags = key ? static_cast<std::uint32_t>(std::atoi(key->c_str())) : 0;
-    value.tensors.emplace_back(dtype::float32, d.chance(8) ? dims{2, 4} : dims{3, 4});
-    std::memset(value.tensors[0].mutable_raw(), 0, value.tensors[0].bytes());
-    before.push_back(std::move(value));
+    any_array value(dtype::float32, d.chance(8) ? dims{2, 4} : dims{3, 4});
+    std::memset(value.mutable_raw(), 0, value.bytes());
+    const auto number = key ? static_cast<std::uint32_t>(std::atoi(key->c_str())) : 0;
+    before.push_back(wire::pack(wire::tensor{session, step, number, value}));
   }
   // A part may wait for values that never come.
-  n.ran += a.ask_among(before, std::move(run), make_message(request::cancel_step, session, step));
+  n.ran += a.ask_among(before, wire::pack(run), wire::pack(wire::cancel_step{session, step}));
 }
 
 }  // namespace
@@ -300,20 +288,20 @@ TEST_CASE("messages of every kind, with any content, end in an answer") {
   target t;
   t.serves();
   attacker a(t.address);
-  flat_graph flat = model(false);
-  message plan = make_message(request::make_plan, a.session());
-  out_archive(plan.meta, &plan.tensors) & flat.graph& flat.fetches;
+  const message plan = wire::pack(wire::make_plan{a.session(), 0s, model(false)});
   for (std::size_t i = 0; i < mutants * 15 / 100; ++i) {
     CAPTURE(i);
     dice d(i + 2'000'000);
-    const request kinds[] = {
-        request::register_part, request::run_part,     request::tensor,
-        request::cancel_step,   request::drop_part,    request::drop_session,
-        request::devices,       request::reset,        request::make_plan,
-        request::run_plan,      request::drop_plan,    request::cluster_devices,
-        request::reset_cluster, request::cancel_run,   request::set_signal,
-        request::done,          request::open_session, static_cast<request>(d.below(100))};
-    message m = make_message(d.pick(kinds), d.chance(2) ? a.session() : d.below(3), d.below(4));
+    using enum wire::kind;
+    const wire::kind kinds[] = {register_part, run_part,     tensor,
+                                cancel_step,   drop_part,    drop_session,
+                                devices,       reset,        make_plan,
+                                run_plan,      drop_plan,    cluster_devices,
+                                reset_cluster, cancel_run,   set_signal,
+                                done,          open_session, static_cast<wire::kind>(d.below(100))};
+    message m(static_cast<message_kind>(d.pick(kinds)));
+    m.session = d.chance(2) ? a.session() : d.below(3);
+    m.step = d.below(4);
     m.flags = static_cast<std::uint32_t>(d.odd_number());
     switch (d.below(4)) {
       case 0:
@@ -332,7 +320,7 @@ TEST_CASE("messages of every kind, with any content, end in an answer") {
     if (d.chance(2)) mutate(m.meta, d);
     if (d.chance(2)) mutate_feeds(m.tensors, d);
     // A call that is answered follows: all before it has been taken.
-    a.ask_among({&m, 1}, make_message(request::devices), make_message(request::cancel_step, 1, 1));
+    a.ask_among({&m, 1}, wire::pack(wire::devices()), wire::pack(wire::cancel_step{1, 1}));
     if (i % 5000 == 4999) t.serves();
   }
   t.serves();
@@ -340,11 +328,10 @@ TEST_CASE("messages of every kind, with any content, end in an answer") {
 
 TEST_CASE("mutated frames are answered, or end the connection") {
   target t;
-  flat_graph flat = model(false);
-  message good = make_message(request::register_part, 1, 1);
+  message good = wire::pack(wire::make_plan{1, 0s, model(false)});
   good.id = 9;
-  good.tensors = good_feeds();
-  out_archive(good.meta, &good.tensors) & flat.graph& flat.fetches;
+  const auto more = good_feeds();
+  good.tensors.insert(good.tensors.end(), more.begin(), more.end());
   const std::vector<std::byte> sound = detail::flatten_frame(good);
   for (std::size_t i = 0; i < mutants * 5 / 100; ++i) {
     CAPTURE(i);

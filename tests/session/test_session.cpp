@@ -2,9 +2,9 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <deft/session/local_cluster.hpp>
-#include <deft/session/protocol.hpp>
+#include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/session.hpp>
+#include <deft/session/wire/codec.hpp>
 #include <numeric>
 #include <thread>
 
@@ -278,7 +278,7 @@ class counting_engine final : public engine {
  public:
   counting_engine(std::shared_ptr<engine> other, int& plans)
       : other_(std::move(other)), plans_(plans) {}
-  std::shared_ptr<planned> make_plan(flat_graph flat, const plan_limits& limits) override {
+  std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) override {
     ++plans_;
     return other_->make_plan(std::move(flat), limits);
   }

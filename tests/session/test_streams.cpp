@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which random numbers a session draws.
 #include <deft/op/random_uniform.hpp>
-#include <deft/session/local_cluster.hpp>
+#include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/session.hpp>
 
 #include "sessions.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/train/monitored_session.hpp>
+#include <deft/transport/listener.hpp>
 #include <mutex>
 
 #include "training.hpp"

@@ -2,6 +2,7 @@
 // tests/train/training.hpp: tasks of a job as threads of the test.
 #pragma once
 #include <deft/deft.hpp>
+#include <deft/transport/listener.hpp>
 #include <functional>
 #include <string>
 #include <thread>

@@ -236,7 +236,7 @@ TEST_CASE("another version of the protocol is refused in a sentence that its rea
   REQUIRE(answer.size() > detail::header_bytes);
   CHECK(answer[6] == static_cast<std::byte>(message_kind::refused));
   std::string text(reinterpret_cast<const char*>(answer.data()), answer.size());
-  CHECK(text.find("the peer speaks version 7 of the protocol, this process version 4") !=
+  CHECK(text.find("the peer speaks version 7 of the protocol, this process version 5") !=
         text.npos);
 }
 

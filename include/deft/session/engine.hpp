@@ -42,9 +42,9 @@ class step_results {
 };
 
 /// A plan, ready to run any number of times, from any thread.
-class planned {
+class ready_plan {
  public:
-  virtual ~planned() = default;
+  virtual ~ready_plan() = default;
   /// `feeds` in the order in which the plan was made. Throws the step's first error.
   virtual step_results run(std::span<const feed_ref> feeds, const run_options& options) = 0;
   /// Number of fetches, operations included.
@@ -73,7 +73,7 @@ class engine {
  public:
   virtual ~engine() = default;
   /// Throws deadline_exceeded with the names of all tasks that cannot be reached.
-  virtual std::shared_ptr<planned> make_plan(flat_graph flat, const plan_limits& limits) = 0;
+  virtual std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) = 0;
   /// What a plan of it would be; nothing is kept. Throws as make_plan does.
   virtual plan_description describe(flat_graph flat, const plan_limits& limits) = 0;
   virtual std::vector<device_info> devices() = 0;

@@ -11,7 +11,7 @@ namespace deft {
 template <class Feeds, class... Fetches>
 class prepared_step {
  public:
-  prepared_step(std::shared_ptr<planned> plan, Feeds feeds)
+  prepared_step(std::shared_ptr<ready_plan> plan, Feeds feeds)
       : plan_(std::move(plan)), feeds_(std::move(feeds)) {}
 
   /// The values of the feeds, in the order of `feeds(…)`; yields what session::run would.
@@ -44,7 +44,7 @@ class prepared_step {
     return make_feed<value_type_of<X>, shape_type_of<X>>(target.handle(), std::forward<V>(value));
   }
 
-  std::shared_ptr<planned> plan_;
+  std::shared_ptr<ready_plan> plan_;
   Feeds feeds_;
 };
 

@@ -212,8 +212,8 @@ class session {
   step_results run_request(std::span<const output> fetches, std::span<const output> targets,
                            std::span<const feed_ref> feeds, const run_options& options);
   std::string explain_request(std::span<const output> fetches, std::span<const output> targets);
-  std::shared_ptr<planned> plan_request(std::span<const output> fetches,
-                                        std::span<const output> feeds);
+  std::shared_ptr<ready_plan> plan_request(std::span<const output> fetches,
+                                           std::span<const output> feeds);
 
   std::shared_ptr<session_impl> impl_;
 };

@@ -1,29 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/session.ipp: umbrella of session/, and the session's plans.
+// deft/session/session.ipp: the session's plans, and umbrella of its smaller rooms.
 #pragma once
 #include <deft/core/hash.hpp>
 #include <deft/plan/open.hpp>
-#include <deft/session/cluster.ipp>
-#include <deft/session/errands.ipp>
+#include <deft/session/client/remote_engine.ipp>
+#include <deft/session/cluster/cluster_spec.ipp>
 #include <deft/session/explain.ipp>
-#include <deft/session/launcher.ipp>
-#include <deft/session/master.ipp>
-#include <deft/session/remote.ipp>
-#include <deft/session/server.ipp>
-#include <deft/session/server_requests.ipp>
+#include <deft/session/launch/task.hpp>
+#include <deft/session/master/master.hpp>
 #include <deft/session/session_impl.hpp>
-#include <deft/session/task.ipp>
-#include <deft/session/task_runtime.ipp>
-#include <deft/session/watchdog.ipp>
-#include <deft/session/worker.ipp>
+#include <deft/session/threads/background_work.ipp>
+#include <deft/session/threads/watchdog.ipp>
 
 namespace deft {
 namespace {
 
 /// A plan with the values of the feeds that stand for literals.
-class bound_plan final : public planned {
+class bound_plan final : public ready_plan {
  public:
-  bound_plan(std::shared_ptr<planned> plan, std::vector<any_array> literals)
+  bound_plan(std::shared_ptr<ready_plan> plan, std::vector<any_array> literals)
       : plan_(std::move(plan)), literals_(std::move(literals)) {}
 
   step_results run(std::span<const feed_ref> feeds, const run_options& options) override {
@@ -35,7 +30,7 @@ class bound_plan final : public planned {
   bool quick() const override { return plan_->quick(); }
 
  private:
-  std::shared_ptr<planned> plan_;
+  std::shared_ptr<ready_plan> plan_;
   std::vector<any_array> literals_;
 };
 
@@ -59,9 +54,9 @@ std::uint64_t session_impl::hash_of(std::span<const output> fetches,
   return h;
 }
 
-std::shared_ptr<planned> session_impl::find_plan(std::span<const output> fetches,
-                                                 std::span<const output> feeds,
-                                                 const run_options& options) {
+std::shared_ptr<ready_plan> session_impl::find_plan(std::span<const output> fetches,
+                                                    std::span<const output> feeds,
+                                                    const run_options& options) {
   std::uint64_t hash = hash_of(fetches, feeds);
   auto same = [&](const entry& e) {
     return e.fetches == fetches.size() && e.key.size() == fetches.size() + feeds.size() &&
@@ -111,9 +106,9 @@ plan_limits session_impl::limits_of(const run_options& options) const {
   return limits;
 }
 
-std::shared_ptr<planned> session_impl::make_plan(std::span<const output> fetches,
-                                                 std::span<const output> feeds,
-                                                 const run_options& options) {
+std::shared_ptr<ready_plan> session_impl::make_plan(std::span<const output> fetches,
+                                                    std::span<const output> feeds,
+                                                    const run_options& options) {
   const plan_limits limits = limits_of(options);
   flat_graph flat = flatten_checked(fetches, feeds);
   auto literals = plan::literals_of(flat.graph);
@@ -130,12 +125,14 @@ plan_description session_impl::describe(std::span<const output> fetches,
   return engine_->describe(flatten_checked(fetches, feeds), limits_of({}));
 }
 
-std::shared_ptr<planned> session_impl::plan_family(flat_graph flat, std::vector<integers> literals,
-                                                   std::size_t feeds, const plan_limits& limits) {
+std::shared_ptr<ready_plan> session_impl::plan_family(flat_graph flat,
+                                                      std::vector<integers> literals,
+                                                      std::size_t feeds,
+                                                      const plan_limits& limits) {
   plan::outline key(flat);
   std::shared_ptr<family> members;
   std::vector<bool> varied;
-  std::shared_ptr<planned> plan, outdated;  // destroyed without the lock
+  std::shared_ptr<ready_plan> plan, outdated;  // destroyed without the lock
   decltype(families_) dropped;
   {
     std::lock_guard lock(guard_);
@@ -196,8 +193,8 @@ step_results session::run_request(std::span<const output> fetches, std::span<con
   return impl_->find_plan(fetches, targets, options)->run(feeds, options);
 }
 
-std::shared_ptr<planned> session::plan_request(std::span<const output> fetches,
-                                               std::span<const output> feeds) {
+std::shared_ptr<ready_plan> session::plan_request(std::span<const output> fetches,
+                                                  std::span<const output> feeds) {
   return impl_->find_plan(fetches, feeds);
 }
 

@@ -18,8 +18,9 @@ class session_impl {
   session_impl(std::shared_ptr<engine> on, session_options options)
       : engine_(std::move(on)), options_(std::move(options)) {}
 
-  std::shared_ptr<planned> find_plan(std::span<const output> fetches, std::span<const output> feeds,
-                                     const run_options& options = {});
+  std::shared_ptr<ready_plan> find_plan(std::span<const output> fetches,
+                                        std::span<const output> feeds,
+                                        const run_options& options = {});
   plan_description describe(std::span<const output> fetches, std::span<const output> feeds);
   /// Where a plan of this value alone makes it.
   std::string device_of(const output& o);
@@ -32,20 +33,20 @@ class session_impl {
     std::uint64_t hash;
     std::vector<output> key;  ///< fetches, then feeds
     std::size_t fetches;
-    std::shared_ptr<planned> plan;
+    std::shared_ptr<ready_plan> plan;
   };
   /// What is known of graphs with one outline.
   struct family {
-    std::vector<integers> literals;  ///< of the first one's fused nodes
-    std::vector<bool> varied;        ///< by fused node
-    std::shared_ptr<planned> plan;   ///< for which these are feeds; null before there is one
+    std::vector<integers> literals;    ///< of the first one's fused nodes
+    std::vector<bool> varied;          ///< by fused node
+    std::shared_ptr<ready_plan> plan;  ///< for which these are feeds; null before there is one
   };
   static std::uint64_t hash_of(std::span<const output> fetches, std::span<const output> feeds);
   plan_limits limits_of(const run_options& options) const;
-  std::shared_ptr<planned> make_plan(std::span<const output> fetches, std::span<const output> feeds,
-                                     const run_options& options);
-  std::shared_ptr<planned> plan_family(flat_graph flat, std::vector<integers> literals,
-                                       std::size_t feeds, const plan_limits& limits);
+  std::shared_ptr<ready_plan> make_plan(std::span<const output> fetches,
+                                        std::span<const output> feeds, const run_options& options);
+  std::shared_ptr<ready_plan> plan_family(flat_graph flat, std::vector<integers> literals,
+                                          std::size_t feeds, const plan_limits& limits);
 
   std::shared_ptr<engine> engine_;
   session_options options_;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/monitored_session.hpp: a session that starts, watches and ends a training job.
 #pragma once
+#include <deft/session/launch/task.hpp>
 #include <deft/session/session.hpp>
-#include <deft/session/task.hpp>
 #include <deft/train/hook.hpp>
 #include <string>
 #include <vector>

@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/core/log.hpp>
 #include <deft/op/variable.hpp>
-#include <deft/session/server_impl.hpp>
+#include <deft/session/server/coordination.hpp>
 #include <deft/train/monitored_session.hpp>
 
 namespace deft {
@@ -22,8 +22,8 @@ session session_in_turn(task& self, const monitored_options& options) {
     fail(errc::unimplemented, "checkpoint_dir=\"", options.checkpoint_dir,
          "\": checkpoints are not there yet; leave it empty");
   if (!self.is_chief())
-    self.server().impl().wait_for_signal(keeper_of_signals(self.cluster()), initialized_signal,
-                                         options.start_timeout);
+    self.server().coordination().wait(keeper_of_signals(self.cluster()), initialized_signal,
+                                      options.start_timeout);
   return session(self, options.session);
 }
 
@@ -35,8 +35,8 @@ monitored_session::monitored_session(task& self, monitored_options options)
   if (!self.is_chief()) return;
   session_.run(initialize_all());
   if (self.distributed())
-    self.server().impl().signal_at(keeper_of_signals(self.cluster()), initialized_signal,
-                                   options.start_timeout);
+    self.server().coordination().signal(keeper_of_signals(self.cluster()), initialized_signal,
+                                        options.start_timeout);
 }
 
 monitored_session::~monitored_session() {

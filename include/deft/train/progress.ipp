@@ -7,7 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <deft/op/global_step.hpp>
-#include <deft/session/launcher.hpp>
+#include <deft/session/launch/launcher.hpp>
 #include <deft/train/progress.hpp>
 
 namespace deft {

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <deft/device/scope.hpp>
 #include <deft/graph/op_def.hpp>
-#include <deft/session/cluster.hpp>
+#include <deft/session/cluster/cluster_spec.hpp>
 #include <memory>
 #include <string>
 

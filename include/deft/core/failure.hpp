@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/failure.hpp: what a call throws, as an error that can be kept and sent.
+#pragma once
+#include <deft/core/error.hpp>
+#include <memory>
+#include <new>
+
+namespace deft {
+
+/// What `f` throws, whatever it is; null if it returns.
+template <class F>
+std::shared_ptr<const error> failure_of(F&& f) {
+  try {
+    f();
+    return nullptr;
+  } catch (const error& e) {
+    return std::make_shared<const error>(e);
+  } catch (const std::bad_alloc&) {
+    return std::make_shared<const error>(errc::resource_exhausted, "out of memory");
+  } catch (const std::exception& e) {
+    return std::make_shared<const error>(errc::internal, e.what());
+  }
+}
+
+}  // namespace deft

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/client/remote_engine.ipp: the client's side of a remote session.
+#pragma once
+#include <deft/session/client/remote_engine.hpp>
+#include <deft/session/server/server_table.hpp>
+#include <deft/session/wire/codec.hpp>
+#include <deft/session/wire/values.hpp>
+#include <deft/transport/hub.hpp>
+
+namespace deft {
+namespace {
+
+/// Nobody tells the hub when a flag is set.
+constexpr auto look = std::chrono::milliseconds(2);
+/// The master keeps deadlines, and names whom it waits for; the client's are for a lost master.
+constexpr auto grace = std::chrono::seconds(5);
+
+/// The client's end of one session: one message a run, one back.
+struct remote_session {
+  hub links;
+  std::shared_ptr<channel> master;
+  std::uint64_t id = 0;
+  session_options options;
+  std::atomic<bool> closed{false};
+
+  explicit remote_session(const session_options& o)
+      : links(hub_options{{"client", 0, 0, o.secret.empty() ? secret_of_environment() : o.secret},
+                          {}}),
+        options(o) {}
+
+  deadline patience() const { return deadline_in(options.connect_timeout); }
+
+  /// Calls the master, and waits for its answer.
+  template <class M>
+  typename M::answer call(M&& m, deadline until, const char* what, const plan_limits& limits = {}) {
+    auto p = master->call(wire::pack(m));
+    auto over = [&] { return p->done() || closed || limits.cancelled(); };
+    while (!links.wait_until(over, std::min(until, limits.cancel ? deadline_in(look) : until)) &&
+           std::chrono::steady_clock::now() < until) {
+    }
+    if (p->done()) return wire::unpack<typename M::answer>(p->take());
+    master->abandon(*p);
+    if (closed) fail(errc::cancelled, "the session was closed");
+    if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
+    fail(errc::deadline_exceeded, what, " takes longer than it may; waiting for ", master->peer());
+  }
+};
+
+class remote_plan final : public ready_plan {
+ public:
+  remote_plan(std::shared_ptr<remote_session> s, std::uint64_t number,
+              std::vector<tensor_type> types)
+      : session_(std::move(s)), number_(number), types_(std::move(types)) {}
+  ~remote_plan() override {
+    if (!session_->closed && !session_->master->lost()) try {
+        session_->master->post(wire::pack(wire::drop_plan{session_->id, number_}));
+      } catch (const error&) {
+        // A master that is lost has dropped it.
+      }
+  }
+
+  step_results run(std::span<const feed_ref> feeds, const run_options& options) override {
+    if (session_->closed) fail(errc::failed_precondition, "the session is closed");
+    auto timeout = options.timeout.count() ? options.timeout : session_->options.timeout;
+    wire::run_plan m{session_->id, number_, timeout, false, {}};
+    bool borrows = false;
+    for (const auto& f : feeds) m.feeds.push_back(fed_array(f, borrows));
+    deadline until = timeout.count() ? deadline_in(timeout + grace) : no_deadline;
+    wire::values r;
+    try {
+      r = call_or_cancel(std::move(m), until, options);
+    } catch (const error&) {
+      // What is not written yet may refer to the caller's memory.
+      if (borrows && !session_->master->drain(deadline_in(std::chrono::seconds(1))))
+        session_->master->close();
+      throw;
+    }
+    std::vector<any_array> values(types_.size());
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if (types_[i].type == dtype::none) continue;
+      if (next == r.tensors.size())
+        fail(errc::internal, session_->master->peer(), " answered with too few values");
+      values[i] = std::move(r.tensors[next++]);
+      check_answer(values[i], types_[i], session_->master->peer());
+    }
+    return step_results(std::move(values));
+  }
+
+  std::size_t fetches() const override { return types_.size(); }
+
+ private:
+  wire::values call_or_cancel(wire::run_plan&& m, deadline until, const run_options& options) {
+    if (!options.cancel) return session_->call(std::move(m), until, "the step");
+    m.can_be_cancelled = true;
+    auto p = session_->master->call(wire::pack(m));
+    bool asked = false, done = false;
+    // Once the flag is set, the master answers.
+    while (!done && std::chrono::steady_clock::now() < until) {
+      done = session_->links.wait_for(*p, std::min(until, deadline_in(look)));
+      if (done || asked || !*options.cancel) continue;
+      session_->master->post(wire::pack(wire::cancel_run{session_->id, p->id()}));
+      asked = true;
+      until = std::min(until, deadline_in(grace));
+    }
+    if (!done) {
+      session_->master->abandon(*p);
+      fail(asked ? errc::cancelled : errc::deadline_exceeded,
+           asked ? "the run was cancelled" : "the step takes longer than it may", "; waiting for ",
+           session_->master->peer());
+    }
+    return wire::unpack<wire::values>(p->take());
+  }
+
+  std::shared_ptr<remote_session> session_;
+  std::uint64_t number_;
+  std::vector<tensor_type> types_;  ///< of the fetches; none for an operation
+};
+
+class remote_engine final : public engine {
+ public:
+  explicit remote_engine(std::shared_ptr<remote_session> s) : session_(std::move(s)) {}
+  ~remote_engine() override { remote_engine::close(); }
+
+  std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) override {
+    std::vector<tensor_type> types;
+    for (auto f : flat.fetches)
+      types.push_back(f.port == run_only ? tensor_type()
+                                         : flat.graph.nodes[f.node].outputs[f.port]);
+    const deadline until = std::min(session_->patience(), limits.until);
+    const auto made = session_->call(wire::make_plan{session_->id, left(until), std::move(flat)},
+                                     until + grace, "planning", limits);
+    return std::make_shared<remote_plan>(session_, made.plan, std::move(types));
+  }
+
+  plan_description describe(flat_graph flat, const plan_limits& limits) override {
+    const deadline until = std::min(session_->patience(), limits.until);
+    return session_
+        ->call(wire::describe_plan{session_->id, left(until), std::move(flat)}, until + grace,
+               "planning", limits)
+        .made;
+  }
+
+  std::vector<device_info> devices() override {
+    return session_
+        ->call(wire::cluster_devices{session_->id}, session_->patience(), "listing devices")
+        .devices;
+  }
+
+  void close() override {
+    if (session_->closed.exchange(true)) return;
+    session_->links.notify();
+    try {
+      if (!session_->master->lost())
+        session_->master->post(wire::pack(wire::close_session{session_->id}));
+    } catch (const error&) {
+      // A master that is lost has closed it.
+    }
+  }
+
+  void reset(const std::string& container) override {
+    session_->call(wire::reset_cluster{session_->id, container}, session_->patience(), "reset");
+  }
+
+ private:
+  static std::chrono::nanoseconds left(deadline until) {
+    return std::max(std::chrono::nanoseconds(1),
+                    std::chrono::nanoseconds(until - std::chrono::steady_clock::now()));
+  }
+
+  std::shared_ptr<remote_session> session_;
+};
+
+}  // namespace
+
+std::shared_ptr<engine> connect_engine(const std::string& target, const session_options& options) {
+  constexpr std::string_view scheme = "deft://";
+  if (!target.starts_with(scheme) || target.find(':', scheme.size()) == target.npos)
+    fail(errc::invalid_argument, "the target \"", target, "\" is not of the form deft://host:port");
+  std::string address = target.substr(scheme.size());
+  if (auto here = engine_of_server(address, options)) return here;
+  auto s = std::make_shared<remote_session>(options);
+  s->master = s->links.connect(address, s->patience());
+  s->id = s->call(wire::open_session{options}, s->patience(), "opening a session").session;
+  return std::make_shared<remote_engine>(std::move(s));
+}
+
+}  // namespace deft

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/launch/launcher.ipp: children in one process group, their output line by line.
+#pragma once
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <deft/session/cluster/cluster_spec.hpp>
+#include <deft/session/launch/launcher.hpp>
+#include <deft/transport/listener.hpp>
+#include <map>
+#include <thread>
+
+namespace deft {
+namespace {
+
+volatile sig_atomic_t launcher_interrupted = 0;
+
+/// One task: a child process and what it has printed.
+struct launched_task {
+  std::string name;
+  pid_t pid = -1;
+  int output = -1;
+  std::string partial, bar;
+};
+
+class cluster_launcher {
+ public:
+  cluster_launcher(const std::vector<std::pair<std::string, int>>& jobs,
+                   const std::vector<std::string>& arguments)
+      : terminal_(isatty(STDOUT_FILENO)) {
+    for (const auto& [job, tasks] : jobs) tasks_in_all_ += static_cast<unsigned>(tasks);
+    std::map<std::pair<std::string, int>, int> sockets;
+    std::vector<std::string> hosts;
+    for (const auto& [job, tasks] : jobs) {
+      std::string list;
+      for (int i = 0; i < tasks; ++i) {
+        int fd = listen_socket("localhost:0");
+        sockets[{job, i}] = fd;
+        list += str(i ? "," : "", address_of_socket(fd));
+        std::printf("/job:%s/task:%d at %s\n", job.c_str(), i, address_of_socket(fd).c_str());
+      }
+      hosts.push_back(str("--", job, "_hosts=", list));
+    }
+    std::fflush(stdout);
+    // Blocked but while it waits, so that none comes between the look and the wait.
+    struct sigaction note {};
+    note.sa_handler = [](int) { launcher_interrupted = 1; };
+    sigset_t ends;
+    sigemptyset(&ends);
+    for (int s : {SIGINT, SIGTERM, SIGHUP}) sigaction(s, &note, nullptr), sigaddset(&ends, s);
+    pthread_sigmask(SIG_BLOCK, &ends, &unblocked_);
+    for (const auto& [job, tasks] : jobs)
+      for (int i = 0; i < tasks; ++i) start(job, i, sockets, hosts, arguments);
+    for (auto& [task, fd] : sockets) ::close(fd);
+  }
+
+  int run() {
+    int code = 0;
+    while (!tasks_.empty()) {
+      if (launcher_interrupted && !ending_) end_all(code = 130);
+      std::vector<pollfd> fds;
+      for (auto& t : tasks_) fds.push_back({t.output, POLLIN, 0});
+      const timespec moment{0, 100'000'000};
+      if (ppoll(fds.data(), fds.size(), ending_ ? &moment : nullptr, &unblocked_) < 0) continue;
+      if (ending_ && std::chrono::steady_clock::now() >= kill_at_) kill_all(SIGKILL);
+      for (std::size_t i = fds.size(); i-- > 0;)
+        if (fds[i].revents && !read_lines(tasks_[i])) {
+          int status = 0;
+          while (waitpid(tasks_[i].pid, &status, 0) < 0 && errno == EINTR) {
+          }
+          bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+          if (failed && !ending_) {
+            clear_bars();
+            std::fprintf(stderr, "%s %s\n", tasks_[i].name.c_str(),
+                         WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "has failed");
+            end_all(code = WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+          }
+          ::close(tasks_[i].output);
+          finish_bar(tasks_[i]);
+          tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
+        }
+    }
+    return code;
+  }
+
+ private:
+  void start(const std::string& job, int index,
+             const std::map<std::pair<std::string, int>, int>& sockets,
+             const std::vector<std::string>& hosts, const std::vector<std::string>& arguments) {
+    int own = sockets.at({job, index});
+    std::vector<std::string> words{program_invocation_name, "--job_name=" + job,
+                                   "--task_index=" + std::to_string(index),
+                                   "--listen_fd=" + std::to_string(own)};
+    words.insert(words.end(), hosts.begin(), hosts.end());
+    // The tasks share the processors: one that spins for work takes it from another.
+    words.push_back(
+        "--intra_op_threads=" +
+        std::to_string(std::max(1u, std::thread::hardware_concurrency() / tasks_in_all_)));
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> argv;
+    for (auto& w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0) fail(errc::resource_exhausted, "no pipe for ", job);
+    pid_t group = tasks_.empty() ? 0 : tasks_.front().pid;
+    pid_t launcher = getpid();
+    pid_t pid = fork();
+    if (pid < 0) fail(errc::resource_exhausted, "no process for ", job);
+    if (pid == 0) {
+      setpgid(0, group);
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      if (getppid() != launcher) _exit(1);  // it died before the line above
+      pthread_sigmask(SIG_SETMASK, &unblocked_, nullptr);
+      dup2(ends[1], STDOUT_FILENO);
+      for (const auto& [task, fd] : sockets)
+        if (fd != own) ::close(fd);
+      execv("/proc/self/exe", argv.data());
+      _exit(127);
+    }
+    setpgid(pid, group ? group : pid);
+    ::close(ends[1]);
+    launched_task t;
+    t.name = job + "/" + std::to_string(index);
+    t.pid = pid;
+    t.output = ends[0];
+    tasks_.push_back(std::move(t));
+  }
+
+  /// False once the task has closed its output.
+  bool read_lines(launched_task& t) {
+    char text[4096];
+    ssize_t n = ::read(t.output, text, sizeof text);
+    if (n < 0) return errno == EINTR;
+    if (n == 0) return false;
+    t.partial.append(text, static_cast<std::size_t>(n));
+    for (std::size_t end; (end = t.partial.find('\n')) != t.partial.npos;
+         t.partial.erase(0, end + 1))
+      show(t, t.partial.substr(0, end));
+    std::fflush(stdout);
+    return true;
+  }
+
+  void show(launched_task& t, const std::string& line) {
+    long long step = 0, last = 0;
+    int rest = 0;
+    if (terminal_ && std::sscanf(line.c_str(), "step %lld/%lld%n", &step, &last, &rest) == 2 &&
+        last > 0) {
+      t.bar = t.name + " " + progress_bar(step, last) + " " + line;
+      draw_bars();
+      return;
+    }
+    clear_bars();
+    std::printf("%s: %s\n", t.name.c_str(), line.c_str());
+    draw_bars();
+  }
+
+  // Bars stay at the bottom; other lines go above them.
+  void clear_bars() {
+    if (shown_) std::printf("\x1b[%dA\x1b[J", shown_);
+    shown_ = 0;
+  }
+  void draw_bars() {
+    clear_bars();
+    for (const auto& t : tasks_)
+      if (!t.bar.empty()) std::printf("%s\n", t.bar.c_str()), ++shown_;
+  }
+  void finish_bar(launched_task& t) {
+    if (t.bar.empty()) return;
+    clear_bars();
+    std::printf("%s\n", t.bar.c_str());
+    t.bar.clear();
+    draw_bars();
+  }
+
+  void end_all(int) {
+    ending_ = true;
+    kill_at_ = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    kill_all(SIGTERM);
+  }
+  void kill_all(int signal) {
+    for (auto& t : tasks_) ::kill(t.pid, signal);
+  }
+
+  bool terminal_, ending_ = false;
+  int shown_ = 0;
+  sigset_t unblocked_{};
+  std::chrono::steady_clock::time_point kill_at_;
+  unsigned tasks_in_all_ = 0;
+  std::vector<launched_task> tasks_;
+};
+
+}  // namespace
+
+std::string progress_bar(std::int64_t step, std::int64_t last) {
+  constexpr std::int64_t width = 20;  // with its step, loss and speed a line of 80 columns
+  const double part = last > 0 ? static_cast<double>(step) / static_cast<double>(last) : 0;
+  const auto full =
+      static_cast<std::int64_t>(static_cast<double>(width) * std::clamp(part, 0., 1.));
+  std::string bar;
+  for (std::int64_t i = 0; i < width; ++i) bar += i < full ? "█" : "░";
+  return bar;
+}
+
+int launch_cluster(const std::vector<std::pair<std::string, int>>& jobs,
+                   const std::vector<std::string>& arguments) {
+  return cluster_launcher(jobs, arguments).run();
+}
+
+}  // namespace deft

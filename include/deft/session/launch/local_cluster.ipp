@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/launch/local_cluster.ipp: servers on ephemeral ports.
+#pragma once
+#include <deft/session/launch/local_cluster.hpp>
+#include <deft/transport/listener.hpp>
+
+namespace deft {
+
+local_cluster::local_cluster(std::initializer_list<job> jobs, server_options options)
+    : options_(std::move(options)) {
+  std::vector<cluster_spec::job> spec;
+  std::map<device_name, int> sockets;
+  for (const auto& [name, tasks] : jobs) {
+    auto& entry = spec.emplace_back(name, std::vector<std::string>());
+    for (int i = 0; i < tasks; ++i) {
+      int fd = listen_socket("localhost:0");
+      sockets[task_name(name, i)] = fd;
+      entry.second.push_back(address_of_socket(fd));
+    }
+  }
+  spec_ = cluster_spec(std::move(spec));
+  for (const auto& [name, fd] : sockets) {
+    options_.listen_fd = fd;
+    servers_.emplace(name, std::make_unique<server>(spec_, name.job, *name.task, options_));
+  }
+  options_.listen_fd = -1;
+}
+
+server& local_cluster::at(const std::string& job, int task) {
+  auto s = servers_.find(task_name(job, task));
+  if (s == servers_.end()) fail(errc::not_found, "there is no server /job:", job, "/task:", task);
+  return *s->second;
+}
+
+void local_cluster::kill(const std::string& job, int task) { servers_.erase(task_name(job, task)); }
+
+void local_cluster::restart(const std::string& job, int task) {
+  kill(job, task);
+  servers_.emplace(task_name(job, task), std::make_unique<server>(spec_, job, task, options_));
+}
+
+}  // namespace deft

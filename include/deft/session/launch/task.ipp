@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/launch/task.ipp: flags and the life of a task.
+#pragma once
+#include <algorithm>
+#include <boost/program_options.hpp>
+#include <cstdio>
+#include <deft/execute/team.hpp>
+#include <deft/graph/graph.hpp>
+#include <deft/session/launch/launcher.hpp>
+#include <deft/session/launch/task.hpp>
+#include <deft/session/master/master.hpp>
+#include <deft/session/server/server_impl.hpp>
+
+namespace deft {
+namespace {
+
+namespace flags = boost::program_options;
+
+flags::options_description task_flags() {
+  flags::options_description d("Flags of every deft task");
+  d.add_options()("help", "print this");
+  d.add_options()("job_name", flags::value<std::string>(), "ps or worker; none: a single process");
+  d.add_options()("task_index", flags::value<int>()->default_value(0), "number within the job");
+  d.add_options()("ps_hosts", flags::value<std::string>(),
+                  "host:port of each parameter server, by comma");
+  d.add_options()("worker_hosts", flags::value<std::string>(),
+                  "host:port of each worker, by comma");
+  d.add_options()("log_device_placement", flags::bool_switch(), "say where every node runs");
+  d.add_options()("data", flags::value<std::string>(), "folder of the data");
+  d.add_options()("cpu_devices", flags::value<int>()->default_value(1), "/cpu:0, /cpu:1, …");
+  d.add_options()("simulated_gpus", flags::value<int>(),
+                  "/gpu:0, /gpu:1, … played by the processor");
+  d.add_options()("allow_tf32", flags::bool_switch(),
+                  "products of float matrices in TF32 on GPUs: quicker, to 11 bits");
+  d.add_options()("gpu_memory_limit", flags::value<double>(),
+                  "what tensors may take of each GPU: a part, up to 1, or bytes");
+  d.add_options()("intra_op_threads", flags::value<int>()->default_value(0),
+                  "threads of one kernel; 0: all processors");
+  d.add_options()("listen_fd", flags::value<int>()->default_value(-1),
+                  "listening socket from a launcher");
+  d.add_options()("secret_file", flags::value<std::string>(),
+                  "file of the cluster's shared secret");
+  d.add_options()("insecure", flags::bool_switch(),
+                  "serve other addresses than loopback without a secret");
+  return d;
+}
+
+std::vector<std::string> split_hosts(const std::string& text, const char* flag) {
+  std::vector<std::string> hosts;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    std::size_t end = std::min(text.find(',', begin), text.size());
+    if (end == begin)
+      fail(errc::invalid_argument, "--", flag, "=", text, " names an empty address");
+    hosts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return hosts;
+}
+
+struct help_wanted {};
+
+}  // namespace
+
+task::task(int argc, const char* const* argv) {
+  flags::options_description known = task_flags();
+  flags::variables_map given;
+  try {
+    auto parsed = flags::command_line_parser(argc, argv)
+                      .options(known)
+                      .style(flags::command_line_style::unix_style ^
+                             flags::command_line_style::allow_guessing)
+                      .allow_unregistered()
+                      .run();
+    flags::store(parsed, given);
+    flags::notify(given);
+    rest_ = flags::collect_unrecognized(parsed.options, flags::include_positional);
+  } catch (const flags::error& e) {
+    fail(errc::invalid_argument, e.what());
+  }
+  if (given.count("help")) {
+    throw help_wanted{};
+  }
+  auto text = [&](const char* name) {
+    return given.count(name) ? given[name].as<std::string>() : std::string();
+  };
+  job_ = text("job_name");
+  index_ = given["task_index"].as<int>();
+  data_ = text("data");
+  log_device_placement_ = given["log_device_placement"].as<bool>();
+  cpu_devices_ = given["cpu_devices"].as<int>();
+  if (given.count("simulated_gpus")) simulated_gpus_ = given["simulated_gpus"].as<int>();
+  if (given["allow_tf32"].as<bool>()) allow_tf32_ = true;
+  if (given.count("gpu_memory_limit")) gpu_memory_limit_ = given["gpu_memory_limit"].as<double>();
+  set_intra_op_threads(given["intra_op_threads"].as<int>());
+  std::vector<cluster_spec::job> jobs;
+  if (given.count("ps_hosts")) jobs.emplace_back("ps", split_hosts(text("ps_hosts"), "ps_hosts"));
+  if (given.count("worker_hosts"))
+    jobs.emplace_back("worker", split_hosts(text("worker_hosts"), "worker_hosts"));
+  if (job_.empty()) {
+    if (!jobs.empty())
+      fail(errc::invalid_argument, "--ps_hosts and --worker_hosts need --job_name");
+    return;
+  }
+  if (job_ != "ps" && job_ != "worker")
+    fail(errc::invalid_argument, "--job_name=", job_, " is neither ps nor worker");
+  cluster_ = cluster_spec(std::move(jobs));
+  if (!cluster_.has(job_))
+    fail(errc::invalid_argument, "--job_name=", job_, " needs --", job_, "_hosts");
+  if (index_ < 0 || index_ >= cluster_.tasks(job_))
+    fail(errc::invalid_argument, "--task_index=", index_, ": job ", job_, " has ",
+         cluster_.tasks(job_), " tasks");
+  server_options options;
+  options.cpu_devices = cpu_devices_;
+  options.simulated_gpus = simulated_gpus_;
+  options.allow_tf32 = allow_tf32_;
+  options.gpu_memory_limit = gpu_memory_limit_;
+  options.listen_fd = given["listen_fd"].as<int>();
+  options.insecure = given["insecure"].as<bool>();
+  if (given.count("secret_file")) options.secret = load_secret(text("secret_file"));
+  server_ = std::make_unique<deft::server>(cluster_, job_, index_, options);
+  cluster_ = server_->cluster();
+}
+
+task::~task() = default;
+
+std::string task::device() const {
+  return to_string(distributed() ? task_name(job_, index_) : local_task_name());
+}
+
+std::string task::flag(const std::string& name, const std::string& otherwise) const {
+  std::string equals = "--" + name + "=";
+  for (std::size_t i = 0; i < rest_.size(); ++i) {
+    if (rest_[i].starts_with(equals)) return rest_[i].substr(equals.size());
+    if (rest_[i] == "--" + name && i + 1 < rest_.size()) return rest_[i + 1];
+  }
+  return otherwise;
+}
+
+void task::expect_flags(std::initializer_list<std::string_view> known) const {
+  for (std::size_t i = 0; i < rest_.size(); ++i) {
+    const std::string_view all = rest_[i], word = all.substr(0, all.find('='));
+    const bool is_known = std::ranges::any_of(
+        known, [&](auto k) { return word.starts_with("--") && word.substr(2) == k; });
+    if (!is_known) fail(errc::invalid_argument, "\"", all, "\" is no flag of this program");
+    if (word.size() < all.size()) continue;
+    if (++i == rest_.size()) fail(errc::invalid_argument, all, " needs a value");
+  }
+}
+
+deft::server& task::server() {
+  if (!server_) fail(errc::failed_precondition, "a single process has no server");
+  return *server_;
+}
+
+std::shared_ptr<engine> task::engine_for(const session_options& options) {
+  session_options o = options;
+  o.log_device_placement |= log_device_placement_;
+  if (server_) return server_->impl_->make_engine(o);
+  o.cpu_devices = std::max(o.cpu_devices, cpu_devices_);
+  if (!o.simulated_gpus) o.simulated_gpus = simulated_gpus_;
+  if (!o.allow_tf32) o.allow_tf32 = allow_tf32_;
+  if (!o.gpu_memory_limit) o.gpu_memory_limit = gpu_memory_limit_;
+  return make_master(
+      std::make_shared<task_runtime>(local_task_name(), o.cpu_devices, gpu::options_of(o)), nullptr,
+      o);
+}
+
+int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body) {
+  std::string who = argc ? argv[0] : "deft";
+  try {
+    task self(argc, argv);
+    if (self.distributed()) who = self.device();
+    graph g;
+    auto in_graph = as_default(g);
+    if (self.is_ps()) {
+      self.server().join();
+      return 0;
+    }
+    body(self);
+    if (self.distributed()) self.server().done();
+    return 0;
+  } catch (const help_wanted&) {
+    const flags::options_description known = task_flags();
+    std::string text;
+    for (const auto& o : known.options())
+      text += str("  ", o->format_name(), "\t", o->description(), "\n");
+    std::printf("Flags of every deft task:\n%s", text.c_str());
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s: %s\n", who.c_str(), e.what());
+    return 1;
+  }
+}
+
+int cluster_main(int argc, const char* const* argv,
+                 const std::vector<std::pair<std::string, int>>& jobs,
+                 const std::function<void(task&)>& body) {
+  std::vector<std::string> arguments(argv + 1, argv + argc);
+  for (const auto& a : arguments)
+    if (a.starts_with("--job_name") || a == "--single" || a == "--help")
+      return task_main(argc, argv, body);
+  try {
+    return launch_cluster(jobs, arguments);
+  } catch (const error& e) {
+    std::fprintf(stderr, "%s: %s\n", argc ? argv[0] : "deft", e.what());
+    return 1;
+  }
+}
+
+}  // namespace deft

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/master/master.ipp: umbrella of master/, and making plans for several tasks.
+#pragma once
+#include <algorithm>
+#include <deft/execute/evaluate.hpp>
+#include <deft/execute/team.hpp>
+#include <deft/session/master/distributed_step.ipp>
+#include <deft/session/master/master.hpp>
+#include <deft/session/master/master_plan.ipp>
+#include <deft/session/master/task_directory.ipp>
+#include <set>
+
+namespace deft {
+namespace {
+
+class master_engine final : public engine {
+ public:
+  explicit master_engine(std::shared_ptr<task_directory> t) : tasks_(std::move(t)) {}
+  ~master_engine() override { master_engine::close(); }
+
+  std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) override {
+    tasks_->check_open();
+    std::size_t fetches = flat.fetches.size();
+    auto made = run_passes(std::move(flat), limits, tasks_->options().log_device_placement);
+    auto plan = std::make_shared<master_plan>(tasks_, std::move(made.parts), fetches);
+    plan->register_parts();
+    return plan;
+  }
+
+  plan_description describe(flat_graph flat, const plan_limits& limits) override {
+    tasks_->check_open();
+    auto made = run_passes(std::move(flat), limits, false);
+    return {std::move(made.placed), std::move(made.passes), std::move(made.apart)};
+  }
+
+  std::vector<device_info> devices() override {
+    const auto named = all_tasks();
+    tasks_->reach({named.begin(), named.end()}, {});
+    std::vector<device_info> all;
+    for (auto task : named)
+      for (const auto& d : tasks_->devices_of(task)) all.push_back(d);
+    return all;
+  }
+
+  void close() override {
+    if (!tasks_->close() || !tasks_->cluster()) return;
+    tasks_->cluster()->drop_session(tasks_->session());
+    tasks_->cluster()->hub().notify();
+    for (const auto& [task, incarnation] : tasks_->incarnations()) try {
+        auto c = tasks_->cluster()->links().standing(task);
+        if (c && c->peer().incarnation == incarnation)
+          c->post(wire::pack(wire::drop_session{tasks_->session()}));
+      } catch (const error&) {
+        // A task that is lost has dropped it.
+      }
+  }
+
+  void reset(const std::string& container) override {
+    tasks_->check_open();
+    for (auto task : all_tasks()) {
+      if (task == tasks_->self_name())
+        tasks_->self().store().clear(container);
+      else
+        tasks_->call(task, wire::pack(wire::reset{container}));
+    }
+  }
+
+ private:
+  plan::prepared run_passes(flat_graph flat, const plan_limits& limits, bool log) {
+    std::vector<device_info> there = devices_for(flat.graph, limits);
+    const session_options& o = tasks_->options();
+    return plan::run_passes(std::move(flat), there,
+                            {.own_task = tasks_->self_name(),
+                             .fold = o.fold,
+                             .fuse = o.fuse,
+                             .allow_soft_placement = o.allow_soft_placement,
+                             .log_device_placement = log},
+                            evaluate_on_host);
+  }
+
+  std::vector<placement> all_tasks() const {
+    if (!tasks_->cluster() || tasks_->cluster()->cluster().empty()) return {tasks_->self_name()};
+    std::vector<placement> names;
+    for (const auto& n : tasks_->cluster()->cluster().task_names()) names.push_back(intern(n));
+    return names;
+  }
+
+  /// Devices of the own task, and of those that the graph's requests name: only they are contacted.
+  std::vector<device_info> devices_for(const graph_def& g, const plan_limits& limits) {
+    std::set<placement> wanted{tasks_->self_name()};
+    if (tasks_->cluster())
+      for (const auto& n : g.nodes) {
+        if (!n.requested || (n.requested->job.empty() && !n.requested->task)) continue;
+        device_name task = n.requested->task_name();
+        if (task.job.empty()) task.job = tasks_->self().name().job;
+        if (!task.replica) task.replica = 0;
+        if (!task.task)
+          task.task = task.job == tasks_->self().name().job ? tasks_->self().name().task : 0;
+        if (*task.task < tasks_->cluster()->cluster().tasks(task.job))
+          wanted.insert(intern(task));
+        else if (!tasks_->options().allow_soft_placement)
+          throw error(errc::invalid_argument,
+                      str("[", n.op->name, "] is asked to run on \"", to_string(*n.requested),
+                          "\", which is no task of the cluster (",
+                          to_string(tasks_->cluster()->cluster()), ")"),
+                      n.name, n.place);
+      }
+    tasks_->reach(wanted, limits);
+    std::vector<device_info> all;
+    for (auto task : wanted)
+      for (const auto& d : tasks_->devices_of(task)) all.push_back(d);
+    std::ranges::sort(all, {}, [](const device_info& d) { return to_string(*d.name); });
+    return all;
+  }
+
+  std::shared_ptr<task_directory> tasks_;
+};
+
+}  // namespace
+
+std::shared_ptr<engine> make_master(std::shared_ptr<task_runtime> self,
+                                    std::shared_ptr<worker> cluster, session_options options) {
+  if (options.intra_op_threads) set_intra_op_threads(options.intra_op_threads);
+  return std::make_shared<master_engine>(
+      std::make_shared<task_directory>(std::move(self), std::move(cluster), std::move(options)));
+}
+
+}  // namespace deft

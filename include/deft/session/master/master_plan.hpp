@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/master/master_plan.hpp: a master's plan: its parts on their tasks, and its steps.
+#pragma once
+#include <deft/execute/frame_pool.hpp>
+#include <deft/session/master/task_directory.hpp>
+#include <deft/session/wire/messages.hpp>
+#include <optional>
+
+namespace deft {
+
+/// A plan whose parts are registered on their tasks. A plan of the own task alone runs here,
+/// without messages.
+class master_plan final : public ready_plan {
+ public:
+  master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan::part> parts,
+              std::size_t fetches);
+  ~master_plan() override;
+  /// Once it stands: if this fails, the destructor takes back what was registered.
+  void register_parts();
+
+  step_results run(std::span<const feed_ref> feeds, const run_options& options) override;
+  std::size_t fetches() const override { return fetches_; }
+  bool quick() const override { return others_.empty() && quick_; }
+
+ private:
+  struct task_part {
+    placement task = nullptr;
+    wire::register_part registration;  ///< as it was sent
+    std::vector<std::uint32_t> feeds, fetches;
+    std::shared_ptr<channel> link;
+  };
+  class distributed_step;
+
+  void register_at(task_part& r);
+  std::shared_ptr<channel> link_of(task_part& r, deadline until);
+  deadline deadline_of(const run_options& options) const;
+  step_results run_here(std::span<const feed_ref> feeds, const run_options& options,
+                        std::uint64_t step);
+
+  const std::shared_ptr<task_directory> tasks_;
+  const std::stop_token closing_;
+  const std::size_t fetches_;
+  std::size_t feeds_ = 0;       ///< one more than the highest number that is used
+  bool feeds_in_order_ = true;  ///< the own part takes them as they come
+  static constexpr std::chrono::microseconds quick_limit{50};
+  std::atomic<int> timed_{0};
+  std::atomic<bool> quick_{false};   ///< the second run took less than the limit
+  std::shared_ptr<frame_pool> own_;  ///< where there are no others
+  task_part own_part_;               ///< without a task: this one has nothing to do
+  std::mutex guard_;                 ///< of the links of others_
+  std::vector<task_part> others_;
+};
+
+}  // namespace deft

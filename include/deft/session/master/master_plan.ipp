@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/master/master_plan.ipp: registering parts, and steps of this task alone.
+#pragma once
+#include <deft/op/plan/feed.hpp>
+#include <deft/session/master/master_plan.hpp>
+#include <deft/session/threads/watchdog.hpp>
+#include <deft/session/wire/codec.hpp>
+
+namespace deft {
+
+master_plan::master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan::part> parts,
+                         std::size_t fetches)
+    : tasks_(std::move(tasks)), closing_(tasks_->closing()), fetches_(fetches) {
+  for (auto& part : parts) {
+    task_part r;
+    r.task = part.task;
+    r.fetches = part.fetch_numbers;
+    for (const auto& n : part.graph.nodes)
+      if (n.op->role == op_role::feed) {
+        const auto number = decode<op::feed>(n.attributes).index;
+        r.feeds.push_back(static_cast<std::uint32_t>(number));
+        feeds_ = std::max(feeds_, static_cast<std::size_t>(number) + 1);
+      }
+    r.registration.session = tasks_->session();
+    r.registration.handle = tasks_->next_handle();
+    r.registration.part = std::move(part);
+    r.registration.part.stream = *tasks_->options().stream;
+    if (r.task == tasks_->self_name())
+      own_part_ = std::move(r);
+    else
+      others_.push_back(std::move(r));
+  }
+  if (!others_.empty()) return;
+  own_ = std::make_shared<frame_pool>(std::move(own_part_.registration.part),
+                                      tasks_->self().resources());
+  for (std::size_t i = 0; i < own_part_.feeds.size(); ++i)
+    feeds_in_order_ &= own_part_.feeds[i] == i;
+}
+
+void master_plan::register_parts() {
+  if (others_.empty()) return;
+  incarnation_list incarnations;
+  for (auto& r : others_) {
+    r.link = tasks_->link(r.task);
+    incarnations.emplace_back(to_string(*r.task), r.link->peer().incarnation);
+  }
+  if (own_part_.task) {
+    incarnations.emplace_back(to_string(*own_part_.task), tasks_->self().incarnation());
+    auto& own = own_part_.registration;
+    tasks_->cluster()->register_part(own.session, own.handle, std::move(own.part), incarnations,
+                                     nullptr);
+  }
+  for (auto& r : others_) {
+    r.registration.incarnations = incarnations;
+    register_at(r);
+  }
+}
+
+master_plan::~master_plan() {
+  if (others_.empty() || tasks_->closed()) return;
+  if (own_part_.task)
+    tasks_->cluster()->drop_part(tasks_->session(), own_part_.registration.handle);
+  for (auto& r : others_) try {
+      if (r.link && !r.link->lost())
+        r.link->post(wire::pack(wire::drop_part{tasks_->session(), r.registration.handle}));
+    } catch (const error&) {
+      // A task that is lost has dropped it.
+    }
+}
+
+void master_plan::register_at(task_part& r) {
+  for (const auto& n : r.registration.part.graph.nodes)
+    if (!r.link->peer().knows(*n.op))
+      throw error(
+          errc::unimplemented,
+          str("[", n.op->name, "] is not known to ", r.link->peer(), " in version ", n.op->version),
+          n.name, n.place);
+  r.link->post(wire::pack(r.registration));
+}
+
+/// The channel to part `r`'s task; where it was lost, a new one on which the part is registered.
+std::shared_ptr<channel> master_plan::link_of(task_part& r, deadline until) {
+  std::lock_guard lock(guard_);
+  if (r.link->lost()) {
+    r.link = tasks_->link(r.task, until);
+    register_at(r);
+  }
+  return r.link;
+}
+
+deadline master_plan::deadline_of(const run_options& options) const {
+  const auto timeout = options.timeout.count() ? options.timeout : tasks_->options().timeout;
+  return timeout.count() ? deadline_in(timeout) : no_deadline;
+}
+
+step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_options& options,
+                                   std::uint64_t step) {
+  // As a rule the part takes all feeds in their order.
+  std::vector<feed_ref> reordered;
+  if (!feeds_in_order_) {
+    for (auto f : own_part_.feeds) reordered.push_back(feeds[f]);
+    feeds = reordered;
+  }
+  std::optional<watched> watch;
+  deadline until = deadline_of(options);
+  if (until != no_deadline || options.cancel) watch.emplace(until, options.cancel.get(), closing_);
+  const std::stop_token stopped = watch ? watch->stop() : std::stop_token();
+  const step_context context{.step = step,
+                             .draw = draw_counter(*tasks_->options().stream, step),
+                             .stop = watch ? stopped : closing_};
+  std::unique_ptr<executable::frame> frame;
+  // Values are returned in the order of fetches: a part that has all of them keeps that order.
+  try {
+    frame = own_->take();
+    if (timed_.load(std::memory_order_relaxed) < 2) {
+      auto begin = std::chrono::steady_clock::now();
+      frame->run(feeds, context);
+      quick_ = std::chrono::steady_clock::now() - begin < quick_limit;
+      ++timed_;
+    } else {
+      frame->run(feeds, context);
+    }
+  } catch (const error& e) {
+    if (frame) own_->give_back(std::move(frame));
+    if (e.code() != errc::cancelled) throw;
+    if (watch && watch->late())
+      throw error(errc::deadline_exceeded,
+                  str("the step took longer than it may on ", to_string(*tasks_->self_name())),
+                  e.node(), e.where(), e.device());
+    if (tasks_->cluster() && tasks_->cluster()->stopped()) throw tasks_->cluster()->stopped_error();
+    throw error(errc::cancelled,
+                tasks_->closed() ? "the session was closed" : "the run was cancelled", e.node(),
+                e.where(), e.device());
+  } catch (const std::bad_alloc&) {
+    fail(errc::resource_exhausted, to_string(*tasks_->self_name()), " is out of memory");
+  }
+  return step_results(std::move(frame), &frame_pool::return_to, own_);
+}
+
+}  // namespace deft

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/server/client_sessions.hpp: the sessions of clients whose master this task is.
+#pragma once
+#include <atomic>
+#include <deft/session/engine.hpp>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+namespace deft {
+
+class connection;
+
+/// A client's session, its plans, and the runs that may be cancelled. Thread-safe.
+class client_session {
+ public:
+  client_session(std::shared_ptr<engine> master, const connection* owner)
+      : master_(std::move(master)), owner_(owner) {}
+
+  engine& master() { return *master_; }
+  /// The connection by which it was opened, and with which it ends.
+  const connection* owner() const { return owner_; }
+
+  std::uint64_t keep(std::shared_ptr<ready_plan> plan);
+  /// Throws not_found.
+  std::shared_ptr<ready_plan> plan(std::uint64_t number);
+  void drop(std::uint64_t number);
+
+  /// The flag that cancels call `id`.
+  std::shared_ptr<const std::atomic<bool>> begin_run(std::uint64_t id);
+  void cancel_run(std::uint64_t id);
+  void end_run(std::uint64_t id);
+
+ private:
+  const std::shared_ptr<engine> master_;
+  const connection* const owner_;
+  std::mutex guard_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<ready_plan>> plans_;
+  std::uint64_t last_plan_ = 0;
+  std::map<std::uint64_t, std::shared_ptr<std::atomic<bool>>> running_;  ///< by call
+};
+
+/// Those of a server. Thread-safe.
+class client_sessions {
+ public:
+  /// Throws unavailable once they are closed.
+  std::uint64_t open(std::shared_ptr<client_session> s);
+  /// Throws not_found; unavailable once they are closed.
+  std::shared_ptr<client_session> find(std::uint64_t id);
+  void close(std::uint64_t id);
+  /// Those that `owner` opened.
+  void close_all_of(const connection* owner);
+  /// No session can be opened any more; returns the masters of those that were, to be closed.
+  std::vector<std::shared_ptr<client_session>> close();
+
+ private:
+  std::mutex guard_;
+  bool closed_ = false;
+  std::map<std::uint64_t, std::shared_ptr<client_session>> all_;
+};
+
+}  // namespace deft

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/server/requests.ipp: what a server answers to each kind of message.
+#pragma once
+#include <deft/op/plan/copy.hpp>
+#include <deft/op/plan/recv.hpp>
+#include <deft/op/plan/send.hpp>
+#include <deft/session/master/master.hpp>
+#include <deft/session/server/server_impl.hpp>
+#include <deft/session/wire/values.hpp>
+
+namespace deft {
+
+struct server_impl::requests
+    : wire::dispatch_table<
+          &server_impl::on_register_part, &server_impl::on_run_part, &server_impl::on_tensor,
+          &server_impl::on_cancel_step, &server_impl::on_drop_part, &server_impl::on_drop_session,
+          &server_impl::on_devices, &server_impl::on_reset, &server_impl::on_open_session,
+          &server_impl::on_make_plan, &server_impl::on_describe_plan, &server_impl::on_run_plan,
+          &server_impl::on_cancel_run, &server_impl::on_drop_plan, &server_impl::on_cluster_devices,
+          &server_impl::on_reset_cluster, &server_impl::on_close_session,
+          &server_impl::on_wait_signal, &server_impl::on_set_signal, &server_impl::on_done> {};
+
+void server_impl::on_message(const std::shared_ptr<connection>& from, message&& m) {
+  requests::dispatch(*this, wire::caller(from, m.id), m);
+}
+
+// Of masters and workers.
+
+void server_impl::on_register_part(const wire::caller& from, wire::register_part&& m) {
+  worker_->register_part(m.session, m.handle, std::move(m.part), m.incarnations, from.from().get());
+}
+
+void server_impl::on_run_part(const wire::caller& from, wire::run_part&& m) {
+  auto feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds));
+  worker_->run_part(m.session, m.step, m.handle, feeds_of(*feeds), from.from(),
+                    [from, feeds](step_outcome o) {
+                      from.answer_with([&] {
+                        if (o.failure) throw error(*o.failure);
+                        wire::values fetched;
+                        for (std::size_t i = 0; i < o.pool->code().fetches(); ++i)
+                          if (const any_array& v = o.frame->peek(i); v.valid())
+                            fetched.tensors.push_back(v);
+                        return fetched;
+                      });
+                      if (o.frame) o.pool->give_back(std::move(o.frame));
+                    });
+}
+
+void server_impl::on_tensor(const wire::caller& from, wire::tensor&& m) {
+  worker_->deliver(std::move(m), from.from().get());
+}
+void server_impl::on_cancel_step(const wire::caller&, wire::cancel_step&& m) {
+  worker_->cancel(m.session, m.step);
+}
+void server_impl::on_drop_part(const wire::caller&, wire::drop_part&& m) {
+  worker_->drop_part(m.session, m.handle);
+}
+void server_impl::on_drop_session(const wire::caller&, wire::drop_session&& m) {
+  worker_->drop_session(m.session);
+}
+void server_impl::on_devices(const wire::caller& from, wire::devices&&) {
+  from.answer(wire::device_list{task_->devices()});
+}
+void server_impl::on_reset(const wire::caller& from, wire::reset&& m) {
+  task_->store().clear(m.container);
+  from.answer(wire::nothing());
+}
+
+// Of clients. What may wait for other tasks is not done on the thread that reads.
+
+namespace {
+
+/// What a client sends is no part of a plan yet, and fetches what is there.
+void check_request(const flat_graph& flat) {
+  check(flat.graph);
+  for (const auto& n : flat.graph.nodes)
+    if (is_transfer(n.op->role))
+      throw error(errc::invalid_argument, str("[", n.op->name, "] is for plans only"), n.name,
+                  n.place);
+  check(flat.graph, flat.fetches);
+  if (flat.fetches.empty()) fail(errc::invalid_argument, "nothing is fetched");
+}
+
+plan_limits limits_within(std::chrono::nanoseconds patience) {
+  constexpr std::chrono::nanoseconds most{std::int64_t{1} << 50};  // 13 days
+  plan_limits limits;
+  if (patience.count() > 0 && patience <= most) limits.until = deadline_in(patience);
+  return limits;
+}
+
+}  // namespace
+
+void server_impl::on_open_session(const wire::caller& from, wire::open_session&& m) {
+  auto master = make_master(task_, worker_, m.options);
+  from.answer(wire::session_opened{
+      sessions_.open(std::make_shared<client_session>(std::move(master), from.from().get()))});
+}
+
+void server_impl::on_make_plan(const wire::caller& from, wire::make_plan&& m) {
+  auto s = sessions_.find(m.session);
+  auto request = std::make_shared<wire::make_plan>(std::move(m));
+  worker_->background().run([from, s, request, limits = limits_within(request->patience)] {
+    from.answer_with([&] {
+      check_request(request->flat);
+      return wire::plan_made{request->session,
+                             s->keep(s->master().make_plan(std::move(request->flat), limits))};
+    });
+  });
+}
+
+void server_impl::on_describe_plan(const wire::caller& from, wire::describe_plan&& m) {
+  auto s = sessions_.find(m.session);
+  auto request = std::make_shared<wire::describe_plan>(std::move(m));
+  worker_->background().run([from, s, request, limits = limits_within(request->patience)] {
+    from.answer_with([&] {
+      check_request(request->flat);
+      return wire::plan_described{s->master().describe(std::move(request->flat), limits)};
+    });
+  });
+}
+
+void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
+  auto s = sessions_.find(m.session);
+  auto plan = s->plan(m.plan);
+  auto run = [from, plan](const std::vector<any_array>& feeds, const run_options& options) {
+    from.answer_with([&] {
+      step_results results = plan->run(feeds_of(feeds), options);
+      wire::values fetched;
+      for (std::size_t i = 0; i < plan->fetches(); ++i)
+        if (const any_array& v = results.peek(i); v.valid()) fetched.tensors.push_back(v);
+      return fetched;
+    });
+  };
+  run_options options;
+  options.timeout = m.timeout;
+  // A cheap plan of this task alone runs on the thread that read the message, and answers from it.
+  if (plan->quick()) return run(m.feeds, options);
+  if (m.can_be_cancelled) options.cancel = s->begin_run(from.id());
+  auto feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds));
+  worker_->background().run([run, feeds, options, s, id = from.id()] {
+    run(*feeds, options);
+    if (options.cancel) s->end_run(id);
+  });
+}
+
+void server_impl::on_cancel_run(const wire::caller&, wire::cancel_run&& m) {
+  sessions_.find(m.session)->cancel_run(m.call);
+}
+void server_impl::on_drop_plan(const wire::caller&, wire::drop_plan&& m) {
+  sessions_.find(m.session)->drop(m.plan);
+}
+
+void server_impl::on_cluster_devices(const wire::caller& from, wire::cluster_devices&& m) {
+  worker_->background().run([from, s = sessions_.find(m.session)] {
+    from.answer_with([&] { return wire::device_list{s->master().devices()}; });
+  });
+}
+
+void server_impl::on_reset_cluster(const wire::caller& from, wire::reset_cluster&& m) {
+  worker_->background().run([from, s = sessions_.find(m.session), container = m.container] {
+    from.answer_with([&] {
+      s->master().reset(container);
+      return wire::nothing();
+    });
+  });
+}
+
+void server_impl::on_close_session(const wire::caller&, wire::close_session&& m) {
+  sessions_.close(m.session);
+}
+
+// Of other tasks of a job.
+
+void server_impl::on_wait_signal(const wire::caller& from, wire::wait_signal&& m) {
+  coordination_->on_wait(from, std::move(m));
+}
+void server_impl::on_set_signal(const wire::caller& from, wire::set_signal&& m) {
+  coordination_->on_signal(from, std::move(m));
+}
+void server_impl::on_done(const wire::caller& from, wire::done&& m) {
+  coordination_->on_done(from, std::move(m));
+}
+
+}  // namespace deft

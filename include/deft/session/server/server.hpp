@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/server/server.hpp: one task of a cluster, as a server.
+#pragma once
+#include <deft/session/cluster/cluster_spec.hpp>
+#include <deft/session/options.hpp>
+#include <memory>
+#include <string>
+
+namespace deft {
+
+class coordination;
+class engine;
+class server_impl;
+
+struct server_options {
+  int cpu_devices = 1;
+  std::optional<int> simulated_gpus = {};       ///< as session_options has them
+  std::optional<bool> allow_tf32 = {};          ///< likewise
+  std::optional<double> gpu_memory_limit = {};  ///< likewise
+  int listen_fd = -1;  ///< a listening socket to adopt, from a launcher; -1: bind the own address
+  std::string secret = {};  ///< shared by all tasks; empty: the environment's DEFT_SECRET
+  bool insecure = false;    ///< serve another address than loopback without a secret
+  /// How long a worker may be away before it counts as done.
+  std::chrono::nanoseconds away = std::chrono::seconds(10);
+};
+
+/// Serves from construction until stopped. Its devices and variables outlive the sessions on it.
+class server {
+ public:
+  /// Task number `task` of job `job`. A port 0 in its own address is chosen by the system.
+  /// Throws not_found if the cluster has no such task, unavailable if its address cannot be bound,
+  /// permission_denied for an open address without a secret.
+  server(const cluster_spec& cluster, const std::string& job, int task,
+         server_options options = {});
+  /// Stops.
+  ~server();
+  server(server&&) noexcept;
+
+  /// A cluster of one, on loopback.
+  static server local(server_options options = {});
+
+  /// "deft://127.0.0.1:40123": what sessions take.
+  std::string target() const;
+  /// "127.0.0.1:40123".
+  const std::string& address() const;
+  /// With the ports that were chosen.
+  const cluster_spec& cluster() const;
+  /// "/job:ps/replica:0/task:0".
+  std::string name() const;
+
+  /// A parameter server returns once every worker of the cluster was seen and is done; the others
+  /// when stopped.
+  void join();
+  /// Ends every connection and session, and wakes join.
+  void stop();
+
+  /// Tells the tasks that wait for it that this one needs them no more.
+  void done();
+  /// Marks `name` as reached on this task; whoever waits for it goes on.
+  void signal(const std::string& name);
+  /// Waits until task `of` has been signalled `name`. Throws deadline_exceeded naming it.
+  void wait_for_signal(const std::string& of_job, int of_task, const std::string& name,
+                       std::chrono::nanoseconds timeout);
+
+  /// What the tasks of a job tell each other beside steps: session/server/coordination.hpp.
+  deft::coordination& coordination();
+
+ private:
+  friend class task;
+  std::unique_ptr<server_impl> impl_;
+};
+
+}  // namespace deft

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/server/server.ipp: umbrella of server/, and the life of a server.
+#pragma once
+#include <deft/core/log.hpp>
+#include <deft/session/master/master.hpp>
+#include <deft/session/server/client_sessions.ipp>
+#include <deft/session/server/coordination.ipp>
+#include <deft/session/server/requests.ipp>
+#include <deft/session/server/server_impl.hpp>
+#include <deft/session/server/server_table.ipp>
+
+namespace deft {
+
+server_impl::server_impl(const cluster_spec& cluster, const std::string& job, int task,
+                         server_options options)
+    : options_(std::move(options)) {
+  if (options_.secret.empty()) options_.secret = secret_of_environment();
+  device_name name = task_name(job, task);
+  listen_options l;
+  l.address = cluster.address(job, task);
+  l.fd = options_.listen_fd;
+  l.insecure = options_.insecure;
+  task_ = std::make_shared<task_runtime>(name, options_.cpu_devices, gpu::options_of(options_));
+  l.self = {to_string(name), task_->incarnation(), cluster.fingerprint(), options_.secret};
+  // The port may be chosen here; the worker's copy of the cluster has the one that was.
+  if (l.fd < 0 && l.address.ends_with(":0")) l.fd = listen_socket(l.address);
+  cluster_spec known = cluster;
+  if (l.fd >= 0) known.set_address(job, task, address_of_socket(l.fd));
+  worker_ = worker::make(task_, std::move(known), l.self);
+  coordination_ = std::make_unique<deft::coordination>(worker_, options_.away);
+  listener_ = std::make_unique<listener>(std::move(l), *this);
+  add_server(listener_->address(), *this);
+  add_server(worker_->cluster().address(job, task), *this);
+}
+
+server_impl::~server_impl() { stop(); }
+
+void server_impl::stop() {
+  remove_server(*this);
+  if (stopped_.exchange(true)) return;
+  const auto sessions = sessions_.close();
+  coordination_->stop();
+  // First the worker: steps that wait here are told why.
+  worker_->stop();
+  for (const auto& s : sessions) s->master().close();
+  listener_->stop();
+  // What they began holds the devices' memory.
+  worker_->background().wait();
+}
+
+void server_impl::on_open(const std::shared_ptr<connection>& c) {
+  ++connections_;
+  coordination_->on_open(*c);
+}
+
+void server_impl::on_close(const std::shared_ptr<connection>& c, const error* why) {
+  if (why) logging::info(task_->name(), ": ", c->peer(), " is gone: ", why->what());
+  worker_->connection_lost(c.get(), c->peer());
+  const bool idle = --connections_ == 0;
+  coordination_->on_close(c);
+  sessions_.close_all_of(c.get());
+  // Nobody is there: the memory kept for the next step is the system's again.
+  if (idle) trim_host_memory();
+}
+
+std::shared_ptr<engine> server_impl::make_engine(const session_options& options) {
+  auto e = make_master(task_, worker_, options);
+  if (stopped_) fail(errc::unavailable, "the server has stopped");
+  return e;
+}
+
+server::server(const cluster_spec& cluster, const std::string& job, int task,
+               server_options options)
+    : impl_(std::make_unique<server_impl>(cluster, job, task, std::move(options))) {}
+server::~server() = default;
+server::server(server&&) noexcept = default;
+server server::local(server_options options) {
+  return server(cluster_spec{{"localhost", {"localhost:0"}}}, "localhost", 0, std::move(options));
+}
+std::string server::target() const { return "deft://" + impl_->address(); }
+const std::string& server::address() const { return impl_->address(); }
+const cluster_spec& server::cluster() const { return impl_->cluster(); }
+std::string server::name() const { return to_string(impl_->name()); }
+void server::join() { impl_->coordination().join(); }
+void server::stop() { impl_->stop(); }
+void server::done() { impl_->coordination().done(); }
+void server::signal(const std::string& name) { impl_->coordination().signal(name); }
+void server::wait_for_signal(const std::string& of_job, int of_task, const std::string& name,
+                             std::chrono::nanoseconds timeout) {
+  impl_->coordination().wait(task_name(of_job, of_task), name, timeout);
+}
+deft::coordination& server::coordination() { return impl_->coordination(); }
+
+}  // namespace deft

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/server/server_impl.hpp: what a server does with the messages that come.
+#pragma once
+#include <deft/session/engine.hpp>
+#include <deft/session/server/client_sessions.hpp>
+#include <deft/session/server/coordination.hpp>
+#include <deft/session/server/server.hpp>
+#include <deft/session/wire/dispatch.hpp>
+#include <deft/session/worker/worker.hpp>
+#include <deft/transport/listener.hpp>
+
+namespace deft {
+
+class server_impl final : public connection_handler {
+ public:
+  server_impl(const cluster_spec& cluster, const std::string& job, int task,
+              server_options options);
+  ~server_impl() override;
+
+  void on_open(const std::shared_ptr<connection>& c) override;
+  void on_message(const std::shared_ptr<connection>& from, message&& m) override;
+  void on_close(const std::shared_ptr<connection>& c, const error* why) override;
+
+  /// An engine for a session of this process: no socket between.
+  std::shared_ptr<engine> make_engine(const session_options& options);
+  void stop();
+
+  deft::coordination& coordination() { return *coordination_; }
+  const cluster_spec& cluster() const { return worker_->cluster(); }
+  const device_name& name() const { return task_->name(); }
+  const std::string& address() const { return listener_->address(); }
+
+ private:
+  struct requests;  // the table of handlers
+
+  // Of masters and workers.
+  void on_register_part(const wire::caller& from, wire::register_part&& m);
+  void on_run_part(const wire::caller& from, wire::run_part&& m);
+  void on_tensor(const wire::caller& from, wire::tensor&& m);
+  void on_cancel_step(const wire::caller& from, wire::cancel_step&& m);
+  void on_drop_part(const wire::caller& from, wire::drop_part&& m);
+  void on_drop_session(const wire::caller& from, wire::drop_session&& m);
+  void on_devices(const wire::caller& from, wire::devices&& m);
+  void on_reset(const wire::caller& from, wire::reset&& m);
+  // Of clients.
+  void on_open_session(const wire::caller& from, wire::open_session&& m);
+  void on_make_plan(const wire::caller& from, wire::make_plan&& m);
+  void on_describe_plan(const wire::caller& from, wire::describe_plan&& m);
+  void on_run_plan(const wire::caller& from, wire::run_plan&& m);
+  void on_cancel_run(const wire::caller& from, wire::cancel_run&& m);
+  void on_drop_plan(const wire::caller& from, wire::drop_plan&& m);
+  void on_cluster_devices(const wire::caller& from, wire::cluster_devices&& m);
+  void on_reset_cluster(const wire::caller& from, wire::reset_cluster&& m);
+  void on_close_session(const wire::caller& from, wire::close_session&& m);
+  // Of other tasks of a job.
+  void on_wait_signal(const wire::caller& from, wire::wait_signal&& m);
+  void on_set_signal(const wire::caller& from, wire::set_signal&& m);
+  void on_done(const wire::caller& from, wire::done&& m);
+
+  server_options options_;
+  std::shared_ptr<task_runtime> task_;
+  std::shared_ptr<worker> worker_;
+  std::unique_ptr<deft::coordination> coordination_;
+  client_sessions sessions_;
+  std::atomic<std::size_t> connections_{0};
+  std::atomic<bool> stopped_{false};
+  std::unique_ptr<listener> listener_;  ///< last: its threads use all of the above
+};
+
+}  // namespace deft

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/threads/watchdog.ipp: one thread, asleep while nobody is watched.
+#pragma once
+#include <condition_variable>
+#include <deft/session/threads/watchdog.hpp>
+#include <mutex>
+#include <thread>
+
+namespace deft {
+
+class watchdog {
+ public:
+  static watchdog& here() {
+    static auto& w = *new watchdog;
+    return w;
+  }
+
+  void add(watched* w) {
+    std::lock_guard lock(guard_);
+    w->after_ = first_;
+    if (first_) first_->before_ = w;
+    first_ = w;
+    if (!begun_) {
+      std::thread([this] { run(); }).detach();
+      begun_ = true;
+    }
+    if (asleep_) wake_.notify_one();
+  }
+  void remove(watched* w) {
+    std::lock_guard lock(guard_);
+    (w->before_ ? w->before_->after_ : first_) = w->after_;
+    if (w->after_) w->after_->before_ = w->before_;
+  }
+
+ private:
+  static constexpr auto interval = std::chrono::milliseconds(2);
+  static constexpr int idle_rounds = 500;  // the next run may come soon: notifying costs more
+
+  [[noreturn]] void run() {
+    std::unique_lock lock(guard_);
+    for (int idle = 0;;) {
+      idle = first_ ? 0 : idle + 1;
+      if (idle > idle_rounds) {
+        asleep_ = true;
+        wake_.wait(lock, [&] { return first_ != nullptr; });
+        asleep_ = false;
+      }
+      auto now = std::chrono::steady_clock::now();
+      for (watched* w = first_; w; w = w->after_) {
+        if (now >= w->until_) w->late_ = true;
+        if (w->late_ || is_set(w->cancel_) || w->closed_.stop_requested()) w->stop_.request_stop();
+      }
+      lock.unlock();
+      std::this_thread::sleep_for(interval);
+      lock.lock();
+    }
+  }
+  static bool is_set(const std::atomic<bool>* flag) {
+    return flag && flag->load(std::memory_order_relaxed);
+  }
+
+  std::mutex guard_;
+  std::condition_variable wake_;
+  watched* first_ = nullptr;
+  bool begun_ = false, asleep_ = false;
+};
+
+watched::watched(deadline until, const std::atomic<bool>* cancel, std::stop_token closed)
+    : until_(until), cancel_(cancel), closed_(std::move(closed)) {
+  watchdog::here().add(this);
+}
+watched::~watched() { watchdog::here().remove(this); }
+
+}  // namespace deft

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/wire/codec.hpp: the structs of messages.hpp to and from what travels.
+#pragma once
+#include <deft/session/wire/messages.hpp>
+
+namespace deft::wire {
+
+namespace detail {
+
+class packer {
+ public:
+  explicit packer(message& m) : m_(m) {}
+  void ids(std::uint64_t session, std::uint64_t other = 0) {
+    m_.session = session, m_.step = other;
+  }
+  void flags(std::uint32_t f) { m_.flags = f; }
+  void tensor(const any_array& v) { m_.tensors.push_back(v); }
+  void tensors(std::vector<any_array>& v) { m_.tensors = std::move(v); }
+  /// Elements of constants travel as tensors.
+  template <class... T>
+  void meta(const T&... values) {
+    out_archive ar(m_.meta, &m_.tensors);
+    ((ar & values), ...);
+    ar.flush();
+  }
+
+ private:
+  message& m_;
+};
+
+class unpacker {
+ public:
+  explicit unpacker(message& m) : m_(m) {}
+  void ids(std::uint64_t& session) { session = m_.session; }
+  void ids(std::uint64_t& session, std::uint64_t& other) { session = m_.session, other = m_.step; }
+  void flags(std::uint32_t& f) { f = m_.flags; }
+  void flags(bool& f) { f = m_.flags != 0; }
+  void tensor(any_array& v) {
+    if (m_.tensors.size() != 1) fail(errc::invalid_argument, "a value without its tensor");
+    v = std::move(m_.tensors[0]);
+  }
+  void tensors(std::vector<any_array>& v) { v = std::move(m_.tensors); }
+  template <class... T>
+  void meta(T&... values) {
+    in_archive ar(m_.meta, m_.tensors);
+    ((ar & values), ...);
+    ar.finish();
+  }
+
+ private:
+  message& m_;
+};
+
+}  // namespace detail
+
+/// What travels; only `m`'s list of tensors is moved there, an answer has no kind of its own.
+template <class M>
+message pack(M&& m) {
+  message packed(message_kind::reply);
+  if constexpr (requires { std::remove_cvref_t<M>::number; })
+    packed.kind = static_cast<message_kind>(std::remove_cvref_t<M>::number);
+  detail::packer p(packed);
+  m.fields(p);
+  return packed;
+}
+/// Throws what an archive throws for metadata that is not sound.
+template <class M>
+M unpack(message& m) {
+  M made;
+  detail::unpacker u(m);
+  made.fields(u);
+  return made;
+}
+template <class M>
+M unpack(message&& m) {
+  return unpack<M>(m);
+}
+
+}  // namespace deft::wire

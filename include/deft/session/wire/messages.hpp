@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/wire/messages.hpp: the messages between clients, masters and workers. Each is a
+// struct that says which kind it is, and in `fields` where its members travel.
+#pragma once
+#include <deft/session/wire/serialize.hpp>
+#include <deft/transport/message.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace deft {
+
+/// The incarnations of the tasks that a plan spans, as its master knows them.
+using incarnation_list = std::vector<std::pair<std::string, std::uint64_t>>;
+
+namespace wire {
+
+enum class kind : std::uint16_t {
+  // Master to worker.
+  register_part = 16,
+  run_part = 17,
+  tensor = 18,
+  cancel_step = 19,
+  drop_part = 20,
+  drop_session = 21,
+  devices = 22,
+  reset = 23,
+  // Client to master.
+  open_session = 32,
+  make_plan = 33,
+  run_plan = 34,
+  drop_plan = 35,
+  cluster_devices = 36,
+  reset_cluster = 37,
+  close_session = 38,
+  cancel_run = 39,
+  describe_plan = 40,
+  // Between the tasks of a training job.
+  wait_signal = 48,
+  set_signal = 49,
+  done = 50,
+};
+
+// Answers.
+
+/// That it is done.
+struct nothing {
+  template <class F>
+  void fields(F&) {}
+};
+/// Of what was fetched, those that have one.
+struct values {
+  std::vector<any_array> tensors;
+  template <class F>
+  void fields(F& f) {
+    f.tensors(tensors);
+  }
+};
+struct session_opened {
+  std::uint64_t session = 0;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session);
+  }
+};
+struct plan_made {
+  std::uint64_t session = 0, plan = 0;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session, plan);
+  }
+};
+struct plan_described {
+  plan_description made;
+  template <class F>
+  void fields(F& f) {
+    f.meta(made.placed, made.passes, made.apart);
+  }
+};
+struct device_list {
+  std::vector<device_info> devices;
+  template <class F>
+  void fields(F& f) {
+    f.meta(devices);
+  }
+};
+
+// Master to worker. A message without an `answer` is not answered, and nobody waits for it.
+
+/// An error is told to whoever runs the part.
+struct register_part {
+  static constexpr kind number = kind::register_part;
+  std::uint64_t session = 0, handle = 0;
+  plan::part part;
+  incarnation_list incarnations;  ///< of the tasks of the plan
+  template <class F>
+  void fields(F& f) {
+    f.ids(session, handle);
+    f.meta(part, incarnations);
+  }
+};
+struct run_part {
+  static constexpr kind number = kind::run_part;
+  using answer = values;
+  std::uint64_t session = 0, step = 0, handle = 0;
+  std::vector<any_array> feeds;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session, step);
+    f.meta(handle);
+    f.tensors(feeds);
+  }
+};
+/// From worker to worker, or to the master's task on the connection by which it runs the part.
+struct tensor {
+  static constexpr kind number = kind::tensor;
+  std::uint64_t session = 0, step = 0;
+  std::uint32_t key = 0;
+  any_array value;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session, step);
+    f.flags(key);
+    f.tensor(value);
+  }
+};
+struct cancel_step {
+  static constexpr kind number = kind::cancel_step;
+  std::uint64_t session = 0, step = 0;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session, step);
+  }
+};
+struct drop_part {
+  static constexpr kind number = kind::drop_part;
+  std::uint64_t session = 0, handle = 0;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session, handle);
+  }
+};
+struct drop_session {
+  static constexpr kind number = kind::drop_session;
+  std::uint64_t session = 0;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session);
+  }
+};
+/// Of the task that is asked.
+struct devices {
+  static constexpr kind number = kind::devices;
+  using answer = device_list;
+  template <class F>
+  void fields(F&) {}
+};
+/// Forgets the variables that the task has in a container.
+struct reset {
+  static constexpr kind number = kind::reset;
+  using answer = nothing;
+  std::string container;
+  template <class F>
+  void fields(F& f) {
+    f.meta(container);
+  }
+};
+
+// Client to master.
+
+struct open_session {
+  static constexpr kind number = kind::open_session;
+  using answer = session_opened;
+  session_options options;  ///< what of them a master needs
+  template <class F>
+  void fields(F& f) {
+    f.meta(options);
+  }
+};
+struct make_plan {
+  static constexpr kind number = kind::make_plan;
+  using answer = plan_made;
+  std::uint64_t session = 0;
+  std::chrono::nanoseconds patience{
+      0};  ///< how long tasks may be waited for; 0: as the options say
+  flat_graph flat;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session);
+    f.meta(patience, flat.graph, flat.fetches);
+  }
+};
+/// What a plan of it would be.
+struct describe_plan {
+  static constexpr kind number = kind::describe_plan;
+  using answer = plan_described;
+  std::uint64_t session = 0;
+  std::chrono::nanoseconds patience{0};  ///< as above
+  flat_graph flat;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session);
+    f.meta(patience, flat.graph, flat.fetches);
+  }
+};
+struct run_plan {
+  static constexpr kind number = kind::run_plan;
+  using answer = values;
+  std::uint64_t session = 0, plan = 0;
+  std::chrono::nanoseconds timeout{0};  ///< 0: none
+  bool can_be_cancelled = false;        ///< a cancel_run may follow
+  std::vector<any_array> feeds;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session, plan);
+    f.flags(can_be_cancelled);
+    f.meta(timeout);
+    f.tensors(feeds);
+  }
+};
+struct cancel_run {
+  static constexpr kind number = kind::cancel_run;
+  std::uint64_t session = 0, call = 0;  ///< the id of the run_plan
+  template <class F>
+  void fields(F& f) {
+    f.ids(session, call);
+  }
+};
+struct drop_plan {
+  static constexpr kind number = kind::drop_plan;
+  std::uint64_t session = 0, plan = 0;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session, plan);
+  }
+};
+/// Of all tasks.
+struct cluster_devices {
+  static constexpr kind number = kind::cluster_devices;
+  using answer = device_list;
+  std::uint64_t session = 0;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session);
+  }
+};
+/// Likewise.
+struct reset_cluster {
+  static constexpr kind number = kind::reset_cluster;
+  using answer = nothing;
+  std::uint64_t session = 0;
+  std::string container;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session);
+    f.meta(container);
+  }
+};
+struct close_session {
+  static constexpr kind number = kind::close_session;
+  std::uint64_t session = 0;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session);
+  }
+};
+
+// Between the tasks of a training job.
+
+/// Answered once the task has the signal.
+struct wait_signal {
+  static constexpr kind number = kind::wait_signal;
+  using answer = nothing;
+  std::string name;
+  template <class F>
+  void fields(F& f) {
+    f.meta(name);
+  }
+};
+struct set_signal {
+  static constexpr kind number = kind::set_signal;
+  using answer = nothing;
+  std::string name;
+  template <class F>
+  void fields(F& f) {
+    f.meta(name);
+  }
+};
+/// A task needs the one that it tells no more.
+struct done {
+  static constexpr kind number = kind::done;
+  using answer = nothing;
+  std::string task;
+  template <class F>
+  void fields(F& f) {
+    f.meta(task);
+  }
+};
+
+}  // namespace wire
+}  // namespace deft

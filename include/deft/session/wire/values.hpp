@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/wire/values.hpp: feeds as messages carry them, and fetches as they are checked.
+#pragma once
+#include <deft/core/feed_ref.hpp>
+#include <deft/graph/op_def.hpp>
+#include <vector>
+
+namespace deft {
+
+/// A feed as a message carries it. `borrows` is set if the elements are the caller's: then nothing
+/// may be queued any more when the run returns.
+inline any_array fed_array(const feed_ref& f, bool& borrows) {
+  constexpr std::size_t small = 64 << 10;
+  any_array a = f.array();
+  if (!a.storage().is_borrowed()) return a;
+  if (a.bytes() <= small) return a.clone();
+  borrows = true;
+  return a;
+}
+
+/// Those that came with a message. They stay as long as it does.
+inline std::vector<feed_ref> feeds_of(const std::vector<any_array>& tensors) {
+  std::vector<feed_ref> feeds;
+  for (const auto& t : tensors) feeds.push_back(feed_ref::share(t));
+  return feeds;
+}
+
+/// Throws internal unless the value with which `who` answers has the type that was declared.
+template <class Who>
+void check_answer(const any_array& v, const tensor_type& declared, const Who& who) {
+  if (v.type() != declared.type || !fits(declared.shape, v.shape()))
+    fail(errc::internal, who, " answered with ", v.type(), v.shape(), ", not ", declared);
+}
+
+}  // namespace deft

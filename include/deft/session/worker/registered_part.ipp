@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/worker/registered_part.ipp: whom a part talks to, and how long it takes.
+#pragma once
+#include <algorithm>
+#include <deft/session/worker/registered_part.hpp>
+
+namespace deft {
+
+registered_part::registered_part(plan::part part, const task_resources& task,
+                                 const incarnation_list& peers, const std::string& master)
+    : frame_pool(std::move(part), task), stream_(part.stream) {
+  auto incarnation_of = [&](const transfer& c) {
+    auto at = std::ranges::find(peers, to_string(*c.peer), &incarnation_list::value_type::first);
+    return at == peers.end() ? 0 : at->second;
+  };
+  for (const auto& s : code().sends()) {
+    receivers_.push_back(incarnation_of(s));
+    to_master_.push_back(to_string(*s.peer) == master);
+  }
+  for (const auto& r : code().receives()) senders_.push_back(incarnation_of(r));
+  const std::size_t stretches = code().lanes() + 2;  // the beginning, the lanes, and the end
+  slowness_ = std::make_unique<std::atomic<std::int8_t>[]>(stretches);
+  for (std::size_t i = 0; i < stretches; ++i) slowness_[i] = 1;
+}
+
+bool registered_part::expects(std::size_t receive, const std::string& name,
+                              std::uint64_t incarnation) const {
+  const std::uint64_t sender = senders_[receive];
+  return (!sender || !incarnation || sender == incarnation) &&
+         to_string(*code().receives()[receive].peer) == name;
+}
+
+void registered_part::took(std::size_t s, std::chrono::nanoseconds time) {
+  // Changing threads costs some 25 µs, so that it is not worth it below this.
+  constexpr auto long_time = std::chrono::milliseconds(1);
+  auto& slowness = slowness_[s];
+  const int now = slowness.load(std::memory_order_relaxed);
+  const int next = time > long_time ? 2 : std::max(now - 1, 0);
+  if (next != now) slowness.store(static_cast<std::int8_t>(next), std::memory_order_relaxed);
+}
+
+}  // namespace deft

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/worker/running_step.ipp: running, parking, resuming and stopping a step.
+#pragma once
+#include <deft/core/failure.hpp>
+#include <deft/core/log.hpp>
+#include <deft/session/wire/codec.hpp>
+#include <deft/session/worker/running_step.hpp>
+#include <deft/session/worker/worker.hpp>
+
+namespace deft {
+
+running_step::running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step)
+    : worker_(std::move(w)),
+      session_(session),
+      step_(step),
+      context_{.step = step, .exchange = this, .stop = stopping_token_} {}
+
+running_step::~running_step() { drop_early(); }
+
+void running_step::drop_early() {
+  early_.clear();
+  worker_->early_bytes_ -= std::exchange(early_bytes_, 0);
+}
+
+bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds,
+                         std::shared_ptr<connection> master, step_callback& done) {
+  std::shared_ptr<const error> stopped;
+  {
+    std::lock_guard lock(guard_);
+    if (phase_ != phase::waiting) return false;
+    phase_ = phase::running;
+    self_ = shared_from_this();
+    under_way_ = worker_->background().begin();
+    part_ = std::move(part);
+    context_.draw = draw_counter(part_->stream(), step_);
+    done_ = std::move(done);
+    master_ = std::move(master);
+    feeds_ = std::move(feeds);
+    auto receives = part_->code().receives();
+    for (std::size_t i = 0; i < receives.size(); ++i) numbers_.emplace(receives[i].key, i);
+    arrivals_.resize(receives.size());
+    for (auto& [key, value] : early_) {
+      auto at = numbers_.find(key);
+      if (at != numbers_.end()) arrivals_[at->second].value = std::move(value);
+    }
+    drop_early();
+    stopped = why_;
+  }
+  if (stopped) {
+    finish(std::move(stopped));
+    return true;
+  }
+  go(
+      [](running_step& s) {
+        std::unique_ptr<executable::frame> frame;
+        // The frame is known before it begins: another thread may end it.
+        auto failure = failure_of([&] { frame = s.part_->take(); });
+        if (failure) return s.finish(std::move(failure));
+        executable::frame& f = *frame;
+        s.frame_ = std::move(frame);
+        bool over = true;
+        failure = failure_of([&] { over = f.start(s.feeds_, s.context_, s); });
+        if (over) s.finish(std::move(failure));
+      },
+      0);
+  return true;
+}
+
+void running_step::deliver(std::uint64_t key, any_array value) {
+  constexpr std::size_t most_early = 65'536;
+  waker waiting;
+  {
+    std::lock_guard lock(guard_);
+    switch (phase_) {
+      case phase::ended:
+        return;
+      case phase::waiting:
+        if (why_) return;
+        early_bytes_ += value.bytes();
+        worker_->early_bytes_ += value.bytes();
+        early_.emplace_back(key, std::move(value));
+        if (early_.size() <= most_early && worker_->early_bytes_ <= worker::most_early_bytes)
+          return;
+        // Told to whoever begins it.
+        why_ = std::make_shared<const error>(
+            errc::resource_exhausted, str(to_string(worker_->task().name()),
+                                          " got too many values before step ", step_, " began"));
+        return drop_early();
+      default:
+        break;
+    }
+    auto at = numbers_.find(key);
+    if (at == numbers_.end()) return logging::warning("a value came that no receive waits for");
+    arrivals_[at->second].value = std::move(value);
+    waiting = std::exchange(arrivals_[at->second].waiting, waker());
+  }
+  waiting();
+}
+
+void running_step::stop(const std::shared_ptr<const error>& why) {
+  bool begun = false;
+  {
+    std::lock_guard lock(guard_);
+    if (phase_ == phase::ended) return;
+    if (!why_) why_ = why;
+    begun = phase_ != phase::waiting;
+    if (!begun) {
+      phase_ = phase::ended;
+      drop_early();
+    }
+  }
+  if (begun)
+    stopping_.request_stop();
+  else
+    worker_->ended(session_, step_);
+}
+
+void running_step::peer_lost(const std::string& name, std::uint64_t incarnation, const error& why) {
+  std::vector<waker> waiting;
+  {
+    std::lock_guard lock(guard_);
+    if (phase_ == phase::ended) return;
+    lost_.push_back({name, incarnation, why});
+    if (phase_ == phase::running)
+      for (std::size_t i = 0; i < arrivals_.size(); ++i)
+        if (part_->expects(i, name, incarnation))
+          waiting.push_back(std::exchange(arrivals_[i].waiting, waker()));
+  }
+  for (auto& w : waiting) w();
+}
+
+void running_step::send(std::size_t number, const any_array& value) {
+  const transfer& c = part_->code().sends()[number];
+  const message m =
+      wire::pack(wire::tensor{session_, step_, static_cast<std::uint32_t>(c.key), value});
+  if (master_ && part_->goes_to_master(number)) return master_->send(m);
+  worker_->links()
+      .get(c.peer, deadline_in(task_links::reconnect_time), part_->receiver(number))
+      ->post(m);
+}
+
+bool running_step::receive(std::size_t number, any_array& value, const waker& w) {
+  std::lock_guard lock(guard_);
+  if (why_) throw error(*why_);
+  arrival& a = arrivals_[number];
+  if (!a.value.valid()) {
+    for (const auto& l : lost_)
+      if (part_->expects(number, l.name, l.incarnation)) throw error(l.why);
+    a.waiting = w;
+    return false;
+  }
+  value = std::exchange(a.value, any_array());
+  return true;
+}
+
+void running_step::wake(std::uint32_t lane) {
+  go([lane](running_step& s) { s.frame_->resume(lane); }, lane + 1);
+}
+void running_step::ended() { finish(frame_->failure()); }
+
+template <class F>
+void running_step::go(F f, std::size_t stretch) {
+  if (!part_->slow(stretch)) return go_now(f, stretch);
+  try {
+    worker_->background().run(
+        [self = shared_from_this(), f, stretch] { self->go_now(f, stretch); });
+  } catch (const error&) {
+    go_now(f, stretch);  // there is no thread left
+  }
+}
+
+/// The step may have ended on another thread before `f` returns.
+template <class F>
+void running_step::go_now(F f, std::size_t stretch) {
+  auto self = shared_from_this();
+  const auto part = part_;
+  const auto begin = std::chrono::steady_clock::now();
+  f(*this);
+  part->took(stretch, std::chrono::steady_clock::now() - begin);
+}
+
+void running_step::finish(std::shared_ptr<const error> failure) {
+  const auto self = std::move(self_);
+  {
+    std::lock_guard lock(guard_);
+    phase_ = phase::ended;
+    arrivals_.clear();
+    // The executor knows only that it was to stop; who asked for it knows why.
+    if (failure && why_ && failure->code() == errc::cancelled)
+      failure = std::make_shared<const error>(why_->code(), why_->message(), failure->node(),
+                                              failure->where(), failure->device());
+  }
+  worker_->ended(session_, step_);
+  step_outcome o;
+  o.pool = part_;
+  if (failure) {
+    if (frame_) part_->give_back(std::move(frame_));
+    o.failure = std::move(failure);
+  } else {
+    o.frame = std::move(frame_);
+  }
+  master_.reset();
+  auto done = std::move(done_);
+  done(std::move(o));
+}
+
+}  // namespace deft

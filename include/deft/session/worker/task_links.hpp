@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/worker/task_links.hpp: a task's channels to the other tasks of its cluster.
+#pragma once
+#include <condition_variable>
+#include <deft/session/cluster/cluster_spec.hpp>
+#include <deft/transport/hub.hpp>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace deft {
+
+/// One channel to each task, connected when it is first needed. Thread-safe.
+class task_links {
+ public:
+  /// How long a task that was there a moment ago is tried.
+  static constexpr std::chrono::seconds reconnect_time{2};
+
+  task_links(cluster_spec cluster, process_identity self);
+
+  const cluster_spec& cluster() const { return cluster_; }
+  deft::hub& hub() { return hub_; }
+  /// What is done with a message that is no answer; before the first channel.
+  void on_message(std::function<void(message&&)> f) { on_message_ = std::move(f); }
+
+  /// The channel to a task, connected now if it is not yet, or if it led to another incarnation
+  /// than the one that is wanted (0: any). All errors name the task: deadline_exceeded,
+  /// unavailable, aborted for another incarnation, or what the handshake refused.
+  std::shared_ptr<channel> get(placement task, deadline until, std::uint64_t incarnation = 0);
+  /// The channel if there is one that stands; never waits.
+  std::shared_ptr<channel> standing(placement task);
+  /// The incarnations of the tasks to which a channel stands; never waits.
+  std::map<placement, std::uint64_t> standing();
+
+  /// Sends a call, and waits for its answer. Throws the error that came, what `stopped` throws once
+  /// it is asked, or deadline_exceeded with the sentence `late()`.
+  template <class Late>
+  message call(channel& c, message&& m, deadline until, Late&& late) {
+    auto p = c.call(std::move(m));
+    const bool in_time = hub_.wait_until([&] { return p->done() || stopped_; }, until);
+    if (stopped_ && !p->done()) throw *stopped_error_;
+    if (in_time) return p->take();
+    c.abandon(*p);
+    fail(errc::deadline_exceeded, late());
+  }
+
+  /// Ends every channel and every wait with `why`; nothing can be connected afterwards.
+  void stop(const error& why);
+
+ private:
+  struct entry {
+    std::mutex guard;
+    std::condition_variable changed;
+    bool connecting = false;
+    std::shared_ptr<deft::channel> channel;
+  };
+  std::shared_ptr<entry> entry_of(placement task);
+
+  const cluster_spec cluster_;
+  deft::hub hub_;
+  std::function<void(message&&)> on_message_;
+  std::atomic<bool> stopped_{false};
+  std::shared_ptr<const error> stopped_error_;  ///< once stopped_
+  std::mutex guard_;
+  std::map<placement, std::shared_ptr<entry>> entries_;
+};
+
+}  // namespace deft

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/worker/task_runtime.hpp: one task of a cluster: its devices and what lives there.
+#pragma once
+#include <deft/execute/executor.hpp>
+#include <deft/execute/gpu/devices.hpp>
+#include <memory>
+#include <vector>
+
+namespace deft {
+
+/// Adds devices of another kind to every task that is made afterwards, in this process: tests add
+/// null devices. The task's name comes without type and index.
+using device_maker = std::vector<std::unique_ptr<device_runtime>> (*)(const device_name& task);
+void register_device_maker(device_maker make);
+
+/// Devices, variables and incarnation belong to a task; kernels, the catalog and the thread team to
+/// the process.
+class task_runtime {
+ public:
+  task_runtime(const device_name& name, int cpu_devices, const gpu::options& gpus = {});
+
+  const device_name& name() const { return name_; }
+  task_resources resources() { return {devices_, &store_}; }
+  std::vector<device_info> devices() const;
+  resource_store& store() { return store_; }
+  std::uint64_t incarnation() const { return incarnation_; }
+
+ private:
+  device_name name_;
+  std::vector<std::unique_ptr<device_runtime>> devices_;
+  resource_store store_;
+  std::uint64_t incarnation_;
+};
+
+/// "/job:localhost/replica:0/task:0": the task of a session without a cluster.
+device_name local_task_name();
+
+}  // namespace deft

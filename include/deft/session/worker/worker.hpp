@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/worker/worker.hpp: a task's side of distributed steps: parts, running steps, and the
+// links to the other tasks.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <deft/session/threads/background_work.hpp>
+#include <deft/session/worker/running_step.hpp>
+#include <deft/session/worker/task_links.hpp>
+#include <deft/session/worker/task_runtime.hpp>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+namespace deft {
+
+/// Parts that masters registered here, and the steps that run them. Sessions never see each other.
+class worker : public std::enable_shared_from_this<worker> {
+ public:
+  /// Bytes that may wait for steps that have not begun.
+  static constexpr std::size_t most_early_bytes = std::size_t{4} << 30;
+  /// `self`: as others are to know it.
+  static std::shared_ptr<worker> make(std::shared_ptr<task_runtime> task, cluster_spec cluster,
+                                      process_identity self);
+  worker(std::shared_ptr<task_runtime> task, cluster_spec cluster, process_identity self);
+
+  task_runtime& task() { return *task_; }
+  /// To the other tasks.
+  task_links& links() { return links_; }
+  const cluster_spec& cluster() const { return links_.cluster(); }
+  deft::hub& hub() { return links_.hub(); }
+  /// For what may take long.
+  background_work& background() { return background_; }
+
+  /// Keeps a part under `session` and `handle` until dropped; an error is told to whoever runs it.
+  /// `owner`: the connection it came by; null for a master of this process.
+  void register_part(std::uint64_t session, std::uint64_t handle, plan::part p,
+                     const incarnation_list& peers, const connection* owner);
+  void drop_part(std::uint64_t session, std::uint64_t handle);
+  void drop_session(std::uint64_t session);
+  /// A connection has ended, and with it what came by it. Steps that wait for values of `peer`
+  /// fail.
+  void connection_lost(const void* owner, const peer_info& peer);
+
+  /// Runs a part's step as far as it comes, on this thread if that is short; `done` is called once,
+  /// by whichever thread ends it. `feeds` must stay until then. `from`: the connection by which the
+  /// master asks; null for one of this process.
+  void run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
+                std::vector<feed_ref> feeds, std::shared_ptr<connection> from, step_callback done);
+  /// A value for a step, which may not have begun yet. `from`: the connection; null for one that a
+  /// master of this process made, whose session is known.
+  void deliver(wire::tensor&& t, const void* from);
+  void cancel(std::uint64_t session, std::uint64_t step);
+
+  /// Fails every step as unavailable, and ends every link. Nothing can be run afterwards.
+  void stop();
+  bool stopped() const { return stopped_; }
+  /// What runs say that come too late.
+  error stopped_error() const;
+
+ private:
+  friend class running_step;
+  struct session_entry;
+
+  std::shared_ptr<session_entry> find(std::uint64_t session);
+  std::shared_ptr<session_entry> find_or_make(std::uint64_t session, const void* from);
+  void check_part(const plan::part& p) const;
+  void forget(std::uint64_t session, const std::shared_ptr<const error>& why);
+  void ended(std::uint64_t session, std::uint64_t step);
+
+  std::shared_ptr<task_runtime> task_;
+  task_links links_;
+  background_work background_;
+  std::atomic<bool> stopped_{false};
+  std::atomic<std::size_t> early_bytes_{0};
+  std::mutex guard_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<session_entry>> sessions_;
+  std::deque<std::uint64_t> dropped_;  ///< sessions: values that still come for them are dropped
+};
+
+}  // namespace deft

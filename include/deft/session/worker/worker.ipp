@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/session/worker/worker.ipp: umbrella of worker/, and a task's parts and steps.
+#pragma once
+#include <algorithm>
+#include <deft/core/failure.hpp>
+#include <deft/core/log.hpp>
+#include <deft/op/plan/recv.hpp>
+#include <deft/op/plan/send.hpp>
+#include <deft/session/wire/codec.hpp>
+#include <deft/session/worker/registered_part.ipp>
+#include <deft/session/worker/running_step.ipp>
+#include <deft/session/worker/task_links.ipp>
+#include <deft/session/worker/task_runtime.ipp>
+#include <deft/session/worker/worker.hpp>
+
+namespace deft {
+
+struct worker::session_entry {
+  struct part_entry {
+    std::shared_ptr<registered_part> part;
+    std::shared_ptr<const error> failure;
+  };
+  std::mutex guard;
+  bool local = false;           ///< of a master of this process
+  const void* owner = nullptr;  ///< the connection that registered, or else first sent something
+  std::unordered_map<std::uint64_t, part_entry> parts;
+  std::unordered_map<std::uint64_t, std::shared_ptr<running_step>> steps;
+  std::deque<std::uint64_t> ended;  ///< what still comes for these is dropped
+
+  bool has_ended(std::uint64_t step) const { return std::ranges::count(ended, step) != 0; }
+  void note_end(std::uint64_t step) {
+    constexpr std::size_t remembered = 256;
+    ended.push_back(step);
+    if (ended.size() > remembered) ended.pop_front();
+  }
+};
+
+worker::worker(std::shared_ptr<task_runtime> task, cluster_spec cluster, process_identity self)
+    : task_(std::move(task)), links_(std::move(cluster), std::move(self)) {}
+
+std::shared_ptr<worker> worker::make(std::shared_ptr<task_runtime> task, cluster_spec cluster,
+                                     process_identity self) {
+  auto made = std::make_shared<worker>(std::move(task), std::move(cluster), std::move(self));
+  made->links_.on_message([weak = std::weak_ptr(made)](message&& m) {
+    auto w = weak.lock();
+    if (w && m.kind == static_cast<message_kind>(wire::tensor::number))
+      w->deliver(wire::unpack<wire::tensor>(m), nullptr);
+  });
+  return made;
+}
+
+error worker::stopped_error() const {
+  return error(errc::unavailable, str(to_string(task_->name()), " was stopped"));
+}
+
+std::shared_ptr<worker::session_entry> worker::find(std::uint64_t session) {
+  std::lock_guard lock(guard_);
+  auto at = sessions_.find(session);
+  return at == sessions_.end() ? nullptr : at->second;
+}
+
+std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t session,
+                                                            const void* from) {
+  std::lock_guard lock(guard_);
+  if (stopped_) throw stopped_error();
+  auto [at, fresh] = sessions_.try_emplace(session);
+  if (fresh) {
+    at->second = std::make_shared<session_entry>();
+    at->second->owner = from;
+  }
+  return at->second;
+}
+
+/// What another process sent: a sound graph, whose transfers lead to tasks of the cluster. Names
+/// are kept for good, so they are looked at first.
+void worker::check_part(const plan::part& p) const {
+  check(p.graph);
+  check(p.graph, p.fetches);
+  for (const auto& n : p.graph.nodes) {
+    if (n.op->role != op_role::send && n.op->role != op_role::receive) continue;
+    const device_name peer =
+        parse_device(n.op->role == op_role::send ? decode<op::send>(n.attributes).peer
+                                                 : decode<op::recv>(n.attributes).peer);
+    if (!peer.task || *peer.task >= cluster().tasks(peer.job) ||
+        !(peer == task_name(peer.job, *peer.task)))
+      throw error(errc::invalid_argument,
+                  str("[", n.op->name, "] the cluster has no task ", peer, "; it is ", cluster()),
+                  n.name, n.place);
+  }
+}
+
+void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::part p,
+                           const incarnation_list& peers, const connection* owner) {
+  session_entry::part_entry made;
+  made.failure = failure_of([&] {
+    // A master of this process has checked what it made.
+    if (owner) check_part(p);
+    made.part = std::make_shared<registered_part>(std::move(p), task_->resources(), peers,
+                                                  owner ? owner->peer().name : "");
+  });
+  auto s = find_or_make(session, owner);
+  std::lock_guard lock(s->guard);
+  s->owner = owner;
+  s->local = !owner;
+  s->parts[handle] = std::move(made);
+}
+
+void worker::drop_part(std::uint64_t session, std::uint64_t handle) {
+  session_entry::part_entry dropped;  // destroyed without the lock
+  if (auto s = find(session)) {
+    std::lock_guard lock(s->guard);
+    auto at = s->parts.find(handle);
+    if (at == s->parts.end()) return;
+    dropped = std::move(at->second);
+    s->parts.erase(at);
+  }
+}
+
+void worker::forget(std::uint64_t session, const std::shared_ptr<const error>& why) {
+  constexpr std::size_t remembered = 4096;
+  std::shared_ptr<session_entry> s;
+  {
+    std::lock_guard lock(guard_);
+    dropped_.push_back(session);
+    if (dropped_.size() > remembered) dropped_.pop_front();
+    auto at = sessions_.find(session);
+    if (at == sessions_.end()) return;
+    s = std::move(at->second);
+    sessions_.erase(at);
+  }
+  std::vector<std::shared_ptr<running_step>> steps;
+  {
+    std::lock_guard lock(s->guard);
+    for (auto& [number, step] : s->steps) steps.push_back(std::move(step));
+    s->steps.clear();
+  }
+  for (auto& step : steps) step->stop(why);
+}
+
+void worker::drop_session(std::uint64_t session) {
+  forget(session,
+         std::make_shared<const error>(errc::cancelled, "the session of the step was closed"));
+}
+
+void worker::connection_lost(const void* owner, const peer_info& peer) {
+  std::vector<std::uint64_t> gone;
+  std::vector<std::shared_ptr<running_step>> steps;
+  {
+    std::lock_guard lock(guard_);
+    for (const auto& [id, s] : sessions_) {
+      std::lock_guard inner(s->guard);
+      if (!s->local && s->owner == owner)
+        gone.push_back(id);
+      else
+        for (const auto& [number, step] : s->steps) steps.push_back(step);
+    }
+  }
+  auto why = std::make_shared<const error>(errc::cancelled, "the master of the step is gone");
+  for (auto id : gone) forget(id, why);
+  error lost(errc::unavailable, str("lost ", peer.name, " while values of it were expected"));
+  for (auto& step : steps) step->peer_lost(peer.name, peer.incarnation, lost);
+}
+
+void worker::ended(std::uint64_t session, std::uint64_t step) {
+  std::shared_ptr<running_step> last;  // destroyed without the lock
+  auto s = find(session);
+  if (!s) return;
+  std::lock_guard lock(s->guard);
+  s->note_end(step);
+  auto at = s->steps.find(step);
+  if (at == s->steps.end()) return;
+  last = std::move(at->second);
+  s->steps.erase(at);
+}
+
+void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
+                      std::vector<feed_ref> feeds, std::shared_ptr<connection> from,
+                      step_callback done) {
+  session_entry::part_entry entry;
+  std::shared_ptr<running_step> running;
+  auto failure = failure_of([&] {
+    if (stopped_) throw stopped_error();
+    auto s = find(session);
+    if (!s) fail(errc::not_found, "there is no session ", session, " on ", task_->name());
+    std::lock_guard lock(s->guard);
+    auto at = s->parts.find(handle);
+    if (at == s->parts.end())
+      fail(errc::not_found, "there is no part ", handle, " of this session on ", task_->name());
+    entry = at->second;
+    if (s->owner != from.get()) from.reset();
+    if (entry.failure) throw error(*entry.failure);
+    std::size_t wanted = entry.part->code().feeds().size();
+    if (wanted != feeds.size())
+      fail(errc::invalid_argument, "a step has ", feeds.size(), " feeds, not ", wanted);
+    if (s->has_ended(step)) fail(errc::aborted, "step ", step, " has ended already");
+    auto& slot = s->steps[step];
+    if (!slot) slot = std::make_shared<running_step>(shared_from_this(), session, step);
+    running = slot;
+  });
+  if (failure) return done({nullptr, nullptr, std::move(failure)});
+  if (!running->begin(std::move(entry.part), std::move(feeds), std::move(from), done))
+    return done({nullptr, nullptr,
+                 std::make_shared<const error>(errc::already_exists,
+                                               str("step ", step, " is running already"))});
+  // A session that was dropped in between took no notice of this step.
+  if (stopped_)
+    running->stop(std::make_shared<const error>(stopped_error()));
+  else if (!find(session))
+    running->stop(std::make_shared<const error>(errc::cancelled, "the session was closed"));
+}
+
+void worker::deliver(wire::tensor&& t, const void* from) {
+  const std::uint64_t session = t.session, step = t.step;
+  {
+    std::lock_guard lock(guard_);
+    if (!sessions_.contains(session) && (!from || std::ranges::count(dropped_, session))) return;
+  }
+  auto s = find_or_make(session, from);
+  std::shared_ptr<running_step> running;
+  {
+    std::lock_guard lock(s->guard);
+    auto at = s->steps.find(step);
+    if (at != s->steps.end()) {
+      running = at->second;
+    } else {
+      if (s->has_ended(step)) return;
+      running = std::make_shared<running_step>(shared_from_this(), session, step);
+      s->steps.emplace(step, running);
+    }
+  }
+  running->deliver(t.key, std::move(t.value));
+}
+
+void worker::cancel(std::uint64_t session, std::uint64_t step) {
+  auto s = find(session);
+  if (!s) return;
+  std::shared_ptr<running_step> running;
+  {
+    std::lock_guard lock(s->guard);
+    auto at = s->steps.find(step);
+    if (at == s->steps.end()) {
+      // Values may still come, of a part that was told later.
+      if (!s->has_ended(step)) s->note_end(step);
+      return;
+    }
+    running = at->second;
+  }
+  running->stop(std::make_shared<const error>(errc::cancelled, "the step was cancelled"));
+}
+
+void worker::stop() {
+  std::vector<std::uint64_t> all;
+  {
+    std::lock_guard lock(guard_);
+    stopped_ = true;
+    for (const auto& [id, s] : sessions_) all.push_back(id);
+  }
+  auto why = std::make_shared<const error>(stopped_error());
+  for (auto id : all) forget(id, why);
+  links_.stop(*why);
+}
+
+}  // namespace deft

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/session/cluster/cluster_spec.hpp>
+
+#include "testing.hpp"
+
+using namespace deft;
+using testing::error_of;
+
+TEST_CASE("a cluster knows its jobs, tasks and addresses") {
+  cluster_spec c{{"ps", {"ps0:2222"}}, {"worker", {"wk0:2222", "wk1:2223"}}};
+  CHECK(c.has("ps"));
+  CHECK(!c.has("chief"));
+  CHECK(c.tasks("worker") == 2);
+  CHECK(c.tasks("chief") == 0);
+  CHECK(c.address("worker", 1) == "wk1:2223");
+  CHECK(to_string(c) == "ps: ps0:2222; worker: wk0:2222, wk1:2223");
+  CHECK(c.task_names().size() == 3);
+  CHECK(to_string(c.task_names()[2]) == "/job:worker/replica:0/task:1");
+  c.set_address("worker", 0, "127.0.0.1:7");
+  CHECK(c.address("worker", 0) == "127.0.0.1:7");
+}
+
+TEST_CASE("a task that is not there is named, with those that are") {
+  cluster_spec c{{"ps", {"ps0:2222"}}};
+  auto e = error_of([&] { c.address("worker", 3); });
+  CHECK(e == "not_found: the cluster has no task /job:worker/task:3; it is ps: ps0:2222");
+  CHECK(error_of([&] { c.address("ps", -1); }).starts_with("not_found"));
+  CHECK(error_of([&] { c.set_address("ps", 1, "a:1"); }).starts_with("not_found"));
+}
+
+TEST_CASE("what is no cluster is refused, and the fault is named") {
+  auto made = [](std::vector<cluster_spec::job> jobs) {
+    return error_of([&] { cluster_spec c(jobs); });
+  };
+  CHECK(made({{"ps", {"a:1"}}, {"ps", {"b:1"}}}) == "invalid_argument: job \"ps\" is named twice");
+  CHECK(made({{"ps", {}}}) == "invalid_argument: job \"ps\" has no tasks");
+  for (const char* address : {"host", "host:", ":80", "host:http", ""}) {
+    auto e = made({{"ps", {address}}});
+    CAPTURE(e);
+    CHECK(e.find(str('"', address, '"')) != e.npos);
+    CHECK(e.find("host:port") != e.npos);
+  }
+  CHECK(made({{"no job", {"a:1"}}}).starts_with("invalid_argument"));
+  CHECK(made({{"", {"a:1"}}}).starts_with("invalid_argument"));
+}
+
+TEST_CASE("clusters of the same jobs and sizes have one fingerprint, whatever their ports") {
+  cluster_spec a{{"ps", {"a:1"}}, {"worker", {"b:1", "c:1"}}};
+  cluster_spec b{{"ps", {"x:9"}}, {"worker", {"y:9", "z:9"}}};
+  cluster_spec other{{"ps", {"a:1", "b:1"}}, {"worker", {"c:1"}}};
+  CHECK(a.fingerprint() == b.fingerprint());
+  CHECK(a.fingerprint() != other.fingerprint());
+  CHECK(a.fingerprint() != 0);
+  CHECK(cluster_spec().fingerprint() == 0);
+}

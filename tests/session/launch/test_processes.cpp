@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients and tasks in processes of their own.
+#include <thread>
+
+#include "environment.hpp"
+#include "execute/classifier.hpp"
+#include "session/processes.hpp"
+#include "session/sessions.hpp"
+
+using namespace deft;
+using testing::child_job;
+using testing::child_program;
+using testing::environment;
+using testing::losses_on;
+using testing::usual_device;
+
+namespace {
+bool has(const std::vector<std::string>& lines, const std::string& text) {
+  return std::ranges::any_of(lines, [&](const auto& l) { return l.find(text) != l.npos; });
+}
+
+/// The numbers in lines "…process N trains".
+std::vector<int> pids_of(child_program& p, int wanted) {
+  std::vector<int> pids;
+  while (static_cast<int>(pids.size()) < wanted) {
+    std::string l = p.line();
+    if (l.empty()) break;
+    auto at = l.find("process ");
+    if (at != l.npos) pids.push_back(std::stoi(l.substr(at + 8)));
+  }
+  return pids;
+}
+
+/// Waits until a process that is not our child is gone.
+void wait_until_gone(int pid) {
+  while (::kill(pid, 0) == 0) std::this_thread::yield();
+}
+}  // namespace
+
+TEST_CASE("a client of another process runs on the cluster, through one of its tasks") {
+  local_cluster c{{"ps", 1}, {"worker", 2}};
+  graph g;
+  auto in = as_default(g);
+  auto v = on(device("/job:ps/task:0"), [] { return variable<float>("shared", 40.f); });
+  session s(c.target("worker", 0));
+  s.run(initialize_all());
+  const std::string where = str(" on /job:worker/replica:0/task:1/", usual_device(), ", ",
+                                list_devices(s).size(), " devices");
+  child_program first("remote_client", {c.target("worker", 0), "sum"});
+  CHECK(first.line() == "4 42 42" + where);
+  CHECK(first.wait() == 0);
+  child_program second("remote_client", {c.target("worker", 1), "sum"});
+  CHECK(second.line() == "4 44 44" + where);
+  CHECK(second.wait() == 0);
+  CHECK(s.run(v) == 44);
+}
+
+TEST_CASE("a task that was not compiled with an expression runs its program") {
+  local_cluster c{{"worker", 2}};
+  child_program p("remote_client", {c.target("worker", 0), "own"});
+  program own;
+  own.signature = p.line();
+  CHECK(own.signature.find("square") != own.signature.npos);
+  CHECK(find_fused(own) == nullptr);
+  CHECK(p.line() == "4 1 0 on /job:worker/replica:0/task:1/" + usual_device());
+  CHECK(p.wait() == 0);
+}
+
+TEST_CASE("errors reach a client of another process whole") {
+  local_cluster c{{"worker", 2}};
+  child_program p("remote_client", {c.target("worker", 0), "errors"});
+  std::string said = p.line();
+  INFO(said);
+  CHECK(said.starts_with("invalid_argument|"));
+  CHECK(said.find("remote_client.cpp:") != said.npos);
+  CHECK(said.ends_with("|/job:worker/replica:0/task:1/" + usual_device()));
+  CHECK(p.line() == "1");
+  CHECK(p.wait() == 0);
+}
+
+TEST_CASE("a client of another process cancels, and runs out of time") {
+  local_cluster c{{"worker", 2}};
+  child_program cancels("remote_client", {c.target("worker", 0), "cancel"});
+  CHECK(cancels.line().starts_with("cancelled|"));
+  CHECK(cancels.line() == "5");
+  child_program late("remote_client", {c.target("worker", 0), "timeout"});
+  std::string said = late.line();
+  INFO(said);
+  CHECK(said.starts_with("deadline_exceeded|"));
+  CHECK(said.find("/job:worker/replica:0/task:1") != said.npos);
+  CHECK(late.line() == "5");
+}
+
+TEST_CASE("a client that dies takes its steps with it, and nothing else") {
+  local_cluster c{{"worker", 2}};
+  graph g;
+  auto in = as_default(g);
+  auto x = on(device("/job:worker/task:1"), [] { return tensor<int>(identity(constant(3))); });
+  session s(c.target("worker", 0), {.fold = false});
+  CHECK(s.run(x) == 3);
+  {
+    child_program p("remote_client", {c.target("worker", 0), "hang"});
+    REQUIRE(p.line() == "running");
+    p.signal(SIGKILL);
+    p.wait();
+  }
+  CHECK(s.run(x) == 3);
+}
+
+TEST_CASE("a server that dies under a client of another process is named") {
+  local_cluster c{{"worker", 2}};
+  for (int victim : {1, 0}) {
+    child_program p("remote_client", {c.target("worker", 0), "hang"});
+    REQUIRE(p.line() == "running");
+    c.kill("worker", victim);
+    std::string said = p.line();
+    INFO(said);
+    CHECK(said.starts_with("unavailable|"));
+    CHECK(said.find(str("/job:worker/replica:0/task:", victim)) != said.npos);
+    CHECK(p.wait() == 1);
+    c.restart("worker", victim);
+  }
+}
+
+TEST_CASE("a ps or a worker that is killed is named by those who need it, and nobody hangs") {
+  for (int victim : {0, 1}) {
+    CAPTURE(victim);
+    const child_job::flags endless{"--steps=1000000000"};
+    child_job job("line_fit", 1, endless, 2, endless);
+    for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
+    if (victim == 0) {
+      job.ps(0).signal(SIGKILL);
+      for (int i : {0, 1}) {
+        child_program& worker = job.worker(i);
+        worker.lines();
+        const std::string said = worker.complaints();
+        INFO(said);
+        CHECK(worker.wait() == 1);
+        CHECK(said.find("/job:ps/replica:0/task:0") != said.npos);
+      }
+    } else {
+      job.worker(0).signal(SIGKILL);
+      // Asynchronous training goes on without it.
+      session s(job.target_of_ps(0));
+      graph g;
+      auto in = as_default(g);
+      auto step = on(device("/job:ps/task:0"), [] { return global_step(); });
+      const std::int64_t seen = s.run(step);
+      while (s.run(step) <= seen) std::this_thread::yield();
+    }
+  }
+}
+
+TEST_CASE("a model over GPUs of two processes learns as on the processor") {
+  const auto expected = losses_on("/cpu:0", "/cpu:0", {.simulated_gpus = 0});
+  child_job tasks("line_fit", 2, {"--simulated_gpus=2"});
+  const auto losses =
+      losses_on("/job:ps/task:0/gpu:1", "/job:ps/task:1/gpu:0", {}, tasks.target_of_ps(0));
+  REQUIRE(losses.size() == expected.size());
+  for (std::size_t i = 0; i < losses.size(); ++i)
+    CHECK(losses[i] == doctest::Approx(expected[i]).epsilon(1e-5));
+}
+
+TEST_CASE("a job of processes trains, and all of them end") {
+  child_program p("line_fit", {"--steps", "300"});
+  auto lines = p.lines();
+  INFO(join(lines, "\n"));
+  CHECK(p.wait() == 0);
+  CHECK(has(lines, "/job:ps/task:0 at 127.0.0.1:"));
+  CHECK(has(lines, "worker/0: w is 3.000"));
+  CHECK(has(lines, "worker/1: w is 3.000"));
+}
+
+TEST_CASE("the first task that fails ends the others, and its code is the launcher's") {
+  child_program p("line_fit", {"--steps", "1000000000", "--fail", "1"});
+  p.lines();
+  std::string said = p.complaints();
+  INFO(said);
+  CHECK(p.wait() == 1);
+  CHECK(said.find("as told") != said.npos);
+  CHECK(said.find("worker/1 has failed") != said.npos);
+}
+
+TEST_CASE("nothing is left running after the launcher is interrupted or killed") {
+  for (int number : {SIGINT, SIGTERM, SIGKILL}) {
+    CAPTURE(number);
+    child_program p("line_fit", {"--steps", "1000000000"});
+    auto pids = pids_of(p, 2);
+    REQUIRE(pids.size() == 2);
+    p.signal(number);
+    p.lines();  // until the last of them has closed it
+    int code = p.wait();
+    if (number != SIGKILL) CHECK(code == 130);
+    for (int pid : pids) wait_until_gone(pid);
+  }
+}
+
+TEST_CASE("a wrong number of simulated GPUs ends a program with a sentence about it") {
+  auto said = [](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "--single");
+    child_program p("line_fit", arguments);
+    p.lines();
+    const std::string text = p.complaints();
+    CHECK(p.wait() == 1);
+    return text;
+  };
+  for (const char* given : {"x", "-1", "65"}) {
+    const environment set("DEFT_SIMULATED_GPUS", given);
+    CHECK(said({}).ends_with(str("/line_fit: DEFT_SIMULATED_GPUS is \"", given,
+                                 "\"; expected a number from 0 to 64\n")));
+  }
+  CHECK(said({"--simulated_gpus=-1"})
+            .ends_with("/line_fit: simulated_gpus is -1; expected a number from 0 to 64\n"));
+}
+
+TEST_CASE("a single process of the same binary trains alone") {
+  child_program p("line_fit", {"--single", "--steps=100"});
+  auto lines = p.lines();
+  CHECK(p.wait() == 0);
+  CHECK(has(lines, "w is 3.000"));
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/session/launch/task.hpp>
+
+#include "session/sessions.hpp"
+
+using namespace deft;
+using testing::error_of;
+
+namespace {
+struct words {
+  std::vector<const char*> argv{"program"};
+  words(std::initializer_list<const char*> w) { argv.insert(argv.end(), w); }
+  int argc() const { return static_cast<int>(argv.size()); }
+};
+std::string refused(const words& w) {
+  return error_of([&] { task t(w.argc(), w.argv.data()); });
+}
+}  // namespace
+
+TEST_CASE("without a job a task is a single process") {
+  words w{"--data=/some/where", "--steps", "7", "free"};
+  task t(w.argc(), w.argv.data());
+  CHECK(!t.distributed());
+  CHECK(t.is_chief());
+  CHECK(!t.is_ps());
+  CHECK(t.device() == "/job:localhost/replica:0/task:0");
+  CHECK(t.data_dir() == "/some/where");
+  CHECK(t.flag("steps") == "7");
+  CHECK(t.flag("nothing", "else") == "else");
+  CHECK(error_of([&] { t.server(); }).starts_with("failed_precondition"));
+}
+
+TEST_CASE("flags are taken as --name=value and as --name value") {
+  SUBCASE("with =") {
+    words w{"--job_name=worker",
+            "--task_index=1",
+            "--ps_hosts=localhost:0",
+            "--worker_hosts=a:1,localhost:0",
+            "--cpu_devices=2",
+            "--log_device_placement",
+            "--own=1"};
+    task t(w.argc(), w.argv.data());
+    CHECK(t.distributed());
+    CHECK(t.job() == "worker");
+    CHECK(t.index() == 1);
+    CHECK(!t.is_chief());
+    CHECK(t.log_device_placement());
+    CHECK(t.device() == "/job:worker/replica:0/task:1");
+    CHECK(t.cluster().tasks("ps") == 1);
+    CHECK(t.flag("own") == "1");
+    // The port that was chosen is known.
+    CHECK(t.cluster().address("worker", 1) == t.server().address());
+    CHECK(!t.server().address().ends_with(":0"));
+  }
+  SUBCASE("with a space") {
+    words w{"--job_name",     "ps",  "--task_index", "0", "--ps_hosts", "localhost:0",
+            "--worker_hosts", "a:1", "--own",        "2"};
+    task t(w.argc(), w.argv.data());
+    CHECK(t.is_ps());
+    CHECK(t.flag("own") == "2");
+  }
+}
+
+TEST_CASE("expect_flags names what is none of a program's flags") {
+  auto refuses = [](const words& w) {
+    task t(w.argc(), w.argv.data());
+    return error_of([&] { t.expect_flags({"steps", "rate"}); });
+  };
+  CHECK(refuses({"--steps=7", "--rate", "0.5", "--data=x"}) == "");
+  CHECK(refuses({"--stpes=7"}) == "invalid_argument: \"--stpes=7\" is no flag of this program");
+  CHECK(refuses({"--steps", "7", "free"}) ==
+        "invalid_argument: \"free\" is no flag of this program");
+  CHECK(refuses({"--rate"}) == "invalid_argument: --rate needs a value");
+}
+
+TEST_CASE("a wrong flag is named") {
+  CHECK(refused({"--job_name=chef", "--ps_hosts=a:1"}) ==
+        "invalid_argument: --job_name=chef is neither ps nor worker");
+  CHECK(refused({"--job_name=worker", "--ps_hosts=a:1"}) ==
+        "invalid_argument: --job_name=worker needs --worker_hosts");
+  CHECK(refused({"--job_name=ps", "--task_index=2", "--ps_hosts=a:1,b:1"}) ==
+        "invalid_argument: --task_index=2: job ps has 2 tasks");
+  CHECK(refused({"--task_index=x"}).find("task_index") != std::string::npos);
+  CHECK(refused({"--cpu_devices=many"}).find("cpu_devices") != std::string::npos);
+  CHECK(refused({"--ps_hosts=a:1"}) ==
+        "invalid_argument: --ps_hosts and --worker_hosts need --job_name");
+  CHECK(refused({"--job_name=ps", "--ps_hosts=a:1,,b:1"}) ==
+        "invalid_argument: --ps_hosts=a:1,,b:1 names an empty address");
+  CHECK(refused({"--job_name=ps", "--ps_hosts=a"}).find("\"a\"") != std::string::npos);
+  CHECK(refused({"--job_name=ps", "--ps_hosts=localhost:0", "--secret_file=/no/such/file"})
+            .find("/no/such/file") != std::string::npos);
+  CHECK(refused({"--job_name=ps", "--ps_hosts=localhost:0", "--listen_fd=12345"}).find("12345") !=
+        std::string::npos);
+}
+
+TEST_CASE("--simulated_gpus gives a task GPUs, alone or in a cluster") {
+  auto gpus_of = [](const words& w) {
+    task t(w.argc(), w.argv.data());
+    graph g;
+    auto in = as_default(g);
+    session s(t);
+    std::vector<std::string> names;
+    for (const auto& d : s.devices())
+      if (d.name->type == "gpu") names.push_back(to_string(*d.name));
+    return join(names, " ");
+  };
+  CHECK(gpus_of({"--simulated_gpus=1"}) == "/job:localhost/replica:0/task:0/gpu:0");
+  CHECK(gpus_of({"--simulated_gpus", "0"}) == "");
+  CHECK(gpus_of({"--job_name=worker", "--worker_hosts=localhost:0", "--simulated_gpus=2"}) ==
+        "/job:worker/replica:0/task:0/gpu:0 /job:worker/replica:0/task:0/gpu:1");
+}
+
+TEST_CASE("a wrong number of simulated GPUs names the flag and the number") {
+  for (const std::string given : {"many", "", "1.5"}) {
+    const std::string flag = "--simulated_gpus=" + given, said = refused({flag.c_str()});
+    INFO(said);
+    CHECK(said.starts_with("invalid_argument: "));
+    CHECK(said.find("simulated_gpus") != std::string::npos);
+    CHECK(said.find(given) != std::string::npos);
+  }
+  for (const std::string given : {"-1", "65"}) {
+    const std::string flag = "--simulated_gpus=" + given;
+    const words w{"--job_name=ps", "--ps_hosts=localhost:0", flag.c_str()};
+    CHECK(refused(w) ==
+          str("invalid_argument: simulated_gpus is ", given, "; expected a number from 0 to 64"));
+  }
+}
+
+TEST_CASE("task_main gives 1 for an error and 0 for --help") {
+  words wrong{"--job_name=chef"}, help{"--help"}, fine{};
+  auto body = [](task&) {};
+  CHECK(task_main(wrong.argc(), wrong.argv.data(), body) == 1);
+  CHECK(task_main(help.argc(), help.argv.data(), body) == 0);
+  CHECK(task_main(fine.argc(), fine.argv.data(), body) == 0);
+  CHECK(task_main(fine.argc(), fine.argv.data(), [](task&) { throw std::logic_error("x"); }) == 1);
+}
+
+TEST_CASE("task_main's function has a fresh graph, and a session of its task") {
+  words w{"--cpu_devices=2"};
+  auto outside = current_graph().size();
+  float value = 0;
+  std::size_t devices = 0;
+  int code = task_main(w.argc(), w.argv.data(), [&](task& self) {
+    tensor<float> a = constant(2.f);
+    session s(self);
+    value = s.run(a * 3.f);
+    devices = s.devices().size();
+  });
+  CHECK(code == 0);
+  CHECK(value == 6);
+  CHECK(devices >= 2);
+  CHECK(current_graph().size() == outside);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages are what they were after they have travelled.
+#include <deft/deft.hpp>
+#include <deft/session/wire/codec.hpp>
+#include <deft/transport/frame.hpp>
+
+#include "session/sessions.hpp"
+
+using namespace deft;
+using testing::outcome_of;
+using namespace std::chrono_literals;
+
+namespace {
+
+/// What arrives of `m`, whose list of tensors is moved.
+template <class M>
+M travelled(M&& m) {
+  message packed = wire::pack(m);
+  CHECK(packed.kind == static_cast<message_kind>(M::number));
+  return wire::unpack<M>(packed);
+}
+
+flat_graph some_graph() {
+  graph own;
+  auto in_own = as_default(own);
+  const any_tensor a = constant({1.f, 2.f});
+  const output fetched = any_tensor(a * 3.f).handle();
+  return flatten({&fetched, 1}, {});
+}
+
+}  // namespace
+
+TEST_CASE("ids, numbers and words of messages arrive") {
+  const auto part = travelled(wire::run_part{1, 2, 3, {any_array::scalar(4.f)}});
+  CHECK(part.session == 1);
+  CHECK(part.step == 2);
+  CHECK(part.handle == 3);
+  REQUIRE(part.feeds.size() == 1);
+  CHECK(part.feeds[0] == any_array::scalar(4.f));
+
+  const auto value = travelled(wire::tensor{1, 2, 0xffff'ffff, any_array::scalar(7)});
+  CHECK(value.session == 1);
+  CHECK(value.step == 2);
+  CHECK(value.key == 0xffff'ffff);
+  CHECK(value.value == any_array::scalar(7));
+
+  const auto run = travelled(wire::run_plan{5, 6, 7s, true, {}});
+  CHECK(run.session == 5);
+  CHECK(run.plan == 6);
+  CHECK(run.timeout == 7s);
+  CHECK(run.can_be_cancelled);
+  CHECK_FALSE(travelled(wire::run_plan{}).can_be_cancelled);
+  CHECK(travelled(wire::cancel_run{8, 9}).call == 9);
+  CHECK(travelled(wire::reset{"models"}).container == "models");
+  CHECK(travelled(wire::reset_cluster{3, "models"}).container == "models");
+  CHECK(travelled(wire::wait_signal{"ready"}).name == "ready");
+  CHECK(travelled(wire::done{"/job:worker/replica:0/task:0"}).task ==
+        "/job:worker/replica:0/task:0");
+}
+
+TEST_CASE("graphs arrive with the elements of their constants") {
+  const flat_graph sent = some_graph();
+  const auto plan = travelled(wire::make_plan{4, 5ms, sent});
+  CHECK(plan.session == 4);
+  CHECK(plan.patience == 5ms);
+  REQUIRE(plan.flat.graph.nodes.size() == sent.graph.nodes.size());
+  CHECK(plan.flat.fetches.size() == 1);
+  check(plan.flat.graph);
+
+  const auto options =
+      travelled(wire::open_session{{.fuse = false, .timeout = 3s, .stream = 11}}).options;
+  CHECK_FALSE(options.fuse);
+  CHECK(options.timeout == 3s);
+  CHECK(options.connect_timeout == 60s);
+  CHECK(options.stream == 11);
+}
+
+TEST_CASE("an answer has no kind of its own") {
+  CHECK(wire::pack(wire::nothing()).kind == message_kind::reply);
+  message m = wire::pack(wire::plan_made{2, 3});
+  CHECK(m.kind == message_kind::reply);
+  CHECK(wire::unpack<wire::plan_made>(m).plan == 3);
+}
+
+TEST_CASE("what is no such message is refused") {
+  message empty(static_cast<message_kind>(wire::tensor::number));
+  CHECK(outcome_of([&] { wire::unpack<wire::tensor>(empty); }).says("a value without its tensor"));
+  message cut = wire::pack(wire::reset{"models"});
+  cut.meta.pop_back();
+  CHECK_THROWS_AS(wire::unpack<wire::reset>(cut), error);
+  message longer = wire::pack(wire::reset{"models"});
+  longer.meta.push_back(std::byte{1});
+  CHECK_THROWS_AS(wire::unpack<wire::reset>(longer), error);
+}
