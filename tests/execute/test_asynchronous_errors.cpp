@@ -98,7 +98,7 @@ TEST_CASE_FIXTURE(with_slow_devices,
       // The feed's memory goes when the run has ended, not earlier.
       const std::string e = testing::error_of([&] {
         ndarray<float, dyn> batch(1000 + i);
-        s.run(run_options{.cancel = cancel.flag()}, y, x = batch);
+        s.run(run_options{.cancel = cancel.token()}, y, x = batch);
       });
       CHECK((e.empty() || e.starts_with("cancelled")));
     });

@@ -192,7 +192,7 @@ TEST_CASE_FIXTURE(own_graph, "a run that waits can be cancelled, time out, and s
   cancel_source cancel;
   std::string e;
   std::thread waits(
-      [&] { e = testing::error_of([&] { s.run(run_options{.cancel = cancel.flag()}, got); }); });
+      [&] { e = testing::error_of([&] { s.run(run_options{.cancel = cancel.token()}, got); }); });
   cancel.cancel();
   waits.join();
   CHECK(e.starts_with("cancelled: the run was cancelled"));

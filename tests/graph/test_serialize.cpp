@@ -232,3 +232,23 @@ TEST_CASE("a graph can be read by eye as XML") {
     CHECK(xml.find(part) != std::string::npos);
   }
 }
+
+TEST_CASE("file names from the wire are for messages only: what is too much of them is \"?\"") {
+  CHECK(std::string(detail::file_of_wire("a.cpp")) == "a.cpp");
+  CHECK(std::string(detail::file_of_wire(std::string(1025, 'a'))) == "?");
+  detail::wire_names<const char*> names;
+  auto kept = [&](const std::string& text) {
+    return std::string(names.of(
+        text, [](const std::string&) { return "kept"; }, [](const char* why) { return why; }));
+  };
+  for (std::size_t i = 0; i < names.most; ++i) CHECK(kept(std::to_string(i)) == "kept");
+  CHECK(kept("one more") == "too many came over the wire");
+  CHECK(kept("7") == "kept");
+}
+
+TEST_CASE("a device name from the wire that cannot be kept is refused by name") {
+  const auto e = testing::error_of(
+      [] { detail::device_of_wire("/job:" + std::string(2000, 'a') + "/task:0"); });
+  CHECK(e.starts_with("resource_exhausted: the device name \"/job:aaa"));
+  CHECK(e.size() < 200);
+}

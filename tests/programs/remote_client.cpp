@@ -89,7 +89,7 @@ int run(const char* target, const char* command) {
         std::thread& t;
         ~joins() { t.join(); }
       } join{later};
-      step(run_options{.cancel = cancel.flag()});
+      step(run_options{.cancel = cancel.token()});
     }
   } catch (const error& e) {
     print(e);

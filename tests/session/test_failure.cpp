@@ -221,6 +221,23 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(value == 7);
 }
 
+TEST_CASE_FIXTURE(own_graph, "a task with another list of hosts is refused with what differs") {
+  int ps_fd = listen_socket("localhost:0"), worker_fd = listen_socket("localhost:0");
+  const std::string ps_host = address_of_socket(ps_fd), host = address_of_socket(worker_fd);
+  server of_all({{"ps", {ps_host}}, {"worker", {"elsewhere:1"}}}, "ps", 0, {.listen_fd = ps_fd});
+  server stranger({{"ps", {ps_host}}, {"worker", {host}}}, "worker", 0, {.listen_fd = worker_fd});
+  tensor<int> x;
+  if (auto there = on(device("/job:ps/task:0"))) x = identity(constant(1));
+  session s(stranger.target(), {.fold = false});
+  const auto o = outcome_of([&] { s.run(x); });
+  CAPTURE(o);
+  CHECK(o.code == errc::failed_precondition);
+  CHECK(
+      o.says(str("it was started with /job:worker/task:0 at elsewhere:1, and the caller with "
+                 "/job:worker/task:0 at ",
+                 host)));
+}
+
 TEST_CASE_FIXTURE(own_graph,
                   "all tasks that are missing are named, and waited for no longer than asked") {
   int sockets[] = {listen_socket("localhost:0"), listen_socket("localhost:0"),
@@ -248,7 +265,7 @@ TEST_CASE_FIXTURE(own_graph,
     CHECK(o.says("/job:ps/replica:0/task:1"));
     cancel_source cancel;
     std::thread later([&] { cancel.cancel(); });
-    o = outcome_of([&] { s.run(run_options{.cancel = cancel.flag()}, sum); });
+    o = outcome_of([&] { s.run(run_options{.cancel = cancel.token()}, sum); });
     later.join();
     CHECK(o.code == errc::cancelled);
     std::thread runner([&] {
@@ -289,13 +306,13 @@ TEST_CASE("garbage on the port hurts nobody") {
 
 TEST_CASE("a wrong secret is refused in a sentence") {
   local_cluster c({{"worker", 1}}, {.secret = "right"});
-  hub_options mine{{"client", 0, 0, "wrong"}, {}};
+  hub_options mine{{"client", 0, {}, "wrong"}, {}};
   hub h(mine);
   auto o = outcome_of([&] { h.connect(c.spec().address("worker", 0), deadline_in(5s)); });
   CAPTURE(o);
   CHECK(o.code == errc::unauthenticated);
   CHECK(o.says("secret"));
-  hub_options none{{"client", 0, 0, ""}, {}};
+  hub_options none{{"client", 0, {}, ""}, {}};
   hub without(none);
   o = outcome_of([&] { without.connect(c.spec().address("worker", 0), deadline_in(5s)); });
   CAPTURE(o);
@@ -404,7 +421,7 @@ TEST_CASE("signals cross tasks, and who waits in vain is told for what") {
 TEST_CASE("a server that nobody is connected to gives back what it kept for the next step") {
   server s = server::local();
   {
-    hub h({{"client", 0, 0, ""}, {}});
+    hub h({{"client", 0, {}, ""}, {}});
     auto c = h.connect(s.address(), deadline_in(5s));
     buffer::host(std::size_t{8} << 20).reset();
     CHECK(recycled_host_memory() >= std::size_t{8} << 20);

@@ -426,7 +426,7 @@ TEST_CASE_FIXTURE(own_graph, "cancel and close end what runs") {
   auto step = s.prepare(b);
   cancel_source cancel;
   testing::outcome o;
-  std::thread runner([&] { o = outcome_of([&] { step(run_options{.cancel = cancel.flag()}); }); });
+  std::thread runner([&] { o = outcome_of([&] { step(run_options{.cancel = cancel.token()}); }); });
   cancel.cancel();
   runner.join();
   CAPTURE(o);

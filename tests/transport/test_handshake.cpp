@@ -59,14 +59,13 @@ TEST_CASE("both ends know each other after the handshake") {
   mailbox<peer_info> seen;
   handler.opened = [&](const auto& c) { seen.put(c->peer()); };
   auto o = options_of_test("open sesame");
-  o.self.cluster = 77;
+  o.self.cluster = {"/job:ps/task:0 at a:1"};
   listener l(o, handler);
-  hub h({{"worker/0", 5, 77, "open sesame"}, {}});
+  hub h({{"worker/0", 5, {"/job:ps/task:0 at a:1"}, "open sesame"}, {}});
   auto c = h.connect(l.address(), soon());
   CHECK(c->peer().name == "/job:ps/replica:0/task:0");
   CHECK(c->peer().address == l.address());
   CHECK(c->peer().incarnation == l.incarnation());
-  CHECK(c->peer().cluster == 77);
   CHECK(c->peer().authenticated);
   CHECK(c->peer().same_catalog);
   CHECK(c->peer().to_string() == "/job:ps/replica:0/task:0 at " + l.address());
@@ -90,16 +89,16 @@ TEST_CASE("who does not know the secret is refused in a sentence, and so is a se
   test_handler handler;
   listener guarded(options_of_test("right"), handler), open(options_of_test(), handler);
   std::string at = "/job:ps/replica:0/task:0 at " + guarded.address();
-  CHECK(outcome(guarded, {"client", 0, 0, "right"}) == "");
-  CHECK(outcome(guarded, {"client", 0, 0, "wrong"}) ==
+  CHECK(outcome(guarded, {"client", 0, {}, "right"}) == "");
+  CHECK(outcome(guarded, {"client", 0, {}, "wrong"}) ==
         "unauthenticated: " + at +
             " refused the connection: /job:ps/replica:0/task:0 does not accept the caller's "
             "secret");
   log.wait_for("does not accept the caller's secret");
-  CHECK(outcome(guarded, {"client", 0, 0, ""}) ==
+  CHECK(outcome(guarded, {"client", 0, {}, ""}) ==
         "unauthenticated: " + at +
             " asks for a secret: set DEFT_SECRET, or name its file by --secret_file");
-  CHECK(outcome(open, {"client", 0, 0, "right"}) ==
+  CHECK(outcome(open, {"client", 0, {}, "right"}) ==
         "unauthenticated: /job:ps/replica:0/task:0 at " + open.address() +
             " has no secret, but this process insists on one");
 }
@@ -119,7 +118,7 @@ TEST_CASE("a proof can be neither left out, nor repeated, nor sent back") {
   forger without(l.address());
   without.say(message_kind::hello, forger::hello(true));
   without.hear();
-  without.say(message_kind::proof, to_bytes(std::vector<std::uint8_t>(), none));
+  without.say(message_kind::proof, to_bytes(std::vector<std::uint8_t>(), none, none));
   CHECK(refused(without));
 
   // A client proves itself to an impostor, who sends the same hello and the proof to the server.
@@ -174,7 +173,10 @@ TEST_CASE("a server has to prove that it knows the secret") {
     impostor.send(challenge);
     REQUIRE(impostor.receive(m, soon()));
     message welcome(message_kind::welcome);
-    welcome.meta = m.meta;  // sends the client's own proof back
+    std::vector<std::uint8_t> proof;
+    std::vector<std::string> catalog, hosts;
+    from_bytes(m.meta, proof, catalog, hosts);
+    welcome.meta = to_bytes(proof, catalog);  // sends the client's own proof back
     impostor.send(welcome);
     client.join();
   }
@@ -182,15 +184,33 @@ TEST_CASE("a server has to prove that it knows the secret") {
   CHECK(what.find("cannot prove that it knows the secret") != std::string::npos);
 }
 
-TEST_CASE("tasks of another cluster are refused; 0 fits any") {
+TEST_CASE("tasks of another cluster are refused with what differs first; none fits any") {
   test_handler handler;
   auto o = options_of_test();
-  o.self.cluster = 1;
+  o.self.cluster = {"/job:ps/task:0 at a:1", "/job:worker/task:0 at b:1"};
   listener l(o, handler);
-  CHECK(outcome(l, {"worker/0", 0, 1, ""}) == "");
-  CHECK(outcome(l, {"client", 0, 0, ""}) == "");
-  CHECK(outcome(l, {"worker/0", 0, 2, ""}).find("belongs to another cluster than \"worker/0\"") !=
-        std::string::npos);
+  CHECK(outcome(l, {"worker/0", 0, o.self.cluster, ""}) == "");
+  CHECK(outcome(l, {"client", 0, {}, ""}) == "");
+  auto refusal = [&](std::vector<std::string> cluster) {
+    const std::string text = outcome(l, {"worker/0", 0, std::move(cluster), ""});
+    const std::string begin = "belongs to another cluster than \"worker/0\": ";
+    const auto at = text.find(begin);
+    return at == text.npos ? text : text.substr(at + begin.size());
+  };
+  CHECK(refusal({"/job:ps/task:0 at a:1", "/job:worker/task:0 at c:9"}) ==
+        "it was started with /job:worker/task:0 at b:1, and the caller with /job:worker/task:0 at "
+        "c:9");
+  CHECK(refusal({"/job:ps/task:0 at a:1"}) ==
+        "it was started with /job:worker/task:0 at b:1, and the caller with no further task");
+  auto more = o.self.cluster;
+  more.push_back("/job:worker/task:1 at d:1");
+  CHECK(refusal(more) ==
+        "it was started with no further task, and the caller with /job:worker/task:1 at d:1");
+  // A list too long for a handshake is compared as far as it is told.
+  std::vector<std::string> many = o.self.cluster;
+  for (int i = 0; i < 10'000; ++i) many.push_back(str("/job:worker/task:", i + 1, " at e:1"));
+  CHECK(refusal(many) ==
+        "it was started with no further task, and the caller with /job:worker/task:1 at e:1");
 }
 
 TEST_CASE("where catalogs differ, both ends learn what is missing, and go on") {
@@ -204,7 +224,8 @@ TEST_CASE("where catalogs differ, both ends learn what is missing, and go on") {
   auto mine = catalog_list();
   std::erase(mine, "add/1");
   mine.push_back("conv9d/3");
-  f.say(message_kind::proof, to_bytes(std::vector<std::uint8_t>(), mine));
+  f.say(message_kind::proof,
+        to_bytes(std::vector<std::uint8_t>(), mine, std::vector<std::string>()));
   auto welcome = f.hear();
   CHECK(welcome.kind == message_kind::welcome);
   std::vector<std::uint8_t> seal;
@@ -240,10 +261,11 @@ TEST_CASE("another version of the protocol is refused in a sentence that its rea
         text.npos);
 }
 
-TEST_CASE("names with control characters are refused") {
+TEST_CASE("names with other characters than those of ASCII that show are refused") {
   test_handler handler;
   listener l(options_of_test(), handler);
-  CHECK(outcome(l, {"evil\nname", 0, 0, ""}).find("is no name") != std::string::npos);
+  for (const char* name : {"evil\nname", "evil\x7f", "evil\u202ename"})
+    CHECK(outcome(l, {name, 0, {}, ""}).find("is no name") != std::string::npos);
 }
 
 TEST_CASE("a secret comes from a file or from the environment") {

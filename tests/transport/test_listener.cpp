@@ -181,7 +181,7 @@ TEST_CASE("an error that a handler throws is the answer, and the connection goes
   REQUIRE(h.wait_for(*q, soon()));
   CHECK(q->take().id == q->id());
 
-  hub other({{"stranger", 0, 0, ""}, {}});
+  hub other({{"stranger", 0, {}, ""}, {}});
   auto s = other.connect(l.address(), soon());
   other.wait_until([&] { return s->lost(); }, soon());
   CHECK(error_of([&] { s->post(m); }).find("it refused: not today") != std::string::npos);

@@ -37,7 +37,9 @@ class device_parser {
 
   void part() {
     std::size_t start = at_;
-    std::string_view key = word("a part's name");
+    const std::string_view written = word("a part's name");
+    std::string key;
+    for (char c : written) key += lower(c);
     if (key == "job") {
       once(job_seen_, key, start);
       colon(key);

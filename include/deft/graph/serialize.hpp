@@ -38,19 +38,19 @@ inline constexpr bool is_compact = requires {
 template <class Value>
 class wire_names {
  public:
-  static constexpr std::size_t most = 65'536, longest = 4'096;
+  static constexpr std::size_t most = 16'384, longest = 1'024;
 
-  /// What `make(text)` gave for this text first.
-  template <class Make>
-  Value of(const std::string& text, const char* what, Make make) {
+  /// What `make(text)` gave for this text first; what `refuse(reason)` gives where there are too
+  /// many, or it is too long.
+  template <class Make, class Refuse>
+  Value of(const std::string& text, Make make, Refuse refuse) {
     thread_local std::pair<std::string, Value> last{};  // runs of nodes share device and file
     if (last.second && last.first == text) return last.second;
-    if (text.size() > longest) fail(errc::invalid_argument, what, " of ", text.size(), " bytes");
+    if (text.size() > longest) return refuse("it is too long");
     std::lock_guard lock(guard_);
     auto at = values_.find(text);
     if (at == values_.end()) {
-      if (values_.size() == most)
-        fail(errc::resource_exhausted, what, " too many came over the wire: ", most);
+      if (values_.size() == most) return refuse("too many came over the wire");
       at = values_.emplace(text, make(text)).first;
     }
     last = *at;
@@ -65,13 +65,19 @@ class wire_names {
 inline placement device_of_wire(const std::string& text) {
   static auto& names = *new wire_names<placement>;
   if (text.empty()) return nullptr;
-  return names.of(text, "a device name",
-                  [](const std::string& t) { return intern(parse_device(t)); });
+  return names.of(
+      text, [](const std::string& t) { return intern(parse_device(t)); },
+      [&](const char* reason) -> placement {
+        fail(errc::resource_exhausted, "the device name \"", std::string_view(text).substr(0, 80),
+             "\" is not taken: ", reason);
+      });
 }
+/// Only for messages: they go on without it.
 inline const char* file_of_wire(const std::string& text) {
   static auto& names = *new wire_names<const char*>;
   if (text.empty()) return "";
-  return names.of(text, "a file name", [](const std::string& t) { return intern_file(t); });
+  return names.of(
+      text, [](const std::string& t) { return intern_file(t); }, [](const char*) { return "?"; });
 }
 inline std::string& device_text(placement d) {
   thread_local std::pair<placement, std::string> last{};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/engine.hpp: what makes plans and runs them, here or on another task.
 #pragma once
-#include <atomic>
 #include <chrono>
 #include <deft/execute/executor.hpp>
 #include <deft/graph/graph_def.hpp>
@@ -49,16 +48,16 @@ class ready_plan {
   virtual step_results run(std::span<const feed_ref> feeds, const run_options& options) = 0;
   /// Number of fetches, operations included.
   virtual std::size_t fetches() const = 0;
-  /// It runs on this task alone, and takes a few microseconds.
-  virtual bool quick() const { return false; }
+  /// It runs on this task alone.
+  virtual bool is_local() const { return false; }
 };
 
 /// How long the tasks of a plan may be waited for.
 struct plan_limits {
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
-  const std::atomic<bool>* cancel = nullptr;  ///< set: no longer
+  std::stop_token cancel = {};  ///< requested: no longer
 
-  bool cancelled() const { return cancel && cancel->load(std::memory_order_relaxed); }
+  bool cancelled() const { return cancel.stop_requested(); }
 };
 
 /// What the passes make of a graph.

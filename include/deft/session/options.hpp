@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/options.hpp: how sessions plan and run.
 #pragma once
-#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 namespace deft {
@@ -47,17 +46,17 @@ struct session_options {
 /// Stops runs that were given it, from any thread.
 class cancel_source {
  public:
-  void cancel() { flag_->store(true); }
-  std::shared_ptr<const std::atomic<bool>> flag() const { return flag_; }
+  void cancel() { source_.request_stop(); }
+  std::stop_token token() const { return source_.get_token(); }
 
  private:
-  std::shared_ptr<std::atomic<bool>> flag_ = std::make_shared<std::atomic<bool>>(false);
+  std::stop_source source_;
 };
 
 /// Of one run; goes first: `s.run(run_options{.timeout = 5s}, loss)`.
 struct run_options {
-  std::chrono::nanoseconds timeout{0};                        ///< 0: the session's
-  std::shared_ptr<const std::atomic<bool>> cancel = nullptr;  ///< of a cancel_source
+  std::chrono::nanoseconds timeout{0};  ///< 0: the session's
+  std::stop_token cancel = {};          ///< of a cancel_source, or of any std::stop_source
 };
 
 }  // namespace deft

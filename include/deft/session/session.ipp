@@ -27,7 +27,7 @@ class bound_plan final : public ready_plan {
     return plan_->run(all, options);
   }
   std::size_t fetches() const override { return plan_->fetches(); }
-  bool quick() const override { return plan_->quick(); }
+  bool is_local() const override { return plan_->is_local(); }
 
  private:
   std::shared_ptr<ready_plan> plan_;
@@ -102,7 +102,7 @@ plan_limits session_impl::limits_of(const run_options& options) const {
   plan_limits limits;
   const auto timeout = options.timeout.count() ? options.timeout : options_.timeout;
   if (timeout.count()) limits.until = deadline_in(timeout);
-  limits.cancel = options.cancel.get();
+  limits.cancel = options.cancel;
   return limits;
 }
 

@@ -14,18 +14,17 @@ inline constexpr std::uint16_t protocol_version = 5;
 
 /// What one end says of itself.
 struct process_identity {
-  std::string name;               ///< "/job:ps/replica:0/task:0", "worker/0", "client"
-  std::uint64_t incarnation = 0;  ///< of a server: another number after each restart
-  std::uint64_t cluster = 0;      ///< fingerprint of the cluster; 0 fits any
-  std::string secret;             ///< empty: none. It never travels.
+  std::string name;                  ///< "/job:ps/replica:0/task:0", "worker/0", "client"
+  std::uint64_t incarnation = 0;     ///< of a server: another number after each restart
+  std::vector<std::string> cluster;  ///< a line for each task and its address; none fit any
+  std::string secret;                ///< empty: none. It never travels.
 };
 
 /// What is known of the other end after the handshake.
 struct peer_info {
   std::string name;
-  std::string address;            ///< "127.0.0.1:2222"
-  std::uint64_t incarnation = 0;  ///< of a server
-  std::uint64_t cluster = 0;
+  std::string address;              ///< "127.0.0.1:2222"
+  std::uint64_t incarnation = 0;    ///< of a server
   bool authenticated = false;       ///< both ends proved that they know the secret
   bool same_catalog = true;         ///< the lists below are empty if so
   std::vector<std::string> lacks;   ///< "op/version" that this process has and the peer has not

@@ -82,19 +82,24 @@ using nonce = std::array<std::uint8_t, 32>;
 /// What either end says of itself: hello and challenge.
 struct introduction {
   std::string name;
-  std::uint64_t incarnation = 0, cluster = 0, catalog = 0;
+  std::uint64_t incarnation = 0;
+  std::uint64_t cluster = 0, catalog = 0;  ///< hashes; 0: none
   nonce random{};
   bool has_secret = false;
 
   static introduction of(const process_identity& self, const std::vector<std::string>& catalog) {
-    introduction i{self.name, self.incarnation,    self.cluster, catalog.size(),
+    introduction i{self.name, self.incarnation,    self.cluster.size(), catalog.size(),
                    {},        !self.secret.empty()};
+    for (const auto& task : self.cluster) i.cluster = mix(i.cluster, hash_text(task));
     for (const auto& op : catalog) i.catalog = mix(i.catalog, hash_text(op));
     random_bytes(i.random.data(), i.random.size());
     return i;
   }
+  bool belongs_with(const introduction& other) const {
+    return cluster == other.cluster || cluster == 0 || other.cluster == 0;
+  }
   void check() const {
-    auto shown = [](char c) { return static_cast<unsigned char>(c) >= 32 && c != 127; };
+    auto shown = [](char c) { return c >= 32 && c < 127; };
     if (name.size() > 256 || !std::all_of(name.begin(), name.end(), shown))
       fail(errc::invalid_argument, "the caller's name is no name");
   }
@@ -120,6 +125,24 @@ inline seal seal_of(const std::string& secret, std::string_view role,
 }
 inline bool same_seal(const seal& a, const seal& b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
+}
+
+/// As much of a list of hosts as a message before authentication may hold.
+inline std::vector<std::string> shortened(std::vector<std::string> cluster) {
+  constexpr std::size_t most = 16 << 10;
+  std::size_t bytes = 0, n = 0;
+  while (n < cluster.size() && (bytes += cluster[n].size() + 4) <= most) ++n;
+  cluster.resize(n);
+  return cluster;
+}
+/// Of two lists of hosts that are not the same.
+inline std::string first_difference(const std::vector<std::string>& ours,
+                                    const std::vector<std::string>& theirs) {
+  auto [mine, other] = std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
+  if (mine == ours.end() && other == theirs.end())
+    return "the lists of hosts that they were started with differ";
+  return str("it was started with ", mine == ours.end() ? "no further task" : *mine,
+             ", and the caller with ", other == theirs.end() ? "no further task" : *other);
 }
 
 inline void compare_catalogs(peer_info& peer, const std::vector<std::string>& ours,
@@ -155,7 +178,6 @@ inline void hello_as_client(connection_state& c, const process_identity& self, d
   theirs.check();
   c.peer.name = theirs.name;
   c.peer.incarnation = theirs.incarnation;
-  c.peer.cluster = theirs.cluster;
   if (theirs.has_secret && self.secret.empty())
     fail(errc::unauthenticated, c.peer,
          " asks for a secret: set DEFT_SECRET, or name its file by --secret_file");
@@ -165,7 +187,8 @@ inline void hello_as_client(connection_state& c, const process_identity& self, d
   bool differ = mine.catalog != theirs.catalog;
   message proof(message_kind::proof);
   out_archive(proof.meta) & seal_of(self.secret, "client", hello.meta, challenge.meta) &
-      (differ ? catalog : std::vector<std::string>());
+      (differ ? catalog : std::vector<std::string>()) &
+      (mine.belongs_with(theirs) ? std::vector<std::string>() : shortened(self.cluster));
   c.send(proof);
 
   message welcome;
@@ -194,18 +217,17 @@ inline void welcome_as_server(connection_state& c, const process_identity& self,
 
   message proof;
   seal s;
-  std::vector<std::string> list;
+  std::vector<std::string> list, cluster;
   expect_message(c, proof, message_kind::proof, until);
-  from_bytes(proof.meta, s, list);
+  from_bytes(proof.meta, s, list, cluster);
   if (!same_seal(s, seal_of(self.secret, "client", hello.meta, challenge.meta)))
     fail(errc::unauthenticated, self.name, " does not accept the caller's secret");
-  if (theirs.cluster != 0 && mine.cluster != 0 && theirs.cluster != mine.cluster)
+  if (!mine.belongs_with(theirs))
     fail(errc::failed_precondition, self.name, " belongs to another cluster than \"", theirs.name,
-         "\": the lists of hosts that they were started with differ");
+         "\": ", first_difference(self.cluster, cluster));
 
   c.peer.name = theirs.name;
   c.peer.incarnation = theirs.incarnation;
-  c.peer.cluster = theirs.cluster;
   c.peer.authenticated = !self.secret.empty();
   bool differ = mine.catalog != theirs.catalog;
   if (differ) compare_catalogs(c.peer, catalog, std::move(list));

@@ -81,7 +81,7 @@ struct channel_events {
 };
 
 struct hub_options {
-  process_identity self{"client", 0, 0, {}};
+  process_identity self{"client", 0, {}, {}};
   wire_limits limits;
 };
 

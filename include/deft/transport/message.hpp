@@ -21,6 +21,11 @@ inline deadline deadline_in(std::chrono::nanoseconds d) {
   return d > no_deadline - now ? no_deadline : now + d;
 }
 
+/// So much later, likewise.
+inline deadline later(deadline d, std::chrono::nanoseconds more) {
+  return more > no_deadline - d ? no_deadline : d + more;
+}
+
 /// What a message is. 0 to 15 belong to transport; session/ numbers its own from `first_free` on.
 enum class message_kind : std::uint16_t {
   none = 0,

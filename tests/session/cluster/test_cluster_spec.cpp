@@ -34,22 +34,25 @@ TEST_CASE("what is no cluster is refused, and the fault is named") {
   };
   CHECK(made({{"ps", {"a:1"}}, {"ps", {"b:1"}}}) == "invalid_argument: job \"ps\" is named twice");
   CHECK(made({{"ps", {}}}) == "invalid_argument: job \"ps\" has no tasks");
-  for (const char* address : {"host", "host:", ":80", "host:http", ""}) {
-    auto e = made({{"ps", {address}}});
+  for (const char* address : {"host", "host:", ":80", "host:http", "", "a:65536", "a:99999999999",
+                              "http://a:1", "a:1:2", "a b:1"}) {
+    auto e = made({{"ps", {"b:1", address}}});
     CAPTURE(e);
-    CHECK(e.find(str('"', address, '"')) != e.npos);
-    CHECK(e.find("host:port") != e.npos);
+    CHECK(e.starts_with(str("invalid_argument: /job:ps/task:1: \"", address, "\" is no address")));
   }
-  CHECK(made({{"no job", {"a:1"}}}).starts_with("invalid_argument"));
-  CHECK(made({{"", {"a:1"}}}).starts_with("invalid_argument"));
+  for (const char* job : {"no job", "", "*", "a/b", "ps/gpu:3", "ps/task:1", "9"}) {
+    CAPTURE(job);
+    CHECK(made({{job, {"a:1"}}}).starts_with("invalid_argument"));
+  }
+  CHECK(made({{"ps", {"a:1"}}, {"worker", {"b:1", "A:1"}}}) ==
+        "invalid_argument: /job:ps/task:0 and /job:worker/task:1 have one address, A:1");
+  CHECK(made({{"ps", {"localhost:0", "localhost:0"}}}) == "");  // the system chooses
 }
 
-TEST_CASE("clusters of the same jobs and sizes have one fingerprint, whatever their ports") {
-  cluster_spec a{{"ps", {"a:1"}}, {"worker", {"b:1", "c:1"}}};
-  cluster_spec b{{"ps", {"x:9"}}, {"worker", {"y:9", "z:9"}}};
-  cluster_spec other{{"ps", {"a:1", "b:1"}}, {"worker", {"c:1"}}};
-  CHECK(a.fingerprint() == b.fingerprint());
-  CHECK(a.fingerprint() != other.fingerprint());
-  CHECK(a.fingerprint() != 0);
-  CHECK(cluster_spec().fingerprint() == 0);
+TEST_CASE("what tasks compare of their clusters is every address, in lower case") {
+  const cluster_spec c{{"ps", {"Host-A:1"}}, {"worker", {"b:1", "[::1]:2"}}};
+  CHECK(c.entries() == std::vector<std::string>{"/job:ps/task:0 at host-a:1",
+                                                "/job:worker/task:0 at b:1",
+                                                "/job:worker/task:1 at [::1]:2"});
+  CHECK(cluster_spec().entries().empty());
 }

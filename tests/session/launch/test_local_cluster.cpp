@@ -247,7 +247,7 @@ TEST_CASE_FIXTURE(own_graph, "a step that waits in vain ends with the names of t
   cancel_source cancel;
   std::thread runner([&] {
     auto in = as_default(g);
-    o = outcome_of([&] { s.run(run_options{.cancel = cancel.flag()}, b); });
+    o = outcome_of([&] { s.run(run_options{.cancel = cancel.token()}, b); });
   });
   cancel.cancel();
   runner.join();

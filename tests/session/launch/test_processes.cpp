@@ -171,6 +171,19 @@ TEST_CASE("a job of processes trains, and all of them end") {
   CHECK(has(lines, "worker/1: w is 3.000"));
 }
 
+TEST_CASE(
+    "a launcher's tasks take the flags of its user, but for those that are its own to choose") {
+  child_program chosen("line_fit", {"--steps", "20", "--intra_op_threads", "1"});
+  static_cast<void>(chosen.lines());
+  CHECK(chosen.wait() == 0);
+  child_program refused("line_fit", {"--steps", "20", "--task_index=1"});
+  static_cast<void>(refused.lines());
+  const std::string complaints = refused.complaints();
+  CHECK(refused.wait() == 1);
+  CAPTURE(complaints);
+  CHECK(complaints.find("--task_index is the launcher's to choose") != complaints.npos);
+}
+
 TEST_CASE("the first task that fails ends the others, and its code is the launcher's") {
   child_program p("line_fit", {"--steps", "1000000000", "--fail", "1"});
   p.lines();

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a task answers to messages that no session of ours would send.
+#include <deft/deft.hpp>
+#include <deft/session/server/coordination.hpp>
 #include <deft/session/wire/codec.hpp>
 #include <deft/transport/hub.hpp>
+#include <deft/transport/listener.hpp>
 
 #include "session/sessions.hpp"
 
@@ -9,34 +12,132 @@ using namespace deft;
 using testing::outcome_of;
 using namespace std::chrono_literals;
 
+namespace {
+
+/// A peer of a task that says what it likes.
+struct caller_of {
+  caller_of(const local_cluster& c, std::string name)
+      : links({{std::move(name), 0, {}, ""}, {}}),
+        to(links.connect(c.spec().address("worker", 0), deadline_in(60s))) {}
+
+  message answer(message&& m) {
+    auto p = to->call(std::move(m));
+    REQUIRE(links.wait_for(*p, deadline_in(60s)));
+    return p->take();
+  }
+  testing::outcome outcome(message&& m) {
+    return outcome_of([&] { answer(std::move(m)); });
+  }
+
+  hub links;
+  std::shared_ptr<channel> to;
+};
+
+}  // namespace
+
 TEST_CASE("who waits for a message that has no answer gets one") {
   local_cluster c{{"worker", 1}};
-  hub h;
-  auto to = h.connect(c.spec().address("worker", 0), deadline_in(60s));
+  caller_of client(c, "client");
   for (message m : {wire::pack(wire::close_session{77}), wire::pack(wire::cancel_step{77, 1}),
-                    wire::pack(wire::drop_session{77})}) {
-    auto p = to->call(m);
-    REQUIRE(h.wait_for(*p, deadline_in(60s)));
-    CHECK(p->take().kind == message_kind::reply);
-  }
+                    wire::pack(wire::drop_session{77})})
+    CHECK(client.answer(std::move(m)).kind == message_kind::reply);
 }
 
 TEST_CASE("calls of sessions and plans that are not there are refused") {
   local_cluster c{{"worker", 1}};
-  hub h;
-  auto to = h.connect(c.spec().address("worker", 0), deadline_in(60s));
-  auto ask = [&](message&& m) {
-    auto p = to->call(m);
-    REQUIRE(h.wait_for(*p, deadline_in(60s)));
-    return outcome_of([&] { p->take(); });
-  };
-  CHECK(ask(wire::pack(wire::run_plan{.session = 5})).code == errc::not_found);
-  message opened = [&] {
-    auto p = to->call(wire::pack(wire::open_session{}));
-    REQUIRE(h.wait_for(*p, deadline_in(60s)));
-    return p->take();
-  }();
-  const auto session = wire::unpack<wire::session_opened>(opened).session;
-  CHECK(ask(wire::pack(wire::run_plan{.session = session, .plan = 3})).code == errc::not_found);
-  CHECK(ask(wire::pack(wire::cluster_devices{session})).code == errc{});
+  caller_of client(c, "client");
+  CHECK(client.outcome(wire::pack(wire::run_plan{.session = 5})).code == errc::not_found);
+  const auto session =
+      wire::unpack<wire::session_opened>(client.answer(wire::pack(wire::open_session{}))).session;
+  const auto o = client.outcome(wire::pack(wire::run_plan{.session = session, .plan = 3}));
+  CHECK(o.code == errc::not_found);
+  CHECK(o.says("there is no plan 3 of this session"));
+  CHECK(client.outcome(wire::pack(wire::cluster_devices{session})).code == errc{});
+}
+
+TEST_CASE("more fetches than an answer holds are refused when they are planned") {
+  local_cluster c{{"worker", 1}};
+  caller_of client(c, "client");
+  const auto session =
+      wire::unpack<wire::session_opened>(client.answer(wire::pack(wire::open_session{}))).session;
+  graph own;
+  auto in_own = as_default(own);
+  const output one = any_tensor(constant(1.f)).handle();
+  wire::make_plan plan{session, 0s, flatten({&one, 1}, {})};
+  plan.flat.fetches.resize(65'537, plan.flat.fetches[0]);
+  const auto o = client.outcome(wire::pack(plan));
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(o.says("a run fetches at most 65536 values of other tasks, not 65537"));
+  plan.flat.fetches.resize(65'536);
+  CHECK(client.outcome(wire::pack(plan)).code == errc{});
+}
+
+TEST_CASE("signals are for the tasks of a cluster, and what one may hold is bounded") {
+  local_cluster c{{"worker", 2}};
+  caller_of stranger(c, "client"), task(c, "/job:worker/replica:0/task:1");
+  CHECK(stranger.outcome(wire::pack(wire::set_signal{"ready"})).code == errc::permission_denied);
+  CHECK(stranger.outcome(wire::pack(wire::wait_signal{"ready"})).code == errc::permission_denied);
+  CHECK(task.outcome(wire::pack(wire::set_signal{std::string(257, 'a')})).code ==
+        errc::invalid_argument);
+  for (int i = 0; i < 1024; ++i) task.to->call(wire::pack(wire::wait_signal{str("wait ", i)}));
+  const auto o = task.outcome(wire::pack(wire::wait_signal{"one more"}));
+  CHECK(o.code == errc::resource_exhausted);
+  CHECK(o.says("/job:worker/replica:0/task:1 waits for 1024 signals"));
+  // The others do not notice.
+  caller_of other(c, "/job:worker/replica:0/task:1");
+  auto waits = other.to->call(wire::pack(wire::wait_signal{"one more"}));
+  CHECK(other.outcome(wire::pack(wire::set_signal{"one more"})).code == errc{});
+  CHECK(other.links.wait_for(*waits, deadline_in(60s)));
+  waits->take();
+}
+
+TEST_CASE("waits of a connection that has ended are forgotten") {
+  local_cluster c{{"worker", 2}};
+  auto& signals = c.at("worker", 0).coordination();
+  {
+    caller_of task(c, "/job:worker/replica:0/task:1");
+    task.to->call(wire::pack(wire::wait_signal{"never"}));
+    while (signals.waiting() == 0) std::this_thread::yield();
+  }
+  while (signals.waiting() != 0) std::this_thread::yield();
+}
+
+TEST_CASE("a run that may be cancelled is cancelled, however quick its plan was before") {
+  local_cluster c{{"worker", 1}};
+  const std::string address = c.spec().address("worker", 0);
+  // By another name of this host, so that it is not known as a server of this process.
+  const std::string target = "deft://localhost" + address.substr(address.rfind(':'));
+  graph own;
+  auto in_own = as_default(own);
+  placeholder<float, dyn, dyn> x("x");
+  any_tensor y = x;
+  for (int i = 0; i < 100; ++i) y = any_tensor(matmul(y, any_tensor(x)) * 0.001f);
+  auto z = sum(y);
+  session s(target);
+  for (int i = 0; i < 4; ++i) s.run(z, x = ndarray<float, dyn, dyn>(2, 2));
+  cancel_source cancel;
+  cancel.cancel();
+  for (const std::int64_t n : {2, 500}) {
+    const auto o = outcome_of([&] {
+      s.run(run_options{.cancel = cancel.token()}, z, x = ndarray<float, dyn, dyn>(n, n));
+    });
+    CHECK(o.code == errc::cancelled);
+  }
+}
+
+TEST_CASE("times as long as they can be are none, and a session's limits what connects it") {
+  local_cluster c{{"worker", 1}};
+  const std::string address = c.spec().address("worker", 0);
+  const std::string target = "deft://localhost" + address.substr(address.rfind(':'));
+  constexpr auto longest = std::chrono::nanoseconds::max();
+  for (const session_options& o :
+       {session_options{.timeout = longest}, session_options{.connect_timeout = longest}}) {
+    session s(target, o);
+    CHECK(s.run(constant(1.f) + 1.f) == 2.f);
+    CHECK(s.run(run_options{.timeout = longest}, constant(2.f) + 1.f) == 3.f);
+  }
+  const int fd = listen_socket("localhost:0");
+  const std::string dead = "deft://" + address_of_socket(fd);
+  ::close(fd);
+  CHECK(outcome_of([&] { session s(dead, {.timeout = 50ms}); }).code == errc::deadline_exceeded);
 }

@@ -10,8 +10,6 @@
 namespace deft {
 namespace {
 
-/// Nobody tells the hub when a flag is set.
-constexpr auto look = std::chrono::milliseconds(2);
 /// The master keeps deadlines, and names whom it waits for; the client's are for a lost master.
 constexpr auto grace = std::chrono::seconds(5);
 
@@ -24,20 +22,22 @@ struct remote_session {
   std::atomic<bool> closed{false};
 
   explicit remote_session(const session_options& o)
-      : links(hub_options{{"client", 0, 0, o.secret.empty() ? secret_of_environment() : o.secret},
+      : links(hub_options{{"client", 0, {}, o.secret.empty() ? secret_of_environment() : o.secret},
                           {}}),
         options(o) {}
 
-  deadline patience() const { return deadline_in(options.connect_timeout); }
+  /// A run's time limits what comes before it, too.
+  deadline patience() const {
+    return deadline_in(options.timeout.count() ? std::min(options.timeout, options.connect_timeout)
+                                               : options.connect_timeout);
+  }
 
   /// Calls the master, and waits for its answer.
   template <class M>
   typename M::answer call(M&& m, deadline until, const char* what, const plan_limits& limits = {}) {
     auto p = master->call(wire::pack(m));
-    auto over = [&] { return p->done() || closed || limits.cancelled(); };
-    while (!links.wait_until(over, std::min(until, limits.cancel ? deadline_in(look) : until)) &&
-           std::chrono::steady_clock::now() < until) {
-    }
+    const std::stop_callback wake(limits.cancel, [this] { links.notify(); });
+    links.wait_until([&] { return p->done() || closed || limits.cancelled(); }, until);
     if (p->done()) return wire::unpack<typename M::answer>(p->take());
     master->abandon(*p);
     if (closed) fail(errc::cancelled, "the session was closed");
@@ -65,7 +65,7 @@ class remote_plan final : public ready_plan {
     wire::run_plan m{session_->id, number_, timeout, false, {}};
     bool borrows = false;
     for (const auto& f : feeds) m.feeds.push_back(fed_array(f, borrows));
-    deadline until = timeout.count() ? deadline_in(timeout + grace) : no_deadline;
+    deadline until = timeout.count() ? later(deadline_in(timeout), grace) : no_deadline;
     wire::values r;
     try {
       r = call_or_cancel(std::move(m), until, options);
@@ -91,25 +91,23 @@ class remote_plan final : public ready_plan {
 
  private:
   wire::values call_or_cancel(wire::run_plan&& m, deadline until, const run_options& options) {
-    if (!options.cancel) return session_->call(std::move(m), until, "the step");
+    const std::stop_token& cancel = options.cancel;
+    if (!cancel.stop_possible()) return session_->call(std::move(m), until, "the step");
     m.can_be_cancelled = true;
     auto p = session_->master->call(wire::pack(m));
-    bool asked = false, done = false;
-    // Once the flag is set, the master answers.
-    while (!done && std::chrono::steady_clock::now() < until) {
-      done = session_->links.wait_for(*p, std::min(until, deadline_in(look)));
-      if (done || asked || !*options.cancel) continue;
+    const std::stop_callback wake(cancel, [this] { session_->links.notify(); });
+    session_->links.wait_until([&] { return p->done() || cancel.stop_requested(); }, until);
+    if (!p->done() && cancel.stop_requested()) {
       session_->master->post(wire::pack(wire::cancel_run{session_->id, p->id()}));
-      asked = true;
-      until = std::min(until, deadline_in(grace));
+      // The master answers.
+      session_->links.wait_for(*p, std::min(until, deadline_in(grace)));
     }
-    if (!done) {
-      session_->master->abandon(*p);
-      fail(asked ? errc::cancelled : errc::deadline_exceeded,
-           asked ? "the run was cancelled" : "the step takes longer than it may", "; waiting for ",
-           session_->master->peer());
-    }
-    return wire::unpack<wire::values>(p->take());
+    if (p->done()) return wire::unpack<wire::values>(p->take());
+    session_->master->abandon(*p);
+    const bool cancelled = cancel.stop_requested();
+    fail(cancelled ? errc::cancelled : errc::deadline_exceeded,
+         cancelled ? "the run was cancelled" : "the step takes longer than it may",
+         "; waiting for ", session_->master->peer());
   }
 
   std::shared_ptr<remote_session> session_;
@@ -123,20 +121,21 @@ class remote_engine final : public engine {
   ~remote_engine() override { remote_engine::close(); }
 
   std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) override {
+    check_fetches(flat.fetches.size());
     std::vector<tensor_type> types;
     for (auto f : flat.fetches)
       types.push_back(f.port == run_only ? tensor_type()
                                          : flat.graph.nodes[f.node].outputs[f.port]);
     const deadline until = std::min(session_->patience(), limits.until);
     const auto made = session_->call(wire::make_plan{session_->id, left(until), std::move(flat)},
-                                     until + grace, "planning", limits);
+                                     later(until, grace), "planning", limits);
     return std::make_shared<remote_plan>(session_, made.plan, std::move(types));
   }
 
   plan_description describe(flat_graph flat, const plan_limits& limits) override {
     const deadline until = std::min(session_->patience(), limits.until);
     return session_
-        ->call(wire::describe_plan{session_->id, left(until), std::move(flat)}, until + grace,
+        ->call(wire::describe_plan{session_->id, left(until), std::move(flat)}, later(until, grace),
                "planning", limits)
         .made;
   }

@@ -16,7 +16,8 @@ class cluster_spec {
   using job = std::pair<std::string, std::vector<std::string>>;
 
   cluster_spec() = default;
-  /// Throws invalid_argument for a job named twice, a malformed name or an address without a port.
+  /// Throws invalid_argument for a job named twice, a malformed name, what is no host:port, and one
+  /// address of two tasks, whose port is not 0.
   cluster_spec(std::initializer_list<job> jobs) : cluster_spec(std::vector<job>(jobs)) {}
   explicit cluster_spec(std::vector<job> jobs);
 
@@ -31,8 +32,9 @@ class cluster_spec {
   void set_address(const std::string& job, int task, std::string address);
   /// "/job:ps/replica:0/task:0" of every task.
   std::vector<device_name> task_names() const;
-  /// 64 bits that two tasks compare before they talk: of jobs and their numbers of tasks.
-  std::uint64_t fingerprint() const;
+  /// "/job:ps/task:0 at ps0:2222" of every task, in lower case: what two tasks compare before they
+  /// talk.
+  std::vector<std::string> entries() const;
 
  private:
   std::vector<job> jobs_;

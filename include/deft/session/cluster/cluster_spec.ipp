@@ -1,28 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/cluster/cluster_spec.ipp: checking and naming clusters.
 #pragma once
-#include <deft/core/hash.hpp>
+#include <deft/core/failure.hpp>
 #include <deft/session/cluster/cluster_spec.hpp>
+#include <deft/transport/stream.hpp>
+#include <map>
 
 namespace deft {
+namespace {
+
+std::string lower(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+}  // namespace
 
 device_name task_name(const std::string& job, int task) {
   return parse_device(str("/job:", job, "/replica:0/task:", task));
 }
 
 cluster_spec::cluster_spec(std::vector<job> jobs) : jobs_(std::move(jobs)) {
+  std::map<std::string, std::string> tasks;  // by address
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     const auto& [name, addresses] = jobs_[i];
-    task_name(name, 0);  // throws if the name is malformed
+    // What continues the grammar of device names is no job.
+    if (task_name(name, 0).job != name || !task_name(name, 0).type.empty())
+      fail(errc::invalid_argument, "\"", name, "\" is no name of a job");
     for (std::size_t j = 0; j < i; ++j)
       if (jobs_[j].first == name) fail(errc::invalid_argument, "job \"", name, "\" is named twice");
     if (addresses.empty()) fail(errc::invalid_argument, "job \"", name, "\" has no tasks");
-    for (const auto& a : addresses) {
-      auto colon = a.rfind(':');
-      if (colon == a.npos || colon == 0 || colon + 1 == a.size() ||
-          a.find_first_not_of("0123456789", colon + 1) != a.npos)
-        fail(errc::invalid_argument, "the address \"", a, "\" of job \"", name,
-             "\" is not of the form host:port");
+    for (std::size_t t = 0; t < addresses.size(); ++t) {
+      const std::string task = str("/job:", name, "/task:", t);
+      std::pair<std::string, std::string> parts;
+      if (auto failure = failure_of([&] { parts = detail::split_address(addresses[t]); }))
+        fail(errc::invalid_argument, task, ": ", failure->message());
+      if (parts.first.empty())
+        fail(errc::invalid_argument, task, ": \"", addresses[t],
+             "\" is no address: expected host:port");
+      if (parts.second == "0") continue;  // the system chooses
+      auto [first, fresh] = tasks.emplace(lower(addresses[t]), task);
+      if (!fresh)
+        fail(errc::invalid_argument, first->second, " and ", task, " have one address, ",
+             addresses[t]);
     }
   }
 }
@@ -59,11 +80,12 @@ std::vector<device_name> cluster_spec::task_names() const {
   return names;
 }
 
-std::uint64_t cluster_spec::fingerprint() const {
-  if (jobs_.empty()) return 0;
-  std::uint64_t h = 1;
-  for (const auto& [name, addresses] : jobs_) h = mix(mix(h, hash_text(name)), addresses.size());
-  return h ? h : 1;
+std::vector<std::string> cluster_spec::entries() const {
+  std::vector<std::string> all;
+  for (const auto& [name, addresses] : jobs_)
+    for (std::size_t i = 0; i < addresses.size(); ++i)
+      all.push_back(str("/job:", name, "/task:", i, " at ", lower(addresses[i])));
+  return all;
 }
 
 std::string to_string(const cluster_spec& c) {

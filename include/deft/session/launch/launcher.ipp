@@ -36,6 +36,10 @@ class cluster_launcher {
   cluster_launcher(const std::vector<std::pair<std::string, int>>& jobs,
                    const std::vector<std::string>& arguments)
       : terminal_(isatty(STDOUT_FILENO)) {
+    for (const char* flag : {"task_index", "ps_hosts", "worker_hosts", "listen_fd"})
+      if (names(arguments, flag))
+        fail(errc::invalid_argument, "--", flag,
+             " is the launcher's to choose; with --job_name the program is a task by itself");
     for (const auto& [job, tasks] : jobs) tasks_in_all_ += static_cast<unsigned>(tasks);
     std::map<std::pair<std::string, int>, int> sockets;
     std::vector<std::string> hosts;
@@ -65,7 +69,10 @@ class cluster_launcher {
   int run() {
     int code = 0;
     while (!tasks_.empty()) {
-      if (launcher_interrupted && !ending_) end_all(code = 130);
+      if (launcher_interrupted && !ending_) {
+        code = 130;
+        end_all();
+      }
       std::vector<pollfd> fds;
       for (auto& t : tasks_) fds.push_back({t.output, POLLIN, 0});
       const timespec moment{0, 100'000'000};
@@ -81,7 +88,8 @@ class cluster_launcher {
             clear_bars();
             std::fprintf(stderr, "%s %s\n", tasks_[i].name.c_str(),
                          WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "has failed");
-            end_all(code = WIFEXITED(status) ? WEXITSTATUS(status) : 1);
+            code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+            end_all();
           }
           ::close(tasks_[i].output);
           finish_bar(tasks_[i]);
@@ -101,9 +109,10 @@ class cluster_launcher {
                                    "--listen_fd=" + std::to_string(own)};
     words.insert(words.end(), hosts.begin(), hosts.end());
     // The tasks share the processors: one that spins for work takes it from another.
-    words.push_back(
-        "--intra_op_threads=" +
-        std::to_string(std::max(1u, std::thread::hardware_concurrency() / tasks_in_all_)));
+    if (!names(arguments, "intra_op_threads"))
+      words.push_back(
+          "--intra_op_threads=" +
+          std::to_string(std::max(1u, std::thread::hardware_concurrency() / tasks_in_all_)));
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<char*> argv;
     for (auto& w : words) argv.push_back(w.data());
@@ -180,7 +189,12 @@ class cluster_launcher {
     draw_bars();
   }
 
-  void end_all(int) {
+  static bool names(const std::vector<std::string>& arguments, const std::string& flag) {
+    return std::ranges::any_of(arguments, [&](const std::string& a) {
+      return a == "--" + flag || a.starts_with("--" + flag + "=");
+    });
+  }
+  void end_all() {
     ending_ = true;
     kill_at_ = std::chrono::steady_clock::now() + std::chrono::seconds(2);
     kill_all(SIGTERM);

@@ -45,9 +45,7 @@ class master_plan::distributed_step {
   bool done() const {
     return own_->done && std::ranges::all_of(calls_, [](const auto& c) { return c->done(); });
   }
-  bool is_cancelled() const {
-    return options_.cancel && options_.cancel->load(std::memory_order_relaxed);
-  }
+  bool is_cancelled() const { return options_.cancel.stop_requested(); }
 
   void call_tasks(std::span<const feed_ref> feeds) {
     failure_ = failure_of([&] {
@@ -85,13 +83,7 @@ class master_plan::distributed_step {
       return failed() || done() || is_cancelled() || tasks_.closed() || tasks_.cluster()->stopped();
     };
     hub& h = tasks_.cluster()->hub();
-    if (options_.cancel) {
-      // Nobody tells the hub when the flag is set.
-      constexpr auto look = std::chrono::milliseconds(2);
-      while (!h.wait_until(over, std::min(until_, deadline_in(look))))
-        if (std::chrono::steady_clock::now() >= until_) return false;
-      return true;
-    }
+    const std::stop_callback wake(options_.cancel, [&h] { h.notify(); });
     constexpr auto long_wait = std::chrono::seconds(10);
     if (h.wait_until(over, std::min(until_, deadline_in(long_wait)))) return true;
     if (std::chrono::steady_clock::now() >= until_) return false;

@@ -20,7 +20,7 @@ class master_plan final : public ready_plan {
 
   step_results run(std::span<const feed_ref> feeds, const run_options& options) override;
   std::size_t fetches() const override { return fetches_; }
-  bool quick() const override { return others_.empty() && quick_; }
+  bool is_local() const override { return others_.empty(); }
 
  private:
   struct task_part {
@@ -40,11 +40,8 @@ class master_plan final : public ready_plan {
   const std::shared_ptr<task_directory> tasks_;
   const std::stop_token closing_;
   const std::size_t fetches_;
-  std::size_t feeds_ = 0;       ///< one more than the highest number that is used
-  bool feeds_in_order_ = true;  ///< the own part takes them as they come
-  static constexpr std::chrono::microseconds quick_limit{50};
-  std::atomic<int> timed_{0};
-  std::atomic<bool> quick_{false};   ///< the second run took less than the limit
+  std::size_t feeds_ = 0;            ///< one more than the highest number that is used
+  bool feeds_in_order_ = true;       ///< the own part takes them as they come
   std::shared_ptr<frame_pool> own_;  ///< where there are no others
   task_part own_part_;               ///< without a task: this one has nothing to do
   std::mutex guard_;                 ///< of the links of others_

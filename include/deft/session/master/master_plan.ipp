@@ -5,6 +5,7 @@
 #include <deft/session/master/master_plan.hpp>
 #include <deft/session/threads/watchdog.hpp>
 #include <deft/session/wire/codec.hpp>
+#include <deft/session/wire/values.hpp>
 
 namespace deft {
 
@@ -25,10 +26,12 @@ master_plan::master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan
     r.registration.handle = tasks_->next_handle();
     r.registration.part = std::move(part);
     r.registration.part.stream = *tasks_->options().stream;
-    if (r.task == tasks_->self_name())
+    if (r.task == tasks_->self_name()) {
       own_part_ = std::move(r);
-    else
+    } else {
+      check_fetches(r.fetches.size());
       others_.push_back(std::move(r));
+    }
   }
   if (!others_.empty()) return;
   own_ = std::make_shared<frame_pool>(std::move(own_part_.registration.part),
@@ -103,7 +106,8 @@ step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_op
   }
   std::optional<watched> watch;
   deadline until = deadline_of(options);
-  if (until != no_deadline || options.cancel) watch.emplace(until, options.cancel.get(), closing_);
+  if (until != no_deadline || options.cancel.stop_possible())
+    watch.emplace(until, options.cancel, closing_);
   const std::stop_token stopped = watch ? watch->stop() : std::stop_token();
   const step_context context{.step = step,
                              .draw = draw_counter(*tasks_->options().stream, step),
@@ -112,14 +116,7 @@ step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_op
   // Values are returned in the order of fetches: a part that has all of them keeps that order.
   try {
     frame = own_->take();
-    if (timed_.load(std::memory_order_relaxed) < 2) {
-      auto begin = std::chrono::steady_clock::now();
-      frame->run(feeds, context);
-      quick_ = std::chrono::steady_clock::now() - begin < quick_limit;
-      ++timed_;
-    } else {
-      frame->run(feeds, context);
-    }
+    frame->run(feeds, context);
   } catch (const error& e) {
     if (frame) own_->give_back(std::move(frame));
     if (e.code() != errc::cancelled) throw;

@@ -12,6 +12,26 @@ namespace deft {
 
 class connection;
 
+/// A client's plan, and whether it is quick: it runs on this task alone, and its last two runs took
+/// a few microseconds. Then it is run by the thread that reads the messages.
+class client_plan {
+ public:
+  explicit client_plan(std::shared_ptr<ready_plan> plan) : plan_(std::move(plan)) {}
+
+  std::size_t fetches() const { return plan_->fetches(); }
+  /// With so many bytes of feeds: more than were measured may take longer.
+  bool is_quick(std::size_t feed_bytes) const {
+    return plan_->is_local() && slowness_.load(std::memory_order_relaxed) == 0 &&
+           feed_bytes <= measured_bytes_.load(std::memory_order_relaxed);
+  }
+  step_results run(std::span<const any_array> feeds, const run_options& options);
+
+ private:
+  const std::shared_ptr<ready_plan> plan_;
+  std::atomic<int> slowness_{2};  ///< runs that have to be quick before it counts as such
+  std::atomic<std::size_t> measured_bytes_{0};
+};
+
 /// A client's session, its plans, and the runs that may be cancelled. Thread-safe.
 class client_session {
  public:
@@ -24,11 +44,11 @@ class client_session {
 
   std::uint64_t keep(std::shared_ptr<ready_plan> plan);
   /// Throws not_found.
-  std::shared_ptr<ready_plan> plan(std::uint64_t number);
+  std::shared_ptr<client_plan> plan(std::uint64_t number);
   void drop(std::uint64_t number);
 
-  /// The flag that cancels call `id`.
-  std::shared_ptr<const std::atomic<bool>> begin_run(std::uint64_t id);
+  /// What cancels call `id`.
+  std::stop_token begin_run(std::uint64_t id);
   void cancel_run(std::uint64_t id);
   void end_run(std::uint64_t id);
 
@@ -36,9 +56,9 @@ class client_session {
   const std::shared_ptr<engine> master_;
   const connection* const owner_;
   std::mutex guard_;
-  std::unordered_map<std::uint64_t, std::shared_ptr<ready_plan>> plans_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<client_plan>> plans_;
   std::uint64_t last_plan_ = 0;
-  std::map<std::uint64_t, std::shared_ptr<std::atomic<bool>>> running_;  ///< by call
+  std::map<std::uint64_t, std::stop_source> running_;  ///< by call
 };
 
 /// Those of a server. Thread-safe.

@@ -1,18 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/server/client_sessions.ipp: what clients have opened, planned and begun.
 #pragma once
+#include <algorithm>
 #include <deft/session/server/client_sessions.hpp>
+#include <deft/session/wire/values.hpp>
 #include <deft/transport/handshake.hpp>
 
 namespace deft {
 
+step_results client_plan::run(std::span<const any_array> feeds, const run_options& options) {
+  constexpr auto quick = std::chrono::microseconds(50);
+  std::size_t bytes = 0;
+  for (const auto& f : feeds) bytes += f.bytes();
+  const auto begin = std::chrono::steady_clock::now();
+  step_results results = plan_->run(feeds_of(feeds), options);
+  const bool was_quick = std::chrono::steady_clock::now() - begin < quick;
+  const int before = slowness_.load(std::memory_order_relaxed);
+  const int now = was_quick ? std::max(before - 1, 0) : 2;
+  if (now != before) slowness_.store(now, std::memory_order_relaxed);
+  if (was_quick && bytes > measured_bytes_.load(std::memory_order_relaxed))
+    measured_bytes_.store(bytes, std::memory_order_relaxed);
+  return results;
+}
+
 std::uint64_t client_session::keep(std::shared_ptr<ready_plan> plan) {
+  auto kept = std::make_shared<client_plan>(std::move(plan));
   std::lock_guard lock(guard_);
-  plans_.emplace(++last_plan_, std::move(plan));
+  plans_.emplace(++last_plan_, std::move(kept));
   return last_plan_;
 }
 
-std::shared_ptr<ready_plan> client_session::plan(std::uint64_t number) {
+std::shared_ptr<client_plan> client_session::plan(std::uint64_t number) {
   std::lock_guard lock(guard_);
   auto at = plans_.find(number);
   if (at == plans_.end()) fail(errc::not_found, "there is no plan ", number, " of this session");
@@ -20,23 +38,26 @@ std::shared_ptr<ready_plan> client_session::plan(std::uint64_t number) {
 }
 
 void client_session::drop(std::uint64_t number) {
-  std::shared_ptr<ready_plan> dropped;  // destroyed without the lock
+  std::shared_ptr<client_plan> dropped;  // destroyed without the lock
   std::lock_guard lock(guard_);
   auto at = plans_.find(number);
   if (at != plans_.end()) dropped = std::move(at->second), plans_.erase(at);
 }
 
-std::shared_ptr<const std::atomic<bool>> client_session::begin_run(std::uint64_t id) {
-  auto flag = std::make_shared<std::atomic<bool>>(false);
+std::stop_token client_session::begin_run(std::uint64_t id) {
   std::lock_guard lock(guard_);
-  running_[id] = flag;
-  return flag;
+  return running_[id].get_token();
 }
 
 void client_session::cancel_run(std::uint64_t id) {
-  std::lock_guard lock(guard_);
-  auto at = running_.find(id);
-  if (at != running_.end()) *at->second = true;
+  std::stop_source run(std::nostopstate);
+  {
+    std::lock_guard lock(guard_);
+    auto at = running_.find(id);
+    if (at == running_.end()) return;
+    run = at->second;
+  }
+  run.request_stop();
 }
 
 void client_session::end_run(std::uint64_t id) {

@@ -50,6 +50,7 @@ class coordination {
     int connections = 0;
     std::chrono::steady_clock::time_point lost{};
   };
+  void check_member(const connection& c) const;
   bool is_worker(const std::string& name) const;
   bool all_workers_done(std::chrono::steady_clock::time_point& look_again);
 

@@ -1,21 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/server/coordination.ipp: signals, and the end of a job.
 #pragma once
+#include <algorithm>
 #include <deft/core/failure.hpp>
 #include <deft/session/server/coordination.hpp>
 
 namespace deft {
 namespace {
 
-constexpr std::size_t most_signals = 65'536;
+// Of a task, and of what one connection may wait for.
+constexpr std::size_t most_signals = 65'536, most_waits = 1'024, longest_name = 256;
+
+void check_name(const std::string& name) {
+  if (name.size() > longest_name)
+    fail(errc::invalid_argument, "a signal's name has at most ", longest_name, " bytes, not ",
+         name.size());
+}
 
 }  // namespace
 
 void coordination::signal(const std::string& name) {
+  check_name(name);
   std::vector<wire::caller> released;
   {
     std::lock_guard lock(guard_);
-    if (signals_.size() == most_signals)
+    if (signals_.size() == most_signals && !signals_.contains(name))
       fail(errc::resource_exhausted, worker_->task().name(), " has too many signals");
     signals_.insert(name);
     auto [begin, end] = waiting_.equal_range(name);
@@ -108,11 +117,16 @@ void coordination::on_close(const std::shared_ptr<connection>& c) {
 }
 
 void coordination::on_wait(const wire::caller& from, wire::wait_signal&& m) {
+  check_member(*from.from());
+  check_name(m.name);
   {
     std::lock_guard lock(guard_);
     if (!signals_.contains(m.name)) {
-      if (waiting_.size() == most_signals)
-        fail(errc::resource_exhausted, "too many wait for signals of ", worker_->task().name());
+      const auto waits = std::ranges::count_if(
+          waiting_, [&](const auto& w) { return w.second.from() == from.from(); });
+      if (static_cast<std::size_t>(waits) == most_waits)
+        fail(errc::resource_exhausted, from.from()->peer().name, " waits for ", most_waits,
+             " signals of ", worker_->task().name(), " already");
       waiting_.emplace(std::move(m.name), from);
       return;
     }
@@ -121,6 +135,7 @@ void coordination::on_wait(const wire::caller& from, wire::wait_signal&& m) {
 }
 
 void coordination::on_signal(const wire::caller& from, wire::set_signal&& m) {
+  check_member(*from.from());
   signal(m.name);
   if (from.id()) from.answer(wire::nothing());
 }
@@ -133,6 +148,14 @@ void coordination::on_done(const wire::caller& from, wire::done&& m) {
   }
   changed_.notify_all();
   if (from.id()) from.answer(wire::nothing());
+}
+
+/// Signals stay as long as the task: they are for the tasks of a job.
+void coordination::check_member(const connection& c) const {
+  for (const auto& n : worker_->cluster().task_names())
+    if (c.peer().name == to_string(n)) return;
+  fail(errc::permission_denied, "only tasks of the cluster signal and wait for signals, not \"",
+       c.peer().name, "\"");
 }
 
 bool coordination::is_worker(const std::string& name) const {

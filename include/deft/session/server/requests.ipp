@@ -79,6 +79,7 @@ void check_request(const flat_graph& flat) {
                   n.place);
   check(flat.graph, flat.fetches);
   if (flat.fetches.empty()) fail(errc::invalid_argument, "nothing is fetched");
+  check_fetches(flat.fetches.size());
 }
 
 plan_limits limits_within(std::chrono::nanoseconds patience) {
@@ -124,7 +125,7 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
   auto plan = s->plan(m.plan);
   auto run = [from, plan](const std::vector<any_array>& feeds, const run_options& options) {
     from.answer_with([&] {
-      step_results results = plan->run(feeds_of(feeds), options);
+      step_results results = plan->run(feeds, options);
       wire::values fetched;
       for (std::size_t i = 0; i < plan->fetches(); ++i)
         if (const any_array& v = results.peek(i); v.valid()) fetched.tensors.push_back(v);
@@ -133,13 +134,15 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
   };
   run_options options;
   options.timeout = m.timeout;
-  // A cheap plan of this task alone runs on the thread that read the message, and answers from it.
-  if (plan->quick()) return run(m.feeds, options);
+  std::size_t bytes = 0;
+  for (const auto& f : m.feeds) bytes += f.bytes();
+  // On the thread that read the message, which could read no order to cancel meanwhile.
+  if (plan->is_quick(bytes) && !m.can_be_cancelled) return run(m.feeds, options);
   if (m.can_be_cancelled) options.cancel = s->begin_run(from.id());
   auto feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds));
   worker_->background().run([run, feeds, options, s, id = from.id()] {
     run(*feeds, options);
-    if (options.cancel) s->end_run(id);
+    if (options.cancel.stop_possible()) s->end_run(id);
   });
 }
 

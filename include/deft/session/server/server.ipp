@@ -21,7 +21,7 @@ server_impl::server_impl(const cluster_spec& cluster, const std::string& job, in
   l.fd = options_.listen_fd;
   l.insecure = options_.insecure;
   task_ = std::make_shared<task_runtime>(name, options_.cpu_devices, gpu::options_of(options_));
-  l.self = {to_string(name), task_->incarnation(), cluster.fingerprint(), options_.secret};
+  l.self = {to_string(name), task_->incarnation(), cluster.entries(), options_.secret};
   // The port may be chosen here; the worker's copy of the cluster has the one that was.
   if (l.fd < 0 && l.address.ends_with(":0")) l.fd = listen_socket(l.address);
   cluster_spec known = cluster;

@@ -7,12 +7,12 @@
 
 namespace deft {
 
-/// Requests a stop once `cancel` is set, `closed` is requested, or the time is over, until it is
-/// destroyed. Costs no thread switch: one thread of the process looks every few milliseconds while
+/// Requests a stop once one of two others is requested, or the time is over, until it is destroyed.
+/// A time costs no thread switch: one thread of the process looks every few milliseconds while
 /// anyone is watched.
 class watched {
  public:
-  watched(deadline until, const std::atomic<bool>* cancel, std::stop_token closed);
+  watched(deadline until, const std::stop_token& cancel, const std::stop_token& closed);
   ~watched();
   watched(const watched&) = delete;
 
@@ -22,12 +22,15 @@ class watched {
 
  private:
   friend class watchdog;
+  struct forward {
+    std::stop_source to;
+    void operator()() { to.request_stop(); }
+  };
   const deadline until_;
-  const std::atomic<bool>* const cancel_;
-  const std::stop_token closed_;
   std::stop_source stop_;
   std::atomic<bool> late_{false};
-  watched *before_ = nullptr, *after_ = nullptr;  ///< of all that are watched
+  watched *before_ = nullptr, *after_ = nullptr;  ///< of all whose time is watched
+  const std::stop_callback<forward> on_cancel_, on_close_;
 };
 
 }  // namespace deft

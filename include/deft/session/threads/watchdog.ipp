@@ -46,17 +46,15 @@ class watchdog {
         asleep_ = false;
       }
       auto now = std::chrono::steady_clock::now();
-      for (watched* w = first_; w; w = w->after_) {
-        if (now >= w->until_) w->late_ = true;
-        if (w->late_ || is_set(w->cancel_) || w->closed_.stop_requested()) w->stop_.request_stop();
-      }
+      for (watched* w = first_; w; w = w->after_)
+        if (now >= w->until_) {
+          w->late_ = true;
+          w->stop_.request_stop();
+        }
       lock.unlock();
       std::this_thread::sleep_for(interval);
       lock.lock();
     }
-  }
-  static bool is_set(const std::atomic<bool>* flag) {
-    return flag && flag->load(std::memory_order_relaxed);
   }
 
   std::mutex guard_;
@@ -65,10 +63,12 @@ class watchdog {
   bool begun_ = false, asleep_ = false;
 };
 
-watched::watched(deadline until, const std::atomic<bool>* cancel, std::stop_token closed)
-    : until_(until), cancel_(cancel), closed_(std::move(closed)) {
-  watchdog::here().add(this);
+watched::watched(deadline until, const std::stop_token& cancel, const std::stop_token& closed)
+    : until_(until), on_cancel_(cancel, forward{stop_}), on_close_(closed, forward{stop_}) {
+  if (until_ != no_deadline) watchdog::here().add(this);
 }
-watched::~watched() { watchdog::here().remove(this); }
+watched::~watched() {
+  if (until_ != no_deadline) watchdog::here().remove(this);
+}
 
 }  // namespace deft

@@ -3,6 +3,8 @@
 #pragma once
 #include <deft/core/feed_ref.hpp>
 #include <deft/graph/op_def.hpp>
+#include <deft/transport/message.hpp>
+#include <span>
 #include <vector>
 
 namespace deft {
@@ -18,8 +20,16 @@ inline any_array fed_array(const feed_ref& f, bool& borrows) {
   return a;
 }
 
+/// Throws invalid_argument where an answer could not carry so many values.
+inline void check_fetches(std::size_t count) {
+  constexpr std::size_t most = wire_limits().tensors;
+  if (count > most)
+    fail(errc::invalid_argument, "a run fetches at most ", most, " values of other tasks, not ",
+         count);
+}
+
 /// Those that came with a message. They stay as long as it does.
-inline std::vector<feed_ref> feeds_of(const std::vector<any_array>& tensors) {
+inline std::vector<feed_ref> feeds_of(std::span<const any_array> tensors) {
   std::vector<feed_ref> feeds;
   for (const auto& t : tensors) feeds.push_back(feed_ref::share(t));
   return feeds;
