@@ -33,17 +33,16 @@ cluster_spec::cluster_spec(std::vector<job> jobs) : jobs_(std::move(jobs)) {
     if (addresses.empty()) fail(errc::invalid_argument, "job \"", name, "\" has no tasks");
     for (std::size_t t = 0; t < addresses.size(); ++t) {
       const std::string task = str("/job:", name, "/task:", t);
+      const std::string& address = addresses[t];  // clang 14's lambdas capture no bindings
       std::pair<std::string, std::string> parts;
-      if (auto failure = failure_of([&] { parts = detail::split_address(addresses[t]); }))
+      if (auto failure = failure_of([&] { parts = detail::split_address(address); }))
         fail(errc::invalid_argument, task, ": ", failure->message());
       if (parts.first.empty())
-        fail(errc::invalid_argument, task, ": \"", addresses[t],
-             "\" is no address: expected host:port");
+        fail(errc::invalid_argument, task, ": \"", address, "\" is no address: expected host:port");
       if (parts.second == "0") continue;  // the system chooses
-      auto [first, fresh] = tasks.emplace(lower(addresses[t]), task);
+      auto [first, fresh] = tasks.emplace(lower(address), task);
       if (!fresh)
-        fail(errc::invalid_argument, first->second, " and ", task, " have one address, ",
-             addresses[t]);
+        fail(errc::invalid_argument, first->second, " and ", task, " have one address, ", address);
     }
   }
 }
