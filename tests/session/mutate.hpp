@@ -165,7 +165,8 @@ inline void mutate(deft::attr_value& a, dice& d) {
   if (auto* list = std::get_if<deft::integers>(&a); list && !list->empty() && d.chance(2)) {
     d.pick(*list) = d.odd_number();
   } else if (auto* number = std::get_if<std::int64_t>(&a); number && d.chance(2)) {
-    *number = d.chance(2) ? d.odd_number() : *number + static_cast<std::int64_t>(d.below(5)) - 2;
+    const std::uint64_t near = static_cast<std::uint64_t>(*number) + d.below(5) - 2;  // may wrap
+    *number = d.chance(2) ? d.odd_number() : static_cast<std::int64_t>(near);
   } else if (auto* p = std::get_if<deft::program_ref>(&a); p && *p && !d.chance(8)) {
     auto changed = std::make_shared<deft::program>(**p);
     mutate(*changed, d);

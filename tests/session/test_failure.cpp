@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes wrong in a cluster ends with a sentence, never with a hang.
+#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <thread>
 
 #include <deft/session/server/coordination.hpp>
 #include <deft/session/wire/codec.hpp>
 #include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
 #include <deft/transport/stream.hpp>
+#include <thread>
 
 #include "sessions.hpp"
 
@@ -219,6 +219,45 @@ TEST_CASE_FIXTURE(own_graph,
   server second(spec, "worker", 1);
   client.join();
   CHECK(value == 7);
+}
+
+namespace {
+
+/// Of this process's sockets that lead to `address`, the one that was opened first.
+int socket_to(const std::string& address) {
+  for (int fd = 3; fd < 1024; ++fd) {
+    sockaddr_in to{};
+    socklen_t size = sizeof to;
+    if (getpeername(fd, reinterpret_cast<sockaddr*>(&to), &size) == 0 &&
+        str("127.0.0.1:", ntohs(to.sin_port)) == address)
+      return fd;
+  }
+  return -1;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "a run goes through after one that has lost a connection") {
+  local_cluster c{{"ps", 1}, {"worker", 2}};
+  tensor<float, 4> y;
+  variable<float, 4> w = [] {
+    auto there = on(device("/job:ps/task:0"));
+    return variable<float, 4>("w", zeros());
+  }();
+  if (auto there = on(device("/job:worker/task:1"))) y = w + 1.f;
+  session s(c.target("worker", 0), {.timeout = 60s});
+  s.run(initialize_all());
+  for (int i = 0; i < 5; ++i) {
+    CHECK(s.run(y) == ndarray<float, 4>{1, 1, 1, 1});
+    // The master's, which is older than that of the ps.
+    const int fd = socket_to(c.spec().address("worker", 1));
+    REQUIRE(fd >= 0);
+    ::shutdown(fd, SHUT_RDWR);
+    const auto o = outcome_of([&] { s.run(y); });
+    CAPTURE(o);
+    CHECK((o.code == errc{} || is_loss(o.code)));
+  }
+  CHECK(s.run(y) == ndarray<float, 4>{1, 1, 1, 1});
 }
 
 TEST_CASE_FIXTURE(own_graph, "a task with another list of hosts is refused with what differs") {

@@ -6,38 +6,15 @@
 #include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
 
-#include "session/sessions.hpp"
+#include "session/raw_caller.hpp"
 
 using namespace deft;
 using testing::outcome_of;
 using namespace std::chrono_literals;
 
-namespace {
-
-/// A peer of a task that says what it likes.
-struct caller_of {
-  caller_of(const local_cluster& c, std::string name)
-      : links({{std::move(name), 0, {}, ""}, {}}),
-        to(links.connect(c.spec().address("worker", 0), deadline_in(60s))) {}
-
-  message answer(message&& m) {
-    auto p = to->call(std::move(m));
-    REQUIRE(links.wait_for(*p, deadline_in(60s)));
-    return p->take();
-  }
-  testing::outcome outcome(message&& m) {
-    return outcome_of([&] { answer(std::move(m)); });
-  }
-
-  hub links;
-  std::shared_ptr<channel> to;
-};
-
-}  // namespace
-
 TEST_CASE("who waits for a message that has no answer gets one") {
   local_cluster c{{"worker", 1}};
-  caller_of client(c, "client");
+  testing::raw_caller client(c, "client");
   for (message m : {wire::pack(wire::close_session{77}), wire::pack(wire::cancel_step{77, 1}),
                     wire::pack(wire::drop_session{77})})
     CHECK(client.answer(std::move(m)).kind == message_kind::reply);
@@ -45,7 +22,7 @@ TEST_CASE("who waits for a message that has no answer gets one") {
 
 TEST_CASE("calls of sessions and plans that are not there are refused") {
   local_cluster c{{"worker", 1}};
-  caller_of client(c, "client");
+  testing::raw_caller client(c, "client");
   CHECK(client.outcome(wire::pack(wire::run_plan{.session = 5})).code == errc::not_found);
   const auto session =
       wire::unpack<wire::session_opened>(client.answer(wire::pack(wire::open_session{}))).session;
@@ -57,7 +34,7 @@ TEST_CASE("calls of sessions and plans that are not there are refused") {
 
 TEST_CASE("more fetches than an answer holds are refused when they are planned") {
   local_cluster c{{"worker", 1}};
-  caller_of client(c, "client");
+  testing::raw_caller client(c, "client");
   const auto session =
       wire::unpack<wire::session_opened>(client.answer(wire::pack(wire::open_session{}))).session;
   graph own;
@@ -74,7 +51,7 @@ TEST_CASE("more fetches than an answer holds are refused when they are planned")
 
 TEST_CASE("signals are for the tasks of a cluster, and what one may hold is bounded") {
   local_cluster c{{"worker", 2}};
-  caller_of stranger(c, "client"), task(c, "/job:worker/replica:0/task:1");
+  testing::raw_caller stranger(c, "client"), task(c, "/job:worker/replica:0/task:1");
   CHECK(stranger.outcome(wire::pack(wire::set_signal{"ready"})).code == errc::permission_denied);
   CHECK(stranger.outcome(wire::pack(wire::wait_signal{"ready"})).code == errc::permission_denied);
   CHECK(task.outcome(wire::pack(wire::set_signal{std::string(257, 'a')})).code ==
@@ -84,7 +61,7 @@ TEST_CASE("signals are for the tasks of a cluster, and what one may hold is boun
   CHECK(o.code == errc::resource_exhausted);
   CHECK(o.says("/job:worker/replica:0/task:1 waits for 1024 signals"));
   // The others do not notice.
-  caller_of other(c, "/job:worker/replica:0/task:1");
+  testing::raw_caller other(c, "/job:worker/replica:0/task:1");
   auto waits = other.to->call(wire::pack(wire::wait_signal{"one more"}));
   CHECK(other.outcome(wire::pack(wire::set_signal{"one more"})).code == errc{});
   CHECK(other.links.wait_for(*waits, deadline_in(60s)));
@@ -95,7 +72,7 @@ TEST_CASE("waits of a connection that has ended are forgotten") {
   local_cluster c{{"worker", 2}};
   auto& signals = c.at("worker", 0).coordination();
   {
-    caller_of task(c, "/job:worker/replica:0/task:1");
+    testing::raw_caller task(c, "/job:worker/replica:0/task:1");
     task.to->call(wire::pack(wire::wait_signal{"never"}));
     while (signals.waiting() == 0) std::this_thread::yield();
   }

@@ -31,10 +31,11 @@ flat_graph some_graph() {
 }  // namespace
 
 TEST_CASE("ids, numbers and words of messages arrive") {
-  const auto part = travelled(wire::run_part{1, 2, 3, {any_array::scalar(4.f)}});
+  const auto part = travelled(wire::run_part{1, 2, 3, 5, {any_array::scalar(4.f)}});
   CHECK(part.session == 1);
   CHECK(part.step == 2);
   CHECK(part.handle == 3);
+  CHECK(part.ended_below == 5);
   REQUIRE(part.feeds.size() == 1);
   CHECK(part.feeds[0] == any_array::scalar(4.f));
 

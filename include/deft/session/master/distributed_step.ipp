@@ -13,14 +13,16 @@ namespace deft {
 /// The calls to the tasks, and the own part.
 class master_plan::distributed_step {
  public:
-  distributed_step(master_plan& plan, const run_options& options, std::uint64_t number)
+  distributed_step(master_plan& plan, const run_options& options)
       : plan_(plan),
         tasks_(*plan.tasks_),
         options_(options),
-        number_(number),
+        number_(tasks_.begin_step()),
         until_(plan.deadline_of(options)),
         links_(plan.others_.size()),
         calls_(plan.others_.size()) {}
+  ~distributed_step() { tasks_.end_step(number_); }
+  distributed_step(const distributed_step&) = delete;
 
   step_results run(std::span<const feed_ref> feeds) {
     call_tasks(feeds);
@@ -49,10 +51,12 @@ class master_plan::distributed_step {
 
   void call_tasks(std::span<const feed_ref> feeds) {
     failure_ = failure_of([&] {
+      // All before the first message: one part's values come to parts that are registered.
+      for (std::size_t i = 0; i < calls_.size(); ++i)
+        links_[i] = plan_.link_of(plan_.others_[i], until_);
       for (std::size_t i = 0; i < calls_.size(); ++i) {
-        task_part& r = plan_.others_[i];
-        links_[i] = plan_.link_of(r, until_);
-        wire::run_part m{tasks_.session(), number_, r.registration.handle, {}};
+        const task_part& r = plan_.others_[i];
+        wire::run_part m{tasks_.session(), number_, r.registration.handle, ended_below_, {}};
         for (auto f : r.feeds) m.feeds.push_back(fed_array(feeds[f], borrows_));
         calls_[i] = links_[i]->call(wire::pack(m));
       }
@@ -66,7 +70,7 @@ class master_plan::distributed_step {
     own_->done = false;
     // The worker outlives the call: whoever ends the step holds it.
     hub& h = tasks_.cluster()->hub();
-    tasks_.cluster()->run_part(tasks_.session(), number_, mine.registration.handle,
+    tasks_.cluster()->run_part(tasks_.session(), number_, mine.registration.handle, ended_below_,
                                std::move(own_feeds), nullptr, [own = own_, &h](step_outcome o) {
                                  {
                                    std::lock_guard lock(own->guard);
@@ -174,7 +178,7 @@ class master_plan::distributed_step {
   master_plan& plan_;
   task_directory& tasks_;
   const run_options& options_;
-  const std::uint64_t number_;
+  const std::uint64_t number_, ended_below_ = tasks_.ended_below();
   const deadline until_;
   std::vector<std::shared_ptr<channel>> links_;
   std::vector<std::shared_ptr<pending>> calls_;  ///< null: not made
@@ -187,9 +191,8 @@ step_results master_plan::run(std::span<const feed_ref> feeds, const run_options
   tasks_->check_open();
   if (feeds.size() < feeds_)
     fail(errc::invalid_argument, "the step takes ", feeds_, " feeds, and got ", feeds.size());
-  const std::uint64_t step = tasks_->next_step();
-  if (others_.empty()) return run_here(feeds, options, step);
-  return distributed_step(*this, options, step).run(feeds);
+  if (others_.empty()) return run_here(feeds, options, tasks_->next_step());
+  return distributed_step(*this, options).run(feeds);
 }
 
 }  // namespace deft

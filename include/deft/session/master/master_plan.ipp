@@ -81,12 +81,16 @@ void master_plan::register_at(task_part& r) {
   r.link->post(wire::pack(r.registration));
 }
 
-/// The channel to part `r`'s task; where it was lost, a new one on which the part is registered.
+/// The channel to part `r`'s task; where it was lost, a new one on which the part is registered,
+/// once the task has said so: until then it drops the values that others send it.
 std::shared_ptr<channel> master_plan::link_of(task_part& r, deadline until) {
   std::lock_guard lock(guard_);
   if (r.link->lost()) {
-    r.link = tasks_->link(r.task, until);
-    register_at(r);
+    auto fresh = tasks_->link(r.task, until);
+    auto& links = tasks_->cluster()->links();
+    links.call(*fresh, wire::pack(r.registration), std::min(until, tasks_->patience()),
+               [&] { return str(*r.task, " at ", fresh->address(), " does not answer"); });
+    r.link = std::move(fresh);
   }
   return r.link;
 }

@@ -26,11 +26,18 @@ class task_directory {
   /// As workers know it.
   std::uint64_t session() const { return session_; }
   std::uint64_t next_step() { return ++steps_; }
+  /// The number of a step through several tasks, which is under way until it is ended.
+  std::uint64_t begin_step();
+  void end_step(std::uint64_t number);
+  /// All steps with lower numbers have ended, but for those of this task alone.
+  std::uint64_t ended_below() const;
   std::uint64_t next_handle() { return ++handles_; }
 
   /// False if it was closed before.
   bool close() { return closing_.request_stop(); }
   bool closed() const { return closing_.stop_requested(); }
+  /// Until when tasks may be waited for.
+  deadline patience() const { return deadline_in(options_.connect_timeout); }
   std::stop_token closing() const { return closing_.get_token(); }
   /// Throws unavailable if the task was stopped, which closes the sessions too;
   /// failed_precondition if the session is closed.
@@ -49,8 +56,6 @@ class task_directory {
   std::map<placement, std::uint64_t> incarnations() const;
 
  private:
-  deadline patience() const { return deadline_in(options_.connect_timeout); }
-
   const std::shared_ptr<task_runtime> self_;
   const placement self_name_;
   const std::shared_ptr<worker> cluster_;
@@ -59,6 +64,7 @@ class task_directory {
   std::atomic<std::uint64_t> steps_{0}, handles_{0};
   std::stop_source closing_;
   mutable std::mutex guard_;
+  std::set<std::uint64_t> under_way_;  ///< steps
   std::map<placement, std::uint64_t> incarnations_;
   std::map<placement, std::vector<device_info>> devices_;
 };

@@ -25,6 +25,19 @@ void task_directory::check_open() const {
   if (closed()) fail(errc::failed_precondition, "the session is closed");
 }
 
+std::uint64_t task_directory::begin_step() {
+  std::lock_guard lock(guard_);
+  return *under_way_.insert(next_step()).first;
+}
+void task_directory::end_step(std::uint64_t number) {
+  std::lock_guard lock(guard_);
+  under_way_.erase(number);
+}
+std::uint64_t task_directory::ended_below() const {
+  std::lock_guard lock(guard_);
+  return *under_way_.begin();
+}
+
 std::map<placement, std::uint64_t> task_directory::incarnations() const {
   std::lock_guard lock(guard_);
   return incarnations_;

@@ -32,7 +32,7 @@ void server_impl::on_register_part(const wire::caller& from, wire::register_part
 
 void server_impl::on_run_part(const wire::caller& from, wire::run_part&& m) {
   auto feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds));
-  worker_->run_part(m.session, m.step, m.handle, feeds_of(*feeds), from.from(),
+  worker_->run_part(m.session, m.step, m.handle, m.ended_below, feeds_of(*feeds), from.from(),
                     [from, feeds](step_outcome o) {
                       from.answer_with([&] {
                         if (o.failure) throw error(*o.failure);

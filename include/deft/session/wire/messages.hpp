@@ -103,11 +103,12 @@ struct run_part {
   static constexpr kind number = kind::run_part;
   using answer = values;
   std::uint64_t session = 0, step = 0, handle = 0;
+  std::uint64_t ended_below = 0;  ///< all steps with lower numbers have ended
   std::vector<any_array> feeds;
   template <class F>
   void fields(F& f) {
     f.ids(session, step);
-    f.meta(handle);
+    f.meta(handle, ended_below);
     f.tensors(feeds);
   }
 };

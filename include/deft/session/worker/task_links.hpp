@@ -2,6 +2,7 @@
 // deft/session/worker/task_links.hpp: a task's channels to the other tasks of its cluster.
 #pragma once
 #include <condition_variable>
+#include <deft/device/placement.hpp>
 #include <deft/session/cluster/cluster_spec.hpp>
 #include <deft/transport/hub.hpp>
 #include <functional>

@@ -46,9 +46,11 @@ class worker : public std::enable_shared_from_this<worker> {
 
   /// Runs a part's step as far as it comes, on this thread if that is short; `done` is called once,
   /// by whichever thread ends it. `feeds` must stay until then. `from`: the connection by which the
-  /// master asks; null for one of this process.
+  /// master asks; null for one of this process. Steps below `ended_below` are over: those that are
+  /// still here are stopped.
   void run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
-                std::vector<feed_ref> feeds, std::shared_ptr<connection> from, step_callback done);
+                std::uint64_t ended_below, std::vector<feed_ref> feeds,
+                std::shared_ptr<connection> from, step_callback done);
   /// A value for a step, which may not have begun yet. `from`: the connection; null for one that a
   /// master of this process made, whose session is known.
   void deliver(wire::tensor&& t, const void* from);

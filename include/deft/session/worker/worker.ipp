@@ -7,6 +7,7 @@
 #include <deft/op/plan/recv.hpp>
 #include <deft/op/plan/send.hpp>
 #include <deft/session/wire/codec.hpp>
+#include <deft/session/worker/ended_steps.hpp>
 #include <deft/session/worker/registered_part.ipp>
 #include <deft/session/worker/running_step.ipp>
 #include <deft/session/worker/task_links.ipp>
@@ -25,14 +26,7 @@ struct worker::session_entry {
   const void* owner = nullptr;  ///< the connection that registered, or else first sent something
   std::unordered_map<std::uint64_t, part_entry> parts;
   std::unordered_map<std::uint64_t, std::shared_ptr<running_step>> steps;
-  std::deque<std::uint64_t> ended;  ///< what still comes for these is dropped
-
-  bool has_ended(std::uint64_t step) const { return std::ranges::count(ended, step) != 0; }
-  void note_end(std::uint64_t step) {
-    constexpr std::size_t remembered = 256;
-    ended.push_back(step);
-    if (ended.size() > remembered) ended.pop_front();
-  }
+  ended_steps ended;
 };
 
 worker::worker(std::shared_ptr<task_runtime> task, cluster_spec cluster, process_identity self)
@@ -166,7 +160,7 @@ void worker::ended(std::uint64_t session, std::uint64_t step) {
   auto s = find(session);
   if (!s) return;
   std::lock_guard lock(s->guard);
-  s->note_end(step);
+  s->ended.insert(step);
   auto at = s->steps.find(step);
   if (at == s->steps.end()) return;
   last = std::move(at->second);
@@ -174,15 +168,19 @@ void worker::ended(std::uint64_t session, std::uint64_t step) {
 }
 
 void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
-                      std::vector<feed_ref> feeds, std::shared_ptr<connection> from,
-                      step_callback done) {
+                      std::uint64_t ended_below, std::vector<feed_ref> feeds,
+                      std::shared_ptr<connection> from, step_callback done) {
   session_entry::part_entry entry;
   std::shared_ptr<running_step> running;
+  std::vector<std::shared_ptr<running_step>> over;
   auto failure = failure_of([&] {
     if (stopped_) throw stopped_error();
     auto s = find(session);
     if (!s) fail(errc::not_found, "there is no session ", session, " on ", task_->name());
     std::lock_guard lock(s->guard);
+    if (s->ended.raise(ended_below))
+      for (const auto& [number, other] : s->steps)
+        if (number < ended_below) over.push_back(other);
     auto at = s->parts.find(handle);
     if (at == s->parts.end())
       fail(errc::not_found, "there is no part ", handle, " of this session on ", task_->name());
@@ -192,11 +190,14 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
     std::size_t wanted = entry.part->code().feeds().size();
     if (wanted != feeds.size())
       fail(errc::invalid_argument, "a step has ", feeds.size(), " feeds, not ", wanted);
-    if (s->has_ended(step)) fail(errc::aborted, "step ", step, " has ended already");
+    if (s->ended.contains(step)) fail(errc::aborted, "step ", step, " has ended already");
     auto& slot = s->steps[step];
     if (!slot) slot = std::make_shared<running_step>(shared_from_this(), session, step);
     running = slot;
   });
+  // Their order to stop was lost with a connection, or values came too late.
+  for (const auto& o : over)
+    o->stop(std::make_shared<const error>(errc::cancelled, "the master has ended the step"));
   if (failure) return done({nullptr, nullptr, std::move(failure)});
   if (!running->begin(std::move(entry.part), std::move(feeds), std::move(from), done))
     return done({nullptr, nullptr,
@@ -223,7 +224,7 @@ void worker::deliver(wire::tensor&& t, const void* from) {
     if (at != s->steps.end()) {
       running = at->second;
     } else {
-      if (s->has_ended(step)) return;
+      if (s->ended.contains(step)) return;
       running = std::make_shared<running_step>(shared_from_this(), session, step);
       s->steps.emplace(step, running);
     }
@@ -240,7 +241,7 @@ void worker::cancel(std::uint64_t session, std::uint64_t step) {
     auto at = s->steps.find(step);
     if (at == s->steps.end()) {
       // Values may still come, of a part that was told later.
-      if (!s->has_ended(step)) s->note_end(step);
+      s->ended.insert(step);
       return;
     }
     running = at->second;

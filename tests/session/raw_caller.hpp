@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/session/raw_caller.hpp: a peer of a task that says what it likes.
+#pragma once
+#include <deft/session/launch/local_cluster.hpp>
+#include <deft/session/wire/codec.hpp>
+#include <deft/transport/hub.hpp>
+
+#include "session/sessions.hpp"
+
+namespace testing {
+
+struct raw_caller {
+  raw_caller(const deft::local_cluster& c, std::string name, int task = 0)
+      : links({{std::move(name), 0, {}, ""}, {}}),
+        to(links.connect(c.spec().address("worker", task), soon())) {}
+
+  static deft::deadline soon() { return deft::deadline_in(std::chrono::seconds(60)); }
+  deft::message answer(const std::shared_ptr<deft::pending>& p) {
+    REQUIRE(links.wait_for(*p, soon()));
+    return p->take();
+  }
+  deft::message answer(deft::message&& m) { return answer(to->call(std::move(m))); }
+  /// Of a call that was sent before, or of one.
+  template <class Call>
+  testing::outcome outcome(Call&& c) {
+    return outcome_of([&] { answer(std::forward<Call>(c)); });
+  }
+
+  deft::hub links;
+  std::shared_ptr<deft::channel> to;
+};
+
+}  // namespace testing

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps of a part as a master orders them, message by message.
+#include <deft/deft.hpp>
+#include <deft/execute/evaluate.hpp>
+#include <deft/plan/passes.hpp>
+#include <deft/session/worker/task_runtime.hpp>
+
+#include "session/raw_caller.hpp"
+
+using namespace deft;
+
+namespace {
+
+constexpr std::uint64_t session_id = 4711, handle = 1;
+
+/// Of worker 1, which waits for a value of worker 0.
+plan::part waiting_part() {
+  graph own;
+  auto in_own = as_default(own);
+  tensor<float> x, y;
+  if (auto there = on(device("/job:worker/task:0"))) x = identity(constant(1.f));
+  if (auto there = on(device("/job:worker/task:1"))) y = x + 1.f;
+  const output fetched = any_tensor(y).handle();
+  std::vector<device_info> devices;
+  for (int i = 0; i < 2; ++i)
+    for (auto& d : task_runtime(task_name("worker", i), 1).devices()) devices.push_back(d);
+  auto parts = plan::run_passes(flatten({&fetched, 1}, {}), devices,
+                                {.own_task = intern(task_name("worker", 0)), .fold = false},
+                                evaluate_on_host)
+                   .parts;
+  for (auto& p : parts)
+    if (*p.task == task_name("worker", 1)) return std::move(p);
+  FAIL("there is no part for worker 1");
+  return {};
+}
+
+wire::run_part run(std::uint64_t step, std::uint64_t ended_below) {
+  return {session_id, step, handle, ended_below, {}};
+}
+
+}  // namespace
+
+TEST_CASE("a master that has ended steps ends them on tasks that were not told") {
+  local_cluster c{{"worker", 2}};
+  testing::raw_caller master(c, "/job:worker/replica:0/task:0", 1);
+  master.to->post(wire::pack(wire::register_part{session_id, handle, waiting_part(), {}}));
+  auto first = master.to->call(wire::pack(run(1, 1)));
+  auto second = master.to->call(wire::pack(run(2, 1)));
+  auto third = master.to->call(wire::pack(run(3, 2)));
+  const auto o = master.outcome(first);
+  CHECK(o.code == errc::cancelled);
+  CHECK(o.says("the master has ended the step"));
+  CHECK_FALSE(second->done());
+  master.to->post(wire::pack(wire::cancel_step{session_id, 2}));
+  CHECK(master.outcome(second).code == errc::cancelled);
+  CHECK_FALSE(third->done());
+  master.to->post(wire::pack(wire::cancel_step{session_id, 3}));
+  CHECK(master.outcome(third).code == errc::cancelled);
+}
+
+TEST_CASE("a step below those that have ended is not run") {
+  local_cluster c{{"worker", 2}};
+  testing::raw_caller master(c, "/job:worker/replica:0/task:0", 1);
+  master.to->post(wire::pack(wire::register_part{session_id, handle, waiting_part(), {}}));
+  auto later = master.to->call(wire::pack(run(1000, 1000)));
+  const auto o = master.outcome(wire::pack(run(3, 1)));
+  CHECK(o.code == errc::aborted);
+  CHECK(o.says("step 3 has ended already"));
+  master.to->post(wire::pack(wire::drop_session{session_id}));
+  CHECK(master.outcome(later).code == errc::cancelled);
+}
