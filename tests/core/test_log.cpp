@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/core/log.hpp>
+#include <deft/core/limited_log.hpp>
 #include <vector>
 
 #include "testing.hpp"
@@ -56,4 +56,21 @@ TEST_CASE("a line that is dropped is never put together") {
   CHECK(prints == 0);
   logging::warning(counted{&prints});
   CHECK(prints == 1);
+}
+
+TEST_CASE("of lines of one kind one comes, and says later how many there were besides") {
+  capture c;
+  logging::set_level(logging::level::warning);
+  logging::limited refusals(100), others;
+  for (int i = 0; i < 1000; ++i) refusals.log(logging::level::warning, "refused ", i);
+  others.log(logging::level::warning, "another kind");
+  refusals.log(logging::level::info, "not shown, and not counted");
+  REQUIRE(lines.size() >= 2);
+  CHECK(lines[0] == "2 refused 0");
+  CHECK(lines.back() == "2 another kind");
+  // Until the next one may come.
+  lines.clear();
+  long long tried = 999;
+  for (; lines.empty(); ++tried) refusals.log(logging::level::warning, "again");
+  CHECK(lines[0] == str("2 again (and ", tried - 1, " more)"));
 }

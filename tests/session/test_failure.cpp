@@ -277,6 +277,30 @@ TEST_CASE_FIXTURE(own_graph, "a task with another list of hosts is refused with 
                  host)));
 }
 
+TEST_CASE_FIXTURE(own_graph, "a second process of one name waits until the first is gone") {
+  int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
+  const cluster_spec spec{{"ps", {address_of_socket(fds[0])}},
+                          {"worker", {address_of_socket(fds[1])}}};
+  server of_all(spec, "ps", 0, {.listen_fd = fds[0]});
+  tensor<int> x;
+  if (auto there = on(device("/job:ps/task:0"))) x = identity(constant(7));
+  auto first = std::make_unique<server>(spec, "worker", 0, server_options{.listen_fd = fds[1]});
+  auto used = std::make_unique<session>(first->target(), session_options{.fold = false});
+  CHECK(used->run(x) == 7);
+  // As if it had been started twice: with the same lists, on a port of its own.
+  server second(spec, "worker", 0, {.listen_fd = listen_socket("localhost:0")});
+  session s(second.target(), {.fold = false, .connect_timeout = 300ms});
+  const auto o = outcome_of([&] { s.run(x); });
+  CAPTURE(o);
+  CHECK(o.code == errc::deadline_exceeded);
+  CHECK(o.says("another process is /job:worker/replica:0/task:0 to /job:ps/replica:0/task:0"));
+  CHECK(used->run(x) == 7);
+  used.reset();
+  first.reset();
+  session after(second.target(), {.fold = false});
+  CHECK(after.run(x) == 7);
+}
+
 TEST_CASE_FIXTURE(own_graph,
                   "all tasks that are missing are named, and waited for no longer than asked") {
   int sockets[] = {listen_socket("localhost:0"), listen_socket("localhost:0"),

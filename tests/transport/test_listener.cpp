@@ -2,6 +2,8 @@
 #include <deft/transport/listener.hpp>
 #include <random>
 
+#include <filesystem>
+
 #include "wire.hpp"
 
 using namespace testing;
@@ -115,20 +117,74 @@ TEST_CASE("garbage is refused and logged, and hurts nobody") {
   CHECK(l.connections() == 1);
 }
 
-TEST_CASE("silent callers block nobody, and too many of them are turned away") {
+namespace {
+
+/// Descriptors of this process.
+std::size_t descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+
+using silent_callers = std::vector<std::unique_ptr<bare_socket>>;
+silent_callers silent(int count, const std::string& address) {
+  silent_callers all;
+  for (int i = 0; i < count; ++i) all.push_back(std::make_unique<bare_socket>(address));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("who shakes hands longest makes room, so that silent callers keep nobody out") {
   captured_log log;
   test_handler handler;
   auto o = options_of_test();
   o.max_handshakes = 4;
-  o.handshake_timeout = std::chrono::milliseconds(300);
+  o.handshake_timeout = o.silence = std::chrono::minutes(10);
   listener l(o, handler);
-  std::vector<std::unique_ptr<bare_socket>> silent;
-  for (int i = 0; i < 5; ++i) silent.push_back(std::make_unique<bare_socket>(l.address()));
-  log.wait_for("away: too many connections");
-  // One that is no client is refused once its time is over, and makes room for one that is.
+  const auto callers = silent(40, l.address());
+  log.wait_for("away: too many callers have not said who they are");
   hub h(client_of_test());
-  CHECK(h.connect(l.address(), soon())->peer().name == o.self.name);
+  for (int i = 0; i < 10; ++i) {
+    CHECK(h.connect(l.address(), soon())->peer().name == o.self.name);
+    const auto more = silent(10, l.address());
+  }
+  CHECK(callers[0]->read_all().empty());  // it was closed
+}
+
+TEST_CASE("who says nothing is refused before who says little") {
+  captured_log log;
+  test_handler handler;
+  auto o = options_of_test();
+  o.handshake_timeout = std::chrono::minutes(10);
+  o.silence = std::chrono::milliseconds(50);
+  listener l(o, handler);
+  const auto callers = silent(1, l.address());
+  log.wait_for("it said nothing");
+}
+
+TEST_CASE("who has said something has the time of a handshake to go on") {
+  captured_log log;
+  test_handler handler;
+  auto o = options_of_test();
+  o.handshake_timeout = std::chrono::milliseconds(50);
+  listener l(o, handler);
+  bare_socket slow(l.address());
+  slow.write("DEFT");
   log.wait_for("no message came in time from");
+}
+
+TEST_CASE("connections that have ended hold no descriptors") {
+  test_handler handler;
+  listener l(options_of_test(), handler);
+  hub h(client_of_test());
+  h.connect(l.address(), soon())->close();
+  const std::size_t before = descriptors();
+  {
+    const auto callers = silent(20, l.address());
+    std::vector<std::shared_ptr<channel>> honest;
+    for (int i = 0; i < 20; ++i) honest.push_back(h.connect(l.address(), soon()));
+  }
+  while (descriptors() > before) std::this_thread::yield();
 }
 
 TEST_CASE("a frame that is not sound ends its connection with a sentence, and no other") {

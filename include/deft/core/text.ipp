@@ -2,12 +2,13 @@
 // deft/core/text.ipp: errors, places, shapes and log lines as text.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <deft/core/dims.hpp>
 #include <deft/core/error.hpp>
-#include <deft/core/log.hpp>
+#include <deft/core/limited_log.hpp>
 #include <mutex>
 #include <unordered_set>
 
@@ -130,6 +131,16 @@ void write(level l, const std::string& text) {
                 parts.tm_sec, now.tv_nsec / 1000000, "DIWE-"[static_cast<int>(l)]);
   std::string line = str(head, text, "\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
+}
+
+long long limited::admit() {
+  const long long now = std::chrono::steady_clock::now().time_since_epoch().count();
+  long long next = next_.load(std::memory_order_relaxed);
+  if (now < next || !next_.compare_exchange_strong(next, now + interval_)) {
+    ++left_out_;
+    return -1;
+  }
+  return left_out_.exchange(0);
 }
 
 }  // namespace logging

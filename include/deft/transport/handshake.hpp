@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deft/graph/op_def.hpp>
 #include <deft/transport/message.hpp>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -51,9 +52,10 @@ std::uint64_t random_incarnation();
 namespace detail {
 class connection_state;
 /// Both fill in `c.peer`, and throw where they do not get on with the peer; the server tells it
-/// why.
+/// why. `admit` throws if the server wants nothing of it.
 void shake_hands_as_client(connection_state& c, const process_identity& self, deadline until);
-void shake_hands_as_server(connection_state& c, const process_identity& self, deadline until);
+void shake_hands_as_server(connection_state& c, const process_identity& self, deadline until,
+                           const std::function<void(const peer_info&)>& admit);
 }  // namespace detail
 
 }  // namespace deft

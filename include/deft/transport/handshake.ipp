@@ -202,7 +202,8 @@ inline void hello_as_client(connection_state& c, const process_identity& self, d
   if (differ) compare_catalogs(c.peer, catalog, std::move(list));
 }
 
-inline void welcome_as_server(connection_state& c, const process_identity& self, deadline until) {
+inline void welcome_as_server(connection_state& c, const process_identity& self, deadline until,
+                              const std::function<void(const peer_info&)>& admit) {
   message hello;
   introduction theirs;
   expect_message(c, hello, message_kind::hello, until);
@@ -229,6 +230,7 @@ inline void welcome_as_server(connection_state& c, const process_identity& self,
   c.peer.name = theirs.name;
   c.peer.incarnation = theirs.incarnation;
   c.peer.authenticated = !self.secret.empty();
+  admit(c.peer);
   bool differ = mine.catalog != theirs.catalog;
   if (differ) compare_catalogs(c.peer, catalog, std::move(list));
   message welcome(message_kind::welcome);
@@ -248,9 +250,10 @@ void shake_hands_as_client(connection_state& c, const process_identity& self, de
   }
 }
 
-void shake_hands_as_server(connection_state& c, const process_identity& self, deadline until) {
+void shake_hands_as_server(connection_state& c, const process_identity& self, deadline until,
+                           const std::function<void(const peer_info&)>& admit) {
   try {
-    welcome_as_server(c, self, until);
+    welcome_as_server(c, self, until, admit);
   } catch (const error& e) {
     c.refuse(e);
     throw;

@@ -326,17 +326,18 @@ inline std::shared_ptr<connection_state> connect_until(const std::string& addres
   auto began = std::chrono::steady_clock::now();
   auto pause = std::chrono::milliseconds(5);
   bool told = false;
+  std::string why;
   for (;;) {
-    std::string why;
     try {
       return try_connect(address, options, until);
     } catch (const error& e) {
-      if (e.code() == errc::deadline_exceeded)
-        why = "it accepted the connection, but does not answer";
-      else if (e.code() == errc::unavailable)
+      if (e.code() == errc::deadline_exceeded) {  // what it said before says more
+        if (why.empty()) why = "it accepted the connection, but does not answer";
+      } else if (e.code() == errc::unavailable) {
         why = e.message();
-      else
+      } else {
         throw;
+      }
     }
     auto now = std::chrono::steady_clock::now();
     if (now >= until)

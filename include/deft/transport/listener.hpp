@@ -18,6 +18,9 @@ class connection_handler {
   /// A message came. The answer may be sent from here, or from anywhere later. What is not moved
   /// out of `m` is reused for the next message. An error thrown here is sent as the answer if
   /// the message has an id, else logged; either way the connection goes on.
+  /// Before a caller is welcomed, who has proved that it knows the secret: throws why it is not.
+  /// One that is told unavailable tries again.
+  virtual void admit(const peer_info&) {}
   virtual void on_message(const std::shared_ptr<connection>& from, message&& m) = 0;
   /// The connection has ended: in order if `why` is null.
   virtual void on_close(const std::shared_ptr<connection>&, const error* /*why*/) {}
@@ -30,12 +33,15 @@ struct listen_options {
   process_identity self;  ///< incarnation 0: a random one
   wire_limits limits;
   std::chrono::milliseconds handshake_timeout{10'000};
-  int max_handshakes = 64;      ///< at a time; callers beyond it are turned away
-  int max_connections = 4'096;  ///< at a time
+  std::chrono::milliseconds silence{1'000};  ///< how long a caller may say nothing at first
+  /// At a time, of all callers, and half of it of those from one address; the oldest makes room.
+  int max_handshakes = 64;
+  /// At a time, and less than the process may have descriptors; callers beyond it are turned away.
+  int max_connections = 4'096;
 };
 
-/// Listens from construction to stop(). Garbage and silent callers are refused and logged, and
-/// cost nobody else anything.
+/// Listens from construction to stop(). Garbage and silent callers are refused and logged, at most
+/// a line a second of each kind, and cost nobody else anything.
 class listener {
  public:
   /// Throws permission_denied for an address that is not loopback without a secret or `insecure`;

@@ -2,6 +2,7 @@
 // deft/transport/listener.ipp: accepting on the I/O thread, a thread for each connection.
 #pragma once
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,7 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
-#include <deft/core/log.hpp>
+#include <deft/core/limited_log.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/io_loop.hpp>
 #include <deft/transport/listener.hpp>
@@ -30,6 +31,8 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       if (options_.self.incarnation == 0) options_.self.incarnation = random_incarnation();
       open();
       address_ = detail::socket_text(fd_, false);
+      most_connections_ =
+          std::min(static_cast<std::size_t>(options_.max_connections), descriptors_for_callers());
     } catch (...) {
       if (fd_ >= 0) ::close(fd_);
       throw;
@@ -79,7 +82,9 @@ class listener::impl : public std::enable_shared_from_this<impl> {
   struct seat {
     std::shared_ptr<detail::connection_state> state;
     std::thread thread;
-    bool open = false;  ///< after the handshake
+    std::string host;      ///< of the caller
+    bool open = false;     ///< after the handshake
+    bool leaving = false;  ///< closed to make room for another
   };
 
   void open() {
@@ -98,6 +103,13 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     }
     // Who connects and is gone again must not make accept wait.
     fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
+  }
+  /// Some are left to the rest of the process.
+  static std::size_t descriptors_for_callers() {
+    rlimit most{};
+    getrlimit(RLIMIT_NOFILE, &most);
+    const std::size_t all = most.rlim_cur, reserve = std::min<std::size_t>(64, all / 2);
+    return all - reserve;
   }
   void check_reach(bool loopback, const std::string& address) const {
     if (!loopback && options_.self.secret.empty() && !options_.insecure)
@@ -120,7 +132,8 @@ class listener::impl : public std::enable_shared_from_this<impl> {
           case EPERM:
             continue;
           default:
-            logging::warning("cannot accept on ", address_, ": ", detail::text_of_errno(errno));
+            not_accepted_.log(logging::level::warning, "cannot accept on ", address_, ": ",
+                              detail::text_of_errno(errno));
             return watch_again::later;
         }
       }
@@ -136,19 +149,41 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     std::unique_lock lock(guard_);
     reap(lock);
     if (stopping_) return;
-    auto shaking = static_cast<int>(seats_.size() - open_);
-    if (shaking >= options_.max_handshakes ||
-        seats_.size() >= static_cast<std::size_t>(options_.max_connections)) {
-      logging::warning(address_, " turned ", address, " away: too many connections");
+    if (seats_.size() >= most_connections_) {
+      turned_away_.log(logging::level::warning, address_, " turned ", address,
+                       " away: too many connections");
       return;
     }
-    auto at = seats_.insert(seats_.end(), seat{std::move(state), {}, false});
+    auto host = address.substr(0, address.rfind(':'));
+    make_room(host);
+    auto at = seats_.insert(seats_.end(), seat{std::move(state), {}, std::move(host)});
     try {
       at->thread = std::thread([self = shared_from_this(), at] { self->run(at); });
     } catch (const std::system_error& e) {
-      logging::warning(address_, " turned ", address, " away: no thread: ", e.what());
+      turned_away_.log(logging::level::warning, address_, " turned ", address,
+                       " away: no thread: ", e.what());
       seats_.erase(at);
     }
+  }
+
+  /// For a caller from `host`: whoever has been shaking hands longest goes.
+  void make_room(const std::string& host) {
+    const auto most = static_cast<std::size_t>(options_.max_handshakes);
+    std::size_t all = 0, of_host = 0;
+    seat *oldest = nullptr, *oldest_of_host = nullptr;
+    for (auto& s : seats_) {
+      if (s.open || s.leaving) continue;
+      if (++all == 1) oldest = &s;
+      if (s.host == host && ++of_host == 1) oldest_of_host = &s;
+    }
+    seat* const goes = of_host >= std::max<std::size_t>(1, most / 2) ? oldest_of_host
+                       : all >= most                                 ? oldest
+                                                                     : nullptr;
+    if (!goes) return;
+    turned_away_.log(logging::level::warning, address_, " turned ", goes->state->peer.address,
+                     " away: too many callers have not said who they are");
+    goes->leaving = true;
+    goes->state->close();
   }
 
   void run(std::list<seat>::iterator at) {
@@ -161,6 +196,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     state.reset();
     std::unique_lock lock(guard_);
     if (at->open) --open_;
+    at->state.reset();  // and with it the socket, whenever the thread is joined
     if (at->thread.joinable())
       finished_.splice(finished_.end(), seats_, at);
     else
@@ -179,12 +215,15 @@ class listener::impl : public std::enable_shared_from_this<impl> {
 
   void serve(std::list<seat>::iterator at, const std::shared_ptr<detail::connection_state>& state) {
     try {
-      shake_hands_as_server(*state, options_.self, deadline_in(options_.handshake_timeout));
+      if (!detail::wait_for_socket(state->handle(), false, deadline_in(options_.silence)))
+        fail(errc::deadline_exceeded, "it said nothing");
+      shake_hands_as_server(*state, options_.self, deadline_in(options_.handshake_timeout),
+                            [&](const peer_info& caller) { handler_.admit(caller); });
     } catch (const error& e) {
       // Who only looks whether the port is open is no news.
       auto level = e.code() == errc::unavailable || stopping_ ? logging::level::info
                                                               : logging::level::warning;
-      logging::log(level, address_, " refused ", state->peer.address, ": ", e.message());
+      refused_.log(level, address_, " refused ", state->peer.address, ": ", e.message());
       return;
     }
     state->set_limits(options_.limits);
@@ -253,6 +292,8 @@ class listener::impl : public std::enable_shared_from_this<impl> {
   std::condition_variable changed_;
   std::list<seat> seats_, finished_;
   std::size_t open_ = 0;
+  std::size_t most_connections_ = 0;
+  logging::limited refused_, turned_away_, not_accepted_;
   std::atomic<bool> stopping_{false};
 };
 

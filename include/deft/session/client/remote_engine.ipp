@@ -93,6 +93,7 @@ class remote_plan final : public ready_plan {
   wire::values call_or_cancel(wire::run_plan&& m, deadline until, const run_options& options) {
     const std::stop_token& cancel = options.cancel;
     if (!cancel.stop_possible()) return session_->call(std::move(m), until, "the step");
+    if (cancel.stop_requested()) fail(errc::cancelled, "the run was cancelled");
     m.can_be_cancelled = true;
     auto p = session_->master->call(wire::pack(m));
     const std::stop_callback wake(cancel, [this] { session_->links.notify(); });

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 
 namespace deft {
@@ -71,12 +72,15 @@ class client_sessions {
   void close(std::uint64_t id);
   /// Those that `owner` opened.
   void close_all_of(const connection* owner);
-  /// No session can be opened any more; returns the masters of those that were, to be closed.
-  std::vector<std::shared_ptr<client_session>> close();
+  /// No session can be opened any more, as `task` is stopping; returns those that were, whose
+  /// masters are to be closed.
+  std::vector<std::shared_ptr<client_session>> close(const std::string& task);
 
  private:
+  void check_open() const;
+
   std::mutex guard_;
-  bool closed_ = false;
+  std::string stopping_;  ///< the task, once they are closed
   std::map<std::uint64_t, std::shared_ptr<client_session>> all_;
 };
 

@@ -68,14 +68,14 @@ void client_session::end_run(std::uint64_t id) {
 std::uint64_t client_sessions::open(std::shared_ptr<client_session> s) {
   const std::uint64_t id = random_incarnation();
   std::lock_guard lock(guard_);
-  if (closed_) fail(errc::unavailable, "the server is stopping");
+  check_open();
   all_.emplace(id, std::move(s));
   return id;
 }
 
 std::shared_ptr<client_session> client_sessions::find(std::uint64_t id) {
   std::lock_guard lock(guard_);
-  if (closed_) fail(errc::unavailable, "the server is stopping");
+  check_open();
   auto at = all_.find(id);
   if (at == all_.end()) fail(errc::not_found, "there is no session ", id);
   return at->second;
@@ -106,10 +106,14 @@ void client_sessions::close_all_of(const connection* owner) {
   for (auto& s : gone) s->master().close();
 }
 
-std::vector<std::shared_ptr<client_session>> client_sessions::close() {
+void client_sessions::check_open() const {
+  if (!stopping_.empty()) fail(errc::unavailable, stopping_, " is stopping");
+}
+
+std::vector<std::shared_ptr<client_session>> client_sessions::close(const std::string& task) {
   std::vector<std::shared_ptr<client_session>> all;
   std::lock_guard lock(guard_);
-  closed_ = true;
+  stopping_ = task;
   for (auto& [id, s] : all_) all.push_back(std::move(s));
   all_.clear();
   return all;

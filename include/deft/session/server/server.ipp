@@ -38,7 +38,7 @@ server_impl::~server_impl() { stop(); }
 void server_impl::stop() {
   remove_server(*this);
   if (stopped_.exchange(true)) return;
-  const auto sessions = sessions_.close();
+  const auto sessions = sessions_.close(to_string(task_->name()));
   coordination_->stop();
   // First the worker: steps that wait here are told why.
   worker_->stop();
@@ -48,8 +48,23 @@ void server_impl::stop() {
   worker_->background().wait();
 }
 
+void server_impl::admit(const peer_info& caller) {
+  if (caller.incarnation == 0) return;  // no task
+  std::lock_guard lock(tasks_guard_);
+  const auto at = tasks_.find(caller.name);
+  if (at != tasks_.end() && at->second.incarnation != caller.incarnation)
+    fail(errc::unavailable, "another process is ", caller.name, " to ", task_->name(),
+         " as long as it is connected");
+}
+
 void server_impl::on_open(const std::shared_ptr<connection>& c) {
   ++connections_;
+  if (const peer_info& caller = c->peer(); caller.incarnation != 0) {
+    std::lock_guard lock(tasks_guard_);
+    live_task& t = tasks_[caller.name];
+    t.incarnation = caller.incarnation;
+    ++t.connections;
+  }
   coordination_->on_open(*c);
 }
 
@@ -57,6 +72,11 @@ void server_impl::on_close(const std::shared_ptr<connection>& c, const error* wh
   if (why) logging::info(task_->name(), ": ", c->peer(), " is gone: ", why->what());
   worker_->connection_lost(c.get(), c->peer());
   const bool idle = --connections_ == 0;
+  if (c->peer().incarnation != 0) {
+    std::lock_guard lock(tasks_guard_);
+    const auto at = tasks_.find(c->peer().name);
+    if (at != tasks_.end() && --at->second.connections == 0) tasks_.erase(at);
+  }
   coordination_->on_close(c);
   sessions_.close_all_of(c.get());
   // Nobody is there: the memory kept for the next step is the system's again.

@@ -8,6 +8,8 @@
 #include <deft/session/wire/dispatch.hpp>
 #include <deft/session/worker/worker.hpp>
 #include <deft/transport/listener.hpp>
+#include <map>
+#include <mutex>
 
 namespace deft {
 
@@ -17,6 +19,7 @@ class server_impl final : public connection_handler {
               server_options options);
   ~server_impl() override;
 
+  void admit(const peer_info& caller) override;
   void on_open(const std::shared_ptr<connection>& c) override;
   void on_message(const std::shared_ptr<connection>& from, message&& m) override;
   void on_close(const std::shared_ptr<connection>& c, const error* why) override;
@@ -63,6 +66,13 @@ class server_impl final : public connection_handler {
   std::unique_ptr<deft::coordination> coordination_;
   client_sessions sessions_;
   std::atomic<std::size_t> connections_{0};
+  /// A task that has connections to this one.
+  struct live_task {
+    std::uint64_t incarnation = 0;
+    int connections = 0;
+  };
+  std::mutex tasks_guard_;
+  std::map<std::string, live_task> tasks_;
   std::atomic<bool> stopped_{false};
   std::unique_ptr<listener> listener_;  ///< last: its threads use all of the above
 };

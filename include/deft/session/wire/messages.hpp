@@ -50,7 +50,7 @@ struct nothing {
 };
 /// Of what was fetched, those that have one.
 struct values {
-  std::vector<any_array> tensors;
+  std::vector<any_array> tensors = {};
   template <class F>
   void fields(F& f) {
     f.tensors(tensors);
@@ -71,14 +71,14 @@ struct plan_made {
   }
 };
 struct plan_described {
-  plan_description made;
+  plan_description made = {};
   template <class F>
   void fields(F& f) {
     f.meta(made.placed, made.passes, made.apart);
   }
 };
 struct device_list {
-  std::vector<device_info> devices;
+  std::vector<device_info> devices = {};
   template <class F>
   void fields(F& f) {
     f.meta(devices);
@@ -91,8 +91,8 @@ struct device_list {
 struct register_part {
   static constexpr kind number = kind::register_part;
   std::uint64_t session = 0, handle = 0;
-  plan::part part;
-  incarnation_list incarnations;  ///< of the tasks of the plan
+  plan::part part = {};
+  incarnation_list incarnations = {};  ///< of the tasks of the plan
   template <class F>
   void fields(F& f) {
     f.ids(session, handle);
@@ -104,7 +104,7 @@ struct run_part {
   using answer = values;
   std::uint64_t session = 0, step = 0, handle = 0;
   std::uint64_t ended_below = 0;  ///< all steps with lower numbers have ended
-  std::vector<any_array> feeds;
+  std::vector<any_array> feeds = {};
   template <class F>
   void fields(F& f) {
     f.ids(session, step);
@@ -117,7 +117,7 @@ struct tensor {
   static constexpr kind number = kind::tensor;
   std::uint64_t session = 0, step = 0;
   std::uint32_t key = 0;
-  any_array value;
+  any_array value = {};
   template <class F>
   void fields(F& f) {
     f.ids(session, step);
@@ -160,7 +160,7 @@ struct devices {
 struct reset {
   static constexpr kind number = kind::reset;
   using answer = nothing;
-  std::string container;
+  std::string container = {};
   template <class F>
   void fields(F& f) {
     f.meta(container);
@@ -172,7 +172,7 @@ struct reset {
 struct open_session {
   static constexpr kind number = kind::open_session;
   using answer = session_opened;
-  session_options options;  ///< what of them a master needs
+  session_options options = {};  ///< what of them a master needs
   template <class F>
   void fields(F& f) {
     f.meta(options);
@@ -184,7 +184,7 @@ struct make_plan {
   std::uint64_t session = 0;
   std::chrono::nanoseconds patience{
       0};  ///< how long tasks may be waited for; 0: as the options say
-  flat_graph flat;
+  flat_graph flat = {};
   template <class F>
   void fields(F& f) {
     f.ids(session);
@@ -197,7 +197,7 @@ struct describe_plan {
   using answer = plan_described;
   std::uint64_t session = 0;
   std::chrono::nanoseconds patience{0};  ///< as above
-  flat_graph flat;
+  flat_graph flat = {};
   template <class F>
   void fields(F& f) {
     f.ids(session);
@@ -210,7 +210,7 @@ struct run_plan {
   std::uint64_t session = 0, plan = 0;
   std::chrono::nanoseconds timeout{0};  ///< 0: none
   bool can_be_cancelled = false;        ///< a cancel_run may follow
-  std::vector<any_array> feeds;
+  std::vector<any_array> feeds = {};
   template <class F>
   void fields(F& f) {
     f.ids(session, plan);
@@ -250,7 +250,7 @@ struct reset_cluster {
   static constexpr kind number = kind::reset_cluster;
   using answer = nothing;
   std::uint64_t session = 0;
-  std::string container;
+  std::string container = {};
   template <class F>
   void fields(F& f) {
     f.ids(session);
@@ -272,7 +272,7 @@ struct close_session {
 struct wait_signal {
   static constexpr kind number = kind::wait_signal;
   using answer = nothing;
-  std::string name;
+  std::string name = {};
   template <class F>
   void fields(F& f) {
     f.meta(name);
@@ -281,7 +281,7 @@ struct wait_signal {
 struct set_signal {
   static constexpr kind number = kind::set_signal;
   using answer = nothing;
-  std::string name;
+  std::string name = {};
   template <class F>
   void fields(F& f) {
     f.meta(name);
@@ -291,7 +291,7 @@ struct set_signal {
 struct done {
   static constexpr kind number = kind::done;
   using answer = nothing;
-  std::string task;
+  std::string task = {};
   template <class F>
   void fields(F& f) {
     f.meta(task);
