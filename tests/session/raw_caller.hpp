@@ -20,6 +20,10 @@ struct raw_caller {
     return p->take();
   }
   deft::message answer(deft::message&& m) { return answer(to->call(std::move(m))); }
+  std::uint64_t open_session() {
+    using namespace deft::wire;
+    return unpack<session_opened>(answer(pack(deft::wire::open_session{}))).session;
+  }
   /// Of a call that was sent before, or of one.
   template <class Call>
   testing::outcome outcome(Call&& c) {

@@ -67,4 +67,9 @@ outcome outcome_of(F&& f) {
   return {};
 }
 
+/// Of a task or a connection.
+inline bool is_loss(deft::errc c) {
+  return c == deft::errc::unavailable || c == deft::errc::aborted;
+}
+
 }  // namespace testing

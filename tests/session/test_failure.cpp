@@ -4,7 +4,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <deft/session/server/coordination.hpp>
 #include <deft/session/wire/codec.hpp>
 #include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
@@ -14,6 +13,7 @@
 #include "sessions.hpp"
 
 using namespace deft;
+using testing::is_loss;
 using testing::log_lines;
 using testing::outcome_of;
 using testing::own_graph;
@@ -30,8 +30,6 @@ struct spread {
   tensor<float> far = on(device("/job:worker/task:1"), [this] { return tensor<float>(v * 2.f); });
   tensor<float> sum = on(device("/job:worker/task:0"), [this] { return tensor<float>(far + v); });
 };
-
-bool is_loss(errc c) { return c == errc::unavailable || c == errc::aborted; }
 
 }  // namespace
 
@@ -443,44 +441,6 @@ TEST_CASE("steps end while their values still arrive") {
   CHECK(s.run(sum_of, x = 1, big = values) == 1'000'000);
 }
 
-TEST_CASE("a server that is stopped twice, or while others wait, ends them all") {
-  auto one = std::make_unique<server>(server::local());
-  std::thread joining([&] { one->join(); });
-  testing::outcome o;
-  std::thread waiting(
-      [&] { o = outcome_of([&] { one->wait_for_signal("localhost", 0, "never", 1min); }); });
-  one->stop();
-  one->stop();
-  joining.join();
-  waiting.join();
-  CAPTURE(o);
-  CHECK(o.code == errc::unavailable);
-}
-
-TEST_CASE("signals cross tasks, and who waits in vain is told for what") {
-  local_cluster c{{"worker", 2}};
-  auto& first = c.at("worker", 0);
-  auto& second = c.at("worker", 1);
-  auto o = outcome_of([&] { second.wait_for_signal("worker", 0, "late", 50ms); });
-  CAPTURE(o);
-  CHECK(o.code == errc::deadline_exceeded);
-  CHECK(o.says("/job:worker/replica:0/task:0"));
-  CHECK(o.says("\"late\""));
-  std::thread waiting([&] { second.wait_for_signal("worker", 0, "ready", 1min); });
-  first.signal("ready");
-  waiting.join();
-  second.wait_for_signal("worker", 0, "ready", 1min);
-  first.wait_for_signal("worker", 0, "ready", 1min);
-  first.signal("late");  // its call is there by now, before that for "ready"
-  std::thread lost(
-      [&] { o = outcome_of([&] { second.wait_for_signal("worker", 0, "never", 1min); }); });
-  while (first.coordination().waiting() == 0) std::this_thread::yield();
-  c.kill("worker", 0);
-  lost.join();
-  CAPTURE(o);
-  CHECK(is_loss(o.code));
-}
-
 TEST_CASE("a server that nobody is connected to gives back what it kept for the next step") {
   server s = server::local();
   {
@@ -490,19 +450,4 @@ TEST_CASE("a server that nobody is connected to gives back what it kept for the 
     CHECK(recycled_host_memory() >= std::size_t{8} << 20);
   }
   while (recycled_host_memory() != 0) std::this_thread::yield();
-}
-
-TEST_CASE("a parameter server ends once every worker was seen and is done") {
-  local_cluster c{{"ps", 1}, {"worker", 2}};
-  std::thread joining([&] { c.at("ps", 0).join(); });
-  c.at("worker", 0).done();
-  c.at("worker", 1).done();
-  joining.join();
-
-  // One that was lost counts as done once it was away for long enough.
-  local_cluster d({{"ps", 1}, {"worker", 1}}, {.away = 10ms});
-  d.at("worker", 0).coordination().signal(task_name("ps", 0), "hello", 1min);
-  std::thread waits([&] { d.at("ps", 0).join(); });
-  d.kill("worker", 0);
-  waits.join();
 }

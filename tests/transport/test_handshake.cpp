@@ -211,6 +211,20 @@ TEST_CASE("tasks of another cluster are refused with what differs first; none fi
   for (int i = 0; i < 10'000; ++i) many.push_back(str("/job:worker/task:", i + 1, " at e:1"));
   CHECK(refusal(many) ==
         "it was started with no further task, and the caller with /job:worker/task:1 at e:1");
+  // What does not show is not shown.
+  CHECK(refusal({"/job:ps/task:0 at \x1b[2Ja:1"}) ==
+        "the lists of hosts that they were started with differ");
+}
+
+TEST_CASE("lists of hosts that differ behind what is told of them are said to differ") {
+  test_handler handler;
+  auto o = options_of_test();
+  for (int i = 0; i < 2'000; ++i) o.self.cluster.push_back(str("/job:worker/task:", i, " at e:1"));
+  listener l(o, handler);
+  auto other = o.self.cluster;
+  other.back() = "/job:worker/task:1999 at f:1";
+  const std::string text = outcome(l, {"worker/0", 0, other, ""});
+  CHECK(text.ends_with("the lists of hosts that they were started with differ"));
 }
 
 TEST_CASE("where catalogs differ, both ends learn what is missing, and go on") {

@@ -160,6 +160,9 @@ TEST_CASE("who says nothing is refused before who says little") {
   listener l(o, handler);
   const auto callers = silent(1, l.address());
   log.wait_for("it said nothing");
+  const auto answer = callers[0]->read_all();
+  const std::string said(reinterpret_cast<const char*>(answer.data()), answer.size());
+  CHECK(said.find("it said nothing") != std::string::npos);
 }
 
 TEST_CASE("who has said something has the time of a handshake to go on") {

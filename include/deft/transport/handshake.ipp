@@ -79,6 +79,11 @@ inline void random_bytes(void* to, std::size_t n) {
 
 using nonce = std::array<std::uint8_t, 32>;
 
+/// What others say goes to the log.
+inline bool can_be_shown(std::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](char c) { return c >= 32 && c < 127; });
+}
+
 /// What either end says of itself: hello and challenge.
 struct introduction {
   std::string name;
@@ -99,8 +104,7 @@ struct introduction {
     return cluster == other.cluster || cluster == 0 || other.cluster == 0;
   }
   void check() const {
-    auto shown = [](char c) { return c >= 32 && c < 127; };
-    if (name.size() > 256 || !std::all_of(name.begin(), name.end(), shown))
+    if (name.size() > 256 || !can_be_shown(name))
       fail(errc::invalid_argument, "the caller's name is no name");
   }
 };
@@ -127,19 +131,21 @@ inline bool same_seal(const seal& a, const seal& b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-/// As much of a list of hosts as a message before authentication may hold.
+/// As much of a list of hosts as a message before authentication may hold; what is left out ends
+/// in "…".
 inline std::vector<std::string> shortened(std::vector<std::string> cluster) {
   constexpr std::size_t most = 16 << 10;
   std::size_t bytes = 0, n = 0;
   while (n < cluster.size() && (bytes += cluster[n].size() + 4) <= most) ++n;
-  cluster.resize(n);
+  if (n < cluster.size()) cluster.resize(n), cluster.push_back("…");
   return cluster;
 }
 /// Of two lists of hosts that are not the same.
 inline std::string first_difference(const std::vector<std::string>& ours,
                                     const std::vector<std::string>& theirs) {
   auto [mine, other] = std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
-  if (mine == ours.end() && other == theirs.end())
+  if ((mine == ours.end() && other == theirs.end()) ||
+      (other != theirs.end() && !can_be_shown(*other)))
     return "the lists of hosts that they were started with differ";
   return str("it was started with ", mine == ours.end() ? "no further task" : *mine,
              ", and the caller with ", other == theirs.end() ? "no further task" : *other);

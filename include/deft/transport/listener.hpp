@@ -13,14 +13,14 @@ namespace deft {
 class connection_handler {
  public:
   virtual ~connection_handler() = default;
+  /// Before a caller is welcomed, who has proved that it knows the secret: throws why it is not.
+  /// One that is told unavailable tries again.
+  virtual void admit(const peer_info&) {}
   /// After the handshake. An error thrown here refuses the connection with its sentence.
   virtual void on_open(const std::shared_ptr<connection>&) {}
   /// A message came. The answer may be sent from here, or from anywhere later. What is not moved
   /// out of `m` is reused for the next message. An error thrown here is sent as the answer if
   /// the message has an id, else logged; either way the connection goes on.
-  /// Before a caller is welcomed, who has proved that it knows the secret: throws why it is not.
-  /// One that is told unavailable tries again.
-  virtual void admit(const peer_info&) {}
   virtual void on_message(const std::shared_ptr<connection>& from, message&& m) = 0;
   /// The connection has ended: in order if `why` is null.
   virtual void on_close(const std::shared_ptr<connection>&, const error* /*why*/) {}

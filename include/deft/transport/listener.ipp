@@ -215,8 +215,11 @@ class listener::impl : public std::enable_shared_from_this<impl> {
 
   void serve(std::list<seat>::iterator at, const std::shared_ptr<detail::connection_state>& state) {
     try {
-      if (!detail::wait_for_socket(state->handle(), false, deadline_in(options_.silence)))
-        fail(errc::deadline_exceeded, "it said nothing");
+      if (!detail::wait_for_socket(state->handle(), false, deadline_in(options_.silence))) {
+        const error silent(errc::deadline_exceeded, "it said nothing");
+        state->refuse(silent);
+        throw silent;
+      }
       shake_hands_as_server(*state, options_.self, deadline_in(options_.handshake_timeout),
                             [&](const peer_info& caller) { handler_.admit(caller); });
     } catch (const error& e) {

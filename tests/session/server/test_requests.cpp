@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a task answers to messages that no session of ours would send.
 #include <deft/deft.hpp>
-#include <deft/session/server/coordination.hpp>
 #include <deft/session/wire/codec.hpp>
 #include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
@@ -24,8 +23,7 @@ TEST_CASE("calls of sessions and plans that are not there are refused") {
   local_cluster c{{"worker", 1}};
   testing::raw_caller client(c, "client");
   CHECK(client.outcome(wire::pack(wire::run_plan{.session = 5})).code == errc::not_found);
-  const auto session =
-      wire::unpack<wire::session_opened>(client.answer(wire::pack(wire::open_session{}))).session;
+  const auto session = client.open_session();
   const auto o = client.outcome(wire::pack(wire::run_plan{.session = session, .plan = 3}));
   CHECK(o.code == errc::not_found);
   CHECK(o.says("there is no plan 3 of this session"));
@@ -35,8 +33,7 @@ TEST_CASE("calls of sessions and plans that are not there are refused") {
 TEST_CASE("more fetches than an answer holds are refused when they are planned") {
   local_cluster c{{"worker", 1}};
   testing::raw_caller client(c, "client");
-  const auto session =
-      wire::unpack<wire::session_opened>(client.answer(wire::pack(wire::open_session{}))).session;
+  const auto session = client.open_session();
   graph own;
   auto in_own = as_default(own);
   const output one = any_tensor(constant(1.f)).handle();
@@ -49,41 +46,10 @@ TEST_CASE("more fetches than an answer holds are refused when they are planned")
   CHECK(client.outcome(wire::pack(plan)).code == errc{});
 }
 
-TEST_CASE("signals are for the tasks of a cluster, and what one may hold is bounded") {
-  local_cluster c{{"worker", 2}};
-  testing::raw_caller stranger(c, "client"), task(c, "/job:worker/replica:0/task:1");
-  CHECK(stranger.outcome(wire::pack(wire::set_signal{"ready"})).code == errc::permission_denied);
-  CHECK(stranger.outcome(wire::pack(wire::wait_signal{"ready"})).code == errc::permission_denied);
-  CHECK(task.outcome(wire::pack(wire::set_signal{std::string(257, 'a')})).code ==
-        errc::invalid_argument);
-  for (int i = 0; i < 1024; ++i) task.to->call(wire::pack(wire::wait_signal{str("wait ", i)}));
-  const auto o = task.outcome(wire::pack(wire::wait_signal{"one more"}));
-  CHECK(o.code == errc::resource_exhausted);
-  CHECK(o.says("/job:worker/replica:0/task:1 waits for 1024 signals"));
-  // The others do not notice.
-  testing::raw_caller other(c, "/job:worker/replica:0/task:1");
-  auto waits = other.to->call(wire::pack(wire::wait_signal{"one more"}));
-  CHECK(other.outcome(wire::pack(wire::set_signal{"one more"})).code == errc{});
-  CHECK(other.links.wait_for(*waits, deadline_in(60s)));
-  waits->take();
-}
-
-TEST_CASE("waits of a connection that has ended are forgotten") {
-  local_cluster c{{"worker", 2}};
-  auto& signals = c.at("worker", 0).coordination();
-  {
-    testing::raw_caller task(c, "/job:worker/replica:0/task:1");
-    task.to->call(wire::pack(wire::wait_signal{"never"}));
-    while (signals.waiting() == 0) std::this_thread::yield();
-  }
-  while (signals.waiting() != 0) std::this_thread::yield();
-}
-
 TEST_CASE("a run that may be cancelled is cancelled, however quick its plan was before") {
   local_cluster c{{"worker", 1}};
   testing::raw_caller client(c, "client");
-  const auto session =
-      wire::unpack<wire::session_opened>(client.answer(wire::pack(wire::open_session{}))).session;
+  const auto session = client.open_session();
   graph own;
   auto in_own = as_default(own);
   placeholder<float, dyn, dyn> x("x");

@@ -17,7 +17,7 @@ std::string progress_bar(std::int64_t step, std::int64_t last);
 /// given. Prints the cluster, then the tasks' lines as they come; lines "step N/M …" become
 /// progress bars on a terminal. Returns the exit code once all have ended: 0, or that of the first
 /// task that failed, after which the others are ended. Ctrl-C ends all; a task also ends when the
-/// launcher dies.
+/// launcher dies. Throws invalid_argument for an argument that is a flag of its own to choose.
 int launch_cluster(const std::vector<std::pair<std::string, int>>& jobs,
                    const std::vector<std::string>& arguments);
 

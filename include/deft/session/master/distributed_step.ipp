@@ -17,12 +17,10 @@ class master_plan::distributed_step {
       : plan_(plan),
         tasks_(*plan.tasks_),
         options_(options),
-        number_(tasks_.begin_step()),
+        step_(tasks_),
         until_(plan.deadline_of(options)),
         links_(plan.others_.size()),
         calls_(plan.others_.size()) {}
-  ~distributed_step() { tasks_.end_step(number_); }
-  distributed_step(const distributed_step&) = delete;
 
   step_results run(std::span<const feed_ref> feeds) {
     call_tasks(feeds);
@@ -56,7 +54,8 @@ class master_plan::distributed_step {
         links_[i] = plan_.link_of(plan_.others_[i], until_);
       for (std::size_t i = 0; i < calls_.size(); ++i) {
         const task_part& r = plan_.others_[i];
-        wire::run_part m{tasks_.session(), number_, r.registration.handle, ended_below_, {}};
+        wire::run_part m{
+            tasks_.session(), step_.number(), r.registration.handle, step_.ended_below(), {}};
         for (auto f : r.feeds) m.feeds.push_back(fed_array(feeds[f], borrows_));
         calls_[i] = links_[i]->call(wire::pack(m));
       }
@@ -70,8 +69,9 @@ class master_plan::distributed_step {
     own_->done = false;
     // The worker outlives the call: whoever ends the step holds it.
     hub& h = tasks_.cluster()->hub();
-    tasks_.cluster()->run_part(tasks_.session(), number_, mine.registration.handle, ended_below_,
-                               std::move(own_feeds), nullptr, [own = own_, &h](step_outcome o) {
+    tasks_.cluster()->run_part(tasks_.session(), step_.number(), mine.registration.handle,
+                               step_.ended_below(), std::move(own_feeds), nullptr,
+                               [own = own_, &h](step_outcome o) {
                                  {
                                    std::lock_guard lock(own->guard);
                                    own->outcome = std::move(o);
@@ -91,7 +91,7 @@ class master_plan::distributed_step {
     constexpr auto long_wait = std::chrono::seconds(10);
     if (h.wait_until(over, std::min(until_, deadline_in(long_wait)))) return true;
     if (std::chrono::steady_clock::now() >= until_) return false;
-    logging::warning("step ", number_, " still waits for ", missing());
+    logging::warning("step ", step_.number(), " still waits for ", missing());
     return h.wait_until(over, until_);
   }
 
@@ -137,13 +137,13 @@ class master_plan::distributed_step {
             links_[i] ? links_[i] : tasks_.cluster()->links().standing(plan_.others_[i].task);
         if (!link || link->lost()) continue;
         if (calls_[i] && !calls_[i]->done()) link->abandon(*calls_[i]);
-        link->post(wire::pack(wire::cancel_step{tasks_.session(), number_}));
+        link->post(wire::pack(wire::cancel_step{tasks_.session(), step_.number()}));
         if (borrows_ && !link->drain(deadline_in(std::chrono::seconds(1)))) link->close();
       } catch (const error&) {
         // Lost in the meantime.
       }
     if (!plan_.own_part_.task) return;
-    tasks_.cluster()->cancel(tasks_.session(), number_);
+    tasks_.cluster()->cancel(tasks_.session(), step_.number());
     tasks_.cluster()->hub().wait_until([&] { return own_->done.load(); });
     step_outcome& o = own_->outcome;
     if (o.frame) o.pool->give_back(std::move(o.frame));
@@ -178,7 +178,7 @@ class master_plan::distributed_step {
   master_plan& plan_;
   task_directory& tasks_;
   const run_options& options_;
-  const std::uint64_t number_, ended_below_ = tasks_.ended_below();
+  const task_directory::step step_;
   const deadline until_;
   std::vector<std::shared_ptr<channel>> links_;
   std::vector<std::shared_ptr<pending>> calls_;  ///< null: not made

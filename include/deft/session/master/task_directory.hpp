@@ -26,11 +26,22 @@ class task_directory {
   /// As workers know it.
   std::uint64_t session() const { return session_; }
   std::uint64_t next_step() { return ++steps_; }
-  /// The number of a step through several tasks, which is under way until it is ended.
-  std::uint64_t begin_step();
-  void end_step(std::uint64_t number);
-  /// All steps with lower numbers have ended, but for those of this task alone.
-  std::uint64_t ended_below() const;
+  /// A step through several tasks, which is under way as long as this lives.
+  class step {
+   public:
+    explicit step(task_directory& d);
+    ~step();
+    step(const step&) = delete;
+
+    std::uint64_t number() const { return *at_; }
+    /// All steps with lower numbers had ended when it began, but for those of this task alone.
+    std::uint64_t ended_below() const { return ended_below_; }
+
+   private:
+    task_directory& directory_;
+    std::set<std::uint64_t>::iterator at_;
+    std::uint64_t ended_below_;
+  };
   std::uint64_t next_handle() { return ++handles_; }
 
   /// False if it was closed before.

@@ -25,17 +25,14 @@ void task_directory::check_open() const {
   if (closed()) fail(errc::failed_precondition, "the session is closed");
 }
 
-std::uint64_t task_directory::begin_step() {
-  std::lock_guard lock(guard_);
-  return *under_way_.insert(next_step()).first;
+task_directory::step::step(task_directory& d) : directory_(d) {
+  std::lock_guard lock(d.guard_);
+  at_ = d.under_way_.insert(d.next_step()).first;
+  ended_below_ = *d.under_way_.begin();
 }
-void task_directory::end_step(std::uint64_t number) {
-  std::lock_guard lock(guard_);
-  under_way_.erase(number);
-}
-std::uint64_t task_directory::ended_below() const {
-  std::lock_guard lock(guard_);
-  return *under_way_.begin();
+task_directory::step::~step() {
+  std::lock_guard lock(directory_.guard_);
+  directory_.under_way_.erase(at_);
 }
 
 std::map<placement, std::uint64_t> task_directory::incarnations() const {

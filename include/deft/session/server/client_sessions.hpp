@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <unordered_map>
 
@@ -20,11 +21,8 @@ class client_plan {
   explicit client_plan(std::shared_ptr<ready_plan> plan) : plan_(std::move(plan)) {}
 
   std::size_t fetches() const { return plan_->fetches(); }
-  /// With so many bytes of feeds: more than were measured may take longer.
-  bool is_quick(std::size_t feed_bytes) const {
-    return plan_->is_local() && slowness_.load(std::memory_order_relaxed) == 0 &&
-           feed_bytes <= measured_bytes_.load(std::memory_order_relaxed);
-  }
+  /// With these feeds: more bytes than were measured may take longer.
+  bool is_quick(std::span<const any_array> feeds) const;
   step_results run(std::span<const any_array> feeds, const run_options& options);
 
  private:

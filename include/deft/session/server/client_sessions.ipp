@@ -8,17 +8,31 @@
 
 namespace deft {
 
-step_results client_plan::run(std::span<const any_array> feeds, const run_options& options) {
-  constexpr auto quick = std::chrono::microseconds(50);
+namespace {
+
+std::size_t bytes_of(std::span<const any_array> feeds) {
   std::size_t bytes = 0;
   for (const auto& f : feeds) bytes += f.bytes();
+  return bytes;
+}
+
+}  // namespace
+
+bool client_plan::is_quick(std::span<const any_array> feeds) const {
+  return plan_->is_local() && slowness_.load(std::memory_order_relaxed) == 0 &&
+         bytes_of(feeds) <= measured_bytes_.load(std::memory_order_relaxed);
+}
+
+step_results client_plan::run(std::span<const any_array> feeds, const run_options& options) {
+  constexpr auto quick = std::chrono::microseconds(50);
   const auto begin = std::chrono::steady_clock::now();
   step_results results = plan_->run(feeds_of(feeds), options);
   const bool was_quick = std::chrono::steady_clock::now() - begin < quick;
   const int before = slowness_.load(std::memory_order_relaxed);
   const int now = was_quick ? std::max(before - 1, 0) : 2;
   if (now != before) slowness_.store(now, std::memory_order_relaxed);
-  if (was_quick && bytes > measured_bytes_.load(std::memory_order_relaxed))
+  if (const std::size_t bytes = bytes_of(feeds);
+      was_quick && bytes > measured_bytes_.load(std::memory_order_relaxed))
     measured_bytes_.store(bytes, std::memory_order_relaxed);
   return results;
 }

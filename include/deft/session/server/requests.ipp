@@ -134,10 +134,8 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
   };
   run_options options;
   options.timeout = m.timeout;
-  std::size_t bytes = 0;
-  for (const auto& f : m.feeds) bytes += f.bytes();
   // On the thread that read the message, which could read no order to cancel meanwhile.
-  if (plan->is_quick(bytes) && !m.can_be_cancelled) return run(m.feeds, options);
+  if (!m.can_be_cancelled && plan->is_quick(m.feeds)) return run(m.feeds, options);
   if (m.can_be_cancelled) options.cancel = s->begin_run(from.id());
   auto feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds));
   worker_->background().run([run, feeds, options, s, id = from.id()] {

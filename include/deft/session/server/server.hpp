@@ -56,13 +56,7 @@ class server {
 
   /// Tells the tasks that wait for it that this one needs them no more.
   void done();
-  /// Marks `name` as reached on this task; whoever waits for it goes on.
-  void signal(const std::string& name);
-  /// Waits until task `of` has been signalled `name`. Throws deadline_exceeded naming it.
-  void wait_for_signal(const std::string& of_job, int of_task, const std::string& name,
-                       std::chrono::nanoseconds timeout);
-
-  /// What the tasks of a job tell each other beside steps: session/server/coordination.hpp.
+  /// Signals between the tasks of a job: session/server/coordination.hpp.
   deft::coordination& coordination();
 
  private:

@@ -12,22 +12,21 @@
 namespace deft {
 
 server_impl::server_impl(const cluster_spec& cluster, const std::string& job, int task,
-                         server_options options)
-    : options_(std::move(options)) {
-  if (options_.secret.empty()) options_.secret = secret_of_environment();
+                         server_options options) {
+  if (options.secret.empty()) options.secret = secret_of_environment();
   device_name name = task_name(job, task);
   listen_options l;
   l.address = cluster.address(job, task);
-  l.fd = options_.listen_fd;
-  l.insecure = options_.insecure;
-  task_ = std::make_shared<task_runtime>(name, options_.cpu_devices, gpu::options_of(options_));
-  l.self = {to_string(name), task_->incarnation(), cluster.entries(), options_.secret};
+  l.fd = options.listen_fd;
+  l.insecure = options.insecure;
+  task_ = std::make_shared<task_runtime>(name, options.cpu_devices, gpu::options_of(options));
+  l.self = {to_string(name), task_->incarnation(), cluster.entries(), options.secret};
   // The port may be chosen here; the worker's copy of the cluster has the one that was.
   if (l.fd < 0 && l.address.ends_with(":0")) l.fd = listen_socket(l.address);
   cluster_spec known = cluster;
   if (l.fd >= 0) known.set_address(job, task, address_of_socket(l.fd));
   worker_ = worker::make(task_, std::move(known), l.self);
-  coordination_ = std::make_unique<deft::coordination>(worker_, options_.away);
+  coordination_ = std::make_unique<deft::coordination>(worker_, options.away);
   listener_ = std::make_unique<listener>(std::move(l), *this);
   add_server(listener_->address(), *this);
   add_server(worker_->cluster().address(job, task), *this);
@@ -48,23 +47,29 @@ void server_impl::stop() {
   worker_->background().wait();
 }
 
-void server_impl::admit(const peer_info& caller) {
-  if (caller.incarnation == 0) return;  // no task
-  std::lock_guard lock(tasks_guard_);
+/// One process is a task as long as it is connected. Throws unavailable for another.
+void server_impl::check_is_only_one(const peer_info& caller) const {
   const auto at = tasks_.find(caller.name);
   if (at != tasks_.end() && at->second.incarnation != caller.incarnation)
     fail(errc::unavailable, "another process is ", caller.name, " to ", task_->name(),
          " as long as it is connected");
 }
 
+void server_impl::admit(const peer_info& caller) {
+  if (caller.incarnation == 0) return;  // no task
+  std::lock_guard lock(tasks_guard_);
+  check_is_only_one(caller);
+}
+
 void server_impl::on_open(const std::shared_ptr<connection>& c) {
-  ++connections_;
   if (const peer_info& caller = c->peer(); caller.incarnation != 0) {
     std::lock_guard lock(tasks_guard_);
+    check_is_only_one(caller);  // two may have been admitted at once
     live_task& t = tasks_[caller.name];
     t.incarnation = caller.incarnation;
     ++t.connections;
   }
+  ++connections_;
   coordination_->on_open(*c);
 }
 
@@ -104,11 +109,6 @@ std::string server::name() const { return to_string(impl_->name()); }
 void server::join() { impl_->coordination().join(); }
 void server::stop() { impl_->stop(); }
 void server::done() { impl_->coordination().done(); }
-void server::signal(const std::string& name) { impl_->coordination().signal(name); }
-void server::wait_for_signal(const std::string& of_job, int of_task, const std::string& name,
-                             std::chrono::nanoseconds timeout) {
-  impl_->coordination().wait(task_name(of_job, of_task), name, timeout);
-}
 deft::coordination& server::coordination() { return impl_->coordination(); }
 
 }  // namespace deft

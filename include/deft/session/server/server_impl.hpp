@@ -36,6 +36,8 @@ class server_impl final : public connection_handler {
  private:
   struct requests;  // the table of handlers
 
+  void check_is_only_one(const peer_info& caller) const;
+
   // Of masters and workers.
   void on_register_part(const wire::caller& from, wire::register_part&& m);
   void on_run_part(const wire::caller& from, wire::run_part&& m);
@@ -60,7 +62,6 @@ class server_impl final : public connection_handler {
   void on_set_signal(const wire::caller& from, wire::set_signal&& m);
   void on_done(const wire::caller& from, wire::done&& m);
 
-  server_options options_;
   std::shared_ptr<task_runtime> task_;
   std::shared_ptr<worker> worker_;
   std::unique_ptr<deft::coordination> coordination_;

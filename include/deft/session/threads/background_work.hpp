@@ -33,7 +33,7 @@ class background_work {
   /// Runs `f` on another thread, soon, and destroys it there. `f` must not throw.
   /// Throws resource_exhausted if there is no thread left.
   void run(std::function<void()> f);
-  /// Waits until all that was begun has ended, but for the call's own.
+  /// Waits until all that was begun has ended, but for the work that calls this.
   void wait() const;
 
  private:

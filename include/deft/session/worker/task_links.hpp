@@ -34,13 +34,13 @@ class task_links {
   /// The incarnations of the tasks to which a channel stands; never waits.
   std::map<placement, std::uint64_t> standing();
 
-  /// Sends a call, and waits for its answer. Throws the error that came, what `stopped` throws once
-  /// it is asked, or deadline_exceeded with the sentence `late()`.
+  /// Sends a call, and waits for its answer. Throws the error that came, what stop() was given, or
+  /// deadline_exceeded with the sentence `late()`.
   template <class Late>
   message call(channel& c, message&& m, deadline until, Late&& late) {
     auto p = c.call(std::move(m));
     const bool in_time = hub_.wait_until([&] { return p->done() || stopped_; }, until);
-    if (stopped_ && !p->done()) throw *stopped_error_;
+    if (stopped_ && !p->done()) throw error(*stopped_error_);
     if (in_time) return p->take();
     c.abandon(*p);
     fail(errc::deadline_exceeded, late());

@@ -3,13 +3,11 @@
 // links to the other tasks.
 #pragma once
 #include <atomic>
-#include <condition_variable>
 #include <deft/session/threads/background_work.hpp>
 #include <deft/session/worker/running_step.hpp>
 #include <deft/session/worker/task_links.hpp>
 #include <deft/session/worker/task_runtime.hpp>
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
@@ -21,6 +19,7 @@ class worker : public std::enable_shared_from_this<worker> {
  public:
   /// Bytes that may wait for steps that have not begun.
   static constexpr std::size_t most_early_bytes = std::size_t{4} << 30;
+
   /// `self`: as others are to know it.
   static std::shared_ptr<worker> make(std::shared_ptr<task_runtime> task, cluster_spec cluster,
                                       process_identity self);
