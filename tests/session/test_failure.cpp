@@ -7,10 +7,10 @@
 #include <deft/session/wire/codec.hpp>
 #include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
-#include <deft/transport/stream.hpp>
 #include <thread>
 
 #include "sessions.hpp"
+#include "transport/wire.hpp"
 
 using namespace deft;
 using testing::is_loss;
@@ -351,15 +351,10 @@ TEST_CASE("garbage on the port hurts nobody") {
   std::vector<std::string> garbage{"GET / HTTP/1.1\r\n\r\n", std::string(100'000, '\xff'),
                                    std::string("DEFT") + std::string(200, '\0'), "D", ""};
   for (const auto& text : garbage) {
-    int fd = detail::connect_socket(detail::resolve(c.spec().address("worker", 1)).front(),
-                                    deadline_in(5s));
-    REQUIRE(fd >= 0);
-    [[maybe_unused]] auto n = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
-    ::shutdown(fd, SHUT_WR);
-    char answer[256];
-    while (::read(fd, answer, sizeof answer) > 0) {
-    }
-    ::close(fd);
+    testing::bare_socket caller(c.spec().address("worker", 1));
+    caller.write(text);
+    ::shutdown(caller.handle(), SHUT_WR);
+    caller.read_all();
     CHECK(s.run(x) == 7);
   }
   while (log.take().empty()) std::this_thread::yield();  // that it was refused is logged

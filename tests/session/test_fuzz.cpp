@@ -13,6 +13,7 @@
 
 #include "mutate.hpp"
 #include "sessions.hpp"
+#include "transport/wire.hpp"
 
 using namespace deft;
 using testing::dice;
@@ -336,26 +337,19 @@ TEST_CASE("mutated frames are answered, or end the connection") {
   for (std::size_t i = 0; i < mutants * 5 / 100; ++i) {
     CAPTURE(i);
     dice d(i + 3'000'000);
-    int fd = detail::connect_socket(detail::resolve(t.address).front(), soon());
-    REQUIRE(fd >= 0);
-    auto c = std::make_shared<detail::connection_state>(detail::tcp_stream(fd),
+    testing::bare_socket first(t.address);
+    testing::bare_socket raw(::dup(first.handle()));  // beside what deft sees of it
+    auto c = std::make_shared<detail::connection_state>(first.stream(),
                                                         wire_limits::before_authentication());
-    detail::shake_hands_as_client(*c, client_options().self, soon());
+    detail::shake_hands_as_client(*c, client_options().self, {}, soon());
     std::vector<std::byte> bytes = sound;
     if (d.chance(2)) {
       mutate(bytes, d);
     } else {  // the header alone
       bytes[d.below(detail::header_bytes)] = std::byte(d.next());
     }
-    std::size_t at = 0;
-    while (at < bytes.size()) {
-      auto n = ::send(fd, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
-      if (n > 0)
-        at += static_cast<std::size_t>(n);
-      else if (errno != EAGAIN || !detail::wait_for_socket(fd, true, soon()))
-        break;
-    }
-    ::shutdown(fd, SHUT_WR);
+    raw.write(bytes);
+    ::shutdown(raw.handle(), SHUT_WR);
     c->set_limits({});
     message answer;
     // Answers, a refusal, or nothing; then the end.

@@ -13,16 +13,16 @@ struct both_ends {
   std::shared_ptr<connection> a, b;
   both_ends() {
     int listening = listen_socket("localhost:0");
-    int out = bare_socket(address_of_socket(listening)).take();
-    // `bare_socket` waited for the connection, so accept has one.
-    int in = ::accept(listening, nullptr, nullptr);
-    REQUIRE(in >= 0);
+    bare_socket out(address_of_socket(listening));
+    // `out` is connected, so accept has one.
+    bare_socket in(::accept(listening, nullptr, nullptr));
     ::close(listening);
-    a = make(out, "a");
-    b = make(in, "b");
+    a = make(out.stream(), "a");
+    b = make(in.stream(), "b");
   }
-  static std::shared_ptr<connection> make(int fd, const char* peer_of) {
-    auto s = std::make_shared<detail::connection_state>(detail::tcp_stream(fd), wire_limits{});
+  static std::shared_ptr<connection> make(std::unique_ptr<detail::stream> from,
+                                          const char* peer_of) {
+    auto s = std::make_shared<detail::connection_state>(std::move(from), wire_limits{});
     s->peer.name = str("peer of ", peer_of);
     return std::make_shared<connection>(std::move(s));
   }

@@ -22,9 +22,8 @@ std::string outcome(const listener& l, process_identity self) {
 /// The client's side of a handshake, said by hand.
 struct forger {
   explicit forger(const std::string& address)
-      : state(std::make_shared<detail::connection_state>(
-            detail::tcp_stream(bare_socket(address).take()),
-            wire_limits::before_authentication())) {}
+      : state(std::make_shared<detail::connection_state>(bare_socket(address).stream(),
+                                                         wire_limits::before_authentication())) {}
   void say(message_kind kind, std::vector<std::byte> meta) {
     message m(kind);
     m.meta = std::move(meta);
@@ -37,7 +36,7 @@ struct forger {
   }
   static std::vector<std::byte> hello(bool secret, std::uint64_t catalog = 0) {
     return to_bytes("forger", std::uint64_t{1}, std::uint64_t{0}, catalog,
-                    std::array<std::uint8_t, 32>{}, secret);
+                    std::array<std::uint8_t, 32>{}, secret, std::uint32_t{0});
   }
   std::shared_ptr<detail::connection_state> state;
 };
@@ -131,8 +130,10 @@ TEST_CASE("a proof can be neither left out, nor repeated, nor sent back") {
     error_of([&] { h.connect(address, soon()); });
   });
   {
-    int fd = ::accept(trap, nullptr, nullptr);
-    detail::connection_state impostor(detail::tcp_stream(fd), wire_limits::before_authentication());
+    const auto accepted = std::make_shared<detail::connection_state>(
+        bare_socket(::accept(trap, nullptr, nullptr)).stream(),
+        wire_limits::before_authentication());
+    auto& impostor = *accepted;
     message m;
     REQUIRE(impostor.receive(m, soon()));
     hello = m.meta;
@@ -164,8 +165,10 @@ TEST_CASE("a server has to prove that it knows the secret") {
     what = error_of([&] { h.connect(address, soon()); });
   });
   {
-    int fd = ::accept(trap, nullptr, nullptr);
-    detail::connection_state impostor(detail::tcp_stream(fd), wire_limits::before_authentication());
+    const auto accepted = std::make_shared<detail::connection_state>(
+        bare_socket(::accept(trap, nullptr, nullptr)).stream(),
+        wire_limits::before_authentication());
+    auto& impostor = *accepted;
     message m;
     REQUIRE(impostor.receive(m, soon()));
     message challenge(message_kind::challenge);
@@ -271,7 +274,7 @@ TEST_CASE("another version of the protocol is refused in a sentence that its rea
   REQUIRE(answer.size() > detail::header_bytes);
   CHECK(answer[6] == static_cast<std::byte>(message_kind::refused));
   std::string text(reinterpret_cast<const char*>(answer.data()), answer.size());
-  CHECK(text.find("the peer speaks version 7 of the protocol, this process version 5") !=
+  CHECK(text.find("the peer speaks version 7 of the protocol, this process version 6") !=
         text.npos);
 }
 

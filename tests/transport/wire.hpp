@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/transport/wire.hpp: streams from memory, bare sockets, and servers for tests.
 #pragma once
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <deft/transport/frame.hpp>
 #include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
+#include <deft/transport/tcp.hpp>
 #include <functional>
 #include <mutex>
 #include <testing.hpp>
@@ -27,8 +29,20 @@ inline deadline soon() { return deadline_in(std::chrono::seconds(60)); }
 /// Over already.
 inline deadline past() { return std::chrono::steady_clock::now() - std::chrono::seconds(1); }
 
+/// Ends at once, and takes nothing.
+class no_stream : public detail::stream {
+ public:
+  std::ptrdiff_t read(void*, std::size_t) noexcept override { return 0; }
+  std::ptrdiff_t write(const iovec*, int) noexcept override { return -EPIPE; }
+  bool has_unread() const noexcept override { return false; }
+  void wait(direction, std::function<void()>) override {}
+  void shut(bool) noexcept override {}
+  bool beside_peer() const noexcept override { return false; }
+  detail::event_loop& loop() const noexcept override { return detail::event_loop::of_callers(); }
+};
+
 /// Yields the given bytes, at most `step` at a time with a pause after each, then an end.
-class memory_stream final : public detail::stream {
+class memory_stream final : public no_stream {
  public:
   explicit memory_stream(std::vector<std::byte> bytes, std::size_t step = SIZE_MAX)
       : bytes_(std::move(bytes)), step_(step) {}
@@ -39,10 +53,6 @@ class memory_stream final : public detail::stream {
     at_ += n;
     return static_cast<std::ptrdiff_t>(n);
   }
-  std::ptrdiff_t write(const iovec*, int) noexcept override { return -EPIPE; }
-  void shut(bool) noexcept override {}
-  int handle() const noexcept override { return -1; }
-  bool beside_peer() const noexcept override { return false; }
 
  private:
   std::vector<std::byte> bytes_;
@@ -53,9 +63,11 @@ class memory_stream final : public detail::stream {
 /// A blocking socket without any manners.
 class bare_socket {
  public:
+  explicit bare_socket(int fd) : fd_(fd) {}
   explicit bare_socket(const std::string& address) {
-    fd_ = detail::connect_socket(detail::resolve(address).front(), soon());
-    REQUIRE(fd_ >= 0);
+    const auto to = detail::resolve(address).front();
+    fd_ = ::socket(to.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+    REQUIRE(::connect(fd_, to.data(), static_cast<socklen_t>(to.size())) == 0);
   }
   ~bare_socket() {
     if (fd_ >= 0) ::close(fd_);
@@ -64,7 +76,11 @@ class bare_socket {
   void write(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       auto n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (n < 0 && errno == EAGAIN && detail::wait_for_socket(fd_, true, soon())) continue;
+      if (n < 0 && errno == EAGAIN) {  // deft has made it one that does not wait
+        pollfd p{fd_, POLLOUT, 0};
+        ::poll(&p, 1, -1);
+        continue;
+      }
       if (n <= 0) return;  // it hung up, which is its right
       bytes = bytes.subspan(static_cast<std::size_t>(n));
     }
@@ -76,7 +92,6 @@ class bare_socket {
     std::byte block[4096];
     for (;;) {
       auto n = ::recv(fd_, block, sizeof block, 0);
-      if (n < 0 && errno == EAGAIN && detail::wait_for_socket(fd_, false, soon())) continue;
       if (n <= 0) return all;
       all.insert(all.end(), block, block + n);
     }
@@ -86,7 +101,14 @@ class bare_socket {
     setsockopt(fd_, SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
     ::close(std::exchange(fd_, -1));
   }
-  int take() { return std::exchange(fd_, -1); }
+  int handle() const { return fd_; }
+  /// As deft sees it; for the channels of callers unless another loop is given.
+  std::unique_ptr<detail::stream> stream(
+      detail::event_loop& loop = detail::event_loop::of_callers()) {
+    boost::asio::ip::tcp::socket s(loop.context(), detail::protocol_of(fd_), fd_);
+    fd_ = -1;
+    return detail::tcp_stream(std::move(s), loop);
+  }
 
  private:
   int fd_;

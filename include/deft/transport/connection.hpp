@@ -20,7 +20,7 @@ class connection {
   connection(const connection&) = delete;
 
   /// Writes `m`, and never waits for the receiver: what the socket does not take at once is written
-  /// by the process's I/O thread, in order. That holds references to the tensors' buffers, whose
+  /// when it takes more, in order. What waits holds references to the tensors' buffers, whose
   /// elements must not change before they are written; the rest is copied. Thread-safe.
   /// Throws unavailable, naming the peer, if the connection is lost.
   void send(const message& m);
@@ -39,7 +39,7 @@ class connection {
   /// Waits until everything that was sent is written, or the connection is lost. False if the time
   /// was over first.
   bool drain(deadline until);
-  /// Bytes that wait for the I/O thread.
+  /// Bytes that wait until the socket takes more.
   std::size_t queued() const;
 
   /// Ends both directions and drops what is still queued: afterwards nothing refers to a tensor
@@ -49,8 +49,6 @@ class connection {
   bool lost() const;
 
   const peer_info& peer() const;
-  /// For poll(2).
-  int native_handle() const;
 
  private:
   std::shared_ptr<detail::connection_state> state_;

@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_state.hpp>
-#include <deft/transport/io_loop.hpp>
 #include <new>
 
 namespace deft {
@@ -22,10 +21,76 @@ constexpr std::size_t pieces_at_once = 256;       // of a gather write; IOV_MAX 
 // as it sees to what the receiver has taken in between; below 512 KB it is slower again.
 constexpr std::size_t write_at_once = std::size_t{1} << 20;
 constexpr int frames_for_others = 16;  // that a sender writes for those who came later
+constexpr int frames_at_once = 64;     // that the loop writes before it looks at others
+constexpr int beats_of_timeout = 4;    // so that one that is late is no loss
 }  // namespace
 
 connection_state::connection_state(std::unique_ptr<stream> s, const wire_limits& limits)
     : stream_(std::move(s)), reader_(limits), wait_(receive_spin) {}
+
+void connection_state::on_event(std::function<void()> tell) {
+  {
+    std::lock_guard lock(event_guard_);
+    tell_.swap(tell);
+    if (armed_ || listed_ || !tell_) return;
+    listed_ = true;
+  }
+  loop().add_unarmed(weak_from_this());
+}
+
+void connection_state::arm() {
+  {
+    std::lock_guard lock(event_guard_);
+    listed_ = false;
+    if (armed_ || !tell_) return;
+    armed_ = true;
+  }
+  stream_->wait(stream::direction::in, [self = shared_from_this()] {
+    std::function<void()> tell;
+    {
+      std::lock_guard lock(self->event_guard_);
+      self->armed_ = false;
+      tell = self->tell_;
+      if (!tell) return;
+      self->listed_ = true;
+    }
+    self->loop().add_unarmed(self);
+    tell();
+  });
+}
+
+void connection_state::begin_heartbeats(std::chrono::milliseconds timeout,
+                                        std::chrono::milliseconds of_peer) {
+  using std::chrono::milliseconds;
+  timeout_ = timeout;
+  interval_ = timeout;
+  if (of_peer.count() && (!interval_.count() || of_peer < interval_)) interval_ = of_peer;
+  if (!interval_.count()) return;
+  interval_ = std::max(interval_ / beats_of_timeout, milliseconds(1));
+  last_heard_ = last_said_ = spin_clock::now();
+  loop().add_beating(shared_from_this());
+}
+
+std::chrono::milliseconds connection_state::beat_interval() const {
+  return lost() ? std::chrono::milliseconds(0) : interval_;
+}
+
+void connection_state::beat(std::chrono::steady_clock::time_point now) {
+  if (lost() || refused_.load(std::memory_order_acquire)) return;
+  // What is there and was not read yet, as its reader is busy, is a sign of life too.
+  if (stream_->has_unread()) last_heard_ = now;
+  if (heard_.exchange(false, std::memory_order_relaxed)) last_heard_ = now;
+  if (said_.exchange(false, std::memory_order_relaxed)) last_said_ = now;
+  if (timeout_.count() && now - last_heard_ >= timeout_)
+    return break_off(str("nothing came from it for ", timeout_.count() / 1000.0, " s"));
+  // Where much is queued, the peer hears enough, or hears nothing.
+  if (now - last_said_ + interval_ / 2 < interval_ || queued()) return;
+  try {
+    send(message(message_kind::heartbeat));
+  } catch (const error&) {
+    // Lost in the meantime.
+  }
+}
 
 void connection_state::throw_lost() {
   std::lock_guard lock(guard_);
@@ -39,6 +104,7 @@ void connection_state::break_off(const std::string& why) {
   }
   lost_.store(true, std::memory_order_release);
   stream_->shut(true);
+  loop().attend();
 }
 
 /// Writes until all is written or the socket takes no more. `pieces` is used up.
@@ -68,6 +134,7 @@ connection_state::progress connection_state::write_pieces(std::vector<iovec>& pi
     if (n > 0) {
       written += static_cast<std::size_t>(n);
       skip(static_cast<std::size_t>(n));
+      said_.store(true, std::memory_order_relaxed);
       give_up = {};
     } else if (n == -EAGAIN || n == -EWOULDBLOCK) {
       if (!spin || total - written > spin_at_most) return progress::some;
@@ -183,19 +250,37 @@ void connection_state::stop_writing(std::unique_lock<std::mutex>&) {
   if (lost()) {
     queue_.clear();
     queued_ = 0;
+  } else if (refused_.load(std::memory_order_acquire)) {
+    stream_->shut(false);
   }
   changed_.notify_all();
 }
 
 void connection_state::hand_over(std::unique_lock<std::mutex>& lock) {
-  writer_ = writer::io_thread;
+  writer_ = writer::loop;
   lock.unlock();
-  watch_socket(stream_->handle(), true, [self = shared_from_this()] {
+  write_when_possible();
+  loop().attend();
+}
+
+void connection_state::write_when_possible() {
+  stream_->wait(stream::direction::out, [self = shared_from_this()] {
     std::unique_lock mine(self->guard_);
-    if (self->write_queue(mine, INT32_MAX) == progress::some && !self->closed_here())
-      return watch_again::ready;
-    self->stop_writing(mine);
-    return watch_again::never;
+    const std::size_t before = self->queued_;
+    progress p = progress::broken;
+    try {
+      p = self->write_queue(mine, frames_at_once);
+    } catch (const std::bad_alloc&) {
+      if (mine.owns_lock()) mine.unlock();
+      self->break_off("there is no memory to write");
+      mine.lock();
+      self->writing_ = false;
+    }
+    // What the peer takes is a sign of life.
+    if (self->queued_ < before) self->heard_.store(true, std::memory_order_relaxed);
+    if (p != progress::some || self->closed_here()) return self->stop_writing(mine);
+    mine.unlock();
+    self->write_when_possible();
   });
 }
 
@@ -229,34 +314,47 @@ void connection_state::refuse(const error& why) {
   out_archive(m.meta) & why.code() & why.message();
   try {
     send(m);
-    drain(deadline_in(std::chrono::milliseconds(200)));
   } catch (const error&) {
     // It does not listen.
   }
-  // With bytes unread the kernel would answer by a reset, which overtakes the sentence.
-  stream_->shut(false);
-  auto until = deadline_in(std::chrono::milliseconds(500));
-  std::byte junk[4096];
-  for (int i = 0; i < 1024; ++i) {
-    auto n = stream_->read(junk, sizeof junk);
-    if (n == -EAGAIN && wait_for_socket(handle(), false, until)) continue;
-    if (n <= 0) break;
+  {
+    std::lock_guard lock(guard_);
+    if (why_lost_.empty()) why_lost_ = why.message();
   }
-  break_off(why.message());
+  refused_.store(true, std::memory_order_release);
+  // With bytes unread the kernel would answer an end of both directions by a reset, which
+  // overtakes the sentence.
+  if (queued() == 0) stream_->shut(false);
+}
+
+/// After a refusal.
+connection::arrival connection_state::drop_input() {
+  std::byte junk[4096];
+  for (int i = 0; i < 16; ++i) {
+    const auto n = stream_->read(junk, sizeof junk);
+    if (n == -EAGAIN) return connection::arrival::nothing;
+    if (n > 0) continue;
+    break_off("");
+    return connection::arrival::end;
+  }
+  return connection::arrival::nothing;
 }
 
 connection::arrival connection_state::step(message& m) {
   using arrival = connection::arrival;
+  if (refused_.load(std::memory_order_acquire)) return drop_input();
   try {
-    switch (reader_.advance(*stream_, m)) {
-      case frame_reader::status::more:
-        return arrival::nothing;
-      case frame_reader::status::end:
+    do {
+      const auto status = reader_.advance(*stream_, m);
+      if (reader_.has_read()) heard_.store(true, std::memory_order_relaxed);
+      if (status == frame_reader::status::more) return arrival::nothing;
+      if (status == frame_reader::status::end) {
+        const bool broken = lost();
         break_off("it ended the connection");
+        if (broken && !closed_here()) throw_lost();
         return arrival::end;
-      case frame_reader::status::whole:
-        break;
-    }
+      }
+    } while (m.kind == message_kind::heartbeat);
   } catch (const error& e) {
     if (closed_here()) return arrival::end;
     if (e.code() != errc::unavailable) {
@@ -292,6 +390,14 @@ connection::arrival connection_state::try_receive(message& m) {
 }
 
 bool connection_state::receive(message& m, deadline until) {
+  event_loop::attendance here(loop());
+  // Outlives the event that it is told of.
+  auto sleeper = std::make_shared<event_loop::sleeper>();
+  on_event([sleeper, &l = loop()] { l.wake(*sleeper); });
+  struct told_no_more {
+    connection_state& c;
+    ~told_no_more() { c.on_event(nullptr); }
+  } ends{*this};
   wait_.restart();
   for (;;) {
     switch (try_receive(m)) {
@@ -306,8 +412,12 @@ bool connection_state::receive(message& m, deadline until) {
     const auto now = spin_clock::now();
     if (now >= until)
       throw error(errc::deadline_exceeded, str("no message came in time from ", peer));
-    if (wait_.look_again(now)) continue;
-    wait_for_socket(handle(), false, until);
+    if (wait_.look_again(now)) {
+      loop().poll();
+      continue;
+    }
+    arm();
+    loop().sleep(*sleeper, until);
     wait_.woke();
   }
 }
@@ -325,6 +435,5 @@ std::size_t connection::queued() const { return state_->queued(); }
 void connection::close() { state_->close(); }
 bool connection::lost() const { return state_->lost(); }
 const peer_info& connection::peer() const { return state_->peer; }
-int connection::native_handle() const { return state_->handle(); }
 
 }  // namespace deft

@@ -4,7 +4,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <deft/transport/connection.hpp>
+#include <deft/transport/event_loop.hpp>
 #include <deft/transport/frame.hpp>
+#include <deft/transport/spin.hpp>
 #include <deque>
 #include <memory>
 #include <mutex>
@@ -12,32 +14,45 @@
 
 namespace deft::detail {
 
-/// Shared by the connection and, while bytes are queued, by the I/O thread.
-class connection_state : public std::enable_shared_from_this<connection_state> {
+/// Shared by the connection, who reads from it, and what the loop waits for on its behalf.
+class connection_state final : public loop_member,
+                               public std::enable_shared_from_this<connection_state> {
  public:
   connection_state(std::unique_ptr<stream> s, const wire_limits& limits);
 
   void send(const message& m);
+  /// One thread at a time.
   bool receive(message& m, deadline until);
   connection::arrival try_receive(message& m);
   bool drain(deadline until);
   std::size_t queued() const;
   void close();
   bool lost() const { return lost_.load(std::memory_order_acquire); }
-  int handle() const { return stream_->handle(); }
   const stream& source() const { return *stream_; }
-  /// Tells the peer why, as far as it listens, and ends.
+  event_loop& loop() const { return stream_->loop(); }
+  /// Whom to tell, on a thread of the loop, that there may be something to receive. Once for each
+  /// time that it is armed. Null: nobody.
+  void on_event(std::function<void()> tell);
+  /// Tells the peer why the connection ends. What it still sends is dropped, until it has heard it
+  /// and ends the connection too, or close is called.
   void refuse(const error& why);
   /// What the peer refused with, if it did.
   std::shared_ptr<const error> refusal() const { return refusal_; }
   void set_limits(const wire_limits& limits) { reader_.set_limits(limits); }
+  /// From here on a peer that is silent for `timeout` is lost; it knows the same of us, after
+  /// `of_peer`. Zero: never.
+  void begin_heartbeats(std::chrono::milliseconds timeout, std::chrono::milliseconds of_peer);
   /// Whether close was called here.
   bool closed_here() const { return closed_.load(std::memory_order_acquire); }
+
+  void arm() override;
+  void beat(std::chrono::steady_clock::time_point now) override;
+  std::chrono::milliseconds beat_interval() const override;
 
   peer_info peer;  ///< filled by the handshake, then left alone
 
  private:
-  /// A frame, or the rest of one, that waits for the I/O thread.
+  /// A frame, or the rest of one, that waits until the socket takes more.
   struct waiting {
     std::vector<std::byte> head;  ///< header, metadata and descriptors
     std::vector<any_array> tensors;
@@ -45,7 +60,7 @@ class connection_state : public std::enable_shared_from_this<connection_state> {
     std::size_t total = 0;
   };
   /// Who may write to the stream.
-  enum class writer { none, sender, io_thread };
+  enum class writer { none, sender, loop };
   enum class progress { all, some, broken };
 
   waiting keep(const message& m, const header_block& head,
@@ -54,10 +69,12 @@ class connection_state : public std::enable_shared_from_this<connection_state> {
                         bool spin);
   progress write_queue(std::unique_lock<std::mutex>& lock, int most);
   void hand_over(std::unique_lock<std::mutex>& lock);
+  void write_when_possible();
   void stop_writing(std::unique_lock<std::mutex>& lock);
   void break_off(const std::string& why);
   [[noreturn]] void throw_lost();
   connection::arrival step(message& m);
+  connection::arrival drop_input();
 
   std::unique_ptr<stream> stream_;
   frame_reader reader_;
@@ -70,8 +87,16 @@ class connection_state : public std::enable_shared_from_this<connection_state> {
   std::deque<waiting> queue_;
   std::size_t queued_ = 0;  ///< bytes
   std::string why_lost_;
-  std::atomic<bool> lost_{false}, closed_{false};
+  std::atomic<bool> lost_{false}, closed_{false}, refused_{false};
   std::shared_ptr<const error> refusal_;  ///< of who receives
+
+  std::mutex event_guard_;
+  bool armed_ = false, listed_ = false;  ///< among the loop's that are not armed
+  std::function<void()> tell_;
+
+  std::chrono::milliseconds timeout_{0}, interval_{0};
+  std::chrono::steady_clock::time_point last_heard_{}, last_said_{};  ///< of beat
+  std::atomic<bool> heard_{false}, said_{false};                      ///< since the last beat
 
   // Of the writer.
   std::vector<iovec> pieces_;

@@ -16,6 +16,7 @@
 #include <deft/transport/stream.hpp>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace deft::detail {
@@ -59,6 +60,8 @@ class frame_reader {
   /// Throws unavailable if the stream breaks, and what decode_header throws.
   status advance(stream& from, message& m);
   void set_limits(const wire_limits& limits) { limits_ = limits; }
+  /// Whether anything was read since the last time.
+  bool has_read() { return std::exchange(has_read_, false); }
   /// Whether part of a message is there.
   bool within() const { return stage_ != stage::header || done_ > 0 || begin_ != end_; }
 
@@ -80,6 +83,7 @@ class frame_reader {
   std::size_t tensor_ = 0;     ///< being read
   std::size_t described_ = 0;  ///< where its descriptor begins
   bool allocated_ = false;
+  bool has_read_ = false;
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t begin_ = 0, end_ = 0;  ///< of what is in buffer_
 };

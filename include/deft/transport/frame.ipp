@@ -188,6 +188,7 @@ frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n)
     if (r == -EAGAIN || r == -EWOULDBLOCK) return got::part;
     if (r < 0) throw error(errc::unavailable, text_of_errno(static_cast<int>(-r)));
     if (r == 0) return got::end;
+    has_read_ = true;
     if (direct) {
       done_ += static_cast<std::size_t>(r);
     } else {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/transport/handshake.hpp: who talks to whom, and how each proves it.
 #pragma once
+#include <chrono>
 #include <cstdint>
 #include <deft/graph/op_def.hpp>
 #include <deft/transport/message.hpp>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace deft {
 
 /// Version of frames and handshake; peers of different versions refuse each other.
-inline constexpr std::uint16_t protocol_version = 5;
+inline constexpr std::uint16_t protocol_version = 6;
 
 /// What one end says of itself.
 struct process_identity {
@@ -51,11 +53,34 @@ std::uint64_t random_incarnation();
 
 namespace detail {
 class connection_state;
-/// Both fill in `c.peer`, and throw where they do not get on with the peer; the server tells it
-/// why. `admit` throws if the server wants nothing of it.
-void shake_hands_as_client(connection_state& c, const process_identity& self, deadline until);
-void shake_hands_as_server(connection_state& c, const process_identity& self, deadline until,
-                           const std::function<void(const peer_info&)>& admit);
+
+/// Waits for the server's part, fills in `c.peer`, begins the heartbeats, and throws where the ends
+/// do not get on.
+void shake_hands_as_client(connection_state& c, const process_identity& self,
+                           std::chrono::milliseconds heartbeat_timeout, deadline until);
+
+/// The server's part, a message at a time. Fills in `c.peer`.
+class server_handshake {
+ public:
+  server_handshake(connection_state& c, const process_identity& self,
+                   std::chrono::milliseconds heartbeat_timeout);
+  ~server_handshake();
+  /// True once the caller is welcome. Throws why it is not, which it is still to be told; `admit`
+  /// may throw too.
+  bool on_message(const message& m, const std::function<void(const peer_info&)>& admit);
+  /// After how long of silence the caller gives us up.
+  std::chrono::milliseconds peer_heartbeats() const;
+
+ private:
+  void on_hello(const message& m);
+  void on_proof(const message& m, const std::function<void(const peer_info&)>& admit);
+
+  connection_state& connection_;
+  const process_identity& self_;
+  const std::chrono::milliseconds heartbeat_timeout_;
+  struct said;
+  std::unique_ptr<said> said_;  ///< from the hello on
+};
 }  // namespace detail
 
 }  // namespace deft

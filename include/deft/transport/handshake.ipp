@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/transport/handshake.ipp: hello, challenge, proof, welcome.
 //
-//   client  hello      name, incarnation, cluster, catalog, nonce, whether it has a secret
+//   client  hello      name, incarnation, cluster, catalog, nonce, whether it has a secret, and
+//                      after how many milliseconds of silence it gives the other up
 //   server  challenge  the same of itself
 //   client  proof      HMAC-SHA256(secret, "client", hello, challenge); its catalog if they differ
 //   server  welcome    HMAC-SHA256(secret, "server", hello, challenge); its catalog if they differ
@@ -91,10 +92,17 @@ struct introduction {
   std::uint64_t cluster = 0, catalog = 0;  ///< hashes; 0: none
   nonce random{};
   bool has_secret = false;
+  std::uint32_t heartbeat_timeout = 0;
 
-  static introduction of(const process_identity& self, const std::vector<std::string>& catalog) {
-    introduction i{self.name, self.incarnation,    self.cluster.size(), catalog.size(),
-                   {},        !self.secret.empty()};
+  static introduction of(const process_identity& self, const std::vector<std::string>& catalog,
+                         std::chrono::milliseconds heartbeat_timeout) {
+    introduction i{self.name,
+                   self.incarnation,
+                   self.cluster.size(),
+                   catalog.size(),
+                   {},
+                   !self.secret.empty(),
+                   static_cast<std::uint32_t>(heartbeat_timeout.count())};
     for (const auto& task : self.cluster) i.cluster = mix(i.cluster, hash_text(task));
     for (const auto& op : catalog) i.catalog = mix(i.catalog, hash_text(op));
     random_bytes(i.random.data(), i.random.size());
@@ -110,7 +118,7 @@ struct introduction {
 };
 template <class Archive>
 void serialize(Archive& ar, introduction& i, unsigned) {
-  ar& i.name& i.incarnation& i.cluster& i.catalog& i.random& i.has_secret;
+  ar& i.name& i.incarnation& i.cluster& i.catalog& i.random& i.has_secret& i.heartbeat_timeout;
 }
 
 using seal = std::vector<std::uint8_t>;
@@ -161,18 +169,21 @@ inline void compare_catalogs(peer_info& peer, const std::vector<std::string>& ou
                       std::back_inserter(peer.offers));
 }
 
-/// The next message of a handshake, which must be of that kind.
-inline void expect_message(connection_state& c, message& m, message_kind kind, deadline until) {
-  if (!c.receive(m, until))
-    throw error(errc::unavailable, str(c.peer, " ended the connection during the handshake"));
+inline void check_kind(const message& m, message_kind kind) {
   if (m.kind != kind || !m.tensors.empty())
     fail(errc::data_loss, "message ", static_cast<int>(m.kind), " came where ",
          static_cast<int>(kind), " was expected");
 }
+inline void expect_message(connection_state& c, message& m, message_kind kind, deadline until) {
+  if (!c.receive(m, until))
+    throw error(errc::unavailable, str(c.peer, " ended the connection during the handshake"));
+  check_kind(m, kind);
+}
 
-inline void hello_as_client(connection_state& c, const process_identity& self, deadline until) {
+inline void hello_as_client(connection_state& c, const process_identity& self,
+                            std::chrono::milliseconds heartbeat_timeout, deadline until) {
   auto catalog = catalog_list();
-  auto mine = introduction::of(self, catalog);
+  auto mine = introduction::of(self, catalog, heartbeat_timeout);
   message hello(message_kind::hello);
   out_archive(hello.meta) & mine;
   c.send(hello);
@@ -206,64 +217,79 @@ inline void hello_as_client(connection_state& c, const process_identity& self, d
     fail(errc::unauthenticated, c.peer, " cannot prove that it knows the secret");
   c.peer.authenticated = !self.secret.empty();
   if (differ) compare_catalogs(c.peer, catalog, std::move(list));
+  c.begin_heartbeats(heartbeat_timeout, std::chrono::milliseconds(theirs.heartbeat_timeout));
 }
 
-inline void welcome_as_server(connection_state& c, const process_identity& self, deadline until,
-                              const std::function<void(const peer_info&)>& admit) {
-  message hello;
-  introduction theirs;
-  expect_message(c, hello, message_kind::hello, until);
-  from_bytes(hello.meta, theirs);
-  theirs.check();
-
-  auto catalog = catalog_list();
-  auto mine = introduction::of(self, catalog);
-  message challenge(message_kind::challenge);
-  out_archive(challenge.meta) & mine;
-  c.send(challenge);
-
-  message proof;
-  seal s;
-  std::vector<std::string> list, cluster;
-  expect_message(c, proof, message_kind::proof, until);
-  from_bytes(proof.meta, s, list, cluster);
-  if (!same_seal(s, seal_of(self.secret, "client", hello.meta, challenge.meta)))
-    fail(errc::unauthenticated, self.name, " does not accept the caller's secret");
-  if (!mine.belongs_with(theirs))
-    fail(errc::failed_precondition, self.name, " belongs to another cluster than \"", theirs.name,
-         "\": ", first_difference(self.cluster, cluster));
-
-  c.peer.name = theirs.name;
-  c.peer.incarnation = theirs.incarnation;
-  c.peer.authenticated = !self.secret.empty();
-  admit(c.peer);
-  bool differ = mine.catalog != theirs.catalog;
-  if (differ) compare_catalogs(c.peer, catalog, std::move(list));
-  message welcome(message_kind::welcome);
-  out_archive(welcome.meta) & seal_of(self.secret, "server", hello.meta, challenge.meta) &
-      (differ ? catalog : std::vector<std::string>());
-  c.send(welcome);
-}
-
-void shake_hands_as_client(connection_state& c, const process_identity& self, deadline until) {
+void shake_hands_as_client(connection_state& c, const process_identity& self,
+                           std::chrono::milliseconds heartbeat_timeout, deadline until) {
   try {
-    hello_as_client(c, self, until);
+    hello_as_client(c, self, heartbeat_timeout, until);
   } catch (const error& e) {
+    c.close();
     if (auto r = c.refusal())
       throw error(r->code(), str(c.peer, " refused the connection: ", r->message()));
-    c.close();
     throw;
   }
 }
 
-void shake_hands_as_server(connection_state& c, const process_identity& self, deadline until,
-                           const std::function<void(const peer_info&)>& admit) {
-  try {
-    welcome_as_server(c, self, until, admit);
-  } catch (const error& e) {
-    c.refuse(e);
-    throw;
-  }
+struct server_handshake::said {
+  message hello, challenge;
+  introduction mine, theirs;
+  std::vector<std::string> catalog = catalog_list();
+};
+
+server_handshake::server_handshake(connection_state& c, const process_identity& self,
+                                   std::chrono::milliseconds heartbeat_timeout)
+    : connection_(c), self_(self), heartbeat_timeout_(heartbeat_timeout) {}
+server_handshake::~server_handshake() = default;
+
+std::chrono::milliseconds server_handshake::peer_heartbeats() const {
+  return std::chrono::milliseconds(said_ ? said_->theirs.heartbeat_timeout : 0);
+}
+
+bool server_handshake::on_message(const message& m,
+                                  const std::function<void(const peer_info&)>& admit) {
+  if (said_) return on_proof(m, admit), true;
+  return on_hello(m), false;
+}
+
+void server_handshake::on_hello(const message& m) {
+  check_kind(m, message_kind::hello);
+  auto s = std::make_unique<said>();
+  s->hello = m;
+  from_bytes(m.meta, s->theirs);
+  s->theirs.check();
+  s->mine = introduction::of(self_, s->catalog, heartbeat_timeout_);
+  s->challenge.kind = message_kind::challenge;
+  out_archive(s->challenge.meta) & s->mine;
+  connection_.send(s->challenge);
+  said_ = std::move(s);
+}
+
+void server_handshake::on_proof(const message& m,
+                                const std::function<void(const peer_info&)>& admit) {
+  check_kind(m, message_kind::proof);
+  const auto& [hello, challenge, mine, theirs, catalog] = *said_;
+  seal s;
+  std::vector<std::string> list, cluster;
+  from_bytes(m.meta, s, list, cluster);
+  if (!same_seal(s, seal_of(self_.secret, "client", hello.meta, challenge.meta)))
+    fail(errc::unauthenticated, self_.name, " does not accept the caller's secret");
+  if (!mine.belongs_with(theirs))
+    fail(errc::failed_precondition, self_.name, " belongs to another cluster than \"", theirs.name,
+         "\": ", first_difference(self_.cluster, cluster));
+
+  peer_info& peer = connection_.peer;
+  peer.name = theirs.name;
+  peer.incarnation = theirs.incarnation;
+  peer.authenticated = !self_.secret.empty();
+  admit(peer);
+  const bool differ = mine.catalog != theirs.catalog;
+  if (differ) compare_catalogs(peer, catalog, std::move(list));
+  message welcome(message_kind::welcome);
+  out_archive(welcome.meta) & seal_of(self_.secret, "server", hello.meta, challenge.meta) &
+      (differ ? catalog : std::vector<std::string>());
+  connection_.send(welcome);
 }
 
 }  // namespace detail

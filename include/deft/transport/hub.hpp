@@ -73,7 +73,7 @@ class channel {
   std::shared_ptr<detail::channel_state> state_;
 };
 
-/// What happens on a channel without anyone having asked; called on the thread that leads, without
+/// What happens on a channel without anyone having asked; called on the thread that reads, without
 /// locks. They may send, but not wait on the hub.
 struct channel_events {
   std::function<void(message&&)> on_message;  ///< a message that is no answer
@@ -83,11 +83,14 @@ struct channel_events {
 struct hub_options {
   process_identity self{"client", 0, {}, {}};
   wire_limits limits;
+  /// A server of which nothing came for so long is lost; zero: never. It sends heartbeats
+  /// meanwhile.
+  std::chrono::milliseconds heartbeat_timeout{20'000};
 };
 
 /// Channels, and the waiting for them. The first thread that waits leads: it reads all channels and
 /// hands out answers, without a thread switch for its own; the others sleep until theirs is there
-/// or the lead is free. Nothing is read while nobody waits. Thread-safe.
+/// or the lead is free. While nobody waits, a thread of deft's reads what comes. Thread-safe.
 class hub {
  public:
   explicit hub(hub_options options = {});

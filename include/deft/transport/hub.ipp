@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/transport/hub.ipp: leader and followers over outbound channels.
 #pragma once
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
-#include <cerrno>
 #include <condition_variable>
 #include <deft/core/log.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/hub.hpp>
+#include <deft/transport/serving_threads.hpp>
+#include <deft/transport/tcp.hpp>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace deft {
@@ -29,6 +27,8 @@ namespace detail {
 namespace {
 constexpr auto lead_spin = std::chrono::microseconds(40);
 constexpr int messages_at_once = 64;  // of one channel before the next one has its turn
+// Channels that a leader looks at itself; of more, events tell which have something.
+constexpr std::size_t looked_at = 4;
 }  // namespace
 
 class channel_state {
@@ -58,8 +58,10 @@ class channel_state {
     calls_.erase(id);
   }
 
-  /// By the leader: hands out what has arrived. False if there was nothing.
+  /// Hands out what has arrived. False if there was nothing, or another thread is at it.
   bool pump() {
+    std::unique_lock alone(pumping_, std::try_to_lock);
+    if (!alone || gone()) return false;
     bool some = false;
     try {
       for (int i = 0; i < messages_at_once; ++i) {
@@ -79,6 +81,9 @@ class channel_state {
       end(e.code() == errc::unavailable
               ? e
               : error(errc::unavailable, str("lost ", connection->peer, ": ", e.message())));
+    } catch (const std::exception& e) {
+      connection->close();
+      end(error(errc::unavailable, str("lost ", connection->peer, ": ", e.what())));
     }
     return true;
   }
@@ -105,6 +110,7 @@ class channel_state {
   const std::shared_ptr<connection_state> connection;
   const std::string address;
   std::weak_ptr<hub_state> owner;
+  std::atomic<bool> told{true};  ///< an event has come since it was looked at
 
  private:
   void deliver() {
@@ -112,7 +118,7 @@ class channel_state {
     if (!answer) {
       try {
         if (events_.on_message) events_.on_message(std::move(incoming_));
-      } catch (const error& e) {
+      } catch (const std::exception& e) {
         logging::warning("a message from ", connection->peer, " failed: ", e.what());
       }
       return trim(incoming_);
@@ -133,11 +139,13 @@ class channel_state {
   }
   void end(const error& why) {
     bool ours = connection->closed_here();
+    connection->on_event(nullptr);
     fail_all(why);
     if (!ours && events_.on_lost) events_.on_lost(why);
   }
 
   channel_events events_;
+  std::mutex pumping_;
   mutable std::mutex guard_;
   std::uint64_t last_id_ = 0;
   bool gone_ = false;
@@ -145,15 +153,16 @@ class channel_state {
   message incoming_;
 };
 
-class hub_state {
+class hub_state : public std::enable_shared_from_this<hub_state> {
  public:
-  explicit hub_state(hub_options o) : options(std::move(o)) {
-    wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (wake_fd_ < 0) fail(errc::resource_exhausted, "no eventfd: ", text_of_errno(errno));
-  }
-  ~hub_state() { ::close(wake_fd_); }
+  explicit hub_state(hub_options o) : options(std::move(o)) {}
 
   void add(std::shared_ptr<channel_state> c) {
+    c->connection->on_event([hub = weak_from_this(), weak = std::weak_ptr(c)] {
+      const auto c = weak.lock();
+      const auto h = hub.lock();
+      if (c && h) h->on_event(*c);
+    });
     {
       std::lock_guard lock(guard_);
       channels_.push_back(std::move(c));
@@ -202,12 +211,17 @@ class hub_state {
       // Whoever hands out an answer after this sees a follower, and waits for the lock.
       auto turn = [&] { return epoch_.load() != seen || !led_; };
       bool in_time = true;
-      if (until == no_deadline)
-        turn_.wait(lock, turn);
-      else
-        in_time = turn_.wait_until(lock, until, turn);
-      --followers_;
-      lock.unlock();
+      {
+        lock.unlock();
+        const serving_threads::absence while_waiting;
+        lock.lock();
+        if (until == no_deadline)
+          turn_.wait(lock, turn);
+        else
+          in_time = turn_.wait_until(lock, until, turn);
+        --followers_;
+        lock.unlock();
+      }
       if (!in_time) return leave(ready(context));
     }
   }
@@ -228,24 +242,44 @@ class hub_state {
   void changed() {
     epoch_.fetch_add(1);
     if (followers_.load() > 0) turn_.notify_all();
-    if (asleep_.load()) {
-      std::uint64_t one = 1;
-      [[maybe_unused]] auto n = ::write(wake_fd_, &one, sizeof one);
+    if (asleep_.load()) loop_.wake(*sleeper_);
+  }
+
+  /// By a thread of the loop: there may be something on `c`.
+  void on_event(channel_state& c) {
+    c.told = true;
+    {
+      std::lock_guard lock(guard_);
+      told_ = true;
+      if (led_) return changed();
     }
+    // Nobody waits.
+    while (c.pump()) notify();
+    if (c.gone()) return remove(&c);
+    c.connection->arm();
   }
 
   bool lead(bool (*ready)(void*), void* context, deadline until) {
+    event_loop::attendance here(loop_);
+    std::optional<serving_threads::absence> absent;
     wait_.restart();
-    for (;;) {
+    told_ = true;
+    for (unsigned looks = 0;; ++looks) {
       auto seen = epoch_.load();
       if (version_.load() != known_version_) look_around();
       bool some = false;
-      for (std::size_t i = 0; i < known_.size(); ++i) {
-        if (!known_[i]->pump()) continue;
-        if (!some) wait_.came(known_[i]->connection->source());
-        some = true;
-        if (known_[i]->gone()) remove(known_[i].get());
-      }
+      const bool few = known_.size() <= looked_at;
+      if (few || told_.exchange(false))
+        for (std::size_t i = 0; i < known_.size(); ++i) {
+          auto& c = *known_[i];
+          if (!few && !c.told.exchange(false)) continue;
+          const bool pumped = c.pump();
+          if (!few) c.connection->arm();
+          if (!pumped) continue;
+          if (!some) wait_.came(c.connection->source());
+          some = true;
+          if (c.gone()) remove(&c);
+        }
       if (some) {
         epoch_.fetch_add(1);
         if (followers_.load() > 0) {
@@ -254,12 +288,16 @@ class hub_state {
         }
       }
       if (ready(context)) return true;
+      if (!few || looks % 4 == 3) loop_.poll();
       if (some) continue;
       const auto now = std::chrono::steady_clock::now();
       if (now >= until) return false;
       if (wait_.look_again(now)) continue;
       asleep_.store(true);
-      if (epoch_.load() == seen) sleep(until);
+      if (epoch_.load() == seen) {
+        if (!absent) absent.emplace();
+        loop_.sleep(*sleeper_, until);
+      }
       asleep_.store(false);
       wait_.woke();
     }
@@ -269,60 +307,55 @@ class hub_state {
     std::lock_guard lock(guard_);
     known_ = channels_;
     known_version_ = version_.load();
-    polled_.clear();
-    polled_.push_back({wake_fd_, POLLIN, 0});
-    for (const auto& c : known_) polled_.push_back({c->connection->handle(), POLLIN, 0});
+    told_ = true;
+    for (const auto& c : known_) c->told = true;
   }
 
-  void sleep(deadline until) {
-    int n = ::poll(polled_.data(), polled_.size(), poll_timeout(until));
-    if (n > 0 && polled_[0].revents) {
-      std::uint64_t count = 0;
-      [[maybe_unused]] auto r = ::read(wake_fd_, &count, sizeof count);
-    }
-  }
-
+  event_loop& loop_ = event_loop::of_callers();
+  /// Of the leader. Outlives this: who wakes it may come late.
+  const std::shared_ptr<event_loop::sleeper> sleeper_ = std::make_shared<event_loop::sleeper>();
   mutable std::mutex guard_;
   std::condition_variable turn_;
   std::vector<std::shared_ptr<channel_state>> channels_;
   std::atomic<std::uint64_t> version_{1};
   std::atomic<std::uint64_t> epoch_{0};
   std::atomic<int> followers_{0};
-  std::atomic<bool> asleep_{false};
+  std::atomic<bool> asleep_{false}, told_{true};
   bool led_ = false;
-  int wake_fd_ = -1;
 
   // Of the leader.
   std::vector<std::shared_ptr<channel_state>> known_;
   std::uint64_t known_version_ = 0;
-  std::vector<pollfd> polled_;
   arrival_wait wait_{lead_spin};
 };
 
 /// One try at every address that the name stands for.
 inline std::shared_ptr<connection_state> try_connect(const std::string& address,
                                                      const hub_options& options, deadline until) {
-  std::string why;
+  boost::system::error_code why;
   for (const auto& e : resolve(address)) {
-    int fd = connect_socket(e, until);
-    if (fd < 0) {
-      why = text_of_errno(-fd);
-      continue;
-    }
-    auto c =
-        std::make_shared<connection_state>(tcp_stream(fd), wire_limits::before_authentication());
+    auto s = connect_tcp(e, event_loop::of_callers(), until, why);
+    if (!s) continue;
+    auto c = std::make_shared<connection_state>(std::move(s), wire_limits::before_authentication());
     c->peer.address = address;
-    shake_hands_as_client(*c, options.self, until);
+    try {
+      shake_hands_as_client(*c, options.self, options.heartbeat_timeout, until);
+    } catch (const error& e) {
+      if (e.code() != errc::deadline_exceeded) throw;
+      throw error(e.code(), "it accepted the connection, but does not answer");
+    }
     c->set_limits(options.limits);
     return c;
   }
-  fail(errc::unavailable, why);
+  fail(why == boost::asio::error::timed_out ? errc::deadline_exceeded : errc::unavailable,
+       why.message());
 }
 
 inline std::shared_ptr<connection_state> connect_until(const std::string& address,
                                                        const hub_options& options, deadline until) {
   using namespace std::chrono_literals;
   split_address(address);
+  const serving_threads::absence while_waiting;
   auto began = std::chrono::steady_clock::now();
   auto pause = std::chrono::milliseconds(5);
   bool told = false;
@@ -332,7 +365,7 @@ inline std::shared_ptr<connection_state> connect_until(const std::string& addres
       return try_connect(address, options, until);
     } catch (const error& e) {
       if (e.code() == errc::deadline_exceeded) {  // what it said before says more
-        if (why.empty()) why = "it accepted the connection, but does not answer";
+        if (why.empty()) why = e.message();
       } else if (e.code() == errc::unavailable) {
         why = e.message();
       } else {
@@ -359,6 +392,7 @@ std::shared_ptr<pending> channel::call(message& m) { return state_->call(m); }
 void channel::abandon(const pending& p) { state_->abandon(p.id()); }
 bool channel::drain(deadline until) { return state_->connection->drain(until); }
 void channel::close() {
+  state_->connection->on_event(nullptr);
   state_->connection->close();
   state_->fail_all(error(errc::cancelled, str("the channel to ", peer(), " was closed")));
   if (auto h = state_->owner.lock()) h->remove(state_.get());
@@ -370,6 +404,7 @@ const std::string& channel::address() const { return state_->address; }
 hub::hub(hub_options options) : state_(std::make_shared<detail::hub_state>(std::move(options))) {}
 hub::~hub() {
   for (auto& c : state_->channels()) {
+    c->connection->on_event(nullptr);
     c->connection->close();
     c->fail_all(error(errc::cancelled, "the hub was destroyed"));
   }

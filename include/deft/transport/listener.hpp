@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/listener.hpp: accepts connections, and a thread for each that hands on what comes.
+// deft/transport/listener.hpp: accepts connections, and hands on what comes.
 #pragma once
 #include <chrono>
 #include <deft/transport/connection.hpp>
@@ -8,8 +8,8 @@
 
 namespace deft {
 
-/// What a server does with its connections. Called on the connection's own thread; calls for one
-/// connection follow each other. Outlives the listener.
+/// What a server does with its connections. Called on the threads that serve all of a process's
+/// connections, few of them; calls for one connection follow each other. Outlives the listener.
 class connection_handler {
  public:
   virtual ~connection_handler() = default;
@@ -36,6 +36,8 @@ struct listen_options {
   std::chrono::milliseconds silence{1'000};  ///< how long a caller may say nothing at first
   /// At a time, of all callers, and half of it of those from one address; the oldest makes room.
   int max_handshakes = 64;
+  /// A caller of whom nothing came for so long is lost; zero: never. It sends heartbeats meanwhile.
+  std::chrono::milliseconds heartbeat_timeout{20'000};
   /// At a time, and less than the process may have descriptors; callers beyond it are turned away.
   int max_connections = 4'096;
 };
@@ -57,8 +59,8 @@ class listener {
   /// Connections that stand now.
   std::size_t connections() const;
 
-  /// Accepts no more, closes every connection and waits for their threads. A handler may call it;
-  /// then only its own thread is not waited for. Twice is as once.
+  /// Accepts no more, closes every connection and waits for their handlers. A handler may call it;
+  /// then only itself is not waited for. Twice is as once.
   void stop();
 
   class impl;

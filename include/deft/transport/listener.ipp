@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/listener.ipp: accepting on the I/O thread, a thread for each connection.
+// deft/transport/listener.ipp: accepting, shaking hands, and handing messages to handlers.
 #pragma once
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -12,62 +12,65 @@
 #include <condition_variable>
 #include <deft/core/limited_log.hpp>
 #include <deft/transport/connection_state.hpp>
-#include <deft/transport/io_loop.hpp>
 #include <deft/transport/listener.hpp>
+#include <deft/transport/serving_threads.hpp>
+#include <deft/transport/tcp.hpp>
 #include <list>
 #include <mutex>
 #include <new>
-#include <thread>
+#include <optional>
 
 namespace deft {
 
-/// Kept alive by its threads too, so that a handler may stop or even destroy the listener.
+/// Kept alive by its connections too, so that a handler may stop or even destroy the listener.
 class listener::impl : public std::enable_shared_from_this<impl> {
  public:
+  using tcp = boost::asio::ip::tcp;
+  using error_code = boost::system::error_code;
+
   impl(listen_options&& options, connection_handler& handler)
-      : options_(std::move(options)), handler_(handler) {
-    fd_ = options_.fd;
+      : options_(std::move(options)), handler_(handler), acceptor_(loop_.context()) {
+    const int fd = options_.fd;
     try {
       if (options_.self.incarnation == 0) options_.self.incarnation = random_incarnation();
       open();
-      address_ = detail::socket_text(fd_, false);
-      most_connections_ =
-          std::min(static_cast<std::size_t>(options_.max_connections), descriptors_for_callers());
     } catch (...) {
-      if (fd_ >= 0) ::close(fd_);
+      if (fd >= 0 && !acceptor_.is_open()) ::close(fd);
       throw;
     }
-  }
-  ~impl() {
-    if (fd_ >= 0) ::close(fd_);
+    address_ = detail::text_of(acceptor_.local_endpoint());
+    acceptor_.non_blocking(true);
+    most_connections_ =
+        std::min(static_cast<std::size_t>(options_.max_connections), descriptors_for_callers());
   }
 
   void begin() {
-    watch_ = detail::watch_socket(fd_, false,
-                                  [self = shared_from_this()] { return self->accept_some(); });
+    wait_for_callers();
+    loop_.attend();
   }
 
   void stop() {
     std::unique_lock lock(guard_);
-    bool first = !stopping_.exchange(true);
-    if (first) {
+    if (!stopping_.exchange(true)) {
+      error_code ignored;
+      // A handler of the loop may be at it.
       lock.unlock();
-      watch_->cancel();
+      {
+        std::lock_guard accepting(accept_guard_);
+        acceptor_.close(ignored);
+        pause_.cancel();
+      }
       lock.lock();
-      watch_.reset();
-      ::close(std::exchange(fd_, -1));
-      for (auto& s : seats_) s.state->close();
+      for (auto& s : seats_) s->close();
+      loop_.attend();
     }
-    auto self = std::this_thread::get_id();
+    const detail::serving_threads::absence while_waiting;
     changed_.wait(lock, [&] {
-      return std::all_of(seats_.begin(), seats_.end(), [&](const seat& s) {
-        return s.thread.get_id() == self || !s.thread.joinable();
-      });
+      return std::all_of(seats_.begin(), seats_.end(),
+                         [](const auto& s) { return s.get() == seat::here(); });
     });
-    // What remains is the thread of a handler that called.
-    for (auto& s : seats_)
-      if (s.thread.joinable()) s.thread.detach();
-    reap(lock);
+    // What remains is the connection of a handler that called.
+    seats_.clear();
   }
 
   const std::string& address() const { return address_; }
@@ -78,13 +81,243 @@ class listener::impl : public std::enable_shared_from_this<impl> {
   }
 
  private:
-  /// A connection and its thread.
-  struct seat {
-    std::shared_ptr<detail::connection_state> state;
-    std::thread thread;
-    std::string host;      ///< of the caller
-    bool open = false;     ///< after the handshake
-    bool leaving = false;  ///< closed to make room for another
+  /// A connection, and how far it has come.
+  class seat final : public detail::served, public std::enable_shared_from_this<seat> {
+   public:
+    seat(std::shared_ptr<impl> owner, std::shared_ptr<detail::connection_state> state)
+        : owner_(std::move(owner)),
+          state_(std::move(state)),
+          wait_(serve_spin),
+          timer_(owner_->loop_.context()) {}
+
+    /// Whose handler the calling thread is within.
+    static const seat*& here() {
+      thread_local const seat* s = nullptr;
+      return s;
+    }
+
+    std::string host() const {
+      const auto& address = state_->peer.address;
+      return address.substr(0, address.rfind(':'));
+    }
+    bool shakes_hands() const { return phase_ < phase::open && !leaving_; }
+    const peer_info& peer() const { return state_->peer; }
+    void mark_open() { phase_ = phase::open; }
+    void close() {
+      leaving_ = true;
+      state_->close();
+    }
+
+    void begin() {
+      begin_timer(owner_->options_.silence);
+      state_->on_event([weak = weak_from_this()] {
+        if (auto s = weak.lock()) detail::serving_threads::instance().serve(std::move(s));
+      });
+      state_->arm();
+    }
+
+    bool serve() override {
+      struct within {
+        const seat* before = here();
+        explicit within(const seat* s) { here() = s; }
+        ~within() { here() = before; }
+      } handler{this};
+      switch (phase_.load()) {
+        case phase::silent:
+        case phase::greeting:
+          return greet();
+        case phase::open:
+          return receive();
+        case phase::refused:
+          return linger();
+        case phase::ended:
+          break;
+      }
+      return false;
+    }
+    bool look_again(std::chrono::steady_clock::time_point now) override {
+      return phase_ == phase::open && wait_.look_again(now);
+    }
+    void rest() override {
+      rested_ = true;
+      if (phase_ != phase::ended) state_->arm();
+    }
+
+   private:
+    enum class phase { silent, greeting, open, refused, ended };
+    static constexpr auto serve_spin = std::chrono::microseconds(20);
+    static constexpr int messages_at_once = 16;
+
+    /// One for each phase that ends by itself.
+    void begin_timer(std::chrono::milliseconds after) {
+      late_ = false;
+      timer_.expires_after(after);
+      timer_.async_wait([weak = weak_from_this(), turn = ++turn_](error_code failed) {
+        const auto s = weak.lock();
+        if (failed || !s || s->turn_ != turn) return;
+        s->late_ = true;
+        detail::serving_threads::instance().serve(s);
+      });
+    }
+
+    bool greet() {
+      try {
+        if (late_)
+          throw error(errc::deadline_exceeded, phase_ == phase::silent
+                                                   ? "it said nothing"
+                                                   : str("no message came in time from ", peer()));
+        if (phase_ == phase::silent && state_->source().has_unread()) {
+          phase_ = phase::greeting;
+          begin_timer(owner_->options_.handshake_timeout);
+        }
+        if (!handshake_) handshake_.emplace(*state_, owner_->options_.self, heartbeats());
+        switch (state_->try_receive(message_)) {
+          case connection::arrival::nothing:
+            return false;
+          case connection::arrival::end:
+            throw error(errc::unavailable,
+                        str(peer(), " ended the connection during the handshake"));
+          case connection::arrival::something:
+            break;
+        }
+        if (!handshake_->on_message(
+                message_, [&](const peer_info& caller) { owner_->handler_.admit(caller); }))
+          return true;
+      } catch (const error& e) {
+        // Who only looks whether the port is open is no news.
+        const auto level = e.code() == errc::unavailable || owner_->stopping_
+                               ? logging::level::info
+                               : logging::level::warning;
+        owner_->refused_.log(level, owner_->address_, " refused ", state_->peer.address, ": ",
+                             e.message());
+        refuse(e);
+        return true;
+      }
+      open();
+      return true;
+    }
+
+    std::chrono::milliseconds heartbeats() const { return owner_->options_.heartbeat_timeout; }
+
+    void open() {
+      ++turn_;  // no timer any more
+      state_->set_limits(owner_->options_.limits);
+      state_->begin_heartbeats(heartbeats(), handshake_->peer_heartbeats());
+      handshake_.reset();
+      message_ = {};
+      if (!owner_->count_open(*this)) return end(nullptr);
+      connection_ = std::make_shared<connection>(state_);
+      try {
+        owner_->handler_.on_open(connection_);
+      } catch (const error& e) {
+        owner_->count_closed();
+        return refuse(e);
+      }
+      connection_told_ = true;
+      logging::info(owner_->address_, " accepted ", peer());
+    }
+
+    bool receive() {
+      if (std::exchange(rested_, false)) wait_.woke();
+      for (int i = 0; i < messages_at_once; ++i) {
+        try {
+          switch (state_->try_receive(message_)) {
+            case connection::arrival::nothing:
+              return i > 0;
+            case connection::arrival::end:
+              return end(nullptr), true;
+            case connection::arrival::something:
+              break;
+          }
+        } catch (const error& e) {
+          end(std::make_shared<error>(e));
+          return true;
+        }
+        if (i == 0) wait_.came(state_->source());
+        dispatch();
+        detail::trim(message_);
+      }
+      return true;
+    }
+
+    void dispatch() {
+      const auto id = message_.id;
+      try {
+        owner_->handler_.on_message(connection_, std::move(message_));
+      } catch (const error& e) {
+        answer_error(id, e);
+      } catch (const std::bad_alloc&) {
+        answer_error(id, error(errc::resource_exhausted, "out of memory"));
+      } catch (const std::exception& e) {
+        answer_error(id, error(errc::internal, e.what()));
+      }
+    }
+    void answer_error(std::uint64_t id, const error& e) {
+      if (id == 0) return logging::warning("a message from ", peer(), " failed: ", e.what());
+      message answer;
+      encode_error(answer, id, e);
+      try {
+        connection_->send(answer);
+      } catch (const error&) {
+        // Lost: receive will say so.
+      }
+    }
+
+    /// It has some time to hear why.
+    void refuse(const error& why) {
+      handshake_.reset();
+      phase_ = phase::refused;
+      leaving_ = true;
+      state_->refuse(why);
+      begin_timer(std::chrono::milliseconds(500));
+    }
+    bool linger() {
+      try {
+        if (!late_ && state_->try_receive(message_) != connection::arrival::end) return false;
+      } catch (const error&) {
+        // It is gone.
+      }
+      state_->close();
+      end(nullptr);
+      return true;
+    }
+
+    void end(const std::shared_ptr<const error>& why) {
+      const bool was_open = phase_ == phase::open;
+      ++turn_;
+      if (why && !state_->closed_here() && why->code() != errc::unavailable) {
+        // A frame that is not sound: it is told, and has some time to hear it.
+        logging::info(owner_->address_, ": ", why->what());
+        phase_ = phase::refused;
+        leaving_ = true;
+        begin_timer(std::chrono::milliseconds(500));
+      } else {
+        if (why) logging::info(owner_->address_, ": ", why->what());
+        phase_ = phase::ended;
+        state_->close();
+        state_->on_event(nullptr);
+      }
+      if (was_open) {
+        owner_->count_closed();
+        // Its handler may have stopped the listener, and be gone.
+        if (connection_told_ && owner_->has(*this))
+          owner_->handler_.on_close(connection_, why.get());
+        connection_.reset();
+      }
+      if (phase_ == phase::ended) owner_->remove(*this);
+    }
+
+    const std::shared_ptr<impl> owner_;
+    const std::shared_ptr<detail::connection_state> state_;
+    std::shared_ptr<connection> connection_;
+    bool connection_told_ = false, rested_ = false;
+    std::optional<detail::server_handshake> handshake_;
+    message message_;
+    detail::arrival_wait wait_;
+    boost::asio::steady_timer timer_;
+    std::atomic<unsigned> turn_{0};
+    std::atomic<bool> late_{false}, leaving_{false};
+    std::atomic<phase> phase_{phase::silent};
   };
 
   void open() {
@@ -94,15 +327,15 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       socklen_t size = sizeof listening;
       if (getsockopt(o.fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) < 0 || !listening)
         fail(errc::invalid_argument, "descriptor ", o.fd, " is no listening socket");
-      fcntl(fd_, F_SETFD, FD_CLOEXEC);
-      check_reach(detail::is_loopback(fd_), detail::socket_text(fd_, false));
+      fcntl(o.fd, F_SETFD, FD_CLOEXEC);
+      acceptor_.assign(detail::protocol_of(o.fd), o.fd);
+      const auto at = acceptor_.local_endpoint();
+      check_reach(at.address().is_loopback(), detail::text_of(at));
     } else {
-      auto at = detail::resolve(o.address).front();
-      check_reach(at.loopback, o.address);
-      fd_ = detail::listen_on(at, o.address);
+      const auto at = detail::resolve(o.address).front();
+      check_reach(at.address().is_loopback(), o.address);
+      acceptor_ = detail::listen_tcp(at, o.address, loop_.context());
     }
-    // Who connects and is gone again must not make accept wait.
-    fcntl(fd_, F_SETFL, fcntl(fd_, F_GETFL) | O_NONBLOCK);
   }
   /// Some are left to the rest of the process.
   static std::size_t descriptors_for_callers() {
@@ -118,52 +351,64 @@ class listener::impl : public std::enable_shared_from_this<impl> {
            "--secret_file), or --insecure");
   }
 
-  detail::watch_again accept_some() {
-    using detail::watch_again;
-    for (;;) {
-      int fd = accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (fd < 0) {
-        switch (errno) {
-          case EAGAIN:
-            return watch_again::ready;
-          case EINTR:
-          case ECONNABORTED:
-          case EPROTO:
-          case EPERM:
-            continue;
-          default:
-            not_accepted_.log(logging::level::warning, "cannot accept on ", address_, ": ",
-                              detail::text_of_errno(errno));
-            return watch_again::later;
-        }
-      }
-      admit(fd);
-    }
+  void wait_for_callers() {
+    std::lock_guard accepting(accept_guard_);
+    if (stopping_) return;
+    acceptor_.async_wait(tcp::acceptor::wait_read,
+                         [self = shared_from_this()](error_code) { self->accept_some(); });
   }
 
-  void admit(int fd) {
-    auto address = detail::socket_text(fd, true);
-    auto state = std::make_shared<detail::connection_state>(detail::tcp_stream(fd),
-                                                            wire_limits::before_authentication());
-    state->peer.address = address;
-    std::unique_lock lock(guard_);
-    reap(lock);
+  void accept_some() {
+    for (;;) {
+      error_code failed;
+      tcp::socket s(loop_.context());
+      {
+        std::lock_guard accepting(accept_guard_);
+        if (stopping_) return;
+        acceptor_.accept(s, failed);
+      }
+      namespace reason = boost::asio::error;
+      if (!failed) {
+        fcntl(s.native_handle(), F_SETFD, FD_CLOEXEC);
+        admit(std::move(s));
+      } else if (failed == reason::would_block || failed == reason::try_again) {
+        return wait_for_callers();
+      } else if (failed != reason::connection_aborted && failed.value() != EPROTO &&
+                 failed.value() != EPERM) {  // those are of one caller, who is gone
+        not_accepted_.log(logging::level::warning, "cannot accept on ", address_, ": ",
+                          failed.message());
+        return accept_later();
+      }
+    }
+  }
+  void accept_later() {
+    std::lock_guard accepting(accept_guard_);
     if (stopping_) return;
-    if (seats_.size() >= most_connections_) {
-      turned_away_.log(logging::level::warning, address_, " turned ", address,
-                       " away: too many connections");
-      return;
+    pause_.expires_after(std::chrono::milliseconds(100));
+    pause_.async_wait([self = shared_from_this()](error_code) { self->wait_for_callers(); });
+  }
+
+  void admit(tcp::socket&& socket) {
+    error_code failed;
+    const auto from = socket.remote_endpoint(failed);
+    if (failed) return;  // it is gone again
+    const auto address = detail::text_of(from);
+    auto state = std::make_shared<detail::connection_state>(
+        detail::tcp_stream(std::move(socket), loop_), wire_limits::before_authentication());
+    state->peer.address = address;
+    auto s = std::make_shared<seat>(shared_from_this(), std::move(state));
+    {
+      std::lock_guard lock(guard_);
+      if (stopping_) return;
+      if (seats_.size() >= most_connections_) {
+        turned_away_.log(logging::level::warning, address_, " turned ", address,
+                         " away: too many connections");
+        return;
+      }
+      make_room(s->host());
+      seats_.push_back(s);
     }
-    auto host = address.substr(0, address.rfind(':'));
-    make_room(host);
-    auto at = seats_.insert(seats_.end(), seat{std::move(state), {}, std::move(host)});
-    try {
-      at->thread = std::thread([self = shared_from_this(), at] { self->run(at); });
-    } catch (const std::system_error& e) {
-      turned_away_.log(logging::level::warning, address_, " turned ", address,
-                       " away: no thread: ", e.what());
-      seats_.erase(at);
-    }
+    s->begin();
   }
 
   /// For a caller from `host`: whoever has been shaking hands longest goes.
@@ -172,128 +417,51 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     std::size_t all = 0, of_host = 0;
     seat *oldest = nullptr, *oldest_of_host = nullptr;
     for (auto& s : seats_) {
-      if (s.open || s.leaving) continue;
-      if (++all == 1) oldest = &s;
-      if (s.host == host && ++of_host == 1) oldest_of_host = &s;
+      if (!s->shakes_hands()) continue;
+      if (++all == 1) oldest = s.get();
+      if (s->host() == host && ++of_host == 1) oldest_of_host = s.get();
     }
     seat* const goes = of_host >= std::max<std::size_t>(1, most / 2) ? oldest_of_host
                        : all >= most                                 ? oldest
                                                                      : nullptr;
     if (!goes) return;
-    turned_away_.log(logging::level::warning, address_, " turned ", goes->state->peer.address,
+    turned_away_.log(logging::level::warning, address_, " turned ", goes->peer().address,
                      " away: too many callers have not said who they are");
-    goes->leaving = true;
-    goes->state->close();
+    goes->close();
   }
 
-  void run(std::list<seat>::iterator at) {
-    std::shared_ptr<detail::connection_state> state;
-    {
-      std::lock_guard lock(guard_);
-      state = at->state;
-    }
-    serve(at, state);
-    state.reset();
-    std::unique_lock lock(guard_);
-    if (at->open) --open_;
-    at->state.reset();  // and with it the socket, whenever the thread is joined
-    if (at->thread.joinable())
-      finished_.splice(finished_.end(), seats_, at);
-    else
-      seats_.erase(at);
+  /// False if it is too late.
+  bool count_open(seat& s) {
+    std::lock_guard lock(guard_);
+    if (stopping_) return false;
+    s.mark_open();
+    ++open_;
+    return true;
+  }
+  void count_closed() {
+    std::lock_guard lock(guard_);
+    --open_;
+  }
+  bool has(const seat& s) const {
+    std::lock_guard lock(guard_);
+    return std::any_of(seats_.begin(), seats_.end(), [&](const auto& i) { return i.get() == &s; });
+  }
+  void remove(const seat& s) {
+    std::lock_guard lock(guard_);
+    seats_.remove_if([&](const auto& i) { return i.get() == &s; });
     changed_.notify_all();
   }
 
-  /// Joins threads that have ended.
-  void reap(std::unique_lock<std::mutex>& lock) {
-    if (finished_.empty()) return;
-    auto ended = std::exchange(finished_, {});
-    lock.unlock();
-    for (auto& s : ended) s.thread.join();
-    lock.lock();
-  }
-
-  void serve(std::list<seat>::iterator at, const std::shared_ptr<detail::connection_state>& state) {
-    try {
-      if (!detail::wait_for_socket(state->handle(), false, deadline_in(options_.silence))) {
-        const error silent(errc::deadline_exceeded, "it said nothing");
-        state->refuse(silent);
-        throw silent;
-      }
-      shake_hands_as_server(*state, options_.self, deadline_in(options_.handshake_timeout),
-                            [&](const peer_info& caller) { handler_.admit(caller); });
-    } catch (const error& e) {
-      // Who only looks whether the port is open is no news.
-      auto level = e.code() == errc::unavailable || stopping_ ? logging::level::info
-                                                              : logging::level::warning;
-      refused_.log(level, address_, " refused ", state->peer.address, ": ", e.message());
-      return;
-    }
-    state->set_limits(options_.limits);
-    auto c = std::make_shared<connection>(state);
-    {
-      std::lock_guard lock(guard_);
-      if (stopping_) return;
-      at->open = true;
-      ++open_;
-    }
-    try {
-      handler_.on_open(c);
-    } catch (const error& e) {
-      state->refuse(e);
-      return;
-    }
-    logging::info(address_, " accepted ", c->peer());
-    std::shared_ptr<const error> why;
-    message m;
-    try {
-      while (c->receive(m)) {
-        dispatch(c, m);
-        detail::trim(m);
-      }
-    } catch (const error& e) {
-      why = std::make_shared<error>(e);
-      logging::info(address_, ": ", e.what());
-    }
-    c->close();
-    {
-      std::lock_guard lock(guard_);
-      if (!at->thread.joinable()) return;  // its handler has stopped us, and may be gone
-    }
-    handler_.on_close(c, why.get());
-  }
-
-  void dispatch(const std::shared_ptr<connection>& c, message& m) {
-    auto id = m.id;
-    try {
-      handler_.on_message(c, std::move(m));
-    } catch (const error& e) {
-      answer_error(*c, id, e);
-    } catch (const std::bad_alloc&) {
-      answer_error(*c, id, error(errc::resource_exhausted, "out of memory"));
-    } catch (const std::exception& e) {
-      answer_error(*c, id, error(errc::internal, e.what()));
-    }
-  }
-  void answer_error(connection& c, std::uint64_t id, const error& e) {
-    if (id == 0) return logging::warning("a message from ", c.peer(), " failed: ", e.what());
-    message answer;
-    encode_error(answer, id, e);
-    try {
-      c.send(answer);
-    } catch (const error&) {
-      // Lost: receive will say so.
-    }
-  }
-
+  detail::event_loop& loop_ = detail::event_loop::of_servers();
   listen_options options_;
   connection_handler& handler_;
-  int fd_ = -1;
+  std::mutex accept_guard_;  ///< of what accepts
+  tcp::acceptor acceptor_;
+  boost::asio::steady_timer pause_{loop_.context()};
   std::string address_;
-  std::shared_ptr<detail::io_watch> watch_;
   mutable std::mutex guard_;
   std::condition_variable changed_;
-  std::list<seat> seats_, finished_;
+  std::list<std::shared_ptr<seat>> seats_;
   std::size_t open_ = 0;
   std::size_t most_connections_ = 0;
   logging::limited refused_, turned_away_, not_accepted_;

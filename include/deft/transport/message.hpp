@@ -36,6 +36,7 @@ enum class message_kind : std::uint16_t {
   refused = 5,    ///< one sentence why the connection ends
   error = 6,      ///< an answer: the call failed; see encode_error
   reply = 7,      ///< an answer
+  heartbeat = 8,  ///< whoever sent it lives; after the handshake, and seen by nobody above
   first_free = 16,
 };
 

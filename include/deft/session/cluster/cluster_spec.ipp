@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/core/failure.hpp>
 #include <deft/session/cluster/cluster_spec.hpp>
-#include <deft/transport/stream.hpp>
+#include <deft/transport/address.hpp>
 #include <map>
 
 namespace deft {

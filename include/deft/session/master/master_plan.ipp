@@ -84,15 +84,19 @@ void master_plan::register_at(task_part& r) {
 /// The channel to part `r`'s task; where it was lost, a new one on which the part is registered,
 /// once the task has said so: until then it drops the values that others send it.
 std::shared_ptr<channel> master_plan::link_of(task_part& r, deadline until) {
-  std::lock_guard lock(guard_);
-  if (r.link->lost()) {
-    auto fresh = tasks_->link(r.task, until);
-    auto& links = tasks_->cluster()->links();
-    links.call(*fresh, wire::pack(r.registration), std::min(until, tasks_->patience()),
-               [&] { return str(*r.task, " at ", fresh->address(), " does not answer"); });
-    r.link = std::move(fresh);
+  {
+    std::lock_guard lock(guard_);
+    if (!r.link->lost()) return r.link;
   }
-  return r.link;
+  // Without the lock: other runs have deadlines of their own. Two may register the part, which
+  // changes nothing.
+  auto fresh = tasks_->link(r.task, until);
+  auto& links = tasks_->cluster()->links();
+  links.call(*fresh, wire::pack(r.registration), std::min(until, tasks_->patience()),
+             [&] { return str(*r.task, " at ", fresh->address(), " does not answer"); });
+  std::lock_guard lock(guard_);
+  r.link = fresh;
+  return fresh;
 }
 
 deadline master_plan::deadline_of(const run_options& options) const {

@@ -54,6 +54,9 @@ class task_links {
     std::mutex guard;
     std::condition_variable changed;
     bool connecting = false;
+    deadline until{};                      ///< of the last try
+    std::uint64_t tries = 0;               ///< that have ended
+    std::shared_ptr<const error> failure;  ///< of the last one
     std::shared_ptr<deft::channel> channel;
   };
   std::shared_ptr<entry> entry_of(placement task);

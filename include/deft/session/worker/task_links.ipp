@@ -51,10 +51,20 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until,
         (!incarnation || e->channel->peer().incarnation == incarnation))
       return e->channel;
     if (!e->connecting) break;
-    if (e->changed.wait_until(lock, until) == std::cv_status::timeout)
+    // What another thread's try ends with is ours too, if it took about as long as ours would: in
+    // turns, each would wait.
+    const auto before = e->tries;
+    auto over = [&] { return e->tries != before; };
+    bool in_time = true;
+    until == no_deadline ? e->changed.wait(lock, over)
+                         : static_cast<void>(in_time = e->changed.wait_until(lock, until, over));
+    if (!in_time)
       fail(errc::deadline_exceeded, *task, " at ", address, " cannot be reached in time");
+    if (e->tries == before + 1 && e->failure && until <= later(e->until, std::chrono::seconds(1)))
+      throw error(*e->failure);
   }
   e->connecting = true;
+  e->until = until;
   auto old = std::move(e->channel);
   lock.unlock();
   old.reset();
@@ -62,12 +72,16 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until,
   channel_events events;
   events.on_message = on_message_;
   auto failure = failure_of([&] { fresh = hub_.connect(address, until, std::move(events)); });
+  if (failure)
+    failure = std::make_shared<const error>(failure->code(), str(*task, ": ", failure->message()));
   lock.lock();
   e->connecting = false;
+  ++e->tries;
+  e->failure = failure;
   e->channel = fresh;
   e->changed.notify_all();
   lock.unlock();
-  if (failure) throw error(failure->code(), str(*task, ": ", failure->message()));
+  if (failure) throw error(*failure);
   if (stopped_) {
     fresh->close();
     throw error(*stopped_error_);

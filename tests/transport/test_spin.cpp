@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cerrno>
-#include <deft/transport/stream.hpp>
+#include <deft/transport/spin.hpp>
 
-#include "testing.hpp"
+#include "wire.hpp"
 
 using deft::detail::adaptive_spin;
 using namespace std::chrono_literals;
@@ -61,13 +60,9 @@ TEST_CASE("a wait looks again for as long as a spin is worth it, then sleeps unt
 }
 
 TEST_CASE("a wait that ended beside the peer is not followed by a spin") {
-  class beside final : public deft::detail::stream {
+  class beside final : public testing::no_stream {
    public:
     explicit beside(bool is) : is_(is) {}
-    std::ptrdiff_t read(void*, std::size_t) noexcept override { return 0; }
-    std::ptrdiff_t write(const iovec*, int) noexcept override { return -EPIPE; }
-    void shut(bool) noexcept override {}
-    int handle() const noexcept override { return -1; }
     bool beside_peer() const noexcept override { return is_; }
 
    private:
@@ -86,12 +81,4 @@ TEST_CASE("a wait that ended beside the peer is not followed by a spin") {
   // Often enough that the thread moves, if there is another processor.
   for (int i = 0; i < 40; ++i) CHECK_FALSE(spins_after(true));
   CHECK(spins_after(false));
-}
-
-TEST_CASE("loopback has a name without anybody to ask") {
-  for (const char* address : {":7", "localhost:7", "127.0.0.1:7"}) {
-    const auto found = deft::detail::resolve(address);
-    REQUIRE(found.size() == 1);
-    CHECK(found[0].loopback);
-  }
 }

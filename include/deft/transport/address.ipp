@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/address.ipp: addresses taken apart and looked up.
+#pragma once
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <deft/core/error.hpp>
+#include <deft/transport/address.hpp>
+#include <system_error>
+
+namespace deft::detail {
+
+std::string text_of_errno(int e) { return std::generic_category().message(e); }
+
+std::pair<std::string, std::string> split_address(const std::string& address) {
+  auto colon = address.rfind(':');
+  if (colon == address.npos)
+    fail(errc::invalid_argument, "\"", address, "\" is no address: expected host:port");
+  std::string host = address.substr(0, colon), port = address.substr(colon + 1);
+  if (host.size() >= 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
+  else if (host.find_first_of("[]:/ ") != host.npos)
+    fail(errc::invalid_argument, "\"", address, "\" is no address: \"", host, "\" is no host");
+  bool digits = !port.empty() && port.size() <= 5 &&
+                std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
+  if (!digits || std::stoi(port) > 65535)
+    fail(errc::invalid_argument, "\"", address, "\" is no address: \"", port, "\" is no port");
+  return {host, port};
+}
+
+std::vector<boost::asio::ip::tcp::endpoint> resolve(const std::string& address) {
+  using boost::asio::ip::tcp;
+  auto [host, port] = split_address(address);
+  // Loopback asks nobody (RFC 6761, 6.3): a bare container knows no names.
+  if (host.empty() || host == "localhost") host = "127.0.0.1";
+  boost::asio::io_context io;
+  boost::system::error_code failed;
+  auto found = tcp::resolver(io).resolve(host, port, tcp::resolver::numeric_service, failed);
+  if (failed)
+    fail(errc::unavailable, "cannot find host \"", host, "\" of \"", address,
+         "\": ", failed.message());
+  std::vector<tcp::endpoint> all(found.begin(), found.end());
+  std::stable_partition(all.begin(), all.end(),
+                        [](const tcp::endpoint& e) { return e.address().is_v4(); });
+  return all;
+}
+
+std::string text_of(const boost::asio::ip::tcp::endpoint& e) {
+  const auto host = e.address().to_string();
+  return e.address().is_v6() ? str("[", host, "]:", e.port()) : str(host, ":", e.port());
+}
+
+boost::asio::ip::tcp protocol_of(int fd) {
+  using boost::asio::ip::tcp;
+  int family = 0;
+  socklen_t size = sizeof family;
+  getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);
+  return family == AF_INET6 ? tcp::v6() : tcp::v4();
+}
+
+}  // namespace deft::detail

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/event_loop.ipp: who runs an Asio context, and when.
+#pragma once
+#include <algorithm>
+#include <deft/transport/event_loop.hpp>
+#include <thread>
+
+namespace deft::detail {
+
+namespace {
+using namespace std::chrono_literals;
+/// How often the keeper looks whether those who attend still do, and those who sleep.
+constexpr auto look_at_attending = 10ms, look_at_sleeping = 100ms;
+thread_local bool this_is_a_keeper = false;
+}  // namespace
+
+event_loop& event_loop::of_servers() {
+  static auto& loop = *new event_loop;
+  return loop;
+}
+event_loop& event_loop::of_callers() {
+  static auto& loop = *new event_loop;
+  return loop;
+}
+
+event_loop::event_loop() : work_(boost::asio::make_work_guard(context_)), beat_(context_) {
+  std::thread([this] { keep(); }).detach();
+}
+
+bool event_loop::is_keeper() { return this_is_a_keeper; }
+
+void event_loop::enter() {
+  std::lock_guard lock(guard_);
+  ++attending_;
+}
+
+void event_loop::leave() {
+  std::lock_guard lock(guard_);
+  if (--attending_ == 0 && !led_ && !sleepers_.empty()) sleepers_.front()->changed_.notify_one();
+}
+
+void event_loop::poll() {
+  {
+    std::lock_guard lock(guard_);
+    polled_ = true;
+    if (led_) return;
+    led_ = true;
+  }
+  context_.poll();
+  std::lock_guard lock(guard_);
+  led_ = false;
+}
+
+void event_loop::sleep(sleeper& s, deadline until) {
+  arm_all();
+  std::unique_lock lock(guard_);
+  --attending_;
+  while (!s.woken_ && std::chrono::steady_clock::now() < until) {
+    if (!led_ && attending_ == 0) {
+      led_ = true;
+      leader_ = &s;
+      lock.unlock();
+      until == no_deadline ? context_.run_one() : context_.run_one_until(until);
+      context_.poll();
+      lock.lock();
+      led_ = false;
+      leader_ = nullptr;
+      break;
+    }
+    // The keeper makes way.
+    if (keeper_leads_) boost::asio::post(context_, [] {});
+    sleepers_.push_back(&s);
+    until == no_deadline ? s.changed_.wait(lock)
+                         : static_cast<void>(s.changed_.wait_until(lock, until));
+    std::erase(sleepers_, &s);
+  }
+  s.woken_ = false;
+  ++attending_;
+}
+
+void event_loop::wake(sleeper& s) {
+  std::lock_guard lock(guard_);
+  s.woken_ = true;
+  if (leader_ != &s)
+    s.changed_.notify_one();
+  else if (!context_.get_executor().running_in_this_thread())
+    boost::asio::post(context_, [] {});
+}
+
+void event_loop::attend() {
+  std::lock_guard lock(guard_);
+  if (led_ || attending_ || !sleepers_.empty()) return;
+  wanted_ = true;
+  keeper_.notify_one();
+}
+
+void event_loop::add_unarmed(std::weak_ptr<loop_member> m) {
+  std::lock_guard lock(members_guard_);
+  unarmed_.push_back(std::move(m));
+}
+
+void event_loop::arm_all() {
+  std::vector<std::weak_ptr<loop_member>> all;
+  {
+    std::lock_guard lock(members_guard_);
+    if (unarmed_.empty()) return;
+    all.swap(unarmed_);
+  }
+  for (const auto& weak : all)
+    if (const auto m = weak.lock()) m->arm();
+}
+
+void event_loop::add_beating(const std::shared_ptr<loop_member>& m) {
+  const auto interval = m->beat_interval();
+  if (interval == 0ms) return;
+  std::lock_guard lock(members_guard_);
+  beating_.push_back(m);
+  if (interval_ != 0ms && interval_ <= interval) return;
+  interval_ = interval;
+  boost::asio::post(context_, [this] { schedule_beat(); });
+}
+
+void event_loop::schedule_beat() {
+  std::lock_guard lock(members_guard_);
+  beat_.expires_after(interval_);
+  beat_.async_wait([this](boost::system::error_code failed) {
+    if (!failed) beat_all();
+  });
+}
+
+void event_loop::beat_all() {
+  std::vector<std::shared_ptr<loop_member>> all;
+  {
+    std::lock_guard lock(members_guard_);
+    interval_ = 0ms;
+    std::erase_if(beating_, [&](const auto& weak) {
+      auto m = weak.lock();
+      if (!m) return true;
+      const auto interval = m->beat_interval();
+      if (interval != 0ms && (interval_ == 0ms || interval < interval_)) interval_ = interval;
+      all.push_back(std::move(m));
+      return false;
+    });
+  }
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& m : all) m->beat(now);
+  if (interval_ != 0ms) schedule_beat();
+}
+
+void event_loop::keep() {
+  this_is_a_keeper = true;
+  std::unique_lock lock(guard_);
+  for (;;) {
+    const bool stuck = attending_ > 0 && !polled_;
+    polled_ = false;
+    if (!led_ && (stuck || (attending_ == 0 && sleepers_.empty()))) {
+      led_ = keeper_leads_ = true;
+      lock.unlock();
+      arm_all();
+      stuck ? context_.run_one_for(look_at_attending) : context_.run_one();
+      context_.poll();
+      lock.lock();
+      led_ = keeper_leads_ = false;
+      if (attending_ == 0 && !sleepers_.empty()) sleepers_.front()->changed_.notify_one();
+      if (stuck) continue;
+    }
+    // What was let go is armed, though others may attend for long.
+    lock.unlock();
+    arm_all();
+    lock.lock();
+    if (!led_ && attending_ == 0 && sleepers_.empty()) continue;
+    keeper_.wait_for(lock, leader_ ? look_at_sleeping : look_at_attending, [&] { return wanted_; });
+    wanted_ = false;
+  }
+}
+
+}  // namespace deft::detail

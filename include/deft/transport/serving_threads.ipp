@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/serving_threads.ipp: handing what is ready to threads, with as few wake-ups as
+// possible.
+#pragma once
+#include <algorithm>
+#include <atomic>
+#include <deft/transport/serving_threads.hpp>
+#include <system_error>
+#include <thread>
+
+namespace deft::detail {
+
+namespace {
+/// Of the calling thread, if it serves: how many absences it is within.
+thread_local int serving_absences = -1;
+/// It looks for something to serve, and will see what becomes ready.
+thread_local bool looks_for_work = false;
+
+int most_serving() {
+  static const int n = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  return n;
+}
+constexpr int most_absent = 256;
+}  // namespace
+
+serving_threads& serving_threads::instance() {
+  static auto& all = *new serving_threads;
+  return all;
+}
+
+void serving_threads::serve(std::shared_ptr<served> s) {
+  std::lock_guard lock(guard_);
+  switch (s->state_) {
+    case served::state::active:
+      s->state_ = served::state::again;
+      return;
+    case served::state::ready:
+    case served::state::again:
+      return;
+    case served::state::idle:
+      break;
+  }
+  s->state_ = served::state::ready;
+  ready_.push_back(std::move(s));
+  // Who looks for work takes the first itself.
+  if (!looks_for_work || ready_.size() > 1) call_another();
+}
+
+void serving_threads::call_another() {
+  for (auto* t : idle_)
+    if (!t->called) {
+      t->called = true;
+      return loop_.wake(t->sleeper);
+    }
+  const bool keeper = event_loop::is_keeper();
+  // The keeper looks only where those who serve have not for a while.
+  if (threads_ - absent_ >= most_serving() && !(keeper && threads_ < most_absent)) return;
+  try {
+    std::thread([this] { run(); }).detach();
+    ++threads_;
+  } catch (const std::system_error&) {
+    // Those that there are go on.
+  }
+}
+
+bool serving_threads::others_wait() {
+  std::lock_guard lock(guard_);
+  if (ready_.empty()) return false;
+  const bool free = std::any_of(idle_.begin(), idle_.end(), [](auto* t) { return !t->called; });
+  if (!free && threads_ - absent_ >= most_serving()) return true;
+  call_another();
+  return false;
+}
+
+void serving_threads::run() {
+  serving_absences = 0;
+  event_loop::attendance here(loop_);
+  std::shared_ptr<served> s;
+  while (next(s)) {
+    stay_with(s);
+    s.reset();
+  }
+}
+
+bool serving_threads::next(std::shared_ptr<served>& s) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  idle_thread self;
+  std::unique_lock lock(guard_);
+  for (;;) {
+    if (!ready_.empty()) {
+      s = std::move(ready_.front());
+      ready_.pop_front();
+      s->state_ = served::state::active;
+      return true;
+    }
+    if (threads_ - absent_ > most_serving() || std::chrono::steady_clock::now() >= give_up) {
+      --threads_;
+      return false;
+    }
+    self.called = false;
+    idle_.push_back(&self);
+    lock.unlock();
+    looks_for_work = true;
+    loop_.sleep(self.sleeper, give_up);
+    looks_for_work = false;
+    lock.lock();
+    std::erase(idle_, &self);
+  }
+}
+
+void serving_threads::stay_with(const std::shared_ptr<served>& s) {
+  for (;;) {
+    for (unsigned looks = 1;; ++looks) {
+      const bool some = s->serve();
+      if (looks % 4 == 0) {
+        looks_for_work = true;
+        loop_.poll();
+        looks_for_work = false;
+        if (others_wait()) break;
+      }
+      if (!some && !s->look_again(std::chrono::steady_clock::now())) break;
+    }
+    s->rest();
+    std::lock_guard lock(guard_);
+    if (s->state_ != served::state::again) {
+      s->state_ = served::state::idle;
+      return;
+    }
+    s->state_ = served::state::active;
+  }
+}
+
+serving_threads::absence::absence() : counts_(serving_absences >= 0 && serving_absences++ == 0) {
+  if (!counts_) return;
+  auto& all = instance();
+  {
+    std::lock_guard lock(all.guard_);
+    ++all.absent_;
+    if (!all.ready_.empty()) all.call_another();
+  }
+  all.loop_.step_out();
+  all.loop_.attend();
+}
+
+serving_threads::absence::~absence() {
+  if (serving_absences > 0) --serving_absences;
+  if (!counts_) return;
+  auto& all = instance();
+  all.loop_.step_in();
+  std::lock_guard lock(all.guard_);
+  --all.absent_;
+}
+
+}  // namespace deft::detail

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/spin.hpp: how long to look again and again before a thread sleeps. Internal.
+#pragma once
+#include <algorithm>
+#include <chrono>
+
+namespace deft::detail {
+
+class stream;
+
+/// Lets a sibling hyperthread run while spinning.
+inline void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// How long to spin before sleeping. Waking a thread costs more than the wire, so what comes soon
+/// is spun for; but where that is in vain it only takes the processor from those who work, be it
+/// the peer. So it is done less and less, with a full try now and then, until it pays again; and
+/// after a sleep that was short, as its wake-up alone may have been what took so long. Never where
+/// the peer needs this very processor to answer.
+class adaptive_spin {
+ public:
+  using duration = std::chrono::steady_clock::duration;
+  explicit adaptive_spin(duration most) : most_(most), limit_(most) {}
+  bool worth(duration waited) const { return waited < limit_; }
+  /// What was waited for has come after `waited`, while spinning or only after a sleep; from a peer
+  /// beside us, on the same processor.
+  void came(bool slept, duration waited, bool beside = false) {
+    if (!slept) {
+      limit_ = std::min(2 * limit_, most_);
+      nearly_ = 0;
+    } else if (beside) {
+      limit_ = {};
+      nearly_ = 0;
+    } else if (++in_vain_ % 16 == 0 || (waited < 3 * most_ && nearly_++ < 3)) {
+      limit_ = most_;
+    } else {
+      limit_ = std::max(limit_ / 2, most_ / 32);
+    }
+  }
+
+ private:
+  duration most_, limit_;
+  unsigned in_vain_ = 0, nearly_ = 0;
+};
+
+/// The waiting of whoever reads: when to look again and when to sleep. Between two processes of one
+/// machine it also moves the thread that waits, the caller's or one of deft's own, off the
+/// processor that both share: each wakes the other in turn while another one may idle, and the
+/// system, which takes them together since one sleeps as it wakes the other, does not part them
+/// again.
+class arrival_wait {
+ public:
+  using clock = std::chrono::steady_clock;
+  explicit arrival_wait(clock::duration most_spin) : most_(most_spin), spin_(most_spin) {}
+  /// Forgets a wait that ended without anything.
+  void restart() {
+    began_ = {};
+    slept_ = false;
+  }
+  /// There was nothing at `now`. True: look again at once; false: sleep, then call woke.
+  bool look_again(clock::time_point now);
+  void woke() { last_ = clock::now(); }
+  /// There was something, from `s`.
+  void came(const stream& s);
+
+ private:
+  clock::duration most_;
+  adaptive_spin spin_;
+  bool slept_ = false;
+  int beside_soon_ = 0;  ///< messages in a row, each soon after a sleep and from the same processor
+  clock::time_point began_{}, last_{}, move_again_{};
+};
+
+}  // namespace deft::detail

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/tcp.ipp: Asio's sockets behind streams.
+#pragma once
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <sched.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <deft/core/error.hpp>
+#include <deft/transport/tcp.hpp>
+#include <mutex>
+
+namespace deft {
+namespace detail {
+
+namespace {
+
+using boost::asio::ip::tcp;
+using boost::system::error_code;
+
+class tcp_stream_t final : public stream {
+ public:
+  tcp_stream_t(tcp::socket s, event_loop& loop) : socket_(std::move(s)), loop_(loop) {
+    error_code ignored;
+    socket_.non_blocking(true, ignored);
+    socket_.set_option(tcp::no_delay(true), ignored);
+    socket_.set_option(boost::asio::socket_base::keep_alive(true), ignored);
+    // An idle peer whose machine is gone is found within a quarter of a minute; one with data under
+    // way by heartbeats. No TCP_USER_TIMEOUT: it would also end connections to peers that are only
+    // too busy to read.
+    auto set = [&](int name, int value) {
+      setsockopt(socket_.native_handle(), IPPROTO_TCP, name, &value, sizeof value);
+    };
+    set(TCP_KEEPIDLE, 5);
+    set(TCP_KEEPINTVL, 2);
+    set(TCP_KEEPCNT, 5);
+    loopback_ = socket_.local_endpoint(ignored).address().is_loopback();
+  }
+
+  std::ptrdiff_t read(void* to, std::size_t most) noexcept override {
+    error_code failed;
+    const std::size_t n = socket_.read_some(boost::asio::buffer(to, most), failed);
+    if (failed == boost::asio::error::eof) return 0;
+    return result(n, failed);
+  }
+  std::ptrdiff_t write(const iovec* pieces, int count) noexcept override {
+    // As many as Asio takes at once.
+    std::array<boost::asio::const_buffer, 64> buffers;
+    const auto n = std::min(buffers.size(), static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < n; ++i) buffers[i] = {pieces[i].iov_base, pieces[i].iov_len};
+    error_code failed;
+    const std::size_t written = n == 1 ? socket_.write_some(boost::asio::buffer(buffers[0]), failed)
+                                       : socket_.write_some(buffers, failed);
+    return result(written, failed);
+  }
+  bool has_unread() const noexcept override {
+    error_code failed;
+    return socket_.available(failed) > 0;
+  }
+  void wait(direction d, std::function<void()> then) override {
+    socket_.async_wait(d == direction::in ? tcp::socket::wait_read : tcp::socket::wait_write,
+                       [then = std::move(then)](error_code) { then(); });
+  }
+  void shut(bool both) noexcept override {
+    error_code ignored;
+    socket_.shutdown(both ? tcp::socket::shutdown_both : tcp::socket::shutdown_send, ignored);
+  }
+  bool beside_peer() const noexcept override {
+    // On loopback a segment arrives where its sender runs.
+    int sender = -1;
+    socklen_t size = sizeof sender;
+    return loopback_ &&
+           getsockopt(const_cast<tcp::socket&>(socket_).native_handle(), SOL_SOCKET,
+                      SO_INCOMING_CPU, &sender, &size) == 0 &&
+           sender >= 0 && sender == sched_getcpu();
+  }
+  event_loop& loop() const noexcept override { return loop_; }
+
+ private:
+  static std::ptrdiff_t result(std::size_t n, error_code failed) noexcept {
+    if (!failed) return static_cast<std::ptrdiff_t>(n);
+    if (failed == boost::asio::error::would_block || failed == boost::asio::error::try_again)
+      return -EAGAIN;
+    return -failed.value();
+  }
+
+  tcp::socket socket_;
+  event_loop& loop_;
+  bool loopback_ = false;
+};
+
+std::mutex filter_guard;
+stream_filter filter;
+
+}  // namespace
+
+void filter_streams(stream_filter f) {
+  std::lock_guard lock(filter_guard);
+  filter = std::move(f);
+}
+
+std::unique_ptr<stream> tcp_stream(tcp::socket s, event_loop& loop) {
+  auto made = std::make_unique<tcp_stream_t>(std::move(s), loop);
+  std::lock_guard lock(filter_guard);
+  return filter ? filter(std::move(made)) : std::move(made);
+}
+
+std::unique_ptr<stream> connect_tcp(const tcp::endpoint& to, event_loop& loop, deadline until,
+                                    error_code& failed) {
+  tcp::socket s(loop.context());
+  struct outcome {
+    event_loop::sleeper sleeper;
+    std::atomic<bool> done{false};
+    error_code failed;
+  };
+  auto o = std::make_shared<outcome>();
+  if (s.open(to.protocol(), failed)) return nullptr;
+  fcntl(s.native_handle(), F_SETFD, FD_CLOEXEC);
+  s.async_connect(to, [o, &loop](error_code e) {
+    o->failed = e;
+    o->done = true;
+    loop.wake(o->sleeper);
+  });
+  if (!loop.wait(
+          o->sleeper, [&] { return o->done.load(); }, until)) {
+    failed = boost::asio::error::timed_out;
+    return nullptr;
+  }
+  failed = o->failed;
+  error_code ignored;
+  // On loopback a socket can be connected to itself while nobody listens on an ephemeral port.
+  if (!failed && s.local_endpoint(ignored) == s.remote_endpoint(ignored))
+    failed = boost::asio::error::connection_refused;
+  return failed ? nullptr : tcp_stream(std::move(s), loop);
+}
+
+tcp::acceptor listen_tcp(const tcp::endpoint& at, const std::string& name,
+                         boost::asio::io_context& context) {
+  tcp::acceptor a(context);
+  error_code failed;
+  // One after the other, as far as it goes.
+  (void)(a.open(at.protocol(), failed) || (fcntl(a.native_handle(), F_SETFD, FD_CLOEXEC), false) ||
+         a.set_option(tcp::acceptor::reuse_address(true), failed) || a.bind(at, failed) ||
+         a.listen(boost::asio::socket_base::max_listen_connections, failed));
+  if (failed) fail(errc::unavailable, "cannot listen on ", name, ": ", failed.message());
+  return a;
+}
+
+}  // namespace detail
+
+int listen_socket(const std::string& address) {
+  boost::asio::io_context context;
+  auto all = detail::resolve(address);
+  const int fd = detail::listen_tcp(all.front(), address, context).release();
+  fcntl(fd, F_SETFD, 0);
+  return fd;
+}
+
+std::string address_of_socket(int fd) {
+  boost::asio::io_context context;
+  boost::asio::ip::tcp::acceptor a(context);
+  boost::system::error_code failed;
+  a.assign(detail::protocol_of(fd), fd, failed);
+  if (failed) fail(errc::invalid_argument, "descriptor ", fd, " is no socket");
+  const auto at = a.local_endpoint(failed);
+  a.release();
+  return detail::text_of(at);
+}
+
+}  // namespace deft
