@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/fuzz/fuzz_handshake.cpp: whatever a caller sends to a server, the server ends the
+// connection once the caller has ended its direction, and serves others. An input is what is sent:
+// the seeds shake hands, as the server has no secret, and go on with calls.
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <deft/core/log.hpp>
+#include <deft/deft.hpp>
+#include <deft/session/wire/codec.hpp>
+#include <deft/transport/stream.hpp>
+
+#include "frames.hpp"
+
+using namespace deft;
+using namespace std::chrono_literals;
+using fuzzing::bytes;
+
+namespace {
+
+deadline soon() { return deadline_in(50s); }
+
+server& served() {
+  static server& s = *[] {
+    logging::set_level(logging::level::off);
+    set_host_memory_limit(std::size_t{256} << 20);
+    return new server(server::local());
+  }();
+  return s;
+}
+
+/// Until the server hangs up.
+void send_and_wait(std::span<const std::byte> from) {
+  const int fd = detail::connect_socket(detail::resolve(served().address()).front(), soon());
+  if (fd < 0) fuzzing::found("the server takes no connection");
+  std::byte answer[4096];
+  bool hung_up = false;
+  auto read = [&] {
+    const auto n = ::recv(fd, answer, sizeof answer, MSG_DONTWAIT);
+    hung_up = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    return n > 0;
+  };
+  while (!from.empty() && !hung_up) {
+    const auto n = ::send(fd, from.data(), from.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (n > 0)
+      from = from.subspan(static_cast<std::size_t>(n));
+    else if (errno != EAGAIN)
+      break;
+    else if (!read() && !detail::wait_for_socket(fd, true, soon()))
+      fuzzing::found("the server neither reads nor hangs up");
+  }
+  ::shutdown(fd, SHUT_WR);
+  while (!hung_up)
+    if (!read() && !hung_up && !detail::wait_for_socket(fd, false, soon()))
+      fuzzing::found("the server does not hang up");
+  ::close(fd);
+}
+
+/// Another client gets what it asks for.
+void check_served() {
+  graph g;
+  auto in = as_default(g);
+  const bool right = fuzzing::accepted([] {
+    session s(served().target(), {.fold = false, .timeout = 50s, .connect_timeout = 50s});
+    if (s.run(constant(1) + 2) != 3) fuzzing::found("1 + 2 is not 3");
+  });
+  if (!right) fuzzing::found("another client is not served");
+}
+
+bytes shake_hands() {
+  message hello(message_kind::hello), proof(message_kind::proof);
+  hello.meta = to_bytes(std::string("client"), std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{0},
+                        std::array<std::uint8_t, 32>{}, false);
+  proof.meta = to_bytes(std::vector<std::uint8_t>(), std::vector<std::string>{"add/1"},
+                        std::vector<std::string>());
+  bytes b = detail::flatten_frame(hello);
+  fuzzing::append(b, detail::flatten_frame(proof));
+  return b;
+}
+
+}  // namespace
+
+std::vector<bytes> fuzzing::seeds() {
+  std::vector<bytes> all{shake_hands(), shake_hands(), shake_hands()};
+  std::uint64_t id = 0;
+  auto add = [&](bytes& b, message&& m) {
+    m.id = ++id;
+    append(b, detail::flatten_frame(m));
+  };
+  add(all[1], wire::pack(wire::devices()));
+  add(all[1], wire::pack(wire::open_session()));
+  add(all[1], wire::pack(wire::reset{"container"}));
+  add(all[1], wire::pack(wire::close_session{1}));
+  graph g;
+  auto in = as_default(g);
+  const any_tensor sum = constant({1.f, 2.f}) + 1.f;
+  const output fetched[] = {sum.handle()};
+  plan::part p;
+  p.task = intern(parse_device("/job:localhost/replica:0/task:0"));
+  p.graph = flatten(fetched, {}).graph;
+  for (auto& n : p.graph.nodes)
+    n.device = intern(parse_device("/job:localhost/replica:0/task:0/cpu:0"));
+  p.fetches = {{static_cast<std::uint32_t>(p.graph.nodes.size() - 1), 0}};
+  p.fetch_numbers = {0};
+  add(all[2], wire::pack(wire::register_part{1, 1, p, {}}));
+  add(all[2], wire::pack(wire::run_part{1, 1, 1, 0, {}}));
+  add(all[2], wire::pack(wire::cancel_step{1, 1}));
+  add(all[2], wire::pack(wire::drop_session{1}));
+  return all;
+}
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t most, unsigned seed) {
+  return fuzzing::mutate_frames(data, 0, size, most, seed);
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  send_and_wait(fuzzing::as_bytes(data, size));
+  static unsigned runs = 0;
+  if (++runs % 500 == 0) check_served();
+  return 0;
+}
