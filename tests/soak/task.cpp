@@ -32,10 +32,17 @@ class worker_loop {
         kinds_(self.flag("steps") == "direct" ? 4 : 6),
         variables_(self.index()),
         common_(common_variables()),
+        elements_(on(device(server_device(self.index() % servers)),
+                     [] { return placeholder<float, large>("ones"); })),
         ones_(large, 1.f) {
+    for (int p = 0; p < servers; ++p) {
+      // A literal would be one node for all of them, whose value one sends to the other.
+      auto there = on(device(server_device(p)));
+      fed_at_.emplace_back(str("one_", p));
+    }
     for (std::size_t p = 0; p < servers; ++p) {
-      add_own_.push_back(variables_.own[p].assign_add(1));
-      add_all_.push_back(common_[p].assign_add(1));
+      add_own_.push_back(variables_.own[p].assign_add(fed_at_[p]));
+      add_all_.push_back(common_[p].assign_add(fed_at_[p]));
     }
     // Values that go from one parameter server to the other, and through another worker.
     tensor<std::int64_t> one;
@@ -74,31 +81,39 @@ class worker_loop {
 
   void step(session& s) {
     count *const own = mine_.own.data(), *const all = mine_.all.data();
+    constexpr std::int64_t one = 1;
     switch (dice_.below(kinds_)) {
       case 0:
-        return counted({&own[0], &all[0]}, [&] { s.run(add_own_[0], add_all_[0]); });
+        return counted({&own[0], &all[0]},
+                       [&] { s.run(add_own_[0], add_all_[0], fed_at_[0] = one); });
       case 1:
-        return counted({&own[1], &all[1]}, [&] { s.run(add_own_[1], add_all_[1]); });
+        return counted({&own[1], &all[1]},
+                       [&] { s.run(add_own_[1], add_all_[1], fed_at_[1] = one); });
       case 2:
         return counted({&own[0], &own[1], &all[0], &all[1]}, [&] {
-          s.run(add_own_[0], add_own_[1].value(), add_all_[0].value(), add_all_[1]);
+          s.run(add_own_[0], add_own_[1].value(), add_all_[0].value(), add_all_[1],
+                fed_at_[0] = one, fed_at_[1] = one);
         });
       case 3:
         return counted({&mine_.elements}, [&] { s.run(add_elements_[0], elements_ = ones_); });
       case 4:
         return counted({&own[1]}, [&] { s.run(through_server_[0]); });
       default:
-        return counted({&own[0]}, [&] { s.run(through_worker_[0], fed_ = std::int64_t{1}); });
+        return counted({&own[0]}, [&] { s.run(through_worker_[0], fed_ = one); });
     }
   }
 
   template <class F>
   void counted(std::initializer_list<count*> counts, F&& run) {
     for (count* c : counts) ++c->tried;
+    const auto begin = std::chrono::steady_clock::now();
     try {
       run();
     } catch (const error& e) {
-      if (e.code() != errc::unavailable) throw;
+      // A task may be away for longer than another one tries to reach it.
+      const bool unreached = e.code() == errc::deadline_exceeded &&
+                             std::chrono::steady_clock::now() - begin < step_timeout / 2;
+      if (e.code() != errc::unavailable && !unreached) throw;
       ++mine_.failures;
       return;  // the session goes on
     }
@@ -115,7 +130,8 @@ class worker_loop {
   worker_variables variables_;
   std::vector<variable<std::int64_t>> common_;
   placeholder<std::int64_t> fed_{"one"};
-  placeholder<float, large> elements_{"ones"};
+  std::vector<placeholder<std::int64_t>> fed_at_;
+  placeholder<float, large> elements_;
   std::vector<float> ones_;
   std::vector<counter_update> add_own_, add_all_, through_server_, through_worker_;
   std::vector<assigned<tensor<float, large>>> add_elements_;
