@@ -172,7 +172,7 @@ class driver {
     arguments.insert(arguments.end(), hosts_.begin(), hosts_.end());
     arguments.push_back(str("--task_index=", t < servers ? t : t - servers));
     arguments.push_back(str("--listen_fd=", listen_fd));
-    arguments.push_back("--intra_op_threads=1");
+    arguments.insert(arguments.end(), {"--intra_op_threads=1", "--simulated_gpus=0"});
     arguments.push_back(str("--seed=", dice_.next()));
     arguments.push_back("--steps=" + steps_);
     at(t) = process(arguments, listening, shared_, log_of(t));
