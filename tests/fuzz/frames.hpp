@@ -3,6 +3,7 @@
 #pragma once
 #include <cerrno>
 #include <deft/transport/frame.hpp>
+#include <functional>
 
 #include "fuzzing.hpp"
 #include "session/mutate.hpp"
@@ -21,9 +22,13 @@ class memory_stream final : public deft::detail::stream {
     return static_cast<std::ptrdiff_t>(n);
   }
   std::ptrdiff_t write(const iovec*, int) noexcept override { return -EPIPE; }
+  bool has_unread() const noexcept override { return !from_.empty(); }
+  void wait(direction, std::function<void()>) override { found("a frame's reader waits"); }
   void shut(bool) noexcept override {}
-  int handle() const noexcept override { return -1; }
   bool beside_peer() const noexcept override { return false; }
+  deft::detail::event_loop& loop() const noexcept override {
+    found("a frame's reader asks for a loop");
+  }
 
  private:
   std::span<const std::byte> from_;

@@ -2,13 +2,16 @@
 // tests/fuzz/fuzz_handshake.cpp: whatever a caller sends to a server, the server ends the
 // connection once the caller has ended its direction, and serves others. An input is what is sent:
 // the seeds shake hands, as the server has no secret, and go on with calls.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <deft/core/log.hpp>
 #include <deft/deft.hpp>
 #include <deft/session/wire/codec.hpp>
-#include <deft/transport/stream.hpp>
 
 #include "frames.hpp"
 
@@ -18,7 +21,7 @@ using fuzzing::bytes;
 
 namespace {
 
-deadline soon() { return deadline_in(50s); }
+constexpr int patience = 50'000;  // milliseconds
 
 server& served() {
   static server& s = *[] {
@@ -29,10 +32,23 @@ server& served() {
   return s;
 }
 
+/// False if the time is over.
+bool wait_for(int fd, short what) {
+  pollfd p{fd, what, 0};
+  return ::poll(&p, 1, patience) > 0;
+}
+
 /// Until the server hangs up.
 void send_and_wait(std::span<const std::byte> from) {
-  const int fd = detail::connect_socket(detail::resolve(served().address()).front(), soon());
-  if (fd < 0) fuzzing::found("the server takes no connection");
+  const std::string& address = served().address();
+  sockaddr_in to{};
+  to.sin_family = AF_INET;
+  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  to.sin_port =
+      htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || ::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
+    fuzzing::found("the server takes no connection");
   std::byte answer[4096];
   bool hung_up = false;
   auto read = [&] {
@@ -46,13 +62,12 @@ void send_and_wait(std::span<const std::byte> from) {
       from = from.subspan(static_cast<std::size_t>(n));
     else if (errno != EAGAIN)
       break;
-    else if (!read() && !detail::wait_for_socket(fd, true, soon()))
+    else if (!read() && !wait_for(fd, POLLIN | POLLOUT))
       fuzzing::found("the server neither reads nor hangs up");
   }
   ::shutdown(fd, SHUT_WR);
   while (!hung_up)
-    if (!read() && !hung_up && !detail::wait_for_socket(fd, false, soon()))
-      fuzzing::found("the server does not hang up");
+    if (!read() && !hung_up && !wait_for(fd, POLLIN)) fuzzing::found("the server does not hang up");
   ::close(fd);
 }
 
