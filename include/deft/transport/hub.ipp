@@ -288,7 +288,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
         }
       }
       if (ready(context)) return true;
-      if (!few || looks % 4 == 3) loop_.poll();
+      if (!few || looks % 16 == 15) loop_.poll();
       if (some) continue;
       const auto now = std::chrono::steady_clock::now();
       if (now >= until) return false;

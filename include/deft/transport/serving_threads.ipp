@@ -112,7 +112,7 @@ void serving_threads::stay_with(const std::shared_ptr<served>& s) {
   for (;;) {
     for (unsigned looks = 1;; ++looks) {
       const bool some = s->serve();
-      if (looks % 4 == 0) {
+      if (looks % 16 == 0) {
         looks_for_work = true;
         loop_.poll();
         looks_for_work = false;

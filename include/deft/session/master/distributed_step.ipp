@@ -18,6 +18,7 @@ class master_plan::distributed_step {
         tasks_(*plan.tasks_),
         options_(options),
         step_(tasks_),
+        links_lost_(tasks_.cluster()->links_lost()),
         until_(plan.deadline_of(options)),
         links_(plan.others_.size()),
         calls_(plan.others_.size()) {}
@@ -39,7 +40,7 @@ class master_plan::distributed_step {
   };
 
   bool failed() const {
-    return failure_ || (own_->done && own_->outcome.failure) ||
+    return failure_ || lost_value_ || (own_->done && own_->outcome.failure) ||
            std::ranges::any_of(calls_, [](const auto& c) { return c->failed(); });
   }
   bool done() const {
@@ -84,6 +85,7 @@ class master_plan::distributed_step {
   /// Until all have ended, or one has failed. False if the time was over first.
   bool wait() {
     auto over = [&] {
+      look_for_lost_values();
       return failed() || done() || is_cancelled() || tasks_.closed() || tasks_.cluster()->stopped();
     };
     hub& h = tasks_.cluster()->hub();
@@ -93,6 +95,23 @@ class master_plan::distributed_step {
     if (std::chrono::steady_clock::now() >= until_) return false;
     logging::warning("step ", step_.number(), " still waits for ", missing());
     return h.wait_until(over, until_);
+  }
+
+  /// A task that has lost its connection to another may have sent what the other waits for.
+  void look_for_lost_values() {
+    const auto count = tasks_.cluster()->links_lost();
+    if (lost_value_ || count == links_lost_) return;
+    for (const auto& l : tasks_.cluster()->links_lost(tasks_.session(), links_lost_))
+      if (l.step >= step_.number() && takes_part(l.from, false) && takes_part(l.to, true))
+        lost_value_ = std::make_shared<const error>(
+            errc::unavailable, str(l.from, " lost ", l.to, " during the step: ", l.why));
+    links_lost_ = count;
+  }
+  bool takes_part(std::string_view task, bool under_way) const {
+    for (std::size_t i = 0; i < calls_.size(); ++i)
+      if (to_string(*plan_.others_[i].task) == task)
+        return !under_way || (calls_[i] && !calls_[i]->done());
+    return false;
   }
 
   /// The tasks whose parts have not ended.
@@ -108,6 +127,7 @@ class master_plan::distributed_step {
   [[noreturn]] void fail_all(bool in_time) {
     const std::string waited_for = missing();
     std::shared_ptr<const error> cancelled, failure = failure_;
+    if (!failure) failure = lost_value_;
     auto consider = [&](const error& e) {
       auto& into = e.code() == errc::cancelled ? cancelled : failure;
       if (!into) into = std::make_shared<const error>(e);
@@ -179,6 +199,8 @@ class master_plan::distributed_step {
   task_directory& tasks_;
   const run_options& options_;
   const task_directory::step step_;
+  std::uint64_t links_lost_;  ///< that are known
+  std::shared_ptr<const error> lost_value_;
   const deadline until_;
   std::vector<std::shared_ptr<channel>> links_;
   std::vector<std::shared_ptr<pending>> calls_;  ///< null: not made

@@ -27,7 +27,7 @@ void server_impl::on_message(const std::shared_ptr<connection>& from, message&& 
 // Of masters and workers.
 
 void server_impl::on_register_part(const wire::caller& from, wire::register_part&& m) {
-  worker_->register_part(m.session, m.handle, std::move(m.part), m.incarnations, from.from().get());
+  worker_->register_part(m.session, m.handle, std::move(m.part), m.incarnations, from.from());
 }
 
 void server_impl::on_run_part(const wire::caller& from, wire::run_part&& m) {

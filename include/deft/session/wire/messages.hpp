@@ -25,6 +25,8 @@ enum class kind : std::uint16_t {
   drop_session = 21,
   devices = 22,
   reset = 23,
+  // Worker to master.
+  link_lost = 24,
   // Client to master.
   open_session = 32,
   make_plan = 33,
@@ -131,6 +133,18 @@ struct cancel_step {
   template <class F>
   void fields(F& f) {
     f.ids(session, step);
+  }
+};
+/// The sender has lost its connection to another task: values of steps up to `step`, the last that
+/// it knew of, may not have arrived there.
+struct link_lost {
+  static constexpr kind number = kind::link_lost;
+  std::uint64_t session = 0, step = 0;
+  std::string from = {}, to = {}, why = {};
+  template <class F>
+  void fields(F& f) {
+    f.ids(session, step);
+    f.meta(from, to, why);
   }
 };
 struct drop_part {

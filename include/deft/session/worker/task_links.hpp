@@ -22,8 +22,10 @@ class task_links {
 
   const cluster_spec& cluster() const { return cluster_; }
   deft::hub& hub() { return hub_; }
-  /// What is done with a message that is no answer; before the first channel.
+  /// What is done with a message that is no answer, and where a channel is lost; before the first
+  /// channel.
   void on_message(std::function<void(message&&)> f) { on_message_ = std::move(f); }
+  void on_lost(std::function<void(placement, const error&)> f) { on_lost_ = std::move(f); }
 
   /// The channel to a task, connected now if it is not yet, or if it led to another incarnation
   /// than the one that is wanted (0: any). All errors name the task: deadline_exceeded,
@@ -64,6 +66,7 @@ class task_links {
   const cluster_spec cluster_;
   deft::hub hub_;
   std::function<void(message&&)> on_message_;
+  std::function<void(placement, const error&)> on_lost_;
   std::atomic<bool> stopped_{false};
   std::shared_ptr<const error> stopped_error_;  ///< once stopped_
   std::mutex guard_;

@@ -71,6 +71,7 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until,
   std::shared_ptr<channel> fresh;
   channel_events events;
   events.on_message = on_message_;
+  if (on_lost_) events.on_lost = [task, f = on_lost_](const error& why) { f(task, why); };
   auto failure = failure_of([&] { fresh = hub_.connect(address, until, std::move(events)); });
   if (failure)
     failure = std::make_shared<const error>(failure->code(), str(*task, ": ", failure->message()));

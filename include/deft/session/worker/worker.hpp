@@ -36,7 +36,7 @@ class worker : public std::enable_shared_from_this<worker> {
   /// Keeps a part under `session` and `handle` until dropped; an error is told to whoever runs it.
   /// `owner`: the connection it came by; null for a master of this process.
   void register_part(std::uint64_t session, std::uint64_t handle, plan::part p,
-                     const incarnation_list& peers, const connection* owner);
+                     const incarnation_list& peers, const std::shared_ptr<connection>& owner);
   void drop_part(std::uint64_t session, std::uint64_t handle);
   void drop_session(std::uint64_t session);
   /// A connection has ended, and with it what came by it. Steps that wait for values of `peer`
@@ -55,6 +55,11 @@ class worker : public std::enable_shared_from_this<worker> {
   void deliver(wire::tensor&& t, const void* from);
   void cancel(std::uint64_t session, std::uint64_t step);
 
+  /// How many connections between other tasks were lost, as masters of this process were told.
+  std::uint64_t links_lost() const { return links_lost_; }
+  /// Those of a session that were lost after the first `since`.
+  std::vector<wire::link_lost> links_lost(std::uint64_t session, std::uint64_t since) const;
+
   /// Fails every step as unavailable, and ends every link. Nothing can be run afterwards.
   void stop();
   bool stopped() const { return stopped_; }
@@ -70,14 +75,18 @@ class worker : public std::enable_shared_from_this<worker> {
   void check_part(const plan::part& p) const;
   void forget(std::uint64_t session, const std::shared_ptr<const error>& why);
   void ended(std::uint64_t session, std::uint64_t step);
+  void tell_of_loss(placement task, const error& why);
+  void on_link_lost(wire::link_lost&& l);
 
   std::shared_ptr<task_runtime> task_;
   task_links links_;
   background_work background_;
   std::atomic<bool> stopped_{false};
   std::atomic<std::size_t> early_bytes_{0};
-  std::mutex guard_;
+  mutable std::mutex guard_;
   std::unordered_map<std::uint64_t, std::shared_ptr<session_entry>> sessions_;
+  std::atomic<std::uint64_t> links_lost_{0};
+  std::deque<wire::link_lost> last_lost_;
   std::deque<std::uint64_t> dropped_;  ///< sessions: values that still come for them are dropped
 };
 

@@ -24,6 +24,8 @@ struct worker::session_entry {
   std::mutex guard;
   bool local = false;           ///< of a master of this process
   const void* owner = nullptr;  ///< the connection that registered, or else first sent something
+  std::weak_ptr<connection> master;  ///< which registered
+  std::uint64_t last_step = 0;       ///< that was begun
   std::unordered_map<std::uint64_t, part_entry> parts;
   std::unordered_map<std::uint64_t, std::shared_ptr<running_step>> steps;
   ended_steps ended;
@@ -37,8 +39,14 @@ std::shared_ptr<worker> worker::make(std::shared_ptr<task_runtime> task, cluster
   auto made = std::make_shared<worker>(std::move(task), std::move(cluster), std::move(self));
   made->links_.on_message([weak = std::weak_ptr(made)](message&& m) {
     auto w = weak.lock();
-    if (w && m.kind == static_cast<message_kind>(wire::tensor::number))
+    if (!w) return;
+    if (m.kind == static_cast<message_kind>(wire::tensor::number))
       w->deliver(wire::unpack<wire::tensor>(m), nullptr);
+    else if (m.kind == static_cast<message_kind>(wire::link_lost::number))
+      w->on_link_lost(wire::unpack<wire::link_lost>(m));
+  });
+  made->links_.on_lost([weak = std::weak_ptr(made)](placement task, const error& why) {
+    if (auto w = weak.lock()) w->tell_of_loss(task, why);
   });
   return made;
 }
@@ -84,7 +92,8 @@ void worker::check_part(const plan::part& p) const {
 }
 
 void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::part p,
-                           const incarnation_list& peers, const connection* owner) {
+                           const incarnation_list& peers,
+                           const std::shared_ptr<connection>& owner) {
   session_entry::part_entry made;
   made.failure = failure_of([&] {
     // A master of this process has checked what it made.
@@ -92,9 +101,10 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
     made.part = std::make_shared<registered_part>(std::move(p), task_->resources(), peers,
                                                   owner ? owner->peer().name : "");
   });
-  auto s = find_or_make(session, owner);
+  auto s = find_or_make(session, owner.get());
   std::lock_guard lock(s->guard);
-  s->owner = owner;
+  s->owner = owner.get();
+  s->master = owner;
   s->local = !owner;
   s->parts[handle] = std::move(made);
 }
@@ -155,6 +165,49 @@ void worker::connection_lost(const void* owner, const peer_info& peer) {
   for (auto& step : steps) step->peer_lost(peer.name, peer.incarnation, lost);
 }
 
+/// What was sent to `task` may not have arrived, which its steps that have not begun do not learn
+/// from their end of the connection.
+void worker::tell_of_loss(placement task, const error& why) {
+  struct notice {
+    std::uint64_t session, last_step;
+    std::shared_ptr<connection> master;
+  };
+  std::vector<notice> notices;
+  {
+    std::lock_guard lock(guard_);
+    for (const auto& [id, s] : sessions_) {
+      std::lock_guard inner(s->guard);
+      if (auto m = s->master.lock()) notices.push_back({id, s->last_step, std::move(m)});
+    }
+  }
+  for (const auto& n : notices) try {
+      n.master->send(wire::pack(wire::link_lost{
+          n.session, n.last_step, to_string(task_->name()), to_string(*task), why.message()}));
+    } catch (const error&) {
+      // The master is lost, and its session with it.
+    }
+}
+
+void worker::on_link_lost(wire::link_lost&& l) {
+  constexpr std::size_t remembered = 256;
+  {
+    std::lock_guard lock(guard_);
+    last_lost_.push_back(std::move(l));
+    if (last_lost_.size() > remembered) last_lost_.pop_front();
+    ++links_lost_;
+  }
+  hub().notify();
+}
+
+std::vector<wire::link_lost> worker::links_lost(std::uint64_t session, std::uint64_t since) const {
+  std::vector<wire::link_lost> found;
+  std::lock_guard lock(guard_);
+  const std::uint64_t fresh = std::min<std::uint64_t>(links_lost_ - since, last_lost_.size());
+  for (auto l = last_lost_.end() - static_cast<std::ptrdiff_t>(fresh); l != last_lost_.end(); ++l)
+    if (l->session == session) found.push_back(*l);
+  return found;
+}
+
 void worker::ended(std::uint64_t session, std::uint64_t step) {
   std::shared_ptr<running_step> last;  // destroyed without the lock
   auto s = find(session);
@@ -191,6 +244,7 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
     if (wanted != feeds.size())
       fail(errc::invalid_argument, "a step has ", feeds.size(), " feeds, not ", wanted);
     if (s->ended.contains(step)) fail(errc::aborted, "step ", step, " has ended already");
+    s->last_step = std::max(s->last_step, step);
     auto& slot = s->steps[step];
     if (!slot) slot = std::make_shared<running_step>(shared_from_this(), session, step);
     running = slot;

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <atomic>
+#include <deft/transport/event_loop.hpp>
+#include <thread>
+
+#include "wire.hpp"
+
+using namespace testing;
+using detail::event_loop;
+
+namespace {
+
+event_loop& loop() { return event_loop::of_callers(); }
+
+/// Who runs what is posted.
+struct runner {
+  std::thread::id id;
+  bool keeper = false;
+};
+std::shared_ptr<mailbox<runner>> post_to_loop() {
+  auto ran = std::make_shared<mailbox<runner>>();
+  boost::asio::post(loop().context(), [ran] {
+    ran->put({std::this_thread::get_id(), event_loop::is_keeper()});
+  });
+  return ran;
+}
+
+}  // namespace
+
+TEST_CASE("where nobody waits, the keeper runs the loop") {
+  loop().attend();
+  CHECK(post_to_loop()->get().keeper);
+}
+
+TEST_CASE("who waits runs the loop, and sleeps until woken") {
+  event_loop::sleeper s;
+  std::atomic<bool> ran{false};
+  std::thread::id by;
+  boost::asio::steady_timer timer(loop().context(), std::chrono::milliseconds(20));
+  std::thread waiter([&] {
+    timer.async_wait([&](boost::system::error_code) {
+      by = std::this_thread::get_id();
+      ran = true;
+      loop().wake(s);
+    });
+    CHECK(loop().wait(
+        s, [&] { return ran.load(); }, soon()));
+    CHECK(by == std::this_thread::get_id());
+  });
+  waiter.join();
+  CHECK(!loop().wait(
+      s, [] { return false; }, past()));
+}
+
+TEST_CASE("of several that wait, one runs the loop; when it goes, another does") {
+  struct waiter {
+    event_loop::sleeper sleeper;
+    std::atomic<bool> done{false};
+    std::thread thread;
+  };
+  std::vector<std::unique_ptr<waiter>> all;
+  for (int i = 0; i < 4; ++i) {
+    auto& w = *all.emplace_back(std::make_unique<waiter>());
+    w.thread = std::thread([&w] {
+      CHECK(loop().wait(
+          w.sleeper, [&] { return w.done.load(); }, soon()));
+    });
+  }
+  for (auto& w : all) {
+    // Somebody runs it, whoever is left.
+    post_to_loop()->get();
+    w->done = true;
+    loop().wake(w->sleeper);
+    w->thread.join();
+  }
+  post_to_loop()->get();
+}
+
+TEST_CASE("who attends and does not poll is stood in for") {
+  event_loop::attendance busy(loop());
+  CHECK(post_to_loop()->get().keeper);
+  auto ran = post_to_loop();
+  loop().poll();
+  ran->get();
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// Heartbeats: who is silent is lost, by name, on both ends; who is busy is not.
+#include <deft/transport/hub.hpp>
+#include <deft/transport/listener.hpp>
+
+#include "faulty_stream.hpp"
+#include "wire.hpp"
+
+using namespace testing;
+
+namespace {
+
+constexpr std::chrono::milliseconds shortly{100}, rather{1000}, never{0};
+
+listen_options server_of(std::chrono::milliseconds timeout) {
+  auto o = options_of_test();
+  o.heartbeat_timeout = timeout;
+  return o;
+}
+hub_options client_of(std::chrono::milliseconds timeout) {
+  auto o = client_of_test();
+  o.heartbeat_timeout = timeout;
+  return o;
+}
+
+}  // namespace
+
+namespace {
+
+/// Returns when both ends of a connection have been told that the other is lost.
+void lose_one(std::chrono::milliseconds of_server, std::chrono::milliseconds of_client,
+              std::string& server_says, std::string& client_says) {
+  faulty_network network({});
+  test_handler handler;
+  mailbox<std::string> closed;
+  handler.closed = [&](const auto&, const error* why) { closed.put(why ? why->what() : "none"); };
+  handler.came = [](const auto&, message&&) {};
+  listener l(server_of(of_server), handler);
+  hub h(client_of(of_client));
+  auto c = h.connect(l.address(), soon());
+  auto p = c->call(message(message_kind::first_free));
+  network.go_down();
+  if (of_client != never) {
+    REQUIRE(h.wait_for(*p, soon()));
+    client_says = error_of([&] { p->take(); });
+  }
+  if (of_server != never) server_says = closed.get();
+}
+
+}  // namespace
+
+TEST_CASE("a peer of which nothing comes is lost, by name, on both ends") {
+  std::string server_says, client_says;
+  lose_one(shortly, shortly, server_says, client_says);
+  CHECK(client_says.starts_with("unavailable: lost /job:ps/replica:0/task:0 at 127.0.0.1:"));
+  CHECK(client_says.ends_with(": nothing came from it for 0.1 s"));
+  CAPTURE(server_says);
+  CHECK(server_says.starts_with("lost client at 127.0.0.1:"));
+  CHECK(server_says.ends_with(": nothing came from it for 0.1 s"));
+}
+
+TEST_CASE("each end has its own patience") {
+  std::string server_says, client_says;
+  SUBCASE("of the client") {
+    lose_one(never, shortly, server_says, client_says);
+    CHECK(client_says.ends_with(": nothing came from it for 0.1 s"));
+  }
+  SUBCASE("of the server") {
+    lose_one(shortly, never, server_says, client_says);
+    CHECK(server_says.ends_with(": nothing came from it for 0.1 s"));
+  }
+}
+
+TEST_CASE("a peer that is busy is not lost, nor one that has nothing to say") {
+  test_handler handler;
+  mailbox<int> go_on;
+  handler.came = [&](const auto& c, message&& m) {
+    if (m.step == 1) go_on.get();
+    m.kind = message_kind::reply;
+    c->send(m);
+  };
+  listener l(server_of(rather), handler);
+  hub h(client_of(rather));
+  auto idle = h.connect(l.address(), soon()), busy = h.connect(l.address(), soon());
+  message m(message_kind::first_free);
+  m.step = 1;
+  auto p = busy->call(m);
+  // Nobody waits on the hub meanwhile. Each of these takes the time of a loss.
+  std::string ignored;
+  for (int i = 0; i < 2; ++i) lose_one(rather, rather, ignored, ignored);
+  CHECK(!p->done());
+  CHECK(!idle->lost());
+  CHECK(!busy->lost());
+  go_on.put(1);
+  CHECK(h.wait_for(*p, soon()));
+  CHECK(p->take().kind == message_kind::reply);
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <sys/resource.h>
+
+#include <deft/transport/serving_threads.hpp>
+#include <filesystem>
+
+#include "wire.hpp"
+
+using namespace testing;
+
+namespace {
+
+int threads() {
+  namespace fs = std::filesystem;
+  return static_cast<int>(
+      std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator()));
+}
+
+}  // namespace
+
+TEST_CASE("hundreds of connections are served by few threads") {
+  const int before = threads();
+  test_handler handler;
+  listener l(options_of_test(), handler);
+  hub h(client_of_test());
+  rlimit descriptors{};
+  getrlimit(RLIMIT_NOFILE, &descriptors);
+  const auto many = std::min<rlim_t>(400, descriptors.rlim_cur / 4);
+  std::vector<std::shared_ptr<channel>> channels;
+  for (rlim_t i = 0; i < many; ++i) channels.push_back(h.connect(l.address(), soon()));
+  for (int round = 0; round < 2; ++round) {
+    std::vector<std::shared_ptr<pending>> calls;
+    for (auto& c : channels) calls.push_back(c->call(message(message_kind::first_free)));
+    for (auto& p : calls) REQUIRE(h.wait_for(*p, soon()));
+  }
+  // Those that serve, and a keeper for each loop.
+  CHECK(threads() - before <= static_cast<int>(std::thread::hardware_concurrency()) + 2);
+}
+
+TEST_CASE("handlers that wait keep nobody from being served") {
+  test_handler handler;
+  mailbox<int> arrived, go_on;
+  handler.came = [&](const auto& c, message&& m) {
+    if (m.step == 1) {
+      const detail::serving_threads::absence while_waiting;
+      arrived.put(1);
+      go_on.get();
+    }
+    m.kind = message_kind::reply;
+    c->send(m);
+  };
+  listener l(options_of_test(), handler);
+  hub h(client_of_test());
+  std::vector<std::shared_ptr<channel>> channels;
+  std::vector<std::shared_ptr<pending>> calls;
+  message wait(message_kind::first_free);
+  SUBCASE("and say so") { wait.step = 1; }
+  SUBCASE("and do not say so") {
+    wait.step = 2;
+    handler.came = [&](const auto& c, message&& m) {
+      if (m.step == 2) {
+        arrived.put(1);
+        go_on.get();
+      }
+      m.kind = message_kind::reply;
+      c->send(m);
+    };
+  }
+  for (int i = 0; i < 20; ++i) {
+    channels.push_back(h.connect(l.address(), soon()));
+    calls.push_back(channels.back()->call(wait));
+  }
+  for (int i = 0; i < 20; ++i) arrived.get();
+  const auto other = h.connect(l.address(), soon());
+  REQUIRE(h.wait_for(*other->call(message(message_kind::first_free)), soon()));
+  for (int i = 0; i < 20; ++i) go_on.put(1);
+  for (auto& p : calls) CHECK(h.wait_for(*p, soon()));
+}
