@@ -366,7 +366,7 @@ TEST_CASE("garbage on the port hurts nobody") {
 }
 
 TEST_CASE("a wrong secret is refused in a sentence") {
-  local_cluster c({{"worker", 1}}, {.secret = "right"});
+  local_cluster c({{"worker", 1}}, {.credentials = {.secret = "right"}});
   hub_options mine{{"client", 0, {}, "wrong"}, {}};
   hub h(mine);
   auto o = outcome_of([&] { h.connect(c.spec().address("worker", 0), deadline_in(5s)); });

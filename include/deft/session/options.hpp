@@ -4,9 +4,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deft/transport/credentials.hpp>
 #include <optional>
 #include <stop_token>
-#include <string>
 
 namespace deft {
 
@@ -40,7 +40,7 @@ struct session_options {
   /// Steps that were done before: a session that goes on where another of the same stream was lost
   /// draws what that one would have drawn.
   std::uint64_t first_step = 0;
-  std::string secret = {};  ///< shared with the servers; empty: the environment's DEFT_SECRET
+  deft::credentials credentials = {};  ///< the servers'
 };
 
 /// Stops runs that were given it, from any thread.

@@ -2,6 +2,7 @@
 // deft/transport/transport.ipp: what transport/ implements once per program.
 #pragma once
 #include <deft/transport/connection.ipp>
+#include <deft/transport/credentials.ipp>
 #include <deft/transport/frame.ipp>
 #include <deft/transport/handshake.ipp>
 #include <deft/transport/hub.ipp>

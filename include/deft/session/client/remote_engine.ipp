@@ -22,8 +22,7 @@ struct remote_session {
   std::atomic<bool> closed{false};
 
   explicit remote_session(const session_options& o)
-      : links(hub_options{{"client", 0, {}, o.secret.empty() ? secret_of_environment() : o.secret},
-                          {}}),
+      : links(hub_options{{"client", 0, {}, o.credentials.or_of_environment().secret}, {}}),
         options(o) {}
 
   /// A run's time limits what comes before it, too.

@@ -39,7 +39,7 @@ flags::options_description task_flags() {
   d.add_options()("listen_fd", flags::value<int>()->default_value(-1),
                   "listening socket from a launcher");
   d.add_options()("secret_file", flags::value<std::string>(),
-                  "file of the cluster's shared secret");
+                  "file of the cluster's shared secret, of which only its owner has the rights");
   d.add_options()("insecure", flags::bool_switch(),
                   "serve other addresses than loopback without a secret");
   return d;
@@ -115,8 +115,9 @@ task::task(int argc, const char* const* argv) {
   options.allow_tf32 = allow_tf32_;
   options.gpu_memory_limit = gpu_memory_limit_;
   options.listen_fd = given["listen_fd"].as<int>();
-  options.insecure = given["insecure"].as<bool>();
-  if (given.count("secret_file")) options.secret = load_secret(text("secret_file"));
+  if (given.count("secret_file"))
+    options.credentials = credentials::from_secret_file(text("secret_file"));
+  options.credentials.insecure = given["insecure"].as<bool>();
   server_ = std::make_unique<deft::server>(cluster_, job_, index_, options);
   cluster_ = server_->cluster();
 }

@@ -18,8 +18,7 @@ struct server_options {
   std::optional<bool> allow_tf32 = {};          ///< likewise
   std::optional<double> gpu_memory_limit = {};  ///< likewise
   int listen_fd = -1;  ///< a listening socket to adopt, from a launcher; -1: bind the own address
-  std::string secret = {};  ///< shared by all tasks; empty: the environment's DEFT_SECRET
-  bool insecure = false;    ///< serve another address than loopback without a secret
+  deft::credentials credentials = {};  ///< the same of all tasks
   /// How long a worker may be away before it counts as done.
   std::chrono::nanoseconds away = std::chrono::seconds(10);
 };
