@@ -30,7 +30,7 @@ struct session_options {
   /// says, else all.
   std::optional<double> gpu_memory_limit = {};
   std::chrono::nanoseconds timeout{0};  ///< of a run; 0: none
-  /// How long to wait for tasks that have not come up yet.
+  /// How long to wait for tasks that have not come up yet; then they are unavailable.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(60);
   std::size_t cached_plans = 256;  ///< least recently used go first
   /// Of random numbers: sessions with different streams draw different ones. Unset: the number of
