@@ -8,5 +8,6 @@
 #include <deft/transport/hub.ipp>
 #include <deft/transport/io_loop.ipp>
 #include <deft/transport/listener.ipp>
+#include <deft/transport/signals.ipp>
 #include <deft/transport/stream.ipp>
 #include <deft/transport/xml.ipp>

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/launch/task.ipp: flags and the life of a task.
 #pragma once
+#include <signal.h>
+
 #include <algorithm>
+#include <atomic>
 #include <boost/program_options.hpp>
 #include <cstdio>
 #include <deft/execute/team.hpp>
@@ -10,6 +13,8 @@
 #include <deft/session/launch/task.hpp>
 #include <deft/session/master/master.hpp>
 #include <deft/session/server/server_impl.hpp>
+#include <deft/transport/signals.hpp>
+#include <optional>
 
 namespace deft {
 namespace {
@@ -58,6 +63,34 @@ std::vector<std::string> split_hosts(const std::string& text, const char* flag) 
 }
 
 struct help_wanted {};
+
+/// What task_main does of a task whose flags were read. Returns the exit code.
+int live(task& self, const std::function<void(task&)>& body) {
+  std::atomic<int> signal{0};
+  std::optional<detail::termination_signals> signals;  // a single process keeps their default
+  if (self.distributed())
+    signals.emplace([&](int number) {
+      signal = number;
+      self.server().interrupt();
+    });
+  if (self.is_ps()) {
+    self.server().join();
+  } else {
+    try {
+      body(self);
+    } catch (const std::exception& e) {
+      if (!signal) throw;
+      logging::info(self.device(), " ends: ", e.what());
+    }
+    // Where all tasks are ended at once, nobody may be there to hear it.
+    if (self.distributed())
+      self.server().coordination().done(std::chrono::milliseconds(signal ? 500 : 2'000));
+  }
+  if (!signal) return 0;
+  logging::info(self.device(), " was ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM");
+  self.server().stop(std::chrono::milliseconds(500));
+  return 128 + signal;
+}
 
 }  // namespace
 
@@ -173,13 +206,7 @@ int task_main(int argc, const char* const* argv, const std::function<void(task&)
     if (self.distributed()) who = self.device();
     graph g;
     auto in_graph = as_default(g);
-    if (self.is_ps()) {
-      self.server().join();
-      return 0;
-    }
-    body(self);
-    if (self.distributed()) self.server().done();
-    return 0;
+    return live(self, body);
   } catch (const help_wanted&) {
     const flags::options_description known = task_flags();
     std::string text;
