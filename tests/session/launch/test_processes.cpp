@@ -276,6 +276,18 @@ TEST_CASE("nothing is left running after the launcher is interrupted or killed")
   }
 }
 
+TEST_CASE("a launcher that is interrupted kills a task that goes on") {
+  const testing::default_signals defaults;
+  child_program p("line_fit", {"--steps", "1000000000", "--deaf", "1"});
+  const auto pids = pids_of(p, 2);
+  REQUIRE(pids.size() == 2);
+  p.signal(SIGINT);
+  const auto said = p.lines();
+  CHECK(has(said, "goes on after: "));
+  CHECK(p.wait() == 130);
+  for (int pid : pids) wait_until_gone(pid);
+}
+
 TEST_CASE("a wrong number of simulated GPUs ends a program with a sentence about it") {
   auto said = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "--single");
