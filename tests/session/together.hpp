@@ -13,8 +13,8 @@
 
 namespace testing {
 
-/// Tasks of `job`, beside a real server: worker 0 of the same cluster. Who calls them one after
-/// another waits in vain.
+/// Tasks of `job`, next to a real server: worker 0 of the same cluster. To a caller that waits for
+/// one answer before it asks for the next, none comes.
 class answering_together {
  public:
   answering_together(const std::string& job, int tasks) {

@@ -83,9 +83,9 @@ std::vector<message> task_directory::call_all(const std::vector<placement>& task
                                               const plan_limits& limits) {
   if (tasks.empty()) return {};
   const deadline until = std::min(limits.until, patience());
-  // All before the first call: none is made in vain.
+  // All before the first call: if one cannot be reached, none is called.
   std::vector<std::shared_ptr<channel>> links;
-  for (auto t : tasks) links.push_back(link(t, until));
+  for (auto t : tasks) links.push_back(link(t, limits.until));
   std::vector<std::shared_ptr<pending>> calls;
   for (const auto& l : links) calls.push_back(l->call(message(m)));
   hub& h = cluster_->hub();

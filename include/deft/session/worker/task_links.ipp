@@ -94,6 +94,7 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until, std::ui
   e->connecting = false;
   e->channel = fresh;
   e->changed.notify_all();
+  if (fresh && !fresh->lost()) e->why_lost.clear();
   const std::string before = e->why_lost.empty() ? "" : str("; ", e->why_lost);
   lock.unlock();
   if (failure && failure->code() == errc::deadline_exceeded)
