@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/programs/line_fit.cpp: a training job of 1 ps and 2 workers, started like the demo.
-// `--steps N`: how long; `--fail K`: worker K throws instead.
+// `--steps N`: how long; `--fail K`: worker K throws instead; `--deaf 1`: an error is printed, and
+// then nothing ends it.
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,7 +21,14 @@ int main(int argc, char** argv) {
     monitored_session s(self, {.hooks = {stop_at_step(std::stoll(self.flag("steps", "50")))}});
     std::printf("process %d trains\n", static_cast<int>(getpid()));
     std::fflush(stdout);
-    while (!s.should_stop()) s.run(train, x = std::vector<float>{1, 2, 3});
+    try {
+      while (!s.should_stop()) s.run(train, x = std::vector<float>{1, 2, 3});
+    } catch (const error& e) {
+      if (self.flag("deaf").empty()) throw;
+      std::printf("goes on after: %s\n", e.what());
+      std::fflush(stdout);
+      for (;;) pause();
+    }
     std::printf("w is %.3f\n", static_cast<double>(s.session().run(w)));
   });
 }

@@ -16,6 +16,20 @@
 
 namespace testing {
 
+/// Children that are started while it lives do not ignore signals, as those of a shell's background
+/// job do.
+class default_signals {
+ public:
+  default_signals()
+      : interrupt_(::signal(SIGINT, SIG_DFL)), terminate_(::signal(SIGTERM, SIG_DFL)) {}
+  ~default_signals() { ::signal(SIGINT, interrupt_), ::signal(SIGTERM, terminate_); }
+  default_signals(const default_signals&) = delete;
+
+ private:
+  void (*interrupt_)(int);
+  void (*terminate_)(int);
+};
+
 /// A child whose output is read line by line; killed with the test.
 class child_program {
  public:
@@ -37,6 +51,12 @@ class child_program {
     std::vector<std::string> all;
     for (std::string text; std::getline(out_, text);) all.push_back(text);
     return all;
+  }
+  /// The next line on standard error.
+  std::string complaint() {
+    std::string text;
+    std::getline(err_, text);
+    return text;
   }
   /// What it said on standard error; after lines().
   std::string complaints() {
@@ -95,6 +115,9 @@ class child_job {
   /// Of a session on that parameter server.
   std::string target_of_ps(int i) const {
     return "deft://" + addresses_[static_cast<std::size_t>(i)];
+  }
+  const std::string& address_of_worker(int i) const {
+    return addresses_[static_cast<std::size_t>(ps_ + i)];
   }
 
  private:

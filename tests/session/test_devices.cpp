@@ -2,7 +2,7 @@
 // Where nodes go, and how a session tells.
 #include <algorithm>
 
-#include "sessions.hpp"
+#include "session/together.hpp"
 
 using namespace deft;
 using testing::log_lines;
@@ -162,4 +162,12 @@ TEST_CASE_FIXTURE(own_graph, "variables and their updates stay together on their
   s.run(more);
   CHECK(s.run(v) == 3);
   CHECK(s.device_of(v) == "/job:localhost/replica:0/task:0/cpu:1");
+}
+
+TEST_CASE_FIXTURE(own_graph, "tasks are asked for their devices, and reset, at the same time") {
+  testing::answering_together tasks("worker", 3);
+  session s(tasks.here().target());
+  for (const auto& d : list_devices(s))
+    CHECK(to_string(*d.name).starts_with("/job:worker/replica:0/task:0/"));
+  s.reset();
 }

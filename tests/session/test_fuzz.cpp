@@ -166,7 +166,7 @@ class attacker {
 };
 
 struct target {
-  local_cluster cluster{{{"worker", 2}}, {.secret = secret}};
+  local_cluster cluster{{{"worker", 2}}, {.credentials = {.secret = secret}}};
   testing::log_lines log;  // what is refused is logged, thousands of times
   std::string address = cluster.spec().address("worker", 0);
 

@@ -468,7 +468,7 @@ TEST_CASE("options travel to the master, but not the secret") {
                              .timeout = 5s,
                              .connect_timeout = 7s,
                              .cached_plans = 9,
-                             .secret = "hidden"};
+                             .credentials = {.secret = "hidden"}};
   const auto bytes = to_bytes(sent);
   session_options got;
   from_bytes(bytes, got);
@@ -481,7 +481,7 @@ TEST_CASE("options travel to the master, but not the secret") {
   // The client's own, or the task's.
   CHECK(got.intra_op_threads == 0);
   CHECK(got.cached_plans == session_options().cached_plans);
-  CHECK(got.secret.empty());
+  CHECK(got.credentials.secret.empty());
   const std::string_view hidden = "hidden";
   CHECK(std::ranges::search(bytes, hidden, {}, [](std::byte b) {
           return static_cast<char>(b);

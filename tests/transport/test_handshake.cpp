@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <sys/stat.h>
-
-#include <cstdio>
-#include <cstdlib>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/handshake.hpp>
 
-#include "environment.hpp"
 #include "wire.hpp"
 
 using namespace testing;
@@ -40,16 +35,6 @@ struct forger {
   }
   std::shared_ptr<detail::connection_state> state;
 };
-
-std::string file_with(const std::string& text, mode_t mode) {
-  char name[] = "/tmp/deft_secret_XXXXXX";
-  int fd = mkstemp(name);
-  REQUIRE(fd >= 0);
-  REQUIRE(::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size()));
-  REQUIRE(fchmod(fd, mode) == 0);
-  ::close(fd);
-  return name;
-}
 
 }  // namespace
 
@@ -283,24 +268,4 @@ TEST_CASE("names with other characters than those of ASCII that show are refused
   listener l(options_of_test(), handler);
   for (const char* name : {"evil\nname", "evil\x7f", "evil\u202ename"})
     CHECK(outcome(l, {name, 0, {}, ""}).find("is no name") != std::string::npos);
-}
-
-TEST_CASE("a secret comes from a file or from the environment") {
-  auto file = file_with("hush\n", 0600), wide = file_with("hush", 0644),
-       empty = file_with("", 0600);
-  CHECK(load_secret(file) == "hush");
-  {
-    captured_log log;
-    CHECK(load_secret(wide) == "hush");
-    log.wait_for("others than its owner have access to the secret file");
-  }
-  CHECK(error_of([&] { load_secret(empty); }).starts_with("invalid_argument"));
-  for (auto& f : {file, wide, empty}) std::remove(f.c_str());
-  CHECK(error_of([&] { load_secret(file); }).starts_with("not_found"));
-  {
-    const environment given("DEFT_SECRET", "quiet");
-    CHECK(secret_of_environment() == "quiet");
-  }
-  const environment none("DEFT_SECRET", nullptr);
-  CHECK(secret_of_environment() == "");
 }

@@ -71,7 +71,8 @@ struct plan_description {
 class engine {
  public:
   virtual ~engine() = default;
-  /// Throws deadline_exceeded with the names of all tasks that cannot be reached.
+  /// Throws with the names of all tasks that cannot be reached: unavailable after connect_timeout,
+  /// deadline_exceeded where `limits` end before.
   virtual std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) = 0;
   /// What a plan of it would be; nothing is kept. Throws as make_plan does.
   virtual plan_description describe(flat_graph flat, const plan_limits& limits) = 0;

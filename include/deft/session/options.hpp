@@ -4,9 +4,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deft/transport/credentials.hpp>
 #include <optional>
 #include <stop_token>
-#include <string>
 
 namespace deft {
 
@@ -30,7 +30,7 @@ struct session_options {
   /// says, else all.
   std::optional<double> gpu_memory_limit = {};
   std::chrono::nanoseconds timeout{0};  ///< of a run; 0: none
-  /// How long to wait for tasks that have not come up yet.
+  /// How long to wait for tasks that have not come up yet; then they are unavailable.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(60);
   std::size_t cached_plans = 256;  ///< least recently used go first
   /// Of random numbers: sessions with different streams draw different ones. Unset: the number of
@@ -40,7 +40,7 @@ struct session_options {
   /// Steps that were done before: a session that goes on where another of the same stream was lost
   /// draws what that one would have drawn.
   std::uint64_t first_step = 0;
-  std::string secret = {};  ///< shared with the servers; empty: the environment's DEFT_SECRET
+  deft::credentials credentials = {};  ///< the servers'
 };
 
 /// Stops runs that were given it, from any thread.

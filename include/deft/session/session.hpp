@@ -155,7 +155,8 @@ class session {
   /// In this process, with devices of its own.
   explicit session(session_options options = {});
   /// On the task at `target` ("deft://host:port"), which reaches the others of its cluster. A
-  /// target in this process is called directly. Throws deadline_exceeded if nobody answers.
+  /// target in this process is called directly. Throws unavailable if nobody answers within
+  /// connect_timeout.
   /// (A template, as a braced list of options must not be taken for a string.)
   template <std::convertible_to<std::string_view> Target>
   explicit session(const Target& target, session_options options = {})

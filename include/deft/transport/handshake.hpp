@@ -43,11 +43,6 @@ inline std::string to_string(const peer_info& p) { return p.to_string(); }
 /// "op/version" of every operation that this process has, sorted.
 std::vector<std::string> catalog_list();
 
-/// The secret in a file, without the line's end. Throws not_found or invalid_argument; warns if
-/// others may read the file.
-std::string load_secret(const std::string& file);
-/// The environment's DEFT_SECRET; empty if there is none.
-std::string secret_of_environment();
 /// 64 random bits, never 0: an incarnation.
 std::uint64_t random_incarnation();
 

@@ -14,18 +14,13 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <deft/core/hash.hpp>
-#include <deft/core/log.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/handshake.hpp>
-#include <memory>
 
 namespace deft {
 
@@ -46,29 +41,6 @@ std::vector<std::string> catalog_list() {
   for (const op_def* d : known_ops()) list.push_back(str(d->name, "/", d->version));
   std::sort(list.begin(), list.end());
   return list;
-}
-
-std::string load_secret(const std::string& file) {
-  auto close = [](std::FILE* f) { std::fclose(f); };
-  std::unique_ptr<std::FILE, decltype(close)> f(std::fopen(file.c_str(), "re"));
-  if (!f) fail(errc::not_found, "cannot read the secret file \"", file, "\"");
-  struct stat about {};
-  if (fstat(fileno(f.get()), &about) == 0 && (about.st_mode & 077) != 0)
-    logging::warning("others than its owner have access to the secret file \"", file, "\"");
-  char text[4097];
-  std::size_t n = std::fread(text, 1, sizeof text, f.get());
-  if (n == sizeof text)
-    fail(errc::invalid_argument, "the secret file \"", file, "\" has more than 4096 bytes");
-  std::string secret(text, n);
-  OPENSSL_cleanse(text, sizeof text);
-  while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
-  if (secret.empty()) fail(errc::invalid_argument, "the secret file \"", file, "\" is empty");
-  return secret;
-}
-
-std::string secret_of_environment() {
-  const char* secret = std::getenv("DEFT_SECRET");
-  return secret ? secret : "";
 }
 
 namespace detail {

@@ -3,12 +3,14 @@
 #pragma once
 #include <deft/transport/address.ipp>
 #include <deft/transport/connection.ipp>
+#include <deft/transport/credentials.ipp>
 #include <deft/transport/event_loop.ipp>
 #include <deft/transport/frame.ipp>
 #include <deft/transport/handshake.ipp>
 #include <deft/transport/hub.ipp>
 #include <deft/transport/listener.ipp>
 #include <deft/transport/serving_threads.ipp>
+#include <deft/transport/signals.ipp>
 #include <deft/transport/spin.ipp>
 #include <deft/transport/tcp.ipp>
 #include <deft/transport/xml.ipp>

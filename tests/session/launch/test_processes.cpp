@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients and tasks in processes of their own.
+#include <fcntl.h>
+
+#include <future>
 #include <thread>
 
 #include "environment.hpp"
@@ -13,6 +16,7 @@ using testing::child_program;
 using testing::environment;
 using testing::losses_on;
 using testing::usual_device;
+using namespace std::chrono_literals;
 
 namespace {
 bool has(const std::vector<std::string>& lines, const std::string& text) {
@@ -151,6 +155,69 @@ TEST_CASE("a ps or a worker that is killed is named by those who need it, and no
   }
 }
 
+TEST_CASE("a worker that gets a signal tells the others that it is done") {
+  const testing::default_signals defaults;
+  for (int number : {SIGTERM, SIGINT}) {
+    CAPTURE(number);
+    const int fd = listen_socket("localhost:0");
+    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+    const std::string ps_host = address_of_socket(fd);
+    child_job job("line_fit", 0, {}, 1, {"--steps=1000000000", "--ps_hosts=" + ps_host});
+    const cluster_spec spec{{"ps", {ps_host}}, {"worker", {job.address_of_worker(0)}}};
+    server ps(spec, "ps", 0, {.listen_fd = fd, .away = 1h});
+    REQUIRE(pids_of(job.worker(0), 1).size() == 1);
+    job.worker(0).signal(number);
+    auto joined = std::async(std::launch::async, [&] { ps.join(); });
+    CHECK(joined.wait_for(60s) == std::future_status::ready);
+    CHECK(job.worker(0).wait() == 128 + number);
+    ps.stop();
+  }
+}
+
+TEST_CASE("a worker that waits for a parameter server ends by a signal") {
+  const testing::default_signals defaults;
+  const int fd = listen_socket("localhost:0");
+  const std::string nobody = address_of_socket(fd);
+  ::close(fd);
+  child_job job("line_fit", 0, {}, 2, {"--ps_hosts=" + nobody});
+  for (int i : {0, 1}) {
+    const std::string said = job.worker(i).complaint();
+    INFO(said);
+    REQUIRE(said.find("still waiting: /job:ps/replica:0/task:0: timed out") != said.npos);
+    job.worker(i).signal(SIGTERM);
+    CHECK(job.worker(i).wait() == 128 + SIGTERM);
+  }
+}
+
+TEST_CASE("who needs a ps that gets a signal hears that it was stopped") {
+  const testing::default_signals defaults;
+  const child_job::flags endless{"--steps=1000000000"};
+  child_job job("line_fit", 1, endless, 2, endless);
+  for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
+  job.ps(0).signal(SIGTERM);
+  CHECK(job.ps(0).wait() == 128 + SIGTERM);
+  for (int i : {0, 1}) {
+    child_program& worker = job.worker(i);
+    worker.lines();
+    const std::string said = worker.complaints();
+    INFO(said);
+    CHECK(worker.wait() == 1);
+    CHECK(said.find("/job:ps/replica:0/task:0 was stopped") != said.npos);
+  }
+}
+
+TEST_CASE("a second signal ends a task whose function goes on") {
+  const testing::default_signals defaults;
+  child_job job("line_fit", 1, {}, 1, {"--steps=1000000000", "--deaf=1"});
+  REQUIRE(pids_of(job.worker(0), 1).size() == 1);
+  job.worker(0).signal(SIGTERM);
+  const std::string said = job.worker(0).line();
+  INFO(said);
+  CHECK(said.starts_with("goes on after: "));
+  job.worker(0).signal(SIGTERM);
+  CHECK(job.worker(0).wait() == SIGTERM);  // by the signal, not by an exit code
+}
+
 TEST_CASE("a model over GPUs of two processes learns as on the processor") {
   const auto expected = losses_on("/cpu:0", "/cpu:0", {.simulated_gpus = 0});
   child_job tasks("line_fit", 2, {"--simulated_gpus=2"});
@@ -195,6 +262,7 @@ TEST_CASE("the first task that fails ends the others, and its code is the launch
 }
 
 TEST_CASE("nothing is left running after the launcher is interrupted or killed") {
+  const testing::default_signals defaults;
   for (int number : {SIGINT, SIGTERM, SIGKILL}) {
     CAPTURE(number);
     child_program p("line_fit", {"--steps", "1000000000"});
@@ -206,6 +274,18 @@ TEST_CASE("nothing is left running after the launcher is interrupted or killed")
     if (number != SIGKILL) CHECK(code == 130);
     for (int pid : pids) wait_until_gone(pid);
   }
+}
+
+TEST_CASE("a launcher that is interrupted kills a task that goes on") {
+  const testing::default_signals defaults;
+  child_program p("line_fit", {"--steps", "1000000000", "--deaf", "1"});
+  const auto pids = pids_of(p, 2);
+  REQUIRE(pids.size() == 2);
+  p.signal(SIGINT);
+  const auto said = p.lines();
+  CHECK(has(said, "goes on after: "));
+  CHECK(p.wait() == 130);
+  for (int pid : pids) wait_until_gone(pid);
 }
 
 TEST_CASE("a wrong number of simulated GPUs ends a program with a sentence about it") {

@@ -4,9 +4,11 @@
 #include <thread>
 
 #include "session/raw_caller.hpp"
+#include "session/together.hpp"
 
 using namespace deft;
 using testing::is_loss;
+using testing::log_lines;
 using testing::outcome_of;
 using namespace std::chrono_literals;
 
@@ -93,4 +95,123 @@ TEST_CASE("waits of a connection that has ended are forgotten") {
     while (signals.waiting() == 0) std::this_thread::yield();
   }
   while (signals.waiting() != 0) std::this_thread::yield();
+}
+
+TEST_CASE("parameter servers are told that a task is done at the same time") {
+  testing::answering_together tasks("ps", 3);
+  log_lines log(logging::level::info);
+  tasks.here().coordination().done(60s);
+  for (const auto& l : log.take()) {
+    CAPTURE(l);
+    CHECK(l.find("was not told") == l.npos);
+  }
+}
+
+TEST_CASE("a parameter server that is not there keeps the others from nothing") {
+  int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0"),
+               listen_socket("localhost:0")};
+  const cluster_spec spec{{"ps", {address_of_socket(fds[0]), address_of_socket(fds[1])}},
+                          {"worker", {address_of_socket(fds[2])}}};
+  ::close(fds[0]);
+  server ps(spec, "ps", 1, {.listen_fd = fds[1], .away = 1h});
+  server here(spec, "worker", 0, {.listen_fd = fds[2]});
+  log_lines log(logging::level::info);
+  std::thread ends([&] { here.coordination().done(1h); });
+  ps.join();
+  here.stop();  // and with it the wait for the other one
+  ends.join();
+  const std::string said = join(log.take(), "\n");
+  INFO(said);
+  CHECK(said.find("/job:ps/replica:0/task:0 was not told that this task is done") != said.npos);
+}
+
+TEST_CASE("members says who is connected, and who is done") {
+  local_cluster c({{"ps", 1}, {"worker", 2}}, {.away = 1h});
+  auto& ps = c.at("ps", 0).coordination();
+  auto text = [](coordination& of) {
+    return join(of.members(), " ", [](const task_state& t) {
+      const device_name n = parse_device(t.name);
+      return str(n.job, *n.task, t.connected ? "+" : "-", t.done ? "done" : "");
+    });
+  };
+  CHECK(text(ps) == "ps0+ worker0- worker1-");
+  auto& first = c.at("worker", 0).coordination();
+  first.signal(task_name("ps", 0), "hello", 1min);
+  CHECK(text(ps) == "ps0+ worker0+ worker1-");
+  CHECK(text(first) == "ps0+ worker0+ worker1-");
+  c.at("worker", 1).done();
+  CHECK(text(ps) == "ps0+ worker0+ worker1+done");
+  CHECK(text(c.at("worker", 1).coordination()) == "ps0+ worker0- worker1+done");
+  c.kill("worker", 0);
+  while (text(ps) != "ps0+ worker0- worker1+done") std::this_thread::yield();
+  // It is done no more once it is back.
+  c.restart("worker", 1);
+  c.at("worker", 1).coordination().signal(task_name("ps", 0), "again", 1min);
+  CHECK(text(ps) == "ps0+ worker0- worker1+");
+  c.kill("ps", 0);
+  auto& last = c.at("worker", 1).coordination();
+  while (text(last) != "ps0- worker0- worker1+") std::this_thread::yield();
+}
+
+TEST_CASE("an interrupted task waits for nothing, and can say that it is done") {
+  local_cluster c({{"ps", 1}, {"worker", 2}}, {.away = 1h});
+  auto& here = c.at("worker", 0);
+  for (const auto& keeper : {task_name("ps", 0), task_name("worker", 0)}) {
+    testing::outcome o;
+    std::thread waits(
+        [&] { o = outcome_of([&] { here.coordination().wait(keeper, "never", 1h); }); });
+    here.interrupt();
+    waits.join();
+    CAPTURE(o);
+    CHECK(o.code == errc::cancelled);
+    CHECK(o.says("/job:worker/replica:0/task:0 was interrupted"));
+  }
+  CHECK(outcome_of([&] { session s(here.target()); }).code == errc::cancelled);
+  here.done();
+  c.at("worker", 1).done();
+  c.at("ps", 0).join();
+  here.join();
+}
+
+TEST_CASE("interrupting a task ends the steps of its sessions") {
+  local_cluster c{{"worker", 2}};
+  graph g;
+  auto in = as_default(g);
+  for (int where : {0, 1}) {
+    auto there = on(device(str("/job:worker/task:", where)));
+    placeholder<float> x("x");
+    tensor<float, 256, 256> a = broadcast_to(x, shape<256, 256>);
+    tensor<float, 256, 256> b = a;
+    for (int i = 0; i < 4000; ++i) b = matmul(b, a);
+    auto last = sum(b);
+    session s(c.target("worker", where ^ 1), {.fold = false});
+    auto step = s.prepare(last, feeds(x));
+    testing::outcome o;
+    std::atomic<bool> begun{false};
+    std::thread runner([&] {
+      begun = true;
+      o = outcome_of([&] { step(0.001f); });
+    });
+    while (!begun) std::this_thread::yield();
+    c.at("worker", where ^ 1).interrupt();
+    runner.join();
+    CAPTURE(o);
+    CHECK((o.code == errc::cancelled || o.code == errc::failed_precondition));
+  }
+}
+
+TEST_CASE("who waits for a task's signal hears that it was stopped") {
+  local_cluster c{{"worker", 2}};
+  auto& first = c.at("worker", 0);
+  testing::outcome o;
+  std::thread waits([&] {
+    o = outcome_of(
+        [&] { c.at("worker", 1).coordination().wait(task_name("worker", 0), "never", 1h); });
+  });
+  while (first.coordination().waiting() == 0) std::this_thread::yield();
+  first.stop();
+  waits.join();
+  CAPTURE(o);
+  CHECK(o.code == errc::unavailable);
+  CHECK(o.says("/job:worker/replica:0/task:0 was stopped"));
 }

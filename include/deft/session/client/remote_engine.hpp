@@ -8,7 +8,8 @@
 namespace deft {
 
 /// Connects to the master at `target` ("deft://host:port").
-/// Throws invalid_argument for another form, deadline_exceeded if nobody answers.
+/// Throws invalid_argument for another form, unavailable if nobody answers within connect_timeout,
+/// deadline_exceeded if the session's timeout is shorter.
 std::shared_ptr<engine> connect_engine(const std::string& target, const session_options& options);
 
 }  // namespace deft

@@ -5,6 +5,7 @@
 #include <deft/session/server/server_table.hpp>
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/wire/values.hpp>
+#include <deft/session/worker/task_links.hpp>
 #include <deft/transport/hub.hpp>
 
 namespace deft {
@@ -22,14 +23,25 @@ struct remote_session {
   std::atomic<bool> closed{false};
 
   explicit remote_session(const session_options& o)
-      : links(hub_options{{"client", 0, {}, o.secret.empty() ? secret_of_environment() : o.secret},
-                          {}}),
+      : links(hub_options{{"client", 0, {}, o.credentials.or_of_environment().secret}, {}}),
         options(o) {}
 
   /// A run's time limits what comes before it, too.
   deadline patience() const {
     return deadline_in(options.timeout.count() ? std::min(options.timeout, options.connect_timeout)
                                                : options.connect_timeout);
+  }
+
+  void connect(const std::string& address) {
+    const bool limited = options.timeout.count() && options.timeout < options.connect_timeout;
+    const auto most = limited ? options.timeout : options.connect_timeout;
+    try {
+      master = links.connect(address, deadline_in(most));
+    } catch (const error& e) {
+      if (e.code() != errc::deadline_exceeded) throw;
+      throw error(limited ? errc::deadline_exceeded : errc::unavailable,
+                  timeout_message(address, most, e.message()));
+    }
   }
 
   /// Calls the master, and waits for its answer.
@@ -128,22 +140,24 @@ class remote_engine final : public engine {
       types.push_back(f.port == run_only ? tensor_type()
                                          : flat.graph.nodes[f.node].outputs[f.port]);
     const deadline until = std::min(session_->patience(), limits.until);
-    const auto made = session_->call(wire::make_plan{session_->id, left(until), std::move(flat)},
-                                     later(until, grace), "planning", limits);
+    const auto made =
+        session_->call(wire::make_plan{session_->id, left(limits.until), std::move(flat)},
+                       later(until, grace), "planning", limits);
     return std::make_shared<remote_plan>(session_, made.plan, std::move(types));
   }
 
   plan_description describe(flat_graph flat, const plan_limits& limits) override {
     const deadline until = std::min(session_->patience(), limits.until);
     return session_
-        ->call(wire::describe_plan{session_->id, left(until), std::move(flat)}, later(until, grace),
-               "planning", limits)
+        ->call(wire::describe_plan{session_->id, left(limits.until), std::move(flat)},
+               later(until, grace), "planning", limits)
         .made;
   }
 
   std::vector<device_info> devices() override {
     return session_
-        ->call(wire::cluster_devices{session_->id}, session_->patience(), "listing devices")
+        ->call(wire::cluster_devices{session_->id}, later(session_->patience(), grace),
+               "listing devices")
         .devices;
   }
 
@@ -159,10 +173,12 @@ class remote_engine final : public engine {
   }
 
   void reset(const std::string& container) override {
-    session_->call(wire::reset_cluster{session_->id, container}, session_->patience(), "reset");
+    session_->call(wire::reset_cluster{session_->id, container}, later(session_->patience(), grace),
+                   "reset");
   }
 
  private:
+  /// What the master waits by itself, as long as connect_timeout says, needs no limit of ours.
   static std::chrono::nanoseconds left(deadline until) {
     return std::max(std::chrono::nanoseconds(1),
                     std::chrono::nanoseconds(until - std::chrono::steady_clock::now()));
@@ -180,7 +196,7 @@ std::shared_ptr<engine> connect_engine(const std::string& target, const session_
   std::string address = target.substr(scheme.size());
   if (auto here = engine_of_server(address, options)) return here;
   auto s = std::make_shared<remote_session>(options);
-  s->master = s->links.connect(address, s->patience());
+  s->connect(address);
   s->id = s->call(wire::open_session{options}, s->patience(), "opening a session").session;
   return std::make_shared<remote_engine>(std::move(s));
 }

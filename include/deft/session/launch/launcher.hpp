@@ -16,8 +16,9 @@ std::string progress_bar(std::int64_t step, std::int64_t last);
 /// and an inherited listening socket on an ephemeral port (`--listen_fd`), beside the arguments
 /// given. Prints the cluster, then the tasks' lines as they come; lines "step N/M …" become
 /// progress bars on a terminal. Returns the exit code once all have ended: 0, or that of the first
-/// task that failed, after which the others are ended. Ctrl-C ends all; a task also ends when the
-/// launcher dies. Throws invalid_argument for an argument that is a flag of its own to choose.
+/// task that failed, after which the others are ended. Ctrl-C, SIGTERM and SIGHUP end all, in order
+/// as far as 2 s are enough, and give 130; a task also ends when the launcher dies. Throws
+/// invalid_argument for an argument that is a flag of its own to choose.
 int launch_cluster(const std::vector<std::pair<std::string, int>>& jobs,
                    const std::vector<std::string>& arguments);
 

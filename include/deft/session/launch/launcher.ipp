@@ -196,7 +196,7 @@ class cluster_launcher {
   }
   void end_all() {
     ending_ = true;
-    kill_at_ = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    kill_at_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(1'500);
     kill_all(SIGTERM);
   }
   void kill_all(int signal) {

@@ -66,6 +66,9 @@ class task {
 /// The `main` of every task: reads the flags, starts the server, joins it if this is a parameter
 /// server, else calls `body` in a fresh graph; then says to the others that this task is done.
 /// Errors are printed, and give 1; `--help` prints the flags and gives 0.
+/// SIGTERM or SIGINT (Ctrl-C) ends a task in order: what runs is cancelled, a worker says to the
+/// others that it is done, a parameter server that it was stopped, and the exit code is 128 and the
+/// signal's number. A second signal ends it at once.
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body);
 
 /// As task_main where the command line names a job, or says `--single`; else starts the whole

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/launch/task.ipp: flags and the life of a task.
 #pragma once
+#include <signal.h>
+
 #include <algorithm>
+#include <atomic>
 #include <boost/program_options.hpp>
 #include <cstdio>
 #include <deft/execute/team.hpp>
@@ -10,6 +13,8 @@
 #include <deft/session/launch/task.hpp>
 #include <deft/session/master/master.hpp>
 #include <deft/session/server/server_impl.hpp>
+#include <deft/transport/signals.hpp>
+#include <optional>
 
 namespace deft {
 namespace {
@@ -39,7 +44,7 @@ flags::options_description task_flags() {
   d.add_options()("listen_fd", flags::value<int>()->default_value(-1),
                   "listening socket from a launcher");
   d.add_options()("secret_file", flags::value<std::string>(),
-                  "file of the cluster's shared secret");
+                  "file of the cluster's shared secret, of which only its owner has the rights");
   d.add_options()("insecure", flags::bool_switch(),
                   "serve other addresses than loopback without a secret");
   return d;
@@ -58,6 +63,34 @@ std::vector<std::string> split_hosts(const std::string& text, const char* flag) 
 }
 
 struct help_wanted {};
+
+/// What task_main does of a task whose flags were read. Returns the exit code.
+int live(task& self, const std::function<void(task&)>& body) {
+  std::atomic<int> signal{0};
+  std::optional<detail::termination_signals> signals;  // a single process keeps their default
+  if (self.distributed())
+    signals.emplace([&](int number) {
+      signal = number;
+      self.server().interrupt();
+    });
+  if (self.is_ps()) {
+    self.server().join();
+  } else {
+    try {
+      body(self);
+    } catch (const std::exception& e) {
+      if (!signal) throw;
+      logging::info(self.device(), " ends: ", e.what());
+    }
+    // Where all tasks are ended at once, nobody may be there to hear it.
+    if (self.distributed())
+      self.server().coordination().done(std::chrono::milliseconds(signal ? 500 : 2'000));
+  }
+  if (!signal) return 0;
+  logging::info(self.device(), " was ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM");
+  self.server().stop(std::chrono::milliseconds(500));
+  return 128 + signal;
+}
 
 }  // namespace
 
@@ -115,8 +148,9 @@ task::task(int argc, const char* const* argv) {
   options.allow_tf32 = allow_tf32_;
   options.gpu_memory_limit = gpu_memory_limit_;
   options.listen_fd = given["listen_fd"].as<int>();
-  options.insecure = given["insecure"].as<bool>();
-  if (given.count("secret_file")) options.secret = load_secret(text("secret_file"));
+  if (given.count("secret_file"))
+    options.credentials = credentials::from_secret_file(text("secret_file"));
+  options.credentials.insecure = given["insecure"].as<bool>();
   server_ = std::make_unique<deft::server>(cluster_, job_, index_, options);
   cluster_ = server_->cluster();
 }
@@ -172,13 +206,7 @@ int task_main(int argc, const char* const* argv, const std::function<void(task&)
     if (self.distributed()) who = self.device();
     graph g;
     auto in_graph = as_default(g);
-    if (self.is_ps()) {
-      self.server().join();
-      return 0;
-    }
-    body(self);
-    if (self.distributed()) self.server().done();
-    return 0;
+    return live(self, body);
   } catch (const help_wanted&) {
     const flags::options_description known = task_flags();
     std::string text;

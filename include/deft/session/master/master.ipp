@@ -33,14 +33,7 @@ class master_engine final : public engine {
     return {std::move(made.placed), std::move(made.passes), std::move(made.apart)};
   }
 
-  std::vector<device_info> devices() override {
-    const auto named = all_tasks();
-    tasks_->reach({named.begin(), named.end()}, {});
-    std::vector<device_info> all;
-    for (auto task : named)
-      for (const auto& d : tasks_->devices_of(task)) all.push_back(d);
-    return all;
-  }
+  std::vector<device_info> devices() override { return tasks_->devices_of(all_tasks(), {}); }
 
   void close() override {
     if (!tasks_->close() || !tasks_->cluster()) return;
@@ -57,12 +50,11 @@ class master_engine final : public engine {
 
   void reset(const std::string& container) override {
     tasks_->check_open();
-    for (auto task : all_tasks()) {
-      if (task == tasks_->self_name())
-        tasks_->self().store().clear(container);
-      else
-        tasks_->call(task, wire::pack(wire::reset{container}));
-    }
+    auto others = all_tasks();
+    tasks_->reach(others, {});
+    std::erase(others, tasks_->self_name());
+    tasks_->self().store().clear(container);
+    tasks_->call_all(others, wire::pack(wire::reset{container}), {});
   }
 
  private:
@@ -105,10 +97,7 @@ class master_engine final : public engine {
                           to_string(tasks_->cluster()->cluster()), ")"),
                       n.name, n.place);
       }
-    tasks_->reach(wanted, limits);
-    std::vector<device_info> all;
-    for (auto task : wanted)
-      for (const auto& d : tasks_->devices_of(task)) all.push_back(d);
+    std::vector<device_info> all = tasks_->devices_of({wanted.begin(), wanted.end()}, limits);
     std::ranges::sort(all, {}, [](const device_info& d) { return to_string(*d.name); });
     return all;
   }

@@ -58,11 +58,16 @@ class task_directory {
   /// Throws aborted if it has restarted since the session began; all errors name it.
   std::shared_ptr<channel> link(placement task, deadline until = no_deadline);
   /// Connects to those of `tasks` that it has not talked to yet, all against one deadline. Throws
-  /// deadline_exceeded with the names of all that are missing, cancelled if asked to.
-  void reach(const std::set<placement>& tasks, const plan_limits& limits);
-  /// Calls a task and waits for the answer, as long as tasks may be waited for.
-  message call(placement task, message&& m);
-  const std::vector<device_info>& devices_of(placement task);
+  /// with the names of all that are missing: unavailable after connect_timeout, deadline_exceeded
+  /// where the limits end before; cancelled if asked to.
+  void reach(const std::vector<placement>& tasks, const plan_limits& limits);
+  /// Calls `tasks`, none of them this one, at the same time, and waits for all answers as long as
+  /// tasks may be waited for. If one fails, throws its error once all have answered.
+  std::vector<message> call_all(const std::vector<placement>& tasks, const message& m,
+                                const plan_limits& limits);
+  /// Reaches `tasks`, and returns their devices; asks each task once.
+  std::vector<device_info> devices_of(const std::vector<placement>& tasks,
+                                      const plan_limits& limits);
   /// Of the tasks that it has talked to, or that this task had a link to when the session was made.
   std::map<placement, std::uint64_t> incarnations() const;
 

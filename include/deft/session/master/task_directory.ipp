@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/master/task_directory.ipp: reaching the tasks that a graph needs.
 #pragma once
+#include <algorithm>
 #include <deft/core/failure.hpp>
-#include <deft/core/log.hpp>
 #include <deft/session/master/task_directory.hpp>
 #include <deft/session/wire/codec.hpp>
 
@@ -48,13 +48,14 @@ std::shared_ptr<channel> task_directory::link(placement task, deadline until) {
     if (at != incarnations_.end()) known = at->second;
   }
   std::shared_ptr<channel> c;
+  const deadline most = known ? deadline_in(task_links::reconnect_time) : patience();
   try {
-    deadline most = known ? deadline_in(task_links::reconnect_time) : patience();
     c = cluster_->links().get(task, std::min(until, most), known);
   } catch (const error& e) {
     if (e.code() == errc::aborted)
       throw error(e.code(), e.message() + ": what it kept for this session is lost");
-    if (known && e.code() == errc::deadline_exceeded) throw error(errc::unavailable, e.message());
+    if (e.code() == errc::deadline_exceeded && most < until)
+      throw error(errc::unavailable, e.message());
     throw;
   }
   std::lock_guard lock(guard_);
@@ -62,57 +63,71 @@ std::shared_ptr<channel> task_directory::link(placement task, deadline until) {
   return c;
 }
 
-void task_directory::reach(const std::set<placement>& tasks, const plan_limits& limits) {
-  using namespace std::chrono_literals;
-  const deadline until = std::min(limits.until, patience()), tell = deadline_in(1s);
+void task_directory::reach(const std::vector<placement>& tasks, const plan_limits& limits) {
   std::vector<placement> missing;
   {
     std::lock_guard lock(guard_);
     for (auto t : tasks)
       if (t != self_name_ && !incarnations_.contains(t)) missing.push_back(t);
   }
-  bool told = false;
-  for (std::chrono::nanoseconds turn = 250ms; !missing.empty();
-       turn = std::min<std::chrono::nanoseconds>(2 * turn, 1s)) {
-    std::string reasons;
-    std::erase_if(missing, [&](placement t) {
-      auto failure = failure_of([&] { link(t, std::min(until, deadline_in(turn))); });
-      if (!failure) return true;
-      if (failure->code() != errc::deadline_exceeded) throw error(*failure);
-      reasons += str(reasons.empty() ? "" : "; ", failure->message());
-      return false;
-    });
-    if (missing.empty()) return;
-    if (cluster_->stopped()) throw cluster_->stopped_error();
+  if (missing.empty()) return;
+  auto look = [&] {
     if (closed()) fail(errc::cancelled, "the session was closed");
     if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= until) fail(errc::deadline_exceeded, "waited in vain for ", reasons);
-    if (!told && now >= tell) logging::warning("waiting for ", reasons), told = true;
-  }
+  };
+  cluster_->links().reach(missing, {options_.connect_timeout, limits.until, look});
+  for (auto t : missing) link(t, limits.until);
 }
 
-message task_directory::call(placement task, message&& m) {
-  auto c = link(task);
-  return cluster_->links().call(*c, std::move(m), patience(), [&] {
-    return str(*task, " at ", c->address(), " does not answer");
-  });
+std::vector<message> task_directory::call_all(const std::vector<placement>& tasks, const message& m,
+                                              const plan_limits& limits) {
+  if (tasks.empty()) return {};
+  const deadline until = std::min(limits.until, patience());
+  // All before the first call: if one cannot be reached, none is called.
+  std::vector<std::shared_ptr<channel>> links;
+  for (auto t : tasks) links.push_back(link(t, limits.until));
+  std::vector<std::shared_ptr<pending>> calls;
+  for (const auto& l : links) calls.push_back(l->call(message(m)));
+  hub& h = cluster_->hub();
+  const std::stop_callback wake(limits.cancel, [&h] { h.notify(); });
+  auto answered = [&] {
+    return std::ranges::all_of(calls, [](const auto& c) { return c->done(); });
+  };
+  h.wait_until([&] { return answered() || cluster_->stopped() || closed() || limits.cancelled(); },
+               until);
+  std::vector<placement> missing;
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    if (!calls[i]->done()) links[i]->abandon(*calls[i]), missing.push_back(tasks[i]);
+  std::vector<message> answers;
+  for (const auto& c : calls)
+    if (c->done()) answers.push_back(c->take());
+  if (missing.empty()) return answers;
+  if (cluster_->stopped()) throw cluster_->stopped_error();
+  if (closed()) fail(errc::cancelled, "the session was closed");
+  if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
+  fail(errc::deadline_exceeded, "no answer in time from ",
+       join(missing, ", ", [](placement t) { return to_string(*t); }));
 }
 
-const std::vector<device_info>& task_directory::devices_of(placement task) {
+std::vector<device_info> task_directory::devices_of(const std::vector<placement>& tasks,
+                                                    const plan_limits& limits) {
+  reach(tasks, limits);
+  std::vector<placement> unknown;
   {
     std::lock_guard lock(guard_);
-    auto at = devices_.find(task);
-    if (at != devices_.end()) return at->second;
+    for (auto t : tasks)
+      if (t != self_name_ && !devices_.contains(t)) unknown.push_back(t);
   }
-  std::vector<device_info> list;
-  if (task == self_name_) {
-    list = self_->devices();
-  } else {
-    list = wire::unpack<wire::device_list>(call(task, wire::pack(wire::devices()))).devices;
-  }
+  auto answers = call_all(unknown, wire::pack(wire::devices()), limits);
   std::lock_guard lock(guard_);
-  return devices_.emplace(task, std::move(list)).first->second;
+  for (std::size_t i = 0; i < unknown.size(); ++i)
+    devices_[unknown[i]] = wire::unpack<wire::device_list>(std::move(answers[i])).devices;
+  std::vector<device_info> all;
+  for (auto t : tasks) {
+    const auto& of_task = t == self_name_ ? self_->devices() : devices_[t];
+    all.insert(all.end(), of_task.begin(), of_task.end());
+  }
+  return all;
 }
 
 }  // namespace deft

@@ -2,6 +2,7 @@
 // deft/session/server/coordination.ipp: signals, and the end of a job.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <deft/core/failure.hpp>
 #include <deft/session/server/coordination.hpp>
 
@@ -18,6 +19,11 @@ void check_name(const std::string& name) {
 }
 
 }  // namespace
+
+coordination::coordination(std::shared_ptr<worker> self, std::chrono::nanoseconds away)
+    : worker_(std::move(self)), away_(away) {
+  for (const auto& n : worker_->cluster().task_names()) members_[to_string(n)];
+}
 
 void coordination::signal(const std::string& name) {
   check_name(name);
@@ -39,7 +45,7 @@ void coordination::signal(const device_name& task, const std::string& name,
                           std::chrono::nanoseconds timeout) {
   if (task == worker_->task().name()) return signal(name);
   const deadline until = deadline_in(timeout);
-  auto c = worker_->links().get(intern(task), until);
+  auto c = worker_->links().wait_for(intern(task), until);
   worker_->links().call(*c, wire::pack(wire::set_signal{name}), until,
                         [&] { return str(task, " does not take the signal \"", name, "\""); });
 }
@@ -47,15 +53,16 @@ void coordination::signal(const device_name& task, const std::string& name,
 void coordination::wait(const device_name& task, const std::string& name,
                         std::chrono::nanoseconds timeout) {
   const deadline until = deadline_in(timeout);
-  auto late = [&] { return str("waited for \"", name, "\" of ", task, " in vain"); };
+  auto late = [&] { return str("timed out waiting for \"", name, "\" of ", task); };
   if (task == worker_->task().name()) {
     std::unique_lock lock(guard_);
-    if (!changed_.wait_until(lock, until, [&] { return stopped_ || signals_.contains(name); }))
-      fail(errc::deadline_exceeded, late());
+    auto over = [&] { return stopped_ || interrupted_ || signals_.contains(name); };
+    if (!changed_.wait_until(lock, until, over)) fail(errc::deadline_exceeded, late());
     if (stopped_) throw worker_->stopped_error();
+    if (interrupted_) throw worker_->interrupted_error();
     return;
   }
-  auto c = worker_->links().get(intern(task), until);
+  auto c = worker_->links().wait_for(intern(task), until);
   worker_->links().call(*c, wire::pack(wire::wait_signal{name}), until, late);
 }
 
@@ -64,17 +71,70 @@ std::size_t coordination::waiting() const {
   return waiting_.size();
 }
 
-void coordination::done() {
-  constexpr auto patience = std::chrono::seconds(2);
+std::vector<task_state> coordination::members() const {
+  const auto standing = worker_->links().standing();
+  std::vector<task_state> all;
+  std::lock_guard lock(guard_);
   for (const auto& n : worker_->cluster().task_names()) {
-    if (n.job != "ps") continue;
-    auto failure = failure_of([&] {
-      auto c = worker_->links().get(intern(n), deadline_in(patience));
-      // Without the answer the end of this process could overtake the message.
-      worker_->links().call(*c, wire::pack(wire::done{to_string(worker_->task().name())}),
-                            deadline_in(patience), [] { return "it does not answer"; });
+    const member& m = members_.at(to_string(n));
+    const bool connected =
+        n == worker_->task().name() || m.connections || standing.contains(intern(n));
+    all.push_back({to_string(n), connected, m.done});
+  }
+  return all;
+}
+
+namespace {
+
+/// One task that is told, perhaps by another thread.
+struct farewell {
+  placement task;
+  std::shared_ptr<pending> answer;
+  std::shared_ptr<const error> failure;
+  std::atomic<bool> sent{false};
+
+  void send(task_links& links, const std::string& self, deadline until) {
+    failure = failure_of([&] {
+      links.reach({task}, {.until = until});
+      answer = links.get(task, until)->call(wire::pack(wire::done{self}));
     });
-    if (failure) logging::info(n, " was not told that this task is done: ", failure->what());
+    sent = true;
+    links.hub().notify();
+  }
+  bool over() const { return sent && (failure || answer->done()); }
+};
+
+}  // namespace
+
+void coordination::done(std::chrono::nanoseconds timeout) {
+  const deadline until = deadline_in(timeout);
+  const std::string self = to_string(worker_->task().name());
+  {
+    std::lock_guard lock(guard_);
+    members_.at(self).done = true;
+  }
+  task_links& links = worker_->links();
+  const auto standing = links.standing();
+  std::vector<std::shared_ptr<farewell>> all;
+  for (const auto& n : worker_->cluster().task_names()) {
+    if (n.job != "ps" || n == worker_->task().name()) continue;
+    auto f = all.emplace_back(std::make_shared<farewell>());
+    f->task = intern(n);
+    if (standing.contains(f->task))
+      f->send(links, self, until);
+    else  // which may take all the time there is
+      worker_->background().run(
+          [f, w = worker_, self, until] { f->send(w->links(), self, until); });
+  }
+  // Without the answers the end of this process could overtake the message.
+  links.hub().wait_until(
+      [&] { return std::ranges::all_of(all, [](const auto& f) { return f->over(); }); }, until);
+  for (const auto& f : all) {
+    std::shared_ptr<const error> failure;
+    if (f->over()) failure = f->failure ? f->failure : failure_of([&] { f->answer->take(); });
+    if (!f->over() || failure)
+      logging::info(*f->task, " was not told that this task is done: ",
+                    failure ? failure->what() : "it does not answer");
   }
 }
 
@@ -82,35 +142,50 @@ void coordination::join() {
   const bool waits_for_workers =
       worker_->task().name().job == "ps" && worker_->cluster().tasks("worker");
   std::unique_lock lock(guard_);
-  while (!stopped_) {
+  while (!stopped_ && !interrupted_) {
     auto look_again = std::chrono::steady_clock::now() + std::chrono::hours(1);
     if (waits_for_workers && all_workers_done(look_again)) return;
     changed_.wait_until(lock, look_again);
   }
 }
 
+void coordination::interrupt() {
+  {
+    std::lock_guard lock(guard_);
+    interrupted_ = true;
+  }
+  changed_.notify_all();
+  worker_->links().interrupt(worker_->interrupted_error());
+}
+
 void coordination::stop() {
+  decltype(waiting_) waiting;
   {
     std::lock_guard lock(guard_);
     stopped_ = true;
+    waiting.swap(waiting_);
   }
   changed_.notify_all();
+  for (const auto& [name, w] : waiting)
+    w.answer_with([&]() -> wire::nothing { throw worker_->stopped_error(); });
 }
 
 void coordination::on_open(const connection& c) {
   std::lock_guard lock(guard_);
-  if (!is_worker(c.peer().name)) return;
-  auto& u = users_[c.peer().name];
-  ++u.connections;
-  u.done = false;
+  const auto at = members_.find(c.peer().name);
+  if (at == members_.end()) return;
+  member& m = at->second;
+  ++m.connections;
+  m.seen = true;
+  m.done = false;
 }
 
 void coordination::on_close(const std::shared_ptr<connection>& c) {
   {
     std::lock_guard lock(guard_);
-    auto u = users_.find(c->peer().name);
-    if (u != users_.end() && u->second.connections && --u->second.connections == 0)
-      u->second.lost = std::chrono::steady_clock::now();
+    auto at = members_.find(c->peer().name);
+    if (at != members_.end() && at->second.connections && --at->second.connections == 0)
+      at->second.lost = std::chrono::steady_clock::now();
     std::erase_if(waiting_, [&](const auto& w) { return w.second.from() == c; });
   }
   changed_.notify_all();
@@ -121,6 +196,7 @@ void coordination::on_wait(const wire::caller& from, wire::wait_signal&& m) {
   check_name(m.name);
   {
     std::lock_guard lock(guard_);
+    if (stopped_) throw worker_->stopped_error();
     if (!signals_.contains(m.name)) {
       const auto waits = std::ranges::count_if(
           waiting_, [&](const auto& w) { return w.second.from() == from.from(); });
@@ -143,8 +219,9 @@ void coordination::on_signal(const wire::caller& from, wire::set_signal&& m) {
 void coordination::on_done(const wire::caller& from, wire::done&& m) {
   {
     std::lock_guard lock(guard_);
-    if (!is_worker(m.task)) fail(errc::not_found, "there is no worker \"", m.task, "\"");
-    users_[m.task].done = true;
+    const auto at = members_.find(m.task);
+    if (at == members_.end()) fail(errc::not_found, "there is no task \"", m.task, "\"");
+    at->second.seen = at->second.done = true;
   }
   changed_.notify_all();
   if (from.id()) from.answer(wire::nothing());
@@ -152,16 +229,9 @@ void coordination::on_done(const wire::caller& from, wire::done&& m) {
 
 /// Signals stay as long as the task: they are for the tasks of a job.
 void coordination::check_member(const connection& c) const {
-  for (const auto& n : worker_->cluster().task_names())
-    if (c.peer().name == to_string(n)) return;
-  fail(errc::permission_denied, "only tasks of the cluster signal and wait for signals, not \"",
-       c.peer().name, "\"");
-}
-
-bool coordination::is_worker(const std::string& name) const {
-  for (int i = 0; i < worker_->cluster().tasks("worker"); ++i)
-    if (name == to_string(task_name("worker", i))) return true;
-  return false;
+  if (!members_.contains(c.peer().name))
+    fail(errc::permission_denied, "only tasks of the cluster signal and wait for signals, not \"",
+         c.peer().name, "\"");
 }
 
 bool coordination::all_workers_done(std::chrono::steady_clock::time_point& look_again) {
@@ -169,15 +239,14 @@ bool coordination::all_workers_done(std::chrono::steady_clock::time_point& look_
   look_again = now + std::chrono::hours(1);
   bool all = true;
   for (int i = 0; i < worker_->cluster().tasks("worker"); ++i) {
-    auto u = users_.find(to_string(task_name("worker", i)));
-    if (u == users_.end()) {
-      all = false;
-    } else if (!u->second.done) {
-      auto given_up = u->second.lost + away_;
-      if (u->second.connections == 0 && now >= given_up) continue;
-      if (u->second.connections == 0) look_again = std::min(look_again, given_up);
-      all = false;
+    const member& m = members_.at(to_string(task_name("worker", i)));
+    if (m.done) continue;
+    if (m.seen && m.connections == 0) {
+      const auto given_up = m.lost + away_;
+      if (now >= given_up) continue;
+      look_again = std::min(look_again, given_up);
     }
+    all = false;
   }
   return all;
 }

@@ -18,8 +18,7 @@ struct server_options {
   std::optional<bool> allow_tf32 = {};          ///< likewise
   std::optional<double> gpu_memory_limit = {};  ///< likewise
   int listen_fd = -1;  ///< a listening socket to adopt, from a launcher; -1: bind the own address
-  std::string secret = {};  ///< shared by all tasks; empty: the environment's DEFT_SECRET
-  bool insecure = false;    ///< serve another address than loopback without a secret
+  deft::credentials credentials = {};  ///< the same of all tasks
   /// How long a worker may be away before it counts as done.
   std::chrono::nanoseconds away = std::chrono::seconds(10);
 };
@@ -49,12 +48,17 @@ class server {
   std::string name() const;
 
   /// A parameter server returns once every worker of the cluster was seen and is done; the others
-  /// when stopped.
+  /// when stopped. All return when interrupted.
   void join();
-  /// Ends every connection and session, and wakes join.
-  void stop();
+  /// Ends what this process does on the task, as Ctrl-C does: closes its sessions, wakes join, and
+  /// cancels waits for signals. Connections stay, so that the others can be told: see done and
+  /// stop. Nothing can be run afterwards.
+  void interrupt();
+  /// Tells those that are connected that it was stopped, ends every connection and session, and
+  /// wakes join. `linger`: how long it waits for them to have heard it.
+  void stop(std::chrono::nanoseconds linger = {});
 
-  /// Tells the tasks that wait for it that this one needs them no more.
+  /// Tells the parameter servers that this task needs them no more.
   void done();
   /// Signals between the tasks of a job: session/server/coordination.hpp.
   deft::coordination& coordination();

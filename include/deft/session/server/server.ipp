@@ -13,14 +13,14 @@ namespace deft {
 
 server_impl::server_impl(const cluster_spec& cluster, const std::string& job, int task,
                          server_options options) {
-  if (options.secret.empty()) options.secret = secret_of_environment();
+  const credentials c = options.credentials.or_of_environment();
   device_name name = task_name(job, task);
   listen_options l;
   l.address = cluster.address(job, task);
   l.fd = options.listen_fd;
-  l.insecure = options.insecure;
+  l.insecure = c.insecure;
   task_ = std::make_shared<task_runtime>(name, options.cpu_devices, gpu::options_of(options));
-  l.self = {to_string(name), task_->incarnation(), cluster.entries(), options.secret};
+  l.self = {to_string(name), task_->incarnation(), cluster.entries(), c.secret};
   // The port may be chosen here; the worker's copy of the cluster has the one that was.
   if (l.fd < 0 && l.address.ends_with(":0")) l.fd = listen_socket(l.address);
   cluster_spec known = cluster;
@@ -34,7 +34,37 @@ server_impl::server_impl(const cluster_spec& cluster, const std::string& job, in
 
 server_impl::~server_impl() { stop(); }
 
-void server_impl::stop() {
+void server_impl::interrupt() {
+  std::vector<std::weak_ptr<engine>> engines;
+  {
+    std::lock_guard lock(guard_);
+    interrupted_ = true;
+    engines.swap(engines_);
+  }
+  for (const auto& e : engines)
+    if (auto here = e.lock()) here->close();
+  coordination_->interrupt();
+}
+
+/// Whoever is connected hears that the task was stopped, not that it was lost.
+void server_impl::say_goodbye(deadline until) {
+  const error why = worker_->stopped_error();
+  message goodbye(message_kind::refused);
+  out_archive(goodbye.meta) & why.code() & why.message();
+  std::unique_lock lock(guard_);
+  const auto told = connections_;
+  lock.unlock();
+  for (const auto& c : told) try {
+      c->send(goodbye);
+    } catch (const error&) {
+      // It is gone.
+    }
+  // What they send meanwhile is answered; closing at once would answer it by a reset.
+  lock.lock();
+  changed_.wait_until(lock, until, [&] { return connections_.empty(); });
+}
+
+void server_impl::stop(std::chrono::nanoseconds linger) {
   remove_server(*this);
   if (stopped_.exchange(true)) return;
   const auto sessions = sessions_.close(to_string(task_->name()));
@@ -42,6 +72,7 @@ void server_impl::stop() {
   // First the worker: steps that wait here are told why.
   worker_->stop();
   for (const auto& s : sessions) s->master().close();
+  say_goodbye(deadline_in(linger));
   listener_->stop();
   // What they began holds the devices' memory.
   worker_->background().wait();
@@ -56,32 +87,39 @@ void server_impl::check_is_only_one(const peer_info& caller) const {
 }
 
 void server_impl::admit(const peer_info& caller) {
+  if (stopped_) throw worker_->stopped_error();
   if (caller.incarnation == 0) return;  // no task
-  std::lock_guard lock(tasks_guard_);
+  std::lock_guard lock(guard_);
   check_is_only_one(caller);
 }
 
 void server_impl::on_open(const std::shared_ptr<connection>& c) {
-  if (const peer_info& caller = c->peer(); caller.incarnation != 0) {
-    std::lock_guard lock(tasks_guard_);
-    check_is_only_one(caller);  // two may have been admitted at once
-    live_task& t = tasks_[caller.name];
-    t.incarnation = caller.incarnation;
-    ++t.connections;
+  {
+    std::lock_guard lock(guard_);
+    if (const peer_info& caller = c->peer(); caller.incarnation != 0) {
+      check_is_only_one(caller);  // two may have been admitted at once
+      live_task& t = tasks_[caller.name];
+      t.incarnation = caller.incarnation;
+      ++t.connections;
+    }
+    connections_.insert(c);
   }
-  ++connections_;
   coordination_->on_open(*c);
 }
 
 void server_impl::on_close(const std::shared_ptr<connection>& c, const error* why) {
   if (why) logging::info(task_->name(), ": ", c->peer(), " is gone: ", why->what());
   worker_->connection_lost(c.get(), c->peer());
-  const bool idle = --connections_ == 0;
-  if (c->peer().incarnation != 0) {
-    std::lock_guard lock(tasks_guard_);
-    const auto at = tasks_.find(c->peer().name);
-    if (at != tasks_.end() && --at->second.connections == 0) tasks_.erase(at);
+  bool idle = false;
+  {
+    std::lock_guard lock(guard_);
+    connections_.erase(c);
+    idle = connections_.empty();
+    if (const auto at = tasks_.find(c->peer().name);
+        c->peer().incarnation != 0 && at != tasks_.end() && --at->second.connections == 0)
+      tasks_.erase(at);
   }
+  changed_.notify_all();
   coordination_->on_close(c);
   sessions_.close_all_of(c.get());
   // Nobody is there: the memory kept for the next step is the system's again.
@@ -91,6 +129,10 @@ void server_impl::on_close(const std::shared_ptr<connection>& c, const error* wh
 std::shared_ptr<engine> server_impl::make_engine(const session_options& options) {
   auto e = make_master(task_, worker_, options);
   if (stopped_) fail(errc::unavailable, "the server has stopped");
+  std::lock_guard lock(guard_);
+  if (interrupted_) throw worker_->interrupted_error();
+  std::erase_if(engines_, [](const auto& other) { return other.expired(); });
+  engines_.push_back(e);
   return e;
 }
 
@@ -107,7 +149,8 @@ const std::string& server::address() const { return impl_->address(); }
 const cluster_spec& server::cluster() const { return impl_->cluster(); }
 std::string server::name() const { return to_string(impl_->name()); }
 void server::join() { impl_->coordination().join(); }
-void server::stop() { impl_->stop(); }
+void server::interrupt() { impl_->interrupt(); }
+void server::stop(std::chrono::nanoseconds linger) { impl_->stop(linger); }
 void server::done() { impl_->coordination().done(); }
 deft::coordination& server::coordination() { return impl_->coordination(); }
 

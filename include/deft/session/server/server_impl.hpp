@@ -10,6 +10,7 @@
 #include <deft/transport/listener.hpp>
 #include <map>
 #include <mutex>
+#include <set>
 
 namespace deft {
 
@@ -26,7 +27,8 @@ class server_impl final : public connection_handler {
 
   /// An engine for a session of this process: no socket between.
   std::shared_ptr<engine> make_engine(const session_options& options);
-  void stop();
+  void interrupt();
+  void stop(std::chrono::nanoseconds linger = {});
 
   deft::coordination& coordination() { return *coordination_; }
   const cluster_spec& cluster() const { return worker_->cluster(); }
@@ -37,6 +39,7 @@ class server_impl final : public connection_handler {
   struct requests;  // the table of handlers
 
   void check_is_only_one(const peer_info& caller) const;
+  void say_goodbye(deadline until);
 
   // Of masters and workers.
   void on_register_part(const wire::caller& from, wire::register_part&& m);
@@ -66,14 +69,17 @@ class server_impl final : public connection_handler {
   std::shared_ptr<worker> worker_;
   std::unique_ptr<deft::coordination> coordination_;
   client_sessions sessions_;
-  std::atomic<std::size_t> connections_{0};
   /// A task that has connections to this one.
   struct live_task {
     std::uint64_t incarnation = 0;
     int connections = 0;
   };
-  std::mutex tasks_guard_;
+  std::mutex guard_;
+  std::condition_variable changed_;  ///< connections_
+  std::set<std::shared_ptr<connection>> connections_;
   std::map<std::string, live_task> tasks_;
+  std::vector<std::weak_ptr<engine>> engines_;  ///< of sessions of this process
+  bool interrupted_ = false;
   std::atomic<bool> stopped_{false};
   std::unique_ptr<listener> listener_;  ///< last: its threads use all of the above
 };

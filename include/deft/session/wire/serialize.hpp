@@ -69,7 +69,7 @@ void serialize(Archive& ar, device_info& d, unsigned) {
   }
 }
 
-/// What of the options a master needs; the rest, and the secret, stay with the client.
+/// What of the options a master needs; the rest, and the credentials, stay with the client.
 template <class Archive>
 void serialize(Archive& ar, session_options& o, unsigned) {
   std::uint64_t stream = o.stream.value_or(0);

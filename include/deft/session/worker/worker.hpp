@@ -65,6 +65,8 @@ class worker : public std::enable_shared_from_this<worker> {
   bool stopped() const { return stopped_; }
   /// What runs say that come too late.
   error stopped_error() const;
+  /// What waits of this process say once it is interrupted.
+  error interrupted_error() const;
 
  private:
   friend class running_step;

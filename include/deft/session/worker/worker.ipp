@@ -54,6 +54,9 @@ std::shared_ptr<worker> worker::make(std::shared_ptr<task_runtime> task, cluster
 error worker::stopped_error() const {
   return error(errc::unavailable, str(to_string(task_->name()), " was stopped"));
 }
+error worker::interrupted_error() const {
+  return error(errc::cancelled, str(to_string(task_->name()), " was interrupted"));
+}
 
 std::shared_ptr<worker::session_entry> worker::find(std::uint64_t session) {
   std::lock_guard lock(guard_);
