@@ -32,7 +32,7 @@ namespace {
 
 constexpr const char* secret = "shared";
 deadline soon() { return deadline_in(60s); }
-hub_options client_options() { return {{"client", 0, {}, secret}, {}}; }
+hub_options client_options() { return {{"client", 0, {}, {.secret = secret}}, {}}; }
 
 /// A model with one of most things, on worker 0; with `spread`, some of it on worker 1.
 flat_graph model(bool spread, bool initial = false) {

@@ -73,16 +73,16 @@ TEST_CASE("who does not know the secret is refused in a sentence, and so is a se
   test_handler handler;
   listener guarded(options_of_test("right"), handler), open(options_of_test(), handler);
   std::string at = "/job:ps/replica:0/task:0 at " + guarded.address();
-  CHECK(outcome(guarded, {"client", 0, {}, "right"}) == "");
-  CHECK(outcome(guarded, {"client", 0, {}, "wrong"}) ==
+  CHECK(outcome(guarded, {"client", 0, {}, {.secret = "right"}}) == "");
+  CHECK(outcome(guarded, {"client", 0, {}, {.secret = "wrong"}}) ==
         "unauthenticated: " + at +
             " refused the connection: /job:ps/replica:0/task:0 does not accept the caller's "
             "secret");
   log.wait_for("does not accept the caller's secret");
-  CHECK(outcome(guarded, {"client", 0, {}, ""}) ==
+  CHECK(outcome(guarded, {"client", 0, {}, {}}) ==
         "unauthenticated: " + at +
             " asks for a secret: set DEFT_SECRET, or name its file by --secret_file");
-  CHECK(outcome(open, {"client", 0, {}, "right"}) ==
+  CHECK(outcome(open, {"client", 0, {}, {.secret = "right"}}) ==
         "unauthenticated: /job:ps/replica:0/task:0 at " + open.address() +
             " has no secret, but this process insists on one");
 }
@@ -178,7 +178,7 @@ TEST_CASE("tasks of another cluster are refused with what differs first; none fi
   o.self.cluster = {"/job:ps/task:0 at a:1", "/job:worker/task:0 at b:1"};
   listener l(o, handler);
   CHECK(outcome(l, {"worker/0", 0, o.self.cluster, ""}) == "");
-  CHECK(outcome(l, {"client", 0, {}, ""}) == "");
+  CHECK(outcome(l, {"client", 0, {}, {}}) == "");
   auto refusal = [&](std::vector<std::string> cluster) {
     const std::string text = outcome(l, {"worker/0", 0, std::move(cluster), ""});
     const std::string begin = "belongs to another cluster than \"worker/0\": ";
@@ -267,5 +267,5 @@ TEST_CASE("names with other characters than those of ASCII that show are refused
   test_handler handler;
   listener l(options_of_test(), handler);
   for (const char* name : {"evil\nname", "evil\x7f", "evil\u202ename"})
-    CHECK(outcome(l, {name, 0, {}, ""}).find("is no name") != std::string::npos);
+    CHECK(outcome(l, {name, 0, {}, {}}).find("is no name") != std::string::npos);
 }

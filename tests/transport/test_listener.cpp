@@ -58,10 +58,10 @@ TEST_CASE("an address that others can reach needs a secret, or insecure") {
   auto inherited = o;
   inherited.fd = listen_socket("0.0.0.0:0");
   CHECK(error_of([&] { listener(inherited, handler); }).starts_with("permission_denied"));
-  o.insecure = true;
+  o.self.credentials.insecure = true;
   CHECK(error_of([&] { listener(o, handler); }) == "");
-  o.insecure = false;
-  o.self.secret = "s";
+  o.self.credentials.insecure = false;
+  o.self.credentials.secret = "s";
   CHECK(error_of([&] { listener(o, handler); }) == "");
 }
 
@@ -240,7 +240,7 @@ TEST_CASE("an error that a handler throws is the answer, and the connection goes
   REQUIRE(h.wait_for(*q, soon()));
   CHECK(q->take().id == q->id());
 
-  hub other({{"stranger", 0, {}, ""}, {}});
+  hub other({{"stranger", 0, {}, {}}, {}});
   auto s = other.connect(l.address(), soon());
   other.wait_until([&] { return s->lost(); }, soon());
   CHECK(error_of([&] { s->post(m); }).find("it refused: not today") != std::string::npos);

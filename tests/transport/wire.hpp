@@ -136,12 +136,12 @@ struct test_handler : connection_handler {
 inline listen_options options_of_test(std::string secret = "") {
   listen_options o;
   o.self.name = "/job:ps/replica:0/task:0";
-  o.self.secret = std::move(secret);
+  o.self.credentials.secret = std::move(secret);
   return o;
 }
 inline hub_options client_of_test(std::string secret = "") {
   hub_options o;
-  o.self.secret = std::move(secret);
+  o.self.credentials.secret = std::move(secret);
   return o;
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deft/graph/op_def.hpp>
+#include <deft/transport/credentials.hpp>
 #include <deft/transport/message.hpp>
 #include <functional>
 #include <memory>
@@ -20,7 +21,7 @@ struct process_identity {
   std::string name;                  ///< "/job:ps/replica:0/task:0", "worker/0", "client"
   std::uint64_t incarnation = 0;     ///< of a server: another number after each restart
   std::vector<std::string> cluster;  ///< a line for each task and its address; none fit any
-  std::string secret;                ///< empty: none. It never travels.
+  deft::credentials credentials;     ///< as they are: nothing is taken from the environment
 };
 
 /// What is known of the other end after the handshake.

@@ -73,7 +73,7 @@ struct introduction {
                    self.cluster.size(),
                    catalog.size(),
                    {},
-                   !self.secret.empty(),
+                   !self.credentials.secret.empty(),
                    static_cast<std::uint32_t>(heartbeat_timeout.count())};
     for (const auto& task : self.cluster) i.cluster = mix(i.cluster, hash_text(task));
     for (const auto& op : catalog) i.catalog = mix(i.catalog, hash_text(op));
@@ -167,15 +167,15 @@ inline void hello_as_client(connection_state& c, const process_identity& self,
   theirs.check();
   c.peer.name = theirs.name;
   c.peer.incarnation = theirs.incarnation;
-  if (theirs.has_secret && self.secret.empty())
+  if (theirs.has_secret && self.credentials.secret.empty())
     fail(errc::unauthenticated, c.peer,
          " asks for a secret: set DEFT_SECRET, or name its file by --secret_file");
-  if (!theirs.has_secret && !self.secret.empty())
+  if (!theirs.has_secret && !self.credentials.secret.empty())
     fail(errc::unauthenticated, c.peer, " has no secret, but this process insists on one");
 
   bool differ = mine.catalog != theirs.catalog;
   message proof(message_kind::proof);
-  out_archive(proof.meta) & seal_of(self.secret, "client", hello.meta, challenge.meta) &
+  out_archive(proof.meta) & seal_of(self.credentials.secret, "client", hello.meta, challenge.meta) &
       (differ ? catalog : std::vector<std::string>()) &
       (mine.belongs_with(theirs) ? std::vector<std::string>() : shortened(self.cluster));
   c.send(proof);
@@ -185,9 +185,9 @@ inline void hello_as_client(connection_state& c, const process_identity& self,
   std::vector<std::string> list;
   expect_message(c, welcome, message_kind::welcome, until);
   from_bytes(welcome.meta, s, list);
-  if (!same_seal(s, seal_of(self.secret, "server", hello.meta, challenge.meta)))
+  if (!same_seal(s, seal_of(self.credentials.secret, "server", hello.meta, challenge.meta)))
     fail(errc::unauthenticated, c.peer, " cannot prove that it knows the secret");
-  c.peer.authenticated = !self.secret.empty();
+  c.peer.authenticated = !self.credentials.secret.empty();
   if (differ) compare_catalogs(c.peer, catalog, std::move(list));
   c.begin_heartbeats(heartbeat_timeout, std::chrono::milliseconds(theirs.heartbeat_timeout));
 }
@@ -245,7 +245,7 @@ void server_handshake::on_proof(const message& m,
   seal s;
   std::vector<std::string> list, cluster;
   from_bytes(m.meta, s, list, cluster);
-  if (!same_seal(s, seal_of(self_.secret, "client", hello.meta, challenge.meta)))
+  if (!same_seal(s, seal_of(self_.credentials.secret, "client", hello.meta, challenge.meta)))
     fail(errc::unauthenticated, self_.name, " does not accept the caller's secret");
   if (!mine.belongs_with(theirs))
     fail(errc::failed_precondition, self_.name, " belongs to another cluster than \"", theirs.name,
@@ -254,12 +254,13 @@ void server_handshake::on_proof(const message& m,
   peer_info& peer = connection_.peer;
   peer.name = theirs.name;
   peer.incarnation = theirs.incarnation;
-  peer.authenticated = !self_.secret.empty();
+  peer.authenticated = !self_.credentials.secret.empty();
   admit(peer);
   const bool differ = mine.catalog != theirs.catalog;
   if (differ) compare_catalogs(peer, catalog, std::move(list));
   message welcome(message_kind::welcome);
-  out_archive(welcome.meta) & seal_of(self_.secret, "server", hello.meta, challenge.meta) &
+  out_archive(welcome.meta) &
+      seal_of(self_.credentials.secret, "server", hello.meta, challenge.meta) &
       (differ ? catalog : std::vector<std::string>());
   connection_.send(welcome);
 }

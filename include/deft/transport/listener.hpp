@@ -29,7 +29,6 @@ class connection_handler {
 struct listen_options {
   std::string address = "localhost:0";  ///< "host:port"; an empty host is loopback, port 0 any
   int fd = -1;  ///< a listening socket to adopt in place of the address; owned from then on
-  bool insecure = false;  ///< another address than loopback without a secret
   process_identity self;  ///< incarnation 0: a random one
   wire_limits limits;
   std::chrono::milliseconds handshake_timeout{10'000};

@@ -345,7 +345,8 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     return all - reserve;
   }
   void check_reach(bool loopback, const std::string& address) const {
-    if (!loopback && options_.self.secret.empty() && !options_.insecure)
+    const credentials& c = options_.self.credentials;
+    if (!loopback && c.secret.empty() && !c.insecure)
       fail(errc::permission_denied, address,
            " can be reached from other machines: that needs a secret (DEFT_SECRET or "
            "--secret_file), or --insecure");
