@@ -264,7 +264,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
     std::optional<serving_threads::absence> absent;
     wait_.restart();
     told_ = true;
-    for (unsigned looks = 0;; ++looks) {
+    for (unsigned turn = 1;; ++turn) {
       auto seen = epoch_.load();
       if (version_.load() != known_version_) look_around();
       bool some = false;
@@ -288,7 +288,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
         }
       }
       if (ready(context)) return true;
-      if (!few || looks % 16 == 15) loop_.poll();
+      if (!few || turn % 64 == 0) loop_.poll();
       if (some) continue;
       const auto now = std::chrono::steady_clock::now();
       if (now >= until) return false;

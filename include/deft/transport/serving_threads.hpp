@@ -59,7 +59,9 @@ class serving_threads {
   void stay_with(const std::shared_ptr<served>& s);
   /// With the lock: somebody else looks at what is ready.
   void call_another();
-  bool others_wait();
+  /// Whether the calling thread should go on with something else: unless it is busy, and another
+  /// thread can be called.
+  bool others_wait(bool busy);
 
   event_loop& loop_ = event_loop::of_servers();
   std::mutex guard_;

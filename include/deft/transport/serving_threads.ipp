@@ -63,9 +63,10 @@ void serving_threads::call_another() {
   }
 }
 
-bool serving_threads::others_wait() {
+bool serving_threads::others_wait(bool busy) {
   std::lock_guard lock(guard_);
   if (ready_.empty()) return false;
+  if (!busy) return true;
   const bool free = std::any_of(idle_.begin(), idle_.end(), [](auto* t) { return !t->called; });
   if (!free && threads_ - absent_ >= most_serving()) return true;
   call_another();
@@ -110,13 +111,13 @@ bool serving_threads::next(std::shared_ptr<served>& s) {
 
 void serving_threads::stay_with(const std::shared_ptr<served>& s) {
   for (;;) {
-    for (unsigned looks = 1;; ++looks) {
+    for (unsigned turn = 1;; ++turn) {
       const bool some = s->serve();
-      if (looks % 16 == 0) {
+      if (turn % (some ? 8 : 32) == 0) {  // a poll costs more than a look
         looks_for_work = true;
         loop_.poll();
         looks_for_work = false;
-        if (others_wait()) break;
+        if (others_wait(some)) break;
       }
       if (!some && !s->look_again(std::chrono::steady_clock::now())) break;
     }

@@ -6,10 +6,10 @@
 #include <sched.h>
 #include <sys/socket.h>
 
-#include <array>
 #include <cerrno>
 #include <deft/core/error.hpp>
 #include <deft/transport/tcp.hpp>
+#include <iterator>
 #include <mutex>
 
 namespace deft {
@@ -46,13 +46,8 @@ class tcp_stream_t final : public stream {
     return result(n, failed);
   }
   std::ptrdiff_t write(const iovec* pieces, int count) noexcept override {
-    // As many as Asio takes at once.
-    std::array<boost::asio::const_buffer, 64> buffers;
-    const auto n = std::min(buffers.size(), static_cast<std::size_t>(count));
-    for (std::size_t i = 0; i < n; ++i) buffers[i] = {pieces[i].iov_base, pieces[i].iov_len};
     error_code failed;
-    const std::size_t written = n == 1 ? socket_.write_some(boost::asio::buffer(buffers[0]), failed)
-                                       : socket_.write_some(buffers, failed);
+    const std::size_t written = socket_.write_some(buffers(pieces, count), failed);
     return result(written, failed);
   }
   bool has_unread() const noexcept override {
@@ -79,6 +74,36 @@ class tcp_stream_t final : public stream {
   event_loop& loop() const noexcept override { return loop_; }
 
  private:
+  /// Pieces as Asio reads them, which takes 64 at once.
+  class buffers {
+   public:
+    using value_type = boost::asio::const_buffer;
+    class const_iterator {
+     public:
+      using iterator_category = std::bidirectional_iterator_tag;
+      using value_type = boost::asio::const_buffer;
+      using difference_type = std::ptrdiff_t;
+      using pointer = const value_type*;
+      using reference = value_type;
+      explicit const_iterator(const iovec* at = nullptr) : at_(at) {}
+      value_type operator*() const { return {at_->iov_base, at_->iov_len}; }
+      const_iterator& operator++() { return ++at_, *this; }
+      const_iterator operator++(int) { return const_iterator(at_++); }
+      const_iterator& operator--() { return --at_, *this; }
+      const_iterator operator--(int) { return const_iterator(at_--); }
+      bool operator==(const const_iterator&) const = default;
+
+     private:
+      const iovec* at_;
+    };
+    buffers(const iovec* pieces, int count) : begin_(pieces), end_(pieces + count) {}
+    const_iterator begin() const { return begin_; }
+    const_iterator end() const { return end_; }
+
+   private:
+    const_iterator begin_, end_;
+  };
+
   static std::ptrdiff_t result(std::size_t n, error_code failed) noexcept {
     if (!failed) return static_cast<std::ptrdiff_t>(n);
     if (failed == boost::asio::error::would_block || failed == boost::asio::error::try_again)
