@@ -77,3 +77,19 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(ran > 0);
   CHECK(lost > 0);
 }
+
+TEST_CASE_FIXTURE(own_graph, "a step over a way that goes down ends, without any time limit") {
+  faulty_network network({});
+  local_cluster c({{"ps", 1}, {"worker", 1}},
+                  {.heartbeat_timeout = std::chrono::milliseconds(200)});
+  auto v = on(device("/job:ps/task:0"), [] { return variable<float>("v", 3.f); });
+  session s(c.target("worker", 0));
+  s.run(initialize_all());
+  CHECK(s.run(v + 1.f) == 4);
+  network.go_down();
+  const auto o = outcome_of([&] { s.run(v + 1.f); });
+  CAPTURE(o);
+  CHECK(o.code == errc::unavailable);
+  CHECK(o.says("/job:ps/replica:0/task:0"));
+  CHECK(o.says("nothing came from it for 0.2 s"));
+}

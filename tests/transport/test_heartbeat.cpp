@@ -14,12 +14,12 @@ constexpr std::chrono::milliseconds shortly{100}, rather{1000}, never{0};
 
 listen_options server_of(std::chrono::milliseconds timeout) {
   auto o = options_of_test();
-  o.heartbeat_timeout = timeout;
+  o.self.heartbeat_timeout = timeout;
   return o;
 }
 hub_options client_of(std::chrono::milliseconds timeout) {
   auto o = client_of_test();
-  o.heartbeat_timeout = timeout;
+  o.self.heartbeat_timeout = timeout;
   return o;
 }
 

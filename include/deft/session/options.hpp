@@ -32,6 +32,10 @@ struct session_options {
   std::chrono::nanoseconds timeout{0};  ///< of a run; 0: none
   /// How long to wait for tasks that have not come up yet; then they are unavailable.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(60);
+  /// A server of which nothing comes for so long is lost, and what waits for it fails as
+  /// unavailable; heartbeats come from one that is only busy. Zero: never. For a session to another
+  /// process; tasks have theirs (server_options).
+  std::chrono::milliseconds heartbeat_timeout = std::chrono::seconds(20);
   std::size_t cached_plans = 256;  ///< least recently used go first
   /// Of random numbers: sessions with different streams draw different ones. Unset: the number of
   /// the task that opens the session, and that of the session on its graph; the first one of a

@@ -22,6 +22,9 @@ struct process_identity {
   std::uint64_t incarnation = 0;     ///< of a server: another number after each restart
   std::vector<std::string> cluster;  ///< a line for each task and its address; none fit any
   deft::credentials credentials;     ///< as they are: nothing is taken from the environment
+  /// Whoever it talks to and of whom nothing comes for so long is lost; zero: never. Both ends send
+  /// heartbeats meanwhile.
+  std::chrono::milliseconds heartbeat_timeout{20'000};
 };
 
 /// What is known of the other end after the handshake.
@@ -52,14 +55,12 @@ class connection_state;
 
 /// Waits for the server's part, fills in `c.peer`, begins the heartbeats, and throws where the ends
 /// do not get on.
-void shake_hands_as_client(connection_state& c, const process_identity& self,
-                           std::chrono::milliseconds heartbeat_timeout, deadline until);
+void shake_hands_as_client(connection_state& c, const process_identity& self, deadline until);
 
 /// The server's part, a message at a time. Fills in `c.peer`.
 class server_handshake {
  public:
-  server_handshake(connection_state& c, const process_identity& self,
-                   std::chrono::milliseconds heartbeat_timeout);
+  server_handshake(connection_state& c, const process_identity& self);
   ~server_handshake();
   /// True once the caller is welcome. Throws why it is not, which it is still to be told; `admit`
   /// may throw too.
@@ -73,7 +74,6 @@ class server_handshake {
 
   connection_state& connection_;
   const process_identity& self_;
-  const std::chrono::milliseconds heartbeat_timeout_;
   struct said;
   std::unique_ptr<said> said_;  ///< from the hello on
 };

@@ -66,15 +66,14 @@ struct introduction {
   bool has_secret = false;
   std::uint32_t heartbeat_timeout = 0;
 
-  static introduction of(const process_identity& self, const std::vector<std::string>& catalog,
-                         std::chrono::milliseconds heartbeat_timeout) {
+  static introduction of(const process_identity& self, const std::vector<std::string>& catalog) {
     introduction i{self.name,
                    self.incarnation,
                    self.cluster.size(),
                    catalog.size(),
                    {},
                    !self.credentials.secret.empty(),
-                   static_cast<std::uint32_t>(heartbeat_timeout.count())};
+                   static_cast<std::uint32_t>(self.heartbeat_timeout.count())};
     for (const auto& task : self.cluster) i.cluster = mix(i.cluster, hash_text(task));
     for (const auto& op : catalog) i.catalog = mix(i.catalog, hash_text(op));
     random_bytes(i.random.data(), i.random.size());
@@ -152,10 +151,9 @@ inline void expect_message(connection_state& c, message& m, message_kind kind, d
   check_kind(m, kind);
 }
 
-inline void hello_as_client(connection_state& c, const process_identity& self,
-                            std::chrono::milliseconds heartbeat_timeout, deadline until) {
+inline void hello_as_client(connection_state& c, const process_identity& self, deadline until) {
   auto catalog = catalog_list();
-  auto mine = introduction::of(self, catalog, heartbeat_timeout);
+  auto mine = introduction::of(self, catalog);
   message hello(message_kind::hello);
   out_archive(hello.meta) & mine;
   c.send(hello);
@@ -189,13 +187,12 @@ inline void hello_as_client(connection_state& c, const process_identity& self,
     fail(errc::unauthenticated, c.peer, " cannot prove that it knows the secret");
   c.peer.authenticated = !self.credentials.secret.empty();
   if (differ) compare_catalogs(c.peer, catalog, std::move(list));
-  c.begin_heartbeats(heartbeat_timeout, std::chrono::milliseconds(theirs.heartbeat_timeout));
+  c.begin_heartbeats(self.heartbeat_timeout, std::chrono::milliseconds(theirs.heartbeat_timeout));
 }
 
-void shake_hands_as_client(connection_state& c, const process_identity& self,
-                           std::chrono::milliseconds heartbeat_timeout, deadline until) {
+void shake_hands_as_client(connection_state& c, const process_identity& self, deadline until) {
   try {
-    hello_as_client(c, self, heartbeat_timeout, until);
+    hello_as_client(c, self, until);
   } catch (const error& e) {
     c.close();
     if (auto r = c.refusal())
@@ -210,9 +207,8 @@ struct server_handshake::said {
   std::vector<std::string> catalog = catalog_list();
 };
 
-server_handshake::server_handshake(connection_state& c, const process_identity& self,
-                                   std::chrono::milliseconds heartbeat_timeout)
-    : connection_(c), self_(self), heartbeat_timeout_(heartbeat_timeout) {}
+server_handshake::server_handshake(connection_state& c, const process_identity& self)
+    : connection_(c), self_(self) {}
 server_handshake::~server_handshake() = default;
 
 std::chrono::milliseconds server_handshake::peer_heartbeats() const {
@@ -231,7 +227,7 @@ void server_handshake::on_hello(const message& m) {
   s->hello = m;
   from_bytes(m.meta, s->theirs);
   s->theirs.check();
-  s->mine = introduction::of(self_, s->catalog, heartbeat_timeout_);
+  s->mine = introduction::of(self_, s->catalog);
   s->challenge.kind = message_kind::challenge;
   out_archive(s->challenge.meta) & s->mine;
   connection_.send(s->challenge);

@@ -83,9 +83,6 @@ struct channel_events {
 struct hub_options {
   process_identity self{"client", 0, {}, {}};
   wire_limits limits;
-  /// A server of which nothing came for so long is lost; zero: never. It sends heartbeats
-  /// meanwhile.
-  std::chrono::milliseconds heartbeat_timeout{20'000};
 };
 
 /// Channels, and the waiting for them. The first thread that waits leads: it reads all channels and

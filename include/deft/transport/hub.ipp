@@ -339,7 +339,7 @@ inline std::shared_ptr<connection_state> try_connect(const std::string& address,
     auto c = std::make_shared<connection_state>(std::move(s), wire_limits::before_authentication());
     c->peer.address = address;
     try {
-      shake_hands_as_client(*c, options.self, options.heartbeat_timeout, until);
+      shake_hands_as_client(*c, options.self, until);
     } catch (const error& e) {
       if (e.code() != errc::deadline_exceeded) throw;
       throw error(e.code(), "it accepted the connection, but does not answer");

@@ -35,8 +35,6 @@ struct listen_options {
   std::chrono::milliseconds silence{1'000};  ///< how long a caller may say nothing at first
   /// At a time, of all callers, and half of it of those from one address; the oldest makes room.
   int max_handshakes = 64;
-  /// A caller of whom nothing came for so long is lost; zero: never. It sends heartbeats meanwhile.
-  std::chrono::milliseconds heartbeat_timeout{20'000};
   /// At a time, and less than the process may have descriptors; callers beyond it are turned away.
   int max_connections = 4'096;
 };

@@ -170,7 +170,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
           phase_ = phase::greeting;
           begin_timer(owner_->options_.handshake_timeout);
         }
-        if (!handshake_) handshake_.emplace(*state_, owner_->options_.self, heartbeats());
+        if (!handshake_) handshake_.emplace(*state_, owner_->options_.self);
         switch (state_->try_receive(message_)) {
           case connection::arrival::nothing:
             return false;
@@ -197,12 +197,11 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       return true;
     }
 
-    std::chrono::milliseconds heartbeats() const { return owner_->options_.heartbeat_timeout; }
-
     void open() {
       ++turn_;  // no timer any more
       state_->set_limits(owner_->options_.limits);
-      state_->begin_heartbeats(heartbeats(), handshake_->peer_heartbeats());
+      state_->begin_heartbeats(owner_->options_.self.heartbeat_timeout,
+                               handshake_->peer_heartbeats());
       handshake_.reset();
       message_ = {};
       if (!owner_->count_open(*this)) return end(nullptr);

@@ -23,7 +23,9 @@ struct remote_session {
   std::atomic<bool> closed{false};
 
   explicit remote_session(const session_options& o)
-      : links(hub_options{{"client", 0, {}, o.credentials.or_of_environment()}, {}}), options(o) {}
+      : links(hub_options{{"client", 0, {}, o.credentials.or_of_environment(), o.heartbeat_timeout},
+                          {}}),
+        options(o) {}
 
   /// A run's time limits what comes before it, too.
   deadline patience() const {

@@ -19,6 +19,9 @@ struct server_options {
   std::optional<double> gpu_memory_limit = {};  ///< likewise
   int listen_fd = -1;  ///< a listening socket to adopt, from a launcher; -1: bind the own address
   deft::credentials credentials = {};  ///< the same of all tasks
+  /// Another task or a client of which nothing comes for so long is lost; heartbeats come from one
+  /// that is only busy. Zero: never.
+  std::chrono::milliseconds heartbeat_timeout = std::chrono::seconds(20);
   /// How long a worker may be away before it counts as done.
   std::chrono::nanoseconds away = std::chrono::seconds(10);
 };

@@ -6,6 +6,7 @@
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/worker/running_step.hpp>
 #include <deft/session/worker/worker.hpp>
+#include <deft/transport/event_loop.hpp>
 
 namespace deft {
 
@@ -160,7 +161,7 @@ void running_step::ended() { finish(frame_->failure()); }
 
 template <class F>
 void running_step::go(F f, std::size_t stretch) {
-  if (!part_->slow(stretch)) return go_now(f, stretch);
+  if (!part_->slow(stretch) && !detail::event_loop::is_keeper()) return go_now(f, stretch);
   try {
     worker_->background().run(
         [self = shared_from_this(), f, stretch] { self->go_now(f, stretch); });
