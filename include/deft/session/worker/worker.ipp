@@ -184,8 +184,8 @@ void worker::tell_of_loss(placement task, const error& why) {
     }
   }
   for (const auto& n : notices) try {
-      n.master->send(wire::pack(wire::link_lost{
-          n.session, n.last_step, to_string(task_->name()), to_string(*task), why.message()}));
+      n.master->send(wire::pack(wire::link_lost{n.session, n.last_step, to_string(task_->name()),
+                                                to_string(*task), why.message()}));
     } catch (const error&) {
       // The master is lost, and its session with it.
     }
