@@ -13,7 +13,7 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <openssl/rand.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -45,9 +45,10 @@ std::vector<std::string> catalog_list() {
 
 namespace detail {
 
+/// From the system, not from OpenSSL, which would keep a generator for each thread that serves. At
+/// most 256 bytes.
 inline void random_bytes(void* to, std::size_t n) {
-  if (RAND_bytes(static_cast<unsigned char*>(to), static_cast<int>(n)) != 1)
-    fail(errc::internal, "the system gives no random bytes");
+  if (getentropy(to, n) != 0) fail(errc::internal, "the system gives no random bytes");
 }
 
 using nonce = std::array<std::uint8_t, 32>;
