@@ -20,6 +20,7 @@ int threads() {
 
 TEST_CASE("hundreds of connections are served by few threads") {
   const int before = threads();
+  const deadline until = soon();
   test_handler handler;
   listener l(options_of_test(), handler);
   hub h(client_of_test());
@@ -33,8 +34,12 @@ TEST_CASE("hundreds of connections are served by few threads") {
     for (auto& c : channels) calls.push_back(c->call(message(message_kind::first_free)));
     for (auto& p : calls) REQUIRE(h.wait_for(*p, soon()));
   }
-  // Those that serve, and a keeper for each loop.
-  CHECK(threads() - before <= static_cast<int>(std::thread::hardware_concurrency()) + 2);
+  // Those that serve, and a keeper for each loop. One that stood in for a thread that was kept
+  // ends when it finds nothing to do.
+  const int most = static_cast<int>(std::thread::hardware_concurrency()) + 2;
+  while (threads() - before > most && std::chrono::steady_clock::now() < until)
+    std::this_thread::yield();
+  CHECK(threads() - before <= most);
 }
 
 TEST_CASE("handlers that wait keep nobody from being served") {
