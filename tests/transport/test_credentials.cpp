@@ -2,9 +2,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <deft/transport/credentials.hpp>
 
 #include <cstdio>
+#include <deft/transport/credentials.hpp>
+#include <filesystem>
 
 #include "environment.hpp"
 #include "testing.hpp"
@@ -27,7 +28,7 @@ struct secret_file {
   ~secret_file() { std::remove(path.c_str()); }
   secret_file(const secret_file&) = delete;
 
-  std::string path = "/tmp/deft_secret_XXXXXX";
+  std::string path = (std::filesystem::temp_directory_path() / "deft_secret_XXXXXX").string();
 };
 
 }  // namespace

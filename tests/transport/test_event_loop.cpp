@@ -28,7 +28,7 @@ std::shared_ptr<mailbox<runner>> post_to_loop() {
 }  // namespace
 
 TEST_CASE("where nobody waits, the keeper runs the loop") {
-  loop().attend();
+  loop().wake_keeper();
   CHECK(post_to_loop()->get().keeper);
 }
 

@@ -10,7 +10,7 @@ using namespace testing;
 
 namespace {
 
-constexpr std::chrono::milliseconds shortly{100}, rather{1000}, never{0};
+constexpr std::chrono::milliseconds short_timeout{100}, long_timeout{1000}, never{0};
 
 listen_options server_of(std::chrono::milliseconds timeout) {
   auto o = options_of_test();
@@ -51,7 +51,7 @@ void lose_one(std::chrono::milliseconds of_server, std::chrono::milliseconds of_
 
 TEST_CASE("a peer of which nothing comes is lost, by name, on both ends") {
   std::string server_says, client_says;
-  lose_one(shortly, shortly, server_says, client_says);
+  lose_one(short_timeout, short_timeout, server_says, client_says);
   CHECK(client_says.starts_with("unavailable: lost /job:ps/replica:0/task:0 at 127.0.0.1:"));
   CHECK(client_says.ends_with(": nothing came from it for 0.1 s"));
   CAPTURE(server_says);
@@ -62,11 +62,11 @@ TEST_CASE("a peer of which nothing comes is lost, by name, on both ends") {
 TEST_CASE("each end has its own patience") {
   std::string server_says, client_says;
   SUBCASE("of the client") {
-    lose_one(never, shortly, server_says, client_says);
+    lose_one(never, short_timeout, server_says, client_says);
     CHECK(client_says.ends_with(": nothing came from it for 0.1 s"));
   }
   SUBCASE("of the server") {
-    lose_one(shortly, never, server_says, client_says);
+    lose_one(short_timeout, never, server_says, client_says);
     CHECK(server_says.ends_with(": nothing came from it for 0.1 s"));
   }
 }
@@ -79,15 +79,15 @@ TEST_CASE("a peer that is busy is not lost, nor one that has nothing to say") {
     m.kind = message_kind::reply;
     c->send(m);
   };
-  listener l(server_of(rather), handler);
-  hub h(client_of(rather));
+  listener l(server_of(long_timeout), handler);
+  hub h(client_of(long_timeout));
   auto idle = h.connect(l.address(), soon()), busy = h.connect(l.address(), soon());
   message m(message_kind::first_free);
   m.step = 1;
   auto p = busy->call(m);
   // Nobody waits on the hub meanwhile. Each of these takes the time of a loss.
   std::string ignored;
-  for (int i = 0; i < 2; ++i) lose_one(rather, rather, ignored, ignored);
+  for (int i = 0; i < 2; ++i) lose_one(long_timeout, long_timeout, ignored, ignored);
   CHECK(!p->done());
   CHECK(!idle->lost());
   CHECK(!busy->lost());

@@ -229,3 +229,22 @@ TEST_CASE("connect says whom it waited for, and why it was in vain") {
           h.connect("host.invalid:1", briefly());
         }).find("cannot find host \"host.invalid\"") != std::string::npos);
 }
+
+TEST_CASE("a server that sends what is not sound is lost, and is told why") {
+  test_handler handler;
+  mailbox<std::string> told;
+  handler.closed = [&](const auto&, const error* why) { told.put(why ? why->what() : "in order"); };
+  listener l(options_of_test(), handler);
+  auto o = client_of_test();
+  o.limits.tensors = 2;
+  hub h(o);
+  auto c = h.connect(l.address(), soon());
+  message m(message_kind::first_free);
+  m.tensors.assign(3, any_array::scalar(1.f));
+  auto p = c->call(m);  // comes back as it is
+  REQUIRE(h.wait_for(*p, soon()));
+  CHECK(error_of([&] { p->take(); }).ends_with("a message with 3 tensors, more than 2"));
+  CHECK(c->lost());
+  CHECK(error_of([&] { c->call(m); }).starts_with("unavailable: lost /job:ps"));
+  CHECK(told.get().find("it refused: a message with 3 tensors, more than 2") != std::string::npos);
+}

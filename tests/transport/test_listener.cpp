@@ -246,6 +246,22 @@ TEST_CASE("an error that a handler throws is the answer, and the connection goes
   CHECK(error_of([&] { s->post(m); }).find("it refused: not today") != std::string::npos);
 }
 
+TEST_CASE("whatever a handler throws ends one connection at most") {
+  captured_log log;
+  test_handler handler;
+  handler.opened = [](const auto& c) {
+    if (c->peer().name == "stranger") throw std::runtime_error("not an error of deft's");
+  };
+  listener l(options_of_test(), handler);
+  hub other({{"stranger", 0, {}, {}}, {}});
+  auto s = other.connect(l.address(), soon());
+  CHECK(other.wait_until([&] { return s->lost(); }, soon()));
+  log.wait_for("not an error of deft's");
+  hub h(client_of_test());
+  auto c = h.connect(l.address(), soon());
+  CHECK(h.wait_for(*c->call(message(message_kind::first_free)), soon()));
+}
+
 TEST_CASE("stop ends callers, handshakes and threads at once, whoever calls it") {
   test_handler handler;
   std::atomic<int> open{0};

@@ -47,7 +47,7 @@ TEST_CASE("handlers that wait keep nobody from being served") {
   mailbox<int> arrived, go_on;
   handler.came = [&](const auto& c, message&& m) {
     if (m.step == 1) {
-      const detail::serving_threads::absence while_waiting;
+      const detail::serving_threads::blocking_region while_waiting;
       arrived.put(1);
       go_on.get();
     }

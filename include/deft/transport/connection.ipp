@@ -16,7 +16,7 @@ using spin_clock = std::chrono::steady_clock;
 constexpr auto receive_spin = std::chrono::microseconds(20);
 constexpr auto send_spin = std::chrono::microseconds(20);
 constexpr std::size_t spin_at_most = 256 * 1024;  // bytes left that are worth a spin
-constexpr std::size_t pieces_at_once = 256;       // of a gather write; IOV_MAX is 1024
+constexpr std::size_t pieces_at_once = 64;        // of a gather write, as Asio takes
 // Bytes of a gather write. The kernel moves half as much again in such steps as in one of 128 MB,
 // as it sees to what the receiver has taken in between; below 512 KB it is slower again.
 constexpr std::size_t write_at_once = std::size_t{1} << 20;
@@ -76,7 +76,7 @@ std::chrono::milliseconds connection_state::beat_interval() const {
 }
 
 void connection_state::beat(std::chrono::steady_clock::time_point now) {
-  if (lost() || refused_.load(std::memory_order_acquire)) return;
+  if (lost()) return;
   // What is there and was not read yet, as its reader is busy, is a sign of life too.
   if (stream_->has_unread()) last_heard_ = now;
   if (heard_.exchange(false, std::memory_order_relaxed)) last_heard_ = now;
@@ -104,7 +104,7 @@ void connection_state::break_off(const std::string& why) {
   }
   lost_.store(true, std::memory_order_release);
   stream_->shut(true);
-  loop().attend();
+  loop().wake_keeper();
 }
 
 /// Writes until all is written or the socket takes no more. `pieces` is used up.
@@ -247,11 +247,10 @@ connection_state::progress connection_state::write_queue(std::unique_lock<std::m
 /// Nobody writes any more: all is written, or nothing can be.
 void connection_state::stop_writing(std::unique_lock<std::mutex>&) {
   writer_ = writer::none;
+  if (refused_.load(std::memory_order_acquire)) stream_->shut(false);
   if (lost()) {
     queue_.clear();
     queued_ = 0;
-  } else if (refused_.load(std::memory_order_acquire)) {
-    stream_->shut(false);
   }
   changed_.notify_all();
 }
@@ -260,7 +259,7 @@ void connection_state::hand_over(std::unique_lock<std::mutex>& lock) {
   writer_ = writer::loop;
   lock.unlock();
   write_when_possible();
-  loop().attend();
+  loop().wake_keeper();
 }
 
 void connection_state::write_when_possible() {
@@ -322,6 +321,7 @@ void connection_state::refuse(const error& why) {
     if (why_lost_.empty()) why_lost_ = why.message();
   }
   refused_.store(true, std::memory_order_release);
+  lost_.store(true, std::memory_order_release);
   // With bytes unread the kernel would answer an end of both directions by a reset, which
   // overtakes the sentence.
   if (queued() == 0) stream_->shut(false);

@@ -72,7 +72,7 @@ class event_loop {
     return true;
   }
   /// Something is to be done that nobody may be waiting for.
-  void attend();
+  void wake_keeper();
 
   /// `m` is not armed: it is before anyone sleeps in the loop.
   void add_unarmed(std::weak_ptr<loop_member> m);
@@ -90,6 +90,8 @@ class event_loop {
   event_loop();
   void enter();
   void leave();
+  template <class F>
+  void run(F f);
   void arm_all();
   void keep();
   void beat_all();

@@ -2,6 +2,7 @@
 // deft/transport/event_loop.ipp: who runs an Asio context, and when.
 #pragma once
 #include <algorithm>
+#include <deft/core/log.hpp>
 #include <deft/transport/event_loop.hpp>
 #include <thread>
 
@@ -39,6 +40,16 @@ void event_loop::leave() {
   if (--attending_ == 0 && !led_ && !sleepers_.empty()) sleepers_.front()->changed_.notify_one();
 }
 
+/// What a handler throws ends what it was for, and nothing else.
+template <class F>
+void event_loop::run(F f) {
+  try {
+    f();
+  } catch (const std::exception& e) {
+    logging::warning("an event of a connection failed: ", e.what());
+  }
+}
+
 void event_loop::poll() {
   {
     std::lock_guard lock(guard_);
@@ -46,7 +57,7 @@ void event_loop::poll() {
     if (led_) return;
     led_ = true;
   }
-  context_.poll();
+  run([&] { context_.poll(); });
   std::lock_guard lock(guard_);
   led_ = false;
 }
@@ -60,8 +71,10 @@ void event_loop::sleep(sleeper& s, deadline until) {
       led_ = true;
       leader_ = &s;
       lock.unlock();
-      until == no_deadline ? context_.run_one() : context_.run_one_until(until);
-      context_.poll();
+      run([&] {
+        until == no_deadline ? context_.run_one() : context_.run_one_until(until);
+        context_.poll();
+      });
       lock.lock();
       led_ = false;
       leader_ = nullptr;
@@ -87,7 +100,7 @@ void event_loop::wake(sleeper& s) {
     boost::asio::post(context_, [] {});
 }
 
-void event_loop::attend() {
+void event_loop::wake_keeper() {
   std::lock_guard lock(guard_);
   if (led_ || attending_ || !sleepers_.empty()) return;
   wanted_ = true;
@@ -122,6 +135,7 @@ void event_loop::add_beating(const std::shared_ptr<loop_member>& m) {
 
 void event_loop::schedule_beat() {
   std::lock_guard lock(members_guard_);
+  if (interval_ == 0ms) return;
   beat_.expires_after(interval_);
   beat_.async_wait([this](boost::system::error_code failed) {
     if (!failed) beat_all();
@@ -144,7 +158,7 @@ void event_loop::beat_all() {
   }
   const auto now = std::chrono::steady_clock::now();
   for (const auto& m : all) m->beat(now);
-  if (interval_ != 0ms) schedule_beat();
+  schedule_beat();
 }
 
 void event_loop::keep() {
@@ -157,8 +171,10 @@ void event_loop::keep() {
       led_ = keeper_leads_ = true;
       lock.unlock();
       arm_all();
-      stuck ? context_.run_one_for(look_at_attending) : context_.run_one();
-      context_.poll();
+      run([&] {
+        stuck ? context_.run_one_for(look_at_attending) : context_.run_one();
+        context_.poll();
+      });
       lock.lock();
       led_ = keeper_leads_ = false;
       if (attending_ == 0 && !sleepers_.empty()) sleepers_.front()->changed_.notify_one();

@@ -62,8 +62,6 @@ class frame_reader {
   void set_limits(const wire_limits& limits) { limits_ = limits; }
   /// Whether anything was read since the last time.
   bool has_read() { return std::exchange(has_read_, false); }
-  /// Whether part of a message is there.
-  bool within() const { return stage_ != stage::header || done_ > 0 || begin_ != end_; }
 
  private:
   enum class stage { header, meta, descriptors, payload };

@@ -66,7 +66,7 @@ class server_handshake {
   /// may throw too.
   bool on_message(const message& m, const std::function<void(const peer_info&)>& admit);
   /// After how long of silence the caller gives us up.
-  std::chrono::milliseconds peer_heartbeats() const;
+  std::chrono::milliseconds peer_timeout() const;
 
  private:
   void on_hello(const message& m);

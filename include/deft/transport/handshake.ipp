@@ -212,7 +212,7 @@ server_handshake::server_handshake(connection_state& c, const process_identity& 
     : connection_(c), self_(self) {}
 server_handshake::~server_handshake() = default;
 
-std::chrono::milliseconds server_handshake::peer_heartbeats() const {
+std::chrono::milliseconds server_handshake::peer_timeout() const {
   return std::chrono::milliseconds(said_ ? said_->theirs.heartbeat_timeout : 0);
 }
 

@@ -213,7 +213,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
       bool in_time = true;
       {
         lock.unlock();
-        const serving_threads::absence while_waiting;
+        const serving_threads::blocking_region while_waiting;
         lock.lock();
         if (until == no_deadline)
           turn_.wait(lock, turn);
@@ -242,7 +242,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
   void changed() {
     epoch_.fetch_add(1);
     if (followers_.load() > 0) turn_.notify_all();
-    if (asleep_.load()) loop_.wake(*sleeper_);
+    if (asleep_.load()) loop_.wake(sleeper_);
   }
 
   /// By a thread of the loop: there may be something on `c`.
@@ -261,7 +261,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
 
   bool lead(bool (*ready)(void*), void* context, deadline until) {
     event_loop::attendance here(loop_);
-    std::optional<serving_threads::absence> absent;
+    std::optional<serving_threads::blocking_region> blocked;
     wait_.restart();
     told_ = true;
     for (unsigned turn = 1;; ++turn) {
@@ -295,8 +295,8 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
       if (wait_.look_again(now)) continue;
       asleep_.store(true);
       if (epoch_.load() == seen) {
-        if (!absent) absent.emplace();
-        loop_.sleep(*sleeper_, until);
+        if (!blocked) blocked.emplace();
+        loop_.sleep(sleeper_, until);
       }
       asleep_.store(false);
       wait_.woke();
@@ -312,8 +312,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
   }
 
   event_loop& loop_ = event_loop::of_callers();
-  /// Of the leader. Outlives this: who wakes it may come late.
-  const std::shared_ptr<event_loop::sleeper> sleeper_ = std::make_shared<event_loop::sleeper>();
+  event_loop::sleeper sleeper_;  ///< of the leader
   mutable std::mutex guard_;
   std::condition_variable turn_;
   std::vector<std::shared_ptr<channel_state>> channels_;
@@ -355,7 +354,7 @@ inline std::shared_ptr<connection_state> connect_until(const std::string& addres
                                                        const hub_options& options, deadline until) {
   using namespace std::chrono_literals;
   split_address(address);
-  const serving_threads::absence while_waiting;
+  const serving_threads::blocking_region while_waiting;
   auto began = std::chrono::steady_clock::now();
   auto pause = std::chrono::milliseconds(5);
   bool told = false;

@@ -46,7 +46,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
 
   void begin() {
     wait_for_callers();
-    loop_.attend();
+    loop_.wake_keeper();
   }
 
   void stop() {
@@ -62,9 +62,9 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       }
       lock.lock();
       for (auto& s : seats_) s->close();
-      loop_.attend();
+      loop_.wake_keeper();
     }
-    const detail::serving_threads::absence while_waiting;
+    const detail::serving_threads::blocking_region while_waiting;
     changed_.wait(lock, [&] {
       return std::all_of(seats_.begin(), seats_.end(),
                          [](const auto& s) { return s.get() == seat::here(); });
@@ -122,6 +122,25 @@ class listener::impl : public std::enable_shared_from_this<impl> {
         explicit within(const seat* s) { here() = s; }
         ~within() { here() = before; }
       } handler{this};
+      try {
+        return go_on();
+      } catch (const std::exception& e) {
+        logging::warning(owner_->address_, ": the connection of ", peer(), " failed: ", e.what());
+        state_->close();
+        end(nullptr);
+        return true;
+      }
+    }
+    bool look_again(std::chrono::steady_clock::time_point now) override {
+      return phase_ == phase::open && wait_.look_again(now);
+    }
+    void rest() override {
+      rested_ = true;
+      if (phase_ != phase::ended) state_->arm();
+    }
+
+   private:
+    bool go_on() {
       switch (phase_.load()) {
         case phase::silent:
         case phase::greeting:
@@ -135,15 +154,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       }
       return false;
     }
-    bool look_again(std::chrono::steady_clock::time_point now) override {
-      return phase_ == phase::open && wait_.look_again(now);
-    }
-    void rest() override {
-      rested_ = true;
-      if (phase_ != phase::ended) state_->arm();
-    }
 
-   private:
     enum class phase { silent, greeting, open, refused, ended };
     static constexpr auto serve_spin = std::chrono::microseconds(20);
     static constexpr int messages_at_once = 16;
@@ -200,8 +211,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     void open() {
       ++turn_;  // no timer any more
       state_->set_limits(owner_->options_.limits);
-      state_->begin_heartbeats(owner_->options_.self.heartbeat_timeout,
-                               handshake_->peer_heartbeats());
+      state_->begin_heartbeats(owner_->options_.self.heartbeat_timeout, handshake_->peer_timeout());
       handshake_.reset();
       message_ = {};
       if (!owner_->count_open(*this)) return end(nullptr);
@@ -370,7 +380,11 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       namespace reason = boost::asio::error;
       if (!failed) {
         fcntl(s.native_handle(), F_SETFD, FD_CLOEXEC);
-        admit(std::move(s));
+        try {
+          admit(std::move(s));
+        } catch (const std::exception& e) {
+          not_accepted_.log(logging::level::warning, "cannot accept on ", address_, ": ", e.what());
+        }
       } else if (failed == reason::would_block || failed == reason::try_again) {
         return wait_for_callers();
       } else if (failed != reason::connection_aborted && failed.value() != EPROTO &&

@@ -38,11 +38,11 @@ class serving_threads {
 
   /// The calling thread is about to wait, or to compute for long: where it is one of these, another
   /// takes its place meanwhile.
-  class absence {
+  class blocking_region {
    public:
-    absence();
-    ~absence();
-    absence(const absence&) = delete;
+    blocking_region();
+    ~blocking_region();
+    blocking_region(const blocking_region&) = delete;
 
    private:
     bool counts_;
@@ -67,7 +67,7 @@ class serving_threads {
   std::mutex guard_;
   std::deque<std::shared_ptr<served>> ready_;
   std::vector<idle_thread*> idle_;
-  int threads_ = 0, absent_ = 0;
+  int threads_ = 0, blocked_ = 0;
 };
 
 }  // namespace deft::detail

@@ -11,8 +11,8 @@
 namespace deft::detail {
 
 namespace {
-/// Of the calling thread, if it serves: how many absences it is within.
-thread_local int serving_absences = -1;
+/// Of the calling thread, if it serves: how many blocking regions it is within.
+thread_local int blocking_depth = -1;
 /// It looks for something to serve, and will see what becomes ready.
 thread_local bool looks_for_work = false;
 
@@ -20,7 +20,7 @@ int most_serving() {
   static const int n = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   return n;
 }
-constexpr int most_absent = 256;
+constexpr int most_blocked = 256;
 }  // namespace
 
 serving_threads& serving_threads::instance() {
@@ -54,7 +54,7 @@ void serving_threads::call_another() {
     }
   const bool keeper = event_loop::is_keeper();
   // The keeper looks only where those who serve have not for a while.
-  if (threads_ - absent_ >= most_serving() && !(keeper && threads_ < most_absent)) return;
+  if (threads_ - blocked_ >= most_serving() && !(keeper && threads_ < most_blocked)) return;
   try {
     std::thread([this] { run(); }).detach();
     ++threads_;
@@ -68,13 +68,13 @@ bool serving_threads::others_wait(bool busy) {
   if (ready_.empty()) return false;
   if (!busy) return true;
   const bool free = std::any_of(idle_.begin(), idle_.end(), [](auto* t) { return !t->called; });
-  if (!free && threads_ - absent_ >= most_serving()) return true;
+  if (!free && threads_ - blocked_ >= most_serving()) return true;
   call_another();
   return false;
 }
 
 void serving_threads::run() {
-  serving_absences = 0;
+  blocking_depth = 0;
   event_loop::attendance here(loop_);
   std::shared_ptr<served> s;
   while (next(s)) {
@@ -94,7 +94,7 @@ bool serving_threads::next(std::shared_ptr<served>& s) {
       s->state_ = served::state::active;
       return true;
     }
-    if (threads_ - absent_ > most_serving() || std::chrono::steady_clock::now() >= give_up) {
+    if (threads_ - blocked_ > most_serving() || std::chrono::steady_clock::now() >= give_up) {
       --threads_;
       return false;
     }
@@ -131,25 +131,26 @@ void serving_threads::stay_with(const std::shared_ptr<served>& s) {
   }
 }
 
-serving_threads::absence::absence() : counts_(serving_absences >= 0 && serving_absences++ == 0) {
+serving_threads::blocking_region::blocking_region()
+    : counts_(blocking_depth >= 0 && blocking_depth++ == 0) {
   if (!counts_) return;
   auto& all = instance();
   {
     std::lock_guard lock(all.guard_);
-    ++all.absent_;
+    ++all.blocked_;
     if (!all.ready_.empty()) all.call_another();
   }
   all.loop_.step_out();
-  all.loop_.attend();
+  all.loop_.wake_keeper();
 }
 
-serving_threads::absence::~absence() {
-  if (serving_absences > 0) --serving_absences;
+serving_threads::blocking_region::~blocking_region() {
+  if (blocking_depth > 0) --blocking_depth;
   if (!counts_) return;
   auto& all = instance();
   all.loop_.step_in();
   std::lock_guard lock(all.guard_);
-  --all.absent_;
+  --all.blocked_;
 }
 
 }  // namespace deft::detail

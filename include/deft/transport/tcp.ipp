@@ -74,7 +74,7 @@ class tcp_stream_t final : public stream {
   event_loop& loop() const noexcept override { return loop_; }
 
  private:
-  /// Pieces as Asio reads them, which takes 64 at once.
+  /// Pieces as Asio reads them.
   class buffers {
    public:
     using value_type = boost::asio::const_buffer;

@@ -50,7 +50,7 @@ std::map<placement, std::uint64_t> task_links::standing() {
     std::lock_guard lock(guard_);
     for (const auto& [task, e] : entries_) tasks.push_back(task);
   }
-  // Nothing was read while nobody waited: a channel may have ended without notice.
+  // A channel may have ended without notice yet.
   if (!tasks.empty()) hub_.poll();
   std::map<placement, std::uint64_t> incarnations;
   for (auto task : tasks)
@@ -64,7 +64,7 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until, std::ui
     fail(errc::not_found, "the cluster has no task ", *task, "; it is ", cluster_);
   const std::string& address = cluster_.address(task->job, *task->task);
   auto e = entry_of(task);
-  // Nothing was read while nobody waited: an old channel may have ended without notice.
+  // An old channel may have ended without notice yet.
   if (!incarnation) hub_.poll();
   std::unique_lock lock(e->guard);
   for (;;) {
