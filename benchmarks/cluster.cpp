@@ -102,6 +102,40 @@ void small_steps(const far_side& far) {
                   ping_pong, bench::at_most(0.9));
 }
 
+/// Many small values, and one that is neither small nor large.
+void values_between_tasks(const far_side& far) {
+  constexpr std::int64_t count = 100, floats = 256, megabyte = 1 << 20;
+  session s(far.target(), {.fold = false});
+  std::vector<variable<float, floats>> v;
+  std::optional<variable<float, megabyte / 4>> large;
+  {
+    auto there = on(device(worker(1)));
+    for (int i = 0; i < count; ++i) v.emplace_back(str("small", i), ones());
+    large.emplace("large", ones());
+  }
+  s.run(initialize_all());
+  auto here = on(device(worker(0)));
+  tensor<float> sum = constant(0.f);
+  std::vector<operation> updates;
+  for (auto& x : v) {
+    sum = sum + max(x);
+    updates.push_back(assign_sub(x, 0.5f * x));
+  }
+  auto time = [&](const std::string& work, auto&& step, const bench::request& r, double bound) {
+    bench::time_row(work,
+                    bench::in_turns(bench::timed([&] { bench::keep(step()); }),
+                                    bare_turn(far, r, 100)),
+                    "bare transfer", bench::at_most(bound));
+  };
+  const bench::request all{count * floats * 4, sizeof(bench::request)};
+  auto pulled = s.prepare(sum);
+  time("100 tensors of 1 KB from task to task", [&] { return pulled(); }, all, 1.5);
+  auto updated = s.prepare(group(updates));
+  time("100 variables of 1 KB pulled and updated", [&] { updated(); return 0; }, {all.more, all.more}, 2);
+  auto taken = s.prepare(max(*large));
+  time("1 MB from task to task", [&] { return taken(); }, {megabyte, sizeof(bench::request)}, 1.3);
+}
+
 void bulk_transfers(const far_side& far) {
   session s(far.target());
   using matrix = ndarray<float, rows, columns>;
@@ -135,5 +169,6 @@ void bulk_transfers(const far_side& far) {
 int main() {
   far_side far;
   small_steps(far);
+  values_between_tasks(far);
   bulk_transfers(far);
 }

@@ -138,3 +138,25 @@ TEST_CASE_FIXTURE(own_graph,
   flat_graph f = ordered(flat({after, up}));
   CHECK(find_op_in(f.graph, "assign_add") < find_op_in(f.graph, "exp"));
 }
+
+TEST_CASE_FIXTURE(own_graph, "what other tasks wait for is made before what waits for them") {
+  auto at = [](int task) { return device(str("/job:worker/task:", task)); };
+  std::vector<any_tensor> sums, back;
+  for (int i = 0; i < 3; ++i) {
+    any_tensor made, used;
+    if (auto there = on(at(1))) made = identity(any_tensor(constant(float(i))));
+    if (auto here = on(at(0))) used = made + 1.f;
+    if (auto there = on(at(1))) back.push_back(used * made);
+  }
+  flat_graph f = flat({back[0], back[1], back[2]});
+  for (auto& n : f.graph.nodes)
+    n.device = intern(parse_device(
+        str("/job:worker/replica:0/task:", n.requested->task.value(), "/device:cpu:0")));
+  plan::order_transfers(f.graph, f.fetches);
+  check(f.graph);
+  std::vector<std::string> order;
+  for (const auto& n : f.graph.nodes)
+    if (n.op->name != "constant") order.push_back(std::string(n.op->name));
+  CHECK(order == std::vector<std::string>{"identity", "identity", "identity", "add", "add", "add",
+                                          "mul", "mul", "mul"});
+}

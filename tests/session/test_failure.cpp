@@ -414,7 +414,8 @@ TEST_CASE("values that come for steps that have ended, or never begin, are dropp
     hub h;
     auto to = h.connect(c.spec().address("worker", 1), deadline_in(5s));
     for (std::uint64_t i = 0; i < 2000; ++i) {
-      to->post(wire::pack(wire::tensor{77 + i % 3, i, 1, any_array(dtype::float32, dims{1000})}));
+      to->post(
+          wire::pack(wire::tensors{77 + i % 3, i, {1}, {any_array(dtype::float32, dims{1000})}}));
     }
     to->post(wire::pack(wire::drop_session{77}));
     to->post(wire::pack(wire::cancel_step{78, 1}));

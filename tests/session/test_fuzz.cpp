@@ -227,7 +227,7 @@ void send_part(attacker& a, plan::part& p, std::uint64_t step, dice& d, bool byt
     any_array value(dtype::float32, d.chance(8) ? dims{2, 4} : dims{3, 4});
     std::memset(value.mutable_raw(), 0, value.bytes());
     const auto number = key ? static_cast<std::uint32_t>(std::atoi(key->c_str())) : 0;
-    before.push_back(wire::pack(wire::tensor{session, step, number, value}));
+    before.push_back(wire::pack(wire::tensors{session, step, {number}, {value}}));
   }
   // A part may wait for values that never come.
   n.ran += a.ask_among(before, wire::pack(run), wire::pack(wire::cancel_step{session, step}));
@@ -294,7 +294,7 @@ TEST_CASE("messages of every kind, with any content, end in an answer") {
     CAPTURE(i);
     dice d(i + 2'000'000);
     using enum wire::kind;
-    const wire::kind kinds[] = {register_part, run_part,     tensor,
+    const wire::kind kinds[] = {register_part, run_part,     tensors,
                                 cancel_step,   drop_part,    drop_session,
                                 devices,       reset,        make_plan,
                                 run_plan,      drop_plan,    cluster_devices,

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/order.ipp: reads before updates.
+// deft/plan/order.ipp: few waits between tasks, and reads before updates.
 #pragma once
 #include <algorithm>
+#include <deft/plan/cut.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/plan/rewrite.hpp>
 #include <map>
+#include <numeric>
 #include <vector>
 
 namespace deft::plan {
@@ -47,6 +49,28 @@ void prefer_users(const graph_def& g, const std::vector<node_numbers>& users, st
 }
 
 }  // namespace
+
+void order_transfers(graph_def& g, std::span<edge_def> fetches) {
+  std::map<placement, placement> task_of_device;
+  std::vector<placement> tasks;
+  for (const auto& n : g.nodes) {
+    placement& task = task_of_device[n.device];
+    if (!task) task = task_of(*n.device);
+    tasks.push_back(task);
+  }
+  std::vector<std::uint32_t> crossings(g.nodes.size());
+  for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
+    auto after = [&](std::uint32_t n) {
+      crossings[i] = std::max(crossings[i], crossings[n] + (tasks[n] != tasks[i]));
+    };
+    for (auto e : g.nodes[i].inputs) after(e.node);
+    for (auto c : g.nodes[i].controls) after(c);
+  }
+  node_numbers order(g.nodes.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t n) { return crossings[n]; });
+  if (!std::ranges::is_sorted(order)) permute(g, order, fetches);
+}
 
 void order_variables(graph_def& g, std::span<edge_def> fetches) {
   std::map<resource_key, touched> variables;

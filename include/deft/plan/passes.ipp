@@ -79,6 +79,7 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
       logging::log(logging::level::debug, "fusion keeps ", a.node, " apart from ", a.user, ": ",
                    a.reason);
   }
+  order_transfers(g, flat.fetches);
   order_variables(g, flat.fetches);
   passed("ordered");
   p.parts = cut(g, flat.fetches);

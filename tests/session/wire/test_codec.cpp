@@ -39,11 +39,17 @@ TEST_CASE("ids, numbers and words of messages arrive") {
   REQUIRE(part.feeds.size() == 1);
   CHECK(part.feeds[0] == any_array::scalar(4.f));
 
-  const auto value = travelled(wire::tensor{1, 2, 0xffff'ffff, any_array::scalar(7)});
+  const auto value = travelled(wire::tensors{1, 2, {0xffff'ffff}, {any_array::scalar(7)}});
   CHECK(value.session == 1);
   CHECK(value.step == 2);
-  CHECK(value.key == 0xffff'ffff);
-  CHECK(value.value == any_array::scalar(7));
+  CHECK(value.keys == std::vector<std::uint32_t>{0xffff'ffff});
+  REQUIRE(value.values.size() == 1);
+  CHECK(value.values[0] == any_array::scalar(7));
+  const auto two =
+      travelled(wire::tensors{1, 2, {4, 3}, {any_array::scalar(7), any_array::scalar(8)}});
+  CHECK(two.keys == std::vector<std::uint32_t>{4, 3});
+  REQUIRE(two.values.size() == 2);
+  CHECK(two.values[1] == any_array::scalar(8));
 
   const auto run = travelled(wire::run_plan{5, 6, 7s, true, {}});
   CHECK(run.session == 5);
@@ -84,8 +90,11 @@ TEST_CASE("an answer has no kind of its own") {
 }
 
 TEST_CASE("what is no such message is refused") {
-  message empty(static_cast<message_kind>(wire::tensor::number));
-  CHECK(outcome_of([&] { wire::unpack<wire::tensor>(empty); }).says("a value without its tensor"));
+  message values = wire::pack(wire::tensors{1, 2, {4, 3}, std::vector<any_array>(2)});
+  values.tensors.pop_back();
+  values.tensors.push_back(any_array::scalar(1));
+  values.tensors.push_back(any_array::scalar(2));
+  CHECK(outcome_of([&] { wire::unpack<wire::tensors>(values); }).says("2 keys came with 3 values"));
   message cut = wire::pack(wire::reset{"models"});
   cut.meta.pop_back();
   CHECK_THROWS_AS(wire::unpack<wire::reset>(cut), error);

@@ -12,7 +12,7 @@ namespace deft {
 
 struct server_impl::requests
     : wire::dispatch_table<
-          &server_impl::on_register_part, &server_impl::on_run_part, &server_impl::on_tensor,
+          &server_impl::on_register_part, &server_impl::on_run_part, &server_impl::on_tensors,
           &server_impl::on_cancel_step, &server_impl::on_drop_part, &server_impl::on_drop_session,
           &server_impl::on_devices, &server_impl::on_reset, &server_impl::on_open_session,
           &server_impl::on_make_plan, &server_impl::on_describe_plan, &server_impl::on_run_plan,
@@ -46,7 +46,7 @@ void server_impl::on_run_part(const wire::caller& from, wire::run_part&& m) {
                     });
 }
 
-void server_impl::on_tensor(const wire::caller& from, wire::tensor&& m) {
+void server_impl::on_tensors(const wire::caller& from, wire::tensors&& m) {
   worker_->deliver(std::move(m), from.from().get());
 }
 void server_impl::on_cancel_step(const wire::caller&, wire::cancel_step&& m) {

@@ -44,7 +44,7 @@ class server_impl final : public connection_handler {
   // Of masters and workers.
   void on_register_part(const wire::caller& from, wire::register_part&& m);
   void on_run_part(const wire::caller& from, wire::run_part&& m);
-  void on_tensor(const wire::caller& from, wire::tensor&& m);
+  void on_tensors(const wire::caller& from, wire::tensors&& m);
   void on_cancel_step(const wire::caller& from, wire::cancel_step&& m);
   void on_drop_part(const wire::caller& from, wire::drop_part&& m);
   void on_drop_session(const wire::caller& from, wire::drop_session&& m);

@@ -14,7 +14,11 @@ class packer {
     m_.session = session, m_.step = other;
   }
   void flags(std::uint32_t f) { m_.flags = f; }
-  void tensor(const any_array& v) { m_.tensors.push_back(v); }
+  /// The first as flags: most messages have one.
+  void keys(const std::vector<std::uint32_t>& keys) {
+    m_.flags = keys.empty() ? 0 : keys[0];
+    if (keys.size() > 1) meta(keys);
+  }
   void tensors(std::vector<any_array>& v) { m_.tensors = std::move(v); }
   /// Elements of constants travel as tensors.
   template <class... T>
@@ -35,9 +39,14 @@ class unpacker {
   void ids(std::uint64_t& session, std::uint64_t& other) { session = m_.session, other = m_.step; }
   void flags(std::uint32_t& f) { f = m_.flags; }
   void flags(bool& f) { f = m_.flags != 0; }
-  void tensor(any_array& v) {
-    if (m_.tensors.size() != 1) fail(errc::invalid_argument, "a value without its tensor");
-    v = std::move(m_.tensors[0]);
+  /// One for each tensor of the message.
+  void keys(std::vector<std::uint32_t>& keys) {
+    if (m_.tensors.size() == 1)
+      keys.assign(1, m_.flags);
+    else
+      meta(keys);
+    if (keys.size() != m_.tensors.size())
+      fail(errc::invalid_argument, keys.size(), " keys came with ", m_.tensors.size(), " values");
   }
   void tensors(std::vector<any_array>& v) { v = std::move(m_.tensors); }
   template <class... T>

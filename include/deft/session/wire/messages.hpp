@@ -19,7 +19,7 @@ enum class kind : std::uint16_t {
   // Master to worker.
   register_part = 16,
   run_part = 17,
-  tensor = 18,
+  tensors = 18,
   cancel_step = 19,
   drop_part = 20,
   drop_session = 21,
@@ -114,17 +114,18 @@ struct run_part {
     f.tensors(feeds);
   }
 };
-/// From worker to worker, or to the master's task on the connection by which it runs the part.
-struct tensor {
-  static constexpr kind number = kind::tensor;
+/// Values of a step, each with its key. From worker to worker, or to the master's task on the
+/// connection by which it runs the part.
+struct tensors {
+  static constexpr kind number = kind::tensors;
   std::uint64_t session = 0, step = 0;
-  std::uint32_t key = 0;
-  any_array value = {};
+  std::vector<std::uint32_t> keys = {};
+  std::vector<any_array> values = {};
   template <class F>
   void fields(F& f) {
     f.ids(session, step);
-    f.flags(key);
-    f.tensor(value);
+    f.keys(keys);
+    f.tensors(values);
   }
 };
 struct cancel_step {

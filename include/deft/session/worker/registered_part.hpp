@@ -19,11 +19,15 @@ class registered_part : public frame_pool {
 
   /// Of random numbers.
   std::uint64_t stream() const { return stream_; }
-  /// Of the task that send `number` goes to; 0 if the master did not say.
-  std::uint64_t receiver(std::size_t send) const { return receivers_[send]; }
-  /// Whether send `number` goes to the task of the master, which reads what comes on the connection
-  /// by which it runs the part.
-  bool goes_to_master(std::size_t send) const { return to_master_[send]; }
+  /// A task that values are sent to.
+  struct destination {
+    placement task = nullptr;
+    std::uint64_t incarnation = 0;  ///< 0 if the master did not say
+    bool is_master = false;  ///< it reads what comes on the connection by which it runs the part
+  };
+  const std::vector<destination>& destinations() const { return destinations_; }
+  /// Of send `number`, among them.
+  std::size_t destination_of(std::size_t send) const { return receivers_[send]; }
   /// Whether receive `number` waits for that incarnation of task `name`.
   bool expects(std::size_t receive, const std::string& name, std::uint64_t incarnation) const;
   /// Whether stretch `s` of the work takes long, as far as is known: not for a thread that reads
@@ -33,8 +37,9 @@ class registered_part : public frame_pool {
 
  private:
   std::uint64_t stream_;
-  std::vector<std::uint64_t> receivers_, senders_;
-  std::vector<bool> to_master_;
+  std::vector<destination> destinations_;
+  std::vector<std::size_t> receivers_;                    ///< of the sends, among the destinations
+  std::vector<std::uint64_t> senders_;                    ///< incarnations, of the receives
   std::unique_ptr<std::atomic<std::int8_t>[]> slowness_;  ///< of the stretches
 };
 

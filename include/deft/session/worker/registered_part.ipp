@@ -14,8 +14,10 @@ registered_part::registered_part(plan::part part, const task_resources& task,
     return at == peers.end() ? 0 : at->second;
   };
   for (const auto& s : code().sends()) {
-    receivers_.push_back(incarnation_of(s));
-    to_master_.push_back(to_string(*s.peer) == master);
+    const auto known = std::ranges::find(destinations_, s.peer, &destination::task);
+    receivers_.push_back(static_cast<std::size_t>(known - destinations_.begin()));
+    if (known == destinations_.end())
+      destinations_.push_back({s.peer, incarnation_of(s), to_string(*s.peer) == master});
   }
   for (const auto& r : code().receives()) senders_.push_back(incarnation_of(r));
   const std::size_t stretches = code().lanes() + 2;  // the beginning, the lanes, and the end

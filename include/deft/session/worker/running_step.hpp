@@ -38,15 +38,17 @@ class running_step final : public rendezvous,
   /// `master`: null for one of this process.
   bool begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds,
              std::shared_ptr<connection> master, step_callback& done);
-  /// A value; kept if the step has not begun.
-  void deliver(std::uint64_t key, any_array value);
+  /// Values; kept if the step has not begun.
+  void deliver(wire::tensors&& values);
   /// Ends the step with `why`: at once if it waits, else as soon as it can.
   void stop(const std::shared_ptr<const error>& why);
   /// That incarnation of task `name` can send nothing more: whoever waits for a value of it waits
   /// no longer.
   void peer_lost(const std::string& name, std::uint64_t incarnation, const error& why);
 
+  /// Values for one task travel together.
   void send(std::size_t number, const any_array& value) override;
+  void flush() override;
   bool receive(std::size_t number, any_array& value, const waker& w) override;
   void wake(std::uint32_t lane) override;
   void ended() override;
@@ -61,7 +63,16 @@ class running_step final : public rendezvous,
   template <class F>
   void go_now(F f, std::size_t stretch);
   void finish(std::shared_ptr<const error> failure);
+  void keep_early(wire::tensors&& values);
   void drop_early();
+  std::vector<waker> take(wire::tensors& values);
+  /// What is to leave for one task.
+  struct outgoing {
+    std::vector<std::uint32_t> keys;
+    std::vector<any_array> values;
+    std::size_t bytes = 0;
+  };
+  void post(const registered_part::destination& to, outgoing&& o);
 
   background_work::token
       under_way_;  ///< once begun; outlives its hold on the task, whose end waits for it
@@ -76,17 +87,22 @@ class running_step final : public rendezvous,
     error why;
   };
   std::vector<lost_peer> lost_;
-  std::vector<std::pair<std::uint64_t, any_array>> early_;
+  std::vector<wire::tensors> early_;
   std::size_t early_bytes_ = 0;
   struct arrival {
     any_array value;
+    bool awaited = false;
     waker waiting;  ///< of the lane that was told to wait for it
   };
   std::vector<arrival> arrivals_;                           ///< by number of the receive
-  std::unordered_map<std::uint64_t, std::size_t> numbers_;  ///< of the receives, by key
+  std::unordered_map<std::uint32_t, std::size_t> numbers_;  ///< of the receives, by key
   std::stop_source stopping_;
   const std::stop_token stopping_token_ = stopping_.get_token();
   step_context context_;
+
+  std::mutex sending_;              ///< guards what follows
+  std::vector<outgoing> outgoing_;  ///< by destination
+  std::shared_ptr<const error> unsent_;
 
   // Of whoever runs it.
   std::shared_ptr<running_step> self_;  ///< from its beginning to its end: a device may be at work

@@ -38,12 +38,11 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     master_ = std::move(master);
     feeds_ = std::move(feeds);
     auto receives = part_->code().receives();
-    for (std::size_t i = 0; i < receives.size(); ++i) numbers_.emplace(receives[i].key, i);
+    for (std::size_t i = 0; i < receives.size(); ++i)
+      numbers_.emplace(static_cast<std::uint32_t>(receives[i].key), i);
     arrivals_.resize(receives.size());
-    for (auto& [key, value] : early_) {
-      auto at = numbers_.find(key);
-      if (at != numbers_.end()) arrivals_[at->second].value = std::move(value);
-    }
+    outgoing_.resize(part_->destinations().size());
+    for (auto& values : early_) take(values);
     drop_early();
     stopped = why_;
   }
@@ -67,35 +66,52 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
   return true;
 }
 
-void running_step::deliver(std::uint64_t key, any_array value) {
-  constexpr std::size_t most_early = 65'536;
-  waker waiting;
+void running_step::deliver(wire::tensors&& values) {
+  std::vector<waker> waiting;
   {
     std::lock_guard lock(guard_);
     switch (phase_) {
       case phase::ended:
         return;
       case phase::waiting:
-        if (why_) return;
-        early_bytes_ += value.bytes();
-        worker_->early_bytes_ += value.bytes();
-        early_.emplace_back(key, std::move(value));
-        if (early_.size() <= most_early && worker_->early_bytes_ <= worker::most_early_bytes)
-          return;
-        // Told to whoever begins it.
-        why_ = std::make_shared<const error>(
-            errc::resource_exhausted, str(to_string(worker_->task().name()),
-                                          " got too many values before step ", step_, " began"));
-        return drop_early();
-      default:
-        break;
+        if (!why_) keep_early(std::move(values));
+        return;
+      case phase::running:
+        waiting = take(values);
     }
-    auto at = numbers_.find(key);
-    if (at == numbers_.end()) return logging::warning("a value came that no receive waits for");
-    arrivals_[at->second].value = std::move(value);
-    waiting = std::exchange(arrivals_[at->second].waiting, waker());
   }
-  waiting();
+  for (auto& w : waiting) w();
+}
+
+void running_step::keep_early(wire::tensors&& values) {
+  constexpr std::size_t most_messages = 65'536, about_a_value = 128;
+  std::size_t bytes = 0;
+  for (const auto& v : values.values) bytes += v.bytes() + about_a_value;
+  early_bytes_ += bytes;
+  worker_->early_bytes_ += bytes;
+  early_.push_back(std::move(values));
+  if (early_.size() <= most_messages && worker_->early_bytes_ <= worker::most_early_bytes) return;
+  // Told to whoever begins it.
+  why_ = std::make_shared<const error>(
+      errc::resource_exhausted,
+      str(to_string(worker_->task().name()), " got too many values before step ", step_, " began"));
+  drop_early();
+}
+
+/// With the lock: returns whom to wake.
+std::vector<waker> running_step::take(wire::tensors& values) {
+  std::vector<waker> waiting;
+  for (std::size_t i = 0; i < values.keys.size(); ++i) {
+    const auto at = numbers_.find(values.keys[i]);
+    if (at == numbers_.end()) {
+      logging::warning("a value came that no receive waits for");
+      continue;
+    }
+    arrival& a = arrivals_[at->second];
+    a.value = std::move(values.values[i]);
+    if (std::exchange(a.awaited, false)) waiting.push_back(std::move(a.waiting));
+  }
+  return waiting;
 }
 
 void running_step::stop(const std::shared_ptr<const error>& why) {
@@ -131,13 +147,44 @@ void running_step::peer_lost(const std::string& name, std::uint64_t incarnation,
 }
 
 void running_step::send(std::size_t number, const any_array& value) {
-  const transfer& c = part_->code().sends()[number];
+  constexpr std::size_t most_bytes = 64 << 10, most_values = 1024;
+  const std::size_t to = part_->destination_of(number);
+  outgoing full;
+  {
+    std::lock_guard lock(sending_);
+    outgoing& o = outgoing_[to];
+    o.keys.push_back(static_cast<std::uint32_t>(part_->code().sends()[number].key));
+    o.values.push_back(value);
+    o.bytes += value.bytes();
+    if (o.bytes < most_bytes && o.values.size() < most_values) return;
+    full = std::exchange(o, outgoing());
+  }
+  post(part_->destinations()[to], std::move(full));
+}
+
+void running_step::flush() {
+  for (std::size_t i = 0; i < outgoing_.size(); ++i) {
+    outgoing o;
+    {
+      std::lock_guard lock(sending_);
+      if (outgoing_[i].values.empty()) continue;
+      o = std::exchange(outgoing_[i], outgoing());
+    }
+    const auto failure = failure_of([&] { post(part_->destinations()[i], std::move(o)); });
+    if (!failure) continue;
+    {
+      std::lock_guard lock(sending_);
+      if (!unsent_) unsent_ = failure;
+    }
+    stop(failure);
+  }
+}
+
+void running_step::post(const registered_part::destination& to, outgoing&& o) {
   const message m =
-      wire::pack(wire::tensor{session_, step_, static_cast<std::uint32_t>(c.key), value});
-  if (master_ && part_->goes_to_master(number)) return master_->send(m);
-  worker_->links()
-      .get(c.peer, deadline_in(task_links::reconnect_time), part_->receiver(number))
-      ->post(m);
+      wire::pack(wire::tensors{session_, step_, std::move(o.keys), std::move(o.values)});
+  if (master_ && to.is_master) return master_->send(m);
+  worker_->links().get(to.task, deadline_in(task_links::reconnect_time), to.incarnation)->post(m);
 }
 
 bool running_step::receive(std::size_t number, any_array& value, const waker& w) {
@@ -148,6 +195,7 @@ bool running_step::receive(std::size_t number, any_array& value, const waker& w)
     for (const auto& l : lost_)
       if (part_->expects(number, l.name, l.incarnation)) throw error(l.why);
     a.waiting = w;
+    a.awaited = true;
     return false;
   }
   value = std::exchange(a.value, any_array());
@@ -186,6 +234,8 @@ void running_step::finish(std::shared_ptr<const error> failure) {
     std::lock_guard lock(guard_);
     phase_ = phase::ended;
     arrivals_.clear();
+    outgoing_.clear();
+    if (!failure) failure = unsent_;
     // The executor knows only that it was to stop; who asked for it knows why.
     if (failure && why_ && failure->code() == errc::cancelled)
       failure = std::make_shared<const error>(why_->code(), why_->message(), failure->node(),

@@ -50,9 +50,9 @@ class worker : public std::enable_shared_from_this<worker> {
   void run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
                 std::uint64_t ended_below, std::vector<feed_ref> feeds,
                 std::shared_ptr<connection> from, step_callback done);
-  /// A value for a step, which may not have begun yet. `from`: the connection; null for one that a
+  /// Values for a step, which may not have begun yet. `from`: the connection; null for one that a
   /// master of this process made, whose session is known.
-  void deliver(wire::tensor&& t, const void* from);
+  void deliver(wire::tensors&& values, const void* from);
   void cancel(std::uint64_t session, std::uint64_t step);
 
   /// How many connections between other tasks were lost, as masters of this process were told.

@@ -40,8 +40,8 @@ std::shared_ptr<worker> worker::make(std::shared_ptr<task_runtime> task, cluster
   made->links_.on_message([weak = std::weak_ptr(made)](message&& m) {
     auto w = weak.lock();
     if (!w) return;
-    if (m.kind == static_cast<message_kind>(wire::tensor::number))
-      w->deliver(wire::unpack<wire::tensor>(m), nullptr);
+    if (m.kind == static_cast<message_kind>(wire::tensors::number))
+      w->deliver(wire::unpack<wire::tensors>(m), nullptr);
     else if (m.kind == static_cast<message_kind>(wire::link_lost::number))
       w->on_link_lost(wire::unpack<wire::link_lost>(m));
   });
@@ -267,8 +267,8 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
     running->stop(std::make_shared<const error>(errc::cancelled, "the session was closed"));
 }
 
-void worker::deliver(wire::tensor&& t, const void* from) {
-  const std::uint64_t session = t.session, step = t.step;
+void worker::deliver(wire::tensors&& values, const void* from) {
+  const std::uint64_t session = values.session, step = values.step;
   {
     std::lock_guard lock(guard_);
     if (!sessions_.contains(session) && (!from || std::ranges::count(dropped_, session))) return;
@@ -286,7 +286,7 @@ void worker::deliver(wire::tensor&& t, const void* from) {
       s->steps.emplace(step, running);
     }
   }
-  running->deliver(t.key, std::move(t.value));
+  running->deliver(std::move(values));
 }
 
 void worker::cancel(std::uint64_t session, std::uint64_t step) {
