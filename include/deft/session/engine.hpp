@@ -6,7 +6,9 @@
 #include <deft/graph/graph_def.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/session/options.hpp>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,12 +42,23 @@ class step_results {
   void (*give_back_)(void*, std::unique_ptr<executable::frame>) = nullptr;
 };
 
+/// How a run ended.
+struct run_outcome {
+  std::optional<step_results> results;   ///< none: it failed
+  std::shared_ptr<const error> failure;  ///< the step's first error
+};
+using run_callback = std::function<void(run_outcome)>;
+
 /// A plan, ready to run any number of times, from any thread.
 class ready_plan {
  public:
   virtual ~ready_plan() = default;
   /// `feeds` in the order in which the plan was made. Throws the step's first error.
   virtual step_results run(std::span<const feed_ref> feeds, const run_options& options) = 0;
+  /// The same, but a master's plan does not wait for other tasks here. `done` is called once, by
+  /// whichever thread ends the run; `feeds`, none of them borrowed, must stay until then.
+  virtual void start(std::span<const feed_ref> feeds, const run_options& options,
+                     const run_callback& done);
   /// Number of fetches, operations included.
   virtual std::size_t fetches() const = 0;
   /// It runs on this task alone.
@@ -76,6 +89,12 @@ class engine {
   virtual std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) = 0;
   /// What a plan of it would be; nothing is kept. Throws as make_plan does.
   virtual plan_description describe(flat_graph flat, const plan_limits& limits) = 0;
+  /// Whether all is known that planning `g`, or listing devices (null), would wait for; else `then`
+  /// is called once it is, with null, or with what they would throw. Only masters know.
+  virtual bool when_known(const graph_def* /*g*/, const plan_limits&,
+                          std::function<void(std::shared_ptr<const error>)> /*then*/) {
+    return true;
+  }
   virtual std::vector<device_info> devices() = 0;
   /// Cancels what runs; nothing can be run afterwards.
   virtual void close() = 0;

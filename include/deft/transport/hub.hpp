@@ -18,6 +18,17 @@ class channel_state;
 class hub_state;
 }  // namespace detail
 
+class pending;
+
+/// Whom to tell that an answer has come.
+class answer_listener {
+ public:
+  virtual ~answer_listener() = default;
+  /// `p` is done. On the thread that reads, or the one that closes the channel, without locks;
+  /// perhaps before `call` has returned. It may send, but not wait on the hub.
+  virtual void answered(pending& p) = 0;
+};
+
 /// The answer to a call, once it is there.
 class pending {
  public:
@@ -38,6 +49,7 @@ class pending {
   std::uint64_t id_ = 0;
   message answer_;
   std::shared_ptr<const error> error_;
+  std::shared_ptr<answer_listener> listener_;  ///< until it is told
 };
 
 /// A connection to one server. Thread-safe.
@@ -51,11 +63,14 @@ class channel {
   /// Sends without expecting an answer. Throws unavailable, naming the peer, if the channel is
   /// lost.
   void post(const message& m);
-  /// Gives `m` an id, sends it, and returns where its answer will be: see hub::wait_until.
+  /// Gives `m` an id, sends it, and returns where its answer will be: see hub::wait_until. Then it
+  /// is told to `listener`, if there is one.
   /// Throws unavailable, naming the peer, if the channel is lost.
-  std::shared_ptr<pending> call(message& m);
-  std::shared_ptr<pending> call(message&& m) { return call(m); }
-  /// Forgets a call: its answer will be dropped.
+  std::shared_ptr<pending> call(message& m, std::shared_ptr<answer_listener> listener = {});
+  std::shared_ptr<pending> call(message&& m, std::shared_ptr<answer_listener> listener = {}) {
+    return call(m, std::move(listener));
+  }
+  /// Forgets a call: its answer will be dropped, and nobody is told.
   void abandon(const pending& p);
 
   /// Waits until all that was sent is written; see connection::drain. On false, close() makes sure
@@ -113,6 +128,14 @@ class hub {
   bool wait_for(const pending& p, deadline until = no_deadline) {
     return wait_until([&] { return p.done(); }, until);
   }
+  /// Reads what arrives for others, unless one of them waits himself, until `ready()` or the time
+  /// is over; as wait_until.
+  template <class Predicate>
+  bool read_until(Predicate&& ready, deadline until) {
+    using F = std::remove_reference_t<Predicate>;
+    return wait([](void* f) -> bool { return (*static_cast<F*>(f))(); },
+                const_cast<void*>(static_cast<const void*>(std::addressof(ready))), until, true);
+  }
   /// Reads what has arrived, without waiting.
   void poll() {
     wait_until([] { return false; }, deadline{});
@@ -121,7 +144,7 @@ class hub {
   void notify();
 
  private:
-  bool wait(bool (*ready)(void*), void* context, deadline until);
+  bool wait(bool (*ready)(void*), void* context, deadline until, bool for_others = false);
   std::shared_ptr<detail::hub_state> state_;
 };
 

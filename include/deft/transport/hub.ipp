@@ -38,8 +38,9 @@ class channel_state {
 
   void post(const message& m) { connection->send(m); }
 
-  std::shared_ptr<pending> call(message& m) {
+  std::shared_ptr<pending> call(message& m, std::shared_ptr<answer_listener> listener) {
     auto p = std::make_shared<pending>();
+    p->listener_ = std::move(listener);
     {
       std::lock_guard lock(guard_);
       p->id_ = m.id = ++last_id_;
@@ -99,7 +100,7 @@ class channel_state {
     auto shared = std::make_shared<const error>(why);
     for (auto& [id, p] : calls) {
       p->error_ = shared;
-      p->done_.store(true, std::memory_order_release);
+      tell(*p);
     }
   }
   bool gone() const {
@@ -135,7 +136,12 @@ class channel_state {
       p->error_ = std::make_shared<const error>(decode_error(incoming_));
     else
       std::swap(p->answer_, incoming_);
-    p->done_.store(true, std::memory_order_release);
+    tell(*p);
+  }
+  static void tell(pending& p) {
+    const auto listener = std::move(p.listener_);
+    p.done_.store(true, std::memory_order_release);
+    if (listener) listener->answered(p);
   }
   void end(const error& why) {
     bool ours = connection->closed_here();
@@ -197,15 +203,13 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
       if (!led_) {
         led_ = true;
         lock.unlock();
-        struct guard {
-          hub_state& h;
-          ~guard() {
-            std::lock_guard lock(h.guard_);
-            h.led_ = false;
-            if (h.followers_.load() > 0) h.turn_.notify_one();
-          }
-        } lead_ends{*this};
+        const lead_end at_end(*this);
         return lead(ready, context, until);
+      }
+      if (reads_for_others_ && !wanted_ && until != deadline{}) {
+        wanted_ = true;
+        changed();
+        continue;
       }
       ++followers_;
       // Whoever hands out an answer after this sees a follower, and waits for the lock.
@@ -226,9 +230,53 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
     }
   }
 
+  /// Leads where nobody has waited for a moment: for who waits again and again it is better to
+  /// lead than to have another thread make way each time.
+  bool read(bool (*ready)(void*), void* context, deadline until) {
+    struct reader {
+      hub_state& h;
+      bool (*ready)(void*);
+      void* context;
+      bool is_ready = false;
+      static bool over(void* self) {
+        auto& r = *static_cast<reader*>(self);
+        r.is_ready = r.ready(r.context);
+        return r.is_ready || r.h.wanted_.load();
+      }
+    } self{*this, ready, context};
+    const serving_threads::blocking_region while_waiting;
+    for (;;) {
+      std::unique_lock lock(guard_);
+      if (led_ || followers_.load() > 0 || std::exchange(waited_for_, false)) {
+        lock.unlock();
+        if (ready(context)) return true;
+        if (std::chrono::steady_clock::now() >= until) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        continue;
+      }
+      led_ = reads_for_others_ = true;
+      lock.unlock();
+      const lead_end at_end(*this);
+      const bool over = lead(&reader::over, &self, until);
+      if (!over || self.is_ready) return over;
+    }
+  }
+
   const hub_options options;
 
  private:
+  struct lead_end {
+    hub_state& h;
+    explicit lead_end(hub_state& h) : h(h) {}
+    lead_end(const lead_end&) = delete;
+    ~lead_end() {
+      std::lock_guard lock(h.guard_);
+      h.waited_for_ |= !h.reads_for_others_;
+      h.led_ = h.reads_for_others_ = h.wanted_ = false;
+      if (h.followers_.load() > 0) h.turn_.notify_one();
+    }
+  };
+
   /// A follower that goes may have been woken to take the lead.
   bool leave(bool result) {
     if (followers_.load() > 0) {
@@ -321,6 +369,9 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
   std::atomic<int> followers_{0};
   std::atomic<bool> asleep_{false}, told_{true};
   bool led_ = false;
+  bool reads_for_others_ = false;    ///< who leads
+  bool waited_for_ = false;          ///< somebody has led who waited himself
+  std::atomic<bool> wanted_{false};  ///< who reads for others is to make way
 
   // Of the leader.
   std::vector<std::shared_ptr<channel_state>> known_;
@@ -387,7 +438,9 @@ inline std::shared_ptr<connection_state> connect_until(const std::string& addres
 
 channel::~channel() { close(); }
 void channel::post(const message& m) { state_->post(m); }
-std::shared_ptr<pending> channel::call(message& m) { return state_->call(m); }
+std::shared_ptr<pending> channel::call(message& m, std::shared_ptr<answer_listener> listener) {
+  return state_->call(m, std::move(listener));
+}
 void channel::abandon(const pending& p) { state_->abandon(p.id()); }
 bool channel::drain(deadline until) { return state_->connection->drain(until); }
 void channel::close() {
@@ -419,8 +472,8 @@ std::shared_ptr<channel> hub::connect(const std::string& address, deadline until
 }
 
 void hub::notify() { state_->notify(); }
-bool hub::wait(bool (*ready)(void*), void* context, deadline until) {
-  return state_->wait(ready, context, until);
+bool hub::wait(bool (*ready)(void*), void* context, deadline until, bool for_others) {
+  return for_others ? state_->read(ready, context, until) : state_->wait(ready, context, until);
 }
 
 }  // namespace deft

@@ -5,111 +5,220 @@
 #include <deft/core/failure.hpp>
 #include <deft/core/log.hpp>
 #include <deft/session/master/master_plan.hpp>
+#include <deft/session/threads/watchdog.hpp>
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/wire/values.hpp>
+#include <optional>
 
 namespace deft {
 
-/// The calls to the tasks, and the own part.
-class master_plan::distributed_step {
+/// The calls to the tasks, and the own part. Nothing in it waits: whatever happens makes it look
+/// whether the step is over, and the thread on which it is ends it.
+class master_plan::distributed_step final : public answer_listener,
+                                            public session_events,
+                                            public std::enable_shared_from_this<distributed_step> {
  public:
-  distributed_step(master_plan& plan, const run_options& options)
-      : plan_(plan),
-        tasks_(*plan.tasks_),
-        options_(options),
-        step_(tasks_),
-        links_lost_(tasks_.cluster()->links_lost()),
-        until_(plan.deadline_of(options)),
-        links_(plan.others_.size()),
-        calls_(plan.others_.size()) {}
+  distributed_step(std::shared_ptr<master_plan> plan, std::span<const feed_ref> feeds,
+                   run_callback done)
+      : plan_(std::move(plan)),
+        tasks_(*plan_->tasks_),
+        feeds_(feeds),
+        done_(std::move(done)),
+        links_(plan_->others_.size()),
+        calls_(plan_->others_.size()) {}
+  ~distributed_step() override { end_step(); }
 
-  step_results run(std::span<const feed_ref> feeds) {
-    call_tasks(feeds);
-    if (plan_.own_part_.task && !failure_) run_own_part(feeds);
-    const bool in_time = wait();
-    if (in_time && !failed() && done()) return collect();
-    fail_all(in_time);
+  /// `watch`: it expires by itself; else its caller sees to that.
+  void begin(std::stop_token cancel, deadline until, bool watch) {
+    std::tie(number_, ended_below_) = tasks_.begin_step(weak_from_this());
+    ended_ = false;
+    cancel_ = std::move(cancel);
+    const auto look = [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->look();
+    };
+    on_close_.emplace(tasks_.closing(), look);
+    if (cancel_.stop_possible()) on_cancel_.emplace(cancel_, look);
+    if (watch) {
+      watch_.emplace(until, std::stop_token(), std::stop_token());
+      on_time_.emplace(watch_->stop(), [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->expire();
+      });
+    }
+    // All links before the first message: one part's values come to parts that are registered.
+    std::vector<std::size_t> lost;
+    for (std::size_t i = 0; i < links_.size(); ++i)
+      if (!(links_[i] = plan_->standing_link(plan_->others_[i]))) lost.push_back(i);
+    unlinked_ = lost.size();
+    if (lost.empty()) return send();
+    for (auto i : lost)
+      plan_->relink(plan_->others_[i], until,
+                    [self = shared_from_this(), i](std::shared_ptr<channel> c,
+                                                   std::shared_ptr<const error> failure) {
+                      {
+                        std::lock_guard lock(self->guard_);
+                        if (failure && !self->failure_) self->failure_ = std::move(failure);
+                        self->links_[i] = std::move(c);
+                        if (--self->unlinked_ > 0 && !self->failure_) return;
+                      }
+                      self->failure_ ? self->look() : self->send();
+                    });
+  }
+
+  /// It has taken longer than it may.
+  void expire() {
+    late_ = true;
+    look();
+  }
+
+  void answered(pending&) override { look(); }
+
+  void on_link_lost(const wire::link_lost& l) override {
+    {
+      std::lock_guard lock(guard_);
+      if (failure_ || l.step < number_ || !takes_part(l.from, false) || !takes_part(l.to, true))
+        return;
+      failure_ = std::make_shared<const error>(
+          errc::unavailable, str(l.from, " lost ", l.to, " during the step: ", l.why));
+    }
+    look();
+  }
+
+  void look_at_runs() override {
+    constexpr auto long_time = std::chrono::seconds(10);
+    std::lock_guard lock(guard_);
+    if (warned_ || state_ == state::over || std::chrono::steady_clock::now() - began_ < long_time)
+      return;
+    warned_ = true;
+    logging::warning("step ", number_, " still waits for ", missing());
+  }
+
+  /// For a run that has failed: nothing refers to the caller's memory any more.
+  void drain_borrowed() {
+    if (!borrows_) return;
+    for (const auto& link : links_) try {
+        if (link && !link->lost() && !link->drain(deadline_in(std::chrono::seconds(1))))
+          link->close();
+      } catch (const error&) {
+        // Lost in the meantime.
+      }
   }
 
  private:
-  /// What the own part's end is told; it may outlive the step.
+  /// `failing`: it has failed, and waits for the own part to end.
+  enum class state { linking, sending, running, failing, over };
+
+  /// What the own part's end is told.
   struct own_part {
-    std::mutex guard;
     step_outcome outcome;
     std::atomic<bool> done{true};
   };
 
+  bool stop_asked() const {
+    return late_ || cancel_.stop_requested() || tasks_.closed() || tasks_.cluster()->stopped();
+  }
   bool failed() const {
-    return failure_ || lost_value_ || (own_->done && own_->outcome.failure) ||
-           std::ranges::any_of(calls_, [](const auto& c) { return c->failed(); });
+    return failure_ || (own_.done && own_.outcome.failure) ||
+           std::ranges::any_of(calls_, [](const auto& c) { return c && c->failed(); });
   }
   bool done() const {
-    return own_->done && std::ranges::all_of(calls_, [](const auto& c) { return c->done(); });
+    return own_.done && std::ranges::all_of(calls_, [](const auto& c) { return c && c->done(); });
   }
-  bool is_cancelled() const { return options_.cancel.stop_requested(); }
 
-  void call_tasks(std::span<const feed_ref> feeds) {
-    failure_ = failure_of([&] {
-      // All before the first message: one part's values come to parts that are registered.
-      for (std::size_t i = 0; i < calls_.size(); ++i)
-        links_[i] = plan_.link_of(plan_.others_[i], until_);
+  void send() {
+    {
+      std::lock_guard lock(guard_);
+      if (state_ != state::linking) return;
+      state_ = state::sending;
+    }
+    auto failure = failure_of([&] {
       for (std::size_t i = 0; i < calls_.size(); ++i) {
-        const task_part& r = plan_.others_[i];
-        wire::run_part m{
-            tasks_.session(), step_.number(), r.registration.handle, step_.ended_below(), {}};
-        for (auto f : r.feeds) m.feeds.push_back(fed_array(feeds[f], borrows_));
-        calls_[i] = links_[i]->call(wire::pack(m));
+        const task_part& r = plan_->others_[i];
+        wire::run_part m{tasks_.session(), number_, r.registration.handle, ended_below_, {}};
+        for (auto f : r.feeds) m.feeds.push_back(fed_array(feeds_[f], borrows_));
+        calls_[i] = links_[i]->call(wire::pack(m), shared_from_this());
       }
     });
+    if (!failure && plan_->own_part_.task) run_own_part();
+    {
+      std::lock_guard lock(guard_);
+      state_ = state::running;
+      if (!failure_) failure_ = std::move(failure);
+    }
+    look();
   }
 
-  void run_own_part(std::span<const feed_ref> feeds) {
-    const task_part& mine = plan_.own_part_;
+  void run_own_part() {
+    const task_part& mine = plan_->own_part_;
     std::vector<feed_ref> own_feeds;
-    for (auto f : mine.feeds) own_feeds.push_back(feeds[f]);
-    own_->done = false;
-    // The worker outlives the call: whoever ends the step holds it.
-    hub& h = tasks_.cluster()->hub();
-    tasks_.cluster()->run_part(tasks_.session(), step_.number(), mine.registration.handle,
-                               step_.ended_below(), std::move(own_feeds), nullptr,
-                               [own = own_, &h](step_outcome o) {
-                                 {
-                                   std::lock_guard lock(own->guard);
-                                   own->outcome = std::move(o);
-                                 }
-                                 own->done = true;
-                                 h.notify();
+    for (auto f : mine.feeds) own_feeds.push_back(feeds_[f]);
+    own_.done = false;
+    tasks_.cluster()->run_part(tasks_.session(), number_, mine.registration.handle, ended_below_,
+                               std::move(own_feeds), nullptr,
+                               [self = shared_from_this()](step_outcome o) {
+                                 self->own_.outcome = std::move(o);
+                                 self->own_.done = true;
+                                 self->look();
                                });
   }
 
-  /// Until all have ended, or one has failed. False if the time was over first.
-  bool wait() {
-    auto over = [&] {
-      look_for_lost_values();
-      return failed() || done() || is_cancelled() || tasks_.closed() || tasks_.cluster()->stopped();
-    };
-    hub& h = tasks_.cluster()->hub();
-    const std::stop_callback wake(options_.cancel, [&h] { h.notify(); });
-    constexpr auto long_wait = std::chrono::seconds(10);
-    if (h.wait_until(over, std::min(until_, deadline_in(long_wait)))) return true;
-    if (std::chrono::steady_clock::now() >= until_) return false;
-    logging::warning("step ", step_.number(), " still waits for ", missing());
-    return h.wait_until(over, until_);
+  /// Ends the step if it is over, or has failed and its own part has ended.
+  void look() {
+    bool fails_now = false, ends = false;
+    {
+      std::lock_guard lock(guard_);
+      switch (state_) {
+        case state::sending:  // which looks afterwards
+        case state::over:
+          return;
+        case state::failing:
+          ends = own_.done;
+          break;
+        case state::linking:
+        case state::running:
+          fails_now = failed() || stop_asked();
+          ends = fails_now ? own_.done.load() : state_ == state::running && done();
+          if (fails_now) failure_ = first_error();
+      }
+      if (ends)
+        state_ = state::over;
+      else if (fails_now)
+        state_ = state::failing;
+    }
+    if (fails_now) cancel_parts();
+    if (ends) finish();
   }
 
-  /// A task that has lost its connection to another may have sent what the other waits for.
-  void look_for_lost_values() {
-    const auto count = tasks_.cluster()->links_lost();
-    if (lost_value_ || count == links_lost_) return;
-    for (const auto& l : tasks_.cluster()->links_lost(tasks_.session(), links_lost_))
-      if (l.step >= step_.number() && takes_part(l.from, false) && takes_part(l.to, true))
-        lost_value_ = std::make_shared<const error>(
-            errc::unavailable, str(l.from, " lost ", l.to, " during the step: ", l.why));
-    links_lost_ = count;
+  /// Errors that others led to come after their cause.
+  std::shared_ptr<const error> first_error() const {
+    if (tasks_.cluster()->stopped())
+      return std::make_shared<const error>(tasks_.cluster()->stopped_error());
+    std::shared_ptr<const error> cancelled, failure = failure_;
+    auto consider = [&](const error& e) {
+      auto& into = e.code() == errc::cancelled ? cancelled : failure;
+      if (!into) into = std::make_shared<const error>(e);
+    };
+    if (own_.done && own_.outcome.failure) consider(*own_.outcome.failure);
+    for (const auto& c : calls_)
+      if (c && c->failed()) try {
+          c->get();
+        } catch (const error& e) {
+          consider(e);
+        }
+    if (failure) return failure;
+    auto say = [](errc code, const std::string& text) {
+      return std::make_shared<const error>(code, text);
+    };
+    if (tasks_.closed()) return say(errc::cancelled, "the session was closed");
+    if (late_)
+      return say(errc::deadline_exceeded,
+                 "the step took longer than it may; it waits for " + missing());
+    if (cancel_.stop_requested()) return say(errc::cancelled, "the run was cancelled");
+    return cancelled ? cancelled : say(errc::internal, "a step failed without an error");
   }
+
   bool takes_part(std::string_view task, bool under_way) const {
     for (std::size_t i = 0; i < calls_.size(); ++i)
-      if (to_string(*plan_.others_[i].task) == task)
+      if (to_string(*plan_->others_[i].task) == task)
         return !under_way || (calls_[i] && !calls_[i]->done());
     return false;
   }
@@ -117,69 +226,51 @@ class master_plan::distributed_step {
   /// The tasks whose parts have not ended.
   std::string missing() const {
     std::vector<placement> names;
-    if (!own_->done) names.push_back(tasks_.self_name());
+    if (!own_.done) names.push_back(tasks_.self_name());
     for (std::size_t i = 0; i < calls_.size(); ++i)
-      if (const auto& c = calls_[i]; !c || !c->done()) names.push_back(plan_.others_[i].task);
+      if (const auto& c = calls_[i]; !c || !c->done()) names.push_back(plan_->others_[i].task);
     return join(names, ", ", [](placement t) { return to_string(*t); });
   }
 
-  /// Stops every part, waits for the own one, and throws the first root error.
-  [[noreturn]] void fail_all(bool in_time) {
-    const std::string waited_for = missing();
-    std::shared_ptr<const error> cancelled, failure = failure_;
-    if (!failure) failure = lost_value_;
-    auto consider = [&](const error& e) {
-      auto& into = e.code() == errc::cancelled ? cancelled : failure;
-      if (!into) into = std::make_shared<const error>(e);
-    };
-    if (own_->done && own_->outcome.failure) consider(*own_->outcome.failure);
-    for (const auto& c : calls_)
-      if (c && c->failed()) try {
-          c->get();
-        } catch (const error& e) {
-          consider(e);
-        }
-    cancel_parts();
-    if (tasks_.cluster()->stopped()) throw tasks_.cluster()->stopped_error();
-    if (failure) throw error(*failure);
-    if (tasks_.closed()) fail(errc::cancelled, "the session was closed");
-    if (!in_time)
-      fail(errc::deadline_exceeded, "the step took longer than it may; it waits for ", waited_for);
-    if (is_cancelled()) fail(errc::cancelled, "the run was cancelled");
-    if (cancelled) throw error(*cancelled);
-    fail(errc::internal, "a step failed without an error");
-  }
-
   void cancel_parts() {
+    std::vector<std::shared_ptr<channel>> links;
+    {
+      std::lock_guard lock(guard_);
+      links = links_;
+    }
     // Those that were not called too: values may have come for them.
     for (std::size_t i = 0; i < calls_.size(); ++i) try {
-        auto link =
-            links_[i] ? links_[i] : tasks_.cluster()->links().standing(plan_.others_[i].task);
+        const auto link =
+            links[i] ? links[i] : tasks_.cluster()->links().standing(plan_->others_[i].task);
         if (!link || link->lost()) continue;
         if (calls_[i] && !calls_[i]->done()) link->abandon(*calls_[i]);
-        link->post(wire::pack(wire::cancel_step{tasks_.session(), step_.number()}));
-        if (borrows_ && !link->drain(deadline_in(std::chrono::seconds(1)))) link->close();
+        link->post(wire::pack(wire::cancel_step{tasks_.session(), number_}));
       } catch (const error&) {
         // Lost in the meantime.
       }
-    if (!plan_.own_part_.task) return;
-    tasks_.cluster()->cancel(tasks_.session(), step_.number());
-    tasks_.cluster()->hub().wait_until([&] { return own_->done.load(); });
-    step_outcome& o = own_->outcome;
-    if (o.frame) o.pool->give_back(std::move(o.frame));
+    if (plan_->own_part_.task) tasks_.cluster()->cancel(tasks_.session(), number_);
+  }
+
+  void finish() {
+    run_outcome o;
+    if (!failure_) failure_ = failure_of([&] { o.results.emplace(collect()); });
+    if (failure_) {
+      o.results.reset();
+      o.failure = failure_;
+    }
+    if (own_.outcome.frame) own_.outcome.pool->give_back(std::move(own_.outcome.frame));
+    end_step();
+    done_(std::move(o));
   }
 
   step_results collect() {
-    std::vector<any_array> values(plan_.fetches_);
-    const task_part& mine = plan_.own_part_;
-    if (mine.task) {
-      step_outcome& o = own_->outcome;
+    std::vector<any_array> values(plan_->fetches_);
+    const task_part& mine = plan_->own_part_;
+    if (mine.task)
       for (std::size_t i = 0; i < mine.fetches.size(); ++i)
-        values[mine.fetches[i]] = o.frame->take(i);
-      o.pool->give_back(std::move(o.frame));
-    }
+        values[mine.fetches[i]] = own_.outcome.frame->take(i);
     for (std::size_t c = 0; c < calls_.size(); ++c) {
-      const task_part& r = plan_.others_[c];
+      const task_part& r = plan_->others_[c];
       auto answer = wire::unpack<wire::values>(calls_[c]->get());
       std::size_t next = 0;
       for (std::size_t i = 0; i < r.fetches.size(); ++i) {
@@ -195,26 +286,89 @@ class master_plan::distributed_step {
     return step_results(std::move(values));
   }
 
-  master_plan& plan_;
+  void end_step() {
+    if (!std::exchange(ended_, true)) tasks_.end_step(number_);
+  }
+
+  const std::shared_ptr<master_plan> plan_;
   task_directory& tasks_;
-  const run_options& options_;
-  const task_directory::step step_;
-  std::uint64_t links_lost_;  ///< that are known
-  std::shared_ptr<const error> lost_value_;
-  const deadline until_;
+  const std::span<const feed_ref> feeds_;
+  const run_callback done_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::uint64_t number_ = 0, ended_below_ = 0;
+  bool ended_ = true;  ///< as the tasks know
+  std::stop_token cancel_;
+  std::atomic<bool> late_{false};
+
+  std::mutex guard_;
+  state state_ = state::linking;
+  std::size_t unlinked_ = 0;
+  std::shared_ptr<const error> failure_;  ///< why it fails
   std::vector<std::shared_ptr<channel>> links_;
   std::vector<std::shared_ptr<pending>> calls_;  ///< null: not made
-  std::shared_ptr<const error> failure_;         ///< of making them
-  const std::shared_ptr<own_part> own_ = std::make_shared<own_part>();
+  own_part own_;
   bool borrows_ = false;  ///< messages may refer to memory of the caller
+  bool warned_ = false;
+
+  // Last: they look at all of the above.
+  std::optional<watched> watch_;
+  std::optional<std::stop_callback<std::function<void()>>> on_close_, on_cancel_, on_time_;
 };
 
-step_results master_plan::run(std::span<const feed_ref> feeds, const run_options& options) {
+void master_plan::check_run(std::span<const feed_ref> feeds) const {
   tasks_->check_open();
   if (feeds.size() < feeds_)
     fail(errc::invalid_argument, "the step takes ", feeds_, " feeds, and got ", feeds.size());
+}
+
+void ready_plan::start(std::span<const feed_ref> feeds, const run_options& options,
+                       const run_callback& done) {
+  run_outcome o;
+  o.failure = failure_of([&] { o.results.emplace(run(feeds, options)); });
+  done(std::move(o));
+}
+
+void master_plan::start(std::span<const feed_ref> feeds, const run_options& options,
+                        const run_callback& done) {
+  if (others_.empty()) return ready_plan::start(feeds, options, done);
+  check_run(feeds);
+  auto reads = std::make_shared<worker::unattended>(tasks_->cluster());
+  auto step = std::make_shared<distributed_step>(
+      shared_from_this(), feeds, [done, reads](run_outcome o) { done(std::move(o)); });
+  const deadline until = deadline_of(options);
+  step->begin(options.cancel, until, until != no_deadline);
+}
+
+step_results master_plan::run(std::span<const feed_ref> feeds, const run_options& options) {
+  check_run(feeds);
   if (others_.empty()) return run_here(feeds, options, tasks_->next_step());
-  return distributed_step(*this, options).run(feeds);
+  constexpr auto long_wait = std::chrono::seconds(10);
+  struct {
+    std::optional<step_results> results;
+    std::shared_ptr<const error> failure;
+    std::atomic<bool> over{false};
+  } end;
+  hub& h = tasks_->cluster()->hub();
+  const deadline until = deadline_of(options);
+  const auto step =
+      std::make_shared<distributed_step>(shared_from_this(), feeds, [&end, &h](run_outcome o) {
+        if (o.results) end.results.emplace(std::move(*o.results));
+        end.failure = std::move(o.failure);
+        end.over = true;
+        h.notify();
+      });
+  step->begin(options.cancel, until, false);
+  auto over = [&] { return end.over.load(); };
+  if (!h.wait_until(over, std::min(until, deadline_in(long_wait)))) {
+    step->look_at_runs();
+    if (!h.wait_until(over, until)) {
+      step->expire();
+      h.wait_until(over);
+    }
+  }
+  if (!end.failure) return std::move(*end.results);
+  step->drain_borrowed();
+  throw error(*end.failure);
 }
 
 }  // namespace deft

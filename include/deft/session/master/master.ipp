@@ -33,7 +33,16 @@ class master_engine final : public engine {
     return {std::move(made.placed), std::move(made.passes), std::move(made.apart)};
   }
 
-  std::vector<device_info> devices() override { return tasks_->devices_of(all_tasks(), {}); }
+  bool when_known(const graph_def* g, const plan_limits& limits,
+                  std::function<void(std::shared_ptr<const error>)> then) override {
+    tasks_->check_open();
+    return tasks_->when_learned(g ? tasks_of(*g) : all_tasks(), limits, std::move(then));
+  }
+
+  std::vector<device_info> devices() override {
+    tasks_->learn(all_tasks(), {});
+    return tasks_->devices_of(all_tasks());
+  }
 
   void close() override {
     if (!tasks_->close() || !tasks_->cluster()) return;
@@ -51,15 +60,18 @@ class master_engine final : public engine {
   void reset(const std::string& container) override {
     tasks_->check_open();
     auto others = all_tasks();
-    tasks_->reach(others, {});
+    tasks_->learn(others, {});
     std::erase(others, tasks_->self_name());
     tasks_->self().store().clear(container);
-    tasks_->call_all(others, wire::pack(wire::reset{container}), {});
+    tasks_->call_all(others, wire::pack(wire::reset{container}));
   }
 
  private:
   plan::prepared run_passes(flat_graph flat, const plan_limits& limits, bool log) {
-    std::vector<device_info> there = devices_for(flat.graph, limits);
+    const std::vector<placement> needed = tasks_of(flat.graph);
+    tasks_->learn(needed, limits);
+    std::vector<device_info> there = tasks_->devices_of(needed);
+    std::ranges::sort(there, {}, [](const device_info& d) { return to_string(*d.name); });
     const session_options& o = tasks_->options();
     return plan::run_passes(std::move(flat), there,
                             {.own_task = tasks_->self_name(),
@@ -77,8 +89,8 @@ class master_engine final : public engine {
     return names;
   }
 
-  /// Devices of the own task, and of those that the graph's requests name: only they are contacted.
-  std::vector<device_info> devices_for(const graph_def& g, const plan_limits& limits) {
+  /// The own task, and those that the graph's requests name: only they are contacted.
+  std::vector<placement> tasks_of(const graph_def& g) const {
     std::set<placement> wanted{tasks_->self_name()};
     if (tasks_->cluster())
       for (const auto& n : g.nodes) {
@@ -97,9 +109,7 @@ class master_engine final : public engine {
                           to_string(tasks_->cluster()->cluster()), ")"),
                       n.name, n.place);
       }
-    std::vector<device_info> all = tasks_->devices_of({wanted.begin(), wanted.end()}, limits);
-    std::ranges::sort(all, {}, [](const device_info& d) { return to_string(*d.name); });
-    return all;
+    return {wanted.begin(), wanted.end()};
   }
 
   std::shared_ptr<task_directory> tasks_;
@@ -110,8 +120,10 @@ class master_engine final : public engine {
 std::shared_ptr<engine> make_master(std::shared_ptr<task_runtime> self,
                                     std::shared_ptr<worker> cluster, session_options options) {
   if (options.intra_op_threads) set_intra_op_threads(options.intra_op_threads);
-  return std::make_shared<master_engine>(
-      std::make_shared<task_directory>(std::move(self), std::move(cluster), std::move(options)));
+  auto tasks =
+      std::make_shared<task_directory>(std::move(self), std::move(cluster), std::move(options));
+  if (tasks->cluster()) tasks->cluster()->add_master(tasks->session(), tasks);
+  return std::make_shared<master_engine>(std::move(tasks));
 }
 
 }  // namespace deft

@@ -10,7 +10,7 @@ namespace deft {
 
 /// A plan whose parts are registered on their tasks. A plan of the own task alone runs here,
 /// without messages.
-class master_plan final : public ready_plan {
+class master_plan final : public ready_plan, public std::enable_shared_from_this<master_plan> {
  public:
   master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan::part> parts,
               std::size_t fetches);
@@ -19,6 +19,8 @@ class master_plan final : public ready_plan {
   void register_parts();
 
   step_results run(std::span<const feed_ref> feeds, const run_options& options) override;
+  void start(std::span<const feed_ref> feeds, const run_options& options,
+             const run_callback& done) override;
   std::size_t fetches() const override { return fetches_; }
   bool is_local() const override { return others_.empty(); }
 
@@ -32,7 +34,9 @@ class master_plan final : public ready_plan {
   class distributed_step;
 
   void register_at(task_part& r);
-  std::shared_ptr<channel> link_of(task_part& r, deadline until);
+  std::shared_ptr<channel> standing_link(const task_part& r);
+  void relink(task_part& r, deadline until, link_callback then);
+  void check_run(std::span<const feed_ref> feeds) const;
   deadline deadline_of(const run_options& options) const;
   step_results run_here(std::span<const feed_ref> feeds, const run_options& options,
                         std::uint64_t step);

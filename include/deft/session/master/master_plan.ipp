@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/master/master_plan.ipp: registering parts, and steps of this task alone.
 #pragma once
+#include <deft/core/failure.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <deft/session/master/master_plan.hpp>
 #include <deft/session/threads/watchdog.hpp>
@@ -81,22 +82,42 @@ void master_plan::register_at(task_part& r) {
   r.link->post(wire::pack(r.registration));
 }
 
-/// The channel to part `r`'s task; where it was lost, a new one on which the part is registered,
-/// once the task has said so: until then it drops the values that others send it.
-std::shared_ptr<channel> master_plan::link_of(task_part& r, deadline until) {
-  {
-    std::lock_guard lock(guard_);
-    if (!r.link->lost()) return r.link;
-  }
-  // Without the lock: other runs have deadlines of their own. Two may register the part, which
-  // changes nothing.
-  auto fresh = tasks_->link(r.task, until);
-  auto& links = tasks_->cluster()->links();
-  links.call(*fresh, wire::pack(r.registration), std::min(until, tasks_->patience()),
-             [&] { return str(*r.task, " at ", fresh->address(), " does not answer"); });
+std::shared_ptr<channel> master_plan::standing_link(const task_part& r) {
   std::lock_guard lock(guard_);
-  r.link = fresh;
-  return fresh;
+  return r.link->lost() ? nullptr : r.link;
+}
+
+/// A new channel to part `r`'s task, on which the part is registered, once the task has said so:
+/// until then it drops the values that others send it. Two runs may register it, which changes
+/// nothing.
+void master_plan::relink(task_part& r, deadline until, link_callback then) {
+  struct registration final : answer_listener {
+    std::shared_ptr<master_plan> plan;
+    task_part& part;
+    std::shared_ptr<channel> link;
+    link_callback then;
+    registration(std::shared_ptr<master_plan> p, task_part& r, std::shared_ptr<channel> c,
+                 link_callback t)
+        : plan(std::move(p)), part(r), link(std::move(c)), then(std::move(t)) {}
+    void answered(pending& p) override {
+      auto failure = failure_of([&] { p.get(); });
+      if (!failure) {
+        std::lock_guard lock(plan->guard_);
+        part.link = link;
+      }
+      then(link, std::move(failure));
+    }
+  };
+  tasks_->when_linked(r.task, until,
+                      [self = shared_from_this(), &r, then = std::move(then)](
+                          std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
+                        if (!failure)
+                          failure = failure_of([&] {
+                            c->call(wire::pack(r.registration),
+                                    std::make_shared<registration>(self, r, c, then));
+                          });
+                        if (failure) then(nullptr, std::move(failure));
+                      });
 }
 
 deadline master_plan::deadline_of(const run_options& options) const {

@@ -3,16 +3,17 @@
 #pragma once
 #include <deft/session/engine.hpp>
 #include <deft/session/worker/worker.hpp>
+#include <functional>
 #include <map>
 #include <mutex>
-#include <set>
 #include <stop_token>
 #include <vector>
 
 namespace deft {
 
 /// What a master and its plans share.
-class task_directory {
+class task_directory final : public session_events,
+                             public std::enable_shared_from_this<task_directory> {
  public:
   /// `cluster`: null for a task alone.
   task_directory(std::shared_ptr<task_runtime> self, std::shared_ptr<worker> cluster,
@@ -26,22 +27,10 @@ class task_directory {
   /// As workers know it.
   std::uint64_t session() const { return session_; }
   std::uint64_t next_step() { return ++steps_; }
-  /// A step through several tasks, which is under way as long as this lives.
-  class step {
-   public:
-    explicit step(task_directory& d);
-    ~step();
-    step(const step&) = delete;
-
-    std::uint64_t number() const { return *at_; }
-    /// All steps with lower numbers had ended when it began, but for those of this task alone.
-    std::uint64_t ended_below() const { return ended_below_; }
-
-   private:
-    task_directory& directory_;
-    std::set<std::uint64_t>::iterator at_;
-    std::uint64_t ended_below_;
-  };
+  /// A step through several tasks begins; `s` is told what happens meanwhile. Its number, and the
+  /// one below which all steps have ended, but for those of this task alone.
+  std::pair<std::uint64_t, std::uint64_t> begin_step(std::weak_ptr<session_events> s);
+  void end_step(std::uint64_t number);
   std::uint64_t next_handle() { return ++handles_; }
 
   /// False if it was closed before.
@@ -57,21 +46,34 @@ class task_directory {
   /// The channel to a task: one that was there a moment ago is not waited for long.
   /// Throws aborted if it has restarted since the session began; all errors name it.
   std::shared_ptr<channel> link(placement task, deadline until = no_deadline);
-  /// Connects to those of `tasks` that it has not talked to yet, all against one deadline. Throws
-  /// with the names of all that are missing: unavailable after connect_timeout, deadline_exceeded
-  /// where the limits end before; cancelled if asked to.
-  void reach(const std::vector<placement>& tasks, const plan_limits& limits);
-  /// Calls `tasks`, none of them this one, at the same time, and waits for all answers as long as
-  /// tasks may be waited for. If one fails, throws its error once all have answered.
-  std::vector<message> call_all(const std::vector<placement>& tasks, const message& m,
-                                const plan_limits& limits);
-  /// Reaches `tasks`, and returns their devices; asks each task once.
-  std::vector<device_info> devices_of(const std::vector<placement>& tasks,
-                                      const plan_limits& limits);
+  /// As link, without waiting: calls `then` at once or later; see task_links::when_linked.
+  void when_linked(placement task, deadline until, link_callback then);
+  /// Connects to those of `tasks` that it has not talked to yet, all against one deadline, and asks
+  /// each for its devices, once. Throws with the names of all that are missing: unavailable after
+  /// connect_timeout, deadline_exceeded where the limits end before; cancelled if asked to.
+  void learn(const std::vector<placement>& tasks, const plan_limits& limits);
+  /// Calls `then` with what learn throws, or null, once it is known; never if the session is closed
+  /// before. True, and no call, if all is known already.
+  bool when_learned(const std::vector<placement>& tasks, const plan_limits& limits,
+                    std::function<void(std::shared_ptr<const error>)> then);
+  /// Those of `tasks`, which are known.
+  std::vector<device_info> devices_of(const std::vector<placement>& tasks) const;
+  /// Calls `tasks`, none of them this one and all known, at the same time, and waits for all
+  /// answers as long as tasks may be waited for. If one fails, throws its error once all have
+  /// answered.
+  void call_all(const std::vector<placement>& tasks, const message& m);
   /// Of the tasks that it has talked to, or that this task had a link to when the session was made.
   std::map<placement, std::uint64_t> incarnations() const;
 
+  void on_link_lost(const wire::link_lost& l) override;
+  void look_at_runs() override;
+
  private:
+  class learning;
+  std::vector<std::shared_ptr<session_events>> steps() const;
+  std::uint64_t known_incarnation(placement task) const;
+  void note_incarnation(placement task, std::uint64_t incarnation);
+
   const std::shared_ptr<task_runtime> self_;
   const placement self_name_;
   const std::shared_ptr<worker> cluster_;
@@ -80,7 +82,7 @@ class task_directory {
   std::atomic<std::uint64_t> steps_{0}, handles_{0};
   std::stop_source closing_;
   mutable std::mutex guard_;
-  std::set<std::uint64_t> under_way_;  ///< steps
+  std::map<std::uint64_t, std::weak_ptr<session_events>> under_way_;  ///< steps
   std::map<placement, std::uint64_t> incarnations_;
   std::map<placement, std::vector<device_info>> devices_;
 };

@@ -25,14 +25,31 @@ void task_directory::check_open() const {
   if (closed()) fail(errc::failed_precondition, "the session is closed");
 }
 
-task_directory::step::step(task_directory& d) : directory_(d) {
-  std::lock_guard lock(d.guard_);
-  at_ = d.under_way_.insert(d.next_step()).first;
-  ended_below_ = *d.under_way_.begin();
+std::pair<std::uint64_t, std::uint64_t> task_directory::begin_step(
+    std::weak_ptr<session_events> s) {
+  std::lock_guard lock(guard_);
+  const std::uint64_t number = next_step();
+  under_way_.emplace(number, std::move(s));
+  return {number, under_way_.begin()->first};
 }
-task_directory::step::~step() {
-  std::lock_guard lock(directory_.guard_);
-  directory_.under_way_.erase(at_);
+void task_directory::end_step(std::uint64_t number) {
+  std::lock_guard lock(guard_);
+  under_way_.erase(number);
+}
+
+std::vector<std::shared_ptr<session_events>> task_directory::steps() const {
+  std::vector<std::shared_ptr<session_events>> all;
+  std::lock_guard lock(guard_);
+  for (const auto& [number, weak] : under_way_)
+    if (auto s = weak.lock()) all.push_back(std::move(s));
+  return all;
+}
+void task_directory::on_link_lost(const wire::link_lost& l) {
+  if (l.session != session_) return;
+  for (const auto& s : steps()) s->on_link_lost(l);
+}
+void task_directory::look_at_runs() {
+  for (const auto& s : steps()) s->look_at_runs();
 }
 
 std::map<placement, std::uint64_t> task_directory::incarnations() const {
@@ -40,94 +57,195 @@ std::map<placement, std::uint64_t> task_directory::incarnations() const {
   return incarnations_;
 }
 
-std::shared_ptr<channel> task_directory::link(placement task, deadline until) {
-  std::uint64_t known = 0;
-  {
-    std::lock_guard lock(guard_);
-    auto at = incarnations_.find(task);
-    if (at != incarnations_.end()) known = at->second;
-  }
-  std::shared_ptr<channel> c;
-  const deadline most = known ? deadline_in(task_links::reconnect_time) : patience();
-  try {
-    c = cluster_->links().get(task, std::min(until, most), known);
-  } catch (const error& e) {
-    if (e.code() == errc::aborted)
-      throw error(e.code(), e.message() + ": what it kept for this session is lost");
-    if (e.code() == errc::deadline_exceeded && most < until)
-      throw error(errc::unavailable, e.message());
-    throw;
-  }
+std::uint64_t task_directory::known_incarnation(placement task) const {
   std::lock_guard lock(guard_);
-  incarnations_.emplace(task, c->peer().incarnation);
-  return c;
+  const auto at = incarnations_.find(task);
+  return at == incarnations_.end() ? 0 : at->second;
+}
+void task_directory::note_incarnation(placement task, std::uint64_t incarnation) {
+  std::lock_guard lock(guard_);
+  incarnations_.emplace(task, incarnation);
 }
 
-void task_directory::reach(const std::vector<placement>& tasks, const plan_limits& limits) {
-  std::vector<placement> missing;
-  {
-    std::lock_guard lock(guard_);
-    for (auto t : tasks)
-      if (t != self_name_ && !incarnations_.contains(t)) missing.push_back(t);
+void task_directory::when_linked(placement task, deadline until, link_callback then) {
+  const std::uint64_t known = known_incarnation(task);
+  const deadline most = known ? deadline_in(task_links::reconnect_time) : patience();
+  cluster_->links().when_linked(
+      task, std::min(until, most), known, closing(),
+      [self = shared_from_this(), task, shorter = most < until, then = std::move(then)](
+          std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
+        if (c) self->note_incarnation(task, c->peer().incarnation);
+        if (failure && failure->code() == errc::aborted)
+          failure = std::make_shared<const error>(
+              errc::aborted, failure->message() + ": what it kept for this session is lost");
+        if (failure && failure->code() == errc::deadline_exceeded && shorter)
+          failure = std::make_shared<const error>(errc::unavailable, failure->message());
+        then(std::move(c), std::move(failure));
+      });
+}
+
+std::shared_ptr<channel> task_directory::link(placement task, deadline until) {
+  struct outcome {
+    std::shared_ptr<channel> link;
+    std::shared_ptr<const error> failure;
+    std::atomic<bool> over{false};
+  };
+  const auto o = std::make_shared<outcome>();
+  when_linked(task, until, [o, w = cluster_](auto c, auto failure) {
+    o->link = std::move(c);
+    o->failure = std::move(failure);
+    o->over = true;
+    w->hub().notify();
+  });
+  cluster_->hub().wait_until([&] { return o->over || closed(); });
+  if (!o->over) fail(errc::cancelled, "the session was closed");
+  if (o->failure) throw error(*o->failure);
+  return o->link;
+}
+
+/// First the links to all, then their devices.
+class task_directory::learning final : public std::enable_shared_from_this<learning> {
+ public:
+  learning(std::shared_ptr<task_directory> d, std::vector<placement> unknown, deadline until,
+           std::function<void(std::shared_ptr<const error>)> then)
+      : directory_(std::move(d)),
+        unknown_(std::move(unknown)),
+        until_(until),
+        then_(std::move(then)),
+        read_(directory_->cluster_),
+        left_(unknown_.size()) {}
+
+  void begin() {
+    std::vector<placement> missing;
+    for (auto t : unknown_)
+      if (!directory_->known_incarnation(t)) missing.push_back(t);
+    directory_->cluster_->links().when_reached(
+        missing, {directory_->options_.connect_timeout, until_}, directory_->closing(),
+        [self = shared_from_this()](std::shared_ptr<const error> failure) {
+          failure ? self->then_(std::move(failure)) : self->ask();
+        });
   }
-  if (missing.empty()) return;
-  auto look = [&] {
-    if (closed()) fail(errc::cancelled, "the session was closed");
-    if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
-  };
-  cluster_->links().reach(missing, {options_.connect_timeout, limits.until, look});
-  for (auto t : missing) link(t, limits.until);
-}
 
-std::vector<message> task_directory::call_all(const std::vector<placement>& tasks, const message& m,
-                                              const plan_limits& limits) {
-  if (tasks.empty()) return {};
-  const deadline until = std::min(limits.until, patience());
-  // All before the first call: if one cannot be reached, none is called.
-  std::vector<std::shared_ptr<channel>> links;
-  for (auto t : tasks) links.push_back(link(t, limits.until));
-  std::vector<std::shared_ptr<pending>> calls;
-  for (const auto& l : links) calls.push_back(l->call(message(m)));
-  hub& h = cluster_->hub();
-  const std::stop_callback wake(limits.cancel, [&h] { h.notify(); });
-  auto answered = [&] {
-    return std::ranges::all_of(calls, [](const auto& c) { return c->done(); });
+ private:
+  struct question final : answer_listener {
+    std::shared_ptr<learning> asks;
+    placement task;
+    question(std::shared_ptr<learning> l, placement t) : asks(std::move(l)), task(t) {}
+    void answered(pending& p) override {
+      asks->end_one(failure_of([&] {
+        auto answer = wire::unpack<wire::device_list>(p.get());
+        std::lock_guard lock(asks->directory_->guard_);
+        asks->directory_->devices_[task] = std::move(answer.devices);
+      }));
+    }
   };
-  h.wait_until([&] { return answered() || cluster_->stopped() || closed() || limits.cancelled(); },
-               until);
-  std::vector<placement> missing;
-  for (std::size_t i = 0; i < calls.size(); ++i)
-    if (!calls[i]->done()) links[i]->abandon(*calls[i]), missing.push_back(tasks[i]);
-  std::vector<message> answers;
-  for (const auto& c : calls)
-    if (c->done()) answers.push_back(c->take());
-  if (missing.empty()) return answers;
-  if (cluster_->stopped()) throw cluster_->stopped_error();
-  if (closed()) fail(errc::cancelled, "the session was closed");
-  if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
-  fail(errc::deadline_exceeded, "no answer in time from ",
-       join(missing, ", ", [](placement t) { return to_string(*t); }));
-}
 
-std::vector<device_info> task_directory::devices_of(const std::vector<placement>& tasks,
-                                                    const plan_limits& limits) {
-  reach(tasks, limits);
+  void ask() {
+    for (auto t : unknown_)
+      directory_->when_linked(t, until_,
+                              [self = shared_from_this(), t](const std::shared_ptr<channel>& c,
+                                                             std::shared_ptr<const error> failure) {
+                                if (!failure)
+                                  failure = failure_of([&] {
+                                    c->call(wire::pack(wire::devices()),
+                                            std::make_shared<question>(self, t));
+                                  });
+                                if (failure) self->end_one(std::move(failure));
+                              });
+  }
+
+  void end_one(std::shared_ptr<const error> failure) {
+    {
+      std::lock_guard lock(guard_);
+      if (failure && !failure_) failure_ = std::move(failure);
+      if (--left_ > 0) return;
+    }
+    then_(failure_);
+  }
+
+  const std::shared_ptr<task_directory> directory_;
+  const std::vector<placement> unknown_;
+  const deadline until_;
+  const std::function<void(std::shared_ptr<const error>)> then_;
+  const worker::unattended read_;
+  std::mutex guard_;
+  std::size_t left_;
+  std::shared_ptr<const error> failure_;
+};
+
+bool task_directory::when_learned(const std::vector<placement>& tasks, const plan_limits& limits,
+                                  std::function<void(std::shared_ptr<const error>)> then) {
   std::vector<placement> unknown;
   {
     std::lock_guard lock(guard_);
     for (auto t : tasks)
       if (t != self_name_ && !devices_.contains(t)) unknown.push_back(t);
   }
-  auto answers = call_all(unknown, wire::pack(wire::devices()), limits);
-  std::lock_guard lock(guard_);
-  for (std::size_t i = 0; i < unknown.size(); ++i)
-    devices_[unknown[i]] = wire::unpack<wire::device_list>(std::move(answers[i])).devices;
+  if (unknown.empty()) return true;
+  std::make_shared<learning>(shared_from_this(), std::move(unknown), limits.until, std::move(then))
+      ->begin();
+  return false;
+}
+
+void task_directory::learn(const std::vector<placement>& tasks, const plan_limits& limits) {
+  struct outcome {
+    std::shared_ptr<const error> failure;
+    std::atomic<bool> over{false};
+  };
+  const auto o = std::make_shared<outcome>();
+  if (when_learned(tasks, limits, [o, w = cluster_](std::shared_ptr<const error> failure) {
+        o->failure = std::move(failure);
+        o->over = true;
+        w->hub().notify();
+      }))
+    return;
+  hub& h = cluster_->hub();
+  const std::stop_callback wake(limits.cancel, [&h] { h.notify(); });
+  // Who connects knows best what is missing when the time is over.
+  h.wait_until([&] { return o->over || cluster_->stopped() || closed() || limits.cancelled(); },
+               later(limits.until, std::chrono::seconds(1)));
+  if (cluster_->stopped()) throw cluster_->stopped_error();
+  if (closed()) fail(errc::cancelled, "the session was closed");
+  if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
+  if (!o->over)
+    fail(errc::deadline_exceeded, "no answer in time from ",
+         join(tasks, ", ", [](placement t) { return to_string(*t); }));
+  if (o->failure) throw error(*o->failure);
+}
+
+std::vector<device_info> task_directory::devices_of(const std::vector<placement>& tasks) const {
   std::vector<device_info> all;
+  std::lock_guard lock(guard_);
   for (auto t : tasks) {
-    const auto& of_task = t == self_name_ ? self_->devices() : devices_[t];
+    const auto& of_task = t == self_name_ ? self_->devices() : devices_.at(t);
     all.insert(all.end(), of_task.begin(), of_task.end());
   }
   return all;
+}
+
+void task_directory::call_all(const std::vector<placement>& tasks, const message& m) {
+  if (tasks.empty()) return;
+  // All before the first call: if one cannot be reached, none is called.
+  std::vector<std::shared_ptr<channel>> links;
+  for (auto t : tasks) links.push_back(link(t, no_deadline));
+  std::vector<std::shared_ptr<pending>> calls;
+  for (const auto& l : links) calls.push_back(l->call(message(m)));
+  cluster_->hub().wait_until(
+      [&] {
+        return cluster_->stopped() || closed() ||
+               std::ranges::all_of(calls, [](const auto& c) { return c->done(); });
+      },
+      patience());
+  std::vector<placement> missing;
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    if (!calls[i]->done()) links[i]->abandon(*calls[i]), missing.push_back(tasks[i]);
+  for (const auto& c : calls)
+    if (c->done()) c->get();
+  if (missing.empty()) return;
+  if (cluster_->stopped()) throw cluster_->stopped_error();
+  if (closed()) fail(errc::cancelled, "the session was closed");
+  fail(errc::deadline_exceeded, "no answer in time from ",
+       join(missing, ", ", [](placement t) { return to_string(*t); }));
 }
 
 }  // namespace deft

@@ -21,9 +21,13 @@ class client_plan {
   explicit client_plan(std::shared_ptr<ready_plan> plan) : plan_(std::move(plan)) {}
 
   std::size_t fetches() const { return plan_->fetches(); }
+  /// It runs on this task alone.
+  bool is_local() const { return plan_->is_local(); }
   /// With these feeds: more bytes than were measured may take longer.
   bool is_quick(std::span<const any_array> feeds) const;
   step_results run(std::span<const any_array> feeds, const run_options& options);
+  /// See ready_plan::start.
+  void start(std::vector<any_array> feeds, const run_options& options, run_callback done);
 
  private:
   const std::shared_ptr<ready_plan> plan_;

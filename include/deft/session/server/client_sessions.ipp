@@ -37,6 +37,19 @@ step_results client_plan::run(std::span<const any_array> feeds, const run_option
   return results;
 }
 
+void client_plan::start(std::vector<any_array> feeds, const run_options& options,
+                        run_callback done) {
+  struct held {
+    std::vector<any_array> values;
+    std::vector<feed_ref> feeds;
+  };
+  auto h = std::make_shared<held>();
+  h->values = std::move(feeds);
+  h->feeds = feeds_of(h->values);
+  plan_->start(h->feeds, options,
+               [h, done = std::move(done)](run_outcome o) { done(std::move(o)); });
+}
+
 std::uint64_t client_session::keep(std::shared_ptr<ready_plan> plan) {
   auto kept = std::make_shared<client_plan>(std::move(plan));
   std::lock_guard lock(guard_);

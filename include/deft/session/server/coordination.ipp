@@ -93,14 +93,6 @@ struct farewell {
   std::shared_ptr<const error> failure;
   std::atomic<bool> sent{false};
 
-  void send(task_links& links, const std::string& self, deadline until) {
-    failure = failure_of([&] {
-      links.reach({task}, {.until = until});
-      answer = links.get(task, until)->call(wire::pack(wire::done{self}));
-    });
-    sent = true;
-    links.hub().notify();
-  }
   bool over() const { return sent && (failure || answer->done()); }
 };
 
@@ -114,17 +106,21 @@ void coordination::done(std::chrono::nanoseconds timeout) {
     members_.at(self).done = true;
   }
   task_links& links = worker_->links();
-  const auto standing = links.standing();
   std::vector<std::shared_ptr<farewell>> all;
   for (const auto& n : worker_->cluster().task_names()) {
     if (n.job != "ps" || n == worker_->task().name()) continue;
     auto f = all.emplace_back(std::make_shared<farewell>());
     f->task = intern(n);
-    if (standing.contains(f->task))
-      f->send(links, self, until);
-    else  // which may take all the time there is
-      worker_->background().run(
-          [f, w = worker_, self, until] { f->send(w->links(), self, until); });
+    links.when_linked(
+        f->task, until, 0, {},
+        [f, w = worker_, self](const std::shared_ptr<channel>& c,
+                               std::shared_ptr<const error> missing) {
+          f->failure = std::move(missing);
+          if (!f->failure)
+            f->failure = failure_of([&] { f->answer = c->call(wire::pack(wire::done{self})); });
+          f->sent = true;
+          w->hub().notify();
+        });
   }
   // Without the answers the end of this process could overtake the message.
   links.hub().wait_until(

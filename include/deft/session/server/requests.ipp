@@ -97,51 +97,100 @@ void server_impl::on_open_session(const wire::caller& from, wire::open_session&&
       sessions_.open(std::make_shared<client_session>(std::move(master), from.from().get()))});
 }
 
-void server_impl::on_make_plan(const wire::caller& from, wire::make_plan&& m) {
+/// Answers with what `work` makes of the session and the request, on a thread of the background,
+/// once all is known that it needs of other tasks.
+template <class Request, class Work>
+void server_impl::when_known(const wire::caller& from, Request&& m, Work work) {
   auto s = sessions_.find(m.session);
-  auto request = std::make_shared<wire::make_plan>(std::move(m));
-  worker_->background().run([from, s, request, limits = limits_within(request->patience)] {
+  auto request = std::make_shared<std::remove_cvref_t<Request>>(std::move(m));
+  auto answer = [from, s, request, work](const std::shared_ptr<const error>& missing,
+                                         const plan_limits& limits) {
     from.answer_with([&] {
-      check_request(request->flat);
-      return wire::plan_made{request->session,
-                             s->keep(s->master().make_plan(std::move(request->flat), limits))};
+      if (missing) throw error(*missing);
+      return work(*s, *request, limits);
     });
+  };
+  worker_->background().run([w = worker_, s, request, answer] {
+    plan_limits limits;
+    const graph_def* g = nullptr;
+    bool known = false;
+    const auto failure = failure_of([&] {
+      if constexpr (requires { request->flat; }) {
+        limits = limits_within(request->patience);
+        check_request(request->flat);
+        g = &request->flat.graph;
+      }
+      known = s->master().when_known(
+          g, limits, [w, answer, limits](const std::shared_ptr<const error>& missing) {
+            if (missing) return answer(missing, limits);
+            const auto busy = failure_of(
+                [&] { w->background().run([answer, limits] { answer(nullptr, limits); }); });
+            if (busy) answer(busy, limits);
+          });
+    });
+    if (failure || known) answer(failure, limits);
   });
 }
 
-void server_impl::on_describe_plan(const wire::caller& from, wire::describe_plan&& m) {
-  auto s = sessions_.find(m.session);
-  auto request = std::make_shared<wire::describe_plan>(std::move(m));
-  worker_->background().run([from, s, request, limits = limits_within(request->patience)] {
-    from.answer_with([&] {
-      check_request(request->flat);
-      return wire::plan_described{s->master().describe(std::move(request->flat), limits)};
-    });
-  });
+void server_impl::on_make_plan(const wire::caller& from, wire::make_plan&& m) {
+  when_known(from, std::move(m),
+             [](client_session& s, wire::make_plan& request, const plan_limits& limits) {
+               return wire::plan_made{
+                   request.session, s.keep(s.master().make_plan(std::move(request.flat), limits))};
+             });
 }
+
+void server_impl::on_describe_plan(const wire::caller& from, wire::describe_plan&& m) {
+  when_known(from, std::move(m),
+             [](client_session& s, wire::describe_plan& request, const plan_limits& limits) {
+               return wire::plan_described{s.master().describe(std::move(request.flat), limits)};
+             });
+}
+
+namespace {
+
+wire::values answer_of(step_results& results, std::size_t fetches) {
+  wire::values fetched;
+  for (std::size_t i = 0; i < fetches; ++i)
+    if (const any_array& v = results.peek(i); v.valid()) fetched.tensors.push_back(v);
+  return fetched;
+}
+
+}  // namespace
 
 void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
   auto s = sessions_.find(m.session);
   auto plan = s->plan(m.plan);
-  auto run = [from, plan](const std::vector<any_array>& feeds, const run_options& options) {
-    from.answer_with([&] {
-      step_results results = plan->run(feeds, options);
-      wire::values fetched;
-      for (std::size_t i = 0; i < plan->fetches(); ++i)
-        if (const any_array& v = results.peek(i); v.valid()) fetched.tensors.push_back(v);
-      return fetched;
-    });
-  };
   run_options options;
   options.timeout = m.timeout;
+  auto run = [from, plan](const std::vector<any_array>& feeds, const run_options& o) {
+    from.answer_with([&] {
+      step_results results = plan->run(feeds, o);
+      return answer_of(results, plan->fetches());
+    });
+  };
   // On the thread that read the message, which could read no order to cancel meanwhile.
   if (!m.can_be_cancelled && plan->is_quick(m.feeds)) return run(m.feeds, options);
   if (m.can_be_cancelled) options.cancel = s->begin_run(from.id());
-  auto feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds));
-  worker_->background().run([run, feeds, options, s, id = from.id()] {
-    run(*feeds, options);
-    if (options.cancel.stop_possible()) s->end_run(id);
-  });
+  auto end = [s, id = from.id(), can_be_cancelled = m.can_be_cancelled] {
+    if (can_be_cancelled) s->end_run(id);
+  };
+  if (plan->is_local()) {
+    auto feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds));
+    return worker_->background().run([run, feeds, options, end] {
+      run(*feeds, options);
+      end();
+    });
+  }
+  auto answer = [from, plan, end](run_outcome o) {
+    from.answer_with([&] {
+      if (o.failure) throw error(*o.failure);
+      return answer_of(*o.results, plan->fetches());
+    });
+    end();
+  };
+  const auto failure = failure_of([&] { plan->start(std::move(m.feeds), options, answer); });
+  if (failure) answer({std::nullopt, failure});
 }
 
 void server_impl::on_cancel_run(const wire::caller&, wire::cancel_run&& m) {
@@ -152,18 +201,17 @@ void server_impl::on_drop_plan(const wire::caller&, wire::drop_plan&& m) {
 }
 
 void server_impl::on_cluster_devices(const wire::caller& from, wire::cluster_devices&& m) {
-  worker_->background().run([from, s = sessions_.find(m.session)] {
-    from.answer_with([&] { return wire::device_list{s->master().devices()}; });
+  when_known(from, std::move(m), [](client_session& s, wire::cluster_devices&, const plan_limits&) {
+    return wire::device_list{s.master().devices()};
   });
 }
 
 void server_impl::on_reset_cluster(const wire::caller& from, wire::reset_cluster&& m) {
-  worker_->background().run([from, s = sessions_.find(m.session), container = m.container] {
-    from.answer_with([&] {
-      s->master().reset(container);
-      return wire::nothing();
-    });
-  });
+  when_known(from, std::move(m),
+             [](client_session& s, wire::reset_cluster& request, const plan_limits&) {
+               s.master().reset(request.container);
+               return wire::nothing();
+             });
 }
 
 void server_impl::on_close_session(const wire::caller&, wire::close_session&& m) {

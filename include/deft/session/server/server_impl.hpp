@@ -58,6 +58,8 @@ class server_impl final : public connection_handler {
   void on_cancel_run(const wire::caller& from, wire::cancel_run&& m);
   void on_drop_plan(const wire::caller& from, wire::drop_plan&& m);
   void on_cluster_devices(const wire::caller& from, wire::cluster_devices&& m);
+  template <class Request, class Work>
+  void when_known(const wire::caller& from, Request&& m, Work work);
   void on_reset_cluster(const wire::caller& from, wire::reset_cluster&& m);
   void on_close_session(const wire::caller& from, wire::close_session&& m);
   // Of other tasks of a job.

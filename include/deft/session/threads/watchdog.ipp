@@ -5,6 +5,7 @@
 #include <deft/session/threads/watchdog.hpp>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 namespace deft {
 
@@ -46,12 +47,15 @@ class watchdog {
         asleep_ = false;
       }
       auto now = std::chrono::steady_clock::now();
+      std::vector<std::stop_source> late;
       for (watched* w = first_; w; w = w->after_)
-        if (now >= w->until_) {
+        if (now >= w->until_ && !w->late_) {
           w->late_ = true;
-          w->stop_.request_stop();
+          late.push_back(w->stop_);
         }
       lock.unlock();
+      // Without the lock: who is told may end what is watched.
+      for (auto& stop : late) stop.request_stop();
       std::this_thread::sleep_for(interval);
       lock.lock();
     }

@@ -40,8 +40,8 @@ class running_step final : public rendezvous,
              std::shared_ptr<connection> master, step_callback& done);
   /// Values; kept if the step has not begun.
   void deliver(wire::tensors&& values);
-  /// Ends the step with `why`: at once if it waits, else as soon as it can.
-  void stop(const std::shared_ptr<const error>& why);
+  /// Ends the step with `why`: at once if it waits, else as soon as it can. False if it has ended.
+  bool stop(const std::shared_ptr<const error>& why);
   /// That incarnation of task `name` can send nothing more: whoever waits for a value of it waits
   /// no longer.
   void peer_lost(const std::string& name, std::uint64_t incarnation, const error& why);
@@ -73,6 +73,7 @@ class running_step final : public rendezvous,
     std::size_t bytes = 0;
   };
   void post(const registered_part::destination& to, outgoing&& o);
+  void could_not_send(placement task, const std::shared_ptr<const error>& why);
 
   background_work::token
       under_way_;  ///< once begun; outlives its hold on the task, whose end waits for it

@@ -114,11 +114,11 @@ std::vector<waker> running_step::take(wire::tensors& values) {
   return waiting;
 }
 
-void running_step::stop(const std::shared_ptr<const error>& why) {
+bool running_step::stop(const std::shared_ptr<const error>& why) {
   bool begun = false;
   {
     std::lock_guard lock(guard_);
-    if (phase_ == phase::ended) return;
+    if (phase_ == phase::ended) return false;
     if (!why_) why_ = why;
     begun = phase_ != phase::waiting;
     if (!begun) {
@@ -130,6 +130,7 @@ void running_step::stop(const std::shared_ptr<const error>& why) {
     stopping_.request_stop();
   else
     worker_->ended(session_, step_);
+  return true;
 }
 
 void running_step::peer_lost(const std::string& name, std::uint64_t incarnation, const error& why) {
@@ -170,21 +171,37 @@ void running_step::flush() {
       if (outgoing_[i].values.empty()) continue;
       o = std::exchange(outgoing_[i], outgoing());
     }
-    const auto failure = failure_of([&] { post(part_->destinations()[i], std::move(o)); });
-    if (!failure) continue;
-    {
-      std::lock_guard lock(sending_);
-      if (!unsent_) unsent_ = failure;
-    }
-    stop(failure);
+    post(part_->destinations()[i], std::move(o));
   }
 }
 
 void running_step::post(const registered_part::destination& to, outgoing&& o) {
-  const message m =
-      wire::pack(wire::tensors{session_, step_, std::move(o.keys), std::move(o.values)});
-  if (master_ && to.is_master) return master_->send(m);
-  worker_->links().get(to.task, deadline_in(task_links::reconnect_time), to.incarnation)->post(m);
+  message m = wire::pack(wire::tensors{session_, step_, std::move(o.keys), std::move(o.values)});
+  std::shared_ptr<channel> link;
+  const auto failure = failure_of([&] {
+    if (master_ && to.is_master)
+      master_->send(m);
+    else if ((link = worker_->links().standing(to.task, to.incarnation)))
+      link->post(m);
+  });
+  if (failure) return could_not_send(to.task, failure);
+  if (link || (master_ && to.is_master)) return;
+  // The step may have ended here before its values leave.
+  worker_->links().when_linked(
+      to.task, deadline_in(task_links::reconnect_time), to.incarnation, {},
+      [self = shared_from_this(), task = to.task, m = std::move(m)](
+          const std::shared_ptr<channel>& c, std::shared_ptr<const error> missing) {
+        if (!missing) missing = failure_of([&] { c->post(m); });
+        if (missing) self->could_not_send(task, missing);
+      });
+}
+
+void running_step::could_not_send(placement task, const std::shared_ptr<const error>& why) {
+  {
+    std::lock_guard lock(sending_);
+    if (!unsent_) unsent_ = why;
+  }
+  if (!stop(why)) worker_->tell_of_loss(session_, step_, task, *why);
 }
 
 bool running_step::receive(std::size_t number, any_array& value, const waker& w) {

@@ -4,11 +4,14 @@
 #include <condition_variable>
 #include <deft/device/placement.hpp>
 #include <deft/session/cluster/cluster_spec.hpp>
+#include <deft/session/threads/background_work.hpp>
 #include <deft/transport/hub.hpp>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <stop_token>
+#include <vector>
 
 namespace deft {
 
@@ -17,12 +20,15 @@ namespace deft {
 std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
                             const std::string& why);
 
-/// How task_links::reach waits.
+/// How long task_links::reach waits.
 struct reach_options {
   std::chrono::nanoseconds patience = std::chrono::nanoseconds::max();  ///< then: unavailable
   deadline until = no_deadline;                                         ///< then: deadline_exceeded
-  std::function<void()> look = {};  ///< between tries; may throw
 };
+
+/// Told the channel to a task, or why there is none.
+using link_callback =
+    std::function<void(std::shared_ptr<channel>, std::shared_ptr<const error> failure)>;
 
 /// One channel to each task, connected when it is first needed. Thread-safe.
 class task_links {
@@ -30,7 +36,8 @@ class task_links {
   /// How long a task that was there a moment ago is tried.
   static constexpr std::chrono::seconds reconnect_time{2};
 
-  task_links(cluster_spec cluster, process_identity self);
+  /// `dialling`: where threads that connect come from.
+  task_links(cluster_spec cluster, process_identity self, background_work& dialling);
 
   const cluster_spec& cluster() const { return cluster_; }
   deft::hub& hub() { return hub_; }
@@ -45,13 +52,24 @@ class task_links {
   std::shared_ptr<channel> get(placement task, deadline until, std::uint64_t incarnation = 0) {
     return get(task, until, incarnation, std::chrono::steady_clock::now());
   }
-  /// Connects to all of `tasks`, however late they come up; stop() ends it. Throws with the names
-  /// of all that are missing once the time is over; at once what the handshake with one refused.
-  void reach(std::vector<placement> tasks, const reach_options& options);
+  /// Calls `then` as get returns or throws: at once if the channel stands, else on a thread that
+  /// connects, one for each task however many wait, and however late the task comes up. Where
+  /// `given_up` is requested first, it may not be called at all.
+  void when_linked(placement task, deadline until, std::uint64_t incarnation,
+                   std::stop_token given_up, link_callback then);
+  /// Connects to all of `tasks`, however late they come up. Throws with the names of all that are
+  /// missing once the time is over; at once what the handshake with one refused, or stop() was
+  /// given. Returns early if `give_up` says so.
+  void reach(const std::vector<placement>& tasks, const reach_options& options,
+             const std::function<bool()>& give_up);
+  /// Calls `then` with what reach throws, or null; as when_linked.
+  void when_reached(const std::vector<placement>& tasks, const reach_options& options,
+                    std::stop_token given_up,
+                    std::function<void(std::shared_ptr<const error>)> then);
   /// The channel to `task`, for which it waits as reach does; interrupt() ends it, too.
   std::shared_ptr<channel> wait_for(placement task, deadline until);
-  /// The channel if there is one that stands; never waits.
-  std::shared_ptr<channel> standing(placement task);
+  /// The channel if there is one that stands, to that incarnation (0: any); never waits.
+  std::shared_ptr<channel> standing(placement task, std::uint64_t incarnation = 0);
   /// The incarnations of the tasks to which a channel stands; never waits.
   std::map<placement, std::uint64_t> standing();
 
@@ -74,6 +92,13 @@ class task_links {
   void stop(const error& why);
 
  private:
+  struct waiting {
+    deadline until;
+    std::chrono::steady_clock::time_point since;
+    std::uint64_t incarnation;
+    std::stop_token given_up;
+    link_callback then;
+  };
   struct entry {
     std::mutex guard;
     std::condition_variable changed;
@@ -82,8 +107,12 @@ class task_links {
     std::uint64_t tries = 0;               ///< that have ended
     std::shared_ptr<const error> failure;  ///< of the last one
     std::shared_ptr<deft::channel> channel;
-    std::string why_lost;  ///< of the last channel
+    std::string why_lost;   ///< of the last channel
+    bool dialling = false;  ///< a thread connects for those who wait
+    std::vector<task_links::waiting> waiting;
   };
+  void dial(placement task, entry& e);
+  static bool leads_to(const entry& e, std::uint64_t incarnation);
   std::shared_ptr<entry> entry_of(placement task);
   /// `since`: when the waiting for the task began.
   std::shared_ptr<channel> get(placement task, deadline until, std::uint64_t incarnation,
@@ -92,6 +121,7 @@ class task_links {
   void check_running() const;
 
   const cluster_spec cluster_;
+  background_work& dialling_;
   deft::hub hub_;
   std::function<void(message&&)> on_message_;
   std::function<void(placement, const error&)> on_lost_;

@@ -18,6 +18,11 @@ std::string text_of(std::chrono::nanoseconds d) {
   return tenths % 10 ? str(tenths / 10, ".", tenths % 10, " s") : str(tenths / 10, " s");
 }
 
+/// It may come up yet.
+bool is_missing(const error& e) {
+  return e.code() == errc::deadline_exceeded || e.code() == errc::unavailable;
+}
+
 }  // namespace
 
 std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
@@ -28,8 +33,8 @@ std::string timeout_message(const std::string& address, std::chrono::nanoseconds
              reason.empty() ? "" : ": ", reason);
 }
 
-task_links::task_links(cluster_spec cluster, process_identity self)
-    : cluster_(std::move(cluster)), hub_(hub_options{std::move(self), {}}) {}
+task_links::task_links(cluster_spec cluster, process_identity self, background_work& dialling)
+    : cluster_(std::move(cluster)), dialling_(dialling), hub_(hub_options{std::move(self), {}}) {}
 
 std::shared_ptr<task_links::entry> task_links::entry_of(placement task) {
   std::lock_guard lock(guard_);
@@ -38,10 +43,10 @@ std::shared_ptr<task_links::entry> task_links::entry_of(placement task) {
   return e;
 }
 
-std::shared_ptr<channel> task_links::standing(placement task) {
+std::shared_ptr<channel> task_links::standing(placement task, std::uint64_t incarnation) {
   auto e = entry_of(task);
   std::lock_guard lock(e->guard);
-  return e->channel && !e->channel->lost() ? e->channel : nullptr;
+  return leads_to(*e, incarnation) ? e->channel : nullptr;
 }
 
 std::map<placement, std::uint64_t> task_links::standing() {
@@ -69,9 +74,7 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until, std::ui
   std::unique_lock lock(e->guard);
   for (;;) {
     if (stopped_) throw error(*stopped_error_);
-    if (e->channel && !e->channel->lost() &&
-        (!incarnation || e->channel->peer().incarnation == incarnation))
-      return e->channel;
+    if (leads_to(*e, incarnation)) return e->channel;
     if (!e->connecting) break;
     // What another thread's try ends with is ours too, if it took about as long as ours would: in
     // turns, each would wait.
@@ -126,37 +129,148 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until, std::ui
   return fresh;
 }
 
-void task_links::reach(std::vector<placement> tasks, const reach_options& options) {
+bool task_links::leads_to(const entry& e, std::uint64_t incarnation) {
+  return e.channel && !e.channel->lost() &&
+         (!incarnation || e.channel->peer().incarnation == incarnation);
+}
+
+void task_links::when_linked(placement task, deadline until, std::uint64_t incarnation,
+                             std::stop_token given_up, link_callback then) {
+  auto e = entry_of(task);
+  std::shared_ptr<channel> standing;
+  {
+    std::lock_guard lock(e->guard);
+    if (leads_to(*e, incarnation)) {
+      standing = e->channel;
+    } else {
+      e->waiting.push_back({until, std::chrono::steady_clock::now(), incarnation,
+                            std::move(given_up), std::move(then)});
+      if (std::exchange(e->dialling, true)) return;
+    }
+  }
+  if (standing) return then(std::move(standing), nullptr);
+  const auto failure = failure_of([&] { dialling_.run([this, task, e] { dial(task, *e); }); });
+  if (!failure) return;
+  std::vector<waiting> all;
+  {
+    std::lock_guard lock(e->guard);
+    e->dialling = false;
+    all.swap(e->waiting);
+  }
+  for (auto& w : all) w.then(nullptr, failure);
+}
+
+/// As long as someone waits. In turns, so that whoever has given up, or comes later, is seen.
+void task_links::dial(placement task, entry& e) {
   using namespace std::chrono_literals;
-  const auto begin = std::chrono::steady_clock::now();
-  const deadline patience = later(begin, options.patience);
-  const deadline until = std::min(patience, options.until);
   bool told = false;
   for (std::chrono::nanoseconds turn = 250ms;;
        turn = std::min<std::chrono::nanoseconds>(2 * turn, 1s)) {
-    std::string reasons;
-    std::erase_if(tasks, [&](placement t) {
-      const deadline turn_ends = std::min(until, deadline_in(turn));
-      const auto failure = failure_of([&] { get(t, turn_ends, 0, begin); });
-      if (!failure) return true;
-      if (failure->code() != errc::deadline_exceeded && failure->code() != errc::unavailable)
-        throw error(*failure);
-      reasons += str(reasons.empty() ? "" : "; ", failure->message());
-      return false;
-    });
-    if (tasks.empty()) return;
-    if (stopped_) throw error(*stopped_error_);
-    if (options.look) options.look();
-    const auto now = std::chrono::steady_clock::now();
-    if (now >= until)
-      throw error(until == patience ? errc::unavailable : errc::deadline_exceeded, reasons);
-    if (!told && now - begin >= 1s) logging::warning("still waiting: ", reasons), told = true;
+    std::vector<waiting> all, left;
+    {
+      std::lock_guard lock(e.guard);
+      all.swap(e.waiting);
+      std::erase_if(all, [](const waiting& w) { return w.given_up.stop_requested(); });
+      if (all.empty()) {
+        e.dialling = false;
+        return;
+      }
+    }
+    const deadline turn_ends =
+        std::min(deadline_in(turn), std::ranges::max(all, {}, &waiting::until).until);
+    std::shared_ptr<const error> missing;
+    for (auto& w : all) {
+      std::shared_ptr<channel> c;
+      const auto failure =
+          missing ? missing : failure_of([&] { c = get(task, turn_ends, w.incarnation, w.since); });
+      if (failure && is_missing(*failure)) missing = failure;
+      if (failure && failure == missing && !stopped_ && std::chrono::steady_clock::now() < w.until)
+        left.push_back(std::move(w));
+      else
+        w.then(std::move(c), failure);
+    }
+    if (left.empty()) continue;
+    if (!told && std::chrono::steady_clock::now() - left.front().since >= 1s)
+      logging::warning("still waiting: ", missing->message()), told = true;
+    std::lock_guard lock(e.guard);
+    e.waiting.insert(e.waiting.begin(), std::move_iterator(left.begin()),
+                     std::move_iterator(left.end()));
   }
+}
+
+namespace {
+
+/// What the tries to reach several tasks end with.
+class reached_tasks {
+ public:
+  reached_tasks(std::size_t left, errc late, std::function<void(std::shared_ptr<const error>)> then)
+      : left_(left), late_(late), then_(std::move(then)) {}
+
+  void add(std::shared_ptr<const error> failure) {
+    {
+      std::lock_guard lock(guard_);
+      if (left_ == 0) return;
+      --left_;
+      if (failure && !is_missing(*failure)) {
+        left_ = 0;
+      } else {
+        if (failure) reasons_ += str(reasons_.empty() ? "" : "; ", failure->message());
+        failure = reasons_.empty() ? nullptr : std::make_shared<const error>(late_, reasons_);
+      }
+      if (left_ > 0) return;
+    }
+    then_(std::move(failure));
+  }
+
+ private:
+  std::mutex guard_;
+  std::size_t left_;
+  const errc late_;
+  const std::function<void(std::shared_ptr<const error>)> then_;
+  std::string reasons_;
+};
+
+}  // namespace
+
+void task_links::when_reached(const std::vector<placement>& tasks, const reach_options& options,
+                              std::stop_token given_up,
+                              std::function<void(std::shared_ptr<const error>)> then) {
+  if (tasks.empty()) return then(nullptr);
+  const deadline patience = deadline_in(options.patience);
+  const bool patient = patience <= options.until;
+  const auto all = std::make_shared<reached_tasks>(
+      tasks.size(), patient ? errc::unavailable : errc::deadline_exceeded, std::move(then));
+  for (auto t : tasks)
+    when_linked(t, patient ? patience : options.until, 0, given_up,
+                [all](const std::shared_ptr<channel>&, std::shared_ptr<const error> failure) {
+                  all->add(std::move(failure));
+                });
+}
+
+void task_links::reach(const std::vector<placement>& tasks, const reach_options& options,
+                       const std::function<bool()>& give_up) {
+  struct outcome {
+    std::shared_ptr<const error> failure;
+    std::atomic<bool> over{false};
+  };
+  const auto o = std::make_shared<outcome>();
+  std::stop_source given_up;
+  when_reached(tasks, options, given_up.get_token(),
+               [this, o](std::shared_ptr<const error> failure) {
+                 o->failure = std::move(failure);
+                 o->over = true;
+                 hub_.notify();
+               });
+  hub_.wait_until([&] { return o->over || stopped_ || give_up(); });
+  given_up.request_stop();
+  if (stopped_) throw error(*stopped_error_);
+  if (o->over && o->failure) throw error(*o->failure);
 }
 
 std::shared_ptr<channel> task_links::wait_for(placement task, deadline until) {
   check_running();
-  reach({task}, {.until = until, .look = [&] { check_running(); }});
+  reach({task}, {.until = until}, [this] { return interrupted_.load(); });
+  check_running();
   return get(task, until);
 }
 

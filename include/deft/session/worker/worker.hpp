@@ -8,11 +8,22 @@
 #include <deft/session/worker/task_links.hpp>
 #include <deft/session/worker/task_runtime.hpp>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <unordered_map>
 
 namespace deft {
+
+/// What the master of a session hears from the worker of its process.
+class session_events {
+ public:
+  virtual ~session_events() = default;
+  /// A task has lost its connection to another, and what it sent to it may not have arrived.
+  virtual void on_link_lost(const wire::link_lost& l) = 0;
+  /// Now and then while runs are under way that no thread waits for.
+  virtual void look_at_runs() = 0;
+};
 
 /// Parts that masters registered here, and the steps that run them. Sessions never see each other.
 class worker : public std::enable_shared_from_this<worker> {
@@ -55,10 +66,20 @@ class worker : public std::enable_shared_from_this<worker> {
   void deliver(wire::tensors&& values, const void* from);
   void cancel(std::uint64_t session, std::uint64_t step);
 
-  /// How many connections between other tasks were lost, as masters of this process were told.
-  std::uint64_t links_lost() const { return links_lost_; }
-  /// Those of a session that were lost after the first `since`.
-  std::vector<wire::link_lost> links_lost(std::uint64_t session, std::uint64_t since) const;
+  /// The master of `session`, which is of this process, until the session is dropped.
+  void add_master(std::uint64_t session, std::weak_ptr<session_events> master);
+
+  /// Something is under way that no thread waits for: while this lives, and a little longer, one
+  /// of the background reads what comes for it.
+  class unattended {
+   public:
+    explicit unattended(const std::shared_ptr<worker>& w);
+    ~unattended();
+    unattended(const unattended&) = delete;
+
+   private:
+    const std::shared_ptr<worker> worker_;
+  };
 
   /// Fails every step as unavailable, and ends every link. Nothing can be run afterwards.
   void stop();
@@ -77,18 +98,22 @@ class worker : public std::enable_shared_from_this<worker> {
   void check_part(const plan::part& p) const;
   void forget(std::uint64_t session, const std::shared_ptr<const error>& why);
   void ended(std::uint64_t session, std::uint64_t step);
+  /// To the masters of all sessions, or of one whose steps up to `step` are concerned.
   void tell_of_loss(placement task, const error& why);
-  void on_link_lost(wire::link_lost&& l);
+  void tell_of_loss(std::uint64_t session, std::uint64_t step, placement task, const error& why);
+  std::vector<std::shared_ptr<session_events>> masters() const;
+  void read_for_others();
 
   std::shared_ptr<task_runtime> task_;
-  task_links links_;
   background_work background_;
+  task_links links_;
   std::atomic<bool> stopped_{false};
   std::atomic<std::size_t> early_bytes_{0};
+  std::atomic<int> unattended_{0};
+  std::atomic<bool> reading_{false}, read_lately_{false};
   mutable std::mutex guard_;
   std::unordered_map<std::uint64_t, std::shared_ptr<session_entry>> sessions_;
-  std::atomic<std::uint64_t> links_lost_{0};
-  std::deque<wire::link_lost> last_lost_;
+  std::map<std::uint64_t, std::weak_ptr<session_events>> masters_;
   std::deque<std::uint64_t> dropped_;  ///< sessions: values that still come for them are dropped
 };
 

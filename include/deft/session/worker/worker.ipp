@@ -32,7 +32,7 @@ struct worker::session_entry {
 };
 
 worker::worker(std::shared_ptr<task_runtime> task, cluster_spec cluster, process_identity self)
-    : task_(std::move(task)), links_(std::move(cluster), std::move(self)) {}
+    : task_(std::move(task)), links_(std::move(cluster), std::move(self), background_) {}
 
 std::shared_ptr<worker> worker::make(std::shared_ptr<task_runtime> task, cluster_spec cluster,
                                      process_identity self) {
@@ -43,7 +43,8 @@ std::shared_ptr<worker> worker::make(std::shared_ptr<task_runtime> task, cluster
     if (m.kind == static_cast<message_kind>(wire::tensors::number))
       w->deliver(wire::unpack<wire::tensors>(m), nullptr);
     else if (m.kind == static_cast<message_kind>(wire::link_lost::number))
-      w->on_link_lost(wire::unpack<wire::link_lost>(m));
+      for (const auto l = wire::unpack<wire::link_lost>(m); const auto& master : w->masters())
+        master->on_link_lost(l);
   });
   made->links_.on_lost([weak = std::weak_ptr(made)](placement task, const error& why) {
     if (auto w = weak.lock()) w->tell_of_loss(task, why);
@@ -128,6 +129,7 @@ void worker::forget(std::uint64_t session, const std::shared_ptr<const error>& w
   std::shared_ptr<session_entry> s;
   {
     std::lock_guard lock(guard_);
+    masters_.erase(session);
     dropped_.push_back(session);
     if (dropped_.size() > remembered) dropped_.pop_front();
     auto at = sessions_.find(session);
@@ -171,44 +173,66 @@ void worker::connection_lost(const void* owner, const peer_info& peer) {
 /// What was sent to `task` may not have arrived, which its steps that have not begun do not learn
 /// from their end of the connection.
 void worker::tell_of_loss(placement task, const error& why) {
-  struct notice {
-    std::uint64_t session, last_step;
-    std::shared_ptr<connection> master;
-  };
-  std::vector<notice> notices;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> last_steps;
   {
     std::lock_guard lock(guard_);
     for (const auto& [id, s] : sessions_) {
       std::lock_guard inner(s->guard);
-      if (auto m = s->master.lock()) notices.push_back({id, s->last_step, std::move(m)});
+      last_steps.emplace_back(id, s->last_step);
     }
   }
-  for (const auto& n : notices) try {
-      n.master->send(wire::pack(wire::link_lost{n.session, n.last_step, to_string(task_->name()),
-                                                to_string(*task), why.message()}));
+  for (const auto& [session, step] : last_steps) tell_of_loss(session, step, task, why);
+}
+
+void worker::tell_of_loss(std::uint64_t session, std::uint64_t step, placement task,
+                          const error& why) {
+  const auto s = find(session);
+  if (!s) return;
+  std::unique_lock lock(s->guard);
+  const auto master = s->master.lock();
+  lock.unlock();
+  if (master) try {
+      master->send(wire::pack(wire::link_lost{session, step, to_string(task_->name()),
+                                              to_string(*task), why.message()}));
     } catch (const error&) {
       // The master is lost, and its session with it.
     }
 }
 
-void worker::on_link_lost(wire::link_lost&& l) {
-  constexpr std::size_t remembered = 256;
-  {
-    std::lock_guard lock(guard_);
-    last_lost_.push_back(std::move(l));
-    if (last_lost_.size() > remembered) last_lost_.pop_front();
-    ++links_lost_;
-  }
-  hub().notify();
+void worker::add_master(std::uint64_t session, std::weak_ptr<session_events> master) {
+  std::lock_guard lock(guard_);
+  masters_[session] = std::move(master);
 }
 
-std::vector<wire::link_lost> worker::links_lost(std::uint64_t session, std::uint64_t since) const {
-  std::vector<wire::link_lost> found;
+std::vector<std::shared_ptr<session_events>> worker::masters() const {
+  std::vector<std::shared_ptr<session_events>> all;
   std::lock_guard lock(guard_);
-  const std::uint64_t fresh = std::min<std::uint64_t>(links_lost_ - since, last_lost_.size());
-  for (auto l = last_lost_.end() - static_cast<std::ptrdiff_t>(fresh); l != last_lost_.end(); ++l)
-    if (l->session == session) found.push_back(*l);
-  return found;
+  for (const auto& [session, weak] : masters_)
+    if (auto m = weak.lock()) all.push_back(std::move(m));
+  return all;
+}
+
+worker::unattended::unattended(const std::shared_ptr<worker>& w) : worker_(w) {
+  ++worker_->unattended_;
+  worker_->read_lately_ = true;
+  if (!worker_->reading_.exchange(true)) try {
+      worker_->background_.run([w] { w->read_for_others(); });
+    } catch (const error&) {
+      worker_->reading_ = false;  // the keeper reads, more slowly
+    }
+}
+worker::unattended::~unattended() { --worker_->unattended_; }
+
+void worker::read_for_others() {
+  constexpr auto a_while = std::chrono::seconds(5);
+  for (;;) {
+    while (!hub().read_until([&] { return stopped_.load(); }, deadline_in(a_while)) &&
+           (read_lately_.exchange(false) || unattended_ > 0))
+      for (const auto& m : masters()) m->look_at_runs();
+    reading_ = false;
+    // One may have begun in between.
+    if (stopped_ || unattended_ == 0 || reading_.exchange(true)) return;
+  }
 }
 
 void worker::ended(std::uint64_t session, std::uint64_t step) {
