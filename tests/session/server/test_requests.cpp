@@ -81,6 +81,69 @@ TEST_CASE("a run that is cancelled before it begins does not") {
   CHECK(o.code == errc::cancelled);
 }
 
+TEST_CASE("more runs at once than there are threads all end") {
+  constexpr int runs = 1500;
+  local_cluster c{{"worker", 2}};
+  testing::raw_caller client(c, "client");
+  const auto session = client.open_session();
+  graph own;
+  auto in_own = as_default(own);
+  placeholder<float> x("x");
+  any_tensor far, near;
+  if (auto there = on(device("/job:worker/task:1"))) far = x * 2.f;
+  if (auto here = on(device("/job:worker/task:0"))) near = far + 1.f;
+  const output y = near.handle(), fed = any_tensor(x).handle();
+  const auto plan = wire::unpack<wire::plan_made>(
+      client.answer(wire::pack(wire::make_plan{session, 0s, flatten({&y, 1}, {&fed, 1})})));
+  std::vector<std::shared_ptr<pending>> all;
+  for (int i = 0; i < runs; ++i)
+    all.push_back(client.to->call(wire::pack(wire::run_plan{
+        session, plan.plan, 0s, i % 2 == 0, {any_array::scalar(static_cast<float>(i))}})));
+  for (int i = 0; i < runs; ++i) {
+    const auto values = wire::unpack<wire::values>(client.answer(all[static_cast<std::size_t>(i)]));
+    REQUIRE(values.tensors.size() == 1);
+    CHECK(values.tensors[0] == any_array::scalar(2.f * static_cast<float>(i) + 1.f));
+  }
+}
+
+TEST_CASE("those who plan for a task that is not there are in nobody's way") {
+  const int fd = listen_socket("localhost:0");
+  const std::string dead = address_of_socket(fd);
+  ::close(fd);
+  const int up = listen_socket("localhost:0");
+  const cluster_spec spec{{"worker", {address_of_socket(up), dead}}};
+  server first(spec, "worker", 0, {.listen_fd = up});
+  hub links;
+  auto to = links.connect(spec.address("worker", 0), testing::raw_caller::soon());
+  auto answer = [&](const std::shared_ptr<pending>& p) {
+    REQUIRE(links.wait_for(*p, testing::raw_caller::soon()));
+    return p->take();
+  };
+  const auto session =
+      wire::unpack<wire::session_opened>(answer(to->call(wire::pack(wire::open_session{}))))
+          .session;
+  graph own;
+  auto in_own = as_default(own);
+  output there, here;
+  if (auto far = on(device("/job:worker/task:1")))
+    there = any_tensor(identity(constant(1.f))).handle();
+  if (auto near = on(device("/job:worker/task:0")))
+    here = any_tensor(identity(constant(2.f))).handle();
+  std::vector<std::shared_ptr<pending>> waiting;
+  for (int i = 0; i < 1100; ++i)
+    waiting.push_back(to->call(wire::pack(wire::make_plan{session, 0s, flatten({&there, 1}, {})})));
+  const auto plan = wire::unpack<wire::plan_made>(
+      answer(to->call(wire::pack(wire::make_plan{session, 0s, flatten({&here, 1}, {})}))));
+  const auto values = wire::unpack<wire::values>(
+      answer(to->call(wire::pack(wire::run_plan{session, plan.plan, 0s, false, {}}))));
+  REQUIRE(values.tensors.size() == 1);
+  CHECK(values.tensors[0] == any_array::scalar(2.f));
+  for (const auto& w : waiting) CHECK_FALSE(w->done());
+  // Its task is up at last, and all go on.
+  server second(spec, "worker", 1, {});
+  for (const auto& w : waiting) CHECK(wire::unpack<wire::plan_made>(answer(w)).plan != 0);
+}
+
 TEST_CASE("times as long as they can be are none, and a session's limits what connects it") {
   local_cluster c{{"worker", 1}};
   const std::string address = c.spec().address("worker", 0);
