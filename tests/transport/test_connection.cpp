@@ -32,6 +32,21 @@ constexpr std::int64_t megabyte = std::int64_t{1} << 20;
 
 }  // namespace
 
+TEST_CASE("a message says how many spin until what it asks for is done, an answer does not") {
+  both_ends e;
+  message m(message_kind::first_free), got;
+  e.a->send(m);
+  {
+    const detail::spinning_for_this sender(1);
+    e.a->send(m);
+    e.a->send(message(message_kind::reply));
+  }
+  for (int expected : {0, 2, 0}) {
+    REQUIRE(e.b->receive(got, soon()));
+    CHECK(got.spinning == expected);
+  }
+}
+
 TEST_CASE("messages arrive whole, in order, whatever their size") {
   both_ends e;
   std::vector<std::int64_t> sizes = {0, 1, 100, 5'000, 70'000, 3 * megabyte, 10, 20 * megabyte, 0};

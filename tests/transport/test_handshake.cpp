@@ -252,14 +252,14 @@ TEST_CASE("another version of the protocol is refused in a sentence that its rea
   message hello(message_kind::hello);
   hello.meta = forger::hello(false);
   auto frame = detail::flatten_frame(hello);
-  frame[4] = std::byte{7};
+  frame[4] = std::byte{8};
   bare_socket s(l.address());
   s.write(frame);
   auto answer = s.read_all();
   REQUIRE(answer.size() > detail::header_bytes);
   CHECK(answer[6] == static_cast<std::byte>(message_kind::refused));
   std::string text(reinterpret_cast<const char*>(answer.data()), answer.size());
-  CHECK(text.find("the peer speaks version 7 of the protocol, this process version 6") !=
+  CHECK(text.find("the peer speaks version 8 of the protocol, this process version 7") !=
         text.npos);
 }
 

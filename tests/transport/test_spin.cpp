@@ -82,3 +82,25 @@ TEST_CASE("a wait that ended beside the peer is not followed by a spin") {
   for (int i = 0; i < 40; ++i) CHECK_FALSE(spins_after(true));
   CHECK(spins_after(false));
 }
+
+TEST_CASE("nothing is spun for where others spin on all processors") {
+  deft::detail::arrival_wait wait(1h);
+  const auto now = std::chrono::steady_clock::now();
+  wait.beside(1 << 20);
+  CHECK_FALSE(wait.look_again(now));
+  wait.restart();
+  wait.beside(-1);  // not even who works
+  CHECK(wait.look_again(now));
+}
+
+TEST_CASE("who spins for a message is counted through all that it leads to") {
+  using deft::detail::spinning_for_this;
+  CHECK(spinning_for_this::count() == 0);
+  {
+    const spinning_for_this sender(2);
+    CHECK(spinning_for_this::count() == 3);
+    const spinning_for_this inner(0);
+    CHECK(spinning_for_this::count() == 1);
+  }
+  CHECK(spinning_for_this::count() == 0);
+}

@@ -36,6 +36,11 @@ class connection {
   /// As receive, but without waiting; what has arrived of a message is kept for the next call.
   arrival try_receive(message& m);
 
+  /// The peer waits for what somebody else makes, and as a rule sends nothing until it has it: that
+  /// its next message comes soon is not to be hoped for. Each has an end.
+  void begin_silence();
+  void end_silence();
+
   /// Waits until everything that was sent is written, or the connection is lost. False if the time
   /// was over first.
   bool drain(deadline until);

@@ -168,6 +168,12 @@ connection_state::waiting connection_state::keep(const message& m, const header_
   return w;
 }
 
+void connection_state::mark_spinning(header_block& head, message_kind kind) const {
+  const int others = spinning_for_this::count();
+  if (others == 0 || kind == message_kind::reply || kind == message_kind::error) return;
+  if (stream_->on_this_host()) head[spinning_at] = static_cast<std::byte>(std::min(others, 255));
+}
+
 void connection_state::send(const message& m) {
   std::unique_lock lock(guard_);
   if (lost()) {
@@ -177,11 +183,13 @@ void connection_state::send(const message& m) {
   if (writer_ != writer::none) {
     std::vector<std::byte> descriptors;
     auto head = encode_frame(m, descriptors);
+    mark_spinning(head, m.kind);
     queue_.push_back(keep(m, head, descriptors, 0));
     queued_ += queue_.back().total;
     return;
   }
   auto head = encode_frame(m, descriptors_);
+  mark_spinning(head, m.kind);
   writer_ = writer::sender;
   writing_ = true;
   lock.unlock();
@@ -427,6 +435,8 @@ bool connection_state::receive(message& m, deadline until) {
 connection::connection(std::shared_ptr<detail::connection_state> state)
     : state_(std::move(state)) {}
 connection::~connection() { state_->close(); }
+void connection::begin_silence() { state_->add_silence(1); }
+void connection::end_silence() { state_->add_silence(-1); }
 void connection::send(const message& m) { state_->send(m); }
 bool connection::receive(message& m, deadline until) { return state_->receive(m, until); }
 connection::arrival connection::try_receive(message& m) { return state_->try_receive(m); }

@@ -42,6 +42,9 @@ class connection_state final : public loop_member,
   /// From here on a peer that is silent for `timeout` is lost; it knows the same of us, after
   /// `of_peer`. Zero: never.
   void begin_heartbeats(std::chrono::milliseconds timeout, std::chrono::milliseconds of_peer);
+  /// See connection::begin_silence.
+  void add_silence(int by) { silence_.fetch_add(by, std::memory_order_relaxed); }
+  bool is_silent() const { return silence_.load(std::memory_order_relaxed) > 0; }
   /// Whether close was called here.
   bool closed_here() const { return closed_.load(std::memory_order_acquire); }
 
@@ -65,6 +68,7 @@ class connection_state final : public loop_member,
 
   waiting keep(const message& m, const header_block& head,
                const std::vector<std::byte>& descriptors, std::size_t written) const;
+  void mark_spinning(header_block& head, message_kind kind) const;
   progress write_pieces(std::vector<iovec>& pieces, std::size_t& written, std::size_t total,
                         bool spin);
   progress write_queue(std::unique_lock<std::mutex>& lock, int most);
@@ -88,6 +92,7 @@ class connection_state final : public loop_member,
   std::size_t queued_ = 0;  ///< bytes
   std::string why_lost_;
   std::atomic<bool> lost_{false}, closed_{false}, refused_{false};
+  std::atomic<int> silence_{0};
   std::shared_ptr<const error> refusal_;  ///< of who receives
 
   std::mutex event_guard_;

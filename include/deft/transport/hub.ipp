@@ -47,6 +47,7 @@ class channel_state {
       if (!gone_) calls_.emplace(p->id_, p);
     }
     try {
+      note_spinning();
       connection->send(m);
     } catch (...) {
       abandon(m.id);
@@ -114,6 +115,7 @@ class channel_state {
   std::atomic<bool> told{true};  ///< an event has come since it was looked at
 
  private:
+  void note_spinning();
   void deliver() {
     bool answer = incoming_.kind == message_kind::reply || incoming_.kind == message_kind::error;
     if (!answer) {
@@ -263,6 +265,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
   }
 
   const hub_options options;
+  std::atomic<int> spinning_{0};  ///< until the last call is done, without who waits here
 
  private:
   struct lead_end {
@@ -340,6 +343,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
       if (some) continue;
       const auto now = std::chrono::steady_clock::now();
       if (now >= until) return false;
+      wait_.beside(spinning_.load(std::memory_order_relaxed));
       if (wait_.look_again(now)) continue;
       asleep_.store(true);
       if (epoch_.load() == seen) {
@@ -378,6 +382,11 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
   std::uint64_t known_version_ = 0;
   arrival_wait wait_{lead_spin};
 };
+
+inline void channel_state::note_spinning() {
+  if (const auto h = owner.lock())
+    h->spinning_.store(spinning_for_this::count(), std::memory_order_relaxed);
+}
 
 /// One try at every address that the name stands for.
 inline std::shared_ptr<connection_state> try_connect(const std::string& address,

@@ -132,7 +132,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       }
     }
     bool look_again(std::chrono::steady_clock::time_point now) override {
-      return phase_ == phase::open && wait_.look_again(now);
+      return phase_ == phase::open && !state_->is_silent() && wait_.look_again(now);
     }
     void rest() override {
       rested_ = true;
@@ -243,6 +243,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
           return true;
         }
         if (i == 0) wait_.came(state_->source());
+        wait_.beside(message_.spinning);
         dispatch();
         detail::trim(message_);
       }
@@ -250,6 +251,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     }
 
     void dispatch() {
+      const detail::spinning_for_this sender(message_.spinning);
       const auto id = message_.id;
       try {
         owner_->handler_.on_message(connection_, std::move(message_));

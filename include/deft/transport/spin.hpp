@@ -15,6 +15,22 @@ inline void relax() {
 #endif
 }
 
+/// How many threads of this host spin, as far as is known, until what the calling thread does is
+/// done: all those who asked for it, one through the other.
+class spinning_for_this {
+ public:
+  static int count() { return count_; }
+  /// While this lives, the calling thread does what a message asks for, whose sender spins, and
+  /// with it `others`.
+  explicit spinning_for_this(int others) : before_(count_) { count_ = others + 1; }
+  ~spinning_for_this() { count_ = before_; }
+  spinning_for_this(const spinning_for_this&) = delete;
+
+ private:
+  static inline thread_local int count_ = 0;
+  const int before_;
+};
+
 /// How long to spin before sleeping. Waking a thread costs more than the wire, so what comes soon
 /// is spun for; but where that is in vain it only takes the processor from those who work, be it
 /// the peer. So it is done less and less, with a full try now and then, until it pays again; and
@@ -60,6 +76,9 @@ class arrival_wait {
     began_ = {};
     slept_ = false;
   }
+  /// So many others of this host spin meanwhile: only where processors are left for them, and for
+  /// who works, does it pay to be one more.
+  void beside(int others) { crowded_ = others + 2 > processors(); }
   /// There was nothing at `now`. True: look again at once; false: sleep, then call woke.
   bool look_again(clock::time_point now);
   void woke() { last_ = clock::now(); }
@@ -67,9 +86,11 @@ class arrival_wait {
   void came(const stream& s);
 
  private:
+  static int processors();
+
   clock::duration most_;
   adaptive_spin spin_;
-  bool slept_ = false;
+  bool slept_ = false, crowded_ = false;
   int beside_soon_ = 0;  ///< messages in a row, each soon after a sleep and from the same processor
   clock::time_point began_{}, last_{}, move_again_{};
 };

@@ -8,10 +8,18 @@
 
 namespace deft::detail {
 
+int arrival_wait::processors() {
+  static const int n = [] {
+    cpu_set_t all;
+    return sched_getaffinity(0, sizeof all, &all) == 0 ? CPU_COUNT(&all) : 1;
+  }();
+  return n;
+}
+
 bool arrival_wait::look_again(clock::time_point now) {
   if (began_ == clock::time_point{}) began_ = now;
   last_ = now;
-  if (!slept_ && spin_.worth(now - began_)) {
+  if (!slept_ && !crowded_ && spin_.worth(now - began_)) {
     relax();
     return true;
   }

@@ -30,6 +30,8 @@ class stream {
   virtual void wait(direction d, std::function<void()> then) = 0;
   /// Ends both directions, or the outgoing one, which ends waits; from any thread.
   virtual void shut(bool both) noexcept = 0;
+  /// Whether the peer is a process of this host, as far as is known.
+  virtual bool on_this_host() const noexcept { return false; }
   /// Whether what was read last was sent from the processor that the caller runs on.
   virtual bool beside_peer() const noexcept = 0;
   /// Whose threads call what wait was given.

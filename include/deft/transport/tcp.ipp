@@ -71,6 +71,7 @@ class tcp_stream_t final : public stream {
                       SO_INCOMING_CPU, &sender, &size) == 0 &&
            sender >= 0 && sender == sched_getcpu();
   }
+  bool on_this_host() const noexcept override { return loopback_; }
   event_loop& loop() const noexcept override { return loop_; }
 
  private:

@@ -182,7 +182,9 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
       end();
     });
   }
+  from.from()->begin_silence();
   auto answer = [from, plan, end](run_outcome o) {
+    from.from()->end_silence();
     from.answer_with([&] {
       if (o.failure) throw error(*o.failure);
       return answer_of(*o.results, plan->fetches());
