@@ -16,7 +16,7 @@ set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_dependency(Eigen3 3.4)
 find_dependency(Boost 1.81 CONFIG COMPONENTS json program_options serialization)
-find_dependency(OpenSSL 3 COMPONENTS Crypto)
+find_dependency(OpenSSL 3 COMPONENTS Crypto SSL)
 find_dependency(ZLIB)
 find_dependency(Threads)
 # nvcc, for GPUs; Thrust, of the CUDA Toolkit or by itself, for simulated ones.
@@ -39,8 +39,8 @@ target_compile_features(deft INTERFACE cxx_std_20)
 # In every file or in none (one definition rule); nvcc cannot compile Asio without it.
 target_compile_definitions(deft INTERFACE BOOST_ASIO_DISABLE_SFINAE_VARIABLE_TEMPLATES)
 target_link_libraries(deft INTERFACE Eigen3::Eigen Boost::headers Boost::json Boost::program_options
-                                     Boost::serialization OpenSSL::Crypto ZLIB::ZLIB
-                                     Threads::Threads ${CMAKE_DL_LIBS})
+                                     Boost::serialization OpenSSL::SSL OpenSSL::Crypto
+                                     ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS})
 
 # Flags for the machine that builds. g++ 12 tunes for an older Zen than it is on, which costs
 # Eigen's matrix products a fifth.

@@ -11,7 +11,7 @@ namespace testing {
 
 struct raw_caller {
   raw_caller(const deft::local_cluster& c, std::string name, int task = 0)
-      : links({{std::move(name), 0, {}, {}}, {}}),
+      : links({{std::move(name), 0, {}, deft::credentials::of_environment()}, {}}),
         to(links.connect(c.spec().address("worker", task), soon())) {}
 
   static deft::deadline soon() { return deft::deadline_in(std::chrono::seconds(60)); }

@@ -32,7 +32,9 @@ namespace {
 
 constexpr const char* secret = "shared";
 deadline soon() { return deadline_in(60s); }
-hub_options client_options() { return {{"client", 0, {}, {.secret = secret}}, {}}; }
+hub_options client_options() {
+  return {{"client", 0, {}, credentials{.secret = secret}.or_of_environment()}, {}};
+}
 
 /// A model with one of most things, on worker 0; with `spread`, some of it on worker 1.
 flat_graph model(bool spread, bool initial = false) {

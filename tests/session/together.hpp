@@ -35,6 +35,7 @@ class answering_together {
       o.fd = sockets[static_cast<std::size_t>(i) + 1];
       o.self.name = to_string(deft::task_name(job, i + of_workers));
       o.self.cluster = spec.entries();
+      o.self.credentials = deft::credentials::of_environment();
       tasks_.push_back(std::make_unique<deft::listener>(o, chorus_));
     }
     here_ = std::make_unique<deft::server>(spec, "worker", 0,

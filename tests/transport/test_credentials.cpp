@@ -56,6 +56,21 @@ TEST_CASE("a secret file that others have access to is refused, with what to do"
   }
 }
 
+TEST_CASE("files for TLS that are not given are the environment's") {
+  const environment certificate("DEFT_TLS_CERT", "a.crt"), key("DEFT_TLS_KEY", "a.key"),
+      authority("DEFT_TLS_CA", "ca.crt");
+  const auto all = credentials().or_of_environment();
+  CHECK(all.certificate == "a.crt");
+  CHECK(all.key == "a.key");
+  CHECK(all.authority == "ca.crt");
+  CHECK(all.has_tls());
+  CHECK_FALSE(credentials().has_tls());
+  const auto own = credentials{.certificate = "b.crt", .key = "b.key"}.or_of_environment();
+  CHECK(own.certificate == "b.crt");
+  CHECK(own.key == "b.key");
+  CHECK(own.authority == "ca.crt");
+}
+
 TEST_CASE("a secret that is not given is the environment's") {
   {
     const environment given("DEFT_SECRET", "quiet");

@@ -54,7 +54,7 @@ TEST_CASE("an address that others can reach needs a secret, or insecure") {
   auto refused = error_of([&] { listener(o, handler); });
   CHECK(refused ==
         "permission_denied: 0.0.0.0:0 can be reached from other machines: that needs a secret "
-        "(DEFT_SECRET or --secret_file), or --insecure");
+        "(DEFT_SECRET or --secret_file), TLS (--tls_cert, --tls_key and --tls_ca), or --insecure");
   auto inherited = o;
   inherited.fd = listen_socket("0.0.0.0:0");
   CHECK(error_of([&] { listener(inherited, handler); }).starts_with("permission_denied"));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/transport/credentials.ipp: secrets from files and from the environment.
 #pragma once
-#include <openssl/crypto.h>
 #include <sys/stat.h>
 
 #include <cstdio>
@@ -12,38 +11,45 @@
 #include <memory>
 
 namespace deft {
-namespace {
+namespace detail {
 
-/// Throws permission_denied as ssh does: such a secret may be known to others already.
-void check_is_private(std::FILE* f, const std::string& path) {
+std::string read_credential(const std::string& path, const std::string& what, std::size_t most,
+                            bool is_private) {
+  auto close = [](std::FILE* f) { std::fclose(f); };
+  std::unique_ptr<std::FILE, decltype(close)> f(std::fopen(path.c_str(), "re"));
   struct stat about {};
-  if (fstat(fileno(f), &about) != 0)
-    fail(errc::not_found, "cannot read the secret file \"", path, "\"");
-  if ((about.st_mode & 077) == 0) return;
-  char mode[16];
-  std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(about.st_mode & 07777));
-  fail(errc::permission_denied, "others than its owner have access to the secret file \"", path,
-       "\" (mode ", std::string(mode), "): run chmod 600 ", path);
+  if (!f || fstat(fileno(f.get()), &about) != 0)
+    fail(errc::not_found, "cannot read the ", what, " \"", path, "\"");
+  if (is_private && (about.st_mode & 077) != 0) {
+    char mode[16];
+    std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(about.st_mode & 07777));
+    fail(errc::permission_denied, "others than its owner have access to the ", what, " \"", path,
+         "\" (mode ", std::string(mode), "): run chmod 600 ", path);
+  }
+  std::setvbuf(f.get(), nullptr, _IONBF, 0);  // no copy that stays
+  std::string text(most + 1, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), f.get()));
+  if (std::ferror(f.get())) fail(errc::not_found, "cannot read the ", what, " \"", path, "\"");
+  if (text.size() > most)
+    fail(errc::invalid_argument, "the ", what, " \"", path, "\" has more than ", most, " bytes");
+  return text;
 }
 
-}  // namespace
+}  // namespace detail
 
 credentials credentials::of_environment() {
-  const char* secret = std::getenv("DEFT_SECRET");
-  return {.secret = secret ? secret : ""};
+  auto value = [](const char* name) {
+    const char* given = std::getenv(name);
+    return std::string(given ? given : "");
+  };
+  return {.secret = value("DEFT_SECRET"),
+          .certificate = value("DEFT_TLS_CERT"),
+          .key = value("DEFT_TLS_KEY"),
+          .authority = value("DEFT_TLS_CA")};
 }
 
 credentials credentials::from_secret_file(const std::string& path) {
-  auto close = [](std::FILE* f) { std::fclose(f); };
-  std::unique_ptr<std::FILE, decltype(close)> f(std::fopen(path.c_str(), "re"));
-  if (!f) fail(errc::not_found, "cannot read the secret file \"", path, "\"");
-  check_is_private(f.get(), path);
-  char text[4097];
-  std::size_t n = std::fread(text, 1, sizeof text, f.get());
-  if (n == sizeof text)
-    fail(errc::invalid_argument, "the secret file \"", path, "\" has more than 4096 bytes");
-  credentials made{.secret = std::string(text, n)};
-  OPENSSL_cleanse(text, sizeof text);
+  credentials made{.secret = detail::read_credential(path, "secret file", 4096, true)};
   std::string& secret = made.secret;
   while (!secret.empty() && (secret.back() == '\n' || secret.back() == '\r')) secret.pop_back();
   if (secret.empty()) fail(errc::invalid_argument, "the secret file \"", path, "\" is empty");
@@ -52,7 +58,10 @@ credentials credentials::from_secret_file(const std::string& path) {
 
 credentials credentials::or_of_environment() const {
   credentials all = *this;
-  if (all.secret.empty()) all.secret = of_environment().secret;
+  const credentials given = of_environment();
+  for (auto member : {&credentials::secret, &credentials::certificate, &credentials::key,
+                      &credentials::authority})
+    if ((all.*member).empty()) all.*member = given.*member;
   return all;
 }
 

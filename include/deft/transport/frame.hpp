@@ -43,7 +43,8 @@ header_block encode_header(const frame_header& h);
 frame_header decode_header(std::span<const std::byte, header_bytes> bytes,
                            const wire_limits& limits);
 
-/// Throws data_loss if what a frame begins with, be it only in part, is none.
+/// Throws data_loss if what a frame begins with, be it only in part, is none; unauthenticated if it
+/// is a handshake of TLS.
 void check_magic(std::span<const std::byte> begin);
 
 /// The header of `m`, and its descriptors, which replace what is in `descriptors`.

@@ -82,6 +82,10 @@ header_block encode_header(const frame_header& h) {
 
 void check_magic(std::span<const std::byte> begin) {
   if (begin.size() < 4 || load<std::uint32_t>(begin.data()) == frame_magic) return;
+  if (begin[0] == std::byte{22} && begin[1] == std::byte{3})  // a handshake's record of TLS
+    fail(errc::unauthenticated,
+         "the caller uses TLS, for which this process has no certificate: set --tls_cert, "
+         "--tls_key and --tls_ca, or DEFT_TLS_CERT, DEFT_TLS_KEY and DEFT_TLS_CA");
   std::string seen;
   for (auto b : begin.first(std::min<std::size_t>(begin.size(), 8))) {
     auto c = std::to_integer<unsigned>(b);
@@ -188,7 +192,10 @@ frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n)
     std::ptrdiff_t r =
         direct ? from.read(to + done_, n - done_) : from.read(buffer_.get(), read_ahead);
     if (r == -EAGAIN || r == -EWOULDBLOCK) return got::part;
-    if (r < 0) throw error(errc::unavailable, text_of_errno(static_cast<int>(-r)));
+    if (r < 0) {
+      if (const error* why = from.fault()) throw error(*why);
+      throw error(errc::unavailable, text_of_errno(static_cast<int>(-r)));
+    }
     if (r == 0) return got::end;
     has_read_ = true;
     if (direct) {

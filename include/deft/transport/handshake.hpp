@@ -30,9 +30,10 @@ struct process_identity {
 /// What is known of the other end after the handshake.
 struct peer_info {
   std::string name;
-  std::string address;              ///< "127.0.0.1:2222"
-  std::uint64_t incarnation = 0;    ///< of a server
-  bool authenticated = false;       ///< both ends proved that they know the secret
+  std::string address;            ///< "127.0.0.1:2222"
+  std::uint64_t incarnation = 0;  ///< of a server
+  /// Both ends proved that they know the secret, or showed certificates that fit their names.
+  bool authenticated = false;
   bool same_catalog = true;         ///< the lists below are empty if so
   std::vector<std::string> lacks;   ///< "op/version" that this process has and the peer has not
   std::vector<std::string> offers;  ///< "op/version" that the peer has and this process has not

@@ -9,6 +9,9 @@
 //
 // Each proof covers both nonces and all that was said, and names its role: neither can be repeated
 // elsewhere, nor sent back to who made it. The server proves itself only to who has done so.
+//
+// With TLS all of this goes on inside of it, with a secret or without. The certificate that an end
+// has shown has to fit the name that it gives.
 #pragma once
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -21,6 +24,7 @@
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/handshake.hpp>
+#include <deft/transport/tls.hpp>
 
 namespace deft {
 
@@ -141,6 +145,15 @@ inline void compare_catalogs(peer_info& peer, const std::vector<std::string>& ou
                       std::back_inserter(peer.offers));
 }
 
+/// Whether the peer has shown a certificate. Throws if it is not one of `name`.
+inline bool check_certificate(const connection_state& c, const std::string& name) {
+  const std::vector<std::string>* uses = c.source().certified();
+  if (uses && !certificate_fits(*uses, name))
+    fail(errc::unauthenticated, "the certificate of \"", name, "\" at ", c.peer.address, " is for ",
+         text_of_uses(*uses));
+  return uses != nullptr;
+}
+
 inline void check_kind(const message& m, message_kind kind) {
   if (m.kind != kind || !m.tensors.empty())
     fail(errc::data_loss, "message ", static_cast<int>(m.kind), " came where ",
@@ -164,6 +177,7 @@ inline void hello_as_client(connection_state& c, const process_identity& self, d
   expect_message(c, challenge, message_kind::challenge, until);
   from_bytes(challenge.meta, theirs);
   theirs.check();
+  const bool certified = check_certificate(c, theirs.name);
   c.peer.name = theirs.name;
   c.peer.incarnation = theirs.incarnation;
   if (theirs.has_secret && self.credentials.secret.empty())
@@ -186,7 +200,7 @@ inline void hello_as_client(connection_state& c, const process_identity& self, d
   from_bytes(welcome.meta, s, list);
   if (!same_seal(s, seal_of(self.credentials.secret, "server", hello.meta, challenge.meta)))
     fail(errc::unauthenticated, c.peer, " cannot prove that it knows the secret");
-  c.peer.authenticated = !self.credentials.secret.empty();
+  c.peer.authenticated = certified || !self.credentials.secret.empty();
   if (differ) compare_catalogs(c.peer, catalog, std::move(list));
   c.begin_heartbeats(self.heartbeat_timeout, std::chrono::milliseconds(theirs.heartbeat_timeout));
 }
@@ -198,6 +212,8 @@ void shake_hands_as_client(connection_state& c, const process_identity& self, de
     c.close();
     if (auto r = c.refusal())
       throw error(r->code(), str(c.peer, " refused the connection: ", r->message()));
+    if (c.source().fault())
+      throw error(e.code(), str("cannot connect to ", c.peer, ": ", e.message()));
     throw;
   }
 }
@@ -206,6 +222,7 @@ struct server_handshake::said {
   message hello, challenge;
   introduction mine, theirs;
   std::vector<std::string> catalog = catalog_list();
+  bool certified = false;
 };
 
 server_handshake::server_handshake(connection_state& c, const process_identity& self)
@@ -228,6 +245,7 @@ void server_handshake::on_hello(const message& m) {
   s->hello = m;
   from_bytes(m.meta, s->theirs);
   s->theirs.check();
+  s->certified = check_certificate(connection_, s->theirs.name);
   s->mine = introduction::of(self_, s->catalog);
   s->challenge.kind = message_kind::challenge;
   out_archive(s->challenge.meta) & s->mine;
@@ -238,7 +256,7 @@ void server_handshake::on_hello(const message& m) {
 void server_handshake::on_proof(const message& m,
                                 const std::function<void(const peer_info&)>& admit) {
   check_kind(m, message_kind::proof);
-  const auto& [hello, challenge, mine, theirs, catalog] = *said_;
+  const auto& [hello, challenge, mine, theirs, catalog, certified] = *said_;
   seal s;
   std::vector<std::string> list, cluster;
   from_bytes(m.meta, s, list, cluster);
@@ -251,7 +269,7 @@ void server_handshake::on_proof(const message& m,
   peer_info& peer = connection_.peer;
   peer.name = theirs.name;
   peer.incarnation = theirs.incarnation;
-  peer.authenticated = !self_.credentials.secret.empty();
+  peer.authenticated = certified || !self_.credentials.secret.empty();
   admit(peer);
   const bool differ = mine.catalog != theirs.catalog;
   if (differ) compare_catalogs(peer, catalog, std::move(list));

@@ -105,6 +105,7 @@ struct hub_options {
 /// or the lead is free. While nobody waits, a thread of deft's reads what comes. Thread-safe.
 class hub {
  public:
+  /// Throws what is wrong with the credentials' files for TLS, by name.
   explicit hub(hub_options options = {});
   /// Closes every channel. Nobody may wait on it any more.
   ~hub();

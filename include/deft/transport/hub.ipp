@@ -9,6 +9,7 @@
 #include <deft/transport/hub.hpp>
 #include <deft/transport/serving_threads.hpp>
 #include <deft/transport/tcp.hpp>
+#include <deft/transport/tls.hpp>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -163,7 +164,8 @@ class channel_state {
 
 class hub_state : public std::enable_shared_from_this<hub_state> {
  public:
-  explicit hub_state(hub_options o) : options(std::move(o)) {}
+  explicit hub_state(hub_options o)
+      : options(std::move(o)), tls(make_tls_context(options.self.credentials, options.self.name)) {}
 
   void add(std::shared_ptr<channel_state> c) {
     c->connection->on_event([hub = weak_from_this(), weak = std::weak_ptr(c)] {
@@ -266,6 +268,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
 
   const hub_options options;
   std::atomic<int> spinning_{0};  ///< until the last call is done, without who waits here
+  const std::shared_ptr<const tls_context> tls;  ///< null: none
 
  private:
   struct lead_end {
@@ -390,20 +393,21 @@ inline void channel_state::note_spinning() {
 
 /// One try at every address that the name stands for.
 inline std::shared_ptr<connection_state> try_connect(const std::string& address,
-                                                     const hub_options& options, deadline until) {
+                                                     const hub_state& hub, deadline until) {
   boost::system::error_code why;
   for (const auto& e : resolve(address)) {
     auto s = connect_tcp(e, event_loop::of_callers(), until, why);
     if (!s) continue;
+    if (hub.tls) s = tls_stream(std::move(s), hub.tls, tls_end::caller);
     auto c = std::make_shared<connection_state>(std::move(s), wire_limits::before_authentication());
     c->peer.address = address;
     try {
-      shake_hands_as_client(*c, options.self, until);
+      shake_hands_as_client(*c, hub.options.self, until);
     } catch (const error& e) {
       if (e.code() != errc::deadline_exceeded) throw;
       throw error(e.code(), "it accepted the connection, but does not answer");
     }
-    c->set_limits(options.limits);
+    c->set_limits(hub.options.limits);
     return c;
   }
   fail(why == boost::asio::error::timed_out ? errc::deadline_exceeded : errc::unavailable,
@@ -411,7 +415,7 @@ inline std::shared_ptr<connection_state> try_connect(const std::string& address,
 }
 
 inline std::shared_ptr<connection_state> connect_until(const std::string& address,
-                                                       const hub_options& options, deadline until) {
+                                                       const hub_state& hub, deadline until) {
   using namespace std::chrono_literals;
   split_address(address);
   const serving_threads::blocking_region while_waiting;
@@ -421,7 +425,7 @@ inline std::shared_ptr<connection_state> connect_until(const std::string& addres
   std::string why;
   for (;;) {
     try {
-      return try_connect(address, options, until);
+      return try_connect(address, hub, until);
     } catch (const error& e) {
       if (e.code() == errc::deadline_exceeded) {  // what it said before says more
         if (why.empty()) why = e.message();
@@ -473,7 +477,7 @@ hub::~hub() {
 
 std::shared_ptr<channel> hub::connect(const std::string& address, deadline until,
                                       channel_events events) {
-  auto c = detail::connect_until(address, state_->options, until);
+  auto c = detail::connect_until(address, *state_, until);
   auto s = std::make_shared<detail::channel_state>(std::move(c), address, std::move(events));
   s->owner = state_;
   state_->add(s);

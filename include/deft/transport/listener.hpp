@@ -13,8 +13,8 @@ namespace deft {
 class connection_handler {
  public:
   virtual ~connection_handler() = default;
-  /// Before a caller is welcomed, who has proved that it knows the secret: throws why it is not.
-  /// One that is told unavailable tries again.
+  /// Before a caller is welcomed, who has proved who it is where that is asked for: throws why it
+  /// is not. One that is told unavailable tries again.
   virtual void admit(const peer_info&) {}
   /// After the handshake. An error thrown here refuses the connection with its sentence.
   virtual void on_open(const std::shared_ptr<connection>&) {}
@@ -43,8 +43,9 @@ struct listen_options {
 /// a line a second of each kind, and cost nobody else anything.
 class listener {
  public:
-  /// Throws permission_denied for an address that is not loopback without a secret or `insecure`;
-  /// unavailable if it cannot be bound; invalid_argument if it is malformed.
+  /// Throws permission_denied for an address that is not loopback without a secret, TLS or
+  /// `insecure`; unavailable if it cannot be bound; invalid_argument if it is malformed; and what
+  /// is wrong with the credentials' files for TLS, by name.
   listener(listen_options options, connection_handler& handler);
   ~listener();
   listener(const listener&) = delete;

@@ -15,6 +15,7 @@
 #include <deft/transport/listener.hpp>
 #include <deft/transport/serving_threads.hpp>
 #include <deft/transport/tcp.hpp>
+#include <deft/transport/tls.hpp>
 #include <list>
 #include <mutex>
 #include <new>
@@ -33,6 +34,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     const int fd = options_.fd;
     try {
       if (options_.self.incarnation == 0) options_.self.incarnation = random_incarnation();
+      tls_ = detail::make_tls_context(options_.self.credentials, options_.self.name);
       open();
     } catch (...) {
       if (fd >= 0 && !acceptor_.is_open()) ::close(fd);
@@ -357,10 +359,10 @@ class listener::impl : public std::enable_shared_from_this<impl> {
   }
   void check_reach(bool loopback, const std::string& address) const {
     const credentials& c = options_.self.credentials;
-    if (!loopback && c.secret.empty() && !c.insecure)
+    if (!loopback && c.secret.empty() && !tls_ && !c.insecure)
       fail(errc::permission_denied, address,
            " can be reached from other machines: that needs a secret (DEFT_SECRET or "
-           "--secret_file), or --insecure");
+           "--secret_file), TLS (--tls_cert, --tls_key and --tls_ca), or --insecure");
   }
 
   void wait_for_callers() {
@@ -409,8 +411,10 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     const auto from = socket.remote_endpoint(failed);
     if (failed) return;  // it is gone again
     const auto address = detail::text_of(from);
-    auto state = std::make_shared<detail::connection_state>(
-        detail::tcp_stream(std::move(socket), loop_), wire_limits::before_authentication());
+    auto stream = detail::tcp_stream(std::move(socket), loop_);
+    if (tls_) stream = detail::tls_stream(std::move(stream), tls_, detail::tls_end::server);
+    auto state = std::make_shared<detail::connection_state>(std::move(stream),
+                                                            wire_limits::before_authentication());
     state->peer.address = address;
     auto s = std::make_shared<seat>(shared_from_this(), std::move(state));
     {
@@ -470,6 +474,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
 
   detail::event_loop& loop_ = detail::event_loop::of_servers();
   listen_options options_;
+  std::shared_ptr<const detail::tls_context> tls_;  ///< null: none
   connection_handler& handler_;
   std::mutex accept_guard_;  ///< of what accepts
   tcp::acceptor acceptor_;

@@ -4,8 +4,11 @@
 #include <sys/uio.h>
 
 #include <cstddef>
+#include <deft/core/error.hpp>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace deft::detail {
 
@@ -21,7 +24,8 @@ class stream {
   /// How many bytes were read; 0: the peer has ended its direction; -EAGAIN: none are there;
   /// another -errno: it broke.
   virtual std::ptrdiff_t read(void* to, std::size_t most) noexcept = 0;
-  /// How many bytes were written, or -errno. Not all pieces need to be looked at.
+  /// How many bytes were written, or -errno. Not all pieces need to be looked at. Who goes on
+  /// offers the bytes that were not written again, unchanged.
   virtual std::ptrdiff_t write(const iovec* pieces, int count) noexcept = 0;
   /// Whether anything has come that was not read.
   virtual bool has_unread() const noexcept = 0;
@@ -36,6 +40,10 @@ class stream {
   virtual bool beside_peer() const noexcept = 0;
   /// Whose threads call what wait was given.
   virtual event_loop& loop() const noexcept = 0;
+  /// After a read that has failed: what is known beyond its errno, if anything.
+  virtual const error* fault() const noexcept { return nullptr; }
+  /// What the peer's certificate is for, once something was read; null if it has not shown one.
+  virtual const std::vector<std::string>* certified() const noexcept { return nullptr; }
 };
 
 /// Replaces every new stream by one of the tests' own; null: none.

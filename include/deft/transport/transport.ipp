@@ -13,4 +13,5 @@
 #include <deft/transport/signals.ipp>
 #include <deft/transport/spin.ipp>
 #include <deft/transport/tcp.ipp>
+#include <deft/transport/tls.ipp>
 #include <deft/transport/xml.ipp>

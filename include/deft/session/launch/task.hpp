@@ -18,7 +18,8 @@ class engine;
 class task {
  public:
   /// Reads `--job_name --task_index --ps_hosts --worker_hosts --log_device_placement --data
-  /// --secret_file --listen_fd --cpu_devices --simulated_gpus --allow_tf32
+  /// --secret_file --tls_cert --tls_key --tls_ca --listen_fd --cpu_devices --simulated_gpus
+  /// --allow_tf32
   /// --gpu_memory_limit --intra_op_threads --insecure --help`, each also as `--name=value`, and
   /// starts the server. Without a job it is a single process, without a server.
   /// Throws invalid_argument naming the flag that is wrong.

@@ -45,8 +45,14 @@ flags::options_description task_flags() {
                   "listening socket from a launcher");
   d.add_options()("secret_file", flags::value<std::string>(),
                   "file of the cluster's shared secret, of which only its owner has the rights");
+  d.add_options()("tls_cert", flags::value<std::string>(),
+                  "certificate of this task, for TLS on all connections: see "
+                  "scripts/make_certificates");
+  d.add_options()("tls_key", flags::value<std::string>(), "its private key, likewise a PEM file");
+  d.add_options()("tls_ca", flags::value<std::string>(),
+                  "certificate of the authority that has signed all tasks' certificates");
   d.add_options()("insecure", flags::bool_switch(),
-                  "serve other addresses than loopback without a secret");
+                  "serve other addresses than loopback without a secret and without TLS");
   return d;
 }
 
@@ -150,6 +156,9 @@ task::task(int argc, const char* const* argv) {
   options.listen_fd = given["listen_fd"].as<int>();
   if (given.count("secret_file"))
     options.credentials = credentials::from_secret_file(text("secret_file"));
+  options.credentials.certificate = text("tls_cert");
+  options.credentials.key = text("tls_key");
+  options.credentials.authority = text("tls_ca");
   options.credentials.insecure = given["insecure"].as<bool>();
   server_ = std::make_unique<deft::server>(cluster_, job_, index_, options);
   cluster_ = server_->cluster();

@@ -31,7 +31,8 @@ class server {
  public:
   /// Task number `task` of job `job`. A port 0 in its own address is chosen by the system.
   /// Throws not_found if the cluster has no such task, unavailable if its address cannot be bound,
-  /// permission_denied for an open address without a secret.
+  /// permission_denied for an open address without a secret or TLS, and what is wrong with the
+  /// credentials' files for TLS, by name.
   server(const cluster_spec& cluster, const std::string& job, int task,
          server_options options = {});
   /// Stops.

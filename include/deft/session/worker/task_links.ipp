@@ -103,7 +103,12 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until, std::ui
     }
     if (f) f(task, why);
   };
-  auto failure = failure_of([&] { fresh = hub_.connect(address, until, std::move(events)); });
+  auto failure = failure_of([&] {
+    auto c = hub_.connect(address, until, std::move(events));
+    if (c->peer().name != to_string(*task))
+      fail(errc::failed_precondition, address, " is ", c->peer().name);
+    fresh = std::move(c);
+  });
   lock.lock();
   if (fresh && !fresh->lost()) e->why_lost.clear();
   if (failure) {
