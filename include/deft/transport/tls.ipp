@@ -579,6 +579,7 @@ class tls_stream_t final : public stream {
   bool has_unread() const noexcept override { return link_->has_unread(); }
   void wait(direction d, std::function<void()> then) override { link_->wait(d, std::move(then)); }
   void shut(bool both) noexcept override { link_->shut(both); }
+  bool on_this_host() const noexcept override { return link_->inner().on_this_host(); }
   bool beside_peer() const noexcept override { return link_->inner().beside_peer(); }
   event_loop& loop() const noexcept override { return link_->inner().loop(); }
   const error* fault() const noexcept override { return link_->fault(); }
