@@ -84,6 +84,7 @@ class bare_client {
   ~bare_client() { close(fd_); }
   bare_client(const bare_client&) = delete;
 
+  int fd() const { return fd_; }
   void call(const request& r) {
     if (!detail::send_all(fd_, &r, sizeof r) || !detail::send_all(fd_, memory_.raw(), r.more) ||
         !detail::receive_all(fd_, memory_.mutable_raw(), r.answer))

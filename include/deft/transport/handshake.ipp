@@ -9,9 +9,6 @@
 //
 // Each proof covers both nonces and all that was said, and names its role: neither can be repeated
 // elsewhere, nor sent back to who made it. The server proves itself only to who has done so.
-//
-// With TLS all of this goes on inside of it, with a secret or without. The certificate that an end
-// has shown has to fit the name that it gives.
 #pragma once
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -145,7 +142,8 @@ inline void compare_catalogs(peer_info& peer, const std::vector<std::string>& ou
                       std::back_inserter(peer.offers));
 }
 
-/// Whether the peer has shown a certificate. Throws if it is not one of `name`.
+/// Whether the peer has shown a certificate: with TLS, inside of which all of this goes on. Throws
+/// if it is not one of `name`, which the peer gives itself.
 inline bool check_certificate(const connection_state& c, const std::string& name) {
   const std::vector<std::string>* uses = c.source().certified();
   if (uses && !certificate_fits(*uses, name))

@@ -9,16 +9,13 @@
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <boost/asio/ssl/context.hpp>
 #include <cerrno>
 #include <cstring>
 #include <deft/core/error.hpp>
-#include <deft/device/name.hpp>
 #include <deft/transport/event_loop.hpp>
 #include <deft/transport/tls.hpp>
 #include <mutex>
@@ -31,127 +28,7 @@ namespace {
 
 constexpr std::size_t record_bytes = 16 * 1024;  // of plaintext; TLS has no larger ones
 constexpr std::size_t records_at_once = 32;
-constexpr std::size_t read_ahead_bytes = 64 * 1024;  // of ciphertext
-constexpr std::size_t read_at_once = 1024 * 1024;    // before others may use the connection
-constexpr std::size_t file_at_most = 1024 * 1024;
-
-/// The URIs of deft among a certificate's alternative names.
-std::vector<std::string> uses_of(X509* certificate) {
-  std::vector<std::string> uses;
-  auto free = [](GENERAL_NAMES* n) { GENERAL_NAMES_free(n); };
-  const std::unique_ptr<GENERAL_NAMES, decltype(free)> names(static_cast<GENERAL_NAMES*>(
-      X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr)));
-  for (int i = 0; names && i < sk_GENERAL_NAME_num(names.get()); ++i) {
-    const GENERAL_NAME* name = sk_GENERAL_NAME_value(names.get(), i);
-    if (name->type != GEN_URI) continue;
-    const ASN1_IA5STRING* uri = name->d.uniformResourceIdentifier;
-    std::string text(reinterpret_cast<const char*>(ASN1_STRING_get0_data(uri)),
-                     static_cast<std::size_t>(ASN1_STRING_length(uri)));
-    const bool shows =
-        std::all_of(text.begin(), text.end(), [](char c) { return c > 32 && c < 127; });
-    if (shows && text.starts_with("deft:/") && text.size() <= 256) uses.push_back(std::move(text));
-  }
-  return uses;
-}
-
-}  // namespace
-
-std::string text_of_uses(const std::vector<std::string>& uses) {
-  return uses.empty() ? "no task and no client" : join(uses, ", ");
-}
-
-bool certificate_fits(const std::vector<std::string>& uses, std::string_view name) {
-  std::string exact = str("deft:/", name), any;
-  if (name.starts_with("/")) {
-    try {
-      const device_name task = parse_device(name);
-      if (task.job.empty() || !task.task || task.replica.value_or(0) != 0 || !task.type.empty())
-        return false;
-      any = str("deft:/job:", task.job, "/task:*");
-      exact = str("deft:/job:", task.job, "/task:", *task.task);
-    } catch (const error&) {
-      return false;
-    }
-  }
-  return std::any_of(uses.begin(), uses.end(), [&](const std::string& use) {
-    return use == exact || (!any.empty() && use == any);
-  });
-}
-
-class tls_context {
- public:
-  tls_context(const credentials& c, std::string_view name)
-      : files_(c), context_(boost::asio::ssl::context::tlsv13) {
-    need(c.certificate, "certificate", "--tls_cert or DEFT_TLS_CERT");
-    need(c.key, "key", "--tls_key or DEFT_TLS_KEY");
-    need(c.authority, "authority", "--tls_ca or DEFT_TLS_CA");
-    boost::system::error_code failed;
-    auto check = [&](const auto&... sentence) {
-      if (failed) fail(errc::invalid_argument, sentence..., ": ", failed.message());
-    };
-    using boost::asio::buffer;
-    const auto pem = boost::asio::ssl::context::pem;
-    // None asks at the terminal.
-    context_.set_password_callback([](auto&&...) { return std::string(); }, failed);
-
-    const auto certificate = read_credential(c.certificate, "certificate", file_at_most, false);
-    context_.use_certificate_chain(buffer(certificate), failed);
-    check("the certificate \"", c.certificate, "\" is not one in PEM's form");
-    uses_ = uses_of(SSL_CTX_get0_certificate(handle()));
-    if (!certificate_fits(uses_, name))
-      fail(errc::invalid_argument, "the certificate \"", c.certificate, "\" is for ",
-           text_of_uses(uses_), ", not for ", name);
-
-    auto key = read_credential(c.key, "key", file_at_most, true);
-    context_.use_private_key(buffer(key), pem, failed);
-    OPENSSL_cleanse(key.data(), key.size());
-    const auto reason = static_cast<unsigned long>(failed.value());
-    if (ERR_GET_LIB(reason) == ERR_LIB_X509 && ERR_GET_REASON(reason) == X509_R_KEY_VALUES_MISMATCH)
-      fail(errc::invalid_argument, "the key \"", c.key, "\" does not belong to the certificate \"",
-           c.certificate, "\"");
-    check("the key \"", c.key, "\" is not one in PEM's form, without a password");
-
-    const auto authority = read_credential(c.authority, "authority", file_at_most, false);
-    context_.add_certificate_authority(buffer(authority), failed);
-    if (!failed &&
-        sk_X509_OBJECT_num(X509_STORE_get0_objects(SSL_CTX_get_cert_store(handle()))) == 0)
-      failed = boost::asio::error::invalid_argument;
-    check("the authority \"", c.authority, "\" is not a certificate in PEM's form");
-
-    SSL_CTX_set_verify(handle(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-    // The same strength to all practical ends, and quicker than what comes first otherwise.
-    SSL_CTX_set_ciphersuites(
-        handle(), "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256");
-    // Connections are made once; none is resumed.
-    SSL_CTX_set_session_cache_mode(handle(), SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_num_tickets(handle(), 0);
-    SSL_CTX_set_read_ahead(handle(), 1);
-    SSL_CTX_set_default_read_buffer_len(handle(), read_ahead_bytes);
-  }
-
-  SSL_CTX* handle() const { return context_.native_handle(); }
-  const credentials& files() const { return files_; }
-
- private:
-  void need(const std::string& path, const char* what, const char* how) const {
-    if (path.empty())
-      fail(errc::invalid_argument,
-           "TLS needs a certificate, its key and an authority; there is no ", what, " (", how, ")");
-  }
-
-  const credentials files_;
-  mutable boost::asio::ssl::context context_;
-  std::vector<std::string> uses_;
-};
-
-std::shared_ptr<const tls_context> make_tls_context(const credentials& c, std::string_view name) {
-  if (!c.has_tls()) return nullptr;
-  // Connections may outlive main's statics, and what OpenSSL would destroy with them.
-  OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
-  return std::make_shared<tls_context>(c, name);
-}
-
-namespace {
+constexpr std::size_t read_at_once = 1024 * 1024;  // before others may use the connection
 
 /// Kept alive by its stream, and while an event of the inner stream is handled.
 class tls_link final : public std::enable_shared_from_this<tls_link> {

@@ -14,4 +14,5 @@
 #include <deft/transport/spin.ipp>
 #include <deft/transport/tcp.ipp>
 #include <deft/transport/tls.ipp>
+#include <deft/transport/tls_context.ipp>
 #include <deft/transport/xml.ipp>
