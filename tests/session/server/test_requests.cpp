@@ -113,15 +113,8 @@ TEST_CASE("those who plan for a task that is not there are in nobody's way") {
   const int up = listen_socket("localhost:0");
   const cluster_spec spec{{"worker", {address_of_socket(up), dead}}};
   server first(spec, "worker", 0, {.listen_fd = up});
-  hub links;
-  auto to = links.connect(spec.address("worker", 0), testing::raw_caller::soon());
-  auto answer = [&](const std::shared_ptr<pending>& p) {
-    REQUIRE(links.wait_for(*p, testing::raw_caller::soon()));
-    return p->take();
-  };
-  const auto session =
-      wire::unpack<wire::session_opened>(answer(to->call(wire::pack(wire::open_session{}))))
-          .session;
+  testing::raw_caller client(spec.address("worker", 0), "client");
+  const auto session = client.open_session();
   graph own;
   auto in_own = as_default(own);
   output there, here;
@@ -131,17 +124,18 @@ TEST_CASE("those who plan for a task that is not there are in nobody's way") {
     here = any_tensor(identity(constant(2.f))).handle();
   std::vector<std::shared_ptr<pending>> waiting;
   for (int i = 0; i < 1100; ++i)
-    waiting.push_back(to->call(wire::pack(wire::make_plan{session, 0s, flatten({&there, 1}, {})})));
-  const auto plan = wire::unpack<wire::plan_made>(
-      answer(to->call(wire::pack(wire::make_plan{session, 0s, flatten({&here, 1}, {})}))));
-  const auto values = wire::unpack<wire::values>(
-      answer(to->call(wire::pack(wire::run_plan{session, plan.plan, 0s, false, {}}))));
+    waiting.push_back(
+        client.to->call(wire::pack(wire::make_plan{session, 0s, flatten({&there, 1}, {})})));
+  const auto plan = wire::unpack<wire::plan_made>(client.answer(
+      client.to->call(wire::pack(wire::make_plan{session, 0s, flatten({&here, 1}, {})}))));
+  const auto values = wire::unpack<wire::values>(client.answer(
+      client.to->call(wire::pack(wire::run_plan{session, plan.plan, 0s, false, {}}))));
   REQUIRE(values.tensors.size() == 1);
   CHECK(values.tensors[0] == any_array::scalar(2.f));
   for (const auto& w : waiting) CHECK_FALSE(w->done());
   // Its task is up at last, and all go on.
   server second(spec, "worker", 1, {});
-  for (const auto& w : waiting) CHECK(wire::unpack<wire::plan_made>(answer(w)).plan != 0);
+  for (const auto& w : waiting) CHECK(wire::unpack<wire::plan_made>(client.answer(w)).plan != 0);
 }
 
 TEST_CASE("times as long as they can be are none, and a session's limits what connects it") {
