@@ -37,13 +37,14 @@ TEST_CASE("a message says how many spin until what it asks for is done, an answe
   message m(message_kind::first_free), got;
   e.a->send(m);
   {
-    const detail::spinning_for_this sender(1);
+    const detail::spinning_for_this sender(1, std::chrono::hours(1));
     e.a->send(m);
     e.a->send(message(message_kind::reply));
   }
   for (int expected : {0, 2, 0}) {
     REQUIRE(e.b->receive(got, soon()));
     CHECK(got.spinning == expected);
+    CHECK(got.spinning_for == (expected ? 255 : 0));
   }
 }
 

@@ -83,24 +83,27 @@ TEST_CASE("a wait that ended beside the peer is not followed by a spin") {
   CHECK(spins_after(false));
 }
 
-TEST_CASE("nothing is spun for where others spin on all processors") {
-  deft::detail::arrival_wait wait(1h);
+TEST_CASE("nothing is spun for while others spin on all processors") {
+  using deft::detail::arrival_wait;
+  arrival_wait wait(1h);
   const auto now = std::chrono::steady_clock::now();
-  wait.beside(1 << 20);
-  CHECK_FALSE(wait.look_again(now));
+  wait.set_crowded_until(arrival_wait::crowded_until({1 << 20, now + 1min}));
+  CHECK_FALSE(wait.look_again(now + 59s));
   wait.restart();
-  wait.beside(-1);  // not even who works
-  CHECK(wait.look_again(now));
+  CHECK(wait.look_again(now + 1min));
+  // Not even who works.
+  CHECK(arrival_wait::crowded_until({-1, now + 1min}) == arrival_wait::clock::time_point{});
 }
 
-TEST_CASE("who spins for a message is counted through all that it leads to") {
+TEST_CASE("who spins for a message is counted through all that it leads to, as long as it does") {
   using deft::detail::spinning_for_this;
-  CHECK(spinning_for_this::count() == 0);
+  CHECK(spinning_for_this::now().count == 0);
   {
-    const spinning_for_this sender(2);
-    CHECK(spinning_for_this::count() == 3);
-    const spinning_for_this inner(0);
-    CHECK(spinning_for_this::count() == 1);
+    const spinning_for_this sender(2, 1h);
+    CHECK(spinning_for_this::now().count == 3);
+    CHECK(spinning_for_this::now().until > std::chrono::steady_clock::now() + 50min);
+    const spinning_for_this inner(1, 0us);
+    CHECK(spinning_for_this::now().count == 0);
   }
-  CHECK(spinning_for_this::count() == 0);
+  CHECK(spinning_for_this::now().count == 0);
 }

@@ -169,9 +169,43 @@ connection_state::waiting connection_state::keep(const message& m, const header_
 }
 
 void connection_state::mark_spinning(header_block& head, message_kind kind) const {
-  const int others = spinning_for_this::count();
-  if (others == 0 || kind == message_kind::reply || kind == message_kind::error) return;
-  if (stream_->on_this_host()) head[spinning_at] = static_cast<std::byte>(std::min(others, 255));
+  if (kind == message_kind::reply || kind == message_kind::error) return;
+  const auto others = spinning_for_this::now();
+  if (others.count == 0 || !stream_->on_this_host()) return;
+  const auto longer =
+      std::chrono::ceil<std::chrono::microseconds>(others.until - spin_clock::now());
+  head[spinning_at] = static_cast<std::byte>(std::min(others.count, 255));
+  head[spinning_at + 1] = static_cast<std::byte>(std::clamp<std::int64_t>(longer.count(), 0, 255));
+}
+
+/// The pieces of a frame, as few as pays: small ones are put together. How many bytes they have.
+std::size_t connection_state::gather(const message& m, const header_block& head) {
+  constexpr std::size_t small = 4096, gathered_at_once = 64 * 1024;
+  pieces_.clear();
+  gathered_.clear();
+  std::size_t most = head.size() + m.meta.size() + descriptors_.size();
+  for (const auto& t : m.tensors) most += t.bytes() <= small ? t.bytes() : 0;
+  gathered_.reserve(std::min(most, gathered_at_once));  // what pieces point to stays
+  std::size_t total = 0;
+  auto add = [&](const void* data, std::size_t n) {
+    if (n == 0) return;
+    total += n;
+    const auto* bytes = static_cast<const std::byte*>(data);
+    if (n > small || gathered_.size() + n > gathered_.capacity())
+      return pieces_.push_back({const_cast<void*>(data), n});
+    const std::byte* end = gathered_.data() + gathered_.size();
+    gathered_.insert(gathered_.end(), bytes, bytes + n);
+    auto* last = pieces_.empty() ? nullptr : &pieces_.back();
+    if (last && static_cast<std::byte*>(last->iov_base) + last->iov_len == end)
+      last->iov_len += n;
+    else
+      pieces_.push_back({const_cast<std::byte*>(end), n});
+  };
+  add(head.data(), head.size());
+  add(m.meta.data(), m.meta.size());
+  add(descriptors_.data(), descriptors_.size());
+  for (const auto& t : m.tensors) add(t.raw(), t.bytes());
+  return total;
 }
 
 void connection_state::send(const message& m) {
@@ -194,18 +228,8 @@ void connection_state::send(const message& m) {
   writing_ = true;
   lock.unlock();
 
-  pieces_.clear();
-  std::size_t total = 0;
-  auto add = [&](const void* data, std::size_t n) {
-    if (n == 0) return;
-    pieces_.push_back({const_cast<void*>(data), n});
-    total += n;
-  };
-  add(head.data(), head.size());
-  add(m.meta.data(), m.meta.size());
-  add(descriptors_.data(), descriptors_.size());
-  for (const auto& t : m.tensors) add(t.raw(), t.bytes());
   std::size_t written = 0;
+  const std::size_t total = gather(m, head);
   progress p = write_pieces(pieces_, written, total, true);
 
   lock.lock();

@@ -69,6 +69,7 @@ class connection_state final : public loop_member,
   waiting keep(const message& m, const header_block& head,
                const std::vector<std::byte>& descriptors, std::size_t written) const;
   void mark_spinning(header_block& head, message_kind kind) const;
+  std::size_t gather(const message& m, const header_block& head);
   progress write_pieces(std::vector<iovec>& pieces, std::size_t& written, std::size_t total,
                         bool spin);
   progress write_queue(std::unique_lock<std::mutex>& lock, int most);
@@ -105,7 +106,7 @@ class connection_state final : public loop_member,
 
   // Of the writer.
   std::vector<iovec> pieces_;
-  std::vector<std::byte> descriptors_;
+  std::vector<std::byte> descriptors_, gathered_;
 };
 
 }  // namespace deft::detail

@@ -14,7 +14,7 @@ void message::clear() {
   kind = message_kind::none;
   flags = 0;
   id = session = step = 0;
-  spinning = 0;
+  spinning = spinning_for = 0;
   meta.clear();
   tensors.clear();
 }
@@ -107,7 +107,8 @@ frame_header decode_header(std::span<const std::byte, header_bytes> b, const wir
   h.session = load<std::uint64_t>(&b[40]);
   h.step = load<std::uint64_t>(&b[48]);
   h.descriptors = load<std::uint32_t>(&b[56]);
-  h.spinning = std::to_integer<std::uint8_t>(b[60]);
+  h.spinning = std::to_integer<std::uint8_t>(b[spinning_at]);
+  h.spinning_for = std::to_integer<std::uint8_t>(b[spinning_at + 1]);
   if (h.version != protocol_version && h.kind != message_kind::refused)
     fail(errc::failed_precondition, "the peer speaks version ", h.version,
          " of the protocol, this process version ", protocol_version);
@@ -119,7 +120,7 @@ frame_header decode_header(std::span<const std::byte, header_bytes> b, const wir
   bound(h.tensors, limits.tensors, "tensors");
   bound(h.payload, limits.payload, "bytes of tensors");
   std::uint64_t n = h.tensors;
-  if (h.kind == message_kind::none || load<std::uint32_t>(&b[60]) != h.spinning ||
+  if (h.kind == message_kind::none || load<std::uint16_t>(&b[spinning_at + 2]) != 0 ||
       h.descriptors % 8 != 0 || h.descriptors < n * descriptor_bytes ||
       h.descriptors > n * (descriptor_bytes + 8 * max_rank) || (n == 0 && h.payload != 0))
     fail(errc::data_loss, "a frame's header contradicts itself");
@@ -218,6 +219,7 @@ void frame_reader::start(message& m) {
   m.session = header_.session;
   m.step = header_.step;
   m.spinning = header_.spinning;
+  m.spinning_for = header_.spinning_for;
   m.meta.resize(std::min<std::size_t>(header_.meta, meta_step));
 }
 

@@ -26,7 +26,6 @@ message pending::take() { return std::move(get()); }
 namespace detail {
 
 namespace {
-constexpr auto lead_spin = std::chrono::microseconds(40);
 constexpr int messages_at_once = 64;  // of one channel before the next one has its turn
 // Channels that a leader looks at itself; of more, events tell which have something.
 constexpr std::size_t looked_at = 4;
@@ -267,7 +266,8 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
   }
 
   const hub_options options;
-  std::atomic<int> spinning_{0};  ///< until the last call is done, without who waits here
+  /// Of those who spin until the last call is done.
+  std::atomic<arrival_wait::clock::time_point> crowded_until{};
   const std::shared_ptr<const tls_context> tls;  ///< null: none
 
  private:
@@ -346,7 +346,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
       if (some) continue;
       const auto now = std::chrono::steady_clock::now();
       if (now >= until) return false;
-      wait_.beside(spinning_.load(std::memory_order_relaxed));
+      wait_.set_crowded_until(crowded_until.load(std::memory_order_relaxed));
       if (wait_.look_again(now)) continue;
       asleep_.store(true);
       if (epoch_.load() == seen) {
@@ -383,12 +383,13 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
   // Of the leader.
   std::vector<std::shared_ptr<channel_state>> known_;
   std::uint64_t known_version_ = 0;
-  arrival_wait wait_{lead_spin};
+  arrival_wait wait_{most_spin};
 };
 
 inline void channel_state::note_spinning() {
   if (const auto h = owner.lock())
-    h->spinning_.store(spinning_for_this::count(), std::memory_order_relaxed);
+    h->crowded_until.store(arrival_wait::crowded_until(spinning_for_this::now()),
+                           std::memory_order_relaxed);
 }
 
 /// One try at every address that the name stands for.

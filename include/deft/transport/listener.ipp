@@ -245,7 +245,10 @@ class listener::impl : public std::enable_shared_from_this<impl> {
           return true;
         }
         if (i == 0) wait_.came(state_->source());
-        wait_.beside(message_.spinning);
+        if (message_.spinning)
+          wait_.set_crowded_until(detail::arrival_wait::crowded_until(
+              {message_.spinning, std::chrono::steady_clock::now() +
+                                      std::chrono::microseconds(message_.spinning_for)}));
         dispatch();
         detail::trim(message_);
       }
@@ -253,7 +256,8 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     }
 
     void dispatch() {
-      const detail::spinning_for_this sender(message_.spinning);
+      const detail::spinning_for_this sender(message_.spinning,
+                                             std::chrono::microseconds(message_.spinning_for));
       const auto id = message_.id;
       try {
         owner_->handler_.on_message(connection_, std::move(message_));

@@ -47,8 +47,9 @@ struct message {
   std::uint64_t id = 0;       ///< of the call, and of its answer; 0: nobody waits for one
   std::uint64_t session = 0;  ///< up to the kind
   std::uint64_t step = 0;     ///< up to the kind
-  /// Of what came: how many threads of this host spin until it is done, without its sender.
-  std::uint8_t spinning = 0;
+  /// Of what came: how many threads of this host spin until it is done, without its sender, and for
+  /// how many more microseconds the first of them does.
+  std::uint8_t spinning = 0, spinning_for = 0;
   std::vector<std::byte> meta;
   std::vector<any_array> tensors;  ///< on the host
 

@@ -15,20 +15,34 @@ inline void relax() {
 #endif
 }
 
-/// How many threads of this host spin, as far as is known, until what the calling thread does is
-/// done: all those who asked for it, one through the other.
+/// The longest that a thread spins for an answer.
+inline constexpr auto most_spin = std::chrono::microseconds(40);
+
+/// Threads of this host that spin.
+struct spinning_threads {
+  int count = 0;
+  std::chrono::steady_clock::time_point until{};  ///< when the first of them sleeps
+};
+
+/// Those who spin, as far as is known, until what the calling thread does is done: all who asked
+/// for it, one through the other.
 class spinning_for_this {
  public:
-  static int count() { return count_; }
+  using clock = std::chrono::steady_clock;
+  static spinning_threads now() {
+    return others_.count && clock::now() < others_.until ? others_ : spinning_threads();
+  }
   /// While this lives, the calling thread does what a message asks for, whose sender spins, and
-  /// with it `others`.
-  explicit spinning_for_this(int others) : before_(count_) { count_ = others + 1; }
-  ~spinning_for_this() { count_ = before_; }
+  /// with it `count`, so much longer.
+  spinning_for_this(int count, std::chrono::microseconds longer) : before_(others_) {
+    others_ = {count + 1, clock::now() + (count ? longer : most_spin)};
+  }
+  ~spinning_for_this() { others_ = before_; }
   spinning_for_this(const spinning_for_this&) = delete;
 
  private:
-  static inline thread_local int count_ = 0;
-  const int before_;
+  static inline thread_local spinning_threads others_;
+  const spinning_threads before_;
 };
 
 /// How long to spin before sleeping. Waking a thread costs more than the wire, so what comes soon
@@ -76,9 +90,10 @@ class arrival_wait {
     began_ = {};
     slept_ = false;
   }
-  /// So many others of this host spin meanwhile: only where processors are left for them, and for
-  /// who works, does it pay to be one more.
-  void beside(int others) { crowded_ = others + 2 > processors(); }
+  /// Until when it does not pay to spin beside `others`: processors have to be left for them, for
+  /// who works, and for one more.
+  static clock::time_point crowded_until(const spinning_threads& others);
+  void set_crowded_until(clock::time_point t) { crowded_until_ = t; }
   /// There was nothing at `now`. True: look again at once; false: sleep, then call woke.
   bool look_again(clock::time_point now);
   void woke() { last_ = clock::now(); }
@@ -86,11 +101,10 @@ class arrival_wait {
   void came(const stream& s);
 
  private:
-  static int processors();
-
   clock::duration most_;
   adaptive_spin spin_;
-  bool slept_ = false, crowded_ = false;
+  bool slept_ = false;
+  clock::time_point crowded_until_{};
   int beside_soon_ = 0;  ///< messages in a row, each soon after a sleep and from the same processor
   clock::time_point began_{}, last_{}, move_again_{};
 };

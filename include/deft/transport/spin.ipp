@@ -8,18 +8,18 @@
 
 namespace deft::detail {
 
-int arrival_wait::processors() {
-  static const int n = [] {
+arrival_wait::clock::time_point arrival_wait::crowded_until(const spinning_threads& others) {
+  static const int processors = [] {
     cpu_set_t all;
     return sched_getaffinity(0, sizeof all, &all) == 0 ? CPU_COUNT(&all) : 1;
   }();
-  return n;
+  return others.count + 2 > processors ? others.until : clock::time_point{};
 }
 
 bool arrival_wait::look_again(clock::time_point now) {
   if (began_ == clock::time_point{}) began_ = now;
   last_ = now;
-  if (!slept_ && !crowded_ && spin_.worth(now - began_)) {
+  if (!slept_ && now >= crowded_until_ && spin_.worth(now - began_)) {
     relax();
     return true;
   }
