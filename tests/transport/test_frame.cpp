@@ -145,7 +145,7 @@ TEST_CASE("a frame of another version is refused, unless it is a refusal") {
   auto bytes = detail::flatten_frame(example());
   bytes[4] = std::byte{9};
   CHECK(error_of([&] { read_all(bytes); }) ==
-        "failed_precondition: the peer speaks version 9 of the protocol, this process version 6");
+        "failed_precondition: the peer speaks version 9 of the protocol, this process version 7");
   message m(message_kind::refused);
   bytes = detail::flatten_frame(m);
   bytes[4] = std::byte{9};

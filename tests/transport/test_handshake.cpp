@@ -31,7 +31,7 @@ struct forger {
   }
   static std::vector<std::byte> hello(bool secret, std::uint64_t catalog = 0) {
     return to_bytes("forger", std::uint64_t{1}, std::uint64_t{0}, catalog,
-                    std::array<std::uint8_t, 32>{}, secret, std::uint32_t{0});
+                    std::array<std::uint8_t, 32>{}, secret, std::uint32_t{0}, std::uint64_t{0});
   }
   std::shared_ptr<detail::connection_state> state;
 };
@@ -164,7 +164,9 @@ TEST_CASE("a server has to prove that it knows the secret") {
     std::vector<std::uint8_t> proof;
     std::vector<std::string> catalog, hosts;
     from_bytes(m.meta, proof, catalog, hosts);
-    welcome.meta = to_bytes(proof, catalog);  // sends the client's own proof back
+    // Sends the client's own proof back.
+    welcome.meta = to_bytes(proof, catalog, std::string(), detail::local_offer::token{},
+                            detail::local_offer::token{});
     impostor.send(welcome);
     client.join();
   }
@@ -232,7 +234,10 @@ TEST_CASE("where catalogs differ, both ends learn what is missing, and go on") {
   CHECK(welcome.kind == message_kind::welcome);
   std::vector<std::uint8_t> seal;
   std::vector<std::string> theirs;
-  from_bytes(welcome.meta, seal, theirs);
+  std::string local;
+  detail::local_offer::token tokens[2];
+  from_bytes(welcome.meta, seal, theirs, local, tokens[0], tokens[1]);
+  CHECK(local == "");
   CHECK(theirs == catalog_list());
   auto peer = seen.get();
   CHECK(!peer.same_catalog);
@@ -252,14 +257,14 @@ TEST_CASE("another version of the protocol is refused in a sentence that its rea
   message hello(message_kind::hello);
   hello.meta = forger::hello(false);
   auto frame = detail::flatten_frame(hello);
-  frame[4] = std::byte{7};
+  frame[4] = std::byte{8};
   bare_socket s(l.address());
   s.write(frame);
   auto answer = s.read_all();
   REQUIRE(answer.size() > detail::header_bytes);
   CHECK(answer[6] == static_cast<std::byte>(message_kind::refused));
   std::string text(reinterpret_cast<const char*>(answer.data()), answer.size());
-  CHECK(text.find("the peer speaks version 7 of the protocol, this process version 6") !=
+  CHECK(text.find("the peer speaks version 8 of the protocol, this process version 7") !=
         text.npos);
 }
 

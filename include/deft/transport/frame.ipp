@@ -186,7 +186,7 @@ frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n)
     std::ptrdiff_t r =
         direct ? from.read(to + done_, n - done_) : from.read(buffer_.get(), read_ahead);
     if (r == -EAGAIN || r == -EWOULDBLOCK) return got::part;
-    if (r < 0) throw error(errc::unavailable, text_of_errno(static_cast<int>(-r)));
+    if (r < 0) throw error(errc::unavailable, from.why(static_cast<int>(-r)));
     if (r == 0) return got::end;
     has_read_ = true;
     if (direct) {
