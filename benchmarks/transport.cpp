@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/transport.cpp: calls and bulk between two processes, against bare blocking sockets.
+// benchmarks/transport.cpp: calls and bulk between two processes, by TCP and by local sockets with
+// shared memory, each against bare blocking TCP sockets.
 //
 // Rows: name, ours, the yardstick measured in turns with it, and ours relative to it (times: lower
 // is better; speeds: higher is).
@@ -177,8 +178,8 @@ void row_speed(const char* name, std::pair<double, double> s) {
               bulk_bytes / s.second / 1e9, s.second / s.first);
 }
 
-void call_rows(channel& c, hub& h, std::uint16_t port, std::int64_t payload, const char* blocking,
-               const char* spinning) {
+void call_rows(channel& c, hub& h, std::uint16_t port, std::int64_t payload,
+               const std::string& name) {
   message m(message_kind::first_free);
   m.meta = to_bytes(std::uint64_t{1}, std::uint64_t{2});
   m.tensors = {any_array(dtype::uint8, dims{payload})};
@@ -195,33 +196,18 @@ void call_rows(channel& c, hub& h, std::uint16_t port, std::int64_t payload, con
       send_all(fd, bytes.data(), frame);
       receive_all(fd, bytes.data(), frame, spin);
     });
-    row_time(spin ? spinning : blocking, in_turns(ours, bare, 2'000, 9));
+    row_time(str(name, spin ? ", to spinning" : ", to blocking").c_str(),
+             in_turns(ours, bare, 2'000, 9));
   }
 }
 
-}  // namespace
-
-int main() {
-  int bare = listen_socket("localhost:0"), ours = listen_socket("localhost:0");
-  auto port = port_of(bare);
-  auto address = address_of_socket(ours);
-  pid_t child = fork();  // before any thread is there
-  if (child == 0) far_process(bare, ours);
-  close(bare);
-  close(ours);
-
-  hub h;
-  auto c = h.connect(address, deadline_in(std::chrono::seconds(10)));
-  std::printf("%-36s %12s %12s %7s\n", "", "ours", "bare", "ratio");
-  call_rows(*c, h, port, 4, "call, 4 B, to blocking", "call, 4 B, to spinning");
-  call_rows(*c, h, port, 4096, "call, 4 KB, to blocking", "call, 4 KB, to spinning");
-
+void bulk_rows(channel& c, hub& h, std::uint16_t port, const std::string& name) {
   any_array large(dtype::uint8, dims{bulk_bytes});
   auto* data = static_cast<char*>(large.mutable_raw());
   std::fill_n(data, bulk_bytes, 'x');
   message m(message_kind::first_free);
   auto ours_once = timed([&] {
-    auto p = c->call(m);
+    auto p = c.call(m);
     h.wait_for(*p);
     p->get();
   });
@@ -237,21 +223,45 @@ int main() {
   };
   m.flags = 1;
   m.tensors = {large};
-  row_speed("128 MB there",
+  row_speed(str(name, " there").c_str(),
             in_turns(ours_once, timed_bare(port, {'s', false, bulk_bytes}, push), 2, 15));
   m.flags = 2;
   m.tensors.clear();
-  row_speed("128 MB back",
+  row_speed(str(name, " back").c_str(),
             in_turns(ours_once, timed_bare(port, {'g', false, bulk_bytes}, pull), 2, 15));
   m.flags = 0;
   m.tensors = {large};
-  row_speed("128 MB there and back", in_turns(ours_once,
-                                              timed_bare(port, {'p', false, bulk_bytes},
-                                                         [&](int fd) {
-                                                           send_all(fd, data, bulk_bytes);
-                                                           receive_all(fd, data, bulk_bytes);
-                                                         }),
-                                              2, 9));
+  row_speed(str(name, " there and back").c_str(),
+            in_turns(ours_once,
+                     timed_bare(port, {'p', false, bulk_bytes},
+                                [&](int fd) {
+                                  send_all(fd, data, bulk_bytes);
+                                  receive_all(fd, data, bulk_bytes);
+                                }),
+                     2, 9));
+}
+
+}  // namespace
+
+int main() {
+  int bare = listen_socket("localhost:0"), ours = listen_socket("localhost:0");
+  auto port = port_of(bare);
+  auto address = address_of_socket(ours);
+  pid_t child = fork();  // before any thread is there
+  if (child == 0) far_process(bare, ours);
+  close(bare);
+  close(ours);
+
+  std::printf("%-36s %12s %12s %7s\n", "", "ours", "bare TCP", "ratio");
+  for (const bool local : {false, true}) {
+    hub h({.local_sockets = local});
+    auto c = h.connect(address, deadline_in(std::chrono::seconds(10)));
+    if (c->peer().local != local) continue;
+    const char* const by = local ? "local, " : "TCP, ";
+    call_rows(*c, h, port, 4, str(by, "call, 4 B"));
+    call_rows(*c, h, port, 4096, str(by, "call, 4 KB"));
+    bulk_rows(*c, h, port, str(by, "128 MB"));
+  }
   kill(child, SIGKILL);
   waitpid(child, nullptr, 0);
 }

@@ -85,7 +85,7 @@ void check_served() {
 bytes shake_hands() {
   message hello(message_kind::hello), proof(message_kind::proof);
   hello.meta = to_bytes(std::string("client"), std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{0},
-                        std::array<std::uint8_t, 32>{}, false);
+                        std::array<std::uint8_t, 32>{}, false, std::uint32_t{0}, std::uint64_t{0});
   proof.meta = to_bytes(std::vector<std::uint8_t>(), std::vector<std::string>{"add/1"},
                         std::vector<std::string>());
   bytes b = detail::flatten_frame(hello);

@@ -9,6 +9,7 @@
 #include <deft/transport/listener.hpp>
 #include <thread>
 
+#include "environment.hpp"
 #include "sessions.hpp"
 #include "transport/wire.hpp"
 
@@ -249,6 +250,7 @@ int socket_to(const std::string& address) {
 }  // namespace
 
 TEST_CASE_FIXTURE(own_graph, "a run goes through after one that has lost a connection") {
+  const testing::environment by_tcp("DEFT_LOCAL_SOCKETS", "0");  // whose ends have addresses
   local_cluster c{{"ps", 1}, {"worker", 2}};
   tensor<float, 4> y;
   variable<float, 4> w = [] {

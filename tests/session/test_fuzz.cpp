@@ -343,7 +343,7 @@ TEST_CASE("mutated frames are answered, or end the connection") {
     testing::bare_socket raw(::dup(first.handle()));  // beside what deft sees of it
     auto c = std::make_shared<detail::connection_state>(first.stream(),
                                                         wire_limits::before_authentication());
-    detail::shake_hands_as_client(*c, client_options().self, soon());
+    detail::shake_hands_as_client(c, client_options().self, soon(), false);
     std::vector<std::byte> bytes = sound;
     if (d.chance(2)) {
       mutate(bytes, d);

@@ -74,6 +74,7 @@ class faulty_stream final : public deft::detail::stream {
     inner_->shut(both);
   }
   bool beside_peer() const noexcept override { return inner_->beside_peer(); }
+  std::string why(int failed) const override { return inner_->why(failed); }
   deft::detail::event_loop& loop() const noexcept override { return inner_->loop(); }
 
  private:

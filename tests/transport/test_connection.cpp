@@ -11,15 +11,6 @@ namespace {
 /// Two connected ends in one process, past any handshake.
 struct both_ends {
   std::shared_ptr<connection> a, b;
-  both_ends() {
-    int listening = listen_socket("localhost:0");
-    bare_socket out(address_of_socket(listening));
-    // `out` is connected, so accept has one.
-    bare_socket in(::accept(listening, nullptr, nullptr));
-    ::close(listening);
-    a = make(out.stream(), "a");
-    b = make(in.stream(), "b");
-  }
   static std::shared_ptr<connection> make(std::unique_ptr<detail::stream> from,
                                           const char* peer_of) {
     auto s = std::make_shared<detail::connection_state>(std::move(from), wire_limits{});
@@ -28,12 +19,31 @@ struct both_ends {
   }
 };
 
+struct by_tcp : both_ends {
+  by_tcp() {
+    int listening = listen_socket("localhost:0");
+    bare_socket out(address_of_socket(listening));
+    // `out` is connected, so accept has one.
+    bare_socket in(::accept(listening, nullptr, nullptr));
+    ::close(listening);
+    a = make(out.stream(), "a");
+    b = make(in.stream(), "b");
+  }
+};
+struct by_local_socket : both_ends {
+  by_local_socket() {
+    auto ends = bare_socket::local_pair();
+    a = make(ends[0].local_stream(), "a");
+    b = make(ends[1].local_stream(), "b");
+  }
+};
+
 constexpr std::int64_t megabyte = std::int64_t{1} << 20;
 
 }  // namespace
 
 TEST_CASE("a message says how many spin until what it asks for is done, an answer does not") {
-  both_ends e;
+  by_tcp e;
   message m(message_kind::first_free), got;
   e.a->send(m);
   {
@@ -48,8 +58,9 @@ TEST_CASE("a message says how many spin until what it asks for is done, an answe
   }
 }
 
-TEST_CASE("messages arrive whole, in order, whatever their size") {
-  both_ends e;
+TEST_CASE_TEMPLATE("messages arrive whole, in order, whatever their size", ends, by_tcp,
+                   by_local_socket) {
+  ends e;
   std::vector<std::int64_t> sizes = {0, 1, 100, 5'000, 70'000, 3 * megabyte, 10, 20 * megabyte, 0};
   for (auto n : sizes) {  // nobody reads: most of it is queued
     message m(message_kind::first_free);
@@ -71,8 +82,9 @@ TEST_CASE("messages arrive whole, in order, whatever their size") {
   CHECK(e.a->queued() == 0);
 }
 
-TEST_CASE("128 MB in both directions at once: nobody waits for the other") {
-  both_ends e;
+TEST_CASE_TEMPLATE("128 MB in both directions at once: nobody waits for the other", ends, by_tcp,
+                   by_local_socket) {
+  ends e;
   any_array large = pattern(dtype::uint8, {128 * megabyte}, 5);
   auto side = [&](connection& c) {
     message m(message_kind::first_free);
@@ -100,8 +112,9 @@ TEST_CASE("128 MB in both directions at once: nobody waits for the other") {
   }
 }
 
-TEST_CASE("many threads send at once, each one's messages in its order") {
-  both_ends e;
+TEST_CASE_TEMPLATE("many threads send at once, each one's messages in its order", ends, by_tcp,
+                   by_local_socket) {
+  ends e;
   constexpr int threads = 6, each = 300;
   std::vector<std::thread> senders;
   for (int t = 0; t < threads; ++t)
@@ -125,8 +138,8 @@ TEST_CASE("many threads send at once, each one's messages in its order") {
   for (auto& s : senders) s.join();
 }
 
-TEST_CASE("thousands of tensors in one message") {
-  both_ends e;
+TEST_CASE_TEMPLATE("thousands of tensors in one message", ends, by_tcp, by_local_socket) {
+  ends e;
   message m(message_kind::first_free), got;
   for (int i = 0; i < 5'000; ++i)
     m.tensors.push_back(pattern(dtype::int32, {i % 7}, static_cast<unsigned>(i)));
@@ -136,8 +149,9 @@ TEST_CASE("thousands of tensors in one message") {
   for (std::size_t i = 0; i < 5'000; ++i) CHECK(same_bytes(got.tensors[i], m.tensors[i]));
 }
 
-TEST_CASE("what is queued refers to the tensors, until it is written or the end is closed") {
-  both_ends e;
+TEST_CASE_TEMPLATE("what is queued refers to the tensors, until it is written or the end is closed",
+                   ends, by_tcp, by_local_socket) {
+  ends e;
   buffer mine = buffer::host(64 * megabyte);
   {
     message m(message_kind::first_free);
@@ -157,8 +171,9 @@ TEST_CASE("what is queued refers to the tensors, until it is written or the end 
   CHECK(mine.unique());
 }
 
-TEST_CASE("receive keeps its deadline, and what it has read of a message") {
-  both_ends e;
+TEST_CASE_TEMPLATE("receive keeps its deadline, and what it has read of a message", ends, by_tcp,
+                   by_local_socket) {
+  ends e;
   message m;
   CHECK(error_of([&] { e.b->receive(m, past()); }) ==
         "deadline_exceeded: no message came in time from peer of b");
@@ -173,8 +188,9 @@ TEST_CASE("receive keeps its deadline, and what it has read of a message") {
   CHECK(same_bytes(m.tensors[0], large));
 }
 
-TEST_CASE("an end that is closed ends the other, and wakes who receives") {
-  both_ends e;
+TEST_CASE_TEMPLATE("an end that is closed ends the other, and wakes who receives", ends, by_tcp,
+                   by_local_socket) {
+  ends e;
   message m;
   SUBCASE("the other end") {
     std::thread closer([&] { e.a->close(); });
@@ -200,8 +216,9 @@ TEST_CASE("an end that is closed ends the other, and wakes who receives") {
   CHECK(e.b->lost());
 }
 
-TEST_CASE("a send to a peer that is gone fails, and does not kill the process") {
-  both_ends e;
+TEST_CASE_TEMPLATE("a send to a peer that is gone fails, and does not kill the process", ends,
+                   by_tcp, by_local_socket) {
+  ends e;
   e.b.reset();
   message m(message_kind::first_free);
   m.tensors = {any_array(dtype::uint8, dims{megabyte})};
@@ -211,8 +228,9 @@ TEST_CASE("a send to a peer that is gone fails, and does not kill the process") 
   CHECK(said.starts_with("unavailable: lost peer of a: "));
 }
 
-TEST_CASE("tensors that cannot be sent are refused before anything is written") {
-  both_ends e;
+TEST_CASE_TEMPLATE("tensors that cannot be sent are refused before anything is written", ends,
+                   by_tcp, by_local_socket) {
+  ends e;
   message m(message_kind::first_free), got;
   m.tensors = {any_array()};
   CHECK(error_of([&] { e.a->send(m); }).starts_with("internal"));

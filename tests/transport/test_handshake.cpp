@@ -31,7 +31,7 @@ struct forger {
   }
   static std::vector<std::byte> hello(bool secret, std::uint64_t catalog = 0) {
     return to_bytes("forger", std::uint64_t{1}, std::uint64_t{0}, catalog,
-                    std::array<std::uint8_t, 32>{}, secret, std::uint32_t{0});
+                    std::array<std::uint8_t, 32>{}, secret, std::uint32_t{0}, std::uint64_t{0});
   }
   std::shared_ptr<detail::connection_state> state;
 };
@@ -164,7 +164,9 @@ TEST_CASE("a server has to prove that it knows the secret") {
     std::vector<std::uint8_t> proof;
     std::vector<std::string> catalog, hosts;
     from_bytes(m.meta, proof, catalog, hosts);
-    welcome.meta = to_bytes(proof, catalog);  // sends the client's own proof back
+    // Sends the client's own proof back.
+    welcome.meta = to_bytes(proof, catalog, std::string(), detail::local_offer::token{},
+                            detail::local_offer::token{});
     impostor.send(welcome);
     client.join();
   }
@@ -232,7 +234,10 @@ TEST_CASE("where catalogs differ, both ends learn what is missing, and go on") {
   CHECK(welcome.kind == message_kind::welcome);
   std::vector<std::uint8_t> seal;
   std::vector<std::string> theirs;
-  from_bytes(welcome.meta, seal, theirs);
+  std::string local;
+  detail::local_offer::token tokens[2];
+  from_bytes(welcome.meta, seal, theirs, local, tokens[0], tokens[1]);
+  CHECK(local == "");
   CHECK(theirs == catalog_list());
   auto peer = seen.get();
   CHECK(!peer.same_catalog);

@@ -2,8 +2,6 @@
 #include <deft/transport/listener.hpp>
 #include <random>
 
-#include <filesystem>
-
 #include "wire.hpp"
 
 using namespace testing;
@@ -97,7 +95,7 @@ TEST_CASE("garbage is refused and logged, and hurts nobody") {
   std::mt19937 random(3);
   message hello(message_kind::hello);
   hello.meta = to_bytes("x", std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{0},
-                        std::array<std::uint8_t, 32>{}, false);
+                        std::array<std::uint8_t, 32>{}, false, std::uint32_t{0}, std::uint64_t{0});
   auto sound = detail::flatten_frame(hello);
   for (int round = 0; round < 300; ++round) {
     auto bytes = sound;
@@ -118,12 +116,6 @@ TEST_CASE("garbage is refused and logged, and hurts nobody") {
 }
 
 namespace {
-
-/// Descriptors of this process.
-std::size_t descriptors() {
-  const std::filesystem::directory_iterator all("/proc/self/fd");
-  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
-}
 
 using silent_callers = std::vector<std::unique_ptr<bare_socket>>;
 silent_callers silent(int count, const std::string& address) {

@@ -550,7 +550,7 @@ TEST_CASE("a process whose certificate is for another one is refused, and both n
         wire_limits::before_authentication());
     caller->peer.address = l.address();
     const process_identity liar{"/job:worker/replica:0/task:1", 0, {}, of_client()};
-    const auto said = error_of([&] { detail::shake_hands_as_client(*caller, liar, soon()); });
+    const auto said = error_of([&] { detail::shake_hands_as_client(caller, liar, soon(), false); });
     CHECK(contains(said, "unauthenticated: "));
     CHECK(contains(said,
                    "refused the connection: the certificate of "
@@ -576,7 +576,8 @@ TEST_CASE("a process whose certificate is for another one is refused, and both n
     REQUIRE(accepted->receive(m, soon()));
     const process_identity liar{server_name, 1, {}, worker};
     detail::server_handshake handshake(*accepted, liar);
-    CHECK(!handshake.on_message(m, [](const peer_info&) {}));
+    CHECK(!handshake.on_message(
+        m, [](const peer_info&) {}, [] { return detail::local_offer(); }));
     client.join();
     ::close(trap);
     CHECK(what == str("unauthenticated: the certificate of \"", server_name, "\" at ", address,

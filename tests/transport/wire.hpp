@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
@@ -14,7 +15,10 @@
 #include <deft/transport/frame.hpp>
 #include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
+#include <deft/transport/local.hpp>
 #include <deft/transport/tcp.hpp>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <mutex>
 #include <testing.hpp>
@@ -72,7 +76,7 @@ class bare_socket {
   ~bare_socket() {
     if (fd_ >= 0) ::close(fd_);
   }
-  bare_socket(const bare_socket&) = delete;
+  bare_socket(bare_socket&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   void write(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       auto n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -102,6 +106,20 @@ class bare_socket {
     ::close(std::exchange(fd_, -1));
   }
   int handle() const { return fd_; }
+  /// Both ends of a local socket.
+  static std::array<bare_socket, 2> local_pair() {
+    int ends[2];
+    REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
+    return {bare_socket(ends[0]), bare_socket(ends[1])};
+  }
+  /// As deft sees one of them.
+  std::unique_ptr<detail::stream> local_stream() {
+    auto& loop = detail::event_loop::of_callers();
+    using protocol = boost::asio::local::stream_protocol;
+    protocol::socket s(loop.context(), protocol(), fd_);
+    fd_ = -1;
+    return detail::local_stream(std::move(s), loop);
+  }
   /// As deft sees it; for the channels of callers unless another loop is given.
   std::unique_ptr<detail::stream> stream(
       detail::event_loop& loop = detail::event_loop::of_callers()) {
@@ -197,6 +215,27 @@ class captured_log {
   }
   logging::level old_;
 };
+
+/// Descriptors of this process.
+inline std::size_t descriptors() {
+  const std::filesystem::directory_iterator all("/proc/self/fd");
+  return static_cast<std::size_t>(std::distance(begin(all), end(all)));
+}
+/// Those that are sockets.
+inline std::size_t sockets() {
+  std::size_t n = 0;
+  std::error_code gone;
+  for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd"))
+    n += std::filesystem::read_symlink(fd.path(), gone).string().starts_with("socket:");
+  return n;
+}
+/// How often this process has mapped shared memory of deft's.
+inline std::size_t shared_mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t n = 0;
+  for (std::string line; std::getline(maps, line);) n += line.find("memfd:deft") != line.npos;
+  return n;
+}
 
 inline any_array pattern(dtype type, const dims& shape, unsigned seed) {
   any_array a(type, shape);

@@ -143,7 +143,7 @@ connection_state::progress connection_state::write_pieces(std::vector<iovec>& pi
       if (now >= give_up) return progress::some;
       relax();
     } else {
-      break_off(text_of_errno(static_cast<int>(-n)));
+      break_off(stream_->why(static_cast<int>(-n)));
       return progress::broken;
     }
   }

@@ -195,7 +195,7 @@ frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n)
     if (r == -EAGAIN || r == -EWOULDBLOCK) return got::part;
     if (r < 0) {
       if (const error* why = from.fault()) throw error(*why);
-      throw error(errc::unavailable, text_of_errno(static_cast<int>(-r)));
+      throw error(errc::unavailable, from.why(static_cast<int>(-r)));
     }
     if (r == 0) return got::end;
     has_read_ = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/transport/handshake.hpp: who talks to whom, and how each proves it.
 #pragma once
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deft/graph/op_def.hpp>
@@ -34,6 +35,7 @@ struct peer_info {
   std::uint64_t incarnation = 0;  ///< of a server
   /// Both ends proved that they know the secret, or showed certificates that fit their names.
   bool authenticated = false;
+  bool local = false;               ///< on this machine, connected by a local socket
   bool same_catalog = true;         ///< the lists below are empty if so
   std::vector<std::string> lacks;   ///< "op/version" that this process has and the peer has not
   std::vector<std::string> offers;  ///< "op/version" that the peer has and this process has not
@@ -54,9 +56,21 @@ std::uint64_t random_incarnation();
 namespace detail {
 class connection_state;
 
-/// Waits for the server's part, fills in `c.peer`, begins the heartbeats, and throws where the ends
-/// do not get on.
-void shake_hands_as_client(connection_state& c, const process_identity& self, deadline until);
+/// A local socket by which a welcome caller of the same machine may go on, and what either end
+/// says there so that the other knows it again.
+struct local_offer {
+  using token = std::array<std::uint8_t, 16>;
+  std::string name;  ///< empty: there is none
+  token caller{}, server{};
+};
+bool same_token(const local_offer::token& a, const local_offer::token& b);
+
+/// Waits for the server's part, fills in the peer, begins the heartbeats, and throws where the ends
+/// do not get on. Returns the connection to go on with: `c`, or one by a local socket in its place
+/// where the server offers one and `local_sockets` says so.
+std::shared_ptr<connection_state> shake_hands_as_client(const std::shared_ptr<connection_state>& c,
+                                                        const process_identity& self,
+                                                        deadline until, bool local_sockets);
 
 /// The server's part, a message at a time. Fills in `c.peer`.
 class server_handshake {
@@ -64,14 +78,17 @@ class server_handshake {
   server_handshake(connection_state& c, const process_identity& self);
   ~server_handshake();
   /// True once the caller is welcome. Throws why it is not, which it is still to be told; `admit`
-  /// may throw too.
-  bool on_message(const message& m, const std::function<void(const peer_info&)>& admit);
+  /// may throw too. `offer` is asked last, for a caller of this machine that can use it; where it
+  /// offers something, the caller still says where it goes on.
+  bool on_message(const message& m, const std::function<void(const peer_info&)>& admit,
+                  const std::function<local_offer()>& offer);
   /// After how long of silence the caller gives us up.
   std::chrono::milliseconds peer_timeout() const;
 
  private:
   void on_hello(const message& m);
-  void on_proof(const message& m, const std::function<void(const peer_info&)>& admit);
+  void on_proof(const message& m, const std::function<void(const peer_info&)>& admit,
+                const std::function<local_offer()>& offer);
 
   connection_state& connection_;
   const process_identity& self_;

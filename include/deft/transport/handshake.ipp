@@ -1,14 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/handshake.ipp: hello, challenge, proof, welcome.
-//
-//   client  hello      name, incarnation, cluster, catalog, nonce, whether it has a secret, and
-//                      after how many milliseconds of silence it gives the other up
-//   server  challenge  the same of itself
-//   client  proof      HMAC-SHA256(secret, "client", hello, challenge); its catalog if they differ
-//   server  welcome    HMAC-SHA256(secret, "server", hello, challenge); its catalog if they differ
-//
-// Each proof covers both nonces and all that was said, and names its role: neither can be repeated
-// elsewhere, nor sent back to who made it. The server proves itself only to who has done so.
+// deft/transport/handshake.ipp: hello, challenge, proof, welcome; settle.
 #pragma once
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -18,10 +9,31 @@
 #include <algorithm>
 #include <array>
 #include <deft/core/hash.hpp>
+#include <deft/core/log.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/handshake.hpp>
+#include <deft/transport/local.hpp>
 #include <deft/transport/tls.hpp>
+
+//   client  hello      name, incarnation, cluster, catalog, nonce, whether it has a secret, after
+//                      how many milliseconds of silence it gives the other up, and which local
+//                      sockets it can reach
+//   server  challenge  the same of itself
+//   client  proof      HMAC-SHA256(secret, "client", hello, challenge); its catalog if they differ
+//   server  welcome    HMAC-SHA256(secret, "server", hello, challenge); its catalog if they differ;
+//                      the name of a local socket, and two tokens
+//
+// Without a name that is all. With one, the client connects there and goes on, or stays:
+//
+//   client  settle     there: the first token                     here: nothing
+//   server  welcome    there: the second; here it hangs up
+//
+// Each proof covers both nonces and all that was said, and names its role: neither can be repeated
+// elsewhere, nor sent back to who made it. The server proves itself only to who has done so.
+//
+// With TLS all of this goes on inside of it, with a secret or without, and never by a local socket.
+// The certificate that an end has shown has to fit the name that it gives.
 
 namespace deft {
 
@@ -67,6 +79,7 @@ struct introduction {
   nonce random{};
   bool has_secret = false;
   std::uint32_t heartbeat_timeout = 0;
+  std::uint64_t reach = 0;  ///< local_reach() of a client that would use it
 
   static introduction of(const process_identity& self, const std::vector<std::string>& catalog) {
     introduction i{self.name,
@@ -75,7 +88,8 @@ struct introduction {
                    catalog.size(),
                    {},
                    !self.credentials.secret.empty(),
-                   static_cast<std::uint32_t>(self.heartbeat_timeout.count())};
+                   static_cast<std::uint32_t>(self.heartbeat_timeout.count()),
+                   0};
     for (const auto& task : self.cluster) i.cluster = mix(i.cluster, hash_text(task));
     for (const auto& op : catalog) i.catalog = mix(i.catalog, hash_text(op));
     random_bytes(i.random.data(), i.random.size());
@@ -91,7 +105,16 @@ struct introduction {
 };
 template <class Archive>
 void serialize(Archive& ar, introduction& i, unsigned) {
-  ar& i.name& i.incarnation& i.cluster& i.catalog& i.random& i.has_secret& i.heartbeat_timeout;
+  ar& i.name& i.incarnation& i.cluster& i.catalog& i.random& i.has_secret& i.heartbeat_timeout& i
+      .reach;
+}
+template <class Archive>
+void serialize(Archive& ar, local_offer& o, unsigned) {
+  ar& o.name& o.caller& o.server;
+}
+
+bool same_token(const local_offer::token& a, const local_offer::token& b) {
+  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 using seal = std::vector<std::uint8_t>;
@@ -163,9 +186,17 @@ inline void expect_message(connection_state& c, message& m, message_kind kind, d
   check_kind(m, kind);
 }
 
-inline void hello_as_client(connection_state& c, const process_identity& self, deadline until) {
+/// What a client learns of the server that is not known of the peer.
+struct reception {
+  std::chrono::milliseconds timeout;
+  local_offer offer;
+};
+
+inline reception hello_as_client(connection_state& c, const process_identity& self, deadline until,
+                                 std::uint64_t reach) {
   auto catalog = catalog_list();
   auto mine = introduction::of(self, catalog);
+  mine.reach = reach;
   message hello(message_kind::hello);
   out_archive(hello.meta) & mine;
   c.send(hello);
@@ -194,24 +225,61 @@ inline void hello_as_client(connection_state& c, const process_identity& self, d
   message welcome;
   seal s;
   std::vector<std::string> list;
+  local_offer offer;
   expect_message(c, welcome, message_kind::welcome, until);
-  from_bytes(welcome.meta, s, list);
+  from_bytes(welcome.meta, s, list, offer);
   if (!same_seal(s, seal_of(self.credentials.secret, "server", hello.meta, challenge.meta)))
     fail(errc::unauthenticated, c.peer, " cannot prove that it knows the secret");
   c.peer.authenticated = certified || !self.credentials.secret.empty();
   if (differ) compare_catalogs(c.peer, catalog, std::move(list));
-  c.begin_heartbeats(self.heartbeat_timeout, std::chrono::milliseconds(theirs.heartbeat_timeout));
+  return {std::chrono::milliseconds(theirs.heartbeat_timeout), std::move(offer)};
 }
 
-void shake_hands_as_client(connection_state& c, const process_identity& self, deadline until) {
+/// A connection in the place of `c`, which ends; or `c`, where it cannot be made.
+inline std::shared_ptr<connection_state> settle(const std::shared_ptr<connection_state>& c,
+                                                const local_offer& offer, deadline until) {
+  message m(message_kind::settle);
+  std::shared_ptr<connection_state> there;
   try {
-    hello_as_client(c, self, until);
+    boost::system::error_code failed;
+    auto s = connect_local(offer.name, c->loop(), failed);
+    if (!s) throw error(errc::unavailable, failed.message());
+    there = std::make_shared<connection_state>(std::move(s), wire_limits::before_authentication());
+    there->peer = c->peer;
+    there->peer.local = true;
+    m.meta = to_bytes(offer.caller);
+    there->send(m);
+    expect_message(*there, m, message_kind::welcome, until);
+    local_offer::token token;
+    from_bytes(m.meta, token);
+    if (!same_token(token, offer.server))
+      fail(errc::unauthenticated, "another process answers there");
+    c->close();
+    return there;
   } catch (const error& e) {
-    c.close();
-    if (auto r = c.refusal())
-      throw error(r->code(), str(c.peer, " refused the connection: ", r->message()));
-    if (c.source().fault())
-      throw error(e.code(), str("cannot connect to ", c.peer, ": ", e.message()));
+    if (there) there->close();
+    if (e.code() == errc::deadline_exceeded) throw;
+    logging::info("no local socket connects to ", c->peer, ": ", e.message());
+  }
+  m = message(message_kind::settle);
+  c->send(m);
+  return c;
+}
+
+std::shared_ptr<connection_state> shake_hands_as_client(const std::shared_ptr<connection_state>& c,
+                                                        const process_identity& self,
+                                                        deadline until, bool local_sockets) {
+  try {
+    const auto r = hello_as_client(*c, self, until, local_sockets ? local_reach() : 0);
+    auto used = r.offer.name.empty() ? c : settle(c, r.offer, until);
+    used->begin_heartbeats(self.heartbeat_timeout, r.timeout);
+    return used;
+  } catch (const error& e) {
+    c->close();
+    if (auto r = c->refusal())
+      throw error(r->code(), str(c->peer, " refused the connection: ", r->message()));
+    if (c->source().fault())
+      throw error(e.code(), str("cannot connect to ", c->peer, ": ", e.message()));
     throw;
   }
 }
@@ -232,8 +300,9 @@ std::chrono::milliseconds server_handshake::peer_timeout() const {
 }
 
 bool server_handshake::on_message(const message& m,
-                                  const std::function<void(const peer_info&)>& admit) {
-  if (said_) return on_proof(m, admit), true;
+                                  const std::function<void(const peer_info&)>& admit,
+                                  const std::function<local_offer()>& offer) {
+  if (said_) return on_proof(m, admit, offer), true;
   return on_hello(m), false;
 }
 
@@ -252,7 +321,8 @@ void server_handshake::on_hello(const message& m) {
 }
 
 void server_handshake::on_proof(const message& m,
-                                const std::function<void(const peer_info&)>& admit) {
+                                const std::function<void(const peer_info&)>& admit,
+                                const std::function<local_offer()>& offer) {
   check_kind(m, message_kind::proof);
   const auto& [hello, challenge, mine, theirs, catalog, certified] = *said_;
   seal s;
@@ -274,7 +344,8 @@ void server_handshake::on_proof(const message& m,
   message welcome(message_kind::welcome);
   out_archive(welcome.meta) &
       seal_of(self_.credentials.secret, "server", hello.meta, challenge.meta) &
-      (differ ? catalog : std::vector<std::string>());
+      (differ ? catalog : std::vector<std::string>()) &
+      (theirs.reach != 0 && theirs.reach == local_reach() ? offer() : local_offer());
   connection_.send(welcome);
 }
 

@@ -97,7 +97,10 @@ struct channel_events {
 
 struct hub_options {
   process_identity self{"client", 0, {}, {}};
-  wire_limits limits;
+  wire_limits limits{};
+  /// Servers of this machine are reached by local sockets, and large tensors of theirs by shared
+  /// memory, where the system has both. Off for all: DEFT_LOCAL_SOCKETS=0 in the environment.
+  bool local_sockets = true;
 };
 
 /// Channels, and the waiting for them. The first thread that waits leads: it reads all channels and

@@ -330,6 +330,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
           const bool pumped = c.pump();
           if (!few) c.connection->arm();
           if (!pumped) continue;
+          c.told = told_ = true;  // more of it may have been read already
           if (!some) wait_.came(c.connection->source());
           some = true;
           if (c.gone()) remove(&c);
@@ -403,7 +404,7 @@ inline std::shared_ptr<connection_state> try_connect(const std::string& address,
     auto c = std::make_shared<connection_state>(std::move(s), wire_limits::before_authentication());
     c->peer.address = address;
     try {
-      shake_hands_as_client(*c, hub.options.self, until);
+      c = shake_hands_as_client(c, hub.options.self, until, hub.options.local_sockets && !hub.tls);
     } catch (const error& e) {
       if (e.code() != errc::deadline_exceeded) throw;
       throw error(e.code(), "it accepted the connection, but does not answer");

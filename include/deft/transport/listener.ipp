@@ -13,6 +13,7 @@
 #include <deft/core/limited_log.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/listener.hpp>
+#include <deft/transport/local.hpp>
 #include <deft/transport/serving_threads.hpp>
 #include <deft/transport/tcp.hpp>
 #include <deft/transport/tls.hpp>
@@ -27,40 +28,42 @@ namespace deft {
 class listener::impl : public std::enable_shared_from_this<impl> {
  public:
   using tcp = boost::asio::ip::tcp;
+  using local_protocol = boost::asio::local::stream_protocol;
   using error_code = boost::system::error_code;
 
   impl(listen_options&& options, connection_handler& handler)
-      : options_(std::move(options)), handler_(handler), acceptor_(loop_.context()) {
+      : options_(std::move(options)), handler_(handler) {
     const int fd = options_.fd;
     try {
       if (options_.self.incarnation == 0) options_.self.incarnation = random_incarnation();
       tls_ = detail::make_tls_context(options_.self.credentials, options_.self.name);
       open();
     } catch (...) {
-      if (fd >= 0 && !acceptor_.is_open()) ::close(fd);
+      if (fd >= 0 && !callers_.acceptor.is_open()) ::close(fd);
       throw;
     }
-    address_ = detail::text_of(acceptor_.local_endpoint());
-    acceptor_.non_blocking(true);
+    address_ = detail::text_of(callers_.acceptor.local_endpoint());
+    callers_.acceptor.non_blocking(true);
+    if (options_.local_sockets && !tls_ && detail::local_reach() != 0) open_local();
     most_connections_ =
         std::min(static_cast<std::size_t>(options_.max_connections), descriptors_for_callers());
   }
 
   void begin() {
-    wait_for_callers();
+    wait_for_callers(callers_);
+    if (!local_name_.empty()) wait_for_callers(local_callers_);
     loop_.wake_keeper();
   }
 
   void stop() {
     std::unique_lock lock(guard_);
     if (!stopping_.exchange(true)) {
-      error_code ignored;
       // A handler of the loop may be at it.
       lock.unlock();
       {
         std::lock_guard accepting(accept_guard_);
-        acceptor_.close(ignored);
-        pause_.cancel();
+        callers_.close();
+        local_callers_.close();
       }
       lock.lock();
       for (auto& s : seats_) s->close();
@@ -86,9 +89,10 @@ class listener::impl : public std::enable_shared_from_this<impl> {
   /// A connection, and how far it has come.
   class seat final : public detail::served, public std::enable_shared_from_this<seat> {
    public:
-    seat(std::shared_ptr<impl> owner, std::shared_ptr<detail::connection_state> state)
+    seat(std::shared_ptr<impl> owner, std::shared_ptr<detail::connection_state> state, bool local)
         : owner_(std::move(owner)),
           state_(std::move(state)),
+          local_(local),
           wait_(serve_spin),
           timer_(owner_->loop_.context()) {}
 
@@ -102,9 +106,19 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       const auto& address = state_->peer.address;
       return address.substr(0, address.rfind(':'));
     }
-    bool shakes_hands() const { return phase_ < phase::open && !leaving_; }
+    bool shakes_hands() const { return phase_ < phase::welcome && !leaving_; }
     const peer_info& peer() const { return state_->peer; }
     void mark_open() { phase_ = phase::open; }
+    // With the owner's lock.
+    void take_offer(const detail::local_offer& offer) {
+      offer_ = offer;
+      offered_ = stands_ = true;
+    }
+    bool has_offered(const detail::local_offer::token& token) const {
+      return stands_ && !leaving_ && detail::same_token(offer_.caller, token);
+    }
+    /// False if it has been used.
+    bool withdraw_offer() { return std::exchange(stands_, false); }
     void close() {
       leaving_ = true;
       state_->close();
@@ -146,6 +160,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       switch (phase_.load()) {
         case phase::silent:
         case phase::greeting:
+        case phase::welcome:
           return greet();
         case phase::open:
           return receive();
@@ -157,7 +172,8 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       return false;
     }
 
-    enum class phase { silent, greeting, open, refused, ended };
+    /// welcome: not yet settled, be it here or on a local socket.
+    enum class phase { silent, greeting, welcome, open, refused, ended };
     static constexpr auto serve_spin = std::chrono::microseconds(20);
     static constexpr int messages_at_once = 16;
 
@@ -174,6 +190,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     }
 
     bool greet() {
+      if (went_on_) return end(nullptr), true;
       try {
         if (late_)
           throw error(errc::deadline_exceeded, phase_ == phase::silent
@@ -193,9 +210,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
           case connection::arrival::something:
             break;
         }
-        if (!handshake_->on_message(
-                message_, [&](const peer_info& caller) { owner_->handler_.admit(caller); }))
-          return true;
+        if (!is_settled()) return true;
       } catch (const error& e) {
         // Who only looks whether the port is open is no news.
         const auto level = e.code() == errc::unavailable || owner_->stopping_
@@ -210,10 +225,46 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       return true;
     }
 
+    /// After a message of the handshake.
+    bool is_settled() {
+      if (local_) return go_on_from_before(), true;
+      if (phase_ == phase::welcome) {
+        detail::check_kind(message_, message_kind::settle);
+        return owner_->withdraw(*this);
+      }
+      const bool welcome = handshake_->on_message(
+          message_, [&](const peer_info& caller) { owner_->handler_.admit(caller); },
+          [&] {
+            peer_timeout_ = handshake_->peer_timeout();
+            return owner_->offer_to(*this);
+          });
+      if (!welcome) return false;
+      if (!offered_) return peer_timeout_ = handshake_->peer_timeout(), true;
+      phase_ = phase::welcome;
+      return false;
+    }
+    /// On a local socket: in the place of the seat that has offered it.
+    void go_on_from_before() {
+      detail::check_kind(message_, message_kind::settle);
+      detail::local_offer::token token;
+      from_bytes(message_.meta, token);
+      const auto before = owner_->claim(token);
+      if (!before) fail(errc::unauthenticated, "it was not offered this local socket");
+      state_->peer = before->peer();
+      state_->peer.local = true;
+      peer_timeout_ = before->peer_timeout_;
+      message welcome(message_kind::welcome);
+      welcome.meta = to_bytes(before->offer_.server);
+      state_->send(welcome);
+      before->went_on_ = true;
+      before->close();
+      detail::serving_threads::instance().serve(before);
+    }
+
     void open() {
       ++turn_;  // no timer any more
       state_->set_limits(owner_->options_.limits);
-      state_->begin_heartbeats(owner_->options_.self.heartbeat_timeout, handshake_->peer_timeout());
+      state_->begin_heartbeats(owner_->options_.self.heartbeat_timeout, peer_timeout_);
       handshake_.reset();
       message_ = {};
       if (!owner_->count_open(*this)) return end(nullptr);
@@ -225,7 +276,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
         return refuse(e);
       }
       connection_told_ = true;
-      logging::info(owner_->address_, " accepted ", peer());
+      logging::info(owner_->address_, " accepted ", peer(), local_ ? " by a local socket" : "");
     }
 
     bool receive() {
@@ -326,14 +377,19 @@ class listener::impl : public std::enable_shared_from_this<impl> {
 
     const std::shared_ptr<impl> owner_;
     const std::shared_ptr<detail::connection_state> state_;
+    const bool local_;
     std::shared_ptr<connection> connection_;
     bool connection_told_ = false, rested_ = false;
     std::optional<detail::server_handshake> handshake_;
+    std::chrono::milliseconds peer_timeout_{0};
+    detail::local_offer offer_;
+    bool offered_ = false, stands_ = false;  ///< an offer; nobody has used it
     message message_;
     detail::arrival_wait wait_;
     boost::asio::steady_timer timer_;
     std::atomic<unsigned> turn_{0};
     std::atomic<bool> late_{false}, leaving_{false};
+    std::atomic<bool> went_on_{false};  ///< by a local socket
     std::atomic<phase> phase_{phase::silent};
   };
 
@@ -345,14 +401,23 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       if (getsockopt(o.fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) < 0 || !listening)
         fail(errc::invalid_argument, "descriptor ", o.fd, " is no listening socket");
       fcntl(o.fd, F_SETFD, FD_CLOEXEC);
-      acceptor_.assign(detail::protocol_of(o.fd), o.fd);
-      const auto at = acceptor_.local_endpoint();
+      callers_.acceptor.assign(detail::protocol_of(o.fd), o.fd);
+      const auto at = callers_.acceptor.local_endpoint();
       check_reach(at.address().is_loopback(), detail::text_of(at));
     } else {
       const auto at = detail::resolve(o.address).front();
       check_reach(at.address().is_loopback(), o.address);
-      acceptor_ = detail::listen_tcp(at, o.address, loop_.context());
+      callers_.acceptor = detail::listen_tcp(at, o.address, loop_.context());
     }
+  }
+  /// Where callers of this machine go on; there may be none.
+  void open_local() {
+    error_code failed;
+    const std::string name = str("deft/", random_incarnation(), "/", random_incarnation());
+    auto a = detail::listen_local(name, loop_.context(), failed);
+    if (failed) return logging::info(address_, " has no local socket: ", failed.message());
+    local_callers_.acceptor = std::move(a);
+    local_name_ = name;
   }
   /// Some are left to the rest of the process.
   static std::size_t descriptors_for_callers() {
@@ -369,21 +434,36 @@ class listener::impl : public std::enable_shared_from_this<impl> {
            "--secret_file), TLS (--tls_cert, --tls_key and --tls_ca), or --insecure");
   }
 
-  void wait_for_callers() {
+  /// Where they come in.
+  template <class Protocol>
+  struct entrance {
+    explicit entrance(boost::asio::io_context& context) : acceptor(context), pause(context) {}
+    void close() {
+      error_code ignored;
+      acceptor.close(ignored);
+      pause.cancel();
+    }
+    typename Protocol::acceptor acceptor;
+    boost::asio::steady_timer pause;
+  };
+
+  template <class Protocol>
+  void wait_for_callers(entrance<Protocol>& e) {
     std::lock_guard accepting(accept_guard_);
     if (stopping_) return;
-    acceptor_.async_wait(tcp::acceptor::wait_read,
-                         [self = shared_from_this()](error_code) { self->accept_some(); });
+    e.acceptor.async_wait(tcp::acceptor::wait_read,
+                          [self = shared_from_this(), &e](error_code) { self->accept_some(e); });
   }
 
-  void accept_some() {
+  template <class Protocol>
+  void accept_some(entrance<Protocol>& e) {
     for (;;) {
       error_code failed;
-      tcp::socket s(loop_.context());
+      typename Protocol::socket s(loop_.context());
       {
         std::lock_guard accepting(accept_guard_);
         if (stopping_) return;
-        acceptor_.accept(s, failed);
+        e.acceptor.accept(s, failed);
       }
       namespace reason = boost::asio::error;
       if (!failed) {
@@ -394,33 +474,39 @@ class listener::impl : public std::enable_shared_from_this<impl> {
           not_accepted_.log(logging::level::warning, "cannot accept on ", address_, ": ", e.what());
         }
       } else if (failed == reason::would_block || failed == reason::try_again) {
-        return wait_for_callers();
+        return wait_for_callers(e);
       } else if (failed != reason::connection_aborted && failed.value() != EPROTO &&
                  failed.value() != EPERM) {  // those are of one caller, who is gone
         not_accepted_.log(logging::level::warning, "cannot accept on ", address_, ": ",
                           failed.message());
-        return accept_later();
+        return accept_later(e);
       }
     }
   }
-  void accept_later() {
+  template <class Protocol>
+  void accept_later(entrance<Protocol>& e) {
     std::lock_guard accepting(accept_guard_);
     if (stopping_) return;
-    pause_.expires_after(std::chrono::milliseconds(100));
-    pause_.async_wait([self = shared_from_this()](error_code) { self->wait_for_callers(); });
+    e.pause.expires_after(std::chrono::milliseconds(100));
+    e.pause.async_wait([self = shared_from_this(), &e](error_code) { self->wait_for_callers(e); });
   }
 
   void admit(tcp::socket&& socket) {
     error_code failed;
     const auto from = socket.remote_endpoint(failed);
     if (failed) return;  // it is gone again
-    const auto address = detail::text_of(from);
     auto stream = detail::tcp_stream(std::move(socket), loop_);
     if (tls_) stream = detail::tls_stream(std::move(stream), tls_, detail::tls_end::server);
+    admit(std::move(stream), detail::text_of(from), false);
+  }
+  void admit(local_protocol::socket&& socket) {
+    admit(detail::local_stream(std::move(socket), loop_), "a local socket", true);
+  }
+  void admit(std::unique_ptr<detail::stream> stream, const std::string& address, bool local) {
     auto state = std::make_shared<detail::connection_state>(std::move(stream),
                                                             wire_limits::before_authentication());
     state->peer.address = address;
-    auto s = std::make_shared<seat>(shared_from_this(), std::move(state));
+    auto s = std::make_shared<seat>(shared_from_this(), std::move(state), local);
     {
       std::lock_guard lock(guard_);
       if (stopping_) return;
@@ -454,6 +540,29 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     goes->close();
   }
 
+  /// For one who has just become welcome.
+  detail::local_offer offer_to(seat& s) {
+    detail::local_offer offer;
+    if (local_name_.empty()) return offer;
+    detail::random_bytes(offer.caller.data(), offer.caller.size());
+    detail::random_bytes(offer.server.data(), offer.server.size());
+    offer.name = local_name_;
+    std::lock_guard lock(guard_);
+    s.take_offer(offer);
+    return offer;
+  }
+  /// Whoever was offered this and has not used it; once.
+  std::shared_ptr<seat> claim(const detail::local_offer::token& token) {
+    std::lock_guard lock(guard_);
+    for (const auto& s : seats_)
+      if (s->has_offered(token)) return s->withdraw_offer(), s;
+    return nullptr;
+  }
+  bool withdraw(seat& s) {
+    std::lock_guard lock(guard_);
+    return s.withdraw_offer();
+  }
+
   /// False if it is too late.
   bool count_open(seat& s) {
     std::lock_guard lock(guard_);
@@ -481,9 +590,9 @@ class listener::impl : public std::enable_shared_from_this<impl> {
   std::shared_ptr<const detail::tls_context> tls_;  ///< null: none
   connection_handler& handler_;
   std::mutex accept_guard_;  ///< of what accepts
-  tcp::acceptor acceptor_;
-  boost::asio::steady_timer pause_{loop_.context()};
-  std::string address_;
+  entrance<tcp> callers_{loop_.context()};
+  entrance<local_protocol> local_callers_{loop_.context()};
+  std::string address_, local_name_;
   mutable std::mutex guard_;
   std::condition_variable changed_;
   std::list<std::shared_ptr<seat>> seats_;

@@ -37,6 +37,7 @@ enum class message_kind : std::uint16_t {
   error = 6,      ///< an answer: the call failed; see encode_error
   reply = 7,      ///< an answer
   heartbeat = 8,  ///< whoever sent it lives; after the handshake, and seen by nobody above
+  settle = 9,     ///< handshake: a welcome client goes on here, where it had the choice
   first_free = 16,
 };
 

@@ -38,6 +38,8 @@ class stream {
   virtual bool on_this_host() const noexcept { return false; }
   /// Whether what was read last was sent from the processor that the caller runs on.
   virtual bool beside_peer() const noexcept = 0;
+  /// What a read or write that gave -`failed` means.
+  virtual std::string why(int failed) const;
   /// Whose threads call what wait was given.
   virtual event_loop& loop() const noexcept = 0;
   /// After a read that has failed: what is known beyond its errno, if anything.
@@ -49,5 +51,6 @@ class stream {
 /// Replaces every new stream by one of the tests' own; null: none.
 using stream_filter = std::function<std::unique_ptr<stream>(std::unique_ptr<stream>)>;
 void filter_streams(stream_filter f);
+std::unique_ptr<stream> filtered(std::unique_ptr<stream> s);
 
 }  // namespace deft::detail

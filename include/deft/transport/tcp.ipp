@@ -127,10 +127,15 @@ void filter_streams(stream_filter f) {
   filter = std::move(f);
 }
 
-std::unique_ptr<stream> tcp_stream(tcp::socket s, event_loop& loop) {
-  auto made = std::make_unique<tcp_stream_t>(std::move(s), loop);
+std::unique_ptr<stream> filtered(std::unique_ptr<stream> s) {
   std::lock_guard lock(filter_guard);
-  return filter ? filter(std::move(made)) : std::move(made);
+  return filter ? filter(std::move(s)) : std::move(s);
+}
+
+std::string stream::why(int failed) const { return text_of_errno(failed); }
+
+std::unique_ptr<stream> tcp_stream(tcp::socket s, event_loop& loop) {
+  return filtered(std::make_unique<tcp_stream_t>(std::move(s), loop));
 }
 
 std::unique_ptr<stream> connect_tcp(const tcp::endpoint& to, event_loop& loop, deadline until,

@@ -9,7 +9,9 @@
 #include <deft/transport/handshake.ipp>
 #include <deft/transport/hub.ipp>
 #include <deft/transport/listener.ipp>
+#include <deft/transport/local.ipp>
 #include <deft/transport/serving_threads.ipp>
+#include <deft/transport/shared_memory.ipp>
 #include <deft/transport/signals.ipp>
 #include <deft/transport/spin.ipp>
 #include <deft/transport/tcp.ipp>

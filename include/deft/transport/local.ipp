@@ -1,0 +1,514 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/local.ipp: what travels by a local socket and what through shared memory.
+#pragma once
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deft/core/hash.hpp>
+#include <deft/core/log.hpp>
+#include <deft/transport/address.hpp>
+#include <deft/transport/local.hpp>
+#include <deft/transport/shared_memory.hpp>
+#include <mutex>
+#include <optional>
+
+// A stream is a sequence of records, each a head of 8 bytes:
+//
+//   0 bytes (32 bit)   4 the sender's processor (16 bit)   6 kind (8 bit)   7 zero
+//
+//   in_socket   so many bytes follow
+//   in_memory   so many lie in the next slot of the sender's memory
+//   memory      comes with two descriptors: the memory of this direction, and a socket on which the
+//               reader gives back slots, a byte for each that it has copied out; all of them at
+//               first, so that one that cannot map the memory has only to keep silent
+//
+// In the memory lie the elements of large tensors (and metadata as long as they are): they are
+// copied out, once, before anything looks at them, as their sender may change them at any time.
+// That slots come back on a socket of their own makes neither direction wait for who reads the
+// other.
+
+namespace deft::detail {
+
+namespace {
+
+using local_protocol = boost::asio::local::stream_protocol;
+
+enum class record : std::uint8_t { in_socket = 1, in_memory = 2, memory = 3 };
+
+struct record_head {
+  std::uint32_t bytes;
+  std::uint16_t processor;
+  record kind;
+  std::uint8_t zero;
+};
+static_assert(sizeof(record_head) == 8);
+
+class local_stream_t final : public stream {
+ public:
+  local_stream_t(local_protocol::socket s, event_loop& loop)
+      : socket_(std::move(s)),
+        loop_(loop),
+        returned_(loop.context()),
+        buffer_(std::make_unique_for_overwrite<std::byte[]>(read_ahead)) {
+    boost::system::error_code ignored;
+    socket_.non_blocking(true, ignored);
+  }
+
+  std::ptrdiff_t read(void* to, std::size_t most) noexcept override {
+    const auto n = read_some(static_cast<std::byte*>(to), most);
+    const std::size_t buffered = end_ - begin_;
+    const bool unread = left_ > 0 ? in_memory_ || buffered > 0 : buffered >= sizeof(record_head);
+    if (unread != unread_.load(std::memory_order_relaxed)) unread_.store(unread);
+    if (unread) reading_->tell_of_buffer(loop_);
+    return n;
+  }
+  std::ptrdiff_t write(const iovec* pieces, int count) noexcept override {
+    if (unsound_.load(std::memory_order_relaxed)) return -EPROTO;
+    waits_for_slot_ = false;
+    return owed_ > 0 ? write_owed(pieces, count) : write_record(pieces, count);
+  }
+  bool has_unread() const noexcept override {
+    boost::system::error_code failed;
+    return unread_.load(std::memory_order_relaxed) || socket_.available(failed) > 0;
+  }
+  void wait(direction d, std::function<void()> then) override {
+    using boost::asio::socket_base;
+    if (d == direction::in) {
+      if (reading_->begin(std::move(then)))
+        socket_.async_wait(socket_base::wait_read,
+                           [w = reading_](boost::system::error_code) { w->tell(true); });
+      if (unread_.load()) reading_->tell_of_buffer(loop_);
+      return;
+    }
+    auto tell = [then = std::move(then)](boost::system::error_code) { then(); };
+    if (waits_for_slot_)
+      returned_.async_wait(socket_base::wait_read, std::move(tell));
+    else
+      socket_.async_wait(socket_base::wait_write, std::move(tell));
+  }
+  void shut(bool both) noexcept override {
+    using boost::asio::socket_base;
+    boost::system::error_code ignored;
+    socket_.shutdown(both ? socket_base::shutdown_both : socket_base::shutdown_send, ignored);
+    if (!both) return;
+    // Who waits for a slot waits no longer.
+    std::lock_guard lock(shut_guard_);
+    shut_ = true;
+    if (returned_.is_open()) returned_.shutdown(socket_base::shutdown_both, ignored);
+  }
+  bool on_this_host() const noexcept override { return true; }
+  bool beside_peer() const noexcept override { return sender_ == sched_getcpu(); }
+  event_loop& loop() const noexcept override { return loop_; }
+  std::string why(int failed) const override {
+    const char* const sentence = unsound_.load(std::memory_order_acquire);
+    return sentence ? sentence : stream::why(failed);
+  }
+
+ private:
+  // As a frame_reader does: what is small comes many records at a time.
+  static constexpr std::size_t read_ahead = 32 * 1024;
+  static constexpr std::size_t read_direct = 8 * 1024;  // from here on straight to where it belongs
+  static constexpr int most_pieces = 64;
+  // Of a record in the socket, so that what is large does not miss the memory that is on its way.
+  static constexpr std::size_t most_in_socket = 256 * 1024;
+  // What a socket takes in whole or not at all: a fraction of the smallest send buffer (socket(7)).
+  static constexpr std::size_t never_cut = 1024;
+
+  /// Who waits to read. The socket tells when something comes, but what is in the buffer has left
+  /// it: that is told too, be it read from the socket while somebody waits.
+  class reading_wait : public std::enable_shared_from_this<reading_wait> {
+   public:
+    /// Whether the socket has to be asked.
+    bool begin(std::function<void()> then) {
+      std::lock_guard lock(guard_);
+      then_ = std::move(then);
+      waits_.store(true);
+      return !std::exchange(asked_, true);
+    }
+    void tell(bool by_socket) {
+      std::unique_lock lock(guard_);
+      if (by_socket) asked_ = false;
+      waits_.store(false, std::memory_order_relaxed);
+      const auto then = std::exchange(then_, nullptr);
+      lock.unlock();
+      if (then) then();
+    }
+    void tell_of_buffer(event_loop& loop) {
+      if (waits_.load() && waits_.exchange(false))
+        boost::asio::post(loop.context(), [w = shared_from_this()] { w->tell(false); });
+    }
+
+   private:
+    std::mutex guard_;
+    std::function<void()> then_;
+    std::atomic<bool> waits_{false};
+    bool asked_ = false;
+  };
+
+  /// The peer does not do as agreed.
+  std::ptrdiff_t unsound(const char* sentence) noexcept {
+    unsound_.store(sentence, std::memory_order_release);
+    return -EPROTO;
+  }
+
+  // ---- reading
+
+  std::ptrdiff_t read_some(std::byte* to, std::size_t most) noexcept {
+    if (unsound_.load(std::memory_order_relaxed)) return -EPROTO;
+    for (;;) {
+      if (left_ > 0 && in_memory_) return read_memory(to, most);
+      if (left_ > 0 && begin_ < end_) {
+        const std::size_t n = std::min({left_, most, end_ - begin_});
+        std::memcpy(to, buffer_.get() + begin_, n);
+        begin_ += n;
+        left_ -= n;
+        return static_cast<std::ptrdiff_t>(n);
+      }
+      std::ptrdiff_t n = 0;
+      if (std::min(left_, most) >= read_direct) {
+        n = result(::recv(handle(), to, std::min(left_, most), MSG_DONTWAIT));
+        if (n > 0) left_ -= static_cast<std::size_t>(n);
+        return n;
+      }
+      if (left_ == 0 && end_ - begin_ >= sizeof(record_head)) {
+        if (n = begin_record(); n < 0) return n;
+      } else if (n = fill(); n <= 0) {
+        return n;
+      }
+    }
+  }
+
+  /// Reads more into the buffer, in which at most a part of a head is.
+  std::ptrdiff_t fill() noexcept {
+    std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+    iovec rest{buffer_.get() + end_, read_ahead - end_};
+    msghdr m{};
+    m.msg_iov = &rest;
+    m.msg_iovlen = 1;
+    // Only the descriptors of the memory are taken; of others the system lets go.
+    alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
+    if (!memory_came_) {
+      m.msg_control = control;
+      m.msg_controllen = sizeof control;
+    }
+    const std::ptrdiff_t n = result(::recvmsg(handle(), &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+    if (n <= 0) return n;
+    end_ += static_cast<std::size_t>(n);
+    for (cmsghdr* c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
+      if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
+      const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (std::size_t i = 0; i < count; ++i) {
+        int fd = -1;
+        std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+        given_[std::min(i, given_.size() - 1)] = descriptor(fd);
+      }
+    }
+    return n;
+  }
+
+  std::ptrdiff_t begin_record() noexcept {
+    record_head h;
+    std::memcpy(&h, buffer_.get() + begin_, sizeof h);
+    begin_ += sizeof h;
+    sender_ = h.processor;
+    if (h.zero != 0) return unsound("what came on its local socket begins no record");
+    switch (h.kind) {
+      case record::in_socket:
+        if (h.bytes == 0) return unsound("what came on its local socket begins no record");
+        left_ = h.bytes;
+        in_memory_ = false;
+        return 1;
+      case record::in_memory:
+        if (!memory_in_) return unsound("it sent what lies in memory that it does not share");
+        if (h.bytes == 0 || h.bytes > slot_bytes)
+          return unsound("it sent more than a slot of its shared memory holds");
+        left_ = h.bytes;
+        in_memory_ = true;
+        at_ = memory_in_->data() + slot_in_ * slot_bytes;
+        return 1;
+      case record::memory:
+        return take_memory();
+    }
+    return unsound("what came on its local socket begins no record");
+  }
+
+  /// Where it cannot be mapped, no slot is given back, and all comes in the socket.
+  std::ptrdiff_t take_memory() noexcept {
+    if (std::exchange(memory_came_, true)) return unsound("it shared memory twice");
+    descriptor memory = std::move(given_[0]), credits = std::move(given_[1]);
+    if (!memory.valid() || !credits.valid()) return 1;
+    if (!shared_memory::is_sound(memory, slots * slot_bytes))
+      return unsound("the memory that it shares is not sealed, or not as large as agreed");
+    auto mapped = shared_memory::map(memory, slots * slot_bytes);
+    if (!mapped) return 1;
+    memory_in_.emplace(std::move(*mapped));
+    credits_ = std::move(credits);
+    return give_back(slots);
+  }
+
+  std::ptrdiff_t read_memory(std::byte* to, std::size_t most) noexcept {
+    const std::size_t n = std::min(left_, most);
+    std::memcpy(to, at_, n);
+    at_ += n;
+    left_ -= n;
+    if (left_ == 0) {
+      slot_in_ = (slot_in_ + 1) % slots;
+      if (const auto gave = give_back(1); gave < 0) return gave;
+    }
+    return static_cast<std::ptrdiff_t>(n);
+  }
+
+  /// A peer that has ended its end of it will not write to the memory either.
+  std::ptrdiff_t give_back(std::size_t n) noexcept {
+    const std::array<char, slots> bytes{};
+    const auto sent = result(::send(credits_.get(), bytes.data(), n, MSG_DONTWAIT | MSG_NOSIGNAL));
+    if (sent == static_cast<std::ptrdiff_t>(n) || sent == -EPIPE || sent == -ECONNRESET) return 1;
+    return unsound("it does not take back the slots of its shared memory");
+  }
+
+  // ---- writing
+
+  std::ptrdiff_t send_pieces(iovec* pieces, std::size_t count) noexcept {
+    msghdr m{};
+    m.msg_iov = pieces;
+    m.msg_iovlen = count;
+    return result(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
+  }
+
+  static record_head head_of(record kind, std::size_t bytes) noexcept {
+    return {static_cast<std::uint32_t>(bytes), static_cast<std::uint16_t>(sched_getcpu()), kind, 0};
+  }
+
+  /// The rest of a record that the socket did not take in whole.
+  std::ptrdiff_t write_owed(const iovec* pieces, int count) noexcept {
+    std::array<iovec, most_pieces> some;
+    std::size_t used = 0, bytes = 0;
+    for (int i = 0; i < count && used < some.size() && bytes < owed_; ++i) {
+      const std::size_t n = std::min(pieces[i].iov_len, owed_ - bytes);
+      some[used++] = {pieces[i].iov_base, n};
+      bytes += n;
+    }
+    const auto sent = send_pieces(some.data(), used);
+    if (sent > 0) owed_ -= static_cast<std::size_t>(sent);
+    return sent;
+  }
+
+  std::ptrdiff_t write_record(const iovec* pieces, int count) noexcept {
+    std::array<iovec, most_pieces + 2> all;
+    std::size_t used = 1, bytes = 0;
+    int i = 0;
+    bool large = false;
+    for (; i < count && i < most_pieces && bytes < most_in_socket; ++i) {
+      if (pieces[i].iov_len >= large_piece && (large = has_memory())) break;
+      const std::size_t n = std::min(pieces[i].iov_len, most_in_socket - bytes);
+      all[used++] = {pieces[i].iov_base, n};
+      bytes += n;
+    }
+    if (unsound_.load(std::memory_order_relaxed)) return -EPROTO;
+    record_head here = head_of(record::in_socket, bytes), there{};
+    all[0] = {&here, sizeof here};
+    iovec* const first = bytes > 0 ? all.data() : all.data() + 1;
+    std::size_t in_slot = 0;
+    if (large && bytes <= never_cut / 2 && used <= 16) {
+      if (const auto n = take_slots(); n < 0 && (n != -EAGAIN || bytes == 0)) {
+        waits_for_slot_ = n == -EAGAIN;
+        return n;
+      }
+      if (free_ > 0) {
+        in_slot = std::min(pieces[i].iov_len, slot_bytes);
+        std::memcpy(memory_out_->data() + slot_out_ * slot_bytes, pieces[i].iov_base, in_slot);
+        there = head_of(record::in_memory, in_slot);
+        all[used++] = {&there, sizeof there};
+      }
+    }
+    const auto sent = send_pieces(first, static_cast<std::size_t>(all.data() + used - first));
+    if (sent < 0) return sent;
+    const std::size_t heads = (bytes > 0 ? sizeof here : 0) + (in_slot > 0 ? sizeof there : 0);
+    const auto n = static_cast<std::size_t>(sent);
+    if (n < (in_slot > 0 ? heads + bytes : heads)) return -EIO;  // never, see never_cut
+    if (in_slot > 0) {
+      slot_out_ = (slot_out_ + 1) % slots;
+      --free_;
+      return static_cast<std::ptrdiff_t>(bytes + in_slot);
+    }
+    owed_ = heads + bytes - n;
+    return n > heads ? static_cast<std::ptrdiff_t>(n - heads) : -EAGAIN;
+  }
+
+  /// Whether the peer has mapped our memory, which is made and sent first.
+  bool has_memory() noexcept {
+    if (granted_ || refused_) return granted_;
+    if (!memory_out_ && !share_memory()) return false;
+    const auto n = take_slots();
+    if (n == -EPIPE || n == -ECONNRESET) {  // the peer has let go of it
+      keep_to_socket(ENOMEM);
+      std::lock_guard lock(shut_guard_);
+      boost::system::error_code ignored;
+      returned_.close(ignored);
+      memory_out_.reset();
+    }
+    return n > 0;
+  }
+
+  bool share_memory() noexcept {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+      return keep_to_socket(errno);
+    descriptor mine(ends[0]), theirs(ends[1]);
+    auto made = shared_memory::make(slots * slot_bytes);
+    if (!made) return keep_to_socket(errno);
+    record_head h = head_of(record::memory, 0);
+    iovec piece{&h, sizeof h};
+    const std::array<int, 2> given{made->second.get(), theirs.get()};
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof given)] = {};
+    msghdr m{};
+    m.msg_iov = &piece;
+    m.msg_iovlen = 1;
+    m.msg_control = control;
+    m.msg_controllen = sizeof control;
+    cmsghdr* const c = CMSG_FIRSTHDR(&m);
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof given);
+    std::memcpy(CMSG_DATA(c), given.data(), sizeof given);
+    const auto sent = result(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
+    if (sent == -EAGAIN) return false;  // another time
+    if (sent < 0) return keep_to_socket(static_cast<int>(-sent));
+    boost::system::error_code failed;
+    std::lock_guard lock(shut_guard_);
+    returned_.assign(local_protocol(), mine.get(), failed);
+    if (failed) return keep_to_socket(failed.value());
+    mine.release();
+    if (shut_) returned_.shutdown(boost::asio::socket_base::shutdown_both, failed);
+    memory_out_.emplace(std::move(made->first));
+    return true;
+  }
+  bool keep_to_socket(int reason) noexcept {
+    refused_ = true;
+    try {
+      logging::info("no memory is shared on a local socket: ", text_of_errno(reason));
+    } catch (const std::exception&) {
+      // It goes without saying.
+    }
+    return false;
+  }
+
+  /// Looks for slots that have come back where none is free: 1 if one is, -EAGAIN if not.
+  std::ptrdiff_t take_slots() noexcept {
+    if (free_ > 0) return 1;
+    std::array<char, slots + 1> bytes;
+    const auto n =
+        result(::recv(returned_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT));
+    if (n == 0) return -EPIPE;
+    if (n < 0) return n;
+    if (static_cast<std::size_t>(n) > slots)
+      return unsound("it gave back more slots of shared memory than it was given");
+    free_ = static_cast<std::size_t>(n);
+    granted_ = true;
+    return 1;
+  }
+
+  static std::ptrdiff_t result(std::ptrdiff_t n) noexcept {
+    if (n >= 0) return n;
+    return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
+  }
+  int handle() const noexcept {
+    return const_cast<local_protocol::socket&>(socket_).native_handle();
+  }
+
+  local_protocol::socket socket_;
+  event_loop& loop_;
+  std::atomic<const char*> unsound_{nullptr};
+
+  // Of who reads.
+  std::optional<shared_memory> memory_in_;
+  descriptor credits_;               ///< to give slots back
+  std::array<descriptor, 2> given_;  ///< came with the bytes in the buffer
+  bool memory_came_ = false;
+  std::size_t slot_in_ = 0;  ///< the next
+  std::size_t left_ = 0;     ///< of the present record
+  bool in_memory_ = false;
+  const std::byte* at_ = nullptr;  ///< in the present slot
+  int sender_ = -1;                ///< the processor of the last record's
+  const std::shared_ptr<reading_wait> reading_ = std::make_shared<reading_wait>();
+  std::atomic<bool> unread_{false};  ///< a read would yield something without the socket
+
+  // Of who writes.
+  std::optional<shared_memory> memory_out_;
+  bool granted_ = false, refused_ = false, waits_for_slot_ = false;
+  std::size_t slot_out_ = 0;  ///< the next
+  std::size_t free_ = 0;      ///< slots
+  std::size_t owed_ = 0;      ///< bytes of the present record
+  std::mutex shut_guard_;
+  bool shut_ = false;
+  local_protocol::socket returned_;  ///< where slots come back
+
+  std::unique_ptr<std::byte[]> buffer_;
+  std::size_t begin_ = 0, end_ = 0;  ///< of what is in buffer_
+};
+
+/// Without a file: the first character is 0 (unix(7), "abstract").
+local_protocol::endpoint endpoint_of(const std::string& name) {
+  return local_protocol::endpoint(std::string(1, '\0') + name);
+}
+
+}  // namespace
+
+std::uint64_t local_reach() {
+  const char* const wanted = std::getenv("DEFT_LOCAL_SOCKETS");
+  if (wanted && std::string_view(wanted) == "0") return 0;
+  static const std::uint64_t reach = [] {
+    char boot[64];
+    std::size_t n = 0;
+    if (std::FILE* f = std::fopen("/proc/sys/kernel/random/boot_id", "re")) {
+      n = std::fread(boot, 1, sizeof boot, f);
+      std::fclose(f);
+    }
+    struct stat network {};
+    if (n == 0 || ::stat("/proc/self/ns/net", &network) != 0) return std::uint64_t{0};
+    return mix(hash_text({boot, n}), network.st_ino) | 1;
+  }();
+  return reach;
+}
+
+std::unique_ptr<stream> local_stream(local_protocol::socket s, event_loop& loop) {
+  return filtered(std::make_unique<local_stream_t>(std::move(s), loop));
+}
+
+std::unique_ptr<stream> connect_local(const std::string& name, event_loop& loop,
+                                      boost::system::error_code& failed) {
+  local_protocol::socket s(loop.context());
+  if (s.open(local_protocol(), failed) || s.non_blocking(true, failed)) return nullptr;
+  fcntl(s.native_handle(), F_SETFD, FD_CLOEXEC);
+  const auto to = endpoint_of(name);
+  // It succeeds at once or never: Asio would wait for a queue that is full.
+  if (::connect(s.native_handle(), to.data(), static_cast<socklen_t>(to.size())) != 0) {
+    failed.assign(errno, boost::system::system_category());
+    return nullptr;
+  }
+  return local_stream(std::move(s), loop);
+}
+
+local_protocol::acceptor listen_local(const std::string& name, boost::asio::io_context& context,
+                                      boost::system::error_code& failed) {
+  local_protocol::acceptor a(context);
+  (void)(a.open(local_protocol(), failed) ||
+         (fcntl(a.native_handle(), F_SETFD, FD_CLOEXEC), false) ||
+         a.bind(endpoint_of(name), failed) ||
+         a.listen(boost::asio::socket_base::max_listen_connections, failed) ||
+         a.non_blocking(true, failed));
+  return a;
+}
+
+}  // namespace deft::detail

@@ -1,0 +1,779 @@
+// SPDX-License-Identifier: Apache-2.0
+// Local sockets with shared memory: as streams, against peers without manners, and negotiated.
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <deft/transport/connection_state.hpp>
+#include <deft/transport/local.hpp>
+#include <random>
+
+#include "faulty_stream.hpp"
+#include "programs.hpp"
+#include "wire.hpp"
+
+using namespace testing;
+
+namespace {
+
+using stream_ptr = std::unique_ptr<detail::stream>;
+constexpr std::size_t megabyte = std::size_t{1} << 20;
+constexpr std::size_t memory_bytes = detail::slots * detail::slot_bytes;
+
+std::byte byte_at(std::size_t i) { return static_cast<std::byte>(i * 31 + (i >> 9)); }
+std::vector<std::byte> some_bytes(std::size_t n) {
+  std::vector<std::byte> all(n);
+  for (std::size_t i = 0; i < n; ++i) all[i] = byte_at(i);
+  return all;
+}
+
+/// What goes one way: written in pieces of any size, read likewise, and compared.
+class traffic {
+ public:
+  traffic(detail::stream& from, detail::stream& to, const std::vector<std::byte>& all,
+          unsigned seed)
+      : from_(from), to_(to), all_(all), pieces_(seed), reads_(seed + 1000) {}
+  bool done() const { return read_ == all_.size(); }
+  bool written() const { return written_ == all_.size(); }
+
+  /// Until the stream takes no more.
+  void write() {
+    while (!written()) {
+      iovec pieces[3];
+      std::size_t at = written_;
+      int count = 0;
+      for (; count < 3 && at < all_.size(); ++count) {
+        const std::size_t n = std::min(any_size(pieces_), all_.size() - at);
+        pieces[count] = {const_cast<std::byte*>(&all_[at]), n};
+        at += n;
+      }
+      const auto n = from_.write(pieces, count);
+      if (n == -EAGAIN) return;
+      REQUIRE(n > 0);
+      written_ += static_cast<std::size_t>(n);
+    }
+  }
+  /// Until nothing is there.
+  void read() {
+    while (!done()) {
+      buffer_.resize(any_size(reads_));
+      const auto n = to_.read(buffer_.data(), buffer_.size());
+      if (n == -EAGAIN) return;
+      REQUIRE(n > 0);
+      REQUIRE(std::memcmp(buffer_.data(), &all_[read_], static_cast<std::size_t>(n)) == 0);
+      read_ += static_cast<std::size_t>(n);
+    }
+  }
+
+ private:
+  using dice = std::minstd_rand;
+  static std::size_t any_size(dice& d) {
+    const std::size_t most[] = {16, 5'000, 200'000, 3 * megabyte};
+    const std::size_t limit = most[d() % 4];
+    return 1 + d() % limit;
+  }
+  detail::stream &from_, &to_;
+  const std::vector<std::byte>& all_;
+  dice pieces_, reads_;  ///< of who writes, and who reads
+  std::vector<std::byte> buffer_;
+  std::size_t written_ = 0, read_ = 0;
+};
+
+struct two_streams {
+  stream_ptr a, b;
+  two_streams() {
+    auto ends = bare_socket::local_pair();
+    a = ends[0].local_stream();
+    b = ends[1].local_stream();
+  }
+};
+
+std::ptrdiff_t write_some(detail::stream& s, const std::vector<std::byte>& bytes,
+                          std::size_t at = 0) {
+  const iovec piece{const_cast<std::byte*>(bytes.data() + at), bytes.size() - at};
+  return s.write(&piece, 1);
+}
+
+/// The other end of a stream, spoken by hand.
+class hostile {
+ public:
+  enum kind : std::uint8_t { in_socket = 1, in_memory = 2, memory = 3 };
+
+  hostile() : hostile(bare_socket::local_pair()) {}
+
+  void say(std::uint8_t kind, std::uint32_t bytes, std::vector<int> given = {},
+           std::uint8_t zero = 0) {
+    std::array<std::byte, 8> head{};
+    std::memcpy(head.data(), &bytes, sizeof bytes);
+    head[6] = std::byte{kind};
+    head[7] = std::byte{zero};
+    iovec piece{head.data(), head.size()};
+    msghdr m{};
+    m.msg_iov = &piece;
+    m.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(8 * sizeof(int))] = {};
+    if (!given.empty()) {
+      m.msg_control = control;
+      m.msg_controllen = CMSG_SPACE(given.size() * sizeof(int));
+      cmsghdr* const c = CMSG_FIRSTHDR(&m);
+      c->cmsg_level = SOL_SOCKET;
+      c->cmsg_type = SCM_RIGHTS;
+      c->cmsg_len = CMSG_LEN(given.size() * sizeof(int));
+      std::memcpy(CMSG_DATA(c), given.data(), given.size() * sizeof(int));
+    }
+    REQUIRE(::sendmsg(raw.handle(), &m, MSG_NOSIGNAL) == 8);
+  }
+  /// What the next record is, and what came with it.
+  std::uint8_t hear(std::vector<bare_socket>& given) {
+    std::array<std::byte, 8> head{};
+    iovec piece{head.data(), head.size()};
+    msghdr m{};
+    m.msg_iov = &piece;
+    m.msg_iovlen = 1;
+    alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+    m.msg_control = control;
+    m.msg_controllen = sizeof control;
+    REQUIRE(::recvmsg(raw.handle(), &m, MSG_WAITALL) == 8);
+    if (const cmsghdr* c = CMSG_FIRSTHDR(&m)) {
+      int fds[2];
+      REQUIRE(c->cmsg_len == CMSG_LEN(sizeof fds));
+      std::memcpy(fds, CMSG_DATA(c), sizeof fds);
+      for (int fd : fds) given.emplace_back(fd);
+    }
+    return std::to_integer<std::uint8_t>(head[6]);
+  }
+
+  bare_socket raw;
+  stream_ptr victim;
+
+ private:
+  explicit hostile(std::array<bare_socket, 2> ends)
+      : raw(std::move(ends[0])), victim(ends[1].local_stream()) {}
+};
+
+/// A descriptor of `bytes` of memory.
+bare_socket memory_of(std::size_t bytes, int seals) {
+  const int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  REQUIRE(fd >= 0);
+  REQUIRE(ftruncate(fd, static_cast<off_t>(bytes)) == 0);
+  REQUIRE(fcntl(fd, F_ADD_SEALS, seals) == 0);
+  return bare_socket(fd);
+}
+constexpr int sealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+/// What the victim says of what it read.
+std::string verdict(hostile& h) {
+  std::byte block[4096];
+  for (;;) {
+    const auto n = h.victim->read(block, sizeof block);
+    if (n > 0) continue;
+    if (n == -EAGAIN || n == 0) return "sound";
+    CHECK(h.victim->read(block, sizeof block) == n);  // and remains so
+    return h.victim->why(static_cast<int>(-n));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("bytes arrive as they are, whatever the sizes of pieces, writes and reads") {
+  const auto all = some_bytes(70 * megabyte);
+  two_streams s;
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    traffic there(*s.a, *s.b, all, seed), back(*s.b, *s.a, all, seed + 100);
+    while (!there.done() || !back.done()) {
+      there.write();
+      back.write();
+      there.read();
+      back.read();
+    }
+  }
+  CHECK(shared_mappings() == 4);  // each direction's at both ends
+  // Nothing is left over.
+  std::byte more;
+  CHECK(s.a->read(&more, 1) == -EAGAIN);
+  CHECK(!s.b->has_unread());
+}
+
+TEST_CASE("two threads write and read a stream while two others do at its other end") {
+  const auto all = some_bytes(100 * megabyte);
+  two_streams s;
+  traffic there(*s.a, *s.b, all, 1), back(*s.b, *s.a, all, 2);
+  std::vector<std::thread> threads;
+  for (auto* t : {&there, &back}) {
+    threads.emplace_back([t] {
+      while (!t->written()) t->write();
+    });
+    threads.emplace_back([t] {
+      while (!t->done()) t->read();
+    });
+  }
+  for (auto& t : threads) t.join();
+  CHECK(there.done());
+  CHECK(back.done());
+}
+
+TEST_CASE("who has filled the shared memory is told when a slot is free again") {
+  const auto all = some_bytes(40 * megabyte);
+  two_streams s;
+  // The memory is on its way, and this much in the socket.
+  std::size_t written = static_cast<std::size_t>(write_some(*s.a, all));
+  CHECK(written < megabyte);
+  std::vector<std::byte> got(all.size());
+  std::size_t read = 0;
+  auto read_all = [&] {
+    std::ptrdiff_t n;
+    while ((n = s.b->read(got.data() + read, got.size() - read)) > 0)
+      read += static_cast<std::size_t>(n);
+    CHECK(n == -EAGAIN);
+  };
+  read_all();
+  auto write_all = [&] {
+    std::ptrdiff_t n;
+    while (written < all.size() && (n = write_some(*s.a, all, written)) > 0)
+      written += static_cast<std::size_t>(n);
+  };
+  write_all();
+  CHECK(written < all.size());
+  CHECK(written > memory_bytes);
+  mailbox<int> told;
+  while (written < all.size()) {
+    s.a->wait(detail::stream::direction::out, [&] { told.put(1); });
+    s.a->loop().wake_keeper();
+    // One slot, or what is left of the socket's bytes before it.
+    const auto n = s.b->read(got.data() + read, got.size() - read);
+    REQUIRE(n > 0);
+    read += static_cast<std::size_t>(n);
+    if (n < static_cast<std::ptrdiff_t>(megabyte)) read_all();
+    told.get();
+    write_all();
+  }
+  read_all();
+  CHECK(read == all.size());
+  CHECK(got == all);
+}
+
+TEST_CASE("a reader that stops within what has come is told at once that there is more") {
+  two_streams s;
+  const auto all = some_bytes(1000);
+  REQUIRE(write_some(*s.a, all) == 1000);
+  std::byte some[10];
+  REQUIRE(s.b->read(some, sizeof some) == 10);
+  CHECK(s.b->has_unread());
+  mailbox<int> told;
+  s.b->wait(detail::stream::direction::in, [&] { told.put(1); });
+  s.b->loop().wake_keeper();
+  CHECK(told.get() == 1);
+}
+
+TEST_CASE("small messages make no shared memory, and what was made is gone with the streams") {
+  const std::size_t before = descriptors();
+  {
+    two_streams s;
+    const std::size_t both = descriptors();
+    CHECK(both == before + 2);
+    const auto small = some_bytes(1000);
+    std::vector<std::byte> got(small.size());
+    for (int i = 0; i < 100; ++i) {
+      REQUIRE(write_some(*s.a, small) == 1000);
+      REQUIRE(s.b->read(got.data(), got.size()) == 1000);
+    }
+    CHECK(shared_mappings() == 0);
+    CHECK(descriptors() == both);
+    const auto large = some_bytes(megabyte);
+    traffic t(*s.a, *s.b, large, 1);
+    REQUIRE(write_some(*s.a, large) > 0);
+    REQUIRE(s.b->read(got.data(), 1) == 1);
+    CHECK(shared_mappings() == 2);
+    CHECK(descriptors() == both + 2);  // a way back for slots
+  }
+  CHECK(shared_mappings() == 0);
+  CHECK(descriptors() == before);
+}
+
+TEST_CASE("a stream that is shut wakes who waits for a slot, and ends at the other end") {
+  const auto all = some_bytes(40 * megabyte);
+  two_streams s;
+  std::vector<std::byte> got(all.size());
+  std::size_t written = 0;
+  std::ptrdiff_t n = 0;
+  // The memory is granted once it has been read of.
+  while (written < memory_bytes) {
+    while ((n = write_some(*s.a, all, written)) > 0) written += static_cast<std::size_t>(n);
+    if (written < memory_bytes)
+      while (s.b->read(got.data(), got.size()) > 0) continue;
+  }
+  REQUIRE(n == -EAGAIN);
+  mailbox<int> told;
+  s.a->wait(detail::stream::direction::out, [&] { told.put(1); });
+  s.a->loop().wake_keeper();
+  s.a->shut(true);
+  CHECK(told.get() == 1);
+  CHECK(write_some(*s.a, all) == -EPIPE);
+  while ((n = s.b->read(got.data(), got.size())) > 0) continue;
+  CHECK(n == 0);
+}
+
+TEST_CASE("records that are not sound end the stream with a sentence") {
+  hostile h;
+  SUBCASE("sound") {
+    h.say(hostile::in_socket, 4);
+    h.raw.write("abcd");
+    CHECK(verdict(h) == "sound");
+    return;
+  }
+  std::string expected = "what came on its local socket begins no record";
+  SUBCASE("of no kind") { h.say(9, 1); }
+  SUBCASE("of kind 0") { h.say(0, 0); }
+  SUBCASE("empty") { h.say(hostile::in_socket, 0); }
+  SUBCASE("with what should be zero") { h.say(hostile::in_socket, 1, {}, 1); }
+  SUBCASE("in memory that is not shared") {
+    expected = "it sent what lies in memory that it does not share";
+    h.say(hostile::in_memory, 100);
+  }
+  SUBCASE("in memory, larger than a slot, or empty") {
+    expected = "it sent more than a slot of its shared memory holds";
+    std::uint32_t bytes = 0;
+    SUBCASE("larger") { bytes = megabyte + 1; }
+    SUBCASE("largest") { bytes = UINT32_MAX; }
+    SUBCASE("empty") {}
+    const auto memory = memory_of(memory_bytes, sealed);
+    auto credits = bare_socket::local_pair();
+    h.say(hostile::memory, 0, {memory.handle(), credits[0].handle()});
+    CHECK(verdict(h) == "sound");
+    CHECK(shared_mappings() == 1);
+    h.say(hostile::in_memory, megabyte);
+    CHECK(verdict(h) == "sound");
+    h.say(hostile::in_memory, bytes);
+  }
+  CHECK(verdict(h) == expected);
+}
+
+TEST_CASE("memory that its maker could take away is not mapped") {
+  hostile h;
+  auto credits = bare_socket::local_pair();
+  const std::string unsafe = "the memory that it shares is not sealed, or not as large as agreed";
+  auto verdict_on = [&](const bare_socket& memory) {
+    h.say(hostile::memory, 0, {memory.handle(), credits[0].handle()});
+    const auto v = verdict(h);
+    CHECK(shared_mappings() == 0);
+    return v;
+  };
+  SUBCASE("not sealed") { CHECK(verdict_on(memory_of(memory_bytes, 0)) == unsafe); }
+  SUBCASE("with a seal less") {
+    CHECK(verdict_on(memory_of(memory_bytes, F_SEAL_GROW | F_SEAL_SEAL)) == unsafe);
+  }
+  SUBCASE("too short") { CHECK(verdict_on(memory_of(memory_bytes - 4096, sealed)) == unsafe); }
+  SUBCASE("too long") { CHECK(verdict_on(memory_of(memory_bytes + 4096, sealed)) == unsafe); }
+  SUBCASE("a socket") { CHECK(verdict_on(bare_socket(::dup(credits[1].handle()))) == unsafe); }
+  SUBCASE("a file") {
+    std::FILE* const f = std::tmpfile();
+    REQUIRE(f);
+    REQUIRE(ftruncate(fileno(f), static_cast<off_t>(memory_bytes)) == 0);
+    CHECK(verdict_on(bare_socket(::dup(fileno(f)))) == unsafe);
+    std::fclose(f);
+  }
+}
+
+TEST_CASE("memory that comes twice, or with what takes no slots back, ends the stream") {
+  hostile h;
+  const auto memory = memory_of(memory_bytes, sealed);
+  auto credits = bare_socket::local_pair();
+  SUBCASE("twice") {
+    h.say(hostile::memory, 0, {memory.handle(), credits[0].handle()});
+    h.say(hostile::memory, 0, {memory.handle(), credits[0].handle()});
+    CHECK(verdict(h) == "it shared memory twice");
+  }
+  SUBCASE("no socket") {
+    h.say(hostile::memory, 0, {memory.handle(), memory.handle()});
+    CHECK(verdict(h) == "it does not take back the slots of its shared memory");
+  }
+  SUBCASE("a socket that is full") {
+    while (::send(credits[0].handle(), "x", 1, MSG_DONTWAIT) == 1) continue;
+    h.say(hostile::memory, 0, {memory.handle(), credits[0].handle()});
+    CHECK(verdict(h) == "it does not take back the slots of its shared memory");
+  }
+}
+
+TEST_CASE("descriptors that nobody asked for are closed") {
+  const std::size_t before = descriptors();
+  {
+    hostile h;
+    const auto memory = memory_of(memory_bytes, sealed);
+    const std::vector<int> many(6, memory.handle());
+    for (int i = 0; i < 3; ++i) {
+      h.say(hostile::in_socket, 1, many);
+      h.raw.write("x");
+      CHECK(verdict(h) == "sound");
+    }
+    auto credits = bare_socket::local_pair();
+    h.say(hostile::memory, 0, {memory.handle(), credits[0].handle()});
+    CHECK(verdict(h) == "sound");
+    h.say(hostile::in_socket, 1, many);
+    h.raw.write("x");
+    CHECK(verdict(h) == "sound");
+    CHECK(descriptors() <= before + 8);
+  }
+  CHECK(descriptors() == before);
+}
+
+TEST_CASE("where memory cannot be shared, all comes in the socket") {
+  const auto all = some_bytes(8 * megabyte);
+  hostile h;
+  std::vector<bare_socket> given;
+  std::ptrdiff_t n = write_some(*h.victim, all);
+  REQUIRE(n > 0);
+  CHECK(h.hear(given) == hostile::memory);
+  REQUIRE(given.size() == 2);
+  SUBCASE("the peer lets go of it") { given.clear(); }
+  SUBCASE("the peer says nothing of it") {}
+  std::vector<std::byte> records;
+  std::thread reader([&] { records = h.raw.read_all(); });
+  for (std::size_t written = 0; written < all.size();) {
+    REQUIRE((n > 0 || n == -EAGAIN));
+    if (n > 0) written += static_cast<std::size_t>(n);
+    if (written < all.size()) n = write_some(*h.victim, all, written);
+  }
+  h.victim->shut(false);
+  reader.join();
+  std::vector<std::byte> got;
+  for (std::size_t at = 0; at < records.size();) {
+    std::uint32_t bytes = 0;
+    std::memcpy(&bytes, &records[at], sizeof bytes);
+    CHECK(records[at + 6] == std::byte{hostile::in_socket});
+    at += 8;
+    REQUIRE(bytes <= records.size() - at);
+    got.insert(got.end(), records.begin() + static_cast<std::ptrdiff_t>(at),
+               records.begin() + static_cast<std::ptrdiff_t>(at + bytes));
+    at += bytes;
+  }
+  CHECK(got == all);
+}
+
+TEST_CASE("who gives back more slots than there are is told so") {
+  const auto all = some_bytes(8 * megabyte);
+  hostile h;
+  std::vector<bare_socket> given;
+  auto n = write_some(*h.victim, all);
+  REQUIRE(n > 0);
+  CHECK(h.hear(given) == hostile::memory);
+  REQUIRE(given.size() == 2);
+  const std::vector<std::byte> slots(detail::slots + 1);
+  given[1].write(slots);
+  std::vector<std::byte> rest(64 * megabyte);
+  std::size_t at = static_cast<std::size_t>(n);
+  while ((n = write_some(*h.victim, all, at)) > 0 || n == -EAGAIN) {
+    if (n > 0) at += static_cast<std::size_t>(n);
+    if (n == -EAGAIN) REQUIRE(::recv(h.raw.handle(), rest.data(), rest.size(), 0) > 0);
+  }
+  CHECK(n == -EPROTO);
+  CHECK(h.victim->why(EPROTO) == "it gave back more slots of shared memory than it was given");
+}
+
+TEST_CASE("a peer that is not sound is lost, with a sentence") {
+  auto ends = bare_socket::local_pair();
+  const auto state =
+      std::make_shared<detail::connection_state>(ends[0].local_stream(), wire_limits{});
+  state->peer.name = "the peer";
+  ends[1].write("GET / HTTP/1.1\r\n\r\n");
+  message m;
+  CHECK(error_of([&] { state->receive(m, soon()); }) ==
+        "unavailable: lost the peer: what came on its local socket begins no record");
+  state->close();
+}
+
+TEST_CASE("messages are whole on a local socket on which things go wrong") {
+  auto ends = bare_socket::local_pair();
+  const faults f{.short_reads = 300, .short_writes = 200, .stalls = 300, .delays = 300};
+  auto connect = [&](bare_socket& s, std::uint64_t seed) {
+    auto faulty = std::make_unique<faulty_stream>(s.local_stream(), f, seed);
+    return std::make_shared<connection>(
+        std::make_shared<detail::connection_state>(std::move(faulty), wire_limits{}));
+  };
+  const auto a = connect(ends[0], 1), b = connect(ends[1], 2);
+  for (int round = 0; round < 4; ++round)
+    for (const std::int64_t n : {0, 10, 70'000, 3'000'000, 20'000'000}) {
+      message m(message_kind::first_free), got;
+      m.tensors = {pattern(dtype::uint8, {n}, 1), pattern(dtype::uint8, {n / 3}, 2)};
+      a->send(m);
+      b->send(m);
+      for (const auto& c : {a, b}) {
+        REQUIRE(c->receive(got, soon()));
+        CHECK(same_bytes(got.tensors[0], m.tensors[0]));
+        CHECK(same_bytes(got.tensors[1], m.tensors[1]));
+      }
+    }
+}
+
+// ---- negotiated
+
+namespace {
+
+/// The client's side of a handshake up to the welcome, by hand.
+struct newcomer {
+  explicit newcomer(const std::string& address, std::uint64_t reach = detail::local_reach())
+      : here(state_of(bare_socket(address).stream())) {
+    say(*here, message_kind::hello,
+        to_bytes("newcomer", std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{0},
+                 std::array<std::uint8_t, 32>{}, false, std::uint32_t{0}, reach));
+    CHECK(hear(*here).kind == message_kind::challenge);
+    const std::vector<std::string> none;
+    say(*here, message_kind::proof, to_bytes(std::vector<std::uint8_t>(), none, none));
+    const auto welcome = hear(*here);
+    REQUIRE(welcome.kind == message_kind::welcome);
+    std::vector<std::uint8_t> seal;
+    std::vector<std::string> catalog;
+    from_bytes(welcome.meta, seal, catalog, offer.name, offer.caller, offer.server);
+  }
+  ~newcomer() { here->close(); }
+
+  using state_ptr = std::shared_ptr<detail::connection_state>;
+  static state_ptr state_of(stream_ptr s) {
+    return std::make_shared<detail::connection_state>(std::move(s), wire_limits{});
+  }
+  static void say(detail::connection_state& to, message_kind kind, std::vector<std::byte> meta) {
+    message m(kind);
+    m.meta = std::move(meta);
+    to.send(m);
+  }
+  static message hear(detail::connection_state& from) {
+    message m;
+    REQUIRE(from.receive(m, soon()));
+    return m;
+  }
+  state_ptr connect() const {
+    boost::system::error_code failed;
+    auto s = detail::connect_local(offer.name, detail::event_loop::of_callers(), failed);
+    REQUIRE(s);
+    return state_of(std::move(s));
+  }
+
+  state_ptr here;
+  detail::local_offer offer;
+};
+
+/// What a server that offers `name` by hand hears of where its client goes on.
+message settled_with(const std::string& name) {
+  const int trap = listen_socket("localhost:0");
+  std::thread client([address = address_of_socket(trap)] {
+    hub h(client_of_test());
+    CHECK(!h.connect(address, soon())->peer().local);
+  });
+  const auto c = newcomer::state_of(bare_socket(::accept(trap, nullptr, nullptr)).stream());
+  const auto hello = newcomer::hear(*c);
+  newcomer::say(*c, message_kind::challenge, hello.meta);
+  CHECK(newcomer::hear(*c).kind == message_kind::proof);
+  newcomer::say(*c, message_kind::welcome,
+                to_bytes(std::vector<std::uint8_t>(), std::vector<std::string>(), name,
+                         detail::local_offer::token{1}, detail::local_offer::token{2}));
+  auto m = newcomer::hear(*c);
+  client.join();
+  c->close();
+  ::close(trap);
+  return m;
+}
+
+}  // namespace
+
+TEST_CASE("processes of one machine go on by a local socket, and TCP is gone") {
+  test_handler handler;
+  mailbox<peer_info> seen;
+  handler.opened = [&](const auto& c) { seen.put(c->peer()); };
+  listener l(options_of_test("secret"), handler);
+  const std::size_t before = sockets();
+  hub h(client_of_test("secret"));
+  auto c = h.connect(l.address(), soon());
+  CHECK(c->peer().local);
+  CHECK(c->peer().authenticated);
+  CHECK(c->peer().address == l.address());
+  const auto client = seen.get();
+  CHECK(client.local);
+  CHECK(client.authenticated);
+  CHECK(client.name == "client");
+  CHECK(client.address.starts_with("127.0.0.1:"));
+  CHECK(l.connections() == 1);
+  while (sockets() > before + 2) std::this_thread::yield();
+  CHECK(shared_mappings() == 0);
+  message m(message_kind::first_free);
+  m.tensors = {pattern(dtype::uint8, {30'000'000}, 7)};
+  for (int i = 0; i < 3; ++i) {
+    auto p = c->call(m);
+    REQUIRE(h.wait_for(*p, soon()));
+    CHECK(same_bytes(p->get().tensors[0], m.tensors[0]));
+  }
+  CHECK(shared_mappings() == 4);
+  c.reset();
+  h.poll();  // a hub keeps those that it looked at last
+  while (sockets() > before || shared_mappings() > 0) std::this_thread::yield();
+}
+
+TEST_CASE("either end may keep to TCP") {
+  test_handler handler;
+  auto o = options_of_test();
+  auto mine = client_of_test();
+  SUBCASE("the server") { o.local_sockets = false; }
+  SUBCASE("the client") { mine.local_sockets = false; }
+  listener l(o, handler);
+  hub h(mine);
+  auto c = h.connect(l.address(), soon());
+  CHECK(!c->peer().local);
+  auto p = c->call(message(message_kind::first_free));
+  REQUIRE(h.wait_for(*p, soon()));
+  CHECK(p->get().kind == message_kind::reply);
+}
+
+TEST_CASE("a caller that cannot reach the server's local sockets is offered none") {
+  test_handler handler;
+  listener l(options_of_test(), handler);
+  for (const std::uint64_t reach : {std::uint64_t{0}, detail::local_reach() + 2}) {
+    newcomer n(l.address(), reach);
+    CHECK(n.offer.name == "");
+    // It is open.
+    newcomer::say(*n.here, message_kind::first_free, {});
+    CHECK(newcomer::hear(*n.here).kind == message_kind::reply);
+  }
+}
+
+TEST_CASE("a caller that is offered a local socket may stay where it is") {
+  test_handler handler;
+  listener l(options_of_test(), handler);
+  newcomer n(l.address());
+  CHECK(n.offer.name != "");
+  CHECK(l.connections() == 0);
+  newcomer::say(*n.here, message_kind::settle, {});
+  newcomer::say(*n.here, message_kind::first_free, {});
+  CHECK(newcomer::hear(*n.here).kind == message_kind::reply);
+  // The offer is gone.
+  const auto late = n.connect();
+  newcomer::say(*late, message_kind::settle, to_bytes(n.offer.caller));
+  message m;
+  CHECK(error_of([&] { late->receive(m, soon()); }).find("it was not offered this local socket") !=
+        std::string::npos);
+  late->close();
+  CHECK(l.connections() == 1);
+}
+
+TEST_CASE("an offer is good once, and for who knows its token") {
+  captured_log log;
+  test_handler handler;
+  listener l(options_of_test(), handler);
+  newcomer n(l.address());
+  auto refused = [&](const detail::local_offer::token& token) {
+    const auto c = n.connect();
+    newcomer::say(*c, message_kind::settle, to_bytes(token));
+    message m;
+    const auto said = error_of([&] { c->receive(m, soon()); });
+    c->close();
+    return said.find("it was not offered this local socket") != std::string::npos;
+  };
+  CHECK(refused(n.offer.server));
+  CHECK(refused({}));
+  log.wait_for("refused a local socket");
+  const auto there = n.connect();
+  newcomer::say(*there, message_kind::settle, to_bytes(n.offer.caller));
+  const auto welcome = newcomer::hear(*there);
+  CHECK(welcome.kind == message_kind::welcome);
+  CHECK(welcome.meta == to_bytes(n.offer.server));
+  CHECK(refused(n.offer.caller));
+  message m;
+  CHECK(!n.here->receive(m, soon()));  // where it came from is closed
+  newcomer::say(*there, message_kind::first_free, {});
+  CHECK(newcomer::hear(*there).kind == message_kind::reply);
+  CHECK(l.connections() == 1);
+  there->close();
+}
+
+TEST_CASE("who is welcome but does not go on is refused in time") {
+  captured_log log;
+  test_handler handler;
+  auto o = options_of_test();
+  o.handshake_timeout = std::chrono::milliseconds(50);
+  listener l(o, handler);
+  newcomer n(l.address());
+  log.wait_for("no message came in time from newcomer");
+  const auto late = n.connect();
+  newcomer::say(*late, message_kind::settle, to_bytes(n.offer.caller));
+  message m;
+  CHECK(error_of([&] { late->receive(m, soon()); }).find("it was not offered this local socket") !=
+        std::string::npos);
+  late->close();
+}
+
+TEST_CASE("a client stays on TCP where the local socket does not answer as it should") {
+  captured_log log;
+  SUBCASE("nobody listens there") {
+    const auto m = settled_with("deft/nobody");
+    CHECK(m.kind == message_kind::settle);
+    CHECK(m.meta.empty());
+    CHECK(log.wait_for("no local socket connects to client at ").ends_with("Connection refused"));
+  }
+  SUBCASE("another process does") {
+    const std::string name = str("deft/impostor/", random_incarnation());
+    boost::asio::io_context context;
+    boost::system::error_code failed;
+    auto impostor = detail::listen_local(name, context, failed);
+    REQUIRE(!failed);
+    REQUIRE(fcntl(impostor.native_handle(), F_SETFL, 0) == 0);  // accept waits
+    bool knows = false;
+    SUBCASE("without the token") {}
+    SUBCASE("that hangs up") { knows = true; }
+    std::thread answer([&] {
+      bare_socket s(::accept(impostor.native_handle(), nullptr, nullptr));
+      if (knows) return;
+      const auto c = newcomer::state_of(s.local_stream());
+      CHECK(newcomer::hear(*c).meta == to_bytes(detail::local_offer::token{1}));
+      newcomer::say(*c, message_kind::welcome, to_bytes(detail::local_offer::token{1}));
+      message m;
+      CHECK(!c->receive(m, soon()));
+      c->close();
+    });
+    CHECK(settled_with(name).kind == message_kind::settle);
+    answer.join();
+    if (!knows) log.wait_for("another process answers there");
+  }
+}
+
+TEST_CASE("silent callers on the local socket keep nobody out") {
+  test_handler handler;
+  auto o = options_of_test();
+  o.max_handshakes = 4;
+  o.handshake_timeout = o.silence = std::chrono::minutes(10);
+  listener l(o, handler);
+  newcomer n(l.address());
+  std::vector<newcomer::state_ptr> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(n.connect());
+  hub h(client_of_test());
+  for (int i = 0; i < 10; ++i) CHECK(h.connect(l.address(), soon())->peer().name == o.self.name);
+  for (const auto& s : silent) s->close();
+}
+
+TEST_CASE("a process that is killed while it shares memory leaves nothing behind") {
+  test_handler handler;
+  mailbox<std::uint32_t> local;
+  mailbox<std::string> closed;
+  handler.came = [&](const auto& c, message&& m) {
+    local.put(m.flags);
+    m.kind = message_kind::reply;
+    c->send(m);
+  };
+  handler.closed = [&](const auto&, const error* why) {
+    closed.put(why ? why->what() : "in order");
+  };
+  listener l(options_of_test(), handler);
+  const std::size_t before = sockets();
+  for (int i = 0; i < 3; ++i) {
+    const std::string path = testing::program("local_caller"), address = l.address();
+    char* const arguments[] = {const_cast<char*>(path.c_str()), const_cast<char*>(address.c_str()),
+                               nullptr};
+    pid_t child = 0;
+    REQUIRE(posix_spawn(&child, path.c_str(), nullptr, nullptr, arguments, environ) == 0);
+    for (int message = 0; message <= i; ++message) CHECK(local.get() == 1);
+    ::kill(child, SIGKILL);
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    CHECK(WTERMSIG(status) == SIGKILL);
+    CHECK(closed.get() != "");
+    while (sockets() > before || shared_mappings() > 0) std::this_thread::yield();
+  }
+}
