@@ -419,12 +419,12 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     local_callers_.acceptor = std::move(a);
     local_name_ = name;
   }
-  /// Some are left to the rest of the process.
-  static std::size_t descriptors_for_callers() {
+  /// Some are left to the rest of the process, and to shared memory.
+  std::size_t descriptors_for_callers() const {
     rlimit most{};
     getrlimit(RLIMIT_NOFILE, &most);
     const std::size_t all = most.rlim_cur, reserve = std::min<std::size_t>(64, all / 2);
-    return all - reserve;
+    return all - reserve - (local_name_.empty() ? 0 : detail::descriptors_for_memory());
   }
   void check_reach(bool loopback, const std::string& address) const {
     const credentials& c = options_.self.credentials;

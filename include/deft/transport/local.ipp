@@ -3,6 +3,7 @@
 #pragma once
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -51,6 +52,26 @@ struct record_head {
   std::uint8_t zero;
 };
 static_assert(sizeof(record_head) == 8);
+
+/// A part in descriptors_for_memory.
+class memory_share {
+ public:
+  memory_share() = default;
+  memory_share(const memory_share&) = delete;
+  ~memory_share() { give_back(); }
+  bool take() {
+    taken_ = used_.fetch_add(1) < descriptors_for_memory();
+    if (!taken_) used_.fetch_sub(1);
+    return taken_;
+  }
+  void give_back() {
+    if (std::exchange(taken_, false)) used_.fetch_sub(1);
+  }
+
+ private:
+  inline static std::atomic<std::size_t> used_{0};
+  bool taken_ = false;
+};
 
 class local_stream_t final : public stream {
  public:
@@ -247,7 +268,7 @@ class local_stream_t final : public stream {
   std::ptrdiff_t take_memory() noexcept {
     if (std::exchange(memory_came_, true)) return unsound("it shared memory twice");
     descriptor memory = std::move(given_[0]), credits = std::move(given_[1]);
-    if (!memory.valid() || !credits.valid()) return 1;
+    if (!memory.valid() || !credits.valid() || !share_in_.take()) return 1;
     if (!shared_memory::is_sound(memory, slots * slot_bytes))
       return unsound("the memory that it shares is not sealed, or not as large as agreed");
     auto mapped = shared_memory::map(memory, slots * slot_bytes);
@@ -362,6 +383,7 @@ class local_stream_t final : public stream {
   }
 
   bool share_memory() noexcept {
+    if (!share_out_.take()) return keep_to_socket(EMFILE);
     int ends[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
       return keep_to_socket(errno);
@@ -383,7 +405,10 @@ class local_stream_t final : public stream {
     c->cmsg_len = CMSG_LEN(sizeof given);
     std::memcpy(CMSG_DATA(c), given.data(), sizeof given);
     const auto sent = result(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
-    if (sent == -EAGAIN) return false;  // another time
+    if (sent == -EAGAIN) {  // another time
+      share_out_.give_back();
+      return false;
+    }
     if (sent < 0) return keep_to_socket(static_cast<int>(-sent));
     boost::system::error_code failed;
     std::lock_guard lock(shut_guard_);
@@ -396,6 +421,7 @@ class local_stream_t final : public stream {
   }
   bool keep_to_socket(int reason) noexcept {
     refused_ = true;
+    share_out_.give_back();
     try {
       logging::info("no memory is shared on a local socket: ", text_of_errno(reason));
     } catch (const std::exception&) {
@@ -432,6 +458,7 @@ class local_stream_t final : public stream {
   std::atomic<const char*> unsound_{nullptr};
 
   // Of who reads.
+  memory_share share_in_;
   std::optional<shared_memory> memory_in_;
   descriptor credits_;               ///< to give slots back
   std::array<descriptor, 2> given_;  ///< came with the bytes in the buffer
@@ -445,6 +472,7 @@ class local_stream_t final : public stream {
   std::atomic<bool> unread_{false};  ///< a read would yield something without the socket
 
   // Of who writes.
+  memory_share share_out_;
   std::optional<shared_memory> memory_out_;
   bool granted_ = false, refused_ = false, waits_for_slot_ = false;
   std::size_t slot_out_ = 0;  ///< the next
@@ -464,6 +492,12 @@ local_protocol::endpoint endpoint_of(const std::string& name) {
 }
 
 }  // namespace
+
+std::size_t descriptors_for_memory() {
+  rlimit most{};
+  getrlimit(RLIMIT_NOFILE, &most);
+  return static_cast<std::size_t>(most.rlim_cur / 4);
+}
 
 std::uint64_t local_reach() {
   const char* const wanted = std::getenv("DEFT_LOCAL_SOCKETS");
