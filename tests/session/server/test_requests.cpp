@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a task answers to messages that no session of ours would send.
 #include <deft/deft.hpp>
+#include <deft/session/server/client_sessions.hpp>
 #include <deft/session/wire/codec.hpp>
+#include <deft/session/worker/worker.hpp>
+#include <deft/transport/connection_state.hpp>
 #include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
+#include <deft/transport/tcp.hpp>
 
 #include "session/raw_caller.hpp"
 
@@ -136,6 +140,82 @@ TEST_CASE("those who plan for a task that is not there are in nobody's way") {
   // Its task is up at last, and all go on.
   server second(spec, "worker", 1, {});
   for (const auto& w : waiting) CHECK(wire::unpack<wire::plan_made>(client.answer(w)).plan != 0);
+}
+
+TEST_CASE("what an authenticated peer can make a task keep is bounded, and it is told") {
+  local_cluster c{{"worker", 1}};
+  testing::raw_caller client(c, "client");
+  SUBCASE("sessions of a client") {
+    for (std::size_t i = 0; i < client_sessions::most_of_connection; ++i) client.open_session();
+    const auto o = client.outcome(wire::pack(wire::open_session{}));
+    CHECK(o.code == errc::resource_exhausted);
+    CHECK(o.says("a client has at most 1024 sessions"));
+  }
+  SUBCASE("steps of a session that never begin") {
+    for (std::uint64_t step = 1; step <= worker::most_steps + 1; ++step)
+      client.to->post(wire::pack(wire::tensors{77, step, {1}, {any_array::scalar(1.f)}}));
+    plan::part nothing;
+    nothing.task = intern(task_name("worker", 0));
+    client.to->post(wire::pack(wire::register_part{77, 1, nothing, {}}));
+    const auto o = client.outcome(wire::pack(wire::run_part{77, worker::most_steps + 1, 1, 0, {}}));
+    CHECK(o.code == errc::resource_exhausted);
+    CHECK(o.says("values came for more than 65536 steps of a session"));
+    const auto other = client.open_session();
+    CHECK(client.outcome(wire::pack(wire::cluster_devices{other})).code == errc{});
+  }
+  SUBCASE("sessions that are only spoken of") {
+    for (std::uint64_t session = 1; session <= worker::most_sessions; ++session)
+      client.to->post(wire::pack(wire::tensors{session, 1, {1}, {any_array::scalar(1.f)}}));
+    const auto o =
+        client.outcome(wire::pack(wire::tensors{1'000'000, 1, {1}, {any_array::scalar(1.f)}}));
+    CHECK(o.code == errc::resource_exhausted);
+    CHECK(o.says("a connection has at most 4096 sessions"));
+  }
+}
+
+TEST_CASE("a client that does not read its answers gets no more") {
+  constexpr std::int64_t megabyte = 1 << 20;
+  local_cluster c{{"worker", 1}};
+  testing::raw_caller client(c, "client");
+  const auto session = client.open_session();
+  graph own;
+  auto in_own = as_default(own);
+  variable<float, megabyte> v("large", zeros());
+  const output value = any_tensor(v).handle();
+  {
+    deft::session s(c.target("worker", 0));
+    s.run(initialize_all());
+  }
+  const auto plan = wire::unpack<wire::plan_made>(
+      client.answer(wire::pack(wire::make_plan{session, 0s, flatten({&value, 1}, {})})));
+  if (credentials::of_environment().has_tls()) return;  // the next line has none
+  boost::system::error_code failed;
+  auto deaf = std::make_shared<detail::connection_state>(
+      detail::connect_tcp(detail::resolve(c.spec().address("worker", 0)).front(),
+                          detail::event_loop::of_callers(), client.soon(), failed),
+      wire_limits());
+  deaf = detail::shake_hands_as_client(deaf, {"client", 0, {}, {}}, client.soon(), false);
+  constexpr std::uint64_t runs = 300;  // of 4 MB each
+  for (std::uint64_t i = 1; i <= runs; ++i) {
+    message m = wire::pack(wire::run_plan{session, plan.plan, 0s, false, {}});
+    m.id = i;
+    deaf->send(m);
+  }
+  // Others are served meanwhile, and after all of that.
+  CHECK(client.outcome(wire::pack(wire::run_plan{session, plan.plan, 0s, false, {}})).code ==
+        errc{});
+  int refused = 0;
+  message answer;
+  for (std::uint64_t i = 1; i <= runs; ++i) {
+    REQUIRE(deaf->receive(answer, client.soon()));
+    if (answer.kind != message_kind::error) continue;
+    ++refused;
+    const error e = decode_error(answer);
+    CHECK(e.code() == errc::resource_exhausted);
+    CHECK(e.message().find("the client has not read ") != std::string::npos);
+  }
+  CHECK(refused > 0);
+  CHECK(refused < 60);
 }
 
 TEST_CASE("times as long as they can be are none, and a session's limits what connects it") {

@@ -38,6 +38,8 @@ class client_plan {
 /// A client's session, its plans, and the runs that may be cancelled. Thread-safe.
 class client_session {
  public:
+  static constexpr std::size_t most_plans = 65'536;
+
   client_session(std::shared_ptr<engine> master, const connection* owner)
       : master_(std::move(master)), owner_(owner) {}
 
@@ -45,6 +47,7 @@ class client_session {
   /// The connection by which it was opened, and with which it ends.
   const connection* owner() const { return owner_; }
 
+  /// Throws resource_exhausted if there are too many.
   std::uint64_t keep(std::shared_ptr<ready_plan> plan);
   /// Throws not_found.
   std::shared_ptr<client_plan> plan(std::uint64_t number);
@@ -67,7 +70,9 @@ class client_session {
 /// Those of a server. Thread-safe.
 class client_sessions {
  public:
-  /// Throws unavailable once they are closed.
+  static constexpr std::size_t most_of_connection = 1'024;
+
+  /// Throws unavailable once they are closed; resource_exhausted if its owner has too many.
   std::uint64_t open(std::shared_ptr<client_session> s);
   /// Throws not_found; unavailable once they are closed.
   std::shared_ptr<client_session> find(std::uint64_t id);

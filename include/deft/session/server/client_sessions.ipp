@@ -53,6 +53,8 @@ void client_plan::start(std::vector<any_array> feeds, const run_options& options
 std::uint64_t client_session::keep(std::shared_ptr<ready_plan> plan) {
   auto kept = std::make_shared<client_plan>(std::move(plan));
   std::lock_guard lock(guard_);
+  if (plans_.size() >= most_plans)
+    fail(errc::resource_exhausted, "a session has at most ", most_plans, " plans");
   plans_.emplace(++last_plan_, std::move(kept));
   return last_plan_;
 }
@@ -96,6 +98,10 @@ std::uint64_t client_sessions::open(std::shared_ptr<client_session> s) {
   const std::uint64_t id = random_incarnation();
   std::lock_guard lock(guard_);
   check_open();
+  if (std::ranges::count_if(all_, [&](const auto& other) {
+        return other.second->owner() == s->owner();
+      }) >= static_cast<std::ptrdiff_t>(most_of_connection))
+    fail(errc::resource_exhausted, "a client has at most ", most_of_connection, " sessions");
   all_.emplace(id, std::move(s));
   return id;
 }

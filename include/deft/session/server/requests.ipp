@@ -159,6 +159,10 @@ wire::values answer_of(step_results& results, std::size_t fetches) {
 }  // namespace
 
 void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
+  // A client that asks and does not read would fill the memory.
+  constexpr std::size_t most_unread = std::size_t{1} << 30;
+  if (const auto unread = from.from()->queued(); unread > most_unread)
+    fail(errc::resource_exhausted, "the client has not read ", unread, " bytes of answers");
   auto s = sessions_.find(m.session);
   auto plan = s->plan(m.plan);
   run_options options;

@@ -30,6 +30,9 @@ class worker : public std::enable_shared_from_this<worker> {
  public:
   /// Bytes that may wait for steps that have not begun.
   static constexpr std::size_t most_early_bytes = std::size_t{4} << 30;
+  /// Of a session that another process has: parts; steps that have begun or for which values came.
+  static constexpr std::size_t most_parts = 65'536, most_steps = 65'536;
+  static constexpr std::size_t most_sessions = 4'096;  ///< of a connection
 
   /// `self`: as others are to know it.
   static std::shared_ptr<worker> make(std::shared_ptr<task_runtime> task, cluster_spec cluster,
@@ -94,6 +97,7 @@ class worker : public std::enable_shared_from_this<worker> {
   struct session_entry;
 
   std::shared_ptr<session_entry> find(std::uint64_t session);
+  /// Throws resource_exhausted if `from`, a connection, has too many.
   std::shared_ptr<session_entry> find_or_make(std::uint64_t session, const void* from);
   void check_part(const plan::part& p) const;
   void forget(std::uint64_t session, const std::shared_ptr<const error>& why);
@@ -113,6 +117,7 @@ class worker : public std::enable_shared_from_this<worker> {
   std::atomic<bool> reading_{false}, read_lately_{false};
   mutable std::mutex guard_;
   std::unordered_map<std::uint64_t, std::shared_ptr<session_entry>> sessions_;
+  std::unordered_map<const void*, std::size_t> sessions_of_;  ///< by the connection that made them
   std::map<std::uint64_t, std::weak_ptr<session_events>> masters_;
   std::deque<std::uint64_t> dropped_;  ///< sessions: values that still come for them are dropped
 };

@@ -22,10 +22,12 @@ struct worker::session_entry {
     std::shared_ptr<const error> failure;
   };
   std::mutex guard;
+  const void* maker = nullptr;  ///< the connection by which the task first heard of it
   bool local = false;           ///< of a master of this process
   const void* owner = nullptr;  ///< the connection that registered, or else first sent something
-  std::weak_ptr<connection> master;  ///< which registered
-  std::uint64_t last_step = 0;       ///< that was begun
+  std::weak_ptr<connection> master;      ///< which registered
+  std::uint64_t last_step = 0;           ///< that was begun
+  std::shared_ptr<const error> refused;  ///< of what there was too much
   std::unordered_map<std::uint64_t, part_entry> parts;
   std::unordered_map<std::uint64_t, std::shared_ptr<running_step>> steps;
   ended_steps ended;
@@ -69,12 +71,16 @@ std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t sessio
                                                             const void* from) {
   std::lock_guard lock(guard_);
   if (stopped_) throw stopped_error();
-  auto [at, fresh] = sessions_.try_emplace(session);
-  if (fresh) {
-    at->second = std::make_shared<session_entry>();
-    at->second->owner = from;
-  }
-  return at->second;
+  const auto known = sessions_.find(session);
+  if (known != sessions_.end()) return known->second;
+  if (from && sessions_of_[from] >= most_sessions)
+    fail(errc::resource_exhausted, "a connection has at most ", most_sessions, " sessions on ",
+         task_->name());
+  auto made = std::make_shared<session_entry>();
+  made->maker = made->owner = from;
+  sessions_.emplace(session, made);
+  if (from) ++sessions_of_[from];
+  return made;
 }
 
 /// What another process sent: a sound graph, whose transfers lead to tasks of the cluster. Names
@@ -110,6 +116,12 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
   s->owner = owner.get();
   s->master = owner;
   s->local = !owner;
+  if (owner && s->parts.size() >= most_parts && !s->parts.contains(handle)) {
+    s->refused = std::make_shared<const error>(
+        errc::resource_exhausted,
+        str("a session has at most ", most_parts, " parts on ", to_string(task_->name())));
+    throw error(*s->refused);
+  }
   s->parts[handle] = std::move(made);
 }
 
@@ -136,6 +148,8 @@ void worker::forget(std::uint64_t session, const std::shared_ptr<const error>& w
     if (at == sessions_.end()) return;
     s = std::move(at->second);
     sessions_.erase(at);
+    if (const auto of = sessions_of_.find(s->maker); of != sessions_of_.end() && --of->second == 0)
+      sessions_of_.erase(of);
   }
   std::vector<std::shared_ptr<running_step>> steps;
   {
@@ -262,6 +276,7 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
       for (const auto& [number, other] : s->steps)
         if (number < ended_below) over.push_back(other);
     auto at = s->parts.find(handle);
+    if (at == s->parts.end() && s->refused) throw error(*s->refused);
     if (at == s->parts.end())
       fail(errc::not_found, "there is no part ", handle, " of this session on ", task_->name());
     entry = at->second;
@@ -270,6 +285,7 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
     std::size_t wanted = entry.part->code().feeds().size();
     if (wanted != feeds.size())
       fail(errc::invalid_argument, "a step has ", feeds.size(), " feeds, not ", wanted);
+    if (s->ended.contains(step) && s->refused) throw error(*s->refused);
     if (s->ended.contains(step)) fail(errc::aborted, "step ", step, " has ended already");
     s->last_step = std::max(s->last_step, step);
     auto& slot = s->steps[step];
@@ -306,6 +322,13 @@ void worker::deliver(wire::tensors&& values, const void* from) {
       running = at->second;
     } else {
       if (s->ended.contains(step)) return;
+      if (from && s->steps.size() >= most_steps) {
+        s->ended.insert(step);
+        s->refused = std::make_shared<const error>(
+            errc::resource_exhausted, str("values came for more than ", most_steps,
+                                          " steps of a session on ", to_string(task_->name())));
+        throw error(*s->refused);
+      }
       running = std::make_shared<running_step>(shared_from_this(), session, step);
       s->steps.emplace(step, running);
     }
