@@ -93,6 +93,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
         : owner_(std::move(owner)),
           state_(std::move(state)),
           local_(local),
+          host_(state_->peer.address.substr(0, state_->peer.address.rfind(':'))),
           wait_(serve_spin),
           timer_(owner_->loop_.context()) {}
 
@@ -102,10 +103,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       return s;
     }
 
-    std::string host() const {
-      const auto& address = state_->peer.address;
-      return address.substr(0, address.rfind(':'));
-    }
+    const std::string& host() const { return host_; }
     bool shakes_hands() const { return phase_ < phase::welcome && !leaving_; }
     const peer_info& peer() const { return state_->peer; }
     void mark_open() { phase_ = phase::open; }
@@ -378,6 +376,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     const std::shared_ptr<impl> owner_;
     const std::shared_ptr<detail::connection_state> state_;
     const bool local_;
+    const std::string host_;  ///< of the caller; of peer() others must not read
     std::shared_ptr<connection> connection_;
     bool connection_told_ = false, rested_ = false;
     std::optional<detail::server_handshake> handshake_;
