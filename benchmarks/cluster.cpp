@@ -122,18 +122,25 @@ void values_between_tasks(const far_side& far) {
     updates.push_back(assign_sub(x, 0.5f * x));
   }
   auto time = [&](const std::string& work, auto&& step, const bench::request& r, double bound) {
-    bench::time_row(work,
-                    bench::in_turns(bench::timed([&] { bench::keep(step()); }),
-                                    bare_turn(far, r, 100)),
-                    "bare transfer", bench::at_most(bound));
+    bench::time_row(
+        work, bench::in_turns(bench::timed([&] { bench::keep(step()); }), bare_turn(far, r, 100)),
+        "bare transfer", bench::at_most(bound));
   };
   const bench::request all{count * floats * 4, sizeof(bench::request)};
   auto pulled = s.prepare(sum);
-  time("100 tensors of 1 KB from task to task", [&] { return pulled(); }, all, 1.5);
+  time(
+      "100 tensors of 1 KB from task to task", [&] { return pulled(); }, all, 1.5);
   auto updated = s.prepare(group(updates));
-  time("100 variables of 1 KB pulled and updated", [&] { updated(); return 0; }, {all.more, all.more}, 2);
+  time(
+      "100 variables of 1 KB pulled and updated",
+      [&] {
+        updated();
+        return 0;
+      },
+      {all.more, all.more}, 2);
   auto taken = s.prepare(max(*large));
-  time("1 MB from task to task", [&] { return taken(); }, {megabyte, sizeof(bench::request)}, 1.3);
+  time(
+      "1 MB from task to task", [&] { return taken(); }, {megabyte, sizeof(bench::request)}, 1.3);
 }
 
 void bulk_transfers(const far_side& far) {
