@@ -57,7 +57,7 @@ TEST_CASE_FIXTURE(own_graph,
     auto in = as_default(mine);
     auto v = on(device("/job:ps/task:0"), [] { return variable<float, 1000>("v", 1.f); });
     auto far = on(device("/job:worker/task:1"), [&] { return tensor<float, 1000>(v + v); });
-    faulty_network network({.short_reads = 100, .stalls = 100, .cuts = 5}, seed);
+    faulty_network network({.short_reads = 100, .stalls = 100, .cuts = 2}, seed);
     for (int i = 0; i < 5; ++i) {
       const auto o = outcome_of([&] {
         session s(c.target("worker", 0), {.connect_timeout = std::chrono::seconds(20)});

@@ -75,10 +75,8 @@ class master_plan::distributed_step final : public answer_listener,
   void on_link_lost(const wire::link_lost& l) override {
     {
       std::lock_guard lock(guard_);
-      if (failure_ || l.step < number_ || !takes_part(l.from, false) || !takes_part(l.to, true))
-        return;
-      failure_ = std::make_shared<const error>(
-          errc::unavailable, str(l.from, " lost ", l.to, " during the step: ", l.why));
+      if (l.step < number_) return;
+      losses_.push_back(l);  // it may come before all tasks are called
     }
     look();
   }
@@ -175,6 +173,7 @@ class master_plan::distributed_step final : public answer_listener,
           break;
         case state::linking:
         case state::running:
+          if (state_ == state::running) consider_losses();
           fails_now = failed() || stop_asked();
           ends = fails_now ? own_.done.load() : state_ == state::running && done();
           if (fails_now) failure_ = first_error();
@@ -186,6 +185,14 @@ class master_plan::distributed_step final : public answer_listener,
     }
     if (fails_now) cancel_parts();
     if (ends) finish();
+  }
+
+  void consider_losses() {
+    for (const auto& l : losses_)
+      if (!failure_ && takes_part(l.from, false) && takes_part(l.to, true))
+        failure_ = std::make_shared<const error>(
+            errc::unavailable, str(l.from, " lost ", l.to, " during the step: ", l.why));
+    losses_.clear();
   }
 
   /// Errors that others led to come after their cause.
@@ -304,6 +311,7 @@ class master_plan::distributed_step final : public answer_listener,
   state state_ = state::linking;
   std::size_t unlinked_ = 0;
   std::shared_ptr<const error> failure_;  ///< why it fails
+  std::vector<wire::link_lost> losses_;   ///< of which it is not known yet whether they matter
   std::vector<std::shared_ptr<channel>> links_;
   std::vector<std::shared_ptr<pending>> calls_;  ///< null: not made
   own_part own_;
