@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <deft/session/wire/codec.hpp>
+#include <deft/session/wire/dispatch.hpp>
+#include <deft/session/worker/task_runtime.hpp>
 #include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
 #include <thread>
@@ -106,6 +108,41 @@ TEST_CASE_FIXTURE(own_graph, "a new session takes no link that ended while nobod
     session s(c.target("worker", 0), {.fold = false});
     CHECK(s.run(x) == 3);
     c.restart("worker", 1);
+  }
+}
+
+TEST_CASE_FIXTURE(own_graph,
+                  "a step whose end nobody hears of says that it may have been applied") {
+  // A parameter server that dies as it gets its part.
+  struct : connection_handler {
+    task_runtime task{task_name("ps", 0), 1};
+    void on_message(const std::shared_ptr<connection>& from, message&& m) override {
+      const wire::caller caller(from, m.id);
+      if (m.kind == static_cast<message_kind>(wire::devices::number))
+        caller.answer(wire::device_list{task.devices()});
+      else if (m.kind == static_cast<message_kind>(wire::run_part::number))
+        from->close();
+      else if (m.id)
+        caller.answer(wire::nothing());
+    }
+  } ps;
+  int sockets[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
+  const cluster_spec spec{{"ps", {address_of_socket(sockets[0])}},
+                          {"worker", {address_of_socket(sockets[1])}}};
+  listen_options o;
+  o.fd = sockets[0];
+  o.self = {"/job:ps/replica:0/task:0", 1, spec.entries(), credentials::of_environment()};
+  const listener dying(o, ps);
+  server worker(spec, "worker", 0, {.listen_fd = sockets[1]});
+  auto v = on(device("/job:ps/task:0"), [] { return variable<float>("v", 3.f); });
+  auto up = on(device("/job:ps/task:0"), [&] { return v.assign_add(1.f); });
+  session s(worker.target());
+  for (const bool updates : {true, false}) {
+    const auto failed = updates ? outcome_of([&] { s.run(up); }) : outcome_of([&] { s.run(v); });
+    CAPTURE(failed);
+    CHECK(failed.code == errc::unavailable);
+    CHECK(failed.says("lost /job:ps/replica:0/task:0"));
+    CHECK(failed.says("; the step may have been applied") == updates);
   }
 }
 

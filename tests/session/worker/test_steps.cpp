@@ -2,8 +2,10 @@
 // Steps of a part as a master orders them, message by message.
 #include <deft/deft.hpp>
 #include <deft/execute/evaluate.hpp>
+#include <deft/op/plan/recv.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/session/worker/task_runtime.hpp>
+#include <thread>
 
 #include "session/raw_caller.hpp"
 
@@ -32,6 +34,15 @@ plan::part waiting_part() {
     if (*p.task == task_name("worker", 1)) return std::move(p);
   FAIL("there is no part for worker 1");
   return {};
+}
+
+std::vector<std::uint32_t> waiting_keys() {
+  std::vector<std::uint32_t> keys;
+  const auto part = waiting_part();
+  for (const auto& n : part.graph.nodes)
+    if (n.op->role == op_role::receive)
+      keys.push_back(static_cast<std::uint32_t>(std::stoul(decode<op::recv>(n.attributes).key)));
+  return keys;
 }
 
 wire::run_part run(std::uint64_t step, std::uint64_t ended_below) {
@@ -68,4 +79,46 @@ TEST_CASE("a step below those that have ended is not run") {
   CHECK(o.says("step 3 has ended already"));
   master.to->post(wire::pack(wire::drop_session{session_id}));
   CHECK(master.outcome(later).code == errc::cancelled);
+}
+
+TEST_CASE("a task answers what became of a step, also by another connection, and repeats none") {
+  local_cluster c{{"worker", 2}};
+  const std::string name = "/job:worker/replica:0/task:0";
+  testing::raw_caller master(c, name, 1);
+  auto fate_of = [](testing::raw_caller& asks, std::uint64_t step) {
+    return wire::unpack<wire::fate_of_step>(
+               asks.answer(wire::pack(wire::step_fate{session_id, step})))
+        .fate;
+  };
+  master.to->post(wire::pack(wire::register_part{session_id, handle, waiting_part(), {}}));
+  auto send = [&](std::uint64_t step) {
+    const auto keys = waiting_keys();
+    master.to->post(wire::pack(wire::tensors{
+        session_id, step, keys, std::vector<any_array>(keys.size(), any_array::scalar(1.f))}));
+  };
+  CHECK(fate_of(master, 1) == wire::fate::unknown);
+  auto first = master.to->call(wire::pack(run(1, 1)));
+  CHECK(fate_of(master, 1) == wire::fate::under_way);
+  send(1);
+  master.answer(first);
+  CHECK(fate_of(master, 1) == wire::fate::applied);
+  auto second = master.to->call(wire::pack(run(2, 1)));
+  master.to->post(wire::pack(wire::cancel_step{session_id, 2}));
+  CHECK(master.outcome(second).code == errc::cancelled);
+  CHECK(fate_of(master, 2) == wire::fate::in_part);
+  send(3);
+  master.to->post(wire::pack(wire::cancel_step{session_id, 3}));
+  CHECK(fate_of(master, 3) == wire::fate::not_begun);
+  auto fourth = master.to->call(wire::pack(run(4, 4)));
+  CHECK(fate_of(master, 4) == wire::fate::under_way);
+  master.to->close();
+
+  testing::raw_caller again(c, name, 1);
+  while (fate_of(again, 4) == wire::fate::under_way) std::this_thread::yield();
+  CHECK(fate_of(again, 4) == wire::fate::in_part);
+  CHECK(fate_of(again, 1) == wire::fate::applied);
+  again.to->post(wire::pack(wire::register_part{session_id, handle, waiting_part(), {}}));
+  const auto o = again.outcome(wire::pack(run(1, 1)));
+  CHECK(o.code == errc::aborted);
+  CHECK(o.says("step 1 has ended already"));
 }

@@ -176,7 +176,7 @@ class master_plan::distributed_step final : public answer_listener,
           if (state_ == state::running) consider_losses();
           fails_now = failed() || stop_asked();
           ends = fails_now ? own_.done.load() : state_ == state::running && done();
-          if (fails_now) failure_ = first_error();
+          if (fails_now) failure_ = with_fate(first_error());
       }
       if (ends)
         state_ = state::over;
@@ -221,6 +221,17 @@ class master_plan::distributed_step final : public answer_listener,
                  "the step took longer than it may; it waits for " + missing());
     if (cancel_.stop_requested()) return say(errc::cancelled, "the run was cancelled");
     return cancelled ? cancelled : say(errc::internal, "a step failed without an error");
+  }
+
+  /// A step whose end nobody has heard of may have been applied where variables are updated.
+  std::shared_ptr<const error> with_fate(std::shared_ptr<const error> e) const {
+    if (e->code() != errc::unavailable) return e;
+    for (std::size_t i = 0; i < calls_.size(); ++i)
+      if (calls_[i] && plan_->others_[i].updates)
+        return std::make_shared<const error>(e->code(),
+                                             e->message() + "; the step may have been applied",
+                                             e->node(), e->where(), e->device());
+    return e;
   }
 
   bool takes_part(std::string_view task, bool under_way) const {

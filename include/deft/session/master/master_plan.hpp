@@ -30,6 +30,7 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
     wire::register_part registration;  ///< as it was sent
     std::vector<std::uint32_t> feeds, fetches;
     std::shared_ptr<channel> link;
+    bool updates = false;  ///< variables
   };
   class distributed_step;
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/core/failure.hpp>
 #include <deft/op/plan/feed.hpp>
+#include <deft/plan/order.hpp>
 #include <deft/session/master/master_plan.hpp>
 #include <deft/session/threads/watchdog.hpp>
 #include <deft/session/wire/codec.hpp>
@@ -17,12 +18,14 @@ master_plan::master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan
     task_part r;
     r.task = part.task;
     r.fetches = part.fetch_numbers;
-    for (const auto& n : part.graph.nodes)
+    for (const auto& n : part.graph.nodes) {
+      r.updates |= plan::is_update(n);
       if (n.op->role == op_role::feed) {
         const auto number = decode<op::feed>(n.attributes).index;
         r.feeds.push_back(static_cast<std::uint32_t>(number));
         feeds_ = std::max(feeds_, static_cast<std::size_t>(number) + 1);
       }
+    }
     r.registration.session = tasks_->session();
     r.registration.handle = tasks_->next_handle();
     r.registration.part = std::move(part);

@@ -27,6 +27,8 @@ enum class kind : std::uint16_t {
   reset = 23,
   // Worker to master.
   link_lost = 24,
+  // Master to worker again.
+  step_fate = 25,
   // Client to master.
   open_session = 32,
   make_plan = 33,
@@ -41,6 +43,15 @@ enum class kind : std::uint16_t {
   wait_signal = 48,
   set_signal = 49,
   done = 50,
+};
+
+/// What became of a step on a task.
+enum class fate : std::uint8_t {
+  unknown,  ///< it has not come, or was long ago
+  under_way,
+  applied,    ///< the whole part
+  in_part,    ///< it has failed: some of its updates may have been made
+  not_begun,  ///< it was ended first, and changed nothing
 };
 
 // Answers.
@@ -77,6 +88,13 @@ struct plan_described {
   template <class F>
   void fields(F& f) {
     f.meta(made.placed, made.passes, made.apart);
+  }
+};
+struct fate_of_step {
+  wire::fate fate = fate::unknown;
+  template <class F>
+  void fields(F& f) {
+    f.meta(fate);
   }
 };
 struct device_list {
@@ -146,6 +164,17 @@ struct link_lost {
   void fields(F& f) {
     f.ids(session, step);
     f.meta(from, to, why);
+  }
+};
+/// Of the last that the session had on the task, be it by a connection that was lost. Another
+/// incarnation of the task knows nothing of it.
+struct step_fate {
+  static constexpr kind number = kind::step_fate;
+  using answer = fate_of_step;
+  std::uint64_t session = 0, step = 0;
+  template <class F>
+  void fields(F& f) {
+    f.ids(session, step);
   }
 };
 struct drop_part {

@@ -34,6 +34,7 @@ class running_step final : public rendezvous,
   running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step);
   ~running_step() override;
 
+  std::uint64_t number() const { return step_; }
   /// Runs until the end or until a value is missing. False if it was begun before.
   /// `master`: null for one of this process.
   bool begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds,

@@ -129,7 +129,7 @@ bool running_step::stop(const std::shared_ptr<const error>& why) {
   if (begun)
     stopping_.request_stop();
   else
-    worker_->ended(session_, step_);
+    worker_->ended(session_, step_, wire::fate::not_begun);
   return true;
 }
 
@@ -258,7 +258,7 @@ void running_step::finish(std::shared_ptr<const error> failure) {
       failure = std::make_shared<const error>(why_->code(), why_->message(), failure->node(),
                                               failure->where(), failure->device());
   }
-  worker_->ended(session_, step_);
+  worker_->ended(session_, step_, failure ? wire::fate::in_part : wire::fate::applied);
   step_outcome o;
   o.pool = part_;
   if (failure) {

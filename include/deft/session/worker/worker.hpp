@@ -5,6 +5,7 @@
 #include <atomic>
 #include <deft/session/threads/background_work.hpp>
 #include <deft/session/worker/running_step.hpp>
+#include <deft/session/worker/step_journal.hpp>
 #include <deft/session/worker/task_links.hpp>
 #include <deft/session/worker/task_runtime.hpp>
 #include <deque>
@@ -33,6 +34,8 @@ class worker : public std::enable_shared_from_this<worker> {
   /// Of a session that another process has: parts; steps that have begun or for which values came.
   static constexpr std::size_t most_parts = 65'536, most_steps = 65'536;
   static constexpr std::size_t most_sessions = 4'096;  ///< of a connection
+  /// Sessions whose connection was lost and whose steps are remembered.
+  static constexpr std::size_t most_journals = 256;
 
   /// `self`: as others are to know it.
   static std::shared_ptr<worker> make(std::shared_ptr<task_runtime> task, cluster_spec cluster,
@@ -68,6 +71,8 @@ class worker : public std::enable_shared_from_this<worker> {
   /// master of this process made, whose session is known.
   void deliver(wire::tensors&& values, const void* from);
   void cancel(std::uint64_t session, std::uint64_t step);
+  /// Of the last step_journal::most steps that ended, and those that are under way.
+  wire::fate fate_of(std::uint64_t session, std::uint64_t step);
 
   /// The master of `session`, which is of this process, until the session is dropped.
   void add_master(std::uint64_t session, std::weak_ptr<session_events> master);
@@ -100,8 +105,9 @@ class worker : public std::enable_shared_from_this<worker> {
   /// Throws resource_exhausted if `from`, a connection, has too many.
   std::shared_ptr<session_entry> find_or_make(std::uint64_t session, const void* from);
   void check_part(const plan::part& p) const;
-  void forget(std::uint64_t session, const std::shared_ptr<const error>& why);
-  void ended(std::uint64_t session, std::uint64_t step);
+  void forget(std::uint64_t session, const std::shared_ptr<const error>& why,
+              bool keep_journal = false);
+  void ended(std::uint64_t session, std::uint64_t step, wire::fate f);
   /// To the masters of all sessions, or of one whose steps up to `step` are concerned.
   void tell_of_loss(placement task, const error& why);
   void tell_of_loss(std::uint64_t session, std::uint64_t step, placement task, const error& why);
@@ -119,6 +125,7 @@ class worker : public std::enable_shared_from_this<worker> {
   std::unordered_map<std::uint64_t, std::shared_ptr<session_entry>> sessions_;
   std::unordered_map<const void*, std::size_t> sessions_of_;  ///< by the connection that made them
   std::map<std::uint64_t, std::weak_ptr<session_events>> masters_;
+  std::deque<std::pair<std::uint64_t, step_journal>> journals_;  ///< of sessions that are not here
   std::deque<std::uint64_t> dropped_;  ///< sessions: values that still come for them are dropped
 };
 

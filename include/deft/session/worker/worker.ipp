@@ -31,6 +31,7 @@ struct worker::session_entry {
   std::unordered_map<std::uint64_t, part_entry> parts;
   std::unordered_map<std::uint64_t, std::shared_ptr<running_step>> steps;
   ended_steps ended;
+  step_journal journal;
 };
 
 worker::worker(std::shared_ptr<task_runtime> task, cluster_spec cluster, process_identity self)
@@ -78,6 +79,12 @@ std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t sessio
          task_->name());
   auto made = std::make_shared<session_entry>();
   made->maker = made->owner = from;
+  const auto before =
+      std::ranges::find(journals_, session, &std::pair<std::uint64_t, step_journal>::first);
+  if (before != journals_.end()) {
+    made->journal = std::move(before->second);
+    journals_.erase(before);
+  }
   sessions_.emplace(session, made);
   if (from) ++sessions_of_[from];
   return made;
@@ -136,7 +143,8 @@ void worker::drop_part(std::uint64_t session, std::uint64_t handle) {
   }
 }
 
-void worker::forget(std::uint64_t session, const std::shared_ptr<const error>& why) {
+void worker::forget(std::uint64_t session, const std::shared_ptr<const error>& why,
+                    bool keep_journal) {
   constexpr std::size_t remembered = 4096;
   std::shared_ptr<session_entry> s;
   {
@@ -158,6 +166,12 @@ void worker::forget(std::uint64_t session, const std::shared_ptr<const error>& w
     s->steps.clear();
   }
   for (auto& step : steps) step->stop(why);
+  if (!keep_journal) return;
+  std::scoped_lock lock(guard_, s->guard);
+  for (auto& step : steps) s->journal.note(step->number(), wire::fate::in_part);
+  if (s->journal.empty()) return;
+  journals_.emplace_back(session, std::move(s->journal));
+  if (journals_.size() > most_journals) journals_.pop_front();
 }
 
 void worker::drop_session(std::uint64_t session) {
@@ -179,7 +193,7 @@ void worker::connection_lost(const void* owner, const peer_info& peer) {
     }
   }
   auto why = std::make_shared<const error>(errc::cancelled, "the master of the step is gone");
-  for (auto id : gone) forget(id, why);
+  for (auto id : gone) forget(id, why, true);
   error lost(errc::unavailable, str("lost ", peer.name, " while values of it were expected"));
   for (auto& step : steps) step->peer_lost(peer.name, peer.incarnation, lost);
 }
@@ -249,7 +263,18 @@ void worker::read_for_others() {
   }
 }
 
-void worker::ended(std::uint64_t session, std::uint64_t step) {
+wire::fate worker::fate_of(std::uint64_t session, std::uint64_t step) {
+  if (const auto s = find(session)) {
+    std::lock_guard lock(s->guard);
+    return s->steps.contains(step) ? wire::fate::under_way : s->journal.of(step);
+  }
+  std::lock_guard lock(guard_);
+  const auto at =
+      std::ranges::find(journals_, session, &std::pair<std::uint64_t, step_journal>::first);
+  return at == journals_.end() ? wire::fate::unknown : at->second.of(step);
+}
+
+void worker::ended(std::uint64_t session, std::uint64_t step, wire::fate f) {
   std::shared_ptr<running_step> last;  // destroyed without the lock
   auto s = find(session);
   if (!s) return;
@@ -257,6 +282,7 @@ void worker::ended(std::uint64_t session, std::uint64_t step) {
   s->ended.insert(step);
   auto at = s->steps.find(step);
   if (at == s->steps.end()) return;
+  s->journal.note(step, f);
   last = std::move(at->second);
   s->steps.erase(at);
 }
@@ -286,7 +312,8 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
     if (wanted != feeds.size())
       fail(errc::invalid_argument, "a step has ", feeds.size(), " feeds, not ", wanted);
     if (s->ended.contains(step) && s->refused) throw error(*s->refused);
-    if (s->ended.contains(step)) fail(errc::aborted, "step ", step, " has ended already");
+    if (s->ended.contains(step) || s->journal.of(step) != wire::fate::unknown)
+      fail(errc::aborted, "step ", step, " has ended already");
     s->last_step = std::max(s->last_step, step);
     auto& slot = s->steps[step];
     if (!slot) slot = std::make_shared<running_step>(shared_from_this(), session, step);
