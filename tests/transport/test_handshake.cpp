@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/transport/connection_state.hpp>
 #include <deft/transport/handshake.hpp>
 
-#include "wire.hpp"
+#include "raw_peer.hpp"
 
 using namespace testing;
 
@@ -14,27 +13,9 @@ std::string outcome(const listener& l, process_identity self) {
   return error_of([&] { h.connect(l.address(), soon()); });
 }
 
-/// The client's side of a handshake, said by hand.
-struct forger {
-  explicit forger(const std::string& address)
-      : state(std::make_shared<detail::connection_state>(bare_socket(address).stream(),
-                                                         wire_limits::before_authentication())) {}
-  void say(message_kind kind, std::vector<std::byte> meta) {
-    message m(kind);
-    m.meta = std::move(meta);
-    state->send(m);
-  }
-  message hear() {
-    message m;
-    REQUIRE(state->receive(m, soon()));
-    return m;
-  }
-  static std::vector<std::byte> hello(bool secret, std::uint64_t catalog = 0) {
-    return to_bytes("forger", std::uint64_t{1}, std::uint64_t{0}, catalog,
-                    std::array<std::uint8_t, 32>{}, secret, std::uint32_t{0}, std::uint64_t{0});
-  }
-  std::shared_ptr<detail::connection_state> state;
-};
+std::vector<std::byte> hello_of_forger(bool secret, std::uint64_t catalog = 0) {
+  return introduction_by_hand{"forger", 1, secret, catalog}.meta();
+}
 
 }  // namespace
 
@@ -93,20 +74,18 @@ TEST_CASE("a proof can be neither left out, nor repeated, nor sent back") {
   handler.opened = [&](const auto&) { opened = true; };
   listener l(options_of_test("secret"), handler);
   auto none = std::vector<std::string>();
-  auto refused = [](forger& f) {
-    message m;
-    return error_of([&] { f.state->receive(m, soon()); }).find("does not accept") !=
-           std::string::npos;
+  auto refused = [](raw_peer& f) {
+    return f.refusal().find("does not accept") != std::string::npos;
   };
 
-  forger without(l.address());
-  without.say(message_kind::hello, forger::hello(true));
+  raw_peer without(l.address());
+  without.say(message_kind::hello, hello_of_forger(true));
   without.hear();
   without.say(message_kind::proof, to_bytes(std::vector<std::uint8_t>(), none, none));
   CHECK(refused(without));
 
   // A client proves itself to an impostor, who sends the same hello and the proof to the server.
-  forger thief(l.address());
+  raw_peer thief(l.address());
   std::vector<std::byte> hello, proof;
   test_handler unused;
   int trap = listen_socket("localhost:0");
@@ -115,24 +94,16 @@ TEST_CASE("a proof can be neither left out, nor repeated, nor sent back") {
     error_of([&] { h.connect(address, soon()); });
   });
   {
-    const auto accepted = std::make_shared<detail::connection_state>(
-        bare_socket(::accept(trap, nullptr, nullptr)).stream(),
-        wire_limits::before_authentication());
-    auto& impostor = *accepted;
-    message m;
-    REQUIRE(impostor.receive(m, soon()));
-    hello = m.meta;
+    raw_peer impostor(bare_socket(::accept(trap, nullptr, nullptr)).stream());
+    hello = impostor.hear().meta;
     thief.say(message_kind::hello, hello);
-    message challenge(message_kind::challenge);
-    challenge.meta = forger::hello(true);  // his own: the server's would bind its nonce
-    impostor.send(challenge);
-    REQUIRE(impostor.receive(m, soon()));
+    // His own: the server's would bind its nonce.
+    impostor.say(message_kind::challenge, hello_of_forger(true));
+    const auto m = impostor.hear();
     CHECK(m.kind == message_kind::proof);
     proof = m.meta;
-    message no(message_kind::refused);
-    no.meta = to_bytes(errc::unauthenticated, "enough");
-    impostor.send(no);
-    impostor.drain(soon());
+    impostor.say(message_kind::refused, to_bytes(errc::unauthenticated, "enough"));
+    impostor.state().drain(soon());
   }
   victim.join();
   ::close(trap);
@@ -222,8 +193,8 @@ TEST_CASE("where catalogs differ, both ends learn what is missing, and go on") {
   mailbox<peer_info> seen;
   handler.opened = [&](const auto& c) { seen.put(c->peer()); };
   listener l(options_of_test(), handler);
-  forger f(l.address());
-  f.say(message_kind::hello, forger::hello(false, 12345));
+  raw_peer f(l.address());
+  f.say(message_kind::hello, hello_of_forger(false, 12345));
   CHECK(f.hear().kind == message_kind::challenge);
   auto mine = catalog_list();
   std::erase(mine, "add/1");
@@ -255,17 +226,18 @@ TEST_CASE("another version of the protocol is refused in a sentence that its rea
   test_handler handler;
   listener l(options_of_test(), handler);
   message hello(message_kind::hello);
-  hello.meta = forger::hello(false);
+  hello.meta = hello_of_forger(false);
   auto frame = detail::flatten_frame(hello);
-  frame[4] = std::byte{8};
+  const int another = protocol_version + 1;
+  frame[4] = static_cast<std::byte>(another);
   bare_socket s(l.address());
   s.write(frame);
   auto answer = s.read_all();
   REQUIRE(answer.size() > detail::header_bytes);
   CHECK(answer[6] == static_cast<std::byte>(message_kind::refused));
   std::string text(reinterpret_cast<const char*>(answer.data()), answer.size());
-  CHECK(text.find("the peer speaks version 8 of the protocol, this process version 7") !=
-        text.npos);
+  CHECK(text.find(str("the peer speaks version ", another,
+                      " of the protocol, this process version ", protocol_version)) != text.npos);
 }
 
 TEST_CASE("names with other characters than those of ASCII that show are refused") {

@@ -5,56 +5,36 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
-#include <deft/transport/connection_state.hpp>
 #include <deft/transport/local.hpp>
 
 #include "programs.hpp"
-#include "wire.hpp"
+#include "raw_peer.hpp"
 
 using namespace testing;
 
 namespace {
 
 /// The client's side of a handshake up to the welcome, by hand.
-struct newcomer {
+struct newcomer : raw_peer {
   explicit newcomer(const std::string& address, std::uint64_t reach = detail::local_reach())
-      : here(state_of(bare_socket(address).stream())) {
-    say(*here, message_kind::hello,
-        to_bytes("newcomer", std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{0},
-                 std::array<std::uint8_t, 32>{}, false, std::uint32_t{0}, reach));
-    CHECK(hear(*here).kind == message_kind::challenge);
+      : raw_peer(address) {
+    say(message_kind::hello, introduction_by_hand{.name = "newcomer", .reach = reach}.meta());
+    CHECK(hear().kind == message_kind::challenge);
     const std::vector<std::string> none;
-    say(*here, message_kind::proof, to_bytes(std::vector<std::uint8_t>(), none, none));
-    const auto welcome = hear(*here);
+    say(message_kind::proof, to_bytes(std::vector<std::uint8_t>(), none, none));
+    const auto welcome = hear();
     REQUIRE(welcome.kind == message_kind::welcome);
     std::vector<std::uint8_t> seal;
     std::vector<std::string> catalog;
     from_bytes(welcome.meta, seal, catalog, offer.name, offer.caller, offer.server);
   }
-  ~newcomer() { here->close(); }
-
-  using state_ptr = std::shared_ptr<detail::connection_state>;
-  static state_ptr state_of(std::unique_ptr<detail::stream> s) {
-    return std::make_shared<detail::connection_state>(std::move(s), wire_limits{});
-  }
-  static void say(detail::connection_state& to, message_kind kind, std::vector<std::byte> meta) {
-    message m(kind);
-    m.meta = std::move(meta);
-    to.send(m);
-  }
-  static message hear(detail::connection_state& from) {
-    message m;
-    REQUIRE(from.receive(m, soon()));
-    return m;
-  }
-  state_ptr connect() const {
+  std::unique_ptr<detail::stream> connect() const {
     boost::system::error_code failed;
     auto s = detail::connect_local(offer.name, detail::event_loop::of_callers(), failed);
     REQUIRE(s);
-    return state_of(std::move(s));
+    return s;
   }
 
-  state_ptr here;
   detail::local_offer offer;
 };
 
@@ -65,16 +45,15 @@ message settled_with(const std::string& name) {
     hub h(client_of_test());
     CHECK(!h.connect(address, soon())->peer().local);
   });
-  const auto c = newcomer::state_of(bare_socket(::accept(trap, nullptr, nullptr)).stream());
-  const auto hello = newcomer::hear(*c);
-  newcomer::say(*c, message_kind::challenge, hello.meta);
-  CHECK(newcomer::hear(*c).kind == message_kind::proof);
-  newcomer::say(*c, message_kind::welcome,
-                to_bytes(std::vector<std::uint8_t>(), std::vector<std::string>(), name,
-                         detail::local_offer::token{1}, detail::local_offer::token{2}));
-  auto m = newcomer::hear(*c);
+  raw_peer c(bare_socket(::accept(trap, nullptr, nullptr)).stream());
+  const auto hello = c.hear();
+  c.say(message_kind::challenge, hello.meta);
+  CHECK(c.hear().kind == message_kind::proof);
+  c.say(message_kind::welcome,
+        to_bytes(std::vector<std::uint8_t>(), std::vector<std::string>(), name,
+                 detail::local_offer::token{1}, detail::local_offer::token{2}));
+  auto m = c.hear();
   client.join();
-  c->close();
   ::close(trap);
   return m;
 }
@@ -135,8 +114,8 @@ TEST_CASE("a caller that cannot reach the server's local sockets is offered none
     newcomer n(l.address(), reach);
     CHECK(n.offer.name == "");
     // It is open.
-    newcomer::say(*n.here, message_kind::first_free, {});
-    CHECK(newcomer::hear(*n.here).kind == message_kind::reply);
+    n.say(message_kind::first_free);
+    CHECK(n.hear().kind == message_kind::reply);
   }
 }
 
@@ -146,16 +125,13 @@ TEST_CASE("a caller that is offered a local socket may stay where it is") {
   newcomer n(l.address());
   CHECK(n.offer.name != "");
   CHECK(l.connections() == 0);
-  newcomer::say(*n.here, message_kind::settle, {});
-  newcomer::say(*n.here, message_kind::first_free, {});
-  CHECK(newcomer::hear(*n.here).kind == message_kind::reply);
+  n.say(message_kind::settle);
+  n.say(message_kind::first_free);
+  CHECK(n.hear().kind == message_kind::reply);
   // The offer is gone.
-  const auto late = n.connect();
-  newcomer::say(*late, message_kind::settle, to_bytes(n.offer.caller));
-  message m;
-  CHECK(error_of([&] { late->receive(m, soon()); }).find("it was not offered this local socket") !=
-        std::string::npos);
-  late->close();
+  raw_peer late(n.connect());
+  late.say(message_kind::settle, to_bytes(n.offer.caller));
+  CHECK(late.refusal().find("it was not offered this local socket") != std::string::npos);
   CHECK(l.connections() == 1);
 }
 
@@ -165,28 +141,23 @@ TEST_CASE("an offer is good once, and for who knows its token") {
   listener l(options_of_test(), handler);
   newcomer n(l.address());
   auto refused = [&](const detail::local_offer::token& token) {
-    const auto c = n.connect();
-    newcomer::say(*c, message_kind::settle, to_bytes(token));
-    message m;
-    const auto said = error_of([&] { c->receive(m, soon()); });
-    c->close();
-    return said.find("it was not offered this local socket") != std::string::npos;
+    raw_peer c(n.connect());
+    c.say(message_kind::settle, to_bytes(token));
+    return c.refusal().find("it was not offered this local socket") != std::string::npos;
   };
   CHECK(refused(n.offer.server));
   CHECK(refused({}));
   log.wait_for("refused a local socket");
-  const auto there = n.connect();
-  newcomer::say(*there, message_kind::settle, to_bytes(n.offer.caller));
-  const auto welcome = newcomer::hear(*there);
+  raw_peer there(n.connect());
+  there.say(message_kind::settle, to_bytes(n.offer.caller));
+  const auto welcome = there.hear();
   CHECK(welcome.kind == message_kind::welcome);
   CHECK(welcome.meta == to_bytes(n.offer.server));
   CHECK(refused(n.offer.caller));
-  message m;
-  CHECK(!n.here->receive(m, soon()));  // where it came from is closed
-  newcomer::say(*there, message_kind::first_free, {});
-  CHECK(newcomer::hear(*there).kind == message_kind::reply);
+  CHECK(n.hears_the_end());  // where it came from is closed
+  there.say(message_kind::first_free);
+  CHECK(there.hear().kind == message_kind::reply);
   CHECK(l.connections() == 1);
-  there->close();
 }
 
 TEST_CASE("who is welcome but does not go on is refused in time") {
@@ -197,12 +168,9 @@ TEST_CASE("who is welcome but does not go on is refused in time") {
   listener l(o, handler);
   newcomer n(l.address());
   log.wait_for("no message came in time from newcomer");
-  const auto late = n.connect();
-  newcomer::say(*late, message_kind::settle, to_bytes(n.offer.caller));
-  message m;
-  CHECK(error_of([&] { late->receive(m, soon()); }).find("it was not offered this local socket") !=
-        std::string::npos);
-  late->close();
+  raw_peer late(n.connect());
+  late.say(message_kind::settle, to_bytes(n.offer.caller));
+  CHECK(late.refusal().find("it was not offered this local socket") != std::string::npos);
 }
 
 TEST_CASE("a client stays on TCP where the local socket does not answer as it should") {
@@ -226,12 +194,10 @@ TEST_CASE("a client stays on TCP where the local socket does not answer as it sh
     std::thread answer([&] {
       bare_socket s(::accept(impostor.native_handle(), nullptr, nullptr));
       if (knows) return;
-      const auto c = newcomer::state_of(s.local_stream());
-      CHECK(newcomer::hear(*c).meta == to_bytes(detail::local_offer::token{1}));
-      newcomer::say(*c, message_kind::welcome, to_bytes(detail::local_offer::token{1}));
-      message m;
-      CHECK(!c->receive(m, soon()));
-      c->close();
+      raw_peer c(s.local_stream());
+      CHECK(c.hear().meta == to_bytes(detail::local_offer::token{1}));
+      c.say(message_kind::welcome, to_bytes(detail::local_offer::token{1}));
+      CHECK(c.hears_the_end());
     });
     CHECK(settled_with(name).kind == message_kind::settle);
     answer.join();
@@ -246,11 +212,10 @@ TEST_CASE("silent callers on the local socket keep nobody out") {
   o.handshake_timeout = o.silence = std::chrono::minutes(10);
   listener l(o, handler);
   newcomer n(l.address());
-  std::vector<newcomer::state_ptr> silent;
+  std::vector<std::unique_ptr<detail::stream>> silent;
   for (int i = 0; i < 20; ++i) silent.push_back(n.connect());
   hub h(client_of_test());
   for (int i = 0; i < 10; ++i) CHECK(h.connect(l.address(), soon())->peer().name == o.self.name);
-  for (const auto& s : silent) s->close();
 }
 
 TEST_CASE("a process that is killed while it shares memory leaves nothing behind") {

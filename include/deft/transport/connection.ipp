@@ -20,9 +20,16 @@ constexpr std::size_t pieces_at_once = 64;        // of a gather write, as Asio 
 // Bytes of a gather write. The kernel moves half as much again in such steps as in one of 128 MB,
 // as it sees to what the receiver has taken in between; below 512 KB it is slower again.
 constexpr std::size_t write_at_once = std::size_t{1} << 20;
-constexpr int frames_for_others = 16;  // that a sender writes for those who came later
-constexpr int frames_at_once = 64;     // that the loop writes before it looks at others
-constexpr int beats_of_timeout = 4;    // so that one that is late is no loss
+constexpr int frames_for_others = 16;         // that a sender writes for those who came later
+constexpr int frames_at_once = 64;            // that the loop writes before it looks at others
+constexpr int beats_of_timeout = 4;           // so that one that is late is no loss
+constexpr std::size_t held_at_most = 65'536;  // messages that wait for credit
+
+std::uint64_t credit_of(const message& m) {
+  std::uint64_t bytes = header_bytes + m.meta.size();
+  for (const auto& t : m.tensors) bytes += t.bytes();
+  return bytes;
+}
 }  // namespace
 
 connection_state::connection_state(std::unique_ptr<stream> s, const wire_limits& limits)
@@ -59,12 +66,13 @@ void connection_state::arm() {
   });
 }
 
-void connection_state::begin_heartbeats(std::chrono::milliseconds timeout,
-                                        std::chrono::milliseconds of_peer) {
+void connection_state::agree(const peer_terms& own, const peer_terms& of_peer) {
   using std::chrono::milliseconds;
-  timeout_ = timeout;
-  interval_ = timeout;
-  if (of_peer.count() && (!interval_.count() || of_peer < interval_)) interval_ = of_peer;
+  on_the_way_.set_window(of_peer.window);
+  taken_.set_window(own.window);
+  timeout_ = interval_ = own.timeout;
+  if (of_peer.timeout.count() && (!interval_.count() || of_peer.timeout < interval_))
+    interval_ = of_peer.timeout;
   if (!interval_.count()) return;
   interval_ = std::max(interval_ / beats_of_timeout, milliseconds(1));
   last_heard_ = last_said_ = spin_clock::now();
@@ -84,7 +92,7 @@ void connection_state::beat(std::chrono::steady_clock::time_point now) {
   if (timeout_.count() && now - last_heard_ >= timeout_)
     return break_off(str("nothing came from it for ", timeout_.count() / 1000.0, " s"));
   // Where much is queued, the peer hears enough, or hears nothing.
-  if (now - last_said_ + interval_ / 2 < interval_ || queued()) return;
+  if (now - last_said_ + interval_ / 2 < interval_ || writes()) return;
   try {
     send(message(message_kind::heartbeat));
   } catch (const error&) {
@@ -92,15 +100,17 @@ void connection_state::beat(std::chrono::steady_clock::time_point now) {
   }
 }
 
-void connection_state::throw_lost() {
+std::string connection_state::why_lost() const {
   std::lock_guard lock(guard_);
-  throw error(errc::unavailable, str("lost ", peer, why_lost_.empty() ? "" : ": ", why_lost_));
+  return str("lost ", peer, why_lost_.empty() ? "" : ": ", why_lost_);
 }
+void connection_state::throw_lost() { throw error(errc::unavailable, why_lost()); }
 
 void connection_state::break_off(const std::string& why) {
   {
     std::lock_guard lock(guard_);
     if (why_lost_.empty()) why_lost_ = why;
+    drop_held();
   }
   lost_.store(true, std::memory_order_release);
   stream_->shut(true);
@@ -214,13 +224,74 @@ void connection_state::send(const message& m) {
     lock.unlock();
     throw_lost();
   }
+  if (m.takes_credit && (!held_.empty() || !on_the_way_.take(credit_of(m)))) return hold(m);
+  send(m, lock);
+}
+
+/// With the lock.
+void connection_state::hold(const message& m) {
+  if (held_.size() == held_at_most)
+    fail(errc::resource_exhausted, peer, " does not take what is sent to it: ", held_at_most,
+         " messages wait");
+  held_.push_back(m);
+  held_bytes_ += credit_of(m);
+}
+void connection_state::drop_held() {
+  held_.clear();
+  held_bytes_ = 0;
+}
+
+/// The peer has dealt with some of what it was sent: what waited goes.
+void connection_state::take_back(const message& m) {
+  std::unique_lock lock(guard_);
+  on_the_way_.give_back({m.session, m.flags});
+  while (!held_.empty() && !lost() && on_the_way_.take(credit_of(held_.front()))) {
+    const message next = std::move(held_.front());
+    held_.pop_front();
+    held_bytes_ -= credit_of(next);
+    send(next, lock);
+    lock.lock();
+  }
+}
+
+/// Gives `m`, which came, what returns its credit.
+void connection_state::note_credit(message& m) {
+  const std::uint64_t bytes = credit_of(m);
+  {
+    std::lock_guard lock(credit_guard_);
+    if (!taken_.take(bytes))
+      fail(errc::resource_exhausted, peer, " sends more than it may: ", taken_.used().bytes,
+           " bytes in ", taken_.used().frames, " messages wait here");
+  }
+  m.credit = std::shared_ptr<const void>(
+      this, [self = shared_from_this(), bytes](const void*) { self->free_credit(bytes); });
+}
+void connection_state::free_credit(std::uint64_t bytes) {
+  std::optional<credit> told;
+  {
+    std::lock_guard lock(credit_guard_);
+    told = taken_.free(bytes);
+  }
+  if (!told || lost()) return;
+  message m(message_kind::credit);
+  m.session = told->bytes;
+  m.flags = told->frames;
+  try {
+    send(m);
+  } catch (const error&) {
+    // Lost in the meantime.
+  }
+}
+
+/// With the lock, which it releases.
+void connection_state::send(const message& m, std::unique_lock<std::mutex>& lock) {
   if (writer_ != writer::none) {
     std::vector<std::byte> descriptors;
     auto head = encode_frame(m, descriptors);
     mark_spinning(head, m.kind);
     queue_.push_back(keep(m, head, descriptors, 0));
     queued_ += queue_.back().total;
-    return;
+    return lock.unlock();
   }
   auto head = encode_frame(m, descriptors_);
   mark_spinning(head, m.kind);
@@ -237,21 +308,18 @@ void connection_state::send(const message& m) {
   if (p == progress::some && !closed_here()) {
     queue_.push_front(keep(m, head, descriptors_, written));
     queued_ += total - written;
-    hand_over(lock);
-    return;
+    return hand_over(lock);
   }
   if (p == progress::all && !queue_.empty() && !closed_here()) {
     // Others queued behind this one.
     p = write_queue(lock, frames_for_others);
     if (p == progress::some && !closed_here()) return hand_over(lock);
     stop_writing(lock);
-    return;
+    return lock.unlock();
   }
   stop_writing(lock);
-  if (p != progress::all) {
-    lock.unlock();
-    throw_lost();
-  }
+  lock.unlock();
+  if (p != progress::all) throw_lost();
 }
 
 /// The lock is held before and after, not while writing.
@@ -322,12 +390,13 @@ void connection_state::close() {
   changed_.wait(lock, [&] { return !writing_; });
   queue_.clear();
   queued_ = 0;
+  drop_held();
   changed_.notify_all();
 }
 
 bool connection_state::drain(deadline until) {
   std::unique_lock lock(guard_);
-  auto done = [&] { return writer_ == writer::none || lost(); };
+  auto done = [&] { return (writer_ == writer::none && held_.empty()) || lost(); };
   if (until == no_deadline) {
     changed_.wait(lock, done);
     return true;
@@ -337,7 +406,11 @@ bool connection_state::drain(deadline until) {
 
 std::size_t connection_state::queued() const {
   std::lock_guard lock(guard_);
-  return queued_;
+  return queued_ + held_bytes_;
+}
+bool connection_state::writes() const {
+  std::lock_guard lock(guard_);
+  return queued_ > 0;
 }
 
 void connection_state::refuse(const error& why) {
@@ -386,7 +459,9 @@ connection::arrival connection_state::step(message& m) {
         if (broken && !closed_here()) throw_lost();
         return arrival::end;
       }
-    } while (m.kind == message_kind::heartbeat);
+      if (m.kind == message_kind::credit) take_back(m);
+    } while (m.kind == message_kind::heartbeat || m.kind == message_kind::credit);
+    if (m.takes_credit) note_credit(m);
   } catch (const error& e) {
     if (closed_here()) return arrival::end;
     if (e.code() != errc::unavailable) {

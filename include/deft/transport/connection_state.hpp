@@ -26,8 +26,12 @@ class connection_state final : public loop_member,
   connection::arrival try_receive(message& m);
   bool drain(deadline until);
   std::size_t queued() const;
+  /// Whether something is written whenever the socket takes more.
+  bool writes() const;
   void close();
   bool lost() const { return lost_.load(std::memory_order_acquire); }
+  /// A sentence.
+  std::string why_lost() const;
   const stream& source() const { return *stream_; }
   event_loop& loop() const { return stream_->loop(); }
   /// Whom to tell, on a thread of the loop, that there may be something to receive. Once for each
@@ -39,9 +43,8 @@ class connection_state final : public loop_member,
   /// What the peer refused with, if it did.
   std::shared_ptr<const error> refusal() const { return refusal_; }
   void set_limits(const wire_limits& limits) { reader_.set_limits(limits); }
-  /// From here on a peer that is silent for `timeout` is lost; it knows the same of us, after
-  /// `of_peer`. Zero: never.
-  void begin_heartbeats(std::chrono::milliseconds timeout, std::chrono::milliseconds of_peer);
+  /// What the ends have said to each other holds from here on: heartbeats begin.
+  void agree(const peer_terms& own, const peer_terms& of_peer);
   /// See connection::begin_silence.
   void add_silence(int by) { silence_.fetch_add(by, std::memory_order_relaxed); }
   bool is_silent() const { return silence_.load(std::memory_order_relaxed) > 0; }
@@ -66,6 +69,12 @@ class connection_state final : public loop_member,
   enum class writer { none, sender, loop };
   enum class progress { all, some, broken };
 
+  void send(const message& m, std::unique_lock<std::mutex>& lock);
+  void hold(const message& m);
+  void drop_held();
+  void take_back(const message& m);
+  void note_credit(message& m);
+  void free_credit(std::uint64_t bytes);
   waiting keep(const message& m, const header_block& head,
                const std::vector<std::byte>& descriptors, std::size_t written) const;
   void mark_spinning(header_block& head, message_kind kind) const;
@@ -91,6 +100,9 @@ class connection_state final : public loop_member,
   bool writing_ = false;  ///< the writer is within a call of stream::write
   std::deque<waiting> queue_;
   std::size_t queued_ = 0;  ///< bytes
+  credit_account on_the_way_;
+  std::deque<message> held_;  ///< that wait for credit
+  std::size_t held_bytes_ = 0;
   std::string why_lost_;
   std::atomic<bool> lost_{false}, closed_{false}, refused_{false};
   std::atomic<int> silence_{0};
@@ -103,6 +115,9 @@ class connection_state final : public loop_member,
   std::chrono::milliseconds timeout_{0}, interval_{0};
   std::chrono::steady_clock::time_point last_heard_{}, last_said_{};  ///< of beat
   std::atomic<bool> heard_{false}, said_{false};                      ///< since the last beat
+
+  std::mutex credit_guard_;
+  credit_account taken_;  ///< of what the peer sent
 
   // Of the writer.
   std::vector<iovec> pieces_;

@@ -7,7 +7,8 @@
 //   header      0 magic "DEFT"   4 version (16 bit)   6 kind (16 bit)   8 flags (32 bit)
 //              12 number of tensors (32 bit)         16 bytes of metadata   24 bytes of elements
 //              32 call id   40 session   48 step     56 bytes of descriptors (32 bit)
-//              60 threads that spin until it is done, 61 microseconds of it (8 bit)   62 zero
+//              60 threads that spin until it is done, 61 microseconds of it (8 bit)
+//              62 whether it takes credit (8 bit)   63 zero
 //   descriptor  0 dtype (8 bit)   1 rank (8 bit)   2 zero   8 bytes of elements   16 extents
 #pragma once
 #include <array>
@@ -33,10 +34,11 @@ struct frame_header {
   std::uint32_t flags = 0, tensors = 0, descriptors = 0;
   std::uint64_t meta = 0, payload = 0, id = 0, session = 0, step = 0;
   std::uint8_t spinning = 0, spinning_for = 0;
+  bool takes_credit = false;
 };
 using header_block = std::array<std::byte, header_bytes>;
-inline constexpr std::size_t spinning_at =
-    60;  ///< of a header, two bytes; encode_frame leaves them zero
+/// In a header: two bytes that encode_frame leaves zero.
+inline constexpr std::size_t spinning_at = 60;
 
 header_block encode_header(const frame_header& h);
 /// Throws data_loss if it is no header; failed_precondition if it is one of another version, but

@@ -15,6 +15,8 @@ void message::clear() {
   flags = 0;
   id = session = step = 0;
   spinning = spinning_for = 0;
+  takes_credit = false;
+  credit.reset();
   meta.clear();
   tensors.clear();
 }
@@ -50,6 +52,7 @@ constexpr std::size_t read_ahead = 32 * 1024;     // bytes read at once where me
 constexpr std::size_t read_direct = 8 * 1024;     // from here on straight to where it belongs
 constexpr std::size_t meta_step = 1024 * 1024;    // metadata grows as it comes
 constexpr std::size_t reuse_at_most = 64 * 1024;  // bytes of a tensor kept for the next message
+constexpr std::size_t credit_at = 62;             // in a header
 
 template <class T>
 void store(std::byte* to, T v) {
@@ -77,6 +80,7 @@ header_block encode_header(const frame_header& h) {
   store(&b[40], h.session);
   store(&b[48], h.step);
   store(&b[56], h.descriptors);
+  b[credit_at] = static_cast<std::byte>(h.takes_credit);
   return b;
 }
 
@@ -109,6 +113,7 @@ frame_header decode_header(std::span<const std::byte, header_bytes> b, const wir
   h.descriptors = load<std::uint32_t>(&b[56]);
   h.spinning = std::to_integer<std::uint8_t>(b[spinning_at]);
   h.spinning_for = std::to_integer<std::uint8_t>(b[spinning_at + 1]);
+  h.takes_credit = b[credit_at] == std::byte{1};
   if (h.version != protocol_version && h.kind != message_kind::refused)
     fail(errc::failed_precondition, "the peer speaks version ", h.version,
          " of the protocol, this process version ", protocol_version);
@@ -120,7 +125,7 @@ frame_header decode_header(std::span<const std::byte, header_bytes> b, const wir
   bound(h.tensors, limits.tensors, "tensors");
   bound(h.payload, limits.payload, "bytes of tensors");
   std::uint64_t n = h.tensors;
-  if (h.kind == message_kind::none || load<std::uint16_t>(&b[spinning_at + 2]) != 0 ||
+  if (h.kind == message_kind::none || load<std::uint16_t>(&b[credit_at]) > 1 ||
       h.descriptors % 8 != 0 || h.descriptors < n * descriptor_bytes ||
       h.descriptors > n * (descriptor_bytes + 8 * max_rank) || (n == 0 && h.payload != 0))
     fail(errc::data_loss, "a frame's header contradicts itself");
@@ -136,6 +141,7 @@ header_block encode_frame(const message& m, std::vector<std::byte>& descriptors)
   h.session = m.session;
   h.step = m.step;
   h.meta = m.meta.size();
+  h.takes_credit = m.takes_credit;
   if (m.tensors.size() > UINT32_MAX / 128)
     fail(errc::resource_exhausted, "a message with ", m.tensors.size(), " tensors");
   h.tensors = static_cast<std::uint32_t>(m.tensors.size());
@@ -220,6 +226,7 @@ void frame_reader::start(message& m) {
   m.step = header_.step;
   m.spinning = header_.spinning;
   m.spinning_for = header_.spinning_for;
+  m.takes_credit = header_.takes_credit;
   m.meta.resize(std::min<std::size_t>(header_.meta, meta_step));
 }
 
@@ -332,6 +339,7 @@ frame_reader::status frame_reader::advance(stream& from, message& m) {
 }
 
 void trim(message& m) {
+  m.credit.reset();
   if (m.meta.capacity() > meta_step) m.meta = {};
   if (m.tensors.capacity() > 1024) m.tensors = {};
   for (auto& t : m.tensors)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deft/graph/op_def.hpp>
 #include <deft/transport/credentials.hpp>
+#include <deft/transport/credit.hpp>
 #include <deft/transport/message.hpp>
 #include <functional>
 #include <memory>
@@ -15,7 +16,7 @@
 namespace deft {
 
 /// Version of frames and handshake; peers of different versions refuse each other.
-inline constexpr std::uint16_t protocol_version = 7;
+inline constexpr std::uint16_t protocol_version = 8;
 
 /// What one end says of itself.
 struct process_identity {
@@ -26,6 +27,7 @@ struct process_identity {
   /// Whoever it talks to and of whom nothing comes for so long is lost; zero: never. Both ends send
   /// heartbeats meanwhile.
   std::chrono::milliseconds heartbeat_timeout{20'000};
+  credit_window window{};  ///< of each connection to it
 };
 
 /// What is known of the other end after the handshake.
@@ -56,6 +58,12 @@ std::uint64_t random_incarnation();
 namespace detail {
 class connection_state;
 
+/// What an end asks of the other.
+struct peer_terms {
+  std::chrono::milliseconds timeout{};  ///< of silence, after which it gives the other up
+  credit_window window{};               ///< of what it is sent
+};
+
 /// A local socket by which a welcome caller of the same machine may go on, and what either end
 /// says there so that the other knows it again.
 struct local_offer {
@@ -82,8 +90,8 @@ class server_handshake {
   /// offers something, the caller still says where it goes on.
   bool on_message(const message& m, const std::function<void(const peer_info&)>& admit,
                   const std::function<local_offer()>& offer);
-  /// After how long of silence the caller gives us up.
-  std::chrono::milliseconds peer_timeout() const;
+  /// Once it has said hello.
+  peer_terms terms() const;
 
  private:
   void on_hello(const message& m);

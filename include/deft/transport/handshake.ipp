@@ -17,8 +17,8 @@
 #include <deft/transport/tls.hpp>
 
 //   client  hello      name, incarnation, cluster, catalog, nonce, whether it has a secret, after
-//                      how many milliseconds of silence it gives the other up, and which local
-//                      sockets it can reach
+//                      how many milliseconds of silence it gives the other up, how much may be on
+//                      the way to it, and which local sockets it can reach
 //   server  challenge  the same of itself
 //   client  proof      HMAC-SHA256(secret, "client", hello, challenge); its catalog if they differ
 //   server  welcome    HMAC-SHA256(secret, "server", hello, challenge); its catalog if they differ;
@@ -79,6 +79,7 @@ struct introduction {
   nonce random{};
   bool has_secret = false;
   std::uint32_t heartbeat_timeout = 0;
+  credit_window window;
   std::uint64_t reach = 0;  ///< local_reach() of a client that would use it
 
   static introduction of(const process_identity& self, const std::vector<std::string>& catalog) {
@@ -89,6 +90,7 @@ struct introduction {
                    {},
                    !self.credentials.secret.empty(),
                    static_cast<std::uint32_t>(self.heartbeat_timeout.count()),
+                   self.window,
                    0};
     for (const auto& task : self.cluster) i.cluster = mix(i.cluster, hash_text(task));
     for (const auto& op : catalog) i.catalog = mix(i.catalog, hash_text(op));
@@ -98,6 +100,7 @@ struct introduction {
   bool belongs_with(const introduction& other) const {
     return cluster == other.cluster || cluster == 0 || other.cluster == 0;
   }
+  peer_terms terms() const { return {std::chrono::milliseconds(heartbeat_timeout), window}; }
   void check() const {
     if (name.size() > 256 || !can_be_shown(name))
       fail(errc::invalid_argument, "the caller's name is no name");
@@ -105,8 +108,8 @@ struct introduction {
 };
 template <class Archive>
 void serialize(Archive& ar, introduction& i, unsigned) {
-  ar& i.name& i.incarnation& i.cluster& i.catalog& i.random& i.has_secret& i.heartbeat_timeout& i
-      .reach;
+  ar& i.name& i.incarnation& i.cluster& i.catalog& i.random& i.has_secret& i.heartbeat_timeout;
+  ar& i.window.bytes& i.window.frames& i.reach;
 }
 template <class Archive>
 void serialize(Archive& ar, local_offer& o, unsigned) {
@@ -188,7 +191,7 @@ inline void expect_message(connection_state& c, message& m, message_kind kind, d
 
 /// What a client learns of the server that is not known of the peer.
 struct reception {
-  std::chrono::milliseconds timeout;
+  peer_terms terms;
   local_offer offer;
 };
 
@@ -232,7 +235,7 @@ inline reception hello_as_client(connection_state& c, const process_identity& se
     fail(errc::unauthenticated, c.peer, " cannot prove that it knows the secret");
   c.peer.authenticated = certified || !self.credentials.secret.empty();
   if (differ) compare_catalogs(c.peer, catalog, std::move(list));
-  return {std::chrono::milliseconds(theirs.heartbeat_timeout), std::move(offer)};
+  return {theirs.terms(), std::move(offer)};
 }
 
 /// A connection in the place of `c`, which ends; or `c`, where it cannot be made.
@@ -272,7 +275,7 @@ std::shared_ptr<connection_state> shake_hands_as_client(const std::shared_ptr<co
   try {
     const auto r = hello_as_client(*c, self, until, local_sockets ? local_reach() : 0);
     auto used = r.offer.name.empty() ? c : settle(c, r.offer, until);
-    used->begin_heartbeats(self.heartbeat_timeout, r.timeout);
+    used->agree({self.heartbeat_timeout, self.window}, r.terms);
     return used;
   } catch (const error& e) {
     c->close();
@@ -295,9 +298,7 @@ server_handshake::server_handshake(connection_state& c, const process_identity& 
     : connection_(c), self_(self) {}
 server_handshake::~server_handshake() = default;
 
-std::chrono::milliseconds server_handshake::peer_timeout() const {
-  return std::chrono::milliseconds(said_ ? said_->theirs.heartbeat_timeout : 0);
-}
+peer_terms server_handshake::terms() const { return said_ ? said_->theirs.terms() : peer_terms(); }
 
 bool server_handshake::on_message(const message& m,
                                   const std::function<void(const peer_info&)>& admit,

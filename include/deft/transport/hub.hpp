@@ -79,6 +79,8 @@ class channel {
   /// Ends it. What is pending fails as cancelled; on_lost is not called.
   void close();
   bool lost() const;
+  /// "lost /job:ps/replica:0/task:0 at 127.0.0.1:2222: it ended the connection", once it is.
+  std::string why_lost() const;
 
   const peer_info& peer() const;
   /// As given to connect.

@@ -465,6 +465,7 @@ void channel::close() {
   if (auto h = state_->owner.lock()) h->remove(state_.get());
 }
 bool channel::lost() const { return state_->connection->lost(); }
+std::string channel::why_lost() const { return state_->connection->why_lost(); }
 const peer_info& channel::peer() const { return state_->connection->peer; }
 const std::string& channel::address() const { return state_->address; }
 

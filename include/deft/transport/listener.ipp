@@ -233,11 +233,11 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       const bool welcome = handshake_->on_message(
           message_, [&](const peer_info& caller) { owner_->handler_.admit(caller); },
           [&] {
-            peer_timeout_ = handshake_->peer_timeout();
+            terms_ = handshake_->terms();
             return owner_->offer_to(*this);
           });
       if (!welcome) return false;
-      if (!offered_) return peer_timeout_ = handshake_->peer_timeout(), true;
+      if (!offered_) return terms_ = handshake_->terms(), true;
       phase_ = phase::welcome;
       return false;
     }
@@ -250,7 +250,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       if (!before) fail(errc::unauthenticated, "it was not offered this local socket");
       state_->peer = before->peer();
       state_->peer.local = true;
-      peer_timeout_ = before->peer_timeout_;
+      terms_ = before->terms_;
       message welcome(message_kind::welcome);
       welcome.meta = to_bytes(before->offer_.server);
       state_->send(welcome);
@@ -262,7 +262,8 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     void open() {
       ++turn_;  // no timer any more
       state_->set_limits(owner_->options_.limits);
-      state_->begin_heartbeats(owner_->options_.self.heartbeat_timeout, peer_timeout_);
+      state_->agree({owner_->options_.self.heartbeat_timeout, owner_->options_.self.window},
+                    terms_);
       handshake_.reset();
       message_ = {};
       if (!owner_->count_open(*this)) return end(nullptr);
@@ -380,7 +381,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     std::shared_ptr<connection> connection_;
     bool connection_told_ = false, rested_ = false;
     std::optional<detail::server_handshake> handshake_;
-    std::chrono::milliseconds peer_timeout_{0};
+    detail::peer_terms terms_;
     detail::local_offer offer_;
     bool offered_ = false, stands_ = false;  ///< an offer; nobody has used it
     message message_;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deft/core/any_array.hpp>
 #include <deft/core/error.hpp>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ enum class message_kind : std::uint16_t {
   reply = 7,      ///< an answer
   heartbeat = 8,  ///< whoever sent it lives; after the handshake, and seen by nobody above
   settle = 9,     ///< handshake: a welcome client goes on here, where it had the choice
+  credit = 10,    ///< so much of what took credit was dealt with; seen by nobody above
   first_free = 16,
 };
 
@@ -51,6 +53,11 @@ struct message {
   /// Of what came: how many threads of this host spin until it is done, without its sender, and for
   /// how many more microseconds the first of them does.
   std::uint8_t spinning = 0, spinning_for = 0;
+  /// Waits with its sender while too much of its kind is on the way: see credit_window.
+  bool takes_credit = false;
+  /// Of what came and took credit: the last that refers to it has dealt with the message. To be
+  /// dropped without locks.
+  std::shared_ptr<const void> credit;
   std::vector<std::byte> meta;
   std::vector<any_array> tensors;  ///< on the host
 

@@ -142,6 +142,17 @@ TEST_CASE("those who plan for a task that is not there are in nobody's way") {
   for (const auto& w : waiting) CHECK(wire::unpack<wire::plan_made>(client.answer(w)).plan != 0);
 }
 
+namespace {
+
+/// From a peer that heeds no bound.
+message without_credit(wire::tensors&& values) {
+  message m = wire::pack(std::move(values));
+  m.takes_credit = false;
+  return m;
+}
+
+}  // namespace
+
 TEST_CASE("what an authenticated peer can make a task keep is bounded, and it is told") {
   local_cluster c{{"worker", 1}};
   testing::raw_caller client(c, "client");
@@ -153,7 +164,7 @@ TEST_CASE("what an authenticated peer can make a task keep is bounded, and it is
   }
   SUBCASE("steps of a session that never begin") {
     for (std::uint64_t step = 1; step <= worker::most_steps + 1; ++step)
-      client.to->post(wire::pack(wire::tensors{77, step, {1}, {any_array::scalar(1.f)}}));
+      client.to->post(without_credit({77, step, {1}, {any_array::scalar(1.f)}}));
     plan::part nothing;
     nothing.task = intern(task_name("worker", 0));
     client.to->post(wire::pack(wire::register_part{77, 1, nothing, {}}));
@@ -165,7 +176,7 @@ TEST_CASE("what an authenticated peer can make a task keep is bounded, and it is
   }
   SUBCASE("sessions that are only spoken of") {
     for (std::uint64_t session = 1; session <= worker::most_sessions; ++session)
-      client.to->post(wire::pack(wire::tensors{session, 1, {1}, {any_array::scalar(1.f)}}));
+      client.to->post(without_credit({session, 1, {1}, {any_array::scalar(1.f)}}));
     const auto o =
         client.outcome(wire::pack(wire::tensors{1'000'000, 1, {1}, {any_array::scalar(1.f)}}));
     CHECK(o.code == errc::resource_exhausted);
@@ -194,14 +205,18 @@ TEST_CASE("a client that does not read its answers gets no more") {
       detail::connect_tcp(detail::resolve(c.spec().address("worker", 0)).front(),
                           detail::event_loop::of_callers(), client.soon(), failed),
       wire_limits());
-  deaf = detail::shake_hands_as_client(deaf, {"client", 0, {}, {}}, client.soon(), false);
+  const std::string task = "/job:worker/replica:0/task:0";  // signals are for tasks
+  deaf = detail::shake_hands_as_client(deaf, {task, 0, {}, {}}, client.soon(), false);
   constexpr std::uint64_t runs = 300;  // of 4 MB each
   for (std::uint64_t i = 1; i <= runs; ++i) {
     message m = wire::pack(wire::run_plan{session, plan.plan, 0s, false, {}});
     m.id = i;
     deaf->send(m);
   }
+  deaf->send(wire::pack(wire::set_signal{"all asked"}));
   // Others are served meanwhile, and after all of that.
+  testing::raw_caller waits(c, task);
+  waits.answer(wire::pack(wire::wait_signal{"all asked"}));
   CHECK(client.outcome(wire::pack(wire::run_plan{session, plan.plan, 0s, false, {}})).code ==
         errc{});
   int refused = 0;

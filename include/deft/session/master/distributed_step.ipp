@@ -46,9 +46,12 @@ class master_plan::distributed_step final : public answer_listener,
     }
     // All links before the first message: one part's values come to parts that are registered.
     std::vector<std::size_t> lost;
-    for (std::size_t i = 0; i < links_.size(); ++i)
-      if (!(links_[i] = plan_->standing_link(plan_->others_[i]))) lost.push_back(i);
-    unlinked_ = lost.size();
+    {
+      std::lock_guard lock(guard_);
+      for (std::size_t i = 0; i < links_.size(); ++i)
+        if (!(links_[i] = plan_->standing_link(plan_->others_[i]))) lost.push_back(i);
+      unlinked_ = lost.size();
+    }
     if (lost.empty()) return send();
     for (auto i : lost)
       plan_->relink(plan_->others_[i], until,
@@ -71,6 +74,7 @@ class master_plan::distributed_step final : public answer_listener,
   }
 
   void answered(pending&) override { look(); }
+  void on_channel_lost() override { look(); }
 
   void on_link_lost(const wire::link_lost& l) override {
     {
@@ -174,8 +178,10 @@ class master_plan::distributed_step final : public answer_listener,
         case state::linking:
         case state::running:
           if (state_ == state::running) consider_losses();
+          ends = state_ == state::running && done();
+          if (state_ == state::running && !ends) consider_lost_links();
           fails_now = failed() || stop_asked();
-          ends = fails_now ? own_.done.load() : state_ == state::running && done();
+          if (fails_now) ends = own_.done;
           if (fails_now) failure_ = with_fate(first_error());
       }
       if (ends)
@@ -193,6 +199,13 @@ class master_plan::distributed_step final : public answer_listener,
         failure_ = std::make_shared<const error>(
             errc::unavailable, str(l.from, " lost ", l.to, " during the step: ", l.why));
     losses_.clear();
+  }
+
+  /// A task that has answered may have sent others what they did not get, and can no longer say so.
+  void consider_lost_links() {
+    for (std::size_t i = 0; i < links_.size() && !failure_; ++i)
+      if (links_[i]->lost() && calls_[i]->done() && !calls_[i]->failed())
+        failure_ = std::make_shared<const error>(errc::unavailable, links_[i]->why_lost());
   }
 
   /// Errors that others led to come after their cause.

@@ -36,7 +36,13 @@ class master_engine final : public engine {
   bool when_known(const graph_def* g, const plan_limits& limits,
                   std::function<void(std::shared_ptr<const error>)> then) override {
     tasks_->check_open();
-    return tasks_->when_learned(g ? tasks_of(*g) : all_tasks(), limits, std::move(then));
+    const auto tasks = g ? tasks_of(*g) : all_tasks();
+    if (tasks_->knows(tasks)) return true;
+    tasks_->when_learned(
+        tasks, limits,
+        [then = std::move(then), reads = std::make_shared<worker::unattended>(tasks_->cluster())](
+            std::shared_ptr<const error> failure) { then(std::move(failure)); });
+    return false;
   }
 
   std::vector<device_info> devices() override {

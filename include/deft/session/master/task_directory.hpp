@@ -52,9 +52,11 @@ class task_directory final : public session_events,
   /// each for its devices, once. Throws with the names of all that are missing: unavailable after
   /// connect_timeout, deadline_exceeded where the limits end before; cancelled if asked to.
   void learn(const std::vector<placement>& tasks, const plan_limits& limits);
+  /// Whether learn would return at once.
+  bool knows(const std::vector<placement>& tasks) const;
   /// Calls `then` with what learn throws, or null, once it is known; never if the session is closed
-  /// before. True, and no call, if all is known already.
-  bool when_learned(const std::vector<placement>& tasks, const plan_limits& limits,
+  /// before.
+  void when_learned(const std::vector<placement>& tasks, const plan_limits& limits,
                     std::function<void(std::shared_ptr<const error>)> then);
   /// Those of `tasks`, which are known.
   std::vector<device_info> devices_of(const std::vector<placement>& tasks) const;
@@ -66,11 +68,13 @@ class task_directory final : public session_events,
   std::map<placement, std::uint64_t> incarnations() const;
 
   void on_link_lost(const wire::link_lost& l) override;
+  void on_channel_lost() override;
   void look_at_runs() override;
 
  private:
   class learning;
   std::vector<std::shared_ptr<session_events>> steps() const;
+  std::vector<placement> unknown_of(const std::vector<placement>& tasks) const;
   std::uint64_t known_incarnation(placement task) const;
   void note_incarnation(placement task, std::uint64_t incarnation);
 

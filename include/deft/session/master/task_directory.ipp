@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deft/core/failure.hpp>
 #include <deft/session/master/task_directory.hpp>
+#include <deft/session/threads/awaited.hpp>
 #include <deft/session/wire/codec.hpp>
 
 namespace deft {
@@ -48,6 +49,9 @@ void task_directory::on_link_lost(const wire::link_lost& l) {
   if (l.session != session_) return;
   for (const auto& s : steps()) s->on_link_lost(l);
 }
+void task_directory::on_channel_lost() {
+  for (const auto& s : steps()) s->on_channel_lost();
+}
 void task_directory::look_at_runs() {
   for (const auto& s : steps()) s->look_at_runs();
 }
@@ -85,22 +89,13 @@ void task_directory::when_linked(placement task, deadline until, link_callback t
 }
 
 std::shared_ptr<channel> task_directory::link(placement task, deadline until) {
-  struct outcome {
-    std::shared_ptr<channel> link;
-    std::shared_ptr<const error> failure;
-    std::atomic<bool> over{false};
-  };
-  const auto o = std::make_shared<outcome>();
-  when_linked(task, until, [o, w = cluster_](auto c, auto failure) {
-    o->link = std::move(c);
-    o->failure = std::move(failure);
-    o->over = true;
-    w->hub().notify();
+  const auto link = std::make_shared<awaited<std::shared_ptr<channel>>>();
+  when_linked(task, until, [link, w = cluster_](auto c, auto failure) {
+    link->bring(w->hub(), std::move(failure), std::move(c));
   });
-  cluster_->hub().wait_until([&] { return o->over || closed(); });
-  if (!o->over) fail(errc::cancelled, "the session was closed");
-  if (o->failure) throw error(*o->failure);
-  return o->link;
+  cluster_->hub().wait_until([&] { return link->over() || closed(); });
+  if (!link->over()) fail(errc::cancelled, "the session was closed");
+  return link->get();
 }
 
 /// First the links to all, then their devices.
@@ -112,7 +107,6 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
         unknown_(std::move(unknown)),
         until_(until),
         then_(std::move(then)),
-        read_(directory_->cluster_),
         left_(unknown_.size()) {}
 
   void begin() {
@@ -167,50 +161,50 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
   const std::vector<placement> unknown_;
   const deadline until_;
   const std::function<void(std::shared_ptr<const error>)> then_;
-  const worker::unattended read_;
   std::mutex guard_;
   std::size_t left_;
   std::shared_ptr<const error> failure_;
 };
 
-bool task_directory::when_learned(const std::vector<placement>& tasks, const plan_limits& limits,
-                                  std::function<void(std::shared_ptr<const error>)> then) {
+std::vector<placement> task_directory::unknown_of(const std::vector<placement>& tasks) const {
   std::vector<placement> unknown;
-  {
-    std::lock_guard lock(guard_);
-    for (auto t : tasks)
-      if (t != self_name_ && !devices_.contains(t)) unknown.push_back(t);
-  }
-  if (unknown.empty()) return true;
+  std::lock_guard lock(guard_);
+  for (auto t : tasks)
+    if (t != self_name_ && !devices_.contains(t)) unknown.push_back(t);
+  return unknown;
+}
+
+bool task_directory::knows(const std::vector<placement>& tasks) const {
+  return unknown_of(tasks).empty();
+}
+
+void task_directory::when_learned(const std::vector<placement>& tasks, const plan_limits& limits,
+                                  std::function<void(std::shared_ptr<const error>)> then) {
+  auto unknown = unknown_of(tasks);
+  if (unknown.empty()) return then(nullptr);
   std::make_shared<learning>(shared_from_this(), std::move(unknown), limits.until, std::move(then))
       ->begin();
-  return false;
 }
 
 void task_directory::learn(const std::vector<placement>& tasks, const plan_limits& limits) {
-  struct outcome {
-    std::shared_ptr<const error> failure;
-    std::atomic<bool> over{false};
-  };
-  const auto o = std::make_shared<outcome>();
-  if (when_learned(tasks, limits, [o, w = cluster_](std::shared_ptr<const error> failure) {
-        o->failure = std::move(failure);
-        o->over = true;
-        w->hub().notify();
-      }))
-    return;
+  if (knows(tasks)) return;
+  const auto known = std::make_shared<awaited<>>();
+  when_learned(tasks, limits, [known, w = cluster_](std::shared_ptr<const error> failure) {
+    known->bring(w->hub(), std::move(failure));
+  });
   hub& h = cluster_->hub();
   const std::stop_callback wake(limits.cancel, [&h] { h.notify(); });
   // Who connects knows best what is missing when the time is over.
-  h.wait_until([&] { return o->over || cluster_->stopped() || closed() || limits.cancelled(); },
-               later(limits.until, std::chrono::seconds(1)));
+  h.wait_until(
+      [&] { return known->over() || cluster_->stopped() || closed() || limits.cancelled(); },
+      later(limits.until, std::chrono::seconds(1)));
   if (cluster_->stopped()) throw cluster_->stopped_error();
   if (closed()) fail(errc::cancelled, "the session was closed");
   if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
-  if (!o->over)
+  if (!known->over())
     fail(errc::deadline_exceeded, "no answer in time from ",
          join(tasks, ", ", [](placement t) { return to_string(*t); }));
-  if (o->failure) throw error(*o->failure);
+  known->get();
 }
 
 std::vector<device_info> task_directory::devices_of(const std::vector<placement>& tasks) const {

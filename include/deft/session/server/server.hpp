@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/session/cluster/cluster_spec.hpp>
 #include <deft/session/options.hpp>
+#include <deft/transport/credit.hpp>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,9 @@ struct server_options {
   /// Another task or a client of which nothing comes for so long is lost; heartbeats come from one
   /// that is only busy. Zero: never.
   std::chrono::milliseconds heartbeat_timeout = std::chrono::seconds(20);
+  /// How much others may have on the way to it for steps that have not begun, on each connection;
+  /// the rest waits with them.
+  credit_window window = {};
   /// How long a worker may be away before it counts as done.
   std::chrono::nanoseconds away = std::chrono::seconds(10);
 };

@@ -18,8 +18,9 @@ server_impl::server_impl(const cluster_spec& cluster, const std::string& job, in
   l.address = cluster.address(job, task);
   l.fd = options.listen_fd;
   task_ = std::make_shared<task_runtime>(name, options.cpu_devices, gpu::options_of(options));
-  l.self = {to_string(name), task_->incarnation(), cluster.entries(),
-            options.credentials.or_of_environment(), options.heartbeat_timeout};
+  l.self = {to_string(name),           task_->incarnation(),
+            cluster.entries(),         options.credentials.or_of_environment(),
+            options.heartbeat_timeout, options.window};
   // The port may be chosen here; the worker's copy of the cluster has the one that was.
   if (l.fd < 0 && l.address.ends_with(":0")) l.fd = listen_socket(l.address);
   cluster_spec known = cluster;

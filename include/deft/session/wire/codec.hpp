@@ -20,6 +20,7 @@ class packer {
     if (keys.size() > 1) meta(keys);
   }
   void tensors(std::vector<any_array>& v) { m_.tensors = std::move(v); }
+  void credit(const std::shared_ptr<const void>&) { m_.takes_credit = true; }
   /// Elements of constants travel as tensors.
   template <class... T>
   void meta(const T&... values) {
@@ -49,6 +50,7 @@ class unpacker {
       fail(errc::invalid_argument, keys.size(), " keys came with ", m_.tensors.size(), " values");
   }
   void tensors(std::vector<any_array>& v) { v = std::move(m_.tensors); }
+  void credit(std::shared_ptr<const void>& c) { c = std::move(m_.credit); }
   template <class... T>
   void meta(T&... values) {
     in_archive ar(m_.meta, m_.tensors);

@@ -139,11 +139,13 @@ struct tensors {
   std::uint64_t session = 0, step = 0;
   std::vector<std::uint32_t> keys = {};
   std::vector<any_array> values = {};
+  std::shared_ptr<const void> credit = {};  ///< see message::credit
   template <class F>
   void fields(F& f) {
     f.ids(session, step);
     f.keys(keys);
     f.tensors(values);
+    f.credit(credit);
   }
 };
 struct cancel_step {

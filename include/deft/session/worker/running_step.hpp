@@ -64,8 +64,8 @@ class running_step final : public rendezvous,
   template <class F>
   void go_now(F f, std::size_t stretch);
   void finish(std::shared_ptr<const error> failure);
-  void keep_early(wire::tensors&& values);
-  void drop_early();
+  std::vector<wire::tensors> keep_early(wire::tensors&& values);
+  std::vector<wire::tensors> take_early();
   std::vector<waker> take(wire::tensors& values);
   /// What is to leave for one task.
   struct outgoing {

@@ -16,16 +16,18 @@ running_step::running_step(std::shared_ptr<worker> w, std::uint64_t session, std
       step_(step),
       context_{.step = step, .exchange = this, .stop = stopping_token_} {}
 
-running_step::~running_step() { drop_early(); }
+running_step::~running_step() { take_early(); }
 
-void running_step::drop_early() {
-  early_.clear();
+/// With the lock, without which they are dropped: their senders are told.
+std::vector<wire::tensors> running_step::take_early() {
   worker_->early_bytes_ -= std::exchange(early_bytes_, 0);
+  return std::exchange(early_, {});
 }
 
 bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds,
                          std::shared_ptr<connection> master, step_callback& done) {
   std::shared_ptr<const error> stopped;
+  std::vector<wire::tensors> early;
   {
     std::lock_guard lock(guard_);
     if (phase_ != phase::waiting) return false;
@@ -42,10 +44,11 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
       numbers_.emplace(static_cast<std::uint32_t>(receives[i].key), i);
     arrivals_.resize(receives.size());
     outgoing_.resize(part_->destinations().size());
-    for (auto& values : early_) take(values);
-    drop_early();
+    early = take_early();
+    for (auto& values : early) take(values);
     stopped = why_;
   }
+  early.clear();
   if (stopped) {
     finish(std::move(stopped));
     return true;
@@ -68,13 +71,14 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
 
 void running_step::deliver(wire::tensors&& values) {
   std::vector<waker> waiting;
+  std::vector<wire::tensors> dropped;
   {
     std::lock_guard lock(guard_);
     switch (phase_) {
       case phase::ended:
         return;
       case phase::waiting:
-        if (!why_) keep_early(std::move(values));
+        if (!why_) dropped = keep_early(std::move(values));
         return;
       case phase::running:
         waiting = take(values);
@@ -83,19 +87,21 @@ void running_step::deliver(wire::tensors&& values) {
   for (auto& w : waiting) w();
 }
 
-void running_step::keep_early(wire::tensors&& values) {
+/// Returns what is too much.
+std::vector<wire::tensors> running_step::keep_early(wire::tensors&& values) {
   constexpr std::size_t most_messages = 65'536, about_a_value = 128;
   std::size_t bytes = 0;
   for (const auto& v : values.values) bytes += v.bytes() + about_a_value;
   early_bytes_ += bytes;
   worker_->early_bytes_ += bytes;
   early_.push_back(std::move(values));
-  if (early_.size() <= most_messages && worker_->early_bytes_ <= worker::most_early_bytes) return;
+  if (early_.size() <= most_messages && worker_->early_bytes_ <= worker::most_early_bytes)
+    return {};
   // Told to whoever begins it.
   why_ = std::make_shared<const error>(
       errc::resource_exhausted,
       str(to_string(worker_->task().name()), " got too many values before step ", step_, " began"));
-  drop_early();
+  return take_early();
 }
 
 /// With the lock: returns whom to wake.
@@ -116,6 +122,7 @@ std::vector<waker> running_step::take(wire::tensors& values) {
 
 bool running_step::stop(const std::shared_ptr<const error>& why) {
   bool begun = false;
+  std::vector<wire::tensors> dropped;
   {
     std::lock_guard lock(guard_);
     if (phase_ == phase::ended) return false;
@@ -123,7 +130,7 @@ bool running_step::stop(const std::shared_ptr<const error>& why) {
     begun = phase_ != phase::waiting;
     if (!begun) {
       phase_ = phase::ended;
-      drop_early();
+      dropped = take_early();
     }
   }
   if (begun)

@@ -3,10 +3,9 @@
 #pragma once
 #include <algorithm>
 #include <cstddef>
+#include <deft/session/wire/messages.hpp>
 #include <deque>
 #include <utility>
-
-#include <deft/session/wire/messages.hpp>
 
 namespace deft {
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <deft/core/failure.hpp>
 #include <deft/core/log.hpp>
+#include <deft/session/threads/awaited.hpp>
 #include <deft/session/worker/task_links.hpp>
 
 namespace deft {
@@ -254,22 +255,15 @@ void task_links::when_reached(const std::vector<placement>& tasks, const reach_o
 
 void task_links::reach(const std::vector<placement>& tasks, const reach_options& options,
                        const std::function<bool()>& give_up) {
-  struct outcome {
-    std::shared_ptr<const error> failure;
-    std::atomic<bool> over{false};
-  };
-  const auto o = std::make_shared<outcome>();
+  const auto all = std::make_shared<awaited<>>();
   std::stop_source given_up;
-  when_reached(tasks, options, given_up.get_token(),
-               [this, o](std::shared_ptr<const error> failure) {
-                 o->failure = std::move(failure);
-                 o->over = true;
-                 hub_.notify();
-               });
-  hub_.wait_until([&] { return o->over || stopped_ || give_up(); });
+  when_reached(
+      tasks, options, given_up.get_token(),
+      [this, all](std::shared_ptr<const error> failure) { all->bring(hub_, std::move(failure)); });
+  hub_.wait_until([&] { return all->over() || stopped_ || give_up(); });
   given_up.request_stop();
   if (stopped_) throw error(*stopped_error_);
-  if (o->over && o->failure) throw error(*o->failure);
+  if (all->over()) all->get();
 }
 
 std::shared_ptr<channel> task_links::wait_for(placement task, deadline until) {

@@ -22,6 +22,8 @@ class session_events {
   virtual ~session_events() = default;
   /// A task has lost its connection to another, and what it sent to it may not have arrived.
   virtual void on_link_lost(const wire::link_lost& l) = 0;
+  /// This process has lost its connection to a task.
+  virtual void on_channel_lost() = 0;
   /// Now and then while runs are under way that no thread waits for.
   virtual void look_at_runs() = 0;
 };

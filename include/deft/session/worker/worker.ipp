@@ -50,7 +50,10 @@ std::shared_ptr<worker> worker::make(std::shared_ptr<task_runtime> task, cluster
         master->on_link_lost(l);
   });
   made->links_.on_lost([weak = std::weak_ptr(made)](placement task, const error& why) {
-    if (auto w = weak.lock()) w->tell_of_loss(task, why);
+    const auto w = weak.lock();
+    if (!w) return;
+    w->tell_of_loss(task, why);
+    for (const auto& master : w->masters()) master->on_channel_lost();
   });
   return made;
 }
@@ -342,6 +345,7 @@ void worker::deliver(wire::tensors&& values, const void* from) {
   }
   auto s = find_or_make(session, from);
   std::shared_ptr<running_step> running;
+  std::shared_ptr<const void> unclaimed;
   {
     std::lock_guard lock(s->guard);
     auto at = s->steps.find(step);
@@ -359,6 +363,8 @@ void worker::deliver(wire::tensors&& values, const void* from) {
       running = std::make_shared<running_step>(shared_from_this(), session, step);
       s->steps.emplace(step, running);
     }
+    // Who sends is not to wait for a session that may never come here.
+    if (s->parts.empty()) unclaimed = std::move(values.credit);
   }
   running->deliver(std::move(values));
 }

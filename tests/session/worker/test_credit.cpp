@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a task sends to another before that one can use it waits with the sender.
+#include <deft/deft.hpp>
+#include <deft/execute/evaluate.hpp>
+#include <deft/plan/passes.hpp>
+#include <thread>
+
+#include "session/raw_caller.hpp"
+
+using namespace deft;
+using testing::own_graph;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::uint64_t session_id = 77, handle = 5;
+
+/// Of worker 0: nothing of it ever runs.
+wire::register_part some_part() {
+  plan::part nothing;
+  nothing.task = intern(task_name("worker", 0));
+  return {session_id, handle, nothing, {}};
+}
+
+wire::tensors value_of(std::uint64_t step) {
+  return {session_id, step, {1}, {any_array(dtype::uint8, dims{1000})}};
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "steps run whatever fits between tasks at a time") {
+  constexpr int count = 50;
+  credit_window window;
+  SUBCASE("a frame") { window.frames = 1; }
+  SUBCASE("few bytes") { window.bytes = 1; }
+  local_cluster c({{"ps", 1}, {"worker", 2}}, {.window = window});
+  std::vector<variable<float, 100>> v;
+  tensor<float> total = constant(0.f);
+  {
+    auto there = on(device("/job:ps/task:0"));
+    for (int i = 0; i < count; ++i) v.emplace_back(str("v", i), ones());
+  }
+  for (int i = 0; i < count; ++i) {
+    auto here = on(device(str("/job:worker/task:", i % 2)));
+    total = total + sum(v[static_cast<std::size_t>(i)] * 2.f);
+  }
+  std::vector<std::jthread> threads;
+  session(c.target("worker", 0)).run(initialize_all());
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      session s(c.target("worker", t % 2));
+      auto step = s.prepare(total);
+      for (int i = 0; i < 20; ++i) CHECK(step() == 200.f * count);
+    });
+}
+
+TEST_CASE("values of steps that have not begun wait with their sender, and no longer") {
+  local_cluster c({{"worker", 1}}, {.window = {1'000'000, 16}});
+  testing::raw_caller peer(c, "another task");
+  peer.to->post(wire::pack(some_part()));
+  for (std::uint64_t step = 1; step <= 1000; ++step) peer.to->post(wire::pack(value_of(step)));
+  const auto other = peer.open_session();  // which is not held up
+  CHECK(!peer.to->drain(std::chrono::steady_clock::now()));
+  // The end of steps makes room, and so does that of the session.
+  for (std::uint64_t step = 1; step <= 900; ++step)
+    peer.to->post(wire::pack(wire::cancel_step{session_id, step}));
+  CHECK(peer.outcome(wire::pack(wire::cluster_devices{other})).code == errc{});
+  CHECK(!peer.to->drain(std::chrono::steady_clock::now()));
+  peer.to->post(wire::pack(wire::drop_session{session_id}));
+  peer.links.wait_until([&] { return peer.to->drain(std::chrono::steady_clock::now()); },
+                        testing::raw_caller::soon());
+  CHECK(peer.to->drain(std::chrono::steady_clock::now()));
+}
+
+TEST_CASE("values for a session that is not here yet do not hold up its sender") {
+  local_cluster c({{"worker", 1}}, {.window = {1'000'000, 16}});
+  testing::raw_caller peer(c, "another task");
+  for (std::uint64_t step = 1; step <= 1000; ++step) peer.to->post(wire::pack(value_of(step)));
+  peer.links.wait_until([&] { return peer.to->drain(std::chrono::steady_clock::now()); },
+                        testing::raw_caller::soon());
+  CHECK(peer.to->drain(std::chrono::steady_clock::now()));
+}
