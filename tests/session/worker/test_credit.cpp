@@ -14,6 +14,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::uint64_t session_id = 77, handle = 5;
+constexpr const char* task_of_peer = "/job:ps/replica:0/task:0";
 
 /// Of worker 0: nothing of it ever runs.
 wire::register_part some_part() {
@@ -56,7 +57,7 @@ TEST_CASE_FIXTURE(own_graph, "steps run whatever fits between tasks at a time") 
 
 TEST_CASE("values of steps that have not begun wait with their sender, and no longer") {
   local_cluster c({{"worker", 1}}, {.window = {1'000'000, 16}});
-  testing::raw_caller peer(c, "another task");
+  testing::raw_caller peer(c, task_of_peer);
   peer.to->post(wire::pack(some_part()));
   for (std::uint64_t step = 1; step <= 1000; ++step) peer.to->post(wire::pack(value_of(step)));
   const auto other = peer.open_session();  // which is not held up
@@ -74,7 +75,7 @@ TEST_CASE("values of steps that have not begun wait with their sender, and no lo
 
 TEST_CASE("values for a session that is not here yet do not hold up its sender") {
   local_cluster c({{"worker", 1}}, {.window = {1'000'000, 16}});
-  testing::raw_caller peer(c, "another task");
+  testing::raw_caller peer(c, task_of_peer);
   for (std::uint64_t step = 1; step <= 1000; ++step) peer.to->post(wire::pack(value_of(step)));
   peer.links.wait_until([&] { return peer.to->drain(std::chrono::steady_clock::now()); },
                         testing::raw_caller::soon());
