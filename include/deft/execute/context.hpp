@@ -46,7 +46,8 @@ class rendezvous {
   /// Hands over a value as soon as it is made; never waits for the receiver.
   virtual void send(std::size_t number, const any_array& value) = 0;
   /// What was sent so far had better leave now: the part waits, ends, or begins something long.
-  virtual void flush() {}
+  /// `ends`: nothing is left to do in it.
+  virtual void flush(bool /*ends*/) {}
   /// The value of receive `number`; false if it is not there yet: then `w` is called once it is, or
   /// once it can no longer come, which the next call throws.
   virtual bool receive(std::size_t number, any_array& value, const waker& w) = 0;

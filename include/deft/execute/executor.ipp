@@ -84,11 +84,11 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
   for (std::uint32_t l = static_cast<std::uint32_t>(lanes_.size()); l-- > 0;)
     if (!c_.lanes[l].parallel || !offer(lanes_[l].job)) ready.push_back(l);
   // This call counts as a lane, so that the run does not end while it looks at the others.
-  drive(ready);
+  drive(ready, true);
   // What no other thread has begun by now it need not begin.
   if (c_.parallel)
     for (std::uint32_t l = 0; l < lanes_.size(); ++l)
-      if (c_.lanes[l].parallel && take_back(lanes_[l].job)) ready.push_back(l), drive(ready);
+      if (c_.lanes[l].parallel && take_back(lanes_[l].job)) ready.push_back(l), drive(ready, true);
   if (!lane_ended()) return false;
   if (failure_) throw error(*failure_);
   return true;
@@ -111,11 +111,16 @@ void frame_state::give_up_start() {
   values_.give_arenas();
 }
 
-bool frame_state::drive(std::vector<std::uint32_t>& ready) {
+/// `starting`: the caller ends a lane of its own next, with which what this one sends may leave.
+bool frame_state::drive(std::vector<std::uint32_t>& ready, bool starting) {
   while (!ready.empty()) {
     const std::uint32_t l = ready.back();
     ready.pop_back();
-    if (run_lane(l, ready) && lane_ended()) return true;
+    if (!run_lane(l, ready)) continue;
+    if (starting && ready.empty())
+      --lanes_left_;
+    else if (lane_ended())
+      return true;
   }
   return false;
 }
@@ -246,7 +251,7 @@ void frame_state::call_back(const event_ptr& e, std::uint32_t l) {
 }
 
 bool frame_state::park(std::uint32_t l) {
-  if (context_->exchange) context_->exchange->flush();
+  if (context_->exchange) context_->exchange->flush(false);
   return gates_[l]->park();
 }
 
@@ -254,7 +259,7 @@ bool frame_state::wait_signal(std::uint32_t s, std::uint32_t l) {
   constexpr std::uint32_t given = 1;
   std::uint32_t now = 0;
   if (signals_[s].load(std::memory_order_acquire) == given) return true;
-  if (context_->exchange) context_->exchange->flush();
+  if (context_->exchange) context_->exchange->flush(false);
   // Once the lane is known to wait, another thread may have it.
   ++lanes_[l].pc;
   if (signals_[s].compare_exchange_strong(now, l + 2, std::memory_order_acq_rel)) return false;
@@ -276,7 +281,10 @@ void frame_state::give_signal(std::uint32_t s, std::vector<std::uint32_t>& ready
 }
 
 bool frame_state::lane_ended() {
-  if (context_->exchange) context_->exchange->flush();
+  // Where devices still work, values do not wait for the end.
+  if (context_->exchange)
+    context_->exchange->flush(c_.queues.empty() &&
+                              lanes_left_.load(std::memory_order_relaxed) == 1);
   return lanes_left_.fetch_sub(1, std::memory_order_acq_rel) == 1 && finish();
 }
 

@@ -77,7 +77,7 @@ class frame_state {
   // Lanes.
 
   /// Runs these lanes, and those that they wake. True: this call ended the run.
-  bool drive(std::vector<std::uint32_t>& ready);
+  bool drive(std::vector<std::uint32_t>& ready, bool starting = false);
   /// From lanes_[l].pc to the end of the lane, true, or until it has to wait, false: then the lane
   /// may be on another thread already. Lanes that it wakes are added to `ready`.
   bool run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready);

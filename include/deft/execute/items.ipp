@@ -91,7 +91,7 @@ void frame_state::run_kernel(const item& i, std::uint32_t k, std::uint32_t l) {
 
 void frame_state::launch(const item& i, std::uint32_t k, std::uint32_t l, kernel& what,
                          kernel_call& call, std::uint32_t ins, std::uint32_t outs) {
-  if (context_->exchange && what.cost() > long_item) context_->exchange->flush();
+  if (context_->exchange && what.cost() > long_item) context_->exchange->flush(false);
   segment_launches* const segment = lanes_[l].open;
   buffer scratch;
   if (const std::size_t bytes = what.scratch()) {

@@ -89,6 +89,7 @@ class frame_reader {
   std::size_t described_ = 0;  ///< where its descriptor begins
   bool allocated_ = false;
   bool has_read_ = false;
+  bool goes_on_ = false;  ///< something was read since advance had no more
   std::unique_ptr<std::byte[]> buffer_;
   std::size_t begin_ = 0, end_ = 0;  ///< of what is in buffer_
 };

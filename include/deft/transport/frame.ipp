@@ -196,6 +196,8 @@ frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n)
       continue;
     }
     bool direct = n - done_ >= read_direct;
+    // To ask again at once would be in vain; of what is large, more comes while it is read.
+    if (std::exchange(goes_on_, false) && !direct && from.is_drained()) return got::part;
     std::ptrdiff_t r =
         direct ? from.read(to + done_, n - done_) : from.read(buffer_.get(), read_ahead);
     if (r == -EAGAIN || r == -EWOULDBLOCK) return got::part;
@@ -204,7 +206,7 @@ frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n)
       throw error(errc::unavailable, from.why(static_cast<int>(-r)));
     }
     if (r == 0) return got::end;
-    has_read_ = true;
+    has_read_ = goes_on_ = true;
     if (direct) {
       done_ += static_cast<std::size_t>(r);
     } else {

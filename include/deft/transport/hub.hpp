@@ -24,6 +24,8 @@ class pending;
 class answer_listener {
  public:
   virtual ~answer_listener() = default;
+  /// The answer is there, and nobody else sees it yet: what it throws takes its place.
+  virtual void came(message&) {}
   /// `p` is done. On the thread that reads, or the one that closes the channel, without locks;
   /// perhaps before `call` has returned. It may send, but not wait on the hub.
   virtual void answered(pending& p) = 0;
@@ -142,6 +144,14 @@ class hub {
     return wait([](void* f) -> bool { return (*static_cast<F*>(f))(); },
                 const_cast<void*>(static_cast<const void*>(std::addressof(ready))), until, true);
   }
+  /// As wait_until, by a thread that serves connections too, which nobody takes the place of before
+  /// `unseen` is over. False at once if another thread reads already.
+  template <class Predicate>
+  bool serve_until(Predicate&& ready, std::chrono::microseconds unseen) {
+    using F = std::remove_reference_t<Predicate>;
+    return serve([](void* f) -> bool { return (*static_cast<F*>(f))(); },
+                 const_cast<void*>(static_cast<const void*>(std::addressof(ready))), unseen);
+  }
   /// Reads what has arrived, without waiting.
   void poll() {
     wait_until([] { return false; }, deadline{});
@@ -151,6 +161,7 @@ class hub {
 
  private:
   bool wait(bool (*ready)(void*), void* context, deadline until, bool for_others = false);
+  bool serve(bool (*ready)(void*), void* context, std::chrono::microseconds unseen);
   std::shared_ptr<detail::hub_state> state_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <condition_variable>
+#include <deft/core/failure.hpp>
 #include <deft/core/log.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/hub.hpp>
@@ -138,6 +139,7 @@ class channel_state {
       p->error_ = std::make_shared<const error>(decode_error(incoming_));
     else
       std::swap(p->answer_, incoming_);
+    if (p->listener_ && !p->error_) p->error_ = failure_of([&] { p->listener_->came(p->answer_); });
     tell(*p);
   }
   static void tell(pending& p) {
@@ -233,6 +235,19 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
     }
   }
 
+  bool serve(bool (*ready)(void*), void* context, std::chrono::microseconds unseen) {
+    std::unique_lock lock(guard_);
+    if (reads_for_others_) {  // it makes way, and has to be waited for
+      lock.unlock();
+      return wait(ready, context, no_deadline);
+    }
+    if (led_) return false;
+    led_ = true;
+    lock.unlock();
+    const lead_end at_end(*this);
+    return lead(ready, context, no_deadline, unseen);
+  }
+
   /// Leads where nobody has waited for a moment: for who waits again and again it is better to
   /// lead than to have another thread make way each time.
   bool read(bool (*ready)(void*), void* context, deadline until) {
@@ -313,8 +328,10 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
     c.connection->arm();
   }
 
-  bool lead(bool (*ready)(void*), void* context, deadline until) {
+  bool lead(bool (*ready)(void*), void* context, deadline until,
+            std::chrono::microseconds unseen = {}) {
     event_loop::attendance here(loop_);
+    const deadline seen_from = unseen.count() ? deadline_in(unseen) : deadline();
     std::optional<serving_threads::blocking_region> blocked;
     wait_.restart();
     told_ = true;
@@ -351,8 +368,8 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
       if (wait_.look_again(now)) continue;
       asleep_.store(true);
       if (epoch_.load() == seen) {
-        if (!blocked) blocked.emplace();
-        loop_.sleep(sleeper_, until);
+        if (!blocked && now >= seen_from) blocked.emplace();
+        loop_.sleep(sleeper_, blocked ? until : std::min(until, seen_from));
       }
       asleep_.store(false);
       wait_.woke();
@@ -488,6 +505,9 @@ std::shared_ptr<channel> hub::connect(const std::string& address, deadline until
 }
 
 void hub::notify() { state_->notify(); }
+bool hub::serve(bool (*ready)(void*), void* context, std::chrono::microseconds unseen) {
+  return state_->serve(ready, context, unseen);
+}
 bool hub::wait(bool (*ready)(void*), void* context, deadline until, bool for_others) {
   return for_others ? state_->read(ready, context, until) : state_->wait(ready, context, until);
 }

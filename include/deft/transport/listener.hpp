@@ -3,6 +3,7 @@
 #pragma once
 #include <chrono>
 #include <deft/transport/connection.hpp>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,6 +23,13 @@ class connection_handler {
   /// out of `m` is reused for the next message. An error thrown here is sent as the answer if
   /// the message has an id, else logged; either way the connection goes on.
   virtual void on_message(const std::shared_ptr<connection>& from, message&& m) = 0;
+  /// A peer is silent (connection::begin_silence): waits until it is `heard`, and reads meanwhile
+  /// what brings that about. `unseen`: how long before other threads have to take this one's place.
+  /// False, at once, if another thread reads it. Returns soon once the handler is to stop.
+  virtual bool wait_until_heard(const std::function<bool()>& /*heard*/,
+                                std::chrono::microseconds /*unseen*/) {
+    return false;
+  }
   /// The connection has ended: in order if `why` is null.
   virtual void on_close(const std::shared_ptr<connection>&, const error* /*why*/) {}
 };

@@ -72,7 +72,8 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     const detail::serving_threads::blocking_region while_waiting;
     changed_.wait(lock, [&] {
       return std::all_of(seats_.begin(), seats_.end(),
-                         [](const auto& s) { return s.get() == seat::here(); });
+                         [](const auto& s) { return s.get() == seat::here(); }) &&
+             helping_ == 0;
     });
     // What remains is the connection of a handler that called.
     seats_.clear();
@@ -151,6 +152,17 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     void rest() override {
       rested_ = true;
       if (phase_ != phase::ended) state_->arm();
+    }
+    bool wait_until_heard(std::chrono::microseconds unseen) override {
+      if (phase_ != phase::open || !state_->is_silent() || !owner_->begin_helping()) return false;
+      const bool helped = owner_->handler_.wait_until_heard(
+          [c = state_.get()] { return !c->is_silent() || c->lost(); }, unseen);
+      owner_->end_helping();
+      return helped;
+    }
+    void resume() override {
+      rested_ = false;
+      wait_.restart();
     }
 
    private:
@@ -563,6 +575,17 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     return s.withdraw_offer();
   }
 
+  /// A thread is in the handler without a message.
+  bool begin_helping() {
+    std::lock_guard lock(guard_);
+    if (stopping_) return false;
+    ++helping_;
+    return true;
+  }
+  void end_helping() {
+    std::lock_guard lock(guard_);
+    if (--helping_ == 0 && stopping_) changed_.notify_all();
+  }
   /// False if it is too late.
   bool count_open(seat& s) {
     std::lock_guard lock(guard_);
@@ -597,6 +620,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
   std::condition_variable changed_;
   std::list<std::shared_ptr<seat>> seats_;
   std::size_t open_ = 0;
+  int helping_ = 0;
   std::size_t most_connections_ = 0;
   logging::limited refused_, turned_away_, not_accepted_;
   std::atomic<bool> stopping_{false};

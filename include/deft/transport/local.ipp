@@ -126,6 +126,9 @@ class local_stream_t final : public stream {
     shut_ = true;
     if (returned_.is_open()) returned_.shutdown(socket_base::shutdown_both, ignored);
   }
+  bool is_drained() const noexcept override {
+    return drained_ && !unread_.load(std::memory_order_relaxed);
+  }
   bool on_this_host() const noexcept override { return true; }
   bool beside_peer() const noexcept override { return sender_ == sched_getcpu(); }
   event_loop& loop() const noexcept override { return loop_; }
@@ -225,6 +228,7 @@ class local_stream_t final : public stream {
     }
     const std::ptrdiff_t n = result(::recvmsg(handle(), &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
     if (n <= 0) return n;
+    drained_ = static_cast<std::size_t>(n) < rest.iov_len;
     end_ += static_cast<std::size_t>(n);
     for (cmsghdr* c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
       if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
@@ -483,6 +487,7 @@ class local_stream_t final : public stream {
   local_protocol::socket returned_;  ///< where slots come back
 
   std::unique_ptr<std::byte[]> buffer_;
+  bool drained_ = false;             ///< the socket gave less than it was asked for
   std::size_t begin_ = 0, end_ = 0;  ///< of what is in buffer_
 };
 

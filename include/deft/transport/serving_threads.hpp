@@ -20,6 +20,11 @@ class served {
   virtual bool look_again(std::chrono::steady_clock::time_point now) = 0;
   /// The thread goes: from here on events tell what is to be served.
   virtual void rest() = 0;
+  /// While it rests, as its peer waits for something: brings that, until the peer is heard again.
+  /// `unseen`: how long before other threads have to take this one's place. False if it cannot.
+  virtual bool wait_until_heard(std::chrono::microseconds /*unseen*/) { return false; }
+  /// A thread is back after wait_until_heard.
+  virtual void resume() {}
 
  private:
   friend class serving_threads;
@@ -57,6 +62,8 @@ class serving_threads {
   void run();
   bool next(std::shared_ptr<served>& s);
   void stay_with(const std::shared_ptr<served>& s);
+  bool serve_while_worth_it(served& s);
+  bool wait_until_heard(const std::shared_ptr<served>& s);
   /// With the lock: somebody else looks at what is ready.
   void call_another();
   /// Whether the calling thread should go on with something else: unless it is busy, and another
@@ -67,6 +74,8 @@ class serving_threads {
   std::mutex guard_;
   std::deque<std::shared_ptr<served>> ready_;
   std::vector<idle_thread*> idle_;
+  const served* last_ = nullptr;                        ///< that had something to do
+  std::chrono::steady_clock::time_point others_had_{};  ///< that was another one than now
   int threads_ = 0, blocked_ = 0;
 };
 

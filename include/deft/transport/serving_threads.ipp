@@ -21,6 +21,9 @@ int most_serving() {
   return n;
 }
 constexpr int most_blocked = 256;
+/// Who is alone for so long is taken to stay alone, and others would wait for it so long at most.
+constexpr auto alone_after = std::chrono::milliseconds(10);
+constexpr auto unseen_at_most = std::chrono::microseconds(500);
 }  // namespace
 
 serving_threads& serving_threads::instance() {
@@ -111,24 +114,53 @@ bool serving_threads::next(std::shared_ptr<served>& s) {
 
 void serving_threads::stay_with(const std::shared_ptr<served>& s) {
   for (;;) {
-    for (unsigned turn = 1;; ++turn) {
-      const bool some = s->serve();
-      if (turn % (some ? 8 : 32) == 0) {  // a poll costs more than a look
-        looks_for_work = true;
-        loop_.poll();
-        looks_for_work = false;
-        if (others_wait(some)) break;
-      }
-      if (!some && !s->look_again(std::chrono::steady_clock::now())) break;
-    }
+    const bool others = serve_while_worth_it(*s);
     s->rest();
-    std::lock_guard lock(guard_);
-    if (s->state_ != served::state::again) {
+    {
+      std::lock_guard lock(guard_);
+      if (s->state_ == served::state::again) {
+        s->state_ = served::state::active;
+        continue;
+      }
       s->state_ = served::state::idle;
-      return;
     }
+    if (others || !wait_until_heard(s)) return;
+  }
+}
+
+/// Whether it ends since others are to be served.
+bool serving_threads::serve_while_worth_it(served& s) {
+  for (unsigned turn = 1;; ++turn) {
+    const bool some = s.serve();
+    if (turn % (some ? 8 : 32) == 0) {  // a poll costs more than a look
+      looks_for_work = true;
+      loop_.poll();
+      looks_for_work = false;
+      if (others_wait(some)) return true;
+    }
+    if (!some && !s.look_again(std::chrono::steady_clock::now())) return false;
+  }
+}
+
+/// `s`, which rests, is again this thread's.
+bool serving_threads::wait_until_heard(const std::shared_ptr<served>& s) {
+  bool alone = false;
+  {
+    std::lock_guard lock(guard_);
+    if (!ready_.empty()) return false;
+    const auto now = std::chrono::steady_clock::now();
+    if (last_ != s.get()) others_had_ = now;
+    last_ = s.get();
+    alone = now - others_had_ > alone_after;
+  }
+  if (!s->wait_until_heard(alone ? unseen_at_most : std::chrono::microseconds(0))) return false;
+  {
+    std::lock_guard lock(guard_);
+    if (s->state_ != served::state::idle) return false;
     s->state_ = served::state::active;
   }
+  s->resume();
+  return true;
 }
 
 serving_threads::blocking_region::blocking_region()

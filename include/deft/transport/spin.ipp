@@ -46,7 +46,9 @@ void arrival_wait::came(const stream& s) {
   const auto waited = last_ - began_;
   const bool beside = slept_ && s.beside_peer();
   spin_.came(slept_, waited, beside);
-  beside_soon_ = beside && waited < 2 * most_ ? beside_soon_ + 1 : 0;
+  // While others spin, there is no processor to go to.
+  const bool crowded = began_ < crowded_until_;
+  beside_soon_ = beside && !crowded && waited < 2 * most_ ? beside_soon_ + 1 : 0;
   if (beside_soon_ >= often && last_ >= move_again_) {
     leave_processor();
     beside_soon_ = 0;

@@ -27,6 +27,8 @@ class stream {
   /// How many bytes were written, or -errno. Not all pieces need to be looked at. Who goes on
   /// offers the bytes that were not written again, unchanged.
   virtual std::ptrdiff_t write(const iovec* pieces, int count) noexcept = 0;
+  /// After a read: it took all that was there at that time. A guess may be false.
+  virtual bool is_drained() const noexcept { return false; }
   /// Whether anything has come that was not read.
   virtual bool has_unread() const noexcept = 0;
   /// Calls `then` once, on a thread that runs the loop, when it pays to read (or write) again, be

@@ -43,6 +43,7 @@ class tcp_stream_t final : public stream {
     error_code failed;
     const std::size_t n = socket_.read_some(boost::asio::buffer(to, most), failed);
     if (failed == boost::asio::error::eof) return 0;
+    drained_ = !failed && n < most;
     return result(n, failed);
   }
   std::ptrdiff_t write(const iovec* pieces, int count) noexcept override {
@@ -71,6 +72,7 @@ class tcp_stream_t final : public stream {
                       SO_INCOMING_CPU, &sender, &size) == 0 &&
            sender >= 0 && sender == sched_getcpu();
   }
+  bool is_drained() const noexcept override { return drained_; }
   bool on_this_host() const noexcept override { return loopback_; }
   event_loop& loop() const noexcept override { return loop_; }
 
@@ -115,6 +117,7 @@ class tcp_stream_t final : public stream {
   tcp::socket socket_;
   event_loop& loop_;
   bool loopback_ = false;
+  bool drained_ = false;  ///< the socket gave less than it was asked for
 };
 
 std::mutex filter_guard;

@@ -73,6 +73,17 @@ class master_plan::distributed_step final : public answer_listener,
     look();
   }
 
+  /// Values for the own part travel with the answer.
+  void came(message& m) override {
+    if (m.flags == 0) return;
+    auto v = wire::unpack<wire::values>(m);
+    const auto first = v.tensors.end() - static_cast<std::ptrdiff_t>(v.keys.size());
+    wire::tensors own{tasks_.session(), number_, std::move(v.keys), {}};
+    own.values.assign(std::move_iterator(first), std::move_iterator(v.tensors.end()));
+    v.tensors.erase(first, v.tensors.end());
+    m = wire::pack(wire::values{std::move(v.tensors), {}});
+    tasks_.cluster()->deliver(std::move(own), nullptr);
+  }
   void answered(pending&) override { look(); }
   void on_channel_lost() override { look(); }
 

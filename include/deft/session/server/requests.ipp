@@ -25,6 +25,12 @@ void server_impl::on_message(const std::shared_ptr<connection>& from, message&& 
   requests::dispatch(*this, wire::caller(from, m.id), m);
 }
 
+/// For the end of a run through other tasks, whose answers come by the worker's channels.
+bool server_impl::wait_until_heard(const std::function<bool()>& heard,
+                                   std::chrono::microseconds unseen) {
+  return worker_->hub().serve_until([&] { return heard() || worker_->stopped(); }, unseen);
+}
+
 // Of masters and workers.
 
 void server_impl::on_register_part(const wire::caller& from, wire::register_part&& m) {
@@ -41,6 +47,8 @@ void server_impl::on_run_part(const wire::caller& from, wire::run_part&& m) {
                         for (std::size_t i = 0; i < o.pool->code().fetches(); ++i)
                           if (const any_array& v = o.frame->peek(i); v.valid())
                             fetched.tensors.push_back(v);
+                        std::ranges::move(o.values, std::back_inserter(fetched.tensors));
+                        fetched.keys = std::move(o.keys);
                         return fetched;
                       });
                       if (o.frame) o.pool->give_back(std::move(o.frame));
@@ -191,13 +199,14 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
     });
   }
   from.from()->begin_silence();
-  auto answer = [from, plan, end](run_outcome o) {
-    from.from()->end_silence();
+  auto answer = [from, plan, end, w = worker_](run_outcome o) {
     from.answer_with([&] {
       if (o.failure) throw error(*o.failure);
       return answer_of(*o.results, plan->fetches());
     });
     end();
+    from.from()->end_silence();
+    w->hub().notify();
   };
   const auto failure = failure_of([&] { plan->start(std::move(m.feeds), options, answer); });
   if (failure) answer({std::nullopt, failure});

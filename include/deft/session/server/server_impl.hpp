@@ -23,6 +23,8 @@ class server_impl final : public connection_handler {
   void admit(const peer_info& caller) override;
   void on_open(const std::shared_ptr<connection>& c) override;
   void on_message(const std::shared_ptr<connection>& from, message&& m) override;
+  bool wait_until_heard(const std::function<bool()>& heard,
+                        std::chrono::microseconds unseen) override;
   void on_close(const std::shared_ptr<connection>& c, const error* why) override;
 
   /// An engine for a session of this process: no socket between.

@@ -19,6 +19,11 @@ class packer {
     m_.flags = keys.empty() ? 0 : keys[0];
     if (keys.size() > 1) meta(keys);
   }
+  /// Their number as flags: most answers have none.
+  void keys_of_last(const std::vector<std::uint32_t>& keys) {
+    m_.flags = static_cast<std::uint32_t>(keys.size());
+    if (!keys.empty()) meta(keys);
+  }
   void tensors(std::vector<any_array>& v) { m_.tensors = std::move(v); }
   void credit(const std::shared_ptr<const void>&) { m_.takes_credit = true; }
   /// Elements of constants travel as tensors.
@@ -47,6 +52,11 @@ class unpacker {
     else
       meta(keys);
     if (keys.size() != m_.tensors.size())
+      fail(errc::invalid_argument, keys.size(), " keys came with ", m_.tensors.size(), " values");
+  }
+  void keys_of_last(std::vector<std::uint32_t>& keys) {
+    if (m_.flags) meta(keys);
+    if (keys.size() != m_.flags || keys.size() > m_.tensors.size())
       fail(errc::invalid_argument, keys.size(), " keys came with ", m_.tensors.size(), " values");
   }
   void tensors(std::vector<any_array>& v) { v = std::move(m_.tensors); }

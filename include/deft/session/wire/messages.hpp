@@ -61,11 +61,13 @@ struct nothing {
   template <class F>
   void fields(F&) {}
 };
-/// Of what was fetched, those that have one.
+/// Of what was fetched, those that have one; and what the master's own part of the step waits for.
 struct values {
   std::vector<any_array> tensors = {};
+  std::vector<std::uint32_t> keys = {};  ///< of the last tensors, for that part
   template <class F>
   void fields(F& f) {
+    f.keys_of_last(keys);
     f.tensors(tensors);
   }
 };

@@ -23,6 +23,9 @@ struct step_outcome {
   std::unique_ptr<executable::frame> frame;  ///< holds the fetched values; null if it failed
   std::shared_ptr<frame_pool> pool;
   std::shared_ptr<const error> failure;
+  /// What its master's own part waits for, to travel with the answer.
+  std::vector<std::uint32_t> keys = {};
+  std::vector<any_array> values = {};
 };
 using step_callback = std::function<void(step_outcome)>;
 
@@ -49,7 +52,7 @@ class running_step final : public rendezvous,
 
   /// Values for one task travel together.
   void send(std::size_t number, const any_array& value) override;
-  void flush() override;
+  void flush(bool ends) override;
   bool receive(std::size_t number, any_array& value, const waker& w) override;
   void wake(std::uint32_t lane) override;
   void ended() override;

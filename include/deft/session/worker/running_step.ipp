@@ -170,8 +170,9 @@ void running_step::send(std::size_t number, const any_array& value) {
   post(part_->destinations()[to], std::move(full));
 }
 
-void running_step::flush() {
+void running_step::flush(bool ends) {
   for (std::size_t i = 0; i < outgoing_.size(); ++i) {
+    if (ends && master_ && part_->destinations()[i].is_master) continue;  // with the answer
     outgoing o;
     {
       std::lock_guard lock(sending_);
@@ -254,10 +255,14 @@ void running_step::go_now(F f, std::size_t stretch) {
 
 void running_step::finish(std::shared_ptr<const error> failure) {
   const auto self = std::move(self_);
+  outgoing with_answer;
   {
     std::lock_guard lock(guard_);
     phase_ = phase::ended;
     arrivals_.clear();
+    if (part_ && master_)
+      for (std::size_t i = 0; i < outgoing_.size(); ++i)
+        if (part_->destinations()[i].is_master) with_answer = std::move(outgoing_[i]);
     outgoing_.clear();
     if (!failure) failure = unsent_;
     // The executor knows only that it was to stop; who asked for it knows why.
@@ -273,6 +278,8 @@ void running_step::finish(std::shared_ptr<const error> failure) {
     o.failure = std::move(failure);
   } else {
     o.frame = std::move(frame_);
+    o.keys = std::move(with_answer.keys);
+    o.values = std::move(with_answer.values);
   }
   master_.reset();
   auto done = std::move(done_);
