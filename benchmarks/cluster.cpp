@@ -1,93 +1,137 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/cluster.cpp: steps and tensors between processes, against bare blocking sockets.
-//
-//     this process ──── session ──── worker 0 ──── tensors ──── worker 1
-//          └─────────── bare socket ──── the yardstick's process
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-
-#include <deft/deft.hpp>
+// benchmarks/cluster.cpp: steps and small values between processes on each transport, against bare
+// blocking TCP sockets: back to back and paced, and the processor time of both sides together.
 #include <optional>
+#include <thread>
 
-#include "bare.hpp"
-#include "bench.hpp"
+#include "far_side.hpp"
 
 namespace {
 
 using namespace deft;
+using namespace std::chrono_literals;
+using bench::far_side;
+using bench::prepared;
+using bench::worker;
 
-constexpr std::int64_t columns = 1024, rows = 32 * 1024;
-constexpr std::int64_t bulk = rows * columns * 4;
 constexpr const char* ping_pong = "bare ping-pong";
-constexpr const char* bare_socket = "bare socket";
+const bench::request ping{0, sizeof(bench::request)};
 
-/// Processes that end with this one. Made before there are threads.
-class processes {
- public:
-  template <class F>
-  void start(F f) {
-    pid_t pid = fork();
-    if (pid == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      f();
-      _exit(0);
-    }
-    pids_.push_back(pid);
-  }
-  ~processes() {
-    for (auto pid : pids_) kill(pid, SIGKILL), waitpid(pid, nullptr, 0);
-  }
-
- private:
-  std::vector<pid_t> pids_;
+/// What is asked for: a ratio to the yardstick, or a time. With a few bytes TLS is to be as quick
+/// as the others; of many it is not asked, as the yardstick encrypts nothing.
+struct bound {
+  double ratio = 0, seconds = 0;
+  bool of_tls = true;
 };
 
-struct far_side {
-  processes children;
-  cluster_spec cluster;
-  std::string bare;
-
-  far_side() {
-    int sockets[] = {listen_socket("localhost:0"), listen_socket("localhost:0"),
-                     listen_socket("localhost:0")};
-    bare = address_of_socket(sockets[2]);
-    cluster = {{"worker", {address_of_socket(sockets[0]), address_of_socket(sockets[1])}}};
-    for (int task : {0, 1})
-      children.start([&] { server(cluster, "worker", task, {.listen_fd = sockets[task]}).join(); });
-    children.start([&] { bench::serve_bare(sockets[2], bulk); });
-    for (int fd : sockets) close(fd);
+/// A row for each transport. The last time is the yardstick's.
+void rows(const far_side& far, std::string work, const std::vector<double>& time,
+          const char* yardstick, std::optional<bound> b) {
+  if (b && b->seconds > 0) {
+    work += ", <= " + bench::time_text(b->seconds);
+    b->ratio = b->seconds / time.back();
   }
-  std::string target() const { return "deft://" + cluster.address("worker", 0); }
+  for (std::size_t i = 0; i < far.clusters.size(); ++i) {
+    const std::string& transport = far.clusters[i].transport;
+    const bool is_asked = b && (b->of_tls || transport != "TLS");
+    bench::time_row(work + ", " + transport, {time[i], time.back()}, yardstick,
+                    is_asked ? std::optional(bench::at_most(b->ratio)) : std::nullopt);
+  }
+}
+
+/// Calls that come `apart`, or back to back.
+struct pace {
+  const char* name;
+  std::chrono::microseconds apart;
+  int calls, turns;
+};
+constexpr pace back_to_back{"", 0us, 300, 21}, every_tenth{", every 0.1 ms", 100us, 500, 11},
+    every_ms{", every 1 ms", 1ms, 100, 9}, every_20_ms{", every 20 ms", 20ms, 20, 5};
+
+/// What a call takes: time until its answer, and processor time of all that have to do with it.
+struct cost {
+  double time, processor;
 };
 
-std::string worker(int task) { return str("/job:worker/task:", task); }
-
-/// Turns on a connection of their own, so that the yardstick's process sleeps between them.
-bench::measure bare_turn(const far_side& far, bench::request r, int calls) {
-  return [&far, r, calls] {
-    bench::bare_client c(far.bare, std::max(r.more, r.answer));
-    c.call(r);
-    return bench::seconds_of([&] { c.call(r); }, calls);
+/// The median of the times, and the mean of the processor time, to sleep between calls included.
+template <class F>
+cost paced(const pace& p, const std::vector<pid_t>& far, F f) {
+  auto processor = [&] {
+    double t = bench::processor_seconds(0);
+    for (auto pid : far) t += bench::processor_seconds(pid);
+    return t;
   };
+  f();  // what slept is awake
+  std::vector<double> times;
+  const double before = processor();
+  auto next = std::chrono::steady_clock::now();
+  for (int i = 0; i < p.calls; ++i) {
+    if (p.apart > 0us) {
+      next = std::max(next + p.apart, std::chrono::steady_clock::now());
+      std::this_thread::sleep_until(next);
+    }
+    times.push_back(bench::seconds_of(f, 1));
+  }
+  return {bench::median(times), (processor() - before) / p.calls};
+}
+
+/// Of steps on each transport and of ping-pongs, the last.
+struct costs {
+  std::vector<double> time, processor;
+};
+template <class Step>
+costs in_turns(const far_side& far, const pace& p, const std::vector<Step>& steps) {
+  std::vector<std::vector<double>> processor(steps.size() + 1);
+  std::vector<bench::measure> all;
+  for (std::size_t i = 0; i < steps.size(); ++i)
+    all.push_back([&, i] {
+      const cost c = paced(p, far.clusters[i].tasks, [&] { bench::keep(steps[i]()); });
+      processor[i].push_back(c.processor);
+      return c.time;
+    });
+  all.push_back([&] {
+    bench::bare_client client(far.bare, ping.answer);
+    const cost c = paced(p, {far.bare_process}, [&] { client.call(ping); });
+    processor.back().push_back(c.processor);
+    return c.time;
+  });
+  costs c{bench::in_turns(all, p.turns), {}};
+  for (auto& turns : processor) c.processor.push_back(bench::median(std::move(turns)));
+  return c;
+}
+
+/// Times of steps on each transport, and of the yardstick.
+template <class Step>
+std::vector<double> in_turns(const std::vector<Step>& steps, const bench::measure& yardstick) {
+  std::vector<bench::measure> all;
+  for (auto& step : steps) all.push_back(bench::timed([&step] { step(); }));
+  all.push_back(yardstick);
+  return bench::in_turns(all, 41);
 }
 
 void small_steps(const far_side& far) {
-  session s(far.target());
+  auto s = far.sessions();
   std::optional<variable<float>> v[2];
   for (int task : {0, 1}) {
     auto scope = on(device(worker(task)));
     v[task].emplace(str("v", task), zeros());
   }
-  s.run(initialize_all());
-  const bench::request ping{0, sizeof(bench::request)};
+  bench::initialize(s);
   {
     auto there = on(device(worker(0)));
-    auto step = s.prepare(*v[0] + 1.f);
-    bench::time_row(
-        "step on a remote task, scalar fetched",
-        bench::in_turns(bench::timed([&] { bench::keep(step()); }), bare_turn(far, ping, 200)),
-        ping_pong, bench::at_most(1.25));
+    auto measured = [&](const std::string& work, const pace& p, const auto& steps, bound b) {
+      const costs c = in_turns(far, p, steps);
+      rows(far, work + p.name, c.time, ping_pong, b);
+      rows(far, work + p.name + ", CPU time", c.processor, ping_pong, {});
+    };
+    const auto one = prepared(s, *v[0] + 1.f);
+    measured("step on a remote task", back_to_back, one, {.ratio = 1.25});
+    for (const auto& p : {every_tenth, every_ms, every_20_ms})
+      measured("step on a remote task", p, one, {.ratio = 1.2});
+    // On worker 0, of a scalar of worker 1.
+    const auto two = prepared(s, *v[1] + 1.f);
+    measured("step on two tasks", back_to_back, two, {.seconds = 20e-6});
+    measured("step on two tasks", every_ms, two, {.ratio = 2.2});
   }
   constexpr int hops = 100;
   tensor<float> end = *v[0];
@@ -95,17 +139,15 @@ void small_steps(const far_side& far) {
     auto there = on(device(worker(i % 2)));
     end = end + *v[i % 2];
   }
-  auto step = s.prepare(end);
-  auto turn = bench::timed([&] { bench::keep(step()); });
-  bench::time_row("chain of 100 hops between two tasks, a hop",
-                  bench::in_turns([&] { return turn() / hops; }, bare_turn(far, ping, 200)),
-                  ping_pong, bench::at_most(0.9));
+  auto time = in_turns(prepared(s, end), far.bare_turn(ping, 200));
+  for (std::size_t i = 0; i < s.size(); ++i) time[i] /= hops;
+  rows(far, "chain of 100 hops between two tasks, a hop", time, ping_pong, bound{.ratio = 0.9});
 }
 
 /// Many small values, and one that is neither small nor large.
 void values_between_tasks(const far_side& far) {
   constexpr std::int64_t count = 100, floats = 256, megabyte = 1 << 20;
-  session s(far.target(), {.fold = false});
+  auto s = far.sessions({.fold = false});
   std::vector<variable<float, floats>> v;
   std::optional<variable<float, megabyte / 4>> large;
   {
@@ -113,7 +155,7 @@ void values_between_tasks(const far_side& far) {
     for (int i = 0; i < count; ++i) v.emplace_back(str("small", i), ones());
     large.emplace("large", ones());
   }
-  s.run(initialize_all());
+  bench::initialize(s);
   auto here = on(device(worker(0)));
   tensor<float> sum = constant(0.f);
   std::vector<operation> updates;
@@ -121,61 +163,49 @@ void values_between_tasks(const far_side& far) {
     sum = sum + max(x);
     updates.push_back(assign_sub(x, 0.5f * x));
   }
-  auto time = [&](const std::string& work, auto&& step, const bench::request& r, double bound) {
-    bench::time_row(
-        work, bench::in_turns(bench::timed([&] { bench::keep(step()); }), bare_turn(far, r, 100)),
-        "bare transfer", bench::at_most(bound));
+  auto measured = [&](const std::string& work, const auto& steps, const bench::request& r,
+                      bound b) {
+    b.of_tls = false;
+    rows(far, work, in_turns(steps, far.bare_turn(r, 100)), "bare transfer", b);
   };
-  const bench::request all{count * floats * 4, sizeof(bench::request)};
-  auto pulled = s.prepare(sum);
-  time(
-      "100 tensors of 1 KB from task to task", [&] { return pulled(); }, all, 1.5);
-  auto updated = s.prepare(group(updates));
-  time(
-      "100 variables of 1 KB pulled and updated",
-      [&] {
-        updated();
-        return 0;
-      },
-      {all.more, all.more}, 2);
-  auto taken = s.prepare(max(*large));
-  time(
-      "1 MB from task to task", [&] { return taken(); }, {megabyte, sizeof(bench::request)}, 1.3);
+  constexpr std::int64_t all = count * floats * 4;
+  measured("100 tensors of 1 KB from task to task", prepared(s, sum), {all, ping.answer},
+           {.ratio = 1.5});
+  measured("100 variables of 1 KB read, updated", prepared(s, group(updates)), {all, all},
+           {.seconds = 150e-6});
+  measured("1 MB from task to task", prepared(s, max(*large)), {megabyte, ping.answer},
+           {.ratio = 1.3});
 }
 
-void bulk_transfers(const far_side& far) {
-  session s(far.target());
-  using matrix = ndarray<float, rows, columns>;
-  std::optional<variable<float, rows, columns>> v[2];
-  for (int task : {0, 1}) {
-    auto scope = on(device(worker(task)));
-    v[task].emplace(str("bulk", task), ones());
+/// What a plan of many nodes takes on a remote task, less what it takes in this process.
+void many_nodes(const far_side& far) {
+  constexpr int nodes = 2000;
+  constexpr double goal = 15e-6;
+  const session_options plain{.fold = false, .fuse = false, .intra_op_threads = 1};
+  auto s = far.sessions(plain);
+  session here(plain);
+  variable<float> v("v", ones());
+  tensor<float> end = v;
+  for (int i = 0; i < nodes; ++i) end = end + v;
+  bench::initialize(s);
+  here.run(initialize_all());
+  const auto near = here.prepare(end);
+  const auto time = in_turns(prepared(s, end), bench::timed([&] { near(); }));
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    const double more = time[i] - time.back();
+    bench::row("2,000 nodes, remote less local, " + far.clusters[i].transport,
+               bench::time_text(more), bench::time_text(goal) + ", the goal", more / goal,
+               bench::at_most(1));
   }
-  s.run(initialize_all());
-  auto there = on(device(worker(0)));
-  auto measured = [&](const std::string& work, auto&& f, const bench::request& r) {
-    auto o = bench::in_turns([&] { return bench::seconds_of(f, 1); }, bare_turn(far, r, 1), 21);
-    bench::speed_row(work, bulk, o, bare_socket, bench::at_least(0.8));
-  };
-
-  auto fetch = s.prepare(tensor<float, rows, columns>(*v[0]));
-  measured("128 MB fetched", [&] { bench::keep(fetch()); }, {0, bulk});
-
-  // One row is looked at where the tensor has come.
-  placeholder<float, rows, columns> x("x");
-  auto first = constant({0});
-  auto feed = s.prepare(gather(x, first), feeds(x));
-  matrix value;
-  measured("128 MB fed", [&] { bench::keep(feed(value)); }, {bulk, 1});
-  auto across = s.prepare(gather(*v[1], first));
-  measured("128 MB from task to task", [&] { bench::keep(across()); }, {bulk, 1});
 }
 
 }  // namespace
 
 int main() {
-  far_side far;
+  far_side far(1 << 20);
+  // Of this thread, after the others have been made: sleeps end when they are to.
+  prctl(PR_SET_TIMERSLACK, 1);
   small_steps(far);
   values_between_tasks(far);
-  bulk_transfers(far);
+  many_nodes(far);
 }

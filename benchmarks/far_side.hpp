@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// benchmarks/far_side.hpp: the processes that wire rows are measured against: a cluster of two
+// workers for each transport, and bare blocking sockets.
+//
+//     this process ──── session, by TCP ──── worker 0 ──── tensors ──── worker 1
+//          ├─────────── session, by TLS ──── …
+//          ├─────────── session, local ───── …                a local socket and shared memory
+//          └─────────── bare socket ──────── the yardstick's process
+#pragma once
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include <deft/deft.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "bare.hpp"
+#include "bench.hpp"
+
+namespace bench {
+
+/// Processor time that a process has taken so far, in all its threads; 0: this one.
+inline double processor_seconds(pid_t pid) {
+  clockid_t clock;
+  timespec t;
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0) std::abort();
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+/// Processes that end with this one. Made before there are threads.
+class processes {
+ public:
+  processes() = default;
+  processes(const processes&) = delete;
+  ~processes() {
+    for (auto pid : pids_) kill(pid, SIGKILL), waitpid(pid, nullptr, 0);
+  }
+  template <class F>
+  pid_t start(F f) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      f();
+      _exit(0);
+    }
+    pids_.push_back(pid);
+    return pid;
+  }
+
+ private:
+  std::vector<pid_t> pids_;
+};
+
+/// Certificates of scripts/make_certificates, as long as this lives.
+class certificates {
+ public:
+  certificates() {
+    char name[] = "/tmp/deft_bench_XXXXXX";
+    if (!mkdtemp(name)) std::abort();
+    folder_ = name;
+    const std::string make = deft::str(BENCH_PEERS "/../../scripts/make_certificates ", folder_,
+                                       " 'worker/*' client >", folder_, "/said");
+    if (std::system(make.c_str()) != 0) std::abort();
+  }
+  ~certificates() { std::filesystem::remove_all(folder_); }
+  certificates(const certificates&) = delete;
+
+  deft::credentials of(const std::string& name) const {
+    return {.certificate = deft::str(folder_, "/", name, ".crt"),
+            .key = deft::str(folder_, "/", name, ".key"),
+            .authority = folder_ + "/authority.crt"};
+  }
+
+ private:
+  std::string folder_;
+};
+
+/// Two workers, all of whose connections go by one transport.
+struct cluster {
+  std::string transport, target;
+  deft::credentials client;
+  std::vector<pid_t> tasks;
+};
+
+struct far_side {
+  certificates files;
+  processes children;
+  std::vector<cluster> clusters;
+  std::string bare;
+  pid_t bare_process;
+
+  /// Bare sockets carry up to `most` bytes each way.
+  explicit far_side(std::int64_t most) {
+    setenv("DEFT_LOCAL_SOCKETS", "1", 1);
+    for (const char* transport : {"TCP", "TLS", "local"}) clusters.push_back(start(transport));
+    const int fd = deft::listen_socket("localhost:0");
+    bare = deft::address_of_socket(fd);
+    bare_process = children.start([&] { serve_bare(fd, most); });
+    close(fd);
+  }
+
+  /// One on each cluster, in the order of `clusters`, for steps on one graph.
+  std::vector<deft::session> sessions(deft::session_options options = {}) const {
+    std::vector<deft::session> s;
+    for (const auto& c : clusters) {
+      options.credentials = c.client;
+      s.emplace_back(c.target, options);
+    }
+    return s;
+  }
+
+  /// A turn of `calls`, on a connection of its own: the process serves one at a time.
+  measure bare_turn(const request& r, int calls) const {
+    return [this, r, calls] {
+      bare_client c(bare, std::max(r.more, r.answer));
+      c.call(r);
+      return seconds_of([&] { c.call(r); }, calls);
+    };
+  }
+
+ private:
+  cluster start(const std::string& transport) {
+    const int sockets[] = {deft::listen_socket("localhost:0"), deft::listen_socket("localhost:0")};
+    const deft::cluster_spec spec{
+        {"worker", {deft::address_of_socket(sockets[0]), deft::address_of_socket(sockets[1])}}};
+    const bool tls = transport == "TLS";
+    auto of = [&](const char* name) { return tls ? files.of(name) : deft::credentials{}; };
+    cluster c{transport, "deft://" + spec.address("worker", 0), of("client"), {}};
+    for (int task : {0, 1})
+      c.tasks.push_back(children.start([&] {
+        // Callers go on by a local socket where the task offers one.
+        if (transport != "local") setenv("DEFT_LOCAL_SOCKETS", "0", 1);
+        deft::server(spec, "worker", task,
+                     {.listen_fd = sockets[task], .credentials = of("worker-all")})
+            .join();
+      }));
+    for (int fd : sockets) close(fd);
+    return c;
+  }
+};
+
+inline std::string worker(int task) { return deft::str("/job:worker/task:", task); }
+
+/// The same plan on each session.
+template <class... X>
+auto prepared(std::vector<deft::session>& sessions, const X&... x) {
+  std::vector<decltype(sessions[0].prepare(x...))> steps;
+  for (auto& s : sessions) steps.push_back(s.prepare(x...));
+  return steps;
+}
+
+inline void initialize(std::vector<deft::session>& sessions) {
+  for (auto& s : sessions) s.run(deft::initialize_all());
+}
+
+}  // namespace bench
