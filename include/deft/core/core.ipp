@@ -5,3 +5,4 @@
 #include <deft/core/buffer.ipp>
 #include <deft/core/hash.ipp>
 #include <deft/core/text.ipp>
+#include <deft/core/thread.ipp>

@@ -19,6 +19,8 @@ std::shared_ptr<const error> failure_of(F&& f) {
     return std::make_shared<const error>(errc::resource_exhausted, "out of memory");
   } catch (const std::exception& e) {
     return std::make_shared<const error>(errc::internal, e.what());
+  } catch (...) {
+    return std::make_shared<const error>(errc::internal, "an exception of an unknown type");
   }
 }
 

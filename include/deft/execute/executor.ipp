@@ -182,6 +182,8 @@ bool frame_state::run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready) {
     note_failure(error(errc::resource_exhausted, "out of memory"), me.pc);
   } catch (const std::exception& e) {
     note_failure(error(errc::internal, e.what()), me.pc);
+  } catch (...) {
+    note_failure(error(errc::internal, "an exception of an unknown type"), me.pc);
   }
   return true;
 }
@@ -211,6 +213,8 @@ void frame_state::run_items() {
     note_failure(error(errc::resource_exhausted, "out of memory"), me.pc);
   } catch (const std::exception& e) {
     note_failure(error(errc::internal, e.what()), me.pc);
+  } catch (...) {
+    note_failure(error(errc::internal, "an exception of an unknown type"), me.pc);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <deft/core/thread.hpp>
 #include <deft/execute/team.hpp>
 #include <exception>
 #include <mutex>
@@ -90,7 +91,7 @@ class team {
     std::lock_guard lock(guard_);
     try {
       for (; size_ < helpers; ++size_)
-        std::thread([this, me = size_.load()] { help(me); }).detach();
+        start_thread([this, me = size_.load()] { help(me); }).detach();
     } catch (const std::system_error&) {  // no more threads to be had: those there are will do
     }
   }

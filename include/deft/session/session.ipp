@@ -2,6 +2,7 @@
 // deft/session/session.ipp: the session's plans, and umbrella of its smaller rooms.
 #pragma once
 #include <deft/core/hash.hpp>
+#include <deft/core/thread.hpp>
 #include <deft/plan/open.hpp>
 #include <deft/session/client/remote_engine.ipp>
 #include <deft/session/cluster/cluster_spec.ipp>
@@ -57,6 +58,7 @@ std::uint64_t session_impl::hash_of(std::span<const output> fetches,
 std::shared_ptr<ready_plan> session_impl::find_plan(std::span<const output> fetches,
                                                     std::span<const output> feeds,
                                                     const run_options& options) {
+  check_not_forked();
   std::uint64_t hash = hash_of(fetches, feeds);
   auto same = [&](const entry& e) {
     return e.fetches == fetches.size() && e.key.size() == fetches.size() + feeds.size() &&
@@ -118,6 +120,7 @@ std::shared_ptr<ready_plan> session_impl::make_plan(std::span<const output> fetc
 
 plan_description session_impl::describe(std::span<const output> fetches,
                                         std::span<const output> feeds) {
+  check_not_forked();
   {
     std::lock_guard lock(guard_);
     if (closed_) fail(errc::failed_precondition, "the session is closed");
@@ -185,7 +188,10 @@ session::session(std::shared_ptr<engine> on, session_options options)
     : impl_(std::make_shared<session_impl>(std::move(on), std::move(options))) {}
 session::session(session&&) noexcept = default;
 session::~session() {
-  if (impl_) impl_->close();
+  if (is_forked())
+    new std::shared_ptr(std::move(impl_));  // the other process still uses it
+  else if (impl_)
+    impl_->close();
 }
 
 step_results session::run_request(std::span<const output> fetches, std::span<const output> targets,

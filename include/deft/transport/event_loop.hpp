@@ -87,7 +87,8 @@ class event_loop {
   static bool is_keeper();
 
  private:
-  event_loop();
+  /// `patience`: how long after the last thread that attended the keeper takes its place.
+  explicit event_loop(std::chrono::milliseconds patience);
   void enter();
   void leave();
   template <class F>
@@ -107,7 +108,9 @@ class event_loop {
   bool polled_ = false;        ///< since the keeper looked last
   sleeper* leader_ = nullptr;  ///< who runs it asleep
   int attending_ = 0;
-  std::vector<sleeper*> sleepers_;  ///< who would run it
+  const std::chrono::milliseconds patience_;
+  std::chrono::steady_clock::time_point attended_{};  ///< until then
+  std::vector<sleeper*> sleepers_;                    ///< who would run it
   std::condition_variable keeper_;
 
   std::mutex members_guard_;

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
+#include <deft/core/thread.hpp>
 #include <deft/transport/event_loop.hpp>
 #include <thread>
 
@@ -16,16 +17,18 @@ thread_local bool this_is_a_keeper = false;
 }  // namespace
 
 event_loop& event_loop::of_servers() {
-  static auto& loop = *new event_loop;
+  static auto& loop = *new event_loop(0ms);
   return loop;
 }
 event_loop& event_loop::of_callers() {
-  static auto& loop = *new event_loop;
+  // Who calls now and then would have to wait each time until the keeper makes way.
+  static auto& loop = *new event_loop(100ms);
   return loop;
 }
 
-event_loop::event_loop() : work_(boost::asio::make_work_guard(context_)), beat_(context_) {
-  std::thread([this] { keep(); }).detach();
+event_loop::event_loop(std::chrono::milliseconds patience)
+    : work_(boost::asio::make_work_guard(context_)), patience_(patience), beat_(context_) {
+  start_thread([this] { keep(); }).detach();
 }
 
 bool event_loop::is_keeper() { return this_is_a_keeper; }
@@ -37,7 +40,9 @@ void event_loop::enter() {
 
 void event_loop::leave() {
   std::lock_guard lock(guard_);
-  if (--attending_ == 0 && !led_ && !sleepers_.empty()) sleepers_.front()->changed_.notify_one();
+  if (--attending_ > 0) return;
+  if (patience_ > 0ms) attended_ = std::chrono::steady_clock::now();
+  if (!led_ && !sleepers_.empty()) sleepers_.front()->changed_.notify_one();
 }
 
 /// What a handler throws ends what it was for, and nothing else.
@@ -166,8 +171,11 @@ void event_loop::keep() {
   std::unique_lock lock(guard_);
   for (;;) {
     const bool stuck = attending_ > 0 && !polled_;
-    polled_ = false;
-    if (!led_ && (stuck || (attending_ == 0 && sleepers_.empty()))) {
+    const bool alone = attending_ == 0 && sleepers_.empty();
+    const auto now = std::chrono::steady_clock::now();
+    const bool patient = alone && !wanted_ && now - attended_ < patience_;
+    polled_ = wanted_ = false;
+    if (!led_ && (stuck || (alone && !patient))) {
       led_ = keeper_leads_ = true;
       lock.unlock();
       arm_all();
@@ -184,9 +192,9 @@ void event_loop::keep() {
     lock.unlock();
     arm_all();
     lock.lock();
-    if (!led_ && attending_ == 0 && sleepers_.empty()) continue;
-    keeper_.wait_for(lock, leader_ ? look_at_sleeping : look_at_attending, [&] { return wanted_; });
-    wanted_ = false;
+    if (!led_ && attending_ == 0 && sleepers_.empty() && !patient) continue;
+    keeper_.wait_for(lock, leader_ || patient ? look_at_sleeping : look_at_attending,
+                     [&] { return wanted_; });
   }
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <deft/core/thread.hpp>
 #include <deft/transport/serving_threads.hpp>
 #include <system_error>
 #include <thread>
@@ -59,7 +60,7 @@ void serving_threads::call_another() {
   // The keeper looks only where those who serve have not for a while.
   if (threads_ - blocked_ >= most_serving() && !(keeper && threads_ < most_blocked)) return;
   try {
-    std::thread([this] { run(); }).detach();
+    start_thread([this] { run(); }).detach();
     ++threads_;
   } catch (const std::system_error&) {
     // Those that there are go on.

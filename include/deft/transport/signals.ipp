@@ -3,6 +3,7 @@
 #pragma once
 #include <signal.h>
 
+#include <deft/core/thread.hpp>
 #include <deft/transport/asio.hpp>
 #include <deft/transport/signals.hpp>
 #include <thread>
@@ -21,7 +22,7 @@ class termination_signals::impl {
       set_.clear();  // first: a second signal may come while the first is being handled
       f_(number);
     });
-    thread_ = std::thread([this] { io_.run(); });
+    thread_ = start_thread([this] { io_.run(); });
   }
   ~impl() {
     io_.stop();

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deft/core/hash.hpp>
 #include <deft/core/log.hpp>
+#include <deft/core/thread.hpp>
 #include <deft/execute/gpu/compilations.hpp>
 #include <deft/execute/gpu/nvrtc.hpp>
 #include <filesystem>
@@ -91,7 +92,7 @@ compilation_ptr code_compiler::ask(const std::string& source, const std::string&
     return made;
   }
   waiting_.push_back(made);
-  if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
+  if (!thread_.joinable()) thread_ = start_thread([this] { work(); });
   lock.unlock();
   changed_.notify_one();
   return made;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/client/remote_engine.ipp: the client's side of a remote session.
 #pragma once
+#include <deft/core/thread.hpp>
 #include <deft/session/client/remote_engine.hpp>
 #include <deft/session/server/server_table.hpp>
 #include <deft/session/wire/codec.hpp>
@@ -34,6 +35,7 @@ struct remote_session {
   }
 
   void connect(const std::string& address) {
+    check_not_forked();
     const bool limited = options.timeout.count() && options.timeout < options.connect_timeout;
     const auto most = limited ? options.timeout : options.connect_timeout;
     try {
@@ -65,6 +67,7 @@ class remote_plan final : public ready_plan {
               std::vector<tensor_type> types)
       : session_(std::move(s)), number_(number), types_(std::move(types)) {}
   ~remote_plan() override {
+    if (is_forked()) return;
     if (!session_->closed && !session_->master->lost()) try {
         session_->master->post(wire::pack(wire::drop_plan{session_->id, number_}));
       } catch (const error&) {
@@ -73,6 +76,7 @@ class remote_plan final : public ready_plan {
   }
 
   step_results run(std::span<const feed_ref> feeds, const run_options& options) override {
+    check_not_forked();
     if (session_->closed) fail(errc::failed_precondition, "the session is closed");
     auto timeout = options.timeout.count() ? options.timeout : session_->options.timeout;
     wire::run_plan m{session_->id, number_, timeout, false, {}};

@@ -2,6 +2,7 @@
 // deft/session/master/master.ipp: umbrella of master/, and making plans for several tasks.
 #pragma once
 #include <algorithm>
+#include <deft/core/thread.hpp>
 #include <deft/execute/evaluate.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/session/master/distributed_step.ipp>
@@ -125,6 +126,7 @@ class master_engine final : public engine {
 
 std::shared_ptr<engine> make_master(std::shared_ptr<task_runtime> self,
                                     std::shared_ptr<worker> cluster, session_options options) {
+  check_not_forked();
   if (options.intra_op_threads) set_intra_op_threads(options.intra_op_threads);
   auto tasks =
       std::make_shared<task_directory>(std::move(self), std::move(cluster), std::move(options));

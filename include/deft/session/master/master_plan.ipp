@@ -2,6 +2,7 @@
 // deft/session/master/master_plan.ipp: registering parts, and steps of this task alone.
 #pragma once
 #include <deft/core/failure.hpp>
+#include <deft/core/thread.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/session/master/master_plan.hpp>
@@ -64,7 +65,7 @@ void master_plan::register_parts() {
 }
 
 master_plan::~master_plan() {
-  if (others_.empty() || tasks_->closed()) return;
+  if (others_.empty() || tasks_->closed() || is_forked()) return;
   if (own_part_.task)
     tasks_->cluster()->drop_part(tasks_->session(), own_part_.registration.handle);
   for (auto& r : others_) try {

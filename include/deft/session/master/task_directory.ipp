@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/failure.hpp>
+#include <deft/core/thread.hpp>
 #include <deft/session/master/task_directory.hpp>
 #include <deft/session/threads/awaited.hpp>
 #include <deft/session/wire/codec.hpp>
@@ -22,6 +23,7 @@ task_directory::task_directory(std::shared_ptr<task_runtime> self, std::shared_p
 }
 
 void task_directory::check_open() const {
+  check_not_forked();
   if (cluster_ && cluster_->stopped()) throw cluster_->stopped_error();
   if (closed()) fail(errc::failed_precondition, "the session is closed");
 }

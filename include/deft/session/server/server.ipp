@@ -2,6 +2,7 @@
 // deft/session/server/server.ipp: umbrella of server/, and the life of a server.
 #pragma once
 #include <deft/core/log.hpp>
+#include <deft/core/thread.hpp>
 #include <deft/session/master/master.hpp>
 #include <deft/session/server/client_sessions.ipp>
 #include <deft/session/server/coordination.ipp>
@@ -13,6 +14,7 @@ namespace deft {
 
 server_impl::server_impl(const cluster_spec& cluster, const std::string& job, int task,
                          server_options options) {
+  check_not_forked();
   device_name name = task_name(job, task);
   listen_options l;
   l.address = cluster.address(job, task);
@@ -139,7 +141,9 @@ std::shared_ptr<engine> server_impl::make_engine(const session_options& options)
 server::server(const cluster_spec& cluster, const std::string& job, int task,
                server_options options)
     : impl_(std::make_unique<server_impl>(cluster, job, task, std::move(options))) {}
-server::~server() = default;
+server::~server() {
+  if (is_forked()) impl_.release();  // the other process still serves
+}
 server::server(server&&) noexcept = default;
 server server::local(server_options options) {
   return server(cluster_spec{{"localhost", {"localhost:0"}}}, "localhost", 0, std::move(options));

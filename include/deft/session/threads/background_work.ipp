@@ -4,6 +4,7 @@
 #pragma once
 #include <condition_variable>
 #include <deft/core/error.hpp>
+#include <deft/core/thread.hpp>
 #include <deft/session/threads/background_work.hpp>
 #include <deque>
 #include <mutex>
@@ -21,7 +22,7 @@ class thread_cache {
     if (idle_ >= work_.size()) return ready_.notify_one();
     if (threads_ == most) return;  // whoever is done next takes it
     try {
-      std::thread([this] { serve(); }).detach();
+      start_thread([this] { serve(); }).detach();
       ++threads_;
     } catch (const std::system_error&) {
       if (threads_) return;

@@ -2,6 +2,7 @@
 // deft/session/threads/watchdog.ipp: one thread, asleep while nobody is watched.
 #pragma once
 #include <condition_variable>
+#include <deft/core/thread.hpp>
 #include <deft/session/threads/watchdog.hpp>
 #include <mutex>
 #include <thread>
@@ -22,7 +23,7 @@ class watchdog {
     if (first_) first_->before_ = w;
     first_ = w;
     if (!begun_) {
-      std::thread([this] { run(); }).detach();
+      start_thread([this] { run(); }).detach();
       begun_ = true;
     }
     if (asleep_) wake_.notify_one();

@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <deft/core/buffer.hpp>
+#include <deft/core/thread.hpp>
 #include <deft/execute/gpu/cuda/runtime.ipp>
 #include <deft/execute/gpu/fault.hpp>
 #include <deque>
@@ -330,7 +331,7 @@ class watcher {
     {
       std::lock_guard lock(guard_);
       new_.push_back({std::move(e), std::move(f)});
-      if (!std::exchange(started_, true)) std::thread([this] { run(); }).detach();
+      if (!std::exchange(started_, true)) start_thread([this] { run(); }).detach();
     }
     changed_.notify_one();
   }

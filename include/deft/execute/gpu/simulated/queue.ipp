@@ -2,6 +2,7 @@
 // deft/execute/gpu/simulated/queue.ipp: streams of simulated GPUs.
 #pragma once
 #include <chrono>
+#include <deft/core/thread.hpp>
 #include <deft/execute/gpu/simulated/memory.hpp>
 #include <deft/execute/gpu/simulated/queue.hpp>
 #include <random>
@@ -65,7 +66,7 @@ void queue::push(std::function<void()> work) {
   {
     std::lock_guard lock(guard_);
     work_.push_back(std::move(work));
-    if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+    if (!thread_.joinable()) thread_ = start_thread([this] { run(); });
   }
   changed_.notify_one();
 }
