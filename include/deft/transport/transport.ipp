@@ -14,6 +14,7 @@
 #include <deft/transport/local.ipp>
 #include <deft/transport/serving_threads.ipp>
 #include <deft/transport/shared_memory.ipp>
+#include <deft/transport/shared_slots.ipp>
 #include <deft/transport/signals.ipp>
 #include <deft/transport/spin.ipp>
 #include <deft/transport/tcp.ipp>
