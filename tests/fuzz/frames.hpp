@@ -65,12 +65,20 @@ inline frames_read read_frames(std::span<const std::byte> from, std::size_t step
   return all;
 }
 
+/// As on the wire: who spins is known to connections alone, which add it to a frame.
+inline bytes frame_of(const deft::message& m) {
+  bytes b = deft::detail::flatten_frame(m);
+  b[deft::detail::spinning_at] = std::byte{m.spinning};
+  b[deft::detail::spinning_at + 1] = std::byte{m.spinning_for};
+  return b;
+}
+
 /// Some bytes of a frame's metadata, its numbers, its tensors or the frames' order; the headers
 /// still fit.
 inline void mutate(std::vector<deft::message>& frames, testing::dice& d) {
   if (frames.empty()) return;
   deft::message& m = d.pick(frames);
-  switch (d.below(8)) {
+  switch (d.below(9)) {
     case 0:
       m.kind = static_cast<deft::message_kind>(1 + d.below(60));
       break;
@@ -100,6 +108,9 @@ inline void mutate(std::vector<deft::message>& frames, testing::dice& d) {
         frames.push_back(frames[other]);
       break;
     }
+    case 5:
+      m.takes_credit = !m.takes_credit;
+      break;
     default:
       mutate(m.meta);
   }
@@ -113,7 +124,7 @@ inline std::size_t mutate_frames(std::uint8_t* data, std::size_t begin, std::siz
   auto frames = read_frames(as_bytes(data + begin, size - begin), SIZE_MAX, {}).messages;
   mutate(frames, d);
   bytes made;
-  for (const auto& m : frames) append(made, deft::detail::flatten_frame(m));
+  for (const auto& m : frames) append(made, frame_of(m));
   return made.empty() ? LLVMFuzzerMutate(data, size, most)
                       : begin + replace(data + begin, most - begin, made);
 }

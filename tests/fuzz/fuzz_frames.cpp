@@ -12,19 +12,21 @@ using namespace deft;
 std::vector<fuzzing::bytes> fuzzing::seeds() {
   message small(message_kind::first_free, 7), large(message_kind::reply, 8), refused;
   small.session = 3;
+  small.spinning = 2, small.spinning_for = 40;
   small.meta = to_bytes("meta");
   for (const dims& shape : {dims{}, dims{3, 4}, dims{0, 5}, dims{3'000}}) {
     any_array a(shape.rank() == 2 ? dtype::boolean : dtype::int32, shape);
     if (a.bytes()) std::memset(a.mutable_raw(), 1, a.bytes());
     large.tensors.push_back(a);
   }
+  large.takes_credit = true;
   refused.kind = message_kind::refused;
   refused.meta = to_bytes(errc::unavailable, "not now");
   std::vector<bytes> all;
   for (auto choice : {0, 1, 5, 254})
     for (const auto& sent : {std::vector{small}, std::vector{large, small}, std::vector{refused}}) {
       bytes b{std::byte(choice)};
-      for (const auto& m : sent) append(b, detail::flatten_frame(m));
+      for (const auto& m : sent) append(b, frame_of(m));
       all.push_back(std::move(b));
     }
   return all;
@@ -52,8 +54,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                    whole.error, "\", or ", pieces.messages.size(), " and \"", pieces.error, "\"");
   auto rest = from;
   for (std::size_t i = 0; i < whole.messages.size(); ++i) {
-    const auto frame = detail::flatten_frame(whole.messages[i]);
-    if (frame != detail::flatten_frame(pieces.messages[i]))
+    const auto frame = fuzzing::frame_of(whole.messages[i]);
+    if (frame != fuzzing::frame_of(pieces.messages[i]))
       fuzzing::found("pieces make a difference to message ", i);
     // A refusal may be of another version.
     const std::size_t same = whole.messages[i].kind == message_kind::refused ? 6 : 0;

@@ -9,38 +9,12 @@
 
 #include "fuzzing.hpp"
 #include "session/mutate.hpp"
+#include "session/sample_model.hpp"
 
 using namespace deft;
 using fuzzing::bytes;
 
 namespace {
-
-/// A model with one of most things, on two tasks.
-flat_graph model() {
-  graph g;
-  auto in = as_default(g);
-  auto scope = on(device("/job:worker/task:0"));
-  placeholder<float, dyn, 6> x("x");
-  placeholder<std::int32_t, dyn> label("label");
-  variable<float, 6, 4> w("w", truncated_normal(0.1));
-  variable<float, 4> b("b", zeros());
-  tensor<float, dyn, 4> hidden = relu(matmul(x, w) + b * 2.f);
-  any_tensor far;
-  if (auto there = on(device("/job:worker/task:1"))) far = any_tensor(tanh(hidden) + 1.f);
-  auto loss = mean(softmax_cross_entropy(hidden, label));
-  any_tensor tail = concat(axes{0}, std::vector<any_tensor>{transpose(far), transpose(far)});
-  any_tensor picked = gather(w, cast<std::int32_t>(argmax(w, axis<0>)) / 3);
-  any_tensor drawn = random_uniform(dims{3, 2}, 0, 1, dtype::float32);
-  any_tensor some = reshape(one_hot<5>(label), dims{dyn, 5});
-  any_tensor centred = hidden - mean(hidden, axis<1>, keepdims);
-  operation train = sgd(0.1).minimize(loss);
-  const output fetches[] = {loss.handle(),    tail.handle(),
-                            picked.handle(),  drawn.handle(),
-                            some.handle(),    max(where(w > 0.f, w, exp(w))).handle(),
-                            centred.handle(), {train.handle(), run_only}};
-  const output feeds[] = {x.handle(), label.handle()};
-  return flatten(fetches, feeds);
-}
 
 /// What is known when it is planned.
 flat_graph constants() {
@@ -73,7 +47,9 @@ const std::vector<device_info>& devices() {
 
 }  // namespace
 
-std::vector<bytes> fuzzing::seeds() { return {save(model()), save(constants())}; }
+std::vector<bytes> fuzzing::seeds() {
+  return {save(testing::sample_model(true)), save(constants())};
+}
 
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t most, unsigned seed) {

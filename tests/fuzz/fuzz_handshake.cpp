@@ -14,6 +14,7 @@
 #include <deft/session/wire/codec.hpp>
 
 #include "frames.hpp"
+#include "transport/introduction.hpp"
 
 using namespace deft;
 using namespace std::chrono_literals;
@@ -38,8 +39,8 @@ bool wait_for(int fd, short what) {
   return ::poll(&p, 1, patience) > 0;
 }
 
-/// Until the server hangs up.
-void send_and_wait(std::span<const std::byte> from) {
+/// What the server answers until it hangs up.
+bytes answer_to(std::span<const std::byte> from) {
   const std::string& address = served().address();
   sockaddr_in to{};
   to.sin_family = AF_INET;
@@ -49,11 +50,13 @@ void send_and_wait(std::span<const std::byte> from) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0 || ::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0)
     fuzzing::found("the server takes no connection");
-  std::byte answer[4096];
+  bytes answer;
   bool hung_up = false;
   auto read = [&] {
-    const auto n = ::recv(fd, answer, sizeof answer, MSG_DONTWAIT);
+    std::byte block[4096];
+    const auto n = ::recv(fd, block, sizeof block, MSG_DONTWAIT);
     hung_up = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+    if (n > 0) answer.insert(answer.end(), block, block + n);
     return n > 0;
   };
   while (!from.empty() && !hung_up) {
@@ -69,6 +72,7 @@ void send_and_wait(std::span<const std::byte> from) {
   while (!hung_up)
     if (!read() && !hung_up && !wait_for(fd, POLLIN)) fuzzing::found("the server does not hang up");
   ::close(fd);
+  return answer;
 }
 
 /// Another client gets what it asks for.
@@ -84,8 +88,7 @@ void check_served() {
 
 bytes shake_hands() {
   message hello(message_kind::hello), proof(message_kind::proof);
-  hello.meta = to_bytes(std::string("client"), std::uint64_t{0}, std::uint64_t{0}, std::uint64_t{0},
-                        std::array<std::uint8_t, 32>{}, false, std::uint32_t{0}, std::uint64_t{0});
+  hello.meta = testing::introduction_by_hand{"client"}.meta();
   proof.meta = to_bytes(std::vector<std::uint8_t>(), std::vector<std::string>{"add/1"},
                         std::vector<std::string>());
   bytes b = detail::flatten_frame(hello);
@@ -93,10 +96,15 @@ bytes shake_hands() {
   return b;
 }
 
+bool is_welcome(const bytes& caller) {
+  const auto heard = fuzzing::read_frames(answer_to(caller), SIZE_MAX, {}).messages;
+  return heard.size() > 1 && heard[1].kind == message_kind::welcome;
+}
+
 }  // namespace
 
 std::vector<bytes> fuzzing::seeds() {
-  std::vector<bytes> all{shake_hands(), shake_hands(), shake_hands()};
+  std::vector<bytes> all(4, shake_hands());
   std::uint64_t id = 0;
   auto add = [&](bytes& b, message&& m) {
     m.id = ++id;
@@ -121,6 +129,14 @@ std::vector<bytes> fuzzing::seeds() {
   add(all[2], wire::pack(wire::run_part{1, 1, 1, 0, {}}));
   add(all[2], wire::pack(wire::cancel_step{1, 1}));
   add(all[2], wire::pack(wire::drop_session{1}));
+  add(all[3],
+      wire::pack(wire::tensors{1, 1, {0, 1}, {any_array::scalar(1.f), any_array::scalar(2.f)}}));
+  add(all[3], message(message_kind::credit));
+  add(all[3], message(message_kind::heartbeat));
+  add(all[3], wire::pack(wire::devices()));
+  // What comes after a handshake that fails would not be tried.
+  for (const auto& seed : all)
+    if (!is_welcome(seed)) found("a seed is refused");
   return all;
 }
 
@@ -130,7 +146,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  send_and_wait(fuzzing::as_bytes(data, size));
+  answer_to(fuzzing::as_bytes(data, size));
   static unsigned runs = 0;
   if (++runs % 500 == 0) check_served();
   return 0;

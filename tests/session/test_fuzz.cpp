@@ -12,12 +12,14 @@
 #include <deft/transport/hub.hpp>
 
 #include "mutate.hpp"
+#include "sample_model.hpp"
 #include "sessions.hpp"
 #include "transport/wire.hpp"
 
 using namespace deft;
 using testing::dice;
 using testing::outcome_of;
+using testing::sample_model;
 using namespace std::chrono_literals;
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -34,40 +36,6 @@ constexpr const char* secret = "shared";
 deadline soon() { return deadline_in(60s); }
 hub_options client_options() {
   return {{"client", 0, {}, credentials{.secret = secret}.or_of_environment()}, {}};
-}
-
-/// A model with one of most things, on worker 0; with `spread`, some of it on worker 1.
-flat_graph model(bool spread, bool initial = false) {
-  graph g;
-  auto in = as_default(g);
-  auto scope = on(device("/job:worker/task:0"));
-  placeholder<float, dyn, 6> x("x");
-  placeholder<std::int32_t, dyn> label("label");
-  variable<float, 6, 4> w("w", truncated_normal(0.1));
-  variable<float, 4> b("b", zeros());
-  tensor<float, dyn, 4> hidden = relu(matmul(x, w) + b * 2.f);
-  any_tensor far = hidden;
-  if (spread)
-    if (auto there = on(device("/job:worker/task:1"))) far = any_tensor(tanh(hidden) + 1.f);
-  auto loss = mean(softmax_cross_entropy(hidden, label));
-  any_tensor tail = concat(axes{0}, std::vector<any_tensor>{transpose(far), transpose(far)});
-  any_tensor picked = gather(w, cast<std::int32_t>(argmax(w, axis<0>)) / 3);
-  any_tensor drawn = random_uniform(dims{3, 2}, 0, 1, dtype::float32);
-  any_tensor some = reshape(one_hot<5>(label), dims{dyn, 5});
-  any_tensor chosen = where(w > 0.f, w, exp(w));
-  any_tensor centred = hidden - mean(hidden, axis<1>, keepdims);
-  any_tensor normal = centred / sqrt(mean(square(centred), axis<1>, keepdims) + 1.f);
-  any_tensor norm = sum(square(hidden * 0.5f));
-  operation train = sgd(0.1).minimize(loss);
-  operation init = initialize_all();
-  std::vector<output> fetches{loss.handle(),   tail.handle(),
-                              picked.handle(), drawn.handle(),
-                              some.handle(),   max(chosen).handle(),
-                              normal.handle(), centred.handle(),
-                              norm.handle(),   {train.handle(), run_only}};
-  if (initial) return flatten(std::vector<output>{{init.handle(), run_only}}, {});
-  const output feeds[] = {x.handle(), label.handle()};
-  return flatten(fetches, feeds);
 }
 
 std::vector<any_array> good_feeds() {
@@ -181,7 +149,7 @@ struct target {
     attacker good(address);
     for (bool initial : {true, false}) {
       bool planned =
-          good.ask(wire::pack(wire::make_plan{good.session(), 0s, model(false, initial)}));
+          good.ask(wire::pack(wire::make_plan{good.session(), 0s, sample_model(false, initial)}));
       CHECK_MESSAGE(planned, good.refusal());
       wire::run_plan run{.session = good.session(), .plan = good.answer().step};
       if (!initial) run.feeds = good_feeds();
@@ -239,7 +207,7 @@ void send_part(attacker& a, plan::part& p, std::uint64_t step, dice& d, bool byt
 
 TEST_CASE("mutated graphs are planned or refused, and run or fail") {
   target t;
-  const flat_graph good = model(false);
+  const flat_graph good = sample_model(false);
   t.serves();
   attacker a(t.address);
   tally n;
@@ -265,7 +233,8 @@ TEST_CASE("mutated parts are registered or refused, and run or fail") {
   for (int i = 0; i < 2; ++i)
     for (auto& info : task_runtime(task_name("worker", i), 1).devices()) devices.push_back(info);
   auto parts =
-      plan::run_passes(model(true), devices, {.own_task = intern(own)}, evaluate_on_host).parts;
+      plan::run_passes(sample_model(true), devices, {.own_task = intern(own)}, evaluate_on_host)
+          .parts;
   REQUIRE(parts.size() == 2);
   const plan::part good = parts[0];
   REQUIRE(*good.task == own);
@@ -291,7 +260,7 @@ TEST_CASE("messages of every kind, with any content, end in an answer") {
   target t;
   t.serves();
   attacker a(t.address);
-  const message plan = wire::pack(wire::make_plan{a.session(), 0s, model(false)});
+  const message plan = wire::pack(wire::make_plan{a.session(), 0s, sample_model(false)});
   for (std::size_t i = 0; i < mutants * 15 / 100; ++i) {
     CAPTURE(i);
     dice d(i + 2'000'000);
@@ -331,7 +300,7 @@ TEST_CASE("messages of every kind, with any content, end in an answer") {
 
 TEST_CASE("mutated frames are answered, or end the connection") {
   target t;
-  message good = wire::pack(wire::make_plan{1, 0s, model(false)});
+  message good = wire::pack(wire::make_plan{1, 0s, sample_model(false)});
   good.id = 9;
   const auto more = good_feeds();
   good.tensors.insert(good.tensors.end(), more.begin(), more.end());

@@ -41,18 +41,4 @@ class raw_peer {
   const std::shared_ptr<detail::connection_state> state_;
 };
 
-/// What a hello or a challenge says.
-struct introduction_by_hand {
-  std::string name;
-  std::uint64_t incarnation = 0;
-  bool has_secret = false;
-  std::uint64_t catalog = 0, reach = 0;
-
-  std::vector<std::byte> meta() const {
-    const credit_window window;
-    return to_bytes(name, incarnation, std::uint64_t{0}, catalog, std::array<std::uint8_t, 32>{},
-                    has_secret, std::uint32_t{0}, window.bytes, window.frames, reach);
-  }
-};
-
 }  // namespace testing

@@ -2,6 +2,8 @@
 #include <deft/transport/connection.hpp>
 #include <deft/transport/connection_state.hpp>
 
+#include "faulty_stream.hpp"
+#include "tls_cluster.hpp"
 #include "wire.hpp"
 
 using namespace testing;
@@ -21,13 +23,9 @@ struct both_ends {
 
 struct by_tcp : both_ends {
   by_tcp() {
-    int listening = listen_socket("localhost:0");
-    bare_socket out(address_of_socket(listening));
-    // `out` is connected, so accept has one.
-    bare_socket in(::accept(listening, nullptr, nullptr));
-    ::close(listening);
-    a = make(out.stream(), "a");
-    b = make(in.stream(), "b");
+    auto ends = bare_socket::tcp_pair();
+    a = make(ends[0].stream(), "a");
+    b = make(ends[1].stream(), "b");
   }
 };
 struct by_local_socket : both_ends {
@@ -35,6 +33,20 @@ struct by_local_socket : both_ends {
     auto ends = bare_socket::local_pair();
     a = make(ends[0].local_stream(), "a");
     b = make(ends[1].local_stream(), "b");
+  }
+};
+/// With keys that are replaced often.
+struct by_tls : both_ends {
+  by_tls() {
+    auto ends = bare_socket::tcp_pair();
+    tls_streams s(ends[0].stream(), ends[1].stream(), 100);
+    a = make(std::move(s.caller), "a");
+    b = make(std::move(s.server), "b");
+    message m(message_kind::first_free);
+    a->send(m);
+    REQUIRE(b->receive(m, soon()));
+    b->send(m);
+    REQUIRE(a->receive(m, soon()));
   }
 };
 
@@ -59,7 +71,7 @@ TEST_CASE("a message says how many spin until what it asks for is done, an answe
 }
 
 TEST_CASE_TEMPLATE("messages arrive whole, in order, whatever their size", ends, by_tcp,
-                   by_local_socket) {
+                   by_local_socket, by_tls) {
   ends e;
   std::vector<std::int64_t> sizes = {0, 1, 100, 5'000, 70'000, 3 * megabyte, 10, 20 * megabyte, 0};
   for (auto n : sizes) {  // nobody reads: most of it is queued
@@ -82,8 +94,30 @@ TEST_CASE_TEMPLATE("messages arrive whole, in order, whatever their size", ends,
   CHECK(e.a->queued() == 0);
 }
 
+TEST_CASE_TEMPLATE("messages arrive whole, however the streams cut and stall", ends, by_tcp,
+                   by_local_socket, by_tls) {
+  for (std::uint64_t seed = 1; seed < 4; ++seed) {
+    CAPTURE(seed);
+    const faulty_network network(
+        {.short_reads = 300, .short_writes = 200, .stalls = 300, .delays = 100}, seed);
+    ends e;
+    for (const std::int64_t n : {0, 10, 70'000, 500'000, 3'000'000, 0}) {
+      message m(message_kind::first_free), got;
+      m.meta.resize(static_cast<std::size_t>(n % 4096));
+      m.tensors = {pattern(dtype::uint8, {n}, 1), pattern(dtype::uint8, {n / 3}, 2)};
+      for (const auto& c : {e.a, e.b}) c->send(m);
+      for (const auto& c : {e.a, e.b}) {
+        REQUIRE(c->receive(got, soon()));
+        CHECK(got.meta.size() == m.meta.size());
+        CHECK(same_bytes(got.tensors[0], m.tensors[0]));
+        CHECK(same_bytes(got.tensors[1], m.tensors[1]));
+      }
+    }
+  }
+}
+
 TEST_CASE_TEMPLATE("128 MB in both directions at once: nobody waits for the other", ends, by_tcp,
-                   by_local_socket) {
+                   by_local_socket, by_tls) {
   ends e;
   any_array large = pattern(dtype::uint8, {128 * megabyte}, 5);
   auto side = [&](connection& c) {
@@ -113,7 +147,7 @@ TEST_CASE_TEMPLATE("128 MB in both directions at once: nobody waits for the othe
 }
 
 TEST_CASE_TEMPLATE("many threads send at once, each one's messages in its order", ends, by_tcp,
-                   by_local_socket) {
+                   by_local_socket, by_tls) {
   ends e;
   constexpr int threads = 6, each = 300;
   std::vector<std::thread> senders;
@@ -138,7 +172,7 @@ TEST_CASE_TEMPLATE("many threads send at once, each one's messages in its order"
   for (auto& s : senders) s.join();
 }
 
-TEST_CASE_TEMPLATE("thousands of tensors in one message", ends, by_tcp, by_local_socket) {
+TEST_CASE_TEMPLATE("thousands of tensors in one message", ends, by_tcp, by_local_socket, by_tls) {
   ends e;
   message m(message_kind::first_free), got;
   for (int i = 0; i < 5'000; ++i)
@@ -150,7 +184,7 @@ TEST_CASE_TEMPLATE("thousands of tensors in one message", ends, by_tcp, by_local
 }
 
 TEST_CASE_TEMPLATE("what is queued refers to the tensors, until it is written or the end is closed",
-                   ends, by_tcp, by_local_socket) {
+                   ends, by_tcp, by_local_socket, by_tls) {
   ends e;
   buffer mine = buffer::host(64 * megabyte);
   {
@@ -172,7 +206,7 @@ TEST_CASE_TEMPLATE("what is queued refers to the tensors, until it is written or
 }
 
 TEST_CASE_TEMPLATE("receive keeps its deadline, and what it has read of a message", ends, by_tcp,
-                   by_local_socket) {
+                   by_local_socket, by_tls) {
   ends e;
   message m;
   CHECK(error_of([&] { e.b->receive(m, past()); }) ==
@@ -189,7 +223,7 @@ TEST_CASE_TEMPLATE("receive keeps its deadline, and what it has read of a messag
 }
 
 TEST_CASE_TEMPLATE("an end that is closed ends the other, and wakes who receives", ends, by_tcp,
-                   by_local_socket) {
+                   by_local_socket, by_tls) {
   ends e;
   message m;
   SUBCASE("the other end") {
@@ -217,7 +251,7 @@ TEST_CASE_TEMPLATE("an end that is closed ends the other, and wakes who receives
 }
 
 TEST_CASE_TEMPLATE("a send to a peer that is gone fails, and does not kill the process", ends,
-                   by_tcp, by_local_socket) {
+                   by_tcp, by_local_socket, by_tls) {
   ends e;
   e.b.reset();
   message m(message_kind::first_free);
@@ -229,7 +263,7 @@ TEST_CASE_TEMPLATE("a send to a peer that is gone fails, and does not kill the p
 }
 
 TEST_CASE_TEMPLATE("tensors that cannot be sent are refused before anything is written", ends,
-                   by_tcp, by_local_socket) {
+                   by_tcp, by_local_socket, by_tls) {
   ends e;
   message m(message_kind::first_free), got;
   m.tensors = {any_array()};

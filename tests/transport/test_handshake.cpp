@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/transport/handshake.hpp>
 
+#include "introduction.hpp"
 #include "raw_peer.hpp"
 
 using namespace testing;

@@ -8,7 +8,6 @@
 #include <deft/transport/local.hpp>
 #include <random>
 
-#include "faulty_stream.hpp"
 #include "wire.hpp"
 
 using namespace testing;
@@ -507,27 +506,4 @@ TEST_CASE("a peer that is not sound is lost, with a sentence") {
   CHECK(error_of([&] { state->receive(m, soon()); }) ==
         "unavailable: lost the peer: what came on its local socket begins no record");
   state->close();
-}
-
-TEST_CASE("messages are whole on a local socket on which things go wrong") {
-  auto ends = bare_socket::local_pair();
-  const faults f{.short_reads = 300, .short_writes = 200, .stalls = 300, .delays = 300};
-  auto connect = [&](bare_socket& s, std::uint64_t seed) {
-    auto faulty = std::make_unique<faulty_stream>(s.local_stream(), f, seed);
-    return std::make_shared<connection>(
-        std::make_shared<detail::connection_state>(std::move(faulty), wire_limits{}));
-  };
-  const auto a = connect(ends[0], 1), b = connect(ends[1], 2);
-  for (int round = 0; round < 4; ++round)
-    for (const std::int64_t n : {0, 10, 70'000, 3'000'000, 20'000'000}) {
-      message m(message_kind::first_free), got;
-      m.tensors = {pattern(dtype::uint8, {n}, 1), pattern(dtype::uint8, {n / 3}, 2)};
-      a->send(m);
-      b->send(m);
-      for (const auto& c : {a, b}) {
-        REQUIRE(c->receive(got, soon()));
-        CHECK(same_bytes(got.tensors[0], m.tensors[0]));
-        CHECK(same_bytes(got.tensors[1], m.tensors[1]));
-      }
-    }
 }

@@ -7,6 +7,7 @@
 
 #include <deft/transport/local.hpp>
 
+#include "introduction.hpp"
 #include "programs.hpp"
 #include "raw_peer.hpp"
 

@@ -8,43 +8,13 @@
 #include <filesystem>
 #include <thread>
 
-#include "certificates.hpp"
-#include "environment.hpp"
-#include "faulty_stream.hpp"
-#include "wire.hpp"
+#include "tls_cluster.hpp"
 
 using namespace testing;
 using detail::tls_end;
 
 namespace {
 
-constexpr std::int64_t megabyte = std::int64_t{1} << 20;
-const std::string server_name = "/job:ps/replica:0/task:0";
-
-/// Of a cluster whose only tasks are ps/0 and the workers; made once.
-const certificate_authority& authority() {
-  static const certificate_authority a;
-  return a;
-}
-const credentials& of_server() {
-  static const auto c = authority().issue("server", {"deft:/job:ps/task:0"});
-  return c;
-}
-const credentials& of_client() {
-  static const auto c = authority().issue("client", {"deft:/client"});
-  return c;
-}
-
-listen_options server_of(const credentials& c) {
-  listen_options o = options_of_test();
-  o.self.credentials = c;
-  return o;
-}
-hub_options client_of(const credentials& c) {
-  hub_options o;
-  o.self.credentials = c;
-  return o;
-}
 /// What connecting to `l` ends with; empty if it is welcome.
 std::string outcome(const listener& l, const hub_options& o) {
   hub h(o);
@@ -86,12 +56,10 @@ class hand_stream final : public no_stream {
 /// Two TLS streams with bytes in memory between them, past the handshake.
 struct streams_by_hand {
   channel_of_bytes there, back;
-  std::unique_ptr<detail::stream> a, b;
+  tls_streams ends{std::make_unique<hand_stream>(back, there),
+                   std::make_unique<hand_stream>(there, back)};
+  const std::unique_ptr<detail::stream>&a = ends.caller, &b = ends.server;
   streams_by_hand() {
-    a = detail::tls_stream(std::make_unique<hand_stream>(back, there),
-                           detail::make_tls_context(of_client(), "client"), tls_end::caller);
-    b = detail::tls_stream(std::make_unique<hand_stream>(there, back),
-                           detail::make_tls_context(of_server(), server_name), tls_end::server);
     char c = 0;
     for (int i = 0; i < 4; ++i)
       for (auto* end : {a.get(), b.get()}) {
@@ -116,26 +84,6 @@ std::string some_text(std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) text[i] = static_cast<char>(i * 31 + i / 251);
   return text;
 }
-
-/// Two connected ends in one process, on sockets, past deft's handshake but not past that of TLS.
-struct both_ends {
-  std::shared_ptr<connection> a, b;
-  explicit both_ends(std::uint64_t records_of_a_key = 1 << 23) {
-    const int listening = listen_socket("localhost:0");
-    bare_socket out(address_of_socket(listening));
-    bare_socket in(::accept(listening, nullptr, nullptr));
-    ::close(listening);
-    auto end = [&](bare_socket& s, const credentials& c, std::string_view name, tls_end e) {
-      auto state = std::make_shared<detail::connection_state>(
-          detail::tls_stream(s.stream(), detail::make_tls_context(c, name), e, records_of_a_key),
-          wire_limits{});
-      state->peer.name = e == tls_end::caller ? "server" : "caller";
-      return std::make_shared<connection>(std::move(state));
-    };
-    a = end(out, of_client(), "client", tls_end::caller);
-    b = end(in, of_server(), server_name, tls_end::server);
-  }
-};
 
 message with_bytes(const any_array& a) {
   message m(message_kind::first_free);
@@ -171,39 +119,6 @@ class openssl_client {
 };
 
 }  // namespace
-
-TEST_CASE("a certificate fits the tasks that it names, and no others") {
-  auto fits = [](const char* use, const char* name) {
-    return detail::certificate_fits({"deft:/other", use}, name);
-  };
-  CHECK(fits("deft:/client", "client"));
-  CHECK(fits("deft:/job:ps/task:0", "/job:ps/replica:0/task:0"));
-  CHECK(fits("deft:/job:ps/task:0", "/job:ps/task:0"));
-  CHECK(fits("deft:/job:ps/task:*", "/job:ps/replica:0/task:17"));
-  const std::pair<const char*, const char*> others[] = {
-      {"deft:/client", "/job:ps/task:0"},
-      {"deft:/client", "clients"},
-      {"deft:/job:ps/task:0", "client"},
-      {"deft:/job:ps/task:0", "/job:ps/replica:0/task:1"},
-      {"deft:/job:ps/task:1", "/job:ps/replica:0/task:11"},
-      {"deft:/job:ps/task:0", "/job:worker/replica:0/task:0"},
-      {"deft:/job:ps/task:0", "/job:ps/replica:1/task:0"},
-      {"deft:/job:ps/task:*", "/job:worker/replica:0/task:0"},
-      {"deft:/job:ps/task:*", "/job:ps"},
-      {"deft:/job:ps/task:*", "/job:ps/task:*"},
-      {"deft:/job:ps/task:*", "/job:ps/task:0/cpu:0"},
-      {"deft:/job:*/task:*", "/job:ps/replica:0/task:0"},
-      {"deft:/job:ps/task:*", "/job:ps/task:x"},
-      {"http://client", "client"},
-      {"deft:/", ""},
-  };
-  for (const auto& [use, name] : others) {
-    CAPTURE(use);
-    CAPTURE(name);
-    CHECK(fits(use, name) == (*name == 0));
-  }
-  CHECK(!detail::certificate_fits({}, "client"));
-}
 
 TEST_CASE("only what has left is reported as written, and is neither lost nor sent twice") {
   streams_by_hand s;
@@ -286,152 +201,27 @@ TEST_CASE("a stream that ends says so, and one that was changed on its way is a 
   }
 }
 
-TEST_CASE("messages arrive whole over TLS, however the stream below cuts and stalls") {
-  for (std::uint64_t seed = 0; seed < 4; ++seed) {
-    CAPTURE(seed);
-    std::optional<faulty_network> network;
-    if (seed)
-      network.emplace(faults{.short_reads = 300, .short_writes = 200, .stalls = 200, .delays = 20},
-                      seed);
-    both_ends e;
-    const std::int64_t large = seed ? 500'000 : 20 * megabyte;
-    const std::vector<std::int64_t> sizes = {0, 1, 100, 5'000, 70'000, large, 10, 2 * large, 0};
-    for (auto n : sizes) {  // nobody reads: it is queued
-      message m = with_bytes(pattern(dtype::uint8, {n}, 1));
-      m.step = static_cast<std::uint64_t>(n);
-      m.meta.resize(static_cast<std::size_t>(n % 4096));
-      m.tensors.push_back(pattern(dtype::uint8, {n / 2}, 2));
-      e.a->send(m);
-    }
-    CHECK(e.a->queued() > 0);
-    message m;
-    for (auto n : sizes) {
-      REQUIRE(e.b->receive(m, soon()));
-      CHECK(m.step == static_cast<std::uint64_t>(n));
-      CHECK(same_bytes(m.tensors[0], pattern(dtype::uint8, {n}, 1)));
-      CHECK(same_bytes(m.tensors[1], pattern(dtype::uint8, {n / 2}, 2)));
-    }
-    CHECK(e.a->drain(soon()));
-    CHECK(e.a->queued() == 0);
-  }
-}
-
-TEST_CASE("8 MB to a slow reader are queued until it has taken them") {
-  both_ends e;
+TEST_CASE("an end that is closed within the handshake of TLS ends the other one") {
+  auto ends = bare_socket::tcp_pair();
+  tls_streams s(ends[0].stream(), ends[1].stream());
+  auto end = [](std::unique_ptr<detail::stream>& of) {
+    return std::make_shared<detail::connection_state>(std::move(of), wire_limits{});
+  };
+  const auto caller = end(s.caller), server = end(s.server);
   message m;
-  e.b->send(message(message_kind::first_free));  // past the handshake
-  REQUIRE(e.a->receive(m, soon()));
-  buffer mine = buffer::host(8 * megabyte);
-  std::fill_n(static_cast<char*>(mine.data()), 8 * megabyte, 'x');
-  e.a->send(with_bytes(any_array(dtype::uint8, dims{8 * megabyte}, mine)));
-  SUBCASE("read in the end") {
-    while (e.b->try_receive(m) != connection::arrival::something) std::this_thread::yield();
-    CHECK(m.tensors[0].bytes() == 8 * megabyte);
-    CHECK(static_cast<const char*>(m.tensors[0].raw())[8 * megabyte - 1] == 'x');
-    CHECK(e.a->drain(soon()));
-    CHECK(e.a->queued() == 0);
-  }
-  SUBCASE("closed before") {
-    if (!e.a->drain(past())) CHECK(e.a->queued() > 0);
-    e.a->close();
-    CHECK(e.a->queued() == 0);
-  }
-  CHECK(mine.unique());
-}
-
-TEST_CASE("64 MB in both directions at once over TLS, with keys that are replaced") {
-  both_ends e(100);
-  any_array large = pattern(dtype::uint8, {64 * megabyte}, 5);
-  auto side = [&](connection& c) {
-    c.send(with_bytes(large));  // both send before either reads
-    message answer;
-    REQUIRE(c.receive(answer, soon()));
-    CHECK(same_bytes(answer.tensors[0], large));
-  };
-  SUBCASE("each on its thread") {
-    std::thread other([&] { side(*e.b); });
-    side(*e.a);
-    other.join();
-  }
-  SUBCASE("both on one thread") {
-    e.a->send(with_bytes(large));
-    e.b->send(with_bytes(large));
-    message x, y;
-    REQUIRE(e.b->receive(x, soon()));
-    REQUIRE(e.a->receive(y, soon()));
-    CHECK(same_bytes(x.tensors[0], large));
-    CHECK(same_bytes(y.tensors[0], large));
-  }
-}
-
-TEST_CASE("many threads send at once over TLS while both ends read") {
-  both_ends e;
-  constexpr int threads = 4, each = 200;
-  auto send_all = [&](connection& c, int t) {
-    for (int i = 0; i < each; ++i) {
-      message m =
-          with_bytes(pattern(dtype::uint8, {i % 50 == 0 ? megabyte : i}, static_cast<unsigned>(t)));
-      m.session = static_cast<std::uint64_t>(t);
-      m.step = static_cast<std::uint64_t>(i);
-      c.send(m);
-    }
-  };
-  auto receive_all = [&](connection& c) {
-    std::uint64_t next[threads] = {};
-    message m;
-    for (int i = 0; i < threads * each; ++i) {
-      REQUIRE(c.receive(m, soon()));
-      CHECK(m.step == next[m.session]++);
-      const auto n = m.step % 50 == 0 ? megabyte : static_cast<std::int64_t>(m.step);
-      CHECK(same_bytes(m.tensors[0], pattern(dtype::uint8, {n}, static_cast<unsigned>(m.session))));
-    }
-  };
-  std::vector<std::thread> all;
-  for (int t = 0; t < threads; ++t) {
-    all.emplace_back([&, t] { send_all(*e.a, t); });
-    all.emplace_back([&, t] { send_all(*e.b, t); });
-  }
-  all.emplace_back([&] { receive_all(*e.a); });
-  receive_all(*e.b);
-  for (auto& t : all) t.join();
-}
-
-TEST_CASE("an end that is closed ends the other one over TLS, within the handshake too") {
-  both_ends e;
-  message m;
-  SUBCASE("before the handshake") {
-    std::thread closer([&] { e.a->close(); });
-    CHECK(!e.b->receive(m, soon()));
+  SUBCASE("before it") {
+    std::thread closer([&] { caller->close(); });
+    CHECK(!server->receive(m, soon()));
     closer.join();
   }
-  SUBCASE("while it waits for the handshake") {
-    e.a->send(with_bytes(any_array(dtype::uint8, dims{megabyte})));
-    std::thread closer([&] { e.b->close(); });
-    CHECK(!e.a->receive(m, soon()));
-    CHECK(e.a->drain(soon()));
+  SUBCASE("while the other waits for it") {
+    caller->send(with_bytes(any_array(dtype::uint8, dims{1 << 20})));
+    std::thread closer([&] { server->close(); });
+    CHECK(!caller->receive(m, soon()));
+    CHECK(caller->drain(soon()));
     closer.join();
   }
-  SUBCASE("after it") {
-    e.a->send(message(message_kind::first_free));
-    REQUIRE(e.b->receive(m, soon()));
-    std::thread closer([&] { e.a->close(); });
-    CHECK(!e.b->receive(m, soon()));
-    closer.join();
-    CHECK(error_of([&] { e.b->send(message(message_kind::first_free)); }) ==
-          "unavailable: lost caller: it ended the connection");
-  }
-  SUBCASE("within a message") {
-    e.a->send(with_bytes(any_array(dtype::uint8, dims{64 * megabyte})));
-    std::thread closer([&] {
-      while (e.a->queued() > 60 * megabyte) std::this_thread::yield();
-      e.a->close();
-    });
-    std::thread reader([&] { error_of([&] { e.a->receive(m, soon()); }); });
-    message got;
-    CHECK(error_of([&] { e.b->receive(got, soon()); }).starts_with("unavailable: lost caller: "));
-    closer.join();
-    reader.join();
-  }
+  for (const auto& c : {caller, server}) c->close();
 }
 
 TEST_CASE("with certificates that fit, both ends are authenticated; a secret may come on top") {
@@ -621,81 +411,9 @@ TEST_CASE("who stops within the handshake of TLS is refused in time") {
   log.wait_for("no message came in time from");
 }
 
-TEST_CASE("TLS on a network with faults: calls have their answers") {
-  faulty_network network({.short_reads = 300, .short_writes = 100, .stalls = 200, .delays = 200});
-  test_handler handler;
-  listener l(server_of(of_server()), handler);
-  hub h(client_of(of_client()));
-  auto c = h.connect(l.address(), soon());
-  for (int i = 0; i < 50; ++i) {
-    const auto sent = pattern(dtype::uint8, {i * 1'000}, static_cast<unsigned>(i));
-    auto p = c->call(with_bytes(sent));
-    REQUIRE(h.wait_for(*p, soon()));
-    CHECK(same_bytes(p->get().tensors[0], sent));
-  }
-}
-
 TEST_CASE("a server that others can reach may have TLS in place of a secret") {
   test_handler handler;
   auto o = server_of(of_server());
   o.address = "0.0.0.0:0";
   CHECK(error_of([&] { listener(o, handler); }) == "");
-}
-
-TEST_CASE("files for TLS that do not do are named, before anything is listened on or called") {
-  test_handler handler;
-  const auto good = of_client();
-  auto refused = [&](auto change) {
-    auto c = good;
-    change(c);
-    const auto of_hub = error_of([&] { hub h(client_of(c)); });
-    auto o = server_of(c);
-    o.self.name = "client";
-    CHECK(error_of([&] { listener(o, handler); }) == of_hub);
-    return of_hub;
-  };
-  auto file = [&](const std::string& text, mode_t mode = 0600) {
-    static int made = 0;
-    const auto path = authority().path(str("file", ++made));
-    write_bytes(path, text);
-    REQUIRE(::chmod(path.c_str(), mode) == 0);
-    return path;
-  };
-  const std::string missing =
-      "invalid_argument: TLS needs a certificate, its key and an "
-      "authority; there is no ";
-  CHECK(refused([](credentials& c) { c.certificate.clear(); }) ==
-        missing + "certificate (--tls_cert or DEFT_TLS_CERT)");
-  CHECK(refused([](credentials& c) { c.key.clear(); }) ==
-        missing + "key (--tls_key or DEFT_TLS_KEY)");
-  CHECK(refused([](credentials& c) { c.authority.clear(); }) ==
-        missing + "authority (--tls_ca or DEFT_TLS_CA)");
-  CHECK(refused([](credentials& c) { c.certificate = "/no/such/file"; }) ==
-        "not_found: cannot read the certificate \"/no/such/file\"");
-  CHECK(refused([](credentials& c) { c.key = "/no/such/file"; }) ==
-        "not_found: cannot read the key \"/no/such/file\"");
-  CHECK(refused([](credentials& c) { c.authority = "/no/such/file"; }) ==
-        "not_found: cannot read the authority \"/no/such/file\"");
-  const auto text = file("no certificate, no key"), open_key = file(read_bytes(good.key), 0640);
-  CHECK(refused([&](credentials& c) {
-          c.certificate = text;
-        }).starts_with(str("invalid_argument: the certificate \"", text, "\" is not one in PEM")));
-  CHECK(refused([&](credentials& c) {
-          c.key = text;
-        }).starts_with(str("invalid_argument: the key \"", text, "\" is not one in PEM")));
-  CHECK(refused([&](credentials& c) {
-          c.authority = text;
-        }).starts_with(str("invalid_argument: the authority \"", text, "\" is not")));
-  CHECK(refused([&](credentials& c) { c.key = open_key; }) ==
-        str("permission_denied: others than its owner have access to the key \"", open_key,
-            "\" (mode 0640): run chmod 600 ", open_key));
-  CHECK(refused([&](credentials& c) { c.key = of_server().key; }) ==
-        str("invalid_argument: the key \"", of_server().key,
-            "\" does not belong to the certificate \"", good.certificate, "\""));
-  CHECK(refused([&](credentials& c) { c = of_server(); }) ==
-        str("invalid_argument: the certificate \"", of_server().certificate,
-            "\" is for deft:/job:ps/task:0, not for client"));
-  CHECK(refused([&](credentials& c) { c = authority().issue("nothing", {"http://x"}); }) ==
-        str("invalid_argument: the certificate \"", authority().path("nothing.crt"),
-            "\" is for no task and no client, not for client"));
 }

@@ -106,6 +106,15 @@ class bare_socket {
     ::close(std::exchange(fd_, -1));
   }
   int handle() const { return fd_; }
+  /// Both ends of a connection.
+  static std::array<bare_socket, 2> tcp_pair() {
+    const int listening = listen_socket("localhost:0");
+    bare_socket out(address_of_socket(listening));
+    // `out` is connected, so accept has one.
+    bare_socket in(::accept(listening, nullptr, nullptr));
+    ::close(listening);
+    return {std::move(out), std::move(in)};
+  }
   /// Both ends of a local socket.
   static std::array<bare_socket, 2> local_pair() {
     int ends[2];

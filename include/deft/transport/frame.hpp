@@ -7,8 +7,7 @@
 //   header      0 magic "DEFT"   4 version (16 bit)   6 kind (16 bit)   8 flags (32 bit)
 //              12 number of tensors (32 bit)         16 bytes of metadata   24 bytes of elements
 //              32 call id   40 session   48 step     56 bytes of descriptors (32 bit)
-//              60 threads that spin until it is done, 61 microseconds of it (8 bit)
-//              62 whether it takes credit (8 bit)   63 zero
+//              60 threads that spin, 61 microseconds of it, 62 takes credit (8 bit)   63 zero
 //   descriptor  0 dtype (8 bit)   1 rank (8 bit)   2 zero   8 bytes of elements   16 extents
 #pragma once
 #include <array>

@@ -73,6 +73,11 @@ struct local_offer {
 };
 bool same_token(const local_offer::token& a, const local_offer::token& b);
 
+/// From the system, at most 256 bytes.
+void random_bytes(void* to, std::size_t n);
+/// Throws data_loss if `m` is of another kind, or has tensors.
+void check_kind(const message& m, message_kind kind);
+
 /// Waits for the server's part, fills in the peer, begins the heartbeats, and throws where the ends
 /// do not get on. Returns the connection to go on with: `c`, or one by a local socket in its place
 /// where the server offers one and `local_sockets` says so.

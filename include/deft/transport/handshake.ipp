@@ -58,9 +58,8 @@ std::vector<std::string> catalog_list() {
 
 namespace detail {
 
-/// From the system, not from OpenSSL, which would keep a generator for each thread that serves. At
-/// most 256 bytes.
-inline void random_bytes(void* to, std::size_t n) {
+// Not from OpenSSL, which would keep a generator for each thread that serves.
+void random_bytes(void* to, std::size_t n) {
   if (getentropy(to, n) != 0) fail(errc::internal, "the system gives no random bytes");
 }
 
@@ -178,7 +177,7 @@ inline bool check_certificate(const connection_state& c, const std::string& name
   return uses != nullptr;
 }
 
-inline void check_kind(const message& m, message_kind kind) {
+void check_kind(const message& m, message_kind kind) {
   if (m.kind != kind || !m.tensors.empty())
     fail(errc::data_loss, "message ", static_cast<int>(m.kind), " came where ",
          static_cast<int>(kind), " was expected");

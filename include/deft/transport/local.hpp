@@ -4,20 +4,14 @@
 #pragma once
 #include <deft/transport/asio.hpp>
 #include <deft/transport/event_loop.hpp>
+#include <deft/transport/shared_slots.hpp>
 #include <deft/transport/stream.hpp>
 #include <string>
 
 namespace deft::detail {
 
-/// The shared memory of one direction.
-inline constexpr std::size_t slot_bytes = std::size_t{1} << 20;
-inline constexpr std::size_t slots = 16;
-/// Pieces of a write from here on go through it.
+/// Pieces of a write from here on go through shared memory.
 inline constexpr std::size_t large_piece = 64 * 1024;
-
-/// Of the descriptors that the process may have, how many shared memory takes at most: one for each
-/// direction of a connection that uses it. What finds none left goes through the socket.
-std::size_t descriptors_for_memory();
 
 /// Within which local sockets reach each other: the same number in all processes of one boot of a
 /// machine and one network namespace. 0: unknown, or the environment's DEFT_LOCAL_SOCKETS is 0.

@@ -3,7 +3,6 @@
 #pragma once
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -16,11 +15,8 @@
 #include <cstring>
 #include <deft/core/hash.hpp>
 #include <deft/core/log.hpp>
-#include <deft/transport/address.hpp>
 #include <deft/transport/local.hpp>
-#include <deft/transport/shared_memory.hpp>
 #include <mutex>
-#include <optional>
 
 // A stream is a sequence of records, each a head of 8 bytes:
 //
@@ -53,32 +49,12 @@ struct record_head {
 };
 static_assert(sizeof(record_head) == 8);
 
-/// A part in descriptors_for_memory.
-class memory_share {
- public:
-  memory_share() = default;
-  memory_share(const memory_share&) = delete;
-  ~memory_share() { give_back(); }
-  bool take() {
-    taken_ = used_.fetch_add(1) < descriptors_for_memory();
-    if (!taken_) used_.fetch_sub(1);
-    return taken_;
-  }
-  void give_back() {
-    if (std::exchange(taken_, false)) used_.fetch_sub(1);
-  }
-
- private:
-  inline static std::atomic<std::size_t> used_{0};
-  bool taken_ = false;
-};
-
 class local_stream_t final : public stream {
  public:
   local_stream_t(local_protocol::socket s, event_loop& loop)
       : socket_(std::move(s)),
         loop_(loop),
-        returned_(loop.context()),
+        memory_out_(loop.context()),
         buffer_(std::make_unique_for_overwrite<std::byte[]>(read_ahead)) {
     boost::system::error_code ignored;
     socket_.non_blocking(true, ignored);
@@ -112,7 +88,7 @@ class local_stream_t final : public stream {
     }
     auto tell = [then = std::move(then)](boost::system::error_code) { then(); };
     if (waits_for_slot_)
-      returned_.async_wait(socket_base::wait_read, std::move(tell));
+      memory_out_.wait(std::move(tell));
     else
       socket_.async_wait(socket_base::wait_write, std::move(tell));
   }
@@ -120,11 +96,7 @@ class local_stream_t final : public stream {
     using boost::asio::socket_base;
     boost::system::error_code ignored;
     socket_.shutdown(both ? socket_base::shutdown_both : socket_base::shutdown_send, ignored);
-    if (!both) return;
-    // Who waits for a slot waits no longer.
-    std::lock_guard lock(shut_guard_);
-    shut_ = true;
-    if (returned_.is_open()) returned_.shutdown(socket_base::shutdown_both, ignored);
+    if (both) memory_out_.shut();  // who waits for a slot waits no longer
   }
   bool is_drained() const noexcept override {
     return drained_ && !unread_.load(std::memory_order_relaxed);
@@ -199,7 +171,7 @@ class local_stream_t final : public stream {
       }
       std::ptrdiff_t n = 0;
       if (std::min(left_, most) >= read_direct) {
-        n = result(::recv(handle(), to, std::min(left_, most), MSG_DONTWAIT));
+        n = result_of_call(::recv(handle(), to, std::min(left_, most), MSG_DONTWAIT));
         if (n > 0) left_ -= static_cast<std::size_t>(n);
         return n;
       }
@@ -226,7 +198,8 @@ class local_stream_t final : public stream {
       m.msg_control = control;
       m.msg_controllen = sizeof control;
     }
-    const std::ptrdiff_t n = result(::recvmsg(handle(), &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+    const std::ptrdiff_t n =
+        result_of_call(::recvmsg(handle(), &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
     if (n <= 0) return n;
     drained_ = static_cast<std::size_t>(n) < rest.iov_len;
     end_ += static_cast<std::size_t>(n);
@@ -255,12 +228,13 @@ class local_stream_t final : public stream {
         in_memory_ = false;
         return 1;
       case record::in_memory:
-        if (!memory_in_) return unsound("it sent what lies in memory that it does not share");
+        if (!memory_in_.is_open())
+          return unsound("it sent what lies in memory that it does not share");
         if (h.bytes == 0 || h.bytes > slot_bytes)
           return unsound("it sent more than a slot of its shared memory holds");
         left_ = h.bytes;
         in_memory_ = true;
-        at_ = memory_in_->data() + slot_in_ * slot_bytes;
+        at_ = memory_in_.next();
         return 1;
       case record::memory:
         return take_memory();
@@ -268,18 +242,10 @@ class local_stream_t final : public stream {
     return unsound("what came on its local socket begins no record");
   }
 
-  /// Where it cannot be mapped, no slot is given back, and all comes in the socket.
   std::ptrdiff_t take_memory() noexcept {
     if (std::exchange(memory_came_, true)) return unsound("it shared memory twice");
-    descriptor memory = std::move(given_[0]), credits = std::move(given_[1]);
-    if (!memory.valid() || !credits.valid() || !share_in_.take()) return 1;
-    if (!shared_memory::is_sound(memory, slots * slot_bytes))
-      return unsound("the memory that it shares is not sealed, or not as large as agreed");
-    auto mapped = shared_memory::map(memory, slots * slot_bytes);
-    if (!mapped) return 1;
-    memory_in_.emplace(std::move(*mapped));
-    credits_ = std::move(credits);
-    return give_back(slots);
+    const char* const wrong = memory_in_.open(std::move(given_[0]), std::move(given_[1]));
+    return wrong ? unsound(wrong) : 1;
   }
 
   std::ptrdiff_t read_memory(std::byte* to, std::size_t most) noexcept {
@@ -287,19 +253,9 @@ class local_stream_t final : public stream {
     std::memcpy(to, at_, n);
     at_ += n;
     left_ -= n;
-    if (left_ == 0) {
-      slot_in_ = (slot_in_ + 1) % slots;
-      if (const auto gave = give_back(1); gave < 0) return gave;
-    }
+    if (left_ == 0)
+      if (const char* const wrong = memory_in_.pass()) return unsound(wrong);
     return static_cast<std::ptrdiff_t>(n);
-  }
-
-  /// A peer that has ended its end of it will not write to the memory either.
-  std::ptrdiff_t give_back(std::size_t n) noexcept {
-    const std::array<char, slots> bytes{};
-    const auto sent = result(::send(credits_.get(), bytes.data(), n, MSG_DONTWAIT | MSG_NOSIGNAL));
-    if (sent == static_cast<std::ptrdiff_t>(n) || sent == -EPIPE || sent == -ECONNRESET) return 1;
-    return unsound("it does not take back the slots of its shared memory");
   }
 
   // ---- writing
@@ -308,7 +264,7 @@ class local_stream_t final : public stream {
     msghdr m{};
     m.msg_iov = pieces;
     m.msg_iovlen = count;
-    return result(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
+    return result_of_call(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
   }
 
   static record_head head_of(record kind, std::size_t bytes) noexcept {
@@ -346,13 +302,12 @@ class local_stream_t final : public stream {
     iovec* const first = bytes > 0 ? all.data() : all.data() + 1;
     std::size_t in_slot = 0;
     if (large && bytes <= never_cut / 2 && used <= 16) {
-      if (const auto n = take_slots(); n < 0 && (n != -EAGAIN || bytes == 0)) {
+      if (const auto n = take_slot(); n < 0 && (n != -EAGAIN || bytes == 0)) {
         waits_for_slot_ = n == -EAGAIN;
         return n;
       }
-      if (free_ > 0) {
-        in_slot = std::min(pieces[i].iov_len, slot_bytes);
-        std::memcpy(memory_out_->data() + slot_out_ * slot_bytes, pieces[i].iov_base, in_slot);
+      if (memory_out_.has_free()) {
+        in_slot = memory_out_.fill(pieces[i]);
         there = head_of(record::in_memory, in_slot);
         all[used++] = {&there, sizeof there};
       }
@@ -363,8 +318,7 @@ class local_stream_t final : public stream {
     const auto n = static_cast<std::size_t>(sent);
     if (n < (in_slot > 0 ? heads + bytes : heads)) return -EIO;  // never, see never_cut
     if (in_slot > 0) {
-      slot_out_ = (slot_out_ + 1) % slots;
-      --free_;
+      memory_out_.pass();
       return static_cast<std::ptrdiff_t>(bytes + in_slot);
     }
     owed_ = heads + bytes - n;
@@ -373,30 +327,19 @@ class local_stream_t final : public stream {
 
   /// Whether the peer has mapped our memory, which is made and sent first.
   bool has_memory() noexcept {
-    if (granted_ || refused_) return granted_;
-    if (!memory_out_ && !share_memory()) return false;
-    const auto n = take_slots();
-    if (n == -EPIPE || n == -ECONNRESET) {  // the peer has let go of it
-      keep_to_socket(ENOMEM);
-      std::lock_guard lock(shut_guard_);
-      boost::system::error_code ignored;
-      returned_.close(ignored);
-      memory_out_.reset();
-    }
+    if (memory_out_.is_granted()) return true;
+    if (memory_out_.is_refused() || (!memory_out_.is_open() && !offer_memory())) return false;
+    const auto n = take_slot();
+    if (n == -EPIPE || n == -ECONNRESET) memory_out_.close();
     return n > 0;
   }
 
-  bool share_memory() noexcept {
-    if (!share_out_.take()) return keep_to_socket(EMFILE);
-    int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
-      return keep_to_socket(errno);
-    descriptor mine(ends[0]), theirs(ends[1]);
-    auto made = shared_memory::make(slots * slot_bytes);
-    if (!made) return keep_to_socket(errno);
+  bool offer_memory() noexcept {
+    auto made = memory_out_.make();
+    if (!made) return false;
     record_head h = head_of(record::memory, 0);
     iovec piece{&h, sizeof h};
-    const std::array<int, 2> given{made->second.get(), theirs.get()};
+    const std::array<int, 2> given{made->file.get(), made->of_peer.get()};
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof given)] = {};
     msghdr m{};
     m.msg_iov = &piece;
@@ -408,51 +351,17 @@ class local_stream_t final : public stream {
     c->cmsg_type = SCM_RIGHTS;
     c->cmsg_len = CMSG_LEN(sizeof given);
     std::memcpy(CMSG_DATA(c), given.data(), sizeof given);
-    const auto sent = result(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
-    if (sent == -EAGAIN) {  // another time
-      share_out_.give_back();
-      return false;
-    }
-    if (sent < 0) return keep_to_socket(static_cast<int>(-sent));
-    boost::system::error_code failed;
-    std::lock_guard lock(shut_guard_);
-    returned_.assign(local_protocol(), mine.get(), failed);
-    if (failed) return keep_to_socket(failed.value());
-    mine.release();
-    if (shut_) returned_.shutdown(boost::asio::socket_base::shutdown_both, failed);
-    memory_out_.emplace(std::move(made->first));
-    return true;
-  }
-  bool keep_to_socket(int reason) noexcept {
-    refused_ = true;
-    share_out_.give_back();
-    try {
-      logging::info("no memory is shared on a local socket: ", text_of_errno(reason));
-    } catch (const std::exception&) {
-      // It goes without saying.
-    }
-    return false;
+    const auto sent = result_of_call(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
+    if (sent == -EAGAIN) return memory_out_.drop_offer(), false;  // another time
+    if (sent < 0) return memory_out_.refuse(static_cast<int>(-sent));
+    return memory_out_.open(std::move(*made));
   }
 
-  /// Looks for slots that have come back where none is free: 1 if one is, -EAGAIN if not.
-  std::ptrdiff_t take_slots() noexcept {
-    if (free_ > 0) return 1;
-    std::array<char, slots + 1> bytes;
-    const auto n =
-        result(::recv(returned_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT));
-    if (n == 0) return -EPIPE;
-    if (n < 0) return n;
-    if (static_cast<std::size_t>(n) > slots)
-      return unsound("it gave back more slots of shared memory than it was given");
-    free_ = static_cast<std::size_t>(n);
-    granted_ = true;
-    return 1;
+  std::ptrdiff_t take_slot() noexcept {
+    const auto n = memory_out_.take();
+    return n == -EPROTO ? unsound("it gave back more slots of shared memory than it was given") : n;
   }
 
-  static std::ptrdiff_t result(std::ptrdiff_t n) noexcept {
-    if (n >= 0) return n;
-    return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
-  }
   int handle() const noexcept {
     return const_cast<local_protocol::socket&>(socket_).native_handle();
   }
@@ -462,13 +371,10 @@ class local_stream_t final : public stream {
   std::atomic<const char*> unsound_{nullptr};
 
   // Of who reads.
-  memory_share share_in_;
-  std::optional<shared_memory> memory_in_;
-  descriptor credits_;               ///< to give slots back
+  slot_reader memory_in_;
   std::array<descriptor, 2> given_;  ///< came with the bytes in the buffer
   bool memory_came_ = false;
-  std::size_t slot_in_ = 0;  ///< the next
-  std::size_t left_ = 0;     ///< of the present record
+  std::size_t left_ = 0;  ///< of the present record
   bool in_memory_ = false;
   const std::byte* at_ = nullptr;  ///< in the present slot
   int sender_ = -1;                ///< the processor of the last record's
@@ -476,15 +382,9 @@ class local_stream_t final : public stream {
   std::atomic<bool> unread_{false};  ///< a read would yield something without the socket
 
   // Of who writes.
-  memory_share share_out_;
-  std::optional<shared_memory> memory_out_;
-  bool granted_ = false, refused_ = false, waits_for_slot_ = false;
-  std::size_t slot_out_ = 0;  ///< the next
-  std::size_t free_ = 0;      ///< slots
-  std::size_t owed_ = 0;      ///< bytes of the present record
-  std::mutex shut_guard_;
-  bool shut_ = false;
-  local_protocol::socket returned_;  ///< where slots come back
+  slot_writer memory_out_;
+  bool waits_for_slot_ = false;
+  std::size_t owed_ = 0;  ///< bytes of the present record
 
   std::unique_ptr<std::byte[]> buffer_;
   bool drained_ = false;             ///< the socket gave less than it was asked for
@@ -497,12 +397,6 @@ local_protocol::endpoint endpoint_of(const std::string& name) {
 }
 
 }  // namespace
-
-std::size_t descriptors_for_memory() {
-  rlimit most{};
-  getrlimit(RLIMIT_NOFILE, &most);
-  return static_cast<std::size_t>(most.rlim_cur / 4);
-}
 
 std::uint64_t local_reach() {
   const char* const wanted = std::getenv("DEFT_LOCAL_SOCKETS");

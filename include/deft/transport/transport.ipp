@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/transport/transport.ipp: what transport/ implements once per program.
 #pragma once
+#include <deft/transport/accepted_connection.ipp>
 #include <deft/transport/address.ipp>
 #include <deft/transport/connection.ipp>
+#include <deft/transport/connection_table.ipp>
 #include <deft/transport/credentials.ipp>
 #include <deft/transport/event_loop.ipp>
 #include <deft/transport/frame.ipp>
@@ -12,6 +14,7 @@
 #include <deft/transport/local.ipp>
 #include <deft/transport/serving_threads.ipp>
 #include <deft/transport/shared_memory.ipp>
+#include <deft/transport/shared_slots.ipp>
 #include <deft/transport/signals.ipp>
 #include <deft/transport/spin.ipp>
 #include <deft/transport/tcp.ipp>

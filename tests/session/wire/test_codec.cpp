@@ -101,4 +101,15 @@ TEST_CASE("what is no such message is refused") {
   message longer = wire::pack(wire::reset{"models"});
   longer.meta.push_back(std::byte{1});
   CHECK_THROWS_AS(wire::unpack<wire::reset>(longer), error);
+  plan::part of_worker;
+  of_worker.task = intern(task_name("worker", 0));
+  const wire::register_part sent{1, 2, of_worker, {}};
+  message part = wire::pack(wire::register_part(sent));
+  const plan::part& p = sent.part;
+  auto meta_for = [&](const std::string& task) {
+    return to_bytes(task, p.graph, p.fetches, p.fetch_numbers, p.stream, sent.incarnations);
+  };
+  REQUIRE(part.meta == meta_for(to_string(*p.task)));
+  part.meta = meta_for("");
+  CHECK(outcome_of([&] { wire::unpack<wire::register_part>(part); }).says("a part of no task"));
 }

@@ -21,7 +21,10 @@ void serialize(Archive& ar, part& p, unsigned) {
   std::string task;
   if constexpr (Archive::is_saving::value) task = to_string(*p.task);
   ar& named("task", task);
-  if constexpr (Archive::is_loading::value) p.task = deft::detail::device_of_wire(task);
+  if constexpr (Archive::is_loading::value) {
+    p.task = deft::detail::device_of_wire(task);
+    if (!p.task) fail(errc::data_loss, "a part of no task");
+  }
   ar& named("graph", p.graph) & named("fetches", p.fetches) & named("numbers", p.fetch_numbers) &
       named("stream", p.stream);
 }

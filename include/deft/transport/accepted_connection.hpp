@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/accepted_connection.hpp: a connection that a listener has accepted, from its first
+// byte to its end. Internal.
+#pragma once
+#include <atomic>
+#include <chrono>
+#include <deft/transport/asio.hpp>
+#include <deft/transport/connection_state.hpp>
+#include <deft/transport/handshake.hpp>
+#include <deft/transport/serving_threads.hpp>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace deft::detail {
+class connection_table;
+
+/// Shakes hands, then hands messages to the handler. Served by one thread at a time.
+class accepted_connection final : public served,
+                                  public std::enable_shared_from_this<accepted_connection> {
+ public:
+  /// `local`: by a local socket, on which a caller goes on that is welcome already.
+  accepted_connection(std::shared_ptr<connection_table> table,
+                      std::shared_ptr<connection_state> state, bool local);
+
+  /// Whose handler the calling thread is within; null: none.
+  static const accepted_connection*& current();
+
+  void begin();
+  void close();
+  /// Of the caller's address; peer() is for who serves it alone.
+  const std::string& host() const { return host_; }
+  const peer_info& peer() const { return state_->peer; }
+  bool shakes_hands() const { return phase_ < phase::welcome && !leaving_; }
+
+  // With the table's lock.
+  void mark_open() { phase_ = phase::open; }
+  void take_offer(const local_offer& offer);
+  bool has_offered(const local_offer::token& token) const;
+  /// False if it has been used.
+  bool withdraw_offer() { return std::exchange(offer_stands_, false); }
+
+  bool serve() override;
+  bool look_again(std::chrono::steady_clock::time_point now) override;
+  void rest() override;
+  bool wait_until_heard(std::chrono::microseconds unseen) override;
+  void resume() override;
+
+ private:
+  /// welcome: not yet settled, be it here or on a local socket.
+  enum class phase { silent, greeting, welcome, open, refused, ended };
+
+  static constexpr std::chrono::microseconds serve_spin{20};
+  static constexpr int messages_at_once = 16;
+  static constexpr std::chrono::milliseconds time_to_hear{500};  ///< why a connection ends
+
+  bool go_on();
+  void begin_timer(std::chrono::milliseconds after);
+  bool shake_hands();
+  bool is_settled();
+  void replace_offering();
+  void open();
+  bool receive();
+  void dispatch();
+  void answer_error(std::uint64_t id, const error& e);
+  void refuse(const error& why);
+  void wait_for_end();
+  bool drop_input();
+  void end(const std::shared_ptr<const error>& why);
+
+  const std::shared_ptr<connection_table> table_;
+  const std::shared_ptr<connection_state> state_;
+  const bool local_;
+  const std::string host_;
+  std::shared_ptr<connection> connection_;
+  bool handler_knows_ = false, rested_ = false;
+  std::optional<server_handshake> handshake_;
+  peer_terms terms_;
+  local_offer offer_;
+  bool offered_ = false, offer_stands_ = false;  ///< an offer was made; nobody has used it
+  message message_;
+  arrival_wait wait_;
+  boost::asio::steady_timer timer_;
+  std::atomic<unsigned> turn_{0};  ///< of the timer
+  std::atomic<bool> late_{false}, leaving_{false};
+  std::atomic<bool> replaced_{false};  ///< by a local socket
+  std::atomic<phase> phase_{phase::silent};
+};
+
+}  // namespace deft::detail

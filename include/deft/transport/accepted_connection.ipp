@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/accepted_connection.ipp: shaking hands, handing messages to the handler, refusing.
+#pragma once
+#include <algorithm>
+#include <deft/core/log.hpp>
+#include <deft/transport/accepted_connection.hpp>
+#include <deft/transport/archive.hpp>
+#include <deft/transport/connection_table.hpp>
+#include <new>
+
+namespace deft::detail {
+
+accepted_connection::accepted_connection(std::shared_ptr<connection_table> table,
+                                         std::shared_ptr<connection_state> state, bool local)
+    : table_(std::move(table)),
+      state_(std::move(state)),
+      local_(local),
+      host_(state_->peer.address.substr(0, state_->peer.address.rfind(':'))),
+      wait_(serve_spin),
+      timer_(table_->loop.context()) {}
+
+const accepted_connection*& accepted_connection::current() {
+  thread_local const accepted_connection* c = nullptr;
+  return c;
+}
+
+void accepted_connection::begin() {
+  begin_timer(table_->options.silence);
+  state_->on_event([weak = weak_from_this()] {
+    if (auto self = weak.lock()) serving_threads::instance().serve(std::move(self));
+  });
+  state_->arm();
+}
+
+void accepted_connection::close() {
+  leaving_ = true;
+  state_->close();
+}
+
+void accepted_connection::take_offer(const local_offer& offer) {
+  offer_ = offer;
+  offered_ = offer_stands_ = true;
+}
+bool accepted_connection::has_offered(const local_offer::token& token) const {
+  return offer_stands_ && !leaving_ && same_token(offer_.caller, token);
+}
+
+bool accepted_connection::serve() {
+  struct within {
+    const accepted_connection* before = current();
+    explicit within(const accepted_connection* c) { current() = c; }
+    ~within() { current() = before; }
+  } handler{this};
+  try {
+    return go_on();
+  } catch (const std::exception& e) {
+    logging::warning(table_->address, ": the connection of ", peer(), " failed: ", e.what());
+    state_->close();
+    end(nullptr);
+    return true;
+  }
+}
+bool accepted_connection::look_again(std::chrono::steady_clock::time_point now) {
+  return phase_ == phase::open && !state_->is_silent() && wait_.look_again(now);
+}
+void accepted_connection::rest() {
+  rested_ = true;
+  if (phase_ != phase::ended) state_->arm();
+}
+
+bool accepted_connection::wait_until_heard(std::chrono::microseconds unseen) {
+  if (phase_ != phase::open || !state_->is_silent() || !table_->begin_helping()) return false;
+  const bool helped = table_->handler.wait_until_heard(
+      [c = state_.get()] { return !c->is_silent() || c->lost(); }, unseen);
+  table_->end_helping();
+  return helped;
+}
+void accepted_connection::resume() {
+  rested_ = false;
+  wait_.restart();
+}
+
+bool accepted_connection::go_on() {
+  switch (phase_.load()) {
+    case phase::silent:
+    case phase::greeting:
+    case phase::welcome:
+      return shake_hands();
+    case phase::open:
+      return receive();
+    case phase::refused:
+      return drop_input();
+    case phase::ended:
+      break;
+  }
+  return false;
+}
+
+/// One for each phase that ends by itself.
+void accepted_connection::begin_timer(std::chrono::milliseconds after) {
+  late_ = false;
+  timer_.expires_after(after);
+  timer_.async_wait(
+      [weak = weak_from_this(), turn = ++turn_](const boost::system::error_code& failed) {
+        const auto self = weak.lock();
+        if (failed || !self || self->turn_ != turn) return;
+        self->late_ = true;
+        serving_threads::instance().serve(self);
+      });
+}
+
+bool accepted_connection::shake_hands() {
+  if (replaced_) return end(nullptr), true;
+  try {
+    if (late_)
+      throw error(errc::deadline_exceeded, phase_ == phase::silent
+                                               ? "it said nothing"
+                                               : str("no message came in time from ", peer()));
+    if (phase_ == phase::silent && state_->source().has_unread()) {
+      phase_ = phase::greeting;
+      begin_timer(table_->options.handshake_timeout);
+    }
+    if (!handshake_) handshake_.emplace(*state_, table_->options.self);
+    switch (state_->try_receive(message_)) {
+      case connection::arrival::nothing:
+        return false;
+      case connection::arrival::end:
+        throw error(errc::unavailable, str(peer(), " ended the connection during the handshake"));
+      case connection::arrival::something:
+        break;
+    }
+    if (!is_settled()) return true;
+  } catch (const error& e) {
+    table_->log_refusal(peer().address, e);
+    refuse(e);
+    return true;
+  }
+  open();
+  return true;
+}
+
+/// After a message of the handshake.
+bool accepted_connection::is_settled() {
+  if (local_) return replace_offering(), true;
+  if (phase_ == phase::welcome) {
+    check_kind(message_, message_kind::settle);
+    return table_->withdraw(*this);
+  }
+  const bool welcome = handshake_->on_message(
+      message_, [&](const peer_info& caller) { table_->handler.admit(caller); },
+      [&] {
+        terms_ = handshake_->terms();
+        return table_->offer_to(*this);
+      });
+  if (!welcome) return false;
+  if (!offered_) return terms_ = handshake_->terms(), true;
+  phase_ = phase::welcome;
+  return false;
+}
+
+/// On a local socket: takes the place of the connection that has offered it.
+void accepted_connection::replace_offering() {
+  check_kind(message_, message_kind::settle);
+  local_offer::token token;
+  from_bytes(message_.meta, token);
+  const auto before = table_->claim(token);
+  if (!before) fail(errc::unauthenticated, "it was not offered this local socket");
+  state_->peer = before->peer();
+  state_->peer.local = true;
+  terms_ = before->terms_;
+  message welcome(message_kind::welcome);
+  welcome.meta = to_bytes(before->offer_.server);
+  state_->send(welcome);
+  before->replaced_ = true;
+  before->close();
+  serving_threads::instance().serve(before);
+}
+
+void accepted_connection::open() {
+  ++turn_;  // no timer any more
+  const listen_options& o = table_->options;
+  state_->set_limits(o.limits);
+  state_->agree({o.self.heartbeat_timeout, o.self.window}, terms_);
+  handshake_.reset();
+  message_ = {};
+  if (!table_->count_open(*this)) return end(nullptr);
+  connection_ = std::make_shared<connection>(state_);
+  try {
+    table_->handler.on_open(connection_);
+  } catch (const error& e) {
+    table_->count_closed();
+    return refuse(e);
+  }
+  handler_knows_ = true;
+  logging::info(table_->address, " accepted ", peer(), local_ ? " by a local socket" : "");
+}
+
+bool accepted_connection::receive() {
+  if (std::exchange(rested_, false)) wait_.woke();
+  for (int i = 0; i < messages_at_once; ++i) {
+    try {
+      switch (state_->try_receive(message_)) {
+        case connection::arrival::nothing:
+          return i > 0;
+        case connection::arrival::end:
+          return end(nullptr), true;
+        case connection::arrival::something:
+          break;
+      }
+    } catch (const error& e) {
+      end(std::make_shared<error>(e));
+      return true;
+    }
+    if (i == 0) wait_.came(state_->source());
+    if (message_.spinning)
+      wait_.set_crowded_until(arrival_wait::crowded_until(
+          {message_.spinning,
+           std::chrono::steady_clock::now() + std::chrono::microseconds(message_.spinning_for)}));
+    dispatch();
+    trim(message_);
+  }
+  return true;
+}
+
+void accepted_connection::dispatch() {
+  const spinning_for_this sender(message_.spinning,
+                                 std::chrono::microseconds(message_.spinning_for));
+  const auto id = message_.id;
+  try {
+    table_->handler.on_message(connection_, std::move(message_));
+  } catch (const error& e) {
+    answer_error(id, e);
+  } catch (const std::bad_alloc&) {
+    answer_error(id, error(errc::resource_exhausted, "out of memory"));
+  } catch (const std::exception& e) {
+    answer_error(id, error(errc::internal, e.what()));
+  }
+}
+void accepted_connection::answer_error(std::uint64_t id, const error& e) {
+  if (id == 0) return logging::warning("a message from ", peer(), " failed: ", e.what());
+  message answer;
+  encode_error(answer, id, e);
+  try {
+    connection_->send(answer);
+  } catch (const error&) {
+    // Lost: receive will say so.
+  }
+}
+
+void accepted_connection::refuse(const error& why) {
+  handshake_.reset();
+  wait_for_end();
+  state_->refuse(why);
+}
+/// It has some time to hear why.
+void accepted_connection::wait_for_end() {
+  phase_ = phase::refused;
+  leaving_ = true;
+  begin_timer(time_to_hear);
+}
+bool accepted_connection::drop_input() {
+  try {
+    if (!late_ && state_->try_receive(message_) != connection::arrival::end) return false;
+  } catch (const error&) {
+    // It is gone.
+  }
+  state_->close();
+  end(nullptr);
+  return true;
+}
+
+void accepted_connection::end(const std::shared_ptr<const error>& why) {
+  const bool was_open = phase_ == phase::open;
+  ++turn_;
+  if (why) logging::info(table_->address, ": ", why->what());
+  if (why && !state_->closed_here() && why->code() != errc::unavailable) {
+    wait_for_end();  // a frame that is not sound: the caller was told
+  } else {
+    phase_ = phase::ended;
+    state_->close();
+    state_->on_event(nullptr);
+  }
+  if (was_open) {
+    table_->count_closed();
+    // Its handler may have stopped the listener, and be gone.
+    if (handler_knows_ && table_->has(*this)) table_->handler.on_close(connection_, why.get());
+    connection_.reset();
+  }
+  if (phase_ == phase::ended) table_->remove(*this);
+}
+
+}  // namespace deft::detail

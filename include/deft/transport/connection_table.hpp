@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/connection_table.hpp: the connections of a listener, and what they share.
+// Internal.
+#pragma once
+#include <atomic>
+#include <condition_variable>
+#include <deft/core/limited_log.hpp>
+#include <deft/transport/accepted_connection.hpp>
+#include <deft/transport/listener.hpp>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace deft::detail {
+
+/// Kept alive by its connections too, so that a handler may stop or even destroy the listener.
+class connection_table : public std::enable_shared_from_this<connection_table> {
+ public:
+  connection_table(listen_options&& o, connection_handler& h) : options(std::move(o)), handler(h) {}
+
+  // Set before the first connection, then left alone.
+  listen_options options;
+  connection_handler& handler;
+  event_loop& loop = event_loop::of_servers();
+  std::string address;     ///< what the listener is bound to
+  std::string local_name;  ///< of the local socket that is offered; empty: none
+  std::size_t most = 0;    ///< at a time
+
+  /// Begins to serve what was accepted from `address`, or turns it away.
+  void add(std::unique_ptr<stream> s, const std::string& address, bool local);
+  /// For one that has just become welcome.
+  local_offer offer_to(accepted_connection& c);
+  /// Whoever was offered this and has not used it; once.
+  std::shared_ptr<accepted_connection> claim(const local_offer::token& token);
+  /// False if it has been used.
+  bool withdraw(accepted_connection& c);
+
+  /// False if it is too late.
+  bool count_open(accepted_connection& c);
+  void count_closed();
+  /// Those that stand now.
+  std::size_t count() const;
+  /// A thread is in the handler without a message. False if it is too late.
+  bool begin_helping();
+  void end_helping();
+  bool has(const accepted_connection& c) const;
+  void remove(const accepted_connection& c);
+  void log_refusal(const std::string& address, const error& why);
+
+  bool stopping() const { return stopping_; }
+  /// No more are added. False the second time.
+  bool stop();
+  void close_all();
+  /// Until all have ended, but for that of a handler that calls.
+  void wait_for_all();
+
+ private:
+  void make_room(const std::string& host);
+
+  mutable std::mutex guard_;
+  std::condition_variable changed_;
+  std::list<std::shared_ptr<accepted_connection>> all_;  ///< the oldest first
+  std::size_t open_ = 0;
+  int helping_ = 0;
+  logging::limited refused_, turned_away_;
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace deft::detail

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/shared_slots.ipp: making, giving and mapping memory, and who has which slots.
+#pragma once
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <deft/core/log.hpp>
+#include <deft/transport/address.hpp>
+#include <deft/transport/shared_slots.hpp>
+
+namespace deft::detail {
+
+namespace {
+std::atomic<std::size_t> shares_used{0};
+}  // namespace
+
+std::size_t descriptors_for_memory() {
+  rlimit most{};
+  getrlimit(RLIMIT_NOFILE, &most);
+  return static_cast<std::size_t>(most.rlim_cur / 4);
+}
+
+bool memory_share::take() noexcept {
+  taken_ = shares_used.fetch_add(1) < descriptors_for_memory();
+  if (!taken_) shares_used.fetch_sub(1);
+  return taken_;
+}
+void memory_share::give_back() noexcept {
+  if (std::exchange(taken_, false)) shares_used.fetch_sub(1);
+}
+
+std::ptrdiff_t result_of_call(std::ptrdiff_t n) noexcept {
+  if (n >= 0) return n;
+  return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
+}
+
+const char* slot_reader::open(descriptor memory, descriptor credits) noexcept {
+  if (!memory.valid() || !credits.valid() || !share_.take()) return nullptr;
+  if (!shared_memory::is_sound(memory, slots * slot_bytes))
+    return "the memory that it shares is not sealed, or not as large as agreed";
+  auto mapped = shared_memory::map(memory, slots * slot_bytes);
+  if (!mapped) return nullptr;
+  memory_.emplace(std::move(*mapped));
+  credits_ = std::move(credits);
+  return give_back(slots);
+}
+
+const char* slot_reader::pass() noexcept {
+  next_ = (next_ + 1) % slots;
+  return give_back(1);
+}
+
+/// A peer that has ended its end of it will not write to the memory either.
+const char* slot_reader::give_back(std::size_t n) noexcept {
+  const std::array<char, slots> bytes{};
+  const auto sent =
+      result_of_call(::send(credits_.get(), bytes.data(), n, MSG_DONTWAIT | MSG_NOSIGNAL));
+  if (sent == static_cast<std::ptrdiff_t>(n) || sent == -EPIPE || sent == -ECONNRESET)
+    return nullptr;
+  return "it does not take back the slots of its shared memory";
+}
+
+std::optional<slot_writer::offer> slot_writer::make() noexcept {
+  if (!share_.take()) return refuse(EMFILE), std::nullopt;
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
+    return refuse(errno), std::nullopt;
+  descriptor mine(ends[0]), of_peer(ends[1]);
+  auto made = shared_memory::make(slots * slot_bytes);
+  if (!made) return refuse(errno), std::nullopt;
+  return offer{std::move(made->first), std::move(made->second), std::move(mine),
+               std::move(of_peer)};
+}
+
+bool slot_writer::open(offer&& o) noexcept {
+  boost::system::error_code failed;
+  std::lock_guard lock(shut_guard_);
+  returned_.assign(boost::asio::local::stream_protocol(), o.mine.get(), failed);
+  if (failed) return refuse(failed.value());
+  o.mine.release();
+  if (shut_) returned_.shutdown(boost::asio::socket_base::shutdown_both, failed);
+  memory_.emplace(std::move(o.memory));
+  return true;
+}
+
+bool slot_writer::refuse(int reason) noexcept {
+  refused_ = true;
+  share_.give_back();
+  try {
+    logging::info("no memory is shared on a local socket: ", text_of_errno(reason));
+  } catch (const std::exception&) {
+    // It goes without saying.
+  }
+  return false;
+}
+
+std::ptrdiff_t slot_writer::take() noexcept {
+  if (free_ > 0) return 1;
+  std::array<char, slots + 1> bytes;
+  const auto n =
+      result_of_call(::recv(returned_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT));
+  if (n == 0) return -EPIPE;
+  if (n < 0) return n;
+  if (static_cast<std::size_t>(n) > slots) return -EPROTO;
+  free_ = static_cast<std::size_t>(n);
+  granted_ = true;
+  return 1;
+}
+
+std::size_t slot_writer::fill(const iovec& piece) noexcept {
+  const std::size_t n = std::min(piece.iov_len, slot_bytes);
+  std::memcpy(memory_->data() + next_ * slot_bytes, piece.iov_base, n);
+  return n;
+}
+void slot_writer::pass() noexcept {
+  next_ = (next_ + 1) % slots;
+  --free_;
+}
+
+void slot_writer::wait(std::function<void(boost::system::error_code)> then) {
+  returned_.async_wait(boost::asio::socket_base::wait_read, std::move(then));
+}
+void slot_writer::shut() noexcept {
+  std::lock_guard lock(shut_guard_);
+  shut_ = true;
+  boost::system::error_code ignored;
+  if (returned_.is_open()) returned_.shutdown(boost::asio::socket_base::shutdown_both, ignored);
+}
+void slot_writer::close() noexcept {
+  refuse(ENOMEM);
+  std::lock_guard lock(shut_guard_);
+  boost::system::error_code ignored;
+  returned_.close(ignored);
+  memory_.reset();
+}
+
+}  // namespace deft::detail

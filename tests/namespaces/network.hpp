@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/namespaces/network.hpp: machines on a network of their own, as far as sockets can tell.
+#pragma once
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <boost/process.hpp>
+#include <cerrno>
+#include <cstring>
+#include <deft/core/text.hpp>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "testing.hpp"
+
+namespace testing {
+
+/// Runs ip (package iproute2). What it complains of; empty if it has done it.
+inline std::string run_ip(const std::string& arguments) {
+  namespace bp = boost::process;
+  bp::ipstream complaints;
+  bp::child shell("/bin/sh", bp::args({"-c", "PATH=$PATH:/usr/sbin:/sbin ip " + arguments}),
+                  bp::std_out > bp::null, bp::std_err > complaints);
+  std::string said = deft::str("ip ", arguments, ":");
+  for (std::string line; std::getline(complaints, line);) said += " " + line;
+  shell.wait();
+  return shell.exit_code() == 0 ? "" : said;
+}
+
+/// Puts this process into namespaces of its own, before its first thread is started. Why that
+/// cannot be; empty if it is.
+inline std::string enter_own_network() {
+  const auto user = ::geteuid();
+  const auto group = ::getegid();
+  auto write = [](const char* file, const std::string& text) { std::ofstream(file) << text; };
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) {
+    write("/proc/self/setgroups", "deny");
+    write("/proc/self/uid_map", deft::str("0 ", user, " 1"));
+    write("/proc/self/gid_map", deft::str("0 ", group, " 1"));
+  } else if (::unshare(CLONE_NEWNET) != 0) {
+    return deft::str("no network namespace can be made: ", std::strerror(errno));
+  }
+  for (const char* kind : {"bridge", "veth"}) {
+    auto failed = run_ip(deft::str("link add probe type ", kind));
+    if (failed.empty()) failed = run_ip("link delete probe");
+    if (!failed.empty()) return failed;
+  }
+  return "";
+}
+
+/// Machines 10.77.0.1, 10.77.0.2, … joined by a bridge. Each is a network namespace.
+class network {
+ public:
+  explicit network(int machines) : hub_(own_namespace()) {
+    ip("link add bridge type bridge");
+    ip("link set bridge up");
+    for (int m = 0; m < machines; ++m) {
+      REQUIRE(::unshare(CLONE_NEWNET) == 0);
+      machines_.push_back(own_namespace());
+      // Its other end is the bridge's. ip finds the namespace among this process's descriptors.
+      ip(deft::str("link add eth0 type veth peer name ", port(m), " netns /proc/", ::getpid(),
+                   "/fd/", hub_));
+      ip(deft::str("address add ", host(m), "/24 dev eth0"));
+      ip("link set lo up");
+      ip("link set eth0 up");
+      enter(hub_);
+      ip(deft::str("link set ", port(m), " master bridge up"));
+    }
+  }
+  ~network() {
+    for (int m = 0; m < static_cast<int>(machines_.size()); ++m) {
+      run_ip("link delete " + port(m));
+      ::close(machines_[static_cast<std::size_t>(m)]);
+    }
+    run_ip("link delete bridge");
+    ::close(hub_);
+  }
+  network(const network&) = delete;
+
+  static std::string host(int machine) { return deft::str("10.77.0.", machine + 1); }
+  /// Calls `f` on that machine: processes and sockets that it makes belong there, threads do, too.
+  template <class F>
+  auto on(int machine, F f) const {
+    struct stay {
+      int back;
+      ~stay() { ::setns(back, CLONE_NEWNET); }
+    } ends{hub_};
+    enter(machines_[static_cast<std::size_t>(machine)]);
+    return f();
+  }
+  /// From here on nothing reaches the machine or leaves it, and nobody is told.
+  void cut_off(int machine) const { ip(deft::str("link set ", port(machine), " down")); }
+
+ private:
+  static std::string port(int machine) { return deft::str("port", machine); }
+  static int own_namespace() {
+    const int fd = ::open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
+    REQUIRE(fd >= 0);
+    return fd;
+  }
+  static void enter(int fd) { REQUIRE(::setns(fd, CLONE_NEWNET) == 0); }
+  static void ip(const std::string& arguments) { REQUIRE(run_ip(arguments) == ""); }
+
+  int hub_;
+  std::vector<int> machines_;
+};
+
+}  // namespace testing

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/transport/introduction.hpp: what a hello or a challenge says, written by hand.
+#pragma once
+#include <array>
+#include <cstdint>
+#include <deft/transport/archive.hpp>
+#include <deft/transport/credit.hpp>
+#include <string>
+#include <vector>
+
+namespace testing {
+
+struct introduction_by_hand {
+  std::string name;
+  std::uint64_t incarnation = 0;
+  bool has_secret = false;
+  std::uint64_t catalog = 0, reach = 0;
+
+  std::vector<std::byte> meta() const {
+    const deft::credit_window window;
+    return deft::to_bytes(name, incarnation, std::uint64_t{0}, catalog,
+                          std::array<std::uint8_t, 32>{}, has_secret, std::uint32_t{0},
+                          window.bytes, window.frames, reach);
+  }
+};
+
+}  // namespace testing
