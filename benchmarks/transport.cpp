@@ -16,7 +16,7 @@
 #include <chrono>
 #include <cstdio>
 #include <deft/transport/archive.hpp>
-#include <deft/transport/hub.hpp>
+#include <deft/transport/channel_group.hpp>
 #include <deft/transport/listener.hpp>
 #include <functional>
 #include <thread>
@@ -178,7 +178,7 @@ void row_speed(const char* name, std::pair<double, double> s) {
               bulk_bytes / s.second / 1e9, s.second / s.first);
 }
 
-void call_rows(channel& c, hub& h, std::uint16_t port, std::int64_t payload,
+void call_rows(channel& c, channel_group& h, std::uint16_t port, std::int64_t payload,
                const std::string& name) {
   message m(message_kind::first_free);
   m.meta = to_bytes(std::uint64_t{1}, std::uint64_t{2});
@@ -201,7 +201,7 @@ void call_rows(channel& c, hub& h, std::uint16_t port, std::int64_t payload,
   }
 }
 
-void bulk_rows(channel& c, hub& h, std::uint16_t port, const std::string& name) {
+void bulk_rows(channel& c, channel_group& h, std::uint16_t port, const std::string& name) {
   any_array large(dtype::uint8, dims{bulk_bytes});
   auto* data = static_cast<char*>(large.mutable_raw());
   std::fill_n(data, bulk_bytes, 'x');
@@ -254,7 +254,7 @@ int main() {
 
   std::printf("%-36s %12s %12s %7s\n", "", "ours", "bare TCP", "ratio");
   for (const bool local : {false, true}) {
-    hub h({.local_sockets = local});
+    channel_group h({.local_sockets = local});
     auto c = h.connect(address, deadline_in(std::chrono::seconds(10)));
     if (c->peer().local != local) continue;
     const char* const by = local ? "local, " : "TCP, ";

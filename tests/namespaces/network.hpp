@@ -53,7 +53,7 @@ inline std::string enter_own_network() {
 /// Machines 10.77.0.1, 10.77.0.2, … joined by a bridge. Each is a network namespace.
 class network {
  public:
-  explicit network(int machines) : hub_(own_namespace()) {
+  explicit network(int machines) : switch_(own_namespace()) {
     ip("link add bridge type bridge");
     ip("link set bridge up");
     for (int m = 0; m < machines; ++m) {
@@ -61,11 +61,11 @@ class network {
       machines_.push_back(own_namespace());
       // Its other end is the bridge's. ip finds the namespace among this process's descriptors.
       ip(deft::str("link add eth0 type veth peer name ", port(m), " netns /proc/", ::getpid(),
-                   "/fd/", hub_));
+                   "/fd/", switch_));
       ip(deft::str("address add ", host(m), "/24 dev eth0"));
       ip("link set lo up");
       ip("link set eth0 up");
-      enter(hub_);
+      enter(switch_);
       ip(deft::str("link set ", port(m), " master bridge up"));
     }
   }
@@ -75,7 +75,7 @@ class network {
       ::close(machines_[static_cast<std::size_t>(m)]);
     }
     run_ip("link delete bridge");
-    ::close(hub_);
+    ::close(switch_);
   }
   network(const network&) = delete;
 
@@ -86,7 +86,7 @@ class network {
     struct stay {
       int back;
       ~stay() { ::setns(back, CLONE_NEWNET); }
-    } ends{hub_};
+    } ends{switch_};
     enter(machines_[static_cast<std::size_t>(machine)]);
     return f();
   }
@@ -103,7 +103,7 @@ class network {
   static void enter(int fd) { REQUIRE(::setns(fd, CLONE_NEWNET) == 0); }
   static void ip(const std::string& arguments) { REQUIRE(run_ip(arguments) == ""); }
 
-  int hub_;
+  int switch_;
   std::vector<int> machines_;
 };
 

@@ -3,7 +3,7 @@
 #pragma once
 #include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/wire/codec.hpp>
-#include <deft/transport/hub.hpp>
+#include <deft/transport/channel_group.hpp>
 
 #include "session/sessions.hpp"
 
@@ -32,7 +32,7 @@ struct raw_caller {
     return outcome_of([&] { answer(std::forward<Call>(c)); });
   }
 
-  deft::hub links;
+  deft::channel_group links;
   std::shared_ptr<deft::channel> to;
 };
 

@@ -7,7 +7,7 @@
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/wire/dispatch.hpp>
 #include <deft/session/worker/task_runtime.hpp>
-#include <deft/transport/hub.hpp>
+#include <deft/transport/channel_group.hpp>
 #include <deft/transport/listener.hpp>
 #include <thread>
 
@@ -455,14 +455,14 @@ TEST_CASE("garbage on the port hurts nobody") {
 
 TEST_CASE("a wrong secret is refused in a sentence") {
   local_cluster c({{"worker", 1}}, {.credentials = {.secret = "right"}});
-  hub_options mine{{"client", 0, {}, credentials{.secret = "wrong"}.or_of_environment()}, {}};
-  hub h(mine);
+  channel_options mine{{"client", 0, {}, credentials{.secret = "wrong"}.or_of_environment()}, {}};
+  channel_group h(mine);
   auto o = outcome_of([&] { h.connect(c.spec().address("worker", 0), deadline_in(5s)); });
   CAPTURE(o);
   CHECK(o.code == errc::unauthenticated);
   CHECK(o.says("secret"));
-  hub_options none{{"client", 0, {}, credentials::of_environment()}, {}};
-  hub without(none);
+  channel_options none{{"client", 0, {}, credentials::of_environment()}, {}};
+  channel_group without(none);
   o = outcome_of([&] { without.connect(c.spec().address("worker", 0), deadline_in(5s)); });
   CAPTURE(o);
   CHECK(o.code == errc::unauthenticated);
@@ -491,7 +491,7 @@ TEST_CASE("values that come for steps that have ended, or never begin, are dropp
   if (auto there = on(device("/job:worker/task:1"))) x = identity(constant(7));
   session s(c.target("worker", 0), {.fold = false});
   {
-    hub h({{"client", 0, {}, credentials::of_environment()}, {}});
+    channel_group h({{"client", 0, {}, credentials::of_environment()}, {}});
     auto to = h.connect(c.spec().address("worker", 1), deadline_in(5s));
     for (std::uint64_t i = 0; i < 2000; ++i) {
       to->post(
@@ -533,7 +533,7 @@ TEST_CASE("steps end while their values still arrive") {
 TEST_CASE("a server that nobody is connected to gives back what it kept for the next step") {
   server s = server::local();
   {
-    hub h({{"client", 0, {}, credentials::of_environment()}, {}});
+    channel_group h({{"client", 0, {}, credentials::of_environment()}, {}});
     auto c = h.connect(s.address(), deadline_in(5s));
     buffer::host(std::size_t{8} << 20).reset();
     CHECK(recycled_host_memory() >= std::size_t{8} << 20);

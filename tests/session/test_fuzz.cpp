@@ -8,8 +8,8 @@
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/worker/running_step.hpp>
 #include <deft/session/worker/task_runtime.hpp>
+#include <deft/transport/channel_group.hpp>
 #include <deft/transport/connection_state.hpp>
-#include <deft/transport/hub.hpp>
 
 #include "mutate.hpp"
 #include "sample_model.hpp"
@@ -34,7 +34,7 @@ namespace {
 
 constexpr const char* secret = "shared";
 deadline soon() { return deadline_in(60s); }
-hub_options client_options() {
+channel_options client_options() {
   return {{"client", 0, {}, credentials{.secret = secret}.or_of_environment()}, {}};
 }
 
@@ -128,7 +128,7 @@ class attacker {
   }
 
   std::string address_;
-  hub links_{client_options()};
+  channel_group links_{client_options()};
   std::shared_ptr<channel> to_;
   std::uint64_t session_ = 0;
   message last_;

@@ -91,7 +91,7 @@ TEST_CASE("what a peer does not take waits with its sender, and holds up nothing
     fit = 8;
   }
   listener l(o, handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   auto c = h.connect(l.address(), soon());
   auto is_answered = [&] {
     auto p = c->call(message(bulk));
@@ -117,7 +117,7 @@ TEST_CASE("a channel that ends drops what waits, and says so") {
   auto o = options_of_test();
   o.self.window = {1, 1};
   listener l(o, handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   mailbox<std::string> lost;
   auto c = h.connect(l.address(), soon(), {{}, [&](const error& e) { lost.put(e.message()); }});
   message m = bulk_of(10);

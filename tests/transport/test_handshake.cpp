@@ -10,7 +10,7 @@ namespace {
 
 /// What connecting to `l` as `self` ends with; empty if it is welcome.
 std::string outcome(const listener& l, process_identity self) {
-  hub h({std::move(self), {}});
+  channel_group h({std::move(self), {}});
   return error_of([&] { h.connect(l.address(), soon()); });
 }
 
@@ -27,7 +27,7 @@ TEST_CASE("both ends know each other after the handshake") {
   auto o = options_of_test("open sesame");
   o.self.cluster = {"/job:ps/task:0 at a:1"};
   listener l(o, handler);
-  hub h({{"worker/0", 5, {"/job:ps/task:0 at a:1"}, "open sesame"}, {}});
+  channel_group h({{"worker/0", 5, {"/job:ps/task:0 at a:1"}, "open sesame"}, {}});
   auto c = h.connect(l.address(), soon());
   CHECK(c->peer().name == "/job:ps/replica:0/task:0");
   CHECK(c->peer().address == l.address());
@@ -91,7 +91,7 @@ TEST_CASE("a proof can be neither left out, nor repeated, nor sent back") {
   test_handler unused;
   int trap = listen_socket("localhost:0");
   std::thread victim([address = address_of_socket(trap)] {
-    hub h(client_of_test("secret"));
+    channel_group h(client_of_test("secret"));
     error_of([&] { h.connect(address, soon()); });
   });
   {
@@ -118,7 +118,7 @@ TEST_CASE("a server has to prove that it knows the secret") {
   int trap = listen_socket("localhost:0");
   std::string what;
   std::thread client([&, address = address_of_socket(trap)] {
-    hub h(client_of_test("secret"));
+    channel_group h(client_of_test("secret"));
     what = error_of([&] { h.connect(address, soon()); });
   });
   {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Heartbeats: who is silent is lost, by name, on both ends; who is busy is not.
-#include <deft/transport/hub.hpp>
+#include <deft/transport/channel_group.hpp>
 #include <deft/transport/listener.hpp>
 
 #include "faulty_stream.hpp"
@@ -17,7 +17,7 @@ listen_options server_of(std::chrono::milliseconds timeout) {
   o.self.heartbeat_timeout = timeout;
   return o;
 }
-hub_options client_of(std::chrono::milliseconds timeout) {
+channel_options client_of(std::chrono::milliseconds timeout) {
   auto o = client_of_test();
   o.self.heartbeat_timeout = timeout;
   return o;
@@ -36,7 +36,7 @@ void lose_one(std::chrono::milliseconds of_server, std::chrono::milliseconds of_
   handler.closed = [&](const auto&, const error* why) { closed.put(why ? why->what() : "none"); };
   handler.came = [](const auto&, message&&) {};
   listener l(server_of(of_server), handler);
-  hub h(client_of(of_client));
+  channel_group h(client_of(of_client));
   auto c = h.connect(l.address(), soon());
   auto p = c->call(message(message_kind::first_free));
   network.go_down();
@@ -80,12 +80,12 @@ TEST_CASE("a peer that is busy is not lost, nor one that has nothing to say") {
     c->send(m);
   };
   listener l(server_of(long_timeout), handler);
-  hub h(client_of(long_timeout));
+  channel_group h(client_of(long_timeout));
   auto idle = h.connect(l.address(), soon()), busy = h.connect(l.address(), soon());
   message m(message_kind::first_free);
   m.step = 1;
   auto p = busy->call(m);
-  // Nobody waits on the hub meanwhile. Each of these takes the time of a loss.
+  // Nobody waits on the channels meanwhile. Each of these takes the time of a loss.
   std::string ignored;
   for (int i = 0; i < 2; ++i) lose_one(long_timeout, long_timeout, ignored, ignored);
   CHECK(!p->done());

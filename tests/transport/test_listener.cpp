@@ -14,7 +14,7 @@ TEST_CASE("port 0 is any port, and the one chosen is reported") {
     listener l(o, handler);
     CHECK(l.port() != 0);
     CHECK(l.address() == str("127.0.0.1:", l.port()));
-    hub h(client_of_test());
+    channel_group h(client_of_test());
     CHECK(h.connect(str("localhost:", l.port()), soon())->peer().name == o.self.name);
   }
 }
@@ -27,7 +27,7 @@ TEST_CASE("a listening socket can be inherited") {
   // Who comes before the listener stands waits in the socket's queue.
   std::string answer;
   std::thread early([&] {
-    hub h(client_of_test());
+    channel_group h(client_of_test());
     answer = h.connect(address, soon())->peer().name;
   });
   listener l(o, handler);
@@ -85,7 +85,7 @@ TEST_CASE("garbage is refused and logged, and hurts nobody") {
   auto o = options_of_test();
   o.max_handshakes = 1'000;
   listener l(o, handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   auto c = h.connect(l.address(), soon());
   bare_socket browser(l.address());
   browser.write("GET / HTTP/1.1\r\nHost: ps0\r\n\r\n");
@@ -135,7 +135,7 @@ TEST_CASE("who shakes hands longest makes room, so that silent callers keep nobo
   listener l(o, handler);
   const auto callers = silent(40, l.address());
   log.wait_for("away: too many callers have not said who they are");
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   for (int i = 0; i < 10; ++i) {
     CHECK(h.connect(l.address(), soon())->peer().name == o.self.name);
     const auto more = silent(10, l.address());
@@ -171,7 +171,7 @@ TEST_CASE("who has said something has the time of a handshake to go on") {
 TEST_CASE("connections that have ended hold no descriptors") {
   test_handler handler;
   listener l(options_of_test(), handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   h.connect(l.address(), soon())->close();
   const std::size_t before = descriptors();
   {
@@ -191,7 +191,7 @@ TEST_CASE("a frame that is not sound ends its connection with a sentence, and no
   auto o = options_of_test();
   o.limits.tensors = 2;
   listener l(o, handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   auto bad = h.connect(l.address(), soon()), good = h.connect(l.address(), soon());
   message m(message_kind::first_free);
   m.tensors.assign(3, any_array::scalar(1.f));
@@ -218,7 +218,7 @@ TEST_CASE("an error that a handler throws is the answer, and the connection goes
     if (c->peer().name == "stranger") fail(errc::failed_precondition, "not today");
   };
   listener l(options_of_test(), handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   auto c = h.connect(l.address(), soon());
   message m(message_kind::first_free);
   m.flags = 1;
@@ -232,7 +232,7 @@ TEST_CASE("an error that a handler throws is the answer, and the connection goes
   REQUIRE(h.wait_for(*q, soon()));
   CHECK(q->take().id == q->id());
 
-  hub other({{"stranger", 0, {}, {}}, {}});
+  channel_group other({{"stranger", 0, {}, {}}, {}});
   auto s = other.connect(l.address(), soon());
   other.wait_until([&] { return s->lost(); }, soon());
   CHECK(error_of([&] { s->post(m); }).find("it refused: not today") != std::string::npos);
@@ -245,11 +245,11 @@ TEST_CASE("whatever a handler throws ends one connection at most") {
     if (c->peer().name == "stranger") throw std::runtime_error("not an error of deft's");
   };
   listener l(options_of_test(), handler);
-  hub other({{"stranger", 0, {}, {}}, {}});
+  channel_group other({{"stranger", 0, {}, {}}, {}});
   auto s = other.connect(l.address(), soon());
   CHECK(other.wait_until([&] { return s->lost(); }, soon()));
   log.wait_for("not an error of deft's");
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   auto c = h.connect(l.address(), soon());
   CHECK(h.wait_for(*c->call(message(message_kind::first_free)), soon()));
 }
@@ -260,7 +260,7 @@ TEST_CASE("stop ends callers, handshakes and threads at once, whoever calls it")
   handler.opened = [&](const auto&) { ++open; };
   handler.closed = [&](const auto&, const error*) { --open; };
   auto l = std::make_unique<listener>(options_of_test(), handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   std::vector<std::shared_ptr<channel>> channels;
   for (int i = 0; i < 5; ++i) channels.push_back(h.connect(l->address(), soon()));
   bare_socket silent(l->address());

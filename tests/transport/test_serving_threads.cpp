@@ -23,7 +23,7 @@ TEST_CASE("hundreds of connections are served by few threads") {
   const deadline until = soon();
   test_handler handler;
   listener l(options_of_test(), handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   rlimit descriptors{};
   getrlimit(RLIMIT_NOFILE, &descriptors);
   const auto many = std::min<rlim_t>(400, descriptors.rlim_cur / 4);
@@ -55,7 +55,7 @@ TEST_CASE("handlers that wait keep nobody from being served") {
     c->send(m);
   };
   listener l(options_of_test(), handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   std::vector<std::shared_ptr<channel>> channels;
   std::vector<std::shared_ptr<pending>> calls;
   message wait(message_kind::first_free);

@@ -43,7 +43,7 @@ struct newcomer : raw_peer {
 message settled_with(const std::string& name) {
   const int trap = listen_socket("localhost:0");
   std::thread client([address = address_of_socket(trap)] {
-    hub h(client_of_test());
+    channel_group h(client_of_test());
     CHECK(!h.connect(address, soon())->peer().local);
   });
   raw_peer c(bare_socket(::accept(trap, nullptr, nullptr)).stream());
@@ -67,7 +67,7 @@ TEST_CASE("processes of one machine go on by a local socket, and TCP is gone") {
   handler.opened = [&](const auto& c) { seen.put(c->peer()); };
   listener l(options_of_test("secret"), handler);
   const std::size_t before = sockets();
-  hub h(client_of_test("secret"));
+  channel_group h(client_of_test("secret"));
   auto c = h.connect(l.address(), soon());
   CHECK(c->peer().local);
   CHECK(c->peer().authenticated);
@@ -89,7 +89,7 @@ TEST_CASE("processes of one machine go on by a local socket, and TCP is gone") {
   }
   CHECK(shared_mappings() == 4);
   c.reset();
-  h.poll();  // a hub keeps those that it looked at last
+  h.poll();  // a group of channels keeps those that it looked at last
   while (sockets() > before || shared_mappings() > 0) std::this_thread::yield();
 }
 
@@ -100,7 +100,7 @@ TEST_CASE("either end may keep to TCP") {
   SUBCASE("the server") { o.local_sockets = false; }
   SUBCASE("the client") { mine.local_sockets = false; }
   listener l(o, handler);
-  hub h(mine);
+  channel_group h(mine);
   auto c = h.connect(l.address(), soon());
   CHECK(!c->peer().local);
   auto p = c->call(message(message_kind::first_free));
@@ -215,7 +215,7 @@ TEST_CASE("silent callers on the local socket keep nobody out") {
   newcomer n(l.address());
   std::vector<std::unique_ptr<detail::stream>> silent;
   for (int i = 0; i < 20; ++i) silent.push_back(n.connect());
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   for (int i = 0; i < 10; ++i) CHECK(h.connect(l.address(), soon())->peer().name == o.self.name);
 }
 

@@ -16,8 +16,8 @@ using detail::tls_end;
 namespace {
 
 /// What connecting to `l` ends with; empty if it is welcome.
-std::string outcome(const listener& l, const hub_options& o) {
-  hub h(o);
+std::string outcome(const listener& l, const channel_options& o) {
+  channel_group h(o);
   return error_of([&] { h.connect(l.address(), soon()); });
 }
 bool contains(const std::string& text, const std::string& part) {
@@ -233,7 +233,7 @@ TEST_CASE("with certificates that fit, both ends are authenticated; a secret may
   SUBCASE("without a secret") {}
   SUBCASE("with one") { server.secret = client.secret = "open sesame"; }
   listener l(server_of(server), handler);
-  hub h(client_of(client));
+  channel_group h(client_of(client));
   auto c = h.connect(l.address(), soon());
   CHECK(c->peer().name == server_name);
   CHECK(c->peer().authenticated);
@@ -250,7 +250,7 @@ TEST_CASE("with certificates that fit, both ends are authenticated; a secret may
 TEST_CASE("a task calls another one with the certificate of its own name") {
   test_handler handler;
   listener l(server_of(of_server()), handler);
-  hub_options o = client_of(authority().issue("workers", {"deft:/job:worker/task:*"}));
+  channel_options o = client_of(authority().issue("workers", {"deft:/job:worker/task:*"}));
   o.self.name = "/job:worker/replica:0/task:3";
   CHECK(outcome(l, o) == "");
 }
@@ -353,7 +353,7 @@ TEST_CASE("a process whose certificate is for another one is refused, and both n
     const auto address = address_of_socket(trap);
     std::string what;
     std::thread client([&] {
-      hub h(client_of(of_client()));
+      channel_group h(client_of(of_client()));
       what = error_of([&] { h.connect(address, soon()); });
     });
     const auto worker = authority().issue("worker", {"deft:/job:worker/task:0"});
@@ -381,7 +381,7 @@ TEST_CASE("callers that fail in TLS, whatever they send, leave the others alone"
   auto o = server_of(of_server());
   o.max_handshakes = 1'000;
   listener l(o, handler);
-  hub h(client_of(of_client()));
+  channel_group h(client_of(of_client()));
   auto c = h.connect(l.address(), soon());
   bare_socket browser(l.address());
   browser.write("GET / HTTP/1.1\r\nHost: ps0\r\n\r\n");

@@ -46,7 +46,7 @@ TEST_CASE("files for TLS that do not do are named, before anything is listened o
   auto refused = [&](auto change) {
     auto c = good;
     change(c);
-    const auto of_hub = error_of([&] { hub h(client_of(c)); });
+    const auto of_hub = error_of([&] { channel_group h(client_of(c)); });
     auto o = server_of(c);
     o.self.name = "client";
     CHECK(error_of([&] { listener(o, handler); }) == of_hub);

@@ -30,8 +30,8 @@ inline listen_options server_of(const credentials& c) {
   o.self.credentials = c;
   return o;
 }
-inline hub_options client_of(const credentials& c) {
-  hub_options o;
+inline channel_options client_of(const credentials& c) {
+  channel_options o;
   o.self.credentials = c;
   return o;
 }

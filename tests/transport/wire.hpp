@@ -12,8 +12,8 @@
 #include <cstring>
 #include <deft/core/log.hpp>
 #include <deft/transport/archive.hpp>
+#include <deft/transport/channel_group.hpp>
 #include <deft/transport/frame.hpp>
-#include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
 #include <deft/transport/local.hpp>
 #include <deft/transport/tcp.hpp>
@@ -166,8 +166,8 @@ inline listen_options options_of_test(std::string secret = "") {
   o.self.credentials.secret = std::move(secret);
   return o;
 }
-inline hub_options client_of_test(std::string secret = "") {
-  hub_options o;
+inline channel_options client_of_test(std::string secret = "") {
+  channel_options o;
   o.self.credentials.secret = std::move(secret);
   return o;
 }

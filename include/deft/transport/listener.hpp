@@ -39,7 +39,7 @@ struct listen_options {
   int fd = -1;  ///< a listening socket to adopt in place of the address; owned from then on
   process_identity self;  ///< incarnation 0: a random one
   wire_limits limits;
-  bool local_sockets = true;  ///< offered to callers of this machine; see hub_options
+  bool local_sockets = true;  ///< offered to callers of this machine; see channel_options
   std::chrono::milliseconds handshake_timeout{10'000};
   std::chrono::milliseconds silence{1'000};  ///< how long a caller may say nothing at first
   /// At a time, of all callers, and half of it of those from one address; the oldest makes room.

@@ -3,13 +3,13 @@
 #pragma once
 #include <deft/transport/accepted_connection.ipp>
 #include <deft/transport/address.ipp>
+#include <deft/transport/channel_group.ipp>
 #include <deft/transport/connection.ipp>
 #include <deft/transport/connection_table.ipp>
 #include <deft/transport/credentials.ipp>
 #include <deft/transport/event_loop.ipp>
 #include <deft/transport/frame.ipp>
 #include <deft/transport/handshake.ipp>
-#include <deft/transport/hub.ipp>
 #include <deft/transport/listener.ipp>
 #include <deft/transport/local.ipp>
 #include <deft/transport/serving_threads.ipp>

@@ -4,8 +4,8 @@
 #include <deft/session/server/client_sessions.hpp>
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/worker/worker.hpp>
+#include <deft/transport/channel_group.hpp>
 #include <deft/transport/connection_state.hpp>
-#include <deft/transport/hub.hpp>
 #include <deft/transport/listener.hpp>
 #include <deft/transport/tcp.hpp>
 

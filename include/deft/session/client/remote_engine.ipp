@@ -7,7 +7,7 @@
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/wire/values.hpp>
 #include <deft/session/worker/task_links.hpp>
-#include <deft/transport/hub.hpp>
+#include <deft/transport/channel_group.hpp>
 
 namespace deft {
 namespace {
@@ -17,15 +17,15 @@ constexpr auto grace = std::chrono::seconds(5);
 
 /// The client's end of one session: one message a run, one back.
 struct remote_session {
-  hub links;
+  channel_group links;
   std::shared_ptr<channel> master;
   std::uint64_t id = 0;
   session_options options;
   std::atomic<bool> closed{false};
 
   explicit remote_session(const session_options& o)
-      : links(hub_options{{"client", 0, {}, o.credentials.or_of_environment(), o.heartbeat_timeout},
-                          {}}),
+      : links(channel_options{
+            {"client", 0, {}, o.credentials.or_of_environment(), o.heartbeat_timeout}, {}}),
         options(o) {}
 
   /// A run's time limits what comes before it, too.

@@ -391,7 +391,7 @@ step_results master_plan::run(std::span<const feed_ref> feeds, const run_options
     std::shared_ptr<const error> failure;
     std::atomic<bool> over{false};
   } end;
-  hub& h = tasks_->cluster()->hub();
+  channel_group& h = tasks_->cluster()->channels();
   const deadline until = deadline_of(options);
   const auto step =
       std::make_shared<distributed_step>(shared_from_this(), feeds, [&end, &h](run_outcome o) {

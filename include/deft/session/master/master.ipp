@@ -54,7 +54,7 @@ class master_engine final : public engine {
   void close() override {
     if (!tasks_->close() || !tasks_->cluster()) return;
     tasks_->cluster()->drop_session(tasks_->session());
-    tasks_->cluster()->hub().notify();
+    tasks_->cluster()->channels().notify();
     for (const auto& [task, incarnation] : tasks_->incarnations()) try {
         auto c = tasks_->cluster()->links().standing(task);
         if (c && c->peer().incarnation == incarnation)

@@ -93,9 +93,9 @@ void task_directory::when_linked(placement task, deadline until, link_callback t
 std::shared_ptr<channel> task_directory::link(placement task, deadline until) {
   const auto link = std::make_shared<awaited<std::shared_ptr<channel>>>();
   when_linked(task, until, [link, w = cluster_](auto c, auto failure) {
-    link->bring(w->hub(), std::move(failure), std::move(c));
+    link->bring(w->channels(), std::move(failure), std::move(c));
   });
-  cluster_->hub().wait_until([&] { return link->over() || closed(); });
+  cluster_->channels().wait_until([&] { return link->over() || closed(); });
   if (!link->over()) fail(errc::cancelled, "the session was closed");
   return link->get();
 }
@@ -192,9 +192,9 @@ void task_directory::learn(const std::vector<placement>& tasks, const plan_limit
   if (knows(tasks)) return;
   const auto known = std::make_shared<awaited<>>();
   when_learned(tasks, limits, [known, w = cluster_](std::shared_ptr<const error> failure) {
-    known->bring(w->hub(), std::move(failure));
+    known->bring(w->channels(), std::move(failure));
   });
-  hub& h = cluster_->hub();
+  channel_group& h = cluster_->channels();
   const std::stop_callback wake(limits.cancel, [&h] { h.notify(); });
   // Who connects knows best what is missing when the time is over.
   h.wait_until(
@@ -226,7 +226,7 @@ void task_directory::call_all(const std::vector<placement>& tasks, const message
   for (auto t : tasks) links.push_back(link(t, no_deadline));
   std::vector<std::shared_ptr<pending>> calls;
   for (const auto& l : links) calls.push_back(l->call(message(m)));
-  cluster_->hub().wait_until(
+  cluster_->channels().wait_until(
       [&] {
         return cluster_->stopped() || closed() ||
                std::ranges::all_of(calls, [](const auto& c) { return c->done(); });

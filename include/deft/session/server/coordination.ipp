@@ -119,11 +119,11 @@ void coordination::done(std::chrono::nanoseconds timeout) {
           if (!f->failure)
             f->failure = failure_of([&] { f->answer = c->call(wire::pack(wire::done{self})); });
           f->sent = true;
-          w->hub().notify();
+          w->channels().notify();
         });
   }
   // Without the answers the end of this process could overtake the message.
-  links.hub().wait_until(
+  links.channels().wait_until(
       [&] { return std::ranges::all_of(all, [](const auto& f) { return f->over(); }); }, until);
   for (const auto& f : all) {
     std::shared_ptr<const error> failure;

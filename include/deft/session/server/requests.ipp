@@ -28,7 +28,7 @@ void server_impl::on_message(const std::shared_ptr<connection>& from, message&& 
 /// For the end of a run through other tasks, whose answers come by the worker's channels.
 bool server_impl::wait_until_heard(const std::function<bool()>& heard,
                                    std::chrono::microseconds unseen) {
-  return worker_->hub().serve_until([&] { return heard() || worker_->stopped(); }, unseen);
+  return worker_->channels().serve_until([&] { return heard() || worker_->stopped(); }, unseen);
 }
 
 // Of masters and workers.
@@ -206,7 +206,7 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
     });
     end();
     from.from()->end_silence();
-    w->hub().notify();
+    w->channels().notify();
   };
   const auto failure = failure_of([&] { plan->start(std::move(m.feeds), options, answer); });
   if (failure) answer({std::nullopt, failure});

@@ -3,7 +3,7 @@
 #pragma once
 #include <atomic>
 #include <deft/core/error.hpp>
-#include <deft/transport/hub.hpp>
+#include <deft/transport/channel_group.hpp>
 #include <memory>
 #include <utility>
 
@@ -11,13 +11,13 @@ namespace deft {
 
 struct no_value {};
 
-/// A value, or why there is none. Shared by who waits on the hub and who brings it: who has waited
-/// long enough just goes.
+/// A value, or why there is none. Shared by who waits on the channels and who brings it: who has
+/// waited long enough just goes.
 template <class Value = no_value>
 class awaited {
  public:
   /// Once.
-  void bring(hub& h, std::shared_ptr<const error> failure, Value v = {}) {
+  void bring(channel_group& h, std::shared_ptr<const error> failure, Value v = {}) {
     value_ = std::move(v);
     failure_ = std::move(failure);
     over_ = true;

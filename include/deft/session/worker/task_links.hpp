@@ -5,7 +5,7 @@
 #include <deft/device/placement.hpp>
 #include <deft/session/cluster/cluster_spec.hpp>
 #include <deft/session/threads/background_work.hpp>
-#include <deft/transport/hub.hpp>
+#include <deft/transport/channel_group.hpp>
 #include <functional>
 #include <map>
 #include <memory>
@@ -15,8 +15,8 @@
 
 namespace deft {
 
-/// "timed out after 60 s waiting for 10.0.0.1:2222: Connection refused", where `why` is what the
-/// hub says of the last try.
+/// "timed out after 60 s waiting for 10.0.0.1:2222: Connection refused", where `why` is the
+/// reason of the last try.
 std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
                             const std::string& why);
 
@@ -40,7 +40,7 @@ class task_links {
   task_links(cluster_spec cluster, process_identity self, background_work& dialling);
 
   const cluster_spec& cluster() const { return cluster_; }
-  deft::hub& hub() { return hub_; }
+  channel_group& channels() { return channels_; }
   /// What is done with a message that is no answer, and where a channel is lost; before the first
   /// channel.
   void on_message(std::function<void(message&&)> f) { on_message_ = std::move(f); }
@@ -79,7 +79,7 @@ class task_links {
   message call(channel& c, message&& m, deadline until, Late&& late) {
     auto p = c.call(std::move(m));
     const bool in_time =
-        hub_.wait_until([&] { return p->done() || stopped_ || interrupted_; }, until);
+        channels_.wait_until([&] { return p->done() || stopped_ || interrupted_; }, until);
     if (!p->done()) check_running();
     if (in_time) return p->take();
     c.abandon(*p);
@@ -122,7 +122,7 @@ class task_links {
 
   const cluster_spec cluster_;
   background_work& dialling_;
-  deft::hub hub_;
+  channel_group channels_;
   std::function<void(message&&)> on_message_;
   std::function<void(placement, const error&)> on_lost_;
   std::atomic<bool> stopped_{false}, interrupted_{false};

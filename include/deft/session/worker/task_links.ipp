@@ -35,7 +35,9 @@ std::string timeout_message(const std::string& address, std::chrono::nanoseconds
 }
 
 task_links::task_links(cluster_spec cluster, process_identity self, background_work& dialling)
-    : cluster_(std::move(cluster)), dialling_(dialling), hub_(hub_options{std::move(self), {}}) {}
+    : cluster_(std::move(cluster)),
+      dialling_(dialling),
+      channels_(channel_options{std::move(self), {}}) {}
 
 std::shared_ptr<task_links::entry> task_links::entry_of(placement task) {
   std::lock_guard lock(guard_);
@@ -57,7 +59,7 @@ std::map<placement, std::uint64_t> task_links::standing() {
     for (const auto& [task, e] : entries_) tasks.push_back(task);
   }
   // A channel may have ended without notice yet.
-  if (!tasks.empty()) hub_.poll();
+  if (!tasks.empty()) channels_.poll();
   std::map<placement, std::uint64_t> incarnations;
   for (auto task : tasks)
     if (auto c = standing(task)) incarnations.emplace(task, c->peer().incarnation);
@@ -71,7 +73,7 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until, std::ui
   const std::string& address = cluster_.address(task->job, *task->task);
   auto e = entry_of(task);
   // An old channel may have ended without notice yet.
-  if (!incarnation) hub_.poll();
+  if (!incarnation) channels_.poll();
   std::unique_lock lock(e->guard);
   for (;;) {
     if (stopped_) throw error(*stopped_error_);
@@ -105,7 +107,7 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until, std::ui
     if (f) f(task, why);
   };
   auto failure = failure_of([&] {
-    auto c = hub_.connect(address, until, std::move(events));
+    auto c = channels_.connect(address, until, std::move(events));
     if (c->peer().name != to_string(*task))
       fail(errc::failed_precondition, address, " is ", c->peer().name);
     fresh = std::move(c);
@@ -257,10 +259,11 @@ void task_links::reach(const std::vector<placement>& tasks, const reach_options&
                        const std::function<bool()>& give_up) {
   const auto all = std::make_shared<awaited<>>();
   std::stop_source given_up;
-  when_reached(
-      tasks, options, given_up.get_token(),
-      [this, all](std::shared_ptr<const error> failure) { all->bring(hub_, std::move(failure)); });
-  hub_.wait_until([&] { return all->over() || stopped_ || give_up(); });
+  when_reached(tasks, options, given_up.get_token(),
+               [this, all](std::shared_ptr<const error> failure) {
+                 all->bring(channels_, std::move(failure));
+               });
+  channels_.wait_until([&] { return all->over() || stopped_ || give_up(); });
   given_up.request_stop();
   if (stopped_) throw error(*stopped_error_);
   if (all->over()) all->get();
@@ -285,7 +288,7 @@ void task_links::interrupt(const error& why) {
     interrupted_error_ = std::make_shared<const error>(why);
     interrupted_ = true;
   }
-  hub_.notify();
+  channels_.notify();
 }
 
 void task_links::stop(const error& why) {
@@ -301,7 +304,7 @@ void task_links::stop(const error& why) {
     std::lock_guard lock(e->guard);
     if (e->channel) e->channel->close();
   }
-  hub_.notify();
+  channels_.notify();
 }
 
 }  // namespace deft

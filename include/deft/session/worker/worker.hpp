@@ -48,7 +48,7 @@ class worker : public std::enable_shared_from_this<worker> {
   /// To the other tasks.
   task_links& links() { return links_; }
   const cluster_spec& cluster() const { return links_.cluster(); }
-  deft::hub& hub() { return links_.hub(); }
+  channel_group& channels() { return links_.channels(); }
   /// For what may take long.
   background_work& background() { return background_; }
 

@@ -257,7 +257,7 @@ worker::unattended::~unattended() { --worker_->unattended_; }
 void worker::read_for_others() {
   constexpr auto a_while = std::chrono::seconds(5);
   for (;;) {
-    while (!hub().read_until([&] { return stopped_.load(); }, deadline_in(a_while)) &&
+    while (!channels().read_until([&] { return stopped_.load(); }, deadline_in(a_while)) &&
            (read_lately_.exchange(false) || unattended_ > 0))
       for (const auto& m : masters()) m->look_at_runs();
     reading_ = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <atomic>
-#include <deft/transport/hub.hpp>
+#include <deft/transport/channel_group.hpp>
 #include <map>
 
 #include "wire.hpp"
@@ -21,7 +21,7 @@ TEST_CASE("a call is answered; one-way messages go both ways") {
     c->send(m);
   };
   listener l(options_of_test(), handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   std::vector<std::uint64_t> unasked;
   auto c =
       h.connect(l.address(), soon(),
@@ -57,7 +57,7 @@ TEST_CASE("calls are pipelined, and answers find theirs in any order") {
     }
   };
   listener l(options_of_test(), handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   auto c = h.connect(l.address(), soon());
   std::vector<std::shared_ptr<pending>> calls;
   for (int i = 0; i < 50; ++i) {
@@ -73,7 +73,7 @@ TEST_CASE("calls are pipelined, and answers find theirs in any order") {
 }
 
 TEST_CASE("wait_until looks first, keeps its deadline, and hears notify") {
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   CHECK(h.wait_until([] { return true; }, past()));
   CHECK(!h.wait_until([] { return false; }, past()));
   CHECK(!h.wait_until([] { return false; }, deadline_in(std::chrono::milliseconds(5))));
@@ -96,10 +96,10 @@ TEST_CASE("wait_until looks first, keeps its deadline, and hears notify") {
   CHECK(turn == 800);
 }
 
-TEST_CASE("many threads share a hub and its channels") {
+TEST_CASE("many threads share a group and its channels") {
   test_handler handler;
   listener a(options_of_test(), handler), b(options_of_test(), handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   auto x = h.connect(a.address(), soon()), y = h.connect(b.address(), soon());
   std::vector<std::thread> threads;
   std::atomic<int> right{0};
@@ -129,7 +129,7 @@ TEST_CASE("a lost peer fails all that is pending on it, for every waiter, and no
   silent.came = [&](const auto&, message&&) { came.put(1); };
   auto dying = std::make_unique<listener>(options_of_test(), silent);
   listener living(options_of_test(), echo);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   std::atomic<int> told{0};
   std::string reason;
   auto lost =
@@ -173,7 +173,7 @@ TEST_CASE("closing a channel cancels what is pending, abandoning drops an answer
   mailbox<std::pair<std::shared_ptr<connection>, std::uint64_t>> came;
   handler.came = [&](const auto& c, message&& m) { came.put({c, m.id}); };
   listener l(options_of_test(), handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   bool told = false;
   auto c = h.connect(l.address(), soon(),
                      {.on_message = {}, .on_lost = [&](const error&) { told = true; }});
@@ -203,7 +203,7 @@ TEST_CASE("connect waits for a server that is not there yet") {
   std::string name;
   mailbox<int> begun;
   std::thread client([&] {
-    hub h(client_of_test());
+    channel_group h(client_of_test());
     begun.put(1);
     name = h.connect(o.address, soon())->peer().name;
   });
@@ -214,7 +214,7 @@ TEST_CASE("connect waits for a server that is not there yet") {
 }
 
 TEST_CASE("connect says whom it waited for, and why it was in vain") {
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   auto briefly = [] { return deadline_in(std::chrono::milliseconds(30)); };
   int fd = listen_socket("localhost:0");
   auto address = address_of_socket(fd);
@@ -237,7 +237,7 @@ TEST_CASE("a server that sends what is not sound is lost, and is told why") {
   listener l(options_of_test(), handler);
   auto o = client_of_test();
   o.limits.tensors = 2;
-  hub h(o);
+  channel_group h(o);
   auto c = h.connect(l.address(), soon());
   message m(message_kind::first_free);
   m.tensors.assign(3, any_array::scalar(1.f));

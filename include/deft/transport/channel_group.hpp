@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/hub.hpp: a process's outbound channels, driven by the threads that wait for them.
+// deft/transport/channel_group.hpp: a process's outbound channels, driven by the threads that wait
+// for them.
 #pragma once
 #include <atomic>
 #include <deft/transport/connection.hpp>
@@ -11,11 +12,11 @@
 
 namespace deft {
 
-class hub;
+class channel_group;
 class channel;
 namespace detail {
 class channel_state;
-class hub_state;
+class channel_group_state;
 }  // namespace detail
 
 class pending;
@@ -27,7 +28,7 @@ class answer_listener {
   /// The answer is there, and nobody else sees it yet: what it throws takes its place.
   virtual void came(message&) {}
   /// `p` is done. On the thread that reads, or the one that closes the channel, without locks;
-  /// perhaps before `call` has returned. It may send, but not wait on the hub.
+  /// perhaps before `call` has returned. It may send, but not wait on the channels.
   virtual void answered(pending& p) = 0;
 };
 
@@ -65,9 +66,9 @@ class channel {
   /// Sends without expecting an answer. Throws unavailable, naming the peer, if the channel is
   /// lost.
   void post(const message& m);
-  /// Gives `m` an id, sends it, and returns where its answer will be: see hub::wait_until. Then it
-  /// is told to `listener`, if there is one.
-  /// Throws unavailable, naming the peer, if the channel is lost.
+  /// Gives `m` an id, sends it, and returns where its answer will be: see
+  /// channel_group::wait_until. Then it is told to `listener`, if there is one. Throws unavailable,
+  /// naming the peer, if the channel is lost.
   std::shared_ptr<pending> call(message& m, std::shared_ptr<answer_listener> listener = {});
   std::shared_ptr<pending> call(message&& m, std::shared_ptr<answer_listener> listener = {}) {
     return call(m, std::move(listener));
@@ -93,13 +94,13 @@ class channel {
 };
 
 /// What happens on a channel without anyone having asked; called on the thread that reads, without
-/// locks. They may send, but not wait on the hub.
+/// locks. They may send, but not wait on the channels.
 struct channel_events {
   std::function<void(message&&)> on_message;  ///< a message that is no answer
   std::function<void(const error&)> on_lost;  ///< after all that was pending has failed
 };
 
-struct hub_options {
+struct channel_options {
   process_identity self{"client", 0, {}, {}};
   wire_limits limits{};
   /// Servers of this machine are reached by local sockets, and large tensors of theirs by shared
@@ -110,13 +111,13 @@ struct hub_options {
 /// Channels, and the waiting for them. The first thread that waits leads: it reads all channels and
 /// hands out answers, without a thread switch for its own; the others sleep until theirs is there
 /// or the lead is free. While nobody waits, a thread of deft's reads what comes. Thread-safe.
-class hub {
+class channel_group {
  public:
   /// Throws what is wrong with the credentials' files for TLS, by name.
-  explicit hub(hub_options options = {});
+  explicit channel_group(channel_options options = {});
   /// Closes every channel. Nobody may wait on it any more.
-  ~hub();
-  hub(const hub&) = delete;
+  ~channel_group();
+  channel_group(const channel_group&) = delete;
 
   /// Connects and shakes hands. Retries while nobody answers at `address` ("host:port"), and logs
   /// whom it waits for. Throws deadline_exceeded naming the address and the last reason; refusals
@@ -162,7 +163,7 @@ class hub {
  private:
   bool wait(bool (*ready)(void*), void* context, deadline until, bool for_others = false);
   bool serve(bool (*ready)(void*), void* context, std::chrono::microseconds unseen);
-  std::shared_ptr<detail::hub_state> state_;
+  std::shared_ptr<detail::channel_group_state> state_;
 };
 
 }  // namespace deft

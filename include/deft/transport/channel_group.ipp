@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/hub.ipp: leader and followers over outbound channels.
+// deft/transport/channel_group.ipp: leader and followers over outbound channels.
 #pragma once
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <condition_variable>
 #include <deft/core/failure.hpp>
 #include <deft/core/log.hpp>
+#include <deft/transport/channel_group.hpp>
 #include <deft/transport/connection_state.hpp>
-#include <deft/transport/hub.hpp>
 #include <deft/transport/serving_threads.hpp>
 #include <deft/transport/tcp.hpp>
 #include <deft/transport/tls.hpp>
@@ -112,7 +112,7 @@ class channel_state {
 
   const std::shared_ptr<connection_state> connection;
   const std::string address;
-  std::weak_ptr<hub_state> owner;
+  std::weak_ptr<channel_group_state> owner;
   std::atomic<bool> told{true};  ///< an event has come since it was looked at
 
  private:
@@ -163,15 +163,15 @@ class channel_state {
   message incoming_;
 };
 
-class hub_state : public std::enable_shared_from_this<hub_state> {
+class channel_group_state : public std::enable_shared_from_this<channel_group_state> {
  public:
-  explicit hub_state(hub_options o)
+  explicit channel_group_state(channel_options o)
       : options(std::move(o)), tls(make_tls_context(options.self.credentials, options.self.name)) {}
 
   void add(std::shared_ptr<channel_state> c) {
-    c->connection->on_event([hub = weak_from_this(), weak = std::weak_ptr(c)] {
+    c->connection->on_event([group = weak_from_this(), weak = std::weak_ptr(c)] {
       const auto c = weak.lock();
-      const auto h = hub.lock();
+      const auto h = group.lock();
       if (c && h) h->on_event(*c);
     });
     {
@@ -252,7 +252,7 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
   /// lead than to have another thread make way each time.
   bool read(bool (*ready)(void*), void* context, deadline until) {
     struct reader {
-      hub_state& h;
+      channel_group_state& h;
       bool (*ready)(void*);
       void* context;
       bool is_ready = false;
@@ -280,15 +280,15 @@ class hub_state : public std::enable_shared_from_this<hub_state> {
     }
   }
 
-  const hub_options options;
+  const channel_options options;
   /// Of those who spin until the last call is done.
   std::atomic<arrival_wait::clock::time_point> crowded_until{};
   const std::shared_ptr<const tls_context> tls;  ///< null: none
 
  private:
   struct lead_end {
-    hub_state& h;
-    explicit lead_end(hub_state& h) : h(h) {}
+    channel_group_state& h;
+    explicit lead_end(channel_group_state& h) : h(h) {}
     lead_end(const lead_end&) = delete;
     ~lead_end() {
       std::lock_guard lock(h.guard_);
@@ -412,21 +412,23 @@ inline void channel_state::note_spinning() {
 
 /// One try at every address that the name stands for.
 inline std::shared_ptr<connection_state> try_connect(const std::string& address,
-                                                     const hub_state& hub, deadline until) {
+                                                     const channel_group_state& group,
+                                                     deadline until) {
   boost::system::error_code why;
   for (const auto& e : resolve(address)) {
     auto s = connect_tcp(e, event_loop::of_callers(), until, why);
     if (!s) continue;
-    if (hub.tls) s = tls_stream(std::move(s), hub.tls, tls_end::caller);
+    if (group.tls) s = tls_stream(std::move(s), group.tls, tls_end::caller);
     auto c = std::make_shared<connection_state>(std::move(s), wire_limits::before_authentication());
     c->peer.address = address;
     try {
-      c = shake_hands_as_client(c, hub.options.self, until, hub.options.local_sockets && !hub.tls);
+      c = shake_hands_as_client(c, group.options.self, until,
+                                group.options.local_sockets && !group.tls);
     } catch (const error& e) {
       if (e.code() != errc::deadline_exceeded) throw;
       throw error(e.code(), "it accepted the connection, but does not answer");
     }
-    c->set_limits(hub.options.limits);
+    c->set_limits(group.options.limits);
     return c;
   }
   fail(why == boost::asio::error::timed_out ? errc::deadline_exceeded : errc::unavailable,
@@ -434,7 +436,8 @@ inline std::shared_ptr<connection_state> try_connect(const std::string& address,
 }
 
 inline std::shared_ptr<connection_state> connect_until(const std::string& address,
-                                                       const hub_state& hub, deadline until) {
+                                                       const channel_group_state& group,
+                                                       deadline until) {
   using namespace std::chrono_literals;
   split_address(address);
   const serving_threads::blocking_region while_waiting;
@@ -444,7 +447,7 @@ inline std::shared_ptr<connection_state> connect_until(const std::string& addres
   std::string why;
   for (;;) {
     try {
-      return try_connect(address, hub, until);
+      return try_connect(address, group, until);
     } catch (const error& e) {
       if (e.code() == errc::deadline_exceeded) {  // what it said before says more
         if (why.empty()) why = e.message();
@@ -486,17 +489,18 @@ std::string channel::why_lost() const { return state_->connection->why_lost(); }
 const peer_info& channel::peer() const { return state_->connection->peer; }
 const std::string& channel::address() const { return state_->address; }
 
-hub::hub(hub_options options) : state_(std::make_shared<detail::hub_state>(std::move(options))) {}
-hub::~hub() {
+channel_group::channel_group(channel_options options)
+    : state_(std::make_shared<detail::channel_group_state>(std::move(options))) {}
+channel_group::~channel_group() {
   for (auto& c : state_->channels()) {
     c->connection->on_event(nullptr);
     c->connection->close();
-    c->fail_all(error(errc::cancelled, "the hub was destroyed"));
+    c->fail_all(error(errc::cancelled, "the group of the channel was destroyed"));
   }
 }
 
-std::shared_ptr<channel> hub::connect(const std::string& address, deadline until,
-                                      channel_events events) {
+std::shared_ptr<channel> channel_group::connect(const std::string& address, deadline until,
+                                                channel_events events) {
   auto c = detail::connect_until(address, *state_, until);
   auto s = std::make_shared<detail::channel_state>(std::move(c), address, std::move(events));
   s->owner = state_;
@@ -504,11 +508,11 @@ std::shared_ptr<channel> hub::connect(const std::string& address, deadline until
   return std::make_shared<channel>(std::move(s));
 }
 
-void hub::notify() { state_->notify(); }
-bool hub::serve(bool (*ready)(void*), void* context, std::chrono::microseconds unseen) {
+void channel_group::notify() { state_->notify(); }
+bool channel_group::serve(bool (*ready)(void*), void* context, std::chrono::microseconds unseen) {
   return state_->serve(ready, context, unseen);
 }
-bool hub::wait(bool (*ready)(void*), void* context, deadline until, bool for_others) {
+bool channel_group::wait(bool (*ready)(void*), void* context, deadline until, bool for_others) {
   return for_others ? state_->read(ready, context, until) : state_->wait(ready, context, until);
 }
 
