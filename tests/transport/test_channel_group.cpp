@@ -194,6 +194,24 @@ TEST_CASE("closing a channel cancels what is pending, abandoning drops an answer
   CHECK(!told);
 }
 
+TEST_CASE("an abandoned call keeps no listener, though that keeps the call") {
+  struct keeper : answer_listener {
+    std::shared_ptr<pending> call;
+    void answered(pending&) override {}
+  };
+  test_handler handler;
+  handler.came = [](const auto&, message&&) {};
+  listener l(options_of_test(), handler);
+  hub h(client_of_test());
+  auto c = h.connect(l.address(), soon());
+  auto k = std::make_shared<keeper>();
+  const std::weak_ptr<keeper> kept = k;
+  k->call = c->call(message(message_kind::first_free), k);
+  c->abandon(*k->call);
+  k.reset();
+  CHECK(kept.expired());
+}
+
 TEST_CASE("connect waits for a server that is not there yet") {
   test_handler handler;
   auto o = options_of_test();

@@ -52,7 +52,7 @@ class pending {
   std::uint64_t id_ = 0;
   message answer_;
   std::shared_ptr<const error> error_;
-  std::shared_ptr<answer_listener> listener_;  ///< until it is told
+  std::shared_ptr<answer_listener> listener_;  ///< until it is told, or the call abandoned
 };
 
 /// A connection to one server. Thread-safe.

@@ -57,8 +57,15 @@ class channel_state {
     return p;
   }
   void abandon(std::uint64_t id) {
-    std::lock_guard lock(guard_);
-    calls_.erase(id);
+    std::shared_ptr<pending> p;
+    {
+      std::lock_guard lock(guard_);
+      const auto at = calls_.find(id);
+      if (at == calls_.end()) return;  // it is told
+      p = std::move(at->second);
+      calls_.erase(at);
+    }
+    p->listener_.reset();  // which may keep the call
   }
 
   /// Hands out what has arrived. False if there was nothing, or another thread is at it.

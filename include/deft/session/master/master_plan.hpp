@@ -29,12 +29,14 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
     placement task = nullptr;
     wire::register_part registration;  ///< as it was sent
     std::vector<std::uint32_t> feeds, fetches;
-    std::shared_ptr<channel> link;
+    /// By which the part was registered. Kept by the task's links as long as it stands: a plan that
+    /// rests keeps no socket of a connection that is lost.
+    std::weak_ptr<channel> link;
     bool updates = false;  ///< variables
   };
   class distributed_step;
 
-  void register_at(task_part& r);
+  void register_at(task_part& r, channel& link);
   std::shared_ptr<channel> standing_link(const task_part& r);
   void relink(task_part& r, deadline until, link_callback then);
   void check_run(std::span<const feed_ref> feeds) const;

@@ -48,9 +48,11 @@ master_plan::master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan
 void master_plan::register_parts() {
   if (others_.empty()) return;
   incarnation_list incarnations;
+  std::vector<std::shared_ptr<channel>> links;
   for (auto& r : others_) {
-    r.link = tasks_->link(r.task);
-    incarnations.emplace_back(to_string(*r.task), r.link->peer().incarnation);
+    links.push_back(tasks_->link(r.task));
+    r.link = links.back();
+    incarnations.emplace_back(to_string(*r.task), links.back()->peer().incarnation);
   }
   if (own_part_.task) {
     incarnations.emplace_back(to_string(*own_part_.task), tasks_->self().incarnation());
@@ -58,9 +60,9 @@ void master_plan::register_parts() {
     tasks_->cluster()->register_part(own.session, own.handle, std::move(own.part), incarnations,
                                      nullptr);
   }
-  for (auto& r : others_) {
-    r.registration.incarnations = incarnations;
-    register_at(r);
+  for (std::size_t i = 0; i < others_.size(); ++i) {
+    others_[i].registration.incarnations = incarnations;
+    register_at(others_[i], *links[i]);
   }
 }
 
@@ -69,26 +71,27 @@ master_plan::~master_plan() {
   if (own_part_.task)
     tasks_->cluster()->drop_part(tasks_->session(), own_part_.registration.handle);
   for (auto& r : others_) try {
-      if (r.link && !r.link->lost())
-        r.link->post(wire::pack(wire::drop_part{tasks_->session(), r.registration.handle}));
+      if (const auto link = r.link.lock(); link && !link->lost())
+        link->post(wire::pack(wire::drop_part{tasks_->session(), r.registration.handle}));
     } catch (const error&) {
       // A task that is lost has dropped it.
     }
 }
 
-void master_plan::register_at(task_part& r) {
+void master_plan::register_at(task_part& r, channel& link) {
   for (const auto& n : r.registration.part.graph.nodes)
-    if (!r.link->peer().knows(*n.op))
+    if (!link.peer().knows(*n.op))
       throw error(
           errc::unimplemented,
-          str("[", n.op->name, "] is not known to ", r.link->peer(), " in version ", n.op->version),
+          str("[", n.op->name, "] is not known to ", link.peer(), " in version ", n.op->version),
           n.name, n.place);
-  r.link->post(wire::pack(r.registration));
+  link.post(wire::pack(r.registration));
 }
 
 std::shared_ptr<channel> master_plan::standing_link(const task_part& r) {
   std::lock_guard lock(guard_);
-  return r.link->lost() ? nullptr : r.link;
+  auto link = r.link.lock();
+  return link && !link->lost() ? std::move(link) : nullptr;
 }
 
 /// A new channel to part `r`'s task, on which the part is registered, once the task has said so:
