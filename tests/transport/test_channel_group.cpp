@@ -202,7 +202,7 @@ TEST_CASE("an abandoned call keeps no listener, though that keeps the call") {
   test_handler handler;
   handler.came = [](const auto&, message&&) {};
   listener l(options_of_test(), handler);
-  hub h(client_of_test());
+  channel_group h(client_of_test());
   auto c = h.connect(l.address(), soon());
   auto k = std::make_shared<keeper>();
   const std::weak_ptr<keeper> kept = k;
