@@ -247,7 +247,7 @@ class mailbox final : public rendezvous {
   int flushed = 0;
 
   void send(std::size_t, const any_array& value) override { sent.push_back(value); }
-  void flush() override { ++flushed; }
+  void flush(bool) override { ++flushed; }
   bool receive(std::size_t number, any_array& value, const waker& w) override {
     auto at = arrived.find(number);
     if (at == arrived.end()) return waiting = w, false;
