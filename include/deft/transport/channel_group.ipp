@@ -2,12 +2,10 @@
 // deft/transport/channel_group.ipp: leader and followers over outbound channels.
 #pragma once
 #include <algorithm>
-#include <boost/unordered/unordered_flat_map.hpp>
 #include <condition_variable>
-#include <deft/core/failure.hpp>
 #include <deft/core/log.hpp>
 #include <deft/transport/channel_group.hpp>
-#include <deft/transport/connection_state.hpp>
+#include <deft/transport/channel_state.hpp>
 #include <deft/transport/serving_threads.hpp>
 #include <deft/transport/tcp.hpp>
 #include <deft/transport/tls.hpp>
@@ -17,158 +15,12 @@
 
 namespace deft {
 
-message& pending::get() {
-  if (!done()) fail(errc::failed_precondition, "an answer was taken before it came");
-  if (error_) throw error(*error_);
-  return answer_;
-}
-message pending::take() { return std::move(get()); }
-
 namespace detail {
 
 namespace {
-constexpr int messages_at_once = 64;  // of one channel before the next one has its turn
 // Channels that a leader looks at itself; of more, events tell which have something.
 constexpr std::size_t looked_at = 4;
 }  // namespace
-
-class channel_state {
- public:
-  channel_state(std::shared_ptr<connection_state> c, std::string address, channel_events events)
-      : connection(std::move(c)), address(std::move(address)), events_(std::move(events)) {}
-
-  void post(const message& m) { connection->send(m); }
-
-  std::shared_ptr<pending> call(message& m, std::shared_ptr<answer_listener> listener) {
-    auto p = std::make_shared<pending>();
-    p->listener_ = std::move(listener);
-    {
-      std::lock_guard lock(guard_);
-      p->id_ = m.id = ++last_id_;
-      if (!gone_) calls_.emplace(p->id_, p);
-    }
-    try {
-      note_spinning();
-      connection->send(m);
-    } catch (...) {
-      abandon(m.id);
-      throw;
-    }
-    return p;
-  }
-  void abandon(std::uint64_t id) {
-    std::shared_ptr<pending> p;
-    {
-      std::lock_guard lock(guard_);
-      const auto at = calls_.find(id);
-      if (at == calls_.end()) return;  // it is told
-      p = std::move(at->second);
-      calls_.erase(at);
-    }
-    p->listener_.reset();  // which may keep the call
-  }
-
-  /// Hands out what has arrived. False if there was nothing, or another thread is at it.
-  bool pump() {
-    std::unique_lock alone(pumping_, std::try_to_lock);
-    if (!alone || gone()) return false;
-    bool some = false;
-    try {
-      for (int i = 0; i < messages_at_once; ++i) {
-        switch (connection->try_receive(incoming_)) {
-          case deft::connection::arrival::nothing:
-            return some;
-          case deft::connection::arrival::end:
-            end(error(errc::unavailable,
-                      str("lost ", connection->peer, ": it ended the connection")));
-            return true;
-          case deft::connection::arrival::something:
-            some = true;
-            deliver();
-        }
-      }
-    } catch (const error& e) {
-      end(e.code() == errc::unavailable
-              ? e
-              : error(errc::unavailable, str("lost ", connection->peer, ": ", e.message())));
-    } catch (const std::exception& e) {
-      connection->close();
-      end(error(errc::unavailable, str("lost ", connection->peer, ": ", e.what())));
-    }
-    return true;
-  }
-
-  /// Everything that is pending fails with `why`.
-  void fail_all(const error& why) {
-    boost::unordered_flat_map<std::uint64_t, std::shared_ptr<pending>> calls;
-    {
-      std::lock_guard lock(guard_);
-      gone_ = true;
-      calls.swap(calls_);
-    }
-    auto shared = std::make_shared<const error>(why);
-    for (auto& [id, p] : calls) {
-      p->error_ = shared;
-      tell(*p);
-    }
-  }
-  bool gone() const {
-    std::lock_guard lock(guard_);
-    return gone_;
-  }
-
-  const std::shared_ptr<connection_state> connection;
-  const std::string address;
-  std::weak_ptr<channel_group_state> owner;
-  std::atomic<bool> told{true};  ///< an event has come since it was looked at
-
- private:
-  void note_spinning();
-  void deliver() {
-    bool answer = incoming_.kind == message_kind::reply || incoming_.kind == message_kind::error;
-    if (!answer) {
-      try {
-        if (events_.on_message) events_.on_message(std::move(incoming_));
-      } catch (const std::exception& e) {
-        logging::warning("a message from ", connection->peer, " failed: ", e.what());
-      }
-      return trim(incoming_);
-    }
-    std::shared_ptr<pending> p;
-    {
-      std::lock_guard lock(guard_);
-      auto at = calls_.find(incoming_.id);
-      if (at == calls_.end()) return;  // abandoned
-      p = std::move(at->second);
-      calls_.erase(at);
-    }
-    if (incoming_.kind == message_kind::error)
-      p->error_ = std::make_shared<const error>(decode_error(incoming_));
-    else
-      std::swap(p->answer_, incoming_);
-    if (p->listener_ && !p->error_) p->error_ = failure_of([&] { p->listener_->came(p->answer_); });
-    tell(*p);
-  }
-  static void tell(pending& p) {
-    const auto listener = std::move(p.listener_);
-    p.done_.store(true, std::memory_order_release);
-    if (listener) listener->answered(p);
-  }
-  void end(const error& why) {
-    bool ours = connection->closed_here();
-    connection->on_event(nullptr);
-    fail_all(why);
-    if (!ours && events_.on_lost) events_.on_lost(why);
-  }
-
-  channel_events events_;
-  std::mutex pumping_;
-  mutable std::mutex guard_;
-  std::uint64_t last_id_ = 0;
-  bool gone_ = false;
-  boost::unordered_flat_map<std::uint64_t, std::shared_ptr<pending>> calls_;
-  message incoming_;
-};
 
 class channel_group_state : public std::enable_shared_from_this<channel_group_state> {
  public:
@@ -204,6 +56,12 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   void notify() {
     std::lock_guard lock(guard_);
     changed();
+  }
+
+  /// Before a call: others may spin until it is done.
+  void note_spinning() {
+    crowded_until_.store(arrival_wait::crowded_until(spinning_for_this::now()),
+                         std::memory_order_relaxed);
   }
 
   bool wait(bool (*ready)(void*), void* context, deadline until) {
@@ -288,8 +146,6 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   }
 
   const channel_options options;
-  /// Of those who spin until the last call is done.
-  std::atomic<arrival_wait::clock::time_point> crowded_until{};
   const std::shared_ptr<const tls_context> tls;  ///< null: none
 
  private:
@@ -371,7 +227,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
       if (some) continue;
       const auto now = std::chrono::steady_clock::now();
       if (now >= until) return false;
-      wait_.set_crowded_until(crowded_until.load(std::memory_order_relaxed));
+      wait_.set_crowded_until(crowded_until_.load(std::memory_order_relaxed));
       if (wait_.look_again(now)) continue;
       asleep_.store(true);
       if (epoch_.load() == seen) {
@@ -401,8 +257,9 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   std::atomic<int> followers_{0};
   std::atomic<bool> asleep_{false}, told_{true};
   bool led_ = false;
-  bool reads_for_others_ = false;    ///< who leads
-  bool waited_for_ = false;          ///< somebody has led who waited himself
+  bool reads_for_others_ = false;  ///< who leads
+  bool waited_for_ = false;        ///< somebody has led who waited himself
+  std::atomic<arrival_wait::clock::time_point> crowded_until_{};  ///< see arrival_wait
   std::atomic<bool> wanted_{false};  ///< who reads for others is to make way
 
   // Of the leader.
@@ -410,12 +267,6 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   std::uint64_t known_version_ = 0;
   arrival_wait wait_{most_spin};
 };
-
-inline void channel_state::note_spinning() {
-  if (const auto h = owner.lock())
-    h->crowded_until.store(arrival_wait::crowded_until(spinning_for_this::now()),
-                           std::memory_order_relaxed);
-}
 
 /// One try at every address that the name stands for.
 inline std::shared_ptr<connection_state> try_connect(const std::string& address,
@@ -481,6 +332,7 @@ inline std::shared_ptr<connection_state> connect_until(const std::string& addres
 channel::~channel() { close(); }
 void channel::post(const message& m) { state_->post(m); }
 std::shared_ptr<pending> channel::call(message& m, std::shared_ptr<answer_listener> listener) {
+  if (const auto h = state_->owner.lock()) h->note_spinning();
   return state_->call(m, std::move(listener));
 }
 void channel::abandon(const pending& p) { state_->abandon(p.id()); }
@@ -509,8 +361,8 @@ channel_group::~channel_group() {
 std::shared_ptr<channel> channel_group::connect(const std::string& address, deadline until,
                                                 channel_events events) {
   auto c = detail::connect_until(address, *state_, until);
-  auto s = std::make_shared<detail::channel_state>(std::move(c), address, std::move(events));
-  s->owner = state_;
+  auto s =
+      std::make_shared<detail::channel_state>(std::move(c), address, state_, std::move(events));
   state_->add(s);
   return std::make_shared<channel>(std::move(s));
 }

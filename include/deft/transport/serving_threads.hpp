@@ -74,8 +74,8 @@ class serving_threads {
   std::mutex guard_;
   std::deque<std::shared_ptr<served>> ready_;
   std::vector<idle_thread*> idle_;
-  const served* last_ = nullptr;                        ///< that had something to do
-  std::chrono::steady_clock::time_point others_had_{};  ///< that was another one than now
+  const served* last_rested_ = nullptr;  ///< whose thread found nothing more to do
+  std::chrono::steady_clock::time_point rests_alone_since_{};  ///< before, it was another one
   int threads_ = 0, blocked_ = 0;
 };
 

@@ -150,9 +150,8 @@ bool serving_threads::wait_until_heard(const std::shared_ptr<served>& s) {
     std::lock_guard lock(guard_);
     if (!ready_.empty()) return false;
     const auto now = std::chrono::steady_clock::now();
-    if (last_ != s.get()) others_had_ = now;
-    last_ = s.get();
-    alone = now - others_had_ > alone_after;
+    if (std::exchange(last_rested_, s.get()) != s.get()) rests_alone_since_ = now;
+    alone = now - rests_alone_since_ > alone_after;
   }
   if (!s->wait_until_heard(alone ? unseen_at_most : std::chrono::microseconds(0))) return false;
   {

@@ -4,8 +4,10 @@
 #include <deft/transport/accepted_connection.ipp>
 #include <deft/transport/address.ipp>
 #include <deft/transport/channel_group.ipp>
+#include <deft/transport/channel_state.ipp>
 #include <deft/transport/connection.ipp>
 #include <deft/transport/connection_table.ipp>
+#include <deft/transport/connection_write.ipp>
 #include <deft/transport/credentials.ipp>
 #include <deft/transport/event_loop.ipp>
 #include <deft/transport/frame.ipp>

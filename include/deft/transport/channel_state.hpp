@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/channel_state.hpp: the inside of a channel. Internal.
+#pragma once
+#include <atomic>
+#include <boost/unordered/unordered_flat_map.hpp>
+#include <deft/transport/channel_group.hpp>
+#include <deft/transport/connection_state.hpp>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace deft::detail {
+
+/// A connection, and the calls whose answers it will bring. Shared by the channel and its group.
+class channel_state {
+ public:
+  channel_state(std::shared_ptr<connection_state> c, std::string address,
+                std::weak_ptr<channel_group_state> owner, channel_events events);
+
+  void post(const message& m) { connection->send(m); }
+  std::shared_ptr<pending> call(message& m, std::shared_ptr<answer_listener> listener);
+  void abandon(std::uint64_t id);
+
+  /// Hands out what has arrived. False if there was nothing, or another thread is at it.
+  bool pump();
+  /// Everything that is pending fails with `why`.
+  void fail_all(const error& why);
+  bool gone() const;
+
+  const std::shared_ptr<connection_state> connection;
+  const std::string address;
+  const std::weak_ptr<channel_group_state> owner;
+  std::atomic<bool> told{true};  ///< an event has come since it was looked at
+
+ private:
+  void deliver();
+  static void tell(pending& p);
+  void end(const error& why);
+
+  channel_events events_;
+  std::mutex pumping_;
+  mutable std::mutex guard_;
+  std::uint64_t last_id_ = 0;
+  bool gone_ = false;
+  boost::unordered_flat_map<std::uint64_t, std::shared_ptr<pending>> calls_;
+  message incoming_;
+};
+
+}  // namespace deft::detail

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/transport/channel_state.ipp: calls over a connection, and handing out their answers.
+#pragma once
+#include <deft/core/failure.hpp>
+#include <deft/core/log.hpp>
+#include <deft/transport/channel_state.hpp>
+
+namespace deft {
+
+message& pending::get() {
+  if (!done()) fail(errc::failed_precondition, "an answer was taken before it came");
+  if (error_) throw error(*error_);
+  return answer_;
+}
+message pending::take() { return std::move(get()); }
+
+namespace detail {
+
+namespace {
+constexpr int messages_at_once = 64;  // of one channel before the next one has its turn
+}
+
+channel_state::channel_state(std::shared_ptr<connection_state> c, std::string address,
+                             std::weak_ptr<channel_group_state> owner, channel_events events)
+    : connection(std::move(c)),
+      address(std::move(address)),
+      owner(std::move(owner)),
+      events_(std::move(events)) {}
+
+std::shared_ptr<pending> channel_state::call(message& m,
+                                             std::shared_ptr<answer_listener> listener) {
+  auto p = std::make_shared<pending>();
+  p->listener_ = std::move(listener);
+  {
+    std::lock_guard lock(guard_);
+    p->id_ = m.id = ++last_id_;
+    if (!gone_) calls_.emplace(p->id_, p);
+  }
+  try {
+    connection->send(m);
+  } catch (...) {
+    abandon(m.id);
+    throw;
+  }
+  return p;
+}
+
+void channel_state::abandon(std::uint64_t id) {
+  std::shared_ptr<pending> p;
+  {
+    std::lock_guard lock(guard_);
+    const auto at = calls_.find(id);
+    if (at == calls_.end()) return;  // it is told
+    p = std::move(at->second);
+    calls_.erase(at);
+  }
+  p->listener_.reset();  // which may keep the call
+}
+
+bool channel_state::pump() {
+  std::unique_lock alone(pumping_, std::try_to_lock);
+  if (!alone || gone()) return false;
+  bool some = false;
+  try {
+    for (int i = 0; i < messages_at_once; ++i) {
+      switch (connection->try_receive(incoming_)) {
+        case deft::connection::arrival::nothing:
+          return some;
+        case deft::connection::arrival::end:
+          end(error(errc::unavailable,
+                    str("lost ", connection->peer, ": it ended the connection")));
+          return true;
+        case deft::connection::arrival::something:
+          some = true;
+          deliver();
+      }
+    }
+  } catch (const error& e) {
+    end(e.code() == errc::unavailable
+            ? e
+            : error(errc::unavailable, str("lost ", connection->peer, ": ", e.message())));
+  } catch (const std::exception& e) {
+    connection->close();
+    end(error(errc::unavailable, str("lost ", connection->peer, ": ", e.what())));
+  }
+  return true;
+}
+
+void channel_state::deliver() {
+  const bool answer =
+      incoming_.kind == message_kind::reply || incoming_.kind == message_kind::error;
+  if (!answer) {
+    try {
+      if (events_.on_message) events_.on_message(std::move(incoming_));
+    } catch (const std::exception& e) {
+      logging::warning("a message from ", connection->peer, " failed: ", e.what());
+    }
+    return trim(incoming_);
+  }
+  std::shared_ptr<pending> p;
+  {
+    std::lock_guard lock(guard_);
+    const auto at = calls_.find(incoming_.id);
+    if (at == calls_.end()) return;  // abandoned
+    p = std::move(at->second);
+    calls_.erase(at);
+  }
+  if (incoming_.kind == message_kind::error)
+    p->error_ = std::make_shared<const error>(decode_error(incoming_));
+  else
+    std::swap(p->answer_, incoming_);
+  if (p->listener_ && !p->error_) p->error_ = failure_of([&] { p->listener_->came(p->answer_); });
+  tell(*p);
+}
+
+void channel_state::tell(pending& p) {
+  const auto listener = std::move(p.listener_);
+  p.done_.store(true, std::memory_order_release);
+  if (listener) listener->answered(p);
+}
+
+void channel_state::end(const error& why) {
+  const bool ours = connection->closed_here();
+  connection->on_event(nullptr);
+  fail_all(why);
+  if (!ours && events_.on_lost) events_.on_lost(why);
+}
+
+void channel_state::fail_all(const error& why) {
+  boost::unordered_flat_map<std::uint64_t, std::shared_ptr<pending>> calls;
+  {
+    std::lock_guard lock(guard_);
+    gone_ = true;
+    calls.swap(calls_);
+  }
+  const auto shared = std::make_shared<const error>(why);
+  for (auto& [id, p] : calls) {
+    p->error_ = shared;
+    tell(*p);
+  }
+}
+
+bool channel_state::gone() const {
+  std::lock_guard lock(guard_);
+  return gone_;
+}
+
+}  // namespace detail
+}  // namespace deft
