@@ -65,6 +65,7 @@ struct work_kernel final : kernel {
   void run(const kernel_call& c) override {
     if (c.step->exchange) journal_of(*c.step).lines.push_back(str("run ", nanoseconds));
     const float x = *static_cast<const float*>(c.in[0]);
+    if (x < -1) throw 42;
     if (x < 0) fail(errc::invalid_argument, "[test_work] it is negative");
     *static_cast<float*>(c.out[0]) = x;
   }
@@ -285,6 +286,20 @@ TEST_CASE_FIXTURE(own_graph, "an observer sees every begin end: of items that pa
     CHECK(seen.begun == counts{});
   }
   CHECK(seen.open.empty());
+}
+
+TEST_CASE_FIXTURE(own_graph, "a kernel may throw what it likes") {
+  placeholder<float> x("x");
+  const any_tensor first = work({any_tensor(x)}, 1);
+  for (bool may_park : {false, true}) {
+    CAPTURE(may_park);
+    running r({first, may_park ? on_other_task(first) : first}, any_tensor(x));
+    const std::string said = testing::error_of([&] { r.start(-2); });
+    CHECK(said.starts_with("internal: "));
+    CHECK(said.find("an exception of an unknown type") != std::string::npos);
+    CHECK(said.find("node \"test_work\"") != std::string::npos);
+    CHECK(r.start(1));
+  }
 }
 
 TEST_CASE_FIXTURE(own_graph, "an observer sees every begin end: of items that throw") {

@@ -2,6 +2,7 @@
 // deft/execute/executor.ipp: runs of a schedule: lanes, signals between them, and the end.
 #pragma once
 #include <algorithm>
+#include <deft/core/failure.hpp>
 #include <deft/execute/frame_state.hpp>
 
 namespace deft::exec {
@@ -49,7 +50,7 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
   force_ = true;  // until the run has ended well
   failed_.store(false, std::memory_order_relaxed);
   failure_ = nullptr;
-  try {
+  const auto refused = failure_of([&] {
     if (values_.take_arenas()) unbind();
     for (auto& s : steps_)
       if (s) s->begin();
@@ -58,12 +59,10 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
     for (std::size_t f = 0; f < c_.feed_values.size(); ++f)
       set_event(c_.feed_values[f], values_.set_feed(c_.feed_values[f], feeds[f]), feeding_);
     values_.send_blocks(context.draw, feeding_);
-  } catch (const error&) {
+  });
+  if (refused) {
     give_up_start();
-    throw;
-  } catch (const std::bad_alloc&) {
-    give_up_start();
-    throw error(errc::resource_exhausted, "out of memory");
+    throw error(*refused);
   }
   ++run_;
   if (!c_.may_park) {
@@ -126,64 +125,61 @@ bool frame_state::drive(std::vector<std::uint32_t>& ready, bool starting) {
 }
 
 bool frame_state::run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready) {
+  bool ended = true;
+  if (const auto why = failure_of([&] { ended = run_items(l, ready); }))
+    note_failure(*why, lanes_[l].pc);
+  return ended;
+}
+
+bool frame_state::run_items(std::uint32_t l, std::vector<std::uint32_t>& ready) {
   lane& me = lanes_[l];
   const bool observed = context_->observer != nullptr;
-  try {
-    for (; me.pc < c_.lanes[l].end; ++me.pc) {
-      if (failed_.load(std::memory_order_relaxed)) return true;
-      if (const bound_call* b = bound_[me.pc]; b && !observed) {
-        b->run_all();
+  for (; me.pc < c_.lanes[l].end; ++me.pc) {
+    if (failed_.load(std::memory_order_relaxed)) return true;
+    if (const bound_call* b = bound_[me.pc]; b && !observed) {
+      b->run_all();
+      continue;
+    }
+    const item& i = c_.items[me.pc];
+    check_stop();
+    if (i.awaits && !inputs_ready(i, l)) {
+      if (!park(l)) {
+        --me.pc;
         continue;
       }
-      const item& i = c_.items[me.pc];
-      check_stop();
-      if (i.awaits && !inputs_ready(i, l)) {
+      return false;
+    }
+    switch (i.what) {
+      case action::signal:
+        give_signal(i.number, ready);
+        continue;
+      case action::wait:
+        if (!wait_signal(i.number, l)) return false;
+        continue;
+      case action::drain:
+        if (is_drained(i, l)) continue;
         if (!park(l)) {
           --me.pc;
           continue;
         }
         return false;
-      }
-      switch (i.what) {
-        case action::signal:
-          give_signal(i.number, ready);
+      case action::perform:
+        if (perform(i, l)) break;
+        if (!park(l)) {
+          --me.pc;
           continue;
-        case action::wait:
-          if (!wait_signal(i.number, l)) return false;
+        }
+        return false;
+      default:
+        if (i.begins && !observed) {
+          run_segment(l);
+          --me.pc;  // its last item
           continue;
-        case action::drain:
-          if (is_drained(i, l)) continue;
-          if (!park(l)) {
-            --me.pc;
-            continue;
-          }
-          return false;
-        case action::perform:
-          if (perform(i, l)) break;
-          if (!park(l)) {
-            --me.pc;
-            continue;
-          }
-          return false;
-        default:
-          if (i.begins && !observed) {
-            run_segment(l);
-            --me.pc;  // its last item
-            continue;
-          }
-          observation seen(context_->observer, c_.label(i), l);
-          run_item(i, me.pc, l);
-      }
-      for (std::uint32_t r = 0; r < i.releases; ++r) values_.drop(c_.releases[i.first_release + r]);
+        }
+        observation seen(context_->observer, c_.label(i), l);
+        run_item(i, me.pc, l);
     }
-  } catch (const error& e) {
-    note_failure(e, me.pc);
-  } catch (const std::bad_alloc&) {
-    note_failure(error(errc::resource_exhausted, "out of memory"), me.pc);
-  } catch (const std::exception& e) {
-    note_failure(error(errc::internal, e.what()), me.pc);
-  } catch (...) {
-    note_failure(error(errc::internal, "an exception of an unknown type"), me.pc);
+    for (std::uint32_t r = 0; r < i.releases; ++r) values_.drop(c_.releases[i.first_release + r]);
   }
   return true;
 }
@@ -193,7 +189,7 @@ void frame_state::run_items() {
   me.pc = 0;
   const std::uint32_t end = c_.lanes[0].end;
   const bool observed = context_->observer != nullptr;
-  try {
+  const auto why = failure_of([&] {
     for (; me.pc < end; ++me.pc) {
       if (const bound_call* b = bound_[me.pc]; b && !observed) {
         b->run_all();
@@ -207,15 +203,8 @@ void frame_state::run_items() {
       for (std::uint32_t r = 0; r < i.releases; ++r) values_.drop(c_.releases[i.first_release + r]);
       check_stop();
     }
-  } catch (const error& e) {
-    note_failure(e, me.pc);
-  } catch (const std::bad_alloc&) {
-    note_failure(error(errc::resource_exhausted, "out of memory"), me.pc);
-  } catch (const std::exception& e) {
-    note_failure(error(errc::internal, e.what()), me.pc);
-  } catch (...) {
-    note_failure(error(errc::internal, "an exception of an unknown type"), me.pc);
-  }
+  });
+  if (why) note_failure(*why, me.pc);
 }
 
 bool frame_state::inputs_ready(const item& i, std::uint32_t l) {
@@ -327,12 +316,7 @@ bool frame_state::finish() {
 
 /// The run is to end while only devices are at work for it.
 void frame_state::stop_devices() {
-  try {
-    check_stop();
-  } catch (const error& e) {
-    failure_ = std::make_shared<const error>(e);
-    failed_ = true;
-  }
+  if (auto why = failure_of([&] { check_stop(); })) end_with(std::move(why));
   for (auto& s : steps_)
     if (s) s->stop();
 }
@@ -340,16 +324,17 @@ void frame_state::stop_devices() {
 void frame_state::end_run() {
   stopped_.reset();
   for (auto& g : gates_) g->close();
-  try {
-    if (!failed_.load(std::memory_order_relaxed)) look_at_devices();
-  } catch (const error& e) {
-    failure_ = std::make_shared<const error>(e);
-    failed_ = true;
-  }
+  if (!failed_.load(std::memory_order_relaxed))
+    if (auto why = failure_of([&] { look_at_devices(); })) end_with(std::move(why));
   if (!c_.queues.empty()) restore_variables();
   for (auto& e : events_) e.reset();
   values_.give_arenas();
   force_ = failed_.load(std::memory_order_relaxed);
+}
+
+void frame_state::end_with(std::shared_ptr<const error> why) {
+  failure_ = std::move(why);
+  failed_ = true;
 }
 
 void frame_state::note_failure(const error& e, std::uint32_t item) {

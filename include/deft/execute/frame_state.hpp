@@ -81,6 +81,7 @@ class frame_state {
   /// From lanes_[l].pc to the end of the lane, true, or until it has to wait, false: then the lane
   /// may be on another thread already. Lanes that it wakes are added to `ready`.
   bool run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready);
+  bool run_items(std::uint32_t l, std::vector<std::uint32_t>& ready);
   /// The one lane of a part in which nothing waits.
   void run_items();
   bool lane_ended();
@@ -122,6 +123,8 @@ class frame_state {
 
   /// The first error is the run's; lanes that wait look again, and see it.
   void note_failure(const error& e, std::uint32_t item);
+  /// No lane runs any more.
+  void end_with(std::shared_ptr<const error> why);
   error located(const error& e, std::uint32_t item) const;
   /// A step that failed on a device sends and computes nothing more.
   void look_at_devices();

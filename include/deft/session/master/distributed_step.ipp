@@ -76,6 +76,8 @@ class master_plan::distributed_step final : public answer_listener,
   /// Values for the own part travel with the answer.
   void came(message& m) override {
     if (m.flags == 0) return;
+    if (!plan_->own_part_.task)
+      fail(errc::data_loss, "an answer brought values for a part that this task does not have");
     auto v = wire::unpack<wire::values>(m);
     const auto first = v.tensors.end() - static_cast<std::ptrdiff_t>(v.keys.size());
     wire::tensors own{tasks_.session(), number_, std::move(v.keys), {}};
