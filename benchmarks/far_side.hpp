@@ -58,9 +58,8 @@ class processes {
 class certificates {
  public:
   certificates() {
-    char name[] = "/tmp/deft_bench_XXXXXX";
-    if (!mkdtemp(name)) std::abort();
-    folder_ = name;
+    folder_ = (std::filesystem::temp_directory_path() / "deft_bench_XXXXXX").string();
+    if (!mkdtemp(folder_.data())) std::abort();
     const std::string make = deft::str(BENCH_PEERS "/../../scripts/make_certificates ", folder_,
                                        " 'worker/*' client >", folder_, "/said");
     if (std::system(make.c_str()) != 0) std::abort();

@@ -96,6 +96,43 @@ TEST_CASE("wait_until looks first, keeps its deadline, and hears notify") {
   CHECK(turn == 800);
 }
 
+TEST_CASE("serve_until reads where nobody does, and takes no other thread's place") {
+  using std::chrono::microseconds;
+  test_handler handler;
+  listener l(options_of_test(), handler);
+  channel_group h(client_of_test());
+  auto c = h.connect(l.address(), soon());
+  auto served = [&](microseconds unseen) {
+    const auto p = c->call(message(message_kind::first_free));
+    return h.serve_until([&] { return p->done(); }, unseen) && p->done();
+  };
+  CHECK(served(microseconds(0)));
+  CHECK(served(microseconds(500)));
+
+  std::atomic<bool> stop{false};
+  mailbox<int> leads;
+  auto ready = [&, looked = 0]() mutable {
+    if (++looked == 2) leads.put(1);  // the first look is before it leads
+    return stop.load();
+  };
+  std::thread other;
+  SUBCASE("of one that waits") {
+    other = std::thread([&] { h.wait_until(ready, soon()); });
+    leads.get();
+    CHECK(!h.serve_until([] { return false; }, microseconds(0)));
+  }
+  SUBCASE("but of one that reads for others") {
+    other = std::thread([&] {
+      while (!h.read_until(ready, soon())) continue;
+    });
+    leads.get();
+    CHECK(served(microseconds(0)));
+  }
+  stop = true;
+  h.notify();
+  other.join();
+}
+
 TEST_CASE("many threads share a group and its channels") {
   test_handler handler;
   listener a(options_of_test(), handler), b(options_of_test(), handler);

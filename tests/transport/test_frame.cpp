@@ -269,3 +269,30 @@ TEST_CASE("errors travel with code, sentence, node, device and place") {
   m.meta = to_bytes(std::uint8_t{99}, "s", "", "", source_place{});
   CHECK(decode_error(m).code() == errc::unknown);
 }
+
+TEST_CASE("what a stream has given whole is not asked for again at once") {
+  /// Says that all was read.
+  class drained_stream final : public no_stream {
+   public:
+    explicit drained_stream(std::vector<std::byte> bytes) : inner_(std::move(bytes)) {}
+    std::ptrdiff_t read(void* to, std::size_t most) noexcept override {
+      ++reads;
+      return inner_.read(to, most);
+    }
+    bool is_drained() const noexcept override { return true; }
+    int reads = 0;
+
+   private:
+    memory_stream inner_;
+  };
+  drained_stream s(detail::flatten_frame(message(message_kind::first_free)));
+  frame_reader r((wire_limits()));
+  message m;
+  CHECK(r.advance(s, m) == frame_reader::status::whole);
+  CHECK(s.reads == 1);
+  CHECK(r.advance(s, m) == frame_reader::status::more);
+  CHECK(s.reads == 1);
+  // It may have been a guess.
+  CHECK(r.advance(s, m) == frame_reader::status::end);
+  CHECK(s.reads == 2);
+}
