@@ -50,7 +50,6 @@ class accepted_connection final : public served,
   /// welcome: not yet settled, be it here or on a local socket.
   enum class phase { silent, greeting, welcome, open, refused, ended };
 
-  static constexpr std::chrono::microseconds serve_spin{20};
   static constexpr int messages_at_once = 16;
   static constexpr std::chrono::milliseconds time_to_hear{500};  ///< why a connection ends
 

@@ -16,7 +16,7 @@ accepted_connection::accepted_connection(std::shared_ptr<connection_table> table
       state_(std::move(state)),
       local_(local),
       host_(state_->peer.address.substr(0, state_->peer.address.rfind(':'))),
-      wait_(serve_spin),
+      wait_(most_spin),
       timer_(table_->loop.context()) {}
 
 const accepted_connection*& accepted_connection::current() {

@@ -127,6 +127,8 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
         return r.is_ready || r.h.wanted_.load();
       }
     } self{*this, ready, context};
+    constexpr auto shortest = std::chrono::milliseconds(1), longest = 4 * shortest;
+    auto pause = shortest;
     const serving_threads::blocking_region while_waiting;
     for (;;) {
       std::unique_lock lock(guard_);
@@ -134,9 +136,11 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
         lock.unlock();
         if (ready(context)) return true;
         if (std::chrono::steady_clock::now() >= until) return false;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        std::this_thread::sleep_for(pause);
+        pause = std::min(2 * pause, longest);
         continue;
       }
+      pause = shortest;
       led_ = reads_for_others_ = true;
       lock.unlock();
       const lead_end at_end(*this);

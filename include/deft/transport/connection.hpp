@@ -25,8 +25,8 @@ class connection {
   /// Throws unavailable, naming the peer, if the connection is lost.
   void send(const message& m);
 
-  /// Reads the next message into `m`, whose allocations are reused. Spins for some 20 µs, then
-  /// sleeps. False if the peer has ended the stream between two messages, or this end was closed.
+  /// Reads the next message into `m`, whose allocations are reused. Spins before it sleeps.
+  /// False if the peer has ended the stream between two messages, or this end was closed.
   /// Throws deadline_exceeded; unavailable if the stream broke; data_loss or resource_exhausted if
   /// the frame is not sound or too large, which ends the connection and tells the peer why.
   bool receive(message& m, deadline until = no_deadline);

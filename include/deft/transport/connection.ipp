@@ -12,13 +12,11 @@ namespace deft {
 namespace detail {
 
 namespace {
-// Waking a thread costs more than the wire: an answer often comes within this time.
-constexpr auto receive_spin = std::chrono::microseconds(20);
 constexpr int beats_of_timeout = 4;  // so that one that is late is no loss
 }  // namespace
 
 connection_state::connection_state(std::unique_ptr<stream> s, const wire_limits& limits)
-    : stream_(std::move(s)), reader_(limits), wait_(receive_spin) {}
+    : stream_(std::move(s)), reader_(limits), wait_(most_spin) {}
 
 void connection_state::on_event(std::function<void()> tell) {
   {

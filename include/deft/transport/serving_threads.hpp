@@ -62,7 +62,7 @@ class serving_threads {
   void run();
   bool next(std::shared_ptr<served>& s);
   void stay_with(const std::shared_ptr<served>& s);
-  bool serve_while_worth_it(served& s);
+  bool serve_while_worth_it(served& s, unsigned& turn);
   bool wait_until_heard(const std::shared_ptr<served>& s);
   /// With the lock: somebody else looks at what is ready.
   void call_another();

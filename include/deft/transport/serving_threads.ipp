@@ -114,8 +114,8 @@ bool serving_threads::next(std::shared_ptr<served>& s) {
 }
 
 void serving_threads::stay_with(const std::shared_ptr<served>& s) {
-  for (;;) {
-    const bool others = serve_while_worth_it(*s);
+  for (unsigned turn = 0;;) {
+    const bool others = serve_while_worth_it(*s, turn);
     s->rest();
     {
       std::lock_guard lock(guard_);
@@ -130,10 +130,10 @@ void serving_threads::stay_with(const std::shared_ptr<served>& s) {
 }
 
 /// Whether it ends since others are to be served.
-bool serving_threads::serve_while_worth_it(served& s) {
-  for (unsigned turn = 1;; ++turn) {
+bool serving_threads::serve_while_worth_it(served& s, unsigned& turn) {
+  for (;;) {
     const bool some = s.serve();
-    if (turn % (some ? 8 : 32) == 0) {  // a poll costs more than a look
+    if (++turn % (some ? 8 : 32) == 0) {  // a poll costs more than a look
       looks_for_work = true;
       loop_.poll();
       looks_for_work = false;

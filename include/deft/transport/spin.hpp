@@ -15,8 +15,9 @@ inline void relax() {
 #endif
 }
 
-/// The longest that a thread spins for an answer.
-inline constexpr auto most_spin = std::chrono::microseconds(40);
+/// The longest that a thread spins for what a peer sends. To sleep and be woken takes up to half as
+/// long on a virtual machine, and at the other end it takes that again, as that sleeps meanwhile.
+inline constexpr auto most_spin = std::chrono::microseconds(100);
 
 /// Threads of this host that spin.
 struct spinning_threads {

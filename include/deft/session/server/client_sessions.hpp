@@ -15,7 +15,7 @@ namespace deft {
 class connection;
 
 /// A client's plan, and whether it is quick: it runs on this task alone, and its last two runs took
-/// a few microseconds. Then it is run by the thread that reads the messages.
+/// no longer than it takes to change threads. Then the thread that reads messages runs it.
 class client_plan {
  public:
   explicit client_plan(std::shared_ptr<ready_plan> plan) : plan_(std::move(plan)) {}
