@@ -2,6 +2,7 @@
 #include <deft/core/ndarray.hpp>
 #include <numeric>
 #include <sstream>
+#include <vector>
 
 #include "testing.hpp"
 
@@ -15,6 +16,9 @@ TEST_CASE("a static array starts at zero, a dyn one empty") {
   CHECK(ndarray<float, dyn, 3>().extents() == dims{0, 3});
   CHECK(ndarray<float, dyn, 3>(5).extents() == dims{5, 3});
   CHECK(ndarray<float, dyn, 4, dyn>(2, 3).extents() == dims{2, 4, 3});
+  CHECK(ndarray<float, dyn, 3>(5, 3).extents() == dims{5, 3});
+  CHECK(testing::error_of([] { ndarray<float, dyn, 3>(5, 4); }) ==
+        "invalid_argument: an ndarray of (?,3) cannot have the extents (5,4)");
 }
 
 TEST_CASE("a list gives the elements, and one dyn extent follows") {
@@ -74,14 +78,21 @@ TEST_CASE("a view reads the caller's memory and copies before it writes") {
   CHECK(mine[0] == 1);
   CHECK(v(0, 0) == 7);
   CHECK(v(1, 1) == 4);
+
+  const auto same = view(mine, 2, 2);
+  static_assert(std::is_same_v<decltype(same), const ndarray<float, dyn, dyn>>);
+  CHECK(same.data() == mine);
+  CHECK(same(1, 0) == 3);
+  CHECK(testing::error_of([&] { ndarray<float, dyn, 2>::view(mine, 1, 4); }) ==
+        "invalid_argument: an ndarray of (?,2) cannot have the extents (1,4)");
 }
 
 TEST_CASE("an any_array becomes an ndarray without a copy, and is checked") {
   auto any = any_array::scalar(1.f);
   CHECK(testing::error_of([&] { ndarray<int>{any}; }) ==
-        "invalid_argument: an array of float() is no ndarray of int32()");
+        "invalid_argument: an array of float() is not an ndarray of int32()");
   CHECK(testing::error_of([&] { ndarray<float, dyn>{any}; }) ==
-        "invalid_argument: an array of float() is no ndarray of float(?)");
+        "invalid_argument: an array of float() is not an ndarray of float(?)");
 
   any_array pair(dtype::float32, {2});
   pair.mutable_data<float>()[0] = 1;
@@ -109,6 +120,23 @@ TEST_CASE("array() shares the elements, and gives them away from a temporary") {
   any_array taken = std::move(a).array();
   CHECK(taken.raw() == shared.raw());
   CHECK(taken.shape() == dims{2});
+}
+
+TEST_CASE("an array that was written to and is shared is not written to again") {
+  ndarray<float, 2> a{1, 2};
+  a(0) = 3;
+  const any_array shared = a.array();
+  a(0) = 4;
+  CHECK(shared.data<float>()[0] == 3);
+  ndarray<float, 2> moved = std::move(a);
+  const any_array again = moved.array();
+  moved(1) = 5;
+  CHECK(again.data<float>()[1] == 2);
+  std::vector<ndarray<float, 2>> two(2, moved);
+  two[0](1) = 6;
+  CHECK(two[1](1) == 5);
+  std::swap(two[0], two[1]);
+  CHECK(two[1](1) == 6);
 }
 
 TEST_CASE("arrays compare, iterate and stream") {

@@ -59,11 +59,11 @@ TEST_CASE_FIXTURE(own_graph, "an any_tensor becomes typed only when asked, and i
     CHECK(e.find("node \"any\" at modeling.hpp:") != std::string::npos);
   };
   says([&] { (void)tensor<double, dyn, 3>(t); },
-       "invalid_argument: [tensor] float(?,3) is no tensor of double(?,3)");
+       "invalid_argument: [tensor] float(?,3) is not a tensor of double(?,3)");
   says([&] { (void)tensor<float, dyn, 4>(t); },
-       "invalid_argument: [tensor] float(?,3) is no tensor of float(?,4)");
+       "invalid_argument: [tensor] float(?,3) is not a tensor of float(?,4)");
   says([&] { (void)tensor<float, dyn>(t); },
-       "invalid_argument: [tensor] float(?,3) is no tensor of float(?)");
+       "invalid_argument: [tensor] float(?,3) is not a tensor of float(?)");
 }
 
 TEST_CASE_FIXTURE(own_graph, "an expression becomes an any_tensor by being lowered") {
@@ -91,4 +91,14 @@ TEST_CASE_FIXTURE(own_graph, "a plain tensor rebinds, and empty handles say so")
   CHECK_FALSE(same(first, t));
   CHECK(maker(t).inputs()[0] == first.handle());
   static_assert(std::is_void_v<decltype(t = x + x)>);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a tensor of an output is checked at once") {
+  const any_tensor x = constant({1.f, 2.f});
+  CHECK(tensor<float, 2>(x.handle()).handle() == x.handle());
+  CHECK(tensor<float, dyn>(x.handle()).handle() == x.handle());
+  CHECK(testing::error_of([&] {
+          tensor<double, 2>(x.handle());
+        }).starts_with("invalid_argument: [tensor] float(2) is not a tensor of double(2)"));
+  CHECK_FALSE(tensor<float>(output()).valid());
 }

@@ -130,6 +130,25 @@ TEST_CASE_FIXTURE(own_graph, "a braced list is fed in row-major order") {
       "invalid_argument: an ndarray of (?,2) cannot hold 3 elements");
 }
 
+TEST_CASE_FIXTURE(own_graph, "braces within braces are fed row by row") {
+  placeholder<float, dyn, 2> x("x");
+  placeholder<std::int32_t, 1, 2, 2> cube("cube");
+  variable<float, 2, 1> v("v", zeros());
+  tensor<float, dyn, 2> named = x * 2.f;
+  auto elements = []<class T>(const feed_value& f, std::initializer_list<T> expected) {
+    return std::equal(expected.begin(), expected.end(), static_cast<const T*>(f.data()));
+  };
+  CHECK(elements(x = {{1, 2}, {3, 4.5f}, {5, 6}}, {1.f, 2.f, 3.f, 4.5f, 5.f, 6.f}));
+  CHECK((x = {{1, 2}, {3, 4}, {5, 6}}).shape() == dims{3, 2});
+  CHECK((x = {{1, 2}}).shape() == dims{1, 2});
+  CHECK(elements(v = {{1}, {2}}, {1.f, 2.f}));
+  CHECK((cube = {{{1, 2}, {3, 4}}}).shape() == dims{1, 2, 2});
+  CHECK(elements(named = {{7, 8}}, {7.f, 8.f}));
+  CHECK((named = {7, 8, 9, 10}).shape() == dims{2, 2});
+  const feed_value kept = (x = {{1, 2}, {3, 4}});
+  CHECK(elements(kept, {1.f, 2.f, 3.f, 4.f}));
+}
+
 TEST_CASE_FIXTURE(own_graph, "feed() takes expressions and tensors that run time tells") {
   placeholder<float, 2> x("x");
   auto e = x * 2;

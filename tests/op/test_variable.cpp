@@ -331,3 +331,108 @@ TEST_CASE("after a reset a variable has the type of the plan that sets it") {
   s.run(open.assign(constant({5.f, 6.f})));
   CHECK(s.run(open) == ndarray<float, dyn>{5.f, 6.f});
 }
+
+TEST_CASE_FIXTURE(testing::own_graph, "extents may be given at run time, with any initializer") {
+  const std::int64_t in = 3, out = 2;
+  session s;
+  const initializer all[] = {zeros(),
+                             ones(),
+                             truncated_normal(0.1),
+                             random_normal(0, 1),
+                             random_uniform(1, 2),
+                             initializer(7.f),
+                             initializer(ndarray<float, dyn, dyn>(in, out))};
+  int number = 0;
+  for (const auto& first : all) {
+    variable<float, dyn, dyn> v(str("v", ++number), {in, out}, first);
+    any_variable w(str("w", number), {in, out}, first);
+    any_variable d(str("d", number), {in}, 0.5, dtype::float64, {.trainable = false});
+    CHECK(any_tensor(v).shape() == dims{in, out});
+    CHECK(w.shape() == dims{in, out});
+    CHECK(d.type() == dtype::float64);
+    CHECK_FALSE(d.handle().node->variable()->trainable);
+    const auto train = adagrad(0.1f).minimize(sum(square(v)) + sum(square(w)));
+    s.run(initialize_all());
+    const auto before = s.run(sum(square(w)));
+    CHECK(s.run(v).extents() == dims{in, out});
+    s.run(train);
+    if (const float b = before.data<float>()[0]; b > 0)
+      CHECK(s.run(sum(square(w))).data<float>()[0] < b);
+  }
+  CHECK(testing::error_of([&] {
+          variable<float, dyn, 4>("v", {in, out}, zeros());
+        })
+            .starts_with(
+                "invalid_argument: [variable] expects extents (?,4), and got (3,2), node \"v\""));
+  CHECK(
+      testing::error_of([&] {
+        any_variable("w", {in, dyn}, zeros());
+      }).starts_with("invalid_argument: [variable] expects extents that are known, and got (3,?)"));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "layers whose sizes are known at run time train") {
+  const std::vector<std::int64_t> sizes{2, 8, 4, 1};
+  std::vector<any_variable> weights, biases;
+  for (std::size_t i = 0; i + 1 < sizes.size(); ++i) {
+    weights.emplace_back(str("w", i), dims{sizes[i], sizes[i + 1]}, random_uniform(-0.5, 0.5));
+    biases.emplace_back(str("b", i), dims{sizes[i + 1]}, 0.1f);
+  }
+  placeholder<float, dyn, 2> x("x");
+  placeholder<float, dyn, 1> y("y");
+  any_tensor h = x;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    h = matmul(h, weights[i]) + biases[i];
+    if (i + 1 < weights.size()) h = tanh(h);
+  }
+  const auto loss = mean(square(h - y));
+  const auto train = sgd(0.3f).minimize(loss);
+  session s;
+  s.run(initialize_all());
+  const std::vector<feed_value> both = [&] {
+    std::vector<feed_value> f;
+    f.push_back(x = {{0, 0}, {0, 1}, {1, 0}, {1, 1}});
+    f.push_back(y = {{0}, {1}, {1}, {1}});
+    return f;
+  }();
+  const float before = s.run(loss, both).data<float>()[0];
+  for (int i = 0; i < 300; ++i) s.run(train, both);
+  CHECK(s.run(loss, both).data<float>()[0] < 0.1f * before);
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "a variable is set to a value of the host") {
+  session s;
+  variable<float, 2, 2> fixed("fixed", zeros());
+  any_variable open("open", {2, 2}, zeros());
+  s.run(initialize_all());
+  ndarray<float, 2, 2> value{1, 2, 3, 4};
+  const operation set = fixed.assign(value), set_open = open.assign(value);
+  value(0, 0) = 9;  // the graph has a copy
+  s.run(set, set_open, fixed.assign_add(ndarray<float, dyn, 2>(2)));
+  CHECK(s.run(fixed) == ndarray<float, 2, 2>{1, 2, 3, 4});
+  CHECK(s.run(open) == s.run(fixed).array());
+  s.run(open.assign_sub(1), fixed.assign(value.array()));
+  CHECK(s.run(open).data<float>()[3] == 3);
+  CHECK(s.run(fixed)(0, 0) == 9);
+  CHECK(testing::error_of([&] {
+          open.assign(ndarray<float, 3>());
+        }).starts_with("invalid_argument: [assign] float(3) does not fit variable \"open\""));
+  any_variable whole("whole", {1}, 1, dtype::int32);
+  CHECK(testing::error_of([&] {
+          whole.assign(0.5);
+        }).starts_with("invalid_argument: a floating literal beside a tensor of int32"));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "an any_variable is read after what is to come before it") {
+  any_variable v("v", {}, 1.f);
+  any_variable found(g.find_variable("v"));
+  CHECK(found.handle() == v.handle());
+  const auto up = v.assign_add(1.f);
+  auto after = control_dependencies(up);
+  const any_tensor sum = v + 10.f;
+  session s;
+  s.run(v.initializer());
+  CHECK(s.run(sum).data<float>()[0] == 12);
+  CHECK(s.run(v.read()).data<float>()[0] == 3);
+  CHECK(testing::error_of([&] { any_variable{node_ref()}; }) ==
+        "not_found: [variable] there is no such variable");
+}

@@ -175,6 +175,37 @@ TEST_CASE_FIXTURE(own_graph, "an any_tensor is fetched as an any_array") {
   CHECK(b.data<float>()[1] == 4);
 }
 
+TEST_CASE_FIXTURE(own_graph, "fetches and feeds may come in containers") {
+  session s;
+  placeholder<float> x("x");
+  placeholder<float, dyn> y("y");
+  variable<float> count("count", 0.f);
+  s.run(initialize_all());
+  const std::vector<any_tensor> some{any_tensor(x * 2.f), any_tensor(y), any_tensor(count)};
+  std::vector<feed_value> fed;
+  fed.push_back(x = 3.f);
+  fed.push_back(y = {1, 2});
+  const std::vector<any_array> values = s.run(some, fed);
+  CHECK(values.size() == 3);
+  CHECK(values[0].data<float>()[0] == 6);
+  CHECK(values[1].shape() == dims{2});
+  const std::vector<operation> twice{count.assign_add(1.f), no_op()};
+  const std::vector<tensor<float>> scalars{x, x + 1.f};
+  auto [many, one, numbers] = s.run(some, twice, count + x, scalars, y = {4}, x = 1.f);
+  static_assert(std::is_same_v<decltype(numbers), std::vector<float>>);
+  CHECK(many.size() == 3);
+  CHECK(many[1].shape() == dims{1});
+  CHECK(numbers == std::vector<float>{1, 2});
+  CHECK(s.run(count) == 1);
+  auto step = s.prepare(scalars, twice, y, feeds(x, y));
+  auto [again, vector] = step(5.f, ndarray<float, dyn>{1, 2, 3});
+  CHECK(again == std::vector<float>{5, 6});
+  CHECK(vector.size() == 3);
+  CHECK(s.run(count) == 2);
+  CHECK(s.explain(some, fed).find("count") != std::string::npos);
+  CHECK(outcome_of([&] { s.run(std::vector<any_tensor>()); }).says("nothing is fetched"));
+}
+
 TEST_CASE_FIXTURE(own_graph, "an error names node, source line and device") {
   session s;
   placeholder<float, dyn, 3> x("x");

@@ -9,6 +9,10 @@
 
 namespace deft {
 
+class any_array;
+/// Printed as NumPy does, long ones with dots.
+std::string to_string(const any_array& a);
+
 /// Dense, row-major. Copies share their elements until one of them is written through
 /// mutable_data: that one then has elements of its own. A pointer from mutable_data is for writing
 /// until the array is copied next.
@@ -64,6 +68,11 @@ class any_array {
   /// A copy that shares nothing.
   any_array clone() const;
 
+  template <class Stream>
+  friend auto operator<<(Stream& s, const any_array& a) -> decltype(s << std::string()) {
+    return s << to_string(a);
+  }
+
  private:
   void expect(dtype t) const {
     if (t != type_) fail(errc::invalid_argument, "an array of ", type_, " read as ", t);
@@ -74,9 +83,6 @@ class any_array {
   dims shape_;
   dtype type_ = dtype::none;
 };
-
-/// Printed as NumPy does, long ones with dots.
-std::string to_string(const any_array& a);
 
 /// Same dtype, same shape, same elements (NaN equals nothing).
 bool operator==(const any_array& a, const any_array& b);

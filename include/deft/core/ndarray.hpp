@@ -2,11 +2,23 @@
 // deft/core/ndarray.hpp: typed host values, row-major.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deft/core/any_array.hpp>
 #include <initializer_list>
+#include <utility>
 
 namespace deft {
+
+namespace detail {
+/// An ndarray's array as it is, for who neither keeps nor copies it.
+struct borrowed {
+  template <class Array>
+  static const any_array& from(const Array& a) {
+    return a.array_;
+  }
+};
+}  // namespace detail
 
 /// A dense row-major array with extents `E…` (`dyn` where known at run time only). It owns its
 /// elements, or views someone's; a copy owns a copy. Indexed `v(i, j)`, iterated, printed like
@@ -23,54 +35,57 @@ class ndarray {
   /// All elements zero; empty if an extent is `dyn`.
   ndarray() : ndarray(dims_from({})) {}
 
-  /// The `dyn` extents, in order; all elements zero.
+  /// The `dyn` extents, in order, or all of them; all elements zero.
+  /// Throws invalid_argument if an extent is not the type's.
   template <std::convertible_to<std::int64_t>... N>
-  requires(sizeof...(N) == dynamic_extents && sizeof...(N) > 0) explicit ndarray(N... extents)
+  requires(dynamic_extents > 0 && (sizeof...(N) == dynamic_extents ||
+                                   sizeof...(N) == sizeof...(E))) explicit ndarray(N... extents)
       : ndarray(dims_from({static_cast<std::int64_t>(extents)...})) {}
 
   /// The elements in row-major order; a single `dyn` extent follows from their number.
   /// Throws invalid_argument if there are too many or too few.
   ndarray(std::initializer_list<T> elements) requires(sizeof...(E) > 0)
-      : array_(dtype_of<T>, deduce(static_cast<std::int64_t>(elements.size()))) {
+      : ndarray(any_array(dtype_of<T>, deduce(static_cast<std::int64_t>(elements.size())))) {
     std::copy(elements.begin(), elements.end(), begin());
   }
   /// A scalar.
-  explicit ndarray(T v) requires(sizeof...(E) == 0) : array_(any_array::scalar(v)) {}
+  explicit ndarray(T v) requires(sizeof...(E) == 0) : ndarray(any_array::scalar(v)) {}
 
   /// Takes `a` over, without a copy of the elements where `a` is their only holder.
   /// Throws invalid_argument if dtype or shape differ.
   explicit ndarray(any_array a) : array_(std::move(a)) {
     if (array_.type() != dtype_of<T> || !fits(shape_type::value, array_.shape()))
       fail(errc::invalid_argument, "an array of ", array_.type(), array_.shape(),
-           " is no ndarray of ", dtype_of<T>, shape_type::value);
+           " is not an ndarray of ", dtype_of<T>, shape_type::value);
+    elements_ = static_cast<const T*>(array_.raw());
   }
 
-  /// Refers to `data`, which must outlive the array; `extents` are all of them, or the `dyn` ones.
+  /// Refers to `data`, which must outlive the array; `extents` are the `dyn` ones, or all of them.
+  /// Throws invalid_argument if an extent is not the type's.
   template <std::convertible_to<std::int64_t>... N>
   static ndarray view(const T* data, N... extents) {
-    dims d;
-    if constexpr (sizeof...(N) == sizeof...(E))
-      d = dims{static_cast<std::int64_t>(extents)...};
-    else
-      d = dims_from({static_cast<std::int64_t>(extents)...});
+    const dims d = dims_from({static_cast<std::int64_t>(extents)...});
     return ndarray(any_array::view(dtype_of<T>, d, data));
   }
 
-  ndarray(const ndarray& o) : array_(o.array_.clone()) {}
-  ndarray(ndarray&& o) noexcept = default;
-  ndarray& operator=(const ndarray& o) {
-    if (this != &o) array_ = o.array_.clone();
+  ndarray(const ndarray& o) : ndarray(o.array_.clone()) {}
+  ndarray(ndarray&& o) noexcept { swap(o); }
+  ndarray& operator=(ndarray o) noexcept {
+    swap(o);
     return *this;
   }
-  ndarray& operator=(ndarray&& o) noexcept = default;
 
   const dims& extents() const { return array_.shape(); }
   std::int64_t extent(int i) const { return array_.shape()[i]; }
   std::int64_t size() const { return array_.elements(); }
 
-  const T* data() const { return static_cast<const T*>(array_.raw()); }
-  /// Copies before the first write if someone else may see the elements.
-  T* data() { return static_cast<T*>(array_.mutable_raw()); }
+  const T* data() const { return elements_; }
+  /// Copies before the first write if someone else may see the elements. For writing until the
+  /// array is shared by `array()`.
+  T* data() {
+    if (!writable_) own();
+    return const_cast<T*>(elements_);
+  }
   const T* begin() const { return data(); }
   const T* end() const { return data() + size(); }
   T* begin() { return data(); }
@@ -79,16 +94,23 @@ class ndarray {
   /// Unchecked, as in std::mdspan.
   template <std::convertible_to<std::int64_t>... I>
   requires(sizeof...(I) == sizeof...(E)) const T& operator()(I... i) const {
-    return data()[offset({static_cast<std::int64_t>(i)...})];
+    return data()[offset(std::index_sequence_for<I...>(), static_cast<std::int64_t>(i)...)];
   }
   template <std::convertible_to<std::int64_t>... I>
   requires(sizeof...(I) == sizeof...(E)) T& operator()(I... i) {
-    return data()[offset({static_cast<std::int64_t>(i)...})];
+    return data()[offset(std::index_sequence_for<I...>(), static_cast<std::int64_t>(i)...)];
   }
 
   /// The same elements, shared until one of the two is written.
-  const any_array& array() const& { return array_; }
-  any_array array() && { return std::move(array_); }
+  any_array array() const& {
+    std::atomic_ref(writable_).store(false, std::memory_order_relaxed);  // others may ask too
+    return array_;
+  }
+  any_array array() && {
+    elements_ = nullptr;
+    writable_ = false;
+    return std::move(array_);
+  }
 
   friend bool operator==(const ndarray& a, const ndarray& b) { return a.array_ == b.array_; }
   friend std::string to_string(const ndarray& a) { return to_string(a.array_); }
@@ -98,14 +120,34 @@ class ndarray {
   }
 
  private:
-  explicit ndarray(const dims& d) : array_(dtype_of<T>, d) {
-    if (array_.bytes()) std::memset(array_.mutable_raw(), 0, array_.bytes());
+  friend struct detail::borrowed;
+
+  explicit ndarray(const dims& d) : ndarray(any_array(dtype_of<T>, d)) {
+    if (array_.bytes()) std::memset(data(), 0, array_.bytes());
   }
-  static dims dims_from(std::initializer_list<std::int64_t> dynamic) {
+  void swap(ndarray& o) noexcept {
+    std::swap(array_, o.array_);
+    std::swap(elements_, o.elements_);
+    std::swap(writable_, o.writable_);
+  }
+  /// Once, not at each access.
+  DEFT_NOINLINE void own() {
+    elements_ = static_cast<const T*>(array_.mutable_raw());
+    writable_ = true;
+  }
+  /// `given`: the `dyn` extents, as far as there are any, or all.
+  static dims dims_from(std::initializer_list<std::int64_t> given) {
     dims d = shape_type::value;
-    auto next = dynamic.begin();
+    if (given.size() == sizeof...(E) && given.size() != dynamic_extents) {
+      std::copy(given.begin(), given.end(), d.begin());
+      if (!fits(shape_type::value, d))
+        fail(errc::invalid_argument, "an ndarray of ", shape_type::value,
+             " cannot have the extents ", d);
+      return d;
+    }
+    auto next = given.begin();
     for (auto& e : d)
-      if (e == dyn) e = next == dynamic.end() ? 0 : *next++;
+      if (e == dyn) e = next == given.end() ? 0 : *next++;
     return d;
   }
   static dims deduce(std::int64_t n) {
@@ -120,14 +162,34 @@ class ndarray {
            " elements");
     return d;
   }
-  std::int64_t offset(std::initializer_list<std::int64_t> index) const {
+  template <std::size_t... K, class... I>
+  std::int64_t offset(std::index_sequence<K...>, I... i) const {
     std::int64_t o = 0;
-    int k = 0;
-    for (auto i : index) o = o * array_.shape()[k++] + i;
+    ((o = o * extent_at<K>() + i), ...);
     return o;
+  }
+  template <std::size_t K>
+  std::int64_t extent_at() const {
+    if constexpr (shape_type::value.e[K] == dyn)
+      return array_.shape().e[K];
+    else
+      return shape_type::value.e[K];
   }
 
   any_array array_;
+  const T* elements_ = nullptr;    ///< of array_
+  mutable bool writable_ = false;  ///< nobody else has them: they may be written
 };
+
+namespace detail {
+template <class>
+inline constexpr std::int64_t dyn_for = dyn;
+}
+
+/// `data`, seen as an array of these extents, which it must outlive: `view(p, rows, 784)`.
+template <element T, std::convertible_to<std::int64_t>... N>
+auto view(const T* data, N... extents) {
+  return ndarray<T, detail::dyn_for<N>...>::view(data, extents...);
+}
 
 }  // namespace deft

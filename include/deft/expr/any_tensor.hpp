@@ -57,10 +57,15 @@ namespace detail {
 any_tensor add_node(const op_def& def, attr_list attributes, std::span<const output> inputs,
                     source_place w, const scope_ref* s = nullptr);
 
+/// Throws invalid_argument if `o` cannot be a tensor of that type.
+void expect_type(const output& o, const tensor_type& type);
+
 /// A constant node.
 any_tensor add_constant(any_array value, source_place w);
 
-/// The scalar constant `v` of dtype `type`. Throws invalid_argument if `v` does not survive.
+/// `v` as dtype `type`. Throws invalid_argument if it does not survive.
+any_array scalar_of(const literal& v, dtype type);
+/// The same as a constant.
 any_tensor literal_like(const literal& v, dtype type, source_place w);
 
 }  // namespace detail

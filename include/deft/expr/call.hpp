@@ -225,7 +225,7 @@ auto make(source_place w, const X&... x) {
                 "value");
   if constexpr (!detail::operands_have_values<X...>)
     return any_tensor();
-  else if constexpr ((std::same_as<X, any_tensor> || ...))
+  else if constexpr (((expression<X> && !typed_expression<X>) || ...))
     return detail::make_any<Op>(w, x...);
   else {
     using T = decltype(detail::unwrap(detail::value_among<Op::first_value, X...>::pick()));

@@ -63,7 +63,14 @@ any_tensor add_node(const op_def& def, attr_list attributes, std::span<const out
   return any_tensor(output{g.add(std::move(r)), 0});
 }
 
-any_tensor literal_like(const literal& v, dtype type, source_place w) {
+void expect_type(const output& o, const tensor_type& type) {
+  const tensor_type& t = o.type();
+  if (t.type != type.type || !may_equal(type.shape, t.shape))
+    throw error(errc::invalid_argument, str("[tensor] ", t, " is not a tensor of ", type),
+                name_of(*o.node), o.node->place());
+}
+
+any_array scalar_of(const literal& v, dtype type) {
   any_array value(type, dims{});
   visit_dtype(type, [&]<class T>() {
     std::visit(
@@ -75,7 +82,11 @@ any_tensor literal_like(const literal& v, dtype type, source_place w) {
         },
         v);
   });
-  return add_constant(std::move(value), w);
+  return value;
+}
+
+any_tensor literal_like(const literal& v, dtype type, source_place w) {
+  return add_constant(scalar_of(v, type), w);
 }
 
 any_tensor add_constant(any_array value, source_place w) {

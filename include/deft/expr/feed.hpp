@@ -79,6 +79,13 @@ inline feed_value checked_feed(const output& target, any_array&& value) {
   check_feed(target, value.type(), value.shape());
   return {target, std::move(value)};
 }
+template <class V>
+feed_value ndarray_feed(const output& target, V&& value) {
+  if constexpr (std::is_lvalue_reference_v<V>)
+    return checked_feed(target, borrowed::from(value));
+  else
+    return checked_feed(target, std::move(value).array());
+}
 }  // namespace detail
 
 /// The feed of `value` for a tensor of T and the extents Shape::value.
@@ -95,7 +102,7 @@ feed_value make_feed(const output& target, V&& value) {
                   "[feed] the value has another dtype than the tensor");
     static_assert(detail::feeds_shape<Shape, typename U::shape_type>,
                   "[feed] the value has another shape than the tensor");
-    return detail::checked_feed(target, std::forward<V>(value).array());
+    return detail::ndarray_feed(target, std::forward<V>(value));
   } else if constexpr (std::same_as<U, any_array>) {
     return detail::checked_feed(target, std::forward<V>(value));
   } else {
@@ -137,6 +144,16 @@ struct element_list {
   }
 };
 
+/// Braces within braces as a value to feed: rows of a matrix, or of more.
+template <element T, class Shape, std::int64_t... N>
+feed_value make_nested_feed(const output& target, const T* elements) {
+  static_assert(may_equal(Shape::value, dims{N...}),
+                "[feed] the list has another shape than the tensor");
+  ndarray<T, N...> list;
+  std::copy(elements, elements + list.size(), list.begin());
+  return make_feed<T, Shape>(target, std::move(list));
+}
+
 /// The feed of a tensor whose dtype and shape run time tells; a scalar takes its dtype.
 template <host_value V>
 feed_value make_any_feed(const output& target, V&& value) {
@@ -156,7 +173,7 @@ feed_value make_any_feed(const output& target, V&& value) {
   } else if constexpr (std::same_as<U, any_array>) {
     return checked_feed(target, std::forward<V>(value));
   } else if constexpr (is_ndarray<U>) {
-    return checked_feed(target, std::forward<V>(value).array());
+    return ndarray_feed(target, std::forward<V>(value));
   } else {
     using T = std::iter_value_t<data_of<U>>;
     return make_feed<T, shape_t<dyn>>(target, std::forward<V>(value));

@@ -83,8 +83,8 @@ namespace detail {
 
 template <class K, class X>
 output any_lower(const X& x, const source_place& w) {
-  if constexpr (std::same_as<X, any_tensor>)
-    return x.handle();
+  if constexpr (!typed_expression<X>)
+    return any_tensor(x).handle();
   else
     return lower<K>(x, w);
 }

@@ -33,7 +33,10 @@ class tensor : public detail::typed_base {
 
   /// Empty; using it throws failed_precondition.
   tensor() = default;
-  explicit tensor(output o) : output_(std::move(o)) {}
+  /// Throws invalid_argument if dtype or shape differ.
+  explicit tensor(output o) : output_(std::move(o)) {
+    if (output_) detail::expect_type(output_, {shape_type::value, dtype_of<T>});
+  }
   tensor(const tensor&) = default;
   tensor(tensor&&) noexcept = default;
 
@@ -54,12 +57,7 @@ class tensor : public detail::typed_base {
   tensor(const V& v) : output_(v.operand()) {}  // NOLINT: implicit on purpose
 
   /// What is known at run time. Throws invalid_argument if dtype or shape differ.
-  explicit tensor(const any_tensor& x) : output_(x.handle()) {
-    if (x.type() != dtype_of<T> || !may_equal(extents(), x.shape()))
-      throw error(errc::invalid_argument,
-                  str("[tensor] ", output_.type(), " is no tensor of ", dtype_of<T>, extents()),
-                  name_of(*output_.node), output_.node->place());
-  }
+  explicit tensor(const any_tensor& x) : tensor(x.handle()) {}
 
   /// Rebinds the handle; yields nothing, so that it cannot be mistaken for a fetch or a feed.
   void operator=(const tensor& o) { output_ = o.output_; }
@@ -77,6 +75,19 @@ class tensor : public detail::typed_base {
   template <host_value V>
   [[nodiscard]] feed_value operator=(V&& value) const {
     return make_feed<T, shape_type>(handle(), std::forward<V>(value));
+  }
+  /// `x = {1, 2, 3}`: the elements in row-major order.
+  [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
+    return make_feed<T, shape_t<E...>>(handle(), std::move(list.values));
+  }
+  /// `x = {{1, 2}, {3, 4}}`: row by row; three levels of braces for rank 3.
+  template <std::size_t N, std::size_t M>
+  [[nodiscard]] feed_value operator=(const T (&rows)[N][M]) const {
+    return detail::make_nested_feed<T, shape_t<E...>, N, M>(handle(), rows[0]);
+  }
+  template <std::size_t N, std::size_t M, std::size_t L>
+  [[nodiscard]] feed_value operator=(const T (&rows)[N][M][L]) const {
+    return detail::make_nested_feed<T, shape_t<E...>, N, M, L>(handle(), rows[0][0]);
   }
 
   bool valid() const { return static_cast<bool>(output_); }

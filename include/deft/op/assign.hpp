@@ -64,9 +64,11 @@ struct assign_sub : variable_state {
 
 namespace deft {
 
-/// What a variable may be updated with: an expression, or a scalar of the language.
+/// What a variable may be updated with: an expression, a scalar of the language, or a host value,
+/// which becomes a constant of the graph.
 template <class X>
-concept operand_of_update = operand<X> && !std::derived_from<X, operation>;
+concept operand_of_update = (operand<X> && !std::derived_from<X, operation>) ||
+                            detail::is_ndarray<X> || std::same_as<X, any_array>;
 
 /// An update of a variable: an operation, whose `value()` is the variable's new one, a `Tensor`.
 template <class Tensor>
@@ -84,14 +86,14 @@ template <class T, class X>
 inline constexpr bool update_dtype_fits = [] {
   if constexpr (scalar<X>)
     return literal_fits<T, X>;
-  else if constexpr (typed_expression<X>)
+  else if constexpr (typed_expression<X> || is_ndarray<X>)
     return std::is_same_v<T, value_type_of<X>>;
   else
     return true;
 }();
 template <class Shape, class X>
 inline constexpr bool update_shape_fits = [] {
-  if constexpr (typed_expression<X>)
+  if constexpr (typed_expression<X> || is_ndarray<X>)
     return may_equal(Shape::value, shape_type_of<X>::value);
   else
     return true;
@@ -100,14 +102,25 @@ inline constexpr bool update_shape_fits = [] {
 /// A scalar constant, repeated to the shape of `like`.
 output filled(any_array scalar, const output& like, source_place w);
 
+template <class K, class X>
+output any_update_value(const X& x, const output& variable, source_place w) {
+  if constexpr (scalar<X>)
+    return filled(scalar_of(literal_of(x), variable.type().type), variable, w);
+  else if constexpr (typed_expression<X>)
+    return lower<K>(x, w);
+  else if constexpr (is_ndarray<X>)
+    return add_constant(borrowed::from(x).clone(), w).handle();
+  else if constexpr (std::same_as<X, any_array>)
+    return add_constant(x.clone(), w).handle();
+  else
+    return any_tensor(x).handle();
+}
 template <class T, class X, class K = kernels_for<X>>
 output update_value(const X& x, const output& variable, source_place w) {
   if constexpr (scalar<X>)
     return filled(any_array::scalar(survive<T>(x)), variable, w);
-  else if constexpr (typed_expression<X>)
-    return lower<K>(x, w);
   else
-    return x.handle();
+    return any_update_value<K>(x, variable, w);
 }
 }  // namespace detail
 

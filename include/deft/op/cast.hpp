@@ -40,8 +40,8 @@ namespace deft {
 /// Each element as a T. Float to integer saturates and takes NaN to 0; integers wrap.
 template <element T, expression X>
 auto cast(const X& x, source_place w = here()) {
-  if constexpr (std::same_as<X, any_tensor>)
-    return cast(x, dtype_of<T>, w);
+  if constexpr (!typed_expression<X>)
+    return cast(any_tensor(x), dtype_of<T>, w);
   else
     return make<op::cast_to<T>>(w, x);
 }

@@ -46,6 +46,15 @@ class placeholder : public tensor<T, E...> {
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
     return make_feed<T, shape_t<E...>>(this->handle(), std::move(list.values));
   }
+  /// `x = {{1, 2}, {3, 4}}`: row by row; three levels of braces for rank 3.
+  template <std::size_t N, std::size_t M>
+  [[nodiscard]] feed_value operator=(const T (&rows)[N][M]) const {
+    return detail::make_nested_feed<T, shape_t<E...>, N, M>(this->handle(), rows[0]);
+  }
+  template <std::size_t N, std::size_t M, std::size_t L>
+  [[nodiscard]] feed_value operator=(const T (&rows)[N][M][L]) const {
+    return detail::make_nested_feed<T, shape_t<E...>, N, M, L>(this->handle(), rows[0][0]);
+  }
 
   template <expression X>
   void operator=(const X&) const {

@@ -46,6 +46,11 @@ output read_variable(const output& variable, source_place w = {});
 /// Checks that `n` is a variable of that type.
 output expect_variable(const node_ref& n, const tensor_type& type);
 output initial_value(const node& variable);
+/// The operation that sets it.
+operation initializer_of(const output& variable, source_place w);
+/// Throws invalid_argument if a variable of `declared` cannot have these extents.
+void check_extents(std::string_view name, const dims& declared, const dims& extents,
+                   source_place w);
 
 template <class T, class I>
 inline constexpr bool initial_dtype_fits = [] {
@@ -81,6 +86,19 @@ class variable : public tensor<T, E...> {
   variable(const Name& name, const I& initial, const variable_options& options,
            source_place w = here())
       : tensor<T, E...>(make(name, initial, options, w)) {}
+  /// With extents that only run time knows, which it keeps:
+  /// `variable<float, dyn, dyn> w("w", {in, out}, truncated_normal(0.1f))`.
+  /// Throws invalid_argument if they are not those of the type.
+  template <std::convertible_to<std::string_view> Name, initializes I>
+  variable(const Name& name, const dims& extents, const I& initial, source_place w = here())
+      : variable(name, extents, initial, detail::default_options(), w) {}
+  template <std::convertible_to<std::string_view> Name, initializes I>
+  variable(const Name& name, const dims& extents, const I& initial, const variable_options& options,
+           source_place w = here())
+      : tensor<T, E...>(make(name, initial, options, w, extents)) {
+    static_assert(!shape_t<E...>::value.is_static(),
+                  "[variable] expects extents only where its own are dyn");
+  }
   /// The variable that a graph has: `variable<float, 10> b(g.find_variable("b"))`.
   /// Throws not_found if `n` is empty or no variable, invalid_argument if dtype or shape differ.
   explicit variable(const node_ref& n)
@@ -116,9 +134,7 @@ class variable : public tensor<T, E...> {
   }
   /// The operation that gives it its first value.
   operation initializer(source_place w = here()) const {
-    return operation(detail::update(record_of<op::assign>, this->handle(),
-                                    detail::initial_value(*this->handle().node), w)
-                         .node);
+    return detail::initializer_of(this->handle(), w);
   }
 
   /// A feed: the value stands for what is read during one run; the state stays.
@@ -129,6 +145,15 @@ class variable : public tensor<T, E...> {
   /// `x = {1, 2, 3}`: the elements in row-major order.
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
     return make_feed<T, shape_t<E...>>(this->handle(), std::move(list.values));
+  }
+  /// `x = {{1, 2}, {3, 4}}`: row by row; three levels of braces for rank 3.
+  template <std::size_t N, std::size_t M>
+  [[nodiscard]] feed_value operator=(const T (&rows)[N][M]) const {
+    return detail::make_nested_feed<T, shape_t<E...>, N, M>(this->handle(), rows[0]);
+  }
+  template <std::size_t N, std::size_t M, std::size_t L>
+  [[nodiscard]] feed_value operator=(const T (&rows)[N][M][L]) const {
+    return detail::make_nested_feed<T, shape_t<E...>, N, M, L>(this->handle(), rows[0][0]);
   }
   template <expression X>
   void operator=(const X&) const {
@@ -146,12 +171,13 @@ class variable : public tensor<T, E...> {
  private:
   template <class I>
   static output make(std::string_view name, const I& initial, const variable_options& options,
-                     source_place w) {
+                     source_place w, const dims& extents = shape_t<E...>::value) {
     static_assert(detail::initial_dtype_fits<T, I>,
                   "[variable] expects an initial value of its own dtype, and got another");
     static_assert(detail::initial_shape_fits<shape_t<E...>, I>,
                   "[variable] expects an initial value of its own shape, and got another");
-    return detail::make_variable(name, {shape_t<E...>::value, dtype_of<T>}, initial, options, w);
+    detail::check_extents(name, shape_t<E...>::value, extents, w);
+    return detail::make_variable(name, {extents, dtype_of<T>}, initial, options, w);
   }
   template <class Op, class K, class X>
   assigned<tensor<T, E...>> update(const X& value, source_place w) const {
@@ -166,6 +192,69 @@ class variable : public tensor<T, E...> {
     else
       static_assert(detail::never<X>, "[assign_add] expects a variable of numbers, and got bool");
   }
+};
+
+/// A variable whose dtype and extents are known at run time only; several can stand in one
+/// container: `std::vector<any_variable> weights`. The operations take it as an any_tensor.
+class any_variable : public detail::expression_base {
+ public:
+  /// As variable<T, E…> has it: `any_variable w("w", {in, out}, truncated_normal(0.1))`.
+  /// Throws invalid_argument too if an extent is not known.
+  template <std::convertible_to<std::string_view> Name, initializes I>
+  any_variable(const Name& name, const dims& extents, const I& initial, dtype type = dtype::float32,
+               source_place w = here())
+      : any_variable(name, extents, initial, type, detail::default_options(), w) {}
+  template <std::convertible_to<std::string_view> Name, initializes I>
+  any_variable(const Name& name, const dims& extents, const I& initial, dtype type,
+               const variable_options& options, source_place w = here())
+      : any_variable(make(name, {extents, type}, initial, options, w)) {}
+  /// The variable that a graph has. Throws not_found if `n` is empty or not a variable.
+  explicit any_variable(const node_ref& n);
+
+  const output& handle() const { return output_; }
+  dtype type() const { return output_.type().type; }
+  const dims& shape() const { return output_.type().shape; }
+  int rank() const { return shape().rank(); }
+  /// What stands for it inside an expression.
+  output operand() const { return detail::read_variable(output_); }
+  operator any_tensor() const { return any_tensor(operand()); }  // NOLINT: implicit on purpose
+
+  /// The value now; under control dependencies, after them.
+  any_tensor read(source_place w = here()) const {
+    return any_tensor(detail::read_variable(output_, w));
+  }
+  /// Sets the value to `value`, or adds or subtracts it. Throws invalid_argument if it does not
+  /// fit.
+  template <operand_of_update X, class K = kernels_for<std::tuple<X>>>
+  assigned<any_tensor> assign(const X& value, source_place w = here()) const {
+    return update<K>(record_of<op::assign>, value, w);
+  }
+  template <operand_of_update X, class K = kernels_for<std::tuple<X>>>
+  assigned<any_tensor> assign_add(const X& value, source_place w = here()) const {
+    return update<K>(record_of<op::assign_add>, value, w);
+  }
+  template <operand_of_update X, class K = kernels_for<std::tuple<X>>>
+  assigned<any_tensor> assign_sub(const X& value, source_place w = here()) const {
+    return update<K>(record_of<op::assign_sub>, value, w);
+  }
+  /// The first value, as other variables' initial values may use it.
+  any_tensor initial_value() const { return any_tensor(detail::initial_value(*output_.node)); }
+  /// The operation that gives it its first value.
+  operation initializer(source_place w = here()) const {
+    return detail::initializer_of(output_, w);
+  }
+
+ private:
+  static node_ref make(std::string_view name, const tensor_type& type,
+                       const deft::initializer& initial, const variable_options& options,
+                       source_place w);
+  template <class K, class X>
+  assigned<any_tensor> update(const op_def& def, const X& value, source_place w) const {
+    return assigned<any_tensor>(
+        detail::update(def, output_, detail::any_update_value<K>(value, output_, w), w));
+  }
+
+  output output_;
 };
 
 /// The operation that gives every variable of the current graph that lives now its first value.

@@ -22,10 +22,8 @@ output read_variable(const output& variable, source_place w) {
 }
 
 output expect_variable(const node_ref& n, const tensor_type& type) {
-  if (!n || n->def != &record_of<op::variable>)
-    fail(errc::not_found, "[variable] there is no such variable");
-  const tensor_type& t = n->outputs[0];
-  if (!(t == type))
+  const tensor_type& t = any_variable(n).handle().type();
+  if (t.type != type.type || !fits(type.shape, t.shape))
     throw error(errc::invalid_argument, str("[variable] ", t, " is no variable of ", type),
                 name_of(*n), n->place());
   return {n, 0};
@@ -36,6 +34,18 @@ output initial_value(const node& v) {
     throw error(errc::failed_precondition, "[variable] it has no initial value", name_of(v),
                 v.place());
   return v.variable()->initial;
+}
+
+operation initializer_of(const output& v, source_place w) {
+  return operation(update(record_of<op::assign>, v, initial_value(*v.node), w).node);
+}
+
+void check_extents(std::string_view name, const dims& declared, const dims& extents,
+                   source_place w) {
+  if (!fits(declared, extents))
+    throw error(errc::invalid_argument,
+                str("[variable] expects extents ", declared, ", and got ", extents),
+                std::string(name), w);
 }
 
 namespace {
@@ -164,6 +174,21 @@ output variable_of(const any_tensor& v, std::string_view operation_name) {
 
 }  // namespace
 }  // namespace detail
+
+any_variable::any_variable(const node_ref& n) : output_{n, 0} {
+  if (!n || n->def != &record_of<op::variable>)
+    fail(errc::not_found, "[variable] there is no such variable");
+}
+
+node_ref any_variable::make(std::string_view name, const tensor_type& type,
+                            const deft::initializer& initial, const variable_options& options,
+                            source_place w) {
+  if (!type.shape.is_static())
+    throw error(errc::invalid_argument,
+                str("[variable] expects extents that are known, and got ", type.shape),
+                std::string(name), w);
+  return detail::make_variable(name, type, initial, options, w).node;
+}
 
 operation initialize_all(source_place w) {
   std::vector<node_ref> assigns;

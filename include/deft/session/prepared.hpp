@@ -11,8 +11,9 @@ namespace deft {
 template <class Feeds, class... Fetches>
 class prepared_step {
  public:
-  prepared_step(std::shared_ptr<ready_plan> plan, Feeds feeds)
-      : plan_(std::move(plan)), feeds_(std::move(feeds)) {}
+  prepared_step(std::shared_ptr<ready_plan> plan, Feeds feeds,
+                const detail::list_lengths<Fetches...>& lengths)
+      : plan_(std::move(plan)), feeds_(std::move(feeds)), lengths_(lengths) {}
 
   /// The values of the feeds, in the order of `feeds(…)`; yields what session::run would.
   template <host_value... V>
@@ -31,7 +32,8 @@ class prepared_step {
               [this, &options](const auto&... f) {
                 const feed_ref refs[sizeof...(f) + 1] = {f.value()...};
                 step_results r = this->plan_->run({refs, sizeof...(f)}, options);
-                return detail::unpack(detail::request<Fetches...>::template take<Fetches...>(r));
+                return detail::unpack(
+                    detail::request<Fetches...>::template take<Fetches...>(r, this->lengths_));
               },
               fed);
         },
@@ -46,6 +48,7 @@ class prepared_step {
 
   std::shared_ptr<ready_plan> plan_;
   Feeds feeds_;
+  detail::list_lengths<Fetches...> lengths_;
 };
 
 namespace detail {
@@ -85,19 +88,26 @@ template <class... X>
 auto session::prepare(const X&... x) {
   auto fed = detail::find_feeds(x...);
   std::vector<output> fetches, targets;
+  detail::list_lengths<X...> lengths{};
+  [[maybe_unused]] std::size_t list = 0;
   auto add = [&](const auto& v) {
     using V = std::remove_cvref_t<decltype(v)>;
     if constexpr (!detail::is_feed_list<V>) {
       static_assert(detail::fetch<V>,
                     "[prepare] expects tensors, expressions, operations and feeds(…)");
-      fetches.push_back(detail::fetch_of<V>::handle(v));
+      if constexpr (detail::is_list<V>) {
+        lengths[list++] = v.size();
+        for (const auto& one : v)
+          fetches.push_back(detail::fetch_of<typename V::value_type>::handle(one));
+      } else
+        fetches.push_back(detail::fetch_of<V>::handle(v));
     }
   };
   (add(x), ...);
   std::apply([&](const auto&... t) { (targets.push_back(t.handle()), ...); }, fed.targets);
   auto plan = plan_request(fetches, targets);
   return [&]<class... F>(detail::type_list<F...>) {
-    return prepared_step<decltype(fed), F...>(std::move(plan), std::move(fed));
+    return prepared_step<decltype(fed), F...>(std::move(plan), std::move(fed), lengths);
   }(typename detail::without_feeds<detail::type_list<>, X...>::type());
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/session.hpp: runs parts of a graph, in this process or on a cluster.
 #pragma once
+#include <array>
 #include <deft/expr/tensor.hpp>
+#include <deft/op/variable.hpp>
 #include <deft/plan/place.hpp>
 #include <deft/session/engine.hpp>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -65,10 +68,32 @@ struct fetch_of<any_tensor> {
   static std::tuple<any_array> take(step_results& r, std::size_t i) { return {take_result(r, i)}; }
 };
 
+template <>
+struct fetch_of<any_variable> {
+  static output handle(const any_variable& x) { return x.operand(); }
+  static std::tuple<any_array> take(step_results& r, std::size_t i) { return {take_result(r, i)}; }
+};
+
+/// Several fetches or feeds of one kind, whose number only run time knows.
 template <class X>
-concept fetch = expression<X>;
+inline constexpr bool is_list = false;
+template <class X>
+inline constexpr bool is_list<std::vector<X>> = true;
+template <class X>
+struct kind_of {
+  using type = X;
+};
+template <class X>
+struct kind_of<std::vector<X>> {
+  using type = X;
+};
+template <class X>
+inline constexpr bool feeds_something = std::same_as<typename kind_of<X>::type, feed_value>;
+
+template <class X>
+concept fetch = expression<typename kind_of<X>::type>;
 template <class... X>
-inline constexpr bool can_be_run = ((fetch<X> || std::same_as<X, feed_value>)&&...);
+inline constexpr bool can_be_run = ((fetch<X> || feeds_something<X>)&&...);
 
 /// One value as itself, several as a tuple, none as void.
 template <class... V>
@@ -79,40 +104,66 @@ auto unpack(std::tuple<V...> values) {
     return values;
 }
 
-template <class F>
-void each_fetch(F&&) {}
-template <class F, class X, class... Rest>
-void each_fetch(F&& f, const X& x, const Rest&... rest) {
-  if constexpr (!std::same_as<X, feed_value>) f(x);
-  each_fetch(f, rest...);
-}
+/// A list of `X`, in place where nothing is a container.
+template <class X, std::size_t N, bool Grows>
+class request_list {
+ public:
+  void add(X x) {
+    if constexpr (Grows)
+      all_.push_back(std::move(x));
+    else
+      all_[size_++] = std::move(x);
+  }
+  std::span<const X> get() const {
+    if constexpr (Grows)
+      return all_;
+    else
+      return {all_.data(), size_};
+  }
+
+ private:
+  std::conditional_t<Grows, std::vector<X>, std::array<X, N + 1>> all_{};
+  std::size_t size_ = 0;
+};
+
+/// How many fetches each container among the arguments has.
+template <class... X>
+using list_lengths =
+    std::array<std::size_t, (std::size_t{is_list<X> && !feeds_something<X>} + ... + 0)>;
 
 /// What the arguments of run fetch and feed, in order.
 template <class... X>
 struct request {
-  static constexpr std::size_t feeds = (std::same_as<X, feed_value> + ... + 0);
+  static constexpr std::size_t feeds = (std::size_t{feeds_something<X>} + ... + 0);
   static constexpr std::size_t fetches = sizeof...(X) - feeds;
-  output fetched[fetches + 1], targets[feeds + 1];
-  feed_ref fed[feeds + 1];
+  static constexpr bool grows = (is_list<X> || ...);
+  request_list<output, fetches, grows> fetched;
+  request_list<output, feeds, grows> targets;
+  request_list<feed_ref, feeds, grows> fed;
+  list_lengths<X...> lengths{};
 
   explicit request(const X&... x) {
-    std::size_t f = 0, d = 0;
-    auto add = [this, &f, &d](const auto& v) {
+    [[maybe_unused]] std::size_t list = 0;
+    auto add = [&](const auto& v) {
       using V = std::remove_cvref_t<decltype(v)>;
-      if constexpr (std::same_as<V, feed_value>)
-        this->targets[d] = v.target(), this->fed[d++] = v.value();
-      else
-        this->fetched[f++] = fetch_of<V>::handle(v);
+      if constexpr (is_list<V>) {
+        for (const auto& one : v) this->add_one(one);
+        if constexpr (!feeds_something<V>) this->lengths[list++] = v.size();
+      } else
+        this->add_one(v);
     };
     (add(x), ...);
   }
 
   template <class... Y>
-  static auto take(step_results& r) {
+  static auto take(step_results& r, const list_lengths<Y...>& lengths) {
     std::size_t i = 0;
+    [[maybe_unused]] auto length = lengths.begin();
     auto one = [&]<class V>() {
-      if constexpr (std::same_as<V, feed_value>)
+      if constexpr (feeds_something<V>)
         return std::tuple<>();
+      else if constexpr (is_list<V>)
+        return take_list<typename V::value_type>(r, i, *length++);
       else
         return fetch_of<V>::take(r, i++);
     };
@@ -120,6 +171,28 @@ struct request {
     std::tuple<decltype(one.template operator()<Y>())...> parts{one.template operator()<Y>()...};
     return std::apply([](auto&&... p) { return std::tuple_cat(std::move(p)...); },
                       std::move(parts));
+  }
+
+ private:
+  template <class V>
+  void add_one(const V& v) {
+    if constexpr (std::same_as<V, feed_value>)
+      targets.add(v.target()), fed.add(v.value());
+    else
+      fetched.add(fetch_of<V>::handle(v));
+  }
+  template <class V>
+  static auto take_list(step_results& r, std::size_t& i, std::size_t n) {
+    if constexpr (std::derived_from<V, operation>) {
+      i += n;
+      return std::tuple<>();
+    } else {
+      using T = std::tuple_element_t<0, decltype(fetch_of<V>::take(r, i))>;
+      std::vector<T> all;
+      all.reserve(n);
+      for (; n > 0; --n) all.push_back(std::get<0>(fetch_of<V>::take(r, i++)));
+      return std::tuple(std::move(all));
+    }
   }
 };
 
@@ -130,9 +203,8 @@ auto run_fetches(Step&& step, const X&... x) {
   static_assert(request<X...>::fetches > 0, "[run] expects something to fetch");
   if constexpr (can_be_run<X...>) {
     const request<X...> r(x...);
-    step_results results = step(std::span(r.fetched, r.fetches), std::span(r.targets, r.feeds),
-                                std::span(r.fed, r.feeds));
-    return unpack(request<X...>::template take<X...>(results));
+    step_results results = step(r.fetched.get(), r.targets.get(), r.fed.get());
+    return unpack(request<X...>::template take<X...>(results, r.lengths));
   }
 }
 
@@ -168,7 +240,8 @@ class session {
   session(session&&) noexcept;
 
   /// Fetches and feeds in any order. One fetch yields its value, several a tuple in the order
-  /// written; operations yield nothing. A fetch of rank 0 yields the element.
+  /// written; operations yield nothing. A fetch of rank 0 yields the element. A std::vector of
+  /// fetches yields a vector of their values, one of feeds feeds them all.
   template <class... X>
   auto run(const X&... x) {
     return run(run_options{}, x...);
@@ -192,7 +265,7 @@ class session {
   template <class... X>
   std::string explain(const X&... x) {
     detail::request<X...> r(x...);
-    return explain_request(std::span(r.fetched, r.fetches), std::span(r.targets, r.feeds));
+    return explain_request(r.fetched.get(), r.targets.get());
   }
   std::vector<device_info> devices();
 
