@@ -53,6 +53,15 @@ class operation : public detail::expression_base {
 
 namespace detail {
 
+/// What a function yields after a sentence that says what is wrong: it goes wherever a tensor or a
+/// value does, so that the sentence is the only error.
+struct refused : any_tensor {
+  template <class T>
+  operator T() const;
+  template <class T>
+  void operator=(const T&) const;
+};
+
 /// Adds a node with one output.
 any_tensor add_node(const op_def& def, attr_list attributes, std::span<const output> inputs,
                     source_place w, const scope_ref* s = nullptr);

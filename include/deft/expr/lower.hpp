@@ -83,7 +83,7 @@ namespace detail {
 
 template <class K, class X>
 output any_lower(const X& x, const source_place& w) {
-  if constexpr (std::same_as<X, any_tensor>)
+  if constexpr (std::derived_from<X, any_tensor>)
     return x.handle();
   else
     return lower<K>(x, w);

@@ -11,8 +11,6 @@ namespace deft {
 namespace detail {
 template <class Declared, class Got>
 inline constexpr bool shape_fits = fits(Declared::value, Got::value);
-template <class Declared, class Got>
-inline constexpr bool same_dtype = std::is_same_v<Declared, Got>;
 template <class X>
 inline constexpr bool never = false;
 /// A tensor that says itself what stands for it in an expression: a variable.
@@ -41,12 +39,16 @@ class tensor : public detail::typed_base {
   template <class X, class Kernels = kernels_for<X>>
   requires(typed_expression<X> && !std::derived_from<X, tensor>)
       tensor(const X& x, source_place w = here()) {  // NOLINT: implicit on purpose
-    static_assert(
-        detail::same_dtype<T, value_type_of<X>>,
-        "[tensor] the expression has another dtype than the tensor that names it: use cast");
-    static_assert(detail::shape_fits<shape_type, shape_type_of<X>>,
-                  "[tensor] the expression has another shape than the tensor that names it");
-    output_ = lower<Kernels>(x, w);
+    if constexpr (!std::is_same_v<T, value_type_of<X>>)
+      static_assert(detail::takes<tensor<T, E...>, detail::got<X>>,
+                    "[tensor] the expression has another dtype than the tensor that names it: use "
+                    "cast<T>(x)");
+    else if constexpr (!detail::shape_fits<shape_type, shape_type_of<X>>)
+      static_assert(detail::takes<tensor<T, E...>, detail::got<X>>,
+                    "[tensor] the expression has another shape than the tensor that names it: use "
+                    "reshape(x, shape<E...>), also where an extent becomes known");
+    else
+      output_ = lower<Kernels>(x, w);
   }
 
   /// A variable's value, read after the control dependencies in force here.

@@ -98,6 +98,23 @@ concept operands = operand<X> && operand<Y> &&(expression<X> || expression<Y>);
 
 namespace detail {
 
+/// What is asserted where a sentence says what is wrong: false, so that compilers print what
+/// refuses, an operation or a class, and what it got, as `takes<op::add, tensor<float, 3>,
+/// tensor<float, 4>>`.
+template <class What, class... Got>
+inline constexpr bool takes = false;
+template <class X>
+struct got_of {
+  using type = X;
+};
+template <typed_expression X>
+struct got_of<X> {
+  using type = tensor_of<value_type_of<X>, shape_type_of<X>>;
+};
+/// An operand as a sentence names it: an expression as the tensor that it would be.
+template <class X>
+using got = typename got_of<std::remove_cvref_t<X>>::type;
+
 /// Whether a literal keeps its value as dtype T: an integer exactly; a floating one may be rounded,
 /// but not to infinity.
 template <class T, class S>

@@ -40,7 +40,7 @@ namespace deft {
 /// Each element as a T. Float to integer saturates and takes NaN to 0; integers wrap.
 template <element T, expression X>
 auto cast(const X& x, source_place w = here()) {
-  if constexpr (std::same_as<X, any_tensor>)
+  if constexpr (std::derived_from<X, any_tensor>)
     return cast(x, dtype_of<T>, w);
   else
     return make<op::cast_to<T>>(w, x);

@@ -50,7 +50,7 @@ class placeholder : public tensor<T, E...> {
   template <expression X>
   void operator=(const X&) const {
     static_assert(
-        detail::never<X>,
+        detail::takes<placeholder, detail::got<X>>,
         "[placeholder] expects a host value to feed, and got an expression: a placeholder "
         "cannot be assigned");
   }

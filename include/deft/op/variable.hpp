@@ -132,8 +132,9 @@ class variable : public tensor<T, E...> {
   }
   template <expression X>
   void operator=(const X&) const {
-    static_assert(detail::never<X>,
-                  "[variable] expects a host value to feed, and got an expression: use assign");
+    static_assert(detail::takes<variable, detail::got<X>>,
+                  "[variable] expects a host value to feed, and got an expression: use assign, as "
+                  "in s.run(w.assign(x))");
   }
   void operator=(const variable&) {
     static_assert(detail::never<variable>,
@@ -147,24 +148,34 @@ class variable : public tensor<T, E...> {
   template <class I>
   static output make(std::string_view name, const I& initial, const variable_options& options,
                      source_place w) {
-    static_assert(detail::initial_dtype_fits<T, I>,
-                  "[variable] expects an initial value of its own dtype, and got another");
-    static_assert(detail::initial_shape_fits<shape_t<E...>, I>,
-                  "[variable] expects an initial value of its own shape, and got another");
+    if constexpr (!detail::initial_dtype_fits<T, I>)
+      static_assert(detail::takes<variable<T, E...>, detail::got<I>>,
+                    "[variable] expects an initial value of its own dtype, and got another");
+    else if constexpr (!detail::initial_shape_fits<shape_t<E...>, I>)
+      static_assert(detail::takes<variable<T, E...>, detail::got<I>>,
+                    "[variable] expects an initial value of its own shape, and got another");
     return detail::make_variable(name, {shape_t<E...>::value, dtype_of<T>}, initial, options, w);
   }
   template <class Op, class K, class X>
   assigned<tensor<T, E...>> update(const X& value, source_place w) const {
-    static_assert(detail::update_dtype_fits<T, X>,
-                  "[assign] expects a value of the variable's dtype, and got another: use cast<T>");
-    static_assert(detail::update_shape_fits<shape_t<E...>, X>,
-                  "[assign] expects a value of the variable's shape, and got another");
-    if constexpr (std::is_same_v<Op, op::assign> || is_numeric(dtype_of<T>))
-      return assigned<tensor<T, E...>>(
-          detail::update(record_of<Op>, this->handle(),
-                         detail::update_value<T, X, K>(value, this->handle(), w), w));
-    else
-      static_assert(detail::never<X>, "[assign_add] expects a variable of numbers, and got bool");
+    using R = assigned<tensor<T, E...>>;
+    if constexpr (!detail::update_dtype_fits<T, X>) {
+      static_assert(
+          detail::takes<Op, variable<T, E...>, detail::got<X>>,
+          "[assign] expects a value of the variable's dtype, and got another: use cast<T>(x)");
+      return R({});
+    } else if constexpr (!detail::update_shape_fits<shape_t<E...>, X>) {
+      static_assert(detail::takes<Op, variable<T, E...>, detail::got<X>>,
+                    "[assign] expects a value of the variable's shape, and got another");
+      return R({});
+    } else if constexpr (std::is_same_v<Op, op::assign> || is_numeric(dtype_of<T>))
+      return R(detail::update(record_of<Op>, this->handle(),
+                              detail::update_value<T, X, K>(value, this->handle(), w), w));
+    else {
+      static_assert(detail::takes<Op, variable<T, E...>, detail::got<X>>,
+                    "[assign_add] expects a variable of numbers, and got bool");
+      return R({});
+    }
   }
 };
 
