@@ -2,7 +2,8 @@
 # cmake -P check.cmake SOURCE COMPILER FLAGS: a file that opens with `// build error: REGEX` (CMake's
 # dialect) does not compile, the only error says REGEX, and all of it is a screenful; one that opens
 # with `// builds` does compile. A line `// got: TEXT` is what the compiler says that it got, without
-# namespaces and blanks: `takes<add,tensor<int,3>,double>`. `// several errors` allows more than one.
+# namespaces and blanks: `takes<add,tensor<int,3>,double>`. `// several errors` allows more than one;
+# `// flags: FLAG…` are for this file.
 cmake_minimum_required(VERSION 3.25)
 set(source ${CMAKE_ARGV3})
 set(compiler ${CMAKE_ARGV4})
@@ -14,8 +15,11 @@ set(most_lines 18)
 file(STRINGS ${source} head LIMIT_COUNT 1)
 file(STRINGS ${source} got REGEX "^// got: ")
 string(REPLACE "// got: " "" got "${got}")
+file(STRINGS ${source} own_flags REGEX "^// flags: ")
+string(REPLACE "// flags: " "" own_flags "${own_flags}")
+separate_arguments(own_flags UNIX_COMMAND "${own_flags}")
 file(STRINGS ${source} several REGEX "^// several errors$")
-execute_process(COMMAND ${compiler} ${flags} -fsyntax-only ${source} RESULT_VARIABLE status OUTPUT_VARIABLE output
+execute_process(COMMAND ${compiler} ${flags} ${own_flags} -fsyntax-only ${source} RESULT_VARIABLE status OUTPUT_VARIABLE output
                 ERROR_VARIABLE output)
 string(REGEX MATCH "[^\n]*error: [^\n]*" first "${output}")
 
