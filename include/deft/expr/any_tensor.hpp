@@ -31,6 +31,14 @@ class any_tensor : public detail::expression_base {
   int rank() const { return shape().rank(); }
 
   friend bool same(const any_tensor& a, const any_tensor& b) { return a.output_ == b.output_; }
+  template <typed_expression X>
+  friend bool same(const any_tensor& a, const X& b) {
+    return same(a, any_tensor(b));
+  }
+  template <typed_expression X>
+  friend bool same(const X& a, const any_tensor& b) {
+    return same(any_tensor(a), b);
+  }
 
  private:
   output output_;

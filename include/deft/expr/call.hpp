@@ -54,8 +54,17 @@ class call : public detail::typed_base {
   requires std::same_as<B, bool>
   explicit operator B() const {
     static_assert(
-        sizeof(B) == 0,
+        detail::takes<B, detail::got<call>>,
         "an expression has no truth value while the graph is written: use where(c, a, b)");
+  }
+
+  /// For `float f = x + y`, `std::exp(x + y)`, `bool e = x == y`.
+  operator double() const {  // NOLINT: implicit, to say what is meant
+    static_assert(detail::takes<double, detail::got<call>>,
+                  "an expression has no value while the graph is written: s.run(x) yields it; "
+                  "functions of tensors are deft's, as deft::exp; where(c, a, b) chooses; same(a, "
+                  "b) compares handles, and name_of(x) serves as a key");
+    return 0;
   }
 
  private:
@@ -207,6 +216,8 @@ template <class Op, operand... X>
 auto make(source_place w, const X&... x) {
   if constexpr (!detail::operands_have_values<X...>) {
     detail::refuse<detail::mistake::operation, Op, detail::got<X>...>();
+    return detail::refused();
+  } else if constexpr ((std::same_as<X, detail::refused> || ...)) {
     return detail::refused();
   } else if constexpr ((std::derived_from<X, any_tensor> || ...)) {
     return detail::make_any<Op>(w, x...);

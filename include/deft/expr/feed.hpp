@@ -6,6 +6,8 @@
 #include <deft/core/ndarray.hpp>
 #include <deft/expr/any_tensor.hpp>
 #include <iterator>
+#include <string_view>
+#include <vector>
 
 namespace deft {
 
@@ -120,8 +122,30 @@ feed_value make_feed(const output& target, V&& value) {
 }
 
 namespace detail {
+template <class V>
+inline constexpr bool is_bool_vector = false;
+template <class A>
+inline constexpr bool is_bool_vector<std::vector<bool, A>> = true;
+
+/// Says why a V is not fed to a Tensor.
+template <class Tensor, class V>
+feed_value refuse_feed() {
+  if constexpr (is_bool_vector<V>)
+    static_assert(takes<Tensor, V>,
+                  "[feed] expects elements in memory, and std::vector<bool> has bits: use "
+                  "ndarray<bool, dyn>, or std::array<bool, N>");
+  else if constexpr (std::convertible_to<const V&, std::string_view>)
+    static_assert(takes<Tensor, V>,
+                  "[feed] expects numbers, and got text: std::stof(s) reads a number of it");
+  else
+    static_assert(takes<Tensor, V>,
+                  "[feed] expects a number, an ndarray, an any_array, or a vector, array or span "
+                  "of an element type, and got another type");
+  return feed_value({}, any_array());
+}
+
 /// A braced list as a value to feed: the elements in row-major order, at least one.
-template <element T, std::int64_t... E>
+template <class T, std::int64_t... E>
 struct element_list {
   template <scalar... V>
   requires(sizeof...(V) > 0) element_list(V... v) : values(of(v...)) {  // NOLINT: implicit

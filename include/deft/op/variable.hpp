@@ -67,7 +67,7 @@ inline constexpr bool initial_shape_fits = [] {
 
 /// A variable of T and extents `E…`. Its name is its identity on the task that holds it: a second
 /// one of that name in one graph is an error. In an expression it is its value.
-template <element T, std::int64_t... E>
+template <class T, std::int64_t... E>
 class variable : public tensor<T, E...> {
  public:
   /// `initial` is an initializer (`zeros()`, `truncated_normal(0.05f)`), a host value or an
@@ -81,6 +81,12 @@ class variable : public tensor<T, E...> {
   variable(const Name& name, const I& initial, const variable_options& options,
            source_place w = here())
       : tensor<T, E...>(make(name, initial, options, w)) {}
+  template <std::convertible_to<std::string_view> Name>
+  explicit variable(const Name&) {
+    static_assert(
+        detail::takes<variable<T, E...>, Name>,
+        "[variable] expects an initial value, as in variable<float, 10> b(\"b\", zeros())");
+  }
   /// The variable that a graph has: `variable<float, 10> b(g.find_variable("b"))`.
   /// Throws not_found if `n` is empty or no variable, invalid_argument if dtype or shape differ.
   explicit variable(const node_ref& n)
@@ -125,6 +131,10 @@ class variable : public tensor<T, E...> {
   template <host_value V>
   [[nodiscard]] feed_value operator=(V&& value) const {
     return make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
+  }
+  template <class V>
+  requires(!host_value<V> && !expression<V>) feed_value operator=(const V&) const {
+    return detail::refuse_feed<tensor<T, E...>, V>();
   }
   /// `x = {1, 2, 3}`: the elements in row-major order.
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
@@ -178,6 +188,9 @@ class variable : public tensor<T, E...> {
     }
   }
 };
+
+template <std::convertible_to<std::string_view> Name, class... I>
+variable(const Name&, const I&...) -> variable<detail::missing>;
 
 /// The operation that gives every variable of the current graph that lives now its first value.
 /// Throws failed_precondition if one has none.

@@ -102,7 +102,9 @@ constexpr void refuse_axes() {
 template <class Op, class K, class X, class A, class Keep>
 auto reduce(const X& x, const A& a, Keep, source_place w) {
   constexpr bool keep = std::same_as<A, keepdims_t> || std::same_as<Keep, keepdims_t>;
-  if constexpr (std::integral<A>) {
+  if constexpr (std::same_as<X, refused>) {
+    return refused();
+  } else if constexpr (std::integral<A>) {
     refuse_axes<Op, got<X>, A>();
     return refused();
   } else if constexpr (typed_expression<X> && !std::same_as<A, axes>) {
