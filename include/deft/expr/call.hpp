@@ -161,24 +161,28 @@ inline constexpr bool operand_fits = true;
 template <class T, scalar X>
 inline constexpr bool operand_fits<T, X> = literal_fits<T, X>;
 
+/// What is wrong with dtypes that a rule does not take.
+constexpr mistake mistake_by(typing rule) {
+  switch (rule) {
+    case typing::floating:
+      return mistake::floats;
+    case typing::integral:
+      return mistake::integers;
+    case typing::logical:
+      return mistake::bools;
+    case typing::select:
+      return mistake::condition;
+    default:
+      return mistake::numbers;
+  }
+}
 /// What is wrong with operands of those types.
 template <class Op, class... Args>
-constexpr mistake mistake_of() {
-  if (!Op::template agree<typename Args::value_type...>) return mistake::dtypes;
-  if (!Op::template accepts_types<typename Args::value_type...>) switch (Op::typing_rule) {
-      case typing::floating:
-        return mistake::floats;
-      case typing::integral:
-        return mistake::integers;
-      case typing::logical:
-        return mistake::bools;
-      case typing::select:
-        return mistake::condition;
-      default:
-        return mistake::numbers;
-    }
-  return broadcast_shape<typename Args::shape_type...>::possible ? mistake::none : mistake::shapes;
-}
+inline constexpr mistake mistake_of =
+    !Op::template agree<typename Args::value_type...>           ? mistake::dtypes
+    : !Op::template accepts_types<typename Args::value_type...> ? mistake_by(Op::typing_rule)
+    : broadcast_shape<typename Args::shape_type...>::possible   ? mistake::none
+                                                                : mistake::shapes;
 
 template <class X>
 output any_operand(const X& x, dtype literals, source_place w) {
@@ -226,7 +230,7 @@ auto make(source_place w, const X&... x) {
     if constexpr (!(detail::operand_fits<T, X> && ...)) {
       detail::refuse<detail::mistake::literal, Op, detail::got<X>...>();
       return detail::refused();
-    } else if constexpr (constexpr auto m = detail::mistake_of<Op, detail::argument<T, X>...>();
+    } else if constexpr (constexpr auto m = detail::mistake_of<Op, detail::argument<T, X>...>;
                          m != detail::mistake::none) {
       detail::refuse<m, Op, detail::got<X>...>();
       return detail::refused();
