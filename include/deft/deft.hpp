@@ -2,6 +2,7 @@
 // deft/deft.hpp: everything, in the order in which an expression flows. One file of a program says
 // `#define DEFT_IMPLEMENTATION` before it, unless the program links deft::compiled.
 #pragma once
+#include <deft/core/config.hpp>
 #if defined(DEFT_IMPLEMENTATION) && defined(__CUDACC__)
 #error "DEFT_IMPLEMENTATION belongs in a .cpp file, not in one that nvcc compiles"
 #endif

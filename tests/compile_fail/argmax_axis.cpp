@@ -1,4 +1,5 @@
 // build error: \[argmax\] expects an axis within the tensor's rank, and got another
+// got: takes<argmax,tensor<float,3>,axis_t<1>>
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float, 3> x("x");

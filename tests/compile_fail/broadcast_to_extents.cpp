@@ -1,4 +1,5 @@
-// build error: \[broadcast_to\] expects extents of 1 where it stretches, and got others
+// build error: \[broadcast_to\] expects extents of 1 where it repeats, and got others
+// got: takes<broadcast_to,tensor<float,3>,shape_t<2,4>>
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float, 3> x("x");

@@ -1,4 +1,5 @@
 // build error: \[softmax_cross_entropy\] expects labels of the logits' dtype, or classes
+// got: takes<softmax_cross_entropy,tensor<float,-1,10>,tensor<float,-1>>
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float, dyn, 10> x("x");

@@ -1,4 +1,5 @@
-// build error: \[elementwise\] the operation expects float or double: use cast<float>\(x\)
+// build error: \[exp\] expects float or double, and got another dtype: use cast<float>\(x\)
+// got: takes<exp,tensor<int,3>>
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<std::int32_t, 3> x("x");

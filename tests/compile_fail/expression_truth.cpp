@@ -1,4 +1,5 @@
 // build error: an expression has no truth value while the graph is written
+// got: takes<bool,tensor<bool>>
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float> x("x");

@@ -1,4 +1,5 @@
-// build error: \[feed\] a scalar is fed to a tensor that is none
+// build error: \[feed\] a tensor expects an ndarray or a list of elements, and got a scalar
+// got: takes<tensor<float,2>,float>
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float, 2> x("x");

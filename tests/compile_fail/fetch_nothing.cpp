@@ -1,4 +1,5 @@
 // build error: \[run\] expects something to fetch
+// got: takes<session,feed_value>
 #include <deft/deft.hpp>
 using namespace deft;
 placeholder<float, 3> x("x");

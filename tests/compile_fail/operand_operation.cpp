@@ -1,4 +1,5 @@
 // build error: expects tensors, and got an operation, which yields no value
+// got: takes<add,tensor<float>,operation>
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float> x("x");

@@ -1,4 +1,5 @@
-// build error: \[elementwise\] the operation expects bool: compare with 0
+// build error: \[logical_or\] expects bool, and got another dtype: compare with 0
+// got: takes<logical_or,tensor<float,3>,tensor<float,3>>
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float, 3> x("x");

@@ -1,4 +1,5 @@
-// build error: \[elementwise\] the operation expects float or double
+// build error: \[elementwise\] expects float or double, and got another dtype: use cast<float>\(x\)
+// got: takes<{anonymous}::softsign,tensor<int,3>>
 #include <deft/expr.hpp>
 
 namespace {

@@ -1,4 +1,5 @@
-// build error: expect axes within the tensor's rank, each once
+// build error: \[sum\] expects axes within the tensor's rank, each once
+// got: takes<sum,tensor<float,3>,axis_t<1>>
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float, 3> x("x");

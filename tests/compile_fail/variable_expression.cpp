@@ -1,4 +1,5 @@
 // build error: \[variable\] expects a host value to feed, and got an expression: use assign
+// got: takes<variable<float>,tensor<float>>
 #include <deft/expr.hpp>
 using namespace deft;
 variable<float> v("v", 0.f);

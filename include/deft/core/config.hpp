@@ -1,6 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/config.hpp: version, limits and the few macros there are.
 #pragma once
+
+#if defined(__clang__) && !defined(__apple_build_version__) && __clang_major__ < 14
+#error "deft needs clang 14 or newer: this one is older"
+#define DEFT_NOT_COMPILED
+#elif defined(__GNUC__) && !defined(__clang__) && __GNUC__ < 12
+#error "deft needs g++ 12 or newer: this one is older"
+#define DEFT_NOT_COMPILED
+#elif __cplusplus < 202002L
+#error "deft needs C++20: compile with -std=c++20, or in CMake link deft::deft or deft::compiled"
+#define DEFT_NOT_COMPILED
+#elif !defined(__cpp_exceptions) && !defined(__CUDACC__)
+#error "deft reports errors by exceptions: compile without -fno-exceptions"
+#define DEFT_NOT_COMPILED
+#endif
+#ifdef DEFT_NOT_COMPILED
+// Compilers read on after #error, and what they say then hides it; here they stop.
+#include <deft/core/stop_after_the_error_above>
+#endif
+
 #include <cstddef>
 #include <cstdint>
 

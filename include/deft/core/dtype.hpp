@@ -48,6 +48,17 @@ template <class T>
 concept element = dtype_of<T>
 != dtype::none;
 
+namespace detail {
+/// What is asserted where a sentence says what is wrong: false, so that compilers print what
+/// refuses, an operation or a class, and what it got, as `takes<op::add, tensor<float, 3>,
+/// tensor<float, 4>>`.
+template <class What, class... Got>
+inline constexpr bool takes = false;
+/// As a sentence prints it: `is_element_type<long long>`.
+template <class T>
+inline constexpr bool is_element_type = element<T>;
+}  // namespace detail
+
 constexpr bool is_floating(dtype t) { return t == dtype::float32 || t == dtype::float64; }
 constexpr bool is_integer(dtype t) {
   return t == dtype::int32 || t == dtype::int64 || t == dtype::uint8;

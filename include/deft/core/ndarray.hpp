@@ -7,6 +7,7 @@
 #include <deft/core/any_array.hpp>
 #include <initializer_list>
 #include <utility>
+#include <vector>
 
 namespace deft {
 
@@ -23,8 +24,13 @@ struct borrowed {
 /// A dense row-major array with extents `E…` (`dyn` where known at run time only). It owns its
 /// elements, or views someone's; a copy owns a copy. Indexed `v(i, j)`, iterated, printed like
 /// NumPy, compared, and fed without a copy.
-template <element T, std::int64_t... E>
+template <class T, std::int64_t... E>
 class ndarray {
+  static_assert(
+      detail::is_element_type<T>,
+      "element types are float, double, std::int32_t, std::int64_t, std::uint8_t and bool; "
+      "for long long use std::int64_t, for other integers std::int32_t");
+
  public:
   using value_type = T;
   using shape_type = shape_t<E...>;
@@ -99,6 +105,14 @@ class ndarray {
   template <std::convertible_to<std::int64_t>... I>
   requires(sizeof...(I) == sizeof...(E)) T& operator()(I... i) {
     return data()[offset(std::index_sequence_for<I...>(), static_cast<std::int64_t>(i)...)];
+  }
+
+  template <class A>
+  operator std::vector<T, A>() const {  // NOLINT: implicit, to say what is meant
+    static_assert(detail::takes<std::vector<T, A>, ndarray<T, E...>>,
+                  "an ndarray is not a std::vector: std::vector<T>(v.begin(), v.end()) copies its "
+                  "elements");
+    return {};
   }
 
   /// The same elements, shared until one of the two is written.

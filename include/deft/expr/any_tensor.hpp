@@ -31,6 +31,14 @@ class any_tensor : public detail::expression_base {
   int rank() const { return shape().rank(); }
 
   friend bool same(const any_tensor& a, const any_tensor& b) { return a.output_ == b.output_; }
+  template <typed_expression X>
+  friend bool same(const any_tensor& a, const X& b) {
+    return same(a, any_tensor(b));
+  }
+  template <typed_expression X>
+  friend bool same(const X& a, const any_tensor& b) {
+    return same(any_tensor(a), b);
+  }
 
  private:
   output output_;
@@ -52,6 +60,15 @@ class operation : public detail::expression_base {
 };
 
 namespace detail {
+
+/// What a function yields after a sentence that says what is wrong: it goes wherever a tensor or a
+/// value does, so that the sentence is the only error.
+struct refused : any_tensor {
+  template <class T>
+  operator T() const;
+  template <class T>
+  void operator=(const T&) const;
+};
 
 /// Adds a node with one output.
 any_tensor add_node(const op_def& def, attr_list attributes, std::span<const output> inputs,

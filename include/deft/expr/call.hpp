@@ -2,6 +2,7 @@
 // deft/expr/call.hpp: the one node template of elementwise expressions, and how it is made.
 #pragma once
 #include <deft/expr/op_record.hpp>
+#include <deft/expr/sentences.hpp>
 #include <deft/expr/traits.hpp>
 #include <deft/expr/written.hpp>
 
@@ -53,8 +54,17 @@ class call : public detail::typed_base {
   requires std::same_as<B, bool>
   explicit operator B() const {
     static_assert(
-        sizeof(B) == 0,
+        detail::takes<B, detail::got<call>>,
         "an expression has no truth value while the graph is written: use where(c, a, b)");
+  }
+
+  /// For `float f = x + y`, `std::exp(x + y)`, `bool e = x == y`.
+  operator double() const {  // NOLINT: implicit, to say what is meant
+    static_assert(detail::takes<double, detail::got<call>>,
+                  "an expression has no value while the graph is written: s.run(x) yields it; "
+                  "functions of tensors are deft's, as deft::exp; where(c, a, b) chooses; same(a, "
+                  "b) compares handles, and name_of(x) serves as a key");
+    return 0;
   }
 
  private:
@@ -100,10 +110,6 @@ decltype(auto) operand_handle(const X& x) {
 template <class T, class X>
 auto argument_type() {
   if constexpr (scalar<X>) {
-    static_assert(
-        literal_fits<T, X>,
-        "a literal must fit the dtype of the tensor beside it: a floating literal needs a "
-        "floating tensor, and bool needs bool");
     return std::type_identity<literal_leaf<T>>();
   } else if constexpr (is_call<X>)
     return std::type_identity<X>();
@@ -148,43 +154,35 @@ T unwrap(std::type_identity<T>);
 template <class T>
 T unwrap(T);
 
-template <class Op, class... T>
-inline constexpr bool dtypes_agree = Op::template agree<T...>;
-template <class Op, class... T>
-inline constexpr bool dtypes_accepted = Op::template accepts_types<T...>;
-/// A sentence for each rule: an assertion's text is a literal.
-template <class Op, class... T>
-constexpr void expect_dtypes() {
-  constexpr typing rule = Op::typing_rule;
-  if constexpr (rule == typing::floating)
-    static_assert(dtypes_accepted<Op, T...>,
-                  "[elementwise] the operation expects float or double: use cast<float>(x)");
-  else if constexpr (rule == typing::integral)
-    static_assert(dtypes_accepted<Op, T...>, "[elementwise] the operation expects integers");
-  else if constexpr (rule == typing::logical)
-    static_assert(dtypes_accepted<Op, T...>,
-                  "[elementwise] the operation expects bool: compare with 0");
-  else if constexpr (rule == typing::select)
-    static_assert(dtypes_accepted<Op, T...>, "[where] expects a bool condition");
-  else
-    static_assert(dtypes_accepted<Op, T...>,
-                  "[elementwise] the operation expects numbers, and got bool: use cast<float>(x)");
-}
 template <class... X>
 inline constexpr bool operands_have_values = (!std::derived_from<X, operation> && ...);
-template <class Op, class... Shape>
-inline constexpr bool shapes_broadcast = broadcast_shape<Shape...>::possible;
+template <class T, class X>
+inline constexpr bool operand_fits = true;
+template <class T, scalar X>
+inline constexpr bool operand_fits<T, X> = literal_fits<T, X>;
 
-template <class Op, class... Args>
-auto make_call(written w) {
-  static_assert(dtypes_agree<Op, typename Args::value_type...>,
-                "[elementwise] an operation expects operands of one dtype, and got several: use "
-                "cast<T>(x)");
-  expect_dtypes<Op, typename Args::value_type...>();
-  static_assert(shapes_broadcast<Op, typename Args::shape_type...>,
-                "[elementwise] the operands' shapes cannot be broadcast together");
-  return call<Op, Args...>(std::move(w));
+/// What is wrong with dtypes that a rule does not take.
+constexpr mistake mistake_by(typing rule) {
+  switch (rule) {
+    case typing::floating:
+      return mistake::floats;
+    case typing::integral:
+      return mistake::integers;
+    case typing::logical:
+      return mistake::bools;
+    case typing::select:
+      return mistake::condition;
+    default:
+      return mistake::numbers;
+  }
 }
+/// What is wrong with operands of those types.
+template <class Op, class... Args>
+inline constexpr mistake mistake_of =
+    !Op::template agree<typename Args::value_type...>           ? mistake::dtypes
+    : !Op::template accepts_types<typename Args::value_type...> ? mistake_by(Op::typing_rule)
+    : broadcast_shape<typename Args::shape_type...>::possible   ? mistake::none
+                                                                : mistake::shapes;
 
 template <class X>
 output any_operand(const X& x, dtype literals, source_place w) {
@@ -220,18 +218,29 @@ any_tensor make_any(source_place w, const X&... x) {
 /// any_tensor.
 template <class Op, operand... X>
 auto make(source_place w, const X&... x) {
-  static_assert(detail::operands_have_values<X...>,
-                "[elementwise] an operation expects tensors, and got an operation, which yields no "
-                "value");
-  if constexpr (!detail::operands_have_values<X...>)
-    return any_tensor();
-  else if constexpr (((expression<X> && !typed_expression<X>) || ...))
+  if constexpr (!detail::operands_have_values<X...>) {
+    detail::refuse<detail::mistake::operation, Op, detail::got<X>...>();
+    return detail::refused();
+  } else if constexpr ((std::same_as<X, detail::refused> || ...)) {
+    return detail::refused();
+  } else if constexpr (((expression<X> && !typed_expression<X>) || ...)) {
     return detail::make_any<Op>(w, x...);
-  else {
+  } else {
     using T = decltype(detail::unwrap(detail::value_among<Op::first_value, X...>::pick()));
-    static_cast<void>(&detail::compile_own<Op, T>);
-    return detail::make_call<Op, detail::argument<T, X>...>(
-        {record_of<record_type<Op>>, &record_attributes<Op>, w, {detail::operand_value<T>(x)...}});
+    if constexpr (!(detail::operand_fits<T, X> && ...)) {
+      detail::refuse<detail::mistake::literal, Op, detail::got<X>...>();
+      return detail::refused();
+    } else if constexpr (constexpr auto m = detail::mistake_of<Op, detail::argument<T, X>...>;
+                         m != detail::mistake::none) {
+      detail::refuse<m, Op, detail::got<X>...>();
+      return detail::refused();
+    } else {
+      static_cast<void>(&detail::compile_own<Op, T>);
+      return call<Op, detail::argument<T, X>...>({record_of<record_type<Op>>,
+                                                  &record_attributes<Op>,
+                                                  w,
+                                                  {detail::operand_value<T>(x)...}});
+    }
   }
 }
 

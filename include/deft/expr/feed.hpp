@@ -6,6 +6,8 @@
 #include <deft/core/ndarray.hpp>
 #include <deft/expr/any_tensor.hpp>
 #include <iterator>
+#include <string_view>
+#include <vector>
 
 namespace deft {
 
@@ -54,8 +56,6 @@ template <class V>
 concept element_range = std::contiguous_iterator<data_of<V>> &&
     element<std::iter_value_t<data_of<V>>> && !is_ndarray<std::remove_cvref_t<V>>;
 
-template <class T, class U>
-inline constexpr bool feeds_dtype = std::is_same_v<T, U>;
 template <class Tensor, class Value>
 inline constexpr bool feeds_shape = may_equal(Tensor::value, Value::value);
 }  // namespace detail
@@ -93,23 +93,31 @@ template <element T, class Shape, host_value V>
 feed_value make_feed(const output& target, V&& value) {
   using U = std::remove_cvref_t<V>;
   if constexpr (scalar<U>) {
-    static_assert(Shape::value.n == 0, "[feed] a scalar is fed to a tensor that is none");
-    static_assert(detail::literal_fits<T, U>,
-                  "[feed] the value has another dtype than the tensor: use static_cast");
+    if constexpr (Shape::value.n != 0)
+      static_assert(detail::takes<tensor_of<T, Shape>, U>,
+                    "[feed] a tensor expects an ndarray or a list of elements, and got a scalar");
+    else if constexpr (!detail::literal_fits<T, U>)
+      static_assert(detail::takes<tensor_of<T, Shape>, U>,
+                    "[feed] the value has another dtype than the tensor: use static_cast");
     return feed_value(target, detail::survive<T>(value));
   } else if constexpr (detail::is_ndarray<U>) {
-    static_assert(detail::feeds_dtype<T, typename U::value_type>,
-                  "[feed] the value has another dtype than the tensor");
-    static_assert(detail::feeds_shape<Shape, typename U::shape_type>,
-                  "[feed] the value has another shape than the tensor");
+    if constexpr (!std::is_same_v<T, typename U::value_type>)
+      static_assert(detail::takes<tensor_of<T, Shape>, U>,
+                    "[feed] the value has another dtype than the tensor");
+    else if constexpr (!detail::feeds_shape<Shape, typename U::shape_type>)
+      static_assert(detail::takes<tensor_of<T, Shape>, U>,
+                    "[feed] the value has another shape than the tensor");
     return detail::ndarray_feed(target, std::forward<V>(value));
   } else if constexpr (std::same_as<U, any_array>) {
     return detail::checked_feed(target, std::forward<V>(value));
   } else {
-    static_assert(detail::feeds_dtype<T, std::iter_value_t<detail::data_of<U>>>,
-                  "[feed] the value has another dtype than the tensor");
-    static_assert(Shape::value.n == 1,
-                  "[feed] a list of elements is fed to a tensor that is no vector");
+    if constexpr (!std::is_same_v<T, std::iter_value_t<detail::data_of<U>>>)
+      static_assert(detail::takes<tensor_of<T, Shape>, U>,
+                    "[feed] the value has another dtype than the tensor");
+    else if constexpr (Shape::value.n != 1)
+      static_assert(detail::takes<tensor_of<T, Shape>, U>,
+                    "[feed] a list of elements is fed to a tensor that is not a vector: use "
+                    "ndarray<T, E...>::view(v.data(), extents...)");
     const feed_ref list{
         std::data(value), dims{static_cast<std::int64_t>(std::size(value))}, dtype_of<T>, {}};
     check_feed(target, list.type, list.shape);
@@ -121,16 +129,40 @@ feed_value make_feed(const output& target, V&& value) {
 }
 
 namespace detail {
+template <class V>
+inline constexpr bool is_bool_vector = false;
+template <class A>
+inline constexpr bool is_bool_vector<std::vector<bool, A>> = true;
+
+/// Says why a V is not fed to a Tensor.
+template <class Tensor, class V>
+feed_value refuse_feed() {
+  if constexpr (is_bool_vector<V>)
+    static_assert(takes<Tensor, V>,
+                  "[feed] expects elements in memory, and std::vector<bool> has bits: use "
+                  "ndarray<bool, dyn>, or std::array<bool, N>");
+  else if constexpr (std::convertible_to<const V&, std::string_view>)
+    static_assert(takes<Tensor, V>,
+                  "[feed] expects numbers, and got text: std::stof(s) reads a number of it");
+  else
+    static_assert(takes<Tensor, V>,
+                  "[feed] expects a number, an ndarray, an any_array, or a vector, array or span "
+                  "of an element type, and got another type");
+  return feed_value({}, any_array());
+}
+
 /// A braced list as a value to feed: the elements in row-major order, at least one.
-template <element T, std::int64_t... E>
+template <class T, std::int64_t... E>
 struct element_list {
   template <scalar... V>
   requires(sizeof...(V) > 0) element_list(V... v) : values(of(v...)) {  // NOLINT: implicit
-    static_assert((literal_fits<T, V> && ...),
-                  "[feed] the value has another dtype than the tensor: use static_cast");
-    static_assert(
-        !shape_t<E...>::value.is_static() || shape_t<E...>::value.elements() == sizeof...(V),
-        "[feed] the list has another number of elements than the tensor");
+    if constexpr (!(literal_fits<T, V> && ...))
+      static_assert(takes<tensor<T, E...>, V...>,
+                    "[feed] the value has another dtype than the tensor: use static_cast");
+    else if constexpr (shape_t<E...>::value.is_static() &&
+                       shape_t<E...>::value.elements() != sizeof...(V))
+      static_assert(takes<tensor<T, E...>, V...>,
+                    "[feed] the list has another number of elements than the tensor");
   }
   ndarray<T, E...> values;
 

@@ -96,9 +96,13 @@ DEFT_NOINLINE any_tensor apply_any(const Op& o, std::span<const output> inputs, 
 }
 /// Adds the node of a named operation on `x…`, each lowered first.
 template <class K, class Op, class... X>
-any_tensor apply(const Op& o, source_place w, const X&... x) {
-  const output in[] = {any_lower<K>(x, w)...};
-  return apply_any(o, in, w);
+auto apply(const Op& o, source_place w, const X&... x) {
+  if constexpr ((std::same_as<X, refused> || ...)) {
+    return refused();
+  } else {
+    const output in[] = {any_lower<K>(x, w)...};
+    return apply_any(o, in, w);
+  }
 }
 }  // namespace detail
 

@@ -5,16 +5,19 @@
 #include <deft/expr/any_tensor.hpp>
 #include <deft/expr/feed.hpp>
 #include <deft/expr/lower.hpp>
+#include <deft/expr/misuse.hpp>
 
 namespace deft {
 
 namespace detail {
 template <class Declared, class Got>
 inline constexpr bool shape_fits = fits(Declared::value, Got::value);
-template <class Declared, class Got>
-inline constexpr bool same_dtype = std::is_same_v<Declared, Got>;
 template <class X>
 inline constexpr bool never = false;
+/// Stands for template arguments that are left out, which have a sentence of their own.
+struct missing;
+template <>
+inline constexpr bool is_element_type<missing> = true;
 /// A tensor that says itself what stands for it in an expression: a variable.
 template <class V, class Base>
 concept reads_itself = std::derived_from<V, Base> && requires(const V& v) {
@@ -24,8 +27,17 @@ concept reads_itself = std::derived_from<V, Base> && requires(const V& v) {
 
 /// A value of the graph with element type T and extents `E…` (`dyn` where known at run time only).
 /// Cheap to copy. Naming one ends an elementwise expression: it becomes one fused node.
-template <element T, std::int64_t... E>
+template <class T, std::int64_t... E>
 class tensor : public detail::typed_base {
+  static_assert(
+      !std::is_same_v<T, detail::missing>,
+      "expected the dtype and the extents, as in placeholder<float, dyn, 784> x(\"x\") and "
+      "variable<float, 784, 10> w(\"w\", zeros())");
+  static_assert(
+      detail::is_element_type<T>,
+      "element types are float, double, std::int32_t, std::int64_t, std::uint8_t and bool; "
+      "for long long use std::int64_t, for other integers std::int32_t");
+
  public:
   using value_type = T;
   using shape_type = shape_t<E...>;
@@ -44,12 +56,16 @@ class tensor : public detail::typed_base {
   template <class X, class Kernels = kernels_for<X>>
   requires(typed_expression<X> && !std::derived_from<X, tensor>)
       tensor(const X& x, source_place w = here()) {  // NOLINT: implicit on purpose
-    static_assert(
-        detail::same_dtype<T, value_type_of<X>>,
-        "[tensor] the expression has another dtype than the tensor that names it: use cast");
-    static_assert(detail::shape_fits<shape_type, shape_type_of<X>>,
-                  "[tensor] the expression has another shape than the tensor that names it");
-    output_ = lower<Kernels>(x, w);
+    if constexpr (!std::is_same_v<T, value_type_of<X>>)
+      static_assert(detail::takes<tensor<T, E...>, detail::got<X>>,
+                    "[tensor] the expression has another dtype than the tensor that names it: use "
+                    "cast<T>(x)");
+    else if constexpr (!detail::shape_fits<shape_type, shape_type_of<X>>)
+      static_assert(detail::takes<tensor<T, E...>, detail::got<X>>,
+                    "[tensor] the expression has another shape than the tensor that names it: use "
+                    "reshape(x, shape<E...>), also where an extent becomes known");
+    else
+      output_ = lower<Kernels>(x, w);
   }
 
   /// A variable's value, read after the control dependencies in force here.
@@ -58,6 +74,13 @@ class tensor : public detail::typed_base {
 
   /// What is known at run time. Throws invalid_argument if dtype or shape differ.
   explicit tensor(const any_tensor& x) : tensor(x.handle()) {}
+
+  template <std::same_as<any_tensor> X>
+  tensor(const X&) {  // NOLINT: implicit, to say what is meant
+    static_assert(detail::takes<tensor<T, E...>, X>,
+                  "[tensor] an any_tensor's dtype and shape are known only at run time: "
+                  "tensor<T, E...>(x) checks them, and converts it");
+  }
 
   /// Rebinds the handle; yields nothing, so that it cannot be mistaken for a fetch or a feed.
   void operator=(const tensor& o) { output_ = o.output_; }
@@ -90,6 +113,22 @@ class tensor : public detail::typed_base {
     return detail::make_nested_feed<T, shape_t<E...>, N, M, L>(handle(), rows[0][0]);
   }
 
+  /// To anything but tensors and ndarrays.
+  template <class V>
+  requires(!host_value<V> && !expression<V> && !std::convertible_to<const V&, tensor>) feed_value
+  operator=(const V&) const {
+    return detail::refuse_feed<tensor<T, E...>, V>();
+  }
+
+  /// For `float f = x`, `std::exp(x)`, `bool e = x == y`.
+  operator double() const {  // NOLINT: implicit, to say what is meant
+    static_assert(detail::takes<double, tensor<T, E...>>,
+                  "a tensor has no value while the graph is written: s.run(x) yields it; functions "
+                  "of tensors are deft's, as deft::exp; where(c, a, b) chooses; name_of(x) serves "
+                  "as a key");
+    return 0;
+  }
+
   bool valid() const { return static_cast<bool>(output_); }
   /// Throws failed_precondition if empty.
   const output& handle() const {
@@ -100,7 +139,7 @@ class tensor : public detail::typed_base {
   template <class B>
   requires std::same_as<B, bool>
   explicit operator B() const {
-    static_assert(detail::never<B>,
+    static_assert(detail::takes<B, tensor<T, E...>>,
                   "a tensor has no truth value while the graph is written: use where(c, a, b), or "
                   "same(a, b) to compare handles");
   }

@@ -12,7 +12,7 @@
 
 namespace deft {
 
-template <element T, std::int64_t... E>
+template <class T, std::int64_t... E>
 class tensor;
 template <class Op, class... Args>
 class call;
@@ -51,8 +51,50 @@ namespace detail {
 template <class Op, class T>
 void compile_own();
 
-/// Base of everything that is an expression, so that operators find their operands.
-struct expression_base {};
+struct refused;
+struct element_access;  // `x[i]`, `x(i)` and `for (auto e : x)` as messages name them
+
+/// What a range-based for of an expression loops with. (Not begin() refuses it: whoever asks
+/// whether an expression is a range, as std::span does, instantiates that.)
+template <class R>
+struct no_elements {
+  bool operator!=(const no_elements&) const {
+    static_assert(takes<element_access, R>,
+                  "for (auto e : x): a tensor has no elements to read while the graph is written: "
+                  "loop over s.run(x)");
+    return false;
+  }
+  no_elements& operator++();
+  R operator*() const;
+};
+
+/// Base of everything that is an expression, so that operators find their operands. What is written
+/// of values alone is refused here, once for all types.
+struct expression_base {
+  template <class I, class R = refused>
+  R operator[](const I&) const {
+    static_assert(takes<element_access, I>,
+                  "x[i]: a tensor's elements are not read while the graph is written: "
+                  "gather(x, i) is the row i, s.run(x) yields an ndarray, which is indexed v(i)");
+    return R();
+  }
+  template <std::integral... I, class R = refused>
+  R operator()(I...) const {
+    static_assert(takes<element_access, I...>,
+                  "x(i): a tensor's elements are neither read nor set while the graph is "
+                  "written: gather(x, i) is the row i, s.run(x) yields an ndarray, which is "
+                  "indexed v(i)");
+    return R();
+  }
+  template <class R = refused>
+  no_elements<R> begin() const {
+    return {};
+  }
+  template <class R = refused>
+  no_elements<R> end() const {
+    return {};
+  }
+};
 /// Of those whose element type and extents are known at compile time.
 struct typed_base : expression_base {};
 
@@ -97,6 +139,18 @@ template <class X, class Y>
 concept operands = operand<X> && operand<Y> &&(expression<X> || expression<Y>);
 
 namespace detail {
+
+template <class X>
+struct got_of {
+  using type = X;
+};
+template <typed_expression X>
+struct got_of<X> {
+  using type = tensor_of<value_type_of<X>, shape_type_of<X>>;
+};
+/// An operand as a sentence names it: an expression as the tensor that it would be.
+template <class X>
+using got = typename got_of<std::remove_cvref_t<X>>::type;
 
 /// Whether a literal keeps its value as dtype T: an integer exactly; a floating one may be rounded,
 /// but not to infinity.

@@ -17,8 +17,6 @@ struct argmax {
 namespace deft {
 
 namespace detail {
-template <class X>
-inline constexpr bool argmax_takes = is_numeric_expression<X>;
 template <class Shape, int A>
 inline constexpr bool axis_in_range = normalize_axis(A, Shape::value.n) >= 0;
 template <class Shape, int A>
@@ -34,10 +32,15 @@ template <expression X, int A, class K = kernels_for<X>>
 auto argmax(const X& x, axis_t<A> a, source_place w = here()) {
   if constexpr (typed_expression<X>) {
     using S = shape_type_of<X>;
-    static_assert(detail::argmax_takes<X>, "[argmax] expects a tensor of numbers, and got bool");
-    static_assert(detail::axis_in_range<S, A>,
-                  "[argmax] expects an axis within the tensor's rank, and got another");
-    if constexpr (detail::axis_in_range<S, A>)
+    if constexpr (!detail::is_numeric_expression<X>) {
+      static_assert(detail::takes<op::argmax, detail::got<X>>,
+                    "[argmax] expects a tensor of numbers, and got bool: use cast<float>(x)");
+      return detail::refused();
+    } else if constexpr (!detail::axis_in_range<S, A>) {
+      static_assert(detail::takes<op::argmax, detail::got<X>, axis_t<A>>,
+                    "[argmax] expects an axis within the tensor's rank, and got another");
+      return detail::refused();
+    } else
       return detail::apply_typed<std::int64_t, detail::shape_without_axis<S, A>, K>(
           op::argmax{normalize_axis(A, S::value.n)}, w, x);
   } else
@@ -48,6 +51,13 @@ auto argmax(const X& x, axis_t<A> a, source_place w = here()) {
 template <expression X, class K = kernels_for<X>>
 any_tensor argmax(const X& x, const axes& a, source_place w = here()) {
   return detail::add_argmax(any_tensor(x), a.value, w);
+}
+template <expression X, std::integral A>
+auto argmax(const X&, A) {
+  static_assert(detail::takes<op::argmax, detail::got<X>, A>,
+                "[argmax] expects an axis, and got a number: argmax(x, axis<1>), or argmax(x, "
+                "axes{1}) where only run time knows it");
+  return detail::refused();
 }
 
 }  // namespace deft

@@ -67,9 +67,11 @@ auto broadcast_to(const X& x, shape_t<E...> to, source_place w = here()) {
   if constexpr (typed_expression<X>) {
     using From = shape_type_of<X>;
     using To = shape_t<E...>;
-    static_assert(detail::can_stretch<From, To>,
-                  "[broadcast_to] expects extents of 1 where it stretches, and got others");
-    if constexpr (detail::can_stretch<From, To>)
+    if constexpr (!detail::can_stretch<From, To>) {
+      static_assert(detail::takes<op::broadcast_to, detail::got<X>, To>,
+                    "[broadcast_to] expects extents of 1 where it repeats, and got others");
+      return detail::refused();
+    } else
       return detail::apply_typed<value_type_of<X>, detail::stretched<From, To>, K>(
           op::broadcast_to{to.value}, w, x);
   } else
@@ -87,10 +89,13 @@ template <expression X, expression Like, class K = kernels_for<X>>
 auto broadcast_to(const X& x, const Like& like, source_place w = here()) {
   if constexpr (typed_expression<X> && typed_expression<Like>) {
     using To = shape_type_of<Like>;
-    static_assert(detail::may_stretch<shape_type_of<X>, To>,
-                  "[broadcast_to] expects extents of 1 where it stretches, and got others");
-    return tensor_of<value_type_of<X>, To>(
-        detail::broadcast_like(any_tensor(x), any_tensor(like), w).handle());
+    if constexpr (!detail::may_stretch<shape_type_of<X>, To>) {
+      static_assert(detail::takes<op::broadcast_to, detail::got<X>, detail::got<Like>>,
+                    "[broadcast_to] expects extents of 1 where it repeats, and got others");
+      return detail::refused();
+    } else
+      return tensor_of<value_type_of<X>, To>(
+          detail::broadcast_like(any_tensor(x), any_tensor(like), w).handle());
   } else
     return detail::broadcast_like(any_tensor(x), any_tensor(like), w);
 }

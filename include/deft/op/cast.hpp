@@ -45,6 +45,13 @@ auto cast(const X& x, source_place w = here()) {
   else
     return make<op::cast_to<T>>(w, x);
 }
+template <class T, expression X>
+requires(!element<T>) auto cast(const X&) {
+  static_assert(detail::is_element_type<T>,
+                "[cast] element types are float, double, std::int32_t, std::int64_t, std::uint8_t "
+                "and bool; for long long use std::int64_t, for other integers std::int32_t");
+  return detail::refused();
+}
 /// The same with the dtype as a value.
 inline any_tensor cast(const any_tensor& x, dtype to, source_place w = here()) {
   if (x.type() == to) return x;

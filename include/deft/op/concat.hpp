@@ -76,12 +76,15 @@ template <int Axis, expression X, expression... Rest, class K = kernels_for<X>>
 auto concat(axis_t<Axis>, const X& x, const Rest&... rest) {
   const output parts[] = {detail::any_lower<K>(x, {}), detail::any_lower<K>(rest, {})...};
   if constexpr (typed_expression<X> && (typed_expression<Rest> && ...)) {
-    static_assert(detail::one_value_type<X, Rest...>,
-                  "[concat] expects operands of one dtype, and got several: use cast<T>(x)");
-    static_assert(detail::can_concat<Axis, shape_type_of<X>, shape_type_of<Rest>...>,
-                  "[concat] expects an axis in range and extents that agree beside it, and got "
-                  "others");
-    if constexpr (detail::can_concat<Axis, shape_type_of<X>, shape_type_of<Rest>...>)
+    if constexpr (!detail::one_value_type<X, Rest...>) {
+      static_assert(detail::takes<op::concat, detail::got<X>, detail::got<Rest>...>,
+                    "[concat] expects operands of one dtype, and got several: use cast<T>(x)");
+      return detail::refused();
+    } else if constexpr (!detail::can_concat<Axis, shape_type_of<X>, shape_type_of<Rest>...>) {
+      static_assert(detail::takes<op::concat, axis_t<Axis>, detail::got<X>, detail::got<Rest>...>,
+                    "[concat] expects an axis in range, and extents that agree on the other axes");
+      return detail::refused();
+    } else
       return tensor_of<value_type_of<X>,
                        detail::concatenated<Axis, shape_type_of<X>, shape_type_of<Rest>...>>(
           detail::add_concat(Axis, parts, {}).handle());

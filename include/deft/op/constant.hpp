@@ -29,10 +29,12 @@ inline constexpr bool can_be_element = element<list_element<T>>;
 
 template <class Shape, class T>
 auto constant_from(const T* first, source_place w) {
-  static_assert(can_be_element<T>,
-                "[constant] expects float, double, int32, int64, uint8 or bool, and got another "
-                "type: use static_cast");
-  if constexpr (can_be_element<T>) {
+  if constexpr (!can_be_element<T>) {
+    static_assert(takes<op::constant, T>,
+                  "[constant] expects float, double, int32, int64, uint8 or bool, and got another "
+                  "type: use static_cast");
+    return refused();
+  } else {
     using U = list_element<T>;
     any_array a(dtype_of<U>, Shape::value);
     U* to = a.mutable_data<U>();

@@ -4,6 +4,10 @@
 #include <deft/op/base/reduction.hpp>
 #include <deft/op/reshape.hpp>
 
+namespace deft::op {
+struct expand_dims;  ///< A reshape: only messages name it.
+}
+
 namespace deft {
 
 namespace detail {
@@ -30,9 +34,11 @@ template <expression X, int... A, class K = kernels_for<X>>
 auto expand_dims(const X& x, axis_t<A...> a, source_place w = here()) {
   if constexpr (typed_expression<X>) {
     using S = shape_type_of<X>;
-    static_assert(detail::can_expand<S, axis_t<A...>>,
-                  "[expand_dims] expects axes within the result's rank, each once");
-    if constexpr (detail::can_expand<S, axis_t<A...>>)
+    if constexpr (!detail::can_expand<S, axis_t<A...>>) {
+      static_assert(detail::takes<op::expand_dims, detail::got<X>, axis_t<A...>>,
+                    "[expand_dims] expects axes within the result's rank, each once");
+      return detail::refused();
+    } else
       return tensor_of<value_type_of<X>, detail::expanded_shape<S, axis_t<A...>>>(
           detail::expand(any_tensor(x), detail::expanded_axes<S, axis_t<A...>>::value, w).handle());
   } else

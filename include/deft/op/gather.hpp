@@ -55,11 +55,15 @@ auto gather(const P& params, const I& indices, source_place w = here()) {
   if constexpr (typed_expression<P> && typed_expression<I>) {
     using SP = shape_type_of<P>;
     using SI = shape_type_of<I>;
-    static_assert(detail::gathers_by<I>,
-                  "[gather] expects indices of int32 or int64, and got another dtype");
-    static_assert(detail::can_gather<SP, SI>,
-                  "[gather] expects an axis 0 to gather along and a result of rank 8 at most");
-    if constexpr (detail::can_gather<SP, SI>)
+    if constexpr (!detail::gathers_by<I>) {
+      static_assert(detail::takes<op::gather, detail::got<P>, detail::got<I>>,
+                    "[gather] expects indices of int32 or int64, and got another dtype");
+      return detail::refused();
+    } else if constexpr (!detail::can_gather<SP, SI>) {
+      static_assert(detail::takes<op::gather, detail::got<P>, detail::got<I>>,
+                    "[gather] expects an axis 0 to gather along and a result of rank 8 at most");
+      return detail::refused();
+    } else
       return detail::apply_typed<value_type_of<P>, detail::gathered<SP, SI>, K>(op::gather{}, w,
                                                                                 params, indices);
   } else

@@ -24,6 +24,8 @@ struct matmul {
   template <class N>
   static auto grad(const N& n, any_tensor dz);
 };
+struct matmul_tn;  // Only messages name these.
+struct matmul_nt;
 }  // namespace deft::op
 
 namespace deft {
@@ -33,6 +35,10 @@ template <class A, class B>
 inline constexpr bool matmul_takes = extents_of<A>.n == 2 && extents_of<B>.n == 2;
 template <class A, class B>
 inline constexpr bool same_value_type = std::is_same_v<value_type_of<A>, value_type_of<B>>;
+/// As messages name it.
+template <bool TA, bool TB>
+using matmul_name =
+    std::conditional_t<TA, op::matmul_tn, std::conditional_t<TB, op::matmul_nt, op::matmul>>;
 template <bool TA, bool TB, class A, class B>
 struct matmul_shape : typed_shape<matmul_shape<TA, TB, A, B>> {
   static constexpr bool make(dims& out) {
@@ -48,12 +54,21 @@ auto matmul(const A& a, const B& b, source_place w) {
   if constexpr (typed_expression<A> && typed_expression<B>) {
     using SA = shape_type_of<A>;
     using SB = shape_type_of<B>;
-    static_assert(same_value_type<A, B>,
-                  "[matmul] expects operands of one dtype, and got two: use cast<T>(x)");
-    static_assert(matmul_takes<A, B>, "[matmul] expects two matrices, and got another rank");
-    if constexpr (matmul_takes<A, B>) {
-      static_assert(inner_extents_agree<TA, TB, SA, SB>,
+    using name = matmul_name<TA, TB>;
+    if constexpr (!same_value_type<A, B>) {
+      static_assert(takes<name, got<A>, got<B>>,
+                    "[matmul] expects operands of one dtype, and got two: use cast<T>(x)");
+      return refused();
+    } else if constexpr (!matmul_takes<A, B>) {
+      static_assert(takes<name, got<A>, got<B>>,
+                    "[matmul] expects two matrices, and got another rank: use reshape, as in "
+                    "reshape(v, shape<4, 1>)");
+      return refused();
+    } else if constexpr (!inner_extents_agree<TA, TB, SA, SB>) {
+      static_assert(takes<name, got<A>, got<B>>,
                     "[matmul] expects equal inner extents, and got different ones");
+      return refused();
+    } else {
       using R = tensor_of<value_type_of<A>, matmul_shape<TA, TB, SA, SB>>;
       return R(detail::apply<K>(o, w, a, b).handle());
     }

@@ -28,19 +28,17 @@ struct first_max {
 }  // namespace deft::op
 
 namespace deft {
-namespace detail {
-template <class X>
-inline constexpr bool max_takes = is_numeric_expression<X>;
-}
-
 /// The largest element over all axes, or some; called as `sum` is. Throws invalid_argument for axes
 /// out of range or given twice, and where there are no elements.
 template <expression X, detail::axes_choice A = detail::every_axis,
           detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
 auto max(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
-  if constexpr (typed_expression<X>)
-    static_assert(detail::max_takes<X>, "[max] expects a tensor of numbers, and got bool");
-  return detail::reduce<op::max, K>(x, a, keep, w);
+  if constexpr (!detail::is_numeric_expression<X>) {
+    static_assert(detail::takes<op::max, detail::got<X>>,
+                  "[max] expects a tensor of numbers, and got bool: use cast<float>(x)");
+    return detail::refused();
+  } else
+    return detail::reduce<op::max, K>(x, a, keep, w);
 }
 }  // namespace deft
 

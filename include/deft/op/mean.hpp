@@ -16,20 +16,17 @@ struct mean : reduction {
 }  // namespace deft::op
 
 namespace deft {
-namespace detail {
-template <class X>
-inline constexpr bool mean_takes = is_floating_expression<X>;
-}
-
 /// The mean over all axes, or some; called as `sum` is. The mean of integers is a compile error;
 /// the mean of nothing is NaN. Throws invalid_argument for axes out of range or given twice.
 template <expression X, detail::axes_choice A = detail::every_axis,
           detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
 auto mean(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
-  if constexpr (typed_expression<X>)
-    static_assert(detail::mean_takes<X>,
+  if constexpr (!detail::is_floating_expression<X>) {
+    static_assert(detail::takes<op::mean, detail::got<X>>,
                   "[mean] expects a floating tensor, and got another dtype: use cast<float>(x)");
-  return detail::reduce<op::mean, K>(x, a, keep, w);
+    return detail::refused();
+  } else
+    return detail::reduce<op::mean, K>(x, a, keep, w);
 }
 }  // namespace deft
 

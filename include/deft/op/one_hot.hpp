@@ -26,8 +26,6 @@ namespace deft {
 
 namespace detail {
 template <class X>
-inline constexpr bool indices_are_integers = is_integer_expression<X>;
-template <class X>
 inline constexpr bool can_grow = extents_of<X>.n < max_rank;
 template <class Shape, std::int64_t Depth>
 struct one_hot_shape {
@@ -43,10 +41,17 @@ auto one_hot(const X& indices, source_place w = here()) {
   static_assert(Depth >= 0, "[one_hot] expects a depth that is a size");
   constexpr op::one_hot o{Depth, dtype_of<T>};
   if constexpr (typed_expression<X>) {
-    static_assert(detail::indices_are_integers<X>,
-                  "[one_hot] expects integer indices, and got another dtype");
-    static_assert(detail::can_grow<X>, "[one_hot] a tensor's rank is at most 8");
-    return detail::apply_typed<T, detail::one_hot_shape<shape_type_of<X>, Depth>, K>(o, w, indices);
+    if constexpr (!detail::is_integer_expression<X>) {
+      static_assert(detail::takes<op::one_hot, detail::got<X>>,
+                    "[one_hot] expects integer indices, and got another dtype");
+      return detail::refused();
+    } else if constexpr (!detail::can_grow<X>) {
+      static_assert(detail::takes<op::one_hot, detail::got<X>>,
+                    "[one_hot] expects indices of rank 7 at most, and got rank 8");
+      return detail::refused();
+    } else
+      return detail::apply_typed<T, detail::one_hot_shape<shape_type_of<X>, Depth>, K>(o, w,
+                                                                                       indices);
   } else
     return detail::apply<K>(o, w, indices);
 }

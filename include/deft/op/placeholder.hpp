@@ -28,19 +28,28 @@ struct nothing {};
 
 /// A tensor of T and extents `E…` whose value is fed in every run: `s.run(loss, x = images)`.
 /// `dyn` extents may differ from run to run. A name that is taken gets a number.
-template <element T, std::int64_t... E>
+template <class T, std::int64_t... E>
 class placeholder : public tensor<T, E...> {
  public:
   /// (A template, as 0 in a list of elements to feed is no null name.)
   template <std::convertible_to<std::string_view> Name>
   explicit placeholder(const Name& name, source_place w = here())
       : tensor<T, E...>(detail::make_placeholder(name, {shape_t<E...>::value, dtype_of<T>}, w)) {}
+  template <class Name = detail::missing>
+  explicit placeholder() {
+    static_assert(detail::takes<placeholder<T, E...>, Name>,
+                  "[placeholder] expects a name, as in placeholder<float, 10> x(\"x\")");
+  }
   placeholder(const placeholder&) = default;
 
   /// A feed: the value stands for the placeholder during one run.
   template <host_value V>
   [[nodiscard]] feed_value operator=(V&& value) const {
     return make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
+  }
+  template <class V>
+  requires(!host_value<V> && !expression<V>) feed_value operator=(const V&) const {
+    return detail::refuse_feed<tensor<T, E...>, V>();
   }
   /// `x = {1, 2, 3}`: the elements in row-major order.
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
@@ -59,7 +68,7 @@ class placeholder : public tensor<T, E...> {
   template <expression X>
   void operator=(const X&) const {
     static_assert(
-        detail::never<X>,
+        detail::takes<placeholder, detail::got<X>>,
         "[placeholder] expects a host value to feed, and got an expression: a placeholder "
         "cannot be assigned");
   }
@@ -74,6 +83,9 @@ class placeholder : public tensor<T, E...> {
                   "[placeholder] expects a host value to feed, and got {}");
   }
 };
+
+template <std::convertible_to<std::string_view> Name>
+placeholder(const Name&) -> placeholder<detail::missing>;
 
 /// The same where run time tells dtype and shape.
 any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,

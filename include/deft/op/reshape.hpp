@@ -74,8 +74,6 @@ struct reshaped : typed_shape<reshaped<From, To>> {
 };
 template <class From, class To>
 inline constexpr bool one_dyn_at_most = reshaped<From, To>::fault != op::reshape::fault::several;
-template <class From, class To>
-inline constexpr bool elements_agree = reshaped<From, To>::fault != op::reshape::fault::elements;
 
 /// `x` with the axes `added` (ascending, in range of the result) of extent 1.
 any_tensor expand(const any_tensor& x, const dims& added, source_place w = {});
@@ -91,11 +89,15 @@ auto reshape(const X& x, shape_t<E...> to, source_place w = here()) {
   if constexpr (typed_expression<X>) {
     using From = shape_type_of<X>;
     using To = shape_t<E...>;
-    static_assert(detail::one_dyn_at_most<From, To>,
-                  "[reshape] expects one dyn extent at most, and got several");
-    static_assert(detail::elements_agree<From, To>,
-                  "[reshape] expects a shape of as many elements as there are, and got another");
-    if constexpr (detail::reshaped<From, To>::possible)
+    if constexpr (!detail::one_dyn_at_most<From, To>) {
+      static_assert(detail::takes<op::reshape, detail::got<X>, To>,
+                    "[reshape] expects one dyn extent at most, and got several");
+      return detail::refused();
+    } else if constexpr (!detail::reshaped<From, To>::possible) {
+      static_assert(detail::takes<op::reshape, detail::got<X>, To>,
+                    "[reshape] expects a shape of as many elements as there are, and got another");
+      return detail::refused();
+    } else
       return detail::apply_typed<value_type_of<X>, detail::reshaped<From, To>, K>(
           op::reshape{to.value}, w, x);
   } else

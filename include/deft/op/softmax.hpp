@@ -20,8 +20,6 @@ namespace deft {
 
 namespace detail {
 template <class X>
-inline constexpr bool softmax_takes = is_floating_expression<X>;
-template <class X>
 inline constexpr bool has_last_axis = extents_of<X>.n >= 1;
 }  // namespace detail
 
@@ -29,10 +27,17 @@ inline constexpr bool has_last_axis = extents_of<X>.n >= 1;
 template <expression X, class K = kernels_for<X>>
 auto softmax(const X& x, source_place w = here()) {
   if constexpr (typed_expression<X>) {
-    static_assert(detail::softmax_takes<X>,
-                  "[softmax] expects a floating tensor, and got another dtype: use cast<float>(x)");
-    static_assert(detail::has_last_axis<X>, "[softmax] expects a last axis, and got a scalar");
-    return detail::apply_typed<value_type_of<X>, shape_type_of<X>, K>(op::softmax{}, w, x);
+    if constexpr (!detail::is_floating_expression<X>) {
+      static_assert(
+          detail::takes<op::softmax, detail::got<X>>,
+          "[softmax] expects a floating tensor, and got another dtype: use cast<float>(x)");
+      return detail::refused();
+    } else if constexpr (!detail::has_last_axis<X>) {
+      static_assert(detail::takes<op::softmax, detail::got<X>>,
+                    "[softmax] expects a last axis, and got a scalar");
+      return detail::refused();
+    } else
+      return detail::apply_typed<value_type_of<X>, shape_type_of<X>, K>(op::softmax{}, w, x);
   } else
     return detail::apply<K>(op::softmax{}, w, x);
 }

@@ -58,8 +58,6 @@ namespace deft {
 namespace detail {
 template <class L, class Y>
 inline constexpr bool is_sparse_label = extents_of<Y>.n + 1 == extents_of<L>.n;
-template <class L>
-inline constexpr bool logits_are_floating = is_floating_expression<L>;
 template <class L, class Y>
 inline constexpr bool label_dtype_fits =
     is_sparse_label<L, Y>
@@ -83,16 +81,22 @@ inline constexpr bool label_shape_fits =
 template <expression L, expression Y, class K = kernels_for<L>>
 auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = here()) {
   if constexpr (typed_expression<L> && typed_expression<Y>) {
-    static_assert(detail::logits_are_floating<L>,
-                  "[softmax_cross_entropy] expects floating logits, and got another dtype");
-    static_assert(
-        detail::label_shape_fits<L, Y>,
-        "[softmax_cross_entropy] expects labels of the logits' shape, or a class per row, "
-        "and got another shape");
-    if constexpr (detail::label_shape_fits<L, Y>) {
-      static_assert(detail::label_dtype_fits<L, Y>,
+    if constexpr (!detail::is_floating_expression<L>) {
+      static_assert(detail::takes<op::softmax_cross_entropy, detail::got<L>, detail::got<Y>>,
+                    "[softmax_cross_entropy] expects floating logits, and got another dtype");
+      return detail::refused();
+    } else if constexpr (!detail::label_shape_fits<L, Y>) {
+      static_assert(
+          detail::takes<op::softmax_cross_entropy, detail::got<L>, detail::got<Y>>,
+          "[softmax_cross_entropy] expects labels of the logits' shape, or a class per row, "
+          "and got another shape");
+      return detail::refused();
+    } else if constexpr (!detail::label_dtype_fits<L, Y>) {
+      static_assert(detail::takes<op::softmax_cross_entropy, detail::got<L>, detail::got<Y>>,
                     "[softmax_cross_entropy] expects labels of the logits' dtype, or classes as "
                     "int32 or int64, and got another dtype");
+      return detail::refused();
+    } else {
       return detail::apply_typed<
           value_type_of<L>, detail::cross_entropy_shape<shape_type_of<L>, shape_type_of<Y>>, K>(
           op::softmax_cross_entropy{}, w, logits, labels);

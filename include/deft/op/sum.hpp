@@ -18,11 +18,6 @@ struct sum : reduction {
 }  // namespace deft::op
 
 namespace deft {
-namespace detail {
-template <class X>
-inline constexpr bool sum_takes = is_numeric_expression<X>;
-}
-
 /// The sum over all axes, `sum(x)`, or some, `sum(x, axis<0, -1>)`; `keepdims` as last argument
 /// keeps them with extent 1. `sum(x, axes{0, 2})` takes axes that run time tells, and gives an
 /// any_tensor. The sum of nothing is 0.
@@ -30,8 +25,11 @@ inline constexpr bool sum_takes = is_numeric_expression<X>;
 template <expression X, detail::axes_choice A = detail::every_axis,
           detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
 auto sum(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
-  if constexpr (typed_expression<X>)
-    static_assert(detail::sum_takes<X>, "[sum] expects a tensor of numbers, and got bool");
-  return detail::reduce<op::sum, K>(x, a, keep, w);
+  if constexpr (!detail::is_numeric_expression<X>) {
+    static_assert(detail::takes<op::sum, detail::got<X>>,
+                  "[sum] expects a tensor of numbers, and got bool: use cast<float>(x)");
+    return detail::refused();
+  } else
+    return detail::reduce<op::sum, K>(x, a, keep, w);
 }
 }  // namespace deft

@@ -36,10 +36,13 @@ any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_place w)
 template <expression X, expression Like, class K = kernels_for<X>>
 auto sum_to(const X& x, const Like& like, source_place w = here()) {
   if constexpr (typed_expression<X> && typed_expression<Like>) {
-    static_assert(detail::may_sum_to<shape_type_of<X>, shape_type_of<Like>>,
-                  "[sum_to] expects a tensor that the other can be stretched to, and got another");
-    return tensor_of<value_type_of<X>, shape_type_of<Like>>(
-        detail::sum_like(any_tensor(x), any_tensor(like), w).handle());
+    if constexpr (!detail::may_sum_to<shape_type_of<X>, shape_type_of<Like>>) {
+      static_assert(detail::takes<op::sum_to, detail::got<X>, detail::got<Like>>,
+                    "[sum_to] expects a tensor that the other can be broadcast to");
+      return detail::refused();
+    } else
+      return tensor_of<value_type_of<X>, shape_type_of<Like>>(
+          detail::sum_like(any_tensor(x), any_tensor(like), w).handle());
   } else
     return detail::sum_like(any_tensor(x), any_tensor(like), w);
 }

@@ -67,9 +67,11 @@ template <expression X, int... P, class K = kernels_for<X>>
 auto transpose(const X& x, perm_t<P...> p, source_place w = here()) {
   if constexpr (typed_expression<X>) {
     using S = shape_type_of<X>;
-    static_assert(detail::is_permutation<S, perm_t<P...>>,
-                  "[transpose] expects a permutation of the tensor's axes, and got another list");
-    if constexpr (detail::is_permutation<S, perm_t<P...>>)
+    if constexpr (!detail::is_permutation<S, perm_t<P...>>) {
+      static_assert(detail::takes<op::transpose, detail::got<X>, perm_t<P...>>,
+                    "[transpose] expects a permutation of the tensor's axes, and got another list");
+      return detail::refused();
+    } else
       return detail::apply_typed<value_type_of<X>, detail::transposed<S, perm_t<P...>>, K>(
           op::transpose{p.value}, w, x);
   } else

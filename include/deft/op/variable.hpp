@@ -72,7 +72,7 @@ inline constexpr bool initial_shape_fits = [] {
 
 /// A variable of T and extents `E…`. Its name is its identity on the task that holds it: a second
 /// one of that name in one graph is an error. In an expression it is its value.
-template <element T, std::int64_t... E>
+template <class T, std::int64_t... E>
 class variable : public tensor<T, E...> {
  public:
   /// `initial` is an initializer (`zeros()`, `truncated_normal(0.05f)`), a host value or an
@@ -98,6 +98,12 @@ class variable : public tensor<T, E...> {
       : tensor<T, E...>(make(name, initial, options, w, extents)) {
     static_assert(!shape_t<E...>::value.is_static(),
                   "[variable] expects extents only where its own are dyn");
+  }
+  template <std::convertible_to<std::string_view> Name>
+  explicit variable(const Name&) {
+    static_assert(
+        detail::takes<variable<T, E...>, Name>,
+        "[variable] expects an initial value, as in variable<float, 10> b(\"b\", zeros())");
   }
   /// The variable that a graph has: `variable<float, 10> b(g.find_variable("b"))`.
   /// Throws not_found if `n` is empty or no variable, invalid_argument if dtype or shape differ.
@@ -142,6 +148,10 @@ class variable : public tensor<T, E...> {
   [[nodiscard]] feed_value operator=(V&& value) const {
     return make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
   }
+  template <class V>
+  requires(!host_value<V> && !expression<V>) feed_value operator=(const V&) const {
+    return detail::refuse_feed<tensor<T, E...>, V>();
+  }
   /// `x = {1, 2, 3}`: the elements in row-major order.
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
     return make_feed<T, shape_t<E...>>(this->handle(), std::move(list.values));
@@ -157,8 +167,9 @@ class variable : public tensor<T, E...> {
   }
   template <expression X>
   void operator=(const X&) const {
-    static_assert(detail::never<X>,
-                  "[variable] expects a host value to feed, and got an expression: use assign");
+    static_assert(detail::takes<variable, detail::got<X>>,
+                  "[variable] expects a host value to feed, and got an expression: use assign, as "
+                  "in s.run(w.assign(x))");
   }
   void operator=(const variable&) {
     static_assert(detail::never<variable>,
@@ -172,25 +183,35 @@ class variable : public tensor<T, E...> {
   template <class I>
   static output make(std::string_view name, const I& initial, const variable_options& options,
                      source_place w, const dims& extents = shape_t<E...>::value) {
-    static_assert(detail::initial_dtype_fits<T, I>,
-                  "[variable] expects an initial value of its own dtype, and got another");
-    static_assert(detail::initial_shape_fits<shape_t<E...>, I>,
-                  "[variable] expects an initial value of its own shape, and got another");
+    if constexpr (!detail::initial_dtype_fits<T, I>)
+      static_assert(detail::takes<variable<T, E...>, detail::got<I>>,
+                    "[variable] expects an initial value of its own dtype, and got another");
+    else if constexpr (!detail::initial_shape_fits<shape_t<E...>, I>)
+      static_assert(detail::takes<variable<T, E...>, detail::got<I>>,
+                    "[variable] expects an initial value of its own shape, and got another");
     detail::check_extents(name, shape_t<E...>::value, extents, w);
     return detail::make_variable(name, {extents, dtype_of<T>}, initial, options, w);
   }
   template <class Op, class K, class X>
   assigned<tensor<T, E...>> update(const X& value, source_place w) const {
-    static_assert(detail::update_dtype_fits<T, X>,
-                  "[assign] expects a value of the variable's dtype, and got another: use cast<T>");
-    static_assert(detail::update_shape_fits<shape_t<E...>, X>,
-                  "[assign] expects a value of the variable's shape, and got another");
-    if constexpr (std::is_same_v<Op, op::assign> || is_numeric(dtype_of<T>))
-      return assigned<tensor<T, E...>>(
-          detail::update(record_of<Op>, this->handle(),
-                         detail::update_value<T, X, K>(value, this->handle(), w), w));
-    else
-      static_assert(detail::never<X>, "[assign_add] expects a variable of numbers, and got bool");
+    using R = assigned<tensor<T, E...>>;
+    if constexpr (!detail::update_dtype_fits<T, X>) {
+      static_assert(
+          detail::takes<Op, variable<T, E...>, detail::got<X>>,
+          "[assign] expects a value of the variable's dtype, and got another: use cast<T>(x)");
+      return R({});
+    } else if constexpr (!detail::update_shape_fits<shape_t<E...>, X>) {
+      static_assert(detail::takes<Op, variable<T, E...>, detail::got<X>>,
+                    "[assign] expects a value of the variable's shape, and got another");
+      return R({});
+    } else if constexpr (std::is_same_v<Op, op::assign> || is_numeric(dtype_of<T>))
+      return R(detail::update(record_of<Op>, this->handle(),
+                              detail::update_value<T, X, K>(value, this->handle(), w), w));
+    else {
+      static_assert(detail::takes<Op, variable<T, E...>, detail::got<X>>,
+                    "[assign_add] expects a variable of numbers, and got bool");
+      return R({});
+    }
   }
 };
 
@@ -256,6 +277,8 @@ class any_variable : public detail::expression_base {
 
   output output_;
 };
+template <std::convertible_to<std::string_view> Name, class... I>
+variable(const Name&, const I&...) -> variable<detail::missing>;
 
 /// The operation that gives every variable of the current graph that lives now its first value.
 /// Throws failed_precondition if one has none.

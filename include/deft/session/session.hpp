@@ -14,6 +14,7 @@
 
 namespace deft {
 
+class session;
 class session_impl;
 class task;
 class monitored_session;
@@ -62,8 +63,8 @@ struct fetch_of<X> {
   }
 };
 
-template <>
-struct fetch_of<any_tensor> {
+template <std::derived_from<any_tensor> X>
+struct fetch_of<X> {
   static output handle(const any_tensor& x) { return x.handle(); }
   static std::tuple<any_array> take(step_results& r, std::size_t i) { return {take_result(r, i)}; }
 };
@@ -199,9 +200,14 @@ struct request {
 /// Splits the arguments of a run into fetches and feeds for `step`, and gives each fetch its type.
 template <class Step, class... X>
 auto run_fetches(Step&& step, const X&... x) {
-  static_assert(can_be_run<X...>, "[run] expects tensors, expressions, operations and feeds");
-  static_assert(request<X...>::fetches > 0, "[run] expects something to fetch");
-  if constexpr (can_be_run<X...>) {
+  if constexpr (!can_be_run<X...>) {
+    static_assert(takes<session, X...>,
+                  "[run] expects tensors, expressions, operations and feeds, and got another type");
+    return refused();
+  } else if constexpr (request<X...>::fetches == 0) {
+    static_assert(takes<session, X...>, "[run] expects something to fetch, and got feeds alone");
+    return refused();
+  } else {
     const request<X...> r(x...);
     step_results results = step(r.fetched.get(), r.targets.get(), r.fed.get());
     return unpack(request<X...>::template take<X...>(results, r.lengths));

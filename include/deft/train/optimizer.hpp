@@ -9,6 +9,13 @@
 
 namespace deft {
 
+namespace detail {
+template <class L>
+inline constexpr bool may_be_scalar = true;
+template <typed_expression L>
+inline constexpr bool may_be_scalar<L> = shape_type_of<L>::value.n == 0;
+}  // namespace detail
+
 /// A variable and the gradient of the loss with respect to it.
 struct gradient_of_variable {
   node_ref variable;
@@ -26,12 +33,20 @@ class optimizer {
   /// Throws invalid_argument if there is none.
   template <expression L>
   operation minimize(const L& loss, source_place w = here()) const {
+    if constexpr (!detail::may_be_scalar<L>)
+      static_assert(
+          detail::takes<optimizer, detail::got<L>>,
+          "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
     return minimize_any(any_tensor(loss), nullptr, w);
   }
   /// And then adds 1 to `step`.
   template <expression L>
   operation minimize(const L& loss, const variable<std::int64_t>& step,
                      source_place w = here()) const {
+    if constexpr (!detail::may_be_scalar<L>)
+      static_assert(
+          detail::takes<optimizer, detail::got<L>>,
+          "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
     return minimize_any(any_tensor(loss), &step, w);
   }
 

@@ -42,8 +42,8 @@ inline constexpr bool is_axis_type = false;
 template <int... A>
 inline constexpr bool is_axis_type<axis_t<A...>> = true;
 template <class A>
-concept axes_choice = is_axis_type<A> || std::same_as<A, axes> || std::same_as<A, every_axis> ||
-    std::same_as<A, keepdims_t>;
+concept axes_choice = std::integral<A> || is_axis_type<A> || std::same_as<A, axes> ||
+    std::same_as<A, every_axis> || std::same_as<A, keepdims_t>;
 template <class K>
 concept keep_choice = std::same_as<K, drop_axes> || std::same_as<K, keepdims_t>;
 
@@ -76,14 +76,43 @@ any_tensor add_reduction(const op_def& def, const any_tensor& x, const axes* giv
 /// `dz` stretched over what `r` reduced of `x`: the gradient of a sum.
 any_tensor spread(const any_tensor& dz, const any_tensor& x, const op::reduction& r);
 
+/// An error that says what is wrong with axes, or with a number where they belong.
+template <class Op, class X, class A>
+constexpr void refuse_axes() {
+  if constexpr (std::integral<A> && Op::name == "sum")
+    static_assert(takes<Op, X, A>,
+                  "[sum] expects axes, and got a number: sum(x, axis<0>), or sum(x, axes{0}) where "
+                  "only run time knows them");
+  else if constexpr (std::integral<A> && Op::name == "mean")
+    static_assert(takes<Op, X, A>,
+                  "[mean] expects axes, and got a number: mean(x, axis<0>), or mean(x, axes{0}) "
+                  "where only run time knows them");
+  else if constexpr (std::integral<A>)
+    static_assert(takes<Op, X, A>,
+                  "[max] expects axes, and got a number: max(x, axis<0>), or max(x, axes{0}) where "
+                  "only run time knows them");
+  else if constexpr (Op::name == "sum")
+    static_assert(takes<Op, X, A>, "[sum] expects axes within the tensor's rank, each once");
+  else if constexpr (Op::name == "mean")
+    static_assert(takes<Op, X, A>, "[mean] expects axes within the tensor's rank, each once");
+  else
+    static_assert(takes<Op, X, A>, "[max] expects axes within the tensor's rank, each once");
+}
+
 template <class Op, class K, class X, class A, class Keep>
 auto reduce(const X& x, const A& a, Keep, source_place w) {
   constexpr bool keep = std::same_as<A, keepdims_t> || std::same_as<Keep, keepdims_t>;
-  if constexpr (typed_expression<X> && !std::same_as<A, axes>) {
+  if constexpr (std::same_as<X, refused>) {
+    return refused();
+  } else if constexpr (std::integral<A>) {
+    refuse_axes<Op, got<X>, A>();
+    return refused();
+  } else if constexpr (typed_expression<X> && !std::same_as<A, axes>) {
     using S = shape_type_of<X>;
-    static_assert(axes_in_range<S, A>,
-                  "[reduction] sum, mean and max expect axes within the tensor's rank, each once");
-    if constexpr (axes_in_range<S, A>) {
+    if constexpr (!axes_in_range<S, A>) {
+      refuse_axes<Op, got<X>, A>();
+      return refused();
+    } else {
       constexpr Op o{{chosen_axes<S, A>::value, keep}};
       if constexpr (is_call<X> && o.axes.contains(S::value.n - 1))
         K::template use_fold<kernel_type<X>, Op>();

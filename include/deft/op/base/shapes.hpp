@@ -77,11 +77,18 @@ tensor_of<T, Shape> apply_typed(const Op& o, source_place w, const X&... x) {
   return tensor_of<T, Shape>(apply<K>(o, w, x...).handle());
 }
 
+/// What the compiler can tell: true where only run time knows the dtype.
 template <class X>
-inline constexpr bool is_floating_expression = std::is_floating_point_v<value_type_of<X>>;
+inline constexpr bool is_floating_expression = true;
+template <typed_expression X>
+inline constexpr bool is_floating_expression<X> = std::is_floating_point_v<value_type_of<X>>;
 template <class X>
-inline constexpr bool is_integer_expression = is_integer(dtype_of<value_type_of<X>>);
+inline constexpr bool is_integer_expression = true;
+template <typed_expression X>
+inline constexpr bool is_integer_expression<X> = is_integer(dtype_of<value_type_of<X>>);
 template <class X>
-inline constexpr bool is_numeric_expression = is_numeric(dtype_of<value_type_of<X>>);
+inline constexpr bool is_numeric_expression = true;
+template <typed_expression X>
+inline constexpr bool is_numeric_expression<X> = is_numeric(dtype_of<value_type_of<X>>);
 
 }  // namespace deft::detail

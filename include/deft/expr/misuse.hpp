@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/expr/misuse.hpp: sentences for what reads like C++ on values, and is not what a graph does.
+#pragma once
+#include <deft/expr/any_tensor.hpp>
+#include <iosfwd>
+
+namespace deft {
+
+namespace detail {
+struct compound_assignment;  // `x += y` as messages name it
+}
+
+template <expression X, class Y>
+detail::refused operator+=(const X&, const Y&) {
+  static_assert(detail::takes<detail::compound_assignment, detail::got<X>, detail::got<Y>>,
+                "[add] x += y: a tensor names a value, which does not change: name another, as in "
+                "auto z = x + y; a variable is updated by s.run(w.assign_add(y))");
+  return {};
+}
+template <expression X, class Y>
+detail::refused operator-=(const X&, const Y&) {
+  static_assert(detail::takes<detail::compound_assignment, detail::got<X>, detail::got<Y>>,
+                "[sub] x -= y: a tensor names a value, which does not change: name another, as in "
+                "auto z = x - y; a variable is updated by s.run(w.assign_sub(y))");
+  return {};
+}
+template <expression X, class Y>
+detail::refused operator*=(const X&, const Y&) {
+  static_assert(detail::takes<detail::compound_assignment, detail::got<X>, detail::got<Y>>,
+                "[mul] x *= y: a tensor names a value, which does not change: name another, as in "
+                "auto z = x * y; a variable is updated by s.run(w.assign(w * y))");
+  return {};
+}
+template <expression X, class Y>
+detail::refused operator/=(const X&, const Y&) {
+  static_assert(detail::takes<detail::compound_assignment, detail::got<X>, detail::got<Y>>,
+                "[div] x /= y: a tensor names a value, which does not change: name another, as in "
+                "auto z = x / y; a variable is updated by s.run(w.assign(w / y))");
+  return {};
+}
+
+template <class Stream, expression X>
+requires std::derived_from<Stream, std::ios_base> Stream& operator<<(Stream& s, const X&) {
+  if constexpr (!std::same_as<X, detail::refused>)
+    static_assert(detail::takes<std::ostream, detail::got<X>>,
+                  "[<<] a tensor has no value while the graph is written: print s.run(x), and "
+                  "x.extents() or name_of(x)");
+  return s;
+}
+
+}  // namespace deft

@@ -1,0 +1,5 @@
+// build error: expected the dtype and the extents, as in placeholder<float, dyn, 784> x\("x"\) and
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<float, 3> x("x");
+variable w("w", zeros());
