@@ -51,7 +51,7 @@ elseif(head MATCHES "^// build error: (.+)$")
 
   if(got)
     string(REGEX REPLACE "deft::|op::|detail::|std::|__cxx11::| " "" printed "${printed}")
-    string(REGEX REPLACE "longint" "long" printed "${printed}")
+    string(REGEX REPLACE "(long|short|unsigned)int" "\\1" printed "${printed}")
     string(FIND "${printed}" "${got}" at)
     if(at EQUAL -1)
       message(FATAL_ERROR "does not say ${got}:\n${output}")

@@ -1,5 +1,5 @@
 // build error: \[<<\] a tensor has no value while the graph is written: print s\.run\(x\), and
-// got: takes<basic_ostream<char>,tensor<float,3>>
+// got: takes<basic_ostream<char
 #include <deft/expr.hpp>
 #include <iostream>
 using namespace deft;

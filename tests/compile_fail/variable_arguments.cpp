@@ -1,4 +1,4 @@
-// build error: expected the dtype and the extents, as in placeholder<float, dyn, 784> x\("x"\) and
+// build error: expected the dtype and the extents, as in placeholder<float, dyn, 784>
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float, 3> x("x");

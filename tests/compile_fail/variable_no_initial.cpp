@@ -1,4 +1,4 @@
-// build error: \[variable\] expects an initial value, as in variable<float, 10> b\("b", zeros\(\)\)
+// build error: \[variable\] expects an initial value, as in variable<float, 10>
 // got: takes<variable<float,3>,char2>
 #include <deft/expr.hpp>
 using namespace deft;

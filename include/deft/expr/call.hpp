@@ -58,6 +58,14 @@ class call : public detail::typed_base {
         "an expression has no truth value while the graph is written: use where(c, a, b)");
   }
 
+  template <class V>
+  requires(!std::same_as<V, call>) detail::refused operator=(const V&) const {
+    static_assert(detail::takes<detail::got<call>, detail::got<V>>,
+                  "e = v: an unnamed expression is fed by feed(e, v), and is not assigned to: name "
+                  "a tensor, as in tensor<float, 10> t = e");
+    return {};
+  }
+
   /// For `float f = x + y`, `std::exp(x + y)`, `bool e = x == y`.
   operator double() const {  // NOLINT: implicit, to say what is meant
     static_assert(detail::takes<double, detail::got<call>>,

@@ -35,17 +35,14 @@ namespace detail {
 /// The graph's seed, with the explicit seed or the number of the random operation.
 std::uint64_t random_key(const random_options& o);
 
-template <class Shape>
-inline constexpr bool shape_is_known = Shape::value.is_static();
-template <class T>
-inline constexpr bool is_floating_element = std::is_floating_point_v<T>;
-
 template <class T, class Shape, class Op>
 tensor_of<T, Shape> random_tensor(Op o, const random_options& options, source_place w) {
-  static_assert(is_floating_element<T>,
-                "[random] random tensors are float or double, and another dtype was asked for");
-  static_assert(shape_is_known<Shape>,
-                "[random] a random tensor expects a shape without dyn: give it at run time");
+  if constexpr (!std::is_floating_point_v<T>)
+    static_assert(takes<Op, T>,
+                  "[random] random tensors are float or double, and another dtype was asked for");
+  if constexpr (!Shape::value.is_static())
+    static_assert(takes<Op, Shape>,
+                  "[random] a random tensor expects a shape without dyn: give it at run time");
   o.shape = Shape::value;
   o.type = dtype_of<T>;
   o.key = random_key(options);
