@@ -192,6 +192,15 @@ inline constexpr mistake mistake_of =
     : broadcast_shape<typename Args::shape_type...>::possible   ? mistake::none
                                                                 : mistake::shapes;
 
+/// What is wrong with `X…` as operands of values of T.
+template <class Op, class T, class... X>
+inline constexpr mistake mistake_in = [] {
+  if constexpr ((operand_fits<T, X> && ...))
+    return mistake_of<Op, argument<T, X>...>;
+  else
+    return mistake::literal;
+}();
+
 template <class X>
 output any_operand(const X& x, dtype literals, source_place w) {
   if constexpr (scalar<X>) {
@@ -235,12 +244,8 @@ auto make(source_place w, const X&... x) {
     return detail::make_any<Op>(w, x...);
   } else {
     using T = decltype(detail::unwrap(detail::value_among<Op::first_value, X...>::pick()));
-    if constexpr (!(detail::operand_fits<T, X> && ...)) {
-      detail::refuse<detail::mistake::literal, Op, detail::got<X>...>();
-      return detail::refused();
-    } else if constexpr (constexpr auto m = detail::mistake_of<Op, detail::argument<T, X>...>;
-                         m != detail::mistake::none) {
-      detail::refuse<m, Op, detail::got<X>...>();
+    if constexpr (detail::mistake_in<Op, T, X...> != detail::mistake::none) {
+      detail::refuse<detail::mistake_in<Op, T, X...>, Op, detail::got<X>...>();
       return detail::refused();
     } else {
       static_cast<void>(&detail::compile_own<Op, T>);
