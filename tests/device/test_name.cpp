@@ -59,8 +59,17 @@ TEST_CASE("a malformed device name says what was wrong and where") {
        "malformed device name \"/job:1a\": expected a job's name or '*', got '1' (at "
        "character 6)"},
       {"/job:ps/tsk:x",
-       "malformed device name \"/job:ps/tsk:x\": expected a number or '*' after "
-       "\"tsk:\", got 'x' (at character 13)"},
+       "malformed device name \"/job:ps/tsk:x\": unknown part \"tsk\": expected job, replica, "
+       "task, "
+       "cpu, gpu or device; did you mean task? (at character 9)"},
+      {"/Jobb:ps",
+       "malformed device name \"/Jobb:ps\": unknown part \"Jobb\": expected job, replica, task, "
+       "cpu, "
+       "gpu or device; did you mean job? (at character 2)"},
+      {"/mesh:x",
+       "malformed device name \"/mesh:x\": unknown part \"mesh\": expected job, replica, task, "
+       "cpu, "
+       "gpu or device (at character 2)"},
       {"/task:-1",
        "malformed device name \"/task:-1\": expected a number or '*' after \"task:\", "
        "got '-' (at character 7)"},

@@ -21,7 +21,7 @@ TEST_CASE_FIXTURE(own_graph, "any_tensor and typed tensors stand beside each oth
   CHECK(type_of(where(x > 0, y, 0)) == "float(?,3)");
 }
 
-TEST_CASE_FIXTURE(own_graph, "literals beside an any_tensor take its dtype, or are refused") {
+TEST_CASE_FIXTURE(own_graph, "literals with an any_tensor take its dtype, or are refused") {
   any_tensor i = any(dtype::int32, {2}), u = any(dtype::uint8, {}), l = any(dtype::int64, {});
   CHECK(type_of(i + 1) == "int32(2)");
   CHECK(type_of(1 - u) == "uint8()");
@@ -34,7 +34,7 @@ TEST_CASE_FIXTURE(own_graph, "literals beside an any_tensor take its dtype, or a
     INFO(e);
     CHECK(e.starts_with(text));
   };
-  says([&] { i + 0.5f; }, "invalid_argument: a floating literal beside a tensor of int32");
+  says([&] { i + 0.5f; }, "invalid_argument: a floating literal with a tensor of int32");
   says([&] { u + 256; }, "invalid_argument: the literal 256 does not fit uint8");
   says([&] { u + -1; }, "invalid_argument: the literal -1 does not fit uint8");
   says([&] { any(dtype::boolean, {}) == 2; }, "invalid_argument: the literal 2 does not fit bool");
@@ -43,7 +43,9 @@ TEST_CASE_FIXTURE(own_graph, "literals beside an any_tensor take its dtype, or a
   says([&] { i + any(dtype::int32, {3}); },
        "invalid_argument: [add] the operands' shapes cannot be broadcast together: (2) (3)");
   says([&] { exp(i); }, "invalid_argument: [exp] is not defined for int32");
-  says([&] { any_tensor() + i; }, "failed_precondition: an empty tensor is used");
+  says(
+      [&] { any_tensor() + i; },
+      "failed_precondition: an empty tensor is used as operand 1, node \"add\" near modeling.hpp:");
 }
 
 TEST_CASE_FIXTURE(own_graph, "an any_tensor becomes typed only when asked, and if it fits") {
@@ -78,12 +80,22 @@ TEST_CASE_FIXTURE(own_graph, "an expression becomes an any_tensor by being lower
 
 TEST_CASE_FIXTURE(own_graph, "a plain tensor rebinds, and empty handles say so") {
   placeholder<float, 2> x("x");
+  const unsigned declared = __LINE__ - 1;
   tensor<float, 2> t;
   CHECK_FALSE(t.valid());
   CHECK(testing::error_of([&] { (void)t.handle(); }) ==
         "failed_precondition: an empty tensor is used");
   CHECK(testing::error_of([&] { (void)operation().handle(); }) ==
         "failed_precondition: an empty operation is used");
+  CHECK(testing::error_of([&] { x + t; }) ==
+        str("failed_precondition: an empty tensor is used as operand 2, node \"add\" near "
+            "test_any_tensor.cpp:",
+            declared));
+  tensor<float, 2, 2> matrix;
+  CHECK(testing::error_of([&] { matmul(matrix, matrix); }) ==
+        str("failed_precondition: an empty tensor is used as operand 1, node \"matmul\" at "
+            "test_any_tensor.cpp:",
+            __LINE__ - 3));
   t = x + x;
   tensor<float, 2> first = t;
   t = t * 2;

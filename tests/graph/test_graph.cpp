@@ -148,12 +148,39 @@ TEST_CASE_FIXTURE(own_graph, "a loop that writes the same expression adds nothin
 
 TEST_CASE_FIXTURE(own_graph, "operands of different graphs are refused") {
   placeholder<float> x("x");
+  variable<float> v("v", 0.f);
+  const unsigned line = __LINE__ - 1;
   graph other;
   auto in = as_default(other);
   placeholder<float> y("y");
-  CHECK(testing::error_of([&] {
-          any_tensor(x) + any_tensor(y);
-        }).starts_with("invalid_argument: [add] the operands are of different graphs"));
+  CHECK(graph_of(y) == other);
+  CHECK(graph_of(x) == g);
+  auto says = [](auto f, const std::string& text) {
+    const std::string e = testing::error_of(f);
+    INFO(e);
+    CHECK(e.starts_with("invalid_argument: " + text));
+    CHECK(e.find("as_default(graph_of(t))") != std::string::npos);
+    CHECK(e.find("test_graph.cpp:", e.find(", node \"")) != std::string::npos);
+  };
+  says([&] { any_tensor(y) + any_tensor(v); },
+       str("[add] the operands are of different graphs: number 2 is the variable made at "
+           "test_graph.cpp:",
+           line));
+  says([&] { any_tensor t = y * v; }, "[mul] the operands are of different graphs: number 2");
+  says([&] { v.assign(y); }, "[assign] variable and value are of different graphs");
+  const auto up = v.assign_add(1.f);
+  auto after = control_dependencies(up);
+  says([&] { tensor<float> t = y + y; },
+       "[add] a control dependency is of another graph: the assign_add made at");
+}
+
+TEST_CASE_FIXTURE(own_graph, "a device function's answer that is malformed names the node's line") {
+  placeholder<float> x("x");
+  auto scope = on(device([](const node_info&) { return "gpu"; }));
+  const std::string e = testing::error_of([&] { tensor<float> t = exp(x); });
+  INFO(e);
+  CHECK(e.starts_with("invalid_argument: malformed device name \"gpu\""));
+  CHECK(e.find("test_graph.cpp:") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(own_graph, "a refused node leaves nothing behind") {

@@ -38,7 +38,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a second variable of a name names both li
   CHECK(e.starts_with(
       "already_exists: [variable] a variable named \"v\" is alive already: made at "
       "test_variable.cpp:" +
-      std::to_string(first) + ", and again at test_variable.cpp:" + std::to_string(second)));
+      std::to_string(first) + ", node \"v\" at test_variable.cpp:" + std::to_string(second)));
   placeholder<float> x("x");
   CHECK(testing::error_of([] {
           variable<float> w("x", 0.f);
@@ -420,7 +420,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a variable is set to a value of the host"
   any_variable whole("whole", {1}, 1, dtype::int32);
   CHECK(testing::error_of([&] {
           whole.assign(0.5);
-        }).starts_with("invalid_argument: a floating literal beside a tensor of int32"));
+        }).starts_with("invalid_argument: a floating literal with a tensor of int32"));
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "an any_variable is read after what is to come before it") {

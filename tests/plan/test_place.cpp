@@ -127,6 +127,39 @@ TEST_CASE_FIXTURE(own_graph, "a request that cannot be met names node, request, 
   CHECK(e.find("cannot be placed on \"/job:chief\"") != std::string::npos);
 }
 
+TEST_CASE_FIXTURE(own_graph, "a request that cannot be met comes with advice") {
+  placeholder<float> x("x");
+  auto refused = [&](const char* request) {
+    any_tensor y = on(device(request), [&] { return any_tensor(exp(x)); });
+    const std::string e = testing::error_of([&] { placed(flat({y}, {x})); });
+    const auto at = e.find("; ", e.find("; there are") + 1);
+    return at == e.npos ? e : e.substr(at + 2, e.find(", node \"exp\"") - at - 2);
+  };
+  CHECK(refused("/gup:0") == "did you mean /gpu:0?");
+  CHECK(refused("/job:pss/cpu:0") == "did you mean /job:ps/cpu:0?");
+  CHECK(refused("/cpu:7") ==
+        "session_options.cpu_devices says how many CPU devices this process has; "
+        "session_options.allow_soft_placement would place it on " +
+            worker + "/cpu:0");
+  CHECK(refused("/job:ps/gpu:0") ==
+        "session_options.allow_soft_placement would place it on " + ps + "/cpu:0");
+}
+
+TEST_CASE_FIXTURE(own_graph, "what was folded or fused is called what the user called it") {
+  auto there = on(device("/gpu:9"));
+  tensor<float, 2> x = constant({1.f, 2.f}) + constant({3.f, 4.f});
+  graph_def g = flat({x}).graph;
+  node_def& n = g.nodes.back();
+  n.written = n.op;
+  n.op = &record_of<op::constant>;
+  n.inputs.clear();
+  n.attributes = encode(op::constant{any_array(dtype::float32, {2})});
+  CHECK(written_op(n) == "add");
+  placeholder<float, 2> y("y");
+  tensor<float, 2> z = relu(y * 2.f);
+  CHECK(written_op(flat({z}, {y}).graph.nodes.back()) == "relu");
+}
+
 TEST_CASE_FIXTURE(own_graph, "soft placement takes what there is, and logs") {
   placeholder<float, 4, 4> x("x");
   static std::string* logged = nullptr;

@@ -206,6 +206,56 @@ TEST_CASE_FIXTURE(own_graph, "fetches and feeds may come in containers") {
   CHECK(outcome_of([&] { s.run(std::vector<any_tensor>()); }).says("nothing is fetched"));
 }
 
+TEST_CASE_FIXTURE(own_graph, "an empty fetch is named by its place among the arguments") {
+  session s;
+  placeholder<float> x("x");
+  tensor<float> empty;
+  std::vector<any_tensor> list{x, any_tensor()};
+  auto says = [](auto f, const char* text) {
+    auto o = outcome_of(f);
+    CAPTURE(o);
+    CHECK(o.code == errc::failed_precondition);
+    CHECK(o.says(text));
+  };
+  says([&] { s.run(x, empty, x = 1.f); }, "[run] argument 2 is empty");
+  says([&] { s.run(x = 1.f, operation()); }, "[run] argument 2 is empty");
+  says([&] { s.run(list, x = 1.f); }, "[run] element 2 of argument 1 is empty");
+  says([&] { s.prepare(x, empty, feeds(x)); }, "[prepare] argument 2 is empty");
+  says([&] { s.prepare(list); }, "[prepare] element 2 of argument 1 is empty");
+}
+
+TEST_CASE("a session knows its graph, and a thread's own graph is explained") {
+  testing::log_lines lines;
+  graph mine;
+  auto in = as_default(mine);
+  session s;
+  CHECK(s.graph() == mine);
+  variable<float> w("w", 1.f);
+  std::string uninitialized;
+  std::thread([&] {
+    s.run(initialize_all());  // of the process's graph, which has no variables
+    uninitialized = testing::error_of([&] { s.run(w); });
+    auto scope = as_default(graph_of(w));
+    s.run(initialize_all());
+  }).join();
+  CHECK(
+      uninitialized.starts_with("failed_precondition: variable \"w\" is not initialized, and this "
+                                "thread's current graph, "));
+  CHECK(s.run(w) == 1);
+  const std::string logged = join(lines.take(), "\n");
+  INFO(logged);
+  CHECK(logged.find("the current graph has no variables") != std::string::npos);
+  CHECK(logged.find("session that was made while another graph was current") != std::string::npos);
+
+  graph other;
+  auto within = as_default(other);
+  placeholder<float> x("x");
+  auto o = outcome_of([&] { s.run(w, x, x = 1.f); });
+  CAPTURE(o);
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(o.says("[run] the fetches are of different graphs"));
+}
+
 TEST_CASE_FIXTURE(own_graph, "an error names node, source line and device") {
   session s;
   placeholder<float, dyn, 3> x("x");

@@ -101,6 +101,51 @@ TEST_CASE("hooks begin, see every run's values beside the user's, and end") {
   CHECK(h->ended == 1);
 }
 
+TEST_CASE("an exception that leaves the session keeps the hooks from ending") {
+  struct rude_hook : hook {
+    void end() override { throw 42; }
+  };
+  std::shared_ptr<counting_hook> h;
+  log_lines lines;
+  alone([&](task& self) {
+    variable<float> w("w", 1.f);
+    h = std::make_shared<counting_hook>(any_tensor(w));
+    CHECK_THROWS_AS(
+        {
+          monitored_session s(self, {.hooks = {h}});
+          throw std::logic_error("of the program's own");
+        },
+        std::logic_error);
+    CHECK(h->ended == 0);
+    {
+      // An error that the program has mended is none of the session's end.
+      monitored_session s(self, {.hooks = {std::make_shared<rude_hook>(), h}});
+      CHECK_THROWS_AS(s.run(w, w = 1.f, w = 2.f), error);
+    }
+    CHECK(h->ended == 1);
+  });
+  CHECK(join(lines.take(), "\n").find("not a std::exception") != std::string::npos);
+}
+
+TEST_CASE("hooks that wait for a step are refused where nobody counts any") {
+  log_lines lines;
+  alone([&](task& self) {
+    variable<float> w("w", 1.f);
+    const operation train = sgd(0.1).minimize(w * w);
+    for (const auto& h : {stop_at_step(3), show_progress(w * w, 3, 1)}) {
+      auto o = outcome_of([&] { monitored_session s(self, {.hooks = {h}}); });
+      CAPTURE(o);
+      CHECK(o.code == errc::failed_precondition);
+      CHECK(o.says("minimize(loss, global_step())"));
+    }
+    const auto step = global_step();  // which train does not count
+    monitored_session s(self, {.hooks = {stop_at_step(3)}});
+    for (int i = 0; i < 101; ++i) s.run(train);
+    CHECK_FALSE(s.should_stop());
+  });
+  CHECK(join(lines.take(), "\n").find("the global step was 0 in 100 runs") != std::string::npos);
+}
+
 TEST_CASE("a checkpoint_dir is unimplemented, and says so") {
   testing::outcome o;
   alone([&](task& self) {

@@ -91,6 +91,7 @@ TEST_CASE_FIXTURE(own_graph, "minimize adds to the global step after the updates
 TEST_CASE_FIXTURE(own_graph, "minimize skips what the loss does not reach, and fails if all is") {
   variable<float> used("used", 1.f), idle("idle", 5.f);
   variable<float> frozen("frozen", 7.f, {.trainable = false});
+  variable<std::int64_t> counter("counter", 3);  // an integer has no gradient
   operation train = sgd(0.5).minimize(used * used * frozen);
   session s;
   s.run(initialize_all());

@@ -16,7 +16,16 @@ TEST_CASE_FIXTURE(own_graph,
     variable<float> mine("mine", 0.f);
     CHECK(requested_device(mine) == "/job:worker/task:0");
   }
+  if (auto inner = on(device("/job:ps/task:1"))) {
+    variable<float> there("there", 0.f);
+    CHECK(requested_device(there) == "/job:ps/task:1");
+  }
   variable<float> v2("v2", 0.f);
+  if (auto inner = on(device("/job:ps/cpu:0"))) {
+    variable<float> v3("v3", 0.f), v4("v4", 0.f);
+    CHECK(requested_device(v3) == "/job:ps/task:1/cpu:0");
+    CHECK(requested_device(v4) == "/job:ps/task:0/cpu:0");
+  }
   CHECK(requested_device(v0) == "/job:ps/task:0");
   CHECK(requested_device(v1) == "/job:ps/task:1");
   CHECK(requested_device(v2) == "/job:ps/task:0");

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace deft {
 namespace detail {
@@ -56,5 +57,9 @@ std::string join(const Range& items, std::string_view separator) {
   return join(
       items, separator, [](const auto& v) -> const auto& { return v; });
 }
+
+/// The one of `known` that `text` was probably meant to be, at most two letters away; `text` itself
+/// if it is one of them, or near none.
+std::string closest(const std::string& text, const std::vector<std::string>& known);
 
 }  // namespace deft

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/text.ipp: errors, places, shapes and log lines as text.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <deft/core/limited_log.hpp>
 #include <mutex>
 #include <unordered_set>
+#include <utility>
 
 namespace deft {
 
@@ -86,6 +88,34 @@ error::error(errc code, std::string message, std::string node, source_place plac
       node_(std::move(node)),
       device_(std::move(device)),
       place_(place) {}
+
+namespace {
+/// Letters to insert, remove or replace. (Levenshtein, row by row.)
+std::size_t edits(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
+    }
+  }
+  return row.back();
+}
+}  // namespace
+
+std::string closest(const std::string& text, const std::vector<std::string>& known) {
+  std::string found = text;
+  std::size_t fewest = 3;
+  for (const auto& k : known) {
+    if (k == text) return text;
+    const std::size_t n = edits(text, k);
+    if (n < std::min(fewest, text.size())) fewest = n, found = k;
+  }
+  return found;
+}
 
 std::string to_string(const dims& d) {
   return "(" + join(d, ",", [](std::int64_t e) { return e == dyn ? std::string("?") : str(e); }) +

@@ -60,7 +60,14 @@ class device_parser {
     } else {
       once(type_seen_, "device", start);
       type(key);
-      if (consume(':')) result_.index = number(key);
+      if (!consume(':')) return;
+      if (at_ < text_.size() && letter(text_[at_])) {
+        at_ = start;
+        const std::string meant = closest(key, {"job", "replica", "task", "cpu", "gpu", "device"});
+        bad(str("unknown part \"", written, "\": expected job, replica, task, cpu, gpu or device",
+                meant == key ? "" : str("; did you mean ", meant, "?")));
+      }
+      result_.index = number(key);
     }
   }
 

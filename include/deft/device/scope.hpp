@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/dtype.hpp>
+#include <deft/core/place.hpp>
 #include <deft/device/placement.hpp>
 #include <functional>
 #include <memory>
@@ -105,7 +106,7 @@ class device_spec {
 
  private:
   friend class scope;
-  friend device_spec device(std::string_view);
+  friend device_spec device(std::string_view, source_place);
   friend device_spec device(const device_name&);
   friend device_spec device(std::nullptr_t);
   friend device_spec device_by(device_function f);
@@ -117,7 +118,7 @@ class device_spec {
 
 /// A device by name, or by any part of it: `device("/job:ps/task:0")`. "" changes nothing.
 /// Throws invalid_argument if it is malformed.
-device_spec device(std::string_view name);
+device_spec device(std::string_view name, source_place w = here());
 device_spec device(const device_name& name);
 /// Clears what the scopes around ask for, device functions included.
 device_spec device(std::nullptr_t);

@@ -2,6 +2,7 @@
 // deft/device/scope.ipp: the stack of scopes of each thread.
 #pragma once
 #include <algorithm>
+#include <deft/core/error.hpp>
 #include <deft/core/log.hpp>
 #include <deft/device/scope.hpp>
 #include <mutex>
@@ -161,7 +162,13 @@ placement resolve_device(const scope_ref& scopes, const node_info& node) {
   return decided;
 }
 
-device_spec device(std::string_view name) { return device(parse_device(name)); }
+device_spec device(std::string_view name, source_place w) {
+  try {
+    return device(parse_device(name));
+  } catch (const error& e) {
+    throw error(e.code(), e.message(), {}, w);
+  }
+}
 device_spec device(const device_name& name) {
   device_spec s;
   s.name_ = intern(name);

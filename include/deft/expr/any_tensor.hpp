@@ -26,6 +26,8 @@ class any_tensor : public detail::expression_base {
     if (!valid()) fail(errc::failed_precondition, "an empty tensor is used");
     return output_;
   }
+  /// For those who say more of an empty one.
+  const output& unchecked() const { return output_; }
   dtype type() const { return handle().type().type; }
   const dims& shape() const { return handle().type().shape; }
   int rank() const { return shape().rank(); }
@@ -80,12 +82,29 @@ void expect_type(const output& o, const tensor_type& type);
 /// A constant node.
 any_tensor add_constant(any_array value, source_place w);
 
+/// Throws failed_precondition: operand `number`, from 1, of an operation is an empty tensor.
+[[noreturn]] void refuse_empty_operand(std::string_view op, std::size_t number, source_place w);
+
 /// `v` as dtype `type`. Throws invalid_argument if it does not survive.
 any_array scalar_of(const literal& v, dtype type);
+/// An operand whose dtype is known only at run time: a tensor, or a literal.
+struct any_argument {
+  output tensor;
+  literal number{};
+  bool is_literal = false;
+};
+/// Adds the node of an operation. Literals take the dtype of the first tensor from operand number
+/// `first_value` on. Throws invalid_argument for one that does not survive.
+any_tensor add_node(const op_def& def, int first_value, std::span<const any_argument> arguments,
+                    source_place w);
 /// The same as a constant.
 any_tensor literal_like(const literal& v, dtype type, source_place w);
 
 }  // namespace detail
+
+/// The graph that a tensor was written into: `auto scope = as_default(graph_of(t))` goes on with it
+/// in another thread.
+inline graph graph_of(const any_tensor& t) { return graph::of(*t.handle().node); }
 
 /// The name of a tensor's node.
 inline const std::string& name_of(const any_tensor& t) { return name_of(*t.handle().node); }

@@ -111,7 +111,7 @@ decltype(auto) operand_handle(const X& x) {
   if constexpr (requires { x.operand(); })
     return x.operand();
   else
-    return x.handle();
+    return x.unchecked();  // an empty one is refused by the operation
 }
 
 /// The type of an operand inside a call; literals become T.
@@ -129,8 +129,11 @@ using argument = typename decltype(argument_type<T, X>())::type;
 /// Its value.
 template <class T, class X>
 decltype(auto) operand_value(const X& x) {
-  if constexpr (scalar<X>)
-    return written_operand(dtype_of<T>, to_immediate(survive<T>(x)));
+  if constexpr (scalar<X> && !std::is_same_v<T, X>)
+    return survives<T>(x) ? written_operand(dtype_of<T>, to_immediate(static_cast<T>(x)))
+                          : written_operand(dtype_of<T>, literal_of(x));
+  else if constexpr (scalar<X>)
+    return written_operand(dtype_of<T>, to_immediate(x));
   else if constexpr (is_call<X>)
     return (x.as_written());
   else
@@ -202,31 +205,18 @@ inline constexpr mistake mistake_in = [] {
 }();
 
 template <class X>
-output any_operand(const X& x, dtype literals, source_place w) {
-  if constexpr (scalar<X>) {
-    return literal_like(literal_of(x), literals, w).handle();
-  } else
-    return any_tensor(x).handle();
-}
-template <class X>
-void take_dtype(const X& x, dtype& t) {
-  if constexpr (!scalar<X>)
-    if (t == dtype::none) {
-      if constexpr (typed_expression<X>)
-        t = dtype_of<value_type_of<X>>;
-      else
-        t = x.type();
-    }
+any_argument any_argument_of(const X& x) {
+  if constexpr (scalar<X>)
+    return {{}, literal_of(x), true};
+  else
+    return {any_tensor(x).unchecked()};
 }
 
 template <class Op, class... X>
 any_tensor make_any(source_place w, const X&... x) {
   static_cast<void>(&compile_own<Op, void>);
-  dtype literals = dtype::none;
-  int position = 0;
-  ((position++ >= Op::first_value ? take_dtype(x, literals) : void()), ...);
-  const output inputs[] = {any_operand(x, literals, w)...};
-  return add_node(record_of<Op>, {}, inputs, w);
+  const any_argument arguments[] = {any_argument_of(x)...};
+  return add_node(record_of<Op>, Op::first_value, arguments, w);
 }
 
 }  // namespace detail

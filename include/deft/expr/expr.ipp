@@ -42,24 +42,87 @@ void check_feed(const output& target, dtype type, const dims& shape) {
 
 namespace detail {
 
+any_array list_values(const output& target, dtype type, const dims& declared,
+                      std::span<const literal> list) {
+  const auto n = static_cast<std::int64_t>(list.size());
+  dims extents = declared;
+  std::int64_t known = 1;
+  for (auto e : declared) known *= e == dyn ? 1 : e;
+  for (auto& e : extents)
+    if (e == dyn) e = known ? n / known : 0;
+  if (extents.elements() != n)
+    throw error(errc::invalid_argument,
+                str("[feed] a list of ", n, " elements is fed where ", tensor_type{declared, type},
+                    " is expected"),
+                name_of(*target.node), target.node->place());
+  any_array values(type, extents);
+  visit_dtype(type, [&]<class T>() {
+    T* to = values.mutable_data<T>();
+    for (const literal& v : list)
+      *to++ = std::visit([&](auto s) { return fed_scalar<T>(target, s); }, v);
+  });
+  return values;
+}
+
+namespace {
+/// Where an operation on `inputs` was written, or near which of them.
+template <class Inputs, class Node>
+source_place place_among(const Inputs& inputs, source_place w, Node node_of) {
+  for (const auto& i : inputs) {
+    if (w.known()) break;
+    if (const node* n = node_of(i)) w = n->place().nearby();
+  }
+  return w;
+}
+}  // namespace
+
+void refuse_empty_operand(std::string_view op, std::size_t number, source_place w) {
+  throw error(errc::failed_precondition, str("an empty tensor is used as operand ", number),
+              std::string(op), w);
+}
+
+void refuse_literal(const literal& v, dtype type, std::string node, source_place w) {
+  throw error(errc::invalid_argument,
+              str("the literal ", std::visit([](auto s) { return str(s); }, v), " does not fit ",
+                  type, is_floating(type) && v.index() < 2 ? " exactly" : ""),
+              std::move(node), w);
+}
+
+any_tensor add_node(const op_def& def, int first_value, std::span<const any_argument> arguments,
+                    source_place w) {
+  dtype literals = dtype::none;
+  const auto values = arguments.subspan(static_cast<std::size_t>(std::max(first_value, 0)));
+  for (const auto& a : values)
+    if (a.tensor && literals == dtype::none) literals = a.tensor.type().type;
+  std::vector<output> inputs;
+  for (const auto& a : arguments) {
+    if (!a.is_literal) {
+      inputs.push_back(a.tensor);
+      continue;
+    }
+    try {
+      inputs.push_back(literal_like(a.number, literals, w).handle());
+    } catch (const error& e) {
+      throw error(
+          e.code(), e.message(), std::string(def.name),
+          place_among(arguments, w, [](const any_argument& x) { return x.tensor.node.get(); }));
+    }
+  }
+  return add_node(def, {}, inputs, w);
+}
+
 any_tensor add_node(const op_def& def, attr_list attributes, std::span<const output> inputs,
                     source_place w, const scope_ref* s) {
+  const source_place place = place_among(inputs, w, [](const output& i) { return i.node.get(); });
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i]) refuse_empty_operand(def.name, i + 1, place);
   node_request r;
   r.def = &def;
   r.attributes = std::move(attributes);
   r.inputs = inputs;
-  r.place = w;
+  r.place = place;
   r.scope = s;
-  for (const auto& i : inputs) {
-    if (r.place.known()) break;
-    r.place = i.node->place().nearby();
-  }
   graph g = inputs.empty() ? current_graph() : graph::of(*inputs[0].node);
-  for (const auto& i : inputs)
-    if (i.node->owner() != inputs[0].node->owner())
-      throw error(errc::invalid_argument,
-                  str("[", def.name, "] the operands are of different graphs"), name_of(*i.node),
-                  w);
   return any_tensor(output{g.add(std::move(r)), 0});
 }
 
@@ -76,7 +139,7 @@ any_array scalar_of(const literal& v, dtype type) {
     std::visit(
         [&]<class S>(S s) {
           if constexpr (std::is_integral_v<T> && std::is_floating_point_v<S>)
-            fail(errc::invalid_argument, "a floating literal beside a tensor of ", type, ": ", s);
+            fail(errc::invalid_argument, "a floating literal with a tensor of ", type, ": ", s);
           else
             *value.mutable_data<T>() = survive<T>(s);
         },

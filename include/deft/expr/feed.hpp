@@ -70,6 +70,14 @@ concept host_value = scalar<V> || detail::is_ndarray<std::remove_cvref_t<V>> ||
 void check_feed(const output& target, dtype type, const dims& shape);
 
 namespace detail {
+/// A scalar as dtype T. Throws invalid_argument that names the tensor if it does not survive.
+template <class T, class S>
+T fed_scalar(const output& target, S s) {
+  if constexpr (!std::is_same_v<T, S>)
+    if (!survives<T>(s))
+      refuse_literal(literal_of(s), dtype_of<T>, name_of(*target.node), target.node->place());
+  return static_cast<T>(s);
+}
 /// Borrows an lvalue, takes over an rvalue.
 inline feed_value checked_feed(const output& target, const any_array& value) {
   check_feed(target, value.type(), value.shape());
@@ -99,7 +107,7 @@ feed_value make_feed(const output& target, V&& value) {
     else if constexpr (!detail::literal_fits<T, U>)
       static_assert(detail::takes<tensor_of<T, Shape>, U>,
                     "[feed] the value has another dtype than the tensor: use static_cast");
-    return feed_value(target, detail::survive<T>(value));
+    return feed_value(target, detail::fed_scalar<T>(target, value));
   } else if constexpr (detail::is_ndarray<U>) {
     if constexpr (!std::is_same_v<T, typename U::value_type>)
       static_assert(detail::takes<tensor_of<T, Shape>, U>,
@@ -151,29 +159,35 @@ feed_value refuse_feed() {
   return feed_value({}, any_array());
 }
 
+/// `list` as an array of `type`, of the extents that `declared` has, one of which may be dyn.
+/// Throws invalid_argument that names `target` if their number or one of them does not fit.
+any_array list_values(const output& target, dtype type, const dims& declared,
+                      std::span<const literal> list);
+
 /// A braced list as a value to feed: the elements in row-major order, at least one.
 template <class T, std::int64_t... E>
 struct element_list {
   template <scalar... V>
-  requires(sizeof...(V) > 0) element_list(V... v) : values(of(v...)) {  // NOLINT: implicit
+  requires(sizeof...(V) > 0) element_list(V... v)
+      : written_{literal_of(v)...} {  // NOLINT: implicit
+    constexpr dims declared = shape_t<E...>::value;
+    static_assert((0 + ... + int{E == dyn}) <= 1,
+                  "a list of elements can tell one dyn extent only");
     if constexpr (!(literal_fits<T, V> && ...))
       static_assert(takes<tensor<T, E...>, V...>,
                     "[feed] the value has another dtype than the tensor: use static_cast");
-    else if constexpr (shape_t<E...>::value.is_static() &&
-                       shape_t<E...>::value.elements() != sizeof...(V))
+    else if constexpr (declared.is_static() && declared.elements() != sizeof...(V))
       static_assert(takes<tensor<T, E...>, V...>,
                     "[feed] the list has another number of elements than the tensor");
   }
-  ndarray<T, E...> values;
+  /// The elements for that tensor. Throws invalid_argument that names it if their number or one of
+  /// them does not fit.
+  ndarray<T, E...> values_for(const output& target) const {
+    return ndarray<T, E...>(list_values(target, dtype_of<T>, shape_t<E...>::value, written_));
+  }
 
  private:
-  template <class... V>
-  static ndarray<T, E...> of(V... v) {
-    if constexpr (sizeof...(E) == 0)
-      return ndarray<T>((survive<T>(v), ...));
-    else
-      return {survive<T>(v)...};
-  }
+  std::vector<literal> written_;
 };
 
 /// Braces within braces as a value to feed: rows of a matrix, or of more.

@@ -84,7 +84,7 @@ namespace detail {
 template <class K, class X>
 output any_lower(const X& x, const source_place& w) {
   if constexpr (!typed_expression<X>)
-    return any_tensor(x).handle();
+    return any_tensor(x).unchecked();
   else
     return lower<K>(x, w);
 }

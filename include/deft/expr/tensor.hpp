@@ -101,7 +101,7 @@ class tensor : public detail::typed_base {
   }
   /// `x = {1, 2, 3}`: the elements in row-major order.
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
-    return make_feed<T, shape_t<E...>>(handle(), std::move(list.values));
+    return make_feed<T, shape_t<E...>>(handle(), list.values_for(handle()));
   }
   /// `x = {{1, 2}, {3, 4}}`: row by row; three levels of braces for rank 3.
   template <std::size_t N, std::size_t M>
@@ -135,6 +135,8 @@ class tensor : public detail::typed_base {
     if (!valid()) fail(errc::failed_precondition, "an empty tensor is used");
     return output_;
   }
+  /// For those who say more of an empty one.
+  const output& unchecked() const { return output_; }
 
   template <class B>
   requires std::same_as<B, bool>

@@ -164,17 +164,7 @@ bool survives(S s) {
   else
     return std::isinf(t) == std::isinf(s);
 }
-/// A literal as dtype T. Throws invalid_argument if it does not survive.
-template <class T, class S>
-T survive(S s) {
-  if constexpr (!std::is_same_v<T, S>)
-    if (!survives<T>(s))
-      fail(errc::invalid_argument, "the literal ", s, " does not fit ", dtype_of<T>,
-           std::is_floating_point_v<T> && std::is_integral_v<S> ? " exactly" : "");
-  return static_cast<T>(s);
-}
-
-/// A literal as it was written, where the dtype beside it is known only at run time.
+/// A literal as it was written.
 using literal = std::variant<std::int64_t, std::uint64_t, float, double>;
 template <class S>
 literal literal_of(S s) {
@@ -182,6 +172,18 @@ literal literal_of(S s) {
     return static_cast<std::conditional_t<std::is_same_v<S, float>, float, double>>(s);
   else
     return static_cast<std::conditional_t<std::is_signed_v<S>, std::int64_t, std::uint64_t>>(s);
+}
+
+/// Throws invalid_argument: `v` does not fit `type`. The operation or tensor that it was written
+/// for, and its source location.
+[[noreturn]] void refuse_literal(const literal& v, dtype type, std::string node = {},
+                                 source_place w = {});
+/// A literal as dtype T. Throws invalid_argument if it does not survive.
+template <class T, class S>
+T survive(S s) {
+  if constexpr (!std::is_same_v<T, S>)
+    if (!survives<T>(s)) refuse_literal(literal_of(s), dtype_of<T>);
+  return static_cast<T>(s);
 }
 
 template <class T, class S>

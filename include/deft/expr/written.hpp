@@ -14,7 +14,8 @@ class written_operand;
 /// A shared handle of an operation as it was written, and of all that it was written on.
 class written {
  public:
-  /// In the scopes in force.
+  /// In the scopes in force. Throws invalid_argument for a literal that does not fit,
+  /// failed_precondition for an empty tensor.
   written(const op_def& op, attr_list (*attributes)(), source_place w,
           std::initializer_list<written_operand> operands);
   written(const written& o) noexcept;
@@ -34,6 +35,8 @@ class written_operand {
   written_operand(const output& tensor) : tensor_(&tensor) {}               // NOLINT: implicit
   written_operand(const written& expression) : expression_(&expression) {}  // NOLINT: likewise
   written_operand(dtype type, std::int64_t bits) : type_(type), bits_(bits) {}
+  /// A literal that does not fit `type`, which is refused where the operation is known.
+  written_operand(dtype type, const literal& unfit) : type_(type), unfit_(unfit), fits_(false) {}
 
  private:
   friend class written;
@@ -41,6 +44,8 @@ class written_operand {
   const written* expression_ = nullptr;
   dtype type_ = dtype::none;
   std::int64_t bits_ = 0;
+  literal unfit_{};
+  bool fits_ = true;
 };
 
 /// The output that stands for an expression: one node if all of it was written in the same scopes,

@@ -28,6 +28,24 @@ struct written_operation {
   mutable std::atomic<std::uint32_t> references{1};
 };
 
+namespace {
+
+/// Near the first named operand, for an operator, which does not know its line.
+source_place place_near(const written_operation& x) {
+  if (x.place.known()) return x.place;
+  for (const auto& o : x.operands()) {
+    source_place w;
+    if (const auto* tensor = std::get_if<output>(&o))
+      w = tensor->node ? tensor->node->place().nearby() : w;
+    else if (const auto* inner = std::get_if<written>(&o))
+      w = place_near(**inner).nearby();
+    if (w.known()) return w;
+  }
+  return {};
+}
+
+}  // namespace
+
 written::written(const op_def& op, attr_list (*attributes)(), source_place w,
                  std::initializer_list<written_operand> operands) {
   auto made = std::make_unique<written_operation>();
@@ -43,6 +61,12 @@ written::written(const op_def& op, attr_list (*attributes)(), source_place w,
       to = *o.expression_;
     else
       to = written_operation::literal{o.type_, o.bits_};
+  }
+  std::size_t number = 0;
+  for (const auto& o : operands) {
+    ++number;
+    if (o.tensor_ && !o.tensor_->node) refuse_empty_operand(op.name, number, place_near(*made));
+    if (!o.fits_) refuse_literal(o.unfit_, o.type_, std::string(op.name), place_near(*made));
   }
   operation_ = made.release();
 }

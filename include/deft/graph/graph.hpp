@@ -33,7 +33,8 @@ class graph {
 
   /// The node for `r`: the one there is if the operation is pure and was written before with the
   /// same inputs, attributes, placement and control dependencies; else a new one, checked by its
-  /// shape rule. Throws invalid_argument with the node's place.
+  /// shape rule. Throws invalid_argument with the node's place; also for an input or a control
+  /// dependency of another graph.
   node_ref add(node_request&& r);
 
   /// Number of live nodes.

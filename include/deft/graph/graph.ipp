@@ -93,6 +93,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
  private:
   std::string unique_name(const std::string& base);
   node_ref insert(node_request&& r, const detail::node_key& key, const scope_ref& s);
+  void check_owners(const node_request& r, std::span<const node_ref> controls) const;
   void check_new_variable(const node_request& r, const std::string& name);
   const std::string& give_name(const node* n, std::string name);
   type_list share(std::span<const tensor_type> types);
@@ -113,13 +114,17 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 
 node_ref graph_state::add(node_request&& r) {
   const scope_ref& s = r.scope ? *r.scope : current_scope();
-  placement device = r.device
-                         ? *r.device
-                         : resolve_device(s, {r.def->name, r.name,
-                                              r.inputs.empty() || r.inputs[0].node->outputs.empty()
-                                                  ? dtype::none
-                                                  : r.inputs[0].type().type,
-                                              r.def->role});
+  auto wanted = [&] {
+    const bool valued = !r.inputs.empty() && !r.inputs[0].node->outputs.empty();
+    try {
+      return resolve_device(
+          s, {r.def->name, r.name, valued ? r.inputs[0].type().type : dtype::none, r.def->role});
+    } catch (const error& e) {  // of a device function
+      throw error(e.code(), e.message(), std::string(r.name.empty() ? r.def->name : r.name),
+                  r.place);
+    }
+  };
+  placement device = r.device ? *r.device : wanted();
   detail::node_key key(r, controls_of(s), device);
   std::lock_guard lock(guard);
   if (!r.def->is(op_traits::stateful) && r.name.empty()) {
@@ -157,6 +162,7 @@ shared_ref<node_context> graph_state::context_for(placement device, std::string_
 node_ref graph_state::insert(node_request&& r, const detail::node_key& key, const scope_ref& s) {
   const std::string_view prefix = s ? std::string_view(s->name_prefix) : std::string_view();
   try {
+    check_owners(r, key.controls);
     in_types_.clear();
     for (const auto& i : r.inputs) {
       if (i.node->outputs.empty())
@@ -206,6 +212,22 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
   return node_ref::adopt(made.release());
 }
 
+void graph_state::check_owners(const node_request& r, std::span<const node_ref> controls) const {
+  auto check = [&](const node* n, const char* rule, std::size_t number) {
+    if (!n || n->owner() == this) return;
+    const auto which = number ? str("number ", number, " is ") : std::string();
+    const auto made = n->place().known() ? str(" made ", where_of(n->place())) : std::string();
+    fail(errc::invalid_argument, "[", r.def->name, "] ", rule, ": ", which, "the ", n->def->name,
+         made,
+         "; each thread has its own current graph: auto scope = as_default(graph_of(t)) "
+         "makes that of t current");
+  };
+  for (std::size_t i = 0; i < r.inputs.size(); ++i)
+    check(r.inputs[i].node.get(), "the operands are of different graphs", i + 1);
+  check(r.keeps.get(), "variable and value are of different graphs", 0);
+  for (const auto& c : controls) check(c.get(), "a control dependency is of another graph", 0);
+}
+
 const std::string& graph_state::give_name(const node* n, std::string name) {
   names_[name] = n;
   return own_names_[n] = std::move(name);
@@ -215,11 +237,12 @@ void graph_state::check_new_variable(const node_request& r, const std::string& n
   auto taken = names_.find(name);
   if (taken == names_.end() || taken->second->references == 0) return;
   const node& other = *taken->second;
-  if (!other.variable())
-    fail(errc::already_exists, "[variable] the name \"", name, "\" is taken by the ",
-         other.def->name, " made ", where_of(other.place()));
-  fail(errc::already_exists, "[variable] a variable named \"", name,
-       "\" is alive already: made at ", other.place(), ", and again at ", r.place);
+  throw error(errc::already_exists,
+              other.variable() ? str("[variable] a variable named \"", name,
+                                     "\" is alive already: made ", where_of(other.place()))
+                               : str("[variable] the name \"", name, "\" is taken by the ",
+                                     other.def->name, " made ", where_of(other.place())),
+              name, r.place);
 }
 
 std::string graph_state::unique_name(const std::string& base) {

@@ -53,7 +53,12 @@ struct node_def {
   placement device;     ///< full name, once placed
   node_name name;
   source_place place;
+  const op_def* written = nullptr;  ///< what folding replaced by a constant; not sent
 };
+
+/// The operation by the name that the user knows: of a fused node its last one, of a folded one
+/// what was folded.
+std::string_view written_op(const node_def& n);
 
 /// Nodes in an order in which each comes after what it needs.
 struct graph_def {

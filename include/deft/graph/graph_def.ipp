@@ -166,6 +166,11 @@ const std::string& node_name::str() const {
   return origin_ ? name_of(*origin_) : text_ ? *text_ : nothing;
 }
 
+std::string_view written_op(const node_def& n) {
+  if (const program* p = program_in(n.attributes)) return p->code.back().op->name;
+  return n.written ? n.written->name : n.op->name;
+}
+
 void check(const graph_def& g, std::span<const edge_def> fetches) {
   for (const auto& f : fetches) {
     if (f.node >= g.nodes.size())

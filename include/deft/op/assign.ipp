@@ -33,10 +33,6 @@ output update(const op_def& def, const output& variable, const output& value, so
   r.place = w;
   r.device = variable.node->device();
   r.keeps = variable.node;
-  if (value.node->owner() != variable.node->owner())
-    throw error(errc::invalid_argument,
-                str("[", def.name, "] variable and value are of different graphs"),
-                name_of(*variable.node), w);
   return {graph::of(*variable.node).add(std::move(r)), 0};
 }
 

@@ -154,7 +154,7 @@ class variable : public tensor<T, E...> {
   }
   /// `x = {1, 2, 3}`: the elements in row-major order.
   [[nodiscard]] feed_value operator=(detail::element_list<T, E...> list) const {
-    return make_feed<T, shape_t<E...>>(this->handle(), std::move(list.values));
+    return make_feed<T, shape_t<E...>>(this->handle(), list.values_for(this->handle()));
   }
   /// `x = {{1, 2}, {3, 4}}`: row by row; three levels of braces for rank 3.
   template <std::size_t N, std::size_t M>

@@ -2,6 +2,7 @@
 // deft/op/variable.ipp: variables: their nodes, reads and first values.
 #pragma once
 #include <deft/core/hash.hpp>
+#include <deft/core/log.hpp>
 #include <deft/op/group.hpp>
 #include <deft/op/variable.hpp>
 #include <optional>
@@ -192,7 +193,12 @@ node_ref any_variable::make(std::string_view name, const tensor_type& type,
 
 operation initialize_all(source_place w) {
   std::vector<node_ref> assigns;
-  for (const auto& v : current_graph().variables())
+  const auto variables = current_graph().variables();
+  if (variables.empty())
+    logging::warning("initialize_all", w.known() ? str(" ", where_of(w)) : std::string(),
+                     ": the current graph has no variables; each thread has its own current graph, "
+                     "and auto scope = as_default(graph_of(t)) makes that of t current");
+  for (const auto& v : variables)
     assigns.push_back(
         detail::update(record_of<op::assign>, {v, 0}, detail::initial_value(*v), w).node);
   return detail::make_group(std::move(assigns), w);

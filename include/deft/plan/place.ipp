@@ -93,21 +93,20 @@ class placer {
     if (n.requested) request = *n.requested;
     for (auto& r : resources_of(n)) request = merge(request, groups_.at(r.key));
     if (auto d = best(n, with_task(request))) return d;
-    if (options_.soft) {
-      // Give up the index, then the kind of device, then the task.
-      device_name relaxed = with_task(request);
-      for (int step = 0; step < 3; ++step) {
-        if (step == 0) relaxed.index.reset();
-        if (step == 1) relaxed.type.clear();
-        if (step == 2) relaxed = with_task({});
-        if (auto d = best(n, relaxed)) {
-          logging::info("node \"", n.name, "\" asks for ", to_string(request), " and is placed on ",
-                        to_string(*d));
-          return d;
-        }
-      }
-    }
-    refuse(n, request);
+    const placement instead = best_instead(n, request);
+    if (!options_.soft || !instead) refuse(n, request, instead);
+    logging::info("node \"", n.name, "\" asks for ", to_string(request), " and is placed on ",
+                  to_string(*instead));
+    return instead;
+  }
+  /// Gives up the index, then the kind of device, then the task.
+  placement best_instead(const node_def& n, const device_name& request) const {
+    device_name relaxed = with_task(request);
+    relaxed.index.reset();
+    if (auto d = best(n, relaxed)) return d;
+    relaxed.type.clear();
+    if (auto d = best(n, relaxed)) return d;
+    return best(n, with_task({}));
   }
 
   device_name with_task(device_name r) const {
@@ -131,18 +130,38 @@ class placer {
     return found;
   }
 
-  [[noreturn]] void refuse(const node_def& n, const device_name& request) const {
+  [[noreturn]] void refuse(const node_def& n, const device_name& request, placement instead) const {
     std::string there =
         join(devices_, ", ", [](const device_info& d) { return to_string(*d.name); });
     std::set<std::string> kinds;
     for (const auto& d : devices_)
       if (has_kernels(d, n)) kinds.insert(d.name->type);
     if (kinds.empty()) refuse_own(n);
-    throw error(errc::invalid_argument,
-                str("[", n.op->name, "] cannot be placed on \"", to_string(request),
-                    "\"; there are the devices ", there, ", and kernels for ",
-                    kinds.empty() ? std::string("none") : join(kinds, ", ")),
-                n.name, n.place);
+    throw error(
+        errc::invalid_argument,
+        str("[", written_op(n), "] cannot be placed on \"", to_string(request),
+            "\"; there are the devices ", there, ", and kernels for ",
+            kinds.empty() ? std::string("none") : join(kinds, ", "), advice(request, instead)),
+        n.name, n.place);
+  }
+  /// What would help, if anything.
+  std::string advice(const device_name& request, placement instead) const {
+    std::vector<std::string> jobs, types = {"cpu", "gpu"};
+    for (const auto& d : devices_) jobs.push_back(d.name->job), types.push_back(d.name->type);
+    device_name meant = request;
+    meant.job = closest(request.job, jobs);
+    meant.type = closest(request.type, types);
+    if (!(meant == request)) return str("; did you mean ", to_string(meant), "?");
+    const device_name wanted = with_task(request);
+    const bool own = options_.default_task && matches(wanted.task_name(), *options_.default_task);
+    std::string more;
+    if (own && request.type == "cpu")
+      more = str("; session_options.cpu_devices says how many CPU devices this process has");
+    if (own && request.type == "gpu")
+      more = str("; session_options.simulated_gpus gives this process GPUs that its CPU simulates");
+    if (instead)
+      more += str("; session_options.allow_soft_placement would place it on ", to_string(*instead));
+    return more;
   }
 
   /// Where it is an operation of the program's own that no file has compiled, throws what to do.

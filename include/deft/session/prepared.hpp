@@ -90,17 +90,24 @@ auto session::prepare(const X&... x) {
   std::vector<output> fetches, targets;
   detail::list_lengths<X...> lengths{};
   [[maybe_unused]] std::size_t list = 0;
+  std::size_t argument = 0;
+  auto add_one = [&]<class V>(const V& v, std::size_t element) {
+    if constexpr (requires { v.valid(); })
+      if (!v.valid()) detail::refuse_empty_fetch("prepare", argument, element);
+    fetches.push_back(detail::fetch_of<V>::handle(v));
+  };
   auto add = [&](const auto& v) {
     using V = std::remove_cvref_t<decltype(v)>;
+    ++argument;
     if constexpr (!detail::is_feed_list<V>) {
       static_assert(detail::fetch<V>,
                     "[prepare] expects tensors, expressions, operations and feeds(…)");
       if constexpr (detail::is_list<V>) {
         lengths[list++] = v.size();
-        for (const auto& one : v)
-          fetches.push_back(detail::fetch_of<typename V::value_type>::handle(one));
+        std::size_t element = 0;
+        for (const auto& one : v) add_one(one, ++element);
       } else
-        fetches.push_back(detail::fetch_of<V>::handle(v));
+        add_one(v, 0);
     }
   };
   (add(x), ...);

@@ -132,6 +132,11 @@ template <class... X>
 using list_lengths =
     std::array<std::size_t, (std::size_t{is_list<X> && !feeds_something<X>} + ... + 0)>;
 
+/// Throws failed_precondition: argument number `argument`, or its element number `element` if that
+/// is not 0, is a tensor or operation without a node. Both count from 1.
+[[noreturn]] void refuse_empty_fetch(std::string_view function, std::size_t argument,
+                                     std::size_t element);
+
 /// What the arguments of run fetch and feed, in order.
 template <class... X>
 struct request {
@@ -145,13 +150,16 @@ struct request {
 
   explicit request(const X&... x) {
     [[maybe_unused]] std::size_t list = 0;
+    std::size_t argument = 0;
     auto add = [&](const auto& v) {
       using V = std::remove_cvref_t<decltype(v)>;
+      ++argument;
       if constexpr (is_list<V>) {
-        for (const auto& one : v) this->add_one(one);
+        std::size_t element = 0;
+        for (const auto& one : v) this->add_one(one, argument, ++element);
         if constexpr (!feeds_something<V>) this->lengths[list++] = v.size();
       } else
-        this->add_one(v);
+        this->add_one(v, argument, 0);
     };
     (add(x), ...);
   }
@@ -176,11 +184,14 @@ struct request {
 
  private:
   template <class V>
-  void add_one(const V& v) {
+  void add_one(const V& v, std::size_t argument, std::size_t element) {
     if constexpr (std::same_as<V, feed_value>)
       targets.add(v.target()), fed.add(v.value());
-    else
+    else {
+      if constexpr (requires { v.valid(); })
+        if (!v.valid()) refuse_empty_fetch("run", argument, element);
       fetched.add(fetch_of<V>::handle(v));
+    }
   }
   template <class V>
   static auto take_list(step_results& r, std::size_t& i, std::size_t n) {
@@ -248,6 +259,9 @@ class session {
   /// Fetches and feeds in any order. One fetch yields its value, several a tuple in the order
   /// written; operations yield nothing. A fetch of rank 0 yields the element. A std::vector of
   /// fetches yields a vector of their values, one of feeds feeds them all.
+  /// Throws failed_precondition for an empty tensor, an uninitialized variable or a closed session,
+  /// invalid_argument for feeds that do not fit and fetches of several graphs, unavailable where a
+  /// task is lost, deadline_exceeded after the timeout, and what the operations throw.
   template <class... X>
   auto run(const X&... x) {
     return run(run_options{}, x...);
@@ -261,7 +275,8 @@ class session {
         x...);
   }
 
-  /// Plans now what is called later.
+  /// Plans now what is called often: `auto step = s.prepare(train, loss, feeds(x, label))`, then
+  /// `float l = step(images, labels)`. Throws what run throws before it computes anything.
   template <class... X>
   auto prepare(const X&... x);
 
@@ -281,6 +296,9 @@ class session {
   void reset(const std::string& container = "");
 
   const session_options& options() const;
+  /// The graph that was current where the session was made. A run may fetch from another one, which
+  /// is logged as a warning.
+  deft::graph graph() const;
   session_impl& impl() { return *impl_; }
 
  private:

@@ -2,6 +2,7 @@
 // deft/session/session.ipp: the session's plans, and umbrella of its smaller rooms.
 #pragma once
 #include <deft/core/hash.hpp>
+#include <deft/core/log.hpp>
 #include <deft/core/thread.hpp>
 #include <deft/plan/open.hpp>
 #include <deft/session/client/remote_engine.ipp>
@@ -108,9 +109,36 @@ plan_limits session_impl::limits_of(const run_options& options) const {
   return limits;
 }
 
+void session_impl::check_graphs(std::span<const output> fetches) {
+  for (const auto& f : fetches) {
+    if (f.node->owner() != fetches[0].node->owner())
+      throw error(errc::invalid_argument, "[run] the fetches are of different graphs",
+                  name_of(*f.node), f.node->place());
+  }
+  if (fetches.empty() || graph::of(*fetches[0].node) == made_in_ || warned_.exchange(true)) return;
+  const node& n = *fetches[0].node;
+  logging::warning("\"", name_of(n), "\"", n.place().known() ? " " + where_of(n.place()) : "",
+                   " is run by a session that was made while another graph was current; each "
+                   "thread has its own current graph, and auto scope = as_default(graph_of(t)) "
+                   "makes that of t current");
+}
+
+void session_impl::rethrow(const error& e, std::span<const output> fetches) const {
+  if (e.code() == errc::failed_precondition && e.message().ends_with("is not initialized") &&
+      !fetches.empty() && !(graph::of(*fetches[0].node) == current_graph()))
+    throw error(e.code(),
+                e.message() +
+                    ", and this thread's current graph, to which initialize_all() "
+                    "belongs, is another one: auto scope = as_default(graph_of(t)) makes "
+                    "that of t current",
+                e.node(), e.where(), e.device());
+  throw;
+}
+
 std::shared_ptr<ready_plan> session_impl::make_plan(std::span<const output> fetches,
                                                     std::span<const output> feeds,
                                                     const run_options& options) {
+  check_graphs(fetches);
   const plan_limits limits = limits_of(options);
   flat_graph flat = flatten_checked(fetches, feeds);
   auto literals = plan::literals_of(flat.graph);
@@ -196,7 +224,11 @@ session::~session() {
 
 step_results session::run_request(std::span<const output> fetches, std::span<const output> targets,
                                   std::span<const feed_ref> feeds, const run_options& options) {
-  return impl_->find_plan(fetches, targets, options)->run(feeds, options);
+  try {
+    return impl_->find_plan(fetches, targets, options)->run(feeds, options);
+  } catch (const error& e) {
+    impl_->rethrow(e, fetches);
+  }
 }
 
 std::shared_ptr<ready_plan> session::plan_request(std::span<const output> fetches,
@@ -224,6 +256,7 @@ std::vector<device_info> session::devices() { return impl_->on().devices(); }
 void session::close() { impl_->close(); }
 void session::reset(const std::string& container) { impl_->on().reset(container); }
 const session_options& session::options() const { return impl_->options(); }
+graph session::graph() const { return impl_->made_in(); }
 
 std::string requested_device(const any_tensor& t) {
   placement d = t.handle().node->device();
@@ -239,6 +272,12 @@ numbered_options numbered(session_options options, std::uint64_t index) {
 }
 std::shared_ptr<engine> engine_at(const std::string& target, const session_options& options) {
   return connect_engine(target, options);
+}
+void refuse_empty_fetch(std::string_view function, std::size_t argument, std::size_t element) {
+  const auto which =
+      element ? str("element ", element, " of argument ", argument) : str("argument ", argument);
+  fail(errc::failed_precondition, "[", function, "] ", which,
+       " is empty: a tensor or operation that was declared, and given nothing");
 }
 any_array take_result(step_results& r, std::size_t i) { return r.take(i); }
 const void* peek_result(step_results& r, std::size_t i) { return r.peek(i).raw(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/session_impl.hpp: the plans that a session keeps.
 #pragma once
+#include <atomic>
 #include <deft/plan/literals.hpp>
 #include <deft/session/session.hpp>
 #include <list>
@@ -26,6 +27,11 @@ class session_impl {
   std::string device_of(const output& o);
   engine& on() { return *engine_; }
   const session_options& options() const { return options_; }
+  /// The graph that was current where the session was made.
+  const graph& made_in() const { return made_in_; }
+  /// Throws `e` as a run of `fetches` reports it: where a variable is not initialized, with what a
+  /// thread that has another current graph has to do.
+  [[noreturn]] void rethrow(const error& e, std::span<const output> fetches) const;
   void close();
 
  private:
@@ -43,6 +49,9 @@ class session_impl {
   };
   static std::uint64_t hash_of(std::span<const output> fetches, std::span<const output> feeds);
   plan_limits limits_of(const run_options& options) const;
+  /// Throws invalid_argument if `fetches` are of several graphs; warns, once, if they are of
+  /// another one than that of the session.
+  void check_graphs(std::span<const output> fetches);
   std::shared_ptr<ready_plan> make_plan(std::span<const output> fetches,
                                         std::span<const output> feeds, const run_options& options);
   std::shared_ptr<ready_plan> plan_family(flat_graph flat, std::vector<integers> literals,
@@ -50,6 +59,8 @@ class session_impl {
 
   std::shared_ptr<engine> engine_;
   session_options options_;
+  const graph made_in_ = current_graph();
+  std::atomic<bool> warned_{false};
   std::mutex guard_;
   std::list<entry> entries_;  ///< most recently used first
   std::unordered_multimap<std::uint64_t, std::list<entry>::iterator> by_hash_;

@@ -36,12 +36,14 @@ class hook {
   virtual void after_run(run_context& context, std::span<const any_array> values) {
     static_cast<void>(context), static_cast<void>(values);
   }
-  /// Once, when the session ends in order.
+  /// Once, when the session ends in order: not where an exception ends it. What it throws is
+  /// logged.
   virtual void end() {}
 };
 using hook_ref = std::shared_ptr<hook>;
 
-/// Stops once the global step has reached `last`.
+/// Asks the session to stop once the global step has reached `last`. The session's constructor
+/// throws failed_precondition where the graph has no global step.
 hook_ref stop_at_step(std::int64_t last);
 /// Stops when `loss` is not a number, with an error in the log; or throws invalid_argument if
 /// `fail` is set.

@@ -14,17 +14,29 @@ namespace {
 class stop_at_step_hook final : public hook {
  public:
   explicit stop_at_step_hook(std::int64_t last) : last_(last) {}
-  void begin() override { step_ = any_tensor(global_step()); }
+  void begin() override { step_ = any_tensor(detail::expect_global_step("stop_at_step")); }
   std::vector<any_tensor> fetches() const override { return {step_}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
     // The value is that from before this run's own update, if the run had one.
-    if (*values[0].data<std::int64_t>() + 1 < last_) return;
+    const std::int64_t step = *values[0].data<std::int64_t>();
+    warn_if_nobody_counts(step);
+    if (step + 1 < last_) return;
     any_array now = context.session().run(step_);
     if (*now.data<std::int64_t>() >= last_) context.request_stop();
   }
 
  private:
-  std::int64_t last_;
+  void warn_if_nobody_counts(std::int64_t step) {
+    constexpr int many = 100;
+    still_ = step == seen_ ? still_ + 1 : 0;
+    seen_ = step;
+    if (still_ == many)
+      logging::warning("stop_at_step: the global step was ", step, " in ", many,
+                       " runs; does the training count it, as in minimize(loss, global_step())?");
+  }
+
+  std::int64_t last_, seen_ = -1;
+  int still_ = 0;  ///< runs in a row that found the same step
   any_tensor step_;
 };
 

@@ -4,6 +4,7 @@
 #include <deft/session/launch/task.hpp>
 #include <deft/session/session.hpp>
 #include <deft/train/hook.hpp>
+#include <exception>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ class monitored_session {
   /// Throws deadline_exceeded naming the chief if it does not begin, unimplemented for a
   /// checkpoint_dir.
   explicit monitored_session(task& self, monitored_options options = {});
-  /// Calls the hooks' end.
+  /// Calls the hooks' end if the session ends in order: not while an exception leaves its block,
+  /// as TensorFlow does it, so that no hook saves a state that is broken.
   ~monitored_session();
   monitored_session(const monitored_session&) = delete;
 
@@ -58,6 +60,7 @@ class monitored_session {
   std::vector<hook_ref> hooks_;
   deft::session session_;
   run_context context_{session_};
+  const int exceptions_ = std::uncaught_exceptions();  ///< in flight when the session was made
 };
 
 }  // namespace deft

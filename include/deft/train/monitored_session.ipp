@@ -40,10 +40,13 @@ monitored_session::monitored_session(task& self, monitored_options options)
 }
 
 monitored_session::~monitored_session() {
+  if (std::uncaught_exceptions() > exceptions_) return;
   for (auto& h : hooks_) try {
       h->end();
     } catch (const std::exception& e) {
       logging::warning("a hook's end failed: ", e.what());
+    } catch (...) {
+      logging::warning("a hook's end failed with an exception that is not a std::exception");
     }
 }
 

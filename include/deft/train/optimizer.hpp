@@ -29,8 +29,8 @@ class optimizer {
  public:
   virtual ~optimizer() = default;
 
-  /// One step of training: updates every trainable variable of the graph that `loss` depends on.
-  /// Throws invalid_argument if there is none.
+  /// One step of training: the operation that updates every trainable variable of float or double
+  /// in the graph that `loss`, a scalar, depends on. Throws invalid_argument if there is none.
   template <expression L>
   operation minimize(const L& loss, source_place w = here()) const {
     if constexpr (!detail::may_be_scalar<L>)
@@ -39,7 +39,7 @@ class optimizer {
           "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
     return minimize_any(any_tensor(loss), nullptr, w);
   }
-  /// And then adds 1 to `step`.
+  /// Likewise; it adds 1 to `step` after the updates.
   template <expression L>
   operation minimize(const L& loss, const variable<std::int64_t>& step,
                      source_place w = here()) const {

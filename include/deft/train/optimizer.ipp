@@ -32,7 +32,8 @@ std::vector<gradient_of_variable> optimizer::compute_gradients(const any_tensor&
   std::vector<gradient_of_variable> result;
   std::vector<any_tensor> xs;
   for (auto& v : graph::of(*loss.handle().node).variables()) {
-    if (!v->variable()->trainable) continue;
+    // An integer has no gradient.
+    if (!v->variable()->trainable || !is_floating(v->outputs[0].type)) continue;
     xs.emplace_back(output{v, 0});
     result.push_back({std::move(v), {}});
   }

@@ -18,7 +18,7 @@ class progress_hook final : public hook {
   progress_hook(any_tensor loss, std::int64_t last, std::int64_t batch)
       : loss_(std::move(loss)), last_(last), batch_(batch), terminal_(isatty(STDOUT_FILENO)) {}
 
-  void begin() override { step_ = any_tensor(global_step()); }
+  void begin() override { step_ = any_tensor(detail::expect_global_step("show_progress")); }
   std::vector<any_tensor> fetches() const override { return {loss_, step_}; }
 
   void after_run(run_context& context, std::span<const any_array> values) override {

@@ -19,8 +19,9 @@ inline device_spec replica_device(const cluster_spec& cluster, const std::string
   auto next = std::make_shared<std::atomic<int>>(0);
   return device([next, worker, ps_job, tasks = cluster.tasks(ps_job)](const node_info& n) {
     if (n.role != op_role::variable || tasks == 0) return worker;
-    // What an inner scope has decided counts as a place, and costs no turn.
-    if (n.device && !n.device->job.empty()) return std::string();
+    // An inner scope that names another job, or a task, has decided; it costs no turn.
+    if (n.device && !n.device->job.empty() && (n.device->job != ps_job || n.device->task))
+      return std::string();
     return str("/job:", ps_job, "/task:", (*next)++ % tasks);
   });
 }

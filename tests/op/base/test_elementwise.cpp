@@ -84,30 +84,36 @@ TEST_CASE_FIXTURE(testing::own_graph, "what does not go together is one sentence
   check([&] { exp(i); }, "[exp] is not defined for int32");
   check([&] { !i; }, "[logical_not] is not defined for int32");
   check([&] { where(i, a, a); }, "[where] the condition is int32, not bool");
-  check([&] { i + 0.5; }, "a floating literal beside a tensor of int32");
+  check([&] { i + 0.5; }, "a floating literal with a tensor of int32");
   check([&] { i + (std::int64_t{1} << 40); }, "the literal 1099511627776 does not fit int32");
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "a literal must survive the tensor's dtype") {
+  // An operator does not know its line, but that of its operand.
+  const unsigned line = __LINE__ + 1;
   placeholder<std::uint8_t, 2> x("x");
-  CHECK(testing::error_of([&] { x + 300; }) ==
-        "invalid_argument: the literal 300 does not fit uint8");
-  CHECK(testing::error_of([&] { x + -1; }) ==
-        "invalid_argument: the literal -1 does not fit uint8");
+  auto refused = [&](const char* what, unsigned at = 0) {
+    return str("invalid_argument: the literal ", what,
+               ", node \"add\" near test_elementwise.cpp:", at ? at : line);
+  };
+  CHECK(testing::error_of([&] { x + 300; }) == refused("300 does not fit uint8"));
+  CHECK(testing::error_of([&] { x + -1; }) == refused("-1 does not fit uint8"));
   CHECK(testing::error_of([&] { x + 255; }).empty());
   // Floating ones may be rounded, not overflow; integers are exact everywhere.
+  const unsigned next = __LINE__ + 1;
   placeholder<float, 2> f("f");
-  any_tensor a = any(dtype::float32, {2});
-  const std::string large = "invalid_argument: the literal 1e+300 does not fit float";
+  any_tensor a(f);
+  const std::string large = refused("1e+300 does not fit float", next);
   CHECK(testing::error_of([&] { f + 1e300; }) == large);
   CHECK(testing::error_of([&] { a + 1e300; }) == large);
-  const std::string odd = "invalid_argument: the literal 16777217 does not fit float exactly";
+  const std::string odd = refused("16777217 does not fit float exactly", next);
   CHECK(testing::error_of([&] { f + 16777217; }) == odd);
   CHECK(testing::error_of([&] { a + 16777217; }) == odd);
+  CHECK(testing::error_of([&] { f* f + 16777217; }) == odd);
   const float inf = std::numeric_limits<float>::infinity();
   CHECK(testing::error_of([&] { f + 0.1, f + 1e-300, f + inf, f* std::nan(""); }).empty());
   CHECK(testing::error_of([&] { a + 0.1, a + inf, a + std::nan(""); }).empty());
   placeholder<std::int64_t> n("n");
   CHECK(testing::error_of([&] { n + ~std::uint64_t{0}; }) ==
-        "invalid_argument: the literal 18446744073709551615 does not fit int64");
+        refused("18446744073709551615 does not fit int64", __LINE__ - 2));
 }
