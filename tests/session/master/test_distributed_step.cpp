@@ -69,6 +69,9 @@ TEST_CASE_FIXTURE(own_graph,
     CHECK(failed.code == errc::unavailable);
     CHECK(failed.says("lost /job:ps/replica:0/task:0"));
     CHECK(failed.says("; the step may have been applied") == updates);
+    CHECK(failed.line != 0);
+    CHECK(!failed.node.empty());
+    CHECK(failed.device == "/job:ps/replica:0/task:0/cpu:0");
   }
 }
 

@@ -249,15 +249,28 @@ class master_plan::distributed_step final : public answer_listener,
     return cancelled ? cancelled : say(errc::internal, "a step failed without an error");
   }
 
-  /// A step whose end nobody has heard of may have been applied where variables are updated.
+  /// With a node that the lost task was to run, if it names none. A step whose end nobody has heard
+  /// of may have been applied where variables are updated.
   std::shared_ptr<const error> with_fate(std::shared_ptr<const error> e) const {
     if (e->code() != errc::unavailable) return e;
+    if (const node_def* n = e->node().empty() ? node_on_lost_task() : nullptr)
+      e = std::make_shared<const error>(e->code(), e->message(), n->name, n->place,
+                                        to_string(*n->device));
     for (std::size_t i = 0; i < calls_.size(); ++i)
       if (calls_[i] && plan_->others_[i].updates)
         return std::make_shared<const error>(e->code(),
                                              e->message() + "; the step may have been applied",
                                              e->node(), e->where(), e->device());
     return e;
+  }
+  const node_def* node_on_lost_task() const {
+    for (std::size_t i = 0; i < links_.size(); ++i) {
+      if (!links_[i] || !links_[i]->lost()) continue;
+      const auto& nodes = plan_->others_[i].registration.part.graph.nodes;
+      const auto n = std::ranges::find_if(nodes, [](const node_def& d) { return d.place.known(); });
+      if (n != nodes.end()) return &*n;
+    }
+    return nullptr;
   }
 
   bool takes_part(std::string_view task, bool under_way) const {
