@@ -18,6 +18,8 @@ inline constexpr bool never = false;
 struct missing;
 template <>
 inline constexpr bool is_element_type<missing> = true;
+/// What rebinding a tensor yields: neither a fetch nor a feed.
+struct rebound_tensor {};
 /// A tensor that says itself what stands for it in an expression: a variable.
 template <class V, class Base>
 concept reads_itself = std::derived_from<V, Base> && requires(const V& v) {
@@ -32,7 +34,7 @@ class tensor : public detail::typed_base {
   static_assert(
       !std::is_same_v<T, detail::missing>,
       "expected the dtype and the extents, as in placeholder<float, dyn, 784> x(\"x\") and "
-      "variable<float, 784, 10> w(\"w\", zeros())");
+      "variable<float, 784, 10> w(\"w\", zeros()); auto y = x + 1 needs none");
   static_assert(
       detail::is_element_type<T>,
       "element types are float, double, std::int32_t, std::int64_t, std::uint8_t and bool; "
@@ -82,17 +84,24 @@ class tensor : public detail::typed_base {
                   "tensor<T, E...>(x) checks them, and converts it");
   }
 
-  /// Rebinds the handle; yields nothing, so that it cannot be mistaken for a fetch or a feed.
-  void operator=(const tensor& o) { output_ = o.output_; }
-  void operator=(tensor&& o) noexcept { output_ = std::move(o.output_); }
+  /// Rebinds the handle; what it yields cannot be mistaken for a fetch or a feed.
+  detail::rebound_tensor operator=(const tensor& o) {
+    output_ = o.output_;
+    return {};
+  }
+  detail::rebound_tensor operator=(tensor&& o) noexcept {
+    output_ = std::move(o.output_);
+    return {};
+  }
   template <typed_expression X, class Kernels = kernels_for<X>>
-  requires(!std::derived_from<X, tensor> || detail::reads_itself<X, tensor>) void operator=(
-      const X& x) {
+  requires(!std::derived_from<X, tensor> || detail::reads_itself<X, tensor>) detail::rebound_tensor
+  operator=(const X& x) {
     // Assignment cannot know its line: the node's place is that of its nearest named operand.
     if constexpr (detail::reads_itself<X, tensor>)
       output_ = x.operand();
     else
       output_ = tensor(x, source_place()).output_;
+    return {};
   }
   /// A feed: `s.run(loss, x = value)`.
   template <host_value V>
@@ -151,6 +160,10 @@ class tensor : public detail::typed_base {
  protected:
   output output_;
 };
+
+/// `tensor t = x + y` lacks its template arguments, and says so.
+template <typed_expression X>
+tensor(const X&) -> tensor<detail::missing>;
 
 namespace detail {
 template <class T, std::int64_t... E>
