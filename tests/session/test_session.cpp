@@ -475,6 +475,12 @@ TEST_CASE_FIXTURE(own_graph, "a prepared step takes values in the order of its f
   auto twice = s.prepare(x * 2.f, feeds(x));
   static_assert(std::is_same_v<decltype(twice(1.f)), float>);
   CHECK(twice(4.f) == 8);
+  const any_tensor any(x);
+  auto loose = s.prepare(any * 2.f, feeds(any));
+  CHECK(*loose(4.f).data<float>() == 8);
+  CHECK(*loose(ndarray<float>(5.f)).data<float>() == 10);
+  CHECK(
+      outcome_of([&] { loose(ndarray<double>(5.)); }).says("[feed] double() is fed where float()"));
   auto none = s.prepare(constant(3));
   CHECK(none() == 3);
   static_assert(std::is_void_v<decltype(s.prepare(no_op())())>);

@@ -43,7 +43,10 @@ class prepared_step {
  private:
   template <class X, class V>
   static feed_value feed_of(const X& target, V&& value) {
-    return make_feed<value_type_of<X>, shape_type_of<X>>(target.handle(), std::forward<V>(value));
+    if constexpr (typed_expression<X>)
+      return make_feed<value_type_of<X>, shape_type_of<X>>(target.handle(), std::forward<V>(value));
+    else
+      return detail::make_any_feed(target.handle(), std::forward<V>(value));
   }
 
   std::shared_ptr<ready_plan> plan_;

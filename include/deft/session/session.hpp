@@ -232,7 +232,7 @@ template <class... X>
 struct feed_list {
   std::tuple<X...> targets;
 };
-template <typed_expression... X>
+template <expression... X>
 feed_list<X...> feeds(const X&... x) {
   return {{x...}};
 }

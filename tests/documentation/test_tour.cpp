@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pieces of code that README.md quotes.
+#include <unistd.h>
+
+#include <cstdio>
+#include <deft/deft.hpp>
+#include <fstream>
+#include <thread>
+
+#include "session/sessions.hpp"
+
+using namespace deft;
+using testing::own_graph;
+
+namespace {
+/// A folder's file that is gone afterwards.
+struct scratch_file {
+  std::string path = str("/tmp/deft_test_tour_", getpid());
+  ~scratch_file() { std::remove(path.c_str()); }
+};
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "a model is written, initialized and run") {
+  placeholder<float, dyn, 3> x("x");
+  variable<float, 3, 2> w("w", truncated_normal(0.1f));
+  variable<float, 2> b("b", zeros());
+  tensor<float, dyn, 2> y = relu(matmul(x, w) + b);
+
+  session s;
+  s.run(initialize_all());  // gives every variable its first value
+  ndarray<float, dyn, 2> v = s.run(y, x = {{1, 2, 3}, {4, 5, 6}});
+  auto [rows, bias] = s.run(y, b, x = {{1, 2, 3}});
+  CHECK(v.extent(0) == 2);
+  CHECK(rows.extent(0) == 1);
+  CHECK(bias(1) == 0);
+}
+
+TEST_CASE_FIXTURE(own_graph, "axes, shapes and permutations are values of types") {
+  placeholder<float, dyn, 4> y("y");
+  auto total = sum(y);                             // float
+  auto by_row = mean(y, axis<1>);                  // float(?)
+  auto largest = max(y, axis<1>, keepdims);        // float(?,1)
+  auto pairs = reshape(y, shape<dyn, 2, 2>);       // float(?,2,2)
+  auto turned = transpose(y, perm<1, 0>);          // float(4,?)
+  auto scaled = y / cast<float>(total + 1);        // as y
+  any_tensor later = sum(any_tensor(y), axes{0});  // known only at run time: float(4)
+  session s;
+  const ndarray<float, 1, 4> row{1, 2, 3, 4};
+  CHECK(s.run(total, y = row) == 10);
+  CHECK(s.run(by_row, y = row)(0) == 2.5f);
+  CHECK(s.run(largest, y = row)(0, 0) == 4);
+  CHECK(s.run(pairs, y = row)(0, 1, 0) == 3);
+  CHECK(s.run(turned, y = row)(3, 0) == 4);
+  CHECK(s.run(scaled, y = row)(0, 3) == 4.f / 11);
+  CHECK(s.run(later, y = row).data<float>()[3] == 4);
+}
+
+TEST_CASE_FIXTURE(own_graph, "gradients are tensors, and a step is prepared once") {
+  placeholder<float, dyn> x("x"), target("target");
+  variable<float> slope("slope", 0.f), offset("offset", 0.f);
+  auto loss = mean(square(x * slope + offset - target));
+  auto [ds, doff] = gradients(loss, slope, offset);  // typed as slope and offset
+  operation step = group(slope.assign_sub(0.1f * ds), offset.assign_sub(0.1f * doff));
+
+  session s;
+  s.run(initialize_all());
+  auto train = s.prepare(step, loss, feeds(x, target));
+  const std::vector<float> xs{0, 1, 2}, ys{1, 3, 5};
+  float error = 0;
+  for (int i = 0; i < 300; ++i) error = train(xs, ys);  // plans nothing, looks nothing up
+  CHECK(error < 1e-3f);
+  CHECK(s.run(slope) == doctest::Approx(2).epsilon(0.01));
+}
+
+TEST_CASE_FIXTURE(own_graph, "weights are written to a file, and read again") {
+  const scratch_file file;
+  variable<float, 2, 2> w("w", ones());
+  session s;
+  s.run(initialize_all());
+  {
+    ndarray<float, 2, 2> values = s.run(w);
+    std::ofstream out(file.path, std::ios::binary);
+    out.write(reinterpret_cast<const char*>(values.data()), values.size() * 4);
+  }
+  s.run(w.assign(0.f));
+  {
+    ndarray<float, 2, 2> values;
+    std::ifstream in(file.path, std::ios::binary);
+    in.read(reinterpret_cast<char*>(values.data()), values.size() * 4);
+    s.run(w.assign(values));
+  }
+  CHECK(s.run(w)(1, 1) == 1);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a thread goes on with the graph of a tensor") {
+  variable<float> w("w", 1.f);
+  session s;
+  std::thread([&] {
+    auto in = as_default(graph_of(w));  // a new thread's current graph is the process's
+    s.run(initialize_all());
+  }).join();
+  CHECK(s.run(w) == 1);
+}
