@@ -168,7 +168,7 @@ TEST_CASE_FIXTURE(own_graph, "operands of different graphs are refused") {
            line));
   says([&] { any_tensor t = y * v; }, "[mul] the operands are of different graphs: number 2");
   says([&] { v.assign(y); }, "[assign] variable and value are of different graphs");
-  const auto up = v.assign_add(1.f);
+  const auto up = v.assign_add(1.f);  // its constant is written where the variable is
   auto after = control_dependencies(up);
   says([&] { tensor<float> t = y + y; },
        "[add] a control dependency is of another graph: the assign_add made at");

@@ -117,6 +117,7 @@ TEST_CASE_FIXTURE(own_graph, "a loss that is no floating scalar is refused") {
   auto o = outcome_of([&] { sgd(0.5).minimize(any_tensor(w * 2.f)); });
   CAPTURE(o);
   CHECK(o.code == errc::invalid_argument);
+  CHECK(o.says("[minimize] expects a scalar loss, and got float(3): use mean(loss)"));
   o = outcome_of([&] { sgd(0.5).minimize(n * 2); });
   CAPTURE(o);
   CHECK(o.code == errc::invalid_argument);

@@ -223,8 +223,10 @@ void graph_state::check_owners(const node_request& r, std::span<const node_ref> 
          "makes that of t current");
   };
   for (std::size_t i = 0; i < r.inputs.size(); ++i)
-    check(r.inputs[i].node.get(), "the operands are of different graphs", i + 1);
-  check(r.keeps.get(), "variable and value are of different graphs", 0);
+    if (r.keeps)
+      check(r.inputs[i].node.get(), "variable and value are of different graphs", 0);
+    else
+      check(r.inputs[i].node.get(), "the operands are of different graphs", i + 1);
   for (const auto& c : controls) check(c.get(), "a control dependency is of another graph", 0);
 }
 

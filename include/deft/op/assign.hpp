@@ -99,7 +99,9 @@ inline constexpr bool update_shape_fits = [] {
     return true;
 }();
 
-/// A scalar constant, repeated to the shape of `like`.
+/// A constant in the graph of `like`, whichever is current.
+output constant_with(const output& like, any_array value, source_place w);
+/// A scalar constant, repeated to the shape of `like`, in its graph.
 output filled(any_array scalar, const output& like, source_place w);
 
 template <class K, class X>
@@ -109,9 +111,9 @@ output any_update_value(const X& x, const output& variable, source_place w) {
   else if constexpr (typed_expression<X>)
     return lower<K>(x, w);
   else if constexpr (is_ndarray<X>)
-    return add_constant(borrowed::from(x).clone(), w).handle();
+    return constant_with(variable, borrowed::from(x).clone(), w);
   else if constexpr (std::same_as<X, any_array>)
-    return add_constant(x.clone(), w).handle();
+    return constant_with(variable, x.clone(), w);
   else
     return any_tensor(x).handle();
 }

@@ -30,7 +30,8 @@ class optimizer {
   virtual ~optimizer() = default;
 
   /// One step of training: the operation that updates every trainable variable of float or double
-  /// in the graph that `loss`, a scalar, depends on. Throws invalid_argument if there is none.
+  /// in the graph that `loss`, a scalar, depends on. Throws invalid_argument if there is none, or
+  /// the loss is not a floating scalar.
   template <expression L>
   operation minimize(const L& loss, source_place w = here()) const {
     if constexpr (!detail::may_be_scalar<L>)

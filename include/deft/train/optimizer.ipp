@@ -57,7 +57,12 @@ operation optimizer::apply_gradients(const std::vector<gradient_of_variable>& gr
 
 operation optimizer::minimize_any(const any_tensor& loss, const variable<std::int64_t>* step,
                                   source_place w) const {
-  auto in_graph = as_default(graph::of(*loss.handle().node));
+  if (loss.rank() != 0)
+    throw error(errc::invalid_argument,
+                str("[minimize] expects a scalar loss, and got ", loss.handle().type(),
+                    ": use mean(loss), or sum(loss)"),
+                name_of(loss), w);
+  auto in_graph = as_default(graph_of(loss));
   return apply_gradients(compute_gradients(loss), step, w);
 }
 
