@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 10_towers.cpp: one model on several GPUs. Each has a tower: the model on data of its own, and the
+// 16_towers.cpp: one model on several GPUs. Each has a tower: the model on data of its own, and the
 // gradients of its loss. Their mean changes the variables, which the towers share. A machine with
 // fewer than two GPUs plays four.
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 07_gpu.cpp: what devices there are, and one fused expression on /gpu:0 and on /cpu:0: where it
+// 14_gpu.cpp: what devices there are, and one fused expression on /gpu:0 and on /cpu:0: where it
 // ran, what came out, and how long it took. A machine without a GPU plays two.
 //
 //     x ──┬── relu(x * 2 + b) - sigmoid(x)   on /gpu:0

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 08_cuda.cu: what a GPU does with what nvcc compiles: an expression, with an operation in it that
+// 15_cuda.cu: what a GPU does with what nvcc compiles: an expression, with an operation in it that
 // the library has not, is one kernel. Beside it the processor, alone where there is no GPU.
 //
 //     x ──┬── swish(x * 2 + b) - relu(b)   on /gpu:0
