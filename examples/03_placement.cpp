@@ -19,7 +19,7 @@ int main() {
   placeholder<float, 2, 2> x("x");
   tensor<float, 2, 2> outer, inner, cleared, product, rest, missing;
 
-  if (auto task = on(device("/job:localhost/task:0"))) {
+  if (auto job = on(device("/job:localhost/task:0"))) {
     outer = x + 1;
     if (auto processor = on(device("/cpu:1"))) {
       inner = x + 2;  // both names count; where both set a part, the inner one does
@@ -35,14 +35,14 @@ int main() {
 
   // Soft placement takes a device that exists for `missing`; without it, running that throws.
   session s({.allow_soft_placement = true, .cpu_devices = 3, .simulated_gpus = 0});
-  const std::string here = "/job:localhost/replica:0/task:0";
+  const std::string task = "/job:localhost/replica:0/task:0";
   struct {
     const char* name;
     tensor<float, 2, 2> node;
     std::string gets;
-  } const nodes[] = {{"outer", outer, here + "/cpu:0"},     {"inner", inner, here + "/cpu:1"},
-                     {"cleared", cleared, here + "/cpu:0"}, {"product", product, here + "/cpu:2"},
-                     {"rest", rest, here + "/cpu:0"},       {"missing", missing, here + "/cpu:0"}};
+  } const nodes[] = {{"outer", outer, task + "/cpu:0"},     {"inner", inner, task + "/cpu:1"},
+                     {"cleared", cleared, task + "/cpu:0"}, {"product", product, task + "/cpu:2"},
+                     {"rest", rest, task + "/cpu:0"},       {"missing", missing, task + "/cpu:0"}};
   bool right = true;
   std::printf("%-8s %-28s %s\n", "node", "asks for", "runs on");
   for (const auto& n : nodes) {
