@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The demo, examples/09_mnist_ps.cpp, as processes of a test.
+// The demo, examples/10_mnist_ps.cpp, as processes of a test.
 #include <algorithm>
 
 #include "session/processes.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 05_two_tasks.cpp: one graph over two tasks of a cluster; x and y1 cross to the second.
+// 06_two_tasks.cpp: one graph over two tasks of a cluster; x and y1 cross to the second.
 //
 //     /job:worker/task:0          /job:worker/task:1
 //

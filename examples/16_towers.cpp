@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// 10_towers.cpp: one model on several GPUs. Each has a tower: the model on data of its own, and the
+// 16_towers.cpp: one model on several GPUs. Each has a tower: the model on data of its own, and the
 // gradients of its loss. Their mean changes the variables, which the towers share. A machine with
-// fewer than two GPUs plays four.
+// fewer than two GPUs simulates four.
 //
 //     w, b ──┬── tower 0 on /gpu:0 ── gradients ──┐
 //            ├── tower 1 on /gpu:1 ── gradients ──┼── mean ── update

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 09_mnist_ps.cpp: MNIST on a parameter server and two workers, processes of this one binary.
+// 10_mnist_ps.cpp: MNIST on a parameter server and two workers, processes of this one binary.
 //
 //     /job:ps/task:0            /job:worker/task:0 and 1, each with batches of its own
 //

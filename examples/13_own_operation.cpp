@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// 06_own_operation.cpp: two operations that the library has not: swish, of each element, and
+// 13_own_operation.cpp: operations that the library does not have: swish, of each element, and
 // running_sum, which has an algorithm of its own; both with a gradient.
 //
 //     x ── swish ── running_sum ── sum ── loss

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// 07_gpu.cpp: what devices there are, and one fused expression on /gpu:0 and on /cpu:0: where it
-// ran, what came out, and how long it took. A machine without a GPU plays two.
+// 14_gpu.cpp: what devices there are, and one fused expression on /gpu:0 and on /cpu:0: where it
+// ran, what came out, and how long it took. A machine without a GPU simulates two.
 //
 //     x ──┬── relu(x * 2 + b) - sigmoid(x)   on /gpu:0
 //     b ──┴── relu(x * 2 + b) - sigmoid(x)   on /cpu:0
@@ -58,4 +58,5 @@ int main() {
   for (int i = 0; i < 1'000'000; ++i)
     worst = std::max(worst, std::abs(first.data()[i] - second.data()[i]));
   std::printf("largest difference: %g\n", static_cast<double>(worst));
+  return worst < 1e-5f ? 0 : 1;
 }
