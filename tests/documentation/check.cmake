@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -D ROOT=. -P check.cmake: a block of code after `<!-- FILE -->` is found in FILE, word for
-# word, and every file that the documentation links to is there.
+# word; every file that the documentation links to is there; README.md lists the flags and the
+# environment variables that deft reads, and so does --help.
 cmake_minimum_required(VERSION 3.25)
 cmake_path(ABSOLUTE_PATH ROOT NORMALIZE)
 
@@ -51,6 +52,39 @@ foreach(page IN LISTS pages)
     endif()
   endwhile()
 endforeach()
+
+set(page README.md)
+file(READ ${ROOT}/README.md text)
+string(REGEX MATCH "## Flags and environment variables\n(.*)" section "${text}")
+string(REGEX REPLACE "\n## .*" "" section "${CMAKE_MATCH_1}")
+file(READ ${ROOT}/include/deft/session/launch/task.ipp flags)
+file(GLOB_RECURSE sources ${ROOT}/include/deft/*.ipp)
+set(names)
+foreach(source IN LISTS sources)
+  file(READ ${source} text)
+  string(REGEX MATCHALL "(getenv\\(\"[A-Z]|\"DEFT_|\"CUDA_)[A-Z0-9_]+\"" found "${text}")
+  list(APPEND names ${found})
+endforeach()
+list(TRANSFORM names REPLACE ".*\"([A-Z0-9_]+)\"" "\\1")
+list(REMOVE_DUPLICATES names)
+foreach(name IN LISTS names)
+  if(NOT section MATCHES "`${name}`")
+    fault("its section on environment variables lacks ${name}")
+  endif()
+  if(name MATCHES "^DEFT_" AND NOT flags MATCHES "{\"${name}\",")
+    fault("--help (session/launch/task.ipp) lacks ${name}")
+  endif()
+endforeach()
+string(REGEX MATCHALL "add_options\\(\\)\\(\"[a-z0-9_]+" found "${flags}")
+list(TRANSFORM found REPLACE ".*\"" "--")
+foreach(flag IN LISTS found)
+  if(NOT section MATCHES "`${flag}`")
+    fault("its section on flags lacks ${flag}")
+  endif()
+endforeach()
+if(NOT names OR NOT found)
+  fault("no flags and variables were found to compare with")
+endif()
 
 if(faults GREATER 0 OR quotes EQUAL 0 OR links EQUAL 0)
   message(FATAL_ERROR "The documentation does not say what is there.")
