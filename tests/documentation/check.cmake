@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -D ROOT=. -P check.cmake: a block of code after `<!-- FILE -->` is found in FILE, word for
-# word; every file that the documentation links to is there; README.md lists the flags and the
-# environment variables that deft reads, and so does --help.
+# word, and of a table each piece of code in the second column. Every file that the documentation
+# links to is there. README.md lists the flags and the environment variables that deft reads, and so
+# does --help.
 cmake_minimum_required(VERSION 3.25)
 cmake_path(ABSOLUTE_PATH ROOT NORMALIZE)
 
@@ -39,7 +40,37 @@ foreach(page IN LISTS pages)
     endif()
   endwhile()
 
-  set(rest "${text}")
+  # Semicolons would end items of a list, and brackets join them.
+  string(REGEX REPLACE "[][;]" "_" rest "${text}")
+  while(rest MATCHES "<!-- ([^ \n]+) -->\n(([|][^\n]*\n)+)")
+    set(file ${CMAKE_MATCH_1})
+    set(table "${CMAKE_MATCH_2}")
+    string(FIND "${rest}" "${CMAKE_MATCH_0}" begin)
+    string(LENGTH "${CMAKE_MATCH_0}" length)
+    math(EXPR begin "${begin} + ${length}")
+    string(SUBSTRING "${rest}" ${begin} -1 rest)
+    if(NOT EXISTS ${ROOT}/${file})
+      fault("quotes ${file}, which is not there")
+      continue()
+    endif()
+    file(READ ${ROOT}/${file} source)
+    string(REGEX REPLACE "[][;]" "_" source "${source}")
+    string(REGEX REPLACE "\n" ";" table "${table}")
+    foreach(row IN LISTS table)
+      string(REGEX REPLACE "^[|][^|]*[|]" "" cell "${row}")
+      string(REGEX MATCHALL "`[^`]+`" pieces "${cell}")
+      foreach(piece IN LISTS pieces)
+        string(REPLACE "`" "" piece "${piece}")
+        math(EXPR quotes "${quotes} + 1")
+        string(FIND "${source}" "${piece}" at)
+        if(at EQUAL -1)
+          fault("${piece} is not in ${file}")
+        endif()
+      endforeach()
+    endforeach()
+  endwhile()
+
+  string(REGEX REPLACE "`[^`\n]+`" "" rest "${text}")  # code that looks like a link
   while(rest MATCHES "\\]\\(([^):#]+)\\)")
     set(file ${CMAKE_MATCH_1})
     string(FIND "${rest}" "${CMAKE_MATCH_0}" begin)
