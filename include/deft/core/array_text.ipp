@@ -18,7 +18,7 @@ namespace {
 template <class T>
 std::string digits_of(T v, std::chars_format form, int most) {
   char text[512];
-  const std::string_view all(text, std::to_chars(text, text + sizeof text, v, form).ptr - text);
+  const std::string_view all(text, std::to_chars(text, text + sizeof text, v, form).ptr);
   const std::size_t point = all.find('.');
   if (point == all.npos) return std::string(all);
   const std::size_t end = std::min(all.find('e'), all.size());
