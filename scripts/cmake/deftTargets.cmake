@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # deft::deft, deft::native, deft::compiled and, where nvcc is, deft::gpu, from the headers in
-# DEFT_INCLUDE_DIR. Our own build includes this file, and so does the installed package: consumers
-# compile the sources themselves, with their own flags.
+# DEFT_INCLUDE_DIR; DEFT_GDB_SCRIPT is what gdb loads for programs that link deft::compiled. Our own
+# build includes this file, and so does the installed package: consumers compile the sources
+# themselves, with their own flags.
 
 # Implementation files that are compiled on their own beside <folder>/<folder>.ipp, because the
 # folder's one would take too long: paths below include/deft.
@@ -61,6 +62,14 @@ file(GLOB_RECURSE deft_files CONFIGURE_DEPENDS RELATIVE ${DEFT_INCLUDE_DIR}/deft
 if(DEFT_THRUST_DIR)
   list(APPEND DEFT_EXTRA_UMBRELLAS ${DEFT_THRUST_UMBRELLAS})
 endif()
+# Where gdb finds deft's pretty-printers, as a program says it: in a section of an object that every
+# program of deft has, in the form of gdb's manual ("The .debug_gdb_scripts section").
+option(DEFT_GDB "Name deft's pretty-printers to gdb in programs that link deft::compiled" ON)
+set(deft_gdb "asm(R\"(.pushsection .debug_gdb_scripts, \"MS\", @progbits, 1
+.byte 1
+.asciz \"${DEFT_GDB_SCRIPT}\"
+.popsection)\");
+")
 set(deft_sources)
 foreach(umbrella IN LISTS deft_files)
   cmake_path(GET umbrella STEM name)
@@ -71,7 +80,11 @@ foreach(umbrella IN LISTS deft_files)
   endif()
   string(MAKE_C_IDENTIFIER "${umbrella}" name)
   set(source ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/${name}.cpp)
-  file(CONFIGURE OUTPUT ${source} CONTENT "#include <deft/${umbrella}>\n")
+  set(content "#include <deft/${umbrella}>\n")
+  if(DEFT_GDB AND umbrella STREQUAL "core/core.ipp")
+    string(APPEND content "${deft_gdb}")
+  endif()
+  file(CONFIGURE OUTPUT ${source} CONTENT "${content}" @ONLY)
   list(APPEND deft_sources ${source})
 endforeach()
 add_library(deft_compiled STATIC EXCLUDE_FROM_ALL ${deft_sources})

@@ -99,24 +99,38 @@ TEST_CASE("equal means type, shape and elements; NaN equals nothing") {
 }
 
 TEST_CASE("arrays print as in NumPy") {
-  // What print(numpy.array(...)) shows; a float keeps its shortest exact form.
+  // What print(numpy.array(...)) of NumPy 2.4 shows.
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   struct {
     any_array a;
     const char* text;
   } cases[] = {
       {any_array(), "none"},
-      {any_array::scalar(3.f), "3."},
+      {any_array::scalar(3.f), "3.0"},
+      {any_array::scalar(1. / 3), "0.3333333333333333"},
+      {any_array::scalar(2e20f), "2e+20"},
       {any_array::scalar(std::int32_t{-3}), "-3"},
-      {any_array::scalar(true), "true"},
+      {any_array::scalar(true), "True"},
       {array_of<float>({0}, {}), "[]"},
-      {array_of<float>({3}, {1, 2.5, -3}), "[ 1. 2.5 -3.]"},
+      {array_of<float>({3}, {1, 2.5, -3}), "[ 1.   2.5 -3. ]"},
+      {array_of<float>({2, 0}, {}), "[]"},
+      {array_of<float>({3}, {-1, nan, 0.5}), "[-1.   nan  0.5]"},
+      {array_of<double>({3}, {1, -inf, inf}), "[  1. -inf  inf]"},
+      {array_of<double>({2}, {1. / 3, -2}), "[ 0.33333333 -2.        ]"},
+      {array_of<double>({2}, {1, 1234.5}), "[1.0000e+00 1.2345e+03]"},
+      {array_of<float>({2}, {1e6, 2.5e6}), "[1.0e+06 2.5e+06]"},
+      {array_of<double>({2}, {1e-100, -1}), "[ 1.e-100 -1.e+000]"},
       {array_of<std::int32_t>({4}, {1, 10, -100, 0}), "[   1   10 -100    0]"},
-      {array_of<bool>({2}, {true, false}), "[ true false]"},
+      {array_of<bool>({2}, {true, false}), "[ True False]"},
+      {array_of<bool>({2}, {true, true}), "[ True  True]"},
       {array_of<std::uint8_t>({2}, {65, 255}), "[ 65 255]"},
       {array_of<std::int32_t>({2, 3}, {1, 2, 3, 4, 5, 60}), "[[ 1  2  3]\n [ 4  5 60]]"},
       {counting<std::int32_t>({2, 2, 2}), "[[[0 1]\n  [2 3]]\n\n [[4 5]\n  [6 7]]]"},
-      {array_of<double>({3}, {std::numeric_limits<double>::infinity(), 1e30, 0.1}),
-       "[  inf 1e+30   0.1]"},
+      {array_of<double>({3}, {inf, 1e30, 0.1}), "[   inf 1.e+30 1.e-01]"},
+      {counting<std::int32_t>({31}),
+       "[ 0  1  2  3  4  5  6  7  8  9 10 11 12 13 14 15 16 17 18 19 20 21 22 23\n "
+       "24 25 26 27 28 29 30]"},
       {counting<std::int32_t>({1001}), "[   0    1    2 ...  998  999 1000]"},
       {counting<std::int32_t>({2, 501}),
        "[[   0    1    2 ...  498  499  500]\n [ 501  502  503 ...  999 1000 1001]]"},

@@ -2,6 +2,7 @@
 // deft/core/core.ipp: what core/ implements once per program.
 #pragma once
 #include <deft/core/any_array.ipp>
+#include <deft/core/array_text.ipp>
 #include <deft/core/buffer.ipp>
 #include <deft/core/hash.ipp>
 #include <deft/core/text.ipp>

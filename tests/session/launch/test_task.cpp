@@ -18,7 +18,7 @@ std::string refused(const words& w) {
 }  // namespace
 
 TEST_CASE("without a job a task is a single process") {
-  words w{"--data=/some/where", "--steps", "7", "free"};
+  words w{"--data=/some/where", "--single", "--steps", "7", "free"};
   task t(w.argc(), w.argv.data());
   CHECK(!t.distributed());
   CHECK(t.is_chief());
@@ -27,6 +27,7 @@ TEST_CASE("without a job a task is a single process") {
   CHECK(t.data_dir() == "/some/where");
   CHECK(t.flag("steps") == "7");
   CHECK(t.flag("nothing", "else") == "else");
+  CHECK(t.args() == std::vector<std::string>{"--steps", "7", "free"});
   CHECK(error_of([&] { t.server(); }).starts_with("failed_precondition"));
 }
 

@@ -17,10 +17,7 @@ class engine;
 /// What a process is in its cluster, from its command line.
 class task {
  public:
-  /// Reads `--job_name --task_index --ps_hosts --worker_hosts --log_device_placement --data
-  /// --secret_file --tls_cert --tls_key --tls_ca --listen_fd --cpu_devices --simulated_gpus
-  /// --allow_tf32
-  /// --gpu_memory_limit --intra_op_threads --insecure --help`, each also as `--name=value`, and
+  /// Reads deft's flags (`--help` lists them), each as `--name value` or `--name=value`, and
   /// starts the server. Without a job it is a single process, without a server.
   /// Throws invalid_argument naming the flag that is wrong.
   task(int argc, const char* const* argv);
@@ -66,10 +63,10 @@ class task {
 
 /// The `main` of every task: reads the flags, starts the server, joins it if this is a parameter
 /// server, else calls `body` in a fresh graph; then says to the others that this task is done.
-/// Errors are printed, and give 1; `--help` prints the flags and gives 0.
-/// SIGTERM or SIGINT (Ctrl-C) ends a task in order: what runs is cancelled, a worker says to the
-/// others that it is done, a parameter server that it was stopped, and the exit code is 128 and the
-/// signal's number. A second signal ends it at once.
+/// Errors are printed, and give 1; `--help` prints the flags and the environment variables, and
+/// gives 0. SIGTERM or SIGINT (Ctrl-C) ends a task in order: what runs is cancelled, a worker says
+/// to the others that it is done, a parameter server that it was stopped, and the exit code is 128
+/// and the signal's number. A second signal ends it at once.
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body);
 
 /// As task_main where the command line names a job, or says `--single`; else starts the whole

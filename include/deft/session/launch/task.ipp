@@ -25,6 +25,8 @@ flags::options_description task_flags() {
   flags::options_description d("Flags of every deft task");
   d.add_options()("help", "print this");
   d.add_options()("job_name", flags::value<std::string>(), "ps or worker; none: a single process");
+  d.add_options()("single", flags::bool_switch(),
+                  "one process, of a program that else starts a cluster");
   d.add_options()("task_index", flags::value<int>()->default_value(0), "number within the job");
   d.add_options()("ps_hosts", flags::value<std::string>(),
                   "host:port of each parameter server, by comma");
@@ -54,6 +56,36 @@ flags::options_description task_flags() {
   d.add_options()("insecure", flags::bool_switch(),
                   "serve other addresses than loopback without a secret and without TLS");
   return d;
+}
+
+/// What the environment decides: a name, and what its value says.
+constexpr std::pair<const char*, const char*> environment_variables[] = {
+    {"DEFT_LOG",
+     "what is logged to standard error: debug, info, warning (the default), error, off"},
+    {"DEFT_SECRET", "the cluster's shared secret, of tasks and sessions"},
+    {"DEFT_TLS_CERT", "as --tls_cert, of tasks and sessions"},
+    {"DEFT_TLS_KEY", "as --tls_key, of tasks and sessions"},
+    {"DEFT_TLS_CA", "as --tls_ca, of tasks and sessions"},
+    {"DEFT_LOCAL_SOCKETS", "0: tasks on one machine talk by TCP alone"},
+    {"DEFT_SIMULATED_GPUS", "as --simulated_gpus"},
+    {"DEFT_ALLOW_TF32", "0 or 1: as --allow_tf32"},
+    {"DEFT_GPU_MEMORY_LIMIT", "as --gpu_memory_limit"},
+    {"DEFT_CUBLASLT", "path of libcublasLt.so"},
+    {"DEFT_CACHE_DIR", "folder of what was compiled for GPUs; empty: none is kept"},
+    {"CUDA_HOME, CUDA_PATH", "where libraries of the CUDA Toolkit are looked for"},
+};
+
+std::string help_text() {
+  std::string text = "Flags of every deft task:\n";
+  const auto line = [&text](std::string name, const std::string& meaning) {
+    name.resize(std::max<std::size_t>(name.size(), 30), ' ');
+    text += str("  ", name, " ", meaning, "\n");
+  };
+  const flags::options_description known = task_flags();
+  for (const auto& o : known.options()) line(o->format_name(), o->description());
+  text += "Environment variables:\n";
+  for (const auto& [name, meaning] : environment_variables) line(name, meaning);
+  return text;
 }
 
 std::vector<std::string> split_hosts(const std::string& text, const char* flag) {
@@ -217,11 +249,7 @@ int task_main(int argc, const char* const* argv, const std::function<void(task&)
     auto in_graph = as_default(g);
     return live(self, body);
   } catch (const help_wanted&) {
-    const flags::options_description known = task_flags();
-    std::string text;
-    for (const auto& o : known.options())
-      text += str("  ", o->format_name(), "\t", o->description(), "\n");
-    std::printf("Flags of every deft task:\n%s", text.c_str());
+    std::printf("%s", help_text().c_str());
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", who.c_str(), e.what());

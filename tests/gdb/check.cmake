@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake -P check.cmake SOURCE PROGRAM FOLDER: gdb, which may load scripts from FOLDER, prints of
+# PROGRAM what lines `// gdb: EXPRESSION = TEXT` of its SOURCE say.
+cmake_minimum_required(VERSION 3.25)
+set(source ${CMAKE_ARGV3})
+set(program ${CMAKE_ARGV4})
+set(folder ${CMAKE_ARGV5})
+
+find_program(gdb gdb)
+if(NOT gdb)
+  message(NOTICE "skipped: there is no gdb")
+  return()
+endif()
+execute_process(COMMAND ${gdb} -nx -batch -ex "python import gdb.printing" RESULT_VARIABLE failed
+                OUTPUT_QUIET ERROR_QUIET)
+if(failed)
+  message(NOTICE "skipped: gdb has no Python")
+  return()
+endif()
+
+set(commands)
+set(texts)
+file(STRINGS ${source} lines REGEX "// gdb: [a-z]+ = ")
+foreach(line IN LISTS lines)
+  string(REGEX MATCH "// gdb: ([a-z]+) = (.*)$" line "${line}")
+  list(APPEND commands -ex "print ${CMAKE_MATCH_1}")
+  list(LENGTH texts count)
+  math(EXPR number "${count} + 1")
+  list(APPEND texts "$${number} = ${CMAKE_MATCH_2}")
+endforeach()
+execute_process(COMMAND ${gdb} -nx -batch -iex "add-auto-load-safe-path ${folder}"
+                        -iex "set debuginfod enabled off" -ex "set disable-randomization off"
+                        -ex "break stop" -ex run -ex up ${commands} ${program}
+                OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+if(errors MATCHES "ptrace: |Couldn't get registers")
+  message(NOTICE "skipped: processes cannot be traced here\n${errors}")
+  return()
+endif()
+set(faults 0)
+foreach(text IN LISTS texts)
+  string(FIND "${output}" "${text}\n" at)
+  if(at EQUAL -1)
+    message(NOTICE "it should print: ${text}")
+    math(EXPR faults "${faults} + 1")
+  endif()
+endforeach()
+list(LENGTH texts count)
+if(faults OR count EQUAL 0)
+  message(FATAL_ERROR "${output}${errors}")
+endif()
