@@ -10,13 +10,14 @@
 //       └── adagrad ◀─────────────────────────────────────────────────────── gradients
 //
 // ctest: --steps 300
-// prints: w1: /job:ps/replica:0/task:0/[cg]pu:0
+// prints: w1 +/job:ps/replica:0/task:0/[cg]pu:0
 // prints: step 300/300
 // prints: accuracy on [0-9]+ held-out images: 0\.[5-9]
 #include <cstdio>
 #include <cstdlib>
 #include <deft/deft.hpp>
 #include <filesystem>
+#include <fstream>
 
 using namespace deft;
 
@@ -28,7 +29,7 @@ std::string data_folder(const task& self) {
 
 /// A worker's whole program; the parameter server only serves.
 void run_worker(task& self) {
-  self.expect_flags({"steps"});
+  self.expect_flags({"steps", "dot"});
   std::int64_t steps = std::atoll(self.flag("steps", "2000").c_str());
   std::string data = data_folder(self);
 
@@ -50,18 +51,13 @@ void run_worker(task& self) {
 
   monitored_session s(
       self, {.hooks = {stop_at_step(steps), stop_on_nan(loss), show_progress(loss, steps, 100)}});
-  if (self.is_chief()) {
-    std::printf("%s\n", mnist_source(data).c_str());
-    for (const auto& [name, t] :
-         std::initializer_list<std::pair<const char*, any_tensor>>{{"w1", w1},
-                                                                   {"b1", b1},
-                                                                   {"w2", w2},
-                                                                   {"b2", b2},
-                                                                   {"x w1", matmul(x, w1)},
-                                                                   {"logits", logits},
-                                                                   {"loss", loss}})
-      std::printf("%s: %s\n", name, s.device_of(t).c_str());
-  }
+  if (self.is_chief())
+    std::printf("%s\n%s", mnist_source(data).c_str(),
+                placements(s.session(), w1, b1, w2, b2, hidden, logits, loss).c_str());
+
+  if (const std::string file = self.flag("dot"); self.is_chief() && !file.empty())
+    std::ofstream(file) << to_dot(s.session(), train, x = ndarray<float, dyn, 784>(100),
+                                  label = ndarray<std::int32_t, dyn>(100));
 
   for (auto& [images, labels] : mnist(data).shuffle(10'000).batch(100, true).repeat()) {
     if (s.should_stop()) break;

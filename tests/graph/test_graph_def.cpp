@@ -175,28 +175,6 @@ TEST_CASE_FIXTURE(own_graph, "a graph that is not sound is refused, and the node
         }).empty());
 }
 
-TEST_CASE_FIXTURE(own_graph, "DOT has a line for each node and edge, and a cluster for a device") {
-  placeholder<float, dyn, 3> x("x");
-  any_tensor y = on(device("/gpu:1"), [&] { return exp(any_tensor(x)); });
-  any_tensor z = [&] {
-    auto after = control_dependencies(y);
-    return tanh(any_tensor(x));
-  }();
-  name(z, "quoted");
-  std::string dot = to_dot(flat({z}).graph);
-  INFO(dot);
-  auto has = [&](std::string_view line) { return dot.find(line) != std::string::npos; };
-  CHECK(dot.starts_with("digraph deft {\n"));
-  CHECK(dot.ends_with("}\n"));
-  CHECK(has("n0 [label=\"x\\nplaceholder\"];"));
-  CHECK(has("subgraph cluster_0 {\n    label=\"/gpu:1\";\n    n1 [label=\"exp\\nexp\"];"));
-  CHECK(has("n0 -> n1 [label=\"float(?,3)\"];"));
-  CHECK(has("n1 -> n2 [style=dashed];"));
-  graph_def odd = flat({y}).graph;
-  odd.nodes[0].name = "a\"b\\c";
-  CHECK(to_dot(odd).find("label=\"a\\\"b\\\\c\\nplaceholder\"") != std::string::npos);
-}
-
 TEST_CASE("a chain of a million nodes is built, flattened, differentiated and freed") {
   constexpr int length = 1'000'000;
   graph g;

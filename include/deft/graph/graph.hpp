@@ -82,6 +82,19 @@ class [[nodiscard]] graph_scope {
 };
 inline graph_scope as_default(graph g) { return graph_scope(std::move(g)); }
 
+/// While it lives, nodes that this thread writes have `place` as their source location: for what
+/// the library writes on behalf of a user's line. One that is not known changes nothing.
+class [[nodiscard]] place_scope {
+ public:
+  explicit place_scope(source_place place);
+  ~place_scope();
+  place_scope(const place_scope&) = delete;
+
+ private:
+  source_place mine_;
+  const source_place* outer_;
+};
+
 /// Seeds the current graph's random operations.
 void set_seed(std::uint64_t seed);
 

@@ -5,8 +5,10 @@
 #include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <deft/graph/dot.ipp>
 #include <deft/graph/graph.hpp>
 #include <deft/graph/graph_def.ipp>
+#include <deft/graph/node_text.ipp>
 #include <deft/graph/op_def.ipp>
 #include <deft/graph/program.ipp>
 #include <memory>
@@ -353,7 +355,15 @@ void rethrow_at(const error& e, const node& n) {
 }
 
 graph::graph() : state_(std::make_shared<graph_state>()) {}
-node_ref graph::add(node_request&& r) { return state_->add(std::move(r)); }
+namespace {
+thread_local graph* thread_graph = nullptr;
+constinit thread_local const source_place* thread_place = nullptr;
+}  // namespace
+
+node_ref graph::add(node_request&& r) {
+  if (thread_place) r.place = *thread_place;
+  return state_->add(std::move(r));
+}
 std::size_t graph::size() const {
   std::lock_guard lock(state_->guard);
   return state_->count;
@@ -384,10 +394,6 @@ std::uint64_t graph::next_session() {
 }
 graph graph::of(const node& n) { return graph(n.owner()->shared_from_this()); }
 
-namespace {
-thread_local graph* thread_graph = nullptr;
-}
-
 graph& current_graph() {
   if (thread_graph) return *thread_graph;
   static auto& process_graph = *new graph;
@@ -398,6 +404,11 @@ graph_scope::graph_scope(graph g) : mine_(std::move(g)), outer_(thread_graph) {
   thread_graph = &mine_;
 }
 graph_scope::~graph_scope() { thread_graph = outer_; }
+
+place_scope::place_scope(source_place place) : mine_(place), outer_(thread_place) {
+  if (mine_.known()) thread_place = &mine_;
+}
+place_scope::~place_scope() { thread_place = outer_; }
 
 void set_seed(std::uint64_t seed) { current_graph().set_seed(seed); }
 

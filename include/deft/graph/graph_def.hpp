@@ -88,7 +88,4 @@ using substitution = std::unordered_map<const node*, output>;
 flat_graph flatten(std::span<const output> fetches, std::span<const output> feeds,
                    const substitution& replace = {});
 
-/// Graphviz's language: a node a line, clusters by device, dtype and shape at each edge.
-std::string to_dot(const graph_def& g);
-
 }  // namespace deft

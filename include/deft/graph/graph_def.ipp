@@ -147,18 +147,6 @@ class flattener {
   std::set<std::pair<node*, std::uint32_t>> reached_;
 };
 
-std::string dot_quoted(std::string_view text) {
-  std::string s = "\"";
-  for (char c : text) {
-    if (c == '"' || c == '\\') s += '\\';
-    if (c == '\n')
-      s += "\\n";
-    else
-      s += c;
-  }
-  return s + '"';
-}
-
 }  // namespace
 
 const std::string& node_name::str() const {
@@ -216,33 +204,6 @@ void check(const graph_def& g) {
       throw error(e.code(), e.message(), n.name, n.place);
     }
   }
-}
-
-std::string to_dot(const graph_def& g) {
-  std::map<std::string, std::vector<std::size_t>> by_device;
-  for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-    const node_def& n = g.nodes[i];
-    placement d = n.device ? n.device : n.requested;
-    by_device[d ? to_string(*d) : std::string()].push_back(i);
-  }
-  std::string s = "digraph deft {\n  node [shape=box, style=rounded];\n";
-  int cluster = 0;
-  for (const auto& [device, nodes] : by_device) {
-    if (!device.empty())
-      s += str("  subgraph cluster_", cluster++, " {\n    label=", dot_quoted(device), ";\n");
-    for (auto i : nodes) {
-      const node_def& n = g.nodes[i];
-      s += str("    n", i, " [label=", dot_quoted(str(n.name, "\n", n.op->name)), "];\n");
-    }
-    if (!device.empty()) s += "  }\n";
-  }
-  for (std::size_t i = 0; i < g.nodes.size(); ++i) {
-    for (auto e : g.nodes[i].inputs)
-      s += str("  n", e.node, " -> n", i,
-               " [label=", dot_quoted(to_string(g.nodes[e.node].outputs[e.port])), "];\n");
-    for (auto c : g.nodes[i].controls) s += str("  n", c, " -> n", i, " [style=dashed];\n");
-  }
-  return s + "}\n";
 }
 
 }  // namespace deft

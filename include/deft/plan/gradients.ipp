@@ -146,6 +146,7 @@ class walk {
                           ? ""
                           : " in this program: a file that uses it must include deft/deft.hpp"),
                   name_of(*n), n->place());
+    place_scope here(n->place().nearby());
     std::vector<output> outputs;
     for (std::uint32_t i = 0; i < n->outputs.size(); ++i) {
       auto fused = fused_of_.find(n.get());

@@ -3,9 +3,11 @@
 #pragma once
 #include <array>
 #include <deft/expr/tensor.hpp>
+#include <deft/graph/dot.hpp>
 #include <deft/op/variable.hpp>
 #include <deft/plan/place.hpp>
 #include <deft/session/engine.hpp>
+#include <deft/session/explain.hpp>
 #include <memory>
 #include <span>
 #include <string>
@@ -285,8 +287,17 @@ class session {
   /// What will be run for these fetches: see explain_plan.
   template <class... X>
   std::string explain(const X&... x) {
+    return explain(explain_options{}, x...);
+  }
+  template <class... X>
+  std::string explain(const explain_options& options, const X&... x) {
+    return explain_plan(describe(x...), options);
+  }
+  /// The same before it is put into words.
+  template <class... X>
+  requires detail::can_be_run<X...> plan_description describe(const X&... x) {
     detail::request<X...> r(x...);
-    return explain_request(r.fetched.get(), r.targets.get());
+    return describe_request(r.fetched.get(), r.targets.get());
   }
   std::vector<device_info> devices();
 
@@ -309,7 +320,8 @@ class session {
   friend class monitored_session;
   step_results run_request(std::span<const output> fetches, std::span<const output> targets,
                            std::span<const feed_ref> feeds, const run_options& options);
-  std::string explain_request(std::span<const output> fetches, std::span<const output> targets);
+  plan_description describe_request(std::span<const output> fetches,
+                                    std::span<const output> targets);
   std::shared_ptr<ready_plan> plan_request(std::span<const output> fetches,
                                            std::span<const output> feeds);
 
@@ -323,6 +335,30 @@ template <class... X>
 std::string explain(session& s, const X&... x) {
   return s.explain(x...);
 }
+/// The plan for these fetches and feeds in Graphviz's language, each node on its device: `dot
+/// -Tsvg` draws it.
+template <class... X>
+std::string to_dot(session& s, const X&... x) {
+  return to_dot(s.describe(x...).placed);
+}
+/// The graph as it was written.
+template <class... X>
+requires(sizeof...(X) > 0 && detail::can_be_run<X...>) std::string to_dot(const X&... x) {
+  detail::request<X...> r(x...);
+  return to_dot(flatten(r.fetched.get(), r.targets.get()).graph);
+}
+
+namespace detail {
+std::string placements(session& s, std::span<const output> tensors);
+}
+/// A line for each: its name, and the full name of the device that runs it when it is fetched
+/// alone. Variables, tensors and expressions.
+template <expression... X>
+std::string placements(session& s, const X&... x) {
+  const output tensors[] = {detail::fetch_of<X>::handle(x)...};
+  return detail::placements(s, tensors);
+}
+
 /// What was asked for, canonically; empty if nothing was.
 std::string requested_device(const any_tensor& t);
 

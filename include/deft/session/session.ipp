@@ -237,19 +237,14 @@ std::shared_ptr<ready_plan> session::plan_request(std::span<const output> fetche
 }
 
 std::string session_impl::device_of(const output& o) {
-  const graph_def placed = describe({&o, 1}, {}).placed;
-  const std::string& name = name_of(*o.node);
-  for (const auto& n : placed.nodes)
-    if (n.name == name) return to_string(*n.device);
-  // Folded or opened: what stands for it comes last.
-  return to_string(*placed.nodes.back().device);
+  return to_string(*node_for(describe({&o, 1}, {}), name_of(*o.node)).device);
 }
 
 std::string session::device_of(const any_tensor& t) { return impl_->device_of(t.handle()); }
 
-std::string session::explain_request(std::span<const output> fetches,
-                                     std::span<const output> targets) {
-  return explain_plan(impl_->describe(fetches, targets));
+plan_description session::describe_request(std::span<const output> fetches,
+                                           std::span<const output> targets) {
+  return impl_->describe(fetches, targets);
 }
 
 std::vector<device_info> session::devices() { return impl_->on().devices(); }
@@ -264,6 +259,19 @@ std::string requested_device(const any_tensor& t) {
 }
 
 namespace detail {
+std::string placements(session& s, std::span<const output> tensors) {
+  std::vector<std::string> names;
+  std::size_t width = 0;
+  for (const auto& t : tensors) {
+    names.push_back(name_of(*t.node));
+    width = std::max(width, names.back().size());
+  }
+  std::string text;
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    text += names[i] + std::string(width - names[i].size() + 1, ' ') +
+            s.impl().device_of(tensors[i]) + "\n";
+  return text;
+}
 numbered_options numbered(session_options options, std::uint64_t index) {
   // Numbers of tasks above a million would meet those of a second session: harmless, and far.
   const std::uint64_t number = current_graph().next_session();
