@@ -30,18 +30,30 @@ struct written_operation {
 
 namespace {
 
-/// Near the first named operand, for an operator, which does not know its line.
-source_place place_near(const written_operation& x) {
+/// Where an operation within was called by name.
+source_place named_place(const written_operation& x) {
   if (x.place.known()) return x.place;
+  for (const auto& o : x.operands())
+    if (const auto* inner = std::get_if<written>(&o))
+      if (const source_place w = named_place(**inner); w.known()) return w.nearby();
+  return {};
+}
+/// Where the first tensor was made.
+source_place operand_place(const written_operation& x) {
   for (const auto& o : x.operands()) {
     source_place w;
     if (const auto* tensor = std::get_if<output>(&o))
-      w = tensor->node ? tensor->node->place().nearby() : w;
+      w = tensor->node ? tensor->node->place() : w;
     else if (const auto* inner = std::get_if<written>(&o))
-      w = place_near(**inner).nearby();
-    if (w.known()) return w;
+      w = operand_place(**inner);
+    if (w.known()) return w.nearby();
   }
   return {};
+}
+/// An operator does not know its line, but what it was written on does.
+source_place place_near(const written_operation& x) {
+  const source_place w = named_place(x);
+  return w.known() ? w : operand_place(x);
 }
 
 }  // namespace
@@ -137,7 +149,7 @@ output lower_written(const written& expression, const program_ref& (*program)(),
   std::vector<output> inputs;
   integers literals;
   gather(x, inputs, literals);
-  const source_place& place = w.known() ? w : x.place;
+  const source_place place = w.known() ? w : place_near(x);
   if (!program) return add_node(*x.op, x.attributes(), inputs, place, &x.scope).handle();
   static const op_def& fused = *find_op("fused");
   return add_node(fused, {program(), std::move(literals)}, inputs, place, &x.scope).handle();
