@@ -9,7 +9,6 @@
 // prints: 4 threads, 1200 requests, 2400 answers, 0 wrong
 #include <atomic>
 #include <cstdio>
-#include <deft/data/idx.hpp>
 #include <deft/deft.hpp>
 #include <thread>
 #include <vector>
@@ -19,7 +18,7 @@ using namespace deft;
 /// What a training program would have saved: a column for each quadrant of the plane.
 void save(const char* file) {
   ndarray<float, 2, 4> weights{1, -1, -1, 1, 1, 1, -1, -1};
-  write_idx(file, weights.array());
+  write_idx(file, weights);
 }
 
 /// The right answer.

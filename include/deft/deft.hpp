@@ -21,6 +21,7 @@
 #include <deft/session/launch/task.hpp>
 #include <deft/session/session.hpp>
 // training
+#include <deft/data/idx.hpp>
 #include <deft/data/mnist.hpp>
 #include <deft/train/monitored_session.hpp>
 #include <deft/train/optimizer.hpp>

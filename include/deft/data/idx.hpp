@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/data/idx.hpp: IDX files, the format of MNIST, plain or compressed.
 #pragma once
-#include <deft/core/any_array.hpp>
+#include <deft/core/ndarray.hpp>
 #include <string>
 
 namespace deft {
@@ -24,5 +24,9 @@ idx_header read_idx_header(const std::string& file);
 /// Throws invalid_argument for dtypes that the format lacks (int64) and for scalars, unavailable if
 /// the file cannot be written.
 void write_idx(const std::string& file, const any_array& array);
+template <element T, std::int64_t... E>
+void write_idx(const std::string& file, const ndarray<T, E...>& array) {
+  write_idx(file, array.array());
+}
 
 }  // namespace deft

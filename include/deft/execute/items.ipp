@@ -29,9 +29,9 @@ void frame_state::prepare(const item& i, std::uint32_t in_lane) {
   infer_types(*n.op, {seen.subspan(variables), n.attributes}, out);
   for (std::uint32_t o = 0; o < i.outs; ++o) {
     if (!out[o].shape.is_static())
-      fail(errc::internal, "[", n.op->name, "] cannot tell the shape of its result: ", out[o]);
+      fail(errc::internal, "[", written_op(n), "] cannot tell the shape of its result: ", out[o]);
     if (!fits(n.outputs[o].shape, out[o].shape))
-      fail(errc::invalid_argument, "[", n.op->name, "] the result is ", out[o].shape, " where ",
+      fail(errc::invalid_argument, "[", written_op(n), "] the result is ", out[o].shape, " where ",
            n.outputs[o].shape, " was declared");
     values_.infer_shape(i.first_out + o, out[o].shape);
   }

@@ -52,7 +52,7 @@ class compiler {
       return last_device_;
     for (const auto& d : task_.devices)
       if (d->info().name == n.device) return last_device_ = number_of(*d);
-    fail(errc::invalid_argument, "[", n.op->name, "] there is no device \"",
+    fail(errc::invalid_argument, "[", written_op(n), "] there is no device \"",
          n.device ? to_string(*n.device) : "", "\" on this task");
   }
   std::uint16_t number_of(device_runtime& d) {
@@ -117,7 +117,7 @@ class compiler {
     for (auto e : n.inputs) {
       const std::uint32_t v = first_value_[e.node] + e.port;
       if (n.op->role != op_role::copy && c_.values[v].space != space_of(device))
-        fail(errc::invalid_argument, "[", n.op->name, "] its input \"",
+        fail(errc::invalid_argument, "[", written_op(n), "] its input \"",
              part_.graph.nodes[e.node].name, "\" is not in the memory of its device");
       c_.inputs.push_back(v);
       ++c_.values[v].uses;
@@ -409,7 +409,7 @@ kernel_ptr executable::compiled::make_kernel(const exec::computation& c) const {
   const auto device =
       std::ranges::find(devices, n.device, [](const device_runtime* d) { return d->info().name; });
   kernel_ptr k = (*device)->make_kernel(n, in);
-  if (!k) fail(errc::unimplemented, "[", n.op->name, "] has no kernel on ", to_string(*n.device));
+  if (!k) fail(errc::unimplemented, "[", written_op(n), "] has no kernel on ", to_string(*n.device));
   if (known) k->prepare(in, n.outputs);
   return k;
 }

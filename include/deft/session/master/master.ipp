@@ -111,7 +111,7 @@ class master_engine final : public engine {
           wanted.insert(intern(task));
         else if (!tasks_->options().allow_soft_placement)
           throw error(errc::invalid_argument,
-                      str("[", n.op->name, "] is asked to run on \"", to_string(*n.requested),
+                      str("[", written_op(n), "] is asked to run on \"", to_string(*n.requested),
                           "\", which is no task of the cluster (",
                           to_string(tasks_->cluster()->cluster()), ")"),
                       n.name, n.place);
