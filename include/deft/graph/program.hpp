@@ -108,7 +108,7 @@ using program_ref = std::shared_ptr<const program>;
 /// dtypes, operations that are neither elementwise nor folds, the use of a fold that is a result
 /// only, or more than max_fused_operations of them; results of a region that are none; and pieces
 /// that are not runs of instructions in order.
-void check(const program& p);
+void validate(const program& p);
 
 /// What follows for each value of a region from the classes of its inputs.
 struct region_shape {

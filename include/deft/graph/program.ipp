@@ -340,7 +340,7 @@ class program_checker {
 
 }  // namespace
 
-void check(const program& p) { program_checker(p).run(); }
+void validate(const program& p) { program_checker(p).run(); }
 
 region_shape shape_of(const program& region, std::span<const extent_class> inputs) {
   region_shape s;

@@ -20,8 +20,8 @@ namespace detail {
 /// keeps no array that a loop runs over in registers.
 template <class P, class F>
 DEFT_ALWAYS_INLINE void each_register(F f) {
-  [&]<int... I>(std::integer_sequence<int, I...>) DEFT_INLINED {
-    (f(std::integral_constant<int, I>()), ...);
+  [&]<int... Index>(std::integer_sequence<int, Index...>) DEFT_INLINED {
+    (f(std::integral_constant<int, Index>()), ...);
   }
   (std::make_integer_sequence<int, P::count>());
 }
@@ -97,13 +97,13 @@ DEFT_ALWAYS_INLINE R each(F f, const P&... p) {
   return r;
 }
 
-template <int Offset, class V, int... I>
-DEFT_ALWAYS_INLINE auto slice(V v, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(v, v, (Offset + I)...);
+template <int Offset, class V, int... Index>
+DEFT_ALWAYS_INLINE auto slice(V v, std::integer_sequence<int, Index...>) {
+  return __builtin_shufflevector(v, v, (Offset + Index)...);
 }
-template <class V, int... I>
-DEFT_ALWAYS_INLINE auto join(V a, V b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, I...);
+template <class V, int... Index>
+DEFT_ALWAYS_INLINE auto join(V a, V b, std::integer_sequence<int, Index...>) {
+  return __builtin_shufflevector(a, b, Index...);
 }
 /// Lanes `Part * N` to `(Part + 1) * N` of P's registers, as one register of U.
 template <class U, int N, int Part, class P>

@@ -130,9 +130,9 @@ struct packet {
       constexpr T q[] = {4.84406305325125486048e3, 2.23548839060100448583e3,
                          1.12811678491632931402e2, 1};
       const vec xx = x * x, a = x < 0 ? -x : x;
-      const vec near = madd(x * xx, polynomial(xx, p) / polynomial(xx, q), x);
-      const vec far = 1 - 2 / (exp(a + a) + 1);
-      return a < 0.625 ? near : x < 0 ? -far : far;
+      const vec inner = madd(x * xx, polynomial(xx, p) / polynomial(xx, q), x);
+      const vec outer = 1 - 2 / (exp(a + a) + 1);
+      return a < 0.625 ? inner : x < 0 ? -outer : outer;
     }
   }
 

@@ -96,8 +96,8 @@ std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t sessio
 /// What another process sent: a sound graph, whose transfers lead to tasks of the cluster. Names
 /// are kept for good, so they are looked at first.
 void worker::check_part(const plan::part& p) const {
-  check(p.graph);
-  check(p.graph, p.fetches);
+  validate(p.graph);
+  validate(p.graph, p.fetches);
   for (const auto& n : p.graph.nodes) {
     if (n.op->role != op_role::send && n.op->role != op_role::receive) continue;
     const device_name peer =
