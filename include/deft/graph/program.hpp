@@ -136,7 +136,7 @@ class program_builder {
   /// The instructions since there were `first` were an expression of their own.
   void end_piece(std::size_t first);
   /// A result of a region.
-  void output(value v, extent_class where, bool keepdims);
+  void output(value v, extent_class where, bool keep);
   void row_axes(int count) { program_.row_axes = static_cast<std::uint8_t>(count); }
   std::size_t operations() const { return program_.code.size(); }
   program_ref finish();

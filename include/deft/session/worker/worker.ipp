@@ -49,10 +49,10 @@ std::shared_ptr<worker> worker::make(std::shared_ptr<task_runtime> task, cluster
       for (const auto l = wire::unpack<wire::link_lost>(m); const auto& master : w->masters())
         master->on_link_lost(l);
   });
-  made->links_.on_lost([weak = std::weak_ptr(made)](placement task, const error& why) {
+  made->links_.on_lost([weak = std::weak_ptr(made)](placement lost, const error& why) {
     const auto w = weak.lock();
     if (!w) return;
-    w->tell_of_loss(task, why);
+    w->tell_of_loss(lost, why);
     for (const auto& master : w->masters()) master->on_channel_lost();
   });
   return made;
