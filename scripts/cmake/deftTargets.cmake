@@ -43,6 +43,10 @@ target_include_directories(deft ${system} INTERFACE ${DEFT_INCLUDE_DIR})
 target_compile_features(deft INTERFACE cxx_std_20)
 # In every file or in none (one definition rule); nvcc cannot compile Asio without it.
 target_compile_definitions(deft INTERFACE BOOST_ASIO_DISABLE_SFINAE_VARIABLE_TEMPLATES)
+if(NOT DEFT_THRUST_DIR)
+  # The compiler may find Thrust in its own folders where DEFT_THRUST_DIR is OFF.
+  target_compile_definitions(deft INTERFACE DEFT_NO_THRUST)
+endif()
 target_link_libraries(deft INTERFACE Eigen3::Eigen Boost::headers Boost::json Boost::program_options
                                      Boost::serialization OpenSSL::SSL OpenSSL::Crypto
                                      ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS})
@@ -198,7 +202,7 @@ if(DEFT_THRUST_DIR)
   list(APPEND deft_gpus "simulated ones by Thrust ${major}.${minor}")
 endif()
 if(NOT deft_gpus)
-  set(deft_gpus "none: neither the CUDA Toolkit nor Thrust was found")
+  set(deft_gpus "none: neither the CUDA Toolkit nor Thrust is used")
 endif()
 string(REPLACE ";" ", " deft_gpus "${deft_gpus}")
 message(STATUS "deft: GPUs: ${deft_gpus}")
