@@ -37,7 +37,7 @@
 #include <deft/execute/cpu/cpu_linear.ipp>
 #include <deft/execute/execute.ipp>
 #include <deft/execute/gpu/gpu.ipp>
-#if __has_include(<thrust/for_each.h>)
+#if __has_include(<thrust/for_each.h>) && !defined(DEFT_NO_THRUST)
 #include <deft/execute/gpu/gpu_elementwise.ipp>
 #include <deft/execute/gpu/gpu_kernels.ipp>
 #endif

@@ -7,7 +7,7 @@ using namespace deft;
 
 tensor<float, dyn, 2> layer(const placeholder<float, dyn, 3>& x);  // model.cpp
 
-#if __has_include(<thrust/for_each.h>)
+#if __has_include(<thrust/for_each.h>) && !defined(DEFT_NO_THRUST)
 /// What Thrust computes on simulated GPUs, of whichever version it is here: many elements, and rows
 /// that are added by a sort of their numbers.
 bool gpus_agree() {

@@ -202,7 +202,7 @@ TEST_CASE("a piece that was compiled as an expression is one step") {
   const value once = append(inputs);
   append(std::vector<value>(inputs.size(), once));
   const program_ref twice = b.finish();
-  check(*twice);
+  validate(*twice);
   CHECK(cpu::interpreter(*twice).steps() == 2);
   program bare = *twice;
   bare.pieces.clear();

@@ -168,11 +168,11 @@ TEST_CASE_FIXTURE(own_graph, "an expression of 64 operations is one node") {
 TEST_CASE_FIXTURE(own_graph, "a node made by operators is near its named operand") {
   placeholder<float, 2> x("x");
   any_tensor y = any_tensor(x) + any_tensor(x);
-  CHECK(maker(y).place().near);
+  CHECK(maker(y).place().approximate);
   CHECK(maker(y).place().line == maker(x).place().line);
   unsigned line = __LINE__ + 1;
   tensor<float, 2> z = x + x + x;
-  CHECK_FALSE(maker(z).place().near);
+  CHECK_FALSE(maker(z).place().approximate);
   CHECK(static_cast<unsigned>(maker(z).place().line) == line);
 }
 

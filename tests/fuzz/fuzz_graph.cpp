@@ -72,10 +72,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   flat_graph flat;
   const bool sound = fuzzing::accepted([&] {
     flat = load(fuzzing::as_bytes(data, size));
-    check(flat.graph);
+    validate(flat.graph);
     for (const auto& n : flat.graph.nodes)
       if (is_transfer(n.op->role)) fail(errc::invalid_argument, "plans make these");
-    check(flat.graph, flat.fetches);
+    validate(flat.graph, flat.fetches);
     if (flat.fetches.empty()) fail(errc::invalid_argument, "nothing is fetched");
   });
   if (!sound) return 0;

@@ -39,7 +39,7 @@ TEST_CASE_FIXTURE(own_graph, "flatten copies what the fetches need, inputs first
   CHECK(f.graph.nodes[3].name == "add");
   CHECK(f.graph.nodes[1].outputs == std::vector<tensor_type>{{dims{2}, dtype::float32}});
   CHECK(f.graph.nodes[1].name.origin() == b.handle().node.get());
-  CHECK_NOTHROW(check(f.graph));
+  CHECK_NOTHROW(validate(f.graph));
 }
 
 TEST_CASE_FIXTURE(own_graph, "a feed prunes what made the value, side effects too") {
@@ -51,7 +51,7 @@ TEST_CASE_FIXTURE(own_graph, "a feed prunes what made the value, side effects to
   CHECK(ops_of(f) == names{"feed", "exp"});
   CHECK(f.feeds == std::vector<std::uint32_t>{0});
   CHECK(f.graph.nodes[0].outputs[0] == up.handle().type());
-  CHECK_NOTHROW(check(f.graph));
+  CHECK_NOTHROW(validate(f.graph));
 }
 
 TEST_CASE_FIXTURE(own_graph, "a fed fetch is the feed") {
@@ -71,7 +71,7 @@ TEST_CASE_FIXTURE(own_graph, "a control dependency on what is fed waits for the 
   }();
   flat_graph f = flat({after}, {up});
   for (auto op : ops_of(f)) CHECK(op != "assign");
-  CHECK_NOTHROW(check(f.graph));
+  CHECK_NOTHROW(validate(f.graph));
   operation both = group(x, v.assign(2.f));
   const output fetch{both.handle(), run_only};
   const output feed = x.handle();
@@ -100,7 +100,7 @@ TEST_CASE_FIXTURE(own_graph, "control dependencies are flattened too") {
   flat_graph f = flat({y});
   REQUIRE(f.graph.nodes.back().controls.size() == 1);
   CHECK(f.graph.nodes[f.graph.nodes.back().controls[0]].op->name == "assign");
-  CHECK_NOTHROW(check(f.graph));
+  CHECK_NOTHROW(validate(f.graph));
 }
 
 TEST_CASE_FIXTURE(own_graph, "one output of several can be fed") {
@@ -113,10 +113,10 @@ TEST_CASE_FIXTURE(own_graph, "one output of several can be fed") {
         names{"feed", "feed", "softmax_cross_entropy", "sum", "sum", "add"});
   flat_graph f = flat({y}, {second, logits, label});
   CHECK(f.graph.nodes.size() == 7);
-  CHECK_NOTHROW(check(f.graph));
+  CHECK_NOTHROW(validate(f.graph));
   f = flat({y}, {loss, second});
   CHECK(ops_of(f) == names{"feed", "sum", "feed", "sum", "add"});
-  CHECK_NOTHROW(check(f.graph));
+  CHECK_NOTHROW(validate(f.graph));
 }
 
 TEST_CASE_FIXTURE(own_graph, "a graph that is not sound is refused, and the node is named") {
@@ -128,7 +128,7 @@ TEST_CASE_FIXTURE(own_graph, "a graph that is not sound is refused, and the node
   auto refused = [&](auto damage) {
     graph_def g = sound;
     damage(g);
-    return testing::error_of([&] { check(g); });
+    return testing::error_of([&] { validate(g); });
   };
   CHECK(refused([](graph_def&) {}).empty());
   auto says = [](const std::string& error, std::string_view text, std::string_view node) {
@@ -186,7 +186,7 @@ TEST_CASE("a chain of a million nodes is built, flattened, differentiated and fr
   {
     flat_graph f = flat({y}, {x});
     CHECK(f.graph.nodes.size() == length + 1);
-    CHECK_NOTHROW(check(f.graph));
+    CHECK_NOTHROW(validate(f.graph));
   }
   {
     auto [dx] = gradients(y, any_tensor(x));

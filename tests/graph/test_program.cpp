@@ -41,14 +41,14 @@ program softmax() {
   return r;
 }
 std::string fault(const program& r) {
-  return testing::error_of([&] { check(r); });
+  return testing::error_of([&] { validate(r); });
 }
 
 }  // namespace
 
 TEST_CASE("a row is passed over again by what uses its fold") {
   const program r = softmax();
-  CHECK_NOTHROW(check(r));
+  CHECK_NOTHROW(validate(r));
   const extent_class in[] = {each};
   const region_shape s = shape_of(r, in);
   CHECK(s.phases == 3);
@@ -181,7 +181,7 @@ TEST_CASE("what is not sound is named") {
   CHECK(fault(r).find("instruction 3 is a fold within an expression") != std::string::npos);
   r = softmax();
   r.pieces = {{1, 3}};
-  CHECK_NOTHROW(check(r));
+  CHECK_NOTHROW(validate(r));
   r.outputs.push_back({2, each, false});
   CHECK(fault(r).find("instruction 1 is not used within its expression alone") !=
         std::string::npos);
@@ -253,7 +253,7 @@ TEST_CASE("a part of a program is written as if by itself") {
   CHECK(p.program->is_region());
   CHECK(p.program->code.size() == 2);
   CHECK(p.program->outputs.size() == 2);
-  CHECK_NOTHROW(check(*p.program));
+  CHECK_NOTHROW(validate(*p.program));
 }
 
 TEST_CASE("an expression within a part stays a piece, its operands first") {
@@ -268,7 +268,7 @@ TEST_CASE("an expression within a part stays a piece, its operands first") {
   const std::uint16_t both[] = {6, 3};
   const program_part p = extract(r, both, [](std::uint16_t v) { return v < 2; });
   CHECK(p.program->pieces == r.pieces);
-  CHECK_NOTHROW(check(*p.program));
+  CHECK_NOTHROW(validate(*p.program));
   // Where a value within a piece is a result, it is none any more.
   const std::uint16_t inner[] = {4, 6};
   CHECK(extract(r, inner, [](std::uint16_t v) { return v < 2; }).program->pieces ==

@@ -82,7 +82,7 @@ graph_def load(std::span<const std::byte> bytes) {
 
 TEST_CASE("a graph comes back as it was written, devices as the same pointers") {
   graph_def g = chain(100);
-  check(g);
+  validate(g);
   g.nodes.push_back(odd_node());
   graph_def back = load(to_bytes(g));
   REQUIRE(back.nodes.size() == g.nodes.size());
@@ -94,14 +94,14 @@ TEST_CASE("a graph comes back as it was written, devices as the same pointers") 
 }
 
 TEST_CASE("a graph that arrives passes the same checks as one that is built") {
-  check(load(to_bytes(chain(50))));
+  validate(load(to_bytes(chain(50))));
   graph_def bad = chain(50);
   bad.nodes[20].inputs[0].node = 30;
-  CHECK(error_of([&] { check(load(to_bytes(bad))); }).find("comes after its use") !=
+  CHECK(error_of([&] { validate(load(to_bytes(bad))); }).find("comes after its use") !=
         std::string::npos);
   bad = chain(50);
   testing::edit(bad.nodes[20].outputs, [](auto& o) { o[0].type = dtype::int64; });
-  CHECK(error_of([&] { check(load(to_bytes(bad))); }).starts_with("invalid_argument"));
+  CHECK(error_of([&] { validate(load(to_bytes(bad))); }).starts_with("invalid_argument"));
 }
 
 TEST_CASE("an operation that this process does not have is named") {
@@ -208,7 +208,7 @@ TEST_CASE("mutated graphs end in an error, or in a graph that passes or fails it
     try {
       graph_def read = load(bytes);
       ++loaded;
-      check(read);
+      validate(read);
       ++passed;
     } catch (const error&) {
       // Refused in a sentence.

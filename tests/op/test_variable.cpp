@@ -306,14 +306,17 @@ TEST_CASE("after a reset a variable has the type of the plan that sets it") {
     return make(variable<float, 3>("w", ones()));
   }();
   s.run(set_small);
-  CHECK(testing::error_of([&] { s.run(large); }).find("is float(2) on this task, not float(3)") !=
-        std::string::npos);
+  CHECK(testing::error_of([&s, &w = large] {
+          s.run(w);
+        }).find("is float(2) on this task, not float(3)") != std::string::npos);
   s.reset();
-  CHECK(testing::error_of([&] { s.run(large); }).find("not initialized") != std::string::npos);
+  CHECK(testing::error_of([&s, &w = large] { s.run(w); }).find("not initialized") !=
+        std::string::npos);
   s.run(set_small);  // a plan from before
   CHECK(s.run(small + 0.f) == ndarray<float, 2>{0.f, 0.f});
-  CHECK(testing::error_of([&] { s.run(set_large); }).find("float(2) on this task, not float(3)") !=
-        std::string::npos);
+  CHECK(testing::error_of([&s, &set = set_large] {
+          s.run(set);
+        }).find("float(2) on this task, not float(3)") != std::string::npos);
   // One of run-time extents is not bound to those of its first value.
   graph three;
   auto in = as_default(three);

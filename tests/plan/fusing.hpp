@@ -10,7 +10,7 @@ namespace testing {
 inline deft::flat_graph fused(deft::flat_graph f) {
   f = on_cpu(std::move(f));
   deft::plan::fuse(f.graph, f.fetches);
-  check(f.graph);
+  validate(f.graph);
   return f;
 }
 

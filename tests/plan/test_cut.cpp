@@ -26,7 +26,7 @@ std::vector<plan::part> cut(const flat_graph& f) {
         intern(merge(parse_device(worker + "/cpu:0"), n.requested ? *n.requested : device_name()));
   auto parts = plan::cut(g, f.fetches);
   for (const auto& p : parts) {
-    check(p.graph);
+    validate(p.graph);
     for (const auto& n : p.graph.nodes) CHECK(plan::task_of(*n.device) == p.task);
   }
   return parts;

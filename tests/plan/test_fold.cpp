@@ -14,7 +14,7 @@ using testing::own_graph;
 namespace {
 flat_graph folded(flat_graph f) {
   plan::fold(f.graph, f.fetches, evaluate_on_host);
-  check(f.graph);
+  validate(f.graph);
   return f;
 }
 const any_array& value_of(const flat_graph& f, std::size_t fetch = 0) {

@@ -118,7 +118,7 @@ TEST_CASE_FIXTURE(own_graph,
   for (const auto& n : f.graph.nodes)
     if (n.op == &record_of<op::fused>) {
       const auto o = decode<op::fused>(n.attributes);
-      CHECK_NOTHROW(check(*o.program));
+      CHECK_NOTHROW(validate(*o.program));
       operations += o.program->code.size();
       CHECK(o.program->code.size() <= max_fused_operations);
     }
@@ -172,7 +172,7 @@ TEST_CASE_FIXTURE(own_graph, "a long chain is cut into programs of the largest s
   for (const auto& n : f.graph.nodes)
     if (n.op == &record_of<op::fused>) {
       const auto& p = *std::get<program_ref>(n.attributes[0]);
-      CHECK_NOTHROW(check(p));
+      CHECK_NOTHROW(validate(p));
       operations += p.code.size();
     }
   CHECK(operations == 1000);

@@ -106,8 +106,8 @@ TEST_CASE_FIXTURE(own_graph, "literals become feeds where they are asked for, an
   CHECK(*values[1].data<float>() == 0.5f);
 
   plan::feed_literals(f, {true, false}, 1);
-  check(f.graph);
-  check(f.graph, f.fetches);
+  validate(f.graph);
+  validate(f.graph, f.fetches);
   CHECK(ops_of(f.graph) == names{"feed", "feed", "feed", "fused", "sum", "fused"});
   for (std::uint32_t i : {0u, 1u}) {
     CHECK(std::get<std::int64_t>(f.graph.nodes[i].attributes[0]) == i + 1);
@@ -125,7 +125,7 @@ TEST_CASE_FIXTURE(own_graph, "a fused node takes all its literals as inputs, or 
   flat_graph f = flat({tensor<float, dyn>(x * 2.f + 1.f)});
   auto& n = f.graph.nodes.back();
   n.inputs.push_back({0, 0});
-  CHECK_THROWS_WITH_AS(check(f.graph), doctest::Contains("takes 1 inputs, not 2"), error);
+  CHECK_THROWS_WITH_AS(validate(f.graph), doctest::Contains("takes 1 inputs, not 2"), error);
   n.inputs.push_back({0, 0});
-  CHECK_THROWS_WITH_AS(check(f.graph), doctest::Contains("literal 0 is"), error);
+  CHECK_THROWS_WITH_AS(validate(f.graph), doctest::Contains("literal 0 is"), error);
 }

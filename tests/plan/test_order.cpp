@@ -13,7 +13,7 @@ using testing::own_graph;
 namespace {
 flat_graph ordered(flat_graph f) {
   plan::order_variables(f.graph, f.fetches);
-  check(f.graph);
+  validate(f.graph);
   return f;
 }
 }  // namespace
@@ -110,7 +110,7 @@ TEST_CASE_FIXTURE(own_graph, "sort and prune renumber what refers to nodes") {
   g.nodes[1].inputs[0].node = 2;
   f.fetches = {{0, 0}, {1, 0}};
   plan::sort(g, f.fetches);
-  check(g);
+  validate(g);
   CHECK(testing::ops_of(g) == testing::names{"placeholder", "exp", "tanh"});
   CHECK(f.fetches == std::vector<edge_def>{{2, 0}, {1, 0}});
   std::vector<edge_def> only{{1, 0}};
@@ -153,7 +153,7 @@ TEST_CASE_FIXTURE(own_graph, "what other tasks wait for is made before what wait
     n.device = intern(parse_device(
         str("/job:worker/replica:0/task:", n.requested->task.value(), "/device:cpu:0")));
   plan::order_transfers(f.graph, f.fetches);
-  check(f.graph);
+  validate(f.graph);
   std::vector<std::string> order;
   for (const auto& n : f.graph.nodes)
     if (n.op->name != "constant") order.push_back(std::string(n.op->name));

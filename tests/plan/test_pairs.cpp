@@ -17,7 +17,7 @@ namespace {
 flat_graph joined(flat_graph f, bool can_run = true) {
   f = testing::on_cpu(std::move(f));
   plan::join_pairs(f.graph, f.fetches, [&](placement, const op_def&, dtype) { return can_run; });
-  check(f.graph, f.fetches);
+  validate(f.graph, f.fetches);
   return f;
 }
 std::ptrdiff_t count(const flat_graph& f, std::string_view op) {

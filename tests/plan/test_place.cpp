@@ -29,7 +29,7 @@ const std::vector<device_info>& devices() {
 
 graph_def placed(flat_graph f, bool soft = false) {
   plan::place(f.graph, devices(), {device_at("/job:worker/replica:0/task:1"), soft});
-  check(f.graph);
+  validate(f.graph);
   for (const auto& n : f.graph.nodes) REQUIRE(n.device);
   return std::move(f.graph);
 }

@@ -18,7 +18,7 @@ namespace {
 flat_graph followed(flat_graph f) {
   f = testing::on_cpu(std::move(f));
   plan::follow_shapes(f.graph, f.fetches);
-  check(f.graph, f.fetches);
+  validate(f.graph, f.fetches);
   return f;
 }
 std::string_view name_of_input(const graph_def& g, const node_def& n, std::size_t i) {

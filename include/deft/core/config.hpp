@@ -14,6 +14,9 @@
 #elif !defined(__cpp_exceptions) && !defined(__CUDACC__)
 #error "deft reports errors by exceptions: compile without -fno-exceptions"
 #define DEFT_NOT_COMPILED
+#elif defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "deft relies on NaN and exact rounding: compile without -ffast-math and -Ofast"
+#define DEFT_NOT_COMPILED
 #endif
 #ifdef DEFT_NOT_COMPILED
 // Compilers read on after #error, and what they say then hides it; here they stop.

@@ -98,13 +98,13 @@ class ndarray {
   T* end() { return data() + size(); }
 
   /// Unchecked, as in std::mdspan.
-  template <std::convertible_to<std::int64_t>... I>
-  requires(sizeof...(I) == sizeof...(E)) const T& operator()(I... i) const {
-    return data()[offset(std::index_sequence_for<I...>(), static_cast<std::int64_t>(i)...)];
+  template <std::convertible_to<std::int64_t>... Index>
+  requires(sizeof...(Index) == sizeof...(E)) const T& operator()(Index... i) const {
+    return data()[offset(std::index_sequence_for<Index...>(), static_cast<std::int64_t>(i)...)];
   }
-  template <std::convertible_to<std::int64_t>... I>
-  requires(sizeof...(I) == sizeof...(E)) T& operator()(I... i) {
-    return data()[offset(std::index_sequence_for<I...>(), static_cast<std::int64_t>(i)...)];
+  template <std::convertible_to<std::int64_t>... Index>
+  requires(sizeof...(Index) == sizeof...(E)) T& operator()(Index... i) {
+    return data()[offset(std::index_sequence_for<Index...>(), static_cast<std::int64_t>(i)...)];
   }
 
   template <class A>
@@ -176,8 +176,8 @@ class ndarray {
            " elements");
     return d;
   }
-  template <std::size_t... K, class... I>
-  std::int64_t offset(std::index_sequence<K...>, I... i) const {
+  template <std::size_t... K, class... Index>
+  std::int64_t offset(std::index_sequence<K...>, Index... i) const {
     std::int64_t o = 0;
     ((o = o * extent_at<K>() + i), ...);
     return o;

@@ -20,11 +20,11 @@ DEFT_HD DEFT_ALWAYS_INLINE split_number split(lane<double> x) {
 
 namespace detail {
 
-template <class V, int N, int... I>
+template <class V, int N, int... Index>
 DEFT_HD DEFT_ALWAYS_INLINE V polynomial([[maybe_unused]] V x, const double (&c)[N],
-                                        std::integer_sequence<int, I...>) {
+                                        std::integer_sequence<int, Index...>) {
   V y = c[N - 1];
-  ((y = y * x + c[N - 2 - I]), ...);
+  ((y = y * x + c[N - 2 - Index]), ...);
   return y;
 }
 
@@ -97,9 +97,9 @@ DEFT_HD DEFT_ALWAYS_INLINE V normal_of(V p) {
   V middle = q * polynomial(r, a) / polynomial(r, b);
   V tail = num::minimum(p, 1 - p);
   r = num::sqrt(-logarithm(tail));
-  V near = r - 1.6, far = r - 5;
-  V z = num::select(r <= 5, polynomial(near, c) / polynomial(near, d),
-                    polynomial(far, e) / polynomial(far, f));
+  V inner = r - 1.6, outer = r - 5;
+  V z = num::select(r <= 5, polynomial(inner, c) / polynomial(inner, d),
+                    polynomial(outer, e) / polynomial(outer, f));
   z = num::select(q < 0, -z, z);
   return num::select(num::abs(q) <= 0.425, middle, z);
 }

@@ -9,7 +9,7 @@ namespace deft {
 struct source_place {
   const char* file = "";
   unsigned line = 0;
-  bool near = false;  ///< what is meant stands nearby: an operator cannot know its own line
+  bool approximate = false;  ///< what is meant stands nearby: an operator cannot know its own line
 
   constexpr bool known() const { return line != 0; }
   constexpr source_place nearby() const { return {file, line, true}; }

@@ -21,7 +21,7 @@ std::string to_string(const source_place& w) {
   std::string_view file = w.file;
   return str(file.substr(file.find_last_of('/') + 1), ":", w.line);
 }
-std::string where_of(const source_place& w) { return str(w.near ? "near " : "at ", w); }
+std::string where_of(const source_place& w) { return str(w.approximate ? "near " : "at ", w); }
 
 const char* intern_file(const std::string& file) {
   static auto& names = *new std::unordered_set<std::string>;

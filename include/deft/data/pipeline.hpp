@@ -107,10 +107,11 @@ class dataset {
         ended = !rows->next(row_list);
         if (!ended) fill(std::index_sequence_for<Arrays...>());
       }
-      template <std::size_t... I>
-      void fill(std::index_sequence<I...>) {
-        ((std::get<I>(element) = Arrays(detail::gather_rows(
-              (*of.columns_)[I], row_list, of.batched_, std::move(std::get<I>(element)).array()))),
+      template <std::size_t... Index>
+      void fill(std::index_sequence<Index...>) {
+        ((std::get<Index>(element) =
+              Arrays(detail::gather_rows((*of.columns_)[Index], row_list, of.batched_,
+                                         std::move(std::get<Index>(element)).array()))),
          ...);
       }
     };

@@ -108,8 +108,8 @@ inline void shuffle_cursor::restart() {
 class batch_cursor;
 class batched_rows final : public step_stage<batched_rows, batch_cursor> {
  public:
-  batched_rows(row_stage_ref of, std::int64_t n, bool drop)
-      : step_stage(std::move(of)), n(n), drop(drop) {}
+  batched_rows(row_stage_ref of, std::int64_t rows, bool drop_rest)
+      : step_stage(std::move(of)), n(rows), drop(drop_rest) {}
   std::int64_t cardinality() const override {
     std::int64_t c = of_->cardinality();
     return c < 0 ? c : c / n + (!drop && c % n != 0);
@@ -139,7 +139,7 @@ class batch_cursor final : public row_cursor {
 class repeat_cursor;
 class repeated_rows final : public step_stage<repeated_rows, repeat_cursor> {
  public:
-  repeated_rows(row_stage_ref of, std::int64_t count) : step_stage(std::move(of)), count(count) {}
+  repeated_rows(row_stage_ref of, std::int64_t times) : step_stage(std::move(of)), count(times) {}
   std::int64_t cardinality() const override {
     std::int64_t c = of_->cardinality();
     if (c == 0 || count == 0) return 0;
@@ -180,8 +180,8 @@ class repeat_cursor final : public row_cursor {
 class range_cursor;
 class ranged_rows final : public step_stage<ranged_rows, range_cursor> {
  public:
-  ranged_rows(row_stage_ref of, std::int64_t first, std::int64_t step, std::int64_t end)
-      : step_stage(std::move(of)), first(first), step(step), end(end) {}
+  ranged_rows(row_stage_ref of, std::int64_t from, std::int64_t by, std::int64_t before)
+      : step_stage(std::move(of)), first(from), step(by), end(before) {}
   std::int64_t cardinality() const override {
     std::int64_t c = of_->cardinality();
     if (c < 0 && end < 0) return -1;

@@ -93,10 +93,10 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
   return true;
 }
 
-void frame_state::resume(std::uint32_t lane) {
-  std::vector<std::uint32_t> ready{lane};
+void frame_state::resume(std::uint32_t index) {
+  std::vector<std::uint32_t> ready{index};
   step_driver* driver = driver_;
-  if (lane == lanes_.size() ? finish() : drive(ready)) driver->ended();
+  if (index == lanes_.size() ? finish() : drive(ready)) driver->ended();
 }
 
 void frame_state::unbind() {

@@ -41,7 +41,7 @@ class frame_state {
 
   /// As executable::frame has them.
   bool start(std::span<const feed_ref> feeds, const step_context& context, step_driver* driver);
-  void resume(std::uint32_t lane);
+  void resume(std::uint32_t index);
   std::shared_ptr<const error> failure() const { return failure_; }
   const any_array& peek(std::size_t i);
   any_array take(std::size_t i) { return peek(i), std::move(fetched_[i]); }

@@ -201,8 +201,8 @@ void detail::run_chunks(std::int64_t n, void (*run)(void*, std::int64_t), void* 
     } j{run, context};
     auto inside = [](void* p, std::int64_t i) {
       teamwork::chunk_scope scope;
-      auto* j = static_cast<job*>(p);
-      j->run(j->context, i);
+      auto* of = static_cast<job*>(p);
+      of->run(of->context, i);
     };
     if (teamwork::the_team().run(helpers, n, inside, &j)) return;
   }

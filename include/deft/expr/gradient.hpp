@@ -15,16 +15,16 @@ class node_view {
  public:
   node_view(const node& n, std::span<const output> outputs) : node_(n), outputs_(outputs) {}
 
-  template <int I>
+  template <int Index>
   any_tensor in() const {
-    return in(I);
+    return in(Index);
   }
   any_tensor in(std::size_t i) const { return any_tensor(node_.inputs()[i]); }
   std::size_t inputs() const { return node_.input_count; }
   /// The node's value; the fused node's, where this is the last operation of one.
-  template <int I = 0>
+  template <int Index = 0>
   any_tensor out() const {
-    return any_tensor(outputs_[I]);
+    return any_tensor(outputs_[Index]);
   }
   Op attr() const { return decode<Op>(node_.attributes); }
 

@@ -71,16 +71,16 @@ struct no_elements {
 /// Base of everything that is an expression, so that operators find their operands. What is written
 /// of values alone is refused here, once for all types.
 struct expression_base {
-  template <class I, class R = refused>
-  R operator[](const I&) const {
-    static_assert(takes<element_access, I>,
+  template <class Index, class R = refused>
+  R operator[](const Index&) const {
+    static_assert(takes<element_access, Index>,
                   "x[i]: a tensor's elements are not read while the graph is written: "
                   "gather(x, i) is the row i, s.run(x) yields an ndarray, which is indexed v(i)");
     return R();
   }
-  template <std::integral... I, class R = refused>
-  R operator()(I...) const {
-    static_assert(takes<element_access, I...>,
+  template <std::integral... Index, class R = refused>
+  R operator()(Index...) const {
+    static_assert(takes<element_access, Index...>,
                   "x(i): a tensor's elements are neither read nor set while the graph is "
                   "written: gather(x, i) is the row i, s.run(x) yields an ndarray, which is "
                   "indexed v(i)");
@@ -99,11 +99,11 @@ struct expression_base {
 struct typed_base : expression_base {};
 
 template <class T, class Shape,
-          class I = std::make_index_sequence<static_cast<std::size_t>(Shape::value.n)>>
+          class Index = std::make_index_sequence<static_cast<std::size_t>(Shape::value.n)>>
 struct tensor_from;
-template <class T, class Shape, std::size_t... I>
-struct tensor_from<T, Shape, std::index_sequence<I...>> {
-  using type = tensor<T, Shape::value.e[I]...>;
+template <class T, class Shape, std::size_t... Index>
+struct tensor_from<T, Shape, std::index_sequence<Index...>> {
+  using type = tensor<T, Shape::value.e[Index]...>;
 };
 
 }  // namespace detail

@@ -68,9 +68,9 @@ struct graph_def {
 /// The written definition of a sound graph: every node's inputs and controls come before it, ports
 /// exist, arity, attributes and dtypes satisfy the operation, and the outputs are what its shape
 /// rule gives (declared extents may be known better). Throws invalid_argument that names the node.
-void check(const graph_def& g);
+void validate(const graph_def& g);
 /// Checks that `fetches` are values or nodes of `g`. Throws invalid_argument.
-void check(const graph_def& g, std::span<const edge_def> fetches);
+void validate(const graph_def& g, std::span<const edge_def> fetches);
 
 /// What flatten gives beside the nodes.
 struct flat_graph {

@@ -28,7 +28,7 @@ class flattener {
       flat_.fetches.push_back(number(fetched(f)));
       if (f.port == run_only) flat_.fetches.back().port = run_only;
     }
-    check(flat_.graph, flat_.fetches);
+    validate(flat_.graph, flat_.fetches);
     for (std::size_t i = 0; i < feeds.size(); ++i)
       if (!reached_.contains({feeds_[i].node.get(), feeds_[i].port}))
         throw error(errc::invalid_argument, "what is fed is not needed by any fetch",
@@ -159,7 +159,7 @@ std::string_view written_op(const node_def& n) {
   return n.written ? n.written->name : n.op->name;
 }
 
-void check(const graph_def& g, std::span<const edge_def> fetches) {
+void validate(const graph_def& g, std::span<const edge_def> fetches) {
   for (const auto& f : fetches) {
     if (f.node >= g.nodes.size())
       fail(errc::invalid_argument, "a fetch of a node that is not there");
@@ -173,7 +173,7 @@ flat_graph flatten(std::span<const output> fetches, std::span<const output> feed
   return flattener(fetches, feeds, replace).take();
 }
 
-void check(const graph_def& g) {
+void validate(const graph_def& g) {
   std::vector<tensor_type> in, out;
   for (std::size_t i = 0; i < g.nodes.size(); ++i) {
     const node_def& n = g.nodes[i];

@@ -127,7 +127,7 @@ struct node {
         outputs(std::move(p.outputs)),
         attributes(std::move(p.attributes)),
         hash_(p.hash),
-        line_(p.place.line << 1 | unsigned{p.place.near}),
+        line_(p.place.line << 1 | unsigned{p.place.approximate}),
         context_(std::move(p.context)) {}
 
   std::uint32_t hash_, line_;  ///< the line, and in the lowest bit whether it is only near

@@ -108,7 +108,7 @@ using program_ref = std::shared_ptr<const program>;
 /// dtypes, operations that are neither elementwise nor folds, the use of a fold that is a result
 /// only, or more than max_fused_operations of them; results of a region that are none; and pieces
 /// that are not runs of instructions in order.
-void check(const program& p);
+void validate(const program& p);
 
 /// What follows for each value of a region from the classes of its inputs.
 struct region_shape {
@@ -136,7 +136,7 @@ class program_builder {
   /// The instructions since there were `first` were an expression of their own.
   void end_piece(std::size_t first);
   /// A result of a region.
-  void output(value v, extent_class where, bool keepdims);
+  void output(value v, extent_class where, bool keep);
   void row_axes(int count) { program_.row_axes = static_cast<std::uint8_t>(count); }
   std::size_t operations() const { return program_.code.size(); }
   program_ref finish();

@@ -74,9 +74,9 @@ program_builder::value program_builder::fold(const op_def& op, dtype type, value
   program_.code.back().leaves = leaves;
   return v;
 }
-void program_builder::output(value v, extent_class where, bool keepdims) {
+void program_builder::output(value v, extent_class where, bool keep) {
   outputs_.push_back(v);
-  program_.outputs.push_back({0, where, keepdims});
+  program_.outputs.push_back({0, where, keep});
 }
 void program_builder::end_piece(std::size_t first) {
   program_.pieces.push_back(
@@ -340,7 +340,7 @@ class program_checker {
 
 }  // namespace
 
-void check(const program& p) { program_checker(p).run(); }
+void validate(const program& p) { program_checker(p).run(); }
 
 region_shape shape_of(const program& region, std::span<const extent_class> inputs) {
   region_shape s;

@@ -3,7 +3,7 @@
 //
 // One `serialize` a type, in Boost.Serialization's form: it feeds Boost's XML archive, and deft's
 // own (transport/archive.hpp), which says `compact`. Only compact archives load. What is loaded is
-// sound by itself; whether a graph is, check(graph_def) says afterwards.
+// sound by itself; whether a graph is, validate(graph_def) says afterwards.
 #pragma once
 #include <deft/graph/graph_def.hpp>
 #include <mutex>
@@ -203,7 +203,7 @@ void serialize(Archive& ar, source_place& w, unsigned) {
     ar& named("file", file);
     w.file = detail::file_of_wire(file);
   }
-  ar& named("line", w.line) & named("near", w.near);
+  ar& named("line", w.line) & named("approximate", w.approximate);
 }
 
 template <class Archive>
@@ -231,7 +231,7 @@ void serialize(Archive& ar, program& p, unsigned) {
   ar& named("inputs", p.inputs) & named("immediates", p.immediates) & named("code", p.code) &
       named("outputs", p.outputs) & named("row_axes", p.row_axes) & named("pieces", p.pieces);
   if constexpr (!Archive::is_saving::value) {
-    check(p);
+    validate(p);
     p.seal();
   }
 }
@@ -242,8 +242,8 @@ void serialize(Archive& ar, attr_value& v, unsigned) {
   auto kind = static_cast<std::uint8_t>(v.index());
   ar& named("kind", kind);
   if constexpr (!Archive::is_saving::value) {
-    auto choose = [&]<std::size_t... I>(std::index_sequence<I...>) {
-      return ((kind == I ? (v.template emplace<I>(), true) : false) || ...);
+    auto choose = [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+      return ((kind == Index ? (v.template emplace<Index>(), true) : false) || ...);
     };
     if (!choose(std::make_index_sequence<std::variant_size_v<attr_value>>()))
       fail(errc::invalid_argument, "there is no attribute of kind ", kind);

@@ -38,29 +38,30 @@ struct scatter_add {
 namespace deft {
 
 namespace detail {
-template <class I>
-inline constexpr bool gathers_by = is_integer_expression<I> && sizeof(value_type_of<I>) >= 4;
-template <class P, class I>
-struct gathered : typed_shape<gathered<P, I>> {
-  static constexpr bool make(dims& out) { return op::gather::shape(P::value, I::value, out); }
+template <class Indices>
+inline constexpr bool gathers_by = is_integer_expression<Indices> &&
+                                   sizeof(value_type_of<Indices>) >= 4;
+template <class P, class Indices>
+struct gathered : typed_shape<gathered<P, Indices>> {
+  static constexpr bool make(dims& out) { return op::gather::shape(P::value, Indices::value, out); }
 };
-template <class P, class I>
-inline constexpr bool can_gather = gathered<P, I>::possible;
+template <class P, class Indices>
+inline constexpr bool can_gather = gathered<P, Indices>::possible;
 }  // namespace detail
 
 /// The rows of `params` (its axis 0) that `indices` name, int32 or int64: of params (V,D) and
 /// indices (B,L) it is (B,L,D). An index out of range is out_of_range when it runs.
-template <expression P, expression I, class K = kernels_for<P>>
-auto gather(const P& params, const I& indices, source_place w = here()) {
-  if constexpr (typed_expression<P> && typed_expression<I>) {
+template <expression P, expression Indices, class K = kernels_for<P>>
+auto gather(const P& params, const Indices& indices, source_place w = here()) {
+  if constexpr (typed_expression<P> && typed_expression<Indices>) {
     using SP = shape_type_of<P>;
-    using SI = shape_type_of<I>;
-    if constexpr (!detail::gathers_by<I>) {
-      static_assert(detail::takes<op::gather, detail::got<P>, detail::got<I>>,
+    using SI = shape_type_of<Indices>;
+    if constexpr (!detail::gathers_by<Indices>) {
+      static_assert(detail::takes<op::gather, detail::got<P>, detail::got<Indices>>,
                     "[gather] expects indices of int32 or int64, and got another dtype");
       return detail::refused();
     } else if constexpr (!detail::can_gather<SP, SI>) {
-      static_assert(detail::takes<op::gather, detail::got<P>, detail::got<I>>,
+      static_assert(detail::takes<op::gather, detail::got<P>, detail::got<Indices>>,
                     "[gather] expects an axis 0 to gather along and a result of rank 8 at most");
       return detail::refused();
     } else

@@ -52,19 +52,19 @@ operation initializer_of(const output& variable, source_place w);
 void check_extents(std::string_view name, const dims& declared, const dims& extents,
                    source_place w);
 
-template <class T, class I>
+template <class T, class Initial>
 inline constexpr bool initial_dtype_fits = [] {
-  if constexpr (typed_expression<I> || is_ndarray<I>)
-    return std::is_same_v<T, typename I::value_type>;
-  else if constexpr (scalar<I>)
-    return literal_fits<T, I>;
+  if constexpr (typed_expression<Initial> || is_ndarray<Initial>)
+    return std::is_same_v<T, typename Initial::value_type>;
+  else if constexpr (scalar<Initial>)
+    return literal_fits<T, Initial>;
   else
     return true;
 }();
-template <class Shape, class I>
+template <class Shape, class Initial>
 inline constexpr bool initial_shape_fits = [] {
-  if constexpr (typed_expression<I> || is_ndarray<I>)
-    return I::shape_type::value.n == 0 || may_equal(Shape::value, I::shape_type::value);
+  if constexpr (typed_expression<Initial> || is_ndarray<Initial>)
+    return Initial::shape_type::value.n == 0 || may_equal(Shape::value, Initial::shape_type::value);
   else
     return true;
 }();
@@ -79,22 +79,22 @@ class variable : public tensor<T, E...> {
   /// expression; a scalar fills the variable. Throws already_exists if a variable of that name is
   /// alive, invalid_argument if the initial value does not fit.
   /// (The name is a template, as 0 in a list of elements to feed is no null name.)
-  template <std::convertible_to<std::string_view> Name, initializes I>
-  variable(const Name& name, const I& initial, source_place w = here())
+  template <std::convertible_to<std::string_view> Name, initializes Initial>
+  variable(const Name& name, const Initial& initial, source_place w = here())
       : variable(name, initial, detail::default_options(), w) {}
-  template <std::convertible_to<std::string_view> Name, initializes I>
-  variable(const Name& name, const I& initial, const variable_options& options,
+  template <std::convertible_to<std::string_view> Name, initializes Initial>
+  variable(const Name& name, const Initial& initial, const variable_options& options,
            source_place w = here())
       : tensor<T, E...>(make(name, initial, options, w)) {}
   /// With extents that only run time knows, which it keeps:
   /// `variable<float, dyn, dyn> w("w", {in, out}, truncated_normal(0.1f))`.
   /// Throws invalid_argument if they are not those of the type.
-  template <std::convertible_to<std::string_view> Name, initializes I>
-  variable(const Name& name, const dims& extents, const I& initial, source_place w = here())
+  template <std::convertible_to<std::string_view> Name, initializes Initial>
+  variable(const Name& name, const dims& extents, const Initial& initial, source_place w = here())
       : variable(name, extents, initial, detail::default_options(), w) {}
-  template <std::convertible_to<std::string_view> Name, initializes I>
-  variable(const Name& name, const dims& extents, const I& initial, const variable_options& options,
-           source_place w = here())
+  template <std::convertible_to<std::string_view> Name, initializes Initial>
+  variable(const Name& name, const dims& extents, const Initial& initial,
+           const variable_options& options, source_place w = here())
       : tensor<T, E...>(make(name, initial, options, w, extents)) {
     static_assert(!shape_t<E...>::value.is_static(),
                   "[variable] expects extents only where its own are dyn");
@@ -180,14 +180,14 @@ class variable : public tensor<T, E...> {
   }
 
  private:
-  template <class I>
-  static output make(std::string_view name, const I& initial, const variable_options& options,
+  template <class Initial>
+  static output make(std::string_view name, const Initial& initial, const variable_options& options,
                      source_place w, const dims& extents = shape_t<E...>::value) {
-    if constexpr (!detail::initial_dtype_fits<T, I>)
-      static_assert(detail::takes<variable<T, E...>, detail::got<I>>,
+    if constexpr (!detail::initial_dtype_fits<T, Initial>)
+      static_assert(detail::takes<variable<T, E...>, detail::got<Initial>>,
                     "[variable] expects an initial value of its own dtype, and got another");
-    else if constexpr (!detail::initial_shape_fits<shape_t<E...>, I>)
-      static_assert(detail::takes<variable<T, E...>, detail::got<I>>,
+    else if constexpr (!detail::initial_shape_fits<shape_t<E...>, Initial>)
+      static_assert(detail::takes<variable<T, E...>, detail::got<Initial>>,
                     "[variable] expects an initial value of its own shape, and got another");
     detail::check_extents(name, shape_t<E...>::value, extents, w);
     return detail::make_variable(name, {extents, dtype_of<T>}, initial, options, w);
@@ -221,12 +221,12 @@ class any_variable : public detail::expression_base {
  public:
   /// As variable<T, E…> has it: `any_variable w("w", {in, out}, truncated_normal(0.1))`.
   /// Throws invalid_argument too if an extent is not known.
-  template <std::convertible_to<std::string_view> Name, initializes I>
-  any_variable(const Name& name, const dims& extents, const I& initial, dtype type = dtype::float32,
-               source_place w = here())
+  template <std::convertible_to<std::string_view> Name, initializes Initial>
+  any_variable(const Name& name, const dims& extents, const Initial& initial,
+               dtype type = dtype::float32, source_place w = here())
       : any_variable(name, extents, initial, type, detail::default_options(), w) {}
-  template <std::convertible_to<std::string_view> Name, initializes I>
-  any_variable(const Name& name, const dims& extents, const I& initial, dtype type,
+  template <std::convertible_to<std::string_view> Name, initializes Initial>
+  any_variable(const Name& name, const dims& extents, const Initial& initial, dtype type,
                const variable_options& options, source_place w = here())
       : any_variable(make(name, {extents, type}, initial, options, w)) {}
   /// The variable that a graph has. Throws not_found if `n` is empty or not a variable.
@@ -277,8 +277,8 @@ class any_variable : public detail::expression_base {
 
   output output_;
 };
-template <std::convertible_to<std::string_view> Name, class... I>
-variable(const Name&, const I&...) -> variable<detail::missing>;
+template <std::convertible_to<std::string_view> Name, class... Initial>
+variable(const Name&, const Initial&...) -> variable<detail::missing>;
 
 /// The operation that gives every variable of the current graph that lives now its first value.
 /// Throws failed_precondition if one has none.

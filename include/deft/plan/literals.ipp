@@ -123,7 +123,7 @@ outline::outline(const flat_graph& flat) {
     if (n.requested != requested) to.number((requested = n.requested).id());
     to.number(n.place.file == file);
     if (n.place.file != file) to.text(file = n.place.file);
-    to.number(std::uint64_t{n.place.line} << 1 | n.place.near);
+    to.number(std::uint64_t{n.place.line} << 1 | n.place.approximate);
   }
   to.number(flat.fetches.size());
   for (const auto& e : flat.fetches) to.edge(e, flat.graph.nodes.size());

@@ -30,8 +30,8 @@ void check_placed(const graph_def& g) {
 }
 
 void check_part(const part& p) {
-  check(p.graph);
-  check(p.graph, p.fetches);
+  validate(p.graph);
+  validate(p.graph, p.fetches);
   check_placed(p.graph);
   for (const auto& n : p.graph.nodes) {
     if (task_of(*n.device) != p.task) broken(n, "a node of another task");
@@ -46,7 +46,7 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
   graph_def& g = flat.graph;
   prepared p;
   auto passed = [&](const char* what) {
-    if (check_passes) check(g);
+    if (check_passes) validate(g);
     p.passes.push_back({what, g.nodes.size()});
   };
   passed("written");
@@ -67,9 +67,9 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
       return at != devices.end() && at->kernels->has(made.name, t);
     };
     follow_shapes(g, flat.fetches);
-    if (check_passes) check(g);
+    if (check_passes) validate(g);
     join_pairs(g, flat.fetches, can_run);
-    if (check_passes) check(g);
+    if (check_passes) validate(g);
     p.apart = fuse(g, flat.fetches, can_run);
     passed("fused");
     for (const auto& n : g.nodes)

@@ -46,11 +46,11 @@ struct fetch_of<X> {
 any_array take_result(step_results& r, std::size_t i);
 const void* peek_result(step_results& r, std::size_t i);
 
-template <class T, class Shape, class I = std::make_index_sequence<std::size_t(Shape::value.n)>>
+template <class T, class Shape, class Index = std::make_index_sequence<std::size_t(Shape::value.n)>>
 struct ndarray_from;
-template <class T, class Shape, std::size_t... I>
-struct ndarray_from<T, Shape, std::index_sequence<I...>> {
-  using type = ndarray<T, Shape::value.e[I]...>;
+template <class T, class Shape, std::size_t... Index>
+struct ndarray_from<T, Shape, std::index_sequence<Index...>> {
+  using type = ndarray<T, Shape::value.e[Index]...>;
 };
 
 template <typed_expression X>

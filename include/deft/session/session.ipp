@@ -89,14 +89,14 @@ std::shared_ptr<ready_plan> session_impl::find_plan(std::span<const output> fetc
   entries_.push_front(std::move(e));
   by_hash_.emplace(hash, entries_.begin());
   while (entries_.size() > std::max<std::size_t>(options_.cached_plans, 1)) {
-    auto last = std::prev(entries_.end());
-    auto [begin, end] = by_hash_.equal_range(last->hash);
+    auto oldest = std::prev(entries_.end());
+    auto [begin, end] = by_hash_.equal_range(oldest->hash);
     for (auto i = begin; i != end; ++i)
-      if (i->second == last) {
+      if (i->second == oldest) {
         by_hash_.erase(i);
         break;
       }
-    dropped.splice(dropped.begin(), entries_, last);
+    dropped.splice(dropped.begin(), entries_, oldest);
   }
   return plan;
 }
@@ -168,11 +168,11 @@ std::shared_ptr<ready_plan> session_impl::plan_family(flat_graph flat,
   {
     std::lock_guard lock(guard_);
     if (families_.size() > options_.cached_plans) families_.swap(dropped);
-    auto& entry = families_[std::move(key)];
-    if (!entry)
-      entry = std::make_shared<family>(
+    auto& found = families_[std::move(key)];
+    if (!found)
+      found = std::make_shared<family>(
           family{literals, std::vector<bool>(literals.size(), false), nullptr});
-    members = entry;
+    members = found;
     for (std::size_t i = 0; i < literals.size(); ++i)
       if (!members->varied[i] && literals[i] != members->literals[i]) {
         members->varied[i] = true;

@@ -11,9 +11,9 @@
 namespace deft::detail {
 
 accepted_connection::accepted_connection(std::shared_ptr<connection_table> table,
-                                         std::shared_ptr<connection_state> state, bool local)
+                                         std::shared_ptr<connection_state> s, bool local)
     : table_(std::move(table)),
-      state_(std::move(state)),
+      state_(std::move(s)),
       local_(local),
       host_(state_->peer.address.substr(0, state_->peer.address.rfind(':'))),
       wait_(most_spin),

@@ -29,9 +29,9 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
 
   void add(std::shared_ptr<channel_state> c) {
     c->connection->on_event([group = weak_from_this(), weak = std::weak_ptr(c)] {
-      const auto c = weak.lock();
+      const auto channel = weak.lock();
       const auto h = group.lock();
-      if (c && h) h->on_event(*c);
+      if (channel && h) h->on_event(*channel);
     });
     {
       std::lock_guard lock(guard_);
@@ -155,7 +155,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
  private:
   struct lead_end {
     channel_group_state& h;
-    explicit lead_end(channel_group_state& h) : h(h) {}
+    explicit lead_end(channel_group_state& led) : h(led) {}
     lead_end(const lead_end&) = delete;
     ~lead_end() {
       std::lock_guard lock(h.guard_);
@@ -286,9 +286,9 @@ inline std::shared_ptr<connection_state> try_connect(const std::string& address,
     try {
       c = shake_hands_as_client(c, group.options.self, until,
                                 group.options.local_sockets && !group.tls);
-    } catch (const error& e) {
-      if (e.code() != errc::deadline_exceeded) throw;
-      throw error(e.code(), "it accepted the connection, but does not answer");
+    } catch (const error& failure) {
+      if (failure.code() != errc::deadline_exceeded) throw;
+      throw error(failure.code(), "it accepted the connection, but does not answer");
     }
     c->set_limits(group.options.limits);
     return c;

@@ -20,11 +20,11 @@ namespace {
 constexpr int messages_at_once = 64;  // of one channel before the next one has its turn
 }
 
-channel_state::channel_state(std::shared_ptr<connection_state> c, std::string address,
-                             std::weak_ptr<channel_group_state> owner, channel_events events)
+channel_state::channel_state(std::shared_ptr<connection_state> c, std::string peer,
+                             std::weak_ptr<channel_group_state> group, channel_events events)
     : connection(std::move(c)),
-      address(std::move(address)),
-      owner(std::move(owner)),
+      address(std::move(peer)),
+      owner(std::move(group)),
       events_(std::move(events)) {}
 
 std::shared_ptr<pending> channel_state::call(message& m,

@@ -62,7 +62,7 @@ struct message {
   std::vector<any_array> tensors;  ///< on the host
 
   message() = default;
-  explicit message(message_kind k, std::uint64_t id = 0) : kind(k), id(id) {}
+  explicit message(message_kind k, std::uint64_t call = 0) : kind(k), id(call) {}
   /// Empty again; keeps what is allocated.
   void clear();
 };

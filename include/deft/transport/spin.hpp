@@ -85,7 +85,7 @@ class adaptive_spin {
 class arrival_wait {
  public:
   using clock = std::chrono::steady_clock;
-  explicit arrival_wait(clock::duration most_spin) : most_(most_spin), spin_(most_spin) {}
+  explicit arrival_wait(clock::duration most) : most_(most), spin_(most) {}
   /// Forgets a wait that ended without anything.
   void restart() {
     began_ = {};

@@ -88,7 +88,7 @@ using evaluation = deft::detail::evaluation<X, packs<L>, In, Lit>;
 template <class X>
 struct operand_sizes {
   static constexpr int inputs = inputs_in<X>, count = inputs_in<X> + literals_in<X>;
-  unsigned char of[count] = {};
+  unsigned char of[std::size_t{count}] = {};
   constexpr operand_sizes() {
     int in = 0, lit = inputs;
     visit(static_cast<const X*>(nullptr), in, lit);
@@ -126,7 +126,7 @@ struct operand_walk {
   /// Not as a part of a vector: that would wait until the stores that wrote it have ended.
   template <class P, class From>
   static DEFT_ALWAYS_INLINE P read_alone(From* from) {
-    return (P) * static_cast<From volatile*>(from);
+    return static_cast<P>(*static_cast<From volatile*>(from));
   }
   /// Addresses at the row's beginning, and how many bytes each goes on with `elements`.
   static DEFT_ALWAYS_INLINE void begin(const row_call& c, int elements, const char** at,
@@ -171,9 +171,9 @@ struct row_kernel : operand_walk<X> {
   static constexpr int L = lanes_of<X>, unroll = unroll_of<X>;
 
   static DEFT_FLATTEN void run(const row_call& c) {
-    const char* at[operands];
-    std::uintptr_t step[inputs];  // bytes for one time round the loop
-    alignas(64) char literals[operands - inputs + 1][L * 8];
+    const char* at[std::size_t{operands}];
+    std::uintptr_t step[std::size_t{inputs}];  // bytes for one time round the loop
+    alignas(64) char literals[std::size_t{operands - inputs + 1}][std::size_t{L * 8}];
     walk::begin(c, unroll * L, at, step);
     walk::template keep_literals<L>(at, literals);
     T* out = static_cast<T*>(c.out);
@@ -198,7 +198,7 @@ struct row_kernel : operand_walk<X> {
   /// From element `done` on a pack at a time; the last one padded by copies of an element, so that
   /// its lanes go the same way as all others and raise no error of their own.
   static DEFT_NOINLINE DEFT_FLATTEN void rest(const row_call& c, std::int64_t done) {
-    const char* at[operands];
+    const char* at[std::size_t{operands}];
     each_operand([&](auto k) DEFT_INLINED {
       at[k] = static_cast<const char*>(c.in[k]);
       if constexpr (k < inputs)
@@ -213,8 +213,8 @@ struct row_kernel : operand_walk<X> {
       });
     }
     if (left == 0) return;
-    alignas(64) char padded[operands][L * 8];
-    alignas(64) T result[L];
+    alignas(64) char padded[std::size_t{operands}][std::size_t{L * 8}];
+    alignas(64) T result[std::size_t{L}];
     each_operand([&](auto k) DEFT_INLINED {
       // A broadcast input and a literal are there `span` times.
       bool dense = false;
@@ -253,14 +253,14 @@ struct fold_kernel {
 
   static DEFT_FLATTEN void run(const row_call& call) {
     const auto& c = static_cast<const fold_call&>(call);
-    const char* at[walk::operands];
-    std::uintptr_t step[walk::inputs];
-    alignas(64) char literals[walk::operands - walk::inputs + 1][L * 8];
+    const char* at[std::size_t{walk::operands}];
+    std::uintptr_t step[std::size_t{walk::inputs}];
+    alignas(64) char literals[std::size_t{walk::operands - walk::inputs + 1}][std::size_t{L * 8}];
     walk::begin(c, W, at, step);
     walk::template keep_literals<L>(at, literals);
     T* out = static_cast<T*>(c.out);
     for (std::int64_t row = 0;; out += W) {
-      pack<T, L> sum[packs];
+      pack<T, L> sum[std::size_t{packs}];
       each_pack([&](auto u) DEFT_INLINED { sum[u] = load<T, L>(out + u * L); });
       for (std::int64_t left = c.n; left > 0; left -= W) {
         each_pack([&](auto u) DEFT_INLINED {

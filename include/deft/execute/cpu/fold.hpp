@@ -32,7 +32,7 @@ struct column_layout {
   std::int64_t together = 1;  ///< short rows that are folded as one; the columns' parts at the end
 
   column_layout() = default;
-  column_layout(std::int64_t rows, std::int64_t n) : rows(rows), n(n) {
+  column_layout(std::int64_t count, std::int64_t elements) : rows(count), n(elements) {
     if (n > 0 && n < 64 && rows >= 256 / n) together = 256 / n;
   }
   std::int64_t wide() const { return together * n; }

@@ -5,9 +5,11 @@
 
 namespace deft::cpu {
 
-/// Bytes of the widest register that Eigen uses here.
-#if defined(EIGEN_DONT_VECTORIZE)
-inline constexpr int register_bytes = 4;
+/// Bytes of the widest register that Eigen uses here. Where it uses none, those of the widest
+/// element.
+#if defined(EIGEN_DONT_VECTORIZE) || defined(EIGEN_DONT_ALIGN) || \
+    (defined(EIGEN_MAX_ALIGN_BYTES) && EIGEN_MAX_ALIGN_BYTES == 0)
+inline constexpr int register_bytes = 8;
 #elif defined(__AVX512F__) && defined(__FMA__)
 inline constexpr int register_bytes = 64;
 #elif defined(__AVX__)
@@ -15,10 +17,12 @@ inline constexpr int register_bytes = 32;
 #elif defined(__SSE2__) || defined(__ARM_NEON)
 inline constexpr int register_bytes = 16;
 #else
-inline constexpr int register_bytes = 4;
+inline constexpr int register_bytes = 8;
 #endif
+/// Each element is a register of its own.
+inline constexpr bool scalar_registers = register_bytes == 8;
 #ifdef __FMA__
-inline constexpr bool fused_multiply_add = true;
+inline constexpr bool fused_multiply_add = !scalar_registers;
 #else
 inline constexpr bool fused_multiply_add = false;
 #endif

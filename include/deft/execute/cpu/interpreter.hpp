@@ -45,7 +45,7 @@ class interpreter {
   std::span<const bound_row> bind(const program_call& c, bound_steps& to) const;
   std::int64_t block() const { return block_; }
   /// Rows come from memory and not from a cache: the next block is asked for in time.
-  void set_far(bool far) { far_ = far; }
+  void set_far(bool value) { far_ = value; }
   bool is_far() const { return far_; }
   /// What a broadcast operand's address must hold.
   int span() const { return span_; }
@@ -113,9 +113,9 @@ class program_code {
   }
   /// The compiled kernel; without a function if there is none.
   const compiled_row& compiled() const { return row_; }
-  void set_far(bool far) {
-    if (steps_) steps_->set_far(far);
-    if (before_) before_->set_far(far);
+  void set_far(bool value) {
+    if (steps_) steps_->set_far(value);
+    if (before_) before_->set_far(value);
   }
   /// Of a program with one result.
   void run(const row_call& c) const {

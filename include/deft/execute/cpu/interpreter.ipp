@@ -194,8 +194,8 @@ void interpreter::run_blocks(const program_call& c) const {
   // From memory, short blocks leave the caches to what was asked for ahead.
   const std::int64_t block = far_ ? std::min<std::int64_t>(block_, 128) : block_;
   const std::size_t inputs = input_sizes_.size(), first_result = operands_ + temporaries_;
-  auto result_bytes = [&](std::size_t step) {
-    return std::int64_t{result_sizes_[steps_[step].result - first_result]};
+  auto result_bytes = [&](std::size_t index) {
+    return std::int64_t{result_sizes_[steps_[index].result - first_result]};
   };
   /// What is needed of memory, once, an output only where it is no input as well.
   struct stream {
@@ -220,7 +220,7 @@ void interpreter::run_blocks(const program_call& c) const {
                                   : place >= first_result ? c.out_strides[place - first_result]
                                                           : 0;
       if (size || stride) moves[moving++] = {&in[next], block * size, stride};
-      auto known = [&](const stream& s) { return *s.at == in[next]; };
+      auto known = [&](const stream& asked) { return *asked.at == in[next]; };
       if (far_ && size && place < inputs && std::none_of(streams, streams + read, known))
         streams[read++] = {&in[next], block * size};
       ++next;
@@ -235,12 +235,12 @@ void interpreter::run_blocks(const program_call& c) const {
   }
   const auto count = static_cast<std::int64_t>(steps_.size());
   // Some before each step: they are answered while it computes.
-  auto ask_for_next_block = [&](std::int64_t step) {
+  auto ask_for_next_block = [&](std::int64_t index) {
     constexpr std::int64_t line = 64;
     for (std::size_t s = 0; s < touched; ++s) {
       const char* ahead = static_cast<const char*>(*streams[s].at) + streams[s].bytes;
-      std::int64_t i = streams[s].bytes * step / count & -line;
-      const std::int64_t end = streams[s].bytes * (step + 1) / count & -line;
+      std::int64_t i = streams[s].bytes * index / count & -line;
+      const std::int64_t end = streams[s].bytes * (index + 1) / count & -line;
       if (s < read)
         for (; i < end; i += line) __builtin_prefetch(ahead + i);
       else

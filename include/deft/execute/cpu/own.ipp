@@ -20,8 +20,8 @@ own_kernel::own_kernel(const op_def& op, dtype operand, dtype result, compiled_r
     : op_(op), types_{operand}, result_(result), row_(row) {
   add();
 }
-own_kernel::own_kernel(const op_def& op, dtype_set types, kernel_factory make)
-    : op_(op), types_(types), make_(make) {
+own_kernel::own_kernel(const op_def& op, dtype_set types, kernel_factory factory)
+    : op_(op), types_(types), make_(factory) {
   add();
 }
 void own_kernel::add() {

@@ -11,7 +11,8 @@
 
 namespace deft::cpu {
 
-static_assert(register_bytes == sizeof(Eigen::internal::packet_traits<float>::type),
+static_assert((scalar_registers ? sizeof(float) : register_bytes) ==
+                  sizeof(Eigen::internal::packet_traits<float>::type),
               "execute/cpu/instructions.hpp and Eigen disagree on the registers of this machine");
 
 namespace detail {
@@ -20,11 +21,15 @@ namespace detail {
 /// keeps no array that a loop runs over in registers.
 template <class P, class F>
 DEFT_ALWAYS_INLINE void each_register(F f) {
-  [&]<int... I>(std::integer_sequence<int, I...>) DEFT_INLINED {
-    (f(std::integral_constant<int, I>()), ...);
+  [&]<int... Index>(std::integer_sequence<int, Index...>) DEFT_INLINED {
+    (f(std::integral_constant<int, Index>()), ...);
   }
   (std::make_integer_sequence<int, P::count>());
 }
+
+/// Of L lanes of so many bytes, those in one register.
+template <int Bytes, int L>
+inline constexpr int register_lanes = scalar_registers ? 1 : std::min(L, register_bytes / Bytes);
 
 template <int Bytes>
 struct lane_type;
@@ -56,9 +61,9 @@ struct pack : num::operators<pack<T, L>, mask<sizeof(T), L>> {
   using element_type = T;
   using mask_type = mask<sizeof(T), L>;
   static constexpr int lanes = L;
-  static constexpr int width = std::min<int>(L, register_bytes / sizeof(T));
+  static constexpr int width = detail::register_lanes<sizeof(T), L>;
   static constexpr int count = L / width;
-  vec<stored<T>, width> v[count];
+  vec<stored<T>, width> v[std::size_t{count}];
 
   pack() = default;
   /// The same in every lane.
@@ -77,9 +82,9 @@ struct mask : num::operators<mask<S, L>, mask<S, L>> {
   using element_type = bool;
   using mask_type = mask;
   static constexpr int lanes = L;
-  static constexpr int width = std::min<int>(L, register_bytes / S);
+  static constexpr int width = detail::register_lanes<S, L>;
   static constexpr int count = L / width;
-  vec<typename detail::lane_type<S>::type, width> v[count];
+  vec<typename detail::lane_type<S>::type, width> v[std::size_t{count}];
 };
 
 template <class P>
@@ -97,13 +102,13 @@ DEFT_ALWAYS_INLINE R each(F f, const P&... p) {
   return r;
 }
 
-template <int Offset, class V, int... I>
-DEFT_ALWAYS_INLINE auto slice(V v, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(v, v, (Offset + I)...);
+template <int Offset, class V, int... Index>
+DEFT_ALWAYS_INLINE auto slice(V v, std::integer_sequence<int, Index...>) {
+  return __builtin_shufflevector(v, v, (Offset + Index)...);
 }
-template <class V, int... I>
-DEFT_ALWAYS_INLINE auto join(V a, V b, std::integer_sequence<int, I...>) {
-  return __builtin_shufflevector(a, b, I...);
+template <class V, int... Index>
+DEFT_ALWAYS_INLINE auto join(V a, V b, std::integer_sequence<int, Index...>) {
+  return __builtin_shufflevector(a, b, Index...);
 }
 /// Lanes `Part * N` to `(Part + 1) * N` of P's registers, as one register of U.
 template <class U, int N, int Part, class P>
@@ -162,7 +167,7 @@ template <int L, element T>
 DEFT_ALWAYS_INLINE pack<T, L> load_some(const T* from, std::int64_t n, T rest) {
   using P = pack<T, L>;
   P p = broadcast<T, L>(rest);
-#ifdef __AVX512F__
+#ifdef EIGEN_VECTORIZE_AVX512
   if constexpr (sizeof(P) == 64 && sizeof(T) >= 4) {
     const auto some = (1u << n) - 1;
     using V = vec<stored<T>, L>;
@@ -175,14 +180,14 @@ DEFT_ALWAYS_INLINE pack<T, L> load_some(const T* from, std::int64_t n, T rest) {
     return p;
   }
 #endif
-  T lanes[L];
+  T lanes[std::size_t{L}];
   store(lanes, p);
   std::memcpy(lanes, from, static_cast<std::size_t>(n) * sizeof(T));
   return load<T, L>(lanes);
 }
 template <element T, int L>
 DEFT_ALWAYS_INLINE void store_some(T* to, const pack<T, L>& p, std::int64_t n) {
-#ifdef __AVX512F__
+#ifdef EIGEN_VECTORIZE_AVX512
   if constexpr (sizeof(p) == 64 && sizeof(T) >= 4) {
     const auto some = (1u << n) - 1;
     if constexpr (sizeof(T) == 4)
@@ -194,7 +199,7 @@ DEFT_ALWAYS_INLINE void store_some(T* to, const pack<T, L>& p, std::int64_t n) {
     return;
   }
 #endif
-  T lanes[L];
+  T lanes[std::size_t{L}];
   store(lanes, p);
   std::memcpy(to, lanes, static_cast<std::size_t>(n) * sizeof(T));
 }

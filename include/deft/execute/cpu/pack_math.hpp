@@ -29,16 +29,28 @@ struct math<cpu::pack<T, L>> {
   using P = cpu::packet<T, V::width>;  // for floating T
 
   static DEFT_ALWAYS_INLINE V add(V a, V b) {
-    return map([](auto x, auto y) DEFT_INLINED { return (R)((U)x + (U)y); }, a, b);
+    return map(
+        [](auto x, auto y) DEFT_INLINED {
+          return reinterpret_cast<R>(reinterpret_cast<U>(x) + reinterpret_cast<U>(y));
+        },
+        a, b);
   }
   static DEFT_ALWAYS_INLINE V sub(V a, V b) {
-    return map([](auto x, auto y) DEFT_INLINED { return (R)((U)x - (U)y); }, a, b);
+    return map(
+        [](auto x, auto y) DEFT_INLINED {
+          return reinterpret_cast<R>(reinterpret_cast<U>(x) - reinterpret_cast<U>(y));
+        },
+        a, b);
   }
   static DEFT_ALWAYS_INLINE V mul(V a, V b) {
     if constexpr (floating)
       return map([](auto x, auto y) DEFT_INLINED { return rounded(x * y); }, a, b);
     else
-      return map([](auto x, auto y) DEFT_INLINED { return (R)((U)x * (U)y); }, a, b);
+      return map(
+          [](auto x, auto y) DEFT_INLINED {
+            return reinterpret_cast<R>(reinterpret_cast<U>(x) * reinterpret_cast<U>(y));
+          },
+          a, b);
   }
   static DEFT_ALWAYS_INLINE V div(V a, V b) {
     if constexpr (floating)
@@ -54,7 +66,7 @@ struct math<cpu::pack<T, L>> {
                a, b);
   }
   static DEFT_ALWAYS_INLINE V neg(V a) {
-    return map([](auto x) DEFT_INLINED { return (R)(-(U)x); }, a);
+    return map([](auto x) DEFT_INLINED { return reinterpret_cast<R>(-reinterpret_cast<U>(x)); }, a);
   }
   static DEFT_ALWAYS_INLINE V exp(V a) {
     return map([](auto x) DEFT_INLINED { return P::exp(x); }, a);
@@ -120,7 +132,7 @@ struct math<cpu::pack<T, L>> {
   /// The same rules as cast_scalar.
   template <element To>
   static DEFT_ALWAYS_INLINE auto cast(V v) {
-    using R = cpu::pack<To, L>;
+    using Result = cpu::pack<To, L>;
     if constexpr (std::is_same_v<To, T>)
       return v;
     else if constexpr (std::is_same_v<To, bool>)
@@ -129,14 +141,16 @@ struct math<cpu::pack<T, L>> {
       using limits = std::numeric_limits<To>;
       const M below = v <= limits::min(), above = v >= limits::max();
       const M inside = !(below || above || v != v);
-      const R r = cpu::detail::convert<R>(num::select(inside, v, 0));
-      return num::select(below, R(limits::min()), num::select(above, R(limits::max()), r));
+      const Result r = cpu::detail::convert<Result>(num::select(inside, v, 0));
+      return num::select(below, Result(limits::min()),
+                         num::select(above, Result(limits::max()), r));
     } else
-      return cpu::detail::convert<R>(v);
+      return cpu::detail::convert<Result>(v);
   }
 
   static DEFT_ALWAYS_INLINE V select_pack(M m, V a, V b) {
-    return cpu::detail::each<V>([](auto c, auto x, auto y) DEFT_INLINED { return (R)(c ? x : y); },
+    return cpu::detail::each<V>([](auto c, auto x, auto y)
+                                    DEFT_INLINED { return reinterpret_cast<R>(c ? x : y); },
                                 m, a, b);
   }
 

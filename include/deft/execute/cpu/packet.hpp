@@ -14,7 +14,7 @@ namespace deft::cpu {
 namespace detail {
 template <class T, int N>
 struct vec_type {
-  typedef T type __attribute__((vector_size(sizeof(T) * N)));
+  typedef T type __attribute__((vector_size(sizeof(T) * std::size_t{N})));
 };
 }  // namespace detail
 
@@ -55,11 +55,11 @@ struct packet {
   }
 
   /// c[0] + c[1] x + c[2] x^2 + …
-  template <int C>
+  template <std::size_t C>
   static DEFT_ALWAYS_INLINE vec polynomial(vec x, const T (&c)[C]) {
     vec y = all(c[C - 1]);
 #pragma GCC unroll 16
-    for (int i = C - 2; i >= 0; --i) y = madd(y, x, all(c[i]));
+    for (int i = static_cast<int>(C) - 2; i >= 0; --i) y = madd(y, x, all(c[i]));
     return y;
   }
 
@@ -90,7 +90,7 @@ struct packet {
 
   /// y times 2^n, where n is the integer in the lowest bits of t.
   static DEFT_ALWAYS_INLINE vec scaled(vec y, [[maybe_unused]] vec n, [[maybe_unused]] vec t) {
-#ifdef __AVX512F__
+#ifdef EIGEN_VECTORIZE_AVX512
     if constexpr (sizeof(vec) == 64) {
       if constexpr (single)
         return out(_mm512_scalef_ps(in(y), in(n)));
@@ -130,9 +130,9 @@ struct packet {
       constexpr T q[] = {4.84406305325125486048e3, 2.23548839060100448583e3,
                          1.12811678491632931402e2, 1};
       const vec xx = x * x, a = x < 0 ? -x : x;
-      const vec near = madd(x * xx, polynomial(xx, p) / polynomial(xx, q), x);
-      const vec far = 1 - 2 / (exp(a + a) + 1);
-      return a < 0.625 ? near : x < 0 ? -far : far;
+      const vec inner = madd(x * xx, polynomial(xx, p) / polynomial(xx, q), x);
+      const vec outer = 1 - 2 / (exp(a + a) + 1);
+      return a < 0.625 ? inner : x < 0 ? -outer : outer;
     }
   }
 
@@ -154,7 +154,7 @@ struct packet {
 
   /// Exact: Eigen's may trade the last bit, infinity and denormals for speed.
   static DEFT_ALWAYS_INLINE vec sqrt(vec x) {
-#ifdef __AVX512F__
+#ifdef EIGEN_VECTORIZE_AVX512
     if constexpr (sizeof(vec) == 64) {
       if constexpr (single)
         return out(_mm512_sqrt_ps(in(x)));
@@ -162,7 +162,7 @@ struct packet {
         return out(_mm512_sqrt_pd(in(x)));
     } else
 #endif
-#ifdef __AVX__
+#ifdef EIGEN_VECTORIZE_AVX
         if constexpr (sizeof(vec) == 32) {
       if constexpr (single)
         return out(_mm256_sqrt_ps(in(x)));
@@ -170,7 +170,7 @@ struct packet {
         return out(_mm256_sqrt_pd(in(x)));
     } else
 #endif
-#ifdef __SSE2__
+#ifdef EIGEN_VECTORIZE_SSE2
         if constexpr (sizeof(vec) == 16) {
       if constexpr (single)
         return out(_mm_sqrt_ps(in(x)));

@@ -18,7 +18,7 @@
 #else
 #include <deft/execute/gpu/cuda/none.ipp>
 #endif
-#if __has_include(<thrust/for_each.h>)
+#if __has_include(<thrust/for_each.h>) && !defined(DEFT_NO_THRUST)
 #include <deft/execute/gpu/simulated/device.ipp>
 #else
 #include <deft/execute/gpu/simulated/none.ipp>

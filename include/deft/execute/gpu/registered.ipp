@@ -45,9 +45,9 @@ kernel_ptr make_fold(kernels_of system, const program& p, std::span<const std::i
 
 }  // namespace
 
-registered_kernel::registered_kernel(kernels_of system, const program_ref& (*program)(), maker make,
+registered_kernel::registered_kernel(kernels_of system, const program_ref& (*program)(), maker m,
                                      fold_kind fold, const op_def* alone)
-    : system_(system), program_(program), make_(make), fold_(fold), alone_(alone) {
+    : system_(system), program_(program), make_(m), fold_(fold), alone_(alone) {
   registered_kernels().add(*this, next_);
 }
 

@@ -105,8 +105,8 @@ struct label_classes {
   std::int64_t n;
 
   label_classes() = default;
-  label_classes(const stream& s, const void* labels, const tensor_type& type, std::int64_t n)
-      : of(s.in<void>(labels)), wide(type.type == dtype::int64), n(n) {}
+  label_classes(const stream& s, const void* labels, const tensor_type& type, std::int64_t classes)
+      : of(s.in<void>(labels)), wide(type.type == dtype::int64), n(classes) {}
 
   DEFT_HD std::int64_t label(std::int64_t r) const {
     return wide ? static_cast<const std::int64_t*>(of)[r] : static_cast<const std::int32_t*>(of)[r];
@@ -135,8 +135,8 @@ struct label_probabilities {
   std::int64_t n;
 
   label_probabilities() = default;
-  label_probabilities(const stream& s, const void* labels, const tensor_type&, std::int64_t n)
-      : of(s.in<T>(labels)), n(n) {}
+  label_probabilities(const stream& s, const void* labels, const tensor_type&, std::int64_t classes)
+      : of(s.in<T>(labels)), n(classes) {}
 
   DEFT_HD void add(state& s, T x, std::int64_t r, std::int64_t c) const { s.add(x, of[r * n + c]); }
   DEFT_HD bool check(std::int64_t, const fault_report&) const { return true; }

@@ -27,7 +27,7 @@ struct reduction {
 
  protected:
   /// The shape rule at run time. Throws invalid_argument if the axes are not sound.
-  dims shape_checked(std::string_view name, const dims& x) const;
+  dims shape_checked(std::string_view of, const dims& x) const;
 };
 
 }  // namespace deft::op

@@ -7,10 +7,10 @@
 
 namespace deft {
 
-dims op::reduction::shape_checked(std::string_view name, const dims& x) const {
+dims op::reduction::shape_checked(std::string_view of, const dims& x) const {
   dims sorted;
   if (!normalize_axes(axes, x.rank(), sorted) || !(sorted == axes))
-    fail(errc::invalid_argument, "[", name, "] expects axes of a tensor of rank ", x.rank(),
+    fail(errc::invalid_argument, "[", of, "] expects axes of a tensor of rank ", x.rank(),
          ", ascending and each once, and got ", axes);
   return shape(x);
 }

@@ -23,7 +23,7 @@ dims shape_of_output(const program_output& o, int row_axes, const dims& extents)
 }  // namespace
 
 std::vector<tensor_type> op::fused::infer(std::span<const tensor_type> in) const {
-  check(*program);
+  validate(*program);
   const std::size_t inputs = program->inputs.size();
   const bool late = !program->is_region() && in.size() == inputs + program->immediates.size();
   if (in.size() != inputs && !late)

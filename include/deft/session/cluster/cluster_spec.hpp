@@ -23,13 +23,13 @@ class cluster_spec {
 
   const std::vector<job>& jobs() const { return jobs_; }
   bool empty() const { return jobs_.empty(); }
-  bool has(const std::string& job) const;
+  bool has(const std::string& job_name) const;
   /// Tasks of a job; 0 if there is no such job.
-  int tasks(const std::string& job) const;
+  int tasks(const std::string& job_name) const;
   /// Throws not_found naming what there is.
-  const std::string& address(const std::string& job, int task) const;
+  const std::string& address(const std::string& job_name, int task) const;
   /// Replaces an address: for ports that were chosen by the system.
-  void set_address(const std::string& job, int task, std::string address);
+  void set_address(const std::string& job_name, int task, std::string address);
   /// "/job:ps/replica:0/task:0" of every task.
   std::vector<device_name> task_names() const;
   /// "/job:ps/task:0 at ps0:2222" of every task, in lower case: what two tasks compare before they

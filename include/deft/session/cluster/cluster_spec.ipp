@@ -47,28 +47,29 @@ cluster_spec::cluster_spec(std::vector<job> jobs) : jobs_(std::move(jobs)) {
   }
 }
 
-bool cluster_spec::has(const std::string& job) const { return tasks(job) > 0; }
+bool cluster_spec::has(const std::string& job_name) const { return tasks(job_name) > 0; }
 
-int cluster_spec::tasks(const std::string& job) const {
+int cluster_spec::tasks(const std::string& job_name) const {
   for (const auto& [name, addresses] : jobs_)
-    if (name == job) return static_cast<int>(addresses.size());
+    if (name == job_name) return static_cast<int>(addresses.size());
   return 0;
 }
 
-const std::string& cluster_spec::address(const std::string& job, int task) const {
+const std::string& cluster_spec::address(const std::string& job_name, int task) const {
   for (const auto& [name, addresses] : jobs_)
-    if (name == job && task >= 0 && task < static_cast<int>(addresses.size()))
+    if (name == job_name && task >= 0 && task < static_cast<int>(addresses.size()))
       return addresses[static_cast<std::size_t>(task)];
-  fail(errc::not_found, "the cluster has no task /job:", job, "/task:", task, "; it is ", *this);
+  fail(errc::not_found, "the cluster has no task /job:", job_name, "/task:", task, "; it is ",
+       *this);
 }
 
-void cluster_spec::set_address(const std::string& job, int task, std::string address) {
+void cluster_spec::set_address(const std::string& job_name, int task, std::string address) {
   for (auto& [name, addresses] : jobs_)
-    if (name == job && task >= 0 && task < static_cast<int>(addresses.size())) {
+    if (name == job_name && task >= 0 && task < static_cast<int>(addresses.size())) {
       addresses[static_cast<std::size_t>(task)] = std::move(address);
       return;
     }
-  fail(errc::not_found, "the cluster has no task /job:", job, "/task:", task);
+  fail(errc::not_found, "the cluster has no task /job:", job_name, "/task:", task);
 }
 
 std::vector<device_name> cluster_spec::task_names() const {

@@ -16,15 +16,15 @@ class local_cluster {
   local_cluster(std::initializer_list<job> jobs, server_options options = {});
 
   const cluster_spec& spec() const { return spec_; }
-  std::string target(const std::string& job, int task) const {
-    return "deft://" + spec_.address(job, task);
+  std::string target(const std::string& job_name, int task) const {
+    return "deft://" + spec_.address(job_name, task);
   }
   /// Throws not_found if it was killed, or never was.
-  server& at(const std::string& job, int task);
+  server& at(const std::string& job_name, int task);
   /// Ends a server as a crash would: connections break, variables are lost.
-  void kill(const std::string& job, int task);
+  void kill(const std::string& job_name, int task);
   /// Starts it again on its old address, with nothing in it.
-  void restart(const std::string& job, int task);
+  void restart(const std::string& job_name, int task);
 
  private:
   server_options options_;

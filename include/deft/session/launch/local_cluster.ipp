@@ -26,17 +26,21 @@ local_cluster::local_cluster(std::initializer_list<job> jobs, server_options opt
   options_.listen_fd = -1;
 }
 
-server& local_cluster::at(const std::string& job, int task) {
-  auto s = servers_.find(task_name(job, task));
-  if (s == servers_.end()) fail(errc::not_found, "there is no server /job:", job, "/task:", task);
+server& local_cluster::at(const std::string& job_name, int task) {
+  auto s = servers_.find(task_name(job_name, task));
+  if (s == servers_.end())
+    fail(errc::not_found, "there is no server /job:", job_name, "/task:", task);
   return *s->second;
 }
 
-void local_cluster::kill(const std::string& job, int task) { servers_.erase(task_name(job, task)); }
+void local_cluster::kill(const std::string& job_name, int task) {
+  servers_.erase(task_name(job_name, task));
+}
 
-void local_cluster::restart(const std::string& job, int task) {
-  kill(job, task);
-  servers_.emplace(task_name(job, task), std::make_unique<server>(spec_, job, task, options_));
+void local_cluster::restart(const std::string& job_name, int task) {
+  kill(job_name, task);
+  servers_.emplace(task_name(job_name, task),
+                   std::make_unique<server>(spec_, job_name, task, options_));
 }
 
 }  // namespace deft

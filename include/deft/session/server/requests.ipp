@@ -84,12 +84,12 @@ namespace {
 
 /// What a client sends is no part of a plan yet, and fetches what is there.
 void check_request(const flat_graph& flat) {
-  check(flat.graph);
+  validate(flat.graph);
   for (const auto& n : flat.graph.nodes)
     if (is_transfer(n.op->role))
       throw error(errc::invalid_argument, str("[", n.op->name, "] is for plans only"), n.name,
                   n.place);
-  check(flat.graph, flat.fetches);
+  validate(flat.graph, flat.fetches);
   if (flat.fetches.empty()) fail(errc::invalid_argument, "nothing is fetched");
   check_fetches(flat.fetches.size());
 }

@@ -101,7 +101,7 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until, std::ui
   events.on_message = on_message_;
   events.on_lost = [task, f = on_lost_, weak = std::weak_ptr(e)](const error& why) {
     if (const auto of = weak.lock()) {
-      std::lock_guard lock(of->guard);
+      std::lock_guard guard(of->guard);
       of->why_lost = why.message();
     }
     if (f) f(task, why);

@@ -49,10 +49,10 @@ std::shared_ptr<worker> worker::make(std::shared_ptr<task_runtime> task, cluster
       for (const auto l = wire::unpack<wire::link_lost>(m); const auto& master : w->masters())
         master->on_link_lost(l);
   });
-  made->links_.on_lost([weak = std::weak_ptr(made)](placement task, const error& why) {
+  made->links_.on_lost([weak = std::weak_ptr(made)](placement lost, const error& why) {
     const auto w = weak.lock();
     if (!w) return;
-    w->tell_of_loss(task, why);
+    w->tell_of_loss(lost, why);
     for (const auto& master : w->masters()) master->on_channel_lost();
   });
   return made;
@@ -96,8 +96,8 @@ std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t sessio
 /// What another process sent: a sound graph, whose transfers lead to tasks of the cluster. Names
 /// are kept for good, so they are looked at first.
 void worker::check_part(const plan::part& p) const {
-  check(p.graph);
-  check(p.graph, p.fetches);
+  validate(p.graph);
+  validate(p.graph, p.fetches);
   for (const auto& n : p.graph.nodes) {
     if (n.op->role != op_role::send && n.op->role != op_role::receive) continue;
     const device_name peer =
