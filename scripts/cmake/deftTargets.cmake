@@ -99,10 +99,12 @@ endforeach()
 add_library(deft_compiled STATIC EXCLUDE_FROM_ALL ${deft_sources})
 add_library(deft::compiled ALIAS deft_compiled)
 target_link_libraries(deft_compiled PUBLIC deft)
-# So that shared libraries can link it.
+# So that shared libraries can link it. g++ would inline less, as if others could replace its functions.
 if(NOT DEFINED CMAKE_POSITION_INDEPENDENT_CODE)
   set_target_properties(deft_compiled PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endif()
+target_compile_options(deft_compiled PRIVATE
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-semantic-interposition>)
 if(DEFT_THRUST_DIR)
   target_include_directories(deft_compiled SYSTEM PRIVATE ${DEFT_THRUST_DIR})
 endif()
