@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -P disagree.cmake SOURCE LIBRARY COMPILER FLAGS...: SOURCE does not link with LIBRARY, which
-# was compiled for other instructions, and the linker names the symbol that says so.
+# cmake -P disagree.cmake SYMBOL SOURCE COMPILER FLAGS...: SOURCE does not link with these flags,
+# among which there may be a library, and the first thing that the linker misses is SYMBOL, a CMake
+# regular expression.
 cmake_minimum_required(VERSION 3.25)
-set(source ${CMAKE_ARGV3})
-set(library ${CMAKE_ARGV4})
+set(symbol ${CMAKE_ARGV3})
+set(source ${CMAKE_ARGV4})
 set(compiler ${CMAKE_ARGV5})
 set(flags)
 math(EXPR last "${CMAKE_ARGC} - 1")
@@ -12,10 +13,12 @@ foreach(i RANGE 6 ${last})
 endforeach()
 
 execute_process(COMMAND ${CMAKE_COMMAND} -E env LC_ALL=C
-                        ${compiler} ${flags} ${source} ${library} -o /dev/null
+                        ${compiler} ${source} ${flags} -o /dev/null
                 RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
 if(status EQUAL 0)
   message(FATAL_ERROR "links, and should not")
-elseif(NOT output MATCHES "undefined [^\n]*deft::cpu::built_for<16, false>::tag")
-  message(FATAL_ERROR "does not link, but for another reason:\n${output}")
+endif()
+string(REGEX MATCH "undefined [^\n]*" first "${output}")
+if(NOT first MATCHES "deft::${symbol}")
+  message(FATAL_ERROR "expected: ${symbol}\nfirst: ${first}\n\n${output}")
 endif()

@@ -55,6 +55,14 @@
 
 namespace deft {
 
+/// The implementation has it; its name says what to do where it is undefined. g++ puts .data before
+/// functions, so that the linker reports it before all that is missing with it.
+extern const char link_deft_compiled_or_define_DEFT_IMPLEMENTATION;
+#ifndef __CUDACC__
+[[maybe_unused, gnu::used, gnu::section(".data")]] static const char* has_implementation =
+    &link_deft_compiled_or_define_DEFT_IMPLEMENTATION;
+#endif
+
 /// Highest rank of a tensor.
 inline constexpr int max_rank = 8;
 

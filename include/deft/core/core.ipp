@@ -7,3 +7,7 @@
 #include <deft/core/hash.ipp>
 #include <deft/core/text.ipp>
 #include <deft/core/thread.ipp>
+
+namespace deft {
+const char link_deft_compiled_or_define_DEFT_IMPLEMENTATION = 0;
+}

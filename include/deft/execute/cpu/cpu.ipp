@@ -23,7 +23,9 @@
 namespace deft {
 
 template <int RegisterBytes, bool FusedMultiplyAdd>
-const char cpu::built_for<RegisterBytes, FusedMultiplyAdd>::tag = 0;
-template struct cpu::built_for<cpu::register_bytes, cpu::fused_multiply_add>;
+const char
+    deft_compiled_has_other_vector_flags_than_this_file<RegisterBytes, FusedMultiplyAdd>::same = 0;
+template struct deft_compiled_has_other_vector_flags_than_this_file<cpu::register_bytes,
+                                                                    cpu::fused_multiply_add>;
 
 }  // namespace deft

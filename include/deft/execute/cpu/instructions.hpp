@@ -2,6 +2,7 @@
 // deft/execute/cpu/instructions.hpp: the vector instructions that a file is compiled for, which all
 // files of a program have in common.
 #pragma once
+#include <deft/core/config.hpp>
 
 namespace deft::cpu {
 
@@ -27,15 +28,22 @@ inline constexpr bool fused_multiply_add = !scalar_registers;
 inline constexpr bool fused_multiply_add = false;
 #endif
 
+}  // namespace deft::cpu
+
+namespace deft {
+
 /// A symbol of the instructions that a file may use. The implementation has the one of its own, so
 /// that a file which was compiled for others does not link, instead of sharing half of its inline
-/// functions with it.
+/// functions with it: the linker's message says so, with the bytes of a register and whether there
+/// are fused multiply-adds, as this file has them.
 template <int RegisterBytes, bool FusedMultiplyAdd>
-struct built_for {
-  static const char tag;
+struct deft_compiled_has_other_vector_flags_than_this_file {
+  static const char same;
 };
-extern template struct built_for<register_bytes, fused_multiply_add>;
-[[maybe_unused, gnu::used]] static const char* const same_flags =
-    &built_for<register_bytes, fused_multiply_add>::tag;
+extern template struct deft_compiled_has_other_vector_flags_than_this_file<cpu::register_bytes,
+                                                                           cpu::fused_multiply_add>;
+[[maybe_unused, gnu::used]] static const char* const has_same_flags =
+    &deft_compiled_has_other_vector_flags_than_this_file<cpu::register_bytes,
+                                                         cpu::fused_multiply_add>::same;
 
-}  // namespace deft::cpu
+}  // namespace deft
