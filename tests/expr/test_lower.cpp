@@ -45,7 +45,7 @@ TEST_CASE_FIXTURE(own_graph, "several operations are one fused node with a canon
   CHECK(std::ranges::equal(maker(y).inputs(),
                            std::vector<output>{x.handle(), b.handle(), x.handle()}));
   CHECK(maker(y).outputs == std::vector<tensor_type>{{dims{dyn, 3}, dtype::float32}});
-  CHECK_NOTHROW(check(program_in(y)));
+  CHECK_NOTHROW(validate(program_in(y)));
   placeholder<std::int64_t, 3> i("i");
   tensor<double, 3> mixed = where(i == 2, cast<double>(i) / 2, 0.25);
   CHECK(program_in(mixed).signature ==

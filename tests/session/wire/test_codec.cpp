@@ -72,7 +72,7 @@ TEST_CASE("graphs arrive with the elements of their constants") {
   CHECK(plan.patience == 5ms);
   REQUIRE(plan.flat.graph.nodes.size() == sent.graph.nodes.size());
   CHECK(plan.flat.fetches.size() == 1);
-  check(plan.flat.graph);
+  validate(plan.flat.graph);
 
   const auto options =
       travelled(wire::open_session{{.fuse = false, .timeout = 3s, .stream = 11}}).options;

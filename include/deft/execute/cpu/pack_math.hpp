@@ -44,7 +44,7 @@ struct math<cpu::pack<T, L>> {
   }
   static DEFT_ALWAYS_INLINE V mul(V a, V b) {
     if constexpr (floating)
-      return map([](auto x, auto y) DEFT_INLINED { return rounded(x * y); }, a, b);
+      return map([](auto x, auto y) DEFT_INLINED { return cpu::rounded(x * y); }, a, b);
     else
       return map(
           [](auto x, auto y) DEFT_INLINED {

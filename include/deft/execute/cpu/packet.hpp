@@ -22,6 +22,16 @@ struct vec_type {
 template <class T, int N>
 using vec = typename detail::vec_type<T, N>::type;
 
+/// num::rounded of a register, which asm does not take as a vector where it is one element.
+template <class V>
+DEFT_ALWAYS_INLINE V rounded(V product) {
+  if constexpr (sizeof product == sizeof product[0]) {
+    product[0] = num::rounded(product[0]);
+    return product;
+  } else
+    return num::rounded(product);
+}
+
 /// Functions of N lanes of float or double.
 template <class T, int N>
 struct packet {
@@ -107,7 +117,7 @@ struct packet {
       const ivec half = __builtin_bit_cast(ivec, madd(n, all(T(0.5)), all(round_by))) - zero;
       const ivec rest = __builtin_bit_cast(ivec, t) - zero - half;
       y *= __builtin_bit_cast(vec, (half + bias) << mantissa);
-      return num::rounded(y * __builtin_bit_cast(vec, (rest + bias) << mantissa));
+      return rounded(y * __builtin_bit_cast(vec, (rest + bias) << mantissa));
     }
   }
 
