@@ -238,8 +238,7 @@ TEST_CASE("a job of processes trains, and all of them end") {
   CHECK(has(lines, "worker/1: w is 3.000"));
 }
 
-TEST_CASE(
-    "a launcher's tasks take the flags of its user, but for those that are its own to choose") {
+TEST_CASE("a launcher's tasks take the flags of its user, except those that it sets itself") {
   child_program chosen("line_fit", {"--steps", "20", "--intra_op_threads", "1"});
   static_cast<void>(chosen.lines());
   CHECK(chosen.wait() == 0);
@@ -248,7 +247,7 @@ TEST_CASE(
   const std::string complaints = refused.complaints();
   CHECK(refused.wait() == 1);
   CAPTURE(complaints);
-  CHECK(complaints.find("--task_index is the launcher's to choose") != complaints.npos);
+  CHECK(complaints.find("--task_index is set by the launcher") != complaints.npos);
 }
 
 TEST_CASE("the first task that fails ends the others, and its code is the launcher's") {

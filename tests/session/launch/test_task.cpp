@@ -61,15 +61,21 @@ TEST_CASE("flags are taken as --name=value and as --name value") {
   }
 }
 
-TEST_CASE("expect_flags names what is none of a program's flags") {
+TEST_CASE("expect_flags names an unknown flag, and suggests the one that was meant") {
   auto refuses = [](const words& w) {
     task t(w.argc(), w.argv.data());
     return error_of([&] { t.expect_flags({"steps", "rate"}); });
   };
   CHECK(refuses({"--steps=7", "--rate", "0.5", "--data=x"}) == "");
-  CHECK(refuses({"--stpes=7"}) == "invalid_argument: \"--stpes=7\" is no flag of this program");
+  CHECK(refuses({"--stpes=7"}) ==
+        "invalid_argument: \"--stpes=7\" is not a flag of this program; did you mean --steps?");
+  CHECK(refuses({"--rate", "1", "--jobname=ps"}) ==
+        "invalid_argument: \"--jobname=ps\" is not a flag of this program; did you mean "
+        "--job_name?");
+  CHECK(refuses({"--momentum=1"}) ==
+        "invalid_argument: \"--momentum=1\" is not a flag of this program");
   CHECK(refuses({"--steps", "7", "free"}) ==
-        "invalid_argument: \"free\" is no flag of this program");
+        "invalid_argument: \"free\" is not a flag of this program");
   CHECK(refuses({"--rate"}) == "invalid_argument: --rate needs a value");
 }
 
@@ -83,9 +89,9 @@ TEST_CASE("a wrong flag is named") {
   CHECK(refused({"--task_index=x"}).find("task_index") != std::string::npos);
   CHECK(refused({"--cpu_devices=many"}).find("cpu_devices") != std::string::npos);
   CHECK(refused({"--ps_hosts=a:1"}) ==
-        "invalid_argument: --ps_hosts and --worker_hosts need --job_name");
+        "invalid_argument: --ps_hosts and --worker_hosts need --job_name, ps or worker");
   CHECK(refused({"--job_name=ps", "--ps_hosts=a:1,,b:1"}) ==
-        "invalid_argument: --ps_hosts=a:1,,b:1 names an empty address");
+        "invalid_argument: --ps_hosts=a:1,,b:1 contains an empty address");
   CHECK(refused({"--job_name=ps", "--ps_hosts=a"}).find("\"a\"") != std::string::npos);
   CHECK(refused({"--job_name=ps", "--ps_hosts=localhost:0", "--secret_file=/no/such/file"})
             .find("/no/such/file") != std::string::npos);

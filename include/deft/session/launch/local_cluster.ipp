@@ -28,7 +28,9 @@ local_cluster::local_cluster(std::initializer_list<job> jobs, server_options opt
 
 server& local_cluster::at(const std::string& job, int task) {
   auto s = servers_.find(task_name(job, task));
-  if (s == servers_.end()) fail(errc::not_found, "there is no server /job:", job, "/task:", task);
+  if (s == servers_.end())
+    fail(errc::not_found, "the cluster has no running task /job:", job, "/task:", task, "; it is ",
+         spec_);
   return *s->second;
 }
 

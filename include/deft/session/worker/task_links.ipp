@@ -10,8 +10,14 @@
 namespace deft {
 namespace {
 
-/// "60 s", "1.2 s", "250 ms".
-std::string text_of(std::chrono::nanoseconds d) {
+/// Whether the task may still come up after this error.
+bool is_missing(const error& e) {
+  return e.code() == errc::deadline_exceeded || e.code() == errc::unavailable;
+}
+
+}  // namespace
+
+std::string duration_text(std::chrono::nanoseconds d) {
   using namespace std::chrono;
   const auto ms = round<milliseconds>(d).count();
   if (ms < 1'000) return str(ms, " ms");
@@ -19,18 +25,11 @@ std::string text_of(std::chrono::nanoseconds d) {
   return tenths % 10 ? str(tenths / 10, ".", tenths % 10, " s") : str(tenths / 10, " s");
 }
 
-/// It may come up yet.
-bool is_missing(const error& e) {
-  return e.code() == errc::deadline_exceeded || e.code() == errc::unavailable;
-}
-
-}  // namespace
-
 std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
                             const std::string& why) {
   const std::string known = str("cannot connect to ", address, ": ");
   const std::string reason = why.starts_with(known) ? why.substr(known.size()) : why;
-  return str("timed out after ", text_of(waited), " waiting for ", address,
+  return str("timed out after ", duration_text(waited), " waiting for ", address,
              reason.empty() ? "" : ": ", reason);
 }
 
