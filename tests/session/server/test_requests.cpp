@@ -170,7 +170,7 @@ TEST_CASE("what an authenticated peer can make a task keep is bounded, and it is
     client.to->post(wire::pack(wire::register_part{77, 1, nothing, {}}));
     const auto o = client.outcome(wire::pack(wire::run_part{77, worker::most_steps + 1, 1, 0, {}}));
     CHECK(o.code == errc::resource_exhausted);
-    CHECK(o.says("values came for more than 65536 steps of a session"));
+    CHECK(o.says("a session has at most 65536 unfinished steps"));
     const auto other = client.open_session();
     CHECK(client.outcome(wire::pack(wire::cluster_devices{other})).code == errc{});
   }

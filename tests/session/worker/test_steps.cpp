@@ -76,7 +76,7 @@ TEST_CASE("a step below those that have ended is not run") {
   auto later = master.to->call(wire::pack(run(1000, 1000)));
   const auto o = master.outcome(wire::pack(run(3, 1)));
   CHECK(o.code == errc::aborted);
-  CHECK(o.says("step 3 has ended already"));
+  CHECK(o.says("step 3 has already ended"));
   master.to->post(wire::pack(wire::drop_session{session_id}));
   CHECK(master.outcome(later).code == errc::cancelled);
 }
@@ -120,5 +120,5 @@ TEST_CASE("a task answers what became of a step, also by another connection, and
   again.to->post(wire::pack(wire::register_part{session_id, handle, waiting_part(), {}}));
   const auto o = again.outcome(wire::pack(run(1, 1)));
   CHECK(o.code == errc::aborted);
-  CHECK(o.says("step 1 has ended already"));
+  CHECK(o.says("step 1 has already ended"));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/worker/task_links.ipp: connecting, and connecting again.
+// deft/session/worker/task_links.ipp: connects to other tasks, and reconnects.
 #pragma once
 #include <algorithm>
 #include <deft/core/failure.hpp>
@@ -57,7 +57,7 @@ std::map<placement, std::uint64_t> task_links::standing() {
     std::lock_guard lock(guard_);
     for (const auto& [task, e] : entries_) tasks.push_back(task);
   }
-  // A channel may have ended without notice yet.
+  // Notices channels that have ended.
   if (!tasks.empty()) channels_.poll();
   std::map<placement, std::uint64_t> incarnations;
   for (auto task : tasks)
@@ -71,15 +71,15 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until, std::ui
     fail(errc::not_found, "the cluster has no task ", *task, "; it is ", cluster_);
   const std::string& address = cluster_.address(task->job, *task->task);
   auto e = entry_of(task);
-  // An old channel may have ended without notice yet.
+  // Notices an old channel that has ended.
   if (!incarnation) channels_.poll();
   std::unique_lock lock(e->guard);
   for (;;) {
     if (stopped_) throw error(*stopped_error_);
     if (leads_to(*e, incarnation)) return e->channel;
     if (!e->connecting) break;
-    // What another thread's try ends with is ours too, if it took about as long as ours would: in
-    // turns, each would wait.
+    // Another thread is connecting. If its attempt lasts about as long as ours would, its result is
+    // ours too; otherwise threads would wait one after another.
     const auto tries = e->tries;
     auto over = [&] { return e->tries != tries; };
     bool in_time = true;
@@ -167,7 +167,8 @@ void task_links::when_linked(placement task, deadline until, std::uint64_t incar
   for (auto& w : all) w.then(nullptr, failure);
 }
 
-/// As long as someone waits. In turns, so that whoever has given up, or comes later, is seen.
+/// Connects as long as a caller waits. Tries for short turns, after each of which it looks for
+/// callers that have given up or have joined.
 void task_links::dial(placement task, entry& e) {
   using namespace std::chrono_literals;
   bool told = false;
@@ -207,7 +208,7 @@ void task_links::dial(placement task, entry& e) {
 
 namespace {
 
-/// What the tries to reach several tasks end with.
+/// Collects the results of connecting to several tasks.
 class reached_tasks {
  public:
   reached_tasks(std::size_t left, errc late, std::function<void(std::shared_ptr<const error>)> then)
