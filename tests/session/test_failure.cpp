@@ -306,7 +306,8 @@ TEST_CASE_FIXTURE(own_graph, "a second process of one name waits until the first
   const auto o = outcome_of([&] { s.run(x); });
   CAPTURE(o);
   CHECK(o.code == errc::unavailable);
-  CHECK(o.says("another process is /job:worker/replica:0/task:0 to /job:ps/replica:0/task:0"));
+  CHECK(o.says(
+      "another process is connected to /job:ps/replica:0/task:0 as /job:worker/replica:0/task:0"));
   CHECK(used->run(x) == 7);
   used.reset();
   first.reset();

@@ -77,7 +77,7 @@ TEST_CASE("signals are for the tasks of a cluster, and what one may hold is boun
   for (int i = 0; i < 1024; ++i) task.to->call(wire::pack(wire::wait_signal{str("wait ", i)}));
   const auto o = task.outcome(wire::pack(wire::wait_signal{"one more"}));
   CHECK(o.code == errc::resource_exhausted);
-  CHECK(o.says("/job:worker/replica:0/task:1 waits for 1024 signals"));
+  CHECK(o.says("/job:worker/replica:0/task:1 already waits for 1024 signals"));
   // The others do not notice.
   testing::raw_caller other(c, "/job:worker/replica:0/task:1");
   auto waits = other.to->call(wire::pack(wire::wait_signal{"one more"}));

@@ -30,7 +30,7 @@ TEST_CASE("calls of sessions and plans that are not there are refused") {
   const auto session = client.open_session();
   const auto o = client.outcome(wire::pack(wire::run_plan{.session = session, .plan = 3}));
   CHECK(o.code == errc::not_found);
-  CHECK(o.says("there is no plan 3 of this session"));
+  CHECK(o.says("the session has no plan 3"));
   CHECK(client.outcome(wire::pack(wire::cluster_devices{session})).code == errc{});
 }
 

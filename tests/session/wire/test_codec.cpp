@@ -111,5 +111,7 @@ TEST_CASE("what is no such message is refused") {
   };
   REQUIRE(part.meta == meta_for(to_string(*p.task)));
   part.meta = meta_for("");
-  CHECK(outcome_of([&] { wire::unpack<wire::register_part>(part); }).says("a part of no task"));
+  CHECK(outcome_of([&] {
+          wire::unpack<wire::register_part>(part);
+        }).says("a part does not name its task"));
 }

@@ -36,6 +36,6 @@ TEST_CASE("a message that nobody handles is refused with its kind") {
                           static_cast<wire::kind>(64), static_cast<wire::kind>(65'535)}) {
     const auto o = outcome_of([&] { r.dispatch(message(static_cast<message_kind>(kind))); });
     CHECK(o.code == errc::unimplemented);
-    CHECK(o.says(str("a message of kind ", static_cast<unsigned>(kind), " is not known here")));
+    CHECK(o.says(str("this task does not know messages of kind ", static_cast<unsigned>(kind))));
   }
 }
