@@ -20,7 +20,7 @@ TEST_CASE("a cluster knows its jobs, tasks and addresses") {
   CHECK(c.address("worker", 0) == "127.0.0.1:7");
 }
 
-TEST_CASE("a task that is not there is named, with those that are") {
+TEST_CASE("an unknown task is named, with the known ones") {
   cluster_spec c{{"ps", {"ps0:2222"}}};
   auto e = error_of([&] { c.address("worker", 3); });
   CHECK(e == "not_found: the cluster has no task /job:worker/task:3; it is ps: ps0:2222");
@@ -49,7 +49,7 @@ TEST_CASE("an invalid cluster is refused, and the fault is named") {
   CHECK(made({{"ps", {"localhost:0", "localhost:0"}}}) == "");  // the system chooses
 }
 
-TEST_CASE("what tasks compare of their clusters is every address, in lower case") {
+TEST_CASE("tasks compare every address of their clusters, in lower case") {
   const cluster_spec c{{"ps", {"Host-A:1"}}, {"worker", {"b:1", "[::1]:2"}}};
   CHECK(c.entries() == std::vector<std::string>{"/job:ps/task:0 at host-a:1",
                                                 "/job:worker/task:0 at b:1",

@@ -48,7 +48,7 @@ TEST_CASE("flags are taken as --name=value and as --name value") {
     CHECK(t.device() == "/job:worker/replica:0/task:1");
     CHECK(t.cluster().tasks("ps") == 1);
     CHECK(t.flag("own") == "1");
-    // The port that was chosen is known.
+    // The port that the system chose is known.
     CHECK(t.cluster().address("worker", 1) == t.server().address());
     CHECK(!t.server().address().ends_with(":0"));
   }
@@ -135,7 +135,7 @@ TEST_CASE("a wrong number of simulated GPUs names the flag and the number") {
   }
 }
 
-TEST_CASE("task_main gives 1 for an error and 0 for --help") {
+TEST_CASE("task_main returns 1 for an error and 0 for --help") {
   words wrong{"--job_name=chef"}, help{"--help"}, fine{};
   auto body = [](task&) {};
   CHECK(task_main(wrong.argc(), wrong.argv.data(), body) == 1);
@@ -144,7 +144,7 @@ TEST_CASE("task_main gives 1 for an error and 0 for --help") {
   CHECK(task_main(fine.argc(), fine.argv.data(), [](task&) { throw std::logic_error("x"); }) == 1);
 }
 
-TEST_CASE("task_main's function has a fresh graph, and a session of its task") {
+TEST_CASE("task_main's function has a new graph, and a session on its task") {
   words w{"--cpu_devices=2"};
   auto outside = current_graph().size();
   float value = 0;
