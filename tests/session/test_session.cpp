@@ -238,9 +238,9 @@ TEST_CASE("a session knows its graph, and a thread's own graph is explained") {
     auto scope = as_default(graph_of(w));
     s.run(initialize_all());
   }).join();
-  CHECK(
-      uninitialized.starts_with("failed_precondition: variable \"w\" is not initialized, and this "
-                                "thread's current graph, "));
+  CHECK(uninitialized.starts_with(
+      "failed_precondition: variable \"w\" is not initialized; "
+      "initialize_all() initializes the current graph of this thread, which is another one: "));
   CHECK(s.run(w) == 1);
   const std::string logged = join(lines.take(), "\n");
   INFO(logged);
@@ -253,7 +253,7 @@ TEST_CASE("a session knows its graph, and a thread's own graph is explained") {
   auto o = outcome_of([&] { s.run(w, x, x = 1.f); });
   CAPTURE(o);
   CHECK(o.code == errc::invalid_argument);
-  CHECK(o.says("[run] the fetches are of different graphs"));
+  CHECK(o.says("[run] the fetches are from different graphs"));
 }
 
 TEST_CASE_FIXTURE(own_graph, "an error names node, source line and device") {

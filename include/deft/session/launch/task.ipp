@@ -81,7 +81,8 @@ struct help_wanted {};
                                     std::initializer_list<std::string_view> known) {
   std::vector<std::string> all;
   for (const auto k : known) all.push_back(str("--", k));
-  for (const auto& o : task_flags().options()) all.push_back(str("--", o->long_name()));
+  const flags::options_description own = task_flags();
+  for (const auto& o : own.options()) all.push_back(str("--", o->long_name()));
   const std::string meant = closest(word, all);
   fail(errc::invalid_argument, "\"", argument, "\" is not a flag of this program",
        meant == word ? "" : str("; did you mean ", meant, "?"));
