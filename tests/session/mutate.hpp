@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/session/mutate.hpp: seeded changes to bytes, graphs and messages, as an attacker would
-// make.
+// tests/session/mutate.hpp: makes seeded changes to bytes, graphs and messages, as an attacker
+// would.
 #pragma once
 #include <cmath>
 #include <deft/graph/graph_def.hpp>
@@ -13,7 +13,7 @@
 
 namespace testing {
 
-/// Numbers that follow from a seed alone.
+/// Random numbers that depend only on a seed.
 class dice {
  public:
   explicit dice(std::uint64_t seed) : state_(seed * 0x9e3779b97f4a7c15u + 1) {}
@@ -30,7 +30,7 @@ class dice {
   auto& pick(Range& r) {
     return r[below(std::size(r))];
   }
-  /// An integer of the kind that breaks things.
+  /// An integer that is likely to break things.
   std::int64_t odd_number() {
     static constexpr std::int64_t odd[] = {
         0,  1,       -1,        2,         3,         7,         8,          9,         63,
@@ -43,7 +43,7 @@ class dice {
   std::uint64_t state_;
 };
 
-/// Flips, overwrites, cuts off, inserts or repeats some bytes.
+/// Flips, overwrites, truncates, inserts or repeats some bytes.
 inline void mutate(std::vector<std::byte>& bytes, dice& d) {
   for (std::size_t n = 1 + d.below(4); n > 0; --n) {
     if (bytes.empty()) bytes.resize(1 + d.below(16));
@@ -176,7 +176,7 @@ inline void mutate(deft::attr_value& a, dice& d) {
   }
 }
 
-/// One node of `g`, or its place, or an edge.
+/// Changes a node of `g`, its source location, or an edge.
 inline void mutate(deft::graph_def& g, std::vector<deft::edge_def>& fetches, dice& d) {
   if (g.nodes.empty()) return;
   auto number = [&] {
@@ -226,7 +226,7 @@ inline void mutate(deft::graph_def& g, std::vector<deft::edge_def>& fetches, dic
       break;
     }
     case 12:
-      // Consistent, so that it comes further: what it gives is what it says.
+      // Consistent with its output type, so that it passes more checks.
       if (!n.attributes.empty()) {
         edit(n.attributes, [&](auto& a) { mutate(d.pick(a), d); });
         std::vector<deft::tensor_type> in, out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/session/processes.hpp: programs of tests/programs, and others, as child processes.
+// tests/session/processes.hpp: runs programs of tests/programs, and others, as child processes.
 #pragma once
 #include <fcntl.h>
 #include <signal.h>
@@ -16,8 +16,7 @@
 
 namespace testing {
 
-/// Children that are started while it lives do not ignore signals, as those of a shell's background
-/// job do.
+/// Children started while it lives do not ignore signals, unlike those of a shell's background job.
 class default_signals {
  public:
   default_signals()
@@ -30,10 +29,10 @@ class default_signals {
   void (*terminate_)(int);
 };
 
-/// A child whose output is read line by line; killed with the test.
+/// A child process whose output is read line by line. The destructor kills it.
 class child_program {
  public:
-  /// `name`: of a program of tests/programs, or a whole path.
+  /// `name`: a program of tests/programs, or a path.
   child_program(const std::string& name, std::vector<std::string> arguments)
       : child_(program(name), boost::process::args(arguments), boost::process::std_out > out_,
                boost::process::std_err > err_) {}
@@ -41,7 +40,7 @@ class child_program {
     if (child_.running()) child_.terminate();
   }
 
-  /// The next line; empty at the end.
+  /// The next line of its output; empty at the end.
   std::string line() {
     std::string text;
     std::getline(out_, text);
@@ -52,13 +51,13 @@ class child_program {
     for (std::string text; std::getline(out_, text);) all.push_back(text);
     return all;
   }
-  /// The next line on standard error.
+  /// The next line of its standard error.
   std::string complaint() {
     std::string text;
     std::getline(err_, text);
     return text;
   }
-  /// What it said on standard error; after lines().
+  /// Its standard error; call after lines().
   std::string complaints() {
     return {std::istreambuf_iterator<char>(err_), std::istreambuf_iterator<char>()};
   }
@@ -74,13 +73,13 @@ class child_program {
   boost::process::child child_;
 };
 
-/// The tasks of a job as children. Each has its own listening socket and no other's: with the
-/// process goes its port.
+/// The tasks of a job as child processes. Each inherits its own listening socket only, so its port
+/// is closed when it ends.
 class child_job {
  public:
   using flags = std::vector<std::string>;
 
-  /// A program started as so many parameter servers and workers, each kind with flags of its own.
+  /// Starts a program as parameter servers and workers, each kind with its own flags.
   child_job(const std::string& program, int ps, const flags& of_ps, int workers = 0,
             const flags& of_workers = {})
       : ps_(ps) {
@@ -112,7 +111,7 @@ class child_job {
 
   child_program& ps(int i) { return *tasks_[static_cast<std::size_t>(i)]; }
   child_program& worker(int i) { return ps(ps_ + i); }
-  /// Of a session on that parameter server.
+  /// The target of a session on parameter server `i`.
   std::string target_of_ps(int i) const {
     return "deft://" + addresses_[static_cast<std::size_t>(i)];
   }

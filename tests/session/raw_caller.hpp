@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/session/raw_caller.hpp: a peer of a task that says what it likes.
+// tests/session/raw_caller.hpp: a peer that sends arbitrary messages to a task.
 #pragma once
 #include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/wire/codec.hpp>
@@ -26,7 +26,7 @@ struct raw_caller {
     using namespace deft::wire;
     return unpack<session_opened>(answer(pack(deft::wire::open_session{}))).session;
   }
-  /// Of a call that was sent before, or of one.
+  /// The outcome of a call that was sent before, or of `m`.
   template <class Call>
   testing::outcome outcome(Call&& c) {
     return outcome_of([&] { answer(std::forward<Call>(c)); });

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/session/sample_model.hpp: a graph that tests send changed.
+// tests/session/sample_model.hpp: a graph that tests change and send.
 #pragma once
 #include <deft/deft.hpp>
 #include <vector>
 
 namespace testing {
 
-/// A model with one of most things, on worker 0; with `spread`, some of it on worker 1. `initial`:
-/// what initializes its variables instead.
+/// A model with most kinds of nodes, on worker 0; with `spread`, partly on worker 1. `initial`
+/// replaces the initializers of its variables.
 inline deft::flat_graph sample_model(bool spread, bool initial = false) {
   using namespace deft;
   graph g;

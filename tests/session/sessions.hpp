@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/session/sessions.hpp: what tests of sessions and clusters share.
+// tests/session/sessions.hpp: helpers for tests of sessions and clusters.
 #pragma once
 #include <deft/deft.hpp>
 #include <mutex>
@@ -12,10 +12,10 @@
 namespace testing {
 using namespace std::chrono_literals;
 
-/// Lines that are logged while it lives, instead of on standard error.
+/// Collects the lines that are logged while it lives, instead of printing them.
 class log_lines {
  public:
-  /// From `least` on.
+  /// Lines of level `least` and above.
   explicit log_lines(deft::logging::level least = deft::logging::threshold()) {
     deft::logging::set_level(least);
     all().clear();
@@ -67,7 +67,7 @@ outcome outcome_of(F&& f) {
   return {};
 }
 
-/// Of a task or a connection.
+/// The credentials of a task or a connection.
 inline bool is_loss(deft::errc c) {
   return c == deft::errc::unavailable || c == deft::errc::aborted;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where nodes go, and how a session tells.
+// On which devices nodes are placed, and how a session reports that.
 #include <algorithm>
 
 #include "session/together.hpp"
@@ -184,7 +184,8 @@ TEST_CASE_FIXTURE(own_graph, "explain refuses what a run refuses") {
   CHECK(outcome_of([&] { explain(s, x * 2.f, x = 1.f); }).code == errc::failed_precondition);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a request that cannot be met names node, request and devices") {
+TEST_CASE_FIXTURE(own_graph,
+                  "a request that cannot be met names the node, the request and the devices") {
   tensor<float> a;
   if (auto there = on(device("/cpu:7"))) a = exp(constant(1.f));
   session s({.fold = false, .cpu_devices = 2});
@@ -211,7 +212,7 @@ TEST_CASE_FIXTURE(own_graph, "variables and their updates stay together on their
   CHECK(s.device_of(v) == "/job:localhost/replica:0/task:0/cpu:1");
 }
 
-TEST_CASE_FIXTURE(own_graph, "tasks are asked for their devices, and reset, at the same time") {
+TEST_CASE_FIXTURE(own_graph, "all tasks are asked for their devices, and reset, at the same time") {
   testing::answering_together tasks("worker", 3);
   session s(tasks.here().target());
   for (const auto& d : list_devices(s))

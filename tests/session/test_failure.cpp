@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong in a cluster ends with a sentence, never with a hang.
+// Failures in a cluster end with a message, never with a hang.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ TEST_CASE_FIXTURE(own_graph, "a killed ps is unavailable by name, and aborted on
     CHECK(o.code == errc::unavailable);
     CHECK(o.says(ps));
   }
-  // What does not need it goes on.
+  // Runs that do not need it still work.
   CHECK(s.run(on(device("/job:worker/task:1"), [] { return identity(constant(4)); })) == 4);
 
   c.restart("ps", 0);
@@ -56,7 +56,7 @@ TEST_CASE_FIXTURE(own_graph, "a killed ps is unavailable by name, and aborted on
   CHECK(o.code == errc::aborted);
   CHECK(o.says(ps));
   CHECK(o.says("has restarted"));
-  // A new session begins anew, over links that the others had kept to the old one.
+  // A new session works, although the other tasks still had links to the old server.
   session t(c.target("worker", 0));
   o = outcome_of([&] { t.run(m.sum); });
   CHECK(o.code == errc::failed_precondition);
@@ -99,7 +99,7 @@ TEST_CASE_FIXTURE(own_graph, "a task that was there when the session was made is
   CHECK(o.says("/job:worker/replica:0/task:1"));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a new session takes no link that ended while nobody looked") {
+TEST_CASE_FIXTURE(own_graph, "a new session does not use a link that has ended unnoticed") {
   local_cluster c{{"worker", 2}};
   auto x = on(device("/job:worker/task:1"), [] { return tensor<int>(identity(constant(3))); });
   for (int i = 0; i < 3; ++i) {
@@ -109,7 +109,7 @@ TEST_CASE_FIXTURE(own_graph, "a new session takes no link that ended while nobod
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "tasks that die under way end the steps of all threads") {
+TEST_CASE_FIXTURE(own_graph, "tasks that die during steps end the steps of all threads") {
   for (const char* victim : {"ps", "worker"}) {
     CAPTURE(victim);
     local_cluster c{{"ps", 1}, {"worker", 2}};
@@ -169,7 +169,7 @@ TEST_CASE_FIXTURE(own_graph, "killing the master's own task ends its steps, wher
   CHECK(outcome_of([&] { s.run(constant(1) + 1); }).code == errc::unavailable);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a client that starts before its servers waits, and says for whom") {
+TEST_CASE_FIXTURE(own_graph, "a client that starts before its servers waits, and names them") {
   int fd = listen_socket("localhost:0");
   std::string address = address_of_socket(fd);
   ::close(fd);
@@ -183,7 +183,7 @@ TEST_CASE_FIXTURE(own_graph, "a client that starts before its servers waits, and
   CHECK(lines.find("waiting for " + address) != lines.npos);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a task that never comes up is named when the time is over") {
+TEST_CASE_FIXTURE(own_graph, "a task that never comes up is named after the timeout") {
   int fd = listen_socket("localhost:0");
   std::string nobody = address_of_socket(fd);
   ::close(fd);
@@ -192,7 +192,7 @@ TEST_CASE_FIXTURE(own_graph, "a task that never comes up is named when the time 
   tensor<int> x;
   if (auto there = on(device("/job:ps/task:0"))) x = identity(constant(1));
   const std::string address = worker.address();
-  // By another name of this host it is not known as a server of this process.
+  // By another name of this host it is not recognized as a server of this process.
   for (const auto& target :
        {worker.target(), "deft://localhost" + address.substr(address.rfind(':'))}) {
     CAPTURE(target);
@@ -209,7 +209,7 @@ TEST_CASE_FIXTURE(own_graph, "a task that never comes up is named when the time 
     CAPTURE(o);
     CHECK(o.code == errc::deadline_exceeded);
     CHECK(o.says(ps));
-    // The tasks that it needs are there: another graph runs.
+    // A graph that needs only the other tasks runs.
     CHECK(s.run(identity(constant(2))) == 2);
   }
 }
@@ -235,7 +235,7 @@ TEST_CASE_FIXTURE(own_graph,
 
 namespace {
 
-/// Of this process's sockets that lead to `address`, the one that was opened first.
+/// The first socket of this process that was connected to `address`.
 int socket_to(const std::string& address) {
   for (int fd = 3; fd < 1024; ++fd) {
     sockaddr_in to{};
@@ -249,8 +249,8 @@ int socket_to(const std::string& address) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "a run goes through after one that has lost a connection") {
-  const testing::environment by_tcp("DEFT_LOCAL_SOCKETS", "0");  // whose ends have addresses
+TEST_CASE_FIXTURE(own_graph, "a run succeeds after one that has lost a connection") {
+  const testing::environment by_tcp("DEFT_LOCAL_SOCKETS", "0");  // as their ends have addresses
   local_cluster c{{"ps", 1}, {"worker", 2}};
   tensor<float, 4> y;
   variable<float, 4> w = [] {
@@ -262,7 +262,7 @@ TEST_CASE_FIXTURE(own_graph, "a run goes through after one that has lost a conne
   s.run(initialize_all());
   for (int i = 0; i < 5; ++i) {
     CHECK(s.run(y) == ndarray<float, 4>{1, 1, 1, 1});
-    // The master's, which is older than that of the ps.
+    // The connection of the master, which is older than that of the ps.
     const int fd = socket_to(c.spec().address("worker", 1));
     REQUIRE(fd >= 0);
     ::shutdown(fd, SHUT_RDWR);
@@ -290,7 +290,8 @@ TEST_CASE_FIXTURE(own_graph, "a task with another list of hosts is refused with 
                  host)));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a second process of one name waits until the first is gone") {
+TEST_CASE_FIXTURE(own_graph,
+                  "a second process with the name of a task is refused until the first is gone") {
   int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
   const cluster_spec spec{{"ps", {address_of_socket(fds[0])}},
                           {"worker", {address_of_socket(fds[1])}}};
@@ -300,13 +301,14 @@ TEST_CASE_FIXTURE(own_graph, "a second process of one name waits until the first
   auto first = std::make_unique<server>(spec, "worker", 0, server_options{.listen_fd = fds[1]});
   auto used = std::make_unique<session>(first->target(), session_options{.fold = false});
   CHECK(used->run(x) == 7);
-  // As if it had been started twice: with the same lists, on a port of its own.
+  // As if the task had been started twice: with the same lists of hosts, on another port.
   server second(spec, "worker", 0, {.listen_fd = listen_socket("localhost:0")});
   session s(second.target(), {.fold = false, .connect_timeout = 300ms});
   const auto o = outcome_of([&] { s.run(x); });
   CAPTURE(o);
   CHECK(o.code == errc::unavailable);
-  CHECK(o.says("another process is /job:worker/replica:0/task:0 to /job:ps/replica:0/task:0"));
+  CHECK(o.says(
+      "another process is connected to /job:ps/replica:0/task:0 as /job:worker/replica:0/task:0"));
   CHECK(used->run(x) == 7);
   used.reset();
   first.reset();
@@ -329,7 +331,7 @@ TEST_CASE_FIXTURE(own_graph,
   }
   for (bool remote : {false, true}) {
     CAPTURE(remote);
-    // A target in this process is called directly; another name of it is not known to be that.
+    // A server of this process is called directly, unless the target has another name of this host.
     const std::string address = here.address();
     const std::string target =
         remote ? "deft://localhost" + address.substr(address.rfind(':')) : here.target();
@@ -354,7 +356,7 @@ TEST_CASE_FIXTURE(own_graph,
   }
 }
 
-TEST_CASE("garbage on the port hurts nobody") {
+TEST_CASE("garbage on the port does no harm") {
   local_cluster c{{"worker", 2}};
   graph mine;
   auto in = as_default(mine);
@@ -372,10 +374,10 @@ TEST_CASE("garbage on the port hurts nobody") {
     caller.read_all();
     CHECK(s.run(x) == 7);
   }
-  while (log.take().empty()) std::this_thread::yield();  // that it was refused is logged
+  while (log.take().empty()) std::this_thread::yield();  // the refusal is logged
 }
 
-TEST_CASE("a wrong secret is refused in a sentence") {
+TEST_CASE("a wrong secret is refused with a message") {
   local_cluster c({{"worker", 1}}, {.credentials = {.secret = "right"}});
   channel_options mine{{"client", 0, {}, credentials{.secret = "wrong"}.or_of_environment()}, {}};
   channel_group h(mine);
@@ -405,7 +407,7 @@ TEST_CASE("a task of another cluster is refused") {
   CHECK(o.says("cluster"));
 }
 
-TEST_CASE("values that come for steps that have ended, or never begin, are dropped") {
+TEST_CASE("values for steps that have ended, or never begin, are dropped") {
   local_cluster c{{"worker", 2}};
   graph mine;
   auto in = as_default(mine);
@@ -452,7 +454,7 @@ TEST_CASE("steps end while their values still arrive") {
   CHECK(s.run(sum_of, x = 1, big = values) == 1'000'000);
 }
 
-TEST_CASE("a server that nobody is connected to gives back what it kept for the next step") {
+TEST_CASE("a server without connections frees the memory kept for the next step") {
   server s = server::local();
   {
     channel_group h({{"client", 0, {}, credentials::of_environment()}, {}});

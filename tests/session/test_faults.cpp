@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters on connections on which things go wrong. With DEFT_TEST_FAULTS=SEED all tests of this
+// Clusters on unreliable connections. With DEFT_TEST_FAULTS=SEED all tests of this
 // program run on a network that delays, stalls and cuts what is sent into small pieces.
 #include <cstdlib>
 #include <deft/session/launch/local_cluster.hpp>
@@ -25,7 +25,7 @@ constexpr testing::faults whole_suite{
 
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "steps over bad connections have the values of good ones") {
+TEST_CASE_FIXTURE(own_graph, "steps over bad connections give the same values") {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     CAPTURE(seed);
     faulty_network network({.short_reads = 500, .short_writes = 300, .stalls = 300, .delays = 500},
@@ -78,7 +78,7 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(lost > 0);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a step over a way that goes down ends, without any time limit") {
+TEST_CASE_FIXTURE(own_graph, "a step ends if its connection goes silent, without any timeout") {
   faulty_network network({});
   local_cluster c({{"ps", 1}, {"worker", 1}},
                   {.heartbeat_timeout = std::chrono::milliseconds(200)});

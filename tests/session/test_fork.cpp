@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A copy of this process that fork() makes can use nothing of deft, and disturbs nothing here.
+// A forked child cannot use deft, and does not disturb this process.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +13,7 @@ using testing::own_graph;
 
 namespace {
 
-/// What `f` gives in a process that fork() makes of this one; -1 if it does not end by itself.
+/// The result of `f` in a forked child; -1 if that does not end by itself.
 template <class F>
 int in_child(F f) {
   const pid_t child = fork();
@@ -29,13 +29,13 @@ bool is_refused(const testing::outcome& o) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "after fork() every use is refused in a sentence, and none hangs") {
+TEST_CASE_FIXTURE(own_graph, "after fork() every use is refused with a message, and none hangs") {
   local_cluster c{{"ps", 1}, {"worker", 1}};
   const auto address = c.spec().address("worker", 0);
   auto v = on(device("/job:ps/task:0"), [] { return variable<float>("v", 3.f); });
   auto up = v.assign_add(1.f);
   auto local = std::make_unique<session>();
-  // Not known as a server of this process, by another name of its host.
+  // By another name of this host, so that it is not recognized as a server of this process.
   auto remote = std::make_unique<session>("deft://localhost" + address.substr(address.rfind(':')));
   auto master = std::make_unique<session>(c.target("worker", 0));
   remote->run(initialize_all());
@@ -53,7 +53,7 @@ TEST_CASE_FIXTURE(own_graph, "after fork() every use is refused in a sentence, a
       n += is_refused(outcome_of([&] { session(); }));
       n += is_refused(outcome_of([&] { session(c.target("worker", 0)); }));
       n += is_refused(outcome_of([&] { server::local(); }));
-      // Their ends are not those of the other process.
+      // Destroying them here does not end those of the other process.
       step.reset();
       local.reset();
       remote.reset();

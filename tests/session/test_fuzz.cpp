@@ -69,17 +69,17 @@ void mutate_feeds(std::vector<any_array>& feeds, dice& d) {
     default:
       std::reverse(feeds.begin(), feeds.end());
   }
-  for (auto& f : feeds)  // a bool that is none ends the connection, which is not the point here
+  for (auto& f : feeds)  // an invalid bool would end the connection
     if (f.type() == dtype::boolean) std::fill_n(static_cast<char*>(f.mutable_raw()), f.bytes(), 1);
 }
 
-/// A client of the wire, without any of the checks of a real one.
+/// A client that sends messages without the checks of a real one.
 class attacker {
  public:
   explicit attacker(const std::string& address) : address_(address) { connect(); }
 
   std::uint64_t session() const { return session_; }
-  /// Sends a call and waits for its answer; true if it was no error.
+  /// Sends a call and waits for its answer; returns false if that is an error.
   bool ask(message&& m) {
     try {
       last_ = finish(to_->call(m));
@@ -90,7 +90,7 @@ class attacker {
       return false;
     }
   }
-  /// The same with messages around it, so that it is answered in any case.
+  /// The same between two other messages, so that there is an answer in any case.
   bool ask_among(std::span<const message> before, message&& m, const message& after) {
     try {
       for (const auto& b : before) to_->post(b);
@@ -137,13 +137,13 @@ class attacker {
 
 struct target {
   local_cluster cluster{{{"worker", 2}}, {.credentials = {.secret = secret}}};
-  testing::log_lines log;  // what is refused is logged, thousands of times
+  testing::log_lines log;  // thousands of refusals are logged
   std::string address = cluster.spec().address("worker", 0);
 
   target() { set_host_memory_limit(std::size_t{256} << 20); }
   ~target() { set_host_memory_limit(0); }
 
-  /// A good client gets what it asks for.
+  /// A correct client is served.
   void serves() {
     log.take();
     attacker good(address);
@@ -159,10 +159,10 @@ struct target {
   }
 };
 
-/// How far mutants came.
+/// How far mutated messages got.
 struct tally {
   std::size_t all = 0, planned = 0, ran = 0;
-  /// Not so wild that all stop at the door, not so tame that none does.
+  /// Some mutants are refused at once, and some are not.
   void check_spread() const {
     MESSAGE(all, " mutants, ", planned, " planned, ", ran, " ran");
     CHECK(ran > all / 50);
@@ -199,7 +199,7 @@ void send_part(attacker& a, plan::part& p, std::uint64_t step, dice& d, bool byt
     const auto number = key ? static_cast<std::uint32_t>(std::atoi(key->c_str())) : 0;
     before.push_back(wire::pack(wire::tensors{session, step, {number}, {value}}));
   }
-  // A part may wait for values that never come.
+  // A part may wait for values that never arrive.
   n.ran += a.ask_among(before, wire::pack(run), wire::pack(wire::cancel_step{session, step}));
 }
 
@@ -219,7 +219,7 @@ TEST_CASE("mutated graphs are planned or refused, and run or fail") {
     if (!bytes)
       for (std::size_t k = 1 + d.below(3); k > 0; --k) mutate(flat.graph, flat.fetches, d);
     static_cast<void>(
-        outcome_of([&] { send_plan(a, flat, d, bytes, n); }));  // some cannot be written
+        outcome_of([&] { send_plan(a, flat, d, bytes, n); }));  // some cannot be serialized
     if (i % 5000 == 4999) t.serves();
   }
   n.check_spread();
@@ -291,7 +291,7 @@ TEST_CASE("messages of every kind, with any content, end in an answer") {
     }
     if (d.chance(2)) mutate(m.meta, d);
     if (d.chance(2)) mutate_feeds(m.tensors, d);
-    // A call that is answered follows: all before it has been taken.
+    // Once this call is answered, all messages before it were read.
     a.ask_among({&m, 1}, wire::pack(wire::devices()), wire::pack(wire::cancel_step{1, 1}));
     if (i % 5000 == 4999) t.serves();
   }
@@ -309,7 +309,7 @@ TEST_CASE("mutated frames are answered, or end the connection") {
     CAPTURE(i);
     dice d(i + 3'000'000);
     testing::bare_socket first(t.address);
-    testing::bare_socket raw(::dup(first.handle()));  // beside what deft sees of it
+    testing::bare_socket raw(::dup(first.handle()));  // writes past deft's own connection
     auto c = std::make_shared<detail::connection_state>(first.stream(),
                                                         wire_limits::before_authentication());
     detail::shake_hands_as_client(c, client_options().self, soon(), false);

@@ -56,7 +56,7 @@ TEST_CASE_FIXTURE(own_graph, "feeds are lvalues, rvalues, views, ranges and scal
   CHECK(s.run(y, x = ndarray<float, dyn>::view(raw, 2), k = 10.f)(1) == 80);
   CHECK(s.run(y, x = list, k = 1.f)(1) == 10);
   CHECK(s.run(y, feed(x, std::vector<float>{3}), k = 1.f).size() == 1);
-  // Any tensor may be fed, and then what made it does not run.
+  // Any tensor may be fed, and then the nodes that compute it do not run.
   tensor<float, dyn> sum = x + k;
   CHECK(s.run(sum * 2.f, sum = list)(0) == 18);
 }
@@ -71,7 +71,7 @@ TEST_CASE_FIXTURE(own_graph, "a fed fetch returns the feed, and shares no elemen
   CHECK(s.run(x, x = in)(0) == 1);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what is written to a result is seen in the result alone") {
+TEST_CASE_FIXTURE(own_graph, "writing to a result changes that result only") {
   session s;
   variable<float, 4> w("w", zeros());
   s.run(initialize_all());
@@ -80,7 +80,7 @@ TEST_CASE_FIXTURE(own_graph, "what is written to a result is seen in the result 
   CHECK(a.data<float>()[0] == 100);
   CHECK(again.data<float>()[0] == 0);
   CHECK(s.run(w) == ndarray<float, 4>{0, 0, 0, 0});
-  // An update in place is not seen in what was fetched before, nor the other way.
+  // An update in place does not change values fetched before, nor do writes to those change it.
   s.run(w.assign_add(1.f));
   CHECK(again.data<float>()[0] == 0);
   CHECK(s.run(w) == ndarray<float, 4>{1, 1, 1, 1});
@@ -109,7 +109,7 @@ TEST_CASE_FIXTURE(own_graph, "what is written to a result is seen in the result 
   CHECK(one.data<float>()[1] == 4);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a pointer to what was fed writes into no result and no variable") {
+TEST_CASE_FIXTURE(own_graph, "writing to a fed array changes no result and no variable") {
   session s;
   placeholder<float, dyn> x("x");
   variable<float, 4> w("w", zeros());
@@ -126,7 +126,7 @@ TEST_CASE_FIXTURE(own_graph, "a pointer to what was fed writes into no result an
     std::fill(q, q + 4, static_cast<float>(10 + i));
     outs.push_back(s.run(reshape(x, shape<2, 2>), x = b));
     whole.push_back(s.run(any_tensor(x), x = any));
-    whole.push_back(s.run(any_tensor(x), x = any_array(b.array())));  // shared, and moved
+    whole.push_back(s.run(any_tensor(x), x = any_array(b.array())));  // shared, then moved
     s.run(keep, x = b);
     p[0] = -1;
     CHECK(s.run(w)(0) == static_cast<float>(i));
@@ -238,9 +238,9 @@ TEST_CASE("a session knows its graph, and a thread's own graph is explained") {
     auto scope = as_default(graph_of(w));
     s.run(initialize_all());
   }).join();
-  CHECK(
-      uninitialized.starts_with("failed_precondition: variable \"w\" is not initialized, and this "
-                                "thread's current graph, "));
+  CHECK(uninitialized.starts_with(
+      "failed_precondition: variable \"w\" is not initialized; "
+      "initialize_all() initializes the current graph of this thread, which is another one: "));
   CHECK(s.run(w) == 1);
   const std::string logged = join(lines.take(), "\n");
   INFO(logged);
@@ -253,7 +253,7 @@ TEST_CASE("a session knows its graph, and a thread's own graph is explained") {
   auto o = outcome_of([&] { s.run(w, x, x = 1.f); });
   CAPTURE(o);
   CHECK(o.code == errc::invalid_argument);
-  CHECK(o.says("[run] the fetches are of different graphs"));
+  CHECK(o.says("[run] the fetches are from different graphs"));
 }
 
 TEST_CASE_FIXTURE(own_graph, "an error names node, source line and device") {
@@ -273,7 +273,7 @@ TEST_CASE_FIXTURE(own_graph, "an error names node, source line and device") {
   static_cast<void>(z);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a placeholder that nobody fed, and a feed that nobody needs") {
+TEST_CASE_FIXTURE(own_graph, "a placeholder that was not fed, and a feed that is not needed") {
   session s;
   placeholder<float> x("x"), other("other");
   auto o = outcome_of([&] { s.run(x + 1.f); });
@@ -289,7 +289,7 @@ TEST_CASE_FIXTURE(own_graph, "a placeholder that nobody fed, and a feed that nob
   CHECK(o.says("fed twice"));
 }
 
-TEST_CASE_FIXTURE(own_graph, "variables keep their values between runs, and need a first one") {
+TEST_CASE_FIXTURE(own_graph, "variables keep their values between runs, and must be initialized") {
   session s;
   variable<float, 2> v("v", zeros());
   auto o = outcome_of([&] { s.run(v); });
@@ -303,7 +303,7 @@ TEST_CASE_FIXTURE(own_graph, "variables keep their values between runs, and need
   CHECK(after(1) == 4);
   CHECK(before(1) == 2);
   CHECK(s.run(v)(1) == 4);
-  // Fed, the new value prunes what would have made it.
+  // Feeding the new value prunes the nodes that would have computed it.
   ndarray<float, 2> fed{7, 8};
   CHECK(s.run(more, more.value(), feed(more.value(), fed)) == fed);
   s.run(more, feed(more.value(), fed));
@@ -312,7 +312,7 @@ TEST_CASE_FIXTURE(own_graph, "variables keep their values between runs, and need
   CHECK(s.run(constant(1)) == 1);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a large integer is an exact first value") {
+TEST_CASE_FIXTURE(own_graph, "a large integer is an exact initial value") {
   constexpr std::int64_t large = (std::int64_t{1} << 53) + 1;
   variable<std::int64_t, 1> v("v", large);
   session s;
@@ -320,7 +320,7 @@ TEST_CASE_FIXTURE(own_graph, "a large integer is an exact first value") {
   CHECK(s.run(v)(0) == large);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a fed variable changes all its reads, and not the state") {
+TEST_CASE_FIXTURE(own_graph, "a fed variable changes all its reads, but not its stored value") {
   session s;
   variable<float> v("v", 1.f);
   s.run(initialize_all());
@@ -329,7 +329,7 @@ TEST_CASE_FIXTURE(own_graph, "a fed variable changes all its reads, and not the 
     auto after = control_dependencies(up);
     return v.read();
   }();
-  CHECK(s.run(late, v = 10.f) == 10);  // nothing is left to wait for
+  CHECK(s.run(late, v = 10.f) == 10);  // it waits for nothing any more
   auto [both, plain] = s.run(late, v * 2.f, v = 10.f);
   CHECK(both == 10);
   CHECK(plain == 20);
@@ -344,17 +344,17 @@ TEST_CASE_FIXTURE(own_graph, "an expression in a loop leaves nothing behind") {
   auto run = [&] { return s.run(x * 2.f + 1.f, x = in)(0); };
   CHECK(run() == 3);
   std::size_t nodes = g.size();
-  // What is allocated: the system's own view of memory also has what malloc keeps.
+  // Counts allocated bytes: the system's view of the process includes what malloc keeps.
   const auto used = [] { return mallinfo2().uordblks; };
   const std::size_t before = used();
   for (int i = 0; i < 100'000; ++i) run();
   CHECK(g.size() == nodes);
-  CHECK(used() < before + 100'000);  // less than a byte a run: threads' caches count as used
+  CHECK(used() < before + 100'000);  // less than a byte per run: caches of threads count as used
 }
 
 namespace {
 
-/// Another engine's plans, counted.
+/// An engine that counts the plans which another one makes.
 class counting_engine final : public engine {
  public:
   counting_engine(std::shared_ptr<engine> other, int& plans)
@@ -393,7 +393,7 @@ TEST_CASE_FIXTURE(own_graph, "an expression with another literal each time has t
     CHECK(whole == 4 * i);
   }
   CHECK(plans == 2);
-  // A literal that had not varied makes a third, which takes it too.
+  // A literal that had not varied before makes a third plan, to which it is fed too.
   auto two = [&](float a, float b) { return s.run(x * a + b, x = in)(0); };
   plans = 0;
   for (int i = 0; i < 10; ++i) CHECK(two(static_cast<float>(i), 1.f) == static_cast<float>(i + 1));
@@ -401,7 +401,7 @@ TEST_CASE_FIXTURE(own_graph, "an expression with another literal each time has t
   CHECK(plans == 2);
   auto step = s.prepare(x * 100.f - 5.f, feeds(x));
   CHECK(step(in)(2) == 295);
-  // What fails is told at the line that says so.
+  // An error names the line of the expression.
   const auto line = static_cast<unsigned>(__LINE__) + 1;
   auto divided = [&](int by) { return s.run(identity(n / by), n = 7); };
   for (int by : {7, 3, 2}) CHECK(divided(by) == 7 / by);
@@ -412,7 +412,7 @@ TEST_CASE_FIXTURE(own_graph, "an expression with another literal each time has t
 
 TEST_CASE_FIXTURE(own_graph, "constants whose hashes were made to collide share no plan") {
   session s;
-  // FNV-1a gives both one hash.
+  // FNV-1a gives both the same hash.
   const std::uint8_t a[] = {0xb1, 0x29, 0x11, 0xc0, 0x6e, 0x0c, 0xe3, 0x7a, 0x49, 0x3a, 0x85};
   const std::uint8_t b[] = {0x85, 0x37, 0xd1, 0xb1, 0x8f, 0x66, 0x43, 0xa0, 0xce, 0x33, 0xad};
   static_assert(sizeof a == sizeof b);
@@ -423,7 +423,7 @@ TEST_CASE_FIXTURE(own_graph, "constants whose hashes were made to collide share 
   for (int i = 0; i < 11; ++i) CHECK(third(i) == 5.f * a[i]);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what a thousand share is computed once") {
+TEST_CASE_FIXTURE(own_graph, "a value shared by a thousand nodes is computed once") {
   session s;
   tensor<float> drawn = random_uniform(shape<>);
   tensor<float> sum = drawn;
@@ -436,7 +436,7 @@ TEST_CASE_FIXTURE(own_graph, "what a thousand share is computed once") {
   CHECK(draws == 1);
 }
 
-TEST_CASE_FIXTURE(own_graph, "the plan cache drops what was used least recently") {
+TEST_CASE_FIXTURE(own_graph, "the plan cache drops the least recently used plan") {
   session s({.cached_plans = 2});
   tensor<float> a = constant(1.f);
   auto run = [&](float k) { return s.run(a + k); };
@@ -489,9 +489,9 @@ TEST_CASE_FIXTURE(own_graph, "a prepared step takes values in the order of its f
   CHECK(o.node == "y");
 }
 
-TEST_CASE_FIXTURE(own_graph, "a time limit ends a step of this process") {
+TEST_CASE_FIXTURE(own_graph, "a timeout ends a step of this process") {
   session s;
-  // 4,000 products that depend on each other: seconds, but for the limit.
+  // 4,000 products that depend on each other take seconds without the limit.
   tensor<float, 256, 256> a = broadcast_to(constant(0.001f), shape<256, 256>);
   tensor<float, 256, 256> b = a;
   for (int i = 0; i < 4000; ++i) b = matmul(b, a);
@@ -501,11 +501,11 @@ TEST_CASE_FIXTURE(own_graph, "a time limit ends a step of this process") {
   CAPTURE(o);
   CHECK(o.code == errc::deadline_exceeded);
   CHECK(o.says("/job:localhost/replica:0/task:0"));
-  // The session goes on.
+  // The session can still be used.
   CHECK(slow.run(run_options{.timeout = 1min}, constant(1)) == 1);
 }
 
-TEST_CASE_FIXTURE(own_graph, "cancel and close end what runs") {
+TEST_CASE_FIXTURE(own_graph, "cancel and close end the runs under way") {
   tensor<float, 256, 256> a = broadcast_to(constant(0.001f), shape<256, 256>);
   tensor<float, 256, 256> b = a;
   for (int i = 0; i < 4000; ++i) b = matmul(b, a);
@@ -536,7 +536,7 @@ TEST_CASE_FIXTURE(own_graph, "cancel and close end what runs") {
   CHECK(outcome_of([&] { step(); }).code == errc::failed_precondition);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what is larger than memory is refused, and nothing dies of it") {
+TEST_CASE_FIXTURE(own_graph, "a tensor larger than memory is refused, and the session goes on") {
   session s;
   placeholder<std::int32_t, dyn> x("x");
   any_tensor huge = any_tensor(random_uniform(shape<1 << 20, 1 << 16, 256>));  // 64 TB
@@ -546,7 +546,7 @@ TEST_CASE_FIXTURE(own_graph, "what is larger than memory is refused, and nothing
   CHECK(s.run(constant(1)) == 1);
 }
 
-TEST_CASE("options travel to the master, but not the secret") {
+TEST_CASE("options are sent to the master, but not the secret") {
   const session_options sent{.log_device_placement = true,
                              .allow_soft_placement = true,
                              .fold = false,
@@ -565,7 +565,7 @@ TEST_CASE("options travel to the master, but not the secret") {
   CHECK_FALSE(got.fuse);
   CHECK(got.timeout == 5s);
   CHECK(got.connect_timeout == 7s);
-  // The client's own, or the task's.
+  // Reported by the client or by the task.
   CHECK(got.intra_op_threads == 0);
   CHECK(got.cached_plans == session_options().cached_plans);
   CHECK(got.credentials.secret.empty());
@@ -575,7 +575,7 @@ TEST_CASE("options travel to the master, but not the secret") {
         }).empty());
 }
 
-TEST_CASE_FIXTURE(own_graph, "targets that are none are refused in a sentence") {
+TEST_CASE_FIXTURE(own_graph, "malformed targets are refused with a message") {
   for (const char* target : {"localhost:2222", "grpc://localhost:2222", "deft://localhost", ""}) {
     auto o = outcome_of([&] { session s{std::string(target)}; });
     CAPTURE(target);

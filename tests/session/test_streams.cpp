@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which random numbers a session draws.
+// The random numbers that a session draws.
 #include <deft/op/random_uniform.hpp>
 #include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/session.hpp>
@@ -45,7 +45,7 @@ TEST_CASE("a client draws what a single process draws, wherever the operation ru
   CHECK(drawn(2, 3, c.target("worker", 0), {}, "/job:worker/task:1") == alone);
 }
 
-TEST_CASE("a stream that is given goes on where another session of it stopped") {
+TEST_CASE("a session with a given stream continues where another one stopped") {
   const auto whole = drawn(1, 6, {}, {.stream = 5})[0];
   CHECK(whole != drawn(1, 6)[0]);
   const auto rest = drawn(1, 2, {}, {.stream = 5, .first_step = 4})[0];

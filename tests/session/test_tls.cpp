@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clusters whose connections are all on TLS.
+// Clusters whose connections all use TLS.
 #include <sys/stat.h>
 
 #include <deft/session/launch/local_cluster.hpp>
@@ -36,10 +36,10 @@ std::vector<std::string> flags_of(const credentials& c) {
   return {"--tls_cert=" + c.certificate, "--tls_key=" + c.key, "--tls_ca=" + c.authority};
 }
 
-/// The environment of a process with these files, as long as it lives.
+/// Sets the credentials in the environment while it lives.
 struct with_files {
   environment certificate, key, authority;
-  /// Empty ones are as none.
+  /// Empty paths count as not given.
   explicit with_files(const credentials& c)
       : certificate("DEFT_TLS_CERT", c.certificate.c_str()),
         key("DEFT_TLS_KEY", c.key.c_str()),
@@ -65,7 +65,7 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(s.run(sum_of, p = std::vector<float>(1'000'000, 1.f)) == 1'000'000.f);
 }
 
-TEST_CASE_FIXTURE(own_graph, "tasks have certificates of their own, which say who they are") {
+TEST_CASE_FIXTURE(own_graph, "each task has its own certificate, which says which task it is") {
   const auto of_task = [](const std::string& job, int task) {
     return authority().issue(str(job, task), {str("deft:/job:", job, "/task:", task)});
   };
@@ -81,7 +81,7 @@ TEST_CASE_FIXTURE(own_graph, "tasks have certificates of their own, which say wh
     s.run(initialize_all());
     CHECK(s.run(far) == 6);
   }
-  SUBCASE("a server does not start with that of another task") {
+  SUBCASE("a server does not start with the certificate of another task") {
     const auto o = outcome_of([&] {
       server(cluster_spec{{"ps", {"localhost:0"}}}, "ps", 0, {.credentials = of_task("worker", 0)});
     });
@@ -97,7 +97,7 @@ TEST_CASE_FIXTURE(own_graph, "tasks have certificates of their own, which say wh
     CHECK(p.wait() == 1);
     return said;
   };
-  SUBCASE("nor a session with a task's") {
+  SUBCASE("nor does a session with the certificate of a task") {
     const auto said = refused(of_task("ps", 0));
     CAPTURE(said);
     CHECK(said.find("ps0.crt\" is for deft:/job:ps/task:0, not for client") != said.npos);
@@ -112,7 +112,7 @@ TEST_CASE_FIXTURE(own_graph, "tasks have certificates of their own, which say wh
     CHECK(said.find(str(": it does not accept the certificate \"", foreign.certificate,
                         "\": unknown CA")) != said.npos);
   }
-  SUBCASE("a client without any is told what it needs") {
+  SUBCASE("a client without a certificate is told what it needs") {
     const auto said = refused({});
     CAPTURE(said);
     CHECK(said.find("the caller does not use TLS: set --tls_cert, --tls_key and --tls_ca") !=
@@ -120,7 +120,7 @@ TEST_CASE_FIXTURE(own_graph, "tasks have certificates of their own, which say wh
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "a task at whose address another one answers is not taken for it") {
+TEST_CASE_FIXTURE(own_graph, "another task at the address of a task is not taken for that task") {
   struct : connection_handler {
     void on_message(const std::shared_ptr<connection>&, message&&) override {}
   } silent;
@@ -160,7 +160,7 @@ TEST_CASE("a job of processes trains on TLS, from flags that a launcher hands on
   }
 }
 
-TEST_CASE("a client of another process has its files from the environment") {
+TEST_CASE("a client in another process takes its files from the environment") {
   local_cluster c({{"ps", 1}, {"worker", 2}}, {.credentials = of_tasks()});
   const with_files given(of_client());
   graph g;
@@ -173,7 +173,7 @@ TEST_CASE("a client of another process has its files from the environment") {
   CHECK(p.wait() == 0);
 }
 
-TEST_CASE("a task whose key others may read does not start") {
+TEST_CASE("a task whose key is readable by others does not start") {
   const auto open = authority().issue("open", {"deft:/job:ps/task:0"});
   REQUIRE(::chmod(open.key.c_str(), 0644) == 0);
   auto flags = flags_of(open);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/session/together.hpp: tasks that answer a call only once all of them have been asked.
+// tests/session/together.hpp: tasks that answer calls only once all of them were called.
 #pragma once
 #include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/wire/dispatch.hpp>
@@ -13,8 +13,8 @@
 
 namespace testing {
 
-/// Tasks of `job`, next to a real server: worker 0 of the same cluster. To a caller that waits for
-/// one answer before it asks for the next, none comes.
+/// Tasks of `job`, next to a real server, worker 0 of the same cluster. A caller that waits for one
+/// answer before it calls the next task gets none.
 class answering_together {
  public:
   answering_together(const std::string& job, int tasks) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/engine.hpp: what makes plans and runs them, here or on another task.
+// deft/session/engine.hpp: makes plans and runs them, in this process or on another task.
 #pragma once
 #include <chrono>
 #include <deft/execute/executor.hpp>
@@ -14,13 +14,13 @@
 
 namespace deft {
 
-/// The values of a run, until it is destroyed.
+/// The values of a run. Owns them.
 class step_results {
  public:
   step_results() = default;
   explicit step_results(std::vector<any_array> values) : values_(std::move(values)) {}
-  /// Values in a frame, which goes back to its pool afterwards. The pool is kept: the plan that
-  /// made it may be dropped from its cache before the values are taken.
+  /// Values in a frame, which the destructor returns to its pool. Keeps the pool alive: the plan
+  /// that made it may be dropped from its cache before the values are taken.
   step_results(std::unique_ptr<executable::frame> f,
                void (*give_back)(void*, std::unique_ptr<executable::frame>),
                std::shared_ptr<void> pool)
@@ -31,21 +31,22 @@ class step_results {
     if (frame_) give_back_(pool_.get(), std::move(frame_));
   }
 
-  /// The value of fetch `i`, valid as long as this.
+  /// The value of fetch `i`; the reference is valid as long as this object.
   const any_array& peek(std::size_t i) { return frame_ ? frame_->peek(i) : values_[i]; }
+  /// Moves the value of fetch `i` out.
   any_array take(std::size_t i) { return frame_ ? frame_->take(i) : std::move(values_[i]); }
 
  private:
   std::vector<any_array> values_;
-  std::shared_ptr<void> pool_;  ///< before the frame, which refers to it
+  std::shared_ptr<void> pool_;  ///< declared before the frame, which refers to it
   std::unique_ptr<executable::frame> frame_;
   void (*give_back_)(void*, std::unique_ptr<executable::frame>) = nullptr;
 };
 
 /// How a run ended.
 struct run_outcome {
-  std::optional<step_results> results;   ///< none: it failed
-  std::shared_ptr<const error> failure;  ///< the step's first error
+  std::optional<step_results> results;   ///< empty if it failed
+  std::shared_ptr<const error> failure;  ///< the first error of the step; null if there was none
 };
 using run_callback = std::function<void(run_outcome)>;
 
@@ -53,52 +54,55 @@ using run_callback = std::function<void(run_outcome)>;
 class ready_plan {
  public:
   virtual ~ready_plan() = default;
-  /// `feeds` in the order in which the plan was made. Throws the step's first error.
+  /// Runs one step. `feeds` are in the order that the plan was made with. Throws the first error of
+  /// the step.
   virtual step_results run(std::span<const feed_ref> feeds, const run_options& options) = 0;
-  /// The same, but a master's plan does not wait for other tasks here. `done` is called once, by
-  /// whichever thread ends the run; `feeds`, none of them borrowed, must stay until then.
+  /// The same without waiting for other tasks, if a master made the plan. `done` is called once, on
+  /// the thread that ends the run. `feeds` must stay alive until then, and must not be borrowed.
   virtual void start(std::span<const feed_ref> feeds, const run_options& options,
                      const run_callback& done);
-  /// Number of fetches, operations included.
+  /// The number of fetches, including operations.
   virtual std::size_t fetches() const = 0;
-  /// It runs on this task alone.
+  /// Whether it runs on this task only.
   virtual bool is_local() const { return false; }
 };
 
-/// How long the tasks of a plan may be waited for.
+/// How long planning may wait for tasks.
 struct plan_limits {
   std::chrono::steady_clock::time_point until = std::chrono::steady_clock::time_point::max();
-  std::stop_token cancel = {};  ///< requested: no longer
+  std::stop_token cancel = {};  ///< a stop request ends the wait
 
   bool cancelled() const { return cancel.stop_requested(); }
 };
 
-/// What the passes make of a graph.
+/// The result of the passes for a graph, for explain.
 struct plan_description {
-  graph_def placed;  ///< each node of the pruned graph, on its device
+  graph_def placed;  ///< the nodes of the pruned graph, each with its device
   std::vector<plan::pass_size> passes;
-  std::vector<plan::kept_apart> apart;  ///< by fusion
+  std::vector<plan::kept_apart> apart;  ///< pairs of nodes that fusion did not join
 };
 
-/// A place to run plans.
+/// Makes plans and runs them: a master in this process, or a connection to one.
 class engine {
  public:
   virtual ~engine() = default;
   /// Throws with the names of all tasks that cannot be reached: unavailable after connect_timeout,
-  /// deadline_exceeded where `limits` end before.
+  /// deadline_exceeded if the deadline of `limits` passes first, cancelled if `limits` are
+  /// cancelled.
   virtual std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) = 0;
-  /// What a plan of it would be; nothing is kept. Throws as make_plan does.
+  /// What make_plan would make of `flat`, without keeping it. Throws as make_plan does.
   virtual plan_description describe(flat_graph flat, const plan_limits& limits) = 0;
-  /// Whether all is known that planning `g`, or listing devices (null), would wait for; else `then`
-  /// is called once it is, with null, or with what they would throw. Only masters know.
+  /// Returns true if planning `g`, or listing the devices if `g` is null, would not wait for other
+  /// tasks. Otherwise returns false, and calls `then` once it would not, with null, or with the
+  /// error that they would throw. Only a master ever returns false.
   virtual bool when_known(const graph_def* /*g*/, const plan_limits&,
                           std::function<void(std::shared_ptr<const error>)> /*then*/) {
     return true;
   }
   virtual std::vector<device_info> devices() = 0;
-  /// Cancels what runs; nothing can be run afterwards.
+  /// Cancels the runs under way; later ones throw failed_precondition.
   virtual void close() = 0;
-  /// Forgets the variables of a container on all tasks.
+  /// Deletes the variables of a container on all tasks.
   virtual void reset(const std::string& container) = 0;
 };
 

@@ -10,46 +10,50 @@
 
 namespace deft {
 
-/// Of a session. Every member has a default.
+/// Options of a session; every member has a default: `session s({.timeout = 5s});`.
 struct session_options {
   bool log_device_placement = false;  ///< a line "name: (op): device" for each node of a new plan
-  bool allow_soft_placement = false;  ///< take what device there is, and log
+  bool allow_soft_placement = false;  ///< fall back to an available device, and log it
   bool fold = true;                   ///< compute constants when the plan is made
-  bool fuse = true;                   ///< join elementwise nodes
-  int intra_op_threads = 0;           ///< threads of one kernel, for the whole process; 0: as it is
+  bool fuse = true;                   ///< fuse elementwise nodes into one kernel
+  int intra_op_threads = 0;           ///< threads of one kernel, process-wide; 0: unchanged
   int cpu_devices = 1;                ///< "/cpu:0", "/cpu:1", … of a session in this process
-  /// "/gpu:0", "/gpu:1", … of such a session, played by the processor. Unset: as many as the
-  /// environment's DEFT_SIMULATED_GPUS says, else the GPUs that there are.
+  /// Number of GPUs ("/gpu:0", "/gpu:1", …) that the CPU simulates in a session of this process.
+  /// Unset: as many as the environment variable DEFT_SIMULATED_GPUS says, else the real GPUs.
   std::optional<int> simulated_gpus = {};
-  /// On GPUs of such a session, products of float matrices may take TF32, which is quicker, and
-  /// rounds their elements to 11 significant bits before it multiplies them. Unset: as the
-  /// environment's DEFT_ALLOW_TF32 says, 0 or 1, else not.
+  /// Whether products of float matrices on GPUs of a session of this process may use TF32, which is
+  /// faster, but rounds the elements to 11 significant bits before multiplying them. Unset: as the
+  /// environment variable DEFT_ALLOW_TF32 says (0 or 1), else false.
   std::optional<bool> allow_tf32 = {};
-  /// What tensors may take of each GPU of such a session: up to 1 a part of its memory, else bytes.
-  /// Beyond it runs throw resource_exhausted. Unset: as the environment's DEFT_GPU_MEMORY_LIMIT
-  /// says, else all.
+  /// How much memory of each GPU tensors may use in a session of this process: a value up to 1 is a
+  /// fraction of the GPU's memory, a larger one a number of bytes. A run that needs more throws
+  /// resource_exhausted. Unset: as the environment variable DEFT_GPU_MEMORY_LIMIT says, else all.
   std::optional<double> gpu_memory_limit = {};
-  std::chrono::nanoseconds timeout{0};  ///< of a run; 0: none
-  /// How long to wait for tasks that have not come up yet; then they are unavailable.
+  std::chrono::nanoseconds timeout{0};  ///< of each run; 0: no limit
+  /// How long to wait for tasks that are not up yet before throwing unavailable.
   std::chrono::nanoseconds connect_timeout = std::chrono::seconds(60);
-  /// A server of which nothing comes for so long is lost, and what waits for it fails as
-  /// unavailable; heartbeats come from one that is only busy. Zero: never. For a session to another
-  /// process; tasks have theirs (server_options).
+  /// A server from which nothing arrives for this long counts as lost, and runs that wait for it
+  /// throw unavailable; a server that is only busy still sends heartbeats. Zero: no limit. For
+  /// sessions on another process; servers have their own (server_options).
   std::chrono::milliseconds heartbeat_timeout = std::chrono::seconds(20);
-  std::size_t cached_plans = 256;  ///< least recently used go first
-  /// Of random numbers: sessions with different streams draw different ones. Unset: the number of
-  /// the task that opens the session, and that of the session on its graph; the first one of a
-  /// single process and of worker 0 has stream 0.
+  std::size_t cached_plans = 256;  ///< the least recently used plan is dropped first
+  /// The stream of random numbers: sessions with different streams draw different numbers. Unset:
+  /// derived from the index of the task that opens the session and the number of the session on its
+  /// graph; the first session of a single process and of worker 0 has stream 0.
   std::optional<std::uint64_t> stream = {};
-  /// Steps that were done before: a session that goes on where another of the same stream was lost
-  /// draws what that one would have drawn.
+  /// The number of steps done before: a session that continues a lost one with the same stream
+  /// draws the random numbers which that one would have drawn next.
   std::uint64_t first_step = 0;
-  deft::credentials credentials = {};  ///< the servers'
+  deft::credentials credentials = {};  ///< as the servers' credentials
 };
 
-/// Stops runs that were given it, from any thread.
+/// Cancels runs from any thread: those whose run_options carry its token throw cancelled.
+///
+///     cancel_source c;
+///     s.run(run_options{.cancel = c.token()}, loss);  // until another thread calls c.cancel()
 class cancel_source {
  public:
+  /// Cancels the runs under way, and all later ones that use the token.
   void cancel() { source_.request_stop(); }
   std::stop_token token() const { return source_.get_token(); }
 
@@ -57,10 +61,10 @@ class cancel_source {
   std::stop_source source_;
 };
 
-/// Of one run; goes first: `s.run(run_options{.timeout = 5s}, loss)`.
+/// Options of one run, as its first argument: `s.run(run_options{.timeout = 5s}, loss)`.
 struct run_options {
-  std::chrono::nanoseconds timeout{0};  ///< 0: the session's
-  std::stop_token cancel = {};          ///< of a cancel_source, or of any std::stop_source
+  std::chrono::nanoseconds timeout{0};  ///< 0: that of the session's options
+  std::stop_token cancel = {};          ///< from a cancel_source or any std::stop_source
 };
 
 }  // namespace deft

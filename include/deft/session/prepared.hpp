@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/prepared.hpp: plans made once and called often.
+// deft/session/prepared.hpp: steps that are planned once and called often.
 #pragma once
 #include <deft/session/session.hpp>
 
 namespace deft {
 
 /// What session::prepare returns: `auto step = s.prepare(train, loss, feeds(x, label))`, then
-/// `float l = step(images, labels)`. May be called from several threads, and must not outlive its
-/// session.
+/// `float l = step(images, labels)`. Thread-safe. Must not outlive its session.
 template <class Feeds, class... Fetches>
 class prepared_step {
  public:
@@ -15,11 +14,13 @@ class prepared_step {
                 const detail::list_lengths<Fetches...>& lengths)
       : plan_(std::move(plan)), feeds_(std::move(feeds)), lengths_(lengths) {}
 
-  /// The values of the feeds, in the order of `feeds(…)`; yields what session::run would.
+  /// Runs the step. `values` are those of the tensors in `feeds(…)`, in that order: scalars,
+  /// ndarrays, or for a vector anything contiguous. Returns and throws as session::run does.
   template <host_value... V>
   auto operator()(V&&... values) const {
     return (*this)(run_options{}, std::forward<V>(values)...);
   }
+  /// The same with options for this run.
   template <host_value... V>
   auto operator()(const run_options& options, V&&... values) const {
     static_assert(sizeof...(V) == std::tuple_size_v<decltype(feeds_.targets)>,
@@ -63,7 +64,7 @@ inline constexpr bool is_feed_list<feed_list<X...>> = true;
 
 template <class... X>
 struct type_list {};
-/// The types of `X…` that are fetched.
+/// `Kept…` followed by the types of `X…` that are fetches.
 template <class Kept, class... X>
 struct without_feeds {
   using type = Kept;
@@ -73,6 +74,7 @@ struct without_feeds<type_list<Kept...>, X, Rest...>
     : without_feeds<std::conditional_t<is_feed_list<X>, type_list<Kept...>, type_list<Kept..., X>>,
                     Rest...> {};
 
+/// The feed_list among the arguments; an empty one if there is none.
 template <class... X>
 feed_list<> find_feeds(const X&...) {
   return {};

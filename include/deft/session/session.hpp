@@ -23,15 +23,16 @@ class monitored_session;
 
 namespace detail {
 
-/// Options with a stream of random numbers.
+/// Session options whose random stream has been chosen.
 struct numbered_options {
   session_options options;
 };
-/// That of task `index` for its next session on the current graph, if the options have none.
+/// `options` with the random stream of task `index` for its next session on the current graph,
+/// unless they already name one.
 numbered_options numbered(session_options options, std::uint64_t index = 0);
 std::shared_ptr<engine> engine_at(const std::string& target, const session_options& options);
 
-/// What a fetch asks for and yields; specialised by kind.
+/// How a fetch of type `X` is lowered, and how its value is read; specialised for each kind.
 template <class X>
 struct fetch_of;
 
@@ -42,8 +43,9 @@ struct fetch_of<X> {
   static std::tuple<> take(step_results&, std::size_t) { return {}; }
 };
 
-/// Moves out, or copies the one element of rank 0 without an allocation.
+/// Moves value `i` out of `r`.
 any_array take_result(step_results& r, std::size_t i);
+/// The first element of value `i`, which stays in `r`: scalars are copied without an allocation.
 const void* peek_result(step_results& r, std::size_t i);
 
 template <class T, class Shape, class Index = std::make_index_sequence<std::size_t(Shape::value.n)>>
@@ -77,7 +79,7 @@ struct fetch_of<any_variable> {
   static std::tuple<any_array> take(step_results& r, std::size_t i) { return {take_result(r, i)}; }
 };
 
-/// Several fetches or feeds of one kind, whose number only run time knows.
+/// Several fetches or feeds of one type, whose number is known only at run time.
 template <class X>
 inline constexpr bool is_list = false;
 template <class X>
@@ -107,7 +109,7 @@ auto unpack(std::tuple<V...> values) {
     return values;
 }
 
-/// A list of `X`, in place where nothing is a container.
+/// A list of `X`: a fixed array of `N` elements, or a vector where an argument is a container.
 template <class X, std::size_t N, bool Grows>
 class request_list {
  public:
@@ -129,17 +131,17 @@ class request_list {
   std::size_t size_ = 0;
 };
 
-/// How many fetches each container among the arguments has.
+/// The number of fetches in each container among the arguments.
 template <class... X>
 using list_lengths =
     std::array<std::size_t, (std::size_t{is_list<X> && !feeds_something<X>} + ... + 0)>;
 
-/// Throws failed_precondition: argument number `argument`, or its element number `element` if that
-/// is not 0, is a tensor or operation without a node. Both count from 1.
+/// Throws failed_precondition because argument `argument` (or its element `element`, if that is not
+/// 0) is a tensor or operation without a node. Both count from 1.
 [[noreturn]] void refuse_empty_fetch(std::string_view function, std::size_t argument,
                                      std::size_t element);
 
-/// What the arguments of run fetch and feed, in order.
+/// The fetches and feeds among the arguments of run, in order.
 template <class... X>
 struct request {
   static constexpr std::size_t feeds = (std::size_t{feeds_something<X>} + ... + 0);
@@ -229,45 +231,60 @@ auto run_fetches(Step&& step, const X&... x) {
 
 }  // namespace detail
 
-/// The placeholders of a prepared step, in the order of its arguments.
+/// The placeholders that a prepared step is fed, in the order of its arguments: see feeds.
 template <class... X>
 struct feed_list {
   std::tuple<X...> targets;
 };
+/// Names the tensors for which a prepared step takes values:
+/// `auto step = s.prepare(loss, feeds(x, label))`.
 template <expression... X>
 feed_list<X...> feeds(const X&... x) {
   return {{x...}};
 }
 
-/// Runs what fetches need. Made for this process, or for a task of a cluster by its target.
-/// Thread-safe: several threads may run at once.
+/// Runs the part of a graph that its fetches need, in this process or on a cluster.
+///
+///     session s;
+///     s.run(initialize_all());
+///     float l = s.run(train, loss, x = images, label = labels);
+///
+/// Thread-safe: several threads may call run at once. The destructor closes the session.
 class session {
  public:
-  /// In this process, with devices of its own.
+  /// A session in this process, with its own devices and variables. Throws invalid_argument for
+  /// options out of range.
   explicit session(session_options options = {});
-  /// On the task at `target` ("deft://host:port"), which reaches the others of its cluster. A
-  /// target in this process is called directly. Throws unavailable if nobody answers within
-  /// connect_timeout.
-  /// (A template, as a braced list of options must not be taken for a string.)
+  /// A session whose master is the task at `target` ("deft://host:port"); that task connects to the
+  /// others of its cluster. A server of this process is called directly, without a socket. Throws
+  /// invalid_argument if `target` has another form, unavailable if the task does not answer within
+  /// connect_timeout, deadline_exceeded if `options.timeout` is shorter and passes first.
+  // A template, so that a braced list of options does not convert to a string.
   template <std::convertible_to<std::string_view> Target>
   explicit session(const Target& target, session_options options = {})
       : session(std::string(target), detail::numbered(std::move(options))) {}
-  /// On the server of `self`, or in this process if it has none.
+  /// A session whose master is the server of `self`, or in this process if `self` has no server.
   explicit session(task& self, session_options options = {});
+  /// A session on an engine of the caller's, such as one of a test.
   explicit session(std::shared_ptr<engine> on, session_options options);
   ~session();
   session(session&&) noexcept;
 
-  /// Fetches and feeds in any order. One fetch yields its value, several a tuple in the order
-  /// written; operations yield nothing. A fetch of rank 0 yields the element. A std::vector of
-  /// fetches yields a vector of their values, one of feeds feeds them all.
-  /// Throws failed_precondition for an empty tensor, an uninitialized variable or a closed session,
-  /// invalid_argument for feeds that do not fit and fetches of several graphs, unavailable where a
-  /// task is lost, deadline_exceeded after the timeout, and what the operations throw.
+  /// Computes the fetches among `x`, given the feeds among them (`placeholder = value`), in any
+  /// order. Returns the value of a single fetch, a tuple for several in the order written, and
+  /// nothing for operations. The value is an `ndarray` of the fetch's dtype and shape, one element
+  /// for a scalar, and an any_array for an any_tensor. A std::vector of fetches returns a vector of
+  /// their values; a std::vector of feed_value feeds all of its elements.
+  /// Throws failed_precondition for an empty tensor, an uninitialized variable or a closed session;
+  /// invalid_argument for feeds whose shape does not fit, a tensor that is fed twice, and fetches
+  /// from several graphs; unavailable if a task is lost or cannot be reached; deadline_exceeded
+  /// after the timeout; cancelled if the run was cancelled or the session closed meanwhile; and
+  /// whatever the operations throw.
   template <class... X>
   auto run(const X&... x) {
     return run(run_options{}, x...);
   }
+  /// The same with options for this run.
   template <class... X>
   auto run(const run_options& options, const X&... x) {
     return detail::run_fetches(
@@ -277,12 +294,17 @@ class session {
         x...);
   }
 
-  /// Plans now what is called often: `auto step = s.prepare(train, loss, feeds(x, label))`, then
-  /// `float l = step(images, labels)`. Throws what run throws before it computes anything.
+  /// Makes the plan of a run that is called often, so that each call only runs it:
+  /// `auto step = s.prepare(train, loss, feeds(x, label))`, then `float l = step(images, labels)`.
+  /// Takes fetches as run does, and the tensors to feed as one `feeds(…)`. The result must not
+  /// outlive the session. Throws failed_precondition for an empty tensor or a closed session,
+  /// invalid_argument for a graph that cannot be planned or placed, unavailable or
+  /// deadline_exceeded if a task that it needs cannot be reached.
   template <class... X>
   auto prepare(const X&... x);
 
-  /// Full name of the device that runs `t` when it is fetched alone.
+  /// The full name of the device that computes `t` if only `t` is fetched, such as
+  /// "/job:ps/replica:0/task:0/cpu:0". Throws as prepare does.
   std::string device_of(const any_tensor& t);
   /// What will be run for these fetches: see explain_plan.
   template <class... X>
@@ -299,16 +321,20 @@ class session {
     detail::request<X...> r(x...);
     return describe_request(r.fetched.get(), r.targets.get());
   }
+  /// The devices of all tasks of the cluster: name, description, memory in bytes, PCI bus id.
+  /// Throws unavailable if a task cannot be reached within connect_timeout.
   std::vector<device_info> devices();
 
-  /// Cancels what runs; later runs are failed_precondition.
+  /// Cancels the runs under way; later ones throw failed_precondition.
   void close();
-  /// Forgets the variables of a container, on all tasks.
+  /// Deletes the variables of a container ("" is the default one) on all tasks, which are
+  /// uninitialized afterwards. Throws unavailable if a task cannot be reached.
   void reset(const std::string& container = "");
 
+  /// The session's options, with the random stream that was chosen if none was given.
   const session_options& options() const;
-  /// The graph that was current where the session was made. A run may fetch from another one, which
-  /// is logged as a warning.
+  /// The graph that was current when the session was made. A run may fetch from another graph, for
+  /// which a warning is logged.
   deft::graph graph() const;
   session_impl& impl() { return *impl_; }
 
@@ -328,7 +354,7 @@ class session {
   std::shared_ptr<session_impl> impl_;
 };
 
-/// The session's devices: name, kind, memory, PCI bus id.
+/// As session::devices.
 inline std::vector<device_info> list_devices(session& s) { return s.devices(); }
 /// What will happen, before it does.
 template <class... X>
@@ -359,7 +385,7 @@ std::string placements(session& s, const X&... x) {
   return detail::placements(s, tensors);
 }
 
-/// What was asked for, canonically; empty if nothing was.
+/// The device that was requested for `t` with `on`, in canonical form; empty if none was.
 std::string requested_device(const any_tensor& t);
 
 }  // namespace deft

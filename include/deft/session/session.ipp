@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/session.ipp: the session's plans, and umbrella of its smaller rooms.
+// deft/session/session.ipp: the plans that a session keeps; umbrella of session/ and of those of
+// its folders without one of their own.
 #pragma once
 #include <deft/core/hash.hpp>
 #include <deft/core/log.hpp>
@@ -17,7 +18,7 @@
 namespace deft {
 namespace {
 
-/// A plan with the values of the feeds that stand for literals.
+/// A plan shared by expressions that differ in literals, with the values of those literals.
 class bound_plan final : public ready_plan {
  public:
   bound_plan(std::shared_ptr<ready_plan> plan, std::vector<any_array> literals)
@@ -41,7 +42,7 @@ flat_graph flatten_checked(std::span<const output> fetches, std::span<const outp
   for (std::size_t i = 0; i < feeds.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (feeds[i] == feeds[j])
-        throw error(errc::invalid_argument, "a tensor is fed twice", name_of(*feeds[i].node),
+        throw error(errc::invalid_argument, "[run] a tensor is fed twice", name_of(*feeds[i].node),
                     feeds[i].node->place());
   return flatten(fetches, feeds, plan::open_where_needed(fetches, feeds));
 }
@@ -78,7 +79,7 @@ std::shared_ptr<ready_plan> session_impl::find_plan(std::span<const output> fetc
       }
   }
   auto plan = make_plan(fetches, feeds, options);
-  // Dropped entries free nodes and kernels: not under the lock.
+  // Dropped entries free nodes and kernels, which must not happen under the lock.
   std::list<entry> dropped;
   std::lock_guard lock(guard_);
   auto [first, last] = by_hash_.equal_range(hash);
@@ -112,7 +113,7 @@ plan_limits session_impl::limits_of(const run_options& options) const {
 void session_impl::check_graphs(std::span<const output> fetches) {
   for (const auto& f : fetches) {
     if (f.node->owner() != fetches[0].node->owner())
-      throw error(errc::invalid_argument, "[run] the fetches are of different graphs",
+      throw error(errc::invalid_argument, "[run] the fetches are from different graphs",
                   name_of(*f.node), f.node->place());
   }
   if (fetches.empty() || graph::of(*fetches[0].node) == made_in_ || warned_.exchange(true)) return;
@@ -128,9 +129,9 @@ void session_impl::rethrow(const error& e, std::span<const output> fetches) cons
       !fetches.empty() && !(graph::of(*fetches[0].node) == current_graph()))
     throw error(e.code(),
                 e.message() +
-                    ", and this thread's current graph, to which initialize_all() "
-                    "belongs, is another one: auto scope = as_default(graph_of(t)) makes "
-                    "that of t current",
+                    "; initialize_all() initializes the current graph of this thread, which "
+                    "is another one: auto scope = as_default(graph_of(t)) makes that of t "
+                    "current",
                 e.node(), e.where(), e.device());
   throw;
 }
@@ -217,7 +218,7 @@ session::session(std::shared_ptr<engine> on, session_options options)
 session::session(session&&) noexcept = default;
 session::~session() {
   if (is_forked())
-    new std::shared_ptr(std::move(impl_));  // the other process still uses it
+    new std::shared_ptr(std::move(impl_));  // leaked: the other process still uses it
   else if (impl_)
     impl_->close();
 }
@@ -273,7 +274,7 @@ std::string placements(session& s, std::span<const output> tensors) {
   return text;
 }
 numbered_options numbered(session_options options, std::uint64_t index) {
-  // Numbers of tasks above a million would meet those of a second session: harmless, and far.
+  // A task index above 2^20 would share its stream with another session, which is harmless.
   const std::uint64_t number = current_graph().next_session();
   if (!options.stream) options.stream = number << 20 | index;
   return {std::move(options)};
@@ -285,7 +286,7 @@ void refuse_empty_fetch(std::string_view function, std::size_t argument, std::si
   const auto which =
       element ? str("element ", element, " of argument ", argument) : str("argument ", argument);
   fail(errc::failed_precondition, "[", function, "] ", which,
-       " is empty: a tensor or operation that was declared, and given nothing");
+       " is empty: a tensor or operation that was declared, but never assigned");
 }
 any_array take_result(step_results& r, std::size_t i) { return r.take(i); }
 const void* peek_result(step_results& r, std::size_t i) { return r.peek(i).raw(); }

@@ -10,10 +10,10 @@
 
 namespace deft {
 
-/// An engine and a cache of plans under the exact fetches and feeds. A cached plan owns its nodes,
-/// so that an expression written again finds them. Expressions that differ in literals alone, as
-/// `x * i` in a loop, are other nodes; from the second on they share one plan, which takes as feeds
-/// the literals that have varied. Such graphs are compared, not only hashed.
+/// An engine and a cache of plans, keyed by the exact fetches and feeds. A cached plan owns its
+/// nodes, so an expression that is written again finds them. Expressions that differ only in
+/// literals, such as `x * i` in a loop, have different nodes; from the second one on they share one
+/// plan, to which the literals that varied are fed. Such graphs are compared, not only hashed.
 class session_impl {
  public:
   session_impl(std::shared_ptr<engine> on, session_options options)
@@ -23,14 +23,15 @@ class session_impl {
                                         std::span<const output> feeds,
                                         const run_options& options = {});
   plan_description describe(std::span<const output> fetches, std::span<const output> feeds);
-  /// Where a plan of this value alone makes it.
+  /// The device that computes `o` if only `o` is fetched.
   std::string device_of(const output& o);
   engine& on() { return *engine_; }
   const session_options& options() const { return options_; }
-  /// The graph that was current where the session was made.
+  /// The graph that was current when the session was made.
   const graph& made_in() const { return made_in_; }
-  /// Throws `e` as a run of `fetches` reports it: where a variable is not initialized, with what a
-  /// thread that has another current graph has to do.
+  /// Throws `e` as a run of `fetches` reports it: if a variable is not initialized and this thread
+  /// has another current graph, the message says how to make the right one current. Called only
+  /// while `e` is handled.
   [[noreturn]] void rethrow(const error& e, std::span<const output> fetches) const;
   void close();
 
@@ -41,16 +42,16 @@ class session_impl {
     std::size_t fetches;
     std::shared_ptr<ready_plan> plan;
   };
-  /// What is known of graphs with one outline.
+  /// What is known of the graphs that share one outline.
   struct family {
-    std::vector<integers> literals;    ///< of the first one's fused nodes
-    std::vector<bool> varied;          ///< by fused node
-    std::shared_ptr<ready_plan> plan;  ///< for which these are feeds; null before there is one
+    std::vector<integers> literals;    ///< of the fused nodes of the first graph
+    std::vector<bool> varied;          ///< for each fused node
+    std::shared_ptr<ready_plan> plan;  ///< the plan fed with these; null until it is made
   };
   static std::uint64_t hash_of(std::span<const output> fetches, std::span<const output> feeds);
   plan_limits limits_of(const run_options& options) const;
-  /// Throws invalid_argument if `fetches` are of several graphs; warns, once, if they are of
-  /// another one than that of the session.
+  /// Throws invalid_argument if `fetches` are from several graphs; warns, once, if they are from
+  /// another graph than the session's.
   void check_graphs(std::span<const output> fetches);
   std::shared_ptr<ready_plan> make_plan(std::span<const output> fetches,
                                         std::span<const output> feeds, const run_options& options);

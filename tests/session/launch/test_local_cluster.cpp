@@ -34,7 +34,7 @@ TEST_CASE_FIXTURE(own_graph, "a graph over two tasks runs in both") {
   CHECK(far.run(z)(0) == 238);
 }
 
-TEST_CASE_FIXTURE(own_graph, "ports are chosen, and the servers know each other's") {
+TEST_CASE_FIXTURE(own_graph, "ports are chosen, and the servers know those of each other") {
   local_cluster c{{"ps", 1}, {"worker", 2}};
   CHECK(c.spec().tasks("worker") == 2);
   for (auto& [job, addresses] : c.spec().jobs())
@@ -82,7 +82,7 @@ TEST_CASE_FIXTURE(own_graph, "sessions share variables by name, and reset forget
   CHECK(o.says("shared"));
   CHECK(o.device == "/job:ps/replica:0/task:0/" + usual_device());
 
-  // The same name with another shape is refused by the task.
+  // The task refuses the same name with another shape.
   write(a, 5, 0);
   graph b;
   auto in = as_default(b);
@@ -112,7 +112,7 @@ TEST_CASE_FIXTURE(own_graph, "feeds go to the tasks that need them") {
   CHECK(step(ones, std::vector<float>(100'000, 3.f))(7) == 8);
 }
 
-TEST_CASE_FIXTURE(own_graph, "controls hold across tasks") {
+TEST_CASE_FIXTURE(own_graph, "control dependencies hold across tasks") {
   local_cluster c{{"worker", 2}};
   auto v = on(device("/job:worker/task:1"), [] { return variable<int>("v", 0); });
   auto write = v.assign_add(5);
@@ -146,7 +146,7 @@ TEST_CASE_FIXTURE(own_graph, "two tasks push large tensors at each other in one 
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "a value goes back and forth many times") {
+TEST_CASE_FIXTURE(own_graph, "a value is sent back and forth many times") {
   local_cluster c{{"worker", 2}};
   placeholder<int> x("x");
   tensor<int> v = x;
@@ -157,7 +157,7 @@ TEST_CASE_FIXTURE(own_graph, "a value goes back and forth many times") {
   log_lines log(logging::level::info);
   session s(c.target("worker", 0));
   for (int i = 0; i < 20; ++i) CHECK(s.run(v, x = i) == i + 50);
-  // Values for the master's task come back on the connection that it made.
+  // Values for the master's task are sent on the connection that it opened.
   const auto lines = log.take();
   auto accepted = [&](int task) {
     const auto line = c.spec().address("worker", task) + " accepted";
@@ -208,7 +208,7 @@ TEST_CASE_FIXTURE(own_graph, "eight threads run steps on one session") {
   CHECK(s.run(count) == 400);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a failing node cancels the other parts, and is what is told") {
+TEST_CASE_FIXTURE(own_graph, "a failing node cancels the other parts, and its error is reported") {
   local_cluster c{{"worker", 3}};
   placeholder<int> x("x");
   tensor<int> a, b, sum;
@@ -231,7 +231,7 @@ TEST_CASE_FIXTURE(own_graph, "a failing node cancels the other parts, and is wha
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "a step that waits in vain ends with the names of the missing") {
+TEST_CASE_FIXTURE(own_graph, "a step that times out names the missing tasks") {
   local_cluster c{{"worker", 2}};
   tensor<float, 256, 256> b;
   if (auto there = on(device("/job:worker/task:1"))) {
@@ -255,7 +255,7 @@ TEST_CASE_FIXTURE(own_graph, "a step that waits in vain ends with the names of t
   CHECK(o.code == errc::cancelled);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a time limit ends the part of the task that was called") {
+TEST_CASE_FIXTURE(own_graph, "a timeout ends the part on the other task") {
   local_cluster c{{"worker", 2}};
   tensor<float> there, sum;
   if (auto other = on(device("/job:worker/task:1"))) there = identity(constant(1.f));
@@ -266,7 +266,7 @@ TEST_CASE_FIXTURE(own_graph, "a time limit ends the part of the task that was ca
     sum = max(b);
   }
   session s(c.target("worker", 0), {.fold = false});
-  auto step = s.prepare(sum);  // what takes long is the step, not the plan
+  auto step = s.prepare(sum);  // the step takes long, not the plan
   auto o = outcome_of([&] { step(run_options{.timeout = 50ms}); });
   CAPTURE(o);
   CHECK(o.code == errc::deadline_exceeded);

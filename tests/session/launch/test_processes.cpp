@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients and tasks in processes of their own.
+// Clients and tasks in separate processes.
 #include <fcntl.h>
 
 #include <future>
@@ -35,13 +35,13 @@ std::vector<int> pids_of(child_program& p, int wanted) {
   return pids;
 }
 
-/// Waits until a process that is not our child is gone.
+/// Waits until a process that is not a child of ours has ended.
 void wait_until_gone(int pid) {
   while (::kill(pid, 0) == 0) std::this_thread::yield();
 }
 }  // namespace
 
-TEST_CASE("a client of another process runs on the cluster, through one of its tasks") {
+TEST_CASE("a client in another process runs steps on the cluster, through one of its tasks") {
   local_cluster c{{"ps", 1}, {"worker", 2}};
   graph g;
   auto in = as_default(g);
@@ -70,7 +70,7 @@ TEST_CASE("a task that was not compiled with an expression runs its program") {
   CHECK(p.wait() == 0);
 }
 
-TEST_CASE("errors reach a client of another process whole") {
+TEST_CASE("errors reach a client in another process unchanged") {
   local_cluster c{{"worker", 2}};
   child_program p("remote_client", {c.target("worker", 0), "errors"});
   std::string said = p.line();
@@ -82,7 +82,7 @@ TEST_CASE("errors reach a client of another process whole") {
   CHECK(p.wait() == 0);
 }
 
-TEST_CASE("a client of another process cancels, and runs out of time") {
+TEST_CASE("runs of a client in another process are cancelled, and time out") {
   local_cluster c{{"worker", 2}};
   child_program cancels("remote_client", {c.target("worker", 0), "cancel"});
   CHECK(cancels.line().starts_with("cancelled|"));
@@ -95,7 +95,7 @@ TEST_CASE("a client of another process cancels, and runs out of time") {
   CHECK(late.line() == "5");
 }
 
-TEST_CASE("a client that dies takes its steps with it, and nothing else") {
+TEST_CASE("the death of a client ends its steps, and nothing else") {
   local_cluster c{{"worker", 2}};
   graph g;
   auto in = as_default(g);
@@ -111,7 +111,7 @@ TEST_CASE("a client that dies takes its steps with it, and nothing else") {
   CHECK(s.run(x) == 3);
 }
 
-TEST_CASE("a server that dies under a client of another process is named") {
+TEST_CASE("a server that dies is named to a client in another process") {
   local_cluster c{{"worker", 2}};
   for (int victim : {1, 0}) {
     child_program p("remote_client", {c.target("worker", 0), "hang"});
@@ -126,7 +126,7 @@ TEST_CASE("a server that dies under a client of another process is named") {
   }
 }
 
-TEST_CASE("a ps or a worker that is killed is named by those who need it, and nobody hangs") {
+TEST_CASE("a killed ps or worker is named by the tasks that need it, and none hangs") {
   for (int victim : {0, 1}) {
     CAPTURE(victim);
     const child_job::flags endless{"--steps=1000000000"};
@@ -144,7 +144,7 @@ TEST_CASE("a ps or a worker that is killed is named by those who need it, and no
       }
     } else {
       job.worker(0).signal(SIGKILL);
-      // Asynchronous training goes on without it.
+      // Asynchronous training continues without it.
       session s(job.target_of_ps(0));
       graph g;
       auto in = as_default(g);
@@ -174,7 +174,7 @@ TEST_CASE("a worker that gets a signal tells the others that it is done") {
   }
 }
 
-TEST_CASE("a worker that waits for a parameter server ends by a signal") {
+TEST_CASE("a signal ends a worker that waits for a parameter server") {
   const testing::default_signals defaults;
   const int fd = listen_socket("localhost:0");
   const std::string nobody = address_of_socket(fd);
@@ -189,7 +189,7 @@ TEST_CASE("a worker that waits for a parameter server ends by a signal") {
   }
 }
 
-TEST_CASE("who needs a ps that gets a signal hears that it was stopped") {
+TEST_CASE("tasks that need a ps are told that a signal stopped it") {
   const testing::default_signals defaults;
   const child_job::flags endless{"--steps=1000000000"};
   child_job job("line_fit", 1, endless, 2, endless);
@@ -206,7 +206,7 @@ TEST_CASE("who needs a ps that gets a signal hears that it was stopped") {
   }
 }
 
-TEST_CASE("a second signal ends a task whose function goes on") {
+TEST_CASE("a second signal ends a task whose function does not return") {
   const testing::default_signals defaults;
   child_job job("line_fit", 1, {}, 1, {"--steps=1000000000", "--deaf=1"});
   REQUIRE(pids_of(job.worker(0), 1).size() == 1);
@@ -238,8 +238,7 @@ TEST_CASE("a job of processes trains, and all of them end") {
   CHECK(has(lines, "worker/1: w is 3.000"));
 }
 
-TEST_CASE(
-    "a launcher's tasks take the flags of its user, but for those that are its own to choose") {
+TEST_CASE("a launcher's tasks take the flags of its user, except those that it sets itself") {
   child_program chosen("line_fit", {"--steps", "20", "--intra_op_threads", "1"});
   static_cast<void>(chosen.lines());
   CHECK(chosen.wait() == 0);
@@ -248,7 +247,7 @@ TEST_CASE(
   const std::string complaints = refused.complaints();
   CHECK(refused.wait() == 1);
   CAPTURE(complaints);
-  CHECK(complaints.find("--task_index is the launcher's to choose") != complaints.npos);
+  CHECK(complaints.find("--task_index is set by the launcher") != complaints.npos);
 }
 
 TEST_CASE("the first task that fails ends the others, and its code is the launcher's") {
@@ -269,14 +268,14 @@ TEST_CASE("nothing is left running after the launcher is interrupted or killed")
     auto pids = pids_of(p, 2);
     REQUIRE(pids.size() == 2);
     p.signal(number);
-    p.lines();  // until the last of them has closed it
+    p.lines();  // until the last process has closed it
     int code = p.wait();
     if (number != SIGKILL) CHECK(code == 130);
     for (int pid : pids) wait_until_gone(pid);
   }
 }
 
-TEST_CASE("a launcher that is interrupted kills a task that goes on") {
+TEST_CASE("an interrupted launcher kills a task that does not end") {
   const testing::default_signals defaults;
   child_program p("line_fit", {"--steps", "1000000000", "--deaf", "1"});
   const auto pids = pids_of(p, 2);
@@ -288,7 +287,7 @@ TEST_CASE("a launcher that is interrupted kills a task that goes on") {
   for (int pid : pids) wait_until_gone(pid);
 }
 
-TEST_CASE("a wrong number of simulated GPUs ends a program with a sentence about it") {
+TEST_CASE("a wrong number of simulated GPUs ends a program with a message") {
   auto said = [](std::vector<std::string> arguments) {
     arguments.insert(arguments.begin(), "--single");
     child_program p("line_fit", arguments);

@@ -49,7 +49,7 @@ TEST_CASE("flags are taken as --name=value and as --name value") {
     CHECK(t.device() == "/job:worker/replica:0/task:1");
     CHECK(t.cluster().tasks("ps") == 1);
     CHECK(t.flag("own") == "1");
-    // The port that was chosen is known.
+    // The port that the system chose is known.
     CHECK(t.cluster().address("worker", 1) == t.server().address());
     CHECK(!t.server().address().ends_with(":0"));
   }
@@ -62,15 +62,21 @@ TEST_CASE("flags are taken as --name=value and as --name value") {
   }
 }
 
-TEST_CASE("expect_flags names what is none of a program's flags") {
+TEST_CASE("expect_flags names an unknown flag, and suggests the one that was meant") {
   auto refuses = [](const words& w) {
     task t(w.argc(), w.argv.data());
     return error_of([&] { t.expect_flags({"steps", "rate"}); });
   };
   CHECK(refuses({"--steps=7", "--rate", "0.5", "--data=x"}) == "");
-  CHECK(refuses({"--stpes=7"}) == "invalid_argument: \"--stpes=7\" is no flag of this program");
+  CHECK(refuses({"--stpes=7"}) ==
+        "invalid_argument: \"--stpes=7\" is not a flag of this program; did you mean --steps?");
+  CHECK(refuses({"--rate", "1", "--jobname=ps"}) ==
+        "invalid_argument: \"--jobname=ps\" is not a flag of this program; did you mean "
+        "--job_name?");
+  CHECK(refuses({"--momentum=1"}) ==
+        "invalid_argument: \"--momentum=1\" is not a flag of this program");
   CHECK(refuses({"--steps", "7", "free"}) ==
-        "invalid_argument: \"free\" is no flag of this program");
+        "invalid_argument: \"free\" is not a flag of this program");
   CHECK(refuses({"--rate"}) == "invalid_argument: --rate needs a value");
 }
 
@@ -84,9 +90,9 @@ TEST_CASE("a wrong flag is named") {
   CHECK(refused({"--task_index=x"}).find("task_index") != std::string::npos);
   CHECK(refused({"--cpu_devices=many"}).find("cpu_devices") != std::string::npos);
   CHECK(refused({"--ps_hosts=a:1"}) ==
-        "invalid_argument: --ps_hosts and --worker_hosts need --job_name");
+        "invalid_argument: --ps_hosts and --worker_hosts need --job_name, ps or worker");
   CHECK(refused({"--job_name=ps", "--ps_hosts=a:1,,b:1"}) ==
-        "invalid_argument: --ps_hosts=a:1,,b:1 names an empty address");
+        "invalid_argument: --ps_hosts=a:1,,b:1 contains an empty address");
   CHECK(refused({"--job_name=ps", "--ps_hosts=a"}).find("\"a\"") != std::string::npos);
   CHECK(refused({"--job_name=ps", "--ps_hosts=localhost:0", "--secret_file=/no/such/file"})
             .find("/no/such/file") != std::string::npos);
@@ -130,7 +136,7 @@ TEST_CASE("a wrong number of simulated GPUs names the flag and the number") {
   }
 }
 
-TEST_CASE("task_main gives 1 for an error and 0 for --help") {
+TEST_CASE("task_main returns 1 for an error and 0 for --help") {
   words wrong{"--job_name=chef"}, help{"--help"}, fine{};
   auto body = [](task&) {};
   CHECK(task_main(wrong.argc(), wrong.argv.data(), body) == 1);
@@ -139,7 +145,7 @@ TEST_CASE("task_main gives 1 for an error and 0 for --help") {
   CHECK(task_main(fine.argc(), fine.argv.data(), [](task&) { throw std::logic_error("x"); }) == 1);
 }
 
-TEST_CASE("task_main's function has a fresh graph, and a session of its task") {
+TEST_CASE("task_main's function has a new graph, and a session on its task") {
   words w{"--cpu_devices=2"};
   auto outside = current_graph().size();
   float value = 0;

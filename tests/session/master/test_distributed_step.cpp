@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps with a task that does not do what deft's own do.
+// Steps with a task that does not follow the protocol.
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/wire/dispatch.hpp>
 #include <deft/session/worker/task_runtime.hpp>
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A cluster whose parameter server does as it is told when it gets its part of a step.
+/// A cluster whose parameter server runs a function of the test when it gets its part of a step.
 struct false_ps final : connection_handler {
   using run_part = std::function<void(const std::shared_ptr<connection>&, const wire::caller&)>;
 
@@ -75,8 +75,10 @@ TEST_CASE_FIXTURE(own_graph,
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "a task that answers and is lost may owe others its values") {
-  // They never came, and nobody is left who could say so.
+TEST_CASE_FIXTURE(
+    own_graph,
+    "a step fails if a task is lost after its answer, as its values may not have arrived") {
+  // The values never arrived, and no task is left that could report it.
   false_ps c(2, [](const auto& from, const wire::caller& caller) {
     caller.answer(wire::values());
     from->drain(no_deadline);
@@ -91,7 +93,7 @@ TEST_CASE_FIXTURE(own_graph, "a task that answers and is lost may owe others its
   CHECK(failed.says("lost /job:ps/replica:0/task:0"));
 }
 
-TEST_CASE_FIXTURE(own_graph, "values in an answer that this task has no part for fail the step") {
+TEST_CASE_FIXTURE(own_graph, "values in an answer fail the step if this task has no part in it") {
   false_ps c(1, [](const auto&, const wire::caller& caller) {
     caller.answer(wire::values{{any_array::scalar(1.f)}, {7}});
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Signals between tasks, and the end of a job.
+// Signals between tasks, and when a job is done.
 #include <deft/session/server/coordination.hpp>
 #include <thread>
 
@@ -27,7 +27,7 @@ TEST_CASE("a server that is stopped twice, or while others wait, ends them all")
   CHECK(o.code == errc::unavailable);
 }
 
-TEST_CASE("signals cross tasks, and who waits in vain is told for what") {
+TEST_CASE("signals reach other tasks, and a wait that times out names its signal") {
   local_cluster c{{"worker", 2}};
   auto& first = c.at("worker", 0);
   auto& second = c.at("worker", 1);
@@ -41,7 +41,7 @@ TEST_CASE("signals cross tasks, and who waits in vain is told for what") {
   waiting.join();
   second.coordination().wait(task_name("worker", 0), "ready", 1min);
   first.coordination().wait(task_name("worker", 0), "ready", 1min);
-  first.coordination().signal("late");  // its call is there by now, before that for "ready"
+  first.coordination().signal("late");  // its call has arrived by now, before the one for "ready"
   std::thread lost([&] {
     o = outcome_of([&] { second.coordination().wait(task_name("worker", 0), "never", 1min); });
   });
@@ -52,14 +52,14 @@ TEST_CASE("signals cross tasks, and who waits in vain is told for what") {
   CHECK(is_loss(o.code));
 }
 
-TEST_CASE("a parameter server ends once every worker was seen and is done") {
+TEST_CASE("a parameter server ends once every worker has connected and is done") {
   local_cluster c{{"ps", 1}, {"worker", 2}};
   std::thread joining([&] { c.at("ps", 0).join(); });
   c.at("worker", 0).done();
   c.at("worker", 1).done();
   joining.join();
 
-  // One that was lost counts as done once it was away for long enough.
+  // A lost worker counts as done once it was away for long enough.
   local_cluster d({{"ps", 1}, {"worker", 1}}, {.away = 10ms});
   d.at("worker", 0).coordination().signal(task_name("ps", 0), "hello", 1min);
   std::thread waits([&] { d.at("ps", 0).join(); });
@@ -67,7 +67,7 @@ TEST_CASE("a parameter server ends once every worker was seen and is done") {
   waits.join();
 }
 
-TEST_CASE("signals are for the tasks of a cluster, and what one may hold is bounded") {
+TEST_CASE("only tasks of a cluster may use signals, and their number is limited") {
   local_cluster c{{"worker", 2}};
   testing::raw_caller stranger(c, "client"), task(c, "/job:worker/replica:0/task:1");
   CHECK(stranger.outcome(wire::pack(wire::set_signal{"ready"})).code == errc::permission_denied);
@@ -77,7 +77,7 @@ TEST_CASE("signals are for the tasks of a cluster, and what one may hold is boun
   for (int i = 0; i < 1024; ++i) task.to->call(wire::pack(wire::wait_signal{str("wait ", i)}));
   const auto o = task.outcome(wire::pack(wire::wait_signal{"one more"}));
   CHECK(o.code == errc::resource_exhausted);
-  CHECK(o.says("/job:worker/replica:0/task:1 waits for 1024 signals"));
+  CHECK(o.says("/job:worker/replica:0/task:1 already waits for 1024 signals"));
   // The others do not notice.
   testing::raw_caller other(c, "/job:worker/replica:0/task:1");
   auto waits = other.to->call(wire::pack(wire::wait_signal{"one more"}));
@@ -107,7 +107,7 @@ TEST_CASE("parameter servers are told that a task is done at the same time") {
   }
 }
 
-TEST_CASE("a parameter server that is not there keeps the others from nothing") {
+TEST_CASE("a missing parameter server does not delay the others") {
   int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0"),
                listen_socket("localhost:0")};
   const cluster_spec spec{{"ps", {address_of_socket(fds[0]), address_of_socket(fds[1])}},
@@ -118,7 +118,7 @@ TEST_CASE("a parameter server that is not there keeps the others from nothing") 
   log_lines log(logging::level::info);
   std::thread ends([&] { here.coordination().done(1h); });
   ps.join();
-  here.stop();  // and with it the wait for the other one
+  here.stop();  // ends the wait for the other task, too
   ends.join();
   const std::string said = join(log.take(), "\n");
   INFO(said);
@@ -144,7 +144,7 @@ TEST_CASE("members says who is connected, and who is done") {
   CHECK(text(c.at("worker", 1).coordination()) == "ps0+ worker0- worker1+done");
   c.kill("worker", 0);
   while (text(ps) != "ps0+ worker0- worker1+done") std::this_thread::yield();
-  // It is done no more once it is back.
+  // It is not done any more once it has reconnected.
   c.restart("worker", 1);
   c.at("worker", 1).coordination().signal(task_name("ps", 0), "again", 1min);
   CHECK(text(ps) == "ps0+ worker0- worker1+");
@@ -153,7 +153,7 @@ TEST_CASE("members says who is connected, and who is done") {
   while (text(last) != "ps0- worker0- worker1+") std::this_thread::yield();
 }
 
-TEST_CASE("an interrupted task waits for nothing, and can say that it is done") {
+TEST_CASE("an interrupted task waits for nothing, and can still say that it is done") {
   local_cluster c({{"ps", 1}, {"worker", 2}}, {.away = 1h});
   auto& here = c.at("worker", 0);
   for (const auto& keeper : {task_name("ps", 0), task_name("worker", 0)}) {
@@ -200,7 +200,7 @@ TEST_CASE("interrupting a task ends the steps of its sessions") {
   }
 }
 
-TEST_CASE("who waits for a task's signal hears that it was stopped") {
+TEST_CASE("a wait for a task's signal fails once that task is stopped") {
   local_cluster c{{"worker", 2}};
   auto& first = c.at("worker", 0);
   testing::outcome o;

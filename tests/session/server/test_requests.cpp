@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a task answers to messages that no session of ours would send.
+// Answers of a task to messages that deft's own sessions do not send.
 #include <deft/deft.hpp>
 #include <deft/session/server/client_sessions.hpp>
 #include <deft/session/wire/codec.hpp>
@@ -15,7 +15,7 @@ using namespace deft;
 using testing::outcome_of;
 using namespace std::chrono_literals;
 
-TEST_CASE("who waits for a message that has no answer gets one") {
+TEST_CASE("a call with a message that has no answer gets an empty one") {
   local_cluster c{{"worker", 1}};
   testing::raw_caller client(c, "client");
   for (message m : {wire::pack(wire::close_session{77}), wire::pack(wire::cancel_step{77, 1}),
@@ -23,14 +23,14 @@ TEST_CASE("who waits for a message that has no answer gets one") {
     CHECK(client.answer(std::move(m)).kind == message_kind::reply);
 }
 
-TEST_CASE("calls of sessions and plans that are not there are refused") {
+TEST_CASE("calls for unknown sessions and plans are refused") {
   local_cluster c{{"worker", 1}};
   testing::raw_caller client(c, "client");
   CHECK(client.outcome(wire::pack(wire::run_plan{.session = 5})).code == errc::not_found);
   const auto session = client.open_session();
   const auto o = client.outcome(wire::pack(wire::run_plan{.session = session, .plan = 3}));
   CHECK(o.code == errc::not_found);
-  CHECK(o.says("there is no plan 3 of this session"));
+  CHECK(o.says("the session has no plan 3"));
   CHECK(client.outcome(wire::pack(wire::cluster_devices{session})).code == errc{});
 }
 
@@ -50,7 +50,7 @@ TEST_CASE("more fetches than an answer holds are refused when they are planned")
   CHECK(client.outcome(wire::pack(plan)).code == errc{});
 }
 
-TEST_CASE("a run that may be cancelled is cancelled, however quick its plan was before") {
+TEST_CASE("a run that can be cancelled is cancelled, even if its plan was quick before") {
   local_cluster c{{"worker", 1}};
   testing::raw_caller client(c, "client");
   const auto session = client.open_session();
@@ -76,7 +76,7 @@ TEST_CASE("a run that may be cancelled is cancelled, however quick its plan was 
 TEST_CASE("a run that is cancelled before it begins does not") {
   local_cluster c{{"worker", 1}};
   const std::string address = c.spec().address("worker", 0);
-  // By another name of this host, so that it is not known as a server of this process.
+  // By another name of this host, so that it is not recognized as a server of this process.
   session s("deft://localhost" + address.substr(address.rfind(':')));
   cancel_source cancel;
   cancel.cancel();
@@ -110,7 +110,7 @@ TEST_CASE("more runs at once than there are threads all end") {
   }
 }
 
-TEST_CASE("those who plan for a task that is not there are in nobody's way") {
+TEST_CASE("planning for a missing task does not block other clients") {
   const int fd = listen_socket("localhost:0");
   const std::string dead = address_of_socket(fd);
   ::close(fd);
@@ -137,14 +137,14 @@ TEST_CASE("those who plan for a task that is not there are in nobody's way") {
   REQUIRE(values.tensors.size() == 1);
   CHECK(values.tensors[0] == any_array::scalar(2.f));
   for (const auto& w : waiting) CHECK_FALSE(w->done());
-  // Its task is up at last, and all go on.
+  // The task comes up at last, and all plans are made.
   server second(spec, "worker", 1, {});
   for (const auto& w : waiting) CHECK(wire::unpack<wire::plan_made>(client.answer(w)).plan != 0);
 }
 
 namespace {
 
-/// From a peer that heeds no bound.
+/// Sent by a peer that ignores the limits.
 message without_credit(wire::tensors&& values) {
   message m = wire::pack(std::move(values));
   m.takes_credit = false;
@@ -153,7 +153,7 @@ message without_credit(wire::tensors&& values) {
 
 }  // namespace
 
-TEST_CASE("what an authenticated peer can make a task keep is bounded, and it is told") {
+TEST_CASE("the state that an authenticated peer can make a task keep is limited") {
   local_cluster c{{"worker", 1}};
   testing::raw_caller client(c, "client");
   SUBCASE("sessions of a client") {
@@ -170,11 +170,11 @@ TEST_CASE("what an authenticated peer can make a task keep is bounded, and it is
     client.to->post(wire::pack(wire::register_part{77, 1, nothing, {}}));
     const auto o = client.outcome(wire::pack(wire::run_part{77, worker::most_steps + 1, 1, 0, {}}));
     CHECK(o.code == errc::resource_exhausted);
-    CHECK(o.says("values came for more than 65536 steps of a session"));
+    CHECK(o.says("a session has at most 65536 unfinished steps"));
     const auto other = client.open_session();
     CHECK(client.outcome(wire::pack(wire::cluster_devices{other})).code == errc{});
   }
-  SUBCASE("sessions that are only spoken of") {
+  SUBCASE("sessions that are never opened") {
     for (std::uint64_t session = 1; session <= worker::most_sessions; ++session)
       client.to->post(without_credit({session, 1, {1}, {any_array::scalar(1.f)}}));
     const auto o =
@@ -184,7 +184,7 @@ TEST_CASE("what an authenticated peer can make a task keep is bounded, and it is
   }
 }
 
-TEST_CASE("a client that does not read its answers gets no more") {
+TEST_CASE("a client that does not read its answers gets no more of them") {
   constexpr std::int64_t megabyte = 1 << 20;
   local_cluster c{{"worker", 1}};
   testing::raw_caller client(c, "client");
@@ -214,7 +214,7 @@ TEST_CASE("a client that does not read its answers gets no more") {
     deaf->send(m);
   }
   deaf->send(wire::pack(wire::set_signal{"all asked"}));
-  // Others are served meanwhile, and after all of that.
+  // Others are served meanwhile, and afterwards.
   testing::raw_caller waits(c, task);
   waits.answer(wire::pack(wire::wait_signal{"all asked"}));
   CHECK(client.outcome(wire::pack(wire::run_plan{session, plan.plan, 0s, false, {}})).code ==
@@ -233,7 +233,7 @@ TEST_CASE("a client that does not read its answers gets no more") {
   CHECK(refused < 60);
 }
 
-TEST_CASE("times as long as they can be are none, and a session's limits what connects it") {
+TEST_CASE("the longest timeouts count as none, and a session's timeout limits connecting") {
   local_cluster c{{"worker", 1}};
   const std::string address = c.spec().address("worker", 0);
   const std::string target = "deft://localhost" + address.substr(address.rfind(':'));

@@ -8,9 +8,9 @@
 
 using namespace deft;
 
-TEST_CASE("who waits for background work finds all done, and what they held destroyed") {
+TEST_CASE("after wait() all background work is done and destroyed") {
   background_work all;
-  all.wait();  // there are none
+  all.wait();  // there is no work
   std::atomic<int> done{0};
   auto held = std::make_shared<int>();
   for (int i = 0; i < 100; ++i) all.run([&done, held] { ++done; });
@@ -19,7 +19,7 @@ TEST_CASE("who waits for background work finds all done, and what they held dest
   CHECK(held.use_count() == 1);
 }
 
-TEST_CASE("nobody waits for the work of others, nor work for itself") {
+TEST_CASE("wait() ignores the work of other owners, and the work that calls it") {
   background_work mine, others;
   std::promise<void> end;
   others.run([ended = end.get_future().share()] { ended.wait(); });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages are what they were after they have travelled.
+// Messages arrive as they were sent.
 #include <deft/deft.hpp>
 #include <deft/session/wire/codec.hpp>
 #include <deft/transport/frame.hpp>
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What arrives of `m`, whose list of tensors is moved.
+/// `m` as it arrives. Its list of tensors is moved.
 template <class M>
 M travelled(M&& m) {
   message packed = wire::pack(m);
@@ -30,7 +30,7 @@ flat_graph some_graph() {
 
 }  // namespace
 
-TEST_CASE("ids, numbers and words of messages arrive") {
+TEST_CASE("ids, numbers and strings of messages arrive") {
   const auto part = travelled(wire::run_part{1, 2, 3, 5, {any_array::scalar(4.f)}});
   CHECK(part.session == 1);
   CHECK(part.step == 2);
@@ -89,7 +89,7 @@ TEST_CASE("an answer has no kind of its own") {
   CHECK(wire::unpack<wire::plan_made>(m).plan == 3);
 }
 
-TEST_CASE("what is no such message is refused") {
+TEST_CASE("a message of another form is refused") {
   message values = wire::pack(wire::tensors{1, 2, {4, 3}, std::vector<any_array>(2)});
   values.tensors.pop_back();
   values.tensors.push_back(any_array::scalar(1));
@@ -111,5 +111,7 @@ TEST_CASE("what is no such message is refused") {
   };
   REQUIRE(part.meta == meta_for(to_string(*p.task)));
   part.meta = meta_for("");
-  CHECK(outcome_of([&] { wire::unpack<wire::register_part>(part); }).says("a part of no task"));
+  CHECK(outcome_of([&] {
+          wire::unpack<wire::register_part>(part);
+        }).says("a part does not name its task"));
 }

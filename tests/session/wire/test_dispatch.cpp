@@ -22,7 +22,7 @@ struct receiver {
 
 }  // namespace
 
-TEST_CASE("a message comes to its handler") {
+TEST_CASE("a message is passed to its handler") {
   receiver r;
   r.dispatch(wire::pack(wire::cancel_step{1, 2}));
   CHECK(r.cancelled == 2);
@@ -30,12 +30,12 @@ TEST_CASE("a message comes to its handler") {
   CHECK(r.container == "models");
 }
 
-TEST_CASE("a message that nobody handles is refused with its kind") {
+TEST_CASE("a message without a handler is refused, naming its kind") {
   receiver r;
   for (const auto kind : {wire::kind::done, static_cast<wire::kind>(63),
                           static_cast<wire::kind>(64), static_cast<wire::kind>(65'535)}) {
     const auto o = outcome_of([&] { r.dispatch(message(static_cast<message_kind>(kind))); });
     CHECK(o.code == errc::unimplemented);
-    CHECK(o.says(str("a message of kind ", static_cast<unsigned>(kind), " is not known here")));
+    CHECK(o.says(str("this task does not know messages of kind ", static_cast<unsigned>(kind))));
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a task sends to another before that one can use it waits with the sender.
+// Values that a task cannot use yet stay with their sender.
 #include <deft/deft.hpp>
 #include <deft/execute/evaluate.hpp>
 #include <deft/plan/passes.hpp>
@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t session_id = 77, handle = 5;
 constexpr const char* task_of_peer = "/job:ps/replica:0/task:0";
 
-/// Of worker 0: nothing of it ever runs.
+/// A part of worker 0 that never runs.
 wire::register_part some_part() {
   plan::part nothing;
   nothing.task = intern(task_name("worker", 0));
@@ -29,7 +29,7 @@ wire::tensors value_of(std::uint64_t step) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "steps run whatever fits between tasks at a time") {
+TEST_CASE_FIXTURE(own_graph, "steps run with windows of any size between tasks") {
   constexpr int count = 50;
   credit_window window;
   SUBCASE("a frame") { window.frames = 1; }
@@ -55,14 +55,14 @@ TEST_CASE_FIXTURE(own_graph, "steps run whatever fits between tasks at a time") 
     });
 }
 
-TEST_CASE("values of steps that have not begun wait with their sender, and no longer") {
+TEST_CASE("values for steps that have not begun stay with their sender until they do") {
   local_cluster c({{"worker", 1}}, {.window = {1'000'000, 16}});
   testing::raw_caller peer(c, task_of_peer);
   peer.to->post(wire::pack(some_part()));
   for (std::uint64_t step = 1; step <= 1000; ++step) peer.to->post(wire::pack(value_of(step)));
-  const auto other = peer.open_session();  // which is not held up
+  const auto other = peer.open_session();  // is not delayed
   CHECK(!peer.to->drain(std::chrono::steady_clock::now()));
-  // The end of steps makes room, and so does that of the session.
+  // The end of steps, and of the session, makes room for more.
   for (std::uint64_t step = 1; step <= 900; ++step)
     peer.to->post(wire::pack(wire::cancel_step{session_id, step}));
   CHECK(peer.outcome(wire::pack(wire::cluster_devices{other})).code == errc{});
@@ -73,7 +73,7 @@ TEST_CASE("values of steps that have not begun wait with their sender, and no lo
   CHECK(peer.to->drain(std::chrono::steady_clock::now()));
 }
 
-TEST_CASE("values for a session that is not here yet do not hold up its sender") {
+TEST_CASE("values for a session that is not open yet do not delay their sender") {
   local_cluster c({{"worker", 1}}, {.window = {1'000'000, 16}});
   testing::raw_caller peer(c, task_of_peer);
   for (std::uint64_t step = 1; step <= 1000; ++step) peer.to->post(wire::pack(value_of(step)));

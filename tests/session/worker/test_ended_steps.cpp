@@ -23,7 +23,7 @@ TEST_CASE("steps end in any order, and all below a number at once") {
   CHECK(e.contains(2));
 }
 
-TEST_CASE("as many are remembered as a step can have beside it, and the highest longest") {
+TEST_CASE("a limited number of ended steps is remembered, the highest ones longest") {
   ended_steps e;
   for (std::uint64_t i = 0; i <= e.most; ++i) e.insert(10 + i);
   CHECK_FALSE(e.contains(10));

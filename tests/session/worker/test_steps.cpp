@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of a part as a master orders them, message by message.
+// Steps of a part, run by single messages of a master.
 #include <deft/deft.hpp>
 #include <deft/execute/evaluate.hpp>
 #include <deft/op/plan/recv.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t session_id = 4711, handle = 1;
 
-/// Of worker 1, which waits for a value of worker 0.
+/// The part of worker 1, which waits for a value of worker 0.
 plan::part waiting_part() {
   graph own;
   auto in_own = as_default(own);
@@ -51,7 +51,7 @@ wire::run_part run(std::uint64_t step, std::uint64_t ended_below) {
 
 }  // namespace
 
-TEST_CASE("a master that has ended steps ends them on tasks that were not told") {
+TEST_CASE("the next step of a master ends its former ones on tasks that missed their end") {
   local_cluster c{{"worker", 2}};
   testing::raw_caller master(c, "/job:worker/replica:0/task:0", 1);
   master.to->post(wire::pack(wire::register_part{session_id, handle, waiting_part(), {}}));
@@ -76,12 +76,12 @@ TEST_CASE("a step below those that have ended is not run") {
   auto later = master.to->call(wire::pack(run(1000, 1000)));
   const auto o = master.outcome(wire::pack(run(3, 1)));
   CHECK(o.code == errc::aborted);
-  CHECK(o.says("step 3 has ended already"));
+  CHECK(o.says("step 3 has already ended"));
   master.to->post(wire::pack(wire::drop_session{session_id}));
   CHECK(master.outcome(later).code == errc::cancelled);
 }
 
-TEST_CASE("a task answers what became of a step, also by another connection, and repeats none") {
+TEST_CASE("a task answers how a step ended, on another connection too, and repeats none") {
   local_cluster c{{"worker", 2}};
   const std::string name = "/job:worker/replica:0/task:0";
   testing::raw_caller master(c, name, 1);
@@ -120,5 +120,5 @@ TEST_CASE("a task answers what became of a step, also by another connection, and
   again.to->post(wire::pack(wire::register_part{session_id, handle, waiting_part(), {}}));
   const auto o = again.outcome(wire::pack(run(1, 1)));
   CHECK(o.code == errc::aborted);
-  CHECK(o.says("step 1 has ended already"));
+  CHECK(o.says("step 1 has already ended"));
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/client/remote_engine.hpp: a session's engine that asks a master on another process.
+// deft/session/client/remote_engine.hpp: the engine of a session whose master is in another
+// process.
 #pragma once
 #include <deft/session/engine.hpp>
 #include <memory>
@@ -7,9 +8,10 @@
 
 namespace deft {
 
-/// Connects to the master at `target` ("deft://host:port").
-/// Throws invalid_argument for another form, unavailable if nobody answers within connect_timeout,
-/// deadline_exceeded if the session's timeout is shorter.
+/// Connects to the master at `target` ("deft://host:port"); a server of this process is called
+/// directly. Throws invalid_argument if `target` has another form, unavailable if the task does not
+/// answer within connect_timeout, deadline_exceeded if the session's timeout is shorter and passes
+/// first.
 std::shared_ptr<engine> connect_engine(const std::string& target, const session_options& options);
 
 }  // namespace deft

@@ -12,10 +12,11 @@
 namespace deft {
 namespace {
 
-/// The master keeps deadlines, and names whom it waits for; the client's are for a lost master.
+/// The master enforces deadlines, and names the tasks that it waits for. The client waits this much
+/// longer, in case the master itself is lost.
 constexpr auto grace = std::chrono::seconds(5);
 
-/// The client's end of one session: one message a run, one back.
+/// The client's end of a session: each run is one message to the master and one answer.
 struct remote_session {
   channel_group links;
   std::shared_ptr<channel> master;
@@ -28,7 +29,7 @@ struct remote_session {
             {"client", 0, {}, o.credentials.or_of_environment(), o.heartbeat_timeout}, {}}),
         options(o) {}
 
-  /// A run's time limits what comes before it, too.
+  /// The limit for connecting and planning: connect_timeout, or the timeout of a run if shorter.
   deadline patience() const {
     return deadline_in(options.timeout.count() ? std::min(options.timeout, options.connect_timeout)
                                                : options.connect_timeout);
@@ -47,9 +48,10 @@ struct remote_session {
     }
   }
 
-  /// Calls the master, and waits for its answer.
+  /// Calls the master, and waits for its answer. `what` is the operation, for messages.
   template <class M>
   typename M::answer call(M&& m, deadline until, const char* what, const plan_limits& limits = {}) {
+    const auto begin = std::chrono::steady_clock::now();
     auto p = master->call(wire::pack(m));
     const std::stop_callback wake(limits.cancel, [this] { links.notify(); });
     links.wait_until([&] { return p->done() || closed || limits.cancelled(); }, until);
@@ -57,7 +59,8 @@ struct remote_session {
     master->abandon(*p);
     if (closed) fail(errc::cancelled, "the session was closed");
     if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
-    fail(errc::deadline_exceeded, what, " takes longer than it may; waiting for ", master->peer());
+    fail(errc::deadline_exceeded, what, " timed out after ", duration_text(until - begin),
+         " waiting for ", master->peer());
   }
 };
 
@@ -71,7 +74,7 @@ class remote_plan final : public ready_plan {
     if (!session_->closed && !session_->master->lost()) try {
         session_->master->post(wire::pack(wire::drop_plan{session_->id, number_}));
       } catch (const error&) {
-        // A master that is lost has dropped it.
+        // A lost master has dropped it.
       }
   }
 
@@ -87,7 +90,7 @@ class remote_plan final : public ready_plan {
     try {
       r = call_or_cancel(std::move(m), until, options);
     } catch (const error&) {
-      // What is not written yet may refer to the caller's memory.
+      // A message that is not written yet may refer to the caller's memory.
       if (borrows && !session_->master->drain(deadline_in(std::chrono::seconds(1))))
         session_->master->close();
       throw;
@@ -97,7 +100,8 @@ class remote_plan final : public ready_plan {
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (types_[i].type == dtype::none) continue;
       if (next == r.tensors.size())
-        fail(errc::internal, session_->master->peer(), " answered with too few values");
+        fail(errc::internal, session_->master->peer(), " answered with ", next,
+             " values, fewer than were fetched");
       values[i] = std::move(r.tensors[next++]);
       check_answer(values[i], types_[i], session_->master->peer());
     }
@@ -112,25 +116,27 @@ class remote_plan final : public ready_plan {
     if (!cancel.stop_possible()) return session_->call(std::move(m), until, "the step");
     if (cancel.stop_requested()) fail(errc::cancelled, "the run was cancelled");
     m.can_be_cancelled = true;
+    const auto begin = std::chrono::steady_clock::now();
     auto p = session_->master->call(wire::pack(m));
     const std::stop_callback wake(cancel, [this] { session_->links.notify(); });
     session_->links.wait_until([&] { return p->done() || cancel.stop_requested(); }, until);
     if (!p->done() && cancel.stop_requested()) {
       session_->master->post(wire::pack(wire::cancel_run{session_->id, p->id()}));
-      // The master answers.
+      // The master answers a cancelled run, too.
       session_->links.wait_for(*p, std::min(until, deadline_in(grace)));
     }
     if (p->done()) return wire::unpack<wire::values>(p->take());
     session_->master->abandon(*p);
-    const bool cancelled = cancel.stop_requested();
-    fail(cancelled ? errc::cancelled : errc::deadline_exceeded,
-         cancelled ? "the run was cancelled" : "the step takes longer than it may",
-         "; waiting for ", session_->master->peer());
+    if (cancel.stop_requested())
+      fail(errc::cancelled, "the run was cancelled; ", session_->master->peer(),
+           " did not answer in time");
+    fail(errc::deadline_exceeded, "the step timed out after ", duration_text(until - begin),
+         " waiting for ", session_->master->peer());
   }
 
   std::shared_ptr<remote_session> session_;
   std::uint64_t number_;
-  std::vector<tensor_type> types_;  ///< of the fetches; none for an operation
+  std::vector<tensor_type> types_;  ///< of the fetches; dtype::none for an operation
 };
 
 class remote_engine final : public engine {
@@ -173,17 +179,18 @@ class remote_engine final : public engine {
       if (!session_->master->lost())
         session_->master->post(wire::pack(wire::close_session{session_->id}));
     } catch (const error&) {
-      // A master that is lost has closed it.
+      // A lost master has closed it.
     }
   }
 
   void reset(const std::string& container) override {
     session_->call(wire::reset_cluster{session_->id, container}, later(session_->patience(), grace),
-                   "reset");
+                   "resetting variables");
   }
 
  private:
-  /// What the master waits by itself, as long as connect_timeout says, needs no limit of ours.
+  /// The time until `until`, at least 1 ns. Without a deadline it is longer than any limit
+  /// that the master takes, and the master then waits for connect_timeout.
   static std::chrono::nanoseconds left(deadline until) {
     return std::max(std::chrono::nanoseconds(1),
                     std::chrono::nanoseconds(until - std::chrono::steady_clock::now()));
@@ -197,7 +204,8 @@ class remote_engine final : public engine {
 std::shared_ptr<engine> connect_engine(const std::string& target, const session_options& options) {
   constexpr std::string_view scheme = "deft://";
   if (!target.starts_with(scheme) || target.find(':', scheme.size()) == target.npos)
-    fail(errc::invalid_argument, "the target \"", target, "\" is not of the form deft://host:port");
+    fail(errc::invalid_argument, "[session] the target \"", target,
+         "\" is not of the form deft://host:port");
   std::string address = target.substr(scheme.size());
   if (auto here = engine_of_server(address, options)) return here;
   auto s = std::make_shared<remote_session>(options);

@@ -25,24 +25,28 @@ cluster_spec::cluster_spec(std::vector<job> jobs) : jobs_(std::move(jobs)) {
   std::map<std::string, std::string> tasks;  // by address
   for (std::size_t i = 0; i < jobs_.size(); ++i) {
     const auto& [name, addresses] = jobs_[i];
-    // What continues the grammar of device names is no job.
+    // A name that device names parse as more than a job, such as "ps/cpu:0", is refused.
     if (task_name(name, 0).job != name || !task_name(name, 0).type.empty())
-      fail(errc::invalid_argument, "\"", name, "\" is no name of a job");
+      fail(errc::invalid_argument, "\"", name, "\" is not a valid job name");
     for (std::size_t j = 0; j < i; ++j)
-      if (jobs_[j].first == name) fail(errc::invalid_argument, "job \"", name, "\" is named twice");
+      if (jobs_[j].first == name)
+        fail(errc::invalid_argument, "job \"", name, "\" is listed twice");
     if (addresses.empty()) fail(errc::invalid_argument, "job \"", name, "\" has no tasks");
     for (std::size_t t = 0; t < addresses.size(); ++t) {
       const std::string task = str("/job:", name, "/task:", t);
-      const std::string& address = addresses[t];  // clang 14's lambdas capture no bindings
+      const std::string& address =
+          addresses[t];  // clang 14: lambdas cannot capture structured bindings
       std::pair<std::string, std::string> parts;
       if (auto failure = failure_of([&] { parts = detail::split_address(address); }))
         fail(errc::invalid_argument, task, ": ", failure->message());
       if (parts.first.empty())
-        fail(errc::invalid_argument, task, ": \"", address, "\" is no address: expected host:port");
+        fail(errc::invalid_argument, task, ": \"", address,
+             "\" is not a valid address: expected host:port");
       if (parts.second == "0") continue;  // the system chooses
       auto [first, fresh] = tasks.emplace(lower(address), task);
       if (!fresh)
-        fail(errc::invalid_argument, first->second, " and ", task, " have one address, ", address);
+        fail(errc::invalid_argument, first->second, " and ", task, " have the same address, ",
+             address);
     }
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/launch/launcher.hpp: a whole cluster on this machine, each task a process of this
-// binary.
+// deft/session/launch/launcher.hpp: runs a whole cluster on this machine, each task a process of
+// this program.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -9,16 +9,17 @@
 
 namespace deft {
 
-/// How far `step` is on the way to `last`, as a bar for a terminal.
+/// A progress bar of 20 characters for a terminal, filled to `step / last`.
 std::string progress_bar(std::int64_t step, std::int64_t last);
 
-/// Starts this program again for every task, with `--job_name`, `--task_index`, the cluster's hosts
-/// and an inherited listening socket on an ephemeral port (`--listen_fd`), beside the arguments
-/// given. Prints the cluster, then the tasks' lines as they come; lines "step N/M …" become
-/// progress bars on a terminal. Returns the exit code once all have ended: 0, or that of the first
-/// task that failed, after which the others are ended. Ctrl-C, SIGTERM and SIGHUP end all, in order
-/// as far as 2 s are enough, and give 130; a task also ends when the launcher dies. Throws
-/// invalid_argument for an argument that is a flag of its own to choose.
+/// Starts this program again for every task of `jobs` (name and number of tasks), with
+/// `--job_name`, `--task_index`, the cluster's hosts, an inherited listening socket on an ephemeral
+/// port (`--listen_fd`), and `arguments`. Prints the cluster, then the output of the tasks line by
+/// line; lines "step N/M …" become progress bars on a terminal. Returns once all tasks have ended:
+/// 0, or the exit code of the first task that failed, after which the others are terminated.
+/// Ctrl-C, SIGTERM and SIGHUP end all tasks and return 130: each task gets SIGTERM, and SIGKILL if
+/// it is still running after 1.5 s. If the launcher dies, its tasks are killed. Throws
+/// invalid_argument if `arguments` contain a flag that the launcher sets.
 int launch_cluster(const std::vector<std::pair<std::string, int>>& jobs,
                    const std::vector<std::string>& arguments);
 

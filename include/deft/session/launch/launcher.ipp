@@ -23,7 +23,7 @@ namespace {
 
 volatile sig_atomic_t launcher_interrupted = 0;
 
-/// One task: a child process and what it has printed.
+/// A task: a child process, the start of its current line, and its progress bar.
 struct launched_task {
   std::string name;
   pid_t pid = -1;
@@ -39,7 +39,7 @@ class cluster_launcher {
     for (const char* flag : {"task_index", "ps_hosts", "worker_hosts", "listen_fd"})
       if (names(arguments, flag))
         fail(errc::invalid_argument, "--", flag,
-             " is the launcher's to choose; with --job_name the program is a task by itself");
+             " is set by the launcher; to start a single task by hand, give --job_name, too");
     for (const auto& [job, tasks] : jobs) tasks_in_all_ += static_cast<unsigned>(tasks);
     std::map<std::pair<std::string, int>, int> sockets;
     std::vector<std::string> hosts;
@@ -54,7 +54,7 @@ class cluster_launcher {
       hosts.push_back(str("--", job, "_hosts=", list));
     }
     std::fflush(stdout);
-    // Blocked but while it waits, so that none comes between the look and the wait.
+    // Blocked except during ppoll, so that no signal is missed between the check and the wait.
     struct sigaction note {};
     note.sa_handler = [](int) { launcher_interrupted = 1; };
     sigset_t ends;
@@ -108,7 +108,7 @@ class cluster_launcher {
                                    "--task_index=" + std::to_string(index),
                                    "--listen_fd=" + std::to_string(own)};
     words.insert(words.end(), hosts.begin(), hosts.end());
-    // The tasks share the processors: one that spins for work takes it from another.
+    // The tasks share the processors: threads of one that spin take time from the others.
     if (!names(arguments, "intra_op_threads"))
       words.push_back(
           "--intra_op_threads=" +
@@ -118,15 +118,19 @@ class cluster_launcher {
     for (auto& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0) fail(errc::resource_exhausted, "no pipe for ", job);
+    if (pipe2(ends, O_CLOEXEC) != 0)
+      fail(errc::resource_exhausted, "cannot make a pipe for ", job, "/", index, ": ",
+           std::strerror(errno));
     pid_t group = tasks_.empty() ? 0 : tasks_.front().pid;
     pid_t launcher = getpid();
     pid_t pid = fork();
-    if (pid < 0) fail(errc::resource_exhausted, "no process for ", job);
+    if (pid < 0)
+      fail(errc::resource_exhausted, "cannot start a process for ", job, "/", index, ": ",
+           std::strerror(errno));
     if (pid == 0) {
       setpgid(0, group);
       prctl(PR_SET_PDEATHSIG, SIGKILL);
-      if (getppid() != launcher) _exit(1);  // it died before the line above
+      if (getppid() != launcher) _exit(1);  // the launcher died before prctl
       pthread_sigmask(SIG_SETMASK, &unblocked_, nullptr);
       dup2(ends[1], STDOUT_FILENO);
       for (const auto& [task, fd] : sockets)
@@ -171,7 +175,7 @@ class cluster_launcher {
     draw_bars();
   }
 
-  // Bars stay at the bottom; other lines go above them.
+  // Bars stay at the bottom of the terminal; other lines are printed above them.
   void clear_bars() {
     if (shown_) std::printf("\x1b[%dA\x1b[J", shown_);
     shown_ = 0;
@@ -214,7 +218,7 @@ class cluster_launcher {
 }  // namespace
 
 std::string progress_bar(std::int64_t step, std::int64_t last) {
-  constexpr std::int64_t width = 20;  // with its step, loss and speed a line of 80 columns
+  constexpr std::int64_t width = 20;  // with step, loss and speed the line has 80 columns
   const double part = last > 0 ? static_cast<double>(step) / static_cast<double>(last) : 0;
   const auto full =
       static_cast<std::int64_t>(static_cast<double>(width) * std::clamp(part, 0., 1.));

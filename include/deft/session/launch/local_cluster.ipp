@@ -29,7 +29,8 @@ local_cluster::local_cluster(std::initializer_list<job> jobs, server_options opt
 server& local_cluster::at(const std::string& job_name, int task) {
   auto s = servers_.find(task_name(job_name, task));
   if (s == servers_.end())
-    fail(errc::not_found, "there is no server /job:", job_name, "/task:", task);
+    fail(errc::not_found, "the cluster has no running task /job:", job_name, "/task:", task,
+         "; it is ", spec_);
   return *s->second;
 }
 

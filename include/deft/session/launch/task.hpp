@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/launch/task.hpp: one binary for client, parameter server and worker.
+// deft/session/launch/task.hpp: one program as client, parameter server and worker, by its flags.
 #pragma once
 #include <deft/session/cluster/cluster_spec.hpp>
 #include <deft/session/options.hpp>
@@ -14,38 +14,47 @@ namespace deft {
 
 class engine;
 
-/// What a process is in its cluster, from its command line.
+/// What this process is in its cluster, according to its command line.
 class task {
  public:
-  /// Reads deft's flags (`--help` lists them), each as `--name value` or `--name=value`, and
-  /// starts the server. Without a job it is a single process, without a server.
-  /// Throws invalid_argument naming the flag that is wrong.
+  /// Reads deft's flags (`--help` lists them), each as `--name value` or `--name=value`, and starts
+  /// the server of the task. Without --job_name this is a single process, without a server. Other
+  /// arguments are kept in args().
+  /// Throws invalid_argument naming the flag that is wrong, and as the constructor of server does.
   task(int argc, const char* const* argv);
   ~task();
   task(const task&) = delete;
 
+  /// The cluster, with the ports that were chosen; empty in a single process.
   const cluster_spec& cluster() const { return cluster_; }
+  /// "ps" or "worker"; empty in a single process.
   const std::string& job() const { return job_; }
+  /// The number of the task within its job, from 0.
   int index() const { return index_; }
+  /// Whether this process is a task of a cluster, and so has a server.
   bool distributed() const { return server_ != nullptr; }
-  /// Worker 0, or the only process.
+  /// Whether this is worker 0 or a single process.
   bool is_chief() const { return !distributed() || (job_ == "worker" && index_ == 0); }
   bool is_ps() const { return job_ == "ps"; }
-  /// "/job:worker/replica:0/task:0"; of a single process "/job:localhost/replica:0/task:0".
+  /// The name of the task, such as "/job:worker/replica:0/task:0"; in a single process
+  /// "/job:localhost/replica:0/task:0".
   std::string device() const;
-  /// As `--data` says; empty if it does not.
+  /// The value of `--data`; empty if it was not given.
   const std::string& data_dir() const { return data_; }
+  /// Whether `--log_device_placement` was given.
   bool log_device_placement() const { return log_device_placement_; }
-  /// What was on the command line beside deft's flags.
+  /// The arguments on the command line other than deft's flags.
   const std::vector<std::string>& args() const { return rest_; }
-  /// Value of `--name value` among args; `otherwise` if it is not there.
+  /// The value of `--name value` or `--name=value` among args; `otherwise` if it was not given.
   std::string flag(const std::string& name, const std::string& otherwise = {}) const;
-  /// Throws invalid_argument naming the first argument beside deft's flags that is none of `known`
-  /// with its value.
+  /// Checks that args consist of the flags `known` (without "--"), each with a value. Throws
+  /// invalid_argument naming the first argument that is not, with a suggestion if it is close to a
+  /// flag.
   void expect_flags(std::initializer_list<std::string_view> known) const;
-  /// Throws failed_precondition in a single process.
+  /// The server of this task. Throws failed_precondition in a single process.
   deft::server& server();
 
+  /// The engine of a session on this task; sessions use it.
   std::shared_ptr<engine> engine_for(const session_options& options);
 
  private:
@@ -61,16 +70,18 @@ class task {
   std::unique_ptr<deft::server> server_;
 };
 
-/// The `main` of every task: reads the flags, starts the server, joins it if this is a parameter
-/// server, else calls `body` in a fresh graph; then says to the others that this task is done.
-/// Errors are printed, and give 1; `--help` prints the flags and the environment variables, and
-/// gives 0. SIGTERM or SIGINT (Ctrl-C) ends a task in order: what runs is cancelled, a worker says
-/// to the others that it is done, a parameter server that it was stopped, and the exit code is 128
-/// and the signal's number. A second signal ends it at once.
+/// The `main` of every task: reads the flags and starts the server. A parameter server then serves
+/// until all workers are done; any other task calls `body` with a new graph as the current one, and
+/// tells the parameter servers when it is done.
+/// Returns the exit code: 0, or 1 after printing an error that was thrown. `--help` prints the
+/// flags and the environment variables, and returns 0. SIGTERM or SIGINT (Ctrl-C) shuts a task of a
+/// cluster down: it cancels its runs, tells the other tasks that it was stopped, and returns 128
+/// plus the signal's number. A second signal ends it at once.
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body);
 
-/// As task_main where the command line names a job, or says `--single`; else starts the whole
-/// cluster on this machine, each task a process of this program: see launch_cluster.
+/// As task_main if the command line has `--job_name`, `--single` or `--help`; otherwise starts the
+/// whole cluster on this machine, each task a process of this program: see launch_cluster. `jobs`
+/// are names and numbers of tasks: `cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, body)`.
 int cluster_main(int argc, const char* const* argv,
                  const std::vector<std::pair<std::string, int>>& jobs,
                  const std::function<void(task&)>& body);

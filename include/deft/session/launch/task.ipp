@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/launch/task.ipp: flags and the life of a task.
+// deft/session/launch/task.ipp: the flags of a task, from start to exit code.
 #pragma once
 #include <signal.h>
 
@@ -7,6 +7,7 @@
 #include <atomic>
 #include <boost/program_options.hpp>
 #include <cstdio>
+#include <deft/core/text.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/graph/graph.hpp>
 #include <deft/session/launch/launcher.hpp>
@@ -23,38 +24,42 @@ namespace flags = boost::program_options;
 
 flags::options_description task_flags() {
   flags::options_description d("Flags of every deft task");
-  d.add_options()("help", "print this");
-  d.add_options()("job_name", flags::value<std::string>(), "ps or worker; none: a single process");
+  d.add_options()("help", "print these flags");
+  d.add_options()("job_name", flags::value<std::string>(),
+                  "ps or worker; default: a single process");
   d.add_options()("single", flags::bool_switch(),
-                  "one process, of a program that else starts a cluster");
-  d.add_options()("task_index", flags::value<int>()->default_value(0), "number within the job");
+                  "one process, of a program that otherwise starts a cluster");
+  d.add_options()("task_index", flags::value<int>()->default_value(0),
+                  "number of the task within its job, from 0");
   d.add_options()("ps_hosts", flags::value<std::string>(),
-                  "host:port of each parameter server, by comma");
+                  "host:port of each parameter server, separated by commas");
   d.add_options()("worker_hosts", flags::value<std::string>(),
-                  "host:port of each worker, by comma");
-  d.add_options()("log_device_placement", flags::bool_switch(), "say where every node runs");
+                  "host:port of each worker, separated by commas");
+  d.add_options()("log_device_placement", flags::bool_switch(), "log the device of every node");
   d.add_options()("data", flags::value<std::string>(), "folder of the data");
-  d.add_options()("cpu_devices", flags::value<int>()->default_value(1), "/cpu:0, /cpu:1, …");
+  d.add_options()("cpu_devices", flags::value<int>()->default_value(1),
+                  "number of CPU devices: /cpu:0, /cpu:1, …");
   d.add_options()("simulated_gpus", flags::value<int>(),
-                  "/gpu:0, /gpu:1, … played by the processor");
+                  "number of GPUs that the CPU simulates: /gpu:0, /gpu:1, …");
   d.add_options()("allow_tf32", flags::bool_switch(),
-                  "products of float matrices in TF32 on GPUs: quicker, to 11 bits");
+                  "multiply float matrices in TF32 on GPUs: faster, with 11 significant bits");
   d.add_options()("gpu_memory_limit", flags::value<double>(),
-                  "what tensors may take of each GPU: a part, up to 1, or bytes");
+                  "memory of each GPU for tensors: a fraction, up to 1, or bytes");
   d.add_options()("intra_op_threads", flags::value<int>()->default_value(0),
-                  "threads of one kernel; 0: all processors");
+                  "threads of one kernel; 0: one per processor");
   d.add_options()("listen_fd", flags::value<int>()->default_value(-1),
-                  "listening socket from a launcher");
+                  "listening socket inherited from a launcher");
   d.add_options()("secret_file", flags::value<std::string>(),
-                  "file of the cluster's shared secret, of which only its owner has the rights");
+                  "file with the cluster's shared secret, accessible only to its owner");
   d.add_options()("tls_cert", flags::value<std::string>(),
-                  "certificate of this task, for TLS on all connections: see "
+                  "certificate of this task, a PEM file, for TLS on all connections: see "
                   "scripts/make_certificates");
-  d.add_options()("tls_key", flags::value<std::string>(), "its private key, likewise a PEM file");
+  d.add_options()("tls_key", flags::value<std::string>(),
+                  "private key of that certificate, a PEM file");
   d.add_options()("tls_ca", flags::value<std::string>(),
-                  "certificate of the authority that has signed all tasks' certificates");
+                  "certificate of the authority that signed the certificates of all tasks");
   d.add_options()("insecure", flags::bool_switch(),
-                  "serve other addresses than loopback without a secret and without TLS");
+                  "serve addresses other than loopback without a secret or TLS");
   return d;
 }
 
@@ -93,7 +98,7 @@ std::vector<std::string> split_hosts(const std::string& text, const char* flag) 
   for (std::size_t begin = 0; begin <= text.size();) {
     std::size_t end = std::min(text.find(',', begin), text.size());
     if (end == begin)
-      fail(errc::invalid_argument, "--", flag, "=", text, " names an empty address");
+      fail(errc::invalid_argument, "--", flag, "=", text, " contains an empty address");
     hosts.push_back(text.substr(begin, end - begin));
     begin = end + 1;
   }
@@ -102,10 +107,23 @@ std::vector<std::string> split_hosts(const std::string& text, const char* flag) 
 
 struct help_wanted {};
 
-/// What task_main does of a task whose flags were read. Returns the exit code.
+/// Throws invalid_argument for `argument`, which begins with `word`. Suggests a flag of the program
+/// or of deft that is spelled almost alike.
+[[noreturn]] void fail_unknown_flag(const std::string& argument, const std::string& word,
+                                    std::initializer_list<std::string_view> known) {
+  std::vector<std::string> all;
+  for (const auto k : known) all.push_back(str("--", k));
+  const flags::options_description own = task_flags();
+  for (const auto& o : own.options()) all.push_back(str("--", o->long_name()));
+  const std::string meant = closest(word, all);
+  fail(errc::invalid_argument, "\"", argument, "\" is not a flag of this program",
+       meant == word ? "" : str("; did you mean ", meant, "?"));
+}
+
+/// Runs a task whose flags were read, and returns the exit code.
 int live(task& self, const std::function<void(task&)>& body) {
   std::atomic<int> signal{0};
-  std::optional<detail::termination_signals> signals;  // a single process keeps their default
+  std::optional<detail::termination_signals> signals;  // a single process keeps the default actions
   if (self.distributed())
     signals.emplace([&](int number) {
       signal = number;
@@ -120,7 +138,7 @@ int live(task& self, const std::function<void(task&)>& body) {
       if (!signal) throw;
       logging::info(self.device(), " ends: ", e.what());
     }
-    // Where all tasks are ended at once, nobody may be there to hear it.
+    // If all tasks are being ended at once, the others may not answer any more.
     if (self.distributed())
       self.server().coordination().done(std::chrono::milliseconds(signal ? 500 : 2'000));
   }
@@ -169,7 +187,7 @@ task::task(int argc, const char* const* argv) {
     jobs.emplace_back("worker", split_hosts(text("worker_hosts"), "worker_hosts"));
   if (job_.empty()) {
     if (!jobs.empty())
-      fail(errc::invalid_argument, "--ps_hosts and --worker_hosts need --job_name");
+      fail(errc::invalid_argument, "--ps_hosts and --worker_hosts need --job_name, ps or worker");
     return;
   }
   if (job_ != "ps" && job_ != "worker")
@@ -216,14 +234,16 @@ void task::expect_flags(std::initializer_list<std::string_view> known) const {
     const std::string_view all = rest_[i], word = all.substr(0, all.find('='));
     const bool is_known = std::ranges::any_of(
         known, [&](auto k) { return word.starts_with("--") && word.substr(2) == k; });
-    if (!is_known) fail(errc::invalid_argument, "\"", all, "\" is no flag of this program");
+    if (!is_known) fail_unknown_flag(std::string(all), std::string(word), known);
     if (word.size() < all.size()) continue;
     if (++i == rest_.size()) fail(errc::invalid_argument, all, " needs a value");
   }
 }
 
 deft::server& task::server() {
-  if (!server_) fail(errc::failed_precondition, "a single process has no server");
+  if (!server_)
+    fail(errc::failed_precondition,
+         "[task] a single process has no server; a task of a cluster does (--job_name)");
   return *server_;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/master/distributed_step.ipp: one step through all parts of a plan.
+// deft/session/master/distributed_step.ipp: runs one step of a plan on all of its tasks.
 #pragma once
 #include <algorithm>
 #include <deft/core/failure.hpp>
@@ -12,8 +12,8 @@
 
 namespace deft {
 
-/// The calls to the tasks, and the own part. Nothing in it waits: whatever happens makes it look
-/// whether the step is over, and the thread on which it is ends it.
+/// One step: the calls to the other tasks, and this task's own part. It never blocks: every event
+/// calls look(), and the thread whose event was the last one ends the step.
 class master_plan::distributed_step final : public answer_listener,
                                             public session_events,
                                             public std::enable_shared_from_this<distributed_step> {
@@ -28,10 +28,12 @@ class master_plan::distributed_step final : public answer_listener,
         calls_(plan_->others_.size()) {}
   ~distributed_step() override { end_step(); }
 
-  /// `watch`: it expires by itself; else its caller sees to that.
+  /// Starts the step. `watch`: it expires by itself at `until`; otherwise its caller calls
+  /// expire().
   void begin(std::stop_token cancel, deadline until, bool watch) {
     std::tie(number_, ended_below_) = tasks_.begin_step(weak_from_this());
     ended_ = false;
+    until_ = until;
     cancel_ = std::move(cancel);
     const auto look = [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->look();
@@ -44,7 +46,7 @@ class master_plan::distributed_step final : public answer_listener,
         if (const auto self = weak.lock()) self->expire();
       });
     }
-    // All links before the first message: one part's values come to parts that are registered.
+    // All links come first: a part may send values to another only once that one is registered.
     std::vector<std::size_t> lost;
     {
       std::lock_guard lock(guard_);
@@ -67,17 +69,17 @@ class master_plan::distributed_step final : public answer_listener,
                     });
   }
 
-  /// It has taken longer than it may.
+  /// The time for the step is over.
   void expire() {
     late_ = true;
     look();
   }
 
-  /// Values for the own part travel with the answer.
+  /// Takes the values for the own part out of an answer.
   void came(message& m) override {
     if (m.flags == 0) return;
     if (!plan_->own_part_.task)
-      fail(errc::data_loss, "an answer brought values for a part that this task does not have");
+      fail(errc::data_loss, "an answer has values for a part that this task does not have");
     auto v = wire::unpack<wire::values>(m);
     const auto first = v.tensors.end() - static_cast<std::ptrdiff_t>(v.keys.size());
     wire::tensors own{tasks_.session(), number_, std::move(v.keys), {}};
@@ -93,7 +95,7 @@ class master_plan::distributed_step final : public answer_listener,
     {
       std::lock_guard lock(guard_);
       if (l.step < number_) return;
-      losses_.push_back(l);  // it may come before all tasks are called
+      losses_.push_back(l);  // may arrive before all tasks are called
     }
     look();
   }
@@ -104,25 +106,25 @@ class master_plan::distributed_step final : public answer_listener,
     if (warned_ || state_ == state::over || std::chrono::steady_clock::now() - began_ < long_time)
       return;
     warned_ = true;
-    logging::warning("step ", number_, " still waits for ", missing());
+    logging::warning("step ", number_, " is still waiting for ", missing());
   }
 
-  /// For a run that has failed: nothing refers to the caller's memory any more.
+  /// After a failed run: returns once no message refers to the caller's memory any more.
   void drain_borrowed() {
     if (!borrows_) return;
     for (const auto& link : links_) try {
         if (link && !link->lost() && !link->drain(deadline_in(std::chrono::seconds(1))))
           link->close();
       } catch (const error&) {
-        // Lost in the meantime.
+        // The link was lost in the meantime.
       }
   }
 
  private:
-  /// `failing`: it has failed, and waits for the own part to end.
+  /// `failing`: the step has failed, and waits for the own part to end.
   enum class state { linking, sending, running, failing, over };
 
-  /// What the own part's end is told.
+  /// How the own part ended.
   struct own_part {
     step_outcome outcome;
     std::atomic<bool> done{true};
@@ -176,13 +178,13 @@ class master_plan::distributed_step final : public answer_listener,
                                });
   }
 
-  /// Ends the step if it is over, or has failed and its own part has ended.
+  /// Ends the step if all parts are done, or if it has failed and the own part has ended.
   void look() {
     bool fails_now = false, ends = false;
     {
       std::lock_guard lock(guard_);
       switch (state_) {
-        case state::sending:  // which looks afterwards
+        case state::sending:  // send() looks afterwards
         case state::over:
           return;
         case state::failing:
@@ -214,14 +216,15 @@ class master_plan::distributed_step final : public answer_listener,
     losses_.clear();
   }
 
-  /// A task that has answered may have sent others what they did not get, and can no longer say so.
+  /// A task that has answered may have sent values that were lost; once its link is lost, it cannot
+  /// report that.
   void consider_lost_links() {
     for (std::size_t i = 0; i < links_.size() && !failure_; ++i)
       if (links_[i]->lost() && calls_[i]->done() && !calls_[i]->failed())
         failure_ = std::make_shared<const error>(errc::unavailable, links_[i]->why_lost());
   }
 
-  /// Errors that others led to come after their cause.
+  /// The error that caused the others: cancellations come last.
   std::shared_ptr<const error> first_error() const {
     if (tasks_.cluster()->stopped())
       return std::make_shared<const error>(tasks_.cluster()->stopped_error());
@@ -244,13 +247,13 @@ class master_plan::distributed_step final : public answer_listener,
     if (tasks_.closed()) return say(errc::cancelled, "the session was closed");
     if (late_)
       return say(errc::deadline_exceeded,
-                 "the step took longer than it may; it waits for " + missing());
+                 str("the step timed out after ", duration_text(until_ - began_), waiting_for()));
     if (cancel_.stop_requested()) return say(errc::cancelled, "the run was cancelled");
-    return cancelled ? cancelled : say(errc::internal, "a step failed without an error");
+    return cancelled ? cancelled : say(errc::internal, "the step failed without an error");
   }
 
-  /// With a node that the lost task was to run, if it names none. A step whose end nobody has heard
-  /// of may have been applied where variables are updated.
+  /// Adds a node that the lost task was to run, if `e` names none, and that the step may have been
+  /// applied, if a part with updates was called and how it ended is unknown.
   std::shared_ptr<const error> with_fate(std::shared_ptr<const error> e) const {
     if (e->code() != errc::unavailable) return e;
     if (const node_def* n = e->node().empty() ? node_on_lost_task() : nullptr)
@@ -273,6 +276,8 @@ class master_plan::distributed_step final : public answer_listener,
     return nullptr;
   }
 
+  /// Whether `task` has a part in the step; with `under_way`, one that was called and has not
+  /// ended.
   bool takes_part(std::string_view task, bool under_way) const {
     for (std::size_t i = 0; i < calls_.size(); ++i)
       if (to_string(*plan_->others_[i].task) == task)
@@ -280,7 +285,7 @@ class master_plan::distributed_step final : public answer_listener,
     return false;
   }
 
-  /// The tasks whose parts have not ended.
+  /// The names of the tasks whose parts have not ended.
   std::string missing() const {
     std::vector<placement> names;
     if (!own_.done) names.push_back(tasks_.self_name());
@@ -289,13 +294,19 @@ class master_plan::distributed_step final : public answer_listener,
     return join(names, ", ", [](placement t) { return to_string(*t); });
   }
 
+  /// " waiting for …", empty if all parts have ended.
+  std::string waiting_for() const {
+    const std::string names = missing();
+    return names.empty() ? names : " waiting for " + names;
+  }
+
   void cancel_parts() {
     std::vector<std::shared_ptr<channel>> links;
     {
       std::lock_guard lock(guard_);
       links = links_;
     }
-    // Those that were not called too: values may have come for them.
+    // Tasks that were not called are told too: they may have received values.
     for (std::size_t i = 0; i < calls_.size(); ++i) try {
         const auto link =
             links[i] ? links[i] : tasks_.cluster()->links().standing(plan_->others_[i].task);
@@ -303,7 +314,7 @@ class master_plan::distributed_step final : public answer_listener,
         if (calls_[i] && !calls_[i]->done()) link->abandon(*calls_[i]);
         link->post(wire::pack(wire::cancel_step{tasks_.session(), number_}));
       } catch (const error&) {
-        // Lost in the meantime.
+        // The link was lost in the meantime.
       }
     if (plan_->own_part_.task) tasks_.cluster()->cancel(tasks_.session(), number_);
   }
@@ -334,7 +345,8 @@ class master_plan::distributed_step final : public answer_listener,
         auto e = r.registration.part.fetches[i];
         if (e.port == run_only) continue;
         if (next >= answer.tensors.size())
-          fail(errc::internal, to_string(*r.task), " answered with too few values");
+          fail(errc::internal, to_string(*r.task), " answered with ", next,
+               " values, fewer than were fetched");
         any_array& v = answer.tensors[next++];
         check_answer(v, r.registration.part.graph.nodes[e.node].outputs[e.port], *r.task);
         values[r.fetches[i]] = std::move(v);
@@ -353,22 +365,23 @@ class master_plan::distributed_step final : public answer_listener,
   const run_callback done_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::uint64_t number_ = 0, ended_below_ = 0;
-  bool ended_ = true;  ///< as the tasks know
+  bool ended_ = true;  ///< as the task directory knows
+  deadline until_ = no_deadline;
   std::stop_token cancel_;
   std::atomic<bool> late_{false};
 
   std::mutex guard_;
   state state_ = state::linking;
   std::size_t unlinked_ = 0;
-  std::shared_ptr<const error> failure_;  ///< why it fails
-  std::vector<wire::link_lost> losses_;   ///< of which it is not known yet whether they matter
+  std::shared_ptr<const error> failure_;  ///< why the step fails
+  std::vector<wire::link_lost> losses_;   ///< not looked at yet: they may not concern this step
   std::vector<std::shared_ptr<channel>> links_;
-  std::vector<std::shared_ptr<pending>> calls_;  ///< null: not made
+  std::vector<std::shared_ptr<pending>> calls_;  ///< null if not made
   own_part own_;
-  bool borrows_ = false;  ///< messages may refer to memory of the caller
+  bool borrows_ = false;  ///< messages may refer to the caller's memory
   bool warned_ = false;
 
-  // Last: they look at all of the above.
+  // Declared last, as they use all of the above.
   std::optional<watched> watch_;
   std::optional<std::stop_callback<std::function<void()>>> on_close_, on_cancel_, on_time_;
 };
@@ -376,7 +389,7 @@ class master_plan::distributed_step final : public answer_listener,
 void master_plan::check_run(std::span<const feed_ref> feeds) const {
   tasks_->check_open();
   if (feeds.size() < feeds_)
-    fail(errc::invalid_argument, "the step takes ", feeds_, " feeds, and got ", feeds.size());
+    fail(errc::invalid_argument, "[run] the step takes ", feeds_, " feeds, but got ", feeds.size());
 }
 
 void ready_plan::start(std::span<const feed_ref> feeds, const run_options& options,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/master/master.ipp: umbrella of master/, and making plans for several tasks.
+// deft/session/master/master.ipp: makes plans for several tasks; umbrella of master/.
 #pragma once
 #include <algorithm>
 #include <deft/core/thread.hpp>
@@ -60,7 +60,7 @@ class master_engine final : public engine {
         if (c && c->peer().incarnation == incarnation)
           c->post(wire::pack(wire::drop_session{tasks_->session()}));
       } catch (const error&) {
-        // A task that is lost has dropped it.
+        // A lost task has dropped it.
       }
   }
 
@@ -96,7 +96,7 @@ class master_engine final : public engine {
     return names;
   }
 
-  /// The own task, and those that the graph's requests name: only they are contacted.
+  /// This task, and those that the nodes' requested devices name: only they are contacted.
   std::vector<placement> tasks_of(const graph_def& g) const {
     std::set<placement> wanted{tasks_->self_name()};
     if (tasks_->cluster())
@@ -111,9 +111,9 @@ class master_engine final : public engine {
           wanted.insert(intern(task));
         else if (!tasks_->options().allow_soft_placement)
           throw error(errc::invalid_argument,
-                      str("[", written_op(n), "] is asked to run on \"", to_string(*n.requested),
-                          "\", which is no task of the cluster (",
-                          to_string(tasks_->cluster()->cluster()), ")"),
+                      str("[", written_op(n), "] the requested device \"", to_string(*n.requested),
+                          "\" is not on a task of the cluster, which is ",
+                          to_string(tasks_->cluster()->cluster())),
                       n.name, n.place);
       }
     return {wanted.begin(), wanted.end()};

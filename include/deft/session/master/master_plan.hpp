@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/master/master_plan.hpp: a master's plan: its parts on their tasks, and its steps.
+// deft/session/master/master_plan.hpp: a master's plan: registers its parts on their tasks, and
+// runs its steps.
 #pragma once
 #include <deft/execute/frame_pool.hpp>
 #include <deft/session/master/task_directory.hpp>
@@ -8,14 +9,15 @@
 
 namespace deft {
 
-/// A plan whose parts are registered on their tasks. A plan of the own task alone runs here,
+/// A plan whose parts are registered on their tasks. A plan with one part, on this task, runs
 /// without messages.
 class master_plan final : public ready_plan, public std::enable_shared_from_this<master_plan> {
  public:
   master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan::part> parts,
               std::size_t fetches);
   ~master_plan() override;
-  /// Once it stands: if this fails, the destructor takes back what was registered.
+  /// Called once, after construction: if it throws, the destructor drops the parts that were
+  /// registered.
   void register_parts();
 
   step_results run(std::span<const feed_ref> feeds, const run_options& options) override;
@@ -29,10 +31,10 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
     placement task = nullptr;
     wire::register_part registration;  ///< as it was sent
     std::vector<std::uint32_t> feeds, fetches;
-    /// By which the part was registered. Kept by the task's links as long as it stands: a plan that
-    /// rests keeps no socket of a connection that is lost.
+    /// The channel on which the part was registered. The task's links own it while it is connected,
+    /// so an idle plan does not keep the socket of a lost connection.
     std::weak_ptr<channel> link;
-    bool updates = false;  ///< variables
+    bool updates = false;  ///< whether it updates variables
   };
   class distributed_step;
 
@@ -47,11 +49,11 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
   const std::shared_ptr<task_directory> tasks_;
   const std::stop_token closing_;
   const std::size_t fetches_;
-  std::size_t feeds_ = 0;            ///< one more than the highest number that is used
-  bool feeds_in_order_ = true;       ///< the own part takes them as they come
-  std::shared_ptr<frame_pool> own_;  ///< where there are no others
-  task_part own_part_;               ///< without a task: this one has nothing to do
-  std::mutex guard_;                 ///< of the links of others_
+  std::size_t feeds_ = 0;            ///< one more than the highest feed number
+  bool feeds_in_order_ = true;       ///< the own part takes all feeds, in their order
+  std::shared_ptr<frame_pool> own_;  ///< if there are no other parts
+  task_part own_part_;               ///< task is null if this task has no part
+  std::mutex guard_;                 ///< guards the links of others_
   std::vector<task_part> others_;
 };
 

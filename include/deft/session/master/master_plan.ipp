@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/master/master_plan.ipp: registering parts, and steps of this task alone.
+// deft/session/master/master_plan.ipp: registers parts, and runs steps on this task alone.
 #pragma once
 #include <deft/core/failure.hpp>
 #include <deft/core/thread.hpp>
@@ -74,17 +74,17 @@ master_plan::~master_plan() {
       if (const auto link = r.link.lock(); link && !link->lost())
         link->post(wire::pack(wire::drop_part{tasks_->session(), r.registration.handle}));
     } catch (const error&) {
-      // A task that is lost has dropped it.
+      // A lost task has dropped it.
     }
 }
 
 void master_plan::register_at(task_part& r, channel& link) {
   for (const auto& n : r.registration.part.graph.nodes)
     if (!link.peer().knows(*n.op))
-      throw error(
-          errc::unimplemented,
-          str("[", n.op->name, "] is not known to ", link.peer(), " in version ", n.op->version),
-          n.name, n.place);
+      throw error(errc::unimplemented,
+                  str("[", n.op->name, "] ", link.peer(), " does not have version ", n.op->version,
+                      " of this operation"),
+                  n.name, n.place);
   link.post(wire::pack(r.registration));
 }
 
@@ -94,9 +94,9 @@ std::shared_ptr<channel> master_plan::standing_link(const task_part& r) {
   return link && !link->lost() ? std::move(link) : nullptr;
 }
 
-/// A new channel to part `r`'s task, on which the part is registered, once the task has said so:
-/// until then it drops the values that others send it. Two runs may register it, which changes
-/// nothing.
+/// Connects to the task of part `r` again, and registers the part. Calls `then` once the task has
+/// confirmed that: until then it drops the values that others send it. If two runs register the
+/// part, the second time has no effect.
 void master_plan::relink(task_part& r, deadline until, link_callback then) {
   struct registration final : answer_listener {
     std::shared_ptr<master_plan> plan;
@@ -134,14 +134,15 @@ deadline master_plan::deadline_of(const run_options& options) const {
 
 step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_options& options,
                                    std::uint64_t step) {
-  // As a rule the part takes all feeds in their order.
+  // Usually the part takes all feeds in their order.
   std::vector<feed_ref> reordered;
   if (!feeds_in_order_) {
     for (auto f : own_part_.feeds) reordered.push_back(feeds[f]);
     feeds = reordered;
   }
   std::optional<watched> watch;
-  deadline until = deadline_of(options);
+  const auto begin = std::chrono::steady_clock::now();
+  const deadline until = deadline_of(options);
   if (until != no_deadline || options.cancel.stop_possible())
     watch.emplace(until, options.cancel, closing_);
   const std::stop_token stopped = watch ? watch->stop() : std::stop_token();
@@ -149,7 +150,7 @@ step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_op
                              .draw = draw_counter(*tasks_->options().stream, step),
                              .stop = watch ? stopped : closing_};
   std::unique_ptr<executable::frame> frame;
-  // Values are returned in the order of fetches: a part that has all of them keeps that order.
+  // The only part has all fetches, so its values are already in their order.
   try {
     frame = own_->take();
     frame->run(feeds, context);
@@ -158,14 +159,15 @@ step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_op
     if (e.code() != errc::cancelled) throw;
     if (watch && watch->late())
       throw error(errc::deadline_exceeded,
-                  str("the step took longer than it may on ", to_string(*tasks_->self_name())),
+                  str("the step timed out after ", duration_text(until - begin), " on ",
+                      to_string(*tasks_->self_name())),
                   e.node(), e.where(), e.device());
     if (tasks_->cluster() && tasks_->cluster()->stopped()) throw tasks_->cluster()->stopped_error();
     throw error(errc::cancelled,
                 tasks_->closed() ? "the session was closed" : "the run was cancelled", e.node(),
                 e.where(), e.device());
   } catch (const std::bad_alloc&) {
-    fail(errc::resource_exhausted, to_string(*tasks_->self_name()), " is out of memory");
+    fail(errc::resource_exhausted, to_string(*tasks_->self_name()), " ran out of host memory");
   }
   return step_results(std::move(frame), &frame_pool::return_to, own_);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/master/task_directory.ipp: reaching the tasks that a graph needs.
+// deft/session/master/task_directory.ipp: connects to the tasks that a graph needs.
 #pragma once
 #include <algorithm>
 #include <deft/core/failure.hpp>
@@ -83,7 +83,8 @@ void task_directory::when_linked(placement task, deadline until, link_callback t
         if (c) self->note_incarnation(task, c->peer().incarnation);
         if (failure && failure->code() == errc::aborted)
           failure = std::make_shared<const error>(
-              errc::aborted, failure->message() + ": what it kept for this session is lost");
+              errc::aborted,
+              failure->message() + "; its variables and this session's plans there are lost");
         if (failure && failure->code() == errc::deadline_exceeded && shorter)
           failure = std::make_shared<const error>(errc::unavailable, failure->message());
         then(std::move(c), std::move(failure));
@@ -100,7 +101,7 @@ std::shared_ptr<channel> task_directory::link(placement task, deadline until) {
   return link->get();
 }
 
-/// First the links to all, then their devices.
+/// Connects to all unknown tasks, then asks them for their devices.
 class task_directory::learning final : public std::enable_shared_from_this<learning> {
  public:
   learning(std::shared_ptr<task_directory> d, std::vector<placement> unknown, deadline until,
@@ -196,7 +197,8 @@ void task_directory::learn(const std::vector<placement>& tasks, const plan_limit
   });
   channel_group& h = cluster_->channels();
   const std::stop_callback wake(limits.cancel, [&h] { h.notify(); });
-  // Who connects knows best what is missing when the time is over.
+  // When the time is over, the connecting thread reports what is missing; give it a second for
+  // that.
   h.wait_until(
       [&] { return known->over() || cluster_->stopped() || closed() || limits.cancelled(); },
       later(limits.until, std::chrono::seconds(1)));
@@ -204,7 +206,7 @@ void task_directory::learn(const std::vector<placement>& tasks, const plan_limit
   if (closed()) fail(errc::cancelled, "the session was closed");
   if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
   if (!known->over())
-    fail(errc::deadline_exceeded, "no answer in time from ",
+    fail(errc::deadline_exceeded, "timed out waiting for the devices of ",
          join(tasks, ", ", [](placement t) { return to_string(*t); }));
   known->get();
 }
@@ -221,7 +223,7 @@ std::vector<device_info> task_directory::devices_of(const std::vector<placement>
 
 void task_directory::call_all(const std::vector<placement>& tasks, const message& m) {
   if (tasks.empty()) return;
-  // All before the first call: if one cannot be reached, none is called.
+  // All links come first: if one task cannot be reached, none is called.
   std::vector<std::shared_ptr<channel>> links;
   for (auto t : tasks) links.push_back(link(t, no_deadline));
   std::vector<std::shared_ptr<pending>> calls;
@@ -240,7 +242,8 @@ void task_directory::call_all(const std::vector<placement>& tasks, const message
   if (missing.empty()) return;
   if (cluster_->stopped()) throw cluster_->stopped_error();
   if (closed()) fail(errc::cancelled, "the session was closed");
-  fail(errc::deadline_exceeded, "no answer in time from ",
+  fail(errc::deadline_exceeded, "timed out after ", duration_text(options_.connect_timeout),
+       " waiting for an answer from ",
        join(missing, ", ", [](placement t) { return to_string(*t); }));
 }
 

@@ -14,16 +14,17 @@ namespace deft {
 
 class connection;
 
-/// A client's plan, and whether it is quick: it runs on this task alone, and its last two runs took
-/// no longer than it takes to change threads. Then the thread that reads messages runs it.
+/// A client's plan, and whether it is quick: it runs on this task only, and its last two runs were
+/// so short that changing threads is not worth it. The thread that reads messages runs quick plans.
 class client_plan {
  public:
   explicit client_plan(std::shared_ptr<ready_plan> plan) : plan_(std::move(plan)) {}
 
   std::size_t fetches() const { return plan_->fetches(); }
-  /// It runs on this task alone.
+  /// Whether it runs on this task only.
   bool is_local() const { return plan_->is_local(); }
-  /// With these feeds: more bytes than were measured may take longer.
+  /// Whether a run with these feeds is quick: one with more bytes than were measured may take
+  /// longer.
   bool is_quick(std::span<const any_array> feeds) const;
   step_results run(std::span<const any_array> feeds, const run_options& options);
   /// See ready_plan::start.
@@ -31,11 +32,11 @@ class client_plan {
 
  private:
   const std::shared_ptr<ready_plan> plan_;
-  std::atomic<int> slowness_{2};  ///< runs that have to be quick before it counts as such
+  std::atomic<int> slowness_{2};  ///< how many quick runs it takes to count as quick
   std::atomic<std::size_t> measured_bytes_{0};
 };
 
-/// A client's session, its plans, and the runs that may be cancelled. Thread-safe.
+/// A client's session, its plans, and its runs that can be cancelled. Thread-safe.
 class client_session {
  public:
   static constexpr std::size_t most_plans = 65'536;
@@ -44,16 +45,16 @@ class client_session {
       : master_(std::move(master)), owner_(owner) {}
 
   engine& master() { return *master_; }
-  /// The connection by which it was opened, and with which it ends.
+  /// The connection that opened it; the session ends with it.
   const connection* owner() const { return owner_; }
 
-  /// Throws resource_exhausted if there are too many.
+  /// Keeps a plan and returns its number. Throws resource_exhausted if there are too many.
   std::uint64_t keep(std::shared_ptr<ready_plan> plan);
-  /// Throws not_found.
+  /// The plan of that number. Throws not_found.
   std::shared_ptr<client_plan> plan(std::uint64_t number);
   void drop(std::uint64_t number);
 
-  /// What cancels call `id`.
+  /// Begins the run that call `id` asks for; the token is requested once cancel_run is called.
   std::stop_token begin_run(std::uint64_t id);
   void cancel_run(std::uint64_t id);
   void end_run(std::uint64_t id);
@@ -67,27 +68,28 @@ class client_session {
   std::map<std::uint64_t, std::stop_source> running_;  ///< by call
 };
 
-/// Those of a server. Thread-safe.
+/// The client sessions of a server. Thread-safe.
 class client_sessions {
  public:
   static constexpr std::size_t most_of_connection = 1'024;
 
-  /// Throws unavailable once they are closed; resource_exhausted if its owner has too many.
+  /// Adds a session and returns its id. Throws unavailable after close(task), resource_exhausted if
+  /// its owner has too many sessions.
   std::uint64_t open(std::shared_ptr<client_session> s);
-  /// Throws not_found; unavailable once they are closed.
+  /// The session of that id. Throws not_found, or unavailable after close(task).
   std::shared_ptr<client_session> find(std::uint64_t id);
   void close(std::uint64_t id);
-  /// Those that `owner` opened.
+  /// Closes the sessions that `owner` opened.
   void close_all_of(const connection* owner);
-  /// No session can be opened any more, as `task` is stopping; returns those that were, whose
-  /// masters are to be closed.
+  /// Refuses new sessions, as `task` is stopping. Returns the sessions; the caller closes their
+  /// masters.
   std::vector<std::shared_ptr<client_session>> close(const std::string& task);
 
  private:
   void check_open() const;
 
   std::mutex guard_;
-  std::string stopping_;  ///< the task, once they are closed
+  std::string stopping_;  ///< the name of the task, once it is stopping
   std::map<std::uint64_t, std::shared_ptr<client_session>> all_;
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/server/client_sessions.ipp: what clients have opened, planned and begun.
+// deft/session/server/client_sessions.ipp: the sessions, plans and runs of clients.
 #pragma once
 #include <algorithm>
 #include <deft/session/server/client_sessions.hpp>
@@ -24,7 +24,7 @@ bool client_plan::is_quick(std::span<const any_array> feeds) const {
 }
 
 step_results client_plan::run(std::span<const any_array> feeds, const run_options& options) {
-  // To hand it to another thread takes up to 100 µs, and longer keeps those who follow.
+  // Passing a run to another thread takes up to 100 µs; a longer run delays the next messages.
   constexpr auto quick = std::chrono::microseconds(200);
   const auto begin = std::chrono::steady_clock::now();
   step_results results = plan_->run(feeds_of(feeds), options);
@@ -63,7 +63,7 @@ std::uint64_t client_session::keep(std::shared_ptr<ready_plan> plan) {
 std::shared_ptr<client_plan> client_session::plan(std::uint64_t number) {
   std::lock_guard lock(guard_);
   auto at = plans_.find(number);
-  if (at == plans_.end()) fail(errc::not_found, "there is no plan ", number, " of this session");
+  if (at == plans_.end()) fail(errc::not_found, "the session has no plan ", number);
   return at->second;
 }
 
@@ -111,7 +111,7 @@ std::shared_ptr<client_session> client_sessions::find(std::uint64_t id) {
   std::lock_guard lock(guard_);
   check_open();
   auto at = all_.find(id);
-  if (at == all_.end()) fail(errc::not_found, "there is no session ", id);
+  if (at == all_.end()) fail(errc::not_found, "there is no open session ", id);
   return at->second;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/server/coordination.hpp: what the tasks of a job tell each other beside steps.
+// deft/session/server/coordination.hpp: signals between tasks, and which tasks are connected or
+// done.
 #pragma once
 #include <condition_variable>
 #include <deft/session/wire/dispatch.hpp>
@@ -12,47 +13,53 @@
 
 namespace deft {
 
-/// What a task knows of another one of its cluster, or of itself.
+/// What a task knows of a task of its cluster.
 struct task_state {
   std::string name;        ///< "/job:worker/replica:0/task:1"
-  bool connected = false;  ///< to this task, by a connection of either end
-  bool done = false;       ///< it has said so, and has not come back since
+  bool connected = false;  ///< to this task, in either direction
+  bool done = false;       ///< it said so, and has not reconnected since
 };
 
-/// Signals, which a task has reached or has not, and which tasks are connected or done. A server's
-/// own: `server::coordination()`. Thread-safe.
+/// Signals, which are set on a task and which others wait for, and the state of the cluster's
+/// tasks. Each server has one: `server::coordination()`. Thread-safe.
+///
+///     self.server().coordination().signal("loaded");                            // on worker 0
+///     self.server().coordination().wait(task_name("worker", 0), "loaded", 60s);  // on others
 class coordination {
  public:
-  /// `away`: how long a worker may have no connection before it counts as done.
+  /// `away`: how long a worker may be disconnected before it counts as done.
   coordination(std::shared_ptr<worker> self, std::chrono::nanoseconds away);
 
-  /// Marks `name` as reached on this task; whoever waits for it goes on. Throws resource_exhausted
-  /// if the task has too many.
+  /// Sets signal `name` on this task for good, and wakes all that wait for it. Throws
+  /// invalid_argument for a name above 256 bytes, resource_exhausted if the task has too many
+  /// signals.
   void signal(const std::string& name);
-  /// Likewise on another task. Throws deadline_exceeded or unavailable, naming it.
+  /// Sets signal `name` on `task`. Throws as above, and deadline_exceeded or unavailable naming the
+  /// task.
   void signal(const device_name& task, const std::string& name, std::chrono::nanoseconds timeout);
-  /// Waits until `task` has been signalled `name`. Throws deadline_exceeded naming both, cancelled
-  /// once this task is interrupted.
+  /// Waits until signal `name` is set on `task`. Throws deadline_exceeded naming both after
+  /// `timeout`, unavailable if the task is lost or stopped, cancelled once this task is
+  /// interrupted.
   void wait(const device_name& task, const std::string& name, std::chrono::nanoseconds timeout);
-  /// How many calls of others wait for a signal of this task.
+  /// The number of waits of other tasks for signals of this one.
   std::size_t waiting() const;
 
-  /// Every task of the cluster, in its order, this one included: it is connected, and done once it
-  /// has called done(). Never waits. Workers say to parameter servers that they are done.
+  /// Every task of the cluster in its order, including this one, which is connected, and done once
+  /// it has called done(). Does not wait. Only parameter servers learn which workers are done.
   std::vector<task_state> members() const;
 
-  /// Tells the parameter servers that this task needs them no more: all at the same time, and waits
-  /// for their answers.
+  /// Tells all parameter servers at once that this task no longer needs them, and waits for their
+  /// answers, at most `timeout`; what could not be told is logged.
   void done(std::chrono::nanoseconds timeout = std::chrono::seconds(2));
-  /// On a parameter server, until every worker was seen and is done; on others until stopped or
-  /// interrupted, as on a parameter server too.
+  /// Waits until the task is stopped or interrupted, or, on a parameter server, until every worker
+  /// has connected and is done.
   void join();
-  /// Ends all waiting of this process, as cancelled: `join`, and `wait` and `signal` from now on.
+  /// Ends the waits of this process: join returns, wait and signal throw cancelled from now on.
   void interrupt();
-  /// Ends all waiting, also that of others.
+  /// Ends the waits of this process and those of others for its signals.
   void stop();
 
-  // What comes from other tasks.
+  // Events and messages from other tasks.
   void on_open(const connection& c);
   void on_close(const std::shared_ptr<connection>& c);
   void on_wait(const wire::caller& from, wire::wait_signal&& m);
@@ -63,7 +70,7 @@ class coordination {
   /// What is known of a task of the cluster.
   struct member {
     bool seen = false, done = false;
-    int connections = 0;  ///< that it has made
+    int connections = 0;  ///< that it has to this task
     std::chrono::steady_clock::time_point lost{};
   };
   void check_member(const connection& c) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/server/coordination.ipp: signals, and the end of a job.
+// deft/session/server/coordination.ipp: signals, and when a job is done.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -9,12 +9,12 @@
 namespace deft {
 namespace {
 
-// Of a task, and of what one connection may wait for.
+// Limits for the signals of a task, the waits of a connection, and bytes of a name.
 constexpr std::size_t most_signals = 65'536, most_waits = 1'024, longest_name = 256;
 
 void check_name(const std::string& name) {
   if (name.size() > longest_name)
-    fail(errc::invalid_argument, "a signal's name has at most ", longest_name, " bytes, not ",
+    fail(errc::invalid_argument, "[signal] a name has at most ", longest_name, " bytes, not ",
          name.size());
 }
 
@@ -31,7 +31,8 @@ void coordination::signal(const std::string& name) {
   {
     std::lock_guard lock(guard_);
     if (signals_.size() == most_signals && !signals_.contains(name))
-      fail(errc::resource_exhausted, worker_->task().name(), " has too many signals");
+      fail(errc::resource_exhausted, worker_->task().name(), " has too many signals (limit ",
+           most_signals, ")");
     signals_.insert(name);
     auto [begin, end] = waiting_.equal_range(name);
     for (auto i = begin; i != end; ++i) released.push_back(std::move(i->second));
@@ -46,14 +47,19 @@ void coordination::signal(const device_name& task, const std::string& name,
   if (task == worker_->task().name()) return signal(name);
   const deadline until = deadline_in(timeout);
   auto c = worker_->links().wait_for(intern(task), until);
-  worker_->links().call(*c, wire::pack(wire::set_signal{name}), until,
-                        [&] { return str(task, " does not take the signal \"", name, "\""); });
+  worker_->links().call(*c, wire::pack(wire::set_signal{name}), until, [&] {
+    return str("timed out after ", duration_text(timeout), " setting the signal \"", name, "\" on ",
+               task);
+  });
 }
 
 void coordination::wait(const device_name& task, const std::string& name,
                         std::chrono::nanoseconds timeout) {
   const deadline until = deadline_in(timeout);
-  auto late = [&] { return str("timed out waiting for \"", name, "\" of ", task); };
+  auto late = [&] {
+    return str("timed out after ", duration_text(timeout), " waiting for the signal \"", name,
+               "\" of ", task);
+  };
   if (task == worker_->task().name()) {
     std::unique_lock lock(guard_);
     auto over = [&] { return stopped_ || interrupted_ || signals_.contains(name); };
@@ -86,7 +92,7 @@ std::vector<task_state> coordination::members() const {
 
 namespace {
 
-/// One task that is told, perhaps by another thread.
+/// A parameter server that is told, perhaps on another thread, that this task is done.
 struct farewell {
   placement task;
   std::shared_ptr<pending> answer;
@@ -122,7 +128,7 @@ void coordination::done(std::chrono::nanoseconds timeout) {
           w->channels().notify();
         });
   }
-  // Without the answers the end of this process could overtake the message.
+  // Waits for the answers, as this process could end before the messages are sent.
   links.channels().wait_until(
       [&] { return std::ranges::all_of(all, [](const auto& f) { return f->over(); }); }, until);
   for (const auto& f : all) {
@@ -130,7 +136,8 @@ void coordination::done(std::chrono::nanoseconds timeout) {
     if (f->over()) failure = f->failure ? f->failure : failure_of([&] { f->answer->take(); });
     if (!f->over() || failure)
       logging::info(*f->task, " was not told that this task is done: ",
-                    failure ? failure->what() : "it does not answer");
+                    failure ? std::string(failure->what())
+                            : str("no answer within ", duration_text(timeout)));
   }
 }
 
@@ -197,8 +204,8 @@ void coordination::on_wait(const wire::caller& from, wire::wait_signal&& m) {
       const auto waits = std::ranges::count_if(
           waiting_, [&](const auto& w) { return w.second.from() == from.from(); });
       if (static_cast<std::size_t>(waits) == most_waits)
-        fail(errc::resource_exhausted, from.from()->peer().name, " waits for ", most_waits,
-             " signals of ", worker_->task().name(), " already");
+        fail(errc::resource_exhausted, from.from()->peer().name, " already waits for ", most_waits,
+             " signals of ", worker_->task().name());
       waiting_.emplace(std::move(m.name), from);
       return;
     }
@@ -216,18 +223,19 @@ void coordination::on_done(const wire::caller& from, wire::done&& m) {
   {
     std::lock_guard lock(guard_);
     const auto at = members_.find(m.task);
-    if (at == members_.end()) fail(errc::not_found, "there is no task \"", m.task, "\"");
+    if (at == members_.end()) fail(errc::not_found, "the cluster has no task \"", m.task, "\"");
     at->second.seen = at->second.done = true;
   }
   changed_.notify_all();
   if (from.id()) from.answer(wire::nothing());
 }
 
-/// Signals stay as long as the task: they are for the tasks of a job.
+/// Signals are kept as long as the task, so only tasks of the cluster may set them.
 void coordination::check_member(const connection& c) const {
   if (!members_.contains(c.peer().name))
-    fail(errc::permission_denied, "only tasks of the cluster signal and wait for signals, not \"",
-         c.peer().name, "\"");
+    fail(errc::permission_denied,
+         "only tasks of the cluster may set signals and wait for them, not \"", c.peer().name,
+         "\"");
 }
 
 bool coordination::all_workers_done(std::chrono::steady_clock::time_point& look_again) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/server/requests.ipp: what a server answers to each kind of message.
+// deft/session/server/requests.ipp: handles each kind of message that a server receives.
 #pragma once
 #include <deft/op/plan/copy.hpp>
 #include <deft/op/plan/recv.hpp>
@@ -25,13 +25,13 @@ void server_impl::on_message(const std::shared_ptr<connection>& from, message&& 
   requests::dispatch(*this, wire::caller(from, m.id), m);
 }
 
-/// For the end of a run through other tasks, whose answers come by the worker's channels.
+/// Serves the worker's channels: the answers of other tasks in a run come on those.
 bool server_impl::wait_until_heard(const std::function<bool()>& heard,
                                    std::chrono::microseconds unseen) {
   return worker_->channels().serve_until([&] { return heard() || worker_->stopped(); }, unseen);
 }
 
-// Of masters and workers.
+// From masters and workers.
 
 void server_impl::on_register_part(const wire::caller& from, wire::register_part&& m) {
   worker_->register_part(m.session, m.handle, std::move(m.part), m.incarnations, from.from());
@@ -78,19 +78,21 @@ void server_impl::on_reset(const wire::caller& from, wire::reset&& m) {
   from.answer(wire::nothing());
 }
 
-// Of clients. What may wait for other tasks is not done on the thread that reads.
+// From clients. Whatever may wait for other tasks runs on a background thread.
 
 namespace {
 
-/// What a client sends is no part of a plan yet, and fetches what is there.
+/// Checks a client's graph, which must be valid, without operations that only plans have, and its
+/// fetches.
 void check_request(const flat_graph& flat) {
   validate(flat.graph);
   for (const auto& n : flat.graph.nodes)
     if (is_transfer(n.op->role))
-      throw error(errc::invalid_argument, str("[", n.op->name, "] is for plans only"), n.name,
-                  n.place);
+      throw error(errc::invalid_argument,
+                  str("[", n.op->name, "] may only occur in plans, not in a client's graph"),
+                  n.name, n.place);
   validate(flat.graph, flat.fetches);
-  if (flat.fetches.empty()) fail(errc::invalid_argument, "nothing is fetched");
+  if (flat.fetches.empty()) fail(errc::invalid_argument, "[run] nothing is fetched");
   check_fetches(flat.fetches.size());
 }
 
@@ -109,8 +111,8 @@ void server_impl::on_open_session(const wire::caller& from, wire::open_session&&
       sessions_.open(std::make_shared<client_session>(std::move(master), from.from().get()))});
 }
 
-/// Answers with what `work` makes of the session and the request, on a thread of the background,
-/// once all is known that it needs of other tasks.
+/// Answers with the result of `work` on the session and the request. Runs it on a background
+/// thread, once everything that it needs to know of other tasks is known.
 template <class Request, class Work>
 void server_impl::when_known(const wire::caller& from, Request&& m, Work work) {
   auto s = sessions_.find(m.session);
@@ -171,7 +173,7 @@ wire::values answer_of(step_results& results, std::size_t fetches) {
 }  // namespace
 
 void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
-  // A client that asks and does not read would fill the memory.
+  // A client that sends requests and does not read the answers would fill the memory.
   constexpr std::size_t most_unread = std::size_t{1} << 30;
   if (const auto unread = from.from()->queued(); unread > most_unread)
     fail(errc::resource_exhausted, "the client has not read ", unread, " bytes of answers");
@@ -185,7 +187,7 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
       return answer_of(results, plan->fetches());
     });
   };
-  // On the thread that read the message, which could read no order to cancel meanwhile.
+  // On this thread, which reads messages: it could not read a cancel_run meanwhile.
   if (!m.can_be_cancelled && plan->is_quick(m.feeds)) return run(m.feeds, options);
   if (m.can_be_cancelled) options.cancel = s->begin_run(from.id());
   auto end = [s, id = from.id(), can_be_cancelled = m.can_be_cancelled] {
@@ -237,7 +239,7 @@ void server_impl::on_close_session(const wire::caller&, wire::close_session&& m)
   sessions_.close(m.session);
 }
 
-// Of other tasks of a job.
+// From other tasks of a job.
 
 void server_impl::on_wait_signal(const wire::caller& from, wire::wait_signal&& m) {
   coordination_->on_wait(from, std::move(m));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/server/server.hpp: one task of a cluster, as a server.
+// deft/session/server/server.hpp: a server, which runs one task of a cluster.
 #pragma once
 #include <deft/session/cluster/cluster_spec.hpp>
 #include <deft/session/options.hpp>
@@ -13,62 +13,69 @@ class coordination;
 class engine;
 class server_impl;
 
+/// Options of a server; every member has a default.
 struct server_options {
-  int cpu_devices = 1;
-  std::optional<int> simulated_gpus = {};       ///< as session_options has them
-  std::optional<bool> allow_tf32 = {};          ///< likewise
-  std::optional<double> gpu_memory_limit = {};  ///< likewise
-  int listen_fd = -1;  ///< a listening socket to adopt, from a launcher; -1: bind the own address
-  deft::credentials credentials = {};  ///< the same of all tasks
-  /// Another task or a client of which nothing comes for so long is lost; heartbeats come from one
-  /// that is only busy. Zero: never.
+  int cpu_devices = 1;                          ///< number of CPU devices, 1 to 1024
+  std::optional<int> simulated_gpus = {};       ///< as in session_options
+  std::optional<bool> allow_tf32 = {};          ///< as in session_options
+  std::optional<double> gpu_memory_limit = {};  ///< as in session_options
+  int listen_fd =
+      -1;  ///< a listening socket to adopt, from a launcher; -1: bind the task's address
+  deft::credentials credentials = {};  ///< the same secret and authority for all tasks
+  /// A task or client from which nothing arrives for this long counts as lost; one that is only
+  /// busy still sends heartbeats. Zero: no limit.
   std::chrono::milliseconds heartbeat_timeout = std::chrono::seconds(20);
-  /// How much others may have on the way to it for steps that have not begun, on each connection;
-  /// the rest waits with them.
+  /// How many bytes and messages a peer may send for steps that have not begun, for each
+  /// connection; the peer keeps the rest until they begin.
   credit_window window = {};
-  /// How long a worker may be away before it counts as done.
+  /// How long a worker may be disconnected before it counts as done.
   std::chrono::nanoseconds away = std::chrono::seconds(10);
 };
 
-/// Serves from construction until stopped. Its devices and variables outlive the sessions on it.
+/// Serves a task of a cluster from construction until it is stopped. Its devices and variables
+/// outlive the sessions on it.
+///
+///     server s(cluster, "ps", 0);
+///     s.join();
 class server {
  public:
-  /// Task number `task` of job `job`. A port 0 in its own address is chosen by the system.
-  /// Throws not_found if the cluster has no such task, unavailable if its address cannot be bound,
-  /// permission_denied for an open address without a secret or TLS, and what is wrong with the
-  /// credentials' files for TLS, by name.
+  /// Starts task `task`, from 0, of job `job`. If the port in its address is 0, the system chooses
+  /// one. Throws not_found if the cluster has no such task, unavailable if its address cannot be
+  /// bound, permission_denied for an address other than loopback without a secret, TLS or
+  /// `credentials.insecure`, and an error naming the file if one of the credentials' files is
+  /// wrong.
   server(const cluster_spec& cluster, const std::string& job, int task,
          server_options options = {});
-  /// Stops.
+  /// As stop().
   ~server();
   server(server&&) noexcept;
 
-  /// A cluster of one, on loopback.
+  /// A server that is a cluster of its own, on a loopback port that the system chooses.
   static server local(server_options options = {});
 
-  /// "deft://127.0.0.1:40123": what sessions take.
+  /// The address for sessions, such as "deft://127.0.0.1:40123".
   std::string target() const;
-  /// "127.0.0.1:40123".
+  /// The address it listens at, such as "127.0.0.1:40123".
   const std::string& address() const;
-  /// With the ports that were chosen.
+  /// The cluster, with the port that was chosen for this task.
   const cluster_spec& cluster() const;
-  /// "/job:ps/replica:0/task:0".
+  /// The name of the task, such as "/job:ps/replica:0/task:0".
   std::string name() const;
 
-  /// A parameter server returns once every worker of the cluster was seen and is done; the others
-  /// when stopped. All return when interrupted.
+  /// Waits until the server is stopped or interrupted, or, on a parameter server, until every
+  /// worker of the cluster has connected and is done.
   void join();
   /// Ends what this process does on the task, as Ctrl-C does: closes its sessions, wakes join, and
-  /// cancels waits for signals. Connections stay, so that the others can be told: see done and
-  /// stop. Nothing can be run afterwards.
+  /// cancels waits for signals. Later sessions of this process throw cancelled. Connections stay
+  /// open, so that other tasks can be told: see done and stop.
   void interrupt();
-  /// Tells those that are connected that it was stopped, ends every connection and session, and
-  /// wakes join. `linger`: how long it waits for them to have heard it.
+  /// Tells all connected processes that the task was stopped, closes every session and connection,
+  /// and wakes join. `linger`: how long to wait for the others to close their connections first.
   void stop(std::chrono::nanoseconds linger = {});
 
-  /// Tells the parameter servers that this task needs them no more.
+  /// Tells the parameter servers that this task no longer needs them; see coordination::done.
   void done();
-  /// Signals between the tasks of a job: session/server/coordination.hpp.
+  /// Signals between tasks, and their state: see deft/session/server/coordination.hpp.
   deft::coordination& coordination();
 
  private:

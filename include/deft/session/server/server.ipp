@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/server/server.ipp: umbrella of server/, and the life of a server.
+// deft/session/server/server.ipp: starts and stops a server; umbrella of server/.
 #pragma once
 #include <deft/core/log.hpp>
 #include <deft/core/thread.hpp>
@@ -23,7 +23,7 @@ server_impl::server_impl(const cluster_spec& cluster, const std::string& job, in
   l.self = {to_string(name),           task_->incarnation(),
             cluster.entries(),         options.credentials.or_of_environment(),
             options.heartbeat_timeout, options.window};
-  // The port may be chosen here; the worker's copy of the cluster has the one that was.
+  // The system may choose the port here; the worker's copy of the cluster has that port.
   if (l.fd < 0 && l.address.ends_with(":0")) l.fd = listen_socket(l.address);
   cluster_spec known = cluster;
   if (l.fd >= 0) known.set_address(job, task, address_of_socket(l.fd));
@@ -48,7 +48,7 @@ void server_impl::interrupt() {
   coordination_->interrupt();
 }
 
-/// Whoever is connected hears that the task was stopped, not that it was lost.
+/// Tells all connected processes that the task was stopped, so that they do not report it as lost.
 void server_impl::say_goodbye(deadline until) {
   const error why = worker_->stopped_error();
   message goodbye(message_kind::refused);
@@ -59,9 +59,9 @@ void server_impl::say_goodbye(deadline until) {
   for (const auto& c : told) try {
       c->send(goodbye);
     } catch (const error&) {
-      // It is gone.
+      // The connection was lost.
     }
-  // What they send meanwhile is answered; closing at once would answer it by a reset.
+  // Messages that arrive meanwhile are answered; closing at once would reset the connections.
   lock.lock();
   changed_.wait_until(lock, until, [&] { return connections_.empty(); });
 }
@@ -71,26 +71,25 @@ void server_impl::stop(std::chrono::nanoseconds linger) {
   if (stopped_.exchange(true)) return;
   const auto sessions = sessions_.close(to_string(task_->name()));
   coordination_->stop();
-  // First the worker: steps that wait here are told why.
+  // The worker comes first: it tells waiting steps why they end.
   worker_->stop();
   for (const auto& s : sessions) s->master().close();
   say_goodbye(deadline_in(linger));
   listener_->stop();
-  // What they began holds the devices' memory.
+  // Background work may still use the devices' memory.
   worker_->background().wait();
 }
 
-/// One process is a task as long as it is connected. Throws unavailable for another.
+/// Throws unavailable if another process is connected as the same task.
 void server_impl::check_is_only_one(const peer_info& caller) const {
   const auto at = tasks_.find(caller.name);
   if (at != tasks_.end() && at->second.incarnation != caller.incarnation)
-    fail(errc::unavailable, "another process is ", caller.name, " to ", task_->name(),
-         " as long as it is connected");
+    fail(errc::unavailable, "another process is connected to ", task_->name(), " as ", caller.name);
 }
 
 void server_impl::admit(const peer_info& caller) {
   if (stopped_) throw worker_->stopped_error();
-  if (caller.incarnation == 0) return;  // no task
+  if (caller.incarnation == 0) return;  // not a task
   std::lock_guard lock(guard_);
   check_is_only_one(caller);
 }
@@ -99,7 +98,7 @@ void server_impl::on_open(const std::shared_ptr<connection>& c) {
   {
     std::lock_guard lock(guard_);
     if (const peer_info& caller = c->peer(); caller.incarnation != 0) {
-      check_is_only_one(caller);  // two may have been admitted at once
+      check_is_only_one(caller);  // two may have been admitted at the same time
       live_task& t = tasks_[caller.name];
       t.incarnation = caller.incarnation;
       ++t.connections;
@@ -124,13 +123,13 @@ void server_impl::on_close(const std::shared_ptr<connection>& c, const error* wh
   changed_.notify_all();
   coordination_->on_close(c);
   sessions_.close_all_of(c.get());
-  // Nobody is there: the memory kept for the next step is the system's again.
+  // Without connections, memory kept for the next step is returned to the system.
   if (idle) trim_host_memory();
 }
 
 std::shared_ptr<engine> server_impl::make_engine(const session_options& options) {
   auto e = make_master(task_, worker_, options);
-  if (stopped_) fail(errc::unavailable, "the server has stopped");
+  if (stopped_) fail(errc::unavailable, to_string(task_->name()), " was stopped");
   std::lock_guard lock(guard_);
   if (interrupted_) throw worker_->interrupted_error();
   std::erase_if(engines_, [](const auto& other) { return other.expired(); });
@@ -142,7 +141,7 @@ server::server(const cluster_spec& cluster, const std::string& job, int task,
                server_options options)
     : impl_(std::make_unique<server_impl>(cluster, job, task, std::move(options))) {}
 server::~server() {
-  if (is_forked()) impl_.release();  // the other process still serves
+  if (is_forked()) impl_.release();  // leaked: the other process still serves
 }
 server::server(server&&) noexcept = default;
 server server::local(server_options options) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/server/server_impl.hpp: what a server does with the messages that come.
+// deft/session/server/server_impl.hpp: the implementation of server: connections and messages.
 #pragma once
 #include <deft/session/engine.hpp>
 #include <deft/session/server/client_sessions.hpp>
@@ -27,7 +27,8 @@ class server_impl final : public connection_handler {
                         std::chrono::microseconds unseen) override;
   void on_close(const std::shared_ptr<connection>& c, const error* why) override;
 
-  /// An engine for a session of this process: no socket between.
+  /// An engine for a session of this process, without a socket. Throws unavailable once stopped,
+  /// cancelled once interrupted.
   std::shared_ptr<engine> make_engine(const session_options& options);
   void interrupt();
   void stop(std::chrono::nanoseconds linger = {});
@@ -38,12 +39,12 @@ class server_impl final : public connection_handler {
   const std::string& address() const { return listener_->address(); }
 
  private:
-  struct requests;  // the table of handlers
+  struct requests;  // the table of message handlers
 
   void check_is_only_one(const peer_info& caller) const;
   void say_goodbye(deadline until);
 
-  // Of masters and workers.
+  // From masters and workers.
   void on_register_part(const wire::caller& from, wire::register_part&& m);
   void on_run_part(const wire::caller& from, wire::run_part&& m);
   void on_tensors(const wire::caller& from, wire::tensors&& m);
@@ -53,7 +54,7 @@ class server_impl final : public connection_handler {
   void on_drop_session(const wire::caller& from, wire::drop_session&& m);
   void on_devices(const wire::caller& from, wire::devices&& m);
   void on_reset(const wire::caller& from, wire::reset&& m);
-  // Of clients.
+  // From clients.
   void on_open_session(const wire::caller& from, wire::open_session&& m);
   void on_make_plan(const wire::caller& from, wire::make_plan&& m);
   void on_describe_plan(const wire::caller& from, wire::describe_plan&& m);
@@ -65,7 +66,7 @@ class server_impl final : public connection_handler {
   void when_known(const wire::caller& from, Request&& m, Work work);
   void on_reset_cluster(const wire::caller& from, wire::reset_cluster&& m);
   void on_close_session(const wire::caller& from, wire::close_session&& m);
-  // Of other tasks of a job.
+  // From other tasks of a job.
   void on_wait_signal(const wire::caller& from, wire::wait_signal&& m);
   void on_set_signal(const wire::caller& from, wire::set_signal&& m);
   void on_done(const wire::caller& from, wire::done&& m);
@@ -74,19 +75,19 @@ class server_impl final : public connection_handler {
   std::shared_ptr<worker> worker_;
   std::unique_ptr<deft::coordination> coordination_;
   client_sessions sessions_;
-  /// A task that has connections to this one.
+  /// A task that is connected to this one.
   struct live_task {
     std::uint64_t incarnation = 0;
     int connections = 0;
   };
   std::mutex guard_;
-  std::condition_variable changed_;  ///< connections_
+  std::condition_variable changed_;  ///< when connections_ changes
   std::set<std::shared_ptr<connection>> connections_;
   std::map<std::string, live_task> tasks_;
   std::vector<std::weak_ptr<engine>> engines_;  ///< of sessions of this process
   bool interrupted_ = false;
   std::atomic<bool> stopped_{false};
-  std::unique_ptr<listener> listener_;  ///< last: its threads use all of the above
+  std::unique_ptr<listener> listener_;  ///< declared last, as its threads use all of the above
 };
 
 }  // namespace deft

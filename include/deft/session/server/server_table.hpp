@@ -10,10 +10,11 @@ namespace deft {
 
 class server_impl;
 
+/// Makes `s` known at `address`, as long as remove_server is not called.
 void add_server(const std::string& address, server_impl& s);
-/// Afterwards nobody gets an engine of it.
+/// Removes `s`: engine_of_server does not return engines of it afterwards.
 void remove_server(const server_impl& s);
-/// An engine on the server that listens at `address`; null if there is none in this process.
+/// An engine on the server of this process that listens at `address`; null if there is none.
 std::shared_ptr<engine> engine_of_server(const std::string& address,
                                          const session_options& options);
 

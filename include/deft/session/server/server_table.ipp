@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/server/server_table.ipp: servers by address.
+// deft/session/server/server_table.ipp: the servers of this process, by address.
 #pragma once
 #include <deft/session/server/server_impl.hpp>
 #include <deft/session/server/server_table.hpp>
@@ -35,7 +35,7 @@ void remove_server(const server_impl& s) {
 std::shared_ptr<engine> engine_of_server(const std::string& address,
                                          const session_options& options) {
   auto& t = servers_here();
-  std::lock_guard lock(t.guard);  // a server leaves the table before it ends
+  std::lock_guard lock(t.guard);  // a server is removed before it is destroyed
   auto at = t.by_address.find(address);
   return at == t.by_address.end() ? nullptr : at->second->make_engine(options);
 }

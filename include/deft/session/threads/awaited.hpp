@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/threads/awaited.hpp: what another thread brings to one that waits for it.
+// deft/session/threads/awaited.hpp: a value that one thread waits for and another provides.
 #pragma once
 #include <atomic>
 #include <deft/core/error.hpp>
@@ -11,12 +11,12 @@ namespace deft {
 
 struct no_value {};
 
-/// A value, or why there is none. Shared by who waits on the channels and who brings it: who has
-/// waited long enough just goes.
+/// A value, or the error instead of it. Shared by the thread that waits, on the channels, and the
+/// one that provides it, so that the first may stop waiting at any time.
 template <class Value = no_value>
 class awaited {
  public:
-  /// Once.
+  /// Provides the value or the error, and wakes the thread that waits. Called once.
   void bring(channel_group& h, std::shared_ptr<const error> failure, Value v = {}) {
     value_ = std::move(v);
     failure_ = std::move(failure);
@@ -24,7 +24,7 @@ class awaited {
     h.notify();
   }
   bool over() const { return over_; }
-  /// Throws the failure. Only once it is over.
+  /// The value; throws the error. Only after over() is true.
   Value& get() {
     if (failure_) throw error(*failure_);
     return value_;

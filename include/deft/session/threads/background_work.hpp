@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/threads/background_work.hpp: what may take long, done on threads that are kept for a
-// while.
+// deft/session/threads/background_work.hpp: runs tasks that may take long on a cache of threads.
 #pragma once
 #include <functional>
 #include <memory>
@@ -8,12 +7,12 @@
 
 namespace deft {
 
-/// What is done on other threads for one owner, who can wait for the end of it. Thread-safe.
+/// Work on other threads for one owner, who can wait until all of it has ended. Thread-safe.
 class background_work {
   struct count;
 
  public:
-  /// Something that is under way until this is destroyed, on whatever thread.
+  /// Work that counts as under way until the token is destroyed, on any thread.
   class token {
    public:
     token() = default;
@@ -28,12 +27,12 @@ class background_work {
   };
 
   background_work();
-  /// What `wait` waits for, besides what `run` is given.
+  /// A token for work that is not given to `run`, for which `wait` waits too.
   token begin();
   /// Runs `f` on another thread, soon, and destroys it there. `f` must not throw.
-  /// Throws resource_exhausted if there is no thread left.
+  /// Throws resource_exhausted if no thread is running and the system cannot start one.
   void run(std::function<void()> f);
-  /// Waits until all that was begun has ended, but for the work that calls this.
+  /// Waits until all work has ended, except the work that calls this.
   void wait() const;
 
  private:

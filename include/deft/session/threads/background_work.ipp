@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/threads/background_work.ipp: idle threads wait for work for ten seconds before they
-// end.
+// deft/session/threads/background_work.ipp: threads end after ten idle seconds.
 #pragma once
 #include <condition_variable>
 #include <deft/core/error.hpp>
@@ -20,14 +19,15 @@ class thread_cache {
     std::lock_guard lock(guard_);
     work_.push_back(std::move(f));
     if (idle_ >= work_.size()) return ready_.notify_one();
-    if (threads_ == most) return;  // whoever is done next takes it
+    if (threads_ == most) return;  // the next thread to become idle takes it
     try {
       start_thread([this] { serve(); }).detach();
       ++threads_;
     } catch (const std::system_error&) {
       if (threads_) return;
       work_.pop_back();
-      fail(errc::resource_exhausted, "there is no thread left");
+      fail(errc::resource_exhausted,
+           "cannot start a thread for background work: the system's limit is reached");
     }
   }
 
@@ -68,7 +68,7 @@ struct background_work::count {
   std::condition_variable changed;
   std::size_t under_way = 0;
 
-  /// Whose work this thread does.
+  /// The owner whose work this thread runs; null if none.
   static const count*& here() {
     thread_local const count* c = nullptr;
     return c;
@@ -106,7 +106,7 @@ void background_work::run(std::function<void()> f) {
     cache.run([c = count_, f = std::move(f)]() mutable {
       count::here() = c.get();
       f();
-      f = nullptr;  // with all that it held
+      f = nullptr;  // destroys what it holds
       count::here() = nullptr;
       c->end();
     });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/threads/watchdog.hpp: stops steps of this task when their time is over.
+// deft/session/threads/watchdog.hpp: stops steps of this task after their deadline.
 #pragma once
 #include <atomic>
 #include <deft/transport/message.hpp>
@@ -7,9 +7,9 @@
 
 namespace deft {
 
-/// Requests a stop once one of two others is requested, or the time is over, until it is destroyed.
-/// A time costs no thread switch: one thread of the process looks every few milliseconds while
-/// anyone is watched.
+/// While it lives, requests a stop once `cancel` or `closed` is requested or the deadline has
+/// passed. A deadline costs no thread switch: one thread of the process checks all of them every
+/// few milliseconds.
 class watched {
  public:
   watched(deadline until, const std::stop_token& cancel, const std::stop_token& closed);
@@ -17,7 +17,7 @@ class watched {
   watched(const watched&) = delete;
 
   std::stop_token stop() const { return stop_.get_token(); }
-  /// It was the time.
+  /// Whether the deadline has passed.
   bool late() const { return late_; }
 
  private:
@@ -29,7 +29,7 @@ class watched {
   const deadline until_;
   std::stop_source stop_;
   std::atomic<bool> late_{false};
-  watched *before_ = nullptr, *after_ = nullptr;  ///< of all whose time is watched
+  watched *before_ = nullptr, *after_ = nullptr;  ///< in the list of all that have a deadline
   const std::stop_callback<forward> on_cancel_, on_close_;
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/threads/watchdog.ipp: one thread, asleep while nobody is watched.
+// deft/session/threads/watchdog.ipp: the thread that checks deadlines; it sleeps while there are
+// none.
 #pragma once
 #include <condition_variable>
 #include <deft/core/thread.hpp>
@@ -36,7 +37,8 @@ class watchdog {
 
  private:
   static constexpr auto interval = std::chrono::milliseconds(2);
-  static constexpr int idle_rounds = 500;  // the next run may come soon: notifying costs more
+  static constexpr int idle_rounds =
+      500;  // the next run may come soon, and waking the thread costs more
 
   [[noreturn]] void run() {
     std::unique_lock lock(guard_);
@@ -55,7 +57,7 @@ class watchdog {
           late.push_back(w->stop_);
         }
       lock.unlock();
-      // Without the lock: who is told may end what is watched.
+      // Without the lock, as a callback may destroy a watched.
       for (auto& stop : late) stop.request_stop();
       std::this_thread::sleep_for(interval);
       lock.lock();

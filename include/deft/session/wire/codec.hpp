@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/wire/codec.hpp: the structs of messages.hpp to and from what travels.
+// deft/session/wire/codec.hpp: packs the structs of messages.hpp into messages, and unpacks them.
 #pragma once
 #include <deft/session/wire/messages.hpp>
 
@@ -14,19 +14,19 @@ class packer {
     m_.session = session, m_.step = other;
   }
   void flags(std::uint32_t f) { m_.flags = f; }
-  /// The first as flags: most messages have one.
+  /// The first key goes into the flags, as most messages have one.
   void keys(const std::vector<std::uint32_t>& keys) {
     m_.flags = keys.empty() ? 0 : keys[0];
     if (keys.size() > 1) meta(keys);
   }
-  /// Their number as flags: most answers have none.
+  /// The number of keys goes into the flags, as most answers have none.
   void keys_of_last(const std::vector<std::uint32_t>& keys) {
     m_.flags = static_cast<std::uint32_t>(keys.size());
     if (!keys.empty()) meta(keys);
   }
   void tensors(std::vector<any_array>& v) { m_.tensors = std::move(v); }
   void credit(const std::shared_ptr<const void>&) { m_.takes_credit = true; }
-  /// Elements of constants travel as tensors.
+  /// The elements of constants are sent as tensors.
   template <class... T>
   void meta(const T&... values) {
     out_archive ar(m_.meta, &m_.tensors);
@@ -45,7 +45,7 @@ class unpacker {
   void ids(std::uint64_t& session, std::uint64_t& other) { session = m_.session, other = m_.step; }
   void flags(std::uint32_t& f) { f = m_.flags; }
   void flags(bool& f) { f = m_.flags != 0; }
-  /// One for each tensor of the message.
+  /// One key for each tensor of the message.
   void keys(std::vector<std::uint32_t>& keys) {
     if (m_.tensors.size() == 1)
       keys.assign(1, m_.flags);
@@ -74,7 +74,8 @@ class unpacker {
 
 }  // namespace detail
 
-/// What travels; only `m`'s list of tensors is moved there, an answer has no kind of its own.
+/// The message for `m`, of which only the list of tensors is moved. An answer has no kind of its
+/// own.
 template <class M>
 message pack(M&& m) {
   message packed(message_kind::reply);
@@ -84,7 +85,7 @@ message pack(M&& m) {
   m.fields(p);
   return packed;
 }
-/// Throws what an archive throws for metadata that is not sound.
+/// The struct in a message. Throws data_loss or invalid_argument if its metadata is invalid.
 template <class M>
 M unpack(message& m) {
   M made;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/wire/dispatch.hpp: a table from the kind of a message to what handles it.
+// deft/session/wire/dispatch.hpp: calls the handler for the kind of a message.
 #pragma once
 #include <array>
 #include <deft/core/failure.hpp>
@@ -10,21 +10,21 @@
 
 namespace deft::wire {
 
-/// Who sent a message, and may wait for its answer.
+/// The sender of a message, which may wait for an answer.
 class caller {
  public:
   caller(std::shared_ptr<connection> from, std::uint64_t id) : from_(std::move(from)), id_(id) {}
 
   const std::shared_ptr<connection>& from() const { return from_; }
-  /// Of the call; 0 if nobody waits.
+  /// The id of the call; 0 if the sender does not wait for an answer.
   std::uint64_t id() const { return id_; }
 
-  /// Throws unavailable if the caller is gone.
+  /// Sends an answer. Throws unavailable if the connection is lost.
   template <class A>
   void answer(A&& a) const {
     send(pack(std::forward<A>(a)));
   }
-  /// Answers with what `make` returns or throws; the caller may be gone.
+  /// Answers with what `make` returns or throws. Logs it if the connection is lost.
   template <class F>
   void answer_with(F&& make) const {
     message m;
@@ -33,7 +33,7 @@ class caller {
       encode_error(m, id_, *failure);
     }
     if (auto lost = failure_of([&] { send(std::move(m)); }))
-      logging::info("an answer is lost: ", lost->what());
+      logging::info("an answer could not be sent: ", lost->what());
   }
 
  private:
@@ -46,19 +46,19 @@ class caller {
   std::uint64_t id_;
 };
 
-/// Handlers are members `void handle(const caller&, M&&)` of one class for a message M each. One
-/// that takes a message with an answer gives it now or later; other messages need none, but a
-/// caller that waits for it gets one.
+/// A table of handlers: members `void handle(const caller&, M&&)` of one class, one for each
+/// message M. The handler of a message with an answer sends it, now or later. For a message without
+/// one, an empty answer is sent if the caller waits.
 template <auto... Handlers>
 class dispatch_table {
  public:
-  /// Throws unimplemented for a kind that nobody handles, and what the handler throws.
+  /// Throws unimplemented for a kind without a handler, and what the handler throws.
   template <class Self>
   static void dispatch(Self& self, const caller& from, message& m) {
     static constexpr auto table = make<Self>();
     const auto kind = static_cast<std::size_t>(m.kind);
     if (kind >= table.size() || !table[kind])
-      fail(errc::unimplemented, "a message of kind ", kind, " is not known here");
+      fail(errc::unimplemented, "this task does not know messages of kind ", kind);
     table[kind](self, from, m);
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/wire/messages.hpp: the messages between clients, masters and workers. Each is a
-// struct that says which kind it is, and in `fields` where its members travel.
+// struct with its kind in `number`; `fields` says in which part of a message its members are sent.
 #pragma once
 #include <deft/session/wire/serialize.hpp>
 #include <deft/transport/message.hpp>
@@ -45,26 +45,26 @@ enum class kind : std::uint16_t {
   done = 50,
 };
 
-/// What became of a step on a task.
+/// How a step ended on a task.
 enum class fate : std::uint8_t {
-  unknown,  ///< it has not come, or was long ago
+  unknown,  ///< it never arrived, or is no longer remembered
   under_way,
-  applied,    ///< the whole part
-  in_part,    ///< it has failed: some of its updates may have been made
-  not_begun,  ///< it was ended first, and changed nothing
+  applied,    ///< the whole part has run
+  in_part,    ///< it failed: some of its updates may have been made
+  not_begun,  ///< it was stopped before it began, and changed nothing
 };
 
 // Answers.
 
-/// That it is done.
+/// The answer without a value.
 struct nothing {
   template <class F>
   void fields(F&) {}
 };
-/// Of what was fetched, those that have one; and what the master's own part of the step waits for.
+/// The values of the fetches that have one, then values for the own part of the master.
 struct values {
   std::vector<any_array> tensors = {};
-  std::vector<std::uint32_t> keys = {};  ///< of the last tensors, for that part
+  std::vector<std::uint32_t> keys = {};  ///< of the last tensors, those for the master's part
   template <class F>
   void fields(F& f) {
     f.keys_of_last(keys);
@@ -107,9 +107,9 @@ struct device_list {
   }
 };
 
-// Master to worker. A message without an `answer` is not answered, and nobody waits for it.
+// Master to worker. A message without `answer` is not answered.
 
-/// An error is told to whoever runs the part.
+/// Errors are reported when the part is run.
 struct register_part {
   static constexpr kind number = kind::register_part;
   std::uint64_t session = 0, handle = 0;
@@ -134,8 +134,8 @@ struct run_part {
     f.tensors(feeds);
   }
 };
-/// Values of a step, each with its key. From worker to worker, or to the master's task on the
-/// connection by which it runs the part.
+/// Values of a step, each with its key. From worker to worker, or to the master's task, on the
+/// connection by which that runs the part.
 struct tensors {
   static constexpr kind number = kind::tensors;
   std::uint64_t session = 0, step = 0;
@@ -158,8 +158,8 @@ struct cancel_step {
     f.ids(session, step);
   }
 };
-/// The sender has lost its connection to another task: values of steps up to `step`, the last that
-/// it knew of, may not have arrived there.
+/// Task `from` has lost its connection to task `to`: values of steps up to `step`, the last one
+/// that it knew of, may not have arrived.
 struct link_lost {
   static constexpr kind number = kind::link_lost;
   std::uint64_t session = 0, step = 0;
@@ -170,8 +170,8 @@ struct link_lost {
     f.meta(from, to, why);
   }
 };
-/// Of the last that the session had on the task, be it by a connection that was lost. Another
-/// incarnation of the task knows nothing of it.
+/// Asks how a step of the session ended, which may have run on a connection that was lost since. A
+/// restarted task does not know.
 struct step_fate {
   static constexpr kind number = kind::step_fate;
   using answer = fate_of_step;
@@ -197,14 +197,14 @@ struct drop_session {
     f.ids(session);
   }
 };
-/// Of the task that is asked.
+/// Asks for the devices of the task.
 struct devices {
   static constexpr kind number = kind::devices;
   using answer = device_list;
   template <class F>
   void fields(F&) {}
 };
-/// Forgets the variables that the task has in a container.
+/// Deletes the variables of the task in a container.
 struct reset {
   static constexpr kind number = kind::reset;
   using answer = nothing;
@@ -220,7 +220,7 @@ struct reset {
 struct open_session {
   static constexpr kind number = kind::open_session;
   using answer = session_opened;
-  session_options options = {};  ///< what of them a master needs
+  session_options options = {};  ///< those that a master needs
   template <class F>
   void fields(F& f) {
     f.meta(options);
@@ -239,12 +239,12 @@ struct make_plan {
     f.meta(patience, flat.graph, flat.fetches);
   }
 };
-/// What a plan of it would be.
+/// Asks what a plan for the graph would be; see engine::describe.
 struct describe_plan {
   static constexpr kind number = kind::describe_plan;
   using answer = plan_described;
   std::uint64_t session = 0;
-  std::chrono::nanoseconds patience{0};  ///< as above
+  std::chrono::nanoseconds patience{0};  ///< as in make_plan
   flat_graph flat = {};
   template <class F>
   void fields(F& f) {
@@ -283,7 +283,7 @@ struct drop_plan {
     f.ids(session, plan);
   }
 };
-/// Of all tasks.
+/// Asks for the devices of all tasks.
 struct cluster_devices {
   static constexpr kind number = kind::cluster_devices;
   using answer = device_list;
@@ -293,7 +293,7 @@ struct cluster_devices {
     f.ids(session);
   }
 };
-/// Likewise.
+/// Deletes the variables of all tasks in a container.
 struct reset_cluster {
   static constexpr kind number = kind::reset_cluster;
   using answer = nothing;
@@ -316,7 +316,7 @@ struct close_session {
 
 // Between the tasks of a training job.
 
-/// Answered once the task has the signal.
+/// Answered once the signal is set on the task.
 struct wait_signal {
   static constexpr kind number = kind::wait_signal;
   using answer = nothing;
@@ -335,7 +335,7 @@ struct set_signal {
     f.meta(name);
   }
 };
-/// A task needs the one that it tells no more.
+/// Task `task` no longer needs the receiver.
 struct done {
   static constexpr kind number = kind::done;
   using answer = nothing;

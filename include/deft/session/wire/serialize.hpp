@@ -23,7 +23,7 @@ void serialize(Archive& ar, part& p, unsigned) {
   ar& named("task", task);
   if constexpr (Archive::is_loading::value) {
     p.task = deft::detail::device_of_wire(task);
-    if (!p.task) fail(errc::data_loss, "a part of no task");
+    if (!p.task) fail(errc::data_loss, "a part does not name its task");
   }
   ar& named("graph", p.graph) & named("fetches", p.fetches) & named("numbers", p.fetch_numbers) &
       named("stream", p.stream);
@@ -61,7 +61,7 @@ void serialize(Archive& ar, device_info& d, unsigned) {
       named("bus_id", d.bus_id) & named("kernels", kernels);
   if constexpr (Archive::is_loading::value) {
     d.name = detail::device_of_wire(name);
-    if (!d.name) fail(errc::data_loss, "a device without a name");
+    if (!d.name) fail(errc::data_loss, "a device does not have a name");
     kernel_set known;
     for (const auto& k : kernels) {
       dtype_set types;
@@ -72,7 +72,7 @@ void serialize(Archive& ar, device_info& d, unsigned) {
   }
 }
 
-/// What of the options a master needs; the rest, and the credentials, stay with the client.
+/// The options that a master needs. The rest, credentials included, stay with the client.
 template <class Archive>
 void serialize(Archive& ar, session_options& o, unsigned) {
   std::uint64_t stream = o.stream.value_or(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/wire/values.hpp: feeds as messages carry them, and fetches as they are checked.
+// deft/session/wire/values.hpp: prepares feeds for messages, and checks fetched values.
 #pragma once
 #include <deft/core/feed_ref.hpp>
 #include <deft/graph/op_def.hpp>
@@ -9,8 +9,8 @@
 
 namespace deft {
 
-/// A feed as a message carries it. `borrows` is set if the elements are the caller's: then nothing
-/// may be queued any more when the run returns.
+/// The array of a feed for a message; small borrowed ones are copied. Sets `borrows` if the
+/// elements are the caller's: then no message may be queued any more when the run returns.
 inline any_array fed_array(const feed_ref& f, bool& borrows) {
   constexpr std::size_t small = 64 << 10;
   any_array a = f.array();
@@ -20,7 +20,7 @@ inline any_array fed_array(const feed_ref& f, bool& borrows) {
   return a;
 }
 
-/// Throws invalid_argument where an answer could not carry so many values.
+/// Throws invalid_argument if `count` values do not fit into one answer.
 inline void check_fetches(std::size_t count) {
   constexpr std::size_t most = wire_limits().tensors;
   if (count > most)
@@ -28,18 +28,18 @@ inline void check_fetches(std::size_t count) {
          count);
 }
 
-/// Those that came with a message. They stay as long as it does.
+/// Feeds that share the tensors of a message, which must outlive them.
 inline std::vector<feed_ref> feeds_of(std::span<const any_array> tensors) {
   std::vector<feed_ref> feeds;
   for (const auto& t : tensors) feeds.push_back(feed_ref::share(t));
   return feeds;
 }
 
-/// Throws internal unless the value with which `who` answers has the type that was declared.
+/// Throws internal unless value `v`, an answer of `who`, has the declared dtype and shape.
 template <class Who>
 void check_answer(const any_array& v, const tensor_type& declared, const Who& who) {
   if (v.type() != declared.type || !fits(declared.shape, v.shape()))
-    fail(errc::internal, who, " answered with ", v.type(), v.shape(), ", not ", declared);
+    fail(errc::internal, who, " answered with ", v.type(), v.shape(), " instead of ", declared);
 }
 
 }  // namespace deft

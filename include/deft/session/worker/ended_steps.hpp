@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/worker/ended_steps.hpp: which steps of a session are over on a task.
+// deft/session/worker/ended_steps.hpp: the steps of a session that have ended on a task.
 #pragma once
 #include <cstdint>
 #include <set>
 
 namespace deft {
 
-/// What comes for these is dropped. Their numbers rise; the master says below which all have ended.
+/// Messages for steps that have ended are dropped. Step numbers rise, and the master says below
+/// which number all steps have ended.
 class ended_steps {
  public:
-  /// Of those that ended while a lower one had not.
+  /// The most steps that are remembered above that number.
   static constexpr std::size_t most = 65'536;
 
   bool contains(std::uint64_t step) const { return step < below_ || some_.contains(step); }
@@ -18,7 +19,7 @@ class ended_steps {
     some_.insert(step);
     if (some_.size() > most) some_.erase(some_.begin());
   }
-  /// False if that was known.
+  /// All steps below `below` have ended. Returns false if that was known.
   bool raise(std::uint64_t below) {
     if (below <= below_) return false;
     below_ = below;

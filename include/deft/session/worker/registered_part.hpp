@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/worker/registered_part.hpp: a part as it is registered on a task.
+// deft/session/worker/registered_part.hpp: a part of a plan, registered on a task.
 #pragma once
 #include <atomic>
 #include <deft/execute/frame_pool.hpp>
@@ -10,37 +10,41 @@
 
 namespace deft {
 
-/// What a master has registered.
+/// A part that a master has registered, with the tasks it exchanges values with and how long its
+/// segments take. A segment is the work of a step without a wait: segment 0 starts the step,
+/// segment i + 1 resumes lane i.
 class registered_part : public frame_pool {
  public:
-  /// `master`: the task it came from; empty for a master of this process.
+  /// `master`: the name of the task whose master it is; empty for a master of this process.
   registered_part(plan::part part, const task_resources& task, const incarnation_list& peers,
                   const std::string& master);
 
-  /// Of random numbers.
+  /// The stream of random numbers.
   std::uint64_t stream() const { return stream_; }
-  /// A task that values are sent to.
+  /// A task to which the part sends values.
   struct destination {
     placement task = nullptr;
-    std::uint64_t incarnation = 0;  ///< 0 if the master did not say
-    bool is_master = false;  ///< it reads what comes on the connection by which it runs the part
+    std::uint64_t incarnation = 0;  ///< 0 if unknown
+    bool is_master = false;  ///< values for it go on the connection by which it runs the part
   };
   const std::vector<destination>& destinations() const { return destinations_; }
-  /// Of send `number`, among them.
+  /// The index of the destination of send number `send`.
   std::size_t destination_of(std::size_t send) const { return receivers_[send]; }
-  /// Whether receive `number` waits for that incarnation of task `name`.
+  /// Whether receive number `receive` takes its value from that incarnation of task `name`.
   bool expects(std::size_t receive, const std::string& name, std::uint64_t incarnation) const;
-  /// Whether stretch `s` of the work takes long, as far as is known: not for a thread that reads
-  /// messages. Stretch 0 is the first, i + 1 the one with which lane i goes on.
-  bool slow(std::size_t s) const { return slowness_[s].load(std::memory_order_relaxed) > 0; }
-  void took(std::size_t s, std::chrono::nanoseconds time);
+  /// Whether `segment` took long lately: then it must not run on a thread that reads messages.
+  bool slow(std::size_t segment) const {
+    return slowness_[segment].load(std::memory_order_relaxed) > 0;
+  }
+  /// Notes how long `segment` took in a step.
+  void took(std::size_t segment, std::chrono::nanoseconds time);
 
  private:
   std::uint64_t stream_;
   std::vector<destination> destinations_;
-  std::vector<std::size_t> receivers_;                    ///< of the sends, among the destinations
-  std::vector<std::uint64_t> senders_;                    ///< incarnations, of the receives
-  std::unique_ptr<std::atomic<std::int8_t>[]> slowness_;  ///< of the stretches
+  std::vector<std::size_t> receivers_;                    ///< by send: index of the destination
+  std::vector<std::uint64_t> senders_;                    ///< by receive: incarnation, 0 if unknown
+  std::unique_ptr<std::atomic<std::int8_t>[]> slowness_;  ///< by segment
 };
 
 }  // namespace deft

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/worker/registered_part.ipp: whom a part talks to, and how long it takes.
+// deft/session/worker/registered_part.ipp: the peers of a part, and how long its segments take.
 #pragma once
 #include <algorithm>
 #include <deft/session/worker/registered_part.hpp>
@@ -20,9 +20,9 @@ registered_part::registered_part(plan::part part, const task_resources& task,
       destinations_.push_back({s.peer, incarnation_of(s), to_string(*s.peer) == master});
   }
   for (const auto& r : code().receives()) senders_.push_back(incarnation_of(r));
-  const std::size_t stretches = code().lanes() + 2;  // the beginning, the lanes, and the end
-  slowness_ = std::make_unique<std::atomic<std::int8_t>[]>(stretches);
-  for (std::size_t i = 0; i < stretches; ++i) slowness_[i] = 1;
+  const std::size_t segments = code().lanes() + 2;  // the start, the lanes, and the end
+  slowness_ = std::make_unique<std::atomic<std::int8_t>[]>(segments);
+  for (std::size_t i = 0; i < segments; ++i) slowness_[i] = 1;
 }
 
 bool registered_part::expects(std::size_t receive, const std::string& name,
@@ -32,10 +32,10 @@ bool registered_part::expects(std::size_t receive, const std::string& name,
          to_string(*code().receives()[receive].peer) == name;
 }
 
-void registered_part::took(std::size_t s, std::chrono::nanoseconds time) {
-  // Changing threads costs some 25 µs, so that it is not worth it below this.
+void registered_part::took(std::size_t segment, std::chrono::nanoseconds time) {
+  // Changing threads costs some 25 µs, which is not worth it for shorter work.
   constexpr auto long_time = std::chrono::milliseconds(1);
-  auto& slowness = slowness_[s];
+  auto& slowness = slowness_[segment];
   const int now = slowness.load(std::memory_order_relaxed);
   const int next = time > long_time ? 2 : std::max(now - 1, 0);
   if (next != now) slowness.store(static_cast<std::int8_t>(next), std::memory_order_relaxed);

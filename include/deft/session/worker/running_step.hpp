@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/worker/running_step.hpp: one step of one part on a task, and what arrives for it.
+// deft/session/worker/running_step.hpp: one step of one part on a task, and the values that arrive
+// for it.
 #pragma once
 #include <atomic>
 #include <deft/session/threads/background_work.hpp>
@@ -23,13 +24,14 @@ struct step_outcome {
   std::unique_ptr<executable::frame> frame;  ///< holds the fetched values; null if it failed
   std::shared_ptr<frame_pool> pool;
   std::shared_ptr<const error> failure;
-  /// What its master's own part waits for, to travel with the answer.
+  /// Values for the own part of the master, which travel with the answer.
   std::vector<std::uint32_t> keys = {};
   std::vector<any_array> values = {};
 };
 using step_callback = std::function<void(step_outcome)>;
 
-/// From the first value that arrives, or the order to run, until the part has ended.
+/// One step of one part on this task. It exists from the first value that arrives for it, or the
+/// order to run it, until the part has ended.
 class running_step final : public rendezvous,
                            public step_driver,
                            public std::enable_shared_from_this<running_step> {
@@ -38,19 +40,20 @@ class running_step final : public rendezvous,
   ~running_step() override;
 
   std::uint64_t number() const { return step_; }
-  /// Runs until the end or until a value is missing. False if it was begun before.
-  /// `master`: null for one of this process.
+  /// Runs the part until its end, or until a value is missing. Returns false if the step was begun
+  /// before. `master`: the connection by which the master asked; null for a master of this process.
   bool begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds,
              std::shared_ptr<connection> master, step_callback& done);
-  /// Values; kept if the step has not begun.
+  /// Takes values that arrived; keeps them if the step has not begun.
   void deliver(wire::tensors&& values);
-  /// Ends the step with `why`: at once if it waits, else as soon as it can. False if it has ended.
+  /// Ends the step with `why`, at once if it has not begun, else as soon as possible. Returns false
+  /// if it has ended.
   bool stop(const std::shared_ptr<const error>& why);
-  /// That incarnation of task `name` can send nothing more: whoever waits for a value of it waits
-  /// no longer.
+  /// That incarnation of task `name` is lost: receives that wait for a value from it fail with
+  /// `why`.
   void peer_lost(const std::string& name, std::uint64_t incarnation, const error& why);
 
-  /// Values for one task travel together.
+  // rendezvous and step_driver. Values for one task are sent together.
   void send(std::size_t number, const any_array& value) override;
   void flush(bool ends) override;
   bool receive(std::size_t number, any_array& value, const waker& w) override;
@@ -60,17 +63,17 @@ class running_step final : public rendezvous,
  private:
   enum class phase { waiting, running, ended };
 
-  /// Runs `f` on this thread if that is known to be short, else on another. `stretch`: 0 for the
-  /// beginning, i + 1 for lane i.
+  /// Runs `f`, which is `segment` of the part, on this thread if it is known to be short, else on
+  /// another.
   template <class F>
-  void go(F f, std::size_t stretch);
+  void go(F f, std::size_t segment);
   template <class F>
-  void go_now(F f, std::size_t stretch);
+  void go_now(F f, std::size_t segment);
   void finish(std::shared_ptr<const error> failure);
   std::vector<wire::tensors> keep_early(wire::tensors&& values);
   std::vector<wire::tensors> take_early();
   std::vector<waker> take(wire::tensors& values);
-  /// What is to leave for one task.
+  /// Values that have not been sent to a task yet.
   struct outgoing {
     std::vector<std::uint32_t> keys;
     std::vector<any_array> values;
@@ -80,12 +83,12 @@ class running_step final : public rendezvous,
   void could_not_send(placement task, const std::shared_ptr<const error>& why);
 
   background_work::token
-      under_way_;  ///< once begun; outlives its hold on the task, whose end waits for it
+      under_way_;  ///< once begun; declared first, as the end of the worker waits for it
   const std::shared_ptr<worker> worker_;
   const std::uint64_t session_, step_;
   std::mutex guard_;
   phase phase_ = phase::waiting;
-  std::shared_ptr<const error> why_;  ///< to be stopped
+  std::shared_ptr<const error> why_;  ///< why the step is to stop; null if it is not
   struct lost_peer {
     std::string name;
     std::uint64_t incarnation;
@@ -97,20 +100,20 @@ class running_step final : public rendezvous,
   struct arrival {
     any_array value;
     bool awaited = false;
-    waker waiting;  ///< of the lane that was told to wait for it
+    waker waiting;  ///< wakes the lane that waits for it
   };
-  std::vector<arrival> arrivals_;                           ///< by number of the receive
-  std::unordered_map<std::uint32_t, std::size_t> numbers_;  ///< of the receives, by key
+  std::vector<arrival> arrivals_;                           ///< by receive
+  std::unordered_map<std::uint32_t, std::size_t> numbers_;  ///< of the receive, by key
   std::stop_source stopping_;
   const std::stop_token stopping_token_ = stopping_.get_token();
   step_context context_;
 
-  std::mutex sending_;              ///< guards what follows
+  std::mutex sending_;              ///< guards outgoing_ and unsent_
   std::vector<outgoing> outgoing_;  ///< by destination
   std::shared_ptr<const error> unsent_;
 
-  // Of whoever runs it.
-  std::shared_ptr<running_step> self_;  ///< from its beginning to its end: a device may be at work
+  // Used by the thread that runs the step.
+  std::shared_ptr<running_step> self_;  ///< from begin to end, as a device may be busy with it
   std::shared_ptr<registered_part> part_;
   std::unique_ptr<executable::frame> frame_;
   std::vector<feed_ref> feeds_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/worker/running_step.ipp: running, parking, resuming and stopping a step.
+// deft/session/worker/running_step.ipp: starts, resumes and stops a step, and moves its values.
 #pragma once
 #include <deft/core/failure.hpp>
 #include <deft/core/log.hpp>
@@ -18,7 +18,8 @@ running_step::running_step(std::shared_ptr<worker> w, std::uint64_t session, std
 
 running_step::~running_step() { take_early(); }
 
-/// With the lock, without which they are dropped: their senders are told.
+/// Called with the lock held. The caller destroys the values after releasing it, as that returns
+/// credit to their senders.
 std::vector<wire::tensors> running_step::take_early() {
   worker_->early_bytes_ -= std::exchange(early_bytes_, 0);
   return std::exchange(early_, {});
@@ -56,7 +57,7 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
   go(
       [](running_step& s) {
         std::unique_ptr<executable::frame> frame;
-        // The frame is known before it begins: another thread may end it.
+        // frame_ is set before the frame starts, as another thread may end it.
         auto failure = failure_of([&] { frame = s.part_->take(); });
         if (failure) return s.finish(std::move(failure));
         executable::frame& f = *frame;
@@ -87,7 +88,7 @@ void running_step::deliver(wire::tensors&& values) {
   for (auto& w : waiting) w();
 }
 
-/// Returns what is too much.
+/// Returns the values to drop, if there are too many.
 std::vector<wire::tensors> running_step::keep_early(wire::tensors&& values) {
   constexpr std::size_t most_messages = 65'536, about_a_value = 128;
   std::size_t bytes = 0;
@@ -97,20 +98,21 @@ std::vector<wire::tensors> running_step::keep_early(wire::tensors&& values) {
   early_.push_back(std::move(values));
   if (early_.size() <= most_messages && worker_->early_bytes_ <= worker::most_early_bytes)
     return {};
-  // Told to whoever begins it.
+  // begin() reports it.
   why_ = std::make_shared<const error>(
       errc::resource_exhausted,
-      str(to_string(worker_->task().name()), " got too many values before step ", step_, " began"));
+      str(to_string(worker_->task().name()), " received too many values for step ", step_,
+          " before it began"));
   return take_early();
 }
 
-/// With the lock: returns whom to wake.
+/// Called with the lock held. Returns the lanes to wake.
 std::vector<waker> running_step::take(wire::tensors& values) {
   std::vector<waker> waiting;
   for (std::size_t i = 0; i < values.keys.size(); ++i) {
     const auto at = numbers_.find(values.keys[i]);
     if (at == numbers_.end()) {
-      logging::warning("a value came that no receive waits for");
+      logging::warning("step ", step_, " received a value that no node of it receives");
       continue;
     }
     arrival& a = arrivals_[at->second];
@@ -172,7 +174,7 @@ void running_step::send(std::size_t number, const any_array& value) {
 
 void running_step::flush(bool ends) {
   for (std::size_t i = 0; i < outgoing_.size(); ++i) {
-    if (ends && master_ && part_->destinations()[i].is_master) continue;  // with the answer
+    if (ends && master_ && part_->destinations()[i].is_master) continue;  // sent with the answer
     outgoing o;
     {
       std::lock_guard lock(sending_);
@@ -194,7 +196,7 @@ void running_step::post(const registered_part::destination& to, outgoing&& o) {
   });
   if (failure) return could_not_send(to.task, failure);
   if (link || (master_ && to.is_master)) return;
-  // The step may have ended here before its values leave.
+  // The step may end here before these values are sent.
   worker_->links().when_linked(
       to.task, deadline_in(task_links::reconnect_time), to.incarnation, {},
       [self = shared_from_this(), task = to.task, m = std::move(m)](
@@ -233,24 +235,24 @@ void running_step::wake(std::uint32_t lane) {
 void running_step::ended() { finish(frame_->failure()); }
 
 template <class F>
-void running_step::go(F f, std::size_t stretch) {
-  if (!part_->slow(stretch) && !detail::event_loop::is_keeper()) return go_now(f, stretch);
+void running_step::go(F f, std::size_t segment) {
+  if (!part_->slow(segment) && !detail::event_loop::is_keeper()) return go_now(f, segment);
   try {
     worker_->background().run(
-        [self = shared_from_this(), f, stretch] { self->go_now(f, stretch); });
+        [self = shared_from_this(), f, segment] { self->go_now(f, segment); });
   } catch (const error&) {
-    go_now(f, stretch);  // there is no thread left
+    go_now(f, segment);  // no other thread can be started
   }
 }
 
 /// The step may have ended on another thread before `f` returns.
 template <class F>
-void running_step::go_now(F f, std::size_t stretch) {
+void running_step::go_now(F f, std::size_t segment) {
   auto self = shared_from_this();
   const auto part = part_;
   const auto begin = std::chrono::steady_clock::now();
   f(*this);
-  part->took(stretch, std::chrono::steady_clock::now() - begin);
+  part->took(segment, std::chrono::steady_clock::now() - begin);
 }
 
 void running_step::finish(std::shared_ptr<const error> failure) {
@@ -265,7 +267,7 @@ void running_step::finish(std::shared_ptr<const error> failure) {
         if (part_->destinations()[i].is_master) with_answer = std::move(outgoing_[i]);
     outgoing_.clear();
     if (!failure) failure = unsent_;
-    // The executor knows only that it was to stop; who asked for it knows why.
+    // The executor knows only that it was stopped; why_ says why.
     if (failure && why_ && failure->code() == errc::cancelled)
       failure = std::make_shared<const error>(why_->code(), why_->message(), failure->node(),
                                               failure->where(), failure->device());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/worker/step_journal.hpp: what became of a session's last steps on a task.
+// deft/session/worker/step_journal.hpp: how the last steps of a session ended on a task.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -9,7 +9,8 @@
 
 namespace deft {
 
-/// Kept when the connection of a master is lost, who may ask for it by another.
+/// How the last steps of a session ended. Kept after the connection of the master is lost, which
+/// may ask for it on another one.
 class step_journal {
  public:
   static constexpr std::size_t most = 1'024;

@@ -15,8 +15,10 @@
 
 namespace deft {
 
-/// "timed out after 60 s waiting for 10.0.0.1:2222: Connection refused", where `why` is the
-/// reason of the last try.
+/// A duration in messages: "60 s", "1.2 s", "250 ms".
+std::string duration_text(std::chrono::nanoseconds d);
+/// "timed out after 60 s waiting for 10.0.0.1:2222: Connection refused". `why` is what the last
+/// attempt to connect failed with.
 std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
                             const std::string& why);
 
@@ -26,55 +28,57 @@ struct reach_options {
   deadline until = no_deadline;                                         ///< then: deadline_exceeded
 };
 
-/// Told the channel to a task, or why there is none.
+/// Takes the channel to a task, or the error if there is none.
 using link_callback =
     std::function<void(std::shared_ptr<channel>, std::shared_ptr<const error> failure)>;
 
 /// One channel to each task, connected when it is first needed. Thread-safe.
 class task_links {
  public:
-  /// How long a task that was there a moment ago is tried.
+  /// How long to try to reconnect to a task that was connected before.
   static constexpr std::chrono::seconds reconnect_time{2};
 
-  /// `dialling`: where threads that connect come from.
+  /// `self`: how this task introduces itself to others. `dialling` runs the threads that connect.
   task_links(cluster_spec cluster, process_identity self, background_work& dialling);
 
   const cluster_spec& cluster() const { return cluster_; }
   channel_group& channels() { return channels_; }
-  /// What is done with a message that is no answer, and where a channel is lost; before the first
-  /// channel.
+  /// Handlers for messages that are not answers, and for lost channels. Set before the first
+  /// connection.
   void on_message(std::function<void(message&&)> f) { on_message_ = std::move(f); }
   void on_lost(std::function<void(placement, const error&)> f) { on_lost_ = std::move(f); }
 
-  /// The channel to a task, connected now if it is not yet, or if it led to another incarnation
-  /// than the one that is wanted (0: any). All errors name the task: deadline_exceeded,
-  /// unavailable, aborted for another incarnation, or what the handshake refused.
+  /// The channel to a task. Connects if there is none yet, or if it leads to another incarnation
+  /// than the one wanted (0: any). Throws not_found if the cluster has no such task,
+  /// deadline_exceeded, unavailable, aborted if another incarnation answers, or the error with
+  /// which the handshake was refused; all of them name the task.
   std::shared_ptr<channel> get(placement task, deadline until, std::uint64_t incarnation = 0) {
     return get(task, until, incarnation, std::chrono::steady_clock::now());
   }
-  /// Calls `then` as get returns or throws: at once if the channel stands, else on a thread that
-  /// connects, one for each task however many wait, and however late the task comes up. Where
-  /// `given_up` is requested first, it may not be called at all.
+  /// Calls `then` with what get returns or throws: at once if the task is connected, else on a
+  /// thread that connects, which keeps trying until `until`. There is one such thread for each
+  /// task, however many callers wait. If `given_up` is requested first, `then` may never be called.
   void when_linked(placement task, deadline until, std::uint64_t incarnation,
                    std::stop_token given_up, link_callback then);
-  /// Connects to all of `tasks`, however late they come up. Throws with the names of all that are
-  /// missing once the time is over; at once what the handshake with one refused, or stop() was
-  /// given. Returns early if `give_up` says so.
+  /// Connects to all of `tasks`, and keeps trying until the time is over; then throws with the
+  /// names of all missing tasks. Throws at once if a handshake is refused, and the error given to
+  /// stop(). Returns early if `give_up` returns true.
   void reach(const std::vector<placement>& tasks, const reach_options& options,
              const std::function<bool()>& give_up);
-  /// Calls `then` with what reach throws, or null; as when_linked.
+  /// As reach, but calls `then` with null or the error, as when_linked does.
   void when_reached(const std::vector<placement>& tasks, const reach_options& options,
                     std::stop_token given_up,
                     std::function<void(std::shared_ptr<const error>)> then);
-  /// The channel to `task`, for which it waits as reach does; interrupt() ends it, too.
+  /// The channel to `task`, waiting as reach does; interrupt() ends the wait, too.
   std::shared_ptr<channel> wait_for(placement task, deadline until);
-  /// The channel if there is one that stands, to that incarnation (0: any); never waits.
+  /// The channel if the task is connected and has that incarnation (0: any), else null; never
+  /// waits.
   std::shared_ptr<channel> standing(placement task, std::uint64_t incarnation = 0);
-  /// The incarnations of the tasks to which a channel stands; never waits.
+  /// The incarnations of the tasks that are connected; never waits.
   std::map<placement, std::uint64_t> standing();
 
-  /// Sends a call, and waits for its answer. Throws the error that came, what stop() or interrupt()
-  /// was given, or deadline_exceeded with the sentence `late()`.
+  /// Sends a call, and waits for its answer. Throws the error that was answered, the one given to
+  /// stop() or interrupt(), or deadline_exceeded with the message `late()`.
   template <class Late>
   message call(channel& c, message&& m, deadline until, Late&& late) {
     auto p = c.call(std::move(m));
@@ -86,9 +90,9 @@ class task_links {
     fail(errc::deadline_exceeded, late());
   }
 
-  /// Ends every wait with `why`; later ones fail too. Channels stay, and can be connected.
+  /// Ends every wait with `why`, and later ones too. Channels stay open, and new ones can be made.
   void interrupt(const error& why);
-  /// Ends every channel and every wait with `why`; nothing can be connected afterwards.
+  /// Closes every channel, ends every wait with `why`, and refuses new channels.
   void stop(const error& why);
 
  private:
@@ -103,21 +107,21 @@ class task_links {
     std::mutex guard;
     std::condition_variable changed;
     bool connecting = false;
-    deadline until{};                      ///< of the last try
-    std::uint64_t tries = 0;               ///< that have ended
-    std::shared_ptr<const error> failure;  ///< of the last one
+    deadline until{};                      ///< of the last attempt
+    std::uint64_t tries = 0;               ///< attempts that have ended
+    std::shared_ptr<const error> failure;  ///< of the last attempt, null if it succeeded
     std::shared_ptr<deft::channel> channel;
-    std::string why_lost;   ///< of the last channel
-    bool dialling = false;  ///< a thread connects for those who wait
+    std::string why_lost;   ///< why the last channel was lost
+    bool dialling = false;  ///< a thread connects for the callers in `waiting`
     std::vector<task_links::waiting> waiting;
   };
   void dial(placement task, entry& e);
   static bool leads_to(const entry& e, std::uint64_t incarnation);
   std::shared_ptr<entry> entry_of(placement task);
-  /// `since`: when the waiting for the task began.
+  /// `since`: when the caller began to wait for the task.
   std::shared_ptr<channel> get(placement task, deadline until, std::uint64_t incarnation,
                                std::chrono::steady_clock::time_point since);
-  /// Throws what stop() or interrupt() was given.
+  /// Throws the error given to stop() or interrupt(), if any.
   void check_running() const;
 
   const cluster_spec cluster_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/worker/task_links.ipp: connecting, and connecting again.
+// deft/session/worker/task_links.ipp: connects to other tasks, and reconnects.
 #pragma once
 #include <algorithm>
 #include <deft/core/failure.hpp>
@@ -10,8 +10,14 @@
 namespace deft {
 namespace {
 
-/// "60 s", "1.2 s", "250 ms".
-std::string text_of(std::chrono::nanoseconds d) {
+/// Whether the task may still come up after this error.
+bool is_missing(const error& e) {
+  return e.code() == errc::deadline_exceeded || e.code() == errc::unavailable;
+}
+
+}  // namespace
+
+std::string duration_text(std::chrono::nanoseconds d) {
   using namespace std::chrono;
   const auto ms = round<milliseconds>(d).count();
   if (ms < 1'000) return str(ms, " ms");
@@ -19,18 +25,11 @@ std::string text_of(std::chrono::nanoseconds d) {
   return tenths % 10 ? str(tenths / 10, ".", tenths % 10, " s") : str(tenths / 10, " s");
 }
 
-/// It may come up yet.
-bool is_missing(const error& e) {
-  return e.code() == errc::deadline_exceeded || e.code() == errc::unavailable;
-}
-
-}  // namespace
-
 std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
                             const std::string& why) {
   const std::string known = str("cannot connect to ", address, ": ");
   const std::string reason = why.starts_with(known) ? why.substr(known.size()) : why;
-  return str("timed out after ", text_of(waited), " waiting for ", address,
+  return str("timed out after ", duration_text(waited), " waiting for ", address,
              reason.empty() ? "" : ": ", reason);
 }
 
@@ -58,7 +57,7 @@ std::map<placement, std::uint64_t> task_links::standing() {
     std::lock_guard lock(guard_);
     for (const auto& [task, e] : entries_) tasks.push_back(task);
   }
-  // A channel may have ended without notice yet.
+  // Notices channels that have ended.
   if (!tasks.empty()) channels_.poll();
   std::map<placement, std::uint64_t> incarnations;
   for (auto task : tasks)
@@ -72,15 +71,15 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until, std::ui
     fail(errc::not_found, "the cluster has no task ", *task, "; it is ", cluster_);
   const std::string& address = cluster_.address(task->job, *task->task);
   auto e = entry_of(task);
-  // An old channel may have ended without notice yet.
+  // Notices an old channel that has ended.
   if (!incarnation) channels_.poll();
   std::unique_lock lock(e->guard);
   for (;;) {
     if (stopped_) throw error(*stopped_error_);
     if (leads_to(*e, incarnation)) return e->channel;
     if (!e->connecting) break;
-    // What another thread's try ends with is ours too, if it took about as long as ours would: in
-    // turns, each would wait.
+    // Another thread is connecting. If its attempt lasts about as long as ours would, its result is
+    // ours too; otherwise threads would wait one after another.
     const auto tries = e->tries;
     auto over = [&] { return e->tries != tries; };
     bool in_time = true;
@@ -168,7 +167,8 @@ void task_links::when_linked(placement task, deadline until, std::uint64_t incar
   for (auto& w : all) w.then(nullptr, failure);
 }
 
-/// As long as someone waits. In turns, so that whoever has given up, or comes later, is seen.
+/// Connects as long as a caller waits. Tries for short turns, after each of which it looks for
+/// callers that have given up or have joined.
 void task_links::dial(placement task, entry& e) {
   using namespace std::chrono_literals;
   bool told = false;
@@ -208,7 +208,7 @@ void task_links::dial(placement task, entry& e) {
 
 namespace {
 
-/// What the tries to reach several tasks end with.
+/// Collects the results of connecting to several tasks.
 class reached_tasks {
  public:
   reached_tasks(std::size_t left, errc late, std::function<void(std::shared_ptr<const error>)> then)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/worker/task_runtime.hpp: one task of a cluster: its devices and what lives there.
+// deft/session/worker/task_runtime.hpp: one task of a cluster: its devices and variables.
 #pragma once
 #include <deft/execute/executor.hpp>
 #include <deft/execute/gpu/devices.hpp>
@@ -8,15 +8,17 @@
 
 namespace deft {
 
-/// Adds devices of another kind to every task that is made afterwards, in this process: tests add
-/// null devices. The task's name comes without type and index.
+/// Makes devices of another kind for a task, whose name comes without device type and index.
 using device_maker = std::vector<std::unique_ptr<device_runtime>> (*)(const device_name& task);
+/// Adds the devices that `make` returns to every task_runtime made afterwards in this process.
+/// Tests add null devices.
 void register_device_maker(device_maker make);
 
-/// Devices, variables and incarnation belong to a task; kernels, the catalog and the thread team to
-/// the process.
+/// The devices, variables and incarnation of a task. Kernels, the catalog of operations and the
+/// thread team belong to the process.
 class task_runtime {
  public:
+  /// Throws invalid_argument unless `cpu_devices` is 1 to 1024.
   task_runtime(const device_name& name, int cpu_devices, const gpu::options& gpus = {});
 
   const device_name& name() const { return name_; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/worker/task_runtime.ipp: a task's devices.
+// deft/session/worker/task_runtime.ipp: makes a task's devices.
 #pragma once
 #include <deft/execute/cpu/device.hpp>
 #include <deft/execute/gpu/devices.hpp>
@@ -30,7 +30,7 @@ void register_device_maker(device_maker make) {
 task_runtime::task_runtime(const device_name& name, int cpu_devices, const gpu::options& gpus)
     : name_(name), incarnation_(random_incarnation()) {
   if (cpu_devices < 1 || cpu_devices > 1024)
-    fail(errc::invalid_argument, "a task has 1 to 1024 CPU devices, not ", cpu_devices);
+    fail(errc::invalid_argument, "cpu_devices must be 1 to 1024, not ", cpu_devices);
   for (int i = 0; i < cpu_devices; ++i) devices_.push_back(make_cpu_device(name, i));
   for (auto& d : gpu::make_devices(name, gpus)) devices_.push_back(std::move(d));
   auto& m = other_devices();

@@ -16,71 +16,72 @@
 
 namespace deft {
 
-/// What the master of a session hears from the worker of its process.
+/// Events that the worker of a process reports to the master of a session.
 class session_events {
  public:
   virtual ~session_events() = default;
-  /// A task has lost its connection to another, and what it sent to it may not have arrived.
+  /// A task has lost its connection to another; values that it sent may not have arrived.
   virtual void on_link_lost(const wire::link_lost& l) = 0;
   /// This process has lost its connection to a task.
   virtual void on_channel_lost() = 0;
-  /// Now and then while runs are under way that no thread waits for.
+  /// Called from time to time while runs are under way that no thread waits for.
   virtual void look_at_runs() = 0;
 };
 
-/// Parts that masters registered here, and the steps that run them. Sessions never see each other.
+/// The parts that masters have registered on this task, and the steps that run them. Sessions are
+/// isolated from each other. Thread-safe.
 class worker : public std::enable_shared_from_this<worker> {
  public:
-  /// Bytes that may wait for steps that have not begun.
+  /// Limit in bytes for values that wait for steps that have not begun.
   static constexpr std::size_t most_early_bytes = std::size_t{4} << 30;
-  /// Of a session that another process has: parts; steps that have begun or for which values came.
+  /// Limits for a session of another process: parts; steps that have begun or received values.
   static constexpr std::size_t most_parts = 65'536, most_steps = 65'536;
-  static constexpr std::size_t most_sessions = 4'096;  ///< of a connection
-  /// Sessions whose connection was lost and whose steps are remembered.
+  static constexpr std::size_t most_sessions = 4'096;  ///< per connection
+  /// Limit for sessions whose connection was lost and whose steps are remembered.
   static constexpr std::size_t most_journals = 256;
 
-  /// `self`: as others are to know it.
+  /// `self`: how this task introduces itself to others.
   static std::shared_ptr<worker> make(std::shared_ptr<task_runtime> task, cluster_spec cluster,
                                       process_identity self);
   worker(std::shared_ptr<task_runtime> task, cluster_spec cluster, process_identity self);
 
   task_runtime& task() { return *task_; }
-  /// To the other tasks.
+  /// The channels to the other tasks.
   task_links& links() { return links_; }
   const cluster_spec& cluster() const { return links_.cluster(); }
   channel_group& channels() { return links_.channels(); }
-  /// For what may take long.
+  /// Threads for work that may take long.
   background_work& background() { return background_; }
 
-  /// Keeps a part under `session` and `handle` until dropped; an error is told to whoever runs it.
-  /// `owner`: the connection it came by; null for a master of this process.
+  /// Keeps a part under `session` and `handle` until it is dropped. Errors are reported when the
+  /// part is run. `owner`: the connection that it came by; null for a master of this process.
   void register_part(std::uint64_t session, std::uint64_t handle, plan::part p,
                      const incarnation_list& peers, const std::shared_ptr<connection>& owner);
   void drop_part(std::uint64_t session, std::uint64_t handle);
   void drop_session(std::uint64_t session);
-  /// A connection has ended, and with it what came by it. Steps that wait for values of `peer`
-  /// fail.
+  /// A connection has ended: drops the sessions that came by it, and fails steps that wait for
+  /// values of `peer`.
   void connection_lost(const void* owner, const peer_info& peer);
 
-  /// Runs a part's step as far as it comes, on this thread if that is short; `done` is called once,
-  /// by whichever thread ends it. `feeds` must stay until then. `from`: the connection by which the
-  /// master asks; null for one of this process. Steps below `ended_below` are over: those that are
-  /// still here are stopped.
+  /// Runs a step of a part until it waits or ends, on this thread if that is short. `done` is
+  /// called once, on the thread that ends the step; `feeds` must stay alive until then. `from`: the
+  /// connection by which the master asks; null for a master of this process. Steps below
+  /// `ended_below` have ended: those still here are stopped.
   void run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
                 std::uint64_t ended_below, std::vector<feed_ref> feeds,
                 std::shared_ptr<connection> from, step_callback done);
-  /// Values for a step, which may not have begun yet. `from`: the connection; null for one that a
-  /// master of this process made, whose session is known.
+  /// Takes values for a step, which may not have begun yet. `from`: the connection that they came
+  /// by; null for a channel of a master of this process, whose session is known.
   void deliver(wire::tensors&& values, const void* from);
   void cancel(std::uint64_t session, std::uint64_t step);
-  /// Of the last step_journal::most steps that ended, and those that are under way.
+  /// How a step ended, or that it is under way. Remembers the last step_journal::most steps.
   wire::fate fate_of(std::uint64_t session, std::uint64_t step);
 
-  /// The master of `session`, which is of this process, until the session is dropped.
+  /// Registers a master of this process for the events of `session`, until that is dropped.
   void add_master(std::uint64_t session, std::weak_ptr<session_events> master);
 
-  /// Something is under way that no thread waits for: while this lives, and a little longer, one
-  /// of the background reads what comes for it.
+  /// A run that no thread waits for: while this lives, and a little longer, a background thread
+  /// reads the messages for it.
   class unattended {
    public:
     explicit unattended(const std::shared_ptr<worker>& w);
@@ -91,12 +92,12 @@ class worker : public std::enable_shared_from_this<worker> {
     const std::shared_ptr<worker> worker_;
   };
 
-  /// Fails every step as unavailable, and ends every link. Nothing can be run afterwards.
+  /// Fails every step as unavailable, and closes every link. Later runs fail likewise.
   void stop();
   bool stopped() const { return stopped_; }
-  /// What runs say that come too late.
+  /// The error of runs on a stopped task.
   error stopped_error() const;
-  /// What waits of this process say once it is interrupted.
+  /// The error of waits in this process once it is interrupted.
   error interrupted_error() const;
 
  private:
@@ -104,13 +105,14 @@ class worker : public std::enable_shared_from_this<worker> {
   struct session_entry;
 
   std::shared_ptr<session_entry> find(std::uint64_t session);
-  /// Throws resource_exhausted if `from`, a connection, has too many.
+  /// Throws resource_exhausted if the connection `from` has too many sessions.
   std::shared_ptr<session_entry> find_or_make(std::uint64_t session, const void* from);
   void check_part(const plan::part& p) const;
   void forget(std::uint64_t session, const std::shared_ptr<const error>& why,
               bool keep_journal = false);
   void ended(std::uint64_t session, std::uint64_t step, wire::fate f);
-  /// To the masters of all sessions, or of one whose steps up to `step` are concerned.
+  /// Tells the masters of all sessions, or that of one, that values sent to `task` may be lost, for
+  /// steps up to `step`.
   void tell_of_loss(placement task, const error& why);
   void tell_of_loss(std::uint64_t session, std::uint64_t step, placement task, const error& why);
   std::vector<std::shared_ptr<session_events>> masters() const;
@@ -125,10 +127,11 @@ class worker : public std::enable_shared_from_this<worker> {
   std::atomic<bool> reading_{false}, read_lately_{false};
   mutable std::mutex guard_;
   std::unordered_map<std::uint64_t, std::shared_ptr<session_entry>> sessions_;
-  std::unordered_map<const void*, std::size_t> sessions_of_;  ///< by the connection that made them
+  std::unordered_map<const void*, std::size_t>
+      sessions_of_;  ///< number, by the connection that made them
   std::map<std::uint64_t, std::weak_ptr<session_events>> masters_;
-  std::deque<std::pair<std::uint64_t, step_journal>> journals_;  ///< of sessions that are not here
-  std::deque<std::uint64_t> dropped_;  ///< sessions: values that still come for them are dropped
+  std::deque<std::pair<std::uint64_t, step_journal>> journals_;  ///< of sessions that were lost
+  std::deque<std::uint64_t> dropped_;  ///< sessions; values that still arrive for them are dropped
 };
 
 }  // namespace deft

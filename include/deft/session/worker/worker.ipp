@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/worker/worker.ipp: umbrella of worker/, and a task's parts and steps.
+// deft/session/worker/worker.ipp: a task's parts and steps; umbrella of worker/.
 #pragma once
 #include <algorithm>
 #include <deft/core/failure.hpp>
@@ -22,12 +22,12 @@ struct worker::session_entry {
     std::shared_ptr<const error> failure;
   };
   std::mutex guard;
-  const void* maker = nullptr;  ///< the connection by which the task first heard of it
-  bool local = false;           ///< of a master of this process
-  const void* owner = nullptr;  ///< the connection that registered, or else first sent something
-  std::weak_ptr<connection> master;      ///< which registered
-  std::uint64_t last_step = 0;           ///< that was begun
-  std::shared_ptr<const error> refused;  ///< of what there was too much
+  const void* maker = nullptr;       ///< the connection by which the task first heard of it
+  bool local = false;                ///< its master is in this process
+  const void* owner = nullptr;       ///< the connection that registered parts, or else the maker
+  std::weak_ptr<connection> master;  ///< the connection that registered parts
+  std::uint64_t last_step = 0;       ///< the last that was begun
+  std::shared_ptr<const error> refused;  ///< which limit was exceeded; null if none
   std::unordered_map<std::uint64_t, part_entry> parts;
   std::unordered_map<std::uint64_t, std::shared_ptr<running_step>> steps;
   ended_steps ended;
@@ -93,8 +93,8 @@ std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t sessio
   return made;
 }
 
-/// What another process sent: a sound graph, whose transfers lead to tasks of the cluster. Names
-/// are kept for good, so they are looked at first.
+/// Checks a part from another process: a valid graph whose transfers lead to tasks of the cluster.
+/// Device names are interned for good, so they are checked first.
 void worker::check_part(const plan::part& p) const {
   validate(p.graph);
   validate(p.graph, p.fetches);
@@ -116,7 +116,7 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
                            const std::shared_ptr<connection>& owner) {
   session_entry::part_entry made;
   made.failure = failure_of([&] {
-    // A master of this process has checked what it made.
+    // A master of this process has checked the part.
     if (owner) check_part(p);
     made.part = std::make_shared<registered_part>(std::move(p), task_->resources(), peers,
                                                   owner ? owner->peer().name : "");
@@ -195,14 +195,15 @@ void worker::connection_lost(const void* owner, const peer_info& peer) {
         for (const auto& [number, step] : s->steps) steps.push_back(step);
     }
   }
-  auto why = std::make_shared<const error>(errc::cancelled, "the master of the step is gone");
+  auto why = std::make_shared<const error>(errc::cancelled,
+                                           "the connection to the master of the step was lost");
   for (auto id : gone) forget(id, why, true);
-  error lost(errc::unavailable, str("lost ", peer.name, " while values of it were expected"));
+  error lost(errc::unavailable, str("lost ", peer.name, " while waiting for its values"));
   for (auto& step : steps) step->peer_lost(peer.name, peer.incarnation, lost);
 }
 
-/// What was sent to `task` may not have arrived, which its steps that have not begun do not learn
-/// from their end of the connection.
+/// Values sent to `task` may not have arrived. Steps there that have not begun do not learn that
+/// from their end of the connection, so the masters are told.
 void worker::tell_of_loss(placement task, const error& why) {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> last_steps;
   {
@@ -249,7 +250,7 @@ worker::unattended::unattended(const std::shared_ptr<worker>& w) : worker_(w) {
   if (!worker_->reading_.exchange(true)) try {
       worker_->background_.run([w] { w->read_for_others(); });
     } catch (const error&) {
-      worker_->reading_ = false;  // the keeper reads, more slowly
+      worker_->reading_ = false;  // the keeper thread reads, more slowly
     }
 }
 worker::unattended::~unattended() { --worker_->unattended_; }
@@ -261,7 +262,7 @@ void worker::read_for_others() {
            (read_lately_.exchange(false) || unattended_ > 0))
       for (const auto& m : masters()) m->look_at_runs();
     reading_ = false;
-    // One may have begun in between.
+    // A run may have begun in between.
     if (stopped_ || unattended_ == 0 || reading_.exchange(true)) return;
   }
 }
@@ -299,7 +300,7 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
   auto failure = failure_of([&] {
     if (stopped_) throw stopped_error();
     auto s = find(session);
-    if (!s) fail(errc::not_found, "there is no session ", session, " on ", task_->name());
+    if (!s) fail(errc::not_found, task_->name(), " has no session ", session);
     std::lock_guard lock(s->guard);
     if (s->ended.raise(ended_below))
       for (const auto& [number, other] : s->steps)
@@ -307,30 +308,30 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
     auto at = s->parts.find(handle);
     if (at == s->parts.end() && s->refused) throw error(*s->refused);
     if (at == s->parts.end())
-      fail(errc::not_found, "there is no part ", handle, " of this session on ", task_->name());
+      fail(errc::not_found, task_->name(), " has no part ", handle, " of this session");
     entry = at->second;
     if (s->owner != from.get()) from.reset();
     if (entry.failure) throw error(*entry.failure);
     std::size_t wanted = entry.part->code().feeds().size();
     if (wanted != feeds.size())
-      fail(errc::invalid_argument, "a step has ", feeds.size(), " feeds, not ", wanted);
+      fail(errc::invalid_argument, "the part takes ", wanted, " feeds, but got ", feeds.size());
     if (s->ended.contains(step) && s->refused) throw error(*s->refused);
     if (s->ended.contains(step) || s->journal.of(step) != wire::fate::unknown)
-      fail(errc::aborted, "step ", step, " has ended already");
+      fail(errc::aborted, "step ", step, " has already ended");
     s->last_step = std::max(s->last_step, step);
     auto& slot = s->steps[step];
     if (!slot) slot = std::make_shared<running_step>(shared_from_this(), session, step);
     running = slot;
   });
-  // Their order to stop was lost with a connection, or values came too late.
+  // The order to stop them was lost with a connection, or values came too late.
   for (const auto& o : over)
     o->stop(std::make_shared<const error>(errc::cancelled, "the master has ended the step"));
   if (failure) return done({nullptr, nullptr, std::move(failure)});
   if (!running->begin(std::move(entry.part), std::move(feeds), std::move(from), done))
     return done({nullptr, nullptr,
                  std::make_shared<const error>(errc::already_exists,
-                                               str("step ", step, " is running already"))});
-  // A session that was dropped in between took no notice of this step.
+                                               str("step ", step, " is already running"))});
+  // If the session was dropped in between, this step was missed.
   if (stopped_)
     running->stop(std::make_shared<const error>(stopped_error()));
   else if (!find(session))
@@ -356,14 +357,14 @@ void worker::deliver(wire::tensors&& values, const void* from) {
       if (from && s->steps.size() >= most_steps) {
         s->ended.insert(step);
         s->refused = std::make_shared<const error>(
-            errc::resource_exhausted, str("values came for more than ", most_steps,
-                                          " steps of a session on ", to_string(task_->name())));
+            errc::resource_exhausted, str("a session has at most ", most_steps,
+                                          " unfinished steps on ", to_string(task_->name())));
         throw error(*s->refused);
       }
       running = std::make_shared<running_step>(shared_from_this(), session, step);
       s->steps.emplace(step, running);
     }
-    // Who sends is not to wait for a session that may never come here.
+    // The sender must not wait for a session that may never be opened here.
     if (s->parts.empty()) unclaimed = std::move(values.credit);
   }
   running->deliver(std::move(values));
@@ -377,7 +378,7 @@ void worker::cancel(std::uint64_t session, std::uint64_t step) {
     std::lock_guard lock(s->guard);
     auto at = s->steps.find(step);
     if (at == s->steps.end()) {
-      // Values may still come, of a part that was told later.
+      // Values may still arrive, from a task that was told later.
       s->ended.insert(step);
       return;
     }
