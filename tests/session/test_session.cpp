@@ -500,7 +500,7 @@ TEST_CASE_FIXTURE(own_graph, "a timeout ends a step of this process") {
   auto o = outcome_of([&] { slow.run(run_options{.timeout = 50ms}, b); });
   CAPTURE(o);
   CHECK(o.code == errc::deadline_exceeded);
-  CHECK(o.says("/job:localhost/replica:0/task:0"));
+  CHECK(o.says("the step timed out after 50 ms on /job:localhost/replica:0/task:0"));
   // The session can still be used.
   CHECK(slow.run(run_options{.timeout = 1min}, constant(1)) == 1);
 }

@@ -34,8 +34,8 @@ TEST_CASE("signals reach other tasks, and a wait that times out names its signal
   auto o = outcome_of([&] { second.coordination().wait(task_name("worker", 0), "late", 50ms); });
   CAPTURE(o);
   CHECK(o.code == errc::deadline_exceeded);
-  CHECK(o.says("/job:worker/replica:0/task:0"));
-  CHECK(o.says("\"late\""));
+  CHECK(o.says(
+      "timed out after 50 ms waiting for the signal \"late\" of /job:worker/replica:0/task:0"));
   std::thread waiting([&] { second.coordination().wait(task_name("worker", 0), "ready", 1min); });
   first.coordination().signal("ready");
   waiting.join();

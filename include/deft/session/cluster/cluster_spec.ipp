@@ -34,8 +34,7 @@ cluster_spec::cluster_spec(std::vector<job> jobs) : jobs_(std::move(jobs)) {
     if (addresses.empty()) fail(errc::invalid_argument, "job \"", name, "\" has no tasks");
     for (std::size_t t = 0; t < addresses.size(); ++t) {
       const std::string task = str("/job:", name, "/task:", t);
-      const std::string& address =
-          addresses[t];  // clang 14: lambdas cannot capture structured bindings
+      const std::string& address = addresses[t];  // clang 14 cannot capture structured bindings
       std::pair<std::string, std::string> parts;
       if (auto failure = failure_of([&] { parts = detail::split_address(address); }))
         fail(errc::invalid_argument, task, ": ", failure->message());

@@ -19,8 +19,8 @@ struct server_options {
   std::optional<int> simulated_gpus = {};       ///< as in session_options
   std::optional<bool> allow_tf32 = {};          ///< as in session_options
   std::optional<double> gpu_memory_limit = {};  ///< as in session_options
-  int listen_fd =
-      -1;  ///< a listening socket to adopt, from a launcher; -1: bind the task's address
+  /// A listening socket to adopt, from a launcher; -1: bind the task's address.
+  int listen_fd = -1;
   deft::credentials credentials = {};  ///< the same secret and authority for all tasks
   /// A task or client from which nothing arrives for this long counts as lost; one that is only
   /// busy still sends heartbeats. Zero: no limit.

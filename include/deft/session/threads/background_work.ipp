@@ -23,11 +23,10 @@ class thread_cache {
     try {
       start_thread([this] { serve(); }).detach();
       ++threads_;
-    } catch (const std::system_error&) {
+    } catch (const std::system_error& e) {
       if (threads_) return;
       work_.pop_back();
-      fail(errc::resource_exhausted,
-           "cannot start a thread for background work: the system's limit is reached");
+      fail(errc::resource_exhausted, "cannot start a thread for background work: ", e.what());
     }
   }
 

@@ -37,8 +37,7 @@ class watchdog {
 
  private:
   static constexpr auto interval = std::chrono::milliseconds(2);
-  static constexpr int idle_rounds =
-      500;  // the next run may come soon, and waking the thread costs more
+  static constexpr int idle_rounds = 500;  // a run may come soon, and waking a thread costs more
 
   [[noreturn]] void run() {
     std::unique_lock lock(guard_);

@@ -112,7 +112,7 @@ std::vector<waker> running_step::take(wire::tensors& values) {
   for (std::size_t i = 0; i < values.keys.size(); ++i) {
     const auto at = numbers_.find(values.keys[i]);
     if (at == numbers_.end()) {
-      logging::warning("step ", step_, " received a value that no node of it receives");
+      logging::warning("step ", step_, " received a value that none of its nodes receives");
       continue;
     }
     arrival& a = arrivals_[at->second];
