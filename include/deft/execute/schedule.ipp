@@ -409,7 +409,8 @@ kernel_ptr executable::compiled::make_kernel(const exec::computation& c) const {
   const auto device =
       std::ranges::find(devices, n.device, [](const device_runtime* d) { return d->info().name; });
   kernel_ptr k = (*device)->make_kernel(n, in);
-  if (!k) fail(errc::unimplemented, "[", written_op(n), "] has no kernel on ", to_string(*n.device));
+  if (!k)
+    fail(errc::unimplemented, "[", written_op(n), "] has no kernel on ", to_string(*n.device));
   if (known) k->prepare(in, n.outputs);
   return k;
 }
