@@ -49,7 +49,7 @@ def shape_text(dims):
 
 
 def place_text(file, line):
-    """`line` as nodes keep it: whether it is only near, in the lowest bit."""
+    """`line` as nodes keep it: whether it is approximate, in the lowest bit."""
     if line >> 1 == 0:
         return ""
     return " %s %s:%d" % ("near" if line & 1 else "at", os.path.basename(file), line >> 1)
@@ -196,7 +196,7 @@ class ExpressionPrinter(Printer):
             place = operation["place"]
         except (gdb.error, KeyError):
             return "expression"  # the library was compiled without types for gdb
-        line = int(place["line"]) << 1 | bool(place["near"])
+        line = int(place["line"]) << 1 | bool(place["approximate"])
         return written_text(operation) + place_text(place["file"].string(), line)
 
 

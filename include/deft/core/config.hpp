@@ -14,8 +14,9 @@
 #elif !defined(__cpp_exceptions) && !defined(__CUDACC__)
 #error "deft reports errors by exceptions: compile without -fno-exceptions"
 #define DEFT_NOT_COMPILED
-#elif defined(__FAST_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
-#error "deft relies on NaN and exact rounding: compile without -ffast-math and -Ofast"
+#elif defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || \
+    (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "deft relies on NaN and exact rounding: compile without -ffast-math, -Ofast and the like"
 #define DEFT_NOT_COMPILED
 #endif
 #ifdef DEFT_NOT_COMPILED
@@ -55,12 +56,17 @@
 
 namespace deft {
 
-/// The implementation has it; its name says what to do where it is undefined. g++ puts .data before
-/// functions, so that the linker reports it before all that is missing with it.
-extern const char link_deft_compiled_or_define_DEFT_IMPLEMENTATION;
+/// Defined by the implementation. Its name says what to do where a linker does not find it.
+bool link_deft_compiled_or_define_DEFT_IMPLEMENTATION();
+
 #ifndef __CUDACC__
-[[maybe_unused, gnu::used, gnu::section(".data")]] static const char* has_implementation =
-    &link_deft_compiled_or_define_DEFT_IMPLEMENTATION;
+namespace detail {
+// At the head of each file's code, so that linkers name it before all else that is missing. No tail
+// call: its relocation would follow those of the section's other functions.
+[[maybe_unused, gnu::used]] static bool needs_the_implementation() {
+  return !link_deft_compiled_or_define_DEFT_IMPLEMENTATION();
+}
+}  // namespace detail
 #endif
 
 /// Highest rank of a tensor.

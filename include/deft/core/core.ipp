@@ -9,5 +9,5 @@
 #include <deft/core/thread.ipp>
 
 namespace deft {
-const char link_deft_compiled_or_define_DEFT_IMPLEMENTATION = 0;
+bool link_deft_compiled_or_define_DEFT_IMPLEMENTATION() { return true; }
 }

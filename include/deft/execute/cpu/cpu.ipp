@@ -23,9 +23,10 @@
 namespace deft {
 
 template <int RegisterBytes, bool FusedMultiplyAdd>
-const char
-    deft_compiled_has_other_vector_flags_than_this_file<RegisterBytes, FusedMultiplyAdd>::same = 0;
-template struct deft_compiled_has_other_vector_flags_than_this_file<cpu::register_bytes,
-                                                                    cpu::fused_multiply_add>;
+bool deft_compiled_has_other_vector_flags_than_this_file() {
+  return true;
+}
+template bool
+deft_compiled_has_other_vector_flags_than_this_file<cpu::register_bytes, cpu::fused_multiply_add>();
 
 }  // namespace deft

@@ -32,18 +32,19 @@ inline constexpr bool fused_multiply_add = false;
 
 namespace deft {
 
-/// A symbol of the instructions that a file may use. The implementation has the one of its own, so
-/// that a file which was compiled for others does not link, instead of sharing half of its inline
-/// functions with it: the linker's message says so, with the bytes of a register and whether there
-/// are fused multiply-adds, as this file has them.
+/// Defined by the implementation for the instructions that it was compiled for, so that a file
+/// which was compiled for others does not link, instead of sharing half of its inline functions
+/// with it: the linker names it, with the bytes of a register and whether there are fused
+/// multiply-adds, as this file has them.
 template <int RegisterBytes, bool FusedMultiplyAdd>
-struct deft_compiled_has_other_vector_flags_than_this_file {
-  static const char same;
-};
-extern template struct deft_compiled_has_other_vector_flags_than_this_file<cpu::register_bytes,
-                                                                           cpu::fused_multiply_add>;
-[[maybe_unused, gnu::used]] static const char* const has_same_flags =
-    &deft_compiled_has_other_vector_flags_than_this_file<cpu::register_bytes,
-                                                         cpu::fused_multiply_add>::same;
+bool deft_compiled_has_other_vector_flags_than_this_file();
+
+namespace detail {
+// As needs_the_implementation() in core/config.hpp.
+[[maybe_unused, gnu::used]] static bool needs_the_same_vector_flags() {
+  return !deft_compiled_has_other_vector_flags_than_this_file<cpu::register_bytes,
+                                                              cpu::fused_multiply_add>();
+}
+}  // namespace detail
 
 }  // namespace deft
