@@ -41,7 +41,7 @@ struct remote_session {
     try {
       master = links.connect(address, deadline_in(most));
     } catch (const error& e) {
-      if (e.code() != errc::deadline_exceeded) throw;
+      if (e.code() != errc::unavailable) throw;
       throw error(limited ? errc::deadline_exceeded : errc::unavailable,
                   timeout_message(address, most, e.message()));
     }
