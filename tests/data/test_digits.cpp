@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/data/test_digits.cpp: drawn digits are the same everywhere, varied, and can be told apart.
+// tests/data/test_digits.cpp: drawn digits are reproducible, varied and distinguishable.
 #include <deft/data/digits.hpp>
-// its own header comes first, so that it is known to stand alone
+// its own header comes first, to check that it is self-contained
 #include <array>
 #include <vector>
 
@@ -25,7 +25,7 @@ TEST_CASE("drawn digits depend on seed and index only") {
   CHECK(testing::error_of([] { draw_digits(-1); }).starts_with("invalid_argument: "));
 }
 
-TEST_CASE("drawn digits are grey values from 0 to 1, of each class about as many") {
+TEST_CASE("drawn digits are grey values from 0 to 1, with about as many of each class") {
   digit_set d = draw_digits(2000);
   int counts[10] = {};
   for (int label : d.labels) {
@@ -48,7 +48,7 @@ TEST_CASE("drawn digits are grey values from 0 to 1, of each class about as many
   CHECK(mean < 0.25);
 }
 
-TEST_CASE("the mean image of each class tells most drawn digits apart, but not all") {
+TEST_CASE("the nearest class mean identifies most drawn digits, but not all") {
   digit_set train = draw_digits(2000), test = draw_digits(500, 1, 2000);
   std::vector<std::array<double, 784>> means(10);
   int counts[10] = {};

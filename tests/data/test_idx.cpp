@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/data/test_idx.cpp: IDX files come back as they were written, and bad ones are refused.
+// tests/data/test_idx.cpp: IDX files are read back as they were written, and invalid ones are
+// refused.
 #include <deft/data/idx.hpp>
-// its own header comes first, so that it is known to stand alone
+// its own header comes first, to check that it is self-contained
 #include <deft/core/ndarray.hpp>
 #include <deft/core/philox.hpp>
 
@@ -20,14 +21,14 @@ static any_array counting(const dims& shape) {
   return a;
 }
 
-/// What reading `file` throws, its folder left out.
+/// What reading `file` throws, without its folder.
 static std::string failure(const testing::temporary_folder& dir, const std::string& file) {
   std::string s = testing::error_of([&] { read_idx(dir / file); });
   auto at = s.find(dir.path().string() + "/");
   return at == s.npos ? s : s.erase(at, dir.path().string().size() + 1);
 }
 
-TEST_CASE("an IDX file comes back as it was written, plain and compressed") {
+TEST_CASE("an IDX file is read back as it was written, plain and compressed") {
   testing::temporary_folder dir;
   for (std::string name : {"a", "a.gz"}) {
     CAPTURE(name);
@@ -44,7 +45,7 @@ TEST_CASE("an IDX file comes back as it was written, plain and compressed") {
   CHECK(read_bytes(dir / "a.gz").substr(0, 2) == "\x1f\x8b");
 }
 
-TEST_CASE("the bytes of an IDX file are big-endian, signed bytes and 16-bit integers are widened") {
+TEST_CASE("an IDX file is big-endian; signed bytes and 16-bit integers are widened") {
   testing::temporary_folder dir;
   write_idx(dir / "a", any_array(counting<std::int32_t>({2})));
   CHECK(read_bytes(dir / "a") ==
@@ -55,7 +56,7 @@ TEST_CASE("the bytes of an IDX file are big-endian, signed bytes and 16-bit inte
   CHECK(read_idx(dir / "c") == ndarray<std::int32_t, 2>{-2, 258}.array());
 }
 
-TEST_CASE("a bad IDX file is refused with its name and what was wrong") {
+TEST_CASE("an invalid IDX file is refused with its name and what is wrong") {
   testing::temporary_folder dir;
   auto idx = [](std::string head, std::string rest) {
     return std::string("\0\0", 2) + head + rest;
@@ -67,27 +68,27 @@ TEST_CASE("a bad IDX file is refused with its name and what was wrong") {
   const row rows[] = {
       {"", "it ends within its header"},
       {std::string("\0\0\x08", 3), "it ends within its header"},
-      {"not an IDX file at all", "it does not begin as an IDX file does"},
-      {idx("\x07\x01", three + "abc"), "unknown element type 7"},
-      {idx(std::string("\x08\0", 2), "a"), "a rank of 0, but it has to be 1 to 8"},
-      {idx("\x08\x09", std::string(36, '\1')), "a rank of 9, but it has to be 1 to 8"},
+      {"not an IDX file at all", "it does not begin with two zero bytes"},
+      {idx("\x07\x01", three + "abc"), "its element type 7 is unknown"},
+      {idx(std::string("\x08\0", 2), "a"), "its rank is 0; expected 1 to 8"},
+      {idx("\x08\x09", std::string(36, '\1')), "its rank is 9; expected 1 to 8"},
       {idx("\x08\x02", three), "it ends within its header"},
-      {idx("\x08\x01", three + "abcd"), "more bytes than (3) elements of uint8 need"},
+      {idx("\x08\x01", three + "abcd"), "it has more bytes than (3) elements of uint8 need"},
       {idx("\x08\x01", three + "ab"), "it ends within its elements"},
       {idx("\x08\x01", "\xff\xff\xff\xff"),
-       "its header promises (4294967295) elements of uint8, more than the file can hold"},
+       "its header announces (4294967295) elements of uint8, more than the file can hold"},
       {idx("\x0e\x08", std::string(32, '\xff')),
-       "its header promises (4294967295,4294967295,4294967295,4294967295,4294967295,4294967295,"
+       "its header announces (4294967295,4294967295,4294967295,4294967295,4294967295,4294967295,"
        "4294967295,4294967295) elements of double, more than the file can hold"},
       {idx("\x08\x03", std::string(8, '\xff') + std::string(4, '\0')),
-       "its header promises (4294967295,4294967295,0) elements of uint8, more than the file can "
+       "its header announces (4294967295,4294967295,0) elements of uint8, more than the file can "
        "hold"},
   };
   for (const row& r : rows) {
     write_bytes(dir / "bad", r.bytes);
-    CHECK(failure(dir, "bad") == "data_loss: bad is no sound IDX file: " + r.message);
+    CHECK(failure(dir, "bad") == "data_loss: [read_idx] bad is not a valid IDX file: " + r.message);
   }
-  CHECK(failure(dir, "none") == "not_found: there is no file none");
+  CHECK(failure(dir, "none") == "not_found: [read_idx] there is no file none");
   CHECK(testing::error_of([&] { read_idx(dir.path()); }).starts_with("not_found: "));
 }
 
@@ -103,7 +104,7 @@ TEST_CASE("a compressed IDX file that is cut off or corrupt is refused") {
     CAPTURE(n);
     write_bytes(dir / "cut.gz", whole.substr(0, n));
     std::string f = failure(dir, "cut.gz");
-    CHECK(f.starts_with("data_loss: cut.gz is no sound IDX file: "));
+    CHECK(f.starts_with("data_loss: [read_idx] cut.gz is not a valid IDX file: "));
   }
   int accepted = 0;
   for (std::size_t n = 12; n < whole.size(); n += 13) {
@@ -112,21 +113,21 @@ TEST_CASE("a compressed IDX file that is cut off or corrupt is refused") {
     bent[n] = static_cast<char>(bent[n] ^ (1 << random.below(8)));
     write_bytes(dir / "bent.gz", bent);
     std::string f = failure(dir, "bent.gz");
-    CHECK_MESSAGE(f.starts_with("data_loss: bent.gz is no sound IDX file: "), f);
+    CHECK_MESSAGE(f.starts_with("data_loss: [read_idx] bent.gz is not a valid IDX file: "), f);
     accepted += f.empty();
   }
   CHECK(accepted == 0);
 }
 
-TEST_CASE("what the format cannot hold is not written") {
+TEST_CASE("arrays that the format cannot hold are not written") {
   testing::temporary_folder dir;
   CHECK(testing::error_of([&] {
           write_idx(dir / "x", counting<std::int64_t>({2}));
-        }).starts_with("invalid_argument: IDX files hold no int64"));
+        }).starts_with("invalid_argument: [write_idx] IDX files cannot hold int64"));
   CHECK(testing::error_of([&] {
           write_idx(dir / "x", any_array::scalar(1.f));
-        }).starts_with("invalid_argument: IDX files hold no scalars"));
+        }).starts_with("invalid_argument: [write_idx] IDX files cannot hold scalars"));
   CHECK(testing::error_of([&] {
           write_idx(dir / "no/x", counting<float>({2}));
-        }).starts_with("unavailable: cannot write"));
+        }).starts_with("unavailable: [write_idx] cannot write"));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/data/test_mnist.cpp: the files of MNIST are found, checked and split.
 #include <deft/data/mnist.hpp>
-// its own header comes first, so that it is known to stand alone
+// its own header comes first, to check that it is self-contained
 #include <cstdlib>
 #include <deft/data/idx.hpp>
 
@@ -23,7 +23,7 @@ static void write_pair(const std::filesystem::path& dir, const std::string& pref
   write_idx(dir / (prefix + "-labels-idx1-ubyte" + ending), labels);
 }
 
-TEST_CASE("both pairs: one trains, the other tests") {
+TEST_CASE("of two pairs one is for training, the other for testing") {
   testing::temporary_folder dir;
   write_pair(dir.path(), "train", 7, "");
   write_pair(dir.path(), "t10k", 3, ".gz", 100);
@@ -38,7 +38,7 @@ TEST_CASE("both pairs: one trains, the other tests") {
   CHECK(mnist_source(dir.path()) == d.source);
 }
 
-TEST_CASE("of a single pair the first four fifths train and the rest tests") {
+TEST_CASE("of a single pair four fifths are for training, the rest for testing") {
   testing::temporary_folder dir;
   write_pair(dir.path(), "t10k", 10, ".gz");
   int n = 0;
@@ -75,10 +75,10 @@ TEST_CASE("without files digits are drawn") {
   }
 }
 
-TEST_CASE("half a pair, a wrong folder and files that disagree are errors with names") {
+TEST_CASE("half a pair, a wrong folder and inconsistent files are errors with names") {
   testing::temporary_folder dir;
   CHECK(testing::error_of([&] { mnist(dir / "no"); }) ==
-        "not_found: there is no folder " + (dir / "no").string());
+        "not_found: [mnist] there is no folder " + (dir / "no").string());
   any_array images(dtype::uint8, {2, 28, 28}), labels(dtype::uint8, {3}),
       small(dtype::uint8, {2, 27, 28});
   std::fill_n(images.mutable_data<std::uint8_t>(), images.bytes(), std::uint8_t{1});
@@ -87,19 +87,21 @@ TEST_CASE("half a pair, a wrong folder and files that disagree are errors with n
   auto i = dir / "train-images-idx3-ubyte", l = dir / "train-labels-idx1-ubyte";
   write_idx(i, images);
   CHECK(testing::error_of([&] { mnist(dir.path()); }) ==
-        "not_found: " + i.string() + " is there, but no train-labels-idx1-ubyte");
+        "not_found: [mnist] " + i.string() +
+            " exists, but there is no train-labels-idx1-ubyte next to it");
   write_idx(l, labels);
   CHECK(testing::error_of([&] { mnist(dir.path()); }) ==
-        "data_loss: " + i.string() + " has 2 images, " + l.string() + " 3 labels");
+        "data_loss: [mnist] " + i.string() + " has 2 images, but " + l.string() + " has 3 labels");
   write_idx(l, any_array(dtype::uint8, {2}, labels.storage()));
   CHECK(testing::error_of([&] { mnist(dir.path()); }) ==
-        "data_loss: " + l.string() + " holds the label 10 at 0, but digits end at 9");
+        "data_loss: [mnist] " + l.string() + " has the label 10 at 0; expected 0 to 9");
   write_idx(i, small);
   CHECK(testing::error_of([&] { mnist(dir.path()); }) ==
-        "data_loss: " + i.string() + " holds no images of 28x28 bytes, but (2,27,28) of uint8");
+        "data_loss: [mnist] " + i.string() +
+            " must hold images of 28x28 bytes, but holds uint8(2,27,28)");
 }
 
-TEST_CASE("the real files are read where DEFT_DATA_DIR names them") {
+TEST_CASE("the real files are read from DEFT_DATA_DIR") {
   const char* dir = std::getenv("DEFT_DATA_DIR");
   if (!dir) return;
   mnist_data d = load_mnist(dir);

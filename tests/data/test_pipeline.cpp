@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/data/test_pipeline.cpp: datasets shuffle, batch, repeat and split as those of tf.data.
+// tests/data/test_pipeline.cpp: datasets shuffle, batch, repeat and split as in tf.data.
 #include <deft/data/pipeline.hpp>
-// its own header comes first, so that it is known to stand alone
+// its own header comes first, to check that it is self-contained
 #include <algorithm>
 #include <numeric>
 #include <set>
@@ -34,7 +34,7 @@ static numbers sorted(numbers v) {
   return v;
 }
 
-TEST_CASE("elements are the rows of every array, batches have a leading extent more") {
+TEST_CASE("elements are the rows of every array, batches have one more leading extent") {
   ndarray<float, dyn, 2> x(3);
   std::iota(x.begin(), x.end(), 0.f);
   ndarray<std::int32_t, 3> y{5, 6, 7};
@@ -63,7 +63,7 @@ TEST_CASE("arrays of different length are refused") {
         "invalid_argument: [from_slices] leading extents differ: (3,2), (4)");
 }
 
-TEST_CASE("batch keeps the remainder unless told") {
+TEST_CASE("batch keeps the remainder by default") {
   CHECK(pass(count_to(5).batch(2)) == numbers{0, 1, -1, 2, 3, -1, 4, -1});
   CHECK(pass(count_to(5).batch(2, true)) == numbers{0, 1, -1, 2, 3, -1});
   CHECK(pass(count_to(4).batch(2)) == numbers{0, 1, -1, 2, 3, -1});
@@ -94,7 +94,7 @@ TEST_CASE("take, skip, shard and repeat choose elements or batches") {
   CHECK(pass(count_to(9).batch(2).skip(1).take(1)) == numbers{2, 3, -1});
 }
 
-TEST_CASE("cardinality says how many elements a pass has") {
+TEST_CASE("cardinality is the number of elements of a pass") {
   auto all = count_to(10);
   for (const auto& d : {all, all.take(3), all.skip(4), all.skip(40), all.shard(3, 0),
                         all.shard(3, 2), all.repeat(3), all.repeat(0), all.shuffle(3, 1),
@@ -138,7 +138,7 @@ TEST_CASE("an element leaves a small buffer no earlier than the buffer allows") 
   CHECK(pass(count_to(5).shuffle(1, 3)) == numbers{0, 1, 2, 3, 4});
 }
 
-TEST_CASE("a full shuffle brings every element to every place about as often") {
+TEST_CASE("a full shuffle puts every element at every position about as often") {
   int first[4] = {}, last[4] = {};
   auto d = count_to(4).shuffle(4, 11);
   for (int i = 0; i < 4000; ++i) {
@@ -159,7 +159,7 @@ TEST_CASE("batches are shuffled whole") {
   CHECK(groups == std::set<numbers>{{0, 1, -1}, {2, 3, -1}, {4, 5, -1}});
 }
 
-TEST_CASE("the next batch is written into the same memory, unless someone shares it") {
+TEST_CASE("the next batch is written into the same memory, unless that is shared") {
   std::set<const void*> places;
   for (auto& [a] : count_to(10).batch(4).repeat(20)) places.insert(a.data());
   CHECK(places.size() == 1);
@@ -190,7 +190,7 @@ TEST_CASE("a dataset outlives what it was made from, and passes do not disturb e
   CHECK(j != d.end());
 }
 
-TEST_CASE("arguments that make no sense are refused") {
+TEST_CASE("invalid arguments are refused") {
   auto d = count_to(3);
   auto code = [](auto f) { return testing::error_of(f).substr(0, 26); };
   CHECK(code([&] { d.batch(0); }) == "invalid_argument: [batch] ");
@@ -199,7 +199,7 @@ TEST_CASE("arguments that make no sense are refused") {
   CHECK(code([&] { d.take(-2); }) == "invalid_argument: [take] e");
   CHECK(code([&] { d.skip(-2); }) == "invalid_argument: [skip] e");
   CHECK(testing::error_of([&] { d.shard(2, 2); }) ==
-        "invalid_argument: [shard] there is no part 2 of 2");
+        "invalid_argument: [shard] expects an index in [0, num), got index 2 and num 2");
   CHECK(testing::error_of([&] { d.batch(2).batch(2); }) ==
-        "unimplemented: [batch] a dataset is batched once");
+        "unimplemented: [batch] the dataset is batched already");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/device/test_name.cpp: device names are read, printed, merged and matched as TensorFlow
-// does.
+// tests/device/test_name.cpp: device names are parsed, printed, merged and matched as in
+// TensorFlow.
 #include <deft/device/name.hpp>
-// its own header comes first, so that it is known to stand alone
+// its own header comes first, to check that it is self-contained
 #include <doctest/doctest.h>
 #include <deft/core/error.hpp>
 #include <set>
@@ -12,7 +12,7 @@ using namespace deft;
 
 static std::string canonical(std::string_view text) { return to_string(parse_device(text)); }
 
-TEST_CASE("a device name is read in every form, and printed in one") {
+TEST_CASE("a device name is parsed in every form, and printed in one") {
   struct row {
     const char *text, *printed;
   };
@@ -126,7 +126,7 @@ TEST_CASE("merging keeps what the inner name sets and fills in the rest") {
   }
 }
 
-TEST_CASE("a pattern matches what agrees with all that it sets") {
+TEST_CASE("a pattern matches names that have every part it sets") {
   auto full = parse_device("/job:worker/replica:0/task:1/gpu:0");
   CHECK(full.full());
   for (const char* p : {"", "/gpu:0", "/gpu:*", "/job:worker", "/task:1/gpu", "/job:*/device:*:0"})

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/device/placement.hpp>
-// its own header comes first, so that it is known to stand alone
+// its own header comes first, to check that it is self-contained
 #include <doctest/doctest.h>
 #include <atomic>
 #include <thread>
@@ -23,7 +23,7 @@ TEST_CASE("a placement is a value: anywhere, or a name") {
   CHECK(sizeof(placement) == sizeof(void*));
 }
 
-TEST_CASE("equal names are interned once, by any thread") {
+TEST_CASE("equal names are interned once, from any thread") {
   CHECK(intern({}) == nullptr);
   placement first = intern(parse_device("/job:interned/gpu:0"));
   CHECK(to_string(*first) == "/job:interned/gpu:0");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/device/test_scope.cpp: scopes nest, resolve, end in order, and can be captured.
 #include <deft/device/scope.hpp>
-// its own header comes first, so that it is known to stand alone
+// its own header comes first, to check that it is self-contained
 #include <doctest/doctest.h>
 #include <deft/core/error.hpp>
 #include <deft/core/log.hpp>
@@ -16,7 +16,7 @@ static std::string placed(std::string_view op = "add", std::string_view name = "
 }
 
 namespace {
-/// Collects what is logged while it lives.
+/// Collects log lines while it lives.
 struct log_catcher {
   log_catcher() {
     lines().clear();
@@ -45,7 +45,7 @@ TEST_CASE("on() restores the previous device") {
   CHECK_FALSE(current_scope());
 }
 
-TEST_CASE("a scope is a block of an if, or a call") {
+TEST_CASE("a scope is the block of an if, or of a call") {
   if (auto gpu = on(device("/gpu:1"))) CHECK(placed() == "/gpu:1");
   CHECK(placed() == "");
   CHECK(on(device("/cpu:0"), [] { return placed(); }) == "/cpu:0");
@@ -58,7 +58,7 @@ TEST_CASE("a scope is a block of an if, or a call") {
   CHECK(placed() == "");
 }
 
-TEST_CASE("an empty device changes nothing, nullptr clears, and more may follow") {
+TEST_CASE("an empty device changes nothing, nullptr clears, and later scopes add") {
   auto outer = on(device("/job:ps/gpu:0"));
   {
     auto s = on(device(""));
@@ -75,7 +75,7 @@ TEST_CASE("an empty device changes nothing, nullptr clears, and more may follow"
   CHECK_THROWS_AS(static_cast<void>(device("gpu:0")), error);
 }
 
-TEST_CASE("scopes may be named by a parsed device too") {
+TEST_CASE("a scope takes a parsed device too") {
   device_name d;
   d.type = "gpu";
   d.index = 2;
@@ -84,7 +84,7 @@ TEST_CASE("scopes may be named by a parsed device too") {
   CHECK(current_scope()->device == intern(d));
 }
 
-TEST_CASE("device functions run innermost first, and fill in what is left open") {
+TEST_CASE("device functions run innermost first, and fill in what is not set") {
   std::string order;
   auto job = on(device("/job:worker/gpu:3"));
   auto outer = on(device([&](const node_info& n) {
@@ -114,12 +114,12 @@ TEST_CASE("device functions run innermost first, and fill in what is left open")
   CHECK(order.empty());
 }
 
-TEST_CASE("a device function that answers with nonsense is an error that shows it") {
+TEST_CASE("a device function that returns a malformed name is an error that shows it") {
   auto s = on(device([](const node_info&) { return "gpu0"; }));
   CHECK_THROWS_WITH_AS(placed(), doctest::Contains("malformed device name \"gpu0\""), error);
 }
 
-TEST_CASE("name scopes are joined, absolute or left") {
+TEST_CASE("name scopes are joined, replaced or left") {
   auto prefix = [] { return current_scope() ? current_scope()->name_prefix : ""; };
   auto a = name_scope("layer1");
   CHECK(prefix() == "layer1/");
@@ -135,18 +135,18 @@ TEST_CASE("name scopes are joined, absolute or left") {
     CHECK(placed() == "/cpu:0");
     auto root = name_scope("");
     CHECK(prefix() == "");
-    CHECK_THROWS_WITH_AS(static_cast<void>(name_scope("-x")),
-                         "\"-x\" is no name of a scope: '-' at character 1 may not come first",
-                         error);
+    CHECK_THROWS_WITH_AS(
+        static_cast<void>(name_scope("-x")),
+        "[name_scope] \"-x\" is not a valid name: '-' at character 1 may not come first", error);
   }
   CHECK(prefix() == "layer1/");
-  CHECK_THROWS_WITH_AS(
-      static_cast<void>(name_scope("a b")),
-      "\"a b\" is no name of a scope: ' ' at character 2 is no letter, digit or one of \"_.-/>\"",
-      error);
+  CHECK_THROWS_WITH_AS(static_cast<void>(name_scope("a b")),
+                       "[name_scope] \"a b\" is not a valid name: ' ' at character 2 is not a "
+                       "letter, digit or one of \"_.-/>\"",
+                       error);
 }
 
-TEST_CASE("control dependencies are carried and replaced") {
+TEST_CASE("control dependencies are inherited and replaced") {
   auto first = std::make_shared<int>(1);
   scope a(push_controls{first});
   CHECK(current_scope()->controls == first);
@@ -184,7 +184,7 @@ TEST_CASE("a captured scope outlives its block and can be adopted") {
   CHECK(placed() == "/cpu:5");
 }
 
-TEST_CASE("a scope that ends too early is logged and takes those within along") {
+TEST_CASE("a scope that ends too early is logged, and ends those within it") {
   log_catcher log;
   std::optional<scope> outer, inner;
   outer.emplace(device("/cpu:1"));
@@ -193,14 +193,14 @@ TEST_CASE("a scope that ends too early is logged and takes those within along") 
   CHECK(placed() == "");
   REQUIRE(log.lines().size() == 1);
   CHECK(log.lines()[0] ==
-        "a scope ended before 1 that began within it: scopes end in reverse order");
+        "a scope ended before 1 that began within it: scopes must end in reverse order");
   auto next = on(device("/cpu:3"));
   inner.reset();
   CHECK(placed() == "/cpu:3");
   CHECK(log.lines().size() == 1);
 }
 
-TEST_CASE("a scope that ends on another thread is logged, and its own thread drops it") {
+TEST_CASE("a scope that ends on another thread is logged, and its own thread removes it") {
   log_catcher log;
   auto below = on(device("/job:a"));
   {
@@ -224,7 +224,7 @@ TEST_CASE("a scope that ends on another thread is logged, and its own thread dro
   CHECK(log.lines().size() == 2);
 }
 
-TEST_CASE("ten thousand nested scopes are held and freed") {
+TEST_CASE("ten thousand nested scopes are created and freed") {
   auto nest = [](auto& self, int n) -> scope_ref {
     if (n == 0) return current_scope();
     scope s(push_controls{nullptr});

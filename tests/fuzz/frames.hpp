@@ -25,7 +25,7 @@ class memory_stream final : public deft::detail::stream {
   bool has_unread() const noexcept override { return !from_.empty(); }
   void wait(direction, std::function<void()>) override { found("a frame's reader waits"); }
   void shut(bool) noexcept override {}
-  bool beside_peer() const noexcept override { return false; }
+  bool shares_processor() const noexcept override { return false; }
   deft::detail::event_loop& loop() const noexcept override {
     found("a frame's reader asks for a loop");
   }

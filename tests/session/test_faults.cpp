@@ -89,5 +89,5 @@ TEST_CASE_FIXTURE(own_graph, "a step ends if its connection goes silent, without
   CAPTURE(o);
   CHECK(o.code == errc::unavailable);
   CHECK(o.says("/job:ps/replica:0/task:0"));
-  CHECK(o.says("nothing came from it for 0.2 s"));
+  CHECK(o.says("nothing received from it for 200 ms"));
 }

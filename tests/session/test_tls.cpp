@@ -179,8 +179,8 @@ TEST_CASE("a task whose key is readable by others does not start") {
   auto flags = flags_of(open);
   flags.insert(flags.end(), {"--job_name=ps", "--ps_hosts=localhost:0"});
   child_program p("line_fit", flags);
-  CHECK(p.complaint().ends_with(str("others than its owner have access to the key \"", open.key,
-                                    "\" (mode 0644): run chmod 600 ", open.key)));
+  CHECK(p.complaint().ends_with(str("users other than the owner have access to the key \"",
+                                    open.key, "\" (mode 0644): run chmod 600 ", open.key)));
   CHECK(p.wait() == 1);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/transport/faulty_stream.hpp: a stream on whose way things go wrong.
+// tests/transport/faulty_stream.hpp: a stream with faults.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -10,22 +10,22 @@
 
 namespace testing {
 
-/// How often what goes wrong, in a thousand calls. What is sent arrives, but for cuts.
+/// How often each fault happens, per thousand calls. Without cuts, everything sent arrives.
 struct faults {
   unsigned short_reads = 0;   ///< one to sixteen bytes
   unsigned short_writes = 0;  ///< likewise
-  unsigned stalls = 0;        ///< a read or write that finds nothing, or no room, though there is
-  unsigned delays = 0;        ///< an event that comes up to two milliseconds late
-  unsigned cuts = 0;          ///< the stream breaks, be it within a message
+  unsigned stalls = 0;  ///< a read or write that finds no bytes or no room, although there are some
+  unsigned delays = 0;  ///< an event that comes up to two milliseconds late
+  unsigned cuts = 0;    ///< the stream breaks, perhaps within a message
 };
 
-/// A way that can go down: nothing arrives any more, and nobody is told.
+/// A network that can go down: nothing arrives any more, without notice.
 struct link {
   std::atomic<bool> down{false};
 };
 
-/// Passes on what another stream does, with faults that a seed decides. Connections differ in when
-/// they are delayed, so what was sent on two of them arrives in any order.
+/// Forwards to another stream, with faults determined by a seed. Connections are delayed
+/// differently, so messages sent on two of them arrive in any order.
 class faulty_stream final : public deft::detail::stream {
  public:
   faulty_stream(std::unique_ptr<stream> inner, const faults& f, std::uint64_t seed,
@@ -45,7 +45,7 @@ class faulty_stream final : public deft::detail::stream {
     return inner_->read(to, most);
   }
   std::ptrdiff_t write(const iovec* pieces, int count) noexcept override {
-    if (way_->down) {  // the system takes it, and tries for long
+    if (way_->down) {  // the system takes the bytes, and keeps retransmitting
       std::size_t all = 0;
       for (int i = 0; i < count; ++i) all += pieces[i].iov_len;
       return static_cast<std::ptrdiff_t>(all);
@@ -73,7 +73,7 @@ class faulty_stream final : public deft::detail::stream {
     shut_ = both;
     inner_->shut(both);
   }
-  bool beside_peer() const noexcept override { return inner_->beside_peer(); }
+  bool shares_processor() const noexcept override { return inner_->shares_processor(); }
   std::string why(int failed) const override { return inner_->why(failed); }
   deft::detail::event_loop& loop() const noexcept override { return inner_->loop(); }
 
@@ -91,12 +91,12 @@ class faulty_stream final : public deft::detail::stream {
   const std::unique_ptr<stream> inner_;
   const faults faults_;
   const std::shared_ptr<const link> way_;
-  dice reads_, writes_, waits_;  ///< of who reads, who writes, and who waits
+  dice reads_, writes_, waits_;  ///< for reading, writing and waiting
   std::mutex waits_guard_;
   std::atomic<bool> cut_{false}, shut_{false};
 };
 
-/// While it lives, every new connection of the process has faults.
+/// While this object lives, every new connection of the process has faults.
 class faulty_network {
  public:
   explicit faulty_network(const faults& f, std::uint64_t seed = 1) {
@@ -105,7 +105,7 @@ class faulty_network {
           return std::make_unique<faulty_stream>(std::move(inner), f, *next += 3, way);
         });
   }
-  /// Of all connections that were made while it lived.
+  /// The network of all connections that were made while this object lived.
   void go_down() { way_->down = true; }
   ~faulty_network() { deft::detail::filter_streams(nullptr); }
   faulty_network(const faulty_network&) = delete;

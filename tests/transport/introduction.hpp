@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/transport/introduction.hpp: what a hello or a challenge says, written by hand.
+// tests/transport/introduction.hpp: the contents of a hello or a challenge, written by hand.
 #pragma once
 #include <array>
 #include <cstdint>

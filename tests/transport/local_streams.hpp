@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of local sockets and their shared memory have in common.
+// Helpers for tests of local sockets and their shared memory.
 #pragma once
 #include <deft/transport/local.hpp>
 

@@ -25,12 +25,12 @@ class raw_peer {
     REQUIRE(state_->receive(m, soon()));
     return m;
   }
-  /// The other end hangs up.
+  /// Waits until the other end closes the connection.
   bool hears_the_end() {
     message m;
     return !state_->receive(m, soon());
   }
-  /// What it says instead of a message.
+  /// The reason of the refusal that comes in place of a message.
   std::string refusal() {
     message m;
     return error_of([&] { state_->receive(m, soon()); });

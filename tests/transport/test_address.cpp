@@ -3,7 +3,7 @@
 
 #include "testing.hpp"
 
-TEST_CASE("loopback has a name without anybody to ask") {
+TEST_CASE("loopback is resolved without a resolver") {
   for (const char* address : {":7", "localhost:7", "127.0.0.1:7"}) {
     const auto found = deft::detail::resolve(address);
     REQUIRE(found.size() == 1);

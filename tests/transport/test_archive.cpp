@@ -22,7 +22,7 @@ void serialize(Archive& ar, point& p, unsigned) {
   ar& named("x", p.x) & named("y", p.y) & named("label", p.label);
 }
 
-/// As deep as it says.
+/// Nested to the given depth.
 struct tree {
   std::vector<tree> children;
 };
@@ -46,7 +46,7 @@ std::vector<std::byte> bytes_of(std::initializer_list<int> list) {
 
 }  // namespace
 
-TEST_CASE("values come back as they were written") {
+TEST_CASE("values are read back as they were written") {
   CHECK(again(true));
   CHECK(again(std::int8_t{-3}) == -3);
   CHECK(again(std::uint64_t{0xfedcba9876543210u}) == 0xfedcba9876543210u);
@@ -110,33 +110,33 @@ TEST_CASE("every truncation of an archive is refused") {
   }
 }
 
-TEST_CASE("bytes that nobody asked for are refused") {
+TEST_CASE("bytes that are left over are refused") {
   int i = 0;
   CHECK(error_of([&] { from_bytes(to_bytes(1, 2), i); }) ==
-        "data_loss: metadata has 4 bytes too many");
+        "data_loss: metadata has 4 unread bytes");
 }
 
-TEST_CASE("counts are held against the bytes that are left before anything is allocated") {
+TEST_CASE("counts are checked against the bytes that are left before anything is allocated") {
   std::string s;
   std::vector<double> d;
   std::vector<std::string> v;
   std::vector<bool> b;
   auto huge = bytes_of({255, 255, 255, 255, 1, 2, 3, 4});
   CHECK(error_of([&] { from_bytes(huge, s); }) ==
-        "data_loss: metadata ends early: 4294967295 bytes wanted, 4 left");
+        "data_loss: metadata ends early: expected 4294967295 more bytes, got 4");
   CHECK(error_of([&] { from_bytes(huge, d); }) ==
-        "data_loss: metadata ends early: 34359738360 bytes wanted, 4 left");
+        "data_loss: metadata ends early: expected 34359738360 more bytes, got 4");
   CHECK(error_of([&] { from_bytes(huge, v); }).starts_with("data_loss"));
   CHECK(error_of([&] { from_bytes(huge, b); }).starts_with("data_loss"));
   CHECK(s.capacity() + d.capacity() + v.capacity() + b.capacity() < 100);
 }
 
-TEST_CASE("an archive asks for no more memory than its limit, and nests no deeper") {
+TEST_CASE("an archive uses no more memory than its limit, and nests no deeper") {
   std::vector<point> many(1'000), back;
   auto bytes = to_bytes(many);
   in_archive small(bytes, {}, {.memory = 500 * sizeof(point), .depth = 32});
   CHECK(error_of([&] { small& back; }) ==
-        "resource_exhausted: metadata wants more memory than it may");
+        "resource_exhausted: metadata needs more memory than its limit allows");
   tree deep;
   for (int i = 0; i < 40; ++i) {
     tree outer;
@@ -161,7 +161,7 @@ TEST_CASE("a bool is 0 or 1") {
   CHECK(a.data<bool>()[0]);
 }
 
-TEST_CASE("arrays travel within the archive, or beside it without a copy") {
+TEST_CASE("arrays travel in the archive, or attached to it without a copy") {
   any_array small = any_array::scalar(2.5), large(dtype::float32, dims{1'000});
   std::memset(large.mutable_raw(), 1, large.bytes());
   CHECK(again(small) == small);
@@ -169,24 +169,25 @@ TEST_CASE("arrays travel within the archive, or beside it without a copy") {
   CHECK(again(any_array(dtype::int32, dims{0, 5})).shape() == dims{0, 5});
 
   std::vector<std::byte> bytes;
-  std::vector<any_array> beside;
-  out_archive(bytes, &beside) & small& large;
-  REQUIRE(beside.size() == 1);
-  CHECK(beside[0].raw() == large.raw());
+  std::vector<any_array> attached;
+  out_archive(bytes, &attached) & small& large;
+  REQUIRE(attached.size() == 1);
+  CHECK(attached[0].raw() == large.raw());
   CHECK(bytes.size() < 100);
   any_array a, b;
-  in_archive(bytes, beside) & a& b;
+  in_archive(bytes, attached) & a& b;
   CHECK(a == small);
   CHECK(b.raw() == large.raw());
 
-  CHECK(error_of([&] { in_archive(bytes) & a& b; }) == "data_loss: metadata refers to tensor 0");
-  beside[0] = any_array(dtype::float64, dims{1'000});
-  CHECK(error_of([&] { in_archive(bytes, beside) & a& b; }) ==
-        "data_loss: tensor 0 is not the one that metadata refers to");
+  CHECK(error_of([&] { in_archive(bytes) & a& b; }) ==
+        "data_loss: metadata refers to tensor 0 of 0");
+  attached[0] = any_array(dtype::float64, dims{1'000});
+  CHECK(error_of([&] { in_archive(bytes, attached) & a& b; }) ==
+        "data_loss: metadata describes tensor 0 as float(1000), but it is double(1000)");
   CHECK(error_of([] { to_bytes(any_array()); }).starts_with("invalid_argument"));
 }
 
-TEST_CASE("an array that says it is larger than its bytes is refused") {
+TEST_CASE("an array larger than its bytes is refused") {
   any_array a;
   auto extent = [](std::int64_t e) {
     return to_bytes(dtype::float64, std::uint8_t{2}, e, e, std::uint8_t{0});

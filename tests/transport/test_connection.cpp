@@ -54,7 +54,7 @@ constexpr std::int64_t megabyte = std::int64_t{1} << 20;
 
 }  // namespace
 
-TEST_CASE("a message says how many spin until what it asks for is done, an answer does not") {
+TEST_CASE("a message says how many threads spin until it is handled, an answer does not") {
   by_tcp e;
   message m(message_kind::first_free), got;
   e.a->send(m);
@@ -70,11 +70,11 @@ TEST_CASE("a message says how many spin until what it asks for is done, an answe
   }
 }
 
-TEST_CASE_TEMPLATE("messages arrive whole, in order, whatever their size", ends, by_tcp,
+TEST_CASE_TEMPLATE("messages of any size arrive complete and in order", ends, by_tcp,
                    by_local_socket, by_tls) {
   ends e;
   std::vector<std::int64_t> sizes = {0, 1, 100, 5'000, 70'000, 3 * megabyte, 10, 20 * megabyte, 0};
-  for (auto n : sizes) {  // nobody reads: most of it is queued
+  for (auto n : sizes) {  // no thread reads: most of it is queued
     message m(message_kind::first_free);
     m.step = static_cast<std::uint64_t>(n);
     m.meta.resize(static_cast<std::size_t>(n % 4096));
@@ -94,7 +94,7 @@ TEST_CASE_TEMPLATE("messages arrive whole, in order, whatever their size", ends,
   CHECK(e.a->queued() == 0);
 }
 
-TEST_CASE_TEMPLATE("messages arrive whole, however the streams cut and stall", ends, by_tcp,
+TEST_CASE_TEMPLATE("messages arrive complete, however the streams cut and stall", ends, by_tcp,
                    by_local_socket, by_tls) {
   for (std::uint64_t seed = 1; seed < 4; ++seed) {
     CAPTURE(seed);
@@ -116,7 +116,7 @@ TEST_CASE_TEMPLATE("messages arrive whole, however the streams cut and stall", e
   }
 }
 
-TEST_CASE_TEMPLATE("128 MB in both directions at once: nobody waits for the other", ends, by_tcp,
+TEST_CASE_TEMPLATE("128 MB in both directions at once: no end waits for the other", ends, by_tcp,
                    by_local_socket, by_tls) {
   ends e;
   any_array large = pattern(dtype::uint8, {128 * megabyte}, 5);
@@ -146,8 +146,8 @@ TEST_CASE_TEMPLATE("128 MB in both directions at once: nobody waits for the othe
   }
 }
 
-TEST_CASE_TEMPLATE("many threads send at once, each one's messages in its order", ends, by_tcp,
-                   by_local_socket, by_tls) {
+TEST_CASE_TEMPLATE("many threads send at once, and the messages of each stay in order", ends,
+                   by_tcp, by_local_socket, by_tls) {
   ends e;
   constexpr int threads = 6, each = 300;
   std::vector<std::thread> senders;
@@ -183,8 +183,9 @@ TEST_CASE_TEMPLATE("thousands of tensors in one message", ends, by_tcp, by_local
   for (std::size_t i = 0; i < 5'000; ++i) CHECK(same_bytes(got.tensors[i], m.tensors[i]));
 }
 
-TEST_CASE_TEMPLATE("what is queued refers to the tensors, until it is written or the end is closed",
-                   ends, by_tcp, by_local_socket, by_tls) {
+TEST_CASE_TEMPLATE(
+    "queued messages refer to the tensors until they are written or the end is closed", ends,
+    by_tcp, by_local_socket, by_tls) {
   ends e;
   buffer mine = buffer::host(64 * megabyte);
   {
@@ -205,24 +206,24 @@ TEST_CASE_TEMPLATE("what is queued refers to the tensors, until it is written or
   CHECK(mine.unique());
 }
 
-TEST_CASE_TEMPLATE("receive keeps its deadline, and what it has read of a message", ends, by_tcp,
-                   by_local_socket, by_tls) {
+TEST_CASE_TEMPLATE("receive keeps its deadline, and the part of a message that it has read", ends,
+                   by_tcp, by_local_socket, by_tls) {
   ends e;
   message m;
   CHECK(error_of([&] { e.b->receive(m, past()); }) ==
-        "deadline_exceeded: no message came in time from peer of b");
+        "deadline_exceeded: timed out after 0 ms waiting for a message from peer of b");
   CHECK(e.b->try_receive(m) == connection::arrival::nothing);
   any_array large = pattern(dtype::uint8, {64 * megabyte}, 3);
   message out(message_kind::first_free);
   out.tensors = {large};
   e.a->send(out);
-  int in_vain = 0;
-  while (e.b->try_receive(m) != connection::arrival::something) ++in_vain;
-  WARN(in_vain > 0);  // as it is, but where the writer is always ahead
+  int retries = 0;
+  while (e.b->try_receive(m) != connection::arrival::something) ++retries;
+  WARN(retries > 0);  // unless the writer is always ahead
   CHECK(same_bytes(m.tensors[0], large));
 }
 
-TEST_CASE_TEMPLATE("an end that is closed ends the other, and wakes who receives", ends, by_tcp,
+TEST_CASE_TEMPLATE("closing one end ends the other, and wakes a thread that receives", ends, by_tcp,
                    by_local_socket, by_tls) {
   ends e;
   message m;

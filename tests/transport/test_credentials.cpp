@@ -16,7 +16,7 @@ using testing::error_of;
 
 namespace {
 
-/// A file of a secret, as long as this lives.
+/// A file with a secret, removed by the destructor.
 struct secret_file {
   explicit secret_file(const std::string& text, mode_t mode = 0600) {
     const int fd = mkstemp(path.data());
@@ -33,7 +33,7 @@ struct secret_file {
 
 }  // namespace
 
-TEST_CASE("a secret comes from a file, without the line's end") {
+TEST_CASE("a secret is read from a file, without the end of line") {
   const secret_file line("hush\n"), bare("hush"), read_only("hush\r\n", 0400);
   for (const auto* f : {&line, &bare, &read_only})
     CHECK(credentials::from_secret_file(f->path).secret == "hush");
@@ -42,21 +42,21 @@ TEST_CASE("a secret comes from a file, without the line's end") {
     CHECK(
         error_of([&] { credentials::from_secret_file(f->path); }).starts_with("invalid_argument"));
   CHECK(error_of([] { credentials::from_secret_file("/no/such/file"); }) ==
-        "not_found: cannot read the secret file \"/no/such/file\"");
+        "not_found: cannot read the secret file \"/no/such/file\": No such file or directory");
 }
 
-TEST_CASE("a secret file that others have access to is refused, with what to do") {
+TEST_CASE("a secret file that other users have access to is refused, with what to do") {
   for (const mode_t mode : {0644, 0640, 0620, 0601, 0660}) {
     const secret_file f("hush", mode);
     char octal[8];
     std::snprintf(octal, sizeof octal, "0%o", static_cast<unsigned>(mode));
     CHECK(error_of([&] { credentials::from_secret_file(f.path); }) ==
-          str("permission_denied: others than its owner have access to the secret file \"", f.path,
-              "\" (mode ", std::string(octal), "): run chmod 600 ", f.path));
+          str("permission_denied: users other than the owner have access to the secret file \"",
+              f.path, "\" (mode ", std::string(octal), "): run chmod 600 ", f.path));
   }
 }
 
-TEST_CASE("files for TLS that are not given are the environment's") {
+TEST_CASE("files for TLS default to the environment's") {
   const environment certificate("DEFT_TLS_CERT", "a.crt"), key("DEFT_TLS_KEY", "a.key"),
       authority("DEFT_TLS_CA", "ca.crt");
   const auto all = credentials().or_of_environment();
@@ -71,7 +71,7 @@ TEST_CASE("files for TLS that are not given are the environment's") {
   CHECK(own.authority == "ca.crt");
 }
 
-TEST_CASE("a secret that is not given is the environment's") {
+TEST_CASE("the secret defaults to the environment's") {
   {
     const environment given("DEFT_SECRET", "quiet");
     CHECK(credentials::of_environment().secret == "quiet");

@@ -17,7 +17,7 @@ message bulk_of(std::int64_t bytes, std::uint32_t number = 0) {
   return m;
 }
 
-/// Keeps what came, and with it the credit, until it is told to drop the oldest.
+/// Holds messages, and with them the credit, until it is told to drop the oldest.
 class keeping_handler : public test_handler {
  public:
   keeping_handler() {
@@ -49,7 +49,7 @@ class keeping_handler : public test_handler {
 
 }  // namespace
 
-TEST_CASE("as long as less than the window is on the way, one more goes, however large") {
+TEST_CASE("as long as the window is not used up, one more message is sent, however large") {
   detail::credit_account a;
   a.set_window({100, 3});
   CHECK(a.take(99));
@@ -76,7 +76,7 @@ TEST_CASE("the receiver returns credit a quarter of the window at a time") {
   CHECK(a.used().frames == 25);
 }
 
-TEST_CASE("what a peer does not take waits with its sender, and holds up nothing else") {
+TEST_CASE("messages that a peer does not process wait at the sender, and hold up nothing else") {
   constexpr std::uint32_t count = 200;
   constexpr std::int64_t bytes = 100'000;
   keeping_handler handler;
@@ -98,7 +98,7 @@ TEST_CASE("what a peer does not take waits with its sender, and holds up nothing
     REQUIRE(h.wait_for(*p, soon()));
   };
   for (std::uint32_t i = 0; i < count; ++i) c->post(bulk_of(bytes, i));
-  // Who asks is answered, though it was sent after all of them.
+  // A call is answered, although it was sent after all of them.
   is_answered();
   CHECK(!c->drain(past()));
   CHECK(handler.most() == fit);
@@ -112,7 +112,7 @@ TEST_CASE("what a peer does not take waits with its sender, and holds up nothing
   CHECK(handler.most() <= fit);
 }
 
-TEST_CASE("a channel that ends drops what waits, and says so") {
+TEST_CASE("a channel that ends drops waiting messages, and says so") {
   keeping_handler handler;
   auto o = options_of_test();
   o.self.window = {1, 1};
@@ -135,7 +135,7 @@ TEST_CASE("a channel that ends drops what waits, and says so") {
   CHECK_THROWS_AS(c->post(m), error);
 }
 
-TEST_CASE("a peer is told of life while all it is sent waits") {
+TEST_CASE("heartbeats are sent while all messages wait for credit") {
   const int listening = listen_socket("localhost:0");
   raw_peer sender(address_of_socket(listening));
   bare_socket receiver(::accept(listening, nullptr, nullptr));
@@ -152,7 +152,7 @@ TEST_CASE("a peer is told of life while all it is sent waits") {
   CHECK(receiver.read_all() == expected);
 }
 
-TEST_CASE("who sends more than it may is refused") {
+TEST_CASE("a peer that exceeds its credit is refused") {
   std::vector<std::byte> frames;
   for (int i = 0; i < 3; ++i) {
     const auto one = detail::flatten_frame(bulk_of(10));
@@ -161,5 +161,5 @@ TEST_CASE("who sends more than it may is refused") {
   raw_peer receiver(std::make_unique<memory_stream>(frames));
   receiver.state().agree({{}, {1'000, 2}}, {});
   const auto first = receiver.hear(), second = receiver.hear();
-  CHECK(receiver.refusal().starts_with("resource_exhausted: the peer sends more than it may"));
+  CHECK(receiver.refusal().starts_with("resource_exhausted: the peer exceeds its credit"));
 }

@@ -12,7 +12,7 @@ namespace {
 
 event_loop& loop() { return event_loop::of_callers(); }
 
-/// Who runs what is posted.
+/// The thread that runs posted handlers.
 struct runner {
   std::thread::id id;
   bool keeper = false;
@@ -27,12 +27,12 @@ std::shared_ptr<mailbox<runner>> post_to_loop() {
 
 }  // namespace
 
-TEST_CASE("where nobody waits, the keeper runs the loop") {
+TEST_CASE("if no thread waits, the keeper runs the loop") {
   loop().wake_keeper();
   CHECK(post_to_loop()->get().keeper);
 }
 
-TEST_CASE("who waits runs the loop, and sleeps until woken") {
+TEST_CASE("a thread that waits runs the loop, and sleeps until it is woken") {
   event_loop::sleeper s;
   std::atomic<bool> ran{false};
   std::thread::id by;
@@ -52,7 +52,7 @@ TEST_CASE("who waits runs the loop, and sleeps until woken") {
       s, [] { return false; }, past()));
 }
 
-TEST_CASE("of several that wait, one runs the loop; when it goes, another does") {
+TEST_CASE("of several waiting threads one runs the loop; when it leaves, another does") {
   struct waiter {
     event_loop::sleeper sleeper;
     std::atomic<bool> done{false};
@@ -67,7 +67,7 @@ TEST_CASE("of several that wait, one runs the loop; when it goes, another does")
     });
   }
   for (auto& w : all) {
-    // Somebody runs it, whoever is left.
+    // One of the remaining threads runs it.
     post_to_loop()->get();
     w->done = true;
     loop().wake(w->sleeper);
@@ -76,8 +76,8 @@ TEST_CASE("of several that wait, one runs the loop; when it goes, another does")
   post_to_loop()->get();
 }
 
-TEST_CASE("who attends and does not poll is stood in for") {
-  event_loop::attendance busy(loop());
+TEST_CASE("the keeper replaces a polling thread that does not poll") {
+  event_loop::polling_scope busy(loop());
   CHECK(post_to_loop()->get().keeper);
   auto ran = post_to_loop();
   loop().poll();

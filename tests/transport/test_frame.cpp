@@ -28,7 +28,7 @@ bool same(const message& a, const message& b) {
                     same_bytes);
 }
 
-/// Reads frames until the end; pauses of the stream are passed over.
+/// Reads frames until the end, through pauses of the stream.
 std::vector<message> read_all(std::vector<std::byte> bytes, std::size_t step = SIZE_MAX,
                               const wire_limits& limits = {}) {
   memory_stream s(std::move(bytes), step);
@@ -49,7 +49,7 @@ std::vector<message> read_all(std::vector<std::byte> bytes, std::size_t step = S
   }
 }
 
-/// A frame of one tensor whose descriptor says what it likes.
+/// A frame of one tensor with the given descriptor.
 std::vector<std::byte> lying_frame(std::uint64_t payload, std::uint64_t bytes,
                                    std::initializer_list<std::int64_t> extents,
                                    dtype type = dtype::uint8) {
@@ -71,7 +71,7 @@ std::vector<std::byte> lying_frame(std::uint64_t payload, std::uint64_t bytes,
 
 }  // namespace
 
-TEST_CASE("a message comes back from its frame, in whatever pieces the frame arrives") {
+TEST_CASE("a message is read back from its frame, in whatever pieces the frame arrives") {
   auto bytes = detail::flatten_frame(example());
   auto twice = bytes;
   twice.insert(twice.end(), bytes.begin(), bytes.end());
@@ -130,24 +130,24 @@ TEST_CASE("every truncation of a frame is an end within a message") {
   }
 }
 
-TEST_CASE("what is no frame is refused from its first bytes on") {
+TEST_CASE("bytes that are not a frame are refused from the first ones on") {
   auto bytes = [](std::string_view text) {
     auto b = std::as_bytes(std::span(text));
     return std::vector<std::byte>(b.begin(), b.end());
   };
   CHECK(error_of([&] { read_all(bytes("GET / HTTP/1.1\r\n\r\n")); }) ==
-        "data_loss: what came is no frame of deft: it begins with 47 45 54 20 2f 20 48 54");
+        "data_loss: received something other than a deft frame: it begins with 47 45 54 20 2f 20 "
+        "48 54");
   CHECK(error_of([&] { read_all(bytes("junk"), 1); }) ==
-        "data_loss: what came is no frame of deft: it begins with 6a 75 6e 6b");
+        "data_loss: received something other than a deft frame: it begins with 6a 75 6e 6b");
 }
 
 TEST_CASE("a frame of another version is refused, unless it is a refusal") {
   auto bytes = detail::flatten_frame(example());
   bytes[4] = std::byte{250};
-  CHECK(
-      error_of([&] { read_all(bytes); }) ==
-      str("failed_precondition: the peer speaks version 250 of the protocol, this process version ",
-          protocol_version));
+  CHECK(error_of([&] { read_all(bytes); }) == str("failed_precondition: the peer uses version 250 "
+                                                  "of the protocol, and this process version ",
+                                                  protocol_version));
   message m(message_kind::refused);
   bytes = detail::flatten_frame(m);
   bytes[4] = std::byte{250};
@@ -157,16 +157,16 @@ TEST_CASE("a frame of another version is refused, unless it is a refusal") {
 TEST_CASE("limits hold before anything is allocated") {
   auto bytes = detail::flatten_frame(example());
   CHECK(error_of([&] { read_all(bytes, SIZE_MAX, {.meta = 7}); }) ==
-        "resource_exhausted: a message with 8 bytes of metadata, more than 7");
+        "resource_exhausted: a message with 8 bytes of metadata (limit 7)");
   CHECK(error_of([&] { read_all(bytes, SIZE_MAX, {.tensors = 4}); }) ==
-        "resource_exhausted: a message with 5 tensors, more than 4");
+        "resource_exhausted: a message with 5 tensors (limit 4)");
   CHECK(error_of([&] {
           read_all(bytes, SIZE_MAX, {.payload = 100'000});
         }).starts_with("resource_exhausted: a message with 100109 bytes of tensors"));
   CHECK(error_of([&] {
           read_all(bytes, SIZE_MAX, wire_limits::before_authentication());
         }).starts_with("resource_exhausted"));
-  // Announces 60 MB of metadata and sends ten bytes: gets room for a piece only.
+  // Announces 60 MB of metadata and sends ten bytes: only one step is allocated.
   detail::frame_header h;
   h.version = protocol_version;
   h.kind = message_kind::first_free;
@@ -181,10 +181,10 @@ TEST_CASE("limits hold before anything is allocated") {
   CHECK(m.meta.capacity() < 2'000'000);
 }
 
-TEST_CASE("descriptors that contradict themselves are refused") {
+TEST_CASE("inconsistent descriptors are refused") {
   std::int64_t big = std::int64_t{1} << 40;
   CHECK(error_of([&] { read_all(lying_frame(100, 100, {99})); }) ==
-        "data_loss: tensor 0 is said to have 100 bytes, but is uint8(99)");
+        "data_loss: tensor 0 is announced with 100 bytes, but is uint8(99)");
   CHECK(error_of([&] {
           read_all(lying_frame(0, 0, {big, big}));
         }) == "invalid_argument: a shape larger than any memory came over the wire");
@@ -193,21 +193,21 @@ TEST_CASE("descriptors that contradict themselves are refused") {
         }).starts_with("invalid_argument"));
   CHECK(error_of([&] { read_all(lying_frame(8, 8, {-8})); }).starts_with("invalid_argument"));
   CHECK(error_of([&] { read_all(lying_frame(8, 9, {9})); }) ==
-        "data_loss: tensor 0 is larger than its frame");
+        "data_loss: tensor 0 is larger than its frame: 9 bytes, 8 left");
   CHECK(error_of([&] { read_all(lying_frame(9, 8, {8})); }) ==
-        "data_loss: a frame's descriptors do not add up");
+        "data_loss: the descriptors of a frame do not add up to its 9 bytes");
   CHECK(error_of([&] { read_all(lying_frame(8, 8, {8}, dtype::none)); }) ==
-        "data_loss: the descriptor of tensor 0 is not sound");
+        "data_loss: the descriptor of tensor 0 is invalid");
   CHECK(error_of([&] {
           read_all(lying_frame(8, 8, {1, 1, 1, 1, 1, 1, 1, 1, 8}));
         }).starts_with("data_loss"));
   auto lie = lying_frame(1, 1, {1}, dtype::boolean);
   lie.push_back(std::byte{2});
   CHECK(error_of([&] { read_all(lie); }) ==
-        "data_loss: a bool that is neither 0 nor 1 came in tensor 0");
+        "data_loss: tensor 0 has a bool that is neither 0 nor 1");
 }
 
-TEST_CASE("small frames reuse what the message before them had allocated") {
+TEST_CASE("small frames reuse the allocations of the message before them") {
   message m(message_kind::first_free);
   m.meta.resize(50);
   m.tensors = {any_array::scalar(1.0), any_array::scalar(2)};
@@ -223,7 +223,7 @@ TEST_CASE("small frames reuse what the message before them had allocated") {
     REQUIRE(r.advance(s, into) == frame_reader::status::whole);
     CHECK(into.meta.data() == meta);
     CHECK(into.tensors[1].raw() == tensor);
-    CHECK(into.tensors[0].raw() != kept.raw());  // someone holds that one
+    CHECK(into.tensors[0].raw() != kept.raw());  // `kept` still refers to that buffer
   }
 }
 
@@ -236,7 +236,7 @@ TEST_CASE("mutated frames end in an error or in messages") {
   for (int round = 0; round < 50'000; ++round) {
     auto bytes = sound;
     for (auto changes = 1 + random() % 3; changes > 0; --changes) {
-      // Mostly where header and descriptors are.
+      // Mostly within header and descriptors.
       std::size_t at =
           random() % (random() % 4 ? std::min<std::size_t>(bytes.size(), 180) : bytes.size());
       bytes[at] = random() % 3 ? static_cast<std::byte>(random())
@@ -253,7 +253,7 @@ TEST_CASE("mutated frames end in an error or in messages") {
   CHECK(refused > 1'000);
 }
 
-TEST_CASE("errors travel with code, sentence, node, device and place") {
+TEST_CASE("errors travel with code, message, node, device and source location") {
   message m;
   encode_error(m, 9, error(errc::out_of_range, "index 7", "gather_1", {"model.cpp", 31}, "/cpu:0"));
   CHECK(m.kind == message_kind::error);
@@ -270,8 +270,8 @@ TEST_CASE("errors travel with code, sentence, node, device and place") {
   CHECK(decode_error(m).code() == errc::unknown);
 }
 
-TEST_CASE("what a stream has given whole is not asked for again at once") {
-  /// Says that all was read.
+TEST_CASE("a stream that was drained is not read again at once") {
+  /// A stream that says it is drained.
   class drained_stream final : public no_stream {
    public:
     explicit drained_stream(std::vector<std::byte> bytes) : inner_(std::move(bytes)) {}
@@ -292,7 +292,7 @@ TEST_CASE("what a stream has given whole is not asked for again at once") {
   CHECK(s.reads == 1);
   CHECK(r.advance(s, m) == frame_reader::status::more);
   CHECK(s.reads == 1);
-  // It may have been a guess.
+  // But it is read again later.
   CHECK(r.advance(s, m) == frame_reader::status::end);
   CHECK(s.reads == 2);
 }

@@ -8,7 +8,7 @@ using namespace testing;
 
 namespace {
 
-/// What connecting to `l` as `self` ends with; empty if it is welcome.
+/// The error of connecting to `l` as `self`; empty if it is accepted.
 std::string outcome(const listener& l, process_identity self) {
   channel_group h({std::move(self), {}});
   return error_of([&] { h.connect(l.address(), soon()); });
@@ -20,7 +20,7 @@ std::vector<std::byte> hello_of_forger(bool secret, std::uint64_t catalog = 0) {
 
 }  // namespace
 
-TEST_CASE("both ends know each other after the handshake") {
+TEST_CASE("both ends are identified after the handshake") {
   test_handler handler;
   mailbox<peer_info> seen;
   handler.opened = [&](const auto& c) { seen.put(c->peer()); };
@@ -43,14 +43,15 @@ TEST_CASE("both ends know each other after the handshake") {
   CHECK(client.knows(*find_op("add")));
 }
 
-TEST_CASE("a server that starts again is another incarnation") {
+TEST_CASE("a server that restarts is another incarnation") {
   test_handler handler;
   listener a(options_of_test(), handler), b(options_of_test(), handler);
   CHECK(a.incarnation() != 0);
   CHECK(a.incarnation() != b.incarnation());
 }
 
-TEST_CASE("who does not know the secret is refused in a sentence, and so is a server without it") {
+TEST_CASE(
+    "a client with a wrong secret is refused with a message, and so is a server without one") {
   captured_log log;
   test_handler handler;
   listener guarded(options_of_test("right"), handler), open(options_of_test(), handler);
@@ -63,13 +64,13 @@ TEST_CASE("who does not know the secret is refused in a sentence, and so is a se
   log.wait_for("does not accept the caller's secret");
   CHECK(outcome(guarded, {"client", 0, {}, {}}) ==
         "unauthenticated: " + at +
-            " asks for a secret: set DEFT_SECRET, or name its file by --secret_file");
+            " requires a secret: set DEFT_SECRET, or give its file by --secret_file");
   CHECK(outcome(open, {"client", 0, {}, {.secret = "right"}}) ==
         "unauthenticated: /job:ps/replica:0/task:0 at " + open.address() +
-            " has no secret, but this process insists on one");
+            " has no secret, but this process requires one");
 }
 
-TEST_CASE("a proof can be neither left out, nor repeated, nor sent back") {
+TEST_CASE("a proof can be neither omitted, nor replayed, nor reflected") {
   test_handler handler;
   bool opened = false;
   handler.opened = [&](const auto&) { opened = true; };
@@ -98,7 +99,7 @@ TEST_CASE("a proof can be neither left out, nor repeated, nor sent back") {
     raw_peer impostor(bare_socket(::accept(trap, nullptr, nullptr)).stream());
     hello = impostor.hear().meta;
     thief.say(message_kind::hello, hello);
-    // His own: the server's would bind its nonce.
+    // Its own: the server's would contain the server's nonce.
     impostor.say(message_kind::challenge, hello_of_forger(true));
     const auto m = impostor.hear();
     CHECK(m.kind == message_kind::proof);
@@ -129,7 +130,7 @@ TEST_CASE("a server has to prove that it knows the secret") {
     message m;
     REQUIRE(impostor.receive(m, soon()));
     message challenge(message_kind::challenge);
-    challenge.meta = m.meta;  // says of itself what the client said
+    challenge.meta = m.meta;  // introduces itself as the client did
     impostor.send(challenge);
     REQUIRE(impostor.receive(m, soon()));
     message welcome(message_kind::welcome);
@@ -146,7 +147,8 @@ TEST_CASE("a server has to prove that it knows the secret") {
   CHECK(what.find("cannot prove that it knows the secret") != std::string::npos);
 }
 
-TEST_CASE("tasks of another cluster are refused with what differs first; none fits any") {
+TEST_CASE(
+    "tasks of another cluster are refused with the first difference; no cluster matches any") {
   test_handler handler;
   auto o = options_of_test();
   o.self.cluster = {"/job:ps/task:0 at a:1", "/job:worker/task:0 at b:1"};
@@ -168,17 +170,18 @@ TEST_CASE("tasks of another cluster are refused with what differs first; none fi
   more.push_back("/job:worker/task:1 at d:1");
   CHECK(refusal(more) ==
         "it was started with no further task, and the caller with /job:worker/task:1 at d:1");
-  // A list too long for a handshake is compared as far as it is told.
+  // A list too long for a handshake is compared as far as it is sent.
   std::vector<std::string> many = o.self.cluster;
   for (int i = 0; i < 10'000; ++i) many.push_back(str("/job:worker/task:", i + 1, " at e:1"));
   CHECK(refusal(many) ==
         "it was started with no further task, and the caller with /job:worker/task:1 at e:1");
-  // What does not show is not shown.
+  // Text that is not printable is not printed.
   CHECK(refusal({"/job:ps/task:0 at \x1b[2Ja:1"}) ==
-        "the lists of hosts that they were started with differ");
+        "they were started with different lists of hosts");
 }
 
-TEST_CASE("lists of hosts that differ behind what is told of them are said to differ") {
+TEST_CASE(
+    "lists of hosts that differ only in the part that is not sent are reported as different") {
   test_handler handler;
   auto o = options_of_test();
   for (int i = 0; i < 2'000; ++i) o.self.cluster.push_back(str("/job:worker/task:", i, " at e:1"));
@@ -186,10 +189,10 @@ TEST_CASE("lists of hosts that differ behind what is told of them are said to di
   auto other = o.self.cluster;
   other.back() = "/job:worker/task:1999 at f:1";
   const std::string text = outcome(l, {"worker/0", 0, other, ""});
-  CHECK(text.ends_with("the lists of hosts that they were started with differ"));
+  CHECK(text.ends_with("they were started with different lists of hosts"));
 }
 
-TEST_CASE("where catalogs differ, both ends learn what is missing, and go on") {
+TEST_CASE("if catalogs differ, both ends learn what is missing, and continue") {
   test_handler handler;
   mailbox<peer_info> seen;
   handler.opened = [&](const auto& c) { seen.put(c->peer()); };
@@ -217,13 +220,13 @@ TEST_CASE("where catalogs differ, both ends learn what is missing, and go on") {
   CHECK(peer.offers == std::vector<std::string>{"conv9d/3"});
   CHECK(!peer.knows(*find_op("add")));
   CHECK(peer.knows(*find_op("mul")));
-  // What this process has not registered, the other may have.
+  // The other process may have operations that this one has not registered.
   CHECK(peer.knows({.name = "conv9d", .version = 3}));
   CHECK(!peer.knows({.name = "conv9d", .version = 2}));
   CHECK(!peer_info().knows({.name = "conv9d", .version = 3}));
 }
 
-TEST_CASE("another version of the protocol is refused in a sentence that its reader can read") {
+TEST_CASE("another version of the protocol is refused with a message that it can read") {
   test_handler handler;
   listener l(options_of_test(), handler);
   message hello(message_kind::hello);
@@ -237,13 +240,14 @@ TEST_CASE("another version of the protocol is refused in a sentence that its rea
   REQUIRE(answer.size() > detail::header_bytes);
   CHECK(answer[6] == static_cast<std::byte>(message_kind::refused));
   std::string text(reinterpret_cast<const char*>(answer.data()), answer.size());
-  CHECK(text.find(str("the peer speaks version ", another,
-                      " of the protocol, this process version ", protocol_version)) != text.npos);
+  CHECK(text.find(str("the peer uses version ", another,
+                      " of the protocol, and this process version ", protocol_version)) !=
+        text.npos);
 }
 
-TEST_CASE("names with other characters than those of ASCII that show are refused") {
+TEST_CASE("names with characters other than printable ASCII are refused") {
   test_handler handler;
   listener l(options_of_test(), handler);
   for (const char* name : {"evil\nname", "evil\x7f", "evil\u202ename"})
-    CHECK(outcome(l, {name, 0, {}, {}}).find("is no name") != std::string::npos);
+    CHECK(outcome(l, {name, 0, {}, {}}).find("is not printable") != std::string::npos);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Heartbeats: who is silent is lost, by name, on both ends; who is busy is not.
+// Heartbeats: a silent peer is lost, by name, on both ends; a busy one is not.
 #include <deft/transport/channel_group.hpp>
 #include <deft/transport/listener.hpp>
 
@@ -49,29 +49,29 @@ void lose_one(std::chrono::milliseconds of_server, std::chrono::milliseconds of_
 
 }  // namespace
 
-TEST_CASE("a peer of which nothing comes is lost, by name, on both ends") {
+TEST_CASE("a peer from which nothing is received is lost, by name, on both ends") {
   std::string server_says, client_says;
   lose_one(short_timeout, short_timeout, server_says, client_says);
   CHECK(client_says.starts_with("unavailable: lost /job:ps/replica:0/task:0 at 127.0.0.1:"));
-  CHECK(client_says.ends_with(": nothing came from it for 0.1 s"));
+  CHECK(client_says.ends_with(": nothing received from it for 100 ms"));
   CAPTURE(server_says);
   CHECK(server_says.starts_with("lost client at 127.0.0.1:"));
-  CHECK(server_says.ends_with(": nothing came from it for 0.1 s"));
+  CHECK(server_says.ends_with(": nothing received from it for 100 ms"));
 }
 
-TEST_CASE("each end has its own patience") {
+TEST_CASE("each end has its own timeout") {
   std::string server_says, client_says;
   SUBCASE("of the client") {
     lose_one(never, short_timeout, server_says, client_says);
-    CHECK(client_says.ends_with(": nothing came from it for 0.1 s"));
+    CHECK(client_says.ends_with(": nothing received from it for 100 ms"));
   }
   SUBCASE("of the server") {
     lose_one(short_timeout, never, server_says, client_says);
-    CHECK(server_says.ends_with(": nothing came from it for 0.1 s"));
+    CHECK(server_says.ends_with(": nothing received from it for 100 ms"));
   }
 }
 
-TEST_CASE("a peer that is busy is not lost, nor one that has nothing to say") {
+TEST_CASE("a peer that is busy or has nothing to send is not lost") {
   test_handler handler;
   mailbox<int> go_on;
   handler.came = [&](const auto& c, message&& m) {
@@ -85,7 +85,7 @@ TEST_CASE("a peer that is busy is not lost, nor one that has nothing to say") {
   message m(message_kind::first_free);
   m.step = 1;
   auto p = busy->call(m);
-  // Nobody waits on the channels meanwhile. Each of these takes the time of a loss.
+  // No thread waits on the channels meanwhile. Each of these takes as long as a loss.
   std::string ignored;
   for (int i = 0; i < 2; ++i) lose_one(long_timeout, long_timeout, ignored, ignored);
   CHECK(!p->done());

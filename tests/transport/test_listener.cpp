@@ -24,7 +24,7 @@ TEST_CASE("a listening socket can be inherited") {
   auto o = options_of_test();
   o.fd = listen_socket("localhost:0");
   auto address = address_of_socket(o.fd);
-  // Who comes before the listener stands waits in the socket's queue.
+  // A caller that comes before the listener waits in the socket's queue.
   std::string answer;
   std::thread early([&] {
     channel_group h(client_of_test());
@@ -38,14 +38,14 @@ TEST_CASE("a listening socket can be inherited") {
   int pair[2];
   REQUIRE(socketpair(AF_UNIX, SOCK_STREAM, 0, pair) == 0);
   o.fd = pair[0];
-  CHECK(error_of([&] { listener(o, handler); }).find("is no listening socket") !=
+  CHECK(error_of([&] { listener(o, handler); }).find("is not a listening socket") !=
         std::string::npos);
   char c;
-  CHECK(::read(pair[1], &c, 1) == 0);  // it was owned, and is closed
+  CHECK(::read(pair[1], &c, 1) == 0);  // the listener owned it, and has closed it
   ::close(pair[1]);
 }
 
-TEST_CASE("an address that others can reach needs a secret, or insecure") {
+TEST_CASE("an address that other machines can reach needs a secret, or insecure") {
   test_handler handler;
   auto o = options_of_test();
   o.address = "0.0.0.0:0";
@@ -63,7 +63,7 @@ TEST_CASE("an address that others can reach needs a secret, or insecure") {
   CHECK(error_of([&] { listener(o, handler); }) == "");
 }
 
-TEST_CASE("addresses that are none are refused by name") {
+TEST_CASE("invalid addresses are refused by name") {
   test_handler handler;
   auto o = options_of_test();
   auto outcome = [&](std::string address) {
@@ -71,15 +71,16 @@ TEST_CASE("addresses that are none are refused by name") {
     return error_of([&] { listener(o, handler); });
   };
   CHECK(outcome("localhost") ==
-        "invalid_argument: \"localhost\" is no address: expected host:port");
+        "invalid_argument: \"localhost\" is not a valid address: expected host:port");
   CHECK(outcome("localhost:99999") ==
-        "invalid_argument: \"localhost:99999\" is no address: \"99999\" is no port");
+        "invalid_argument: \"localhost:99999\" is not a valid address: \"99999\" is not a port "
+        "(0 to 65535)");
   CHECK(outcome("http://x:1").starts_with("invalid_argument"));
   listener taken(options_of_test(), handler);
   CHECK(outcome(taken.address()).starts_with("unavailable: cannot listen on " + taken.address()));
 }
 
-TEST_CASE("garbage is refused and logged, and hurts nobody") {
+TEST_CASE("garbage is refused and logged, and disturbs no other connection") {
   captured_log log;
   test_handler handler;
   auto o = options_of_test();
@@ -90,7 +91,7 @@ TEST_CASE("garbage is refused and logged, and hurts nobody") {
   bare_socket browser(l.address());
   browser.write("GET / HTTP/1.1\r\nHost: ps0\r\n\r\n");
   CHECK(!browser.read_all().empty());
-  log.wait_for("what came is no frame of deft: it begins with 47 45 54 20");
+  log.wait_for("received something other than a deft frame: it begins with 47 45 54 20");
 
   std::mt19937 random(3);
   message hello(message_kind::hello);
@@ -126,7 +127,7 @@ silent_callers silent(int count, const std::string& address) {
 
 }  // namespace
 
-TEST_CASE("who shakes hands longest makes room, so that silent callers keep nobody out") {
+TEST_CASE("the longest handshake makes room, so that silent callers keep no one out") {
   captured_log log;
   test_handler handler;
   auto o = options_of_test();
@@ -134,7 +135,7 @@ TEST_CASE("who shakes hands longest makes room, so that silent callers keep nobo
   o.handshake_timeout = o.silence = std::chrono::minutes(10);
   listener l(o, handler);
   const auto callers = silent(40, l.address());
-  log.wait_for("away: too many callers have not said who they are");
+  log.wait_for("away: too many connections in the handshake");
   channel_group h(client_of_test());
   for (int i = 0; i < 10; ++i) {
     CHECK(h.connect(l.address(), soon())->peer().name == o.self.name);
@@ -143,7 +144,7 @@ TEST_CASE("who shakes hands longest makes room, so that silent callers keep nobo
   CHECK(callers[0]->read_all().empty());  // it was closed
 }
 
-TEST_CASE("who says nothing is refused before who says little") {
+TEST_CASE("a caller that sends nothing is refused before one that sends little") {
   captured_log log;
   test_handler handler;
   auto o = options_of_test();
@@ -151,13 +152,13 @@ TEST_CASE("who says nothing is refused before who says little") {
   o.silence = std::chrono::milliseconds(50);
   listener l(o, handler);
   const auto callers = silent(1, l.address());
-  log.wait_for("it said nothing");
+  log.wait_for("waiting for its first message");
   const auto answer = callers[0]->read_all();
   const std::string said(reinterpret_cast<const char*>(answer.data()), answer.size());
-  CHECK(said.find("it said nothing") != std::string::npos);
+  CHECK(said.find("timed out after 50 ms waiting for its first message") != std::string::npos);
 }
 
-TEST_CASE("who has said something has the time of a handshake to go on") {
+TEST_CASE("a caller that has sent something gets the time of a handshake") {
   captured_log log;
   test_handler handler;
   auto o = options_of_test();
@@ -165,7 +166,7 @@ TEST_CASE("who has said something has the time of a handshake to go on") {
   listener l(o, handler);
   bare_socket slow(l.address());
   slow.write("DEFT");
-  log.wait_for("no message came in time from");
+  log.wait_for("timed out after 50 ms waiting for the handshake of");
 }
 
 TEST_CASE("connections that have ended hold no descriptors") {
@@ -182,7 +183,7 @@ TEST_CASE("connections that have ended hold no descriptors") {
   while (descriptors() > before) std::this_thread::yield();
 }
 
-TEST_CASE("a frame that is not sound ends its connection with a sentence, and no other") {
+TEST_CASE("an invalid frame ends its connection with a message, and no other") {
   test_handler handler;
   mailbox<std::string> ended;
   handler.closed = [&](const auto&, const error* why) {
@@ -198,15 +199,15 @@ TEST_CASE("a frame that is not sound ends its connection with a sentence, and no
   auto p = bad->call(m);
   auto q = good->call(message(message_kind::first_free));
   REQUIRE(h.wait_until([&] { return p->done() && q->done(); }, soon()));
-  CHECK(error_of([&] { p->take(); }) == str("unavailable: lost ", bad->peer(),
-                                            ": it refused: a message with 3 tensors, more than 2"));
+  CHECK(error_of([&] { p->take(); }) ==
+        str("unavailable: lost ", bad->peer(), ": it refused: a message with 3 tensors (limit 2)"));
   CHECK(q->take().kind == message_kind::reply);
-  CHECK(ended.get() == "a message with 3 tensors, more than 2");
+  CHECK(ended.get() == "a message with 3 tensors (limit 2)");
   good->close();
   CHECK(ended.get() == "in order");
 }
 
-TEST_CASE("an error that a handler throws is the answer, and the connection goes on") {
+TEST_CASE("an error that a handler throws is the answer, and the connection stays open") {
   captured_log log;
   test_handler handler;
   handler.came = [](const auto& c, message&& m) {
@@ -254,7 +255,7 @@ TEST_CASE("whatever a handler throws ends one connection at most") {
   CHECK(h.wait_for(*c->call(message(message_kind::first_free)), soon()));
 }
 
-TEST_CASE("stop ends callers, handshakes and threads at once, whoever calls it") {
+TEST_CASE("stop ends callers, handshakes and threads at once, from any thread") {
   test_handler handler;
   std::atomic<int> open{0};
   handler.opened = [&](const auto&) { ++open; };
@@ -289,5 +290,5 @@ TEST_CASE("stop ends callers, handshakes and threads at once, whoever calls it")
       soon());
   CHECK(error_of([&] {
           h.connect(address, deadline_in(std::chrono::milliseconds(50)));
-        }).starts_with("deadline_exceeded: cannot connect to " + address));
+        }).starts_with("unavailable: timed out after "));
 }

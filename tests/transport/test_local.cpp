@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local sockets with shared memory as streams.
+// Streams on local sockets with shared memory.
 #include <sys/resource.h>
 
 #include <random>
@@ -10,7 +10,7 @@ using namespace testing;
 
 namespace {
 
-/// What goes one way: written in pieces of any size, read likewise, and compared.
+/// Data in one direction: written in pieces of any size, read likewise, and compared.
 class traffic {
  public:
   traffic(detail::stream& from, detail::stream& to, const std::vector<std::byte>& all,
@@ -19,7 +19,7 @@ class traffic {
   bool done() const { return read_ == all_.size(); }
   bool written() const { return written_ == all_.size(); }
 
-  /// Until the stream takes no more.
+  /// Writes until the stream takes no more.
   void write() {
     while (!written()) {
       iovec pieces[3];
@@ -36,7 +36,7 @@ class traffic {
       written_ += static_cast<std::size_t>(n);
     }
   }
-  /// Until nothing is there.
+  /// Reads until there is nothing.
   void read() {
     while (!done()) {
       buffer_.resize(any_size(reads_));
@@ -57,7 +57,7 @@ class traffic {
   }
   detail::stream &from_, &to_;
   const std::vector<std::byte>& all_;
-  dice pieces_, reads_;  ///< of who writes, and who reads
+  dice pieces_, reads_;  ///< for writing and reading
   std::vector<std::byte> buffer_;
   std::size_t written_ = 0, read_ = 0;
 };
@@ -73,7 +73,7 @@ struct two_streams {
 
 }  // namespace
 
-TEST_CASE("bytes arrive as they are, whatever the sizes of pieces, writes and reads") {
+TEST_CASE("bytes arrive unchanged, whatever the sizes of pieces, writes and reads") {
   const auto all = some_bytes(70 * megabyte);
   two_streams s;
   for (unsigned seed = 1; seed <= 3; ++seed) {
@@ -86,13 +86,13 @@ TEST_CASE("bytes arrive as they are, whatever the sizes of pieces, writes and re
     }
   }
   CHECK(shared_mappings() == 4);  // each direction's at both ends
-  // Nothing is left over.
+  // Nothing leaks.
   std::byte more;
   CHECK(s.a->read(&more, 1) == -EAGAIN);
   CHECK(!s.b->has_unread());
 }
 
-TEST_CASE("two threads write and read a stream while two others do at its other end") {
+TEST_CASE("two threads write and read a stream while two others do so at its other end") {
   const auto all = some_bytes(100 * megabyte);
   two_streams s;
   traffic there(*s.a, *s.b, all, 1), back(*s.b, *s.a, all, 2);
@@ -110,10 +110,10 @@ TEST_CASE("two threads write and read a stream while two others do at its other 
   CHECK(back.done());
 }
 
-TEST_CASE("who has filled the shared memory is told when a slot is free again") {
+TEST_CASE("a writer that has filled the shared memory is told when a slot is free again") {
   const auto all = some_bytes(40 * megabyte);
   two_streams s;
-  // The memory is on its way, and this much in the socket.
+  // The memory has been sent, and this much is in the socket.
   std::size_t written = static_cast<std::size_t>(write_some(*s.a, all));
   CHECK(written < megabyte);
   std::vector<std::byte> got(all.size());
@@ -137,7 +137,7 @@ TEST_CASE("who has filled the shared memory is told when a slot is free again") 
   while (written < all.size()) {
     s.a->wait(detail::stream::direction::out, [&] { told.put(1); });
     s.a->loop().wake_keeper();
-    // One slot, or what is left of the socket's bytes before it.
+    // One slot, or the rest of the socket's bytes before it.
     const auto n = s.b->read(got.data() + read, got.size() - read);
     REQUIRE(n > 0);
     read += static_cast<std::size_t>(n);
@@ -150,7 +150,7 @@ TEST_CASE("who has filled the shared memory is told when a slot is free again") 
   CHECK(got == all);
 }
 
-TEST_CASE("a reader that stops within what has come is told at once that there is more") {
+TEST_CASE("a reader that stops within what has arrived is told at once that there is more") {
   two_streams s;
   const auto all = some_bytes(1000);
   REQUIRE(write_some(*s.a, all) == 1000);
@@ -163,7 +163,7 @@ TEST_CASE("a reader that stops within what has come is told at once that there i
   CHECK(told.get() == 1);
 }
 
-TEST_CASE("small messages make no shared memory, and what was made is gone with the streams") {
+TEST_CASE("small messages need no shared memory, and it is freed with the streams") {
   const std::size_t before = descriptors();
   {
     two_streams s;
@@ -182,19 +182,19 @@ TEST_CASE("small messages make no shared memory, and what was made is gone with 
     REQUIRE(write_some(*s.a, large) > 0);
     REQUIRE(s.b->read(got.data(), 1) == 1);
     CHECK(shared_mappings() == 2);
-    CHECK(descriptors() == both + 2);  // a way back for slots
+    CHECK(descriptors() == both + 2);  // the sockets that return slots
   }
   CHECK(shared_mappings() == 0);
   CHECK(descriptors() == before);
 }
 
-TEST_CASE("a stream that is shut wakes who waits for a slot, and ends at the other end") {
+TEST_CASE("shutting a stream ends a wait for a slot, and ends the other end") {
   const auto all = some_bytes(40 * megabyte);
   two_streams s;
   std::vector<std::byte> got(all.size());
   std::size_t written = 0;
   std::ptrdiff_t n = 0;
-  // The memory is granted once it has been read of.
+  // The memory can be used once the peer has read about it.
   while (written < memory_bytes) {
     while ((n = write_some(*s.a, all, written)) > 0) written += static_cast<std::size_t>(n);
     if (written < memory_bytes)
@@ -211,7 +211,7 @@ TEST_CASE("a stream that is shut wakes who waits for a slot, and ends at the oth
   CHECK(n == 0);
 }
 
-TEST_CASE("shared memory takes a part of the process's descriptors at most") {
+TEST_CASE("shared memory uses at most a part of the process's descriptors") {
   rlimit before{};
   REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
   rlimit few = before;

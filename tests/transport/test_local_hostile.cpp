@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Local sockets with shared memory against peers that do not keep to what was agreed.
+// Local sockets with shared memory against peers that violate the protocol.
 #include <fcntl.h>
 #include <sys/mman.h>
 
@@ -11,7 +11,7 @@ using namespace testing;
 
 namespace {
 
-/// The other end of a stream, spoken by hand.
+/// The other end of a stream, written by hand.
 class hostile {
  public:
   enum kind : std::uint8_t { in_socket = 1, in_memory = 2, memory = 3 };
@@ -40,7 +40,7 @@ class hostile {
     }
     REQUIRE(::sendmsg(raw.handle(), &m, MSG_NOSIGNAL) == 8);
   }
-  /// What the next record is, and what came with it.
+  /// The kind of the next record, and what came with it.
   std::uint8_t hear(std::vector<bare_socket>& given) {
     std::array<std::byte, 8> head{};
     iovec piece{head.data(), head.size()};
@@ -78,21 +78,21 @@ bare_socket memory_of(std::size_t bytes, int seals) {
 }
 constexpr int sealed = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-/// What the victim says of what it read.
+/// What the victim says about what it read.
 std::string verdict(hostile& h) {
   std::byte block[4096];
   for (;;) {
     const auto n = h.victim->read(block, sizeof block);
     if (n > 0) continue;
     if (n == -EAGAIN || n == 0) return "sound";
-    CHECK(h.victim->read(block, sizeof block) == n);  // and remains so
+    CHECK(h.victim->read(block, sizeof block) == n);  // and it stays that way
     return h.victim->why(static_cast<int>(-n));
   }
 }
 
 }  // namespace
 
-TEST_CASE("records that are not sound end the stream with a sentence") {
+TEST_CASE("invalid records end the stream with a message") {
   hostile h;
   SUBCASE("sound") {
     h.say(hostile::in_socket, 4);
@@ -100,17 +100,17 @@ TEST_CASE("records that are not sound end the stream with a sentence") {
     CHECK(verdict(h) == "sound");
     return;
   }
-  std::string expected = "what came on its local socket begins no record";
+  std::string expected = "it sent an invalid record on its local socket";
   SUBCASE("of no kind") { h.say(9, 1); }
   SUBCASE("of kind 0") { h.say(0, 0); }
   SUBCASE("empty") { h.say(hostile::in_socket, 0); }
   SUBCASE("with what should be zero") { h.say(hostile::in_socket, 1, {}, 1); }
   SUBCASE("in memory that is not shared") {
-    expected = "it sent what lies in memory that it does not share";
+    expected = "it referred to shared memory that it has not shared";
     h.say(hostile::in_memory, 100);
   }
   SUBCASE("in memory, larger than a slot, or empty") {
-    expected = "it sent more than a slot of its shared memory holds";
+    expected = "it sent a record that does not fit into a slot of its shared memory";
     std::uint32_t bytes = 0;
     SUBCASE("larger") { bytes = megabyte + 1; }
     SUBCASE("largest") { bytes = UINT32_MAX; }
@@ -127,10 +127,11 @@ TEST_CASE("records that are not sound end the stream with a sentence") {
   CHECK(verdict(h) == expected);
 }
 
-TEST_CASE("memory that its maker could take away is not mapped") {
+TEST_CASE("memory that its owner could shrink is not mapped") {
   hostile h;
   auto credits = bare_socket::local_pair();
-  const std::string unsafe = "the memory that it shares is not sealed, or not as large as agreed";
+  const std::string unsafe =
+      "the memory that it shares is not sealed, or does not have the agreed size";
   auto verdict_on = [&](const bare_socket& memory) {
     h.say(hostile::memory, 0, {memory.handle(), credits[0].handle()});
     const auto v = verdict(h);
@@ -138,7 +139,7 @@ TEST_CASE("memory that its maker could take away is not mapped") {
     return v;
   };
   SUBCASE("not sealed") { CHECK(verdict_on(memory_of(memory_bytes, 0)) == unsafe); }
-  SUBCASE("with a seal less") {
+  SUBCASE("with one seal missing") {
     CHECK(verdict_on(memory_of(memory_bytes, F_SEAL_GROW | F_SEAL_SEAL)) == unsafe);
   }
   SUBCASE("too short") { CHECK(verdict_on(memory_of(memory_bytes - 4096, sealed)) == unsafe); }
@@ -153,7 +154,7 @@ TEST_CASE("memory that its maker could take away is not mapped") {
   }
 }
 
-TEST_CASE("memory that comes twice, or with what takes no slots back, ends the stream") {
+TEST_CASE("memory that comes twice, or without a way to return slots, ends the stream") {
   hostile h;
   const auto memory = memory_of(memory_bytes, sealed);
   auto credits = bare_socket::local_pair();
@@ -164,16 +165,16 @@ TEST_CASE("memory that comes twice, or with what takes no slots back, ends the s
   }
   SUBCASE("no socket") {
     h.say(hostile::memory, 0, {memory.handle(), memory.handle()});
-    CHECK(verdict(h) == "it does not take back the slots of its shared memory");
+    CHECK(verdict(h) == "it does not accept the returned slots of its shared memory");
   }
   SUBCASE("a socket that is full") {
     while (::send(credits[0].handle(), "x", 1, MSG_DONTWAIT) == 1) continue;
     h.say(hostile::memory, 0, {memory.handle(), credits[0].handle()});
-    CHECK(verdict(h) == "it does not take back the slots of its shared memory");
+    CHECK(verdict(h) == "it does not accept the returned slots of its shared memory");
   }
 }
 
-TEST_CASE("descriptors that nobody asked for are closed") {
+TEST_CASE("unexpected descriptors are closed") {
   const std::size_t before = descriptors();
   {
     hostile h;
@@ -195,7 +196,7 @@ TEST_CASE("descriptors that nobody asked for are closed") {
   CHECK(descriptors() == before);
 }
 
-TEST_CASE("where memory cannot be shared, all comes in the socket") {
+TEST_CASE("if memory cannot be shared, everything goes through the socket") {
   const auto all = some_bytes(8 * megabyte);
   hostile h;
   std::vector<bare_socket> given;
@@ -203,8 +204,8 @@ TEST_CASE("where memory cannot be shared, all comes in the socket") {
   REQUIRE(n > 0);
   CHECK(h.hear(given) == hostile::memory);
   REQUIRE(given.size() == 2);
-  SUBCASE("the peer lets go of it") { given.clear(); }
-  SUBCASE("the peer says nothing of it") {}
+  SUBCASE("the peer closes it") { given.clear(); }
+  SUBCASE("the peer does not answer") {}
   std::vector<std::byte> records;
   std::thread reader([&] { records = h.raw.read_all(); });
   for (std::size_t written = 0; written < all.size();) {
@@ -228,7 +229,7 @@ TEST_CASE("where memory cannot be shared, all comes in the socket") {
   CHECK(got == all);
 }
 
-TEST_CASE("who gives back more slots than there are is told so") {
+TEST_CASE("a peer that returns more slots than there are is told so") {
   const auto all = some_bytes(8 * megabyte);
   hostile h;
   std::vector<bare_socket> given;
@@ -245,10 +246,10 @@ TEST_CASE("who gives back more slots than there are is told so") {
     if (n == -EAGAIN) REQUIRE(::recv(h.raw.handle(), rest.data(), rest.size(), 0) > 0);
   }
   CHECK(n == -EPROTO);
-  CHECK(h.victim->why(EPROTO) == "it gave back more slots of shared memory than it was given");
+  CHECK(h.victim->why(EPROTO) == "it returned more slots of shared memory than it was given");
 }
 
-TEST_CASE("a peer that is not sound is lost, with a sentence") {
+TEST_CASE("a peer that violates the protocol is lost, with a message") {
   auto ends = bare_socket::local_pair();
   const auto state =
       std::make_shared<detail::connection_state>(ends[0].local_stream(), wire_limits{});
@@ -256,6 +257,6 @@ TEST_CASE("a peer that is not sound is lost, with a sentence") {
   ends[1].write("GET / HTTP/1.1\r\n\r\n");
   message m;
   CHECK(error_of([&] { state->receive(m, soon()); }) ==
-        "unavailable: lost the peer: what came on its local socket begins no record");
+        "unavailable: lost the peer: it sent an invalid record on its local socket");
   state->close();
 }

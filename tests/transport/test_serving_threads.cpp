@@ -34,15 +34,15 @@ TEST_CASE("hundreds of connections are served by few threads") {
     for (auto& c : channels) calls.push_back(c->call(message(message_kind::first_free)));
     for (auto& p : calls) REQUIRE(h.wait_for(*p, soon()));
   }
-  // Those that serve, and a keeper for each loop. One that stood in for a thread that was kept
-  // ends when it finds nothing to do.
+  // The serving threads, and a keeper for each loop. A thread that replaced a blocked one ends when
+  // it finds nothing to do.
   const int most = static_cast<int>(std::thread::hardware_concurrency()) + 2;
   while (threads() - before > most && std::chrono::steady_clock::now() < until)
     std::this_thread::yield();
   CHECK(threads() - before <= most);
 }
 
-TEST_CASE("handlers that wait keep nobody from being served") {
+TEST_CASE("handlers that block do not keep other connections from being served") {
   test_handler handler;
   mailbox<int> arrived, go_on;
   handler.came = [&](const auto& c, message&& m) {

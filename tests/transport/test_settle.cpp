@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a welcome client goes on: by a local socket, or where it is.
+// Where an accepted client continues: on a local socket, or on its first connection.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -39,7 +39,7 @@ struct newcomer : raw_peer {
   detail::local_offer offer;
 };
 
-/// What a server that offers `name` by hand hears of where its client goes on.
+/// A server, written by hand, that offers `name`; returns what it hears about the client's choice.
 message settled_with(const std::string& name) {
   const int trap = listen_socket("localhost:0");
   std::thread client([address = address_of_socket(trap)] {
@@ -61,7 +61,7 @@ message settled_with(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("processes of one machine go on by a local socket, and TCP is gone") {
+TEST_CASE("processes of one machine continue on a local socket, and close TCP") {
   test_handler handler;
   mailbox<peer_info> seen;
   handler.opened = [&](const auto& c) { seen.put(c->peer()); };
@@ -89,11 +89,11 @@ TEST_CASE("processes of one machine go on by a local socket, and TCP is gone") {
   }
   CHECK(shared_mappings() == 4);
   c.reset();
-  h.poll();  // a group of channels keeps those that it looked at last
+  h.poll();  // a group still holds the channels that it polled last
   while (sockets() > before || shared_mappings() > 0) std::this_thread::yield();
 }
 
-TEST_CASE("either end may keep to TCP") {
+TEST_CASE("either end may stay on TCP") {
   test_handler handler;
   auto o = options_of_test();
   auto mine = client_of_test();
@@ -114,13 +114,13 @@ TEST_CASE("a caller that cannot reach the server's local sockets is offered none
   for (const std::uint64_t reach : {std::uint64_t{0}, detail::local_reach() + 2}) {
     newcomer n(l.address(), reach);
     CHECK(n.offer.name == "");
-    // It is open.
+    // The connection is open.
     n.say(message_kind::first_free);
     CHECK(n.hear().kind == message_kind::reply);
   }
 }
 
-TEST_CASE("a caller that is offered a local socket may stay where it is") {
+TEST_CASE("a caller that is offered a local socket may stay on TCP") {
   test_handler handler;
   listener l(options_of_test(), handler);
   newcomer n(l.address());
@@ -129,14 +129,14 @@ TEST_CASE("a caller that is offered a local socket may stay where it is") {
   n.say(message_kind::settle);
   n.say(message_kind::first_free);
   CHECK(n.hear().kind == message_kind::reply);
-  // The offer is gone.
+  // The offer is withdrawn.
   raw_peer late(n.connect());
   late.say(message_kind::settle, to_bytes(n.offer.caller));
-  CHECK(late.refusal().find("it was not offered this local socket") != std::string::npos);
+  CHECK(late.refusal().find("was not offered this local socket") != std::string::npos);
   CHECK(l.connections() == 1);
 }
 
-TEST_CASE("an offer is good once, and for who knows its token") {
+TEST_CASE("an offer is valid once, and only with its token") {
   captured_log log;
   test_handler handler;
   listener l(options_of_test(), handler);
@@ -144,7 +144,7 @@ TEST_CASE("an offer is good once, and for who knows its token") {
   auto refused = [&](const detail::local_offer::token& token) {
     raw_peer c(n.connect());
     c.say(message_kind::settle, to_bytes(token));
-    return c.refusal().find("it was not offered this local socket") != std::string::npos;
+    return c.refusal().find("was not offered this local socket") != std::string::npos;
   };
   CHECK(refused(n.offer.server));
   CHECK(refused({}));
@@ -155,32 +155,32 @@ TEST_CASE("an offer is good once, and for who knows its token") {
   CHECK(welcome.kind == message_kind::welcome);
   CHECK(welcome.meta == to_bytes(n.offer.server));
   CHECK(refused(n.offer.caller));
-  CHECK(n.hears_the_end());  // where it came from is closed
+  CHECK(n.hears_the_end());  // the first connection is closed
   there.say(message_kind::first_free);
   CHECK(there.hear().kind == message_kind::reply);
   CHECK(l.connections() == 1);
 }
 
-TEST_CASE("who is welcome but does not go on is refused in time") {
+TEST_CASE("a caller that is accepted but does not choose a socket is refused in time") {
   captured_log log;
   test_handler handler;
   auto o = options_of_test();
   o.handshake_timeout = std::chrono::milliseconds(50);
   listener l(o, handler);
   newcomer n(l.address());
-  log.wait_for("no message came in time from newcomer");
+  log.wait_for("timed out after 50 ms waiting for the handshake of newcomer");
   raw_peer late(n.connect());
   late.say(message_kind::settle, to_bytes(n.offer.caller));
-  CHECK(late.refusal().find("it was not offered this local socket") != std::string::npos);
+  CHECK(late.refusal().find("was not offered this local socket") != std::string::npos);
 }
 
-TEST_CASE("a client stays on TCP where the local socket does not answer as it should") {
+TEST_CASE("a client stays on TCP if the local socket does not answer correctly") {
   captured_log log;
-  SUBCASE("nobody listens there") {
+  SUBCASE("no process listens there") {
     const auto m = settled_with("deft/nobody");
     CHECK(m.kind == message_kind::settle);
     CHECK(m.meta.empty());
-    CHECK(log.wait_for("no local socket connects to client at ").ends_with("Connection refused"));
+    CHECK(log.wait_for("cannot use a local socket to client at ").ends_with("Connection refused"));
   }
   SUBCASE("another process does") {
     const std::string name = str("deft/impostor/", random_incarnation());
@@ -188,10 +188,10 @@ TEST_CASE("a client stays on TCP where the local socket does not answer as it sh
     boost::system::error_code failed;
     auto impostor = detail::listen_local(name, context, failed);
     REQUIRE(!failed);
-    REQUIRE(fcntl(impostor.native_handle(), F_SETFL, 0) == 0);  // accept waits
+    REQUIRE(fcntl(impostor.native_handle(), F_SETFL, 0) == 0);  // accept blocks
     bool knows = false;
     SUBCASE("without the token") {}
-    SUBCASE("that hangs up") { knows = true; }
+    SUBCASE("that closes the connection") { knows = true; }
     std::thread answer([&] {
       bare_socket s(::accept(impostor.native_handle(), nullptr, nullptr));
       if (knows) return;
@@ -202,11 +202,11 @@ TEST_CASE("a client stays on TCP where the local socket does not answer as it sh
     });
     CHECK(settled_with(name).kind == message_kind::settle);
     answer.join();
-    if (!knows) log.wait_for("another process answers there");
+    if (!knows) log.wait_for("another process answered on the local socket");
   }
 }
 
-TEST_CASE("silent callers on the local socket keep nobody out") {
+TEST_CASE("silent callers on the local socket keep no one out") {
   test_handler handler;
   auto o = options_of_test();
   o.max_handshakes = 4;

@@ -6,7 +6,7 @@
 using deft::detail::adaptive_spin;
 using namespace std::chrono_literals;
 
-TEST_CASE("a spin that is in vain becomes shorter, with a full try now and then") {
+TEST_CASE("a spin that fails becomes shorter, with a full attempt now and then") {
   adaptive_spin spin(32us);
   CHECK(spin.worth(31us));
   CHECK_FALSE(spin.worth(32us));
@@ -26,7 +26,7 @@ TEST_CASE("a spin that pays becomes longer") {
   CHECK_FALSE(spin.worth(32us));
 }
 
-TEST_CASE("after a short sleep a spin is tried, a few times until it pays") {
+TEST_CASE("after short sleeps a full spin is tried a few times") {
   adaptive_spin spin(32us);
   for (int i = 0; i < 10; ++i) spin.came(true, 1s);
   for (int i = 0; i < 3; ++i) {
@@ -40,7 +40,7 @@ TEST_CASE("after a short sleep a spin is tried, a few times until it pays") {
   CHECK(spin.worth(31us));
 }
 
-TEST_CASE("nothing is spun for beside the peer that is to answer") {
+TEST_CASE("no spin on the processor of the peer that is to answer") {
   adaptive_spin spin(32us);
   spin.came(true, 5us, true);
   CHECK_FALSE(spin.worth(0us));
@@ -59,11 +59,11 @@ TEST_CASE("a wait looks again for as long as a spin is worth it, then sleeps unt
   CHECK(wait.look_again(now));
 }
 
-TEST_CASE("a wait that ended beside the peer is not followed by a spin") {
+TEST_CASE("no spin after a message that was sent from the same processor") {
   class beside final : public testing::no_stream {
    public:
     explicit beside(bool is) : is_(is) {}
-    bool beside_peer() const noexcept override { return is_; }
+    bool shares_processor() const noexcept override { return is_; }
 
    private:
     bool is_;
@@ -83,7 +83,7 @@ TEST_CASE("a wait that ended beside the peer is not followed by a spin") {
   CHECK(spins_after(false));
 }
 
-TEST_CASE("nothing is spun for while others spin on all processors") {
+TEST_CASE("no spin while other threads spin on all processors") {
   using deft::detail::arrival_wait;
   arrival_wait wait(1h);
   const auto now = std::chrono::steady_clock::now();
@@ -91,11 +91,11 @@ TEST_CASE("nothing is spun for while others spin on all processors") {
   CHECK_FALSE(wait.look_again(now + 59s));
   wait.restart();
   CHECK(wait.look_again(now + 1min));
-  // Not even who works.
+  // Even without a thread that works.
   CHECK(arrival_wait::crowded_until({-1, now + 1min}) == arrival_wait::clock::time_point{});
 }
 
-TEST_CASE("who spins for a message is counted through all that it leads to, as long as it does") {
+TEST_CASE("threads that spin for a message are counted in all messages that it leads to") {
   using deft::detail::spinning_for_this;
   CHECK(spinning_for_this::now().count == 0);
   {

@@ -15,7 +15,7 @@ using detail::tls_end;
 
 namespace {
 
-/// What connecting to `l` ends with; empty if it is welcome.
+/// The error of connecting to `l`; empty if it is accepted.
 std::string outcome(const listener& l, const channel_options& o) {
   channel_group h(o);
   return error_of([&] { h.connect(l.address(), soon()); });
@@ -24,13 +24,13 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != text.npos;
 }
 
-/// Bytes on their way in one direction, of which there is room for so many.
+/// The bytes in flight in one direction, up to a limit.
 struct channel_of_bytes {
   std::deque<char> bytes;
   std::size_t room = SIZE_MAX;
 };
 
-/// One end of two such ways. What waits for it is called by hand.
+/// One end of two such directions. Its waits are completed by hand.
 class hand_stream final : public no_stream {
  public:
   hand_stream(channel_of_bytes& in, channel_of_bytes& out) : in_(in), out_(out) {}
@@ -91,7 +91,7 @@ message with_bytes(const any_array& a) {
   return m;
 }
 
-/// A client of OpenSSL's own, which waits.
+/// A blocking client, of OpenSSL itself.
 class openssl_client {
  public:
   explicit openssl_client(const std::string& address, int version = TLS1_3_VERSION)
@@ -106,7 +106,7 @@ class openssl_client {
     SSL_CTX_free(context_);
   }
   openssl_client(const openssl_client&) = delete;
-  /// Whether the server goes on with it.
+  /// Whether the server accepts it.
   bool is_welcome() {
     char c = 0;
     return SSL_connect(ssl_) == 1 && SSL_read(ssl_, &c, 1) > 0;
@@ -120,7 +120,7 @@ class openssl_client {
 
 }  // namespace
 
-TEST_CASE("only what has left is reported as written, and is neither lost nor sent twice") {
+TEST_CASE("only bytes that were sent are reported as written, and none is lost or sent twice") {
   streams_by_hand s;
   const std::string text = some_text(100'000);
   std::size_t written = 0;
@@ -130,7 +130,7 @@ TEST_CASE("only what has left is reported as written, and is neither lost nor se
     return n;
   };
   s.there.room = 1'000;
-  CHECK(offer() == -EAGAIN);  // some of a record, which counts once it is whole
+  CHECK(offer() == -EAGAIN);  // part of a record, which counts once it is complete
   CHECK(offer() == -EAGAIN);
   s.there.room = 16 * 1024;
   CHECK(offer() == 16 * 1024);
@@ -161,7 +161,7 @@ TEST_CASE("small pieces share a record, large ones are cut into records") {
   CHECK(got == text);
 }
 
-TEST_CASE("what lies decrypted is unread, and nobody waits for it") {
+TEST_CASE("decrypted bytes count as unread, and no wait is needed for them") {
   streams_by_hand s;
   CHECK(write(*s.a, "hello") == 5);
   CHECK(s.b->has_unread());
@@ -176,7 +176,7 @@ TEST_CASE("what lies decrypted is unread, and nobody waits for it") {
   CHECK(!s.b->has_unread());
 }
 
-TEST_CASE("a stream that ends says so, and one that was changed on its way is a fault") {
+TEST_CASE("a stream that ends says so, and one that was tampered with is a fault") {
   streams_by_hand s;
   SUBCASE("ended") {
     CHECK(write(*s.a, "last") == 4);
@@ -194,14 +194,14 @@ TEST_CASE("a stream that ends says so, and one that was changed on its way is a 
     char c = 0;
     CHECK(s.b->read(&c, 1) == -EPROTO);
     REQUIRE(s.b->fault());
-    CHECK(contains(s.b->fault()->message(), "what came cannot be decrypted"));
-    CHECK(s.a->read(&c, 1) == -EPROTO);  // it was told
+    CHECK(contains(s.b->fault()->message(), "received data that cannot be decrypted"));
+    CHECK(s.a->read(&c, 1) == -EPROTO);  // the peer was told
     REQUIRE(s.a->fault());
-    CHECK(contains(s.a->fault()->message(), "it ended TLS: bad record mac"));
+    CHECK(contains(s.a->fault()->message(), "it ended the TLS connection: bad record mac"));
   }
 }
 
-TEST_CASE("an end that is closed within the handshake of TLS ends the other one") {
+TEST_CASE("an end that is closed within the TLS handshake ends the other one") {
   auto ends = bare_socket::tcp_pair();
   tls_streams s(ends[0].stream(), ends[1].stream());
   auto end = [](std::unique_ptr<detail::stream>& of) {
@@ -224,7 +224,7 @@ TEST_CASE("an end that is closed within the handshake of TLS ends the other one"
   for (const auto& c : {caller, server}) c->close();
 }
 
-TEST_CASE("with certificates that fit, both ends are authenticated; a secret may come on top") {
+TEST_CASE("with matching certificates both ends are authenticated; a secret can be added") {
   captured_log log;
   test_handler handler;
   mailbox<peer_info> seen;
@@ -255,7 +255,7 @@ TEST_CASE("a task calls another one with the certificate of its own name") {
   CHECK(outcome(l, o) == "");
 }
 
-TEST_CASE("where one end uses TLS and the other does not, both say what to do") {
+TEST_CASE("if only one end uses TLS, both say what to do") {
   captured_log log;
   test_handler handler;
   const std::string what_to_set =
@@ -271,7 +271,7 @@ TEST_CASE("where one end uses TLS and the other does not, both say what to do") 
     listener l(options_of_test(), handler);
     CHECK(outcome(l, client_of(of_client())) ==
           str("unauthenticated: cannot connect to ", l.address(),
-              ": it does not use TLS, for which this process has a certificate"));
+              ": it does not use TLS, but this process requires it"));
     log.wait_for(
         str("the caller uses TLS, for which this process has no certificate", what_to_set));
   }
@@ -289,16 +289,16 @@ TEST_CASE("a certificate of another authority, or one that is not valid now, is 
     CHECK(outcome(l, client_of(foreign)) == str("unauthenticated: cannot connect to ", l.address(),
                                                 ": it does not accept the certificate \"",
                                                 foreign.certificate, "\": unknown CA"));
-    log.wait_for(
-        str("its certificate is not of the authority \"", authority().path("authority.crt"), "\""));
+    log.wait_for(str("its certificate is not signed by the authority \"",
+                     authority().path("authority.crt"), "\""));
   }
   SUBCASE("the server's, of another authority") {
     auto strange = of_client();
     strange.authority = other.path("authority.crt");
     listener l(good, handler);
-    CHECK(outcome(l, client_of(strange)) == str("unauthenticated: cannot connect to ", l.address(),
-                                                ": its certificate is not of the authority \"",
-                                                strange.authority, "\""));
+    CHECK(outcome(l, client_of(strange)) ==
+          str("unauthenticated: cannot connect to ", l.address(),
+              ": its certificate is not signed by the authority \"", strange.authority, "\""));
     log.wait_for(
         str("it does not accept the certificate \"", of_server().certificate, "\": unknown CA"));
   }
@@ -320,16 +320,16 @@ TEST_CASE("a certificate of another authority, or one that is not valid now, is 
   SUBCASE("none at all") {
     listener l(good, handler);
     CHECK(!openssl_client(l.address()).is_welcome());
-    log.wait_for("it has shown no certificate");
+    log.wait_for("it has not shown a certificate");
   }
   SUBCASE("an older TLS") {
     listener l(good, handler);
     CHECK(!openssl_client(l.address(), TLS1_2_VERSION).is_welcome());
-    log.wait_for("the handshake of TLS failed: unsupported protocol");
+    log.wait_for("the TLS handshake failed: unsupported protocol");
   }
 }
 
-TEST_CASE("a process whose certificate is for another one is refused, and both names are said") {
+TEST_CASE("a process whose certificate is for another one is refused, with both names") {
   captured_log log;
   test_handler handler;
   SUBCASE("the caller") {
@@ -375,7 +375,7 @@ TEST_CASE("a process whose certificate is for another one is refused, and both n
   }
 }
 
-TEST_CASE("callers that fail in TLS, whatever they send, leave the others alone") {
+TEST_CASE("callers that fail in TLS do not disturb others, whatever they send") {
   captured_log log;
   test_handler handler;
   auto o = server_of(of_server());
@@ -400,7 +400,7 @@ TEST_CASE("callers that fail in TLS, whatever they send, leave the others alone"
   CHECK(l.connections() == 1);
 }
 
-TEST_CASE("who stops within the handshake of TLS is refused in time") {
+TEST_CASE("a caller that stops within the TLS handshake is refused in time") {
   captured_log log;
   test_handler handler;
   auto o = server_of(of_server());
@@ -408,10 +408,10 @@ TEST_CASE("who stops within the handshake of TLS is refused in time") {
   listener l(o, handler);
   bare_socket slow(l.address());
   slow.write(std::string("\x16\x03\x01\x02", 4));
-  log.wait_for("no message came in time from");
+  log.wait_for("timed out after 50 ms waiting for the handshake of");
 }
 
-TEST_CASE("a server that others can reach may have TLS in place of a secret") {
+TEST_CASE("a server that other machines can reach may have TLS in place of a secret") {
   test_handler handler;
   auto o = server_of(of_server());
   o.address = "0.0.0.0:0";

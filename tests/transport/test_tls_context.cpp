@@ -40,7 +40,7 @@ TEST_CASE("a certificate fits the tasks that it names, and no others") {
   CHECK(!detail::certificate_fits({}, "client"));
 }
 
-TEST_CASE("files for TLS that do not do are named, before anything is listened on or called") {
+TEST_CASE("invalid files for TLS are named, before anything is listened on or called") {
   test_handler handler;
   const auto good = of_client();
   auto refused = [&](auto change) {
@@ -61,31 +61,31 @@ TEST_CASE("files for TLS that do not do are named, before anything is listened o
   };
   const std::string missing =
       "invalid_argument: TLS needs a certificate, its key and an "
-      "authority; there is no ";
+      "authority: there is no ";
   CHECK(refused([](credentials& c) { c.certificate.clear(); }) ==
-        missing + "certificate (--tls_cert or DEFT_TLS_CERT)");
+        missing + "certificate; set --tls_cert or DEFT_TLS_CERT");
   CHECK(refused([](credentials& c) { c.key.clear(); }) ==
-        missing + "key (--tls_key or DEFT_TLS_KEY)");
+        missing + "key; set --tls_key or DEFT_TLS_KEY");
   CHECK(refused([](credentials& c) { c.authority.clear(); }) ==
-        missing + "authority (--tls_ca or DEFT_TLS_CA)");
+        missing + "authority; set --tls_ca or DEFT_TLS_CA");
   CHECK(refused([](credentials& c) { c.certificate = "/no/such/file"; }) ==
-        "not_found: cannot read the certificate \"/no/such/file\"");
+        "not_found: cannot read the certificate \"/no/such/file\": No such file or directory");
   CHECK(refused([](credentials& c) { c.key = "/no/such/file"; }) ==
-        "not_found: cannot read the key \"/no/such/file\"");
+        "not_found: cannot read the key \"/no/such/file\": No such file or directory");
   CHECK(refused([](credentials& c) { c.authority = "/no/such/file"; }) ==
-        "not_found: cannot read the authority \"/no/such/file\"");
+        "not_found: cannot read the authority \"/no/such/file\": No such file or directory");
   const auto text = file("no certificate, no key"), open_key = file(read_bytes(good.key), 0640);
   CHECK(refused([&](credentials& c) {
           c.certificate = text;
-        }).starts_with(str("invalid_argument: the certificate \"", text, "\" is not one in PEM")));
+        }).starts_with(str("invalid_argument: the certificate \"", text, "\" is not in PEM")));
   CHECK(refused([&](credentials& c) {
           c.key = text;
-        }).starts_with(str("invalid_argument: the key \"", text, "\" is not one in PEM")));
+        }).starts_with(str("invalid_argument: the key \"", text, "\" is not in PEM")));
   CHECK(refused([&](credentials& c) {
           c.authority = text;
         }).starts_with(str("invalid_argument: the authority \"", text, "\" is not")));
   CHECK(refused([&](credentials& c) { c.key = open_key; }) ==
-        str("permission_denied: others than its owner have access to the key \"", open_key,
+        str("permission_denied: users other than the owner have access to the key \"", open_key,
             "\" (mode 0640): run chmod 600 ", open_key));
   CHECK(refused([&](credentials& c) { c.key = of_server().key; }) ==
         str("invalid_argument: the key \"", of_server().key,

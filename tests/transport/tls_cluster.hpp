@@ -11,7 +11,7 @@ namespace testing {
 
 inline const std::string server_name = "/job:ps/replica:0/task:0";
 
-/// Made once.
+/// Created once.
 inline const certificate_authority& authority() {
   static const certificate_authority a;
   return a;
@@ -36,7 +36,7 @@ inline channel_options client_of(const credentials& c) {
   return o;
 }
 
-/// The streams of a caller and of a server over two sockets, before the handshake of TLS.
+/// The streams of a caller and of a server over two sockets, before the TLS handshake.
 struct tls_streams {
   std::unique_ptr<detail::stream> caller, server;
   tls_streams(std::unique_ptr<detail::stream> from_caller,

@@ -28,12 +28,12 @@ namespace testing {
 
 using namespace deft;
 
-/// Long enough that only a hang reaches it.
+/// A deadline that only a hang reaches.
 inline deadline soon() { return deadline_in(std::chrono::seconds(60)); }
-/// Over already.
+/// A deadline that has passed.
 inline deadline past() { return std::chrono::steady_clock::now() - std::chrono::seconds(1); }
 
-/// Ends at once, and takes nothing.
+/// A stream that ends at once, and takes nothing.
 class no_stream : public detail::stream {
  public:
   std::ptrdiff_t read(void*, std::size_t) noexcept override { return 0; }
@@ -41,7 +41,7 @@ class no_stream : public detail::stream {
   bool has_unread() const noexcept override { return false; }
   void wait(direction, std::function<void()>) override {}
   void shut(bool) noexcept override {}
-  bool beside_peer() const noexcept override { return false; }
+  bool shares_processor() const noexcept override { return false; }
   detail::event_loop& loop() const noexcept override { return detail::event_loop::of_callers(); }
 };
 
@@ -64,7 +64,7 @@ class memory_stream final : public no_stream {
   bool pause_ = false;
 };
 
-/// A blocking socket without any manners.
+/// A blocking socket without a protocol.
 class bare_socket {
  public:
   explicit bare_socket(int fd) : fd_(fd) {}
@@ -80,12 +80,12 @@ class bare_socket {
   void write(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       auto n = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (n < 0 && errno == EAGAIN) {  // deft has made it one that does not wait
+      if (n < 0 && errno == EAGAIN) {  // deft has made it non-blocking
         pollfd p{fd_, POLLOUT, 0};
         ::poll(&p, 1, -1);
         continue;
       }
-      if (n <= 0) return;  // it hung up, which is its right
+      if (n <= 0) return;  // the other end may close it
       bytes = bytes.subspan(static_cast<std::size_t>(n));
     }
   }
@@ -121,7 +121,7 @@ class bare_socket {
     REQUIRE(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) == 0);
     return {bare_socket(ends[0]), bare_socket(ends[1])};
   }
-  /// As deft sees one of them.
+  /// One of them as a stream of deft.
   std::unique_ptr<detail::stream> local_stream() {
     auto& loop = detail::event_loop::of_callers();
     using protocol = boost::asio::local::stream_protocol;
@@ -129,7 +129,7 @@ class bare_socket {
     fd_ = -1;
     return detail::local_stream(std::move(s), loop);
   }
-  /// As deft sees it; for the channels of callers unless another loop is given.
+  /// The socket as a stream of deft; in the loop of callers unless another one is given.
   std::unique_ptr<detail::stream> stream(
       detail::event_loop& loop = detail::event_loop::of_callers()) {
     boost::asio::ip::tcp::socket s(loop.context(), detail::protocol_of(fd_), fd_);
@@ -141,7 +141,7 @@ class bare_socket {
   int fd_;
 };
 
-/// Functions as a handler; by default every message comes back as a reply.
+/// A handler made of functions; by default every message is sent back as a reply.
 struct test_handler : connection_handler {
   using peer = std::shared_ptr<connection>;
   std::function<void(const peer&)> opened;
@@ -172,7 +172,7 @@ inline channel_options client_of_test(std::string secret = "") {
   return o;
 }
 
-/// Something that one thread waits for and another brings.
+/// A queue of values that one thread waits for and another provides.
 template <class T>
 class mailbox {
  public:
@@ -197,7 +197,7 @@ class mailbox {
   std::vector<T> values_;
 };
 
-/// Collects what is logged while it lives.
+/// Collects log lines while it lives.
 class captured_log {
  public:
   captured_log() {

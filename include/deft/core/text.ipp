@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <deft/core/dims.hpp>
+#include <deft/core/duration.hpp>
 #include <deft/core/error.hpp>
 #include <deft/core/limited_log.hpp>
 #include <mutex>
@@ -120,6 +121,13 @@ std::string closest(const std::string& text, const std::vector<std::string>& kno
 std::string to_string(const dims& d) {
   return "(" + join(d, ",", [](std::int64_t e) { return e == dyn ? std::string("?") : str(e); }) +
          ")";
+}
+
+std::string duration_text(std::chrono::nanoseconds d) {
+  const auto ms = std::chrono::round<std::chrono::milliseconds>(d).count();
+  if (ms < 1'000) return str(ms, " ms");
+  const auto tenths = (ms + 50) / 100;
+  return tenths % 10 ? str(tenths / 10, ".", tenths % 10, " s") : str(tenths / 10, " s");
 }
 
 namespace logging {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/data/data.ipp: what data/ implements once per program.
+// deft/data/data.ipp: the implementation of data/, compiled once per program.
 #pragma once
 #include <deft/data/digits.ipp>
 #include <deft/data/idx.ipp>

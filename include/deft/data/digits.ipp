@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/data/digits.ipp: digits drawn from bitmap glyphs, by the distance of each pixel to their
+// deft/data/digits.ipp: draws digits from bitmap glyphs, by the distance of each pixel to their
 // strokes.
 #pragma once
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace detail {
 
 inline constexpr int glyph_width = 7, glyph_height = 9, glyph_styles = 3;
 
-// Ten digits in three hands each, row by row; strokes run between neighbouring '#'.
+// Ten digits in three styles each, row by row; strokes run between neighbouring '#'.
 inline constexpr const char* digit_glyphs[10 * glyph_styles] = {
     // clang-format off
     // 0
@@ -92,7 +92,7 @@ inline constexpr const char* digit_glyphs[10 * glyph_styles] = {
 /// The distance to the nearest stroke of each glyph, in units of its bitmap, on a finer grid.
 class stroke_distances {
  public:
-  static constexpr int margin = 2, finer = 4;  // units around the bitmap; grid points a unit
+  static constexpr int margin = 2, finer = 4;  // units around the bitmap; grid points per unit
   static constexpr int width = (glyph_width - 1 + 2 * margin) * finer + 1;
   static constexpr int height = (glyph_height - 1 + 2 * margin) * finer + 1;
   static constexpr float far = 4;  // more than any stroke reaches
@@ -102,7 +102,7 @@ class stroke_distances {
     return d;
   }
 
-  /// Between the grid points, by their weights.
+  /// Interpolates linearly between the grid points.
   float at(int glyph, float x, float y) const {
     float gx = (x + margin) * finer, gy = (y + margin) * finer;
     if (!(gx >= 0 && gy >= 0 && gx < width - 1 && gy < height - 1)) return far;
@@ -141,7 +141,7 @@ class stroke_distances {
         auto fx = static_cast<float>(x), fy = static_cast<float>(y);
         if (on(x + 1, y)) s.push_back({fx, fy, 1, 0});
         if (on(x, y + 1)) s.push_back({fx, fy, 0, 1});
-        // Diagonals, where no corner joins the two already.
+        // Diagonals, unless a corner joins the two already.
         if (on(x + 1, y + 1) && !on(x + 1, y) && !on(x, y + 1)) s.push_back({fx, fy, 1, 1});
         if (on(x - 1, y + 1) && !on(x - 1, y) && !on(x, y + 1)) s.push_back({fx, fy, -1, 1});
       }
@@ -162,7 +162,7 @@ class stroke_distances {
   std::vector<float> grid_;
 };
 
-/// Noise makes v < 0 as likely as not: without a branch, which would be mispredicted.
+/// Without a branch: with noise, v < 0 is unpredictable.
 inline float clamp_to_unit(float v) { return std::min(0.5f * (v + std::abs(v)), 1.f); }
 
 }  // namespace detail
@@ -183,7 +183,7 @@ int draw_digit(std::uint64_t seed, std::uint64_t index, std::span<float, 784> pi
   float ink = random.uniform(0.7f, 1.f);
   float noise = random.uniform(0.f, 0.25f);
 
-  // By series: libraries differ in the last bit of sin and cos.
+  // By series, as libraries differ in the last bit of sin and cos.
   float a2 = angle * angle;
   float sine = angle * (1 - a2 / 6 * (1 - a2 / 20)), cosine = 1 - a2 / 2 * (1 - a2 / 12);
   float per_x = 1 / scale_x, per_y = 1 / scale_y;
@@ -191,7 +191,7 @@ int draw_digit(std::uint64_t seed, std::uint64_t index, std::span<float, 784> pi
   constexpr float middle_x = (glyph_width - 1) / 2.f, middle_y = (glyph_height - 1) / 2.f;
   const auto& distances = stroke_distances::instance();
 
-  // Two bytes of grain a pixel, drawn first: what follows then has no calls and few branches.
+  // Two bytes of noise per pixel, drawn first, so that the loop has no calls and few branches.
   std::uint32_t grain[2 * 784 / 4];
   for (auto& g : grain) g = random.word();
   const auto* grains = reinterpret_cast<const unsigned char*>(grain);
@@ -215,7 +215,8 @@ int draw_digit(std::uint64_t seed, std::uint64_t index, std::span<float, 784> pi
 }
 
 digit_set draw_digits(std::int64_t count, std::uint64_t seed, std::uint64_t first) {
-  if (count < 0) fail(errc::invalid_argument, "[draw_digits] a count of ", count);
+  if (count < 0)
+    fail(errc::invalid_argument, "[draw_digits] expects a count of at least 0, got ", count);
   any_array images(dtype::float32, {count, 784}), labels(dtype::int32, {count});
   float* pixels = images.mutable_data<float>();
   for (std::int64_t i = 0; i < count; ++i)

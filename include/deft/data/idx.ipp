@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/data/idx.ipp: reading and writing IDX files through zlib, which passes plain ones through.
+// deft/data/idx.ipp: reading and writing IDX files through zlib, which also reads plain files.
 #pragma once
 #include <zlib.h>
 
@@ -16,11 +16,11 @@
 namespace deft {
 namespace detail {
 
-/// What an element is in the file.
+/// An element type of the file format.
 struct idx_code {
   unsigned char code;
   unsigned width;  // bytes of an element in the file
-  dtype type;      // what it becomes
+  dtype type;      // of the array
 };
 inline constexpr idx_code idx_codes[] = {
     {0x08, 1, dtype::uint8}, {0x09, 1, dtype::int32},   {0x0B, 2, dtype::int32},
@@ -34,20 +34,21 @@ constexpr U swapped(U v) {
   return r;
 }
 
-/// An IDX file from its beginning: the header when it is made, then the elements.
+/// Reads an IDX file: the header on construction, then the elements.
 class idx_reader {
  public:
   explicit idx_reader(const std::string& file) : name_(file) {
     std::error_code e;
     if (!std::filesystem::is_regular_file(file, e))
-      fail(errc::not_found, "there is no file ", name_);
+      fail(errc::not_found, "[read_idx] there is no file ", name_);
     auto bytes = std::filesystem::file_size(file, e);
-    if (e) fail(errc::unavailable, "cannot read ", name_, ": ", e.message());
+    if (e) fail(errc::unavailable, "[read_idx] cannot read ", name_, ": ", e.message());
     file_.reset(gzopen(name_.c_str(), "rb"));
-    if (!file_) fail(errc::unavailable, "cannot open ", name_);
+    if (!file_)
+      fail(errc::unavailable, "[read_idx] cannot open ", name_, ": ", std::strerror(errno));
     gzbuffer(file_.get(), 1u << 17);
     read_header();
-    // Deflate reaches a ratio of 1032 at most.
+    // Deflate compresses by a factor of at most 1032.
     std::uint64_t most = gzdirect(file_.get()) ? bytes : saturated(bytes, 1032);
     check_size(most);
   }
@@ -67,8 +68,9 @@ class idx_reader {
     }
     char more;
     int r = gzread(file_.get(), &more, 1);
-    if (r < 0) bad(zlib_error());  // a checksum is compared only at the end
-    if (r > 0) bad(str("more bytes than ", header_.shape, " elements of ", header_.type, " need"));
+    if (r < 0) bad(zlib_error());  // the checksum is checked only at the end
+    if (r > 0)
+      bad(str("it has more bytes than ", header_.shape, " elements of ", header_.type, " need"));
     if (int e = gzclose_r(file_.release()); e != Z_OK) bad("its compressed data is cut off");
     return a;
   }
@@ -88,10 +90,10 @@ class idx_reader {
     read(magic, 4, "header");
     auto found = std::find_if(std::begin(idx_codes), std::end(idx_codes),
                               [&](const idx_code& c) { return c.code == magic[2]; });
-    if (magic[0] || magic[1]) bad("it does not begin as an IDX file does");
-    if (found == std::end(idx_codes)) bad(str("unknown element type ", int{magic[2]}));
+    if (magic[0] || magic[1]) bad("it does not begin with two zero bytes");
+    if (found == std::end(idx_codes)) bad(str("its element type ", int{magic[2]}, " is unknown"));
     if (magic[3] == 0 || magic[3] > max_rank)
-      bad(str("a rank of ", int{magic[3]}, ", but it has to be 1 to ", max_rank));
+      bad(str("its rank is ", int{magic[3]}, "; expected 1 to ", max_rank));
     code_ = *found;
     header_.type = code_.type;
     for (int i = 0; i < magic[3]; ++i) {
@@ -103,12 +105,12 @@ class idx_reader {
   }
 
   void check_size(std::uint64_t most) const {
-    // An empty array needs no bytes, but its other extents have to make sense too.
+    // An empty array needs no bytes, but its other extents must be plausible too.
     std::uint64_t needed = code_.width;
     for (auto e : header_.shape)
       if (e) needed = saturated(needed, static_cast<std::uint64_t>(e));
     if (needed > (header_.shape.contains(0) ? std::uint64_t{1} << 40 : most))
-      bad(str("its header promises ", header_.shape, " elements of ", header_.type,
+      bad(str("its header announces ", header_.shape, " elements of ", header_.type,
               ", more than the file can hold"));
   }
 
@@ -155,11 +157,11 @@ class idx_reader {
     int code = 0;
     const char* text = gzerror(file_.get(), &code);
     if (code == Z_BUF_ERROR) return "its compressed data is cut off";
-    if (code == Z_ERRNO) return str("cannot read it: ", std::strerror(errno));
+    if (code == Z_ERRNO) return str("reading failed: ", std::strerror(errno));
     return str("its compressed data is corrupt: ", text);
   }
   [[noreturn]] void bad(const std::string& what) const {
-    fail(errc::data_loss, name_, " is no sound IDX file: ", what);
+    fail(errc::data_loss, "[read_idx] ", name_, " is not a valid IDX file: ", what);
   }
 
   std::string name_;
@@ -179,8 +181,9 @@ void write_idx(const std::string& file, const any_array& array) {
     return c.type == array.type() && c.width == size_of_dtype(c.type);
   });
   if (code == std::end(idx_codes))
-    fail(errc::invalid_argument, "IDX files hold no ", array.type(), ": ", file);
-  if (array.shape().empty()) fail(errc::invalid_argument, "IDX files hold no scalars: ", file);
+    fail(errc::invalid_argument, "[write_idx] IDX files cannot hold ", array.type(), ": ", file);
+  if (array.shape().empty())
+    fail(errc::invalid_argument, "[write_idx] IDX files cannot hold scalars: ", file);
   std::string bytes{'\0', '\0', static_cast<char>(code->code),
                     static_cast<char>(array.shape().rank())};
   auto put = [&](std::uint64_t v, unsigned width) {
@@ -188,7 +191,8 @@ void write_idx(const std::string& file, const any_array& array) {
   };
   for (auto e : array.shape()) {
     if (e > std::int64_t{0xffffffff})
-      fail(errc::invalid_argument, "IDX files hold extents below 2^32: ", file);
+      fail(errc::invalid_argument, "[write_idx] IDX files cannot hold an extent of ", e,
+           " (limit 4,294,967,295): ", file);
     put(static_cast<std::uint64_t>(e), 4);
   }
   visit_dtype(array.type(), [&]<class T>() {
@@ -202,14 +206,14 @@ void write_idx(const std::string& file, const any_array& array) {
     }
   });
   gzFile f = gzopen(file.c_str(), file.ends_with(".gz") ? "wb" : "wbT");
-  if (!f) fail(errc::unavailable, "cannot write ", file);
+  if (!f) fail(errc::unavailable, "[write_idx] cannot write ", file, ": ", std::strerror(errno));
   bool written = true;
   for (std::size_t at = 0; at < bytes.size() && written;) {
     auto part = static_cast<unsigned>(std::min<std::size_t>(bytes.size() - at, 1u << 30));
     written = gzwrite(f, bytes.data() + at, part) == static_cast<int>(part);
     at += part;
   }
-  if (gzclose_w(f) != Z_OK || !written) fail(errc::unavailable, "cannot write ", file);
+  if (gzclose_w(f) != Z_OK || !written) fail(errc::unavailable, "[write_idx] cannot write ", file);
 }
 
 }  // namespace deft

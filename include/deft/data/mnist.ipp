@@ -11,7 +11,7 @@ namespace detail {
 inline constexpr std::int64_t drawn_train = 8'000, drawn_test = 2'000;
 inline constexpr std::uint64_t drawn_seed = 1;
 
-/// One pair of files; empty if neither is there.
+/// A pair of files; empty if neither exists.
 struct mnist_pair {
   std::filesystem::path images, labels;
   explicit operator bool() const { return !images.empty(); }
@@ -27,15 +27,15 @@ inline mnist_pair find_mnist_pair(const std::filesystem::path& dir, const std::s
       if (found[i].empty() && std::filesystem::is_regular_file(file, ignored)) found[i] = file;
     }
   if (found[0].empty() != found[1].empty())
-    fail(errc::not_found, (found[0].empty() ? found[1] : found[0]).string(), " is there, but no ",
-         prefix, "-", names[found[0].empty() ? 0 : 1]);
+    fail(errc::not_found, "[mnist] ", (found[0].empty() ? found[1] : found[0]).string(),
+         " exists, but there is no ", prefix, "-", names[found[0].empty() ? 0 : 1], " next to it");
   return {found[0], found[1]};
 }
 
 /// Which rows of which files train and test.
 struct mnist_plan {
   struct part {
-    mnist_pair files;  // none: drawn
+    mnist_pair files;  // empty: digits are drawn
     std::int64_t first = 0, last = 0;
   };
   part train, test;
@@ -45,14 +45,14 @@ struct mnist_plan {
 inline std::int64_t rows_in(const mnist_pair& p) {
   auto images = read_idx_header(p.images), labels = read_idx_header(p.labels);
   if (images.type != dtype::uint8 || !fits({dyn, 28, 28}, images.shape))
-    fail(errc::data_loss, p.images.string(), " holds no images of 28x28 bytes, but ", images.shape,
-         " of ", images.type);
+    fail(errc::data_loss, "[mnist] ", p.images.string(),
+         " must hold images of 28x28 bytes, but holds ", images.type, images.shape);
   if (labels.type != dtype::uint8 || labels.shape.rank() != 1)
-    fail(errc::data_loss, p.labels.string(), " holds no list of bytes, but ", labels.shape, " of ",
-         labels.type);
+    fail(errc::data_loss, "[mnist] ", p.labels.string(), " must hold a list of bytes, but holds ",
+         labels.type, labels.shape);
   if (images.shape[0] != labels.shape[0])
-    fail(errc::data_loss, p.images.string(), " has ", images.shape[0], " images, ",
-         p.labels.string(), " ", labels.shape[0], " labels");
+    fail(errc::data_loss, "[mnist] ", p.images.string(), " has ", images.shape[0], " images, but ",
+         p.labels.string(), " has ", labels.shape[0], " labels");
   return images.shape[0];
 }
 
@@ -66,7 +66,7 @@ inline std::string with_commas(std::int64_t n) {
 inline mnist_plan plan_mnist(const std::filesystem::path& dir) {
   std::error_code ignored;
   if (!dir.empty() && !std::filesystem::is_directory(dir, ignored))
-    fail(errc::not_found, "there is no folder ", dir.string());
+    fail(errc::not_found, "[mnist] there is no folder ", dir.string());
   mnist_pair train, test;
   if (!dir.empty()) train = find_mnist_pair(dir, "train"), test = find_mnist_pair(dir, "t10k");
   if (train && test) {
@@ -93,11 +93,11 @@ inline mnist_plan plan_mnist(const std::filesystem::path& dir) {
 inline digit_set load_part(const mnist_plan::part& p) {
   std::int64_t n = p.last - p.first;
   if (!p.files) return draw_digits(n, drawn_seed, static_cast<std::uint64_t>(p.first));
-  // The checks of `rows_in` hold only if nobody replaced the files since.
+  // The files may have changed since the checks of `rows_in`.
   any_array bytes = read_idx(p.files.images), classes = read_idx(p.files.labels);
   if (bytes.type() != dtype::uint8 || !fits({dyn, 28, 28}, bytes.shape()) ||
       bytes.shape()[0] < p.last || classes.type() != dtype::uint8 || classes.elements() < p.last)
-    fail(errc::aborted, p.files.images.string(), " changed while it was read");
+    fail(errc::aborted, "[mnist] ", p.files.images.string(), " changed while it was read");
   any_array images(dtype::float32, {n, 784}), labels(dtype::int32, {n});
   const std::uint8_t* from = bytes.data<std::uint8_t>() + p.first * 784;
   float* to = images.mutable_data<float>();
@@ -105,8 +105,8 @@ inline digit_set load_part(const mnist_plan::part& p) {
   const std::uint8_t* class_of = classes.data<std::uint8_t>() + p.first;
   for (std::int64_t i = 0; i < n; ++i) {
     if (class_of[i] > 9)
-      fail(errc::data_loss, p.files.labels.string(), " holds the label ", int{class_of[i]}, " at ",
-           p.first + i, ", but digits end at 9");
+      fail(errc::data_loss, "[mnist] ", p.files.labels.string(), " has the label ",
+           int{class_of[i]}, " at ", p.first + i, "; expected 0 to 9");
     labels.mutable_data<std::int32_t>()[i] = class_of[i];
   }
   return {ndarray<float, dyn, 784>(std::move(images)),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/data/pipeline.hpp: datasets in memory and what is done to them, in the words of tf.data.
+// deft/data/pipeline.hpp: datasets in memory, with the operations of tf.data.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,16 +14,16 @@
 namespace deft {
 namespace detail {
 
-/// One element on its way through the pipeline: the rows of the source that it is made of.
+/// An element within the pipeline: the numbers of the source's rows that it consists of.
 using row_list = std::vector<std::int64_t>;
 
 /// One pass over a stage.
 class row_cursor {
  public:
   virtual ~row_cursor() = default;
-  /// The next element; false at the end, and from then on.
+  /// Gets the next element; false at the end, and from then on.
   virtual bool next(row_list& element) = 0;
-  /// Begins the next pass, with the memory of this one.
+  /// Begins the next pass, reusing the memory of this one.
   virtual void restart() = 0;
 };
 
@@ -32,7 +32,7 @@ class row_stage {
  public:
   virtual ~row_stage() = default;
   virtual std::unique_ptr<row_cursor> start() const = 0;
-  /// How many elements a pass has; -1: without end.
+  /// The number of elements of a pass; -1 if it is endless.
   virtual std::int64_t cardinality() const = 0;
 };
 using row_stage_ref = std::shared_ptr<const row_stage>;
@@ -46,7 +46,8 @@ row_stage_ref shard_stage(row_stage_ref of, std::int64_t num, std::int64_t index
 row_stage_ref take_stage(row_stage_ref of, std::int64_t n);
 row_stage_ref skip_stage(row_stage_ref of, std::int64_t n);
 
-/// The named rows of `column`, in the memory of `reuse` where nobody else holds it.
+/// Copies the given rows of `column`, into the memory of `reuse` if that is not shared and large
+/// enough.
 any_array gather_rows(const any_array& column, const row_list& rows, bool batched, any_array reuse);
 
 template <class Array>
@@ -66,13 +67,13 @@ struct batch_traits<ndarray<T, E...>> {
 
 /// A sequence of elements, each a tuple of arrays: `dataset<ndarray<float, 784>,
 /// ndarray<std::int32_t>>` holds images with labels, and `batch` makes it
-/// `dataset<ndarray<float, dyn, 784>, ndarray<std::int32_t, dyn>>`. A value that is cheap to copy;
-/// every step gives a new one and leaves the old as it was.
+/// `dataset<ndarray<float, dyn, 784>, ndarray<std::int32_t, dyn>>`. It is a value that is cheap to
+/// copy; every operation returns a new one and leaves the old one unchanged.
 ///
 ///     for (auto& [images, labels] : from_slices(x, y).shuffle(10'000, seed).batch(100).repeat(3))
 ///
-/// What iterating yields is good until the next element, which is written into the same memory
-/// unless someone still shares it. Begin as many passes as you like; one pass is for one thread.
+/// An element is valid until the next one, which is written into the same memory unless a copy of
+/// it still exists. There may be any number of passes at a time, each on one thread.
 template <class... Arrays>
 class dataset {
  public:
@@ -125,34 +126,38 @@ class dataset {
   iterator begin() const { return iterator(*this); }
   std::default_sentinel_t end() const { return {}; }
 
-  /// How many elements a pass has; -1 if it has no end.
+  /// The number of elements of a pass; -1 if it is endless.
   std::int64_t cardinality() const { return stage_->cardinality(); }
 
-  /// In random order: each next one is drawn from a buffer of `buffer_size` elements, which is
-  /// filled up again from what follows; a buffer as large as the dataset shuffles it perfectly. A
-  /// seed decides the order of every pass; without one it differs from run to run. Each pass, and
-  /// each repetition, has an order of its own unless `reshuffle_each_iteration` is false.
+  /// Shuffles the elements: each one is drawn at random from a buffer of `buffer_size` elements,
+  /// which is refilled from the rest; a buffer as large as the dataset shuffles it perfectly. The
+  /// seed determines the order of every pass; without one it differs from run to run. Each pass,
+  /// and each repetition, has a different order unless `reshuffle_each_iteration` is false. Throws
+  /// invalid_argument if `buffer_size` is below 1.
   dataset shuffle(std::int64_t buffer_size, std::optional<std::uint64_t> seed = {},
                   bool reshuffle_each_iteration = true) const {
     return with(detail::shuffle_stage(stage_, buffer_size, seed, reshuffle_each_iteration));
   }
-  /// `n` elements become one, with their number as leading extent. The last one may have fewer,
-  /// unless `drop_remainder`. A dataset is batched once.
+  /// Combines `n` elements into one, with a leading extent of `n`. The last batch may be smaller,
+  /// or is left out with `drop_remainder`. Throws invalid_argument if `n` is below 1, unimplemented
+  /// if the dataset is batched already.
   auto batch(std::int64_t n, bool drop_remainder = false) const {
     return dataset<typename detail::batch_traits<Arrays>::batch...>(
         columns_, detail::batch_stage(stage_, n, drop_remainder, batched_), true);
   }
-  /// `count` times all over; -1: without end.
+  /// Repeats the dataset `count` times; -1: endlessly. Throws invalid_argument if `count` is below
+  /// -1.
   dataset repeat(std::int64_t count = -1) const {
     return with(detail::repeat_stage(stage_, count));
   }
-  /// Every `num`-th element, from the one at `index` on: one worker's part.
+  /// Every `num`-th element, starting at `index`: the part of one of `num` workers. Throws
+  /// invalid_argument unless 0 <= index < num.
   dataset shard(std::int64_t num, std::int64_t index) const {
     return with(detail::shard_stage(stage_, num, index));
   }
-  /// The first `n` elements; -1: all.
+  /// The first `n` elements; -1: all. Throws invalid_argument if `n` is below -1.
   dataset take(std::int64_t n) const { return with(detail::take_stage(stage_, n)); }
-  /// All but the first `n` elements; -1: none.
+  /// All but the first `n` elements; -1: none. Throws invalid_argument if `n` is below -1.
   dataset skip(std::int64_t n) const { return with(detail::skip_stage(stage_, n)); }
 
  private:
@@ -171,8 +176,8 @@ class dataset {
   bool batched_ = false;
 };
 
-/// The rows of arrays in memory, one element each: element i is (a(i), b(i), …). Arrays are copied,
-/// or moved in.
+/// A dataset of the rows of arrays in memory: element i is (a(i), b(i), …). Arrays are copied, or
+/// moved in.
 /// Throws invalid_argument if their leading extents differ.
 template <class... Columns>
 auto from_slices(Columns... columns) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/data/pipeline.ipp: the steps of a pipeline. They pass lists of rows along, not elements:
-// only what comes out at the end is copied, once.
+// deft/data/pipeline.ipp: the stages of a pipeline. They pass on lists of row numbers, and only the
+// final elements are copied, once.
 #pragma once
 #include <sys/random.h>
 
@@ -13,7 +13,7 @@
 
 namespace deft::detail {
 
-/// A stage whose cursor is `Cursor(the stage, a cursor of what comes before)`.
+/// A stage whose cursor is `Cursor(the stage, a cursor of the stage before it)`.
 template <class Self, class Cursor>
 class step_stage : public row_stage {
  public:
@@ -154,7 +154,7 @@ class repeat_cursor final : public row_cursor {
   bool next(row_list& element) override {
     if (ended_) return false;
     if (of_->next(element)) return some_ = true;
-    // An empty pass would be followed by others without end.
+    // Repeating an empty pass would never end.
     ended_ = !some_ || ++done_ == stage_.count;
     if (ended_) return false;
     of_->restart();
@@ -176,7 +176,7 @@ class repeat_cursor final : public row_cursor {
   bool some_ = false, ended_;
 };
 
-/// shard, skip and take: those of the elements from `first` to before `end` at each `step`.
+/// shard, skip and take: the elements from `first` to before `end`, `step` apart.
 class range_cursor;
 class ranged_rows final : public step_stage<ranged_rows, range_cursor> {
  public:
@@ -226,42 +226,43 @@ row_stage_ref source_stage(const std::vector<any_array>& columns) {
 row_stage_ref shuffle_stage(row_stage_ref of, std::int64_t buffer_size,
                             std::optional<std::uint64_t> seed, bool reshuffle) {
   if (buffer_size < 1)
-    fail(errc::invalid_argument, "[shuffle] the buffer holds at least 1 element, not ",
+    fail(errc::invalid_argument, "[shuffle] expects a buffer_size of at least 1, got ",
          buffer_size);
   if (!seed) {
     seed = 0;
     if (getrandom(&*seed, sizeof *seed, 0) != sizeof *seed)
-      fail(errc::unavailable, "[shuffle] the system gives no random seed");
+      fail(errc::unavailable, "[shuffle] the system has no random seed (getrandom)");
   }
   return std::make_shared<shuffled_rows>(std::move(of), static_cast<std::size_t>(buffer_size),
                                          *seed, reshuffle);
 }
 
 row_stage_ref batch_stage(row_stage_ref of, std::int64_t n, bool drop_remainder, bool batched) {
-  if (n < 1) fail(errc::invalid_argument, "[batch] a batch has at least 1 element, not ", n);
-  if (batched) fail(errc::unimplemented, "[batch] a dataset is batched once");
+  if (n < 1) fail(errc::invalid_argument, "[batch] expects at least 1 element, got ", n);
+  if (batched) fail(errc::unimplemented, "[batch] the dataset is batched already");
   return std::make_shared<batched_rows>(std::move(of), n, drop_remainder);
 }
 
 row_stage_ref repeat_stage(row_stage_ref of, std::int64_t count) {
   if (count < -1)
-    fail(errc::invalid_argument, "[repeat] expected a count, or -1 for ever, not ", count);
+    fail(errc::invalid_argument, "[repeat] expects a count, or -1 for endless, got ", count);
   return std::make_shared<repeated_rows>(std::move(of), count);
 }
 
 row_stage_ref shard_stage(row_stage_ref of, std::int64_t num, std::int64_t index) {
   if (num < 1 || index < 0 || index >= num)
-    fail(errc::invalid_argument, "[shard] there is no part ", index, " of ", num);
+    fail(errc::invalid_argument, "[shard] expects an index in [0, num), got index ", index,
+         " and num ", num);
   return std::make_shared<ranged_rows>(std::move(of), index, num, -1);
 }
 
 row_stage_ref take_stage(row_stage_ref of, std::int64_t n) {
-  if (n < -1) fail(errc::invalid_argument, "[take] expected a count, or -1 for all, not ", n);
+  if (n < -1) fail(errc::invalid_argument, "[take] expects a count, or -1 for all, got ", n);
   return std::make_shared<ranged_rows>(std::move(of), 0, 1, n);
 }
 
 row_stage_ref skip_stage(row_stage_ref of, std::int64_t n) {
-  if (n < -1) fail(errc::invalid_argument, "[skip] expected a count, or -1 for all, not ", n);
+  if (n < -1) fail(errc::invalid_argument, "[skip] expects a count, or -1 for all, got ", n);
   if (n == -1) return std::make_shared<ranged_rows>(std::move(of), 0, 1, 0);
   return std::make_shared<ranged_rows>(std::move(of), n, 1, -1);
 }

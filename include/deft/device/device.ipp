@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/device/device.ipp: what device/ implements once per program.
+// deft/device/device.ipp: the implementation of device/, compiled once per program.
 #pragma once
 #include <deft/device/info.ipp>
 #include <deft/device/name.ipp>

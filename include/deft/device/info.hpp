@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/device/info.hpp: what is known of a device, on any task of a cluster: its name, and the
-// kernels it has.
+// deft/device/info.hpp: the name, kernels and other properties of a device.
 #pragma once
 #include <cstdint>
 #include <deft/core/dtype.hpp>
@@ -12,24 +11,28 @@
 
 namespace deft {
 
-/// Operations that a device can run, and the dtypes for which it can.
+/// The operations that a device can run, each with its dtypes.
 class kernel_set {
  public:
+  /// Adds kernels of `op` for `types`.
   void add(std::string_view op, dtype_set types) {
     auto at = types_.find(op);
     if (at == types_.end()) at = types_.emplace(op, dtype_set()).first;
     at->second = at->second | types;
   }
+  /// Removes all kernels of `op`.
   void remove(std::string_view op) {
     if (auto at = types_.find(op); at != types_.end()) types_.erase(at);
   }
-  /// No dtypes if there is no kernel.
+  /// The dtypes for which there is a kernel of `op`; empty if there is none.
   dtype_set types_of(std::string_view op) const {
     auto at = types_.find(op);
     return at == types_.end() ? dtype_set() : at->second;
   }
+  /// Whether there is a kernel of `op` for `t`.
   bool has(std::string_view op, dtype t) const { return types_of(op).has(t); }
 
+  /// All operations with their dtypes, by name.
   const std::map<std::string, dtype_set, std::less<>>& entries() const { return types_; }
 
  private:
@@ -44,7 +47,7 @@ struct device_info {
   std::string bus_id;        ///< PCI bus id; empty for processors
   std::shared_ptr<const kernel_set> kernels;
 };
-/// "/job:…/cpu:0 (AMD EPYC, 2 cores, 25.2 GB)".
+/// The device in lists: "/job:…/cpu:0 (AMD EPYC, 2 cores, 25.2 GB)".
 std::string to_string(const device_info& d);
 
 }  // namespace deft

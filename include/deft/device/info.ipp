@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/device/info.ipp: how a device is listed.
+// deft/device/info.ipp: a device as text.
 #pragma once
 #include <deft/core/text.hpp>
 #include <deft/device/info.hpp>

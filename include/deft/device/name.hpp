@@ -12,39 +12,39 @@
 namespace deft {
 
 /// A device, or a pattern of devices: `/job:worker/replica:0/task:1/gpu:0`. A part that is not set
-/// stands for any.
+/// matches anything.
 struct device_name {
   std::string job;  ///< empty: any
   std::optional<int> replica, task;
   std::string type;  ///< "cpu", "gpu", …, in lower case; empty: any
   std::optional<int> index;
 
-  /// Nothing is set.
+  /// Whether no part is set.
   bool empty() const { return job.empty() && !replica && !task && type.empty() && !index; }
-  /// Everything is set: the name of one device.
+  /// Whether every part is set, so that this is the name of one device.
   bool full() const { return !job.empty() && replica && task && !type.empty() && index; }
-  /// Job, replica and task: the part of the name that says in which process the device is.
+  /// Only job, replica and task, which identify the process.
   device_name task_name() const { return {job, replica, task, {}, {}}; }
 
   friend bool operator==(const device_name&, const device_name&) = default;
   friend std::strong_ordering operator<=>(const device_name&, const device_name&) = default;
 };
 
-/// Reads `/job:worker/replica:0/task:1/gpu:0`. Any part may be missing or `*`, in any order, once;
-/// `/device:GPU:0` is the same as `/gpu:0`; `/gpu` is any GPU; a type may be in upper case. The
-/// empty text is the empty name.
-/// Throws invalid_argument that says what was wrong, and where.
+/// Parses `/job:worker/replica:0/task:1/gpu:0`. Parts may be missing, `*`, and in any order, but
+/// not repeated; `/device:GPU:0` is the same as `/gpu:0`; `/gpu` is any GPU; a type may be in upper
+/// case. An empty text gives the empty name.
+/// Throws invalid_argument with what is wrong and at which character.
 device_name parse_device(std::string_view text);
 
-/// `/job:worker/replica:0/task:1/cpu:0`; parts that are not set are left out. A type without an
-/// index is `/gpu:*`.
+/// The name as text, `/job:worker/replica:0/task:1/cpu:0`, without the parts that are not set. A
+/// type without an index is printed as `/gpu:*`.
 std::string to_string(const device_name& d);
 
-/// Part by part: what `inner` sets, else what `outer` does. An index goes with its type: `/cpu:*`
-/// within `/gpu:1` is any CPU.
+/// Takes each part from `inner` if it is set there, else from `outer`. An index belongs to its
+/// type: `/cpu:*` within `/gpu:1` is any CPU.
 device_name merge(const device_name& outer, const device_name& inner);
 
-/// Whether `full` agrees with everything that `pattern` sets.
+/// Whether `full` has every part that `pattern` sets.
 bool matches(const device_name& pattern, const device_name& full);
 
 /// A 64-bit hash, the same on every platform.

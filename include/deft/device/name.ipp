@@ -13,8 +13,8 @@
 namespace deft {
 namespace detail {
 
-/// Reads one device name from left to right. Its own character classes: those of <cctype> depend on
-/// the locale.
+/// Parses a device name from left to right. It has its own character classes, as those of <cctype>
+/// depend on the locale.
 class device_parser {
  public:
   explicit device_parser(std::string_view text) : text_(text) {}

@@ -11,7 +11,7 @@
 namespace deft {
 
 void scope_ref::destroy(const scope_frame* f) noexcept {
-  // By hand from the inside out, so that deep nesting does not recurse.
+  // In a loop, from the inside out, so that deep nesting does not recurse.
   while (f) {
     auto* frame = const_cast<scope_frame*>(f);
     f = std::exchange(frame->parent.frame_, nullptr);
@@ -22,7 +22,7 @@ void scope_ref::destroy(const scope_frame* f) noexcept {
 
 namespace detail {
 
-/// Scopes that ended on another thread than theirs, until theirs hears of it.
+/// Scopes that ended on another thread, until their own thread removes them.
 struct stray_scopes {
   struct stray {
     std::uint64_t thread, id;
@@ -70,13 +70,13 @@ class scope_stack {
     drop_strays();
     auto holds = [&](std::size_t i) { return i < entries_.size() && entries_[i].id == id; };
     if (depth + 1 == entries_.size() && holds(depth)) return entries_.pop_back();
-    // Dropped strays move what is above them down.
+    // Removed strays have moved the entries above them down.
     while (depth > 0 && !holds(depth)) --depth;
-    if (!holds(depth)) return;  // taken along by one that ended too early, which was logged
+    if (!holds(depth)) return;  // removed with one that ended too early, which was logged
     std::size_t within = entries_.size() - depth - 1;
     if (within)
       logging::log(logging::level::error, "a scope ended before ", within,
-                   " that began within it: scopes end in reverse order");
+                   " that began within it: scopes must end in reverse order");
     entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(depth), entries_.end());
   }
 
@@ -137,8 +137,9 @@ inline void check_scope_name(std::string_view name, bool at_root) {
     char c = name[i];
     bool also = c == '_' || c == '-' || c == '/' || c == '>';
     if (plain(c) || (also && !(at_root && i == 0))) continue;
-    fail(errc::invalid_argument, "\"", name, "\" is no name of a scope: '", c, "' at character ",
-         i + 1, also ? " may not come first" : " is no letter, digit or one of \"_.-/>\"");
+    fail(errc::invalid_argument, "[name_scope] \"", name, "\" is not a valid name: '", c,
+         "' at character ", i + 1,
+         also ? " may not come first" : " is not a letter, digit or one of \"_.-/>\"");
   }
 }
 
@@ -180,7 +181,7 @@ device_spec device(std::nullptr_t) {
   return s;
 }
 device_spec device_by(device_function f) {
-  if (!f) fail(errc::invalid_argument, "an empty device function");
+  if (!f) fail(errc::invalid_argument, "[on] the device function is empty");
   device_spec s;
   s.function_ = std::make_shared<const device_function>(std::move(f));
   return s;

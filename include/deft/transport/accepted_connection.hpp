@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/accepted_connection.hpp: a connection that a listener has accepted, from its first
-// byte to its end. Internal.
+// deft/transport/accepted_connection.hpp: one connection that a listener has accepted. Internal.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -15,29 +14,31 @@
 namespace deft::detail {
 class connection_table;
 
-/// Shakes hands, then hands messages to the handler. Served by one thread at a time.
+/// Performs the handshake, then passes messages to the handler. Served by one thread at a time.
 class accepted_connection final : public served,
                                   public std::enable_shared_from_this<accepted_connection> {
  public:
-  /// `local`: by a local socket, on which a caller goes on that is welcome already.
+  /// `local`: accepted on a local socket, to which a caller moves once it has been authenticated by
+  /// TCP.
   accepted_connection(std::shared_ptr<connection_table> table,
                       std::shared_ptr<connection_state> state, bool local);
 
-  /// Whose handler the calling thread is within; null: none.
+  /// The connection whose handler the calling thread is running; null if none.
   static const accepted_connection*& current();
 
   void begin();
   void close();
-  /// Of the caller's address; peer() is for who serves it alone.
+  /// The host of the caller's address. Any thread may call it; peer() is only for the serving
+  /// thread.
   const std::string& host() const { return host_; }
   const peer_info& peer() const { return state_->peer; }
   bool shakes_hands() const { return phase_ < phase::welcome && !leaving_; }
 
-  // With the table's lock.
+  // These need the table's lock.
   void mark_open() { phase_ = phase::open; }
   void take_offer(const local_offer& offer);
   bool has_offered(const local_offer::token& token) const;
-  /// False if it has been used.
+  /// False if the offer has been used.
   bool withdraw_offer() { return std::exchange(offer_stands_, false); }
 
   bool serve() override;
@@ -47,11 +48,12 @@ class accepted_connection final : public served,
   void resume() override;
 
  private:
-  /// welcome: not yet settled, be it here or on a local socket.
+  /// welcome: authenticated, but the caller has not yet said which socket it will use.
   enum class phase { silent, greeting, welcome, open, refused, ended };
 
   static constexpr int messages_at_once = 16;
-  static constexpr std::chrono::milliseconds time_to_hear{500};  ///< why a connection ends
+  /// How long a refused peer has to read why.
+  static constexpr std::chrono::milliseconds time_to_hear{500};
 
   bool go_on();
   void begin_timer(std::chrono::milliseconds after);
@@ -76,11 +78,11 @@ class accepted_connection final : public served,
   std::optional<server_handshake> handshake_;
   peer_terms terms_;
   local_offer offer_;
-  bool offered_ = false, offer_stands_ = false;  ///< an offer was made; nobody has used it
+  bool offered_ = false, offer_stands_ = false;  ///< an offer was made; it is unused
   message message_;
   arrival_wait wait_;
   boost::asio::steady_timer timer_;
-  std::atomic<unsigned> turn_{0};  ///< of the timer
+  std::atomic<unsigned> turn_{0};  ///< counts timers; an old one is ignored
   std::atomic<bool> late_{false}, leaving_{false};
   std::atomic<bool> replaced_{false};  ///< by a local socket
   std::atomic<phase> phase_{phase::silent};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/accepted_connection.ipp: shaking hands, handing messages to the handler, refusing.
+// deft/transport/accepted_connection.ipp: the handshake, passing messages to the handler, refusals.
 #pragma once
 #include <algorithm>
+#include <deft/core/duration.hpp>
 #include <deft/core/log.hpp>
 #include <deft/transport/accepted_connection.hpp>
 #include <deft/transport/archive.hpp>
@@ -96,7 +97,7 @@ bool accepted_connection::go_on() {
   return false;
 }
 
-/// One for each phase that ends by itself.
+/// The time limit of the current phase.
 void accepted_connection::begin_timer(std::chrono::milliseconds after) {
   late_ = false;
   timer_.expires_after(after);
@@ -113,9 +114,12 @@ bool accepted_connection::shake_hands() {
   if (replaced_) return end(nullptr), true;
   try {
     if (late_)
-      throw error(errc::deadline_exceeded, phase_ == phase::silent
-                                               ? "it said nothing"
-                                               : str("no message came in time from ", peer()));
+      throw error(errc::deadline_exceeded,
+                  phase_ == phase::silent
+                      ? str("timed out after ", duration_text(table_->options.silence),
+                            " waiting for its first message")
+                      : str("timed out after ", duration_text(table_->options.handshake_timeout),
+                            " waiting for the handshake of ", peer()));
     if (phase_ == phase::silent && state_->source().has_unread()) {
       phase_ = phase::greeting;
       begin_timer(table_->options.handshake_timeout);
@@ -139,7 +143,7 @@ bool accepted_connection::shake_hands() {
   return true;
 }
 
-/// After a message of the handshake.
+/// Handles a message of the handshake; true if that was the last one.
 bool accepted_connection::is_settled() {
   if (local_) return replace_offering(), true;
   if (phase_ == phase::welcome) {
@@ -158,13 +162,13 @@ bool accepted_connection::is_settled() {
   return false;
 }
 
-/// On a local socket: takes the place of the connection that has offered it.
+/// On a local socket: replaces the TCP connection that offered it.
 void accepted_connection::replace_offering() {
   check_kind(message_, message_kind::settle);
   local_offer::token token;
   from_bytes(message_.meta, token);
   const auto before = table_->claim(token);
-  if (!before) fail(errc::unauthenticated, "it was not offered this local socket");
+  if (!before) fail(errc::unauthenticated, "the caller was not offered this local socket");
   state_->peer = before->peer();
   state_->peer.local = true;
   terms_ = before->terms_;
@@ -177,7 +181,7 @@ void accepted_connection::replace_offering() {
 }
 
 void accepted_connection::open() {
-  ++turn_;  // no timer any more
+  ++turn_;  // cancels the timer
   const listen_options& o = table_->options;
   state_->set_limits(o.limits);
   state_->agree({o.self.heartbeat_timeout, o.self.window}, terms_);
@@ -192,7 +196,7 @@ void accepted_connection::open() {
     return refuse(e);
   }
   handler_knows_ = true;
-  logging::info(table_->address, " accepted ", peer(), local_ ? " by a local socket" : "");
+  logging::info(table_->address, " accepted ", peer(), local_ ? " on a local socket" : "");
 }
 
 bool accepted_connection::receive() {
@@ -237,13 +241,14 @@ void accepted_connection::dispatch() {
   }
 }
 void accepted_connection::answer_error(std::uint64_t id, const error& e) {
-  if (id == 0) return logging::warning("a message from ", peer(), " failed: ", e.what());
+  if (id == 0)
+    return logging::warning("the handler of a message from ", peer(), " failed: ", e.what());
   message answer;
   encode_error(answer, id, e);
   try {
     connection_->send(answer);
   } catch (const error&) {
-    // Lost: receive will say so.
+    // The connection is lost; receive reports it.
   }
 }
 
@@ -252,7 +257,7 @@ void accepted_connection::refuse(const error& why) {
   wait_for_end();
   state_->refuse(why);
 }
-/// It has some time to hear why.
+/// Gives the peer some time to read why it was refused.
 void accepted_connection::wait_for_end() {
   phase_ = phase::refused;
   leaving_ = true;
@@ -262,7 +267,7 @@ bool accepted_connection::drop_input() {
   try {
     if (!late_ && state_->try_receive(message_) != connection::arrival::end) return false;
   } catch (const error&) {
-    // It is gone.
+    // The peer is gone.
   }
   state_->close();
   end(nullptr);
@@ -274,7 +279,7 @@ void accepted_connection::end(const std::shared_ptr<const error>& why) {
   ++turn_;
   if (why) logging::info(table_->address, ": ", why->what());
   if (why && !state_->closed_here() && why->code() != errc::unavailable) {
-    wait_for_end();  // a frame that is not sound: the caller was told
+    wait_for_end();  // an invalid frame: the caller has been told
   } else {
     phase_ = phase::ended;
     state_->close();
@@ -282,7 +287,7 @@ void accepted_connection::end(const std::shared_ptr<const error>& why) {
   }
   if (was_open) {
     table_->count_closed();
-    // Its handler may have stopped the listener, and be gone.
+    // The handler may have stopped the listener and be destroyed by now.
     if (handler_knows_ && table_->has(*this)) table_->handler.on_close(connection_, why.get());
     connection_.reset();
   }

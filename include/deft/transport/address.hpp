@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/address.hpp: "host:port", and what it stands for. Internal.
+// deft/transport/address.hpp: parsing and resolving "host:port". Internal.
 #pragma once
 #include <deft/transport/asio.hpp>
 #include <string>
@@ -8,16 +8,16 @@
 
 namespace deft::detail {
 
-/// "host:port" taken apart; "[::1]:80" too. Throws invalid_argument.
+/// Splits "host:port" or "[::1]:80" into host and port. Throws invalid_argument.
 std::pair<std::string, std::string> split_address(const std::string& address);
-/// What `address` stands for, IPv4 first; an empty host is loopback. Throws unavailable if the name
-/// is not known, invalid_argument if it is malformed.
+/// The endpoints that `address` resolves to, IPv4 first; an empty host is loopback. Throws
+/// unavailable if the host cannot be resolved, invalid_argument if the address is malformed.
 std::vector<boost::asio::ip::tcp::endpoint> resolve(const std::string& address);
-/// "127.0.0.1:2222", "[::1]:2222".
+/// The text of an endpoint: "127.0.0.1:2222", "[::1]:2222".
 std::string text_of(const boost::asio::ip::tcp::endpoint& e);
-/// IPv4 or IPv6, as the socket `fd` is.
+/// The protocol of the socket `fd`, IPv4 or IPv6.
 boost::asio::ip::tcp protocol_of(int fd);
-/// What errno number `e` means.
+/// The system's message for the errno `e`.
 std::string text_of_errno(int e);
 
 }  // namespace deft::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/address.ipp: addresses taken apart and looked up.
+// deft/transport/address.ipp: parsing and resolving addresses.
 #pragma once
 #include <sys/socket.h>
 
@@ -15,29 +15,31 @@ std::string text_of_errno(int e) { return std::generic_category().message(e); }
 std::pair<std::string, std::string> split_address(const std::string& address) {
   auto colon = address.rfind(':');
   if (colon == address.npos)
-    fail(errc::invalid_argument, "\"", address, "\" is no address: expected host:port");
+    fail(errc::invalid_argument, "\"", address, "\" is not a valid address: expected host:port");
   std::string host = address.substr(0, colon), port = address.substr(colon + 1);
   if (host.size() >= 2 && host.front() == '[' && host.back() == ']')
     host = host.substr(1, host.size() - 2);
   else if (host.find_first_of("[]:/ ") != host.npos)
-    fail(errc::invalid_argument, "\"", address, "\" is no address: \"", host, "\" is no host");
+    fail(errc::invalid_argument, "\"", address, "\" is not a valid address: \"", host,
+         "\" is not a host name or [IPv6 address]");
   bool digits = !port.empty() && port.size() <= 5 &&
                 std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; });
   if (!digits || std::stoi(port) > 65535)
-    fail(errc::invalid_argument, "\"", address, "\" is no address: \"", port, "\" is no port");
+    fail(errc::invalid_argument, "\"", address, "\" is not a valid address: \"", port,
+         "\" is not a port (0 to 65535)");
   return {host, port};
 }
 
 std::vector<boost::asio::ip::tcp::endpoint> resolve(const std::string& address) {
   using boost::asio::ip::tcp;
   auto [host, port] = split_address(address);
-  // Loopback asks nobody (RFC 6761, 6.3): a bare container knows no names.
+  // Loopback needs no resolver (RFC 6761, 6.3): a bare container may not resolve any name.
   if (host.empty() || host == "localhost") host = "127.0.0.1";
   boost::asio::io_context io;
   boost::system::error_code failed;
   auto found = tcp::resolver(io).resolve(host, port, tcp::resolver::numeric_service, failed);
   if (failed)
-    fail(errc::unavailable, "cannot find host \"", host, "\" of \"", address,
+    fail(errc::unavailable, "cannot resolve host \"", host, "\" of \"", address,
          "\": ", failed.message());
   std::vector<tcp::endpoint> all(found.begin(), found.end());
   std::stable_partition(all.begin(), all.end(),

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/archive.hpp: metadata as bytes: portable, little-endian, fixed widths, checked.
+// deft/transport/archive.hpp: serialization of metadata: portable, little-endian, fixed widths,
+// checked.
 //
-// Arithmetic types and enumerations take their own size, bool one byte; strings and vectors a
-// 32-bit count before their elements; optionals a byte before their value; arrays, pairs and tuples
-// their elements; other types what their `serialize(archive&, T&, unsigned)` writes.
+// Arithmetic types and enumerations take their own size, a bool one byte. Strings and vectors are a
+// 32-bit count and their elements; optionals a byte and their value; arrays, pairs and tuples their
+// elements. Other types are what their `serialize(archive&, T&, unsigned)` writes.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -41,12 +42,12 @@ concept tuple_like = requires {
 template <class T>
 concept fixed_width =
     std::is_arithmetic_v<T> && !std::is_same_v<T, long double> && !std::is_same_v<T, wchar_t>;
-/// Vectors of these are copied as a block.
+/// Vectors of these types are copied as a block.
 template <class T>
 concept flat = fixed_width<T> && !std::is_same_v<T, bool> &&
                (std::endian::native == std::endian::little || sizeof(T) == 1);
 
-/// Turns a value's bytes around where the machine is big-endian.
+/// Converts between native and little-endian byte order.
 template <fixed_width T>
 T little(T v) {
   if constexpr (std::endian::native != std::endian::little && sizeof(T) > 1) {
@@ -59,17 +60,19 @@ T little(T v) {
 
 }  // namespace detail
 
-/// Arrays of at least so many bytes travel beside the archive, if it has a place for them.
+/// Arrays of at least this many bytes are attached to the message instead of copied into the
+/// metadata, if the archive has a list of attachments.
 inline constexpr std::size_t attach_from = 1024;
 
-/// Appends to a vector. What is written is there once the archive is destroyed or flushed.
+/// Serializes into a vector of bytes, which is complete once the archive is flushed or destroyed.
 class out_archive {
  public:
   using compact = void;
   using is_saving = std::true_type;
   using is_loading = std::false_type;
 
-  /// Larger arrays are added to `attached`, if there is one, without a copy.
+  /// Appends to `to`. Arrays of `attach_from` bytes or more are added to `attached`, if given,
+  /// without a copy.
   explicit out_archive(std::vector<std::byte>& to, std::vector<any_array>* attached = nullptr)
       : to_(to), attached_(attached) {
     reserve(0);
@@ -77,7 +80,7 @@ class out_archive {
   out_archive(const out_archive&) = delete;
   ~out_archive() { flush(); }
 
-  /// Hands everything over to the vector. Does not allocate.
+  /// Writes everything buffered to the vector. Does not allocate.
   void flush() {
     to_.insert(to_.end(), block_, block_ + used_);
     used_ = 0;
@@ -121,11 +124,11 @@ class out_archive {
     return *this & v;
   }
 
-  /// For arrays: dtype and shape are written already.
+  /// The elements of an array whose dtype and shape have been written.
   void put_elements(const any_array& a) {
-    if (!a.valid()) fail(errc::invalid_argument, "an array without a dtype cannot be sent");
+    if (!a.valid()) fail(errc::invalid_argument, "cannot send an empty array");
     if (a.storage().home() && !a.storage().home()->on_host())
-      fail(errc::internal, "an array in a device's memory cannot be sent");
+      fail(errc::internal, "cannot send an array that is in a device's memory");
     if (attached_ && a.bytes() >= attach_from) {
       put(std::uint8_t{1});
       put_count(attached_->size());
@@ -137,7 +140,7 @@ class out_archive {
   }
 
  private:
-  // Short pieces are gathered here: appending each to the vector costs several times as much.
+  // Short pieces are buffered: appending each to the vector costs several times as much.
   static constexpr std::size_t block_size = 512;
 
   template <detail::fixed_width T>
@@ -148,7 +151,9 @@ class out_archive {
     used_ += sizeof v;
   }
   void put_count(std::size_t n) {
-    if (n > UINT32_MAX) fail(errc::resource_exhausted, "more than 2^32 elements in metadata");
+    if (n > UINT32_MAX)
+      fail(errc::resource_exhausted, "a list in metadata has ", n,
+           " elements (limit 4,294,967,295)");
     put(static_cast<std::uint32_t>(n));
   }
   void put_bytes(const void* data, std::size_t n) {
@@ -181,15 +186,16 @@ class out_archive {
   std::byte block_[block_size];
 };
 
-/// What in_archive allows beyond what the bytes themselves allow.
+/// Limits of in_archive, besides the number of bytes it is given.
 struct archive_limits {
   std::size_t memory = std::size_t{1} << 30;  ///< bytes that may be allocated in all
-  int depth = 32;                             ///< of values within values
+  int depth = 32;                             ///< of nested values
 };
 
-/// Reads what out_archive wrote, from anyone: counts are checked against the bytes that are left
-/// before anything is allocated. Throws data_loss where the bytes end early or cannot be, and
-/// resource_exhausted past the limits; after that it must not be used.
+/// Reads what out_archive wrote. The bytes may come from an untrusted peer: counts are checked
+/// against the bytes that are left before anything is allocated. Throws data_loss if the bytes end
+/// early or are invalid, and resource_exhausted past the limits; the archive must not be used after
+/// that.
 class in_archive {
  public:
   using compact = void;
@@ -238,20 +244,23 @@ class in_archive {
     return *this & v;
   }
 
+  /// Bytes that are left to read.
   std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
-  /// Throws data_loss if there is more than was read.
+  /// Throws data_loss if there are unread bytes.
   void finish() const {
-    if (left()) fail(errc::data_loss, "metadata has ", left(), " bytes too many");
+    if (left()) fail(errc::data_loss, "metadata has ", left(), " unread bytes");
   }
 
-  /// For arrays: their elements, once dtype and shape are read and checked to be `bytes` bytes.
+  /// The elements of an array of `bytes` bytes, whose dtype and shape have been read and checked.
   any_array get_elements(dtype type, const dims& shape, std::uint64_t bytes) {
     if (get_flag()) {
       auto n = get<std::uint32_t>();
-      if (n >= attached_.size()) fail(errc::data_loss, "metadata refers to tensor ", n);
+      if (n >= attached_.size())
+        fail(errc::data_loss, "metadata refers to tensor ", n, " of ", attached_.size());
       const any_array& a = attached_[n];
       if (a.type() != type || !(a.shape() == shape))
-        fail(errc::data_loss, "tensor ", n, " is not the one that metadata refers to");
+        fail(errc::data_loss, "metadata describes tensor ", n, " as ", type, shape, ", but it is ",
+             a.type(), a.shape());
       return a;
     }
     if (bytes > left()) ends_early(bytes);
@@ -260,14 +269,15 @@ class in_archive {
     if (bytes) std::memcpy(a.mutable_raw(), at_, bytes);
     if (type == dtype::boolean)
       for (std::size_t i = 0; i < bytes; ++i)
-        if (at_[i] > std::byte{1}) fail(errc::data_loss, "a bool that is neither 0 nor 1");
+        if (at_[i] > std::byte{1})
+          fail(errc::data_loss, "metadata has a bool that is neither 0 nor 1");
     at_ += bytes;
     return a;
   }
 
  private:
   [[noreturn]] void ends_early(std::uint64_t wanted) const {
-    fail(errc::data_loss, "metadata ends early: ", wanted, " bytes wanted, ", left(), " left");
+    fail(errc::data_loss, "metadata ends early: expected ", wanted, " more bytes, got ", left());
   }
   template <detail::fixed_width T>
   T get() {
@@ -279,10 +289,10 @@ class in_archive {
   }
   bool get_flag() {
     auto v = get<std::uint8_t>();
-    if (v > 1) fail(errc::data_loss, "a bool that is neither 0 nor 1");
+    if (v > 1) fail(errc::data_loss, "metadata has a bool that is neither 0 nor 1");
     return v == 1;
   }
-  /// A number of elements that take at least `each` bytes.
+  /// Reads the number of elements that take at least `each` bytes each.
   std::size_t get_count(std::size_t each) {
     std::size_t n = get<std::uint32_t>();
     if (n > left() / each) ends_early(static_cast<std::uint64_t>(n) * each);
@@ -290,7 +300,7 @@ class in_archive {
   }
   void charge(std::size_t bytes) {
     if (bytes > limits_.memory)
-      fail(errc::resource_exhausted, "metadata wants more memory than it may");
+      fail(errc::resource_exhausted, "metadata needs more memory than its limit allows");
     limits_.memory -= bytes;
   }
   template <class T>
@@ -304,7 +314,7 @@ class in_archive {
       at_ += n * sizeof(T);
     } else {
       std::size_t n = get_count(1);
-      // No more than the bytes there are could hold; the rest grows as elements come.
+      // At most as many as fit into the remaining bytes; the vector grows with the rest.
       v.reserve(std::min(n, left() / sizeof(T) + 1));
       for (std::size_t i = 0; i < n; ++i) {
         charge(sizeof(T));
@@ -323,7 +333,7 @@ class in_archive {
   int depth_ = 0;
 };
 
-/// `values` as metadata.
+/// Serializes `values`, one after the other.
 template <class... T>
 std::vector<std::byte> to_bytes(const T&... values) {
   std::vector<std::byte> bytes;
@@ -332,7 +342,7 @@ std::vector<std::byte> to_bytes(const T&... values) {
   ar.flush();
   return bytes;
 }
-/// Reads exactly `values` from metadata.
+/// Reads `values` from `bytes`. Throws as in_archive, and data_loss if bytes are left over.
 template <class... T>
 void from_bytes(std::span<const std::byte> bytes, T&... values) {
   in_archive ar(bytes);

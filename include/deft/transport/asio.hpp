@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/asio.hpp: what transport/ uses of Boost.Asio, for its implementation files.
-// Internal.
+// deft/transport/asio.hpp: the Boost.Asio headers that transport/ uses, for its implementation
+// files. Internal.
 #pragma once
-// nvcc cannot read Asio's variable templates: every translation unit does without them.
+// nvcc cannot read Asio's variable templates: all translation units disable them.
 #ifndef BOOST_ASIO_DISABLE_SFINAE_VARIABLE_TEMPLATES
 #define BOOST_ASIO_DISABLE_SFINAE_VARIABLE_TEMPLATES
 #endif

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <condition_variable>
+#include <deft/core/duration.hpp>
 #include <deft/core/log.hpp>
 #include <deft/transport/channel_group.hpp>
 #include <deft/transport/channel_state.hpp>
@@ -18,7 +19,7 @@ namespace deft {
 namespace detail {
 
 namespace {
-// Channels that a leader looks at itself; of more, events tell which have something.
+// A leader polls up to this many channels; with more, it relies on events.
 constexpr std::size_t looked_at = 4;
 }  // namespace
 
@@ -58,7 +59,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     changed();
   }
 
-  /// Before a call: others may spin until it is done.
+  /// Called before a call: other threads may spin until it is done.
   void note_spinning() {
     crowded_until_.store(arrival_wait::crowded_until(spinning_for_this::now()),
                          std::memory_order_relaxed);
@@ -82,7 +83,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
         continue;
       }
       ++followers_;
-      // Whoever hands out an answer after this sees a follower, and waits for the lock.
+      // A thread that distributes an answer from here on sees a follower, and waits for the lock.
       auto turn = [&] { return epoch_.load() != seen || !led_; };
       bool in_time = true;
       {
@@ -102,7 +103,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
 
   bool serve(bool (*ready)(void*), void* context, std::chrono::microseconds unseen) {
     std::unique_lock lock(guard_);
-    if (reads_for_others_) {  // it makes way, and has to be waited for
+    if (reads_for_others_) {  // the reader gives up the lead; wait for that
       lock.unlock();
       return wait(ready, context, no_deadline);
     }
@@ -113,8 +114,8 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     return lead(ready, context, no_deadline, unseen);
   }
 
-  /// Leads where nobody has waited for a moment: for who waits again and again it is better to
-  /// lead than to have another thread make way each time.
+  /// Leads only after a moment in which no thread waited: a thread that waits again and again had
+  /// better lead itself than have another one give up the lead each time.
   bool read(bool (*ready)(void*), void* context, deadline until) {
     struct reader {
       channel_group_state& h;
@@ -150,7 +151,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   }
 
   const channel_options options;
-  const std::shared_ptr<const tls_context> tls;  ///< null: none
+  const std::shared_ptr<const tls_context> tls;  ///< null without TLS
 
  private:
   struct lead_end {
@@ -165,7 +166,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     }
   };
 
-  /// A follower that goes may have been woken to take the lead.
+  /// A follower that leaves may have been the one woken to take the lead.
   bool leave(bool result) {
     if (followers_.load() > 0) {
       std::lock_guard lock(guard_);
@@ -174,14 +175,14 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     return result;
   }
 
-  /// With the lock: everyone looks again.
+  /// With the lock held: all waiting threads check again.
   void changed() {
     epoch_.fetch_add(1);
     if (followers_.load() > 0) turn_.notify_all();
     if (asleep_.load()) loop_.wake(sleeper_);
   }
 
-  /// By a thread of the loop: there may be something on `c`.
+  /// Called by a thread of the loop: there may be something to read on `c`.
   void on_event(channel_state& c) {
     c.told = true;
     {
@@ -189,7 +190,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
       told_ = true;
       if (led_) return changed();
     }
-    // Nobody waits.
+    // No thread waits.
     while (c.pump()) notify();
     if (c.gone()) return remove(&c);
     c.connection->arm();
@@ -197,7 +198,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
 
   bool lead(bool (*ready)(void*), void* context, deadline until,
             std::chrono::microseconds unseen = {}) {
-    event_loop::attendance here(loop_);
+    event_loop::polling_scope here(loop_);
     const deadline seen_from = unseen.count() ? deadline_in(unseen) : deadline();
     std::optional<serving_threads::blocking_region> blocked;
     wait_.restart();
@@ -214,7 +215,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
           const bool pumped = c.pump();
           if (!few) c.connection->arm();
           if (!pumped) continue;
-          c.told = told_ = true;  // more of it may have been read already
+          c.told = told_ = true;  // more may have been buffered
           if (!some) wait_.came(c.connection->source());
           some = true;
           if (c.gone()) remove(&c);
@@ -261,18 +262,18 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   std::atomic<int> followers_{0};
   std::atomic<bool> asleep_{false}, told_{true};
   bool led_ = false;
-  bool reads_for_others_ = false;  ///< who leads
-  bool waited_for_ = false;        ///< somebody has led who waited himself
+  bool reads_for_others_ = false;  ///< the leader reads for others, in read()
+  bool waited_for_ = false;        ///< a thread has led that waited for itself
   std::atomic<arrival_wait::clock::time_point> crowded_until_{};  ///< see arrival_wait
-  std::atomic<bool> wanted_{false};  ///< who reads for others is to make way
+  std::atomic<bool> wanted_{false};  ///< the reader should give up the lead
 
-  // Of the leader.
+  // Used by the leader only.
   std::vector<std::shared_ptr<channel_state>> known_;
   std::uint64_t known_version_ = 0;
   arrival_wait wait_{most_spin};
 };
 
-/// One try at every address that the name stands for.
+/// Tries once each endpoint that `address` resolves to.
 inline std::shared_ptr<connection_state> try_connect(const std::string& address,
                                                      const channel_group_state& group,
                                                      deadline until) {
@@ -293,8 +294,8 @@ inline std::shared_ptr<connection_state> try_connect(const std::string& address,
     c->set_limits(group.options.limits);
     return c;
   }
-  fail(why == boost::asio::error::timed_out ? errc::deadline_exceeded : errc::unavailable,
-       why.message());
+  if (why == boost::asio::error::timed_out) fail(errc::deadline_exceeded, "it did not answer");
+  fail(errc::unavailable, why.message());
 }
 
 inline std::shared_ptr<connection_state> connect_until(const std::string& address,
@@ -311,7 +312,7 @@ inline std::shared_ptr<connection_state> connect_until(const std::string& addres
     try {
       return try_connect(address, group, until);
     } catch (const error& e) {
-      if (e.code() == errc::deadline_exceeded) {  // what it said before says more
+      if (e.code() == errc::deadline_exceeded) {  // an earlier reason says more
         if (why.empty()) why = e.message();
       } else if (e.code() == errc::unavailable) {
         why = e.message();
@@ -321,9 +322,10 @@ inline std::shared_ptr<connection_state> connect_until(const std::string& addres
     }
     auto now = std::chrono::steady_clock::now();
     if (now >= until)
-      throw error(errc::deadline_exceeded, str("cannot connect to ", address, ": ", why));
+      throw error(errc::unavailable, str("timed out after ", duration_text(now - began),
+                                         " waiting for ", address, ": ", why));
     if (!told && now - began > 1s) {
-      logging::warning("waiting for ", address, ": ", why);
+      logging::warning("still trying to connect to ", address, ": ", why);
       told = true;
     }
     std::this_thread::sleep_until(std::min(until, now + pause));
@@ -358,7 +360,7 @@ channel_group::~channel_group() {
   for (auto& c : state_->channels()) {
     c->connection->on_event(nullptr);
     c->connection->close();
-    c->fail_all(error(errc::cancelled, "the group of the channel was destroyed"));
+    c->fail_all(error(errc::cancelled, "the channel_group was destroyed"));
   }
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/channel_state.hpp: the inside of a channel. Internal.
+// deft/transport/channel_state.hpp: the state of a channel. Internal.
 #pragma once
 #include <atomic>
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -11,7 +11,7 @@
 
 namespace deft::detail {
 
-/// A connection, and the calls whose answers it will bring. Shared by the channel and its group.
+/// A connection, and the calls whose answers are pending. Shared by the channel and its group.
 class channel_state {
  public:
   channel_state(std::shared_ptr<connection_state> c, std::string address,
@@ -21,16 +21,16 @@ class channel_state {
   std::shared_ptr<pending> call(message& m, std::shared_ptr<answer_listener> listener);
   void abandon(std::uint64_t id);
 
-  /// Hands out what has arrived. False if there was nothing, or another thread is at it.
+  /// Handles what has arrived. False if there was nothing, or another thread is doing so.
   bool pump();
-  /// Everything that is pending fails with `why`.
+  /// All pending calls fail with `why`.
   void fail_all(const error& why);
   bool gone() const;
 
   const std::shared_ptr<connection_state> connection;
   const std::string address;
   const std::weak_ptr<channel_group_state> owner;
-  std::atomic<bool> told{true};  ///< an event has come since it was looked at
+  std::atomic<bool> told{true};  ///< an event has come since the last pump
 
  private:
   void deliver();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/channel_state.ipp: calls over a connection, and handing out their answers.
+// deft/transport/channel_state.ipp: calls over a connection, and their answers.
 #pragma once
 #include <deft/core/failure.hpp>
 #include <deft/core/log.hpp>
@@ -8,7 +8,7 @@
 namespace deft {
 
 message& pending::get() {
-  if (!done()) fail(errc::failed_precondition, "an answer was taken before it came");
+  if (!done()) fail(errc::failed_precondition, "the answer of a call was taken before it arrived");
   if (error_) throw error(*error_);
   return answer_;
 }
@@ -17,7 +17,7 @@ message pending::take() { return std::move(get()); }
 namespace detail {
 
 namespace {
-constexpr int messages_at_once = 64;  // of one channel before the next one has its turn
+constexpr int messages_at_once = 64;  // of one channel, before the next channel
 }
 
 channel_state::channel_state(std::shared_ptr<connection_state> c, std::string peer,
@@ -50,11 +50,11 @@ void channel_state::abandon(std::uint64_t id) {
   {
     std::lock_guard lock(guard_);
     const auto at = calls_.find(id);
-    if (at == calls_.end()) return;  // it is told
+    if (at == calls_.end()) return;  // already answered
     p = std::move(at->second);
     calls_.erase(at);
   }
-  p->listener_.reset();  // which may keep the call
+  p->listener_.reset();  // it may hold the call
 }
 
 bool channel_state::pump() {
@@ -93,7 +93,7 @@ void channel_state::deliver() {
     try {
       if (events_.on_message) events_.on_message(std::move(incoming_));
     } catch (const std::exception& e) {
-      logging::warning("a message from ", connection->peer, " failed: ", e.what());
+      logging::warning("the handler of a message from ", connection->peer, " failed: ", e.what());
     }
     return trim(incoming_);
   }

@@ -11,46 +11,46 @@ namespace detail {
 class connection_state;
 }
 
-/// Both ends of a connection look the same once it stands. Any thread may send; one thread at a
-/// time receives.
+/// Both ends have the same interface once the connection is established. Any thread may send; one
+/// thread at a time receives.
 class connection {
  public:
   explicit connection(std::shared_ptr<detail::connection_state> state);
   ~connection();
   connection(const connection&) = delete;
 
-  /// Writes `m`, and never waits for the receiver: what the socket does not take at once is written
-  /// when it takes more, in order. What waits holds references to the tensors' buffers, whose
-  /// elements must not change before they are written; the rest is copied. Thread-safe.
-  /// Throws unavailable, naming the peer, if the connection is lost.
+  /// Sends `m` without waiting for the receiver: what the socket does not take at once is queued,
+  /// and written in order when it takes more. The queue refers to the tensors' buffers, whose
+  /// elements must not change before they are written; the rest is copied. Thread-safe. Throws
+  /// unavailable, naming the peer, if the connection is lost.
   void send(const message& m);
 
-  /// Reads the next message into `m`, whose allocations are reused. Spins before it sleeps.
-  /// False if the peer has ended the stream between two messages, or this end was closed.
-  /// Throws deadline_exceeded; unavailable if the stream broke; data_loss or resource_exhausted if
-  /// the frame is not sound or too large, which ends the connection and tells the peer why.
+  /// Reads the next message into `m`, whose allocations are reused. Spins before it sleeps. Returns
+  /// false if the peer ended the stream between two messages, or if this end was closed. Throws
+  /// deadline_exceeded; unavailable if the stream broke; data_loss or resource_exhausted if the
+  /// frame is invalid or too large, which ends the connection and tells the peer why.
   bool receive(message& m, deadline until = no_deadline);
 
-  /// What try_receive found.
+  /// The result of try_receive.
   enum class arrival { nothing, something, end };
-  /// As receive, but without waiting; what has arrived of a message is kept for the next call.
+  /// As receive, but without waiting; a message that has arrived in part is kept for the next call.
   arrival try_receive(message& m);
 
-  /// The peer waits for what somebody else makes, and as a rule sends nothing until it has it: that
-  /// its next message comes soon is not to be hoped for. Each has an end.
+  /// Says that the peer waits for something that others produce, and is unlikely to send anything
+  /// soon, so that no thread spins for its next message. Each begin_silence needs an end_silence.
   void begin_silence();
   void end_silence();
 
-  /// Waits until everything that was sent is written, or the connection is lost. False if the time
-  /// was over first.
+  /// Waits until everything sent has been written, or the connection is lost. False if the deadline
+  /// passed first.
   bool drain(deadline until);
-  /// Bytes that wait until the socket takes more.
+  /// Bytes that are queued, as the socket has not taken them yet.
   std::size_t queued() const;
 
-  /// Ends both directions and drops what is still queued: afterwards nothing refers to a tensor
-  /// that was sent. Wakes who receives. Thread-safe.
+  /// Ends both directions and drops what is queued: afterwards nothing refers to a tensor that was
+  /// sent. Wakes a thread that receives. Thread-safe.
   void close();
-  /// Nothing can be sent any more.
+  /// Whether the connection is lost or closed, so that nothing can be sent any more.
   bool lost() const;
 
   const peer_info& peer() const;

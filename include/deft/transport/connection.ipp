@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/connection.ipp: the life of a connection: events, heartbeats, receiving with a
-// spin before the sleep, and its end.
+// deft/transport/connection.ipp: events, heartbeats, receiving and closing.
 #pragma once
 #include <algorithm>
 #include <cerrno>
+#include <deft/core/duration.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <new>
@@ -12,7 +12,7 @@ namespace deft {
 namespace detail {
 
 namespace {
-constexpr int beats_of_timeout = 4;  // so that one that is late is no loss
+constexpr int beats_of_timeout = 4;  // so that one late heartbeat does no harm
 }  // namespace
 
 connection_state::connection_state(std::unique_ptr<stream> s, const wire_limits& limits)
@@ -68,18 +68,18 @@ std::chrono::milliseconds connection_state::beat_interval() const {
 
 void connection_state::beat(std::chrono::steady_clock::time_point now) {
   if (lost()) return;
-  // What is there and was not read yet, as its reader is busy, is a sign of life too.
+  // Unread bytes are a sign of life too: the reader may be busy.
   if (stream_->has_unread()) last_heard_ = now;
   if (heard_.exchange(false, std::memory_order_relaxed)) last_heard_ = now;
   if (said_.exchange(false, std::memory_order_relaxed)) last_said_ = now;
   if (timeout_.count() && now - last_heard_ >= timeout_)
-    return break_off(str("nothing came from it for ", timeout_.count() / 1000.0, " s"));
-  // Where much is queued, the peer hears enough, or hears nothing.
+    return break_off(str("nothing received from it for ", duration_text(timeout_)));
+  // If something is queued, a heartbeat would not arrive any earlier.
   if (now - last_said_ + interval_ / 2 < interval_ || writes()) return;
   try {
     send(message(message_kind::heartbeat));
   } catch (const error&) {
-    // Lost in the meantime.
+    // The connection was lost in the meantime.
   }
 }
 
@@ -136,7 +136,7 @@ void connection_state::refuse(const error& why) {
   try {
     send(m);
   } catch (const error&) {
-    // It does not listen.
+    // The peer is gone.
   }
   {
     std::lock_guard lock(guard_);
@@ -144,8 +144,8 @@ void connection_state::refuse(const error& why) {
   }
   refused_.store(true, std::memory_order_release);
   lost_.store(true, std::memory_order_release);
-  // With bytes unread the kernel would answer an end of both directions by a reset, which
-  // overtakes the sentence.
+  // If both directions were shut down with bytes unread, the kernel would send a reset, which would
+  // overtake the message.
   if (queued() == 0) stream_->shut(false);
 }
 
@@ -188,7 +188,7 @@ connection::arrival connection_state::step(message& m) {
     break_off(e.message());
     throw_lost();
   } catch (const std::bad_alloc&) {
-    error e(errc::resource_exhausted, "there is no memory for a message");
+    error e(errc::resource_exhausted, "out of memory while receiving a message");
     refuse(e);
     throw e;
   }
@@ -198,7 +198,7 @@ connection::arrival connection_state::step(message& m) {
     try {
       from_bytes(m.meta, code, why);
     } catch (const error&) {
-      why = "without a reason that can be read";
+      why = "its reason cannot be decoded";
     }
     bool known = code >= errc::cancelled && code <= errc::unauthenticated;
     refusal_ = std::make_shared<error>(known ? code : errc::unknown, why);
@@ -214,14 +214,16 @@ connection::arrival connection_state::try_receive(message& m) {
 }
 
 bool connection_state::receive(message& m, deadline until) {
-  event_loop::attendance here(loop());
-  // Outlives the event that it is told of.
+  event_loop::polling_scope here(loop());
+  // Shared, as an event may arrive after this call.
   auto sleeper = std::make_shared<event_loop::sleeper>();
   on_event([sleeper, &l = loop()] { l.wake(*sleeper); });
   struct told_no_more {
     connection_state& c;
     ~told_no_more() { c.on_event(nullptr); }
   } ends{*this};
+
+  const auto began = std::chrono::steady_clock::now();
   wait_.restart();
   for (;;) {
     switch (try_receive(m)) {
@@ -235,7 +237,8 @@ bool connection_state::receive(message& m, deadline until) {
     }
     const auto now = std::chrono::steady_clock::now();
     if (now >= until)
-      throw error(errc::deadline_exceeded, str("no message came in time from ", peer));
+      throw error(errc::deadline_exceeded, str("timed out after ", duration_text(now - began),
+                                               " waiting for a message from ", peer));
     if (wait_.look_again(now)) {
       loop().poll();
       continue;

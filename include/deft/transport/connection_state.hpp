@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/connection_state.hpp: the inside of a connection. Internal.
+// deft/transport/connection_state.hpp: the state of a connection. Internal.
 #pragma once
 #include <atomic>
 #include <condition_variable>
@@ -14,7 +14,7 @@
 
 namespace deft::detail {
 
-/// Shared by the connection, who reads from it, and what the loop waits for on its behalf.
+/// Shared by the connection, its reader, and the handlers of the event loop.
 class connection_state final : public loop_member,
                                public std::enable_shared_from_this<connection_state> {
  public:
@@ -26,39 +26,39 @@ class connection_state final : public loop_member,
   connection::arrival try_receive(message& m);
   bool drain(deadline until);
   std::size_t queued() const;
-  /// Whether something is written whenever the socket takes more.
+  /// Whether something is queued for writing.
   bool writes() const;
   void close();
   bool lost() const { return lost_.load(std::memory_order_acquire); }
-  /// A sentence.
+  /// The reason, as a sentence.
   std::string why_lost() const;
   const stream& source() const { return *stream_; }
   event_loop& loop() const { return stream_->loop(); }
-  /// Whom to tell, on a thread of the loop, that there may be something to receive. Once for each
-  /// time that it is armed. Null: nobody.
+  /// Sets the function to call, on a thread of the loop, when there may be something to receive:
+  /// once each time the connection is armed. Null: none.
   void on_event(std::function<void()> tell);
-  /// Tells the peer why the connection ends. What it still sends is dropped, until it has heard it
-  /// and ends the connection too, or close is called.
+  /// Tells the peer why the connection ends. What it still sends is dropped, until it ends the
+  /// connection too or close is called.
   void refuse(const error& why);
-  /// What the peer refused with, if it did.
+  /// The error with which the peer refused; null if it did not.
   std::shared_ptr<const error> refusal() const { return refusal_; }
   void set_limits(const wire_limits& limits) { reader_.set_limits(limits); }
-  /// What the ends have said to each other holds from here on: heartbeats begin.
+  /// Applies the terms exchanged in the handshake, and begins the heartbeats.
   void agree(const peer_terms& own, const peer_terms& of_peer);
   /// See connection::begin_silence.
   void add_silence(int by) { silence_.fetch_add(by, std::memory_order_relaxed); }
   bool is_silent() const { return silence_.load(std::memory_order_relaxed) > 0; }
-  /// Whether close was called here.
+  /// Whether close was called on this end.
   bool closed_here() const { return closed_.load(std::memory_order_acquire); }
 
   void arm() override;
   void beat(std::chrono::steady_clock::time_point now) override;
   std::chrono::milliseconds beat_interval() const override;
 
-  peer_info peer;  ///< filled by the handshake, then left alone
+  peer_info peer;  ///< set by the handshake, then constant
 
  private:
-  /// A frame, or the rest of one, that waits until the socket takes more.
+  /// A queued frame, or the rest of one.
   struct waiting {
     std::vector<std::byte> head;  ///< header, metadata and descriptors
     std::vector<any_array> tensors;
@@ -92,7 +92,7 @@ class connection_state final : public loop_member,
 
   std::unique_ptr<stream> stream_;
   frame_reader reader_;
-  arrival_wait wait_;  ///< of who receives
+  arrival_wait wait_;  ///< used by the receiving thread
 
   mutable std::mutex guard_;
   std::condition_variable changed_;
@@ -101,15 +101,15 @@ class connection_state final : public loop_member,
   std::deque<waiting> queue_;
   std::size_t queued_ = 0;  ///< bytes
   credit_account on_the_way_;
-  std::deque<message> held_;  ///< that wait for credit
+  std::deque<message> held_;  ///< messages that wait for credit
   std::size_t held_bytes_ = 0;
   std::string why_lost_;
   std::atomic<bool> lost_{false}, closed_{false}, refused_{false};
   std::atomic<int> silence_{0};
-  std::shared_ptr<const error> refusal_;  ///< of who receives
+  std::shared_ptr<const error> refusal_;  ///< used by the receiving thread
 
   std::mutex event_guard_;
-  bool armed_ = false, listed_ = false;  ///< among the loop's that are not armed
+  bool armed_ = false, listed_ = false;  ///< listed: as unarmed, with the loop
   std::function<void()> tell_;
 
   std::chrono::milliseconds timeout_{0}, interval_{0};
@@ -117,9 +117,9 @@ class connection_state final : public loop_member,
   std::atomic<bool> heard_{false}, said_{false};                      ///< since the last beat
 
   std::mutex credit_guard_;
-  credit_account taken_;  ///< of what the peer sent
+  credit_account taken_;  ///< for what the peer sent
 
-  // Of the writer.
+  // Used by the writer only.
   std::vector<iovec> pieces_;
   std::vector<std::byte> descriptors_, gathered_;
 };

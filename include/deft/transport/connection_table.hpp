@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/connection_table.hpp: the connections of a listener, and what they share.
+// deft/transport/connection_table.hpp: the connections of a listener, and their shared state.
 // Internal.
 #pragma once
 #include <atomic>
@@ -14,34 +14,35 @@
 
 namespace deft::detail {
 
-/// Kept alive by its connections too, so that a handler may stop or even destroy the listener.
+/// Connections share ownership, so that a handler may stop or even destroy the listener.
 class connection_table : public std::enable_shared_from_this<connection_table> {
  public:
   connection_table(listen_options&& o, connection_handler& h) : options(std::move(o)), handler(h) {}
 
-  // Set before the first connection, then left alone.
+  // Set before the first connection, then constant.
   listen_options options;
   connection_handler& handler;
   event_loop& loop = event_loop::of_servers();
-  std::string address;     ///< what the listener is bound to
-  std::string local_name;  ///< of the local socket that is offered; empty: none
-  std::size_t most = 0;    ///< at a time
+  std::string address;     ///< that the listener is bound to
+  std::string local_name;  ///< of the local socket offered to callers; empty: none
+  std::size_t most = 0;    ///< connections at a time
 
-  /// Begins to serve what was accepted from `address`, or turns it away.
+  /// Begins to serve a connection accepted from `address`, or turns it away.
   void add(std::unique_ptr<stream> s, const std::string& address, bool local);
-  /// For one that has just become welcome.
+  /// Makes the offer of a local socket for a caller that has just been authenticated.
   local_offer offer_to(accepted_connection& c);
-  /// Whoever was offered this and has not used it; once.
+  /// The connection that was offered `token` and has not used it, which is then used; null if there
+  /// is none.
   std::shared_ptr<accepted_connection> claim(const local_offer::token& token);
-  /// False if it has been used.
+  /// Takes the offer back. False if it has been used.
   bool withdraw(accepted_connection& c);
 
-  /// False if it is too late.
+  /// False if the listener is stopping.
   bool count_open(accepted_connection& c);
   void count_closed();
-  /// Those that stand now.
+  /// The number of open connections.
   std::size_t count() const;
-  /// A thread is in the handler without a message. False if it is too late.
+  /// A thread enters the handler without a message. False if the listener is stopping.
   bool begin_helping();
   void end_helping();
   bool has(const accepted_connection& c) const;
@@ -49,10 +50,10 @@ class connection_table : public std::enable_shared_from_this<connection_table> {
   void log_refusal(const std::string& address, const error& why);
 
   bool stopping() const { return stopping_; }
-  /// No more are added. False the second time.
+  /// Accepts no more connections. False the second time.
   bool stop();
   void close_all();
-  /// Until all have ended, but for that of a handler that calls.
+  /// Waits until all have ended, except the one whose handler makes this call.
   void wait_for_all();
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/connection_table.ipp: which connections there are, and which of them make room.
+// deft/transport/connection_table.ipp: the list of connections, and which of them make room for
+// others.
 #pragma once
 #include <algorithm>
 #include <deft/transport/connection_table.hpp>
@@ -16,7 +17,7 @@ void connection_table::add(std::unique_ptr<stream> s, const std::string& from, b
     if (stopping_) return;
     if (all_.size() >= most) {
       turned_away_.log(logging::level::warning, address, " turned ", from,
-                       " away: too many connections");
+                       " away: too many connections (limit ", most, ")");
       return;
     }
     make_room(c->host());
@@ -25,7 +26,8 @@ void connection_table::add(std::unique_ptr<stream> s, const std::string& from, b
   c->begin();
 }
 
-/// For a caller from `host`: the one that has been shaking hands longest goes.
+/// Makes room for a caller from `host`: closes the connection that has been in the handshake
+/// longest, if there are too many.
 void connection_table::make_room(const std::string& host) {
   const auto at_once = static_cast<std::size_t>(options.max_handshakes);
   std::size_t shaking = 0, of_host = 0;
@@ -41,7 +43,7 @@ void connection_table::make_room(const std::string& host) {
                                                          : nullptr;
   if (!goes) return;
   turned_away_.log(logging::level::warning, address, " turned ", goes->peer().address,
-                   " away: too many callers have not said who they are");
+                   " away: too many connections in the handshake (limit ", at_once, ")");
   goes->close();
 }
 
@@ -102,7 +104,7 @@ void connection_table::remove(const accepted_connection& c) {
 }
 
 void connection_table::log_refusal(const std::string& from, const error& why) {
-  // Who only looks whether the port is open is no news.
+  // A caller that only probes the port is not worth a warning.
   const auto level =
       why.code() == errc::unavailable || stopping_ ? logging::level::info : logging::level::warning;
   refused_.log(level, address, " refused ", from, ": ", why.message());
@@ -125,7 +127,7 @@ void connection_table::wait_for_all() {
              return c.get() == accepted_connection::current();
            });
   });
-  // What remains is the connection of a handler that called.
+  // What remains is the connection whose handler called.
   all_.clear();
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/connection_write.ipp: sending without waiting, and no more than the peer takes.
+// deft/transport/connection_write.ipp: sending without waiting, within the peer's credit.
 #pragma once
 #include <algorithm>
 #include <cerrno>
@@ -12,13 +12,13 @@ namespace deft::detail {
 namespace {
 constexpr auto send_spin = std::chrono::microseconds(20);
 constexpr std::size_t spin_at_most = 256 * 1024;  // bytes left that are worth a spin
-constexpr std::size_t pieces_at_once = 64;        // of a gather write, as Asio takes
-// Bytes of a gather write. The kernel moves half as much again in such steps as in one of 128 MB,
-// as it sees to what the receiver has taken in between; below 512 KB it is slower again.
+constexpr std::size_t pieces_at_once = 64;        // of a gather write: Asio's limit
+// Bytes of a gather write. In steps of this size the kernel moves data 1.5 times as fast as in one
+// of 128 MB, since it serves the receiver in between; below 512 KB it is slower again.
 constexpr std::size_t write_at_once = std::size_t{1} << 20;
-constexpr int frames_for_others = 16;         // that a sender writes for those who came later
-constexpr int frames_at_once = 64;            // that the loop writes before it looks at others
-constexpr std::size_t held_at_most = 65'536;  // messages that wait for credit
+constexpr int frames_for_others = 16;  // that a sender writes for senders that came later
+constexpr int frames_at_once = 64;     // that the loop writes before it serves other connections
+constexpr std::size_t held_at_most = 65'536;  // messages waiting for credit
 
 std::uint64_t credit_of(const message& m) {
   std::uint64_t bytes = header_bytes + m.meta.size();
@@ -27,7 +27,7 @@ std::uint64_t credit_of(const message& m) {
 }
 }  // namespace
 
-/// Writes until all is written or the socket takes no more. `pieces` is used up.
+/// Writes until everything is written or the socket takes no more. Modifies `pieces`.
 connection_state::progress connection_state::write_pieces(std::vector<iovec>& pieces,
                                                           std::size_t& written, std::size_t total,
                                                           bool spin) {
@@ -98,14 +98,15 @@ void connection_state::mark_spinning(header_block& head, message_kind kind) cons
   head[spinning_at + 1] = static_cast<std::byte>(std::clamp<std::int64_t>(longer.count(), 0, 255));
 }
 
-/// The pieces of a frame, as few as pays: small ones are put together. How many bytes they have.
+/// Collects the pieces of a frame in `pieces_`; small ones are copied together. Returns their
+/// bytes.
 std::size_t connection_state::gather(const message& m, const header_block& head) {
   constexpr std::size_t small = 4096, gathered_at_once = 64 * 1024;
   pieces_.clear();
   gathered_.clear();
   std::size_t most = head.size() + m.meta.size() + descriptors_.size();
   for (const auto& t : m.tensors) most += t.bytes() <= small ? t.bytes() : 0;
-  gathered_.reserve(std::min(most, gathered_at_once));  // what pieces point to stays
+  gathered_.reserve(std::min(most, gathered_at_once));  // must not reallocate: pieces point into it
   std::size_t total = 0;
   auto add = [&](const void* data, std::size_t n) {
     if (n == 0) return;
@@ -138,11 +139,11 @@ void connection_state::send(const message& m) {
   send(m, lock);
 }
 
-/// With the lock.
+/// With the lock held. Queues `m` until there is credit.
 void connection_state::hold(const message& m) {
   if (held_.size() == held_at_most)
-    fail(errc::resource_exhausted, peer, " does not take what is sent to it: ", held_at_most,
-         " messages wait");
+    fail(errc::resource_exhausted, peer, " does not process what is sent to it: ", held_at_most,
+         " messages are waiting (limit)");
   held_.push_back(m);
   held_bytes_ += credit_of(m);
 }
@@ -151,7 +152,7 @@ void connection_state::drop_held() {
   held_bytes_ = 0;
 }
 
-/// The peer has dealt with some of what it was sent: what waited goes.
+/// The peer has processed some messages: sends the waiting ones that now have credit.
 void connection_state::take_back(const message& m) {
   std::unique_lock lock(guard_);
   on_the_way_.give_back({m.session, m.flags});
@@ -164,14 +165,14 @@ void connection_state::take_back(const message& m) {
   }
 }
 
-/// Gives `m`, which came, what returns its credit.
+/// Makes the received `m` return its credit when it is destroyed.
 void connection_state::note_credit(message& m) {
   const std::uint64_t bytes = credit_of(m);
   {
     std::lock_guard lock(credit_guard_);
     if (!taken_.take(bytes))
-      fail(errc::resource_exhausted, peer, " sends more than it may: ", taken_.used().bytes,
-           " bytes in ", taken_.used().frames, " messages wait here");
+      fail(errc::resource_exhausted, peer, " exceeds its credit: ", taken_.used().bytes,
+           " bytes in ", taken_.used().frames, " messages are unprocessed here");
   }
   m.credit = std::shared_ptr<const void>(
       this, [self = shared_from_this(), bytes](const void*) { self->free_credit(bytes); });
@@ -189,11 +190,11 @@ void connection_state::free_credit(std::uint64_t bytes) {
   try {
     send(m);
   } catch (const error&) {
-    // Lost in the meantime.
+    // The connection was lost in the meantime.
   }
 }
 
-/// With the lock, which it releases.
+/// With the lock held, which it releases.
 void connection_state::send(const message& m, std::unique_lock<std::mutex>& lock) {
   if (writer_ != writer::none) {
     std::vector<std::byte> descriptors;
@@ -221,7 +222,7 @@ void connection_state::send(const message& m, std::unique_lock<std::mutex>& lock
     return hand_over(lock);
   }
   if (p == progress::all && !queue_.empty() && !closed_here()) {
-    // Others queued behind this one.
+    // Other senders queued messages behind this one.
     p = write_queue(lock, frames_for_others);
     if (p == progress::some && !closed_here()) return hand_over(lock);
     stop_writing(lock);
@@ -232,7 +233,7 @@ void connection_state::send(const message& m, std::unique_lock<std::mutex>& lock
   if (p != progress::all) throw_lost();
 }
 
-/// The lock is held before and after, not while writing.
+/// With the lock held; it is released while writing.
 connection_state::progress connection_state::write_queue(std::unique_lock<std::mutex>& lock,
                                                          int most) {
   for (int i = 0; !queue_.empty() && !closed_here(); ++i) {
@@ -254,7 +255,7 @@ connection_state::progress connection_state::write_queue(std::unique_lock<std::m
   return queue_.empty() ? progress::all : progress::broken;
 }
 
-/// Nobody writes any more: all is written, or nothing can be.
+/// There is no writer any more: everything is written, or nothing can be.
 void connection_state::stop_writing(std::unique_lock<std::mutex>&) {
   writer_ = writer::none;
   if (refused_.load(std::memory_order_acquire)) stream_->shut(false);
@@ -281,11 +282,11 @@ void connection_state::write_when_possible() {
       p = self->write_queue(mine, frames_at_once);
     } catch (const std::bad_alloc&) {
       if (mine.owns_lock()) mine.unlock();
-      self->break_off("there is no memory to write");
+      self->break_off("out of memory while writing");
       mine.lock();
       self->writing_ = false;
     }
-    // What the peer takes is a sign of life.
+    // A peer that takes bytes is alive.
     if (self->queued_ < before) self->heard_.store(true, std::memory_order_relaxed);
     if (p != progress::some || self->closed_here()) return self->stop_writing(mine);
     mine.unlock();

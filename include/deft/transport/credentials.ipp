@@ -19,19 +19,20 @@ std::string read_credential(const std::string& path, const std::string& what, st
   std::unique_ptr<std::FILE, decltype(close)> f(std::fopen(path.c_str(), "re"));
   struct stat about {};
   if (!f || fstat(fileno(f.get()), &about) != 0)
-    fail(errc::not_found, "cannot read the ", what, " \"", path, "\"");
+    fail(errc::not_found, "cannot read the ", what, " \"", path, "\": ", text_of_errno(errno));
   if (is_private && (about.st_mode & 077) != 0) {
     char mode[16];
     std::snprintf(mode, sizeof mode, "%04o", static_cast<unsigned>(about.st_mode & 07777));
-    fail(errc::permission_denied, "others than its owner have access to the ", what, " \"", path,
-         "\" (mode ", std::string(mode), "): run chmod 600 ", path);
+    fail(errc::permission_denied, "users other than the owner have access to the ", what, " \"",
+         path, "\" (mode ", std::string(mode), "): run chmod 600 ", path);
   }
-  std::setvbuf(f.get(), nullptr, _IONBF, 0);  // no copy that stays
+  std::setvbuf(f.get(), nullptr, _IONBF, 0);  // leaves no copy in a buffer
   std::string text(most + 1, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), f.get()));
-  if (std::ferror(f.get())) fail(errc::not_found, "cannot read the ", what, " \"", path, "\"");
+  if (std::ferror(f.get()))
+    fail(errc::not_found, "cannot read the ", what, " \"", path, "\": ", text_of_errno(errno));
   if (text.size() > most)
-    fail(errc::invalid_argument, "the ", what, " \"", path, "\" has more than ", most, " bytes");
+    fail(errc::invalid_argument, "the ", what, " \"", path, "\" is larger than ", most, " bytes");
   return text;
 }
 

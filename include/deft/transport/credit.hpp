@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/credit.hpp: how much may be on the way to a peer that has not taken it yet.
+// deft/transport/credit.hpp: flow control: how much may be sent that the peer has not processed
+// yet.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 namespace deft {
 
-/// Of the messages that take credit. A message goes as long as less than this is on the way, so it
-/// may itself exceed what is left: an end holds at most `bytes` and one message.
+/// Limits of the unprocessed messages that take credit. A message is sent as long as the
+/// unprocessed ones are below both limits, so an end holds at most `bytes` and one more message.
 struct credit_window {
   std::uint64_t bytes = std::uint64_t{32} << 20;
   std::uint32_t frames = 4'096;
@@ -18,34 +19,35 @@ struct credit_window {
 
 namespace detail {
 
-/// Bytes and messages; of either end of a connection, or what one tells the other.
+/// An amount of credit, in bytes and messages.
 struct credit {
   std::uint64_t bytes = 0;
   std::uint32_t frames = 0;
 };
 
-/// What is on the way, as one end knows it.
+/// One end's account of what is unprocessed.
 class credit_account {
  public:
   void set_window(const credit_window& w) {
     window_ = {std::max<std::uint64_t>(w.bytes, 1), std::max<std::uint32_t>(w.frames, 1)};
   }
-  /// False if there is too much already.
+  /// Takes credit for a message; false if the window is used up.
   bool take(std::uint64_t bytes) {
     if (used_.bytes >= window_.bytes || used_.frames >= window_.frames) return false;
     used_.bytes += bytes;
     ++used_.frames;
     return true;
   }
-  /// Throws data_loss if that much was not taken.
+  /// Throws data_loss if less was taken.
   void give_back(const credit& c) {
     if (c.bytes > used_.bytes || c.frames > used_.frames)
-      fail(errc::data_loss, "the peer returned more credit than it was given");
+      fail(errc::data_loss, "the peer returned more credit than was taken: ", c.bytes, " bytes in ",
+           c.frames, " messages, of ", used_.bytes, " in ", used_.frames);
     used_.bytes -= c.bytes;
     used_.frames -= c.frames;
   }
-  /// The receiver's end: one more message is dealt with. What is to be told the sender now, of this
-  /// and others: a quarter of the window at a time, so that who sends little hears nothing.
+  /// At the receiver: one more message is processed. Returns the credit to send back now, if any: a
+  /// quarter of the window at a time, so that a peer that sends little gets no such messages.
   std::optional<credit> free(std::uint64_t bytes) {
     freed_.bytes += bytes;
     ++freed_.frames;

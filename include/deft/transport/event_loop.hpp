@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/event_loop.hpp: Asio contexts that are run by the threads that wait. Internal.
+// deft/transport/event_loop.hpp: Asio contexts, run by the threads that wait for their events.
+// Internal.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -11,83 +12,85 @@
 
 namespace deft::detail {
 
-/// What takes part in a loop without a thread of its own.
+/// A member of a loop: has no thread of its own.
 class loop_member {
  public:
   virtual ~loop_member() = default;
-  /// Asks for the next event; nothing if it has been asked for. From any thread.
+  /// Requests the next event, unless one is requested already. From any thread.
   virtual void arm() = 0;
-  /// By the loop's thread, every now and then: says that we live, and looks whether the peer does.
+  /// Called at intervals by the loop: sends a heartbeat, and checks that the peer is alive.
   virtual void beat(std::chrono::steady_clock::time_point now) = 0;
-  /// How often beat wants to be called; zero: never.
+  /// The interval at which to call beat; zero: never.
   virtual std::chrono::milliseconds beat_interval() const = 0;
 };
 
-/// An Asio context, which one thread at a time runs: one that waits for something of it, so that
-/// what comes for it needs no other thread to be woken; where none does, the loop's own, the
-/// keeper, which runs no kernels. Threads that attend the loop poll it while they look at their
-/// streams themselves; nobody sleeps in it meanwhile, as each segment that arrives would wake who
-/// does. Handlers never run at the same time. There are two in a process, never destroyed:
-/// connections may outlive main's statics. Thread-safe.
+/// An Asio context that one thread at a time runs: a thread that waits for one of its events, so
+/// that no other thread has to be woken; if there is none, the loop's own thread, the keeper, which
+/// runs no kernels. Threads that spin on their streams poll the loop meanwhile, and no thread
+/// sleeps in it, since each TCP segment would wake that one. Handlers never run at the same time. A
+/// process has two loops, which are never destroyed: connections may outlive main's statics.
+/// Thread-safe.
 class event_loop {
  public:
-  /// For what connected to this process, and for the channels of those who call.
+  /// The loop of the connections that this process has accepted, and that of its channels to
+  /// servers.
   static event_loop& of_servers();
   static event_loop& of_callers();
 
   boost::asio::io_context& context() { return context_; }
 
-  /// Where a thread sleeps until something wakes it.
+  /// A place where a thread sleeps until it is woken.
   class sleeper {
     friend class event_loop;
     std::condition_variable changed_;
     bool woken_ = false;
   };
 
-  /// A thread that polls the loop while it looks for what it waits for.
-  class attendance {
+  /// While this object lives, its thread polls the loop as it looks for what it waits for.
+  class polling_scope {
    public:
-    explicit attendance(event_loop& l) : loop_(l) { loop_.enter(); }
-    ~attendance() { loop_.leave(); }
-    attendance(const attendance&) = delete;
+    explicit polling_scope(event_loop& l) : loop_(l) { loop_.enter(); }
+    ~polling_scope() { loop_.leave(); }
+    polling_scope(const polling_scope&) = delete;
 
    private:
     event_loop& loop_;
   };
 
-  /// Runs the handlers that are ready, unless another thread does.
+  /// Runs the handlers that are ready, unless another thread is running them.
   void poll();
-  /// By a thread that attends: sleeps until it is woken or the time is over, and now and then
-  /// before. Runs handlers meanwhile, unless another thread does.
+  /// Called by a polling thread: sleeps until it is woken or the deadline passes; may return
+  /// earlier. Runs handlers meanwhile, unless another thread does.
   void sleep(sleeper& s, deadline until);
   void wake(sleeper& s);
-  /// Sleeps until `ready()`; false if the time was over first. Whoever makes it true wakes `s`.
+  /// Sleeps until `ready()`; false if the deadline passed first. The thread that makes it true must
+  /// wake `s`.
   template <class Ready>
   bool wait(sleeper& s, Ready&& ready, deadline until) {
-    attendance here(*this);
+    polling_scope here(*this);
     while (!ready()) {
       if (std::chrono::steady_clock::now() >= until) return false;
       sleep(s, until);
     }
     return true;
   }
-  /// Something is to be done that nobody may be waiting for.
+  /// There may be something to do that no thread is waiting for.
   void wake_keeper();
 
-  /// `m` is not armed: it is before anyone sleeps in the loop.
+  /// `m` is not armed: arms it before a thread sleeps in the loop.
   void add_unarmed(std::weak_ptr<loop_member> m);
-  /// Calls `m`'s beat from now on, until it is gone.
+  /// Calls beat of `m` from now on, until `m` is destroyed.
   void add_beating(const std::shared_ptr<loop_member>& m);
 
-  /// A thread that attends does not for a while.
+  /// A polling thread leaves the loop for a while, and comes back.
   void step_out() { leave(); }
   void step_in() { enter(); }
 
-  /// Whether the calling thread is a keeper, which must not be kept.
+  /// Whether the calling thread is a keeper, which must not be blocked.
   static bool is_keeper();
 
  private:
-  /// `patience`: how long after the last thread that attended the keeper takes its place.
+  /// `patience`: how long after the last polling thread has left the keeper runs the loop.
   explicit event_loop(std::chrono::milliseconds patience);
   void enter();
   void leave();
@@ -104,13 +107,13 @@ class event_loop {
   std::mutex guard_;
   bool led_ = false;           ///< a thread runs the context
   bool keeper_leads_ = false;  ///< it is the keeper
-  bool wanted_ = false;        ///< the keeper is to look
-  bool polled_ = false;        ///< since the keeper looked last
-  sleeper* leader_ = nullptr;  ///< who runs it asleep
-  int attending_ = 0;
+  bool wanted_ = false;        ///< the keeper should check the loop
+  bool polled_ = false;        ///< since the keeper last checked
+  sleeper* leader_ = nullptr;  ///< the one that runs the context while asleep
+  int polling_ = 0;
   const std::chrono::milliseconds patience_;
-  std::chrono::steady_clock::time_point attended_{};  ///< until then
-  std::vector<sleeper*> sleepers_;                    ///< who would run it
+  std::chrono::steady_clock::time_point last_polling_{};  ///< when the last polling thread left
+  std::vector<sleeper*> sleepers_;                        ///< that could run the context
   std::condition_variable keeper_;
 
   std::mutex members_guard_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/event_loop.ipp: who runs an Asio context, and when.
+// deft/transport/event_loop.ipp: which thread runs an Asio context, and when.
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
@@ -11,8 +11,9 @@ namespace deft::detail {
 
 namespace {
 using namespace std::chrono_literals;
-/// How often the keeper looks whether those who attend still do, and those who sleep.
-constexpr auto look_at_attending = 10ms, look_at_sleeping = 100ms;
+/// How often the keeper checks that polling threads still poll, and that sleeping ones still run
+/// the loop.
+constexpr auto look_at_polling = 10ms, look_at_sleeping = 100ms;
 thread_local bool this_is_a_keeper = false;
 }  // namespace
 
@@ -21,7 +22,8 @@ event_loop& event_loop::of_servers() {
   return loop;
 }
 event_loop& event_loop::of_callers() {
-  // Who calls now and then would have to wait each time until the keeper makes way.
+  // Without patience, a thread that makes a call now and then would wait each time until the keeper
+  // gives up the loop.
   static auto& loop = *new event_loop(100ms);
   return loop;
 }
@@ -35,23 +37,23 @@ bool event_loop::is_keeper() { return this_is_a_keeper; }
 
 void event_loop::enter() {
   std::lock_guard lock(guard_);
-  ++attending_;
+  ++polling_;
 }
 
 void event_loop::leave() {
   std::lock_guard lock(guard_);
-  if (--attending_ > 0) return;
-  if (patience_ > 0ms) attended_ = std::chrono::steady_clock::now();
+  if (--polling_ > 0) return;
+  if (patience_ > 0ms) last_polling_ = std::chrono::steady_clock::now();
   if (!led_ && !sleepers_.empty()) sleepers_.front()->changed_.notify_one();
 }
 
-/// What a handler throws ends what it was for, and nothing else.
+/// An exception of a handler must not end the thread.
 template <class F>
 void event_loop::run(F f) {
   try {
     f();
   } catch (const std::exception& e) {
-    logging::warning("an event of a connection failed: ", e.what());
+    logging::warning("the handler of a connection's event failed: ", e.what());
   }
 }
 
@@ -70,9 +72,9 @@ void event_loop::poll() {
 void event_loop::sleep(sleeper& s, deadline until) {
   arm_all();
   std::unique_lock lock(guard_);
-  --attending_;
+  --polling_;
   while (!s.woken_ && std::chrono::steady_clock::now() < until) {
-    if (!led_ && attending_ == 0) {
+    if (!led_ && polling_ == 0) {
       led_ = true;
       leader_ = &s;
       lock.unlock();
@@ -85,7 +87,7 @@ void event_loop::sleep(sleeper& s, deadline until) {
       leader_ = nullptr;
       break;
     }
-    // The keeper makes way.
+    // Makes the keeper give up the loop.
     if (keeper_leads_) boost::asio::post(context_, [] {});
     sleepers_.push_back(&s);
     until == no_deadline ? s.changed_.wait(lock)
@@ -93,7 +95,7 @@ void event_loop::sleep(sleeper& s, deadline until) {
     std::erase(sleepers_, &s);
   }
   s.woken_ = false;
-  ++attending_;
+  ++polling_;
 }
 
 void event_loop::wake(sleeper& s) {
@@ -107,7 +109,7 @@ void event_loop::wake(sleeper& s) {
 
 void event_loop::wake_keeper() {
   std::lock_guard lock(guard_);
-  if (led_ || attending_ || !sleepers_.empty()) return;
+  if (led_ || polling_ || !sleepers_.empty()) return;
   wanted_ = true;
   keeper_.notify_one();
 }
@@ -170,30 +172,30 @@ void event_loop::keep() {
   this_is_a_keeper = true;
   std::unique_lock lock(guard_);
   for (;;) {
-    const bool stuck = attending_ > 0 && !polled_;
-    const bool alone = attending_ == 0 && sleepers_.empty();
+    const bool stuck = polling_ > 0 && !polled_;
+    const bool alone = polling_ == 0 && sleepers_.empty();
     const auto now = std::chrono::steady_clock::now();
-    const bool patient = alone && !wanted_ && now - attended_ < patience_;
+    const bool patient = alone && !wanted_ && now - last_polling_ < patience_;
     polled_ = wanted_ = false;
     if (!led_ && (stuck || (alone && !patient))) {
       led_ = keeper_leads_ = true;
       lock.unlock();
       arm_all();
       run([&] {
-        stuck ? context_.run_one_for(look_at_attending) : context_.run_one();
+        stuck ? context_.run_one_for(look_at_polling) : context_.run_one();
         context_.poll();
       });
       lock.lock();
       led_ = keeper_leads_ = false;
-      if (attending_ == 0 && !sleepers_.empty()) sleepers_.front()->changed_.notify_one();
+      if (polling_ == 0 && !sleepers_.empty()) sleepers_.front()->changed_.notify_one();
       if (stuck) continue;
     }
-    // What was let go is armed, though others may attend for long.
+    // Arms the unarmed members, as other threads may poll for long.
     lock.unlock();
     arm_all();
     lock.lock();
-    if (!led_ && attending_ == 0 && sleepers_.empty() && !patient) continue;
-    keeper_.wait_for(lock, leader_ || patient ? look_at_sleeping : look_at_attending,
+    if (!led_ && polling_ == 0 && sleepers_.empty() && !patient) continue;
+    keeper_.wait_for(lock, leader_ || patient ? look_at_sleeping : look_at_polling,
                      [&] { return wanted_; });
   }
 }

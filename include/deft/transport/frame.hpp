@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/frame.hpp: the form of a message on the wire. Internal.
+// deft/transport/frame.hpp: the wire format of a message. Internal.
 //
-// A frame is a header of 64 bytes, little-endian; the metadata; for each tensor a descriptor; the
-// tensors' elements, one after the other.
+// A frame consists of a header of 64 bytes, little-endian; the metadata; a descriptor for each
+// tensor; and the tensors' elements, one after the other.
 //
 //   header      0 magic "DEFT"   4 version (16 bit)   6 kind (16 bit)   8 flags (32 bit)
 //              12 number of tensors (32 bit)         16 bytes of metadata   24 bytes of elements
 //              32 call id   40 session   48 step     56 bytes of descriptors (32 bit)
-//              60 threads that spin, 61 microseconds of it, 62 takes credit (8 bit)   63 zero
+//              60 threads that spin, 61 for how many us, 62 takes credit (8 bit)   63 zero
 //   descriptor  0 dtype (8 bit)   1 rank (8 bit)   2 zero   8 bytes of elements   16 extents
 #pragma once
 #include <array>
@@ -23,7 +23,7 @@
 namespace deft::detail {
 
 inline constexpr std::size_t header_bytes = 64;
-inline constexpr std::size_t descriptor_bytes = 16;  // and 8 for each extent
+inline constexpr std::size_t descriptor_bytes = 16;  // plus 8 for each extent
 inline constexpr std::uint32_t frame_magic = 0x54464544;
 
 /// A header, decoded.
@@ -36,37 +36,37 @@ struct frame_header {
   bool takes_credit = false;
 };
 using header_block = std::array<std::byte, header_bytes>;
-/// In a header: two bytes that encode_frame leaves zero.
+/// The offset in a header of two bytes that encode_frame leaves zero.
 inline constexpr std::size_t spinning_at = 60;
 
 header_block encode_header(const frame_header& h);
-/// Throws data_loss if it is no header; failed_precondition if it is one of another version, but
-/// for refusals; resource_exhausted past the limits.
+/// Throws data_loss if the bytes are not a valid header; failed_precondition if it has another
+/// version, unless it is a refusal; resource_exhausted past the limits.
 frame_header decode_header(std::span<const std::byte, header_bytes> bytes,
                            const wire_limits& limits);
 
-/// Throws data_loss if what a frame begins with, be it only in part, is none; unauthenticated if it
-/// is a handshake of TLS.
+/// Checks the first bytes of a frame, if there are at least four. Throws data_loss if they are not
+/// the magic number; unauthenticated if they begin a TLS handshake.
 void check_magic(std::span<const std::byte> begin);
 
-/// The header of `m`, and its descriptors, which replace what is in `descriptors`.
-/// Throws internal for tensors that are not on the host.
+/// Returns the header of `m`, and writes its tensors' descriptors to `descriptors`. Throws internal
+/// for tensors that are not on the host.
 header_block encode_frame(const message& m, std::vector<std::byte>& descriptors);
-/// All of a frame as one piece; for tests.
+/// A frame as one block of bytes; for tests.
 std::vector<std::byte> flatten_frame(const message& m);
 
-/// Puts messages together from what a stream yields. Elements are read into their final buffers.
+/// Reads messages from a stream. Elements are read into their final buffers.
 class frame_reader {
  public:
   explicit frame_reader(const wire_limits& limits);
 
   enum class status { more, whole, end };
-  /// Reads without waiting until a message is whole, the stream has no more for now, or has ended.
-  /// `m` must be the same until it is whole. What it holds is reused.
-  /// Throws unavailable if the stream breaks, and what decode_header throws.
+  /// Reads without waiting until a message is complete, the stream has no more for now, or it has
+  /// ended. `m` must stay the same until it is complete; its allocations are reused. Throws
+  /// unavailable if the stream breaks, and what decode_header throws.
   status advance(stream& from, message& m);
   void set_limits(const wire_limits& limits) { limits_ = limits; }
-  /// Whether anything was read since the last time.
+  /// Whether anything was read since the last call.
   bool has_read() { return std::exchange(has_read_, false); }
 
  private:
@@ -83,17 +83,17 @@ class frame_reader {
   frame_header header_;
   header_block head_;
   std::vector<std::byte> descriptors_;
-  std::size_t done_ = 0;       ///< bytes of the present piece
-  std::size_t tensor_ = 0;     ///< being read
-  std::size_t described_ = 0;  ///< where its descriptor begins
+  std::size_t done_ = 0;       ///< bytes of the current piece
+  std::size_t tensor_ = 0;     ///< index of the tensor being read
+  std::size_t described_ = 0;  ///< the offset of its descriptor
   bool allocated_ = false;
   bool has_read_ = false;
-  bool goes_on_ = false;  ///< something was read since advance had no more
+  bool goes_on_ = false;  ///< something was read in this call of advance
   std::unique_ptr<std::byte[]> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  ///< of what is in buffer_
+  std::size_t begin_ = 0, end_ = 0;  ///< the unread bytes in buffer_
 };
 
-/// Drops what would keep much memory while a message waits to be reused.
+/// Releases large allocations of a message that waits to be reused.
 void trim(message& m);
 
 }  // namespace deft::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/frame.ipp: frames written, and read with everything checked.
+// deft/transport/frame.ipp: writing frames, and reading them with all checks.
 #pragma once
 #include <algorithm>
 #include <cerrno>
@@ -41,16 +41,17 @@ error decode_error(const message& m) {
     return error(known ? static_cast<errc>(code) : errc::unknown, std::move(sentence),
                  std::move(node), place, std::move(device));
   } catch (const error& e) {
-    return error(errc::data_loss, str("an error came that cannot be read: ", e.message()));
+    return error(errc::data_loss,
+                 str("the peer sent an error that cannot be decoded: ", e.message()));
   }
 }
 
 namespace detail {
 
 namespace {
-constexpr std::size_t read_ahead = 32 * 1024;     // bytes read at once where messages are small
-constexpr std::size_t read_direct = 8 * 1024;     // from here on straight to where it belongs
-constexpr std::size_t meta_step = 1024 * 1024;    // metadata grows as it comes
+constexpr std::size_t read_ahead = 32 * 1024;     // bytes read at once while messages are small
+constexpr std::size_t read_direct = 8 * 1024;     // from this size on straight to the destination
+constexpr std::size_t meta_step = 1024 * 1024;    // metadata is allocated as it arrives
 constexpr std::size_t reuse_at_most = 64 * 1024;  // bytes of a tensor kept for the next message
 constexpr std::size_t credit_at = 62;             // in a header
 
@@ -95,7 +96,7 @@ void check_magic(std::span<const std::byte> begin) {
     auto c = std::to_integer<unsigned>(b);
     seen += {' ', "0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
   }
-  fail(errc::data_loss, "what came is no frame of deft: it begins with", seen);
+  fail(errc::data_loss, "received something other than a deft frame: it begins with", seen);
 }
 
 frame_header decode_header(std::span<const std::byte, header_bytes> b, const wire_limits& limits) {
@@ -115,11 +116,11 @@ frame_header decode_header(std::span<const std::byte, header_bytes> b, const wir
   h.spinning_for = std::to_integer<std::uint8_t>(b[spinning_at + 1]);
   h.takes_credit = b[credit_at] == std::byte{1};
   if (h.version != protocol_version && h.kind != message_kind::refused)
-    fail(errc::failed_precondition, "the peer speaks version ", h.version,
-         " of the protocol, this process version ", protocol_version);
+    fail(errc::failed_precondition, "the peer uses version ", h.version,
+         " of the protocol, and this process version ", protocol_version);
   auto bound = [](std::uint64_t n, std::uint64_t most, std::string_view what) {
     if (n > most)
-      fail(errc::resource_exhausted, "a message with ", n, " ", what, ", more than ", most);
+      fail(errc::resource_exhausted, "a message with ", n, " ", what, " (limit ", most, ")");
   };
   bound(h.meta, limits.meta, "bytes of metadata");
   bound(h.tensors, limits.tensors, "tensors");
@@ -128,7 +129,7 @@ frame_header decode_header(std::span<const std::byte, header_bytes> b, const wir
   if (h.kind == message_kind::none || load<std::uint16_t>(&b[credit_at]) > 1 ||
       h.descriptors % 8 != 0 || h.descriptors < n * descriptor_bytes ||
       h.descriptors > n * (descriptor_bytes + 8 * max_rank) || (n == 0 && h.payload != 0))
-    fail(errc::data_loss, "a frame's header contradicts itself");
+    fail(errc::data_loss, "the header of a frame is inconsistent");
   return h;
 }
 
@@ -143,7 +144,8 @@ header_block encode_frame(const message& m, std::vector<std::byte>& descriptors)
   h.meta = m.meta.size();
   h.takes_credit = m.takes_credit;
   if (m.tensors.size() > UINT32_MAX / 128)
-    fail(errc::resource_exhausted, "a message with ", m.tensors.size(), " tensors");
+    fail(errc::resource_exhausted, "cannot send a message with ", m.tensors.size(),
+         " tensors (limit ", UINT32_MAX / 128, ")");
   h.tensors = static_cast<std::uint32_t>(m.tensors.size());
   std::size_t size = 0;
   for (const auto& t : m.tensors)
@@ -152,9 +154,9 @@ header_block encode_frame(const message& m, std::vector<std::byte>& descriptors)
   descriptors.resize(size);
   std::byte* at = descriptors.data();
   for (const auto& t : m.tensors) {
-    if (!t.valid()) fail(errc::internal, "a tensor without a dtype cannot be sent");
+    if (!t.valid()) fail(errc::internal, "cannot send an empty tensor");
     if (t.storage().home() && !t.storage().home()->on_host())
-      fail(errc::internal, "a tensor in a device's memory cannot be sent");
+      fail(errc::internal, "cannot send a tensor that is in a device's memory");
     store(at, std::uint64_t{0});
     at[0] = static_cast<std::byte>(t.type());
     at[1] = static_cast<std::byte>(t.shape().rank());
@@ -196,7 +198,7 @@ frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n)
       continue;
     }
     bool direct = n - done_ >= read_direct;
-    // To ask again at once would be in vain; of what is large, more comes while it is read.
+    // Reading again at once would find nothing, except while a large piece is still arriving.
     if (std::exchange(goes_on_, false) && !direct && from.is_drained()) return got::part;
     std::ptrdiff_t r =
         direct ? from.read(to + done_, n - done_) : from.read(buffer_.get(), read_ahead);
@@ -218,7 +220,7 @@ frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n)
   return got::all;
 }
 
-/// After the header.
+/// Called once the header is complete.
 void frame_reader::start(message& m) {
   header_ = decode_header(head_, limits_);
   m.kind = header_.kind;
@@ -232,33 +234,35 @@ void frame_reader::start(message& m) {
   m.meta.resize(std::min<std::size_t>(header_.meta, meta_step));
 }
 
-/// After the descriptors, which are checked in whole before the first buffer is made.
+/// Called once the descriptors are complete; all are checked before the first allocation.
 void frame_reader::allocate(message& m) {
   const std::byte* at = descriptors_.data();
   const std::byte* end = at + descriptors_.size();
   std::uint64_t sum = 0;
   for (std::uint32_t i = 0; i < header_.tensors; ++i) {
     auto left = static_cast<std::size_t>(end - at);
-    if (left < descriptor_bytes) fail(errc::data_loss, "a frame's descriptors end early");
+    if (left < descriptor_bytes) fail(errc::data_loss, "the descriptors of a frame end early");
     auto type = static_cast<dtype>(at[0]);
     auto rank = std::to_integer<std::size_t>(at[1]);
     auto bytes = load<std::uint64_t>(at + 8);
     if (!is_valid(type) || rank > max_rank || left < descriptor_bytes + 8 * rank ||
         load<std::uint32_t>(at + 4) != 0 || load<std::uint16_t>(at + 2) != 0)
-      fail(errc::data_loss, "the descriptor of tensor ", i, " is not sound");
+      fail(errc::data_loss, "the descriptor of tensor ", i, " is invalid");
     dims shape;
     for (std::size_t d = 0; d < rank; ++d)
       shape.push_back(load<std::int64_t>(at + descriptor_bytes + 8 * d));
     if (checked_bytes(type, shape, false) != bytes)
-      fail(errc::data_loss, "tensor ", i, " is said to have ", bytes, " bytes, but is ", type,
+      fail(errc::data_loss, "tensor ", i, " is announced with ", bytes, " bytes, but is ", type,
            shape);
     if (bytes > header_.payload - sum)
-      fail(errc::data_loss, "tensor ", i, " is larger than its frame");
+      fail(errc::data_loss, "tensor ", i, " is larger than its frame: ", bytes, " bytes, ",
+           header_.payload - sum, " left");
     sum += bytes;
     at += descriptor_bytes + 8 * rank;
   }
   if (at != end || sum != header_.payload)
-    fail(errc::data_loss, "a frame's descriptors do not add up");
+    fail(errc::data_loss, "the descriptors of a frame do not add up to its ", header_.payload,
+         " bytes");
   m.tensors.resize(header_.tensors);
 }
 
@@ -277,7 +281,8 @@ frame_reader::status frame_reader::advance(stream& from, message& m) {
     switch (stage_) {
       case stage::header: {
         got g = take(from, head_.data(), header_bytes);
-        if (g != got::all) check_magic({head_.data(), done_});  // be it only a few bytes
+        if (g != got::all)
+          check_magic({head_.data(), done_});  // even if only part of it has arrived
         if (g == got::part) return status::more;
         if (g == got::end && done_ == 0) return status::end;
         if (g == got::end) throw error(errc::unavailable, "the stream ended within a message");
@@ -286,7 +291,7 @@ frame_reader::status frame_reader::advance(stream& from, message& m) {
         break;
       }
       case stage::meta: {
-        // A piece at a time: who announces much and sends little gets little.
+        // In steps: a peer that announces much and sends little gets little memory.
         got g = take(from, m.meta.data(), m.meta.size());
         if (g == got::part) return status::more;
         if (g == got::end) throw error(errc::unavailable, "the stream ended within a message");
@@ -330,7 +335,7 @@ frame_reader::status frame_reader::advance(stream& from, message& m) {
         if (t.type() == dtype::boolean)
           for (std::size_t i = 0; i < bytes; ++i)
             if (static_cast<const std::uint8_t*>(t.raw())[i] > 1)
-              fail(errc::data_loss, "a bool that is neither 0 nor 1 came in tensor ", tensor_);
+              fail(errc::data_loss, "tensor ", tensor_, " has a bool that is neither 0 nor 1");
         described_ += descriptor_bytes + 8 * static_cast<std::size_t>(t.shape().rank());
         allocated_ = false;
         ++tensor_;

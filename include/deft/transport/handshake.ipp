@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/handshake.ipp: hello, challenge, proof, welcome; settle.
+// deft/transport/handshake.ipp: the messages of the handshake.
 #pragma once
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
@@ -16,24 +16,26 @@
 #include <deft/transport/local.hpp>
 #include <deft/transport/tls.hpp>
 
-//   client  hello      name, incarnation, cluster, catalog, nonce, whether it has a secret, after
-//                      how many milliseconds of silence it gives the other up, how much may be on
-//                      the way to it, and which local sockets it can reach
-//   server  challenge  the same of itself
+//   client  hello      name, incarnation, cluster, catalog, nonce, whether it has a secret, its
+//                      heartbeat timeout in milliseconds, its credit window, and which local
+//                      sockets it can reach
+//   server  challenge  the same about itself
 //   client  proof      HMAC-SHA256(secret, "client", hello, challenge); its catalog if they differ
 //   server  welcome    HMAC-SHA256(secret, "server", hello, challenge); its catalog if they differ;
 //                      the name of a local socket, and two tokens
 //
-// Without a name that is all. With one, the client connects there and goes on, or stays:
+// If no local socket is named, that is all. Otherwise the client connects to it and continues
+// there, or stays on the first connection:
 //
-//   client  settle     there: the first token                     here: nothing
-//   server  welcome    there: the second; here it hangs up
+//   client  settle     on the local socket: the first token       on the first connection: nothing
+//   server  welcome    on the local socket: the second token; the first connection is closed
 //
-// Each proof covers both nonces and all that was said, and names its role: neither can be repeated
-// elsewhere, nor sent back to who made it. The server proves itself only to who has done so.
+// Each proof covers both nonces and everything said so far, and names its role: it cannot be
+// replayed to another process or reflected to its author. The server proves itself only to clients
+// that have done so.
 //
-// With TLS all of this goes on inside of it, with a secret or without, and never by a local socket.
-// The certificate that an end has shown has to fit the name that it gives.
+// With TLS all of this happens inside of it, with or without a secret, and never through a local
+// socket. The certificate that an end has shown must match the name that it gives.
 
 namespace deft {
 
@@ -58,28 +60,29 @@ std::vector<std::string> catalog_list() {
 
 namespace detail {
 
-// Not from OpenSSL, which would keep a generator for each thread that serves.
+// Not from OpenSSL, which would keep a generator for each serving thread.
 void random_bytes(void* to, std::size_t n) {
-  if (getentropy(to, n) != 0) fail(errc::internal, "the system gives no random bytes");
+  if (getentropy(to, n) != 0)
+    fail(errc::internal, "the system has no random bytes (getentropy): ", text_of_errno(errno));
 }
 
 using nonce = std::array<std::uint8_t, 32>;
 
-/// What others say goes to the log.
+/// Text from peers goes to the log, so it must be printable.
 inline bool can_be_shown(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= 32 && c < 127; });
 }
 
-/// What either end says of itself: hello and challenge.
+/// The contents of hello and challenge.
 struct introduction {
   std::string name;
   std::uint64_t incarnation = 0;
-  std::uint64_t cluster = 0, catalog = 0;  ///< hashes; 0: none
+  std::uint64_t cluster = 0, catalog = 0;  ///< hashes; 0 for an empty list
   nonce random{};
   bool has_secret = false;
   std::uint32_t heartbeat_timeout = 0;
   credit_window window;
-  std::uint64_t reach = 0;  ///< local_reach() of a client that would use it
+  std::uint64_t reach = 0;  ///< local_reach() of a client that would use a local socket
 
   static introduction of(const process_identity& self, const std::vector<std::string>& catalog) {
     introduction i{self.name,
@@ -102,7 +105,8 @@ struct introduction {
   peer_terms terms() const { return {std::chrono::milliseconds(heartbeat_timeout), window}; }
   void check() const {
     if (name.size() > 256 || !can_be_shown(name))
-      fail(errc::invalid_argument, "the caller's name is no name");
+      fail(errc::invalid_argument,
+           "the peer's name is not printable, or longer than 256 characters");
   }
 };
 template <class Archive>
@@ -137,8 +141,8 @@ inline bool same_seal(const seal& a, const seal& b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
-/// As much of a list of hosts as a message before authentication may hold; what is left out ends
-/// in "…".
+/// As much of a list of hosts as fits into a message before authentication; "…" marks what is left
+/// out.
 inline std::vector<std::string> shortened(std::vector<std::string> cluster) {
   constexpr std::size_t most = 16 << 10;
   std::size_t bytes = 0, n = 0;
@@ -146,13 +150,13 @@ inline std::vector<std::string> shortened(std::vector<std::string> cluster) {
   if (n < cluster.size()) cluster.resize(n), cluster.push_back("…");
   return cluster;
 }
-/// Of two lists of hosts that are not the same.
+/// Describes the first difference of two lists of hosts.
 inline std::string first_difference(const std::vector<std::string>& ours,
                                     const std::vector<std::string>& theirs) {
   auto [mine, other] = std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
   if ((mine == ours.end() && other == theirs.end()) ||
       (other != theirs.end() && !can_be_shown(*other)))
-    return "the lists of hosts that they were started with differ";
+    return "they were started with different lists of hosts";
   return str("it was started with ", mine == ours.end() ? "no further task" : *mine,
              ", and the caller with ", other == theirs.end() ? "no further task" : *other);
 }
@@ -167,8 +171,8 @@ inline void compare_catalogs(peer_info& peer, const std::vector<std::string>& ou
                       std::back_inserter(peer.offers));
 }
 
-/// Whether the peer has shown a certificate: with TLS, inside of which all of this goes on. Throws
-/// if it is not one of `name`, which the peer gives itself.
+/// Whether the peer has shown a certificate, that is, whether TLS is used. Throws unauthenticated
+/// if the certificate does not match `name`, the name that the peer gives.
 inline bool check_certificate(const connection_state& c, const std::string& name) {
   const std::vector<std::string>* uses = c.source().certified();
   if (uses && !certificate_fits(*uses, name))
@@ -179,8 +183,8 @@ inline bool check_certificate(const connection_state& c, const std::string& name
 
 void check_kind(const message& m, message_kind kind) {
   if (m.kind != kind || !m.tensors.empty())
-    fail(errc::data_loss, "message ", static_cast<int>(m.kind), " came where ",
-         static_cast<int>(kind), " was expected");
+    fail(errc::data_loss, "received message kind ", static_cast<int>(m.kind), ", expected ",
+         static_cast<int>(kind));
 }
 inline void expect_message(connection_state& c, message& m, message_kind kind, deadline until) {
   if (!c.receive(m, until))
@@ -188,7 +192,7 @@ inline void expect_message(connection_state& c, message& m, message_kind kind, d
   check_kind(m, kind);
 }
 
-/// What a client learns of the server that is not known of the peer.
+/// What a client learns about the server, besides peer_info.
 struct reception {
   peer_terms terms;
   local_offer offer;
@@ -213,9 +217,9 @@ inline reception hello_as_client(connection_state& c, const process_identity& se
   c.peer.incarnation = theirs.incarnation;
   if (theirs.has_secret && self.credentials.secret.empty())
     fail(errc::unauthenticated, c.peer,
-         " asks for a secret: set DEFT_SECRET, or name its file by --secret_file");
+         " requires a secret: set DEFT_SECRET, or give its file by --secret_file");
   if (!theirs.has_secret && !self.credentials.secret.empty())
-    fail(errc::unauthenticated, c.peer, " has no secret, but this process insists on one");
+    fail(errc::unauthenticated, c.peer, " has no secret, but this process requires one");
 
   bool differ = mine.catalog != theirs.catalog;
   message proof(message_kind::proof);
@@ -237,7 +241,8 @@ inline reception hello_as_client(connection_state& c, const process_identity& se
   return {theirs.terms(), std::move(offer)};
 }
 
-/// A connection in the place of `c`, which ends; or `c`, where it cannot be made.
+/// A connection through the offered local socket, which replaces `c`; `c` itself if that cannot be
+/// made.
 inline std::shared_ptr<connection_state> settle(const std::shared_ptr<connection_state>& c,
                                                 const local_offer& offer, deadline until) {
   message m(message_kind::settle);
@@ -255,13 +260,13 @@ inline std::shared_ptr<connection_state> settle(const std::shared_ptr<connection
     local_offer::token token;
     from_bytes(m.meta, token);
     if (!same_token(token, offer.server))
-      fail(errc::unauthenticated, "another process answers there");
+      fail(errc::unauthenticated, "another process answered on the local socket");
     c->close();
     return there;
   } catch (const error& e) {
     if (there) there->close();
     if (e.code() == errc::deadline_exceeded) throw;
-    logging::info("no local socket connects to ", c->peer, ": ", e.message());
+    logging::info("cannot use a local socket to ", c->peer, ": ", e.message());
   }
   m = message(message_kind::settle);
   c->send(m);

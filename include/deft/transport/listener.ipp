@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/listener.ipp: accepting, by TCP and by a local socket.
+// deft/transport/listener.ipp: accepting, on TCP and on a local socket.
 #pragma once
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -19,7 +19,7 @@
 
 namespace deft {
 
-/// Waits in the loop, which keeps it alive until it has stopped.
+/// Its pending operations in the loop keep it alive until it has stopped.
 class listener::impl : public std::enable_shared_from_this<impl> {
  public:
   using tcp = boost::asio::ip::tcp;
@@ -52,7 +52,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
   void stop() {
     if (table_->stop()) {
       {
-        // A handler of the loop may be at it.
+        // A handler of the loop may be accepting.
         std::lock_guard accepting(accept_guard_);
         by_tcp_.close();
         by_local_socket_.close();
@@ -71,7 +71,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       int listening = 0;
       socklen_t size = sizeof listening;
       if (getsockopt(o.fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) < 0 || !listening)
-        fail(errc::invalid_argument, "descriptor ", o.fd, " is no listening socket");
+        fail(errc::invalid_argument, "descriptor ", o.fd, " is not a listening socket");
       fcntl(o.fd, F_SETFD, FD_CLOEXEC);
       by_tcp_.acceptor.assign(detail::protocol_of(o.fd), o.fd);
       const auto at = by_tcp_.acceptor.local_endpoint();
@@ -82,7 +82,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       by_tcp_.acceptor = detail::listen_tcp(at, o.address, table_->loop.context());
     }
   }
-  /// Where callers of this machine go on; there may be none.
+  /// Opens the local socket for callers on this machine. A failure is only logged.
   void open_local() {
     error_code failed;
     const std::string name = str("deft/", random_incarnation(), "/", random_incarnation());
@@ -91,7 +91,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     by_local_socket_.acceptor = std::move(a);
     table_->local_name = name;
   }
-  /// Some are left to the rest of the process, and to shared memory.
+  /// Reserves some for the rest of the process, and for shared memory.
   std::size_t descriptors_for_callers() const {
     rlimit most{};
     getrlimit(RLIMIT_NOFILE, &most);
@@ -149,7 +149,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
       } else if (failed == reason::would_block || failed == reason::try_again) {
         return wait_for_callers(at);
       } else if (failed != reason::connection_aborted && failed.value() != EPROTO &&
-                 failed.value() != EPERM) {  // those are of one caller, who is gone
+                 failed.value() != EPERM) {  // these concern one caller, which is gone
         not_accepted_.log(logging::level::warning, "cannot accept on ", table_->address, ": ",
                           failed.message());
         return accept_later(at);
@@ -168,7 +168,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
   void admit(tcp::socket&& socket) {
     error_code failed;
     const auto from = socket.remote_endpoint(failed);
-    if (failed) return;  // it is gone again
+    if (failed) return;  // the caller is gone
     auto stream = detail::tcp_stream(std::move(socket), table_->loop);
     if (tls_) stream = detail::tls_stream(std::move(stream), tls_, detail::tls_end::server);
     table_->add(std::move(stream), detail::text_of(from), false);
@@ -178,8 +178,8 @@ class listener::impl : public std::enable_shared_from_this<impl> {
   }
 
   const std::shared_ptr<detail::connection_table> table_;
-  std::shared_ptr<const detail::tls_context> tls_;  ///< null: none
-  std::mutex accept_guard_;                         ///< of what accepts
+  std::shared_ptr<const detail::tls_context> tls_;  ///< null without TLS
+  std::mutex accept_guard_;                         ///< of the acceptors
   listening_socket<tcp> by_tcp_{table_->loop.context()};
   listening_socket<local_protocol> by_local_socket_{table_->loop.context()};
   logging::limited not_accepted_;

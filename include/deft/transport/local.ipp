@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/local.ipp: what travels by a local socket and what through shared memory.
+// deft/transport/local.ipp: streams through a local socket and shared memory.
 #pragma once
 #include <fcntl.h>
 #include <sched.h>
@@ -22,16 +22,15 @@
 //
 //   0 bytes (32 bit)   4 the sender's processor (16 bit)   6 kind (8 bit)   7 zero
 //
-//   in_socket   so many bytes follow
-//   in_memory   so many lie in the next slot of the sender's memory
-//   memory      comes with two descriptors: the memory of this direction, and a socket on which the
-//               reader gives back slots, a byte for each that it has copied out; all of them at
-//               first, so that one that cannot map the memory has only to keep silent
+//   in_socket   that many bytes follow
+//   in_memory   that many are in the next slot of the sender's memory
+//   memory      has two descriptors: the memory of this direction, and a socket on which the reader
+//               returns slots, one byte for each that it has copied. At first it returns all of
+//               them; a reader that cannot map the memory returns none.
 //
-// In the memory lie the elements of large tensors (and metadata as long as they are): they are
-// copied out, once, before anything looks at them, as their sender may change them at any time.
-// That slots come back on a socket of their own makes neither direction wait for who reads the
-// other.
+// The memory holds the elements of large tensors (and equally large metadata). They are copied out,
+// once, before they are looked at, as the sender may change them at any time. Slots are returned on
+// a socket of their own so that neither direction waits for the reader of the other.
 
 namespace deft::detail {
 
@@ -96,13 +95,13 @@ class local_stream_t final : public stream {
     using boost::asio::socket_base;
     boost::system::error_code ignored;
     socket_.shutdown(both ? socket_base::shutdown_both : socket_base::shutdown_send, ignored);
-    if (both) memory_out_.shut();  // who waits for a slot waits no longer
+    if (both) memory_out_.shut();  // ends a wait for a slot
   }
   bool is_drained() const noexcept override {
     return drained_ && !unread_.load(std::memory_order_relaxed);
   }
   bool on_this_host() const noexcept override { return true; }
-  bool beside_peer() const noexcept override { return sender_ == sched_getcpu(); }
+  bool shares_processor() const noexcept override { return sender_ == sched_getcpu(); }
   event_loop& loop() const noexcept override { return loop_; }
   std::string why(int failed) const override {
     const char* const sentence = unsound_.load(std::memory_order_acquire);
@@ -110,20 +109,23 @@ class local_stream_t final : public stream {
   }
 
  private:
-  // As a frame_reader does: what is small comes many records at a time.
+  // As in frame_reader: small records are read many at a time.
   static constexpr std::size_t read_ahead = 32 * 1024;
-  static constexpr std::size_t read_direct = 8 * 1024;  // from here on straight to where it belongs
+  static constexpr std::size_t read_direct =
+      8 * 1024;  // from this size on straight to the destination
   static constexpr int most_pieces = 64;
-  // Of a record in the socket, so that what is large does not miss the memory that is on its way.
+  // Of a record in the socket: a large piece is cut so that the rest can use memory that becomes
+  // available meanwhile.
   static constexpr std::size_t most_in_socket = 256 * 1024;
-  // What a socket takes in whole or not at all: a fraction of the smallest send buffer (socket(7)).
+  // A socket takes this many bytes entirely or not at all: a fraction of the smallest send buffer
+  // (socket(7)).
   static constexpr std::size_t never_cut = 1024;
 
-  /// Who waits to read. The socket tells when something comes, but what is in the buffer has left
-  /// it: that is told too, be it read from the socket while somebody waits.
+  /// A wait to read. The socket signals what arrives in it, but not what is in the buffer already:
+  /// that is signalled here, also if it was read from the socket during the wait.
   class reading_wait : public std::enable_shared_from_this<reading_wait> {
    public:
-    /// Whether the socket has to be asked.
+    /// Returns whether the caller must start a wait on the socket.
     bool begin(std::function<void()> then) {
       std::lock_guard lock(guard_);
       then_ = std::move(then);
@@ -150,7 +152,7 @@ class local_stream_t final : public stream {
     bool asked_ = false;
   };
 
-  /// The peer does not do as agreed.
+  /// The peer violates the protocol.
   std::ptrdiff_t unsound(const char* sentence) noexcept {
     unsound_.store(sentence, std::memory_order_release);
     return -EPROTO;
@@ -183,7 +185,7 @@ class local_stream_t final : public stream {
     }
   }
 
-  /// Reads more into the buffer, in which at most a part of a head is.
+  /// Reads more into the buffer, which holds at most part of a head.
   std::ptrdiff_t fill() noexcept {
     std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
     end_ -= begin_;
@@ -192,7 +194,7 @@ class local_stream_t final : public stream {
     msghdr m{};
     m.msg_iov = &rest;
     m.msg_iovlen = 1;
-    // Only the descriptors of the memory are taken; of others the system lets go.
+    // Only the descriptors of the memory are received; the system closes any others.
     alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
     if (!memory_came_) {
       m.msg_control = control;
@@ -220,18 +222,18 @@ class local_stream_t final : public stream {
     std::memcpy(&h, buffer_.get() + begin_, sizeof h);
     begin_ += sizeof h;
     sender_ = h.processor;
-    if (h.zero != 0) return unsound("what came on its local socket begins no record");
+    if (h.zero != 0) return unsound("it sent an invalid record on its local socket");
     switch (h.kind) {
       case record::in_socket:
-        if (h.bytes == 0) return unsound("what came on its local socket begins no record");
+        if (h.bytes == 0) return unsound("it sent an invalid record on its local socket");
         left_ = h.bytes;
         in_memory_ = false;
         return 1;
       case record::in_memory:
         if (!memory_in_.is_open())
-          return unsound("it sent what lies in memory that it does not share");
+          return unsound("it referred to shared memory that it has not shared");
         if (h.bytes == 0 || h.bytes > slot_bytes)
-          return unsound("it sent more than a slot of its shared memory holds");
+          return unsound("it sent a record that does not fit into a slot of its shared memory");
         left_ = h.bytes;
         in_memory_ = true;
         at_ = memory_in_.next();
@@ -239,7 +241,7 @@ class local_stream_t final : public stream {
       case record::memory:
         return take_memory();
     }
-    return unsound("what came on its local socket begins no record");
+    return unsound("it sent an invalid record on its local socket");
   }
 
   std::ptrdiff_t take_memory() noexcept {
@@ -271,7 +273,7 @@ class local_stream_t final : public stream {
     return {static_cast<std::uint32_t>(bytes), static_cast<std::uint16_t>(sched_getcpu()), kind, 0};
   }
 
-  /// The rest of a record that the socket did not take in whole.
+  /// Writes the rest of a record that the socket took only in part.
   std::ptrdiff_t write_owed(const iovec* pieces, int count) noexcept {
     std::array<iovec, most_pieces> some;
     std::size_t used = 0, bytes = 0;
@@ -316,7 +318,7 @@ class local_stream_t final : public stream {
     if (sent < 0) return sent;
     const std::size_t heads = (bytes > 0 ? sizeof here : 0) + (in_slot > 0 ? sizeof there : 0);
     const auto n = static_cast<std::size_t>(sent);
-    if (n < (in_slot > 0 ? heads + bytes : heads)) return -EIO;  // never, see never_cut
+    if (n < (in_slot > 0 ? heads + bytes : heads)) return -EIO;  // cannot happen: see never_cut
     if (in_slot > 0) {
       memory_out_.pass();
       return static_cast<std::ptrdiff_t>(bytes + in_slot);
@@ -325,7 +327,8 @@ class local_stream_t final : public stream {
     return n > heads ? static_cast<std::ptrdiff_t>(n - heads) : -EAGAIN;
   }
 
-  /// Whether the peer has mapped our memory, which is made and sent first.
+  /// Whether the peer has mapped our memory. Creates the memory and sends it, if that is not done
+  /// yet.
   bool has_memory() noexcept {
     if (memory_out_.is_granted()) return true;
     if (memory_out_.is_refused() || (!memory_out_.is_open() && !offer_memory())) return false;
@@ -352,14 +355,14 @@ class local_stream_t final : public stream {
     c->cmsg_len = CMSG_LEN(sizeof given);
     std::memcpy(CMSG_DATA(c), given.data(), sizeof given);
     const auto sent = result_of_call(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
-    if (sent == -EAGAIN) return memory_out_.drop_offer(), false;  // another time
+    if (sent == -EAGAIN) return memory_out_.drop_offer(), false;  // try again later
     if (sent < 0) return memory_out_.refuse(static_cast<int>(-sent));
     return memory_out_.open(std::move(*made));
   }
 
   std::ptrdiff_t take_slot() noexcept {
     const auto n = memory_out_.take();
-    return n == -EPROTO ? unsound("it gave back more slots of shared memory than it was given") : n;
+    return n == -EPROTO ? unsound("it returned more slots of shared memory than it was given") : n;
   }
 
   int handle() const noexcept {
@@ -370,28 +373,28 @@ class local_stream_t final : public stream {
   event_loop& loop_;
   std::atomic<const char*> unsound_{nullptr};
 
-  // Of who reads.
+  // Used by the reading thread.
   slot_reader memory_in_;
-  std::array<descriptor, 2> given_;  ///< came with the bytes in the buffer
+  std::array<descriptor, 2> given_;  ///< received with the bytes in the buffer
   bool memory_came_ = false;
-  std::size_t left_ = 0;  ///< of the present record
+  std::size_t left_ = 0;  ///< of the current record
   bool in_memory_ = false;
-  const std::byte* at_ = nullptr;  ///< in the present slot
-  int sender_ = -1;                ///< the processor of the last record's
+  const std::byte* at_ = nullptr;  ///< in the current slot
+  int sender_ = -1;                ///< the processor that sent the last record
   const std::shared_ptr<reading_wait> reading_ = std::make_shared<reading_wait>();
-  std::atomic<bool> unread_{false};  ///< a read would yield something without the socket
+  std::atomic<bool> unread_{false};  ///< there is something to read in the buffer or memory
 
-  // Of who writes.
+  // Used by the writing thread.
   slot_writer memory_out_;
   bool waits_for_slot_ = false;
-  std::size_t owed_ = 0;  ///< bytes of the present record
+  std::size_t owed_ = 0;  ///< bytes of the current record still to be written
 
   std::unique_ptr<std::byte[]> buffer_;
-  bool drained_ = false;             ///< the socket gave less than it was asked for
-  std::size_t begin_ = 0, end_ = 0;  ///< of what is in buffer_
+  bool drained_ = false;             ///< the last read returned less than it asked for
+  std::size_t begin_ = 0, end_ = 0;  ///< the unread bytes in buffer_
 };
 
-/// Without a file: the first character is 0 (unix(7), "abstract").
+/// An abstract name, without a file: the first character is 0 (unix(7)).
 local_protocol::endpoint endpoint_of(const std::string& name) {
   return local_protocol::endpoint(std::string(1, '\0') + name);
 }
@@ -425,7 +428,7 @@ std::unique_ptr<stream> connect_local(const std::string& name, event_loop& loop,
   if (s.open(local_protocol(), failed) || s.non_blocking(true, failed)) return nullptr;
   fcntl(s.native_handle(), F_SETFD, FD_CLOEXEC);
   const auto to = endpoint_of(name);
-  // It succeeds at once or never: Asio would wait for a queue that is full.
+  // Not by Asio, which would wait if the listener's queue is full.
   if (::connect(s.native_handle(), to.data(), static_cast<socklen_t>(to.size())) != 0) {
     failed.assign(errno, boost::system::system_category());
     return nullptr;

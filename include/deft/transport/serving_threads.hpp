@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/serving_threads.hpp: the threads that serve what connected to this process.
-// Internal.
+// deft/transport/serving_threads.hpp: the threads that serve the connections that this process has
+// accepted. Internal.
 #pragma once
 #include <deft/transport/event_loop.hpp>
 #include <deque>
@@ -10,20 +10,21 @@
 
 namespace deft::detail {
 
-/// Something to serve, by one thread at a time.
+/// Something that one thread at a time serves, such as a connection.
 class served {
  public:
   virtual ~served() = default;
-  /// Does what there is to do. False if there was nothing.
+  /// Does what there is to do. Returns false if there was nothing.
   virtual bool serve() = 0;
-  /// There was nothing at `now`: whether to look again at once.
+  /// After serve() found nothing at `now`: whether to call it again at once.
   virtual bool look_again(std::chrono::steady_clock::time_point now) = 0;
-  /// The thread goes: from here on events tell what is to be served.
+  /// The thread leaves: from here on events say when there is something to serve.
   virtual void rest() = 0;
-  /// While it rests, as its peer waits for something: brings that, until the peer is heard again.
-  /// `unseen`: how long before other threads have to take this one's place. False if it cannot.
+  /// Called while it rests because its peer waits for something: works on that until the peer sends
+  /// again. `unseen`: how long before another thread takes over this one's other connections.
+  /// Returns false if there is nothing to work on.
   virtual bool wait_until_heard(std::chrono::microseconds /*unseen*/) { return false; }
-  /// A thread is back after wait_until_heard.
+  /// The thread serves again, after wait_until_heard.
   virtual void resume() {}
 
  private:
@@ -31,18 +32,19 @@ class served {
   enum class state { idle, ready, active, again } state_ = state::idle;
 };
 
-/// As many threads as the machine has processors at most, started when there is something to serve,
-/// which end when there was nothing for a while; more only in the place of threads that wait or
-/// compute. A thread stays with what it serves for as long as a spin is worth it.
+/// At most as many threads as the machine has processors. They are started when there is something
+/// to serve, and end after a while without work; more are started only in place of threads that
+/// block or compute. A thread stays with one connection as long as spinning for its next message is
+/// worth it.
 class serving_threads {
  public:
   static serving_threads& instance();
 
-  /// `s` may have something to do. From any thread.
+  /// Says that `s` may have something to do. From any thread.
   void serve(std::shared_ptr<served> s);
 
-  /// The calling thread is about to wait, or to compute for long: where it is one of these, another
-  /// takes its place meanwhile.
+  /// While this object lives, the calling thread blocks or computes for long: if it is a serving
+  /// thread, another takes its place meanwhile.
   class blocking_region {
    public:
     blocking_region();
@@ -64,18 +66,19 @@ class serving_threads {
   void stay_with(const std::shared_ptr<served>& s);
   bool serve_while_worth_it(served& s, unsigned& turn);
   bool wait_until_heard(const std::shared_ptr<served>& s);
-  /// With the lock: somebody else looks at what is ready.
+  /// With the lock held: wakes or starts another thread for what is ready.
   void call_another();
-  /// Whether the calling thread should go on with something else: unless it is busy, and another
-  /// thread can be called.
+  /// Whether the calling thread should serve something else: if others are ready, unless it is busy
+  /// and another thread can be called.
   bool others_wait(bool busy);
 
   event_loop& loop_ = event_loop::of_servers();
   std::mutex guard_;
   std::deque<std::shared_ptr<served>> ready_;
   std::vector<idle_thread*> idle_;
-  const served* last_rested_ = nullptr;  ///< whose thread found nothing more to do
-  std::chrono::steady_clock::time_point rests_alone_since_{};  ///< before, it was another one
+  const served* last_rested_ = nullptr;  ///< the one that was last without work
+  std::chrono::steady_clock::time_point
+      rests_alone_since_{};  ///< since when that has always been last_rested_
   int threads_ = 0, blocked_ = 0;
 };
 

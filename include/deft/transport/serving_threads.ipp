@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/serving_threads.ipp: handing what is ready to threads, with as few wake-ups as
+// deft/transport/serving_threads.ipp: scheduling what is ready on threads, with as few wake-ups as
 // possible.
 #pragma once
 #include <algorithm>
@@ -12,9 +12,9 @@
 namespace deft::detail {
 
 namespace {
-/// Of the calling thread, if it serves: how many blocking regions it is within.
+/// The number of blocking regions that the thread is in; -1 if it is not a serving thread.
 thread_local int blocking_depth = -1;
-/// It looks for something to serve, and will see what becomes ready.
+/// The thread is looking for work, and will see what becomes ready.
 thread_local bool looks_for_work = false;
 
 int most_serving() {
@@ -22,7 +22,8 @@ int most_serving() {
   return n;
 }
 constexpr int most_blocked = 256;
-/// Who is alone for so long is taken to stay alone, and others would wait for it so long at most.
+/// After being the only one to rest for `alone_after`, a connection is assumed to stay so; others
+/// would then wait for at most `unseen_at_most`.
 constexpr auto alone_after = std::chrono::milliseconds(10);
 constexpr auto unseen_at_most = std::chrono::microseconds(500);
 }  // namespace
@@ -46,7 +47,7 @@ void serving_threads::serve(std::shared_ptr<served> s) {
   }
   s->state_ = served::state::ready;
   ready_.push_back(std::move(s));
-  // Who looks for work takes the first itself.
+  // A thread that looks for work takes the first one itself.
   if (!looks_for_work || ready_.size() > 1) call_another();
 }
 
@@ -57,13 +58,13 @@ void serving_threads::call_another() {
       return loop_.wake(t->sleeper);
     }
   const bool keeper = event_loop::is_keeper();
-  // The keeper looks only where those who serve have not for a while.
+  // If the keeper runs, the serving threads have not polled for a while.
   if (threads_ - blocked_ >= most_serving() && !(keeper && threads_ < most_blocked)) return;
   try {
     start_thread([this] { run(); }).detach();
     ++threads_;
   } catch (const std::system_error&) {
-    // Those that there are go on.
+    // The existing threads carry on.
   }
 }
 
@@ -79,7 +80,7 @@ bool serving_threads::others_wait(bool busy) {
 
 void serving_threads::run() {
   blocking_depth = 0;
-  event_loop::attendance here(loop_);
+  event_loop::polling_scope here(loop_);
   std::shared_ptr<served> s;
   while (next(s)) {
     stay_with(s);
@@ -129,11 +130,11 @@ void serving_threads::stay_with(const std::shared_ptr<served>& s) {
   }
 }
 
-/// Whether it ends since others are to be served.
+/// Returns whether it ended because others have to be served.
 bool serving_threads::serve_while_worth_it(served& s, unsigned& turn) {
   for (;;) {
     const bool some = s.serve();
-    if (++turn % (some ? 8 : 32) == 0) {  // a poll costs more than a look
+    if (++turn % (some ? 8 : 32) == 0) {  // polling the loop costs more than serve()
       looks_for_work = true;
       loop_.poll();
       looks_for_work = false;
@@ -143,7 +144,7 @@ bool serving_threads::serve_while_worth_it(served& s, unsigned& turn) {
   }
 }
 
-/// `s`, which rests, is again this thread's.
+/// Returns whether this thread should serve `s`, which rests, again.
 bool serving_threads::wait_until_heard(const std::shared_ptr<served>& s) {
   bool alone = false;
   {

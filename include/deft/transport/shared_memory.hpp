@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/shared_memory.hpp: memory that two processes map, without a name. Internal.
+// deft/transport/shared_memory.hpp: unnamed memory that two processes map. Internal.
 #pragma once
 #include <cstddef>
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace deft::detail {
 
-/// A file descriptor that is closed with it.
+/// Owns a file descriptor.
 class descriptor {
  public:
   explicit descriptor(int fd = -1) : fd_(fd) {}
@@ -25,17 +25,18 @@ class descriptor {
   int fd_;
 };
 
-/// Pages that are mapped here and in the process that made them, or was given them. The system
-/// takes them back with the last mapping and descriptor, however a process ends.
+/// Pages that are mapped in this process and another one. The system frees them with the last
+/// mapping and descriptor, even if a process crashes.
 class shared_memory {
  public:
-  /// New pages, which can be neither taken away nor added to, and the descriptor to give to
-  /// another process. Nothing where the system has none; errno says why.
+  /// Allocates pages of a fixed size, and returns them with the descriptor to pass to another
+  /// process. Returns nothing if the system has none; errno says why.
   static std::optional<std::pair<shared_memory, descriptor>> make(std::size_t bytes);
-  /// Whether `fd`, which another process has given, is such memory of this size: whoever reads it
-  /// is then safe from what its maker does with it.
-  static bool is_sound(const descriptor& fd, std::size_t bytes);
-  /// What `fd` stands for, if it is sound, to be read. Nothing where it cannot be mapped.
+  /// Whether `fd`, received from another process, is sealed memory of this size, so that its owner
+  /// cannot harm the reader by resizing it.
+  static bool is_sealed(const descriptor& fd, std::size_t bytes);
+  /// Maps the memory of `fd`, which is_sealed has checked, for reading. Returns nothing if it
+  /// cannot be mapped.
   static std::optional<shared_memory> map(const descriptor& fd, std::size_t bytes);
 
   shared_memory(shared_memory&& other) noexcept

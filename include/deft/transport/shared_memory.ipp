@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/shared_memory.ipp: memfd, its seals, and what is mapped of it.
+// deft/transport/shared_memory.ipp: memfd, its seals, and its mappings.
 #pragma once
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -13,7 +13,7 @@
 namespace deft::detail {
 
 namespace {
-// Nobody can shrink the file afterwards, whose readers would get SIGBUS.
+// With these seals the file cannot shrink, which would give its readers SIGBUS.
 constexpr int all_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 }  // namespace
 
@@ -31,11 +31,11 @@ std::optional<std::pair<shared_memory, descriptor>> shared_memory::make(std::siz
   return std::pair(shared_memory(data, bytes), std::move(fd));
 }
 
-bool shared_memory::is_sound(const descriptor& fd, std::size_t bytes) {
+bool shared_memory::is_sealed(const descriptor& fd, std::size_t bytes) {
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   struct stat about {};
   struct statfs system {};
-  // Of pages of the usual size: huge ones are promised for more than there are.
+  // Only pages of the usual size: huge pages can be overcommitted.
   return seals >= 0 && (seals & all_seals) == all_seals && fstat(fd.get(), &about) == 0 &&
          about.st_size == static_cast<off_t>(bytes) && fstatfs(fd.get(), &system) == 0 &&
          system.f_type == TMPFS_MAGIC;

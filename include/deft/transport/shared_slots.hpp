@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/shared_slots.hpp: the shared memory of one direction of a local socket, which goes
-// to the reader and comes back slot by slot. Internal.
+// deft/transport/shared_slots.hpp: the shared memory of one direction of a local socket, passed to
+// the reader and back slot by slot. Internal.
 #pragma once
 #include <sys/uio.h>
 
@@ -16,17 +16,17 @@ namespace deft::detail {
 inline constexpr std::size_t slot_bytes = std::size_t{1} << 20;
 inline constexpr std::size_t slots = 16;
 
-/// Of the descriptors that the process may have, how many shared memory takes at most: one for each
-/// direction of a connection that uses it. What finds none left goes through the socket.
+/// How many of the process's file descriptors shared memory uses at most: one for each direction of
+/// a connection that uses it. When none is left, data goes through the socket.
 std::size_t descriptors_for_memory();
 
-/// One of descriptors_for_memory.
+/// One share of descriptors_for_memory().
 class memory_share {
  public:
   memory_share() = default;
   memory_share(const memory_share&) = delete;
   ~memory_share() { give_back(); }
-  /// False if there is none left.
+  /// Returns false if there is none left.
   bool take() noexcept;
   void give_back() noexcept;
 
@@ -34,19 +34,19 @@ class memory_share {
   bool taken_ = false;
 };
 
-/// `n` of a system call, or -errno; -EAGAIN where another call may do better.
+/// The result `n` of a system call, or -errno; -EAGAIN if the call should be repeated later.
 std::ptrdiff_t result_of_call(std::ptrdiff_t n) noexcept;
 
-/// The end that reads what lies in the peer's memory.
+/// The end that reads from the peer's memory.
 class slot_reader {
  public:
-  /// With what the peer has given. Where it cannot be mapped, no slot is given back, and all comes
-  /// in the socket. Returns what the peer does wrong; null: nothing.
+  /// Opens what the peer has sent. If the memory cannot be mapped, no slot is returned, and the
+  /// peer sends everything through the socket. Returns what the peer did wrong, or null.
   const char* open(descriptor memory, descriptor credits) noexcept;
   bool is_open() const noexcept { return memory_.has_value(); }
   /// Where the next slot begins.
   const std::byte* next() const noexcept { return memory_->data() + next_ * slot_bytes; }
-  /// The next slot has been copied out. Returns as open does.
+  /// Returns the next slot, which has been copied out, to the peer. Returns as open does.
   const char* pass() noexcept;
 
  private:
@@ -54,48 +54,48 @@ class slot_reader {
 
   memory_share share_;
   std::optional<shared_memory> memory_;
-  descriptor credits_;  ///< to give slots back
+  descriptor credits_;  ///< to return slots on
   std::size_t next_ = 0;
 };
 
-/// The end that writes into memory of its own.
+/// The end that writes into its own memory.
 class slot_writer {
  public:
   explicit slot_writer(boost::asio::io_context& context) : returned_(context) {}
 
-  /// Memory, and both ends of the socket on which its slots come back.
+  /// The memory, and both ends of the socket on which its slots are returned.
   struct offer {
     shared_memory memory;
     descriptor file, mine, of_peer;
   };
-  /// Nothing where it cannot be made: is_refused from then on.
+  /// Returns nothing if it cannot be made; is_refused() from then on.
   std::optional<offer> make() noexcept;
-  /// The peer was given it: its memory and its end of the socket. False if it cannot be used.
+  /// Uses the offer, which the peer has received. Returns false if it cannot be used.
   bool open(offer&& o) noexcept;
-  /// The peer cannot be given it now.
+  /// The offer could not be sent now.
   void drop_offer() noexcept { share_.give_back(); }
-  /// From now on all goes through the socket. Returns false.
+  /// Sends everything through the socket from now on. Returns false.
   bool refuse(int reason) noexcept;
 
   bool is_open() const noexcept { return memory_.has_value(); }
-  /// Whether the peer has mapped it.
+  /// Whether the peer has mapped the memory.
   bool is_granted() const noexcept { return granted_; }
   bool is_refused() const noexcept { return refused_; }
 
-  /// Looks for slots that have come back where none is free: 1 if one is, -EAGAIN if not, -EPROTO
-  /// if more came than there are, -EPIPE or -ECONNRESET if the peer has let go of them.
+  /// If no slot is free, looks for returned ones. Returns 1 if one is free, -EAGAIN if not, -EPROTO
+  /// if the peer returned more than there are, -EPIPE or -ECONNRESET if it has closed its end.
   std::ptrdiff_t take() noexcept;
   bool has_free() const noexcept { return free_ > 0; }
-  /// Copies what fits to the next slot, which is free. How many bytes.
+  /// Copies as much as fits into the next slot, which is free. Returns the number of bytes.
   std::size_t fill(const iovec& piece) noexcept;
-  /// The next slot was sent.
+  /// Marks the next slot as sent.
   void pass() noexcept;
 
-  /// Calls `then` once slots have come back.
+  /// Calls `then` once slots have been returned.
   void wait(std::function<void(boost::system::error_code)> then);
   /// Ends waits; from any thread.
   void shut() noexcept;
-  /// The peer has let go of it.
+  /// Frees the memory, after the peer has closed its end.
   void close() noexcept;
 
  private:
@@ -106,7 +106,7 @@ class slot_writer {
   std::size_t free_ = 0;  ///< slots
   std::mutex shut_guard_;
   bool shut_ = false;
-  boost::asio::local::stream_protocol::socket returned_;  ///< where slots come back
+  boost::asio::local::stream_protocol::socket returned_;  ///< where slots are returned
 };
 
 }  // namespace deft::detail

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/shared_slots.ipp: making, giving and mapping memory, and who has which slots.
+// deft/transport/shared_slots.ipp: making, passing and mapping memory, and its slots.
 #pragma once
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -41,8 +41,8 @@ std::ptrdiff_t result_of_call(std::ptrdiff_t n) noexcept {
 
 const char* slot_reader::open(descriptor memory, descriptor credits) noexcept {
   if (!memory.valid() || !credits.valid() || !share_.take()) return nullptr;
-  if (!shared_memory::is_sound(memory, slots * slot_bytes))
-    return "the memory that it shares is not sealed, or not as large as agreed";
+  if (!shared_memory::is_sealed(memory, slots * slot_bytes))
+    return "the memory that it shares is not sealed, or does not have the agreed size";
   auto mapped = shared_memory::map(memory, slots * slot_bytes);
   if (!mapped) return nullptr;
   memory_.emplace(std::move(*mapped));
@@ -55,14 +55,14 @@ const char* slot_reader::pass() noexcept {
   return give_back(1);
 }
 
-/// A peer that has ended its end of it will not write to the memory either.
+/// It is no fault if the peer has closed its end: it will not write to the memory either.
 const char* slot_reader::give_back(std::size_t n) noexcept {
   const std::array<char, slots> bytes{};
   const auto sent =
       result_of_call(::send(credits_.get(), bytes.data(), n, MSG_DONTWAIT | MSG_NOSIGNAL));
   if (sent == static_cast<std::ptrdiff_t>(n) || sent == -EPIPE || sent == -ECONNRESET)
     return nullptr;
-  return "it does not take back the slots of its shared memory";
+  return "it does not accept the returned slots of its shared memory";
 }
 
 std::optional<slot_writer::offer> slot_writer::make() noexcept {
@@ -92,9 +92,9 @@ bool slot_writer::refuse(int reason) noexcept {
   refused_ = true;
   share_.give_back();
   try {
-    logging::info("no memory is shared on a local socket: ", text_of_errno(reason));
+    logging::info("a local socket works without shared memory: ", text_of_errno(reason));
   } catch (const std::exception&) {
-    // It goes without saying.
+    // The message is lost.
   }
   return false;
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/signals.hpp: SIGINT and SIGTERM as a function call. Internal.
+// deft/transport/signals.hpp: calls a function on SIGINT and SIGTERM. Internal.
 #pragma once
 #include <functional>
 #include <memory>
 
 namespace deft::detail {
 
-/// Calls `f` with the number of the first SIGINT or SIGTERM that comes, on a thread of its own; the
-/// next one has its default action, and ends the process. A signal that the program ignores or
-/// handles itself is left to it.
+/// Calls `f`, on a thread of its own, with the number of the first SIGINT or SIGTERM; the next one
+/// has its default action, and ends the process. A signal that the program ignores or handles
+/// itself is left alone.
 class termination_signals {
  public:
   explicit termination_signals(std::function<void(int)> f);

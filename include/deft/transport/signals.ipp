@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/signals.ipp: a thread that waits on Asio's signal_set.
+// deft/transport/signals.ipp: a thread that waits for Asio's signal_set.
 #pragma once
 #include <signal.h>
 

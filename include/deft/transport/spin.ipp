@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/spin.ipp: spinning, sleeping and changing the processor.
+// deft/transport/spin.ipp: spinning, sleeping and leaving a processor.
 #pragma once
 #include <sched.h>
 
@@ -27,7 +27,7 @@ bool arrival_wait::look_again(clock::time_point now) {
   return false;
 }
 
-/// The calling thread runs on another processor from here on, for as long as the system likes.
+/// Moves the calling thread to another processor, where the system need not keep it.
 inline void leave_processor() {
   cpu_set_t all;
   const int here = sched_getcpu();
@@ -44,14 +44,14 @@ void arrival_wait::came(const stream& s) {
   constexpr auto rest = std::chrono::milliseconds(100);
   if (began_ == clock::time_point{}) return;
   const auto waited = last_ - began_;
-  const bool beside = slept_ && s.beside_peer();
-  spin_.came(slept_, waited, beside);
-  // While others spin, there is no processor to go to.
+  const bool shared = slept_ && s.shares_processor();
+  spin_.came(slept_, waited, shared);
+  // While others spin, there is no free processor to move to.
   const bool crowded = began_ < crowded_until_;
-  beside_soon_ = beside && !crowded && waited < 2 * most_ ? beside_soon_ + 1 : 0;
-  if (beside_soon_ >= often && last_ >= move_again_) {
+  shared_soon_ = shared && !crowded && waited < 2 * most_ ? shared_soon_ + 1 : 0;
+  if (shared_soon_ >= often && last_ >= move_again_) {
     leave_processor();
-    beside_soon_ = 0;
+    shared_soon_ = 0;
     move_again_ = last_ + rest;
   }
   restart();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/stream.hpp: what carries bytes between two processes. Internal.
+// deft/transport/stream.hpp: a stream of bytes between two processes. Internal.
 #pragma once
 #include <sys/uio.h>
 
@@ -14,43 +14,44 @@ namespace deft::detail {
 
 class event_loop;
 
-/// A connected stream of bytes that never waits; one model for each kind of transport. Reading and
-/// writing may happen at the same time, on two threads.
+/// A connected stream of bytes that never blocks; one implementation for each kind of transport.
+/// One thread may read while another writes.
 class stream {
  public:
   enum class direction { in, out };
 
   virtual ~stream() = default;
-  /// How many bytes were read; 0: the peer has ended its direction; -EAGAIN: none are there;
-  /// another -errno: it broke.
+  /// Returns the number of bytes read; 0 if the peer has ended its direction; -EAGAIN if there are
+  /// none; another -errno if the stream broke.
   virtual std::ptrdiff_t read(void* to, std::size_t most) noexcept = 0;
-  /// How many bytes were written, or -errno. Not all pieces need to be looked at. Who goes on
-  /// offers the bytes that were not written again, unchanged.
+  /// Returns the number of bytes written, or -errno. It need not look at all pieces. The caller
+  /// then passes the bytes that were not written again, unchanged.
   virtual std::ptrdiff_t write(const iovec* pieces, int count) noexcept = 0;
-  /// After a read: it took all that was there at that time. A guess may be false.
+  /// After a read: whether it took everything that was there. If unknown, false.
   virtual bool is_drained() const noexcept { return false; }
-  /// Whether anything has come that was not read.
+  /// Whether there are unread bytes.
   virtual bool has_unread() const noexcept = 0;
-  /// Calls `then` once, on a thread that runs the loop, when it pays to read (or write) again, be
-  /// it to learn that the stream has ended. At most one is under way for each direction.
+  /// Calls `then` once, on a thread that runs the loop, when reading (or writing) may succeed
+  /// again, or would report the end of the stream. At most one wait is pending for each direction.
   virtual void wait(direction d, std::function<void()> then) = 0;
-  /// Ends both directions, or the outgoing one, which ends waits; from any thread.
+  /// Ends both directions, or only the outgoing one; this also ends waits. From any thread.
   virtual void shut(bool both) noexcept = 0;
-  /// Whether the peer is a process of this host, as far as is known.
+  /// Whether the peer is known to be a process of this host.
   virtual bool on_this_host() const noexcept { return false; }
-  /// Whether what was read last was sent from the processor that the caller runs on.
-  virtual bool beside_peer() const noexcept = 0;
-  /// What a read or write that gave -`failed` means.
+  /// Whether the bytes last read were sent from the processor that the caller runs on.
+  virtual bool shares_processor() const noexcept = 0;
+  /// The message for a read or write that returned -`failed`.
   virtual std::string why(int failed) const;
-  /// Whose threads call what wait was given.
+  /// The loop whose threads call the functions given to wait.
   virtual event_loop& loop() const noexcept = 0;
-  /// After a read that has failed: what is known beyond its errno, if anything.
+  /// After a failed read: an error that says more than its errno, or null.
   virtual const error* fault() const noexcept { return nullptr; }
-  /// What the peer's certificate is for, once something was read; null if it has not shown one.
+  /// The names that the peer's certificate is for, once something was read; null if it has not
+  /// shown one.
   virtual const std::vector<std::string>* certified() const noexcept { return nullptr; }
 };
 
-/// Replaces every new stream by one of the tests' own; null: none.
+/// Replaces every new stream by one that tests provide; null for none.
 using stream_filter = std::function<std::unique_ptr<stream>(std::unique_ptr<stream>)>;
 void filter_streams(stream_filter f);
 std::unique_ptr<stream> filtered(std::unique_ptr<stream> s);

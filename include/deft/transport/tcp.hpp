@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/tcp.hpp: TCP connections as streams, made and accepted. Internal.
+// deft/transport/tcp.hpp: TCP connections as streams. Internal.
 #pragma once
 #include <deft/transport/address.hpp>
 #include <deft/transport/event_loop.hpp>
@@ -10,10 +10,10 @@ namespace deft::detail {
 
 /// Takes over a connected socket.
 std::unique_ptr<stream> tcp_stream(boost::asio::ip::tcp::socket s, event_loop& loop);
-/// A stream to `to`, or the reason why there is none.
+/// Connects to `to` until the deadline. If it fails, returns null and sets `failed`.
 std::unique_ptr<stream> connect_tcp(const boost::asio::ip::tcp::endpoint& to, event_loop& loop,
                                     deadline until, boost::system::error_code& failed);
-/// A bound and listening socket; `name` is for the message. Throws unavailable.
+/// Opens a listening socket. Throws unavailable if it cannot, with `name` in the message.
 boost::asio::ip::tcp::acceptor listen_tcp(const boost::asio::ip::tcp::endpoint& at,
                                           const std::string& name,
                                           boost::asio::io_context& context);

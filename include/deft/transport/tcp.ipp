@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/tcp.ipp: Asio's sockets behind streams.
+// deft/transport/tcp.ipp: streams on Asio's sockets.
 #pragma once
 #include <fcntl.h>
 #include <netinet/tcp.h>
@@ -27,8 +27,8 @@ class tcp_stream_t final : public stream {
     socket_.non_blocking(true, ignored);
     socket_.set_option(tcp::no_delay(true), ignored);
     socket_.set_option(boost::asio::socket_base::keep_alive(true), ignored);
-    // An idle peer whose machine is gone is found within a quarter of a minute; one with data under
-    // way by heartbeats. No TCP_USER_TIMEOUT: it would also end connections to peers that are only
+    // Keep-alive finds out within 15 s that the machine of an idle peer is gone; heartbeats do if
+    // data is in flight. No TCP_USER_TIMEOUT: it would also end connections to peers that are only
     // too busy to read.
     auto set = [&](int name, int value) {
       setsockopt(socket_.native_handle(), IPPROTO_TCP, name, &value, sizeof value);
@@ -63,8 +63,8 @@ class tcp_stream_t final : public stream {
     error_code ignored;
     socket_.shutdown(both ? tcp::socket::shutdown_both : tcp::socket::shutdown_send, ignored);
   }
-  bool beside_peer() const noexcept override {
-    // On loopback a segment arrives where its sender runs.
+  bool shares_processor() const noexcept override {
+    // On loopback a segment arrives on its sender's processor.
     int sender = -1;
     socklen_t size = sizeof sender;
     return loopback_ &&
@@ -77,7 +77,7 @@ class tcp_stream_t final : public stream {
   event_loop& loop() const noexcept override { return loop_; }
 
  private:
-  /// Pieces as Asio reads them.
+  /// The pieces as a buffer sequence of Asio.
   class buffers {
    public:
     using value_type = boost::asio::const_buffer;
@@ -117,7 +117,7 @@ class tcp_stream_t final : public stream {
   tcp::socket socket_;
   event_loop& loop_;
   bool loopback_ = false;
-  bool drained_ = false;  ///< the socket gave less than it was asked for
+  bool drained_ = false;  ///< the last read returned less than it asked for
 };
 
 std::mutex filter_guard;
@@ -164,7 +164,7 @@ std::unique_ptr<stream> connect_tcp(const tcp::endpoint& to, event_loop& loop, d
   }
   failed = o->failed;
   error_code ignored;
-  // On loopback a socket can be connected to itself while nobody listens on an ephemeral port.
+  // On loopback, a socket can connect to itself if no process listens on an ephemeral port.
   if (!failed && s.local_endpoint(ignored) == s.remote_endpoint(ignored))
     failed = boost::asio::error::connection_refused;
   return failed ? nullptr : tcp_stream(std::move(s), loop);
@@ -174,7 +174,7 @@ tcp::acceptor listen_tcp(const tcp::endpoint& at, const std::string& name,
                          boost::asio::io_context& context) {
   tcp::acceptor a(context);
   error_code failed;
-  // One after the other, as far as it goes.
+  // Stops at the first failure.
   (void)(a.open(at.protocol(), failed) || (fcntl(a.native_handle(), F_SETFD, FD_CLOEXEC), false) ||
          a.set_option(tcp::acceptor::reuse_address(true), failed) || a.bind(at, failed) ||
          a.listen(boost::asio::socket_base::max_listen_connections, failed));
@@ -197,7 +197,7 @@ std::string address_of_socket(int fd) {
   boost::asio::ip::tcp::acceptor a(context);
   boost::system::error_code failed;
   a.assign(detail::protocol_of(fd), fd, failed);
-  if (failed) fail(errc::invalid_argument, "descriptor ", fd, " is no socket");
+  if (failed) fail(errc::invalid_argument, "descriptor ", fd, " is not a socket");
   const auto at = a.local_endpoint(failed);
   a.release();
   return detail::text_of(at);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/transport/tls.hpp: TLS 1.3 over another stream; both ends show a certificate. Internal.
 //
-// TLS checks that the authority has signed it, the handshake of deft that it fits the name that the
-// peer gives (tls_context.hpp).
+// TLS checks that the authority has signed it; the handshake of deft checks that it matches the
+// name that the peer gives (tls_context.hpp).
 #pragma once
 #include <cstdint>
 #include <deft/transport/stream.hpp>
@@ -13,9 +13,9 @@ namespace deft::detail {
 
 enum class tls_end { caller, server };
 
-/// TLS over `inner`. Its handshake goes on whenever something is read, written or waited for, and
-/// until it is done there is nothing to read and no room to write. A peer that does not fit is told
-/// so, and becomes the stream's fault(). Keys are replaced after `records_of_a_key` records of 16
+/// TLS over `inner`. Its handshake proceeds whenever something is read, written or waited for;
+/// until it is done nothing can be read or written. A peer that is refused is told so, and the
+/// reason becomes the stream's fault(). Keys are replaced after `records_of_a_key` records of 16
 /// KB: AES-GCM is good for 2^24.5 (RFC 8446, 5.5).
 std::unique_ptr<stream> tls_stream(std::unique_ptr<stream> inner,
                                    std::shared_ptr<const tls_context> context, tls_end end,

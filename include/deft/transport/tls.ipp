@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/tls.ipp: OpenSSL between a stream and memory.
+// deft/transport/tls.ipp: OpenSSL on top of another stream.
 //
-// OpenSSL reads from the inner stream straight into its own buffer, large pieces at a time, and
-// writes into memory, so that many records leave together. A call of write() encrypts what fits
-// into some 32 records of 16 KB, and reports it once their ciphertext has left; until then the
-// caller offers the same bytes again, and they are skipped.
+// OpenSSL reads from the inner stream directly into its own buffer, in large pieces, and writes
+// into memory, so that many records are sent together. write() encrypts what fits into 32 records
+// of 16 KB, and reports it once the ciphertext has been sent; until then the caller passes the same
+// bytes again, and they are skipped.
 #pragma once
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -28,9 +28,9 @@ namespace {
 
 constexpr std::size_t record_bytes = 16 * 1024;  // of plaintext; TLS has no larger ones
 constexpr std::size_t records_at_once = 32;
-constexpr std::size_t read_at_once = 1024 * 1024;  // before others may use the connection
+constexpr std::size_t read_at_once = 1024 * 1024;  // before others may use the lock
 
-/// Kept alive by its stream, and while an event of the inner stream is handled.
+/// Owned by its stream, and while an event of the inner stream is handled.
 class tls_link final : public std::enable_shared_from_this<tls_link> {
  public:
   using direction = stream::direction;
@@ -54,7 +54,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
     bool tell = false;
     {
       std::lock_guard lock(ssl_guard_);
-      if (told_) return inner_->read(to, most);  // what comes after a fault is dropped
+      if (told_) return inner_->read(to, most);  // the caller drops what comes after a fault
       n = shake_hands() ? decrypt(static_cast<char*>(to), most) : nothing();
       if (n == -EPROTO) {
         told_ = true;
@@ -83,7 +83,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
     std::lock_guard lock(wait_guard_);
     waits_[index(d)].then = std::move(then);
     if (d == direction::in) return unread_ ? call(d) : ask(d);
-    // Before the handshake is done there is no room: something has to come first.
+    // Nothing can be written before the handshake is done, for which something has to be received.
     if (!settled_) ask(direction::in);
     if (settled_ || unsent_) ask(direction::out);
   }
@@ -101,7 +101,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
       }
       flush();
     } catch (const std::bad_alloc&) {
-      // It ends without a word.
+      // It ends without a notification.
     }
     inner_->shut(both);
   }
@@ -113,7 +113,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
  private:
   struct waiting {
     std::function<void()> then;
-    bool asked = false;  ///< of the inner stream
+    bool asked = false;  ///< a wait of the inner stream is pending
   };
   /// Plaintext of `bytes` bytes, whose ciphertext ends at `end` in out_.
   struct record {
@@ -124,7 +124,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
   };
   static std::size_t index(direction d) { return d == direction::in ? 0 : 1; }
 
-  // What OpenSSL calls, with ssl_guard_.
+  // Called by OpenSSL, with ssl_guard_ held.
 
   static const BIO_METHOD* method() {
     static const BIO_METHOD* const made = [] {
@@ -152,7 +152,8 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
       end_ = n;
       return -1;
     }
-    // A record begins with its kind: a handshake's, or that of an alert of who wants none.
+    // A record begins with its type: that of a handshake, or of an alert from a peer that refuses
+    // one.
     const bool first = !std::exchange(heard_, true);
     if (first && to[0] != SSL3_RT_HANDSHAKE && to[0] != SSL3_RT_ALERT) return foreign_ = true, -1;
     return static_cast<int>(n);
@@ -167,9 +168,9 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
     }
   }
 
-  // With ssl_guard_.
+  // With ssl_guard_ held.
 
-  /// Goes on with the handshake. Whether it is done and all is well.
+  /// Continues the handshake. Returns whether it has succeeded.
   bool shake_hands() {
     if (settled_) return established_ && !fault_;
     ERR_clear_error();
@@ -199,12 +200,12 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
     unread_ = more || fault_;
     return done ? static_cast<std::ptrdiff_t>(done) : nothing();
   }
-  /// Why there is nothing to read.
+  /// The result of a read that found nothing.
   std::ptrdiff_t nothing() const {
     if (fault_) return -EPROTO;
     return has_ended_ ? end_ : -EAGAIN;
   }
-  /// Encrypts what fits into some records.
+  /// Encrypts what fits into `records_at_once` records.
   void encrypt(const iovec* pieces, int count) {
     std::array<char, record_bytes> together;
     int i = 0;
@@ -236,7 +237,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
       records_.push_back({sealed_.size(), n});
     }
   }
-  /// After a call that has not succeeded.
+  /// Looks at why a call of OpenSSL has failed.
   void judge(int result) {
     switch (SSL_get_error(ssl_.get(), result)) {
       case SSL_ERROR_WANT_READ:
@@ -257,29 +258,29 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
                    role_ == tls_end::server
                        ? "the caller does not use TLS: set --tls_cert, --tls_key and --tls_ca, or "
                          "DEFT_TLS_CERT, DEFT_TLS_KEY and DEFT_TLS_CA"
-                       : "it does not use TLS, for which this process has a certificate");
+                       : "it does not use TLS, but this process requires it");
     const unsigned long code = ERR_peek_last_error();
     const int why = ERR_GET_LIB(code) == ERR_LIB_SSL ? ERR_GET_REASON(code) : 0;
     const long verified = SSL_get_verify_result(ssl_.get());
     if (why == SSL_R_CERTIFICATE_VERIFY_FAILED && is_unknown_authority(verified))
-      return error(errc::unauthenticated, str("its certificate is not of the authority \"",
+      return error(errc::unauthenticated, str("its certificate is not signed by the authority \"",
                                               context_->files().authority, "\""));
     if (why == SSL_R_CERTIFICATE_VERIFY_FAILED)
       return error(errc::unauthenticated,
                    str("its certificate is not valid: ", X509_verify_cert_error_string(verified)));
     if (why == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
-      return error(errc::unauthenticated, "it has shown no certificate");
+      return error(errc::unauthenticated, "it has not shown a certificate");
     if (const int alert = why - SSL_AD_REASON_OFFSET; alert >= 0 && alert < 256) {
       const std::string text = SSL_alert_desc_string_long(alert);
       return is_of_certificate(alert)
                  ? error(errc::unauthenticated, str("it does not accept the certificate \"",
                                                     context_->files().certificate, "\": ", text))
-                 : error(errc::data_loss, str("it ended TLS: ", text));
+                 : error(errc::data_loss, str("it ended the TLS connection: ", text));
     }
     const char* text = ERR_reason_error_string(code);
-    return error(errc::data_loss, str(established_ ? "what came cannot be decrypted: "
-                                                   : "the handshake of TLS failed: ",
-                                      text ? text : "no reason is known"));
+    return error(errc::data_loss, str(established_ ? "received data that cannot be decrypted: "
+                                                   : "the TLS handshake failed: ",
+                                      text ? text : "unknown reason"));
   }
   static bool is_unknown_authority(long verified) {
     switch (verified) {
@@ -300,34 +301,34 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
            alert == SSL_AD_ACCESS_DENIED || alert == SSL_AD_CERTIFICATE_REQUIRED;
   }
 
-  // With out_guard_.
+  // With out_guard_ held.
 
   std::ptrdiff_t send(const iovec* pieces, int count, bool& tell) {
     int failed = flush();
     if (left_ > 0) return static_cast<std::ptrdiff_t>(std::exchange(left_, 0));
     if (failed) return failed;
-    bool in_vain = false;
+    bool dead = false;
     {
       std::lock_guard lock(ssl_guard_);
       if (shake_hands()) encrypt(pieces, count);
       out_.swap(sealed_);
-      in_vain = fault_ || (has_ended_ && !established_);
+      dead = fault_ || (has_ended_ && !established_);
       tell = std::exchange(news_, false);
     }
     failed = flush();
     if (left_ > 0) return static_cast<std::ptrdiff_t>(std::exchange(left_, 0));
-    if (in_vain) return send_in_vain(pieces, count);
+    if (dead) return discard(pieces, count);
     return failed ? failed : -EAGAIN;
   }
-  /// After a fault or an end, which is told to who reads. A caller without TLS can be told why it
-  /// is refused; others learn it from TLS.
-  std::ptrdiff_t send_in_vain(const iovec* pieces, int count) {
+  /// After a fault or an end, which the reader is told of. A caller without TLS can be told why it
+  /// is refused; others are told by TLS.
+  std::ptrdiff_t discard(const iovec* pieces, int count) {
     if (foreign_ && role_ == tls_end::server) return inner_->write(pieces, count);
     std::size_t all = 0;
     for (int i = 0; i < count; ++i) all += pieces[i].iov_len;
     return static_cast<std::ptrdiff_t>(all);
   }
-  /// Writes what is encrypted: 0, or -errno if not all has left.
+  /// Writes the ciphertext. Returns 0, or -errno if some is left.
   int flush() {
     while (sent_ < out_.size()) {
       const iovec rest{out_.data() + sent_, out_.size() - sent_};
@@ -347,7 +348,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
 
   // Without locks.
 
-  /// Sends what TLS itself has to say, and wakes who waits for what has changed.
+  /// Sends messages of TLS itself, and wakes waits whose state has changed.
   void go_on() {
     int failed = 0;
     {
@@ -363,7 +364,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
     if (failed == -EAGAIN || (settled_ && waits_[1].then)) ask(direction::out);
     if (unread_ && waits_[0].then) call(direction::in);
   }
-  /// The inner stream may be read, or written to.
+  /// The inner stream may be ready to read, or to write.
   void on_event(direction d) {
     bool drive = false;
     {
@@ -372,7 +373,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
       drive = d == direction::in && !settled_ && waits_[1].then;
     }
     if (drive) {
-      // Who writes waits for the handshake, and nobody may read.
+      // The writer waits for the handshake, and perhaps no thread reads.
       {
         std::lock_guard lock(ssl_guard_);
         shake_hands();
@@ -397,7 +398,7 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
     if (then) then();
   }
 
-  // With wait_guard_.
+  // With wait_guard_ held.
 
   void ask(direction d) {
     if (std::exchange(waits_[index(d)].asked, true)) return;
@@ -414,33 +415,33 @@ class tls_link final : public std::enable_shared_from_this<tls_link> {
   const tls_end role_;
   const std::uint64_t records_of_a_key_;
 
-  // In the order in which they are locked.
+  // Locked in this order.
   std::mutex out_guard_, ssl_guard_, wait_guard_;
 
-  // Of out_guard_.
+  // Guarded by out_guard_.
   std::vector<std::byte> out_;               ///< encrypted
-  std::size_t sent_ = 0;                     ///< of it
+  std::size_t sent_ = 0;                     ///< bytes of out_ that were sent
   std::vector<record> records_;              ///< in out_
-  std::size_t left_records_ = 0, left_ = 0;  ///< that have left; their bytes, to be reported
+  std::size_t left_records_ = 0, left_ = 0;  ///< records sent; their bytes, to be reported
 
-  // Of ssl_guard_.
+  // Guarded by ssl_guard_.
   const std::unique_ptr<SSL, freed> ssl_;
   std::vector<std::byte> sealed_;  ///< encrypted since it was moved to out_
   std::uint64_t records_sent_ = 0;
   std::unique_ptr<const error> fault_;
-  std::vector<std::string> uses_;  ///< of the peer's certificate; left alone once established_
+  std::vector<std::string> uses_;  ///< of the peer's certificate; constant once established_
   bool heard_ = false, has_ended_ = false, said_end_ = false;
-  bool told_ = false;       ///< of the fault
-  bool news_ = false;       ///< of settled_ or fault_, for who waits
-  std::ptrdiff_t end_ = 0;  ///< what the inner stream ended with
+  bool told_ = false;       ///< the reader was told of the fault
+  bool news_ = false;       ///< settled_ or fault_ has changed, for waits
+  std::ptrdiff_t end_ = 0;  ///< the result that ended the inner stream
 
   std::atomic<bool> foreign_{false};      ///< the peer does not use TLS
   std::atomic<bool> established_{false};  ///< the handshake has succeeded
-  std::atomic<bool> settled_{false};      ///< it is over
-  std::atomic<bool> unread_{false};       ///< OpenSSL may hold something to read
+  std::atomic<bool> settled_{false};      ///< the handshake is over
+  std::atomic<bool> unread_{false};       ///< OpenSSL may have something to read
   std::atomic<bool> unsent_{false};
 
-  waiting waits_[2];  ///< of wait_guard_: in, out
+  waiting waits_[2];  ///< guarded by wait_guard_: in, out
 };
 
 class tls_stream_t final : public stream {
@@ -457,7 +458,7 @@ class tls_stream_t final : public stream {
   void wait(direction d, std::function<void()> then) override { link_->wait(d, std::move(then)); }
   void shut(bool both) noexcept override { link_->shut(both); }
   bool on_this_host() const noexcept override { return link_->inner().on_this_host(); }
-  bool beside_peer() const noexcept override { return link_->inner().beside_peer(); }
+  bool shares_processor() const noexcept override { return link_->inner().shares_processor(); }
   event_loop& loop() const noexcept override { return link_->inner().loop(); }
   const error* fault() const noexcept override { return link_->fault(); }
   const std::vector<std::string>* certified() const noexcept override { return link_->certified(); }

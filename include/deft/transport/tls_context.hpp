@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/tls_context.hpp: a process's certificate, and what certificates say. Internal.
+// deft/transport/tls_context.hpp: a process's certificate, and the names in certificates. Internal.
 //
-// A certificate says what it is for as URIs among its alternative names: deft:/job:worker/task:1,
-// deft:/job:worker/task:* or deft:/client.
+// A certificate names the processes that it is for by URIs among its subject alternative names:
+// deft:/job:worker/task:1, deft:/job:worker/task:* or deft:/client.
 #pragma once
 #include <deft/transport/credentials.hpp>
 #include <memory>
@@ -18,7 +18,7 @@ namespace deft::detail {
 /// Certificate, key and authority of a process, loaded once and shared by its connections.
 class tls_context {
  public:
-  /// As make_tls_context.
+  /// See make_tls_context.
   tls_context(const credentials& c, std::string_view name);
   ~tls_context();
   tls_context(const tls_context&) = delete;
@@ -32,17 +32,17 @@ class tls_context {
   const std::unique_ptr<loaded> loaded_;
 };
 
-/// Of process `name`; null if the credentials have no certificate, key and authority.
-/// Throws invalid_argument if one of the three is missing, is not what it should be, or does not
-/// fit the others or `name`; not_found if a file cannot be read; permission_denied if others than
-/// its owner have access to the key.
+/// Loads the files of process `name`; null if the credentials have none. Throws invalid_argument if
+/// the certificate, key or authority is missing or malformed, or does not match the others or
+/// `name`; not_found if a file cannot be read; permission_denied if anyone but its owner has access
+/// to the key.
 std::shared_ptr<const tls_context> make_tls_context(const credentials& c, std::string_view name);
 
-/// The URIs of deft in a certificate.
+/// The URIs in a certificate that begin with "deft:/".
 std::vector<std::string> uses_of(x509_st* certificate);
-/// "deft:/job:ps/task:0, deft:/client" for messages.
+/// The uses in messages: "deft:/job:ps/task:0, deft:/client".
 std::string text_of_uses(const std::vector<std::string>& uses);
-/// Whether a certificate for `uses` is one of a process that calls itself `name`.
+/// Whether a certificate for `uses` is valid for the process `name`.
 bool certificate_fits(const std::vector<std::string>& uses, std::string_view name);
 
 }  // namespace deft::detail

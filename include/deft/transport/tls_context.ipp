@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/tls_context.ipp: PEM files, and what certificates say.
+// deft/transport/tls_context.ipp: reading PEM files, and the names in certificates.
 #pragma once
 #include <openssl/err.h>
 #include <openssl/ssl.h>
@@ -61,8 +61,8 @@ namespace {
 
 void need(const std::string& path, const char* what, const char* how) {
   if (path.empty())
-    fail(errc::invalid_argument, "TLS needs a certificate, its key and an authority; there is no ",
-         what, " (", how, ")");
+    fail(errc::invalid_argument, "TLS needs a certificate, its key and an authority: there is no ",
+         what, "; set ", how);
 }
 
 }  // namespace
@@ -82,12 +82,12 @@ tls_context::tls_context(const credentials& c, std::string_view name)
   };
   using boost::asio::buffer;
   const auto pem = boost::asio::ssl::context::pem;
-  // None asks at the terminal.
+  // Never asks for a password at the terminal.
   context.set_password_callback([](auto&&...) { return std::string(); }, failed);
 
   const auto certificate = read_credential(c.certificate, "certificate", file_at_most, false);
   context.use_certificate_chain(buffer(certificate), failed);
-  check("the certificate \"", c.certificate, "\" is not one in PEM's form");
+  check("the certificate \"", c.certificate, "\" is not in PEM format");
   const auto uses = uses_of(SSL_CTX_get0_certificate(handle));
   if (!certificate_fits(uses, name))
     fail(errc::invalid_argument, "the certificate \"", c.certificate, "\" is for ",
@@ -100,19 +100,19 @@ tls_context::tls_context(const credentials& c, std::string_view name)
   if (ERR_GET_LIB(reason) == ERR_LIB_X509 && ERR_GET_REASON(reason) == X509_R_KEY_VALUES_MISMATCH)
     fail(errc::invalid_argument, "the key \"", c.key, "\" does not belong to the certificate \"",
          c.certificate, "\"");
-  check("the key \"", c.key, "\" is not one in PEM's form, without a password");
+  check("the key \"", c.key, "\" is not in PEM format, or has a password");
 
   const auto authority = read_credential(c.authority, "authority", file_at_most, false);
   context.add_certificate_authority(buffer(authority), failed);
   if (!failed && sk_X509_OBJECT_num(X509_STORE_get0_objects(SSL_CTX_get_cert_store(handle))) == 0)
     failed = boost::asio::error::invalid_argument;
-  check("the authority \"", c.authority, "\" is not a certificate in PEM's form");
+  check("the authority \"", c.authority, "\" is not a certificate in PEM format");
 
   SSL_CTX_set_verify(handle, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  // The same strength to all practical ends, and quicker than what comes first otherwise.
+  // As strong in practice as OpenSSL's first choice, and faster.
   SSL_CTX_set_ciphersuites(
       handle, "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256");
-  // Connections are made once; none is resumed.
+  // Sessions are never resumed.
   SSL_CTX_set_session_cache_mode(handle, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_num_tickets(handle, 0);
   SSL_CTX_set_read_ahead(handle, 1);
@@ -125,7 +125,7 @@ SSL_CTX* tls_context::handle() const { return loaded_->context.native_handle(); 
 
 std::shared_ptr<const tls_context> make_tls_context(const credentials& c, std::string_view name) {
   if (!c.has_tls()) return nullptr;
-  // Connections may outlive main's statics, and what OpenSSL would destroy with them.
+  // Connections may outlive main's statics, with which OpenSSL would clean up.
   OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, nullptr);
   return std::make_shared<tls_context>(c, name);
 }

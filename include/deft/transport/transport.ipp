@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/transport/transport.ipp: what transport/ implements once per program.
+// deft/transport/transport.ipp: the implementation of transport/, compiled once per program.
 #pragma once
 #include <deft/transport/accepted_connection.ipp>
 #include <deft/transport/address.ipp>

@@ -52,7 +52,7 @@ concept shown_in_xml = in_xml<std::remove_const_t<T>>;
 
 }  // namespace deft::detail
 
-// Nothing between what a reader looks for: no class ids, versions or tracking.
+// Readable output: no class ids, versions or tracking.
 template <class T>
 requires deft::detail::shown_in_xml<T>
 struct boost::serialization::implementation_level_impl<const T> {

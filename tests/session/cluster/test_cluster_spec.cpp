@@ -38,7 +38,8 @@ TEST_CASE("an invalid cluster is refused, and the fault is named") {
                               "http://a:1", "a:1:2", "a b:1"}) {
     auto e = made({{"ps", {"b:1", address}}});
     CAPTURE(e);
-    CHECK(e.starts_with(str("invalid_argument: /job:ps/task:1: \"", address, "\" is ")));
+    CHECK(e.starts_with(
+        str("invalid_argument: /job:ps/task:1: \"", address, "\" is not a valid address")));
   }
   for (const char* job : {"no job", "", "*", "a/b", "ps/gpu:3", "ps/task:1", "9"}) {
     CAPTURE(job);

@@ -97,7 +97,7 @@ TEST_CASE("a wrong flag is named") {
   CHECK(refused({"--job_name=ps", "--ps_hosts=localhost:0", "--secret_file=/no/such/file"})
             .find("/no/such/file") != std::string::npos);
   CHECK(refused({"--job_name=ps", "--ps_hosts=localhost:0", "--secret_file=/etc/passwd"})
-            .starts_with("permission_denied: others than its owner have access to the secret "
+            .starts_with("permission_denied: users other than the owner have access to the secret "
                          "file \"/etc/passwd\" (mode 0644): run chmod 600 /etc/passwd"));
   CHECK(refused({"--job_name=ps", "--ps_hosts=localhost:0", "--listen_fd=12345"}).find("12345") !=
         std::string::npos);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/client/remote_engine.ipp: the client's side of a remote session.
 #pragma once
+#include <deft/core/duration.hpp>
 #include <deft/core/thread.hpp>
 #include <deft/session/client/remote_engine.hpp>
 #include <deft/session/server/server_table.hpp>
@@ -42,7 +43,7 @@ struct remote_session {
     try {
       master = links.connect(address, deadline_in(most));
     } catch (const error& e) {
-      if (e.code() != errc::deadline_exceeded) throw;
+      if (e.code() != errc::unavailable) throw;
       throw error(limited ? errc::deadline_exceeded : errc::unavailable,
                   timeout_message(address, most, e.message()));
     }

@@ -2,6 +2,7 @@
 // deft/session/master/distributed_step.ipp: runs one step of a plan on all of its tasks.
 #pragma once
 #include <algorithm>
+#include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/core/log.hpp>
 #include <deft/session/master/master_plan.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/master/master_plan.ipp: registers parts, and runs steps on this task alone.
 #pragma once
+#include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/core/thread.hpp>
 #include <deft/op/plan/feed.hpp>

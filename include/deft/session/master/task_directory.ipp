@@ -2,6 +2,7 @@
 // deft/session/master/task_directory.ipp: connects to the tasks that a graph needs.
 #pragma once
 #include <algorithm>
+#include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/core/thread.hpp>
 #include <deft/session/master/task_directory.hpp>

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <atomic>
+#include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/session/server/coordination.hpp>
 

@@ -15,8 +15,6 @@
 
 namespace deft {
 
-/// A duration in messages: "60 s", "1.2 s", "250 ms".
-std::string duration_text(std::chrono::nanoseconds d);
 /// "timed out after 60 s waiting for 10.0.0.1:2222: Connection refused". `why` is what the last
 /// attempt to connect failed with.
 std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,

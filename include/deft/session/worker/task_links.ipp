@@ -2,6 +2,7 @@
 // deft/session/worker/task_links.ipp: connects to other tasks, and reconnects.
 #pragma once
 #include <algorithm>
+#include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/core/log.hpp>
 #include <deft/session/threads/awaited.hpp>
@@ -17,18 +18,11 @@ bool is_missing(const error& e) {
 
 }  // namespace
 
-std::string duration_text(std::chrono::nanoseconds d) {
-  using namespace std::chrono;
-  const auto ms = round<milliseconds>(d).count();
-  if (ms < 1'000) return str(ms, " ms");
-  const auto tenths = (ms + 50) / 100;
-  return tenths % 10 ? str(tenths / 10, ".", tenths % 10, " s") : str(tenths / 10, " s");
-}
-
 std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
                             const std::string& why) {
-  const std::string known = str("cannot connect to ", address, ": ");
-  const std::string reason = why.starts_with(known) ? why.substr(known.size()) : why;
+  const std::string known = str(" waiting for ", address, ": ");  // of channel_group::connect
+  const auto at = why.find(known);
+  const std::string reason = at == why.npos ? why : why.substr(at + known.size());
   return str("timed out after ", duration_text(waited), " waiting for ", address,
              reason.empty() ? "" : ": ", reason);
 }
@@ -115,10 +109,13 @@ std::shared_ptr<channel> task_links::get(placement task, deadline until, std::ui
   if (fresh && !fresh->lost()) e->why_lost.clear();
   if (failure) {
     std::string text = failure->message();
-    if (failure->code() == errc::deadline_exceeded)
+    auto code = failure->code();
+    if (code == errc::unavailable) {  // nobody answered until the deadline
+      code = errc::deadline_exceeded;
       text = timeout_message(address, until - since, text);
+    }
     if (!e->why_lost.empty()) text += "; " + e->why_lost;
-    failure = std::make_shared<const error>(failure->code(), str(*task, ": ", text));
+    failure = std::make_shared<const error>(code, str(*task, ": ", text));
   }
   e->connecting = false;
   ++e->tries;
