@@ -180,7 +180,7 @@ TEST_CASE_FIXTURE(own_graph, "a client that starts before its servers waits, and
   CHECK(o.message == str("timed out after 1.2 s waiting for ", address, ": Connection refused"));
   std::string lines = join(log.take(), "\n");
   INFO(lines);
-  CHECK(lines.find("waiting for " + address) != lines.npos);
+  CHECK(lines.find("still trying to connect to " + address) != lines.npos);
 }
 
 TEST_CASE_FIXTURE(own_graph, "a task that never comes up is named after the timeout") {

@@ -232,7 +232,13 @@ class any_variable : public detail::expression_base {
   /// The variable that a graph has. Throws not_found if `n` is empty or not a variable.
   explicit any_variable(const node_ref& n);
 
+  template <class T, std::int64_t... E>
+  any_variable(const variable<T, E...>& v)  // NOLINT: implicit on purpose
+      : output_(v.handle()) {}
+
   const output& handle() const { return output_; }
+  /// With its name scopes.
+  const std::string& name() const;
   dtype type() const { return output_.type().type; }
   const dims& shape() const { return output_.type().shape; }
   int rank() const { return shape().rank(); }

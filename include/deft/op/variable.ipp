@@ -181,6 +181,8 @@ any_variable::any_variable(const node_ref& n) : output_{n, 0} {
     fail(errc::not_found, "[variable] there is no such variable");
 }
 
+const std::string& any_variable::name() const { return output_.node->variable()->name; }
+
 node_ref any_variable::make(std::string_view name, const tensor_type& type,
                             const deft::initializer& initial, const variable_options& options,
                             source_place w) {

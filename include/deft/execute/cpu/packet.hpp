@@ -50,6 +50,11 @@ struct packet {
     for (int i = 0; i < N; ++i) v[i] = f(v[i]);
     return v;
   }
+  template <class F>
+  static DEFT_ALWAYS_INLINE vec lanewise(vec a, vec b, F f) {
+    for (int i = 0; i < N; ++i) a[i] = f(a[i], b[i]);
+    return a;
+  }
 
   /// a * b + c, rounded once where the processor can.
   static DEFT_ALWAYS_INLINE vec madd(vec a, vec b, vec c) {
@@ -160,6 +165,32 @@ struct packet {
       return lanewise(x, [](T t) DEFT_INLINED { return std::log1p(t); });
     else
       return out(Eigen::internal::generic_plog1p(in(x)));
+  }
+
+  /// Eigen has no sine and cosine of doubles.
+  static DEFT_ALWAYS_INLINE vec sin(vec x) {
+    if constexpr (N == 1 || !traits::HasSin)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::sin(t); });
+    else
+      return out(Eigen::internal::psin(in(x)));
+  }
+  static DEFT_ALWAYS_INLINE vec cos(vec x) {
+    if constexpr (N == 1 || !traits::HasCos)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::cos(t); });
+    else
+      return out(Eigen::internal::pcos(in(x)));
+  }
+  static DEFT_ALWAYS_INLINE vec pow(vec x, vec y) {
+    if constexpr (N == 1 || !traits::HasExp)
+      return lanewise(x, y, [](T a, T b) DEFT_INLINED { return std::pow(a, b); });
+    else
+      return out(Eigen::internal::generic_pow(in(x), in(y)));
+  }
+  static DEFT_ALWAYS_INLINE vec floor(vec x) {
+    if constexpr (N == 1 || !traits::HasFloor)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::floor(t); });
+    else
+      return out(Eigen::internal::pfloor(in(x)));
   }
 
   /// Exact: Eigen's may trade the last bit, infinity and denormals for speed.

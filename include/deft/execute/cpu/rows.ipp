@@ -187,13 +187,22 @@ const fused_registration normalizing{
 [[maybe_unused, gnu::used]] const fused_registration* const expressions[] = {&normalizing<float>,
                                                                              &normalizing<double>};
 
-using formula::adagrad;
-/// With a number and with a tensor as the rate.
-[[maybe_unused, gnu::used]] const fused_registration* const formulas[] = {
-    &registered_formula<adagrad, float>::entry,
-    &registered_formula<adagrad, float, adagrad::operands>::entry,
-    &registered_formula<adagrad, double>::entry,
-    &registered_formula<adagrad, double, adagrad::operands>::entry};
+/// For float and double, with `Inputs` operands that are tensors.
+template <class F, int Inputs = F::inputs>
+struct compiled_formula {
+  static inline const fused_registration* const entries[] = {
+      &registered_formula<F, float, Inputs>::entry, &registered_formula<F, double, Inputs>::entry};
+};
+/// With a number and with a tensor as the learning rate, the first literal.
+template <class F>
+struct with_rate {
+  static inline const fused_registration* const* const entries[] = {
+      compiled_formula<F>::entries, compiled_formula<F, F::inputs + 1>::entries};
+};
+[[maybe_unused, gnu::used]] const void* const formulas[] = {
+    with_rate<formula::adagrad>::entries, with_rate<formula::momentum>::entries,
+    with_rate<formula::nesterov>::entries, with_rate<formula::rmsprop>::entries,
+    compiled_formula<formula::adam>::entries};
 
 }  // namespace
 
