@@ -76,10 +76,10 @@ TEST_CASE_TEMPLATE("a compiled formula has the interpreter's bits, whatever is r
       CAPTURE(repeated);
       compare<formula::adagrad, T>(n, repeated);
       compare<formula::adagrad, T, 4>(n, repeated);
-      compare<formula::momentum, T>(n, repeated);
-      compare<formula::momentum, T, 4>(n, repeated);
-      compare<formula::nesterov, T>(n, repeated);
-      compare<formula::nesterov, T, 4>(n, repeated);
+      compare<formula::momentum<false>, T>(n, repeated);
+      compare<formula::momentum<true>, T>(n, repeated);
+      compare<formula::nesterov<false>, T>(n, repeated);
+      compare<formula::nesterov<true>, T>(n, repeated);
       compare<formula::rmsprop, T>(n, repeated);
       compare<formula::rmsprop, T, 4>(n, repeated);
       compare<formula::adam, T>(n, repeated == 3 ? 4 : repeated);
@@ -113,6 +113,7 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(trains_compiled(momentum(0.1, 0.9)));
   CHECK(trains_compiled(momentum(rate, 0.9)));
   CHECK(trains_compiled(momentum(0.1, 0.9, {.nesterov = true})));
+  CHECK(trains_compiled(momentum(rate, 0.9, {.nesterov = true})));
   CHECK(trains_compiled(rmsprop(0.1)));
   CHECK(trains_compiled(rmsprop(rate)));
   CHECK(trains_compiled(adam(0.1)));

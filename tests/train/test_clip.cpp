@@ -63,6 +63,7 @@ TEST_CASE_FIXTURE(own_graph, "gradients are limited by the norm of all") {
   CHECK(v[1] == Approx(2));
   CHECK(v[2] == Approx(-2.5));
 
-  CHECK(testing::error_of([&] { global_norm({gradients[2]}); }) ==
-        "invalid_argument: [global_norm] there are no gradients");
+  CHECK(testing::error_of([&] {
+          global_norm({gradients[2]});
+        }).starts_with("invalid_argument: [global_norm] there are no gradients at test_clip.cpp"));
 }

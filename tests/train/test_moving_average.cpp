@@ -81,8 +81,9 @@ TEST_CASE_FIXTURE(own_graph, "what cannot be averaged is named") {
   variable<double> w("w", 1.);
   variable<double, 2> wide("wide", ones());
   exponential_moving_average averages(0.5);
-  CHECK(testing::error_of([&] { averages.apply(std::vector<any_variable>()); }) ==
-        "invalid_argument: [exponential_moving_average] there are no variables to average");
+  CHECK(testing::error_of([&] { averages.apply(std::vector<any_variable>()); })
+            .starts_with("invalid_argument: [exponential_moving_average] there are no variables to "
+                         "average"));
   CHECK(testing::error_of([&] { averages.average(w); })
             .starts_with("not_found: [exponential_moving_average] it has no average of this "
                          "variable"));

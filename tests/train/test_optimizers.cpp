@@ -169,18 +169,21 @@ TEST_CASE_FIXTURE(own_graph, "a rate may be a tensor, and change in each step") 
 
   placeholder<float, 2> wide("wide");
   placeholder<int> whole("whole");
-  CHECK(testing::error_of([&] { sgd o(wide); }) ==
-        "invalid_argument: [optimizer] expects a number or a floating scalar as a hyperparameter, "
-        "and got float(2)");
+  CHECK(testing::error_of([&] { sgd o(wide); })
+            .starts_with("invalid_argument: [optimizer] expects a number or a floating scalar as a "
+                         "hyperparameter, and got float(2), node \"wide\" at"));
   CHECK(testing::error_of([&] { sgd o(whole); }).find("and got int32()") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(own_graph, "an update follows what it is written after") {
   variable<double> w("w", 2.), n("n", 0.);
   const auto counted = n.assign_add(1.);
-  auto after = control_dependencies(counted);
-  const operation step = ftrl(0.5).minimize(w * w);
-  const operation kept = adam(0.5).minimize(w * w);
+  operation step, kept;
+  {
+    auto after = control_dependencies(counted);
+    step = ftrl(0.5).minimize(w * w);
+    kept = adam(0.5).minimize(w * w);
+  }
   session s;
   s.run(initialize_all());
   s.run(step);
@@ -199,6 +202,7 @@ TEST_CASE_FIXTURE(own_graph, "slots are made once, next to their variables") {
   std::vector<std::string> names;
   for (const node_ref& v : current_graph().variables()) names.push_back(v->variable()->name);
   std::ranges::sort(names);
+  INFO(join(names, " "));
   CHECK(names == std::vector<std::string>{"w", "w/adam/beta1_power", "w/adam/beta2_power",
                                           "w/adam/mean", "w/adam/square"});
   CHECK(trainable_variables().size() == 1);

@@ -27,25 +27,32 @@ struct adagrad {
   }
 };
 
-/// Of the variable, the momentum slot, the gradient, the learning rate, and how much is kept.
+/// Of the variable, the momentum slot, the gradient, and how much is kept and the learning rate, in
+/// that order, or the rate first where it is a tensor.
+template <bool TensorRate>
 struct momentum {
-  static constexpr int inputs = 3, literals = 2, operands = inputs + literals, results = 2;
+  static constexpr int inputs = TensorRate ? 4 : 3, literals = 5 - inputs, results = 2,
+                       operands = inputs + literals;
+  static constexpr int kept = TensorRate ? 4 : 3, rate = TensorRate ? 3 : 4;
 
   template <class Apply, class V>
   static DEFT_ALWAYS_INLINE void run(Apply apply, const V* in, V* result) {
-    result[1] = apply(op::add(), apply(op::mul(), in[1], in[4]), in[2]);
-    result[0] = apply(op::sub(), in[0], apply(op::mul(), in[3], result[1]));
+    result[1] = apply(op::add(), apply(op::mul(), in[1], in[kept]), in[2]);
+    result[0] = apply(op::sub(), in[0], apply(op::mul(), result[1], in[rate]));
   }
 };
-/// Likewise, with what is kept twice: of the slot and of the step.
+/// Likewise, with what is kept twice: of the step, then of the slot.
+template <bool TensorRate>
 struct nesterov {
-  static constexpr int inputs = 3, literals = 3, operands = inputs + literals, results = 2;
+  static constexpr int inputs = TensorRate ? 4 : 3, literals = 6 - inputs, results = 2,
+                       operands = inputs + literals;
+  static constexpr int kept = TensorRate ? 4 : 3, rate = TensorRate ? 3 : 5;
 
   template <class Apply, class V>
   static DEFT_ALWAYS_INLINE void run(Apply apply, const V* in, V* result) {
-    result[1] = apply(op::add(), apply(op::mul(), in[1], in[5]), in[2]);
-    const V step = apply(op::add(), in[2], apply(op::mul(), in[4], result[1]));
-    result[0] = apply(op::sub(), in[0], apply(op::mul(), in[3], step));
+    result[1] = apply(op::add(), apply(op::mul(), in[1], in[kept + 1]), in[2]);
+    const V step = apply(op::add(), in[2], apply(op::mul(), in[kept], result[1]));
+    result[0] = apply(op::sub(), in[0], apply(op::mul(), step, in[rate]));
   }
 };
 

@@ -15,8 +15,8 @@ operation momentum::update(const any_variable& v, const any_tensor& g) const {
   const any_variable a = slot(v, "momentum", 0);
   const any_tensor kept = kept_.as(v.type()), rate = rate_.as(v.type());
   const any_tensor step = a.assign(a * kept + g).value();
-  return v.assign_sub(options_.nesterov ? any_tensor(rate * (g + kept * step))
-                                        : any_tensor(rate * step));
+  return v.assign_sub(options_.nesterov ? any_tensor((g + kept * step) * rate)
+                                        : any_tensor(step * rate));
 }
 
 operation adagrad::update(const any_variable& v, const any_tensor& g) const {

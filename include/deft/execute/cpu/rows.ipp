@@ -193,15 +193,16 @@ struct compiled_formula {
   static inline const fused_registration* const entries[] = {
       &registered_formula<F, float, Inputs>::entry, &registered_formula<F, double, Inputs>::entry};
 };
-/// With a number and with a tensor as the learning rate, the first literal.
-template <class F>
-struct with_rate {
-  static inline const fused_registration* const* const entries[] = {
-      compiled_formula<F>::entries, compiled_formula<F, F::inputs + 1>::entries};
-};
 [[maybe_unused, gnu::used]] const void* const formulas[] = {
-    with_rate<formula::adagrad>::entries, with_rate<formula::momentum>::entries,
-    with_rate<formula::nesterov>::entries, with_rate<formula::rmsprop>::entries,
+    compiled_formula<formula::adagrad>::entries,
+    compiled_formula<formula::adagrad,
+                     formula::adagrad::operands>::entries,  // the rate is a tensor
+    compiled_formula<formula::momentum<false>>::entries,
+    compiled_formula<formula::momentum<true>>::entries,
+    compiled_formula<formula::nesterov<false>>::entries,
+    compiled_formula<formula::nesterov<true>>::entries,
+    compiled_formula<formula::rmsprop>::entries,
+    compiled_formula<formula::rmsprop, formula::rmsprop::inputs + 1>::entries,
     compiled_formula<formula::adam>::entries};
 
 }  // namespace
