@@ -197,8 +197,7 @@ TEST_CASE_FIXTURE(own_graph, "slots are made once, next to their variables") {
   auto w = on(device("/cpu:1"), [] { return variable<float, 2>("w", ones()); });
   auto layer = name_scope("training");
   const adam o(0.1);
-  o.minimize(sum(w));
-  o.minimize(sum(w * 2.f));
+  const operation one = o.minimize(sum(w)), other = o.minimize(sum(w * 2.f));
   std::vector<std::string> names;
   for (const node_ref& v : current_graph().variables()) names.push_back(v->variable()->name);
   std::ranges::sort(names);
@@ -238,7 +237,7 @@ TEST_CASE_FIXTURE(own_graph, "gradients of replicas are averaged") {
   CHECK(average_gradients({}).empty());
   CHECK(testing::error_of([&] {
           average_gradients({of(w * 2.), o.compute_gradients(w * 2., {u, w})});
-        }) ==
-        "invalid_argument: [average_gradients] the replicas have gradients of different "
-        "variables, node \"w\"");
+        })
+            .starts_with("invalid_argument: [average_gradients] the replicas have gradients of "
+                         "different variables, node \"w\" at"));
 }
