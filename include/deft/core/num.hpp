@@ -25,7 +25,7 @@ using mask_t = typename V::mask_type;
 template <value V>
 using element_t = typename V::element_type;
 
-/// The operations on V, specialised beside each value type. Integers wrap and their division by
+/// The operations on V, specialised next to each value type. Integers wrap and their division by
 /// zero is an error; maximum and minimum let NaN through from either side, and give the first of
 /// equal values; a product is rounded before it is added to anything.
 template <class V>
