@@ -174,8 +174,8 @@ template <typed_expression X, class Kernels>
 any_tensor::any_tensor(const X& x, source_place w) : output_(lower<Kernels>(x, w)) {}
 
 /// A feed of any expression, named or not: `s.run(loss, feed(x * 2, value))`. The
-/// expression has that value in this run, wherever it is used. Throws invalid_argument if a dtype or
-/// shape known only at run time does not fit.
+/// expression has that value in this run, wherever it is used. Throws invalid_argument if a dtype
+/// or shape known only at run time does not fit.
 template <expression X, host_value V, class K = kernels_for<X>>
 [[nodiscard]] feed_value feed(const X& x, V&& value) {
   if constexpr (typed_expression<X>)
