@@ -33,29 +33,23 @@ void train(std::size_t towers, const session_options& options) {
 
   const sgd optimizer(0.5);
   any_tensor loss;
-  std::vector<gradient_of_variable> mean;
+  std::vector<std::vector<gradient_of_variable>> gradients;
   std::string where;
   for (std::size_t t = 0; t < towers; ++t) {
     auto on_its_gpu = on(device(str("/gpu:", t)));
     auto x = random_normal(shape<128, 64>, 0, 1);
     auto label = argmax(matmul(x, teacher), axis<1>);
     any_tensor of_tower = deft::mean(softmax_cross_entropy(matmul(x, w) + b, label));
-    auto gradients = optimizer.compute_gradients(of_tower);
+    gradients.push_back(optimizer.compute_gradients(of_tower));
     const float part = 1 / static_cast<float>(towers);
-    for (std::size_t v = 0; v < gradients.size(); ++v) {
-      any_tensor mine = gradients[v].gradient * part;
-      if (t == 0)
-        mean.push_back({gradients[v].variable, mine});
-      else
-        mean[v].gradient = mean[v].gradient + mine;
-    }
     loss = t == 0 ? of_tower * part : loss + of_tower * part;
     where += str(t ? ", " : "", "/gpu:", t);
   }
 
   session s(options);
   s.run(initialize_all());
-  auto step = s.prepare(tensor<float>(loss), optimizer.apply_gradients(mean));
+  auto step =
+      s.prepare(tensor<float>(loss), optimizer.apply_gradients(average_gradients(gradients)));
   const float first = step();
   constexpr int steps = 100;
   float last = 0;

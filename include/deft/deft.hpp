@@ -23,10 +23,13 @@
 // training
 #include <deft/data/idx.hpp>
 #include <deft/data/mnist.hpp>
+#include <deft/train/clip.hpp>
 #include <deft/train/monitored_session.hpp>
-#include <deft/train/optimizer.hpp>
+#include <deft/train/moving_average.hpp>
+#include <deft/train/optimizers.hpp>
 #include <deft/train/progress.hpp>
 #include <deft/train/replica.hpp>
+#include <deft/train/schedule.hpp>
 
 #ifdef DEFT_IMPLEMENTATION
 #include <deft/core/core.ipp>

@@ -3,4 +3,4 @@
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float, 3> x("x");
-auto y = sin(x);
+auto y = tan(x);

@@ -48,6 +48,19 @@ TEST_CASE("lines below the level are dropped") {
   CHECK(lines.size() == 2);
 }
 
+TEST_CASE("DEFT_LOG names a level, or a line says what is wrong") {
+  capture c;
+  CHECK(logging::level_of("debug") == logging::level::debug);
+  CHECK(logging::level_of("off") == logging::level::off);
+  CHECK(logging::level_of(nullptr) == logging::level::warning);
+  CHECK(logging::level_of("") == logging::level::warning);
+  CHECK(lines.empty());
+  CHECK(logging::level_of("verbose") == logging::level::warning);
+  CHECK(lines == std::vector<std::string>{
+                     "2 DEFT_LOG=verbose is not a log level: expected debug, info, warning, error "
+                     "or off; using warning"});
+}
+
 TEST_CASE("a line that is dropped is never put together") {
   capture c;
   int prints = 0;

@@ -3,7 +3,7 @@
 #include <deft/execute/cpu/interpreter.hpp>
 #include <deft/op/formulas.hpp>
 #include <deft/op/plan/fused_update.hpp>
-#include <deft/train/optimizer.hpp>
+#include <deft/train/optimizers.hpp>
 
 #include "arrays.hpp"
 #include "plan/fusing.hpp"
@@ -14,44 +14,54 @@ using namespace testing;
 
 namespace {
 
-/// Adagrad of n elements by the compiled kernel and by the interpreter. `Inputs` is 4 where the
-/// rate is a tensor; `repeated`: the operand that is one element.
-template <class T, int Inputs>
+/// F of n elements by the compiled kernel and by the interpreter. `Inputs` is one more than F's
+/// where the rate is a tensor; `repeated`: the operand that is one element.
+template <class F, class T, int Inputs = F::inputs>
 void compare(std::int64_t n, int repeated) {
-  using kernel = cpu::formula_kernel<formula::adagrad, T, Inputs>;
-  const program& p = *cpu::program_of_formula<formula::adagrad, T, Inputs>();
+  constexpr int operands_of = F::operands, results = F::results;
+  using kernel = cpu::formula_kernel<F, T, Inputs>;
+  const program& p = *cpu::program_of_formula<F, T, Inputs>();
   const compiled_row* const found = find_fused(p);
   REQUIRE(found);
   REQUIRE((found->run == &kernel::run));
   const cpu::interpreter steps(p, true);
   const std::int64_t room = std::max<std::int64_t>({n, found->span, steps.span()});
-  std::vector<T> operands[4];
-  const void* in[4];
-  std::uintptr_t masks[4];
-  for (int k = 0; k < 4; ++k) {
+  std::vector<T> operands[operands_of];
+  const void* in[operands_of];
+  std::uintptr_t masks[operands_of];
+  for (int k = 0; k < operands_of; ++k) {
     operands[k] = values<T>(room, static_cast<std::uint64_t>(k));
-    if (k == 1)
+    // Sums of squares, and numbers between 0 and 1.
+    if (k == 1 || k >= F::inputs)
       for (T& e : operands[k]) e = std::abs(e);
+    if (k >= F::inputs)
+      for (T& e : operands[k]) e = e < 1e6 ? e / (1 + e) : 0;
     masks[k] = k == repeated || k >= Inputs ? 0 : ~std::uintptr_t{0};
     if (!masks[k]) operands[k].assign(operands[k].size(), operands[k].back());
     in[k] = operands[k].data();
   }
   auto run = [&](bool compiled, bool in_place) {
-    std::vector<T> to[] = {operands[0], operands[1]};
-    const void* from[] = {in[0], in[1], in[2], in[3]};
-    if (in_place) from[0] = to[0].data(), from[1] = to[1].data();
-    void* out[] = {to[0].data(), to[1].data()};
+    std::vector<T> to[results];
+    const void* from[operands_of];
+    void* out[results];
+    std::copy(in, in + operands_of, from);
+    for (int k = 0; k < results; ++k) {
+      to[k] = operands[k];
+      out[k] = to[k].data();
+      if (in_place) from[k] = out[k];
+    }
     if (compiled)
       found->run({from, masks, out, n});
     else
       steps.run({from, masks, out, n});
-    return std::array{filled<T>(dims{room}, to[0]), filled<T>(dims{room}, to[1])};
+    std::vector<any_array> made;
+    for (const auto& values_of : to) made.push_back(filled<T>(dims{room}, values_of));
+    return made;
   };
   const auto expected = run(false, true);
   for (const bool in_place : {false, true}) {
     const auto got = run(true, in_place);
-    CHECK(identical(got[0], expected[0]));
-    CHECK(identical(got[1], expected[1]));
+    for (std::size_t k = 0; k < results; ++k) CHECK(identical(got[k], expected[k]));
   }
   if (n > 1) CHECK_FALSE(identical(expected[0], filled<T>(dims{room}, operands[0])));
 }
@@ -61,11 +71,18 @@ void compare(std::int64_t n, int repeated) {
 TEST_CASE_TEMPLATE("a compiled formula has the interpreter's bits, whatever is repeated", T, float,
                    double) {
   for (const std::int64_t n : {1, 2, 7, 8, 16, 17, 31, 64, 1000, 2500})
-    for (const int repeated : {-1, 2, 3}) {
+    for (const int repeated : {-1, 3}) {
       CAPTURE(n);
       CAPTURE(repeated);
-      compare<T, 3>(n, repeated);
-      compare<T, 4>(n, repeated);
+      compare<formula::adagrad, T>(n, repeated);
+      compare<formula::adagrad, T, 4>(n, repeated);
+      compare<formula::momentum<false>, T>(n, repeated);
+      compare<formula::momentum<true>, T>(n, repeated);
+      compare<formula::nesterov<false>, T>(n, repeated);
+      compare<formula::nesterov<true>, T>(n, repeated);
+      compare<formula::rmsprop, T>(n, repeated);
+      compare<formula::rmsprop, T, 4>(n, repeated);
+      compare<formula::adam, T>(n, repeated == 3 ? 4 : repeated);
     }
 }
 
@@ -84,6 +101,21 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(is_compiled(w.assign_sub(g * 0.1f / sqrt(squares.value())).value()));
   CHECK(is_compiled(w.assign_sub(g * rate / sqrt(squares.value())).value()));
   CHECK_FALSE(is_compiled(w.assign_sub(0.1f / sqrt(squares.value()) * g).value()));
-  const operation trained = adagrad(0.1).apply_gradients({{any_tensor(w).handle().node, g}});
-  CHECK(is_compiled(any_tensor(output{trained.handle()->controls()[0], 0})));
+
+  auto trains_compiled = [&](const optimizer& o) {
+    const flat_graph f = fused(flat(o.apply_gradients({{w, g}})));
+    return std::ranges::any_of(f.graph.nodes, [](const node_def& n) {
+      return n.op->name == "fused_update" &&
+             find_fused(canonical(*decode<op::fused_update>(n.attributes).program)) != nullptr;
+    });
+  };
+  CHECK(trains_compiled(adagrad(0.1)));
+  CHECK(trains_compiled(momentum(0.1, 0.9)));
+  CHECK(trains_compiled(momentum(rate, 0.9)));
+  CHECK(trains_compiled(momentum(0.1, 0.9, {.nesterov = true})));
+  CHECK(trains_compiled(momentum(rate, 0.9, {.nesterov = true})));
+  CHECK(trains_compiled(rmsprop(0.1)));
+  CHECK(trains_compiled(rmsprop(rate)));
+  CHECK(trains_compiled(adam(0.1)));
+  CHECK(trains_compiled(adam(rate)));
 }

@@ -158,7 +158,7 @@ TEST_CASE("what is not sound is named") {
   CHECK(fault(r).find("uses a fold over all or over columns, which") != std::string::npos);
   r = softmax();
   r.code.push_back(fold(record_of<op::max>, column, 0));
-  CHECK(fault(r).find("folds columns or all, and is no result") != std::string::npos);
+  CHECK(fault(r).find("folds columns or all, and is not a result") != std::string::npos);
   r = softmax();
   r.row_axes = max_rank + 1;
   CHECK(fault(r).find("rows of 9 axes") != std::string::npos);

@@ -93,10 +93,10 @@ TEST_CASE_FIXTURE(testing::own_graph, "broadcast_to stretches ones") {
   auto error = [](auto f) { return testing::error_of(f); };
   CHECK(error([&] {
           broadcast_to(x, dims{4});
-        }).starts_with("invalid_argument: [broadcast_to] (3) cannot be stretched to (4)"));
+        }).starts_with("invalid_argument: [broadcast_to] (3) cannot be broadcast to (4)"));
   CHECK(error([&] {
           broadcast_to(x, dims{dyn, 3});
-        }).starts_with("invalid_argument: [broadcast_to] (3) cannot be stretched to (?,3)"));
+        }).starts_with("invalid_argument: [broadcast_to] (3) cannot be broadcast to (?,3)"));
   CHECK(error([&] {
           broadcast_to(x, dims{-7, 3});
         }).starts_with("invalid_argument: [broadcast_to] (-7,3) is no shape"));
@@ -127,7 +127,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "sum_to needs the other's shape only where
   }
   CHECK(testing::error_of([&] {
           sum_to(any(dtype::float32, {3}), any(dtype::float32, {4}));
-        }).starts_with("invalid_argument: [sum_to] (3) is no stretched (4)"));
+        }).starts_with("invalid_argument: [sum_to] (3) is not a shape broadcast from (4)"));
   placeholder<float, dyn, 3> x("x");
   placeholder<float, 3> b("b");
   static_assert(std::is_same_v<decltype(sum_to(x, b)), tensor<float, 3>>);

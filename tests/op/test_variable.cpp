@@ -225,7 +225,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "variables are found and updated at run ti
   check([&] { variable<float, 3>(g.find_variable("v")); },
         "invalid_argument: [variable] float(2) is no variable of float(3)");
   check([&] { variable<float, 3>(g.find_variable("w")); },
-        "not_found: [variable] there is no such variable");
+        "not_found: [variable] it is not a variable of the graph");
   auto after = control_dependencies(up);
   CHECK(maker(assign(any_tensor(v), x).value()).def->name == "assign");
 }
@@ -438,5 +438,5 @@ TEST_CASE_FIXTURE(testing::own_graph, "an any_variable is read after what is to 
   CHECK(s.run(sum).data<float>()[0] == 12);
   CHECK(s.run(v.read()).data<float>()[0] == 3);
   CHECK(testing::error_of([&] { any_variable{node_ref()}; }) ==
-        "not_found: [variable] there is no such variable");
+        "not_found: [variable] it is not a variable of the graph");
 }

@@ -36,6 +36,43 @@ TEST_CASE_FIXTURE(own_graph, "an update takes in what only it needs") {
         names{"placeholder", "assign_add"});
 }
 
+TEST_CASE_FIXTURE(own_graph, "an assignment of what is computed from the old value is an update") {
+  placeholder<float, 3> g("g");
+  variable<float, 3> w("w", zeros()), m("m", zeros());
+  flat_graph f = fused(flat({any_tensor(w.assign(w * 0.9f + g).value())}));
+  REQUIRE(ops_of(f.graph) == names{"placeholder", "fused_update"});
+  CHECK(decode<op::fused_update>(f.graph.nodes[1].attributes).program->signature ==
+        "t0=mul(i0:float,k0:float):float t1=add(t0,i1:float):float");
+  // Of several nodes, and as part of another update.
+  const any_tensor kept = any_tensor(m) * 0.9f;
+  auto moved = m.assign(any_tensor(kept + g));
+  f = fused(flat({any_tensor(w.assign_sub(moved.value() * 0.1f).value())}));
+  REQUIRE(ops_of(f.graph) == names{"placeholder", "fused_update"});
+  CHECK(decode<op::fused_update>(f.graph.nodes[1].attributes).names == strings{"w", "m"});
+  // Not one that may set a variable which has no value yet, and not what others need, too.
+  CHECK(ops_of(fused(flat({any_tensor(w.assign(g * 2.f).value())})).graph) ==
+        names{"placeholder", "fused", "assign"});
+  const tensor<float, 3> shared = w * 0.9f + g;
+  CHECK(ops_of(fused(flat({any_tensor(w.assign(shared).value()), any_tensor(shared)})).graph) ==
+        names{"variable", "placeholder", "fused", "assign"});
+  variable<int, 3> n("n", zeros());
+  CHECK(std::ranges::count(ops_of(fused(flat({any_tensor(n.assign(n / 2).value())})).graph),
+                           "assign") == 1);
+
+  session s, unfused({.fuse = false});
+  ndarray<float, 3> expected{0, 0, 0};
+  for (session* each : {&s, &unfused}) {
+    each->run(initialize_all());
+    for (int i = 0; i < 3; ++i) each->run(w.assign_sub(moved.value() * 0.1f), g = {1.f, 2.f, 3.f});
+    const auto got = each->run(w);
+    if (each == &s)
+      expected = got;
+    else
+      CHECK(got == expected);
+  }
+  CHECK(expected(0) == doctest::Approx(-0.1 * (1 + 1.9 + 2.71)));
+}
+
 TEST_CASE_FIXTURE(own_graph, "an update takes in an expression whose literals come with each run") {
   placeholder<float, 3> g("g");
   variable<float, 3> w("w", zeros());

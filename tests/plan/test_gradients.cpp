@@ -128,6 +128,17 @@ const cases& all_cases() {
     unary(
         "square", [](const tensors& x) { return square(x[0]); }, -1.7);
     unary("sqrt", [](const tensors& x) { return sqrt(x[0]); });
+    unary(
+        "abs", [](const tensors& x) { return abs(x[0]); }, -1.7);
+    unary(
+        "sin", [](const tensors& x) { return sin(x[0]); }, -1.7);
+    unary(
+        "cos", [](const tensors& x) { return cos(x[0]); }, -1.7);
+    unary(
+        "sign", [](const tensors& x) { return sign(x[0]) * x[0]; }, -1.7);
+    unary(
+        "floor", [](const tensors& x) { return floor(x[0]) * x[0]; }, -1.7);
+    binary("pow", [](const tensors& x) { return pow(x[0] * 0.5, x[1] * 0.5); });
     unary("cast", [](const tensors& x) { return cast(x[0] * 2, dtype::float64) * x[0]; });
     unary("identity", [](const tensors& x) { return identity(x[0]) * x[0]; });
     auto reduces = [&](std::string_view op, auto write) {

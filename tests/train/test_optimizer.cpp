@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <deft/train/optimizer.hpp>
+#include <deft/train/optimizers.hpp>
 
 #include "training.hpp"
 

@@ -10,4 +10,4 @@
 
 namespace deft {
 bool link_deft_compiled_or_define_DEFT_IMPLEMENTATION() { return true; }
-}
+}  // namespace deft

@@ -92,7 +92,7 @@ constexpr bool may_equal(const dims& a, const dims& b) {
   return true;
 }
 
-/// NumPy's broadcasting. `dyn` with a static n > 1 gives n, else dyn; 1 stretches.
+/// NumPy's broadcasting. `dyn` with a static n > 1 gives n, else dyn; an extent of 1 is broadcast.
 /// False if the shapes cannot be broadcast together.
 constexpr bool broadcast(const dims& a, const dims& b, dims& out) {
   int r = a.n > b.n ? a.n : b.n;

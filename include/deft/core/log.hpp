@@ -8,13 +8,19 @@ namespace deft::logging {
 
 enum class level : int { debug = 0, info = 1, warning = 2, error = 3, off = 4 };
 
-/// The level in force: `set_level`, else the environment's DEFT_LOG, else warning.
+/// The level that DEFT_LOG=`text` means; warning if `text` is null or empty, and, with a line that
+/// says so, if it is not a level.
+level level_of(const char* text);
+/// The level in force: that of `set_level`, or else of the environment variable DEFT_LOG, or else
+/// warning.
 level threshold();
+/// Lines below level `l` are not logged. Overrides DEFT_LOG.
 void set_level(level l);
 /// Writes one line, time and level first, in a single call.
 void write(level l, const std::string& text);
-/// Where lines go instead of standard error; nullptr sets them back. For tests.
+/// A function that receives log lines, without the time, from any thread.
 using sink = void (*)(level, const std::string&);
+/// Sends log lines to `s` instead of standard error; nullptr restores standard error.
 void set_sink(sink s);
 
 template <class... Parts>

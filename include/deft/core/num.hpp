@@ -25,7 +25,7 @@ using mask_t = typename V::mask_type;
 template <value V>
 using element_t = typename V::element_type;
 
-/// The operations on V, specialised beside each value type. Integers wrap and their division by
+/// The operations on V, specialised next to each value type. Integers wrap and their division by
 /// zero is an error; maximum and minimum let NaN through from either side, and give the first of
 /// equal values; a product is rounded before it is added to anything.
 template <class V>
@@ -90,8 +90,26 @@ DEFT_HD DEFT_ALWAYS_INLINE V tanh(V x) {
   return math<V>::tanh(x);
 }
 template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE V sin(V x) {
+  return math<V>::sin(x);
+}
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE V cos(V x) {
+  return math<V>::cos(x);
+}
+template <class V>
 DEFT_HD DEFT_ALWAYS_INLINE V sqrt(V x) {
   return math<V>::sqrt(x);
+}
+/// x to the power of y, as std::pow.
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE V pow(V x, std::type_identity_t<V> y) {
+  return math<V>::pow(x, y);
+}
+/// The largest integer that is not above x.
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE V floor(V x) {
+  return math<V>::floor(x);
 }
 template <class V>
 DEFT_HD DEFT_ALWAYS_INLINE constexpr V abs(V x) {

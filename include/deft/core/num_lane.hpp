@@ -109,7 +109,11 @@ struct math<lane<T>> {
   static DEFT_HD V log(V a) { return std::log(a.v); }
   static DEFT_HD V log1p(V a) { return std::log1p(a.v); }
   static DEFT_HD V tanh(V a) { return std::tanh(a.v); }
+  static DEFT_HD V sin(V a) { return std::sin(a.v); }
+  static DEFT_HD V cos(V a) { return std::cos(a.v); }
   static DEFT_HD V sqrt(V a) { return std::sqrt(a.v); }
+  static DEFT_HD V pow(V a, V b) { return std::pow(a.v, b.v); }
+  static DEFT_HD V floor(V a) { return std::floor(a.v); }
   static DEFT_HD constexpr V abs(V a) {
     if constexpr (floating)
       return a.v < 0 ? -a.v : a.v + 0;  // of -0, too

@@ -37,7 +37,11 @@ struct math<text> {
   static text log(const text& a) { return function("log", a.s); }
   static text log1p(const text& a) { return function("log1p", a.s); }
   static text tanh(const text& a) { return function("tanh", a.s); }
+  static text sin(const text& a) { return function("sin", a.s); }
+  static text cos(const text& a) { return function("cos", a.s); }
   static text sqrt(const text& a) { return function("sqrt", a.s); }
+  static text pow(const text& a, const text& b) { return function("pow", a.s + ", " + b.s); }
+  static text floor(const text& a) { return function("floor", a.s); }
   static text abs(const text& a) { return function("abs", a.s); }
   static text maximum(const text& a, const text& b) {
     return function("maximum", a.s + ", " + b.s);

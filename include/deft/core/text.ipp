@@ -136,22 +136,22 @@ namespace {
 std::atomic<int> chosen_level{-1};
 std::atomic<sink> chosen_sink{nullptr};
 
-level level_of_environment() {
-  const char* text = std::getenv("DEFT_LOG");
-  if (!text) return level::warning;
-  std::string_view v = text;
-  if (v == "debug") return level::debug;
-  if (v == "info") return level::info;
-  if (v == "error") return level::error;
-  if (v == "off") return level::off;
+}  // namespace
+
+level level_of(const char* text) {
+  if (!text || !*text) return level::warning;
+  constexpr std::string_view names[] = {"debug", "info", "warning", "error", "off"};
+  const auto at = std::ranges::find(names, std::string_view(text));
+  if (at != std::end(names)) return static_cast<level>(at - std::begin(names));
+  write(level::warning, str("DEFT_LOG=", text,
+                            " is not a log level: expected debug, info, warning, "
+                            "error or off; using warning"));
   return level::warning;
 }
 
-}  // namespace
-
 level threshold() {
   int l = chosen_level.load(std::memory_order_relaxed);
-  if (l < 0) chosen_level = l = static_cast<int>(level_of_environment());
+  if (l < 0) chosen_level = l = static_cast<int>(level_of(std::getenv("DEFT_LOG")));
   return static_cast<level>(l);
 }
 

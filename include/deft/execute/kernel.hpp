@@ -33,7 +33,7 @@ class kernel {
 
   /// The types of the runs to come, every extent known, checked against the shape rule. Called
   /// before the first run and whenever they change: layouts are worked out here, not in run.
-  /// Throws invalid_argument for what only run time knows.
+  /// Throws invalid_argument for errors that can be found only at run time.
   virtual void prepare(std::span<const tensor_type> in, std::span<const tensor_type> out) = 0;
   virtual void run(const kernel_call& c) = 0;
 

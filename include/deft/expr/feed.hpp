@@ -200,7 +200,7 @@ feed_value make_nested_feed(const output& target, const T* elements) {
   return make_feed<T, Shape>(target, std::move(list));
 }
 
-/// The feed of a tensor whose dtype and shape run time tells; a scalar takes its dtype.
+/// The feed of a tensor whose dtype and shape are known only at run time; a scalar takes its dtype.
 template <host_value V>
 feed_value make_any_feed(const output& target, V&& value) {
   using U = std::remove_cvref_t<V>;

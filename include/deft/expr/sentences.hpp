@@ -84,6 +84,12 @@ constexpr void refuse() {
   else DEFT_SENTENCES("sqrt", false)
   else DEFT_SENTENCES("maximum", false)
   else DEFT_SENTENCES("minimum", false)
+  else DEFT_SENTENCES("abs", false)
+  else DEFT_SENTENCES("sign", false)
+  else DEFT_SENTENCES("floor", false)
+  else DEFT_SENTENCES("pow", false)
+  else DEFT_SENTENCES("sin", false)
+  else DEFT_SENTENCES("cos", false)
   else DEFT_SENTENCES("elementwise", true)
 #undef DEFT_SENTENCES
 }

@@ -173,9 +173,9 @@ tensor<T, E...> tensor_base_of(const tensor<T, E...>&);
 template <typed_expression X, class Kernels>
 any_tensor::any_tensor(const X& x, source_place w) : output_(lower<Kernels>(x, w)) {}
 
-/// A feed of any expression, named or not: `s.run(loss, feed(x * 2, value))`. It stands for the
-/// value wherever the expression is written. Throws invalid_argument where only run time tells that
-/// dtype or shape do not fit.
+/// A feed of any expression, named or not: `s.run(loss, feed(x * 2, value))`. The
+/// expression has that value in this run, wherever it is used. Throws invalid_argument if a dtype
+/// or shape known only at run time does not fit.
 template <expression X, host_value V, class K = kernels_for<X>>
 [[nodiscard]] feed_value feed(const X& x, V&& value) {
   if constexpr (typed_expression<X>)

@@ -121,7 +121,7 @@ concept expression = std::derived_from<std::remove_cvref_t<X>, detail::expressio
 template <class X>
 concept typed_expression = std::derived_from<std::remove_cvref_t<X>, detail::typed_base>;
 
-/// What an operator takes beside expressions: scalars of the language.
+/// What an operator accepts next to expressions: arithmetic values of C++.
 template <class X>
 concept scalar = std::is_arithmetic_v<std::remove_cvref_t<X>>;
 template <class X>

@@ -72,7 +72,7 @@ void validate(const graph_def& g);
 /// Checks that `fetches` are values or nodes of `g`. Throws invalid_argument.
 void validate(const graph_def& g, std::span<const edge_def> fetches);
 
-/// What flatten gives beside the nodes.
+/// What flatten returns in addition to the nodes.
 struct flat_graph {
   graph_def graph;
   std::vector<edge_def> fetches;     ///< in the order asked for

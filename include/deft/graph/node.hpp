@@ -60,7 +60,7 @@ struct output {
   friend bool operator==(const output&, const output&) = default;
 };
 
-/// What a graph remembers of a variable beside its node.
+/// What a graph knows of a variable in addition to its node.
 struct variable_info {
   std::string name;
   output initial;  ///< its first value; empty if it has none

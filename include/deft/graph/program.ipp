@@ -271,7 +271,7 @@ class program_checker {
     const auto& c = p_.code[i];
     const bool all = c.leaves == extent_class::whole;
     if (c.op->folds == fold_kind::none || c.count != 1 || c.leaves > extent_class::whole)
-      bad("instruction ", i, " (", c.op->name, ") is no fold of one value");
+      bad("instruction ", i, " (", c.op->name, ") is not a fold of one value");
     use(i, c.args[0]);
     const dtype of = p_.type_of(c.args[0]);
     if (c.type != of || !(c.op->folds == fold_kind::mean ? is_floating(of) : is_numeric(of)))
@@ -294,10 +294,10 @@ class program_checker {
     for (std::size_t i = 0; i < p_.code.size(); ++i)
       if (p_.code[i].is_fold() && p_.code[i].leaves != extent_class::row &&
           std::ranges::count(p_.outputs, operands_ + i, &program_output::value) == 0)
-        bad("instruction ", i, " folds columns or all, and is no result");
+        bad("instruction ", i, " folds columns or all, and is not a result");
     for (const auto& o : p_.outputs) {
       if (o.value < operands_ || o.value >= p_.values())
-        bad("value ", o.value, " is no result of an instruction");
+        bad("value ", o.value, " is not the result of an instruction");
       if (std::ranges::count(p_.outputs, o.value, &program_output::value) > 1)
         bad("value ", o.value, " is a result twice");
       const instruction& made = *p_.made_by(o.value);
@@ -311,7 +311,7 @@ class program_checker {
     std::size_t end = 0;
     for (const auto& piece : p_.pieces) {
       if (piece.first < end || piece.first >= piece.last || piece.last > p_.code.size())
-        bad("instructions ", piece.first, " to ", piece.last, " are no piece of the program");
+        bad("instructions ", piece.first, " to ", piece.last, " are not a piece of the program");
       for (std::size_t i = piece.first; i < piece.last; ++i) {
         if (p_.code[i].is_fold()) bad("instruction ", i, " is a fold within an expression");
         if (i + 1 < piece.last && !is_inner(i, piece.last))

@@ -177,7 +177,7 @@ void serialize(Archive& ar, tensor_type& t, unsigned) {
   if constexpr (!Archive::is_saving::value) detail::checked_bytes(t.type, t.shape, true);
 }
 
-/// Elements travel raw, beside the archive if it has a place for them.
+/// Elements are sent raw, outside the archive if it has a place for them.
 template <class Archive>
 void serialize(Archive& ar, any_array& a, unsigned) {
   dtype type = a.type();

@@ -18,6 +18,11 @@ struct add : elementwise<2> {
 }  // namespace deft::op
 
 namespace deft {
+/// x + y for each pair of elements. Shapes are broadcast as NumPy does: they are aligned at the
+/// last axis, and extents of 1 are repeated. The dtypes must be equal: use cast<T>(x). An
+/// arithmetic value of C++, as in `x + 1`, takes the dtype of the tensor, which must be able to
+/// represent it. Integers wrap. Operands that do not fit are compile-time errors, or
+/// invalid_argument where dtype or shape is known only at run time.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator+(const X& x, const Y& y) { return make<op::add>({}, x, y); }

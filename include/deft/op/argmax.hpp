@@ -46,7 +46,7 @@ auto argmax(const X& x, axis_t<A> a, source_place w = here()) {
   } else
     return detail::add_argmax(x, a.value, w);
 }
-/// The same where run time tells the axis.
+/// The same with an axis known only at run time.
 /// Throws invalid_argument unless it is one, in range.
 template <expression X, class K = kernels_for<X>>
 any_tensor argmax(const X& x, const axes& a, source_place w = here()) {

@@ -13,7 +13,7 @@ struct broadcast_to {
   dims to;
   static constexpr auto fields = field_list(field{"shape", &broadcast_to::to});
 
-  /// The shape rule; false if x cannot be stretched to it.
+  /// The shape rule; false if x cannot be broadcast to it.
   constexpr bool shape(const dims& x, dims& out) const {
     out = to;
     if (x.n > to.n) return false;
@@ -43,15 +43,15 @@ namespace deft {
 
 namespace detail {
 template <class From, class To>
-struct stretched : typed_shape<stretched<From, To>> {
+struct broadcast_shape : typed_shape<broadcast_shape<From, To>> {
   static constexpr bool make(dims& out) {
     return op::broadcast_to{To::value}.shape(From::value, out);
   }
 };
 template <class From, class To>
-inline constexpr bool can_stretch = stretched<From, To>::possible;
+inline constexpr bool can_broadcast_to = broadcast_shape<From, To>::possible;
 template <class From, class To>
-inline constexpr bool may_stretch = [] {
+inline constexpr bool may_broadcast_to = [] {
   dims d;
   return broadcast(From::value, To::value, d) && may_equal(d, To::value);
 }();
@@ -67,12 +67,12 @@ auto broadcast_to(const X& x, shape_t<E...> to, source_place w = here()) {
   if constexpr (typed_expression<X>) {
     using From = shape_type_of<X>;
     using To = shape_t<E...>;
-    if constexpr (!detail::can_stretch<From, To>) {
+    if constexpr (!detail::can_broadcast_to<From, To>) {
       static_assert(detail::takes<op::broadcast_to, detail::got<X>, To>,
                     "[broadcast_to] expects extents of 1 where it repeats, and got others");
       return detail::refused();
     } else
-      return detail::apply_typed<value_type_of<X>, detail::stretched<From, To>, K>(
+      return detail::apply_typed<value_type_of<X>, detail::broadcast_shape<From, To>, K>(
           op::broadcast_to{to.value}, w, x);
   } else
     return broadcast_to(x, to.value, w);
@@ -89,7 +89,7 @@ template <expression X, expression Like, class K = kernels_for<X>>
 auto broadcast_to(const X& x, const Like& like, source_place w = here()) {
   if constexpr (typed_expression<X> && typed_expression<Like>) {
     using To = shape_type_of<Like>;
-    if constexpr (!detail::may_stretch<shape_type_of<X>, To>) {
+    if constexpr (!detail::may_broadcast_to<shape_type_of<X>, To>) {
       static_assert(detail::takes<op::broadcast_to, detail::got<X>, detail::got<Like>>,
                     "[broadcast_to] expects extents of 1 where it repeats, and got others");
       return detail::refused();

@@ -2,6 +2,7 @@
 // deft/op/catalog.hpp: the one list of operations; registries, wire names, kernels of elementwise
 // operations, gradients and test sweeps come from it.
 #pragma once
+#include <deft/op/abs.hpp>
 #include <deft/op/add.hpp>
 #include <deft/op/argmax.hpp>
 #include <deft/op/assign.hpp>
@@ -9,10 +10,12 @@
 #include <deft/op/cast.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/constant.hpp>
+#include <deft/op/cos.hpp>
 #include <deft/op/div.hpp>
 #include <deft/op/equal.hpp>
 #include <deft/op/exp.hpp>
 #include <deft/op/expand_dims.hpp>
+#include <deft/op/floor.hpp>
 #include <deft/op/gather.hpp>
 #include <deft/op/global_step.hpp>
 #include <deft/op/greater.hpp>
@@ -44,11 +47,14 @@
 #include <deft/op/plan/fused_update.hpp>
 #include <deft/op/plan/recv.hpp>
 #include <deft/op/plan/send.hpp>
+#include <deft/op/pow.hpp>
 #include <deft/op/random_normal.hpp>
 #include <deft/op/random_uniform.hpp>
 #include <deft/op/relu.hpp>
 #include <deft/op/reshape.hpp>
 #include <deft/op/sigmoid.hpp>
+#include <deft/op/sign.hpp>
+#include <deft/op/sin.hpp>
 #include <deft/op/size_of.hpp>
 #include <deft/op/softmax.hpp>
 #include <deft/op/softmax_cross_entropy.hpp>
@@ -87,7 +93,7 @@ using catalog = op_list<
     // elementwise
     add, sub, mul, div, mod, neg, equal, not_equal, less, less_equal, greater, greater_equal,
     logical_and, logical_or, logical_not, where, cast, exp, log, tanh, sigmoid, relu, square, sqrt,
-    maximum, minimum,
+    maximum, minimum, abs, sign, floor, pow, sin, cos,
     // shapes
     sum, mean, max, first_max, sum_to, size_of, reshape, broadcast_to, transpose, concat,
     concat_part, argmax, gather, scatter_add, one_hot,

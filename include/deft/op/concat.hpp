@@ -11,7 +11,7 @@ struct concat {
   std::int64_t axis = 0;
   static constexpr auto fields = field_list(field{"axis", &concat::axis});
 
-  /// Appends `next` to `sum`; false if an extent beside the axis differs.
+  /// Appends `next` to `sum`; false if an extent along another axis differs.
   static constexpr bool append(dims& sum, const dims& next, int axis) {
     if (sum.n != next.n || axis < 0 || axis >= sum.n) return false;
     for (int i = 0; i < sum.n; ++i) {
@@ -91,7 +91,7 @@ auto concat(axis_t<Axis>, const X& x, const Rest&... rest) {
   } else
     return detail::add_concat(Axis, parts, {});
 }
-/// The same where run time tells the axis and how many there are.
+/// The same with an axis and a number of operands known only at run time.
 /// Throws invalid_argument if the axis is out of range, or dtypes or other extents differ.
 any_tensor concat(const axes& axis, std::span<const any_tensor> parts, source_place w = here());
 

@@ -77,7 +77,7 @@ tensor<T, E...> constant(ndarray<T, E...> values, source_place w = here()) {
   return tensor<T, E...>(
       detail::add_constant(detail::owned(std::move(values).array()), w).handle());
 }
-/// The same, where run time tells dtype and shape.
+/// The same with dtype and shape known only at run time.
 any_tensor constant(any_array values, source_place w = here());
 
 }  // namespace deft

@@ -44,7 +44,7 @@ auto expand_dims(const X& x, axis_t<A...> a, source_place w = here()) {
   } else
     return detail::expand_checked(x, a.value, w);
 }
-/// The same with axes that run time tells.
+/// The same with axes known only at run time.
 /// Throws invalid_argument if one is out of range of the result, or given twice.
 template <expression X, class K = kernels_for<X>>
 any_tensor expand_dims(const X& x, const axes& a, source_place w = here()) {

@@ -57,12 +57,14 @@ concept initializes =
     (expression<X> && !std::derived_from<X, operation>) || scalar<X> || detail::is_ndarray<X> ||
     std::same_as<X, any_array> || std::same_as<X, initializer>;
 
+/// Every element 0, or false.
 initializer zeros();
+/// Every element 1, or true.
 initializer ones();
 /// Uniform in [low, high).
 initializer random_uniform(double low, double high);
 initializer random_normal(double mean, double stddev);
-/// Normal around 0, drawn again beyond two standard deviations.
+/// Normal with mean 0; values beyond two standard deviations are drawn again.
 initializer truncated_normal(double stddev);
 
 }  // namespace deft

@@ -78,8 +78,8 @@ auto matmul(const A& a, const B& b, source_place w) {
 }
 }  // namespace detail
 
-/// The matrix product (m,k) x (k,n) -> (m,n). Throws invalid_argument where only run time tells
-/// that the inner extents differ.
+/// The matrix product (m,k) x (k,n) -> (m,n). Throws invalid_argument if inner extents
+/// that are known only at run time differ.
 template <expression A, expression B, class K = kernels_for<A>>
 auto matmul(const A& a, const B& b, source_place w = here()) {
   return detail::matmul<false, false, K>(a, b, w);

@@ -18,6 +18,7 @@ struct mul : elementwise<2> {
 }  // namespace deft::op
 
 namespace deft {
+/// x * y for each pair of elements, not a matrix product (matmul); operands as for `+`.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator*(const X& x, const Y& y) { return make<op::mul>({}, x, y); }

@@ -18,6 +18,7 @@ struct neg : elementwise<1> {
 }  // namespace deft::op
 
 namespace deft {
+/// -x for each element. Integers wrap.
 template <expression X>
 auto operator-(const X& x) {
   return make<op::neg>({}, x);

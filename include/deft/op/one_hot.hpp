@@ -55,7 +55,8 @@ auto one_hot(const X& indices, source_place w = here()) {
   } else
     return detail::apply<K>(o, w, indices);
 }
-/// The same where run time tells depth and dtype. Throws invalid_argument for a negative depth.
+/// The same with depth and dtype known only at run time. Throws invalid_argument for a negative
+/// depth.
 template <expression X, class K = kernels_for<X>>
 any_tensor one_hot(const X& indices, std::int64_t depth, dtype type = dtype::float32,
                    source_place w = here()) {

@@ -87,7 +87,7 @@ class placeholder : public tensor<T, E...> {
 template <std::convertible_to<std::string_view> Name>
 placeholder(const Name&) -> placeholder<detail::missing>;
 
-/// The same where run time tells dtype and shape.
+/// The same with dtype and shape known only at run time.
 any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,
                             source_place w = here());
 

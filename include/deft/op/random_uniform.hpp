@@ -33,7 +33,7 @@ struct random_uniform : random {
 
 namespace deft {
 /// Numbers uniform in [low, high): `random_uniform(shape<100, 10>, -1.f, 1.f)`; new ones in every
-/// run. `{.seed = 7}` after them fixes the key beside the graph's seed.
+/// run. `{.seed = 7}` after them fixes the key, together with the graph's seed.
 /// Throws invalid_argument if low > high, if one of them or their difference is not finite as a T,
 /// or if there is no T between them.
 template <element T = float, std::int64_t... E>
@@ -45,7 +45,7 @@ tensor<T, E...> random_uniform(shape_t<E...>, std::type_identity_t<T> low = 0,
   o.high = high;
   return detail::random_tensor<T, shape_t<E...>>(o, options, w);
 }
-/// The same where run time tells shape and dtype.
+/// The same with shape and dtype known only at run time.
 any_tensor random_uniform(const dims& shape, double low, double high, dtype type = dtype::float32,
                           const random_options& options = {}, source_place w = here());
 }  // namespace deft

@@ -21,7 +21,7 @@ tensor_type op::reshape::infer(std::span<const tensor_type> in) const {
     case fault::several:
       fail(errc::invalid_argument, "[reshape] one extent at most can be inferred: ", to);
     case fault::extent:
-      fail(errc::invalid_argument, "[reshape] ", to, " is no shape for ", x);
+      fail(errc::invalid_argument, "[reshape] ", to, " is not a valid shape for ", x);
     case fault::elements:
       fail(errc::invalid_argument, "[reshape] ", x, " has not as many elements as ", to);
   }

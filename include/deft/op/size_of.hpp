@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/size_of.hpp: the number of elements along axes, where run time tells it.
+// deft/op/size_of.hpp: the number of elements along axes, as a tensor.
 #pragma once
 #include <deft/op/base/reduction.hpp>
 

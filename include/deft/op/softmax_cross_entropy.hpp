@@ -76,8 +76,8 @@ inline constexpr bool label_shape_fits =
 
 /// For each row of `logits` (all axes but the last), -sum(labels * log(softmax(logits))). `labels`
 /// are probabilities, of the logits' shape and dtype, or classes, int32 or int64 and of one rank
-/// less. Throws invalid_argument where only run time tells that they do not go together, and for a
-/// class that is out of range.
+/// less. Throws invalid_argument if shapes known only at run time do not match, and, when it is
+/// computed, for a class that is out of range.
 template <expression L, expression Y, class K = kernels_for<L>>
 auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = here()) {
   if constexpr (typed_expression<L> && typed_expression<Y>) {

@@ -19,7 +19,7 @@ struct sum : reduction {
 
 namespace deft {
 /// The sum over all axes, `sum(x)`, or some, `sum(x, axis<0, -1>)`; `keepdims` as last argument
-/// keeps them with extent 1. `sum(x, axes{0, 2})` takes axes that run time tells, and gives an
+/// keeps them with extent 1. `sum(x, axes{0, 2})` takes axes known only at run time, and gives an
 /// any_tensor. The sum of nothing is 0.
 /// Throws invalid_argument for axes out of range or given twice.
 template <expression X, detail::axes_choice A = detail::every_axis,

@@ -86,7 +86,7 @@ class variable : public tensor<T, E...> {
   variable(const Name& name, const Initial& initial, const variable_options& options,
            source_place w = here())
       : tensor<T, E...>(make(name, initial, options, w)) {}
-  /// With extents that only run time knows, which it keeps:
+  /// With extents known only at run time, which do not change:
   /// `variable<float, dyn, dyn> w("w", {in, out}, truncated_normal(0.1f))`.
   /// Throws invalid_argument if they are not those of the type.
   template <std::convertible_to<std::string_view> Name, initializes Initial>
@@ -143,7 +143,7 @@ class variable : public tensor<T, E...> {
     return detail::initializer_of(this->handle(), w);
   }
 
-  /// A feed: the value stands for what is read during one run; the state stays.
+  /// A feed: reads yield the value during one run; the variable does not change.
   template <host_value V>
   [[nodiscard]] feed_value operator=(V&& value) const {
     return make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
@@ -232,7 +232,13 @@ class any_variable : public detail::expression_base {
   /// The variable that a graph has. Throws not_found if `n` is empty or not a variable.
   explicit any_variable(const node_ref& n);
 
+  template <class T, std::int64_t... E>
+  any_variable(const variable<T, E...>& v)  // NOLINT: implicit on purpose
+      : output_(v.handle()) {}
+
   const output& handle() const { return output_; }
+  /// With its name scopes.
+  const std::string& name() const;
   dtype type() const { return output_.type().type; }
   const dims& shape() const { return output_.type().shape; }
   int rank() const { return shape().rank(); }
@@ -284,8 +290,8 @@ variable(const Name&, const Initial&...) -> variable<detail::missing>;
 /// Throws failed_precondition if one has none.
 operation initialize_all(source_place w = here());
 
-/// The updates of a variable that run time tells. Throws invalid_argument if `v` is none, or
-/// `value` does not fit.
+/// Updates of a variable whose type is known only at run time. Throws invalid_argument if `v` is
+/// not a variable, or `value` does not fit.
 assigned<any_tensor> assign(const any_tensor& v, const any_tensor& value, source_place w = here());
 assigned<any_tensor> assign_add(const any_tensor& v, const any_tensor& value,
                                 source_place w = here());

@@ -178,8 +178,10 @@ output variable_of(const any_tensor& v, std::string_view operation_name) {
 
 any_variable::any_variable(const node_ref& n) : output_{n, 0} {
   if (!n || n->def != &record_of<op::variable>)
-    fail(errc::not_found, "[variable] there is no such variable");
+    fail(errc::not_found, "[variable] it is not a variable of the graph");
 }
+
+const std::string& any_variable::name() const { return output_.node->variable()->name; }
 
 node_ref any_variable::make(std::string_view name, const tensor_type& type,
                             const deft::initializer& initial, const variable_options& options,

@@ -19,7 +19,8 @@ struct kept_apart {
 /// large region is a further output of it, and so are reductions of what it reads or computes. An
 /// expression stays a piece of what it becomes part of, as it has a compiled kernel. An update of a
 /// variable takes in what only it needs, and updates of other variables of its extents that it
-/// needs, and is one pass: but for integers, of which a divisor may be refused half way.
+/// needs, and is one pass: but for integers, of which a divisor may be refused half way. So does an
+/// assignment of a value that is computed from the variable's old one.
 /// Devices that `can_run` denies the operation that would be made are left alone; by default there
 /// are none. Says what was kept apart and why.
 std::vector<kept_apart> fuse(graph_def& g, std::span<edge_def> fetches,

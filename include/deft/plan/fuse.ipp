@@ -2,6 +2,8 @@
 // deft/plan/fuse.ipp: fusion found at run time.
 #pragma once
 #include <algorithm>
+#include <deft/op/plan/fused.hpp>
+#include <deft/op/plan/fused_update.hpp>
 #include <deft/plan/extents.hpp>
 #include <deft/plan/fuse.hpp>
 #include <deft/plan/region.hpp>
@@ -55,9 +57,9 @@ class fuser {
     bool changed = false;
     for (std::uint32_t root = static_cast<std::uint32_t>(graph_.nodes.size()); root-- > 0;) {
       const node_def& r = graph_.nodes[root];
-      const bool update = is_joining_update(r);
+      const bool update = is_joining_update(root);
       if (taken_[root] || (!update && !fusible(r) && !is_ending_fold(r))) continue;
-      if (!has_kernel(r)) continue;
+      if (!has_kernel(root)) continue;
       group made = gather(root);
       const bool literals = !update && !is_fold(r) && !expression_in(r) &&
                             std::ranges::any_of(r.inputs, [&](edge_def e) {
@@ -81,14 +83,44 @@ class fuser {
 
   // What can be joined.
 
-  bool has_kernel(const node_def& root) const { return has_kernel(root, root.outputs[0].type); }
-  bool has_kernel(const node_def& root, dtype t) const {
-    return !can_run_ || can_run_(root.device, joined(root), t);
+  bool has_kernel(std::uint32_t root) const { return has_kernel(root, node(root).outputs[0].type); }
+  bool has_kernel(std::uint32_t root, dtype t) const {
+    const op_def& made =
+        is_joining_update(root) ? record_of<op::fused_update> : record_of<op::fused>;
+    return !can_run_ || can_run_(node(root).device, made, t);
   }
   /// Whether what `root` becomes, which its device can run, can compute `n`.
-  bool has_kernel(const node_def& root, const node_def& n) const {
+  bool has_kernel(std::uint32_t root, const node_def& n) const {
     const dtype t = n.outputs[0].type;
-    return t == root.outputs[0].type || has_kernel(root, t);
+    return t == node(root).outputs[0].type || has_kernel(root, t);
+  }
+
+  /// An update that a program can express: it adds or subtracts, or assigns an elementwise value
+  /// that is computed from the variable, which therefore has one to update in place.
+  bool is_joining_update(std::uint32_t u) const {
+    const node_def& n = node(u);
+    if (n.op->role == op_role::update) return n.op->joins && n.outputs[0].shape.is_static();
+    if (n.op->role != op_role::assign || !n.outputs[0].shape.is_static()) return false;
+    const auto [value, port] = n.inputs[0];
+    const node_def& x = node(value);
+    return port == 0 && fusible(x) && !may_refuse(x) && x.device == n.device &&
+           x.outputs[0] == n.outputs[0] && users_[value].size() == 1 && !fetched_[value] &&
+           !awaited_[value] && needs_old_value(value, n);
+  }
+  bool needs_old_value(std::uint32_t value, const node_def& update) const {
+    constexpr std::size_t farthest = 64;
+    node_numbers found{value};
+    for (std::size_t i = 0; i < found.size() && found.size() < farthest; ++i)
+      for (auto e : node(found[i]).inputs) {
+        if (is_old_value(node(e.node), update, updates_)) return true;
+        if (std::ranges::find(found, e.node) == found.end()) found.push_back(e.node);
+      }
+    return false;
+  }
+  /// What `n` cannot do without in a region: the value of an assignment.
+  std::optional<std::uint32_t> value_of(std::uint32_t n) const {
+    if (node(n).op->role != op_role::assign) return {};
+    return node(n).inputs[0].node;
   }
 
   const node_def& node(std::uint32_t n) const { return graph_.nodes[n]; }
@@ -120,7 +152,7 @@ class fuser {
 
   group gather(std::uint32_t root) {
     group g = gather_inputs(root);
-    if (is_large(g.extents) && !is_joining_update(node(root))) join_folds(g);
+    if (is_large(g.extents) && !g.updates) join_folds(g);
     return g;
   }
 
@@ -148,6 +180,10 @@ class fuser {
     while (!candidates.empty()) {
       const std::uint32_t n = *candidates.begin();
       candidates.erase(candidates.begin());
+      if (g.has(n)) {  // an assignment's value
+        offer(node(n));
+        continue;
+      }
       if (const char* reason = why_not(g, n, rows)) {
         if (*reason) apart_.push_back({node(n).name, r.name, reason});
         continue;
@@ -161,8 +197,8 @@ class fuser {
   group alone(std::uint32_t root) const {
     group g;
     g.root = g.like = root;
-    g.members.insert(root);
-    g.operations = operations_of(node(root));
+    g.updates = is_joining_update(root);
+    put(g, root);
     g.position = positions_[root];
     if (is_fold(node(root))) {
       g.like = node(root).inputs[0].node;
@@ -172,6 +208,16 @@ class fuser {
     }
     g.extents = node(g.like).outputs[0].shape;
     return g;
+  }
+
+  void put(group& g, std::uint32_t n) const {
+    g.members.insert(n);
+    g.operations += operations_with_value(n);
+    if (const auto value = value_of(n)) g.members.insert(*value);
+  }
+  std::size_t operations_with_value(std::uint32_t n) const {
+    const auto value = value_of(n);
+    return operations_of(node(value ? *value : n));
   }
 
   /// Folds of what the region reads or computes: they need no pass of their own.
@@ -187,8 +233,7 @@ class fuser {
       for (auto u : users_[near[i]]) {
         if (g.has(u) || taken_[u] || !seen.insert(u).second) continue;
         const node_def& user = node(u);
-        if (user.device != node(g.root).device || user.outputs.empty() ||
-            !has_kernel(node(g.root), user))
+        if (user.device != node(g.root).device || user.outputs.empty() || !has_kernel(g.root, user))
           continue;
         if (is_ending_fold(user) && user.inputs[0] == edge_def{near[i], 0} && !awaited_[u]) {
           if (const char* reason = join(g, u); reason && *reason)
@@ -256,13 +301,13 @@ class fuser {
   /// Takes `n` in, or says why not; nothing of what cannot be part of any region.
   const char* why_not(group& g, std::uint32_t n, bool rows) {
     const node_def& x = node(n);
-    const bool update = is_joining_update(node(g.root)), updates = update && is_joining_update(x);
+    const bool update = g.updates, updates = update && is_joining_update(n);
     const bool fold = is_fold(x);
     if (!fold && !updates && !x.op->is(op_traits::elementwise) && !expression_in(x)) return "";
     if (taken_[n]) return "it is part of another region";
     if (!x.controls.empty()) return "it has control dependencies";
     if (x.device != node(g.root).device) return "it is on another device";
-    if (!has_kernel(node(g.root), x)) return "the device has no fused kernel for its dtype";
+    if (!has_kernel(g.root, x)) return "the device has no fused kernel for its dtype";
     int axes = 0;
     if (fold) {
       axes = row_axes_of(x);
@@ -276,7 +321,7 @@ class fuser {
       if (axes == 0 || !rows || update || g.folds_all) return "it has another shape";
     }
     if (axes > 0 && g.row_axes > 0 && axes != g.row_axes) return "its rows have other axes";
-    if (g.operations + operations_of(x) > max_fused_operations)
+    if (g.operations + operations_with_value(n) > max_fused_operations)
       return "the region has as many operations as one may have";
     // What is refused is so before the variable is touched.
     if (update && !updates && may_refuse(x))
@@ -284,17 +329,15 @@ class fuser {
     const bool shared = is_shared(g, n);
     if (awaited_[n]) return "others wait for it";
     auto take = [&](group& into) {
-      into.members.insert(n);
+      put(into, n);
       if (axes > 0) into.row_axes = axes;
-      into.operations += operations_of(x);
     };
     if (!shared && !updates) return take(g), nullptr;
     if (update && !updates) return "others need its value";
     if (!updates && !is_large(g.extents)) return "others need its value, which is small";
     if (g.outputs.size() + 2 > program::most_outputs) return "the region has too many results";
     if (axes == 0 && !extents_.same(n, g.like)) return "its extents may be others";
-    if (updates && variable_among(updates_of(graph_, g), x))
-      return "the region updates its variable";
+    if (updates && variable_among(updates_of(g), x)) return "the region updates its variable";
     group larger = g;
     take(larger);
     larger.outputs.push_back(n);
@@ -399,7 +442,7 @@ class fuser {
   std::vector<bool> fetched_, awaited_, taken_;  ///< awaited: by control dependencies
   std::vector<double> positions_;
   moved_values moved_;
-  std::map<resource_key, int> updates_;
+  update_counts updates_;
   std::vector<kept_apart> apart_;
 };
 

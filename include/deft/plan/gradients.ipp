@@ -27,8 +27,8 @@ struct key_hash {
 };
 
 /// Whether input `i` has the shape of the result whatever the `dyn` extents turn out to be: then no
-/// sum over stretched axes is needed.
-inline bool never_stretched(const node& n, std::size_t i) {
+/// sum over broadcast axes is needed.
+inline bool never_broadcast(const node& n, std::size_t i) {
   const dims &in = n.inputs()[i].type().shape, &out = n.outputs[0].shape;
   if (in.rank() != out.rank()) return false;
   for (int axis = 0; axis < out.rank(); ++axis) {
@@ -157,7 +157,7 @@ class walk {
       output in = canonical(n->inputs()[i]);
       if (!g[i] || !depends(in.node.get())) continue;
       any_tensor di(g[i]), like(n->inputs()[i]);
-      add(in, n->is(op_traits::elementwise) && !never_stretched(*n, i) ? sum_to(di, like) : di);
+      add(in, n->is(op_traits::elementwise) && !never_broadcast(*n, i) ? sum_to(di, like) : di);
     }
   }
 

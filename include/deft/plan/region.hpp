@@ -14,10 +14,6 @@ namespace deft::plan {
 const program* expression_in(const node_def& n);
 /// A literal in the making: a constant of rank 0.
 bool is_literal(const node_def& n);
-/// An update that a program can stand for.
-bool is_joining_update(const node_def& n);
-/// What becomes of a node that takes in others.
-const op_def& joined(const node_def& n);
 
 inline bool is_fold(const node_def& n) { return n.op->folds != fold_kind::none; }
 bool keeps_dims(const node_def& fold);
@@ -35,6 +31,7 @@ struct group {
   std::uint32_t root = 0;
   std::set<std::uint32_t> members;
   node_numbers outputs;  ///< what others need, and updates, but for the root
+  bool updates = false;  ///< the root and the outputs update variables
   std::size_t operations = 0;
   dims extents;            ///< of what is computed for each element
   std::uint32_t like = 0;  ///< a node that has them
@@ -48,16 +45,18 @@ struct group {
 /// Where the value of member `m` differs.
 extent_class class_of(const graph_def& g, const group& of, std::uint32_t m);
 /// The members that update variables: the root, and others.
-node_numbers updates_of(const graph_def& g, const group& of);
+node_numbers updates_of(const group& of);
 /// The resource that an update changes.
 resource_ref resource_of(const node_def& update);
+/// How many nodes of the graph update each resource.
+using update_counts = std::map<resource_key, int>;
+/// Whether `n` is the variable's value before `update`, which then may read it in place.
+bool is_old_value(const node_def& n, const node_def& update, const update_counts& updates);
 
 /// Where values are found that a region gives, by the nodes that gave them.
 using moved_values = std::vector<std::optional<edge_def>>;
 
-/// Makes the root of `of` the node that all its members become. `updates` counts those of each
-/// resource in the graph.
-void write_region(graph_def& g, const group& of, const std::map<resource_key, int>& updates,
-                  moved_values& moved);
+/// Makes the root of `of` the node that all its members become.
+void write_region(graph_def& g, const group& of, const update_counts& updates, moved_values& moved);
 
 }  // namespace deft::plan

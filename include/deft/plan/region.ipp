@@ -19,12 +19,6 @@ const program* expression_in(const node_def& n) {
 bool is_literal(const node_def& n) {
   return n.op->role == op_role::constant && n.controls.empty() && n.outputs[0].shape.rank() == 0;
 }
-bool is_joining_update(const node_def& n) {
-  return n.op->role == op_role::update && n.op->joins && n.outputs[0].shape.is_static();
-}
-const op_def& joined(const node_def& n) {
-  return is_joining_update(n) ? record_of<op::fused_update> : record_of<op::fused>;
-}
 bool keeps_dims(const node_def& fold) { return decode<op::reduction>(fold.attributes).keepdims; }
 
 std::optional<fold_shape> shape_of_fold(const graph_def& g, const node_def& n) {
@@ -51,9 +45,9 @@ extent_class class_of(const graph_def& g, const group& of, std::uint32_t m) {
   if (is_fold(n)) return shape_of_fold(g, n)->leaves;
   return n.outputs[0].shape == of.extents ? extent_class::element : extent_class::row;
 }
-node_numbers updates_of(const graph_def& g, const group& of) {
+node_numbers updates_of(const group& of) {
   node_numbers all;
-  if (!is_joining_update(g.nodes[of.root])) return all;
+  if (!of.updates) return all;
   all.push_back(of.root);
   all.insert(all.end(), of.outputs.begin(), of.outputs.end());
   return all;
@@ -61,13 +55,17 @@ node_numbers updates_of(const graph_def& g, const group& of) {
 resource_ref resource_of(const node_def& update) {
   return update.op->resources(update.attributes).front();
 }
+bool is_old_value(const node_def& n, const node_def& update, const update_counts& updates) {
+  if (n.op->role != op_role::variable || !n.controls.empty()) return false;
+  const resource_key key = resource_of(n).key;
+  return key == resource_of(update).key && updates.at(key) == 1;
+}
 
 namespace {
 
 class region_writer {
  public:
-  region_writer(graph_def& g, const group& of, const std::map<resource_key, int>& updates,
-                moved_values& moved)
+  region_writer(graph_def& g, const group& of, const update_counts& updates, moved_values& moved)
       : graph_(g), of_(of), updates_(updates), moved_(moved) {}
 
   /// Walks as put_tokens() in expr/lower.hpp does, so that a region which the user wrote elsewhere
@@ -86,7 +84,7 @@ class region_writer {
     };
     node_def& r = graph_.nodes[of_.root];
     const bool region = is_fold(r) || of_.row_axes > 0 || !of_.outputs.empty();
-    const node_numbers updates = updates_of(graph_, of_);
+    const node_numbers updates = updates_of(of_);
     std::vector<value> variables;  // before their updates
     std::vector<std::set<std::uint32_t>> before;
     for (auto u : updates) {
@@ -97,7 +95,7 @@ class region_writer {
     auto old_value = [&](const node_def& from, std::uint32_t user) {
       std::size_t u = 0;
       while (u < updates.size() &&
-             !(is_old_value(from, node(updates[u])) && before[u].contains(user)))
+             !(is_old_value(from, node(updates[u]), updates_) && before[u].contains(user)))
         ++u;
       return u;
     };
@@ -157,7 +155,8 @@ class region_writer {
                      p.fold(*n.op, n.outputs[0].type, f.args[0], class_of(graph_, of_, f.node)));
       } else if (const auto u = std::ranges::find(updates, f.node); u != updates.end()) {
         const value both[] = {variables[static_cast<std::size_t>(u - updates.begin())], f.args[0]};
-        done.emplace(f.node, p.apply(*n.op->joins, n.outputs[0].type, both));
+        done.emplace(f.node,
+                     n.op->joins ? p.apply(*n.op->joins, n.outputs[0].type, both) : f.args[0]);
       } else {
         done.emplace(f.node, p.apply(*n.op, n.outputs[0].type, f.args));
       }
@@ -179,9 +178,8 @@ class region_writer {
       r.outputs = std::move(types);
     }
     r.inputs = std::move(inputs);
-    const op_def& made = joined(r);
     if (updates.empty()) {
-      r.op = &made;
+      r.op = &record_of<op::fused>;
       r.attributes = encode(op::fused{p.finish(), std::move(immediates)});
       return;
     }
@@ -194,7 +192,7 @@ class region_writer {
     }
     u.program = p.finish();
     u.immediates = std::move(immediates);
-    r.op = &made;
+    r.op = &record_of<op::fused_update>;
     r.attributes = encode(u);
   }
 
@@ -218,22 +216,15 @@ class region_writer {
     return found;
   }
 
-  /// Whether a node is the variable's value before the update, which then reads it in place.
-  bool is_old_value(const node_def& n, const node_def& update) const {
-    if (n.op->role != op_role::variable || !n.controls.empty()) return false;
-    const resource_key key = resource_of(n).key;
-    return key == resource_of(update).key && updates_.at(key) == 1;
-  }
-
   graph_def& graph_;
   const group& of_;
-  const std::map<resource_key, int>& updates_;
+  const update_counts& updates_;
   moved_values& moved_;
 };
 
 }  // namespace
 
-void write_region(graph_def& g, const group& of, const std::map<resource_key, int>& updates,
+void write_region(graph_def& g, const group& of, const update_counts& updates,
                   moved_values& moved) {
   region_writer(g, of, updates, moved).write();
 }

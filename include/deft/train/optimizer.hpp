@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/train/optimizer.hpp: what every optimizer does, whatever its formula.
+// deft/train/optimizer.hpp: from the gradients of a loss to updates of variables, whatever the
+// formula.
 #pragma once
 #include <deft/expr/tensor.hpp>
 #include <deft/op/global_step.hpp>
-#include <memory>
+#include <deft/op/variable.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace deft {
@@ -16,15 +18,44 @@ template <typed_expression L>
 inline constexpr bool may_be_scalar<L> = shape_type_of<L>::value.n == 0;
 }  // namespace detail
 
-/// A variable and the gradient of the loss with respect to it.
-struct gradient_of_variable {
-  node_ref variable;
-  any_tensor gradient;  ///< empty where the loss does not depend on it
+/// A number of an optimizer, such as its learning rate: a number, or a floating scalar tensor that
+/// is computed in each step, such as a schedule (train/schedule.hpp).
+class hyperparameter {
+ public:
+  hyperparameter(double value) : value_(value) {}  // NOLINT: implicit on purpose
+  /// Throws invalid_argument if `x` is not a floating scalar.
+  template <expression X>
+  requires(!std::derived_from<X, operation>)
+      hyperparameter(const X& x, source_place w = here())  // NOLINT: implicit on purpose
+      : tensor_(any_tensor(x)) {
+    expect_scalar(w);
+  }
+
+  /// As a scalar tensor of that dtype.
+  any_tensor as(dtype type) const;
+  /// Whether it is the number 0.
+  bool is_zero() const { return !tensor_.valid() && value_ == 0; }
+
+ private:
+  void expect_scalar(source_place w) const;
+
+  double value_ = 0;
+  any_tensor tensor_;
 };
 
-/// Computes gradients and updates variables by them. Slots (an optimizer's own variables) are made
-/// with the variable's name, and placed with it, as the arithmetic of the update is: only the
-/// gradient travels.
+/// The variables of a graph that optimizers update: trainable, and of float or double.
+std::vector<any_variable> trainable_variables(graph g = current_graph());
+
+/// A variable and the gradient of the loss with respect to it.
+struct gradient_of_variable {
+  any_variable variable;
+  any_tensor gradient;  ///< empty if the loss does not depend on the variable
+};
+
+/// Computes gradients and updates variables by them. An optimizer's own variables, its slots, have
+/// the variable's name followed by their own ("w/momentum"), and are placed with the variable, as
+/// is the arithmetic of the update: between devices, only gradients travel. Optimizers of one kind
+/// that update one variable share its slots.
 class optimizer {
  public:
   virtual ~optimizer() = default;
@@ -34,68 +65,51 @@ class optimizer {
   /// the loss is not a floating scalar.
   template <expression L>
   operation minimize(const L& loss, source_place w = here()) const {
-    if constexpr (!detail::may_be_scalar<L>)
-      static_assert(
-          detail::takes<optimizer, detail::got<L>>,
-          "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
-    return minimize_any(any_tensor(loss), nullptr, w);
+    return minimize_any(scalar_loss(loss), nullptr, w);
   }
-  /// Likewise; it adds 1 to `step` after the updates.
+  /// Also adds 1 to `step` after the updates.
   template <expression L>
   operation minimize(const L& loss, const variable<std::int64_t>& step,
                      source_place w = here()) const {
-    if constexpr (!detail::may_be_scalar<L>)
-      static_assert(
-          detail::takes<optimizer, detail::got<L>>,
-          "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
-    return minimize_any(any_tensor(loss), &step, w);
+    return minimize_any(scalar_loss(loss), &step, w);
   }
 
-  /// The two halves of minimize.
+  /// The first half of minimize: gradients with respect to all trainable variables of float or
+  /// double in the graph of `loss`, or to those given.
   std::vector<gradient_of_variable> compute_gradients(const any_tensor& loss) const;
+  std::vector<gradient_of_variable> compute_gradients(
+      const any_tensor& loss, const std::vector<any_variable>& variables) const;
+  /// The second half: updates each variable that has a gradient, then adds 1 to `step`. Throws
+  /// invalid_argument if no variable has one.
   operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
                             const variable<std::int64_t>* step = nullptr,
                             source_place w = here()) const;
 
  protected:
-  /// The update of one variable.
-  virtual operation update(const node_ref& variable, const any_tensor& gradient,
-                           source_place w) const = 0;
-  /// A variable "name/suffix" beside `variable`, of its dtype and shape, filled with `value`.
-  static any_tensor slot(const node_ref& variable, const std::string& suffix, double value,
-                         source_place w);
+  /// The update of one variable. What it writes is placed with the variable.
+  virtual operation update(const any_variable& v, const any_tensor& gradient) const = 0;
+  /// A variable of v's dtype and shape, filled with `value` at first.
+  static any_variable slot(const any_variable& v, std::string_view name, double value);
+  /// Likewise, a scalar of double.
+  static any_variable scalar_slot(const any_variable& v, std::string_view name, double value);
 
  private:
+  template <class L>
+  static any_tensor scalar_loss(const L& loss) {
+    if constexpr (!detail::may_be_scalar<L>)
+      static_assert(
+          detail::takes<optimizer, detail::got<L>>,
+          "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
+    return any_tensor(loss);
+  }
   operation minimize_any(const any_tensor& loss, const variable<std::int64_t>* step,
                          source_place w) const;
 };
 
-/// Gradient descent: v <- v - learning_rate * g.
-class sgd : public optimizer {
- public:
-  explicit sgd(double learning_rate) : learning_rate_(learning_rate) {}
-
- protected:
-  operation update(const node_ref& variable, const any_tensor& gradient,
-                   source_place w) const override;
-
- private:
-  double learning_rate_;
-};
-
-/// Adagrad, in TensorFlow's form: a <- a + g * g; v <- v - learning_rate * g / sqrt(a).
-/// (Duchi, Hazan, Singer: Adaptive Subgradient Methods, JMLR 12, 2011.)
-class adagrad : public optimizer {
- public:
-  explicit adagrad(double learning_rate, double initial_accumulator = 0.1)
-      : learning_rate_(learning_rate), initial_(initial_accumulator) {}
-
- protected:
-  operation update(const node_ref& variable, const any_tensor& gradient,
-                   source_place w) const override;
-
- private:
-  double learning_rate_, initial_;
-};
+/// The mean of what `compute_gradients` returned for several replicas of a model, in the same order
+/// of variables. A replica whose loss does not depend on a variable counts as a gradient of 0.
+/// Throws invalid_argument if the replicas' variables differ.
+std::vector<gradient_of_variable> average_gradients(
+    const std::vector<std::vector<gradient_of_variable>>& replicas, source_place w = here());
 
 }  // namespace deft

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/train.ipp: umbrella of train/.
 #pragma once
+#include <deft/train/clip.ipp>
 #include <deft/train/hook.ipp>
 #include <deft/train/monitored_session.ipp>
+#include <deft/train/moving_average.ipp>
 #include <deft/train/optimizer.ipp>
+#include <deft/train/optimizers.ipp>
 #include <deft/train/progress.ipp>
+#include <deft/train/schedule.ipp>
+#include <deft/train/slots.ipp>

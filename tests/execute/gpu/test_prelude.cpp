@@ -46,7 +46,11 @@ BODY1(exponential, num::exp(x))
 BODY1(logarithm, num::log(x))
 BODY1(logarithm1, num::log1p(x))
 BODY1(tangent, num::tanh(x))
+BODY1(sine, num::sin(x))
+BODY1(cosine, num::cos(x))
 BODY1(root, num::sqrt(x))
+BODY2(power, num::pow(x, y))
+BODY1(integer, num::floor(x))
 BODY1(absolute, num::abs(x))
 BODY2(greatest, num::maximum(x, y))
 BODY2(least, num::minimum(x, y))
@@ -188,7 +192,11 @@ void add_all() {
     add<logarithm, T>();
     add<logarithm1, T>();
     add<tangent, T>();
+    add<sine, T>();
+    add<cosine, T>();
     add<root, T>();
+    add<power, T>();
+    add<integer, T>();
     add<limited, T>();
     add<never, T>();
   } else if constexpr (!std::is_same_v<T, bool>) {

@@ -80,8 +80,20 @@ struct math<cpu::pack<T, L>> {
   static DEFT_ALWAYS_INLINE V tanh(V a) {
     return map([](auto x) DEFT_INLINED { return P::tanh(x); }, a);
   }
+  static DEFT_ALWAYS_INLINE V sin(V a) {
+    return map([](auto x) DEFT_INLINED { return P::sin(x); }, a);
+  }
+  static DEFT_ALWAYS_INLINE V cos(V a) {
+    return map([](auto x) DEFT_INLINED { return P::cos(x); }, a);
+  }
   static DEFT_ALWAYS_INLINE V sqrt(V a) {
     return map([](auto x) DEFT_INLINED { return P::sqrt(x); }, a);
+  }
+  static DEFT_ALWAYS_INLINE V pow(V a, V b) {
+    return map([](auto x, auto y) DEFT_INLINED { return P::pow(x, y); }, a, b);
+  }
+  static DEFT_ALWAYS_INLINE V floor(V a) {
+    return map([](auto x) DEFT_INLINED { return P::floor(x); }, a);
   }
   static DEFT_ALWAYS_INLINE V abs(V a) {
     if constexpr (floating)

@@ -162,6 +162,31 @@ struct packet {
       return out(Eigen::internal::generic_plog1p(in(x)));
   }
 
+  /// Eigen has no sine and cosine of doubles.
+  static DEFT_ALWAYS_INLINE vec sin(vec x) {
+    if constexpr (N == 1 || !traits::HasSin)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::sin(t); });
+    else
+      return out(Eigen::internal::psin(in(x)));
+  }
+  static DEFT_ALWAYS_INLINE vec cos(vec x) {
+    if constexpr (N == 1 || !traits::HasCos)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::cos(t); });
+    else
+      return out(Eigen::internal::pcos(in(x)));
+  }
+  /// Eigen's is wrong by up to 30 units in the last place, and has other infinities.
+  static DEFT_ALWAYS_INLINE vec pow(vec x, vec y) {
+    for (int i = 0; i < N; ++i) x[i] = std::pow(x[i], y[i]);
+    return x;
+  }
+  static DEFT_ALWAYS_INLINE vec floor(vec x) {
+    if constexpr (N == 1 || !traits::HasFloor)
+      return lanewise(x, [](T t) DEFT_INLINED { return std::floor(t); });
+    else
+      return out(Eigen::internal::pfloor(in(x)));
+  }
+
   /// Exact: Eigen's may trade the last bit, infinity and denormals for speed.
   static DEFT_ALWAYS_INLINE vec sqrt(vec x) {
 #ifdef EIGEN_VECTORIZE_AVX512

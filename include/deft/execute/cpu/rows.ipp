@@ -187,13 +187,23 @@ const fused_registration normalizing{
 [[maybe_unused, gnu::used]] const fused_registration* const expressions[] = {&normalizing<float>,
                                                                              &normalizing<double>};
 
-using formula::adagrad;
-/// With a number and with a tensor as the rate.
-[[maybe_unused, gnu::used]] const fused_registration* const formulas[] = {
-    &registered_formula<adagrad, float>::entry,
-    &registered_formula<adagrad, float, adagrad::operands>::entry,
-    &registered_formula<adagrad, double>::entry,
-    &registered_formula<adagrad, double, adagrad::operands>::entry};
+/// For float and double, with `Inputs` operands that are tensors.
+template <class F, int Inputs = F::inputs>
+struct compiled_formula {
+  static inline const fused_registration* const entries[] = {
+      &registered_formula<F, float, Inputs>::entry, &registered_formula<F, double, Inputs>::entry};
+};
+[[maybe_unused, gnu::used]] const void* const formulas[] = {
+    compiled_formula<formula::adagrad>::entries,
+    compiled_formula<formula::adagrad,
+                     formula::adagrad::operands>::entries,  // the rate is a tensor
+    compiled_formula<formula::momentum<false>>::entries,
+    compiled_formula<formula::momentum<true>>::entries,
+    compiled_formula<formula::nesterov<false>>::entries,
+    compiled_formula<formula::nesterov<true>>::entries,
+    compiled_formula<formula::rmsprop>::entries,
+    compiled_formula<formula::rmsprop, formula::rmsprop::inputs + 1>::entries,
+    compiled_formula<formula::adam>::entries};
 
 }  // namespace
 

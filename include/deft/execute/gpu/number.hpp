@@ -57,7 +57,11 @@ struct math<gpu::number<T>> {
   static DEFT_HD V log(V a) { return {num::log(bare(a)), a.fault}; }
   static DEFT_HD V log1p(V a) { return {num::log1p(bare(a)), a.fault}; }
   static DEFT_HD V tanh(V a) { return {num::tanh(bare(a)), a.fault}; }
+  static DEFT_HD V sin(V a) { return {num::sin(bare(a)), a.fault}; }
+  static DEFT_HD V cos(V a) { return {num::cos(bare(a)), a.fault}; }
   static DEFT_HD V sqrt(V a) { return {num::sqrt(bare(a)), a.fault}; }
+  static DEFT_HD V pow(V a, V b) { return {num::pow(bare(a), bare(b)), either(a, b)}; }
+  static DEFT_HD V floor(V a) { return {num::floor(bare(a)), a.fault}; }
   static DEFT_HD constexpr V abs(V a) { return {num::abs(bare(a)), a.fault}; }
   static DEFT_HD constexpr V maximum(V a, V b) {
     return {num::maximum(bare(a), bare(b)), either(a, b)};

@@ -103,13 +103,27 @@ DEVICE float log1p_of(float x) { return ::log1pf(x); }
 DEVICE double log1p_of(double x) { return ::log1p(x); }
 DEVICE float tanh_of(float x) { return ::tanhf(x); }
 DEVICE double tanh_of(double x) { return ::tanh(x); }
+DEVICE float sin_of(float x) { return ::sinf(x); }
+DEVICE double sin_of(double x) { return ::sin(x); }
+DEVICE float cos_of(float x) { return ::cosf(x); }
+DEVICE double cos_of(double x) { return ::cos(x); }
 DEVICE float sqrt_of(float x) { return ::sqrtf(x); }
 DEVICE double sqrt_of(double x) { return ::sqrt(x); }
+DEVICE float pow_of(float x, float y) { return ::powf(x, y); }
+DEVICE double pow_of(double x, double y) { return ::pow(x, y); }
+DEVICE float floor_of(float x) { return ::floorf(x); }
+DEVICE double floor_of(double x) { return ::floor(x); }
 template <class T> DEVICE number<T> exp(number<T> x) { return {exp_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> log(number<T> x) { return {log_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> log1p(number<T> x) { return {log1p_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> tanh(number<T> x) { return {tanh_of(x.v), x.fault}; }
+template <class T> DEVICE number<T> sin(number<T> x) { return {sin_of(x.v), x.fault}; }
+template <class T> DEVICE number<T> cos(number<T> x) { return {cos_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> sqrt(number<T> x) { return {sqrt_of(x.v), x.fault}; }
+template <class T> DEVICE number<T> pow(number<T> x, number<T> y) {
+  return {pow_of(x.v, y.v), either(x, y)};
+}
+template <class T> DEVICE number<T> floor(number<T> x) { return {floor_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> abs(number<T> x) {
   if constexpr (traits<T>::floating) return {x.v < 0 ? -x.v : x.v + 0, x.fault};  // of -0, too
   else if constexpr (traits<T>::negative) return x.v < 0 ? -x : x;

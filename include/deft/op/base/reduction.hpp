@@ -73,10 +73,10 @@ dims axes_from_front(std::string_view name, const any_tensor& x, const axes* giv
 any_tensor add_reduction(const op_def& def, const any_tensor& x, const axes* given, bool keep,
                          source_place w);
 
-/// `dz` stretched over what `r` reduced of `x`: the gradient of a sum.
+/// `dz` broadcast over what `r` reduced of `x`: the gradient of a sum.
 any_tensor spread(const any_tensor& dz, const any_tensor& x, const op::reduction& r);
 
-/// An error that says what is wrong with axes, or with a number where they belong.
+/// An error that says what is wrong with the axes, or with a number where they belong.
 template <class Op, class X, class A>
 constexpr void refuse_axes() {
   if constexpr (std::integral<A> && Op::name == "sum")

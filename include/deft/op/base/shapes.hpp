@@ -77,7 +77,7 @@ tensor_of<T, Shape> apply_typed(const Op& o, source_place w, const X&... x) {
   return tensor_of<T, Shape>(apply<K>(o, w, x...).handle());
 }
 
-/// What the compiler can tell: true where only run time knows the dtype.
+/// What the compiler can tell: true where the dtype is known only at run time.
 template <class X>
 inline constexpr bool is_floating_expression = true;
 template <typed_expression X>

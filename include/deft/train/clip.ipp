@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/clip.ipp
+#pragma once
+#include <deft/op/catalog.hpp>
+#include <deft/train/clip.hpp>
+
+namespace deft {
+namespace {
+
+template <class F>
+std::vector<gradient_of_variable> each(std::vector<gradient_of_variable> gradients, F f) {
+  for (auto& [v, g] : gradients)
+    if (g.valid()) g = f(g);
+  return gradients;
+}
+
+}  // namespace
+
+any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, source_place w) {
+  const place_scope on_behalf(w);
+  const any_tensor limit = norm.as(x.type());
+  // No division by the norm of zeros.
+  return x * (limit / maximum(sqrt(sum(square(x))), limit));
+}
+
+any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, source_place w) {
+  const place_scope on_behalf(w);
+  any_tensor squares;
+  for (const auto& [v, g] : gradients) {
+    if (!g.valid()) continue;
+    const any_tensor more = cast(sum(square(g)), dtype::float64);
+    squares = squares.valid() ? squares + more : more;
+  }
+  if (!squares.valid())
+    throw error(errc::invalid_argument, "[global_norm] there are no gradients", {}, w);
+  return sqrt(squares);
+}
+
+std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_variable> gradients,
+                                                      const hyperparameter& norm, source_place w) {
+  const any_tensor whole = global_norm(gradients, w);
+  const place_scope on_behalf(w);
+  const any_tensor limit = norm.as(dtype::float64);
+  // The difference is 0, or NaN if the norm is not finite.
+  const any_tensor scale = limit / maximum(whole, limit) + (whole - whole);
+  return each(std::move(gradients),
+              [&](const any_tensor& g) { return any_tensor(g * cast(scale, g.type())); });
+}
+
+std::vector<gradient_of_variable> clip_by_value(std::vector<gradient_of_variable> gradients,
+                                                double low, double high, source_place w) {
+  return each(std::move(gradients),
+              [&](const any_tensor& g) { return any_tensor(clip_by_value(g, low, high, w)); });
+}
+
+std::vector<gradient_of_variable> clip_by_norm(std::vector<gradient_of_variable> gradients,
+                                               const hyperparameter& norm, source_place w) {
+  return each(std::move(gradients), [&](const any_tensor& g) { return clip_by_norm(g, norm, w); });
+}
+
+}  // namespace deft

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/moving_average.hpp: averages of variables over training steps.
+#pragma once
+#include <deft/train/optimizer.hpp>
+#include <string>
+#include <vector>
+
+namespace deft {
+
+struct moving_average_options {
+  /// If it is not empty, a scalar that counts updates, such as global_step(): the decay is
+  /// min(decay, (1 + n) / (10 + n)), so that the average follows fast in the beginning.
+  any_tensor num_updates = {};
+  std::string name = "moving_average";  ///< of the averages: "w/moving_average"
+};
+
+/// Averages s of variables v, updated once a training step: s <- s - (1 - decay) (s - v). They
+/// begin at the variables' first values, are not trainable, and are placed with their variables.
+class exponential_moving_average {
+ public:
+  /// Throws invalid_argument if `decay` is not in [0, 1], or num_updates not a scalar of numbers.
+  explicit exponential_moving_average(double decay, moving_average_options options = {},
+                                      source_place w = here());
+
+  /// Updates the averages of these variables, or of all trainable floating ones of the current
+  /// graph. Run it after the training step: under `control_dependencies({train})`, which it is part
+  /// of then.
+  operation apply(const std::vector<any_variable>& variables, source_place w = here());
+  operation apply(source_place w = here());
+
+  /// The average of `v`. Throws not_found if `apply` was not given it.
+  any_variable average(const any_variable& v, source_place w = here()) const;
+  /// Exchanges all variables that `apply` was given with their averages: run once before an
+  /// evaluation with the averages, and once more before training goes on.
+  operation swap(source_place w = here()) const;
+
+ private:
+  double decay_;
+  moving_average_options options_;
+  std::vector<any_variable> variables_;
+};
+
+}  // namespace deft

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/optimizers.hpp: the optimizers. Formulas are of one element: v is the variable, g its
+// gradient, r the learning rate; other letters are slots, which keep their values between steps.
+#pragma once
+#include <deft/train/optimizer.hpp>
+
+namespace deft {
+
+/// Gradient descent: v <- v - r g.
+class sgd : public optimizer {
+ public:
+  explicit sgd(hyperparameter learning_rate) : rate_(std::move(learning_rate)) {}
+
+ protected:
+  operation update(const any_variable& v, const any_tensor& gradient) const override;
+
+ private:
+  hyperparameter rate_;
+};
+
+struct momentum_options {
+  bool nesterov = false;  ///< v <- v - r (g + momentum a) instead, with the new a
+};
+/// Gradient descent with momentum: a <- momentum a + g; v <- v - r a. The slot is "momentum", 0 at
+/// first. (Sutskever, Martens, Dahl, Hinton: On the importance of initialization and momentum in
+/// deep learning, ICML 2013, in TensorFlow's form.)
+class momentum : public optimizer {
+ public:
+  momentum(hyperparameter learning_rate, hyperparameter momentum_of_steps,
+           momentum_options options = {})
+      : rate_(std::move(learning_rate)), kept_(std::move(momentum_of_steps)), options_(options) {}
+
+ protected:
+  operation update(const any_variable& v, const any_tensor& gradient) const override;
+
+ private:
+  hyperparameter rate_, kept_;
+  momentum_options options_;
+};
+
+/// Adagrad, in TensorFlow's form: a <- a + g²; v <- v - r g / sqrt(a). The slot is "adagrad".
+/// (Duchi, Hazan, Singer: Adaptive Subgradient Methods, JMLR 12, 2011.)
+class adagrad : public optimizer {
+ public:
+  explicit adagrad(hyperparameter learning_rate, double initial_accumulator = 0.1)
+      : rate_(std::move(learning_rate)), initial_(initial_accumulator) {}
+
+ protected:
+  operation update(const any_variable& v, const any_tensor& gradient) const override;
+
+ private:
+  hyperparameter rate_;
+  double initial_;
+};
+
+struct adadelta_options {
+  double rho = 0.95;      ///< how much of the averages a step keeps
+  double epsilon = 1e-8;  ///< added before roots are taken
+};
+/// Adadelta: a <- rho a + (1 - rho) g²; u = g sqrt(d + epsilon) / sqrt(a + epsilon);
+/// d <- rho d + (1 - rho) u²; v <- v - r u. The slots are "adadelta/accumulator" and
+/// "adadelta/update", 0 at first. (Zeiler: ADADELTA, arXiv:1212.5701.)
+class adadelta : public optimizer {
+ public:
+  explicit adadelta(hyperparameter learning_rate = 0.001, adadelta_options options = {})
+      : rate_(std::move(learning_rate)), options_(options) {}
+
+ protected:
+  operation update(const any_variable& v, const any_tensor& gradient) const override;
+
+ private:
+  hyperparameter rate_;
+  adadelta_options options_;
+};
+
+struct rmsprop_options {
+  double decay = 0.9;      ///< how much of the averages a step keeps
+  double momentum = 0;     ///< how much of the last step is taken again
+  double epsilon = 1e-10;  ///< added before the root is taken
+  bool centered = false;   ///< divides by the gradient's standard deviation instead
+};
+/// RMSProp, in TensorFlow's form: s <- decay s + (1 - decay) g²;
+/// m <- momentum m + r g / sqrt(s + epsilon); v <- v - m. Centered, it also keeps
+/// c <- decay c + (1 - decay) g, and divides by sqrt(s - c² + epsilon). The slots are
+/// "rmsprop/square", 1 at first, "rmsprop/momentum" if there is momentum, and "rmsprop/mean" if it
+/// is centered, both 0 at first. (Tieleman, Hinton: lecture 6.5 of Neural Networks for Machine
+/// Learning, 2012; centered: Graves, arXiv:1308.0850.)
+class rmsprop : public optimizer {
+ public:
+  explicit rmsprop(hyperparameter learning_rate, rmsprop_options options = {})
+      : rate_(std::move(learning_rate)), options_(options) {}
+
+ protected:
+  operation update(const any_variable& v, const any_tensor& gradient) const override;
+
+ private:
+  hyperparameter rate_;
+  rmsprop_options options_;
+};
+
+struct adam_options {
+  double beta1 = 0.9;       ///< how much of the mean a step keeps
+  double beta2 = 0.999;     ///< how much of the mean square a step keeps
+  double epsilon = 1e-8;    ///< added to the divisor
+  double weight_decay = 0;  ///< r times this part of v is subtracted, too (AdamW)
+};
+/// Adam, in the form at the end of its section 2: in step t
+/// m <- m + (1 - beta1) (g - m); s <- s + (1 - beta2) (g² - s);
+/// v <- v - r sqrt(1 - beta2^t) / (1 - beta1^t) m / (sqrt(s) + epsilon). The slots are "adam/mean"
+/// and "adam/square", 0 at first, and "adam/beta1_power" and "adam/beta2_power", scalars of double
+/// that hold the powers: t counts the updates of this variable. (Kingma, Ba: Adam, ICLR 2015.)
+class adam : public optimizer {
+ public:
+  explicit adam(hyperparameter learning_rate = 0.001, adam_options options = {})
+      : rate_(std::move(learning_rate)), options_(options) {}
+
+ protected:
+  operation update(const any_variable& v, const any_tensor& gradient) const override;
+
+ private:
+  hyperparameter rate_;
+  adam_options options_;
+};
+
+/// Adam with decoupled weight decay: v loses r `weight_decay` v, too, of its value before the step.
+/// (Loshchilov, Hutter: Decoupled Weight Decay Regularization, ICLR 2019.)
+class adamw : public adam {
+ public:
+  explicit adamw(hyperparameter learning_rate = 0.001, double weight_decay = 0.01,
+                 adam_options options = {})
+      : adam(std::move(learning_rate), with(options, weight_decay)) {}
+
+ private:
+  static adam_options with(adam_options o, double weight_decay) {
+    o.weight_decay = weight_decay;
+    return o;
+  }
+};
+
+struct ftrl_options {
+  double power = -0.5;               ///< of the accumulator, in the rate; at most 0
+  double initial_accumulator = 0.1;  ///< positive
+  double l1 = 0, l2 = 0;             ///< regularization, not negative
+};
+/// FTRL-Proximal: n' = n + g²; z <- z + g - (n'^-power - n^-power) / r v; n <- n'; v <- 0 where
+/// |z| <= l1, else (sign(z) l1 - z) / (n^-power / r + 2 l2). The slots are "ftrl/accumulator" and
+/// "ftrl/linear", 0 at first. (McMahan et al.: Ad Click Prediction, KDD 2013, in TensorFlow's
+/// form.)
+class ftrl : public optimizer {
+ public:
+  explicit ftrl(hyperparameter learning_rate, ftrl_options options = {})
+      : rate_(std::move(learning_rate)), options_(options) {}
+
+ protected:
+  operation update(const any_variable& v, const any_tensor& gradient) const override;
+
+ private:
+  hyperparameter rate_;
+  ftrl_options options_;
+};
+
+}  // namespace deft

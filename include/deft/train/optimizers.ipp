@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/optimizers.ipp: what each optimizer writes for a variable. A plan makes one pass over
+// the variable and its slots of it; op/formulas.hpp has those that are compiled.
+#pragma once
+#include <deft/op/catalog.hpp>
+#include <deft/train/optimizers.hpp>
+
+namespace deft {
+
+operation sgd::update(const any_variable& v, const any_tensor& g) const {
+  return v.assign_sub(g * rate_.as(v.type()));
+}
+
+operation momentum::update(const any_variable& v, const any_tensor& g) const {
+  const any_variable a = slot(v, "momentum", 0);
+  const any_tensor kept = kept_.as(v.type()), rate = rate_.as(v.type());
+  const any_tensor step = a.assign(a * kept + g).value();
+  return v.assign_sub(options_.nesterov ? any_tensor((g + kept * step) * rate)
+                                        : any_tensor(step * rate));
+}
+
+operation adagrad::update(const any_variable& v, const any_tensor& g) const {
+  const any_variable a = slot(v, "adagrad", initial_);
+  const any_tensor squares = a.assign_add(square(g)).value();
+  return v.assign_sub(g * rate_.as(v.type()) / sqrt(squares));
+}
+
+operation adadelta::update(const any_variable& v, const any_tensor& g) const {
+  const auto [rho, epsilon] = options_;
+  const any_variable a = slot(v, "adadelta/accumulator", 0), d = slot(v, "adadelta/update", 0);
+  const any_tensor squares = a.assign(a * rho + square(g) * (1 - rho)).value();
+  const any_tensor step = sqrt(d + epsilon) / sqrt(squares + epsilon) * g;
+  const operation averaged = d.assign(d * rho + square(step) * (1 - rho));
+  return group(v.assign_sub(step * rate_.as(v.type())), averaged);
+}
+
+operation rmsprop::update(const any_variable& v, const any_tensor& g) const {
+  const double fresh = 1 - options_.decay;
+  const any_variable s = slot(v, "rmsprop/square", 1);
+  any_tensor variance = s.assign_add((square(g) - s) * fresh).value();
+  if (options_.centered) {
+    const any_variable c = slot(v, "rmsprop/mean", 0);
+    variance = variance - square(c.assign_add((g - c) * fresh).value());
+  }
+  const any_tensor step = g * rate_.as(v.type()) / sqrt(variance + options_.epsilon);
+  if (options_.momentum == 0) return v.assign_sub(step);
+  const any_variable m = slot(v, "rmsprop/momentum", 0);
+  return v.assign_sub(m.assign(m * options_.momentum + step).value());
+}
+
+operation adam::update(const any_variable& v, const any_tensor& g) const {
+  const auto [beta1, beta2, epsilon, weight_decay] = options_;
+  const any_variable power1 = scalar_slot(v, "adam/beta1_power", 1);
+  const any_variable power2 = scalar_slot(v, "adam/beta2_power", 1);
+  const any_tensor kept1 = power1.assign(power1 * beta1).value();
+  const any_tensor kept2 = power2.assign(power2 * beta2).value();
+  const any_tensor rate = cast(rate_.as(dtype::float64) * sqrt(1 - kept2) / (1 - kept1), v.type());
+
+  const any_variable m = slot(v, "adam/mean", 0), s = slot(v, "adam/square", 0);
+  const any_tensor mean = m.assign_add((g - m) * (1 - beta1)).value();
+  const any_tensor squares = s.assign_add((square(g) - s) * (1 - beta2)).value();
+  any_tensor step = mean * rate / (sqrt(squares) + epsilon);
+  if (weight_decay != 0) step = step + v * (rate_.as(v.type()) * weight_decay);
+  return v.assign_sub(step);
+}
+
+operation ftrl::update(const any_variable& v, const any_tensor& g) const {
+  const auto [power, initial, l1, l2] = options_;
+  const any_variable n = slot(v, "ftrl/accumulator", initial), z = slot(v, "ftrl/linear", 0);
+  auto inverse_rate = [&, power = power](const any_tensor& accumulated) {
+    const any_tensor root =
+        power == -0.5 ? any_tensor(sqrt(accumulated)) : any_tensor(pow(accumulated, -power));
+    return any_tensor(root / rate_.as(v.type()));
+  };
+  const any_tensor before = inverse_rate(n);
+  const any_tensor now = inverse_rate(n.assign_add(square(g)).value());
+  const any_tensor linear = z.assign_add(g - (now - before) * v).value();
+  const any_tensor pull = abs(linear) - l1;
+  return v.assign(where(pull > 0, any_tensor(-sign(linear) * pull / (now + 2 * l2)), 0));
+}
+
+}  // namespace deft

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/schedule.hpp: learning rates that depend on the training step.
+#pragma once
+#include <cstdint>
+#include <deft/train/optimizer.hpp>
+#include <vector>
+
+namespace deft {
+
+// Each returns a scalar for the value that `step`, a scalar such as global_step(), has in a run.
+// Steps and decay_steps are numbers of training steps. They compute in double. All throw
+// invalid_argument if `step` is not a scalar of numbers, or a number is out of its range.
+
+struct decay_options {
+  bool staircase = false;  ///< the exponent is rounded down: the rate stays for decay_steps steps
+};
+/// rate decay_rate^(step / decay_steps).
+tensor<float> exponential_decay(const hyperparameter& rate, const any_tensor& step,
+                                double decay_steps, double decay_rate, decay_options options = {},
+                                source_place w = here());
+
+/// values[i] while step <= boundaries[i], and after all boundaries values.back(). Boundaries
+/// increase, and there is one value more.
+tensor<float> piecewise_constant(const any_tensor& step,
+                                 const std::vector<std::int64_t>& boundaries,
+                                 const std::vector<double>& values, source_place w = here());
+
+struct polynomial_options {
+  double end_rate = 0.0001;  ///< what it reaches after decay_steps
+  double power = 1;          ///< 1: linearly
+  bool cycle = false;        ///< decay_steps is multiplied until it is beyond the step
+};
+/// (rate - end_rate) (1 - step / decay_steps)^power + end_rate; end_rate after decay_steps.
+tensor<float> polynomial_decay(const hyperparameter& rate, const any_tensor& step,
+                               double decay_steps, polynomial_options options = {},
+                               source_place w = here());
+
+/// rate ((1 - alpha) (1 + cos(pi step / decay_steps)) / 2 + alpha); rate alpha after decay_steps.
+/// (Loshchilov, Hutter: SGDR, ICLR 2017, without restarts.)
+tensor<float> cosine_decay(const hyperparameter& rate, const any_tensor& step, double decay_steps,
+                           double alpha = 0, source_place w = here());
+
+/// rate (step + 1) / warmup_steps in the first warmup_steps steps, then rate, which may be another
+/// schedule.
+tensor<float> linear_warmup(const hyperparameter& rate, const any_tensor& step, double warmup_steps,
+                            source_place w = here());
+
+}  // namespace deft

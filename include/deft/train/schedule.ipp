@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/schedule.ipp
+#pragma once
+#include <algorithm>
+#include <deft/op/catalog.hpp>
+#include <deft/train/schedule.hpp>
+#include <numbers>
+
+namespace deft {
+namespace {
+
+[[noreturn]] void refuse(std::string_view schedule, const std::string& what, source_place w) {
+  throw error(errc::invalid_argument, str("[", schedule, "] ", what), {}, w);
+}
+
+any_tensor step_of(std::string_view schedule, const any_tensor& step, source_place w) {
+  if (!step.valid()) refuse(schedule, "the step is an empty tensor", w);
+  if (step.rank() != 0 || !is_numeric(step.type()))
+    refuse(schedule, str("expects a scalar of numbers as the step, and got ", step.handle().type()),
+           w);
+  return cast(step, dtype::float64);
+}
+
+void expect_positive(std::string_view schedule, std::string_view what, double steps,
+                     source_place w) {
+  if (!(steps > 0)) refuse(schedule, str("expects ", what, " above 0, and got ", steps), w);
+}
+
+tensor<float> as_rate(const any_tensor& rate) { return tensor<float>(cast(rate, dtype::float32)); }
+
+}  // namespace
+
+tensor<float> exponential_decay(const hyperparameter& rate, const any_tensor& step,
+                                double decay_steps, double decay_rate, decay_options options,
+                                source_place w) {
+  const place_scope on_behalf(w);
+  expect_positive("exponential_decay", "decay_steps", decay_steps, w);
+  expect_positive("exponential_decay", "decay_rate", decay_rate, w);
+  any_tensor exponent = step_of("exponential_decay", step, w) / decay_steps;
+  if (options.staircase) exponent = floor(exponent);
+  return as_rate(rate.as(dtype::float64) * pow(decay_rate, exponent));
+}
+
+tensor<float> piecewise_constant(const any_tensor& step,
+                                 const std::vector<std::int64_t>& boundaries,
+                                 const std::vector<double>& values, source_place w) {
+  const place_scope on_behalf(w);
+  if (values.size() != boundaries.size() + 1)
+    refuse("piecewise_constant",
+           str("expects a value more than boundaries, and got ", values.size(), " values and ",
+               boundaries.size(), " boundaries"),
+           w);
+  if (!std::ranges::is_sorted(boundaries, std::less_equal()))
+    refuse("piecewise_constant",
+           str("expects boundaries that increase, and got ", join(boundaries, ", ")), w);
+  const any_tensor now = step_of("piecewise_constant", step, w);
+  any_tensor rate = hyperparameter(values.back()).as(dtype::float64);
+  for (std::size_t i = boundaries.size(); i-- > 0;)
+    rate = where(now <= static_cast<double>(boundaries[i]), values[i], rate);
+  return as_rate(rate);
+}
+
+tensor<float> polynomial_decay(const hyperparameter& rate, const any_tensor& step,
+                               double decay_steps, polynomial_options options, source_place w) {
+  const place_scope on_behalf(w);
+  expect_positive("polynomial_decay", "decay_steps", decay_steps, w);
+  const any_tensor now = step_of("polynomial_decay", step, w);
+  const any_tensor whole = options.cycle
+                               ? any_tensor(maximum(-floor(now / -decay_steps), 1) * decay_steps)
+                               : hyperparameter(decay_steps).as(dtype::float64);
+  const any_tensor left = 1 - minimum(now, whole) / whole;
+  const any_tensor shape = options.power == 1 ? left : any_tensor(pow(left, options.power));
+  return as_rate((rate.as(dtype::float64) - options.end_rate) * shape + options.end_rate);
+}
+
+tensor<float> cosine_decay(const hyperparameter& rate, const any_tensor& step, double decay_steps,
+                           double alpha, source_place w) {
+  const place_scope on_behalf(w);
+  expect_positive("cosine_decay", "decay_steps", decay_steps, w);
+  const any_tensor part =
+      minimum(step_of("cosine_decay", step, w), decay_steps) * (std::numbers::pi / decay_steps);
+  return as_rate(rate.as(dtype::float64) * ((cos(part) + 1) * ((1 - alpha) / 2) + alpha));
+}
+
+tensor<float> linear_warmup(const hyperparameter& rate, const any_tensor& step, double warmup_steps,
+                            source_place w) {
+  const place_scope on_behalf(w);
+  expect_positive("linear_warmup", "warmup_steps", warmup_steps, w);
+  const any_tensor part = (step_of("linear_warmup", step, w) + 1) / warmup_steps;
+  return as_rate(rate.as(dtype::float64) * minimum(part, 1));
+}
+
+}  // namespace deft

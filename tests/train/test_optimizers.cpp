@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/train/optimizers.hpp>
+
+#include <cmath>
+#include <functional>
+
+#include "training.hpp"
+
+using namespace deft;
+using doctest::Approx;
+using testing::own_graph;
+
+namespace {
+
+/// One element of a variable, and its slots: the published formula in plain double.
+struct element {
+  double v, a = 0, b = 0, c = 0, t = 0;
+};
+using formula = std::function<void(element&, double g)>;
+
+constexpr double rate = 0.3;
+const double first[] = {1.5, -0.7, 0, 2};
+/// The gradient is v - target, so that signs change on the way.
+const double target[] = {0.2, -0.1, 0.4, -3};
+
+/// Ten steps of `o` on float and double, of static and run-time extents, compared with `f`.
+void follow(const optimizer& o, element begin, const formula& f) {
+  variable<float, 4> w("w", ndarray<float, 4>{1.5f, -0.7f, 0, 2});
+  any_variable d("d", {2, 2}, ndarray<double, 2, 2>{1.5, -0.7, 0, 2}, dtype::float64);
+  const auto of_w = square(w - constant({0.2f, -0.1f, 0.4f, -3.f}));
+  const any_tensor of_d = square(d - constant(ndarray<double, 2, 2>{0.2, -0.1, 0.4, -3}));
+  const operation step = o.minimize(cast<double>(sum(of_w)) * 0.5 + sum(of_d) * 0.5);
+  element expected[4];
+  for (int i = 0; i < 4; ++i) {
+    expected[i] = begin;
+    expected[i].v = first[i];
+  }
+  session s, unfused({.fuse = false});
+  for (session* each : {&s, &unfused}) {
+    each->run(initialize_all());
+    element e[4];
+    std::copy(expected, expected + 4, e);
+    for (int n = 0; n < 10; ++n) {
+      each->run(step);
+      const auto got = each->run(w);
+      const any_array exact = each->run(any_tensor(d));
+      for (int i = 0; i < 4; ++i) {
+        CAPTURE(n);
+        CAPTURE(i);
+        ++e[i].t;
+        f(e[i], e[i].v - target[i]);
+        CHECK(got(i) == Approx(e[i].v).epsilon(2e-5));
+        CHECK(exact.data<double>()[i] == Approx(e[i].v).epsilon(1e-12));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "gradient descent") {
+  follow(sgd(rate), {}, [](element& e, double g) { e.v -= rate * g; });
+}
+
+TEST_CASE_FIXTURE(own_graph, "momentum") {
+  follow(momentum(rate, 0.6), {}, [](element& e, double g) {
+    e.a = 0.6 * e.a + g;
+    e.v -= rate * e.a;
+  });
+}
+
+TEST_CASE_FIXTURE(own_graph, "Nesterov's momentum") {
+  follow(momentum(rate, 0.6, {.nesterov = true}), {}, [](element& e, double g) {
+    e.a = 0.6 * e.a + g;
+    e.v -= rate * (g + 0.6 * e.a);
+  });
+}
+
+TEST_CASE_FIXTURE(own_graph, "Adagrad") {
+  follow(adagrad(rate, 0.2), {.v = 0, .a = 0.2}, [](element& e, double g) {
+    e.a += g * g;
+    e.v -= rate * g / std::sqrt(e.a);
+  });
+}
+
+TEST_CASE_FIXTURE(own_graph, "Adadelta") {
+  follow(adadelta(rate, {.rho = 0.8, .epsilon = 1e-3}), {}, [](element& e, double g) {
+    e.a = 0.8 * e.a + 0.2 * g * g;
+    const double u = g * std::sqrt(e.b + 1e-3) / std::sqrt(e.a + 1e-3);
+    e.b = 0.8 * e.b + 0.2 * u * u;
+    e.v -= rate * u;
+  });
+}
+
+TEST_CASE_FIXTURE(own_graph, "RMSProp") {
+  follow(rmsprop(rate, {.decay = 0.8, .epsilon = 1e-4}), {.v = 0, .a = 1},
+         [](element& e, double g) {
+           e.a = 0.8 * e.a + 0.2 * g * g;
+           e.v -= rate * g / std::sqrt(e.a + 1e-4);
+         });
+}
+
+TEST_CASE_FIXTURE(own_graph, "RMSProp, with momentum and centered") {
+  follow(rmsprop(rate, {.decay = 0.8, .momentum = 0.5, .epsilon = 1e-2, .centered = true}),
+         {.v = 0, .a = 1}, [](element& e, double g) {
+           e.a = 0.8 * e.a + 0.2 * g * g;
+           e.b = 0.8 * e.b + 0.2 * g;
+           e.c = 0.5 * e.c + rate * g / std::sqrt(e.a - e.b * e.b + 1e-2);
+           e.v -= e.c;
+         });
+}
+
+namespace {
+
+void adam_step(element& e, double g, double decay) {
+  e.a = 0.8 * e.a + 0.2 * g;
+  e.b = 0.9 * e.b + 0.1 * g * g;
+  const double corrected = rate * std::sqrt(1 - std::pow(0.9, e.t)) / (1 - std::pow(0.8, e.t));
+  e.v -= corrected * e.a / (std::sqrt(e.b) + 1e-4) + rate * decay * e.v;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "Adam") {
+  follow(adam(rate, {.beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-4}), {},
+         [](element& e, double g) { adam_step(e, g, 0); });
+}
+
+TEST_CASE_FIXTURE(own_graph, "Adam with decoupled weight decay") {
+  follow(adamw(rate, 0.05, {.beta1 = 0.8, .beta2 = 0.9, .epsilon = 1e-4}), {},
+         [](element& e, double g) { adam_step(e, g, 0.05); });
+}
+
+TEST_CASE_FIXTURE(own_graph, "FTRL") {
+  for (const double power : {-0.5, -0.7}) {
+    graph other;
+    auto in = as_default(other);
+    follow(ftrl(rate, {.power = power, .initial_accumulator = 0.2, .l1 = 0.3, .l2 = 0.01}),
+           {.v = 0, .a = 0.2}, [=](element& e, double g) {
+             const double more = e.a + g * g;
+             e.b += g - (std::pow(more, -power) - std::pow(e.a, -power)) / rate * e.v;
+             e.a = more;
+             const double sign = e.b < 0 ? -1 : 1;
+             e.v = std::abs(e.b) <= 0.3
+                       ? 0
+                       : (sign * 0.3 - e.b) / (std::pow(e.a, -power) / rate + 2 * 0.01);
+           });
+  }
+}
+
+TEST_CASE_FIXTURE(own_graph, "a rate may be a tensor, and change in each step") {
+  variable<double> w("w", 1.);
+  variable<float, 3> u("u", ones());
+  placeholder<double> r("r");
+  const auto loss = w * 3. + cast<double>(sum(u));
+  const operation step = sgd(r).minimize(loss);
+  const operation heavy = momentum(r, r).minimize(w * 3.);
+  session s;
+  s.run(initialize_all());
+  s.run(step, r = 0.5);
+  CHECK(s.run(w) == -0.5);
+  CHECK(s.run(u)(2) == 0.5f);
+  s.run(step, r = 2.);
+  CHECK(s.run(w) == -6.5);
+  s.run(heavy, r = 0.5);
+  CHECK(s.run(w) == -8);
+  s.run(heavy, r = 1.);
+  CHECK(s.run(w) == -8 - (3 + 3));
+
+  placeholder<float, 2> wide("wide");
+  placeholder<int> whole("whole");
+  CHECK(testing::error_of([&] { sgd o(wide); })
+            .starts_with("invalid_argument: [optimizer] expects a number or a floating scalar as a "
+                         "hyperparameter, and got float(2), node \"wide\" at"));
+  CHECK(testing::error_of([&] { sgd o(whole); }).find("and got int32()") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(own_graph, "an update follows what it is written after") {
+  variable<double> w("w", 2.), n("n", 0.);
+  const auto counted = n.assign_add(1.);
+  operation step, kept;
+  {
+    auto after = control_dependencies(counted);
+    step = ftrl(0.5).minimize(w * w);
+    kept = adam(0.5).minimize(w * w);
+  }
+  session s;
+  s.run(initialize_all());
+  s.run(step);
+  CHECK(s.run(n) == 1);
+  CHECK(s.run(w) < 2);
+  s.run(kept);
+  CHECK(s.run(n) == 2);
+}
+
+TEST_CASE_FIXTURE(own_graph, "slots are made once, next to their variables") {
+  auto w = on(device("/cpu:1"), [] { return variable<float, 2>("w", ones()); });
+  auto layer = name_scope("training");
+  const adam o(0.1);
+  const operation one = o.minimize(sum(w)), other = o.minimize(sum(w * 2.f));
+  std::vector<std::string> names;
+  for (const node_ref& v : current_graph().variables()) names.push_back(v->variable()->name);
+  std::ranges::sort(names);
+  INFO(join(names, " "));
+  CHECK(names == std::vector<std::string>{"w", "w/adam/beta1_power", "w/adam/beta2_power",
+                                          "w/adam/mean", "w/adam/square"});
+  CHECK(trainable_variables().size() == 1);
+  CHECK(trainable_variables()[0].name() == "w");
+  session s({.cpu_devices = 2});
+  for (const node_ref& v : current_graph().variables())
+    CHECK(s.device_of(any_tensor(output{v, 0})) == s.device_of(w));
+}
+
+TEST_CASE_FIXTURE(own_graph, "only the variables asked for are updated") {
+  variable<double> w("w", 1.), u("u", 1.);
+  const sgd o(1);
+  const auto gradients = o.compute_gradients(w * 2. + u * 3., {u});
+  REQUIRE(gradients.size() == 1);
+  CHECK(gradients[0].variable.name() == "u");
+  session s;
+  s.run(initialize_all());
+  s.run(o.apply_gradients(gradients));
+  CHECK(s.run(w) == 1);
+  CHECK(s.run(u) == -2);
+}
+
+TEST_CASE_FIXTURE(own_graph, "gradients of replicas are averaged") {
+  variable<double> w("w", 1.), u("u", 1.);
+  const sgd o(1);
+  auto of = [&](const any_tensor& loss) { return o.compute_gradients(loss); };
+  const auto mean = average_gradients({of(w * 2. + u), of(w * 4.)});
+  session s;
+  s.run(initialize_all());
+  s.run(o.apply_gradients(mean));
+  CHECK(s.run(w) == 1 - 3);
+  CHECK(s.run(u) == 0.5);  // no gradient is 0
+  CHECK(average_gradients({}).empty());
+  CHECK(testing::error_of([&] {
+          average_gradients({of(w * 2.), o.compute_gradients(w * 2., {u, w})});
+        })
+            .starts_with("invalid_argument: [average_gradients] the replicas have gradients of "
+                         "different variables, node \"w\" at"));
+}
