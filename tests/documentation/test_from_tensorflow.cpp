@@ -58,6 +58,34 @@ TEST_CASE_FIXTURE(own_graph, "variables, gradients and an optimizer") {
   }
 }
 
+TEST_CASE_FIXTURE(own_graph, "an optimizer with a schedule, clipping and averages") {
+  variable<float> w("w", 5.f);
+  auto loss = square(w);
+  auto step = global_step();
+  auto rate = exponential_decay(0.1, step, 100, 0.96, {.staircase = true});
+
+  momentum optimizer(rate, 0.5);
+  auto clipped = clip_by_global_norm(optimizer.compute_gradients(loss), 5);
+  auto train = optimizer.apply_gradients(clipped, step);
+  exponential_moving_average averages(0.99, {.num_updates = step});
+  operation both;
+  if (auto after = control_dependencies(train)) both = averages.apply();
+
+  session s;
+  s.run(initialize_all());
+  for (int i = 0; i < 100; ++i) s.run(both);
+  CHECK(s.run(w) == doctest::Approx(0).epsilon(1e-3));
+  CHECK(s.run(step) == 100);
+  s.run(averages.swap());
+  CHECK(s.run(w) > 0);
+  CHECK(averages.average(w).name() == "w/moving_average");
+
+  // One step each, from different formulas.
+  auto others = group(adam(0.001).minimize(loss),
+                      momentum(0.1, 0.9, {.nesterov = true}).minimize(w), adagrad(0.5).minimize(w));
+  CHECK(trainable_variables().size() == 1);
+}
+
 TEST_CASE_FIXTURE(own_graph, "what runs before what is said by control dependencies") {
   variable<std::int32_t> count("count", 0);
   auto add = count.assign_add(1);

@@ -43,13 +43,13 @@ namespace deft {
 
 namespace detail {
 template <class From, class To>
-struct broadcast_shape : typed_shape<broadcast_shape<From, To>> {
+struct broadcast_to_shape : typed_shape<broadcast_to_shape<From, To>> {
   static constexpr bool make(dims& out) {
     return op::broadcast_to{To::value}.shape(From::value, out);
   }
 };
 template <class From, class To>
-inline constexpr bool can_broadcast_to = broadcast_shape<From, To>::possible;
+inline constexpr bool can_broadcast_to = broadcast_to_shape<From, To>::possible;
 template <class From, class To>
 inline constexpr bool may_broadcast_to = [] {
   dims d;
@@ -72,7 +72,7 @@ auto broadcast_to(const X& x, shape_t<E...> to, source_place w = here()) {
                     "[broadcast_to] expects extents of 1 where it repeats, and got others");
       return detail::refused();
     } else
-      return detail::apply_typed<value_type_of<X>, detail::broadcast_shape<From, To>, K>(
+      return detail::apply_typed<value_type_of<X>, detail::broadcast_to_shape<From, To>, K>(
           op::broadcast_to{to.value}, w, x);
   } else
     return broadcast_to(x, to.value, w);

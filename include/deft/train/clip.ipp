@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/train/clip.ipp
+// deft/train/clip.ipp: limits of values and norms.
 #pragma once
 #include <deft/op/catalog.hpp>
 #include <deft/train/clip.hpp>

@@ -82,8 +82,13 @@ class optimizer {
   /// The second half: updates each variable that has a gradient, then adds 1 to `step`. Throws
   /// invalid_argument if no variable has one.
   operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
-                            const variable<std::int64_t>* step = nullptr,
-                            source_place w = here()) const;
+                            source_place w = here()) const {
+    return apply(gradients, nullptr, w);
+  }
+  operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
+                            const variable<std::int64_t>& step, source_place w = here()) const {
+    return apply(gradients, &step, w);
+  }
 
  protected:
   /// The update of one variable. What it writes is placed with the variable.
@@ -102,6 +107,8 @@ class optimizer {
           "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
     return any_tensor(loss);
   }
+  operation apply(const std::vector<gradient_of_variable>& gradients,
+                  const variable<std::int64_t>* step, source_place w) const;
   operation minimize_any(const any_tensor& loss, const variable<std::int64_t>* step,
                          source_place w) const;
 };

@@ -50,8 +50,8 @@ std::vector<gradient_of_variable> optimizer::compute_gradients(
   return result;
 }
 
-operation optimizer::apply_gradients(const std::vector<gradient_of_variable>& gradients,
-                                     const variable<std::int64_t>* step, source_place w) const {
+operation optimizer::apply(const std::vector<gradient_of_variable>& gradients,
+                           const variable<std::int64_t>* step, source_place w) const {
   const place_scope on_behalf(w);
   std::vector<node_ref> updates;
   const bool waits = !controls_of(current_scope()).empty();
@@ -80,7 +80,7 @@ operation optimizer::minimize_any(const any_tensor& loss, const variable<std::in
                     ": use mean(loss), or sum(loss)"),
                 name_of(loss), w);
   auto in_graph = as_default(graph_of(loss));
-  return apply_gradients(compute_gradients(loss), step, w);
+  return apply(compute_gradients(loss), step, w);
 }
 
 any_variable optimizer::slot(const any_variable& v, std::string_view name, double value) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/train/schedule.ipp
+// deft/train/schedule.ipp: rates as expressions of the step.
 #pragma once
 #include <algorithm>
 #include <deft/op/catalog.hpp>
