@@ -301,7 +301,7 @@ TEST_CASE_FIXTURE(own_graph, "a part waits for what is missing, and goes on from
     REQUIRE(io.sent.size() == 1);
     CHECK(io.sent[0].shape() == dims{n});
     CHECK(io.flushed > 0);
-    // A waker may be called in vain.
+    // Wake-ups may be spurious.
     CHECK(io.waiting());
     REQUIRE(driver.woken.size() == 1);
     frame->resume(driver.woken[0]);
@@ -324,7 +324,7 @@ TEST_CASE_FIXTURE(own_graph, "a part waits for what is missing, and goes on from
   feed_ref f[] = {fed(v)};
   CHECK(testing::error_of([&] {
           frame->run(f, {.step = 1, .exchange = &io});
-        }).starts_with("invalid_argument: [recv] double(2) came where float(?) is expected"));
+        }).starts_with("invalid_argument: [recv] double(2) was received; expected float(?)"));
 }
 
 TEST_CASE_FIXTURE(own_graph, "a part for a device that is not there is refused") {

@@ -33,7 +33,7 @@ TEST_CASE_FIXTURE(own_graph, "what depends on constants alone becomes a constant
   CHECK(f.graph.nodes[0].outputs[0] == y.handle().type());
 }
 
-TEST_CASE_FIXTURE(own_graph, "constants beside a feed are folded, and the rest stays") {
+TEST_CASE_FIXTURE(own_graph, "constants are folded, and nodes that depend on a feed stay") {
   placeholder<float, dyn> x("x");
   any_tensor two = any_tensor(constant(1.f)) + 1, y = any_tensor(x) * two;
   flat_graph f = folded(flat({y}, {x}));

@@ -216,7 +216,7 @@ TEST_CASE_FIXTURE(own_graph, "a large value that others need is a further result
   CHECK(f.graph.nodes[2].inputs[0] == edge_def{1, 1});
   CHECK(f.fetches[2] == edge_def{1, 1});
   CHECK(f.graph.nodes[1].outputs.size() == 2);
-  // Not where another extent may be stretched: y may have one element.
+  // Not where another extent may be broadcast: y may have one element.
   any_tensor wide = relu(a + any_tensor(y));
   CHECK(ops_of(fused(flat({wide, d})).graph) ==
         names{"placeholder", "exp", "placeholder", "fused", "argmax"});
@@ -316,7 +316,7 @@ TEST_CASE_FIXTURE(own_graph, "reductions over rows are used again within a regio
         "t3=mean_row(t2):float t4=add(t3,k0:float):float t5=sqrt(t4):float t6=div(t1,t5):float "
         "t7=mul(t6,i1:float):float out t7 out t0_row keepdims rows of 1");
   CHECK(f.graph.nodes[2].outputs[1] == tensor_type{{dyn, 1}, dtype::float32});
-  // A row of one, beside something that is no row at all.
+  // A row of one element, next to a value that is not a row.
   placeholder<float, 1, 64> single("single");
   placeholder<float, 1, 1> factor("factor");
   any_tensor scaled = any_tensor(single) * exp(any_tensor(factor));

@@ -404,9 +404,10 @@ TEST_CASE_FIXTURE(own_graph, "what cannot be differentiated is an error that say
     CHECK(e.find("test_gradients.cpp:") != std::string::npos);
   };
   says([&] { gradients(argmax(x, axis<1>), x); },
-       "invalid_argument: [gradients] the loss is int64, not floating");
+       "invalid_argument: [gradients] the loss is int64; expected a floating dtype");
   says([&] { gradients(sum(x), i); },
-       "invalid_argument: [gradients] a gradient with respect to int32 does not exist");
+       "invalid_argument: [gradients] cannot differentiate with respect to int32; "
+       "expected a floating dtype");
   tensor<float, 2> row = sum(x, axis<1>);
   says([&] { gradients(v.assign(row).value(), x); }, "unimplemented: [assign] has no gradient");
   any_tensor loss = softmax_cross_entropy(x, i);

@@ -118,7 +118,7 @@ TEST_CASE_FIXTURE(own_graph, "sort and prune renumber what refers to nodes") {
   CHECK(testing::ops_of(g) == testing::names{"placeholder", "exp"});
   g.nodes[0].controls = {1};
   CHECK(testing::error_of([&] { plan::sort(g, only); }) ==
-        "internal: [plan] the nodes depend on each other");
+        "internal: [plan] the graph has a cycle");
 }
 
 TEST_CASE_FIXTURE(own_graph,

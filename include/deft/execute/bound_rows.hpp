@@ -27,8 +27,8 @@ struct bound_call {
 /// sequentially, while the kernels that made them are scattered over the heap.
 class bound_rows {
  public:
-  /// Copies `bound`, and returns the first of the linked calls; null for none. The copies refer only
-  /// to memory of the kernel, not to the kernel itself.
+  /// Copies `bound`, and returns the first of the linked calls; null for none. The copies refer
+  /// only to memory of the kernel, not to the kernel itself.
   const bound_call* add(std::span<const bound_row> bound) {
     const bound_call* first = nullptr;
     const bound_call** link = &first;

@@ -23,8 +23,8 @@ class waker {
   waker() = default;
   waker(std::shared_ptr<target> to, std::uint64_t run) : target_(std::move(to)), run_(run) {}
 
-  /// Resumes the lane, on a thread that its driver chooses. May be called before the kernel that made
-  /// the waker has returned. Returns false if the run is over.
+  /// Resumes the lane, on a thread that its driver chooses. May be called before the kernel that
+  /// made the waker has returned. Returns false if the run is over.
   bool operator()() const { return target_ && target_->wake(run_); }
 
  private:
@@ -48,8 +48,8 @@ class rendezvous {
   /// A hint to transmit the values sent so far: the part waits, ends, or begins something long.
   /// `ends`: the part has nothing left to do.
   virtual void flush(bool /*ends*/) {}
-  /// Takes the value of receive `number`. Returns false if it has not arrived: `w` is called when it
-  /// arrives, or when it no longer can, in which case the next call throws the error.
+  /// Takes the value of receive `number`. Returns false if it has not arrived: `w` is called when
+  /// it arrives, or when it no longer can, in which case the next call throws the error.
   virtual bool receive(std::size_t number, any_array& value, const waker& w) = 0;
 };
 

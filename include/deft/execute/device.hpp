@@ -17,7 +17,8 @@ class device_event {
   virtual ~device_event() = default;
   /// Whether all work before the event is done.
   virtual bool done() const = 0;
-  /// Calls `f` when that is so: immediately, or from a thread of the device, which `f` must not block.
+  /// Calls `f` when that is so: immediately, or from a thread of the device, which `f` must not
+  /// block.
   virtual void when_done(std::function<void()> f) = 0;
   /// Blocks until then. For tests and set-up: steps park instead.
   virtual void synchronize() = 0;
@@ -32,8 +33,8 @@ class device_step {
   virtual ~device_step() = default;
   /// A run begins.
   virtual void begin() = 0;
-  /// The first error, and the item that caused it; null if there was none. Called when the work of the
-  /// run, or the part that the host waited for, is done.
+  /// The first error, and the item that caused it; null if there was none. Called when the work of
+  /// the run, or the part that the host waited for, is done.
   virtual std::shared_ptr<const error> failure(std::uint32_t& item) const = 0;
   /// The run has failed or was cancelled: work that has not begun may be skipped.
   virtual void stop() {}
@@ -73,8 +74,8 @@ class device_runtime {
   virtual arena_pool& arenas() = 0;
 
   /// Copies from the host, to the host, or from another device, after all earlier launches. Later
-  /// launches wait for the returned event by `wait`. `keep` holds the source until the copy is done;
-  /// the caller keeps the destination.
+  /// launches wait for the returned event by `wait`. `keep` holds the source until the copy is
+  /// done; the caller keeps the destination.
   virtual event_ptr copy_in(void* to, const void* from, std::size_t bytes, buffer keep) = 0;
   virtual event_ptr copy_out(void* to, const void* from, std::size_t bytes, buffer keep) = 0;
   /// Returns false, with a null `done`, if values can only be copied through the host.
@@ -83,8 +84,8 @@ class device_runtime {
     return static_cast<void>(to), static_cast<void>(source), static_cast<void>(from),
            static_cast<void>(bytes), static_cast<void>(keep), done = nullptr, false;
   }
-  /// Copies within its space, as a launch for the run of `step`; skipped once that run has failed. If
-  /// `step` is null the copy is always made.
+  /// Copies within its space, as a launch for the run of `step`; skipped once that run has failed.
+  /// If `step` is null the copy is always made.
   virtual void copy_within(void* to, const void* from, std::size_t bytes, device_step* step) = 0;
 
   /// The entry of its kernel table for an operation; nullptr if there is none.

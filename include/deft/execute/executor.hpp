@@ -64,12 +64,14 @@ class executable::frame {
   ~frame();
 
   /// Runs to the end on this thread, which waits where lanes wait. `context` must stay valid until
-  /// then. Throws the first error with node, source location and device; the frame can be used again.
+  /// then. Throws the first error with node, source location and device; the frame can be used
+  /// again.
   void run(std::span<const feed_ref> feeds, const step_context& context);
 
-  /// Begins a run; every lane runs until it has to wait. Returns true if the run has ended, and throws
-  /// as `run` does. False: `driver` is told when lanes can go on and when the run has ended. Feeds,
-  /// `context` and `driver` must stay valid until then; another thread may already use the frame.
+  /// Begins a run; every lane runs until it has to wait. Returns true if the run has ended, and
+  /// throws as `run` does. False: `driver` is told when lanes can go on and when the run has ended.
+  /// Feeds, `context` and `driver` must stay valid until then; another thread may already use the
+  /// frame.
   bool start(std::span<const feed_ref> feeds, const step_context& context, step_driver& driver);
   /// Resumes a lane that the driver was told of.
   void resume(std::uint32_t lane);

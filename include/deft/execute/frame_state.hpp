@@ -86,8 +86,8 @@ class frame_state {
   /// Runs the only lane of a part in which nothing waits.
   void run_items();
   bool lane_ended();
-  /// Ends the run once the devices have done its work. Returns false if it has to wait; another thread
-  /// may then already use the frame.
+  /// Ends the run once the devices have done its work. Returns false if it has to wait; another
+  /// thread may then already use the frame.
   bool finish();
   void stop_devices();
   void end_run();
@@ -103,7 +103,8 @@ class frame_state {
 
   /// Whether the host may read the item's inputs; if not, the lane is woken when it may.
   bool inputs_ready(const item& i, std::uint32_t l);
-  /// Whether all work of the lane on the item's device is done; if not, the lane is woken when it is.
+  /// Whether all work of the lane on the item's device is done; if not, the lane is woken when it
+  /// is.
   bool is_drained(const item& i, std::uint32_t l);
   void call_back(const event_ptr& e, std::uint32_t l);
   bool park(std::uint32_t l);

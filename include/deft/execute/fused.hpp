@@ -37,9 +37,9 @@ struct compiled_row {
   int span = 0;  ///< elements that a broadcast operand's address must hold
 };
 
-/// Registers the compiled kernel of a program, or of a fold of it. The row function of a fold takes a
-/// fold_call whose `n` is a multiple of `span`, and adds to the `span` elements at `out`.
-/// Objects with static storage register themselves before main; they live as long as the process.
+/// Registers the compiled kernel of a program, or of a fold of it. The row function of a fold takes
+/// a fold_call whose `n` is a multiple of `span`, and adds to the `span` elements at `out`. Objects
+/// with static storage register themselves before main; they live as long as the process.
 class fused_registration {
  public:
   fused_registration(const program_ref& (*program)(), compiled_row row,
@@ -58,8 +58,8 @@ class fused_registration {
   const fused_registration* next_;
 };
 
-/// The kernel compiled into this process for `p`, or for a fold of it; nullptr if there is none. For
-/// a mean, the kernel of the sum.
+/// The kernel compiled into this process for `p`, or for a fold of it; nullptr if there is none.
+/// For a mean, the kernel of the sum.
 const compiled_row* find_fused(const program& p, fold_kind fold = fold_kind::none);
 
 }  // namespace deft

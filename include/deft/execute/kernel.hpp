@@ -10,23 +10,23 @@
 
 namespace deft {
 
-/// The arguments of one run: addresses of row-major elements on the kernel's device. `run` reads the
-/// arrays of addresses before it returns.
+/// The arguments of one run: addresses of row-major elements on the kernel's device. `run` reads
+/// the arrays of addresses before it returns.
 struct kernel_call {
   const void* const* in;
   void* const* out;  ///< nullptr for an unused output that `optional_output` allows to omit
   const step_context* step;
   void* scratch = nullptr;  ///< `scratch()` bytes on the device, for this run alone
-  /// On a device with separate memory: the address there of step_context::draw, a std::uint64_t that
-  /// the first copy of every run sets.
+  /// On a device with separate memory: the address there of step_context::draw, a std::uint64_t
+  /// that the first copy of every run sets.
   const void* draw_word = nullptr;
   /// The stream on which kernels of such a device queue their work; its type depends on the device.
   void* stream = nullptr;
 };
 
 /// One node's computation, ready to run on one device. Made when a plan is made; runs are never
-/// concurrent. On an asynchronous device `run` queues the work and returns; it neither allocates nor
-/// waits.
+/// concurrent. On an asynchronous device `run` queues the work and returns; it neither allocates
+/// nor waits.
 class kernel {
  public:
   virtual ~kernel() = default;
@@ -71,8 +71,8 @@ class value_kernel {
  public:
   virtual ~value_kernel() = default;
   /// Returns false if it has to wait. It then has done nothing, holds no lock, and is called again
-  /// from its start after a waker of `c` was called, which may be before it returns. Wake-ups may be
-  /// spurious.
+  /// from its start after a waker of `c` was called, which may be before it returns. Wake-ups may
+  /// be spurious.
   virtual bool run(value_call& c) const = 0;
 };
 using value_kernel_ptr = std::unique_ptr<value_kernel>;
@@ -90,8 +90,8 @@ struct value_request {
 using kernel_factory = kernel_ptr (*)(const node_def& n, std::span<const tensor_type> in);
 using value_kernel_factory = value_kernel_ptr (*)(const value_request& r);
 
-/// One entry of a device's table: an operation, the dtypes by which dispatch_type chooses it, and one
-/// of the two factories.
+/// One entry of a device's table: an operation, the dtypes by which dispatch_type chooses it, and
+/// one of the two factories.
 struct kernel_entry {
   std::string_view op;
   dtype_set types;

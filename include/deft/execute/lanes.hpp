@@ -18,14 +18,14 @@ struct lane_choice {
   bool quick = false;                        ///< the item only starts work
   bool asynchronous = false;                 ///< the work may still run when the next item does
   bool waits = false;                        ///< it may wait for something outside the step
-  bool alone = false;                        ///< gets a separate lane, so that no other item waits with it
-  double cost = 0;                           ///< estimated nanoseconds
+  bool alone = false;  ///< gets a separate lane, so that no other item waits with it
+  double cost = 0;     ///< estimated nanoseconds
   /// The node whose item it directly follows, in the same lane: a value is sent once computed.
   std::uint32_t follows = ~std::uint32_t{0};
 };
 
-/// An entry of a lane: an item, a signal to give or to wait for, or a drain, which waits for the work
-/// that the item and all items before it have started.
+/// An entry of a lane: an item, a signal to give or to wait for, or a drain, which waits for the
+/// work that the item and all items before it have started.
 struct lane_entry {
   enum kind : std::uint8_t { item, signal, wait, drain } what = item;
   std::uint32_t number = 0;
@@ -65,9 +65,10 @@ class lane_planner {
     place at;
     std::uint32_t index = 0;  ///< in its lane
     double cost = 0;
-    std::uint32_t behind = none;         ///< work right behind which it comes
-    std::vector<std::uint32_t> after;    ///< works
-    std::vector<std::uint32_t> drained;  ///< works of other lanes that must be done, not only started
+    std::uint32_t behind = none;       ///< work right behind which it comes
+    std::vector<std::uint32_t> after;  ///< works
+    std::vector<std::uint32_t>
+        drained;  ///< works of other lanes that must be done, not only started
     std::uint32_t device = none;
     bool asynchronous = false, waits = false;
   };

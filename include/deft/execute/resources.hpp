@@ -45,8 +45,8 @@ class resource_store {
   /// "name dtype(shape)" of each, sorted.
   std::vector<std::string> list() const;
   std::size_t bytes() const;
-  /// The resources that use most memory of a device, in that form and with their sizes, in one line;
-  /// empty if there are none.
+  /// The resources that use most memory of a device, in that form and with their sizes, in one
+  /// line; empty if there are none.
   std::string largest(placement device) const;
 
  private:

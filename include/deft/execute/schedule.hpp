@@ -86,8 +86,8 @@ struct space_info {
 
 struct lane_info {
   std::uint32_t first = 0, end = 0;  ///< items
-  bool quick = false;                ///< only starts work of a device: runs on the thread that wakes it
-  bool parallel = false;             ///< another thread may run it
+  bool quick = false;     ///< only starts work of a device: runs on the thread that wakes it
+  bool parallel = false;  ///< another thread may run it
 };
 
 /// Consecutive items of a lane that only launch kernels of one device, and are started together.

@@ -17,7 +17,7 @@ class segment_launches {
 
   /// Begins to gather. `step`: the frame's state on the device.
   void begin(device_runtime& device, device_step* step);
-  /// Starts what was gathered so far; later launches are started one by one.
+  /// Starts the launches gathered so far; this run then uses no captured graph.
   void interrupt();
   void add(const launch_request& r);
   /// Scratch memory, which the launches use one after the other.
@@ -25,7 +25,8 @@ class segment_launches {
   /// Keeps a buffer that a launch uses alive until it is started.
   void hold(buffer b) { held_.push_back(std::move(b)); }
   bool is_locked(const void* elements) const;
-  /// Starts all launches. `prepared_anew`: kernels were prepared again, so captured graphs are dropped.
+  /// Starts all launches. `prepared_anew`: kernels were prepared again, so captured graphs are
+  /// dropped.
   void start(bool prepared_anew);
   /// Called after a run, successful or not.
   void end();

@@ -6,8 +6,8 @@
 
 namespace deft {
 
-/// Sets the number of threads that a kernel may use, including the caller's; 1 turns the team off. 0,
-/// the default, means one thread per processor. Takes effect before the next kernel; must not be
+/// Sets the number of threads that a kernel may use, including the caller's; 1 turns the team off.
+/// 0, the default, means one thread per processor. Takes effect before the next kernel; must not be
 /// called from within a kernel.
 void set_intra_op_threads(int n);
 int intra_op_threads();
@@ -16,13 +16,13 @@ int intra_op_threads();
 /// team is awake, from 100 µs on where it must be woken first.
 bool worth_splitting(double nanoseconds);
 
-/// A background task for a thread of the team, which runs while the caller goes on. Kernels in it use
-/// that thread alone.
+/// A background task for a thread of the team, which runs while the caller goes on. Kernels in it
+/// use that thread alone.
 struct team_job {
   void (*run)(team_job&) = nullptr;
 };
-/// Offers `j` to the team. Returns false if no thread is free; otherwise `j` must stay valid until it
-/// has run or was taken back.
+/// Offers `j` to the team. Returns false if no thread is free; otherwise `j` must stay valid until
+/// it has run or was taken back.
 bool offer(team_job& j);
 /// Withdraws an offer. Returns true if no thread has begun `j`; then none will.
 bool take_back(team_job& j);

@@ -193,7 +193,7 @@ TEST_CASE_TEMPLATE("a label that is no class is the CPU's error", I, std::int32_
         if (shape[1]) {
           CHECK(got == expected);
           CHECK(got == str("out_of_range: [softmax_cross_entropy] the label ", bad,
-                           " of row 1 is none of ", shape[1], " classes"));
+                           " of row 1 is out of range for ", shape[1], " classes"));
         } else {  // of which row is not said
           CHECK(got.empty() == expected.empty());
         }
