@@ -41,7 +41,7 @@ TEST_CASE_FIXTURE(own_graph, "a frame runs again and again, with other feeds and
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "what is taken is never written again") {
+TEST_CASE_FIXTURE(own_graph, "a value that was taken is never written again") {
   placeholder<float, dyn> x("x");
   any_tensor y = any_tensor(x) * 2, r = reshape(y, dims{1, 3}), z = y + 1;
   small_task task;
@@ -62,7 +62,7 @@ TEST_CASE_FIXTURE(own_graph, "what is taken is never written again") {
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "what is only peeked at is written in place") {
+TEST_CASE_FIXTURE(own_graph, "a value that was only peeked at is written in place") {
   placeholder<float, 64> x("x");
   any_tensor y = any_tensor(x) * 2;
   small_task task;

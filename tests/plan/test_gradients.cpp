@@ -277,7 +277,7 @@ TEST_CASE("gradients through regions agree with central differences") {
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "gradients are typed like what they are taken by") {
+TEST_CASE_FIXTURE(own_graph, "gradients have the types of the tensors that they are taken by") {
   placeholder<float, dyn, 3> x("x");
   placeholder<float, 3> b("b");
   auto loss = sum(x * b);
@@ -290,7 +290,7 @@ TEST_CASE_FIXTURE(own_graph, "gradients are typed like what they are taken by") 
   CHECK(bool(s.run(db, loss, x = xs, b = bs) == std::tuple(ndarray<float, 3>{5, 7, 9}, 460.f)));
 }
 
-TEST_CASE_FIXTURE(own_graph, "dyn extents of 1 are summed over when run time tells") {
+TEST_CASE_FIXTURE(own_graph, "dyn extents that are 1 at run time are summed over") {
   placeholder<float, dyn> a("a"), b("b");
   auto loss = sum(a * b);
   auto [da, db] = gradients(loss, a, b);
@@ -335,7 +335,7 @@ TEST_CASE_FIXTURE(own_graph, "a fused expression is differentiated through its i
   CHECK(gi(1) == doctest::Approx(2 * e + 1));
 }
 
-TEST_CASE_FIXTURE(own_graph, "what the loss does not reach has a gradient of zeros") {
+TEST_CASE_FIXTURE(own_graph, "tensors that the loss does not depend on have zero gradients") {
   placeholder<float, dyn, 2> x("x"), other("other");
   auto loss = sum(x) + sum(stop_gradient(other) * 3);
   auto [dx, dother] = gradients(loss, x, other);
@@ -347,7 +347,7 @@ TEST_CASE_FIXTURE(own_graph, "what the loss does not reach has a gradient of zer
   CHECK_FALSE(plan::gradients(loss, xs)[0].valid());
 }
 
-TEST_CASE_FIXTURE(own_graph, "a loss that is no scalar counts as the sum of its elements") {
+TEST_CASE_FIXTURE(own_graph, "a loss that is not a scalar counts as the sum of its elements") {
   placeholder<float, dyn> x("x");
   auto [dx] = gradients(x * x, x);
   session s;
@@ -393,7 +393,7 @@ TEST_CASE_FIXTURE(own_graph, "every read of a variable counts") {
   CHECK(s.run(dlater) == 10.f);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what cannot be differentiated is an error that says why") {
+TEST_CASE_FIXTURE(own_graph, "operations that cannot be differentiated are errors that say why") {
   placeholder<float, 2, 3> x("x");
   placeholder<std::int32_t, 2> i("i");
   variable<float, 2> v("v", zeros());
@@ -428,7 +428,7 @@ TEST_CASE_FIXTURE(own_graph, "the gradient of sigmoid keeps its bits where the v
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "a gradient is computed where its operation is") {
+TEST_CASE_FIXTURE(own_graph, "a gradient is computed on the device of its operation") {
   placeholder<float, 2, 2> x("x");
   any_tensor y = on(device("/gpu:1"), [&] { return any_tensor(matmul(x, x)); });
   auto [dx] = gradients(sum(y), any_tensor(x));
