@@ -115,7 +115,7 @@ class null_kernel final : public deft::kernel {
   std::size_t ins_ = 0, outs_ = 0;
 };
 
-/// Work of this device is done at once; whoever waits for it is counted.
+/// Work of this device is done at once; waits for it are counted.
 class null_event final : public deft::device_event {
  public:
   bool done() const override { return true; }

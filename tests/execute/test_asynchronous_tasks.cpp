@@ -54,7 +54,7 @@ TEST_CASE_FIXTURE(with_slow_devices, "a task that is stopped waits for the work 
   }
 }
 
-TEST_CASE_FIXTURE(with_slow_devices, "values cross between slow devices of two tasks") {
+TEST_CASE_FIXTURE(with_slow_devices, "values are sent between slow devices of two tasks") {
   simulated_gpus().longest_us = 100;
   local_cluster c{{"worker", 2}};
   placeholder<float, 4> x("x");

@@ -39,7 +39,8 @@ TEST_CASE_FIXTURE(with_null_devices,
   CHECK(names.front() == "/job:localhost/replica:0/task:0/cpu:0");
 }
 
-TEST_CASE_FIXTURE(with_null_devices, "every value crosses a border once each way, and is counted") {
+TEST_CASE_FIXTURE(with_null_devices,
+                  "every value is copied once in each direction, and is counted") {
   placeholder<float, dyn> x("x");
   tensor<float, dyn> here = x * 2;
   auto there = on_null([&] { return std::vector{any_tensor(exp(here)), any_tensor(here + here)}; });
@@ -61,7 +62,7 @@ TEST_CASE_FIXTURE(with_null_devices, "every value crosses a border once each way
   CHECK(null_traffic().out == 800);
 }
 
-TEST_CASE_FIXTURE(with_null_devices, "a value crosses from one task's device to another's") {
+TEST_CASE_FIXTURE(with_null_devices, "a value is sent from one task's device to another's") {
   local_cluster c{{"worker", 2}};
   placeholder<float, 4> x("x");
   tensor<float, 4> y, z;
@@ -94,7 +95,7 @@ TEST_CASE_FIXTURE(with_null_devices, "values go between devices of a kind withou
   CHECK(null_traffic().out == 16);
 }
 
-TEST_CASE_FIXTURE(with_null_devices, "constants cross once, when the plan is made") {
+TEST_CASE_FIXTURE(with_null_devices, "constants are copied once, when the plan is made") {
   placeholder<float, 4> x("x");
   any_tensor y = on_null([&] { return any_tensor(x + constant({1.f, 2.f, 3.f, 4.f})); });
   session s;
@@ -149,7 +150,7 @@ TEST_CASE_FIXTURE(with_null_devices,
   CHECK(a.data<float>()[3] == 8.f);
 }
 
-TEST_CASE_FIXTURE(with_null_devices, "a device says what it has no kernel for") {
+TEST_CASE_FIXTURE(with_null_devices, "a device reports operations that it has no kernel for") {
   placeholder<float, 2, 2> x("x");
   any_tensor y = on_null([&] { return any_tensor(matmul(x, x)); });
   session s, soft({.allow_soft_placement = true});

@@ -41,7 +41,7 @@ TEST_CASE_FIXTURE(own_graph, "a frame runs again and again, with other feeds and
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "what is taken is never written again") {
+TEST_CASE_FIXTURE(own_graph, "a value that was taken is never written again") {
   placeholder<float, dyn> x("x");
   any_tensor y = any_tensor(x) * 2, r = reshape(y, dims{1, 3}), z = y + 1;
   small_task task;
@@ -62,7 +62,7 @@ TEST_CASE_FIXTURE(own_graph, "what is taken is never written again") {
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "what is only peeked at is written in place") {
+TEST_CASE_FIXTURE(own_graph, "a value that was only peeked at is written in place") {
   placeholder<float, 64> x("x");
   any_tensor y = any_tensor(x) * 2;
   small_task task;
@@ -301,7 +301,7 @@ TEST_CASE_FIXTURE(own_graph, "a part waits for what is missing, and goes on from
     REQUIRE(io.sent.size() == 1);
     CHECK(io.sent[0].shape() == dims{n});
     CHECK(io.flushed > 0);
-    // A waker may be called in vain.
+    // Wake-ups may be spurious.
     CHECK(io.waiting());
     REQUIRE(driver.woken.size() == 1);
     frame->resume(driver.woken[0]);
@@ -324,7 +324,7 @@ TEST_CASE_FIXTURE(own_graph, "a part waits for what is missing, and goes on from
   feed_ref f[] = {fed(v)};
   CHECK(testing::error_of([&] {
           frame->run(f, {.step = 1, .exchange = &io});
-        }).starts_with("invalid_argument: [recv] double(2) came where float(?) is expected"));
+        }).starts_with("invalid_argument: [recv] double(2) was received; expected float(?)"));
 }
 
 TEST_CASE_FIXTURE(own_graph, "a part for a device that is not there is refused") {

@@ -74,7 +74,7 @@ TEST_CASE("a value leaves its lane when it is made, not where it is used") {
         "0 3 !0 1 2 | ?0 4");
 }
 
-TEST_CASE("what may wait has a lane of its own, with what follows from it only") {
+TEST_CASE("a node that may wait has a separate lane, with the nodes that depend on it alone") {
   // 1 waits; 2 follows from it, 3 does not; 4 waits too, and 5 follows from both.
   CHECK(plan_of(nodes({{}, {}, {1}, {0}, {}, {2, 4}}), {host, waits, host, host, waits, host}) ==
         "0 3 | 1 2 !0 | 4 !1 | ?0 ?1 5");

@@ -78,7 +78,7 @@ TEST_CASE("the same bits for any number of threads") {
   }
 }
 
-TEST_CASE("extents that only run time knows are checked") {
+TEST_CASE("extents known only at run time are checked") {
   any_array a = moderate<float>({2, 3}), b = moderate<float>({3, 4}), c = moderate<float>({5, 4});
   prepared k(record_of<op::matmul>, encode(op::matmul()), types_of({a, b}));
   CHECK(error_of([&] {

@@ -124,7 +124,7 @@ TEST_CASE("a zero divisor in a single lane is an error") {
   }
 }
 
-TEST_CASE("-0 stays what it is in every lane") {
+TEST_CASE("-0 keeps its sign in every lane") {
   auto p = lanes(cpu::broadcast<float, cpu::register_bytes / 4>(-0.f));
   for (float v : p) CHECK(std::signbit(v));
 }

@@ -183,7 +183,7 @@ TEST_CASE_FIXTURE(three_launches, "of more than four sets of addresses the last 
   CHECK(run_with(2) == one_by_one);
 }
 
-TEST_CASE_FIXTURE(three_launches, "what comes before an interruption is launched at once") {
+TEST_CASE_FIXTURE(three_launches, "launches before an interruption are started immediately") {
   interrupted_after = 1;
   launches.begin(device, &step);
   add_all();
@@ -199,7 +199,7 @@ TEST_CASE_FIXTURE(three_launches, "what comes before an interruption is launched
   CHECK(run() == one_by_one);
 }
 
-TEST_CASE_FIXTURE(three_launches, "a run whose scratch memory grew is like no other") {
+TEST_CASE_FIXTURE(three_launches, "a run whose scratch memory grew is not captured") {
   scratch = 100;
   CHECK(run() == one_by_one);  // it had none
   CHECK(run() == one_by_one);
@@ -233,7 +233,7 @@ TEST_CASE_FIXTURE(three_launches, "a device that captures nothing is asked once"
   CHECK(run() == one_by_one);
 }
 
-TEST_CASE_FIXTURE(three_launches, "of a launch that fails the item is known") {
+TEST_CASE_FIXTURE(three_launches, "the item of a failing launch is reported") {
   launches.begin(device, &step);
   add_all();
   CHECK(launches.last() == info.first);
@@ -320,7 +320,8 @@ TEST_CASE_FIXTURE(with_segments, "elements that a variable has no more are there
   CHECK(frame->peek(0).data<float>()[1] == doctest::Approx(std::exp(std::exp(1.f))));
 }
 
-TEST_CASE_FIXTURE(with_segments, "what a segment reads and then updates is updated in place") {
+TEST_CASE_FIXTURE(with_segments,
+                  "a variable that a segment reads and then updates is updated in place") {
   variable<float, 3> v("v", zeros());
   const any_tensor x = exp(exp(any_tensor(v)));
   executable code = compiled({v.assign_add(tensor<float, 3>(x * 0)).value()});

@@ -162,7 +162,7 @@ TEST_CASE("a label that is no class is out of range") {
     CHECK(error_of([&] {
             run_op(op::softmax_cross_entropy(), {x, array_of<std::int32_t>({3}, {1, bad, 2})});
           }) == str("out_of_range: [softmax_cross_entropy] the label ", bad,
-                    " of row 1 is none of 10 classes"));
+                    " of row 1 is out of range for 10 classes"));
 }
 
 TEST_CASE("the same bits for any number of threads") {

@@ -165,7 +165,7 @@ TEST_CASE_FIXTURE(own_graph, "a failed run leaves the session, its plan and its 
   CHECK(s.run(never + 1) == 2.f);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what was fetched is the caller's own") {
+TEST_CASE_FIXTURE(own_graph, "fetched values belong to the caller") {
   placeholder<float, 4> x("x");
   variable<float, 4> v("v", constant({1.f, 1.f, 1.f, 1.f}));
   auto c = constant({7.f, 7.f, 7.f, 7.f});
@@ -254,7 +254,7 @@ TEST_CASE_FIXTURE(own_graph, "one plan is run by several threads at once") {
   CHECK(wrong == 0);
 }
 
-TEST_CASE_FIXTURE(own_graph, "updates from several threads are all there, and reads are whole") {
+TEST_CASE_FIXTURE(own_graph, "no update of several threads is lost, and no read is torn") {
   variable<float, 1000> v("v", zeros());
   auto up = v.assign_add(1.f);
   session s;

@@ -136,7 +136,7 @@ TEST_CASE_FIXTURE(own_graph, "a run waits for another one's value, in order") {
   reader.join();
 }
 
-TEST_CASE_FIXTURE(own_graph, "what does not follow from it goes on") {
+TEST_CASE_FIXTURE(own_graph, "nodes that do not depend on a waiting node go on") {
   placeholder<float, dyn> x("x");
   // The value is taken before it is put, in the order of the graph; nothing but the queue says that
   // one waits for the other.
@@ -153,7 +153,7 @@ TEST_CASE_FIXTURE(own_graph, "what does not follow from it goes on") {
   CHECK(first(t) == 21.f);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what a wait is for is not joined with what follows from it") {
+TEST_CASE_FIXTURE(own_graph, "a node that a wait needs is not fused with nodes after the wait") {
   using namespace std::chrono_literals;
   constexpr std::int64_t n = 8192;  // large enough for a region with further results
   placeholder<float, n> x("x");
@@ -204,7 +204,7 @@ TEST_CASE_FIXTURE(own_graph, "a run that waits can be cancelled, time out, and s
   CHECK((e.starts_with("cancelled: ") || e.starts_with("failed_precondition: ")));
 }
 
-TEST_CASE_FIXTURE(own_graph, "an error elsewhere ends what waits") {
+TEST_CASE_FIXTURE(own_graph, "an error in another lane ends waiting lanes") {
   placeholder<std::int32_t> d("d");
   any_tensor got = pop("never");
   any_tensor bad = any_tensor(d) / any_tensor(d);

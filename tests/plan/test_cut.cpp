@@ -47,7 +47,7 @@ auto at_ps() { return on(device("/job:ps/replica:0/task:0/cpu:0")); }
 
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "what must hold after placement and after the cut is checked") {
+TEST_CASE_FIXTURE(own_graph, "the graph is checked after placement and after the cut") {
   placeholder<float, 2> x("x");
   const flat_graph f = flat({exp(any_tensor(x)) + any_tensor(x)});
   CHECK(testing::error_of([&] { plan::check_placed(f.graph); }).find("a node without a device") !=
@@ -63,7 +63,7 @@ TEST_CASE_FIXTURE(own_graph, "what must hold after placement and after the cut i
         std::string::npos);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what stays on one task is one part, as it is") {
+TEST_CASE_FIXTURE(own_graph, "a graph on one task is one part, unchanged") {
   placeholder<float, 2> x("x");
   any_tensor y = exp(any_tensor(x));
   auto parts = cut(flat({y, x}));
@@ -74,7 +74,7 @@ TEST_CASE_FIXTURE(own_graph, "what stays on one task is one part, as it is") {
   CHECK(parts[0].fetch_numbers == std::vector<std::uint32_t>{0, 1});
 }
 
-TEST_CASE_FIXTURE(own_graph, "a value that crosses is sent once for each task that needs it") {
+TEST_CASE_FIXTURE(own_graph, "a value is sent once to each task that needs it") {
   placeholder<float, dyn, 3> x("x");
   any_tensor ax(x), shared = exp(ax);
   auto remote = [&] {
@@ -98,7 +98,7 @@ TEST_CASE_FIXTURE(own_graph, "a value that crosses is sent once for each task th
   CHECK(to.fetches == std::vector<edge_def>{{1, 0}, {2, 0}});
 }
 
-TEST_CASE_FIXTURE(own_graph, "keys are different for every crossing") {
+TEST_CASE_FIXTURE(own_graph, "every transfer has a different key") {
   placeholder<float> x("x");
   any_tensor y(x);
   for (int i = 0; i < 6; ++i)
@@ -112,7 +112,7 @@ TEST_CASE_FIXTURE(own_graph, "keys are different for every crossing") {
   for (const auto& [key, uses] : keys) CHECK(uses == 2);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a value that crosses between devices of a task is copied once") {
+TEST_CASE_FIXTURE(own_graph, "a value is copied once between two devices of a task") {
   placeholder<float, 2> x("x");
   any_tensor a = exp(any_tensor(x));
   auto other = [&] {
@@ -129,7 +129,7 @@ TEST_CASE_FIXTURE(own_graph, "a value that crosses between devices of a task is 
   CHECK(text(g.nodes[5], 0) == worker + "/cpu:0");
 }
 
-TEST_CASE_FIXTURE(own_graph, "a value of a device crosses between tasks through the hosts") {
+TEST_CASE_FIXTURE(own_graph, "a transfer between devices of two tasks goes through the hosts") {
   placeholder<float, 2> x("x");
   any_tensor a = on(device("/gpu:0"), [&] { return exp(any_tensor(x)); });
   any_tensor b = on(device(ps + "/gpu:1"), [&] { return tanh(a); });
@@ -141,7 +141,8 @@ TEST_CASE_FIXTURE(own_graph, "a value of a device crosses between tasks through 
   CHECK(to.graph.nodes[0].device == device_at(ps + "/cpu:0"));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a control dependency crosses as a byte that is sent afterwards") {
+TEST_CASE_FIXTURE(own_graph,
+                  "a control dependency between tasks is a byte that is sent afterwards") {
   variable<float> v("v", 0.f);
   any_tensor up = [&] {
     auto there = at_ps();

@@ -24,7 +24,7 @@ const any_array& value_of(const flat_graph& f, std::size_t fetch = 0) {
 }
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "what depends on constants alone becomes a constant") {
+TEST_CASE_FIXTURE(own_graph, "nodes that depend only on constants become constants") {
   any_tensor a(constant({1.f, 2.f, 3.f})), y = sum(exp(a - a) * 2 + a);
   flat_graph f = folded(flat({y}));
   REQUIRE(f.graph.nodes.size() == 1);
@@ -33,7 +33,7 @@ TEST_CASE_FIXTURE(own_graph, "what depends on constants alone becomes a constant
   CHECK(f.graph.nodes[0].outputs[0] == y.handle().type());
 }
 
-TEST_CASE_FIXTURE(own_graph, "constants beside a feed are folded, and the rest stays") {
+TEST_CASE_FIXTURE(own_graph, "constants are folded, and nodes that depend on a feed stay") {
   placeholder<float, dyn> x("x");
   any_tensor two = any_tensor(constant(1.f)) + 1, y = any_tensor(x) * two;
   flat_graph f = folded(flat({y}, {x}));
@@ -72,14 +72,14 @@ TEST_CASE_FIXTURE(own_graph, "nothing is folded past a control dependency") {
   CHECK(f.graph.nodes[f.fetches[0].node].op->name == "add");
 }
 
-TEST_CASE_FIXTURE(own_graph, "what would grow stays small") {
+TEST_CASE_FIXTURE(own_graph, "nodes with large results are not folded") {
   any_tensor one(constant(1.f));
   any_tensor small = broadcast_to(one, dims{100, 100}), large = broadcast_to(one, dims{1000, 1000});
   CHECK(ops_of(folded(flat({small})).graph) == names{"constant"});
   CHECK(ops_of(folded(flat({large})).graph) == names{"constant", "broadcast_to"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "folding has the kernels' numbers and errors") {
+TEST_CASE_FIXTURE(own_graph, "folding gives the kernels' values and errors") {
   any_tensor i(constant({INT32_MIN, 7})), zero(constant({1, 0}));
   flat_graph f = folded(flat({i / -1, i - 1}));
   CHECK(value_of(f).data<std::int32_t>()[0] == INT32_MIN);

@@ -54,7 +54,7 @@ TEST_CASE_FIXTURE(own_graph, "a single primitive without literals stays as it is
   CHECK(ops_of(fused(flat({exp(any_tensor(x))})).graph) == names{"placeholder", "exp"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "a value that others need is not swallowed, if it is small") {
+TEST_CASE_FIXTURE(own_graph, "a small value that other nodes need is not fused") {
   placeholder<float, 3> x("x");
   any_tensor a = exp(any_tensor(x)), b = tanh(a), c = relu(b), d = argmax(a, axes{0});
   CHECK(ops_of(fused(flat({c, d})).graph) == names{"placeholder", "exp", "fused", "argmax"});
@@ -155,7 +155,7 @@ TEST_CASE_FIXTURE(own_graph, "devices without a kernel for fused nodes are left 
   CHECK(ops_of(f.graph) == names{"placeholder", "exp", "relu"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "nothing is joined that a device has no fused kernel for") {
+TEST_CASE_FIXTURE(own_graph, "nodes are joined only where the device has a fused kernel") {
   placeholder<double, 4> x("x");
   flat_graph f = testing::on_cpu(flat({exp(any_tensor(x)) + any_tensor(x)}));
   plan::fuse(f.graph, f.fetches,
@@ -206,7 +206,7 @@ TEST_CASE_FIXTURE(own_graph, "named expressions have the same bits joined and ap
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "a large value that others need is a further result") {
+TEST_CASE_FIXTURE(own_graph, "a large value that other nodes need is a further result") {
   placeholder<float, dyn> x("x"), y("y");
   any_tensor ax(x), a = exp(ax), b = tanh(a), c = relu(b), d = argmax(a, axes{0});
   flat_graph f = fused(flat({c, d, a}));
@@ -216,7 +216,7 @@ TEST_CASE_FIXTURE(own_graph, "a large value that others need is a further result
   CHECK(f.graph.nodes[2].inputs[0] == edge_def{1, 1});
   CHECK(f.fetches[2] == edge_def{1, 1});
   CHECK(f.graph.nodes[1].outputs.size() == 2);
-  // Not where another extent may be stretched: y may have one element.
+  // Not where another extent may be broadcast: y may have one element.
   any_tensor wide = relu(a + any_tensor(y));
   CHECK(ops_of(fused(flat({wide, d})).graph) ==
         names{"placeholder", "exp", "placeholder", "fused", "argmax"});
@@ -226,7 +226,7 @@ TEST_CASE_FIXTURE(own_graph, "a large value that others need is a further result
         names{"placeholder", "exp", "argmax", "cast", "mul"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "a region comes before what needs its further results") {
+TEST_CASE_FIXTURE(own_graph, "a region comes before the users of its further results") {
   placeholder<float, 100, 100> x("x");
   any_tensor a = exp(any_tensor(x));
   any_tensor product = matmul(a, a);  // written before the region's last operation
@@ -316,7 +316,7 @@ TEST_CASE_FIXTURE(own_graph, "reductions over rows are used again within a regio
         "t3=mean_row(t2):float t4=add(t3,k0:float):float t5=sqrt(t4):float t6=div(t1,t5):float "
         "t7=mul(t6,i1:float):float out t7 out t0_row keepdims rows of 1");
   CHECK(f.graph.nodes[2].outputs[1] == tensor_type{{dyn, 1}, dtype::float32});
-  // A row of one, beside something that is no row at all.
+  // A row of one element, next to a value that is not a row.
   placeholder<float, 1, 64> single("single");
   placeholder<float, 1, 1> factor("factor");
   any_tensor scaled = any_tensor(single) * exp(any_tensor(factor));
@@ -346,7 +346,7 @@ TEST_CASE_FIXTURE(own_graph, "rows that are left out of a region do not move it"
   CHECK(ops_of(f.graph) == names{"placeholder", "exp", "argmax", "placeholder", "fused"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "a region that comes from elsewhere is no expression") {
+TEST_CASE_FIXTURE(own_graph, "fusing again leaves a region unchanged") {
   placeholder<float, dyn> x("x");
   any_tensor a = exp(any_tensor(x)), b = tanh(a), c = relu(b);
   flat_graph f = fused(flat({c, a}));
@@ -391,7 +391,7 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(*b.data<double>() == *d.data<double>());
 }
 
-TEST_CASE_FIXTURE(own_graph, "what was kept apart is named with the reason") {
+TEST_CASE_FIXTURE(own_graph, "nodes that were kept apart are reported with the reason") {
   placeholder<float, 2, 3> x("x");
   placeholder<float, 3> r("r");
   any_tensor a = exp(any_tensor(x)), b = tanh(any_tensor(r)), c = a + b;
@@ -404,7 +404,7 @@ TEST_CASE_FIXTURE(own_graph, "what was kept apart is named with the reason") {
                                          "exp and add: others need its value, which is small"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "results are the same with and without") {
+TEST_CASE_FIXTURE(own_graph, "results are the same with and without fusion") {
   placeholder<double, dyn, 3> x("x");
   placeholder<double, 3> b("b");
   any_tensor ax(x), ab(b), h = tanh(ax * ab + 1);

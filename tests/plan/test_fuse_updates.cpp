@@ -14,7 +14,7 @@ using testing::names;
 using testing::ops_of;
 using testing::own_graph;
 
-TEST_CASE_FIXTURE(own_graph, "an update takes in what only it needs") {
+TEST_CASE_FIXTURE(own_graph, "an update takes in the nodes that only it needs") {
   placeholder<float, 3> g("g");
   variable<float, 3> w("w", zeros()), acc("acc", zeros());
   auto sgd = w.assign_sub(g * 0.1f);
@@ -176,7 +176,7 @@ TEST_CASE_FIXTURE(own_graph, "two updates of the same variables wait for each ot
   CHECK(s.run(a)(0) > times);
 }
 
-TEST_CASE_FIXTURE(own_graph, "an update that is refused has touched nothing") {
+TEST_CASE_FIXTURE(own_graph, "an update that fails has changed nothing") {
   placeholder<std::int32_t, 5000> by("by");
   variable<std::int32_t, 5000> n("n", ones());
   auto divided = n.assign_add(n * 6 / by);

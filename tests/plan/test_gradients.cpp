@@ -288,7 +288,7 @@ TEST_CASE("gradients through regions agree with central differences") {
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "gradients are typed like what they are taken by") {
+TEST_CASE_FIXTURE(own_graph, "gradients have the types of the tensors that they are taken by") {
   placeholder<float, dyn, 3> x("x");
   placeholder<float, 3> b("b");
   auto loss = sum(x * b);
@@ -301,7 +301,7 @@ TEST_CASE_FIXTURE(own_graph, "gradients are typed like what they are taken by") 
   CHECK(bool(s.run(db, loss, x = xs, b = bs) == std::tuple(ndarray<float, 3>{5, 7, 9}, 460.f)));
 }
 
-TEST_CASE_FIXTURE(own_graph, "dyn extents of 1 are summed over when run time tells") {
+TEST_CASE_FIXTURE(own_graph, "dyn extents that are 1 at run time are summed over") {
   placeholder<float, dyn> a("a"), b("b");
   auto loss = sum(a * b);
   auto [da, db] = gradients(loss, a, b);
@@ -346,7 +346,7 @@ TEST_CASE_FIXTURE(own_graph, "a fused expression is differentiated through its i
   CHECK(gi(1) == doctest::Approx(2 * e + 1));
 }
 
-TEST_CASE_FIXTURE(own_graph, "what the loss does not reach has a gradient of zeros") {
+TEST_CASE_FIXTURE(own_graph, "tensors that the loss does not depend on have zero gradients") {
   placeholder<float, dyn, 2> x("x"), other("other");
   auto loss = sum(x) + sum(stop_gradient(other) * 3);
   auto [dx, dother] = gradients(loss, x, other);
@@ -358,7 +358,7 @@ TEST_CASE_FIXTURE(own_graph, "what the loss does not reach has a gradient of zer
   CHECK_FALSE(plan::gradients(loss, xs)[0].valid());
 }
 
-TEST_CASE_FIXTURE(own_graph, "a loss that is no scalar counts as the sum of its elements") {
+TEST_CASE_FIXTURE(own_graph, "a loss that is not a scalar counts as the sum of its elements") {
   placeholder<float, dyn> x("x");
   auto [dx] = gradients(x * x, x);
   session s;
@@ -404,7 +404,7 @@ TEST_CASE_FIXTURE(own_graph, "every read of a variable counts") {
   CHECK(s.run(dlater) == 10.f);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what cannot be differentiated is an error that says why") {
+TEST_CASE_FIXTURE(own_graph, "operations that cannot be differentiated are errors that say why") {
   placeholder<float, 2, 3> x("x");
   placeholder<std::int32_t, 2> i("i");
   variable<float, 2> v("v", zeros());
@@ -415,9 +415,10 @@ TEST_CASE_FIXTURE(own_graph, "what cannot be differentiated is an error that say
     CHECK(e.find("test_gradients.cpp:") != std::string::npos);
   };
   says([&] { gradients(argmax(x, axis<1>), x); },
-       "invalid_argument: [gradients] the loss is int64, not floating");
+       "invalid_argument: [gradients] the loss is int64; expected a floating dtype");
   says([&] { gradients(sum(x), i); },
-       "invalid_argument: [gradients] a gradient with respect to int32 does not exist");
+       "invalid_argument: [gradients] cannot differentiate with respect to int32; "
+       "expected a floating dtype");
   tensor<float, 2> row = sum(x, axis<1>);
   says([&] { gradients(v.assign(row).value(), x); }, "unimplemented: [assign] has no gradient");
   any_tensor loss = softmax_cross_entropy(x, i);
@@ -438,7 +439,7 @@ TEST_CASE_FIXTURE(own_graph, "the gradient of sigmoid keeps its bits where the v
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "a gradient is computed where its operation is") {
+TEST_CASE_FIXTURE(own_graph, "a gradient is computed on the device of its operation") {
   placeholder<float, 2, 2> x("x");
   any_tensor y = on(device("/gpu:1"), [&] { return any_tensor(matmul(x, x)); });
   auto [dx] = gradients(sum(y), any_tensor(x));

@@ -10,7 +10,7 @@ using testing::names;
 using testing::ops_of;
 using testing::own_graph;
 
-TEST_CASE_FIXTURE(own_graph, "graphs that differ in literals alone have one outline") {
+TEST_CASE_FIXTURE(own_graph, "graphs that differ only in literals have one outline") {
   placeholder<float, dyn> x("x"), y("y");
   auto outline = [&](const auto& e) { return plan::outline(flat({tensor<float, dyn>(e)})); };
   auto scaled = [&](float k) { return outline(x * k + 1.f); };
@@ -25,7 +25,7 @@ TEST_CASE_FIXTURE(own_graph, "graphs that differ in literals alone have one outl
   CHECK(other(outline(x * 2.f)));
 }
 
-TEST_CASE_FIXTURE(own_graph, "outlines tell apart what their graphs do not share") {
+TEST_CASE_FIXTURE(own_graph, "different graphs have different outlines") {
   placeholder<float, dyn, 2> x("x");
   auto outline = [&](const flat_graph& f) { return plan::outline(f); };
   tensor<float, dyn, 2> e = x * 2.f;

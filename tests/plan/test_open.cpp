@@ -22,7 +22,7 @@ TEST_CASE_FIXTURE(own_graph, "a fused node opens into a primitive for each instr
   CHECK(*decode<op::constant>(two.attributes).value.data<float>() == 2.f);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what is inside is what was written by hand") {
+TEST_CASE_FIXTURE(own_graph, "an opened node gives the nodes that were written by hand") {
   placeholder<float, 3> x("x"), y("y");
   auto first = no_op();
   auto write = [&](auto f) {
@@ -42,7 +42,7 @@ TEST_CASE_FIXTURE(own_graph, "what is inside is what was written by hand") {
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "nothing is opened that nobody looks into") {
+TEST_CASE_FIXTURE(own_graph, "a fused node that no fetch or feed looks into stays") {
   placeholder<float, 3> x("x"), y("y");
   tensor<float, 3> f = relu(x * 2 + y), sum = x + y, other = exp(x + y) * sum;
   auto needed = [](std::vector<output> fetches, std::vector<output> feeds) {
@@ -59,7 +59,7 @@ TEST_CASE_FIXTURE(own_graph, "nothing is opened that nobody looks into") {
   CHECK(needed({other.handle()}, {sum.handle()}).size() == 1);
 }
 
-TEST_CASE_FIXTURE(own_graph, "the inside of an expression is fed and fetched") {
+TEST_CASE_FIXTURE(own_graph, "nodes inside an expression can be fed and fetched") {
   placeholder<float, 2> x("x");
   auto square_of = x * x;
   tensor<float, 2> y = exp(square_of - square_of) + square_of;

@@ -83,7 +83,7 @@ TEST_CASE_FIXTURE(own_graph, "a value computed from a plain read may be used aft
   CHECK(*s.run(both).data<float>() == 603.f);
 }
 
-TEST_CASE_FIXTURE(own_graph, "variables of equal names in different containers are two") {
+TEST_CASE_FIXTURE(own_graph, "equal names in different containers are different variables") {
   variable<float> v("v", 0.f, {.container = "a"});
   any_tensor up = v.assign(1.f).value();
   graph other;
@@ -100,7 +100,7 @@ TEST_CASE_FIXTURE(own_graph, "variables of equal names in different containers a
   CHECK(plan::resources_of(f.graph.nodes[0]).empty());
 }
 
-TEST_CASE_FIXTURE(own_graph, "sort and prune renumber what refers to nodes") {
+TEST_CASE_FIXTURE(own_graph, "sort and prune renumber references to nodes") {
   placeholder<float> x("x");
   any_tensor a = exp(any_tensor(x)), b = tanh(a);
   flat_graph f = flat({b, a});
@@ -118,7 +118,7 @@ TEST_CASE_FIXTURE(own_graph, "sort and prune renumber what refers to nodes") {
   CHECK(testing::ops_of(g) == testing::names{"placeholder", "exp"});
   g.nodes[0].controls = {1};
   CHECK(testing::error_of([&] { plan::sort(g, only); }) ==
-        "internal: [plan] the nodes depend on each other");
+        "internal: [plan] the graph has a cycle");
 }
 
 TEST_CASE_FIXTURE(own_graph,
@@ -139,7 +139,8 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(find_op_in(f.graph, "assign_add") < find_op_in(f.graph, "exp"));
 }
 
-TEST_CASE_FIXTURE(own_graph, "what other tasks wait for is made before what waits for them") {
+TEST_CASE_FIXTURE(own_graph,
+                  "values for other tasks are computed before values that wait for them") {
   auto at = [](int task) { return device(str("/job:worker/task:", task)); };
   std::vector<any_tensor> sums, back;
   for (int i = 0; i < 3; ++i) {

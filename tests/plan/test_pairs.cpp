@@ -52,7 +52,7 @@ TEST_CASE_FIXTURE(classifier, "a loss and its gradient are one node") {
   CHECK(count(f, "broadcast_to") == 0);
 }
 
-TEST_CASE_FIXTURE(classifier, "a loss and its gradient stay two where they cannot be one") {
+TEST_CASE_FIXTURE(classifier, "a loss and its gradient stay separate where they cannot be joined") {
   auto two = [&](const flat_graph& f) {
     CHECK(count(f, "softmax_cross_entropy") == 1);
     CHECK(count(f, "softmax_cross_entropy_grad") == 1);
@@ -74,7 +74,7 @@ TEST_CASE_FIXTURE(classifier, "a loss and its gradient stay two where they canno
   CHECK(count(f, "softmax_cross_entropy_grad") == 1);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a loss and its gradient have the same bits together and apart") {
+TEST_CASE_FIXTURE(own_graph, "a loss and its gradient have the same bits joined and separate") {
   auto run = [&](auto labels, const auto& fed) {
     placeholder<float, dyn, 5> logits("logits");
     any_tensor rows = softmax_cross_entropy(any_tensor(logits), any_tensor(labels));

@@ -76,7 +76,7 @@ TEST_CASE_FIXTURE(own_graph, "requests are met field by field") {
   CHECK(at("/null:0") == worker + "/null:0");
 }
 
-TEST_CASE_FIXTURE(own_graph, "what touches a variable goes where the variable is") {
+TEST_CASE_FIXTURE(own_graph, "operations on a variable go to its device") {
   auto scope = on(device("/job:ps"));
   variable<float, 2> v("v", zeros());
   any_tensor up = on(device("/gpu:1"), [&] {
@@ -94,7 +94,8 @@ TEST_CASE_FIXTURE(own_graph, "what touches a variable goes where the variable is
   CHECK(where_is(g.nodes[first(g, "assign_sub").inputs[0].node]) == worker + "/gpu:1");
 }
 
-TEST_CASE_FIXTURE(own_graph, "a variable goes where all that may happen to it has a kernel") {
+TEST_CASE_FIXTURE(own_graph,
+                  "a variable goes to a device that has kernels for all its operations") {
   // gpu:0 has no assign_sub: a run that only reads must find the variable where updates put it.
   variable<float, 2> v("v", zeros());
   for (const any_tensor& run : {any_tensor(v), any_tensor(v.assign(constant({1.f, 2.f})).value()),
@@ -145,7 +146,7 @@ TEST_CASE_FIXTURE(own_graph, "a request that cannot be met comes with advice") {
         "session_options.allow_soft_placement would place it on " + ps + "/cpu:0");
 }
 
-TEST_CASE_FIXTURE(own_graph, "what was folded or fused is called what the user called it") {
+TEST_CASE_FIXTURE(own_graph, "errors about folded and fused nodes use the user's names") {
   auto there = on(device("/gpu:9"));
   tensor<float, 2> x = constant({1.f, 2.f}) + constant({3.f, 4.f});
   graph_def g = flat({x}).graph;
@@ -160,7 +161,7 @@ TEST_CASE_FIXTURE(own_graph, "what was folded or fused is called what the user c
   CHECK(written_op(flat({z}, {y}).graph.nodes.back()) == "relu");
 }
 
-TEST_CASE_FIXTURE(own_graph, "soft placement takes what there is, and logs") {
+TEST_CASE_FIXTURE(own_graph, "soft placement takes another device, and logs") {
   placeholder<float, 4, 4> x("x");
   static std::string* logged = nullptr;
   std::string lines;

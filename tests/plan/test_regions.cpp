@@ -223,7 +223,7 @@ TEST_CASE("random regions have the same bits fused and unfused, and those of dou
   CHECK(found.several > 500);
 }
 
-TEST_CASE("random regions of higher rank, of few and of no rows") {
+TEST_CASE("random regions of higher rank, with few rows and with none") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     graph own;
@@ -301,7 +301,7 @@ TEST_CASE("gradients through regions of rows and columns are those of central di
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "leading extents of 1 may be missing in what a region takes") {
+TEST_CASE_FIXTURE(own_graph, "a region accepts operands without leading extents of 1") {
   placeholder<float, 1, 64, 64> x("x");
   placeholder<float, 64, 64> y("y");
   any_tensor rows = sum(any_tensor(x) * any_tensor(y), axes{2}),
@@ -318,7 +318,7 @@ TEST_CASE_FIXTURE(own_graph, "leading extents of 1 may be missing in what a regi
   CHECK(difference(results[0], results[1]) == "");
 }
 
-TEST_CASE_FIXTURE(own_graph, "what is repeated to other extents is refused, fused or not") {
+TEST_CASE_FIXTURE(own_graph, "a broadcast to other extents is refused, fused or not") {
   placeholder<float, 2> y("y");
   placeholder<float, 1> v("v");
   placeholder<float, dyn> like("like");

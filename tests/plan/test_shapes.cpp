@@ -27,7 +27,7 @@ std::string_view name_of_input(const graph_def& g, const node_def& n, std::size_
 
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "an extent is read where it comes from") {
+TEST_CASE_FIXTURE(own_graph, "an extent is read from the first node that has it") {
   placeholder<float, dyn, 3> x("x");
   placeholder<float, 3> b("b");
   any_tensor y = exp(any_tensor(x) * any_tensor(b));
@@ -52,7 +52,7 @@ TEST_CASE_FIXTURE(own_graph, "an extent is read where it comes from") {
   CHECK(f.graph.nodes[first(f.graph, "size_of").inputs[0].node].op->name != "placeholder");
 }
 
-TEST_CASE_FIXTURE(own_graph, "a reduction keeps the axes that would be put back") {
+TEST_CASE_FIXTURE(own_graph, "a reduction keeps the axes that would be added again") {
   placeholder<float, dyn, 64> x("x");
   any_tensor a(x), m = mean(a, axes{1});
   flat_graph f = followed(flat({a - expand_dims(m, axes{1})}));
@@ -77,7 +77,7 @@ TEST_CASE_FIXTURE(own_graph, "a reduction keeps the axes that would be put back"
         names{"placeholder", "sum", "reshape"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "what broadcasts by itself takes a value unrepeated") {
+TEST_CASE_FIXTURE(own_graph, "operations that broadcast take a value unrepeated") {
   placeholder<float, dyn, 3> x("x"), z("z");
   placeholder<float> s("s");
   any_tensor ax(x), as(s), repeated = broadcast_to(as, ax);

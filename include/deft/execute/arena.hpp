@@ -9,13 +9,13 @@
 
 namespace deft {
 
-/// Blocks of one space, last in, first out by size class, so that a plan that is run again and
-/// again gets the same address. Large blocks go back to the space, which recycles them itself.
+/// A pool of blocks of one space, last in, first out in each size class, so that repeated runs of a
+/// plan get the same address. Large blocks go back to the space, which recycles them itself.
 /// Thread-safe.
 class arena_pool {
  public:
-  /// `largest`: bytes up to which blocks are kept here: the default is where the host's memory
-  /// begins to recycle its own.
+  /// `largest`: bytes of the largest block that the pool keeps. The default is the size from which
+  /// the host's memory recycles blocks itself.
   explicit arena_pool(memory& space, std::size_t largest = std::size_t{2} << 20);
   ~arena_pool();
   arena_pool(const arena_pool&) = delete;
@@ -23,7 +23,7 @@ class arena_pool {
   /// At least `bytes` bytes, not initialized. Throws resource_exhausted.
   buffer take(std::size_t bytes);
   void give(buffer block) noexcept;
-  /// Gives what is kept back to the space.
+  /// Returns all blocks of the pool to the space.
   void trim() noexcept;
 
  private:

@@ -10,7 +10,7 @@
 
 namespace deft::exec {
 
-/// A row function, with all that it is called with behind it, and what is called next.
+/// A row function with its arguments, which follow it in memory, and a link to the next call.
 struct bound_call {
   void (*run)(const row_call&);
   row_call row;
@@ -23,12 +23,12 @@ struct bound_call {
   }
 };
 
-/// Copies of bound rows with their operands, in the order in which they are run: a long lane reads
-/// them as a stream, where the kernels that made them are all over the heap.
+/// Copies of bound rows with their operands, in the order in which they run: a long lane reads them
+/// sequentially, while the kernels that made them are scattered over the heap.
 class bound_rows {
  public:
-  /// The first of these calls, which refer to nothing of the kernel but its memory any more; null
-  /// for none.
+  /// Copies `bound`, and returns the first of the linked calls; null for none. The copies refer
+  /// only to memory of the kernel, not to the kernel itself.
   const bound_call* add(std::span<const bound_row> bound) {
     const bound_call* first = nullptr;
     const bound_call** link = &first;
@@ -39,7 +39,7 @@ class bound_rows {
     }
     return first;
   }
-  /// Forgets all rows, and keeps the memory.
+  /// Removes all rows, but keeps the memory.
   void clear() { chunk_ = 0, used_ = 0; }
 
  private:

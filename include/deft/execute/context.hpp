@@ -10,8 +10,8 @@
 
 namespace deft {
 
-/// Calls a waiting lane back; made by value_call::waker. Copies may be kept by whatever is waited
-/// for, longer than the run lasts.
+/// Resumes a waiting lane; made by value_call::make_waker. Copies may be kept longer than the run
+/// lasts.
 class waker {
  public:
   /// What a waker refers to: one lane of a frame.
@@ -23,8 +23,8 @@ class waker {
   waker() = default;
   waker(std::shared_ptr<target> to, std::uint64_t run) : target_(std::move(to)), run_(run) {}
 
-  /// The lane goes on, on whatever thread its driver chooses; the call may come before the kernel
-  /// that asked has returned. False if the run it belongs to is over.
+  /// Resumes the lane, on a thread that its driver chooses. May be called before the kernel that
+  /// made the waker has returned. Returns false if the run is over.
   bool operator()() const { return target_ && target_->wake(run_); }
 
  private:
@@ -43,13 +43,13 @@ struct transfer {
 class rendezvous {
  public:
   virtual ~rendezvous() = default;
-  /// Hands over a value as soon as it is made; never waits for the receiver.
+  /// Sends a value as soon as it is computed; never waits for the receiver.
   virtual void send(std::size_t number, const any_array& value) = 0;
-  /// What was sent so far had better leave now: the part waits, ends, or begins something long.
-  /// `ends`: nothing is left to do in it.
+  /// A hint to transmit the values sent so far: the part waits, ends, or begins something long.
+  /// `ends`: the part has nothing left to do.
   virtual void flush(bool /*ends*/) {}
-  /// The value of receive `number`; false if it is not there yet: then `w` is called once it is, or
-  /// once it can no longer come, which the next call throws.
+  /// Takes the value of receive `number`. Returns false if it has not arrived: `w` is called when
+  /// it arrives, or when it no longer can, in which case the next call throws the error.
   virtual bool receive(std::size_t number, any_array& value, const waker& w) = 0;
 };
 
@@ -60,7 +60,7 @@ struct node_label {
   source_place place;
 };
 
-/// Sees every item of a schedule begin and end. Calls come from several threads.
+/// Is called when an item of a schedule begins and ends, from several threads.
 class step_observer {
  public:
   virtual ~step_observer() = default;
@@ -68,24 +68,24 @@ class step_observer {
   virtual void end(const node_label& n, std::uint32_t lane) = 0;
 };
 
-/// One that is never requested.
+/// A token whose stop is never requested.
 inline const std::stop_token& never_stopped() {
   static const auto& token = *new std::stop_token;
   return token;
 }
 
-/// What random operations count with. Streams begin far from each other: multiples of the golden
-/// section of 2^64 keep their distance.
+/// The counter of random operations. Streams begin far apart: multiples of the golden section of
+/// 2^64 keep their distance.
 constexpr std::uint64_t draw_counter(std::uint64_t stream, std::uint64_t step) {
   return stream * 0x9e3779b97f4a7c15u + step;
 }
 
-/// A step of a part. Whoever starts a run keeps it, and what it refers to, until the run has ended.
+/// A step of a part. The caller keeps it, and what it refers to, alive until the run has ended.
 struct step_context {
   std::uint64_t step = 0;          ///< the session's step
   std::uint64_t draw = 0;          ///< counter of random operations: see draw_counter
   rendezvous* exchange = nullptr;  ///< null: the part has no sends and receives
-  const std::stop_token& stop = never_stopped();  ///< the run is to end as soon as it can
+  const std::stop_token& stop = never_stopped();  ///< cancels the run
   step_observer* observer = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/evaluation.hpp: the walk over an expression's type that evaluates it, on a
-// processor's packs as on lanes of a GPU.
+// deft/execute/evaluation.hpp: evaluates an expression by its type, on packs of the CPU and
+// on the lanes of a GPU.
 #pragma once
 #include <deft/expr/lower.hpp>
 
@@ -8,7 +8,7 @@ namespace deft::detail {
 
 /// Evaluates X, whose first input is operand number `In` and first literal number `Lit`. `Values`
 /// gives operands and applies operations: `load<T, K>(at, u)`, `load_literal<T, K>(at, u)` and
-/// `apply<Op>(v...)`; what `at` and `u` are is its own affair.
+/// `apply<Op>(v...)`; the types and meaning of `at` and `u` are up to `Values`.
 template <class X, class Values, int In, int Lit>
 struct evaluation;
 

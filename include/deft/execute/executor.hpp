@@ -18,16 +18,16 @@ struct task_resources {
   resource_store* store = nullptr;
 };
 
-/// Whoever started a run, and what it does when the run goes on or ends. Both may be called from
-/// any thread, and neither may wait for the run.
+/// What the caller of `start` does when the run can go on or has ended. All functions may be called
+/// from any thread, and none may wait for the run.
 class step_driver {
  public:
   virtual ~step_driver() = default;
-  /// Lane `lane` can go on: somebody shall call frame::resume(lane), soon.
+  /// Lane `lane` can go on: schedules a call of frame::resume(lane).
   virtual void wake(std::uint32_t lane) = 0;
-  /// The same, if a thread that has nothing else to do takes it; false if there is none.
+  /// The same, if an idle thread can take the lane; false if there is none.
   virtual bool wake_idle(std::uint32_t lane) { return static_cast<void>(lane), false; }
-  /// The run has ended: called once, unless `start` said so itself.
+  /// The run has ended. Called once, unless `start` has returned true.
   virtual void ended() = 0;
 };
 
@@ -35,21 +35,21 @@ class step_driver {
 /// Immutable; what changes during a run is in a frame.
 class executable {
  public:
-  /// Throws what kernels and resources object to, with node and place.
+  /// Throws the errors of kernels and resources, with node and source location.
   executable(plan::part part, const task_resources& task);
   ~executable();
 
-  /// State of one run at a time: values, kernels as prepared, buffers that the next run reuses.
+  /// The state of one run at a time: values, prepared kernels, buffers that the next run reuses.
   class frame;
   std::unique_ptr<frame> make_frame() const;
 
   std::span<const transfer> sends() const;
   std::span<const transfer> receives() const;
-  /// Numbers of the feeds it uses, in the order in which a run takes them.
+  /// The numbers of the feeds that it uses, in the order in which a run takes them.
   std::span<const std::uint32_t> feeds() const;
-  /// Fetches of a run, those of operations included, which yield no value.
+  /// The number of fetches, including those of operations, which yield no value.
   std::size_t fetches() const;
-  /// In-order streams of items that it was cut into.
+  /// The number of lanes: in-order streams of items.
   std::size_t lanes() const;
 
   struct compiled;
@@ -63,25 +63,27 @@ class executable::frame {
   explicit frame(const compiled& c);
   ~frame();
 
-  /// Runs to the end on this thread, which waits where lanes do. `context` is needed until then.
-  /// Throws the first error with node, place and device; the frame can be used again.
+  /// Runs to the end on this thread, which waits where lanes wait. `context` must stay valid until
+  /// then. Throws the first error with node, source location and device; the frame can be used
+  /// again.
   void run(std::span<const feed_ref> feeds, const step_context& context);
 
-  /// Begins a run: every lane goes as far as it comes. True: it has ended, or thrown as `run` does.
-  /// False: `driver` hears when it goes on and when it has ended, and what it needs must stay until
-  /// then; the frame may be in use by another thread already.
+  /// Begins a run; every lane runs until it has to wait. Returns true if the run has ended, and
+  /// throws as `run` does. False: `driver` is told when lanes can go on and when the run has ended.
+  /// Feeds, `context` and `driver` must stay valid until then; another thread may already use the
+  /// frame.
   bool start(std::span<const feed_ref> feeds, const step_context& context, step_driver& driver);
-  /// Goes on with a lane that the driver was told of.
+  /// Resumes a lane that the driver was told of.
   void resume(std::uint32_t lane);
-  /// After the end: what the run has failed with; null if it was well.
+  /// After the end: the error of the run; null if it succeeded.
   std::shared_ptr<const error> failure() const;
 
-  /// After the end: the value of fetch `i`, on the host, still the frame's own; its elements are
-  /// valid until the next run or release.
+  /// After the end: the value of fetch `i`, on the host. The frame keeps it; its elements are valid
+  /// until the next run or release.
   const any_array& peek(std::size_t i);
-  /// The same, given away: later runs use other elements.
+  /// The same, but gives the value to the caller: later runs use other elements.
   any_array take(std::size_t i);
-  /// Drops what the run still holds of others: variables' elements, feeds, received values.
+  /// Releases the memory that the run still shares: elements of variables, feeds, received values.
   void release();
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/frame_pool.hpp: a part with the frames that its runs use in turn.
+// deft/execute/frame_pool.hpp: a compiled part and a pool of frames for its runs.
 #pragma once
 #include <deft/execute/executor.hpp>
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace deft {
 
-/// An executable and its idle frames: one for each run that was ever under way at once.
+/// An executable and its idle frames. Their number is the highest number of concurrent runs so far.
 class frame_pool {
  public:
   frame_pool(plan::part part, const task_resources& task) : code_(std::move(part), task) {}
@@ -38,7 +38,7 @@ class frame_pool {
     std::lock_guard lock(guard_);
     more_.push_back(std::move(f));
   }
-  /// The same, as step_results takes it.
+  /// `give_back` with the signature that step_results expects.
   static void return_to(void* pool, std::unique_ptr<executable::frame> f) {
     static_cast<frame_pool*>(pool)->give_back(std::move(f));
   }

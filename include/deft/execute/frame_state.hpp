@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/frame_state.hpp: what changes during a run of a part.
+// deft/execute/frame_state.hpp: the state of a run of a part.
 #pragma once
 #include <atomic>
 #include <deft/execute/bound_rows.hpp>
@@ -13,7 +13,7 @@
 
 namespace deft::exec {
 
-/// Tells the observer, if there is one, that an item begins, and that it has ended, however it did.
+/// Tells the observer, if any, when an item begins and when it ends, also by an exception.
 class observation {
  public:
   observation(step_observer* o, const node_label& n, std::uint32_t lane)
@@ -31,7 +31,7 @@ class observation {
   const std::uint32_t lane_;
 };
 
-/// Runs of lanes stand in executor.ipp, what an item does in items.ipp.
+/// Lanes are run in executor.ipp, items in items.ipp.
 class frame_state {
  public:
   explicit frame_state(const executable::compiled& c);
@@ -39,7 +39,7 @@ class frame_state {
     for (auto& g : gates_) g->close();
   }
 
-  /// As executable::frame has them.
+  /// See executable::frame.
   bool start(std::span<const feed_ref> feeds, const step_context& context, step_driver* driver);
   void resume(std::uint32_t index);
   std::shared_ptr<const error> failure() const { return failure_; }
@@ -53,7 +53,7 @@ class frame_state {
     frame_state* frame = nullptr;
     std::uint32_t lane = 0;
   };
-  /// A variable that was given other elements, and those it had.
+  /// A variable whose elements were replaced, and its elements before.
   struct replaced {
     variable_slot* variable = nullptr;
     const void* now = nullptr;
@@ -66,31 +66,32 @@ class frame_state {
     std::vector<tensor_type> in_types, out_types;
     std::vector<const void*> in;       ///< addresses of the item that is run
     std::vector<void*> out;            ///< likewise
-    std::vector<buffer> fresh;         ///< that an update writes, where it cannot write in place
+    std::vector<buffer> fresh;         ///< written by an update that cannot write in place
     std::vector<event_ptr> pending;    ///< copies that the run has to wait for
     event_ptr drained;                 ///< work that the lane waits for
-    std::vector<replaced> variables;   ///< by work that may yet fail
+    std::vector<replaced> variables;   ///< replaced by work that may still fail
     segment_launches* open = nullptr;  ///< of the segment that is run
   };
   class call_of;
 
   // Lanes.
 
-  /// Runs these lanes, and those that they wake. True: this call ended the run.
+  /// Runs these lanes, and those that they wake. Returns true if this call ended the run.
   bool drive(std::vector<std::uint32_t>& ready, bool starting = false);
-  /// From lanes_[l].pc to the end of the lane, true, or until it has to wait, false: then the lane
-  /// may be on another thread already. Lanes that it wakes are added to `ready`.
+  /// Runs from lanes_[l].pc to the end of the lane and returns true, or until it has to wait and
+  /// returns false: another thread may then already run the lane. Adds lanes that it wakes to
+  /// `ready`.
   bool run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready);
   bool run_items(std::uint32_t l, std::vector<std::uint32_t>& ready);
-  /// The one lane of a part in which nothing waits.
+  /// Runs the only lane of a part in which nothing waits.
   void run_items();
   bool lane_ended();
-  /// What the devices still do belongs to the run: it ends once that is done. False if it has to
-  /// wait; then the frame may be in use by another thread.
+  /// Ends the run once the devices have done its work. Returns false if it has to wait; another
+  /// thread may then already use the frame.
   bool finish();
   void stop_devices();
   void end_run();
-  /// The arenas are at other addresses.
+  /// Drops bound calls, as the addresses of the arenas have changed.
   void unbind();
   /// Nothing refers to the feeds any more.
   void give_up_start();
@@ -100,19 +101,20 @@ class frame_state {
 
   // Waiting.
 
-  /// Whether the host may look at the item's inputs; if not, it is called back.
+  /// Whether the host may read the item's inputs; if not, the lane is woken when it may.
   bool inputs_ready(const item& i, std::uint32_t l);
-  /// Whether all that the lane has started on the item's device is done; if not, it is called back.
+  /// Whether all work of the lane on the item's device is done; if not, the lane is woken when it
+  /// is.
   bool is_drained(const item& i, std::uint32_t l);
   void call_back(const event_ptr& e, std::uint32_t l);
   bool park(std::uint32_t l);
   /// Signals between lanes: 0, 1 once given, or 2 more than the number of the lane that waits.
   bool wait_signal(std::uint32_t s, std::uint32_t l);
   void give_signal(std::uint32_t s, std::vector<std::uint32_t>& ready);
-  /// Lanes that wait look again.
+  /// Wakes all waiting lanes, which then see that the run is to end.
   struct interrupter {
     frame_state* f;
-    /// A lane that goes on here may end the run, and the frame with it.
+    /// The gates are copied: a lane that is woken here may end the run, and the frame with it.
     void operator()() const {
       const auto gates = f->gates_;
       for (const auto& g : gates) g->interrupt();
@@ -121,26 +123,26 @@ class frame_state {
 
   // Errors.
 
-  /// The first error is the run's; lanes that wait look again, and see it.
+  /// Records the first error of the run, and wakes waiting lanes, which then see it.
   void note_failure(const error& e, std::uint32_t item);
-  /// No lane runs any more.
+  /// Ends the run with this error. No lane runs any more.
   void end_with(std::shared_ptr<const error> why);
   error located(const error& e, std::uint32_t item) const;
-  /// A step that failed on a device sends and computes nothing more.
+  /// Throws if the step has failed on a device, so that it sends and computes nothing more.
   void look_at_devices();
-  /// After a failure: variables that were given elements which nobody has written.
+  /// After a failure: restores variables whose new elements were not written.
   void restore_variables();
 
   // Items.
 
-  /// Shapes of an item, from those of its inputs, and what depends on them.
+  /// Infers the shapes of an item's outputs, and prepares what depends on them.
   void prepare(const item& i, std::uint32_t in_lane);
   void fit_slots(const item& i);
   void run_item(const item& i, std::uint32_t k, std::uint32_t l);
   void run_kernel(const item& i, std::uint32_t k, std::uint32_t l);
   void launch(const item& i, std::uint32_t k, std::uint32_t l, kernel& what, kernel_call& call,
               std::uint32_t ins, std::uint32_t outs);
-  /// The segment that begins at the lane's item, up to its end.
+  /// Runs the segment that begins at the lane's item.
   void run_segment(std::uint32_t l);
   bool perform(const item& i, std::uint32_t l);
   const tensor_type& declared_of(const item& i, std::uint32_t o = 0) const {
@@ -149,15 +151,15 @@ class frame_state {
   const tensor_type& variable_of(const item& i, std::uint32_t o = 0) const {
     return c_.types[c_.variable_types[i.variable + o]];
   }
-  /// Variable `o` of the item, whose guard is held. Throws failed_precondition if it has no value,
-  /// another than declared, or one elsewhere.
+  /// Checks variable `o` of the item; its guard is held. Throws failed_precondition if the variable
+  /// has no value, or its dtype, shape or device differs.
   void need_value(const variable_slot& v, const item& i, std::uint32_t o = 0) const;
   void read(const item& i, std::uint32_t l);
   void assign(const item& i, std::uint32_t in, std::uint32_t l);
   void update(const item& i, std::uint32_t k, std::uint32_t l);
   void copy(const item& i, std::uint32_t in, std::uint32_t l);
   void fetch(const item& i, std::uint32_t in, std::uint32_t l);
-  /// The device goes on with what is launched next once copies of its operands are there.
+  /// Makes the device wait for the copies of the item's operands before its next launch.
   void wait_on_device(const item& i);
   const event_ptr& event_of(std::uint32_t v) const;
   void set_event(std::uint32_t v, event_ptr done, std::vector<event_ptr>& pending) {
@@ -180,7 +182,7 @@ class frame_state {
   std::vector<std::shared_ptr<lane_gate>> gates_;    ///< of the lanes, and of the end
   std::vector<std::unique_ptr<device_step>> steps_;  ///< by number of c_.queues
   std::vector<event_ptr> feeding_;  ///< copies of feeds, which the run has to wait for
-  std::vector<event_ptr> ends_;     ///< all that a run whose lanes have ended waits for
+  std::vector<event_ptr> ends_;     ///< awaited at the end of the run, after all lanes
   bool ends_known_ = false;
   std::optional<std::stop_callback<interrupter>> stopped_;
   const step_context* context_ = nullptr;
@@ -190,7 +192,7 @@ class frame_state {
   std::atomic<std::uint32_t> lanes_left_{0};
   std::atomic<bool> failed_{false};
   bool released_ = true;
-  bool force_ = true;  ///< the last run did not end: shapes may be half changed
+  bool force_ = true;  ///< the last run failed: shapes may be incomplete
   std::uint64_t run_ = 0;
 };
 

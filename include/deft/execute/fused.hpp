@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/fused.hpp: kernels that were compiled for one elementwise expression, and how a
-// program finds them at run time.
+// deft/execute/fused.hpp: kernels compiled for one elementwise expression, and the registry
+// in which programs find them at run time.
 #pragma once
 #include <cstdint>
 #include <deft/graph/op_def.hpp>
@@ -17,29 +17,29 @@ struct row_call {
                                ///< a region, such an address for each result: a void* const*
   std::int64_t n;
 };
-/// What the row function of a fold is called with: several rows, each with `compiled_row::span`
-/// elements of its own at `out`.
+/// What the row function of a fold is called with: several rows, each with its `compiled_row::span`
+/// elements at `out`.
 struct fold_call : row_call {
   std::int64_t rows = 1;
   const std::int64_t* to_next = nullptr;  ///< bytes from the end of an input's row to its next one
 };
 
-/// A row function with its arguments, which stay where they are.
+/// A row function with its arguments, which are at fixed addresses.
 struct bound_row {
   void (*run)(const row_call&) = nullptr;
   row_call call{};
   std::uint32_t operands = 0;  ///< length of call.in and call.mask
 };
 
-/// A kernel over rows. Throws invalid_argument for what only values tell (a zero divisor).
+/// A row function. Throws invalid_argument for errors that depend on values (a zero divisor).
 struct compiled_row {
   void (*run)(const row_call&) = nullptr;
   int span = 0;  ///< elements that a broadcast operand's address must hold
 };
 
-/// Makes a compiled expression known under its program, or its fold: a row function that takes a
-/// fold_call, whose `n` is a multiple of `span`, and which adds to the `span` elements at `out`.
-/// Objects with static storage register themselves before main; they live as long as the process.
+/// Registers the compiled kernel of a program, or of a fold of it. The row function of a fold takes
+/// a fold_call whose `n` is a multiple of `span`, and adds to the `span` elements at `out`. Objects
+/// with static storage register themselves before main; they live as long as the process.
 class fused_registration {
  public:
   fused_registration(const program_ref& (*program)(), compiled_row row,
@@ -58,8 +58,8 @@ class fused_registration {
   const fused_registration* next_;
 };
 
-/// The kernel that this process was compiled with for `p`, or for its fold; nullptr if there is
-/// none. A mean is a sum.
+/// The kernel compiled into this process for `p`, or for a fold of it; nullptr if there is none.
+/// For a mean, the kernel of the sum.
 const compiled_row* find_fused(const program& p, fold_kind fold = fold_kind::none);
 
 }  // namespace deft

@@ -31,8 +31,8 @@ void frame_state::prepare(const item& i, std::uint32_t in_lane) {
     if (!out[o].shape.is_static())
       fail(errc::internal, "[", written_op(n), "] cannot tell the shape of its result: ", out[o]);
     if (!fits(n.outputs[o].shape, out[o].shape))
-      fail(errc::invalid_argument, "[", written_op(n), "] the result is ", out[o].shape, " where ",
-           n.outputs[o].shape, " was declared");
+      fail(errc::invalid_argument, "[", written_op(n), "] the result has shape ", out[o].shape,
+           ", but ", n.outputs[o].shape, " was declared");
     values_.infer_shape(i.first_out + o, out[o].shape);
   }
   if (const kernel_ptr& k = kernels_[i.number]) k->prepare(in, out);
@@ -133,7 +133,7 @@ class frame_state::call_of final : public value_call {
     const tensor_type& declared = f_.c_.type(f_.c_.values[v]);
     if (a.type() != declared.type || !fits(declared.shape, a.shape()))
       fail(errc::invalid_argument, "[", f_.c_.label(i_).op->name, "] ", a.type(), a.shape(),
-           " came where ", declared, " is expected");
+           " was received; expected ", declared);
     f_.values_.hold(v, std::move(a));
   }
   const step_context& step() const override { return *f_.context_; }

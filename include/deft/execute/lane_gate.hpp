@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/lane_gate.hpp: where a lane waits for a waker.
+// deft/execute/lane_gate.hpp: lets a lane wait for a waker.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -10,8 +10,8 @@
 
 namespace deft::exec {
 
-/// One for each lane of a frame that may wait. A wake-up that comes while the lane still runs is
-/// remembered until it wants to wait; one of an earlier run is refused.
+/// Each lane of a frame that may wait has one. A wake-up that comes while the lane still runs is
+/// remembered until the lane waits; wake-ups of earlier runs are rejected.
 class lane_gate final : public waker::target {
  public:
   explicit lane_gate(std::uint32_t lane) : lane_(lane) {}
@@ -32,7 +32,7 @@ class lane_gate final : public waker::target {
     std::lock_guard lock(guard_);
     woken_ = false;
   }
-  /// False if there was a wake-up. True: the lane belongs to whoever wakes it from now on.
+  /// Returns false if there was a wake-up. True: the next wake-up resumes the lane, on any thread.
   bool park() {
     std::lock_guard lock(guard_);
     if (woken_) return woken_ = false;
@@ -41,7 +41,7 @@ class lane_gate final : public waker::target {
   bool wake(std::uint64_t run) override {
     return wake_if([&] { return run == run_; });
   }
-  /// Whatever run it is.
+  /// Wakes the lane, whatever its run.
   void interrupt() {
     wake_if([] { return true; });
   }

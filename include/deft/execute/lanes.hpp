@@ -14,18 +14,18 @@ namespace deft::exec {
 
 /// What decides the lane of an item.
 struct lane_choice {
-  std::uint32_t device = ~std::uint32_t{0};  ///< memory that it works on; the default: the host's
+  std::uint32_t device = ~std::uint32_t{0};  ///< whose memory it works on; default: the host's
   bool quick = false;                        ///< the item only starts work
-  bool asynchronous = false;                 ///< which may go on when the next item is run
+  bool asynchronous = false;                 ///< the work may still run when the next item does
   bool waits = false;                        ///< it may wait for something outside the step
-  bool alone = false;                        ///< a lane of its own, so that nothing waits with it
-  double cost = 0;                           ///< estimated nanoseconds
-  /// A node right behind whose item it comes, in the same lane: a value leaves when it is made.
+  bool alone = false;  ///< gets a separate lane, so that no other item waits with it
+  double cost = 0;     ///< estimated nanoseconds
+  /// The node whose item it directly follows, in the same lane: a value is sent once computed.
   std::uint32_t follows = ~std::uint32_t{0};
 };
 
-/// An item of a lane; a signal that it gives or waits for; or that what this item has started, and
-/// all before it, is to be done.
+/// An entry of a lane: an item, a signal to give or to wait for, or a drain, which waits for the
+/// work that the item and all items before it have started.
 struct lane_entry {
   enum kind : std::uint8_t { item, signal, wait, drain } what = item;
   std::uint32_t number = 0;
@@ -34,14 +34,14 @@ struct lane_plan {
   struct lane {
     std::vector<lane_entry> entries;
     bool quick = false;
-    bool parallel = false;  ///< a part of the host's work that another thread may do
+    bool parallel = false;  ///< a share of the host's work that another thread may do
   };
   std::vector<lane> lanes;
   std::uint32_t signals = 0;
 };
 
-/// Takes the nodes of a part in their order. What may wait for something outside the step has a
-/// lane of its own, with what follows from it only: everything else goes on.
+/// Assigns the nodes of a part, in their order, to lanes. A node that may wait for an event outside
+/// the step gets a separate lane, with the nodes that depend on it alone, so that all others go on.
 class lane_planner {
  public:
   explicit lane_planner(const graph_def& g) : graph_(g) {}
@@ -50,10 +50,10 @@ class lane_planner {
   void skip(std::uint32_t node);
   /// The next node has this item.
   void add(std::uint32_t node, std::uint32_t item, const lane_choice& c);
-  /// A further item, of the value of `node`, after all nodes.
+  /// Adds a further item, for the value of `node`. Called after all nodes were added.
   void add_fetch(std::uint32_t node, std::uint32_t item, const lane_choice& c);
 
-  /// `threads`: most lanes of the host's work that pay at the same time.
+  /// Returns the plan. `threads`: the most lanes into which the host's work is split.
   lane_plan take(int threads = 1);
 
  private:
@@ -65,9 +65,10 @@ class lane_planner {
     place at;
     std::uint32_t index = 0;  ///< in its lane
     double cost = 0;
-    std::uint32_t behind = none;         ///< work right behind which it comes
-    std::vector<std::uint32_t> after;    ///< works
-    std::vector<std::uint32_t> drained;  ///< works elsewhere that are to be done, not only started
+    std::uint32_t behind = none;       ///< work right behind which it comes
+    std::vector<std::uint32_t> after;  ///< works
+    std::vector<std::uint32_t>
+        drained;  ///< works of other lanes that must be done, not only started
     std::uint32_t device = none;
     bool asynchronous = false, waits = false;
   };

@@ -12,24 +12,24 @@
 
 namespace deft {
 
-/// Something named that operations touch. Thread-safe.
+/// Named state that operations use, such as a variable or a queue. Thread-safe.
 class resource {
  public:
   virtual ~resource() = default;
-  /// Back to the state of one that was just made, in place: whoever holds it sees it empty.
+  /// Resets it, in place, to the state of a new one; all holders see it empty.
   virtual void clear() = 0;
   virtual std::size_t bytes() const = 0;
-  /// What it holds: "float(784,10)".
+  /// Describes the contents, such as "float(784,10)".
   virtual std::string describe() const = 0;
-  /// The device whose memory it takes; null: the host's, or none.
+  /// The device whose memory it uses; null for the host's, or none.
   virtual placement place() const { return nullptr; }
 };
 
 /// The resources of a task, by kind, container and name.
 class resource_store {
  public:
-  /// The resource of that key, made by `make()` if it is not there yet.
-  /// Throws invalid_argument if what is there is no R.
+  /// The resource of that key, made by `make()` if there is none.
+  /// Throws invalid_argument if the resource is not an R.
   template <class R, class Make>
   std::shared_ptr<R> get(const resource_key& key, Make make) {
     std::lock_guard lock(guard_);
@@ -40,13 +40,13 @@ class resource_store {
     return r;
   }
 
-  /// Empties the resources of a container in place, and forgets those that nobody holds.
+  /// Clears the resources of a container in place, and removes those that have no other holder.
   void clear(const std::string& container);
   /// "name dtype(shape)" of each, sorted.
   std::vector<std::string> list() const;
   std::size_t bytes() const;
-  /// The same text of those that take most of a device's memory, with their sizes, in one line;
-  /// empty if nothing does.
+  /// The resources that use most memory of a device, in that form and with their sizes, in one
+  /// line; empty if there are none.
   std::string largest(placement device) const;
 
  private:
@@ -56,8 +56,8 @@ class resource_store {
   std::map<resource_key, std::shared_ptr<resource>> resources_;
 };
 
-/// One variable. Readers take a reference to the whole value, never a torn one; an update writes in
-/// place if nobody else holds the elements, else into new ones.
+/// One variable. Readers take a reference to the whole value and never see a partial update: an
+/// update writes in place only if no reader holds the elements, else into new ones.
 struct variable_slot final : resource {
   explicit variable_slot(std::string n, const tensor_type& t) : name(std::move(n)), type(t) {}
 
@@ -65,8 +65,8 @@ struct variable_slot final : resource {
   std::size_t bytes() const override;
   std::string describe() const override;
   placement place() const override;
-  /// Becomes of another type, with the guard held.
-  /// Throws invalid_argument if it has a value.
+  /// Changes the type. The caller holds the guard.
+  /// Throws invalid_argument if the variable has a value.
   void change(const tensor_type& t);
 
   const std::string name;
@@ -76,7 +76,7 @@ struct variable_slot final : resource {
   placement device;  ///< where the value is; guarded
 };
 
-/// The variable of that key. One without a value takes the type it is asked for.
+/// The variable of that key, made if there is none. A variable without a value takes `type`.
 /// Throws invalid_argument if it has a value of another dtype or shape.
 std::shared_ptr<variable_slot> find_variable(resource_store& store, const resource_key& key,
                                              const tensor_type& type);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/schedule.hpp: the tables that a part is compiled into, for the executor alone.
+// deft/execute/schedule.hpp: the tables that a part is compiled into; internal to the executor.
 #pragma once
 #include <atomic>
 #include <deft/execute/executor.hpp>
@@ -19,22 +19,22 @@ enum class action : std::uint8_t {
   copy,     ///< to another device
   fetch,    ///< to the host, where fetches are
   perform,  ///< a value_kernel
-  refuse,   ///< a placeholder: it should have been fed
+  refuse,   ///< a placeholder that was not fed: throws
   signal,   ///< tells another lane that all before it is done
-  wait,     ///< for such a signal
-  drain,    ///< for the work that the item before has started
+  wait,     ///< waits for such a signal
+  drain,    ///< waits for the work that the item before has started
 };
 
 /// One step of a lane. Numbers refer to the tables of the compiled part.
 struct item {
   action what = action::run;
-  bool dynamic : 1 = false;   ///< some extent is known at run time only
+  bool dynamic : 1 = false;   ///< some extent is known only at run time
   bool on_host : 1 = true;    ///< the kernel may be run directly
   bool awaits : 1 = false;    ///< an input comes by a copy that may still be under way
   bool bindable : 1 = false;  ///< its operands stay where they are as long as the arena does
   bool begins : 1 = false;    ///< a segment
   std::uint16_t device = 0;
-  std::uint32_t node = 0;                 ///< whom errors name
+  std::uint32_t node = 0;                 ///< the node that errors name
   std::uint32_t first_in = 0, ins = 0;    ///< into `inputs`
   std::uint32_t first_out = 0, outs = 0;  ///< values
   std::uint32_t first_release = 0, releases = 0;
@@ -45,10 +45,10 @@ static_assert(sizeof(item) == 40);
 
 /// Where the elements of a value are.
 enum class home : std::uint8_t {
-  held,   ///< in memory that comes with it: constants, reads, what arrives, large feeds
-  fixed,  ///< in the arena, at an offset that the plan knows
-  sized,  ///< in the arena, in a slot whose size only runs know
-  own,    ///< in a buffer of its own, as it may outlive the run or comes from the host
+  held,   ///< in memory that comes with the value: constants, reads, receives, large feeds
+  fixed,  ///< in the arena, at an offset fixed by the plan
+  sized,  ///< in the arena, in a slot whose size is known only at run time
+  own,    ///< in a separate buffer, as it may outlive the run or comes from the host
 };
 
 /// An output of a node.
@@ -56,7 +56,7 @@ struct value_info {
   std::uint32_t type = 0;  ///< as declared
   std::uint32_t node = 0;
   std::uint32_t root = 0;      ///< the value whose elements it shares; itself if it has its own
-  std::uint32_t shape = none;  ///< number among the shapes that runs know; none: the type tells
+  std::uint32_t shape = none;  ///< number of its run-time shape; none: the type has the shape
   std::uint32_t event = none;  ///< number of the event of the copy that makes it
   std::uint32_t uses = 0;
   std::uint32_t last_use = 0;  ///< item; none: as long as the run
@@ -67,8 +67,8 @@ struct value_info {
 };
 static_assert(sizeof(value_info) == 48);
 
-/// What a frame makes a kernel from, and infers shapes by. Items of one lane whose nodes are alike
-/// share it, if all extents are known: their kernels would be the same.
+/// What a frame makes a kernel and infers shapes from. Items of one lane with equal nodes share one
+/// if all extents are known, as their kernels would be equal.
 struct computation {
   node_def node;
   /// Types, as declared; an update's first are those of its variables.
@@ -76,22 +76,21 @@ struct computation {
   std::uint32_t item = 0;  ///< the first
 };
 
-/// Memory that some devices share, and what a run takes of it.
+/// Memory that some devices share, and how much of it a run uses.
 struct space_info {
   device_runtime* device = nullptr;  ///< one of them
   std::size_t bytes = 0;             ///< of fixed values
-  std::size_t block_bytes = 0;       ///< of those, at the beginning: what one copy brings there
+  std::size_t block_bytes = 0;       ///< the first of those, filled by one copy
   std::uint32_t slots = 0;           ///< of sized ones
 };
 
 struct lane_info {
   std::uint32_t first = 0, end = 0;  ///< items
-  bool quick = false;                ///< only starts work of a device: whoever wakes it runs it
-  bool parallel = false;             ///< another thread may run it
+  bool quick = false;     ///< only starts work of a device: runs on the thread that wakes it
+  bool parallel = false;  ///< another thread may run it
 };
 
-/// Items of a lane that follow each other and only launch kernels of one device: they are started
-/// together.
+/// Consecutive items of a lane that only launch kernels of one device, and are started together.
 struct segment_info {
   std::uint32_t first = 0, end = 0;  ///< items
   std::size_t launches = 0;
@@ -108,21 +107,21 @@ struct executable::compiled {
   std::vector<exec::item> items;             ///< lane after lane
   std::vector<exec::segment_info> segments;  ///< in the order of items
   std::vector<std::uint32_t> inputs;         ///< values
-  std::vector<std::uint32_t> releases;       ///< values that hold memory of others, by last use
+  std::vector<std::uint32_t> releases;       ///< values that hold shared memory, by last use
   std::vector<exec::value_info> values;
   std::vector<exec::space_info> spaces;
   std::vector<std::pair<std::uint32_t, buffer>> constants;  ///< values, and elements on the device
   std::vector<std::uint32_t> feed_values, feed_numbers;
   std::vector<std::uint32_t> fetch_values;  ///< none for an operation
-  std::vector<std::uint32_t> holders;       ///< values that may hold memory of others
+  std::vector<std::uint32_t> holders;       ///< values that may hold shared memory
   std::vector<device_runtime*> devices;     ///< by number
-  std::vector<device_runtime*> queues;      ///< those that work behind the caller's back
+  std::vector<device_runtime*> queues;      ///< the asynchronous ones
   std::uint32_t signals = 0, events = 0, shapes = 0, owned = 0;
   std::uint32_t most_ins = 0, most_outs = 0;  ///< of an item
   bool may_park = false, parallel = false;
   const resource_store* store = nullptr;
   std::vector<exec::computation> computations;
-  /// Kernels for the first frame, made to know their costs; by computation.
+  /// Kernels made to estimate costs, by computation; the first frame takes them.
   mutable std::vector<kernel_ptr> kernels;
   mutable std::atomic<bool> kernels_taken{false};
   std::vector<value_kernel_ptr> performers;
@@ -134,9 +133,9 @@ struct executable::compiled {
   device_runtime& device(const exec::item& i) const { return *devices[i.device]; }
   device_runtime& device(const exec::value_info& v) const { return *devices[v.device]; }
   const tensor_type& type(const exec::value_info& v) const { return types[v.type]; }
-  /// Prepared if all extents are known; null for what has no kernel.
+  /// Makes the kernel, prepared if all extents are known; null if the node needs none.
   kernel_ptr make_kernel(const exec::computation& c) const;
-  /// An error on a device; if that has run out of memory, with what takes most of it.
+  /// The error of a device; if it is out of memory, with the variables that use most of it.
   error explained(const error& e, const device_runtime& d) const;
 };
 

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/segments.hpp: kernels that are launched together, and what a frame keeps to launch
-// them again at once.
+// deft/execute/segments.hpp: segments of kernels that are launched together, and the device graphs
+// that a frame keeps to launch them again.
 #pragma once
 #include <deft/execute/schedule.hpp>
 
 namespace deft::exec {
 
-/// Finds the segments of a part whose lanes and memory are planned.
+/// Finds the segments of a part. Lanes and memory must have been planned.
 void plan_segments(executable::compiled& c);
 
-/// The launches of a segment in one run: gathered, then started. With the addresses of an earlier
-/// run they are what a graph of the device has kept.
+/// Gathers the launches of a segment in one run, then starts them. If all addresses are those of an
+/// earlier run, it starts the device graph captured then.
 class segment_launches {
  public:
   explicit segment_launches(const segment_info& s) : info_(s) {}
 
-  /// Nothing is gathered yet. `step`: what the frame keeps on the device.
+  /// Begins to gather. `step`: the frame's state on the device.
   void begin(device_runtime& device, device_step* step);
-  /// Launches what has been gathered now; the rest follows by itself.
+  /// Starts the launches gathered so far; this run then uses no captured graph.
   void interrupt();
   void add(const launch_request& r);
-  /// Memory for one launch after the other.
+  /// Scratch memory, which the launches use one after the other.
   void* scratch(std::size_t bytes);
-  /// Holds what a launch uses until it is started.
+  /// Keeps a buffer that a launch uses alive until it is started.
   void hold(buffer b) { held_.push_back(std::move(b)); }
   bool is_locked(const void* elements) const;
-  /// Starts all; graphs of kernels that were prepared anew are gone.
+  /// Starts all launches. `prepared_anew`: kernels were prepared again, so captured graphs are
+  /// dropped.
   void start(bool prepared_anew);
-  /// After a run, however it went.
+  /// Called after a run, successful or not.
   void end();
 
   /// The item whose kernel was launched last.
@@ -39,7 +40,7 @@ class segment_launches {
     std::unique_ptr<launch_graph> graph;
     std::uint64_t used = 0;
   };
-  /// Runs that alternate between so many sets of addresses.
+  /// The most sets of addresses for which graphs are kept.
   static constexpr std::size_t most_known = 4;
   static constexpr std::size_t own_words = 4;  ///< of a key, before the addresses
 
@@ -54,11 +55,11 @@ class segment_launches {
   std::vector<known_run> known_;
   std::vector<buffer> held_;
   buffer scratch_;
-  std::size_t scratch_bytes_ = 0;  ///< of the launch that needs most
+  std::size_t scratch_bytes_ = 0;  ///< largest of any launch
   std::uint32_t last_ = 0;
   std::uint64_t runs_ = 0;
-  bool alike_ = true;     ///< another run may launch the same
-  bool captures_ = true;  ///< the device can
+  bool alike_ = true;     ///< another run may make equal launches
+  bool captures_ = true;  ///< the device can capture
 };
 
 }  // namespace deft::exec

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/team.hpp: the process's threads for parts of one large kernel.
+// deft/execute/team.hpp: the threads of the process that share the work of one large kernel.
 #pragma once
 #include <cstdint>
 #include <type_traits>
 
 namespace deft {
 
-/// Threads that a kernel may use, the caller's among them; 1 turns the team off. 0, the default:
-/// one for each processor. Takes effect before the next kernel; not to be called from within one.
+/// Sets the number of threads that a kernel may use, including the caller's; 1 turns the team off.
+/// 0, the default, means one thread per processor. Takes effect before the next kernel; must not be
+/// called from within a kernel.
 void set_intra_op_threads(int n);
 int intra_op_threads();
 
@@ -15,14 +16,15 @@ int intra_op_threads();
 /// team is awake, from 100 µs on where it must be woken first.
 bool worth_splitting(double nanoseconds);
 
-/// Something that a helper of the team may do while the caller goes on; kernels within it run on
-/// its thread alone.
+/// A background task for a thread of the team, which runs while the caller goes on. Kernels in it
+/// use that thread alone.
 struct team_job {
   void (*run)(team_job&) = nullptr;
 };
-/// False: nobody is there to do it. Else `j` stays until it is run or taken back.
+/// Offers `j` to the team. Returns false if no thread is free; otherwise `j` must stay valid until
+/// it has run or was taken back.
 bool offer(team_job& j);
-/// True: no helper has begun it, and none will.
+/// Withdraws an offer. Returns true if no thread has begun `j`; then none will.
 bool take_back(team_job& j);
 
 namespace detail {
@@ -30,9 +32,9 @@ void run_chunks(std::int64_t n, void (*run)(void*, std::int64_t), void* context)
 }
 
 /// Calls fn(0) … fn(chunks - 1), each once, on the caller's thread and on the team's, in any order;
-/// returns when all are done. Chunks must not depend on each other nor on the number of threads, so
-/// that results do not. Nested and concurrent calls run on the caller's thread alone. Throws what a
-/// chunk has thrown, the one of lowest number if several.
+/// returns when all are done. Chunks must not depend on each other or on the number of threads, so
+/// that results do not either. Nested and concurrent calls run on the caller's thread alone. Throws
+/// the exception of a chunk; if several threw, that of the lowest number.
 template <class F>
 void parallel_chunks(std::int64_t chunks, F&& fn) {
   using G = std::remove_reference_t<F>;
@@ -41,7 +43,7 @@ void parallel_chunks(std::int64_t chunks, F&& fn) {
       const_cast<void*>(static_cast<const void*>(&fn)));
 }
 
-/// The same where `nanoseconds` warrant it, else one after another here.
+/// The same if worth_splitting(nanoseconds); otherwise all chunks run in order on this thread.
 template <class F>
 void parallel_chunks(std::int64_t chunks, double nanoseconds, F&& fn) {
   if (chunks > 1 && worth_splitting(nanoseconds))

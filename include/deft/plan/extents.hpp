@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/extents.hpp: which extents that are known only at run time are the same.
+// deft/plan/extents.hpp: finds extents known only at run time that are always equal.
 #pragma once
 #include <array>
 #include <deft/graph/graph_def.hpp>
@@ -8,21 +8,21 @@
 
 namespace deft::plan {
 
-/// One operation, or an expression of several, on values that are broadcast together.
+/// Whether `n` is an elementwise operation, or an expression of several.
 inline bool is_elementwise(const node_def& n) {
   const program* p = n.op->role == op_role::compute ? program_in(n.attributes) : nullptr;
   return n.op->is(op_traits::elementwise) || (p && !p->is_region());
 }
 
-/// Of each node's first output, what stands for its `dyn` extents: equal symbols, equal extents.
-/// Elementwise operations, reductions, aliases and what keeps axes pass them on; others make new
-/// ones.
+/// Symbols for the `dyn` extents of each node's first output: equal symbols mean equal extents.
+/// Elementwise operations, reductions, aliases and operations that keep axes pass the symbols of
+/// their inputs on; other operations make new ones.
 class extent_symbols {
  public:
   explicit extent_symbols(const graph_def& g);
 
-  /// The first node, and which axis of its first output, that has the extent of axis `d` of node
-  /// `n`'s first output, which is `dyn`.
+  /// The first node, and the axis of its first output, whose extent equals that of axis `d` of node
+  /// `n`'s first output. The extent must be `dyn`.
   std::pair<std::uint32_t, int> origin(std::uint32_t n, int d) const {
     const std::uint64_t symbol = of_[n][static_cast<std::size_t>(d)] - 1;
     return {static_cast<std::uint32_t>(symbol / max_rank), static_cast<int>(symbol % max_rank)};

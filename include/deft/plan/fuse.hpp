@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/fuse.hpp: elementwise nodes and reductions joined into fused ones.
+// deft/plan/fuse.hpp: joins elementwise nodes and reductions into fused nodes.
 #pragma once
 #include <deft/plan/rewrite.hpp>
 #include <string>
@@ -7,22 +7,23 @@
 
 namespace deft::plan {
 
-/// Why a node was not joined with the one that uses it.
+/// A node that was not fused with its consumer, and the reason.
 struct kept_apart {
   node_name node, user;
   std::string reason;
 };
 
-/// Joins nodes of one device into regions: elementwise ones, primitive or whole expressions, of one
-/// shape; reductions of such values over all axes or the first ones, which end a region; and
-/// reductions over the last axes, whose results may be used again in it. What others need of a
-/// large region is a further output of it, and so are reductions of what it reads or computes. An
-/// expression stays a piece of what it becomes part of, as it has a compiled kernel. An update of a
-/// variable takes in what only it needs, and updates of other variables of its extents that it
-/// needs, and is one pass: but for integers, of which a divisor may be refused half way. So does an
-/// assignment of a value that is computed from the variable's old one.
-/// Devices that `can_run` denies the operation that would be made are left alone; by default there
-/// are none. Says what was kept apart and why.
+/// Joins nodes of one device into regions. A region holds elementwise nodes of one shape, which are
+/// primitive operations or whole expressions; reductions over all axes or the first ones, which end
+/// the region; and reductions over the last axes, whose results may be used within it. Values of a
+/// large region that other nodes need become further outputs of the region, and so do reductions of
+/// values that it reads or computes. An expression stays a piece of its region, as it has a
+/// compiled kernel. An update of a variable takes in the nodes that only it needs, and the updates
+/// of other variables of the same extents that it needs, and runs as one pass; so does an
+/// assignment of a value that is computed from the variable's old one. Updates of integers are left
+/// out: a zero divisor could stop the pass half way. If `can_run` is given, nodes are fused only on
+/// devices for which it accepts the fused operation. Returns the nodes that were kept apart, with
+/// the reasons.
 std::vector<kept_apart> fuse(graph_def& g, std::span<edge_def> fetches,
                              const can_run_test& can_run = {});
 

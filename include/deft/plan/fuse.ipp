@@ -256,7 +256,7 @@ class fuser {
       return "its rows have other axes";
     if (both.folds_all && both.row_axes > 0) return "one of them folds all axes, and one does not";
     if (waits_.of(g.root) != waits_.of(fold))
-      return "one of them waits for what the other does not";
+      return "they wait for different events outside the step";
     both.operations = 0;
     both.outputs.clear();
     for (auto m : both.members) {
@@ -325,7 +325,7 @@ class fuser {
       return "the region has as many operations as one may have";
     // What is refused is so before the variable is touched.
     if (update && !updates && may_refuse(x))
-      return "integers may be refused, and an update must not be";
+      return "integer division can fail, and an update must not fail half way";
     const bool shared = is_shared(g, n);
     if (awaited_[n]) return "others wait for it";
     auto take = [&](group& into) {
@@ -336,12 +336,13 @@ class fuser {
     if (update && !updates) return "others need its value";
     if (!updates && !is_large(g.extents)) return "others need its value, which is small";
     if (g.outputs.size() + 2 > program::most_outputs) return "the region has too many results";
-    if (axes == 0 && !extents_.same(n, g.like)) return "its extents may be others";
+    if (axes == 0 && !extents_.same(n, g.like)) return "its extents may differ";
     if (updates && variable_among(updates_of(g), x)) return "the region updates its variable";
     group larger = g;
     take(larger);
     larger.outputs.push_back(n);
-    if (waits_.of(n) != waits_.of(g.root)) return "the other one waits for what this does not";
+    if (waits_.of(n) != waits_.of(g.root))
+      return "its consumer waits for other events outside the step";
     if (!find_position(larger)) return "others need its value before";
     g = std::move(larger);
     return nullptr;
@@ -352,8 +353,8 @@ class fuser {
         updates, [&](auto u) { return resource_of(node(u)).key == resource_of(x).key; });
   }
 
-  /// Between what the group takes and whoever needs what it gives, all others staying where they
-  /// are: then there is no cycle.
+  /// Finds a position between the inputs of the group and its consumers while all other nodes keep
+  /// theirs: then there is no cycle.
   bool find_position(group& g) const {
     double after = -1, before = static_cast<double>(graph_.nodes.size());
     for (auto m : g.members) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/gradients.ipp: the walk back from the loss.
+// deft/plan/gradients.ipp: differentiates the nodes from the loss back to the inputs.
 #pragma once
 #include <algorithm>
 #include <boost/unordered/unordered_flat_map.hpp>
@@ -26,8 +26,8 @@ struct key_hash {
   }
 };
 
-/// Whether input `i` has the shape of the result whatever the `dyn` extents turn out to be: then no
-/// sum over broadcast axes is needed.
+/// Whether input `i` has the shape of the result whatever the `dyn` extents are: then its gradient
+/// needs no sum over broadcast axes.
 inline bool never_broadcast(const node& n, std::size_t i) {
   const dims &in = n.inputs()[i].type().shape, &out = n.outputs[0].shape;
   if (in.rank() != out.rank()) return false;
@@ -46,9 +46,9 @@ inline bool never_broadcast(const node& n, std::size_t i) {
 /// One call of gradients(). Fused nodes are differentiated through the primitive nodes that they
 /// stand for; values inside are computed again where the gradient needs them, which costs less than
 /// storing them.
-class walk {
+class reverse_pass {
  public:
-  walk(const any_tensor& loss, std::span<const any_tensor> xs) : xs_(xs) {
+  reverse_pass(const any_tensor& loss, std::span<const any_tensor> xs) : xs_(xs) {
     for (const auto& x : xs) exact_.insert(x.handle().node.get());
     root_ = canonical(loss.handle());
     for (const auto& x : xs) targets_.push_back(canonical(x.handle()));
@@ -176,14 +176,15 @@ class walk {
 std::vector<any_tensor> gradients(const any_tensor& loss, std::span<const any_tensor> xs) {
   if (!is_floating(loss.type()))
     throw error(errc::invalid_argument,
-                str("[gradients] the loss is ", loss.type(), ", not floating"), name_of(loss),
-                loss.handle().node->place());
+                str("[gradients] the loss is ", loss.type(), "; expected a floating dtype"),
+                name_of(loss), loss.handle().node->place());
   for (const auto& x : xs)
     if (!is_floating(x.type()))
       throw error(errc::invalid_argument,
-                  str("[gradients] a gradient with respect to ", x.type(), " does not exist"),
+                  str("[gradients] cannot differentiate with respect to ", x.type(),
+                      "; expected a floating dtype"),
                   name_of(x), x.handle().node->place());
-  return grad::walk(loss, xs).run(loss);
+  return grad::reverse_pass(loss, xs).run(loss);
 }
 
 any_tensor zeros_like(const any_tensor& x) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/literals.hpp: graphs that are the same but for the literals in their expressions.
+// deft/plan/literals.hpp: compares graphs that differ only in the literals of their expressions.
 #pragma once
 #include <deft/core/any_array.hpp>
 #include <deft/graph/graph_def.hpp>
@@ -7,32 +7,32 @@
 
 namespace deft::plan {
 
-/// The literals of each fused node that has any, in the order of the nodes.
+/// The literals of each fused node that has some, in the order of the nodes.
 std::vector<integers> literals_of(const graph_def& g);
 
-/// All that a plan depends on but for those literals and the names that nodes are given. Graphs
-/// with equal outlines have literals of the same number and dtypes, and can share a plan.
+/// Everything that a plan depends on except those literals and the names of nodes. Graphs with
+/// equal outlines have literals of the same number and dtypes, and can share a plan.
 class outline {
  public:
   explicit outline(const flat_graph& flat);
 
   std::uint64_t hash() const { return hash_; }
-  /// Compares everything, not the hash.
+  /// Compares the contents, not only the hash.
   friend bool operator==(const outline& a, const outline& b) {
     return a.bytes_ == b.bytes_ && same_attributes(a.contents_, b.contents_);
   }
 
  private:
-  std::string bytes_;  ///< the nodes in a form that can be read in one way only
+  std::string bytes_;  ///< an unambiguous encoding of the nodes
   std::vector<attr_value>
       contents_;  ///< programs and arrays, in the order of the nodes; shared, not copied
   std::uint64_t hash_ = 0;
 };
 
-/// Makes inputs of the literals of those fused nodes for which `which` says so, counted as
-/// literals_of does: feeds of rank 0, numbered from `first` on.
+/// Turns literals into inputs: feeds of rank 0, numbered from `first` on. `which` has one element
+/// for each entry of literals_of(flat.graph), and selects the fused nodes.
 void feed_literals(flat_graph& flat, const std::vector<bool>& which, std::size_t first);
-/// The values for these feeds, in their order.
+/// The values of these feeds, in their order.
 std::vector<any_array> literal_values(const graph_def& g, const std::vector<bool>& which);
 
 }  // namespace deft::plan

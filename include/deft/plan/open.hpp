@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/open.hpp: a fused node as the primitive nodes that it stands for.
+// deft/plan/open.hpp: replaces a fused node by the primitive nodes that it stands for.
 #pragma once
 #include <deft/graph/graph_def.hpp>
 #include <span>
@@ -10,13 +10,13 @@ namespace deft::plan {
 /// Whether `n` is a fused node.
 bool is_fused(const node& n);
 
-/// The primitive nodes of a fused node, one per instruction of its program, the last one being its
-/// value; written under the node's own device, control dependencies and place. Hash-consing makes
-/// them the very nodes that were written by hand, where they were.
+/// The primitive nodes of a fused node, one per instruction of its program; the last is its value.
+/// They get the device, control dependencies and source location of the fused node. If the graph
+/// already has an equal node, hash-consing returns that one.
 std::vector<output> open(const node_ref& fused);
 
-/// Which fused nodes have to be opened so that `fetches` and `feeds` find what is inside them: from
-/// each such node to the primitive node that replaces it.
+/// The fused nodes that must be opened because a fetch or a feed names a node inside them. Maps
+/// each of them to the primitive node that replaces it.
 substitution open_where_needed(std::span<const output> fetches, std::span<const output> feeds);
 
 }  // namespace deft::plan

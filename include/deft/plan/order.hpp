@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/order.hpp: the order of nodes: what other tasks wait for first, reads before updates.
+// deft/plan/order.hpp: orders nodes: values for other tasks first, reads before updates.
 #pragma once
 #include <deft/graph/graph_def.hpp>
 #include <span>
@@ -7,24 +7,24 @@
 
 namespace deft::plan {
 
-/// The resources that a node touches.
+/// The resources that a node uses.
 inline std::vector<resource_ref> resources_of(const node_def& n) {
   return n.op->resources ? n.op->resources(n.attributes) : std::vector<resource_ref>();
 }
-/// It gives a resource another value.
+/// Whether `n` changes the value of a resource.
 inline bool is_update(const node_def& n) {
   return n.op->role == op_role::assign || n.op->role == op_role::update;
 }
 
-/// Puts nodes by how many times a value crosses between tasks before it reaches them, and else as
-/// they are: what others wait for is made first, and values that go to one task can travel
+/// Sorts the nodes, stably, by the number of transfers between tasks on the longest path to them:
+/// values that other tasks wait for are computed first, and values for one task can be sent
 /// together.
 void order_transfers(graph_def& g, std::span<edge_def> fetches);
 
-/// Makes every plain read come before the updates of its variable in this run, by control
-/// dependencies, and puts the nodes into an order that keeps them, in which an update comes as late
-/// as what uses the old value asks for: then it can be done in place.
-/// Throws invalid_argument if two updates of one variable are not ordered.
+/// Adds control dependencies so that every plain read of a variable runs before the updates of that
+/// variable in the same run, and sorts the nodes accordingly. Where possible an update comes after
+/// all users of the old value, so that it can be done in place.
+/// Throws invalid_argument if two updates of one variable are unordered.
 void order_variables(graph_def& g, std::span<edge_def> fetches);
 
 }  // namespace deft::plan

@@ -53,7 +53,7 @@ class pair_joiner {
     }
     return std::nullopt;
   }
-  /// What the second node takes beside the inputs and outputs of the first.
+  /// The inputs of the second node other than the inputs and outputs of the first.
   std::vector<edge_def> others_of(std::uint32_t first, const node_def& second) const {
     std::vector<edge_def> others;
     for (auto e : std::span(second.inputs).subspan(graph_.nodes[first].inputs.size())) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/passes.hpp: the passes, in their order, and what must hold after each.
+// deft/plan/passes.hpp: runs the passes in order, and checks the graph after each.
 #pragma once
 #include <deft/device/info.hpp>
 #include <deft/graph/graph_def.hpp>
@@ -12,16 +12,16 @@
 
 namespace deft::plan {
 
-/// What of a session's options the passes look at.
+/// The options of a session that the passes use.
 struct pass_options {
-  placement own_task;  ///< the session's
+  placement own_task;  ///< the session's task
   bool fold = true, fuse = true;
   bool allow_soft_placement = false, log_device_placement = false;
 };
 
 /// How many nodes a graph had after a pass.
 struct pass_size {
-  std::string pass;  ///< what the nodes were then: "written", "folded", …
+  std::string pass;  ///< "written", "folded", …
   std::uint64_t nodes = 0;
 };
 
@@ -30,18 +30,19 @@ struct prepared {
   graph_def placed;  ///< the whole graph, each node on its device
   std::vector<part> parts;
   std::vector<pass_size> passes;
-  std::vector<kept_apart> apart;  ///< by fusion
+  std::vector<kept_apart> apart;  ///< nodes that were not fused
 };
 
-/// Folds, places, fuses, orders and cuts `flat`, whose nodes are sound. In debug builds the graph
-/// is checked after every pass. Logs TensorFlow's line for each node if the options ask for it.
+/// Folds, places, fuses, orders and cuts `flat`, whose nodes must be valid. In debug builds the
+/// graph is checked after every pass. With `log_device_placement`, logs the device of each node in
+/// TensorFlow's format.
 prepared run_passes(flat_graph flat, std::span<const device_info> devices,
                     const pass_options& options, const evaluator& evaluate);
 
-/// After placement: every node has the full name of a device.
+/// Checks a placed graph: every node has the full name of a device. Throws internal with the node.
 void check_placed(const graph_def& g);
-/// After the cut: every node of a part is on a device of its task, and takes values from its own
-/// device alone, but for copies. Both throw internal naming the node.
+/// Checks a part: every node is on a device of the part's task, and only copies take values from
+/// another device. Throws internal with the node.
 void check_part(const part& p);
 
 }  // namespace deft::plan

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/place.hpp: every node gets a device.
+// deft/plan/place.hpp: assigns a device to every node.
 #pragma once
 #include <deft/device/info.hpp>
 #include <deft/graph/graph_def.hpp>
@@ -11,13 +11,14 @@ namespace plan {
 
 struct placement_options {
   placement default_task;  ///< job, replica and task of the session
-  bool soft = false;       ///< where a request cannot be met, take what there is, and log
+  bool soft = false;       ///< if a request cannot be met, use another device, and log it
 };
 
-/// Sets `device` of every node. A request that names no task means the session's own; among the
-/// devices left the first GPU that has a kernel wins, else the CPU. What touches one variable goes
-/// where the variable is; a constant or feed without request goes to its first user.
-/// Throws invalid_argument naming the node, the request, the devices and the kernels there are.
+/// Sets `device` of every node. A request that names no task means the session's task. Of the
+/// devices that match the request, the first GPU that has a kernel is taken, else the CPU.
+/// Operations on a variable go to the device of the variable; a constant or feed without a request
+/// goes to the device of its first consumer. Throws invalid_argument with the node, the request,
+/// the devices and the kernels that exist.
 void place(graph_def& g, std::span<const device_info> devices, const placement_options& options);
 
 }  // namespace plan

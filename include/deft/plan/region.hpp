@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/region.hpp: nodes that become one, and the node that they become.
+// deft/plan/region.hpp: a group of nodes, and the fused node that replaces it.
 #pragma once
 #include <deft/graph/graph_def.hpp>
 #include <deft/plan/rewrite.hpp>
@@ -9,42 +9,42 @@
 
 namespace deft::plan {
 
-/// The program of a node that an expression became; null for other nodes. Its literals may come
-/// with each run, behind its inputs.
+/// The program of a node made from an expression; null for other nodes. Its literals may be fed in
+/// each run, after its inputs.
 const program* expression_in(const node_def& n);
-/// A literal in the making: a constant of rank 0.
+/// Whether `n` is a constant of rank 0, which becomes a literal of the program.
 bool is_literal(const node_def& n);
 
 inline bool is_fold(const node_def& n) { return n.op->folds != fold_kind::none; }
 bool keeps_dims(const node_def& fold);
-/// What a fold leaves, in a region of what it folds, and how many axes rows have there.
+/// The extents of a fold's result relative to its region, and the number of axes of a row there.
 struct fold_shape {
   extent_class leaves;
   int row_axes;
 };
-/// Nothing unless it folds all axes, or the last ones, whose extents are known, or the first ones
-/// where those of the others are.
+/// Empty unless `n` folds all axes; the last axes, of known extents; or the first axes, where the
+/// extents of the others are known.
 std::optional<fold_shape> shape_of_fold(const graph_def& g, const node_def& n);
 
-/// Nodes that become one.
+/// Nodes that become one node.
 struct group {
   std::uint32_t root = 0;
   std::set<std::uint32_t> members;
-  node_numbers outputs;  ///< what others need, and updates, but for the root
+  node_numbers outputs;  ///< values that other nodes need, and updates; without the root
   bool updates = false;  ///< the root and the outputs update variables
   std::size_t operations = 0;
-  dims extents;            ///< of what is computed for each element
-  std::uint32_t like = 0;  ///< a node that has them
-  int row_axes = 0;        ///< of the folds within
+  dims extents;            ///< of the values computed for each element
+  std::uint32_t like = 0;  ///< a node with these extents
+  int row_axes = 0;        ///< of the folds in it
   bool folds_all = false;  ///< there are folds over all axes
   double position = 0;     ///< in the order of nodes
 
   bool has(std::uint32_t n) const { return members.contains(n); }
 };
 
-/// Where the value of member `m` differs.
+/// How the extents of member `m` relate to those of the region.
 extent_class class_of(const graph_def& g, const group& of, std::uint32_t m);
-/// The members that update variables: the root, and others.
+/// The members that update variables, the root included if it does.
 node_numbers updates_of(const group& of);
 /// The resource that an update changes.
 resource_ref resource_of(const node_def& update);
@@ -53,10 +53,10 @@ using update_counts = std::map<resource_key, int>;
 /// Whether `n` is the variable's value before `update`, which then may read it in place.
 bool is_old_value(const node_def& n, const node_def& update, const update_counts& updates);
 
-/// Where values are found that a region gives, by the nodes that gave them.
+/// The new producers of values that a region has taken over, by their old node.
 using moved_values = std::vector<std::optional<edge_def>>;
 
-/// Makes the root of `of` the node that all its members become.
+/// Turns the root of `of` into the node that replaces all members.
 void write_region(graph_def& g, const group& of, const update_counts& updates, moved_values& moved);
 
 }  // namespace deft::plan

@@ -67,7 +67,7 @@ void sort(graph_def& g, std::span<edge_def> fetches, std::span<const preference>
       for (auto h : held[n])
         if (--holds[h] == 0 && waits[h] == 0) ready.push(h);
   }
-  if (order.size() < count) fail(errc::internal, "[plan] the nodes depend on each other");
+  if (order.size() < count) fail(errc::internal, "[plan] the graph has a cycle");
   if (!std::ranges::is_sorted(order)) permute(g, order, fetches);
 }
 

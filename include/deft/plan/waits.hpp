@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/waits.hpp: what each node follows from of what may wait for something outside the step.
+// deft/plan/waits.hpp: the nodes that may wait for events outside the step, and what depends on
+// them.
 #pragma once
 #include <algorithm>
 #include <deft/graph/graph_def.hpp>
@@ -8,12 +9,13 @@
 
 namespace deft::plan {
 
-/// Sets of such nodes, numbered: equal numbers, equal sets, and 0 is none. What follows from
-/// another set than a node must not be held up by it: it may be what the wait is for.
+/// For each node, the set of waiting nodes that it depends on, as a number: equal numbers mean
+/// equal sets, and 0 is the empty set. A waiting node must not hold up nodes of another set: the
+/// event that it waits for may depend on them.
 class wait_sets {
  public:
   wait_sets() { sets_.emplace_back(), numbers_.emplace(set(), 0); }
-  /// Of all nodes of a graph, in their order.
+  /// Adds all nodes of a graph, in their order.
   explicit wait_sets(const graph_def& g) : wait_sets() {
     of_.reserve(g.nodes.size());
     for (std::uint32_t i = 0; i < g.nodes.size(); ++i)
@@ -21,7 +23,7 @@ class wait_sets {
   }
 
   std::uint32_t of(std::uint32_t node) const { return of_[node]; }
-  /// The next node, whose inputs and controls come before it.
+  /// Adds the next node. Its inputs and controls must have been added before.
   std::uint32_t add(const node_def& n, bool waits) {
     const auto number = static_cast<std::uint32_t>(of_.size());
     of_.push_back(0);

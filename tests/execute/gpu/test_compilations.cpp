@@ -107,7 +107,7 @@ TEST_CASE("what follows a compilation is done before it is ready, or at once") {
   CHECK(bytes > 0);
 }
 
-TEST_CASE("that there is no NVRTC is said once") {
+TEST_CASE("a missing NVRTC is logged once") {
   if (gpu::has_nvrtc()) return;
   static int lines;
   lines = 0;
@@ -180,7 +180,7 @@ TEST_CASE("code is kept on disk, by source and architecture") {
   CHECK(code_of(source, "compute_90", 1) == first);
 }
 
-TEST_CASE("a directory that cannot be written is no error") {
+TEST_CASE("a directory that cannot be written is not an error") {
   if (skipped_without_nvrtc()) return;
   gpu::code_compiler compiler("/proc/deft");
   const auto c = compiler.ask(source, "compute_90");
@@ -188,7 +188,7 @@ TEST_CASE("a directory that cannot be written is no error") {
   CHECK(!c->failure());
 }
 
-TEST_CASE("what waits to be compiled fails when the compiler goes") {
+TEST_CASE("pending compilations fail when the compiler is destroyed") {
   if (skipped_without_nvrtc()) return;
   std::vector<gpu::compilation_ptr> all;
   {

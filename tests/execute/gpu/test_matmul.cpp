@@ -45,7 +45,7 @@ TEST_CASE_TEMPLATE("integer products of GPUs wrap", T, std::int32_t, std::int64_
   CHECK(identical(run_op_on_gpu(op::matmul(), {a, b}), run_op(op::matmul(), {a, b})));
 }
 
-TEST_CASE_TEMPLATE("what is not finite stays in its row and column", T, float, double) {
+TEST_CASE_TEMPLATE("values that are not finite stay in their row and column", T, float, double) {
   using limits = std::numeric_limits<T>;
   any_array a = moderate<T>({5, 3}, 1), b = moderate<T>({3, 6}, 2);
   a.mutable_data<T>()[4 * 3 + 1] = limits::quiet_NaN();
@@ -61,7 +61,7 @@ TEST_CASE_TEMPLATE("what is not finite stays in its row and column", T, float, d
     }
 }
 
-TEST_CASE("extents that only run time knows are checked by GPUs, too") {
+TEST_CASE("GPUs check extents known only at run time") {
   const any_array a = moderate<float>({2, 3}), b = moderate<float>({3, 4}),
                   c = moderate<float>({5, 4});
   prepared_on_gpu k(record_of<op::matmul>, encode(op::matmul()), types_of({a, b}));

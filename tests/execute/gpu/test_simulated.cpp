@@ -98,7 +98,7 @@ TEST_CASE_FIXTURE(with_gpus, "towers on several GPUs are at work at the same tim
   CHECK(simulated_gpus().launches == launches);
 }
 
-TEST_CASE_FIXTURE(with_gpus, "what only a GPU sees names node, line and device") {
+TEST_CASE_FIXTURE(with_gpus, "errors detected on a GPU name node, line and device") {
   placeholder<std::int64_t, dyn> at("at");
   auto scope = on(device("/gpu:1"));
   variable<float, 4, 2> table("table", ones());
@@ -173,7 +173,7 @@ TEST_CASE("DEFT_SIMULATED_GPUS counts where a session says nothing") {
   CHECK(gpus_of(session()) == 0);
 }
 
-TEST_CASE("a number of simulated GPUs that is none is refused") {
+TEST_CASE("an invalid number of simulated GPUs is refused") {
   for (int count : {-1, 65}) {
     auto o = outcome_of([&] { session({.simulated_gpus = count}); });
     CHECK(o.code == errc::invalid_argument);

@@ -177,7 +177,7 @@ TEST_CASE("outputs that nothing needs may be left out on a GPU") {
   }
 }
 
-TEST_CASE_TEMPLATE("a label that is no class is the CPU's error", I, std::int32_t, std::int64_t) {
+TEST_CASE_TEMPLATE("a label out of range is the CPU's error", I, std::int32_t, std::int64_t) {
   for (const dims& shape : {dims{3, 10}, dims{3, 20000}, dims{3, 0}}) {
     const any_array x = moderate<float>(shape), dz = moderate<float>({3}, 3);
     std::vector<std::int64_t> wrong = {-1, shape[1], 1 << 30};
@@ -193,7 +193,7 @@ TEST_CASE_TEMPLATE("a label that is no class is the CPU's error", I, std::int32_
         if (shape[1]) {
           CHECK(got == expected);
           CHECK(got == str("out_of_range: [softmax_cross_entropy] the label ", bad,
-                           " of row 1 is none of ", shape[1], " classes"));
+                           " of row 1 is out of range for ", shape[1], " classes"));
         } else {  // of which row is not said
           CHECK(got.empty() == expected.empty());
         }

@@ -270,7 +270,7 @@ TEST_CASE("an update that meets a fault in an element changes no other") {
   }
 }
 
-TEST_CASE("what has no kernel of its own is not supported") {
+TEST_CASE("an operation without a kernel is not supported") {
   auto supported = [](const program& p, const std::vector<tensor_type>& in,
                       const std::vector<tensor_type>& out, gpu::source_options options = {}) {
     gpu::compiled_program c(p, std::vector<std::int64_t>(p.immediates.size()), options);

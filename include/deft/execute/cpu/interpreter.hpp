@@ -144,7 +144,7 @@ class program_code {
   void fold_last(const fold_call& c) const;
 
   compiled_row row_, fold_;
-  compiled_row region_;                          ///< of a region, beside its steps
+  compiled_row region_;                          ///< of a region, in addition to its steps
   std::shared_ptr<interpreter> steps_, before_;  ///< before: what the last operations need
   std::size_t inputs_ = 0, literals_ = 0;
   std::vector<std::uint8_t> sizes_;             ///< of the inputs' elements

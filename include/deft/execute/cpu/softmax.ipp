@@ -228,7 +228,7 @@ class cross_entropy_base : public row_kernel_base {
       const std::int64_t label = l[r];
       if (label < 0 || label >= n_)
         fail(errc::out_of_range, "[softmax_cross_entropy] the label ", label, " of row ", r,
-             " is none of ", n_, " classes");
+             " is out of range for ", n_, " classes");
       return label;
     }
   }

@@ -21,12 +21,13 @@ error error_of(const fault_record& r) {
     case fault_kind::scattered:
       return bad_index("scatter_add");
     case fault_kind::labelled:
-      return error(errc::out_of_range, str("[softmax_cross_entropy] the label ", r.value,
-                                           " of row ", r.row, " is none of ", r.limit, " classes"));
+      return error(errc::out_of_range,
+                   str("[softmax_cross_entropy] the label ", r.value, " of row ", r.row,
+                       " is out of range for ", r.limit, " classes"));
     case fault_kind::none:
       break;
   }
-  return error(errc::internal, "an error of a device without a kind");
+  return error(errc::internal, "the device reported an error of unknown kind");
 }
 
 }  // namespace deft::gpu

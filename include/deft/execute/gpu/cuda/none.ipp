@@ -14,7 +14,7 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, bo
 
 /// What .cu files of the program are linked to; without devices nobody calls it.
 void stream::start(const void*, std::int64_t, unsigned, void**) {
-  fail(errc::internal, "a kernel of CUDA is started in a program whose library has none");
+  fail(errc::internal, "a CUDA kernel was started, but the library was built without CUDA");
 }
 
 }  // namespace deft::gpu::cuda

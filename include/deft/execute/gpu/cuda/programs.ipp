@@ -40,7 +40,7 @@ struct driver_functions {
     check(cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result),
           "to find the driver's functions");
 #endif
-    if (!found) fail(errc::unimplemented, "the driver of GPUs has no ", name);
+    if (!found) fail(errc::unimplemented, "the GPU driver lacks ", name);
     function = reinterpret_cast<F>(found);
   }
 };

@@ -270,7 +270,7 @@ class event final : public device_event, public std::enable_shared_from_this<eve
 
   /// Before anybody else knows of it.
   void hold(buffer keep) { keep_ = std::move(keep); }
-  /// What arrives in `staging` is copied from there by whoever sees that it is there.
+  /// The thread that sees the copy into `staging` done copies the elements on from there.
   void unpack(buffer staging, void* to = nullptr, std::size_t bytes = 0) {
     staging_ = std::move(staging), to_ = to, bytes_ = bytes;
   }

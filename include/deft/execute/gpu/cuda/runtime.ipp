@@ -47,7 +47,7 @@ struct failed_call : error {
 /// `doing`: "to start a kernel".
 void check(cudaError_t e, const char* doing) {
   if (e == cudaSuccess) return;
-  cudaGetLastError();  // whoever asks next is not told of this one
+  cudaGetLastError();  // clears the error, so that the next call does not return it
   throw failed_call(e, doing);
 }
 

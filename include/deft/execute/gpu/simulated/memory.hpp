@@ -12,7 +12,7 @@ namespace deft::gpu::simulated {
 class queue;
 
 /// Real addresses with the device's number and a bit added that makes them none of the machine's:
-/// whoever follows one faults at once. Sums and alignment stay as they are. Blocks are used again
+/// dereferencing one faults at once. Sums and alignment stay as they are. Blocks are used again
 /// in the order of the compute stream, as those of a GPU's caching allocator are.
 class tagged_memory final : public memory {
  public:
