@@ -69,7 +69,7 @@ class frame_values {
   /// Makes `to` an alias of the elements of `from`.
   void share(std::uint32_t to, std::uint32_t from) { values_[to] = values_[from]; }
   void drop(std::uint32_t v) { values_[v].keep.reset(); }
-  /// The same, but another owner holds it for a while.
+  /// The same, but passes the owner of the elements to the caller.
   buffer take(std::uint32_t v) { return std::move(values_[v].keep); }
   /// Releases shared memory.
   void release() {
