@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/fold_levels.hpp: how a reduction walks its input.
+// deft/execute/fold_levels.hpp: how a reduction iterates over its input.
 #pragma once
 #include <deft/core/dims.hpp>
 
 namespace deft {
 
-/// The input as levels, outermost first, kept and folded in turn; extents of 1 are gone.
+/// The input as levels, outermost first, kept and folded alternately; extents of 1 are
+/// dropped.
 struct fold_levels {
   int count = 0;
   std::int64_t extent[max_rank + 2], stride[max_rank + 2];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/frame_values.hpp: the values of a frame: where their elements are, and their shapes.
+// deft/execute/frame_values.hpp: the values of a frame: their elements and shapes.
 #pragma once
 #include <atomic>
 #include <cstring>
@@ -12,7 +12,7 @@ inline std::size_t bytes_of(dtype type, const dims& shape) {
   return std::max<std::size_t>(static_cast<std::size_t>(shape.elements()) * size_of_dtype(type), 1);
 }
 
-/// Lanes that run at the same time touch different values.
+/// Concurrent lanes use different values.
 class frame_values {
  public:
   explicit frame_values(const executable::compiled& c)
@@ -43,7 +43,7 @@ class frame_values {
     shapes_[i.shape] = shape;
     dirty_.store(true, std::memory_order_relaxed);
   }
-  /// Of an output, worked out from its inputs.
+  /// Sets the shape of an output, inferred from its inputs.
   void infer_shape(std::uint32_t v, const dims& shape) {
     if (c_.values[v].shape != none) shapes_[c_.values[v].shape] = shape;
   }
@@ -57,7 +57,7 @@ class frame_values {
     values_[v].data = values_[v].keep.data();
   }
 
-  /// The value with whatever owns its elements; without an owner where nobody does.
+  /// The value with the owner of its elements, if there is one.
   any_array as_array(std::uint32_t v) const {
     const value_info& r = c_.values[c_.values[v].root];
     const dtype type = c_.type(c_.values[v]).type;
@@ -66,12 +66,12 @@ class frame_values {
     return any_array::view(type, shape_of(v), values_[v].data);
   }
 
-  /// `to` is another name for the elements of `from`.
+  /// Makes `to` an alias of the elements of `from`.
   void share(std::uint32_t to, std::uint32_t from) { values_[to] = values_[from]; }
   void drop(std::uint32_t v) { values_[v].keep.reset(); }
-  /// The same, but that somebody else holds it for a while.
+  /// The same, but passes the owner of the elements to the caller.
   buffer take(std::uint32_t v) { return std::move(values_[v].keep); }
-  /// Drops what is held of others.
+  /// Releases shared memory.
   void release() {
     for (auto v : c_.holders) values_[v].keep.reset();
     for (auto& b : owned_)
@@ -113,8 +113,8 @@ class frame_values {
     }
   }
 
-  /// The counter of random operations and the feeds of rank 0, to each device with memory of its
-  /// own.
+  /// Copies the counter of random operations and the feeds of rank 0 to each device with separate
+  /// memory.
   void send_blocks(std::uint64_t draw, std::vector<event_ptr>& events) {
     for (std::size_t s = 0; s < arenas_.size(); ++s) {
       const std::size_t bytes = c_.spaces[s].block_bytes;
@@ -129,7 +129,7 @@ class frame_values {
     }
   }
 
-  /// At the beginning of a run. True: what was in the arenas is at other addresses than before.
+  /// Takes the arenas at the beginning of a run. Returns true if their addresses have changed.
   bool take_arenas() {
     bool moved = false;
     for (std::size_t s = 0; s < arenas_.size(); ++s) {
@@ -149,7 +149,7 @@ class frame_values {
     }
     return moved;
   }
-  /// At its end.
+  /// Gives the arenas back at the end of a run.
   void give_arenas() {
     for (std::size_t s = 0; s < arenas_.size(); ++s) {
       arena& a = arenas_[s];
@@ -165,7 +165,7 @@ class frame_values {
   /// Where the kernel writes output `v`, which is its address from now on.
   void* place(std::uint32_t v) { return values_[v].data = place_of(v); }
 
-  /// Sized values find their room before the kernel is run.
+  /// Reserves space for sized values before the kernel is run.
   void fit_slot(std::uint32_t v) {
     const value_info& i = c_.values[v];
     if (i.where != home::sized) return;
@@ -226,7 +226,7 @@ class frame_values {
     }
     fail(errc::internal, "a value without memory");
   }
-  /// What went out in an earlier run is written no more.
+  /// Values given away in an earlier run are not written again.
   buffer& own_buffer(std::uint32_t v) {
     const value_info& i = c_.values[v];
     buffer& b = owned_[i.offset];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/layout.hpp: how an elementwise kernel walks operands that are broadcast
-// together.
+// deft/execute/layout.hpp: how an elementwise kernel iterates over operands that are
+// broadcast together.
 #pragma once
 #include <deft/graph/op_def.hpp>
 #include <span>
@@ -8,9 +8,9 @@
 
 namespace deft {
 
-/// The result as rows, and how far each operand moves from one to the next. Adjacent dimensions
-/// that all operands treat alike are one; extents of 1 are gone. Rows that follow each other are a
-/// plane; where there is but one row, so is there one plane.
+/// The result as rows, and the strides of each operand. Adjacent dimensions with compatible strides
+/// in all operands are merged; extents of 1 are dropped. Consecutive rows form a plane; a single
+/// row is a single plane.
 class row_layout {
  public:
   row_layout() = default;
@@ -26,7 +26,7 @@ class row_layout {
   std::int64_t step(std::size_t operand) const { return steps_[operand * levels_ + levels_ - 1]; }
   std::int64_t rise(std::size_t operand) const { return steps_[operand * levels_ + levels_ - 2]; }
 
-  /// How many of the extents say where an element is: not outer ones of 1.
+  /// The number of extents that matter: without outer extents of 1.
   int levels() const {
     std::size_t outer = 0;
     while (outer + 1 < levels_ && extents_[outer] == 1) ++outer;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/memory_plan.hpp: where the values of a part live during a run.
+// deft/execute/memory_plan.hpp: assigns memory to the values of a part.
 #pragma once
 #include <deft/execute/schedule.hpp>
 
 namespace deft::exec {
 
 /// Gives every value its home: an offset in the arena where its extents are known, a slot of the
-/// arena where they are not, a buffer of its own where it may outlive the run. Values whose lives
-/// in one lane do not overlap share memory. Says when what is held may be dropped, and which items
-/// always find their operands at the same place of the arena.
+/// arena where they are not, a separate buffer where it may outlive the run. Values of one lane
+/// whose lifetimes do not overlap share memory. Also determines when shared memory is released, and
+/// which items always have their operands at the same offsets of the arena.
 void plan_memory(executable::compiled& c);
 
 }  // namespace deft::exec

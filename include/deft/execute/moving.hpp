@@ -18,8 +18,8 @@ decltype(auto) by_size(dtype t, F&& f) {
   }
 }
 
-/// The result of a transpose as levels, outermost first: axes that stay neighbours are one, those
-/// of extent 1 are gone; at least one level.
+/// The result of a transpose as levels, outermost first: axes that stay adjacent are merged, those
+/// of extent 1 are dropped; at least one level.
 struct transpose_levels {
   int count = 0;
   int across = 0;  ///< the level that is dense in the input; the last is dense in the result
@@ -51,7 +51,8 @@ struct transpose_levels {
   bool rows() const { return across == last(); }
 };
 
-/// Runs of bytes that an array is cut into at `axis`: how many, and how long.
+/// An array as contiguous runs, one for each index of the axes before `axis`: their number, and
+/// their length in bytes.
 struct byte_runs {
   std::int64_t count = 1, bytes;
   byte_runs(const tensor_type& t, std::int64_t axis)

@@ -136,7 +136,7 @@ class compiler {
     items_.push_back(i);
   }
 
-  /// As if what is known only at run time were usual.
+  /// Assumes typical values for extents known only at run time.
   const tensor_type& guessed(std::uint32_t value) const {
     auto at = guessed_.find(value);
     return at == guessed_.end() ? declared(value) : at->second;
@@ -174,7 +174,7 @@ class compiler {
     return i.what == action::run || i.what == action::update ||
            (i.what == action::alias && i.dynamic);
   }
-  /// Number of the computation that the item shares, or of its own.
+  /// Number of the item's computation, shared or new.
   std::uint32_t computation_of(const node_def& n, const item& i) {
     computation made;
     if (i.what == action::update)

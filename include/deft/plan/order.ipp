@@ -58,17 +58,17 @@ void order_transfers(graph_def& g, std::span<edge_def> fetches) {
     if (!task) task = task_of(*n.device);
     tasks.push_back(task);
   }
-  std::vector<std::uint32_t> crossings(g.nodes.size());
+  std::vector<std::uint32_t> transfers(g.nodes.size());
   for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
     auto after = [&](std::uint32_t n) {
-      crossings[i] = std::max(crossings[i], crossings[n] + (tasks[n] != tasks[i]));
+      transfers[i] = std::max(transfers[i], transfers[n] + (tasks[n] != tasks[i]));
     };
     for (auto e : g.nodes[i].inputs) after(e.node);
     for (auto c : g.nodes[i].controls) after(c);
   }
   node_numbers order(g.nodes.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t n) { return crossings[n]; });
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t n) { return transfers[n]; });
   if (!std::ranges::is_sorted(order)) permute(g, order, fetches);
 }
 

@@ -120,7 +120,7 @@ class placer {
   }
 
   placement best(const node_def& n, const device_name& request) const {
-    // GPUs first, then processors, then what is neither.
+    // GPUs first, then CPUs, then other devices.
     auto rank = [](const device_name& d) { return d.type == "gpu" ? 0 : d.type == "cpu" ? 1 : 2; };
     placement found;
     for (const auto& d : devices_)

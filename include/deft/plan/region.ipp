@@ -68,9 +68,9 @@ class region_writer {
   region_writer(graph_def& g, const group& of, const update_counts& updates, moved_values& moved)
       : graph_(g), of_(of), updates_(updates), moved_(moved) {}
 
-  /// Walks as put_tokens() in expr/lower.hpp does, so that a region which the user wrote elsewhere
-  /// as one expression finds its compiled kernel. An expression within it stays a piece of the
-  /// whole.
+  /// Visits nodes in the order of put_tokens() in expr/lower.hpp, so that a region that the
+  /// user also wrote as one expression finds its compiled kernel. An expression in the region stays
+  /// a piece of it.
   void write() {
     using value = program_builder::value;
     program_builder p;

@@ -197,7 +197,7 @@ void interpreter::run_blocks(const program_call& c) const {
   auto result_bytes = [&](std::size_t index) {
     return std::int64_t{result_sizes_[steps_[index].result - first_result]};
   };
-  /// What is needed of memory, once, an output only where it is no input as well.
+  /// The operands in memory, each once; an output only if it is not also an input.
   struct stream {
     const void* const* at;
     std::int64_t bytes;  ///< to the next block

@@ -16,21 +16,21 @@
 
 namespace deft::gpu {
 
-/// A source's code for one architecture, which may not be there yet.
+/// The compiled code of a source for one architecture, which may not be ready yet.
 class compilation {
  public:
   compilation(std::string source, std::string architecture)
       : source_(std::move(source)), architecture_(std::move(architecture)) {}
 
-  /// Whether it has ended, well or not. Costs a load: a kernel asks in each run.
+  /// Whether it has ended, successfully or not. Costs one load: a kernel asks in each run.
   bool ready() const { return ready_.load(std::memory_order_acquire); }
   void wait() const { ready_.wait(false, std::memory_order_acquire); }
-  /// Calls f once it has ended, before `ready` says so: at once, or on the thread that compiles,
-  /// which it must not hold up.
+  /// Calls f when it has ended, before `ready` returns true: immediately, or on the compiling
+  /// thread, which `f` must not block.
   void then(std::function<void(const compilation&)> f) const;
-  /// Of one that is ready: why there is no code; nullptr: there is.
+  /// If ready: the error; nullptr if it succeeded.
   const error* failure() const { return failure_.get(); }
-  /// Of one that is ready and has not failed: a cubin, or PTX.
+  /// If ready and not failed: a cubin, or PTX.
   const std::string& bytes() const { return bytes_; }
 
  private:
@@ -47,31 +47,30 @@ class compilation {
 };
 using compilation_ptr = std::shared_ptr<const compilation>;
 
-/// Compiles on a thread of its own, which is started when there is something to compile, one after
-/// the other. Keeps what it has compiled.
+/// Compiles sources one after the other on a background thread, which is started with the first
+/// source. Keeps the compiled code.
 class code_compiler {
  public:
-  /// `directory`: where code is kept from one process to the next; "": nowhere. It is made when
-  /// there is something to keep. A file there that is damaged, of another source, or of another
-  /// user is not used; one that cannot be written is not.
+  /// `directory`: where code is kept between processes; "": nowhere. It is made when there is code
+  /// to keep. A file there is not used if it is damaged, of another source, or of another user.
+  /// Files that cannot be written are skipped.
   explicit code_compiler(std::string directory) : directory_(std::move(directory)) {}
-  /// Waits for what is being compiled; what is still to come fails.
+  /// Waits for the running compilation; pending ones fail.
   ~code_compiler() { stop(); }
 
-  /// The code of this source for an architecture, as gpu::compile knows it; the same object each
-  /// time. Looks on disk before it returns; the first time that nothing is there, libnvrtc is
-  /// loaded.
+  /// The code of this source for an architecture, as named for gpu::compile; the same object each
+  /// time. Looks on disk before it returns; loads libnvrtc when code is first missing there.
   compilation_ptr ask(const std::string& source, const std::string& architecture);
 
-  /// As the destructor; then `ask` gives what is known, and what is on disk.
+  /// As the destructor; `ask` then only gives code that is known or on disk.
   void stop();
 
-  std::size_t compiled() const { return compiled_; }  ///< sources that NVRTC was given
+  std::size_t compiled() const { return compiled_; }  ///< number of sources passed to NVRTC
   /// The file of that code; "" if code is not kept.
   std::string file_of(const std::string& source, const std::string& architecture) const;
 
  private:
-  /// Then those that nobody holds are forgotten.
+  /// Above this number, compilations without other holders are dropped.
   static constexpr std::size_t most_known = 1024;
 
   void work();
@@ -86,16 +85,16 @@ class code_compiler {
   std::deque<std::shared_ptr<compilation>> waiting_;
   bool stopped_ = false;
   std::atomic<std::size_t> compiled_{0};
-  bool said_missing_ = false;  ///< that there is no NVRTC; of the thread
+  bool said_missing_ = false;  ///< whether a missing NVRTC was logged; used by the thread
   std::thread thread_;
 };
 
 /// Where a process keeps compiled code: DEFT_CACHE_DIR, else $XDG_CACHE_HOME/deft, else
 /// ~/.cache/deft; "" if DEFT_CACHE_DIR is empty, or there is no home.
 std::string code_directory();
-/// The process' own, with that directory. Once the main thread has called this, which a device does
-/// where it is made, the end of the process waits for what is being compiled: without, NVRTC may
-/// crash there.
+/// The compiler of the process, with that directory. Devices call this when they are made. Once the
+/// main thread has called it, the end of the process waits for the running compilation; otherwise
+/// NVRTC may crash there.
 code_compiler& compilations();
 
 }  // namespace deft::gpu

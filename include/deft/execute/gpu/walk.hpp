@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/gpu/walk.hpp: some axes of an array, walked in order by device code.
+// deft/execute/gpu/walk.hpp: device code that iterates over some axes of an array, in order.
 #pragma once
 #include <deft/execute/gpu/divider.hpp>
 
