@@ -2,7 +2,7 @@
 // tests/execute/classifier.hpp: a small classifier, trained on devices that the test chooses.
 #pragma once
 #include <deft/session/session.hpp>
-#include <deft/train/optimizer.hpp>
+#include <deft/train/optimizers.hpp>
 #include <vector>
 
 #include "op/modeling.hpp"

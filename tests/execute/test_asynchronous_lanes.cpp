@@ -5,7 +5,7 @@
 #include <deft/execute/frame_pool.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/session/worker/task_runtime.hpp>
-#include <deft/train/optimizer.hpp>
+#include <deft/train/optimizers.hpp>
 
 #include "delayed_device.hpp"
 

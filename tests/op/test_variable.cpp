@@ -2,7 +2,7 @@
 #include <deft/op/variable.hpp>
 #include <deft/plan/gradients.hpp>
 #include <deft/session/session.hpp>
-#include <deft/train/optimizer.hpp>
+#include <deft/train/optimizers.hpp>
 
 #include "modeling.hpp"
 
