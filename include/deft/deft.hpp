@@ -21,8 +21,11 @@
 #include <deft/session/launch/task.hpp>
 #include <deft/session/session.hpp>
 // training
+#include <deft/data/example.hpp>
 #include <deft/data/idx.hpp>
 #include <deft/data/mnist.hpp>
+#include <deft/data/record.hpp>
+#include <deft/observe/summary_writer.hpp>
 #include <deft/train/clip.hpp>
 #include <deft/train/monitored_session.hpp>
 #include <deft/train/moving_average.hpp>
@@ -30,6 +33,7 @@
 #include <deft/train/progress.hpp>
 #include <deft/train/replica.hpp>
 #include <deft/train/schedule.hpp>
+#include <deft/train/summaries.hpp>
 
 #ifdef DEFT_IMPLEMENTATION
 #include <deft/core/core.ipp>
@@ -46,6 +50,7 @@
 #endif
 #include <deft/expr/expr.ipp>
 #include <deft/graph/graph.ipp>
+#include <deft/observe/observe.ipp>
 #include <deft/op/op.ipp>
 #include <deft/plan/plan.ipp>
 #include <deft/session/launch/launch.ipp>

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What docs/from_tensorflow.md shows: its blocks, and the second columns of its tables.
 #include <array>
+#include <filesystem>
 #include <thread>
 
+#include "data/temporary_folder.hpp"
 #include "train/training.hpp"
 
 using namespace deft;
@@ -169,7 +171,7 @@ class counting : public hook {
  public:
   explicit counting(const any_tensor& loss) : loss_(loss) {}
   void begin() override { runs_ = 0; }
-  std::vector<any_tensor> fetches() const override { return {loss_}; }
+  std::vector<any_tensor> before_run(run_context&) override { return {loss_}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
     ++runs_;
     if (*values[0].data<float>() > 2) context.request_stop();
@@ -192,6 +194,31 @@ TEST_CASE("a hook of the program's own") {
           monitored_session s(self, {.hooks = {std::make_shared<counting>(now)}});
           while (!s.should_stop()) s.run(now);
         }) == 0);
+}
+
+TEST_CASE("summaries for TensorBoard") {
+  testing::temporary_folder temporary;
+  const std::string folder = temporary.path().string();
+  std::string name = "program";
+  char* argv[] = {name.data(), nullptr};
+  CHECK(task_main(1, argv, [&](task& self) {
+          variable<float> w("w", 3.f);
+          auto loss = square(w);
+          auto train = sgd(0.1).minimize(loss, global_step());
+          {
+            session s;
+            summary_writer writer(folder);
+            writer.graph(s.describe(train).placed);
+          }
+          std::vector<summary> summaries{scalar_summary("loss", loss), histogram_summary("w", w)};
+          monitored_session s(
+              self, {.hooks = {stop_at_step(250), save_summaries(folder, summaries, 100)}});
+          while (!s.should_stop()) s.run(train);
+        }) == 0);
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files += entry.path().filename().string().starts_with("events.out.tfevents.");
+  CHECK(files == 2);
 }
 
 TEST_CASE_FIXTURE(own_graph, "options of a session and of a run") {

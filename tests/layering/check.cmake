@@ -15,9 +15,9 @@ set(layer_plan core device graph expr op)
 set(layer_execute core device graph expr op plan)
 set(layer_transport core device graph)
 set(layer_session core device graph expr op plan execute transport)
-set(layer_train core device graph expr op plan execute transport session)
+set(layer_train core device graph expr op plan execute transport session data observe)
 set(layer_data core graph)
-set(layer_observe core graph session)
+set(layer_observe core device graph data)
 
 # Sub-folders in their order: each may include those before it.
 set(order_session wire threads cluster worker master server client launch)
@@ -28,7 +28,8 @@ set(owners
     "^(unsupported/)?Eigen/"                  "^execute/cpu/"
     "^(thrust|cub|cuda|nccl|cudnn|cublas|nvrtc)" "^execute/gpu/"
     "^openssl/"                               "^transport/"
-    "^zlib\\.h$"                              "^data/"
+    "^zlib\\.h$"                              "^(data|observe)/"
+    "^protozero/"                             "^(data|observe)/"
     # Not in what users include, for the time they take to compile.
     "^boost/"                                 "(\\.ipp|^transport/.*|^asio\\.hpp)$"
     "^(iostream|random|regex)$"               "\\.ipp$")

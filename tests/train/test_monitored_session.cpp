@@ -25,7 +25,7 @@ struct counting_hook : hook {
   any_tensor watch;
   explicit counting_hook(any_tensor w) : watch(std::move(w)) {}
   void begin() override { ++begun; }
-  std::vector<any_tensor> fetches() const override { return {watch}; }
+  std::vector<any_tensor> before_run(run_context&) override { return {watch}; }
   void after_run(run_context&, std::span<const any_array> values) override {
     ++after;
     seen = *values[0].data<float>();

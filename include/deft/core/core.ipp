@@ -4,6 +4,7 @@
 #include <deft/core/any_array.ipp>
 #include <deft/core/array_text.ipp>
 #include <deft/core/buffer.ipp>
+#include <deft/core/crc32c.ipp>
 #include <deft/core/hash.ipp>
 #include <deft/core/text.ipp>
 #include <deft/core/thread.ipp>

@@ -2,6 +2,8 @@
 // deft/data/data.ipp: the implementation of data/, compiled once per program.
 #pragma once
 #include <deft/data/digits.ipp>
+#include <deft/data/example.ipp>
 #include <deft/data/idx.ipp>
 #include <deft/data/mnist.ipp>
 #include <deft/data/pipeline.ipp>
+#include <deft/data/record.ipp>

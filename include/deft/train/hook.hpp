@@ -24,15 +24,18 @@ class run_context {
   std::atomic<bool> stop_{false};
 };
 
-/// Fetches along with every run and looks at the values.
+/// Adds fetches to runs of a monitored session and looks at their values.
 class hook {
  public:
   virtual ~hook() = default;
   /// Once, when the session is made and the graph can still be written.
   virtual void begin() {}
-  /// Fetched with every run.
-  virtual std::vector<any_tensor> fetches() const { return {}; }
-  /// `values` are those of fetches().
+  /// Before each run: the tensors to fetch with it.
+  virtual std::vector<any_tensor> before_run(run_context& context) {
+    static_cast<void>(context);
+    return {};
+  }
+  /// After each run that did not fail: `values` are those that before_run asked for.
   virtual void after_run(run_context& context, std::span<const any_array> values) {
     static_cast<void>(context), static_cast<void>(values);
   }

@@ -15,7 +15,7 @@ class stop_at_step_hook final : public hook {
  public:
   explicit stop_at_step_hook(std::int64_t last) : last_(last) {}
   void begin() override { step_ = any_tensor(detail::expect_global_step("stop_at_step")); }
-  std::vector<any_tensor> fetches() const override { return {step_}; }
+  std::vector<any_tensor> before_run(run_context&) override { return {step_}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
     // The value is that from before this run's own update, if the run had one.
     const std::int64_t step = *values[0].data<std::int64_t>();
@@ -43,7 +43,7 @@ class stop_at_step_hook final : public hook {
 class stop_on_nan_hook final : public hook {
  public:
   stop_on_nan_hook(any_tensor loss, bool fails) : loss_(std::move(loss)), fails_(fails) {}
-  std::vector<any_tensor> fetches() const override { return {loss_}; }
+  std::vector<any_tensor> before_run(run_context&) override { return {loss_}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
     bool nan = visit_dtype(values[0].type(), [&]<class T>() {
       for (T v : values[0].span<T>())

@@ -55,15 +55,19 @@ step_results monitored_session::run_request(std::span<const output> fetches,
                                             std::span<const feed_ref> feeds,
                                             const run_options& options) {
   std::vector<output> all(fetches.begin(), fetches.end());
-  for (const auto& h : hooks_)
-    for (const auto& t : h->fetches()) all.push_back(t.handle());
+  std::vector<std::size_t> counts;  // of what each hook fetches
+  for (const auto& h : hooks_) {
+    const std::vector<any_tensor> asked = h->before_run(context_);
+    for (const auto& t : asked) all.push_back(t.handle());
+    counts.push_back(asked.size());
+  }
   step_results results = session_.run_request(all, targets, feeds, options);
   std::size_t next = fetches.size();
   std::vector<any_array> values;
-  for (auto& h : hooks_) {
+  for (std::size_t i = 0; i < hooks_.size(); ++i) {
     values.clear();
-    for (std::size_t n = h->fetches().size(); n > 0; --n) values.push_back(results.peek(next++));
-    h->after_run(context_, values);
+    for (std::size_t n = counts[i]; n > 0; --n) values.push_back(results.peek(next++));
+    hooks_[i]->after_run(context_, values);
   }
   return results;
 }

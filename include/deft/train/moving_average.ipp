@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/train/moving_average.ipp: shadow variables, their updates, and the exchange with their variables.
+// deft/train/moving_average.ipp: shadow variables, their updates, and the exchange with their
+// variables.
 #pragma once
 #include <algorithm>
 #include <deft/op/catalog.hpp>

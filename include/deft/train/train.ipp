@@ -10,3 +10,4 @@
 #include <deft/train/progress.ipp>
 #include <deft/train/schedule.ipp>
 #include <deft/train/slots.ipp>
+#include <deft/train/summaries.ipp>

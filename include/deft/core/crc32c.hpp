@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/crc32c.hpp: the checksum of TFRecord files.
+#pragma once
+#include <cstdint>
+#include <string_view>
+
+namespace deft {
+
+/// CRC-32C (Castagnoli's polynomial; RFC 3720, appendix B.4) of `bytes`, or of those before them,
+/// whose checksum is `before`, and `bytes`.
+std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0);
+
+}  // namespace deft

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/summaries.hpp: values of training for TensorBoard.
+#pragma once
+#include <cstdint>
+#include <deft/train/hook.hpp>
+#include <string>
+#include <vector>
+
+namespace deft {
+
+/// A tensor whose values TensorBoard shows under a tag.
+struct summary {
+  enum class kind : std::uint8_t { scalar, histogram, image } shown_as;
+  std::string tag;
+  any_tensor value;
+};
+/// A curve of a scalar's values. Throws invalid_argument if `value` is not a scalar of numbers.
+summary scalar_summary(std::string tag, const any_tensor& value, source_place w = here());
+/// How the elements of `value`, numbers, are distributed. Throws invalid_argument for bool.
+summary histogram_summary(std::string tag, const any_tensor& value, source_place w = here());
+/// An image of (height, width) or (height, width, channels), as summary_writer::image has it.
+/// Throws invalid_argument for another rank.
+summary image_summary(std::string tag, const any_tensor& value, source_place w = here());
+
+/// Writes these summaries into an event file in `folder`: those of the first run, and of one run
+/// whenever the global step has grown by `every` or more. Other runs do not fetch them. The
+/// session's constructor throws failed_precondition if the graph has no global step, unavailable if
+/// the file cannot be written.
+hook_ref save_summaries(const std::string& folder, std::vector<summary> summaries,
+                        std::int64_t every = 100);
+
+}  // namespace deft

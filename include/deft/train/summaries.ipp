@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/summaries.ipp: a hook that fetches summaries now and then.
+#pragma once
+#include <deft/observe/summary_writer.hpp>
+#include <deft/op/global_step.hpp>
+#include <deft/train/summaries.hpp>
+#include <optional>
+
+namespace deft {
+namespace {
+
+summary checked_summary(summary::kind shown_as, std::string tag, const any_tensor& value, bool fits,
+                        const char* expected, source_place w) {
+  if (!fits)
+    throw error(
+        errc::invalid_argument,
+        str("[summary] \"", tag, "\" expects ", expected, ", and got ", value.handle().type()),
+        name_of(value), w);
+  return {shown_as, std::move(tag), value};
+}
+
+class summary_hook final : public hook {
+ public:
+  summary_hook(std::string folder, std::vector<summary> summaries, std::int64_t every)
+      : folder_(std::move(folder)), summaries_(std::move(summaries)), every_(every) {}
+
+  void begin() override {
+    step_ = any_tensor(detail::expect_global_step("save_summaries"));
+    writer_.emplace(folder_);
+  }
+  std::vector<any_tensor> before_run(run_context&) override {
+    std::vector<any_tensor> all{step_};
+    if (due_)
+      for (const summary& s : summaries_) all.push_back(s.value);
+    return all;
+  }
+  void after_run(run_context&, std::span<const any_array> values) override {
+    const std::int64_t step = *values[0].data<std::int64_t>();
+    if (values.size() > 1) {
+      for (std::size_t i = 0; i < summaries_.size(); ++i) write(summaries_[i], values[i + 1], step);
+      writer_->flush();
+      written_ = step;
+    }
+    // The step of the next run, if each counts one.
+    due_ = step + 1 >= written_ + every_;
+  }
+  void end() override { writer_.reset(); }
+
+ private:
+  void write(const summary& s, const any_array& value, std::int64_t step) {
+    switch (s.shown_as) {
+      case summary::kind::scalar:
+        return visit_dtype(value.type(), [&]<class T>() {
+          writer_->scalar(s.tag, static_cast<double>(*value.data<T>()), step);
+        });
+      case summary::kind::histogram:
+        return writer_->histogram(s.tag, value, step);
+      case summary::kind::image:
+        return writer_->image(s.tag, value, step);
+    }
+  }
+
+  std::string folder_;
+  std::vector<summary> summaries_;
+  std::int64_t every_, written_ = 0;
+  bool due_ = true;
+  any_tensor step_;
+  std::optional<summary_writer> writer_;
+};
+
+}  // namespace
+
+summary scalar_summary(std::string tag, const any_tensor& value, source_place w) {
+  return checked_summary(summary::kind::scalar, std::move(tag), value,
+                         value.rank() == 0 && is_numeric(value.type()), "a scalar of numbers", w);
+}
+summary histogram_summary(std::string tag, const any_tensor& value, source_place w) {
+  return checked_summary(summary::kind::histogram, std::move(tag), value, is_numeric(value.type()),
+                         "numbers", w);
+}
+summary image_summary(std::string tag, const any_tensor& value, source_place w) {
+  return checked_summary(summary::kind::image, std::move(tag), value,
+                         value.rank() == 2 || value.rank() == 3,
+                         "(height, width) or (height, width, channels)", w);
+}
+
+hook_ref save_summaries(const std::string& folder, std::vector<summary> summaries,
+                        std::int64_t every) {
+  if (every < 1)
+    fail(errc::invalid_argument, "[save_summaries] expects a number of steps above 0, and got ",
+         every);
+  return std::make_shared<summary_hook>(folder, std::move(summaries), every);
+}
+
+}  // namespace deft

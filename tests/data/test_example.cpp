@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/data/example.hpp>
+
+#include "../testing.hpp"
+
+using namespace deft;
+using testing::error_of;
+
+TEST_CASE("features are read back as they were set") {
+  const std::string bytes = example()
+                                .set("name", "seven")
+                                .set("words", std::vector<std::string>{"a", "", "c\0d"})
+                                .set("pixels", std::vector<float>{0.5f, -1, 3e30f})
+                                .set("label", 7)
+                                .set("rate", 0.25)
+                                .set("sizes", std::vector<std::int64_t>{-1, 1LL << 40, 0})
+                                .set("none", std::vector<float>{})
+                                .encode();
+  const example_view v(bytes);
+  CHECK(v.one_bytes("name") == "seven");
+  CHECK(v.bytes("words") == std::vector<std::string_view>{"a", "", "c"});
+  CHECK(v.floats("pixels") == std::vector<float>{0.5f, -1, 3e30f});
+  CHECK(v.one_integer("label") == 7);
+  CHECK(v.one_float("rate") == 0.25f);
+  CHECK(v.integers("sizes") == std::vector<std::int64_t>{-1, 1LL << 40, 0});
+  CHECK(v.floats("none").empty());
+  CHECK(v.has("label"));
+  CHECK(!v.has("lab"));
+  float pixels[3];
+  v.read("pixels", pixels);
+  CHECK(pixels[2] == 3e30f);
+  std::int64_t sizes[3];
+  v.read("sizes", sizes);
+  CHECK(sizes[0] == -1);
+}
+
+TEST_CASE("an example has the bytes that TensorFlow writes") {
+  CHECK(example().set("a", 300).encode() ==
+        std::string("\x0a\x0d\x0a\x0b\x0a\x01\x61\x12\x06\x1a\x04\x0a\x02\xac\x02", 15));
+  // Numbers that are not packed, as older writers have them.
+  const std::string loose("\x0a\x0e\x0a\x0c\x0a\x01\x61\x12\x07\x1a\x05\x08\xac\x02\x08\x01", 16);
+  CHECK(example_view(loose).integers("a") == std::vector<std::int64_t>{300, 1});
+}
+
+TEST_CASE("what is wrong with a feature is said") {
+  const std::string bytes = example().set("label", 7).set("name", "x").encode();
+  const example_view v(bytes);
+  CHECK(error_of([&] { v.one_integer("lable"); }) ==
+        "not_found: [example] it has no feature \"lable\"; it has label, name");
+  CHECK(error_of([&] { v.floats("label"); }) ==
+        "invalid_argument: [example] feature \"label\" has integers, not floats");
+  CHECK(error_of([&] { v.one_integer("name"); }) ==
+        "invalid_argument: [example] feature \"name\" has bytes, not integers");
+  std::int64_t two[2];
+  CHECK(error_of([&] { v.read("label", two); }) ==
+        "invalid_argument: [example] feature \"label\" has 1 values, not 2");
+  example_view other;
+  CHECK(error_of([&] { other.parse("\xff\xff"); }).starts_with("data_loss: [example] the message"));
+  for (std::size_t cut = 1; cut < bytes.size(); ++cut)
+    error_of([&] { example_view(bytes.substr(0, cut)).one_integer("label"); });
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/data/record.hpp>
+
+#include <bit>
+#include <deft/core/crc32c.hpp>
+#include <vector>
+
+#include "../testing.hpp"
+#include "temporary_folder.hpp"
+
+using namespace deft;
+using testing::read_bytes;
+using testing::write_bytes;
+
+namespace {
+
+std::vector<std::string> records_of(const std::string& file) {
+  record_reader reader(file);
+  std::vector<std::string> all;
+  while (const auto record = reader.next()) all.emplace_back(*record);
+  CHECK(!reader.next());
+  return all;
+}
+
+/// What reading `file` throws, without its folder.
+std::string failure(const testing::temporary_folder& dir, const std::string& file) {
+  std::string s = testing::error_of([&] { records_of(dir / file); });
+  const auto at = s.find(dir.path().string() + "/");
+  return at == s.npos ? s : s.erase(at, dir.path().string().size() + 1);
+}
+
+}  // namespace
+
+TEST_CASE("records are read back as they were written, plain and compressed") {
+  testing::temporary_folder dir;
+  std::vector<std::string> records{"", "a", std::string(3, '\0'), std::string(5'000'000, 'x')};
+  for (std::size_t i = 0; i < 1000; ++i) records.emplace_back(i * 37 % 5000, static_cast<char>(i));
+  for (const std::string name : {"a", "a.gz"}) {
+    CAPTURE(name);
+    record_writer writer(dir / name);
+    for (const auto& r : records) writer.write(r);
+    writer.close();
+    CHECK(records_of(dir / name) == records);
+    CHECK(testing::error_of([&] { writer.write("more"); }).starts_with("failed_precondition"));
+  }
+  CHECK(read_bytes(dir / "a.gz").substr(0, 2) == "\x1f\x8b");
+  write_bytes(dir / "empty", "");
+  CHECK(records_of(dir / "empty").empty());
+}
+
+TEST_CASE("a record is its length, its bytes and a checksum of each") {
+  testing::temporary_folder dir;
+  {
+    record_writer writer(dir / "a");
+    writer.write("hello");
+  }
+  // As TensorFlow 2.21 writes it.
+  CHECK(read_bytes(dir / "a") == std::string("\x05\0\0\0\0\0\0\0\xea\xb2\x04\x3e"
+                                             "hello\xbb\x1f\x1c\x19",
+                                             21));
+}
+
+TEST_CASE("what is flushed can be read") {
+  testing::temporary_folder dir;
+  record_writer writer(dir / "a");
+  writer.write("one");
+  writer.flush();
+  CHECK(records_of(dir / "a") == std::vector<std::string>{"one"});
+  writer.write("two");
+  writer.flush();
+  CHECK(records_of(dir / "a").size() == 2);
+}
+
+TEST_CASE("a corrupt file is refused with its name and the record's offset") {
+  testing::temporary_folder dir;
+  {
+    record_writer writer(dir / "whole");
+    writer.write("hello");
+    writer.write("world!");
+  }
+  const std::string whole = read_bytes(dir / "whole");
+  auto damaged = [&](std::size_t at) {
+    std::string bytes = whole;
+    bytes[at] = static_cast<char>(bytes[at] ^ 1);
+    write_bytes(dir / "a", bytes);
+    return failure(dir, "a");
+  };
+  CHECK(
+      damaged(0) ==
+      "data_loss: [record_reader] a: the record at offset 0: the checksum of its length is wrong");
+  CHECK(damaged(8).ends_with("offset 0: the checksum of its length is wrong"));
+  CHECK(damaged(14).ends_with("offset 0: the checksum of its bytes is wrong"));
+  CHECK(damaged(21).ends_with("offset 21: the checksum of its length is wrong"));
+  CHECK(damaged(whole.size() - 1).ends_with("offset 21: the checksum of its bytes is wrong"));
+  for (std::size_t cut = 1; cut < whole.size(); ++cut) {
+    CAPTURE(cut);
+    write_bytes(dir / "a", whole.substr(0, cut));
+    const std::string e = failure(dir, "a");
+    if (cut == 21)
+      CHECK(e.empty());
+    else
+      CHECK(e.starts_with("data_loss: [record_reader] a: the record at offset " +
+                          std::string(cut < 21 ? "0: the file ends" : "21: the file ends")));
+  }
+  // A length that its own checksum confirms, of more than there is.
+  std::string endless(8, '\xff');
+  const std::uint32_t crc = std::rotr(crc32c(endless), 15) + 0xa282ead8u;
+  endless.append(reinterpret_cast<const char*>(&crc), 4);
+  write_bytes(dir / "a", endless);
+  CHECK(failure(dir, "a").starts_with("data_loss"));
+  CHECK(failure(dir, "missing") == "not_found: [record_reader] there is no file missing");
+  CHECK(testing::error_of([] { record_writer("/nowhere/a"); }) ==
+        "unavailable: [record_writer] cannot create /nowhere/a: No such file or directory");
+}
+
+TEST_CASE("a compressed file that is cut off is refused") {
+  testing::temporary_folder dir;
+  {
+    record_writer writer(dir / "whole.gz");
+    for (int i = 0; i < 100; ++i) writer.write(std::string(1000, static_cast<char>(i * i)));
+  }
+  const std::string whole = read_bytes(dir / "whole.gz");
+  write_bytes(dir / "a.gz", whole.substr(0, whole.size() / 2));
+  CHECK(failure(dir, "a.gz").starts_with("data_loss: [record_reader] a.gz: the record at offset"));
+}
+
+TEST_CASE("a full disk is an error of its own") {
+  record_writer writer("/dev/full");
+  CHECK(testing::error_of([&] {
+          writer.write(std::string(1 << 20, 'x'));
+          writer.flush();
+        }).starts_with("resource_exhausted: [record_writer] cannot write /dev/full: No space"));
+}
