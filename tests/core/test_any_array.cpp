@@ -38,7 +38,7 @@ TEST_CASE("an array knows its type, shape and bytes") {
   CHECK(any_array(dtype::int32, {0, 3}).bytes() == 0);
 }
 
-TEST_CASE("arrays are refused in sentences") {
+TEST_CASE("invalid arrays are refused with a full sentence") {
   CHECK(testing::error_of([] {
           any_array(dtype::float32, {dyn, 3});
         }) == "invalid_argument: an array needs every extent, not (?,3)");
@@ -61,7 +61,7 @@ TEST_CASE("copies share elements until one is written") {
   CHECK(a.data<float>()[0] == 1);
   CHECK(copy.data<float>()[0] == 7);
   CHECK(copy.data<float>()[1] == 2);
-  // Each has its own now: no more copies.
+  // Each array owns its elements now, so nothing is copied again.
   before = copy.raw();
   copy.mutable_data<float>()[1] = 8;
   static_cast<std::byte*>(copy.mutable_raw())[0] = std::byte{0};
@@ -80,7 +80,7 @@ TEST_CASE("a view refers to the caller's memory") {
   mine[3] = 9;
   CHECK(v.raw() == mine);
   CHECK(v.span<float>()[3] == 9);
-  v.mutable_data<float>()[3] = 1;  // copied first
+  v.mutable_data<float>()[3] = 1;  // copies first
   CHECK(mine[3] == 9);
   CHECK(v.raw() != mine);
 }
@@ -99,7 +99,7 @@ TEST_CASE("equal means type, shape and elements; NaN equals nothing") {
 }
 
 TEST_CASE("arrays print as in NumPy") {
-  // What print(numpy.array(...)) of NumPy 2.4 shows.
+  // The expected texts are what print(numpy.array(...)) shows in NumPy 2.4.
   constexpr double inf = std::numeric_limits<double>::infinity();
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   struct {
@@ -141,8 +141,8 @@ TEST_CASE("arrays print as in NumPy") {
   for (auto& [a, text] : cases) CHECK(to_string(a) == text);
 }
 
-TEST_CASE("printing a large array looks only at what it shows") {
-  any_array huge(dtype::uint8, {std::int64_t{1} << 30});  // never touched: costs no memory
+TEST_CASE("printing a large array reads only the elements that it shows") {
+  any_array huge(dtype::uint8, {std::int64_t{1} << 30});  // its pages are never touched
   huge.mutable_data<std::uint8_t>()[huge.elements() - 1] = 7;
   auto text = to_string(huge);
   CHECK(text.size() < 40);

@@ -13,7 +13,7 @@ constexpr std::size_t huge_page = std::size_t{2} << 20;
 std::uintptr_t address(const buffer& b) { return reinterpret_cast<std::uintptr_t>(b.data()); }
 }  // namespace
 
-TEST_CASE("blocks are aligned to 64 bytes, large ones to 2 MB, and hold what was asked") {
+TEST_CASE("blocks are aligned to 64 bytes, large ones to 2 MB, and have the requested size") {
   for (std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{64}, std::size_t{1000},
                             huge_page - 1, huge_page, huge_page + 1, 3 * huge_page}) {
     CAPTURE(bytes);
@@ -26,7 +26,7 @@ TEST_CASE("blocks are aligned to 64 bytes, large ones to 2 MB, and hold what was
   }
 }
 
-TEST_CASE("a large block given back is the next one of its size") {
+TEST_CASE("a freed large block is reused for the next one of its size") {
   trim_host_memory();
   auto first = buffer::host(3 * huge_page);
   auto at = address(first);
@@ -36,7 +36,7 @@ TEST_CASE("a large block given back is the next one of its size") {
   auto second = buffer::host(3 * huge_page - 100);
   CHECK(recycled_host_memory() == 0);
   CHECK(address(second) == at);
-  // In use, or much too large: not handed out.
+  // Blocks that are in use or much too large are not reused.
   CHECK(address(buffer::host(3 * huge_page)) != at);
   second.reset();
   CHECK(address(buffer::host(huge_page)) != at);
@@ -52,7 +52,7 @@ TEST_CASE("a recycled block has one owner again") {
   CHECK(again.unique());
 }
 
-TEST_CASE("copies share, the last one releases") {
+TEST_CASE("copies share a block, and the last one releases it") {
   auto a = buffer::host(100);
   CHECK(a.unique());
   auto b = a;
@@ -68,7 +68,7 @@ TEST_CASE("copies share, the last one releases") {
   CHECK(a.unique());
 }
 
-TEST_CASE("the count is right when threads copy at once") {
+TEST_CASE("the reference count is right when threads copy at the same time") {
   auto a = buffer::host(100);
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i)
@@ -82,7 +82,7 @@ TEST_CASE("the count is right when threads copy at once") {
   CHECK(a.unique());
 }
 
-TEST_CASE("an empty buffer is no memory") {
+TEST_CASE("an empty buffer holds no memory") {
   buffer b;
   CHECK_FALSE(b);
   CHECK(b.data() == nullptr);
@@ -91,7 +91,7 @@ TEST_CASE("an empty buffer is no memory") {
   CHECK_FALSE(b.unique());
 }
 
-TEST_CASE("borrowed memory is never ours to write, nor freed") {
+TEST_CASE("borrowed memory is neither written nor freed") {
   float mine[3] = {1, 2, 3};
   {
     auto b = buffer::borrow(mine, sizeof mine);
@@ -104,7 +104,7 @@ TEST_CASE("borrowed memory is never ours to write, nor freed") {
   CHECK_FALSE(buffer::host(8).is_borrowed());
 }
 
-TEST_CASE("an absurd size is resource_exhausted, not a crash") {
+TEST_CASE("an absurd size fails with resource_exhausted") {
   for (auto bytes : {std::size_t{1} << 45, (std::size_t{1} << 46) + 1, ~std::size_t{0}}) {
     CAPTURE(bytes);
     CHECK(testing::error_of([&] {

@@ -15,7 +15,7 @@ constexpr std::optional<dims> together(const dims& a, const dims& b) {
 }
 }  // namespace
 
-TEST_CASE("shapes broadcast as in NumPy, with dyn") {
+TEST_CASE("shapes broadcast as in NumPy, also with dyn") {
   struct {
     dims a, b;
     std::optional<dims> result;
@@ -60,7 +60,7 @@ TEST_CASE("shapes print with a question mark for dyn") {
   CHECK(to_string(dims{dyn, 10}) == "(?,10)");
 }
 
-TEST_CASE("elements multiply, and are dyn as soon as an extent is") {
+TEST_CASE("the number of elements is the product of the extents, or dyn if one is dyn") {
   CHECK(dims{}.elements() == 1);
   CHECK(dims{4, 3}.elements() == 12);
   CHECK(dims{4, 0, 3}.elements() == 0);
@@ -68,7 +68,7 @@ TEST_CASE("elements multiply, and are dyn as soon as an extent is") {
   CHECK(dims{0, dyn}.elements() == dyn);
 }
 
-TEST_CASE("fits: dyn takes anything, a static extent only itself") {
+TEST_CASE("fits() accepts any extent for dyn, and only the same one for a static extent") {
   struct {
     dims declared, actual;
     bool yes;
@@ -88,7 +88,7 @@ TEST_CASE("fits: dyn takes anything, a static extent only itself") {
   }
 }
 
-TEST_CASE("may_equal: dyn may be anything on either side") {
+TEST_CASE("may_equal() lets dyn match anything on either side") {
   CHECK(may_equal({dyn, 3}, {4, dyn}));
   CHECK(may_equal({}, {}));
   CHECK_FALSE(may_equal({dyn, 3}, {4, 4}));
@@ -116,7 +116,7 @@ TEST_CASE("a rank above eight is refused") {
 
 TEST_CASE("dims compare by rank and extents only") {
   dims shrunk{4, 3};
-  shrunk.n = 1;  // leaves a 3 behind the end
+  shrunk.n = 1;  // leaves a 3 past the end
   CHECK(shrunk == dims{4});
   CHECK_FALSE(dims{4} == dims{4, 1});
   CHECK_FALSE(dims{4, 3} == dims{3, 4});

@@ -35,7 +35,7 @@ TEST_CASE("dtypes have fixed wire numbers, TensorFlow's names, and sizes") {
   }
 }
 
-TEST_CASE("what is no dtype is not valid") {
+TEST_CASE("other numbers and names are not valid dtypes") {
   CHECK_FALSE(is_valid(dtype::none));
   CHECK_FALSE(is_valid(static_cast<dtype>(7)));
   CHECK_FALSE(is_valid(static_cast<dtype>(255)));
@@ -54,7 +54,7 @@ TEST_CASE("visit_dtype calls back with the C++ type, and inverts dtype_of") {
         "internal: a value without a dtype");
 }
 
-TEST_CASE("element is what a tensor can hold, const or not") {
+TEST_CASE("element accepts the types that a tensor can hold, const or not") {
   static_assert(element<float> && element<const double> && element<bool>);
   static_assert(!element<char> && !element<short> && !element<std::string> && !element<float*>);
   static_assert(dtype_of<const std::int32_t> == dtype::int32);

@@ -5,7 +5,7 @@
 
 using namespace deft;
 
-TEST_CASE("an error is one sentence with node, place and device, as far as known") {
+TEST_CASE("an error is one sentence with node, source location and device where known") {
   std::string text = "[matmul] inner extents differ: (100,784) x (785,10)";
   source_place place{"src/model.cpp", 31};
   struct {
@@ -26,7 +26,7 @@ TEST_CASE("an error is one sentence with node, place and device, as far as known
   }
 }
 
-TEST_CASE("an error keeps its parts") {
+TEST_CASE("an error keeps its code, node, location and device") {
   error e(errc::aborted, "gone", "w1", {"m.cpp", 3}, "/cpu:0");
   CHECK(e.code() == errc::aborted);
   CHECK(e.node() == "w1");
@@ -39,7 +39,7 @@ TEST_CASE("fail joins its arguments and throws what the standard library can cat
   CHECK(testing::error_of([] { fail(errc::not_found, "x"); }) == "not_found: x");
 }
 
-TEST_CASE("codes have the numbers and names of gRPC") {
+TEST_CASE("codes have gRPC's numbers and names") {
   const char* names[] = {"cancelled",
                          "unknown",
                          "invalid_argument",

@@ -6,7 +6,7 @@
 
 using namespace deft;
 
-TEST_CASE("whatever is thrown becomes an error that can be kept") {
+TEST_CASE("any exception becomes an error that can be stored") {
   CHECK(failure_of([] {}) == nullptr);
   const auto said = [](auto&& f) {
     const auto e = failure_of(f);

@@ -10,7 +10,7 @@
 using namespace deft;
 
 TEST_CASE("hashes are the same on every platform") {
-  // Worked out by hand-written Python from the published formulas.
+  // Computed in Python from the published formulas.
   static_assert(hash_text("") == 0x169180786fa941d5u);
   static_assert(hash_text("relu(add(0,1))") != hash_text("relu(add(1,0))"));
   static_assert(hash_text("matmul") == 0x14f07cd6e75df656u);
@@ -18,7 +18,7 @@ TEST_CASE("hashes are the same on every platform") {
   static_assert(mix(1, 2) == 0xbfc846100bfc1e42u);
 }
 
-TEST_CASE("no value makes mix forget what came before, nor the other way") {
+TEST_CASE("mix depends on both of its arguments, whatever the other one is") {
   for (std::uint64_t v : {0xe7037ed1a0b428dbu, 0x9e3779b97f4a7c15u, 0ul, 1ul, ~0ul, 1ul << 63}) {
     std::set<std::uint64_t> by_seed, by_value;
     for (std::uint64_t i = 0; i < 1000; ++i) {
@@ -30,7 +30,7 @@ TEST_CASE("no value makes mix forget what came before, nor the other way") {
   }
 }
 
-TEST_CASE("bytes hash by content and length, wherever they lie") {
+TEST_CASE("bytes hash by content and length, not by address") {
   std::vector<unsigned char> bytes(200);
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i * 37);
   std::set<std::uint64_t> seen;
@@ -68,6 +68,6 @@ TEST_CASE("nearby inputs get distant hashes") {
   CHECK(flipped < 64 * 40);
 }
 
-TEST_CASE("texts that differ in a trailing zero byte hash apart") {
+TEST_CASE("texts that differ in a trailing zero byte have different hashes") {
   CHECK(hash_text(std::string("a")) != hash_text(std::string("a\0", 2)));
 }

@@ -10,7 +10,7 @@ namespace {
 
 std::vector<std::string> lines;
 
-// Collects what is logged while it lives.
+// Collects the lines that are logged during its lifetime.
 struct capture {
   logging::level before = logging::threshold();
   capture() {
@@ -48,7 +48,7 @@ TEST_CASE("lines below the level are dropped") {
   CHECK(lines.size() == 2);
 }
 
-TEST_CASE("DEFT_LOG names a level, or a line says what is wrong") {
+TEST_CASE("DEFT_LOG names a level, and an invalid value is reported") {
   capture c;
   CHECK(logging::level_of("debug") == logging::level::debug);
   CHECK(logging::level_of("off") == logging::level::off);
@@ -61,7 +61,7 @@ TEST_CASE("DEFT_LOG names a level, or a line says what is wrong") {
                      "or off; using warning"});
 }
 
-TEST_CASE("a line that is dropped is never put together") {
+TEST_CASE("a line that is dropped is never formatted") {
   capture c;
   int prints = 0;
   logging::set_level(logging::level::warning);
@@ -71,7 +71,7 @@ TEST_CASE("a line that is dropped is never put together") {
   CHECK(prints == 1);
 }
 
-TEST_CASE("of lines of one kind one comes, and says later how many there were besides") {
+TEST_CASE("repeated lines of one kind are limited, and the next one says how many were dropped") {
   capture c;
   logging::set_level(logging::level::warning);
   logging::limited refusals(100), others;
@@ -81,7 +81,7 @@ TEST_CASE("of lines of one kind one comes, and says later how many there were be
   REQUIRE(lines.size() >= 2);
   CHECK(lines[0] == "2 refused 0");
   CHECK(lines.back() == "2 another kind");
-  // Until the next one may come.
+  // Wait until the next line is allowed.
   lines.clear();
   long long tried = 999;
   for (; lines.empty(); ++tried) refusals.log(logging::level::warning, "again");

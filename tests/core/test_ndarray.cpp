@@ -8,7 +8,7 @@
 
 using namespace deft;
 
-TEST_CASE("a static array starts at zero, a dyn one empty") {
+TEST_CASE("a static array starts with zeros, a dyn one empty") {
   ndarray<float, 2, 3> a;
   CHECK(a.extents() == dims{2, 3});
   CHECK(std::accumulate(a.begin(), a.end(), 0.f) == 0);
@@ -21,7 +21,7 @@ TEST_CASE("a static array starts at zero, a dyn one empty") {
         "invalid_argument: an ndarray of (?,3) cannot have the extents (5,4)");
 }
 
-TEST_CASE("a list gives the elements, and one dyn extent follows") {
+TEST_CASE("a list gives the elements, and one dyn extent is deduced") {
   ndarray<int, 2, 2> a{1, 2, 3, 4};
   CHECK(a(1, 0) == 3);
   CHECK(ndarray<int, dyn, 2>{1, 2, 3, 4, 5, 6}.extents() == dims{3, 2});
@@ -34,7 +34,7 @@ TEST_CASE("a list gives the elements, and one dyn extent follows") {
         }) == "invalid_argument: an ndarray of (?,2) cannot hold 3 elements");
 }
 
-TEST_CASE("elements lie row by row") {
+TEST_CASE("elements are stored in row-major order") {
   ndarray<int, 2, 3, 4> a;
   int next = 0;
   for (int i = 0; i < 2; ++i)
@@ -52,7 +52,7 @@ TEST_CASE("a scalar has rank 0 and one element") {
   CHECK(to_string(a) == "2.5");
 }
 
-TEST_CASE("a copy owns a copy, a move takes over") {
+TEST_CASE("a copy has separate elements, a move takes them over") {
   ndarray<int, 2> a{1, 2};
   auto b = a;
   b(0) = 9;
@@ -104,7 +104,7 @@ TEST_CASE("an any_array becomes an ndarray without a copy, and is checked") {
   CHECK(std::as_const(alone).data() == at);
 }
 
-TEST_CASE("an ndarray made from a shared any_array leaves the other holder alone") {
+TEST_CASE("writing to an ndarray made from a shared any_array does not change the other holder") {
   any_array shared(dtype::float32, {1});
   shared.mutable_data<float>()[0] = 1;
   ndarray<float, 1> a(shared);
@@ -113,7 +113,7 @@ TEST_CASE("an ndarray made from a shared any_array leaves the other holder alone
   CHECK(a(0) == 5);
 }
 
-TEST_CASE("array() shares the elements, and gives them away from a temporary") {
+TEST_CASE("array() shares the elements, and moves them out of a temporary") {
   ndarray<float, 2> a{1, 2};
   any_array shared = a.array();
   CHECK(shared.raw() == std::as_const(a).data());

@@ -34,7 +34,7 @@ TEST_CASE_TEMPLATE("integers wrap", T, std::int32_t, std::int64_t) {
   static_assert((-B(1)).v == 255);
 }
 
-TEST_CASE_TEMPLATE("integer division truncates, and by zero is an error", T, std::int32_t,
+TEST_CASE_TEMPLATE("integer division truncates, and division by zero is an error", T, std::int32_t,
                    std::int64_t, std::uint8_t) {
   using V = lane<T>;
   static_assert((V(7) / 2).v == 3);
@@ -58,7 +58,7 @@ TEST_CASE("floats divide by zero as IEEE says") {
   CHECK(std::isnan((lane<float>(0) / 0).v));
 }
 
-TEST_CASE("maximum and minimum let NaN through from either side") {
+TEST_CASE("maximum and minimum propagate NaN from either side") {
   using V = lane<float>;
   for (float v : {1.f, -inf, inf}) {
     CHECK(std::isnan(num::maximum(V(v), not_a_number).v));
@@ -83,7 +83,7 @@ TEST_CASE("comparisons give a mask, which selects") {
 }
 
 namespace {
-// Not inlined, as the compiler joins within one block only.
+// Not inlined: the compiler fuses a product and a sum only within one block.
 template <class T>
 DEFT_NOINLINE T product_plus(T x, T y, T z) {
   return (lane<T>(x) * y + z).v;
@@ -95,14 +95,15 @@ DEFT_NOINLINE T less_product(T x, T y, T z) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("a product is rounded before it is added to anything", T, float, double) {
-  // 1 + 2e and its square: the last bits tell one rounding from two.
-  volatile T x = 1 + 2 * std::numeric_limits<T>::epsilon();  // not known to the compiler
+  // The last bits of (1 + 2e) squared differ between one rounding and two.
+  volatile T x = 1 + 2 * std::numeric_limits<T>::epsilon();  // unknown to the compiler
   const T squared = 1 + 4 * std::numeric_limits<T>::epsilon();
   CHECK(product_plus<T>(x, x, -squared) == 0);
   CHECK(less_product<T>(x, x, squared) == 0);
 }
 
-TEST_CASE_TEMPLATE("float to integer truncates, saturates, and takes NaN to 0", F, float, double) {
+TEST_CASE_TEMPLATE("float to integer truncates, saturates, and converts NaN to 0", F, float,
+                   double) {
   struct {
     F from;
     std::int32_t i32;
@@ -129,7 +130,7 @@ TEST_CASE_TEMPLATE("float to integer truncates, saturates, and takes NaN to 0", 
   }
 }
 
-TEST_CASE("other casts wrap, and bool is whether a value is not zero") {
+TEST_CASE("other casts wrap, and a cast to bool tests for zero") {
   static_assert(num::cast_scalar<std::uint8_t>(300) == 44);
   static_assert(num::cast_scalar<std::int32_t>(std::int64_t{1} << 32) == 0);
   static_assert(num::cast_scalar<bool>(0.5f) && !num::cast_scalar<bool>(-0.f));

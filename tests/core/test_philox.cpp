@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/core/test_philox.cpp: Philox agrees with Random123 and draws evenly.
 #include <deft/core/philox.hpp>
-// its own header comes first, so that it is known to stand alone
+// The tested header comes first, which shows that it is self-contained.
 #include <doctest/doctest.h>
 
 using namespace deft;
@@ -34,7 +34,7 @@ TEST_CASE("unit_float covers [0, 1) and never reaches 1") {
   CHECK(unit_float(0x80000000) == 0.5f);
 }
 
-TEST_CASE("a stream gives Philox's words in order, different for every seed and stream") {
+TEST_CASE("a stream gives Philox's words in order, which differ for every seed and stream") {
   philox_stream s(0x299f31d0a4093822u, 0x0370734413198a2eu);
   for (std::uint32_t block = 0; block < 3; ++block) {
     auto words = philox({block, 0, 0x13198a2e, 0x03707344}, {0xa4093822, 0x299f31d0});
@@ -44,7 +44,7 @@ TEST_CASE("a stream gives Philox's words in order, different for every seed and 
   CHECK(philox_stream(1, 0).word() != philox_stream(1, 1).word());
 }
 
-TEST_CASE("below(n) draws each number about as often") {
+TEST_CASE("below(n) draws all numbers about equally often") {
   philox_stream s(7);
   int counts[10] = {};
   for (int i = 0; i < 100'000; ++i) {

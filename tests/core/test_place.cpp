@@ -16,7 +16,7 @@ TEST_CASE("a default argument records the caller's line") {
   CHECK(to_string(w) == str("test_place.cpp:", w.line));
 }
 
-TEST_CASE("places print without folders, unknown ones as nothing") {
+TEST_CASE("source locations print without folders, unknown ones as nothing") {
   CHECK(to_string(source_place{"/home/me/model.cpp", 31}) == "model.cpp:31");
   CHECK(to_string(source_place{"model.cpp", 7}) == "model.cpp:7");
   CHECK(to_string(source_place{}) == "");

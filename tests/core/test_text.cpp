@@ -31,7 +31,7 @@ TEST_CASE("a uint8 is a number, not a character") {
   CHECK(str(std::int8_t{-1}) == "-1");
 }
 
-TEST_CASE("join puts the separator between, never after") {
+TEST_CASE("join puts the separator between elements, never after the last") {
   CHECK(join(std::vector<int>{}, ", ") == "");
   CHECK(join(std::vector<int>{4}, ", ") == "4");
   CHECK(join(std::vector<int>{1, 2, 3}, ", ") == "1, 2, 3");

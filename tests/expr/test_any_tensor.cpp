@@ -9,7 +9,7 @@ using testing::maker;
 using testing::own_graph;
 using testing::type_of;
 
-TEST_CASE_FIXTURE(own_graph, "any_tensor and typed tensors stand beside each other") {
+TEST_CASE_FIXTURE(own_graph, "any_tensor and typed tensors mix") {
   placeholder<float, dyn, 3> x("x");
   any_tensor y = any(dtype::float32, {3});
   static_assert(std::is_same_v<decltype(x + y), any_tensor>);
@@ -48,7 +48,7 @@ TEST_CASE_FIXTURE(own_graph, "literals with an any_tensor take its dtype, or are
       "failed_precondition: an empty tensor is used as operand 1, node \"add\" near modeling.hpp:");
 }
 
-TEST_CASE_FIXTURE(own_graph, "an any_tensor becomes typed only when asked, and if it fits") {
+TEST_CASE_FIXTURE(own_graph, "an any_tensor becomes typed only on request, and if it fits") {
   any_tensor t = any(dtype::float32, {dyn, 3});
   CHECK(same(any_tensor(tensor<float, dyn, 3>(t)), t));
   CHECK(same(any_tensor(tensor<float, 2, 3>(t)), t));
@@ -67,7 +67,7 @@ TEST_CASE_FIXTURE(own_graph, "an any_tensor becomes typed only when asked, and i
        "invalid_argument: [tensor] float(?,3) is not a tensor of float(?)");
 }
 
-TEST_CASE_FIXTURE(own_graph, "an expression becomes an any_tensor by being lowered") {
+TEST_CASE_FIXTURE(own_graph, "an expression is lowered when it becomes an any_tensor") {
   placeholder<float, 2> x("x");
   any_tensor y = relu(x) * 2;
   CHECK(maker(y).def->name == "fused");
@@ -78,7 +78,7 @@ TEST_CASE_FIXTURE(own_graph, "an expression becomes an any_tensor by being lower
   CHECK(y.rank() == 1);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a plain tensor rebinds, and empty handles say so") {
+TEST_CASE_FIXTURE(own_graph, "a plain tensor rebinds, and empty handles are reported") {
   placeholder<float, 2> x("x");
   const unsigned declared = __LINE__ - 1;
   tensor<float, 2> t;
@@ -105,7 +105,7 @@ TEST_CASE_FIXTURE(own_graph, "a plain tensor rebinds, and empty handles say so")
   static_assert(!expression<rebound> && !std::is_same_v<rebound, feed_value>);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a tensor of an output is checked at once") {
+TEST_CASE_FIXTURE(own_graph, "a tensor made from an output is checked immediately") {
   const any_tensor x = constant({1.f, 2.f});
   CHECK(tensor<float, 2>(x.handle()).handle() == x.handle());
   CHECK(tensor<float, dyn>(x.handle()).handle() == x.handle());

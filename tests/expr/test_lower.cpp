@@ -22,7 +22,7 @@ using names = std::vector<std::string_view>;
 
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "a single operation without literals is its primitive node") {
+TEST_CASE_FIXTURE(own_graph, "a single operation without literals becomes its primitive node") {
   placeholder<float, 3> x("x"), y("y");
   tensor<float, 3> sum = x + y;
   CHECK(maker(sum).def == &record_of<op::add>);
@@ -34,7 +34,8 @@ TEST_CASE_FIXTURE(own_graph, "a single operation without literals is its primiti
   CHECK(maker(chosen).def == &record_of<op::fused>);
 }
 
-TEST_CASE_FIXTURE(own_graph, "several operations are one fused node with a canonical signature") {
+TEST_CASE_FIXTURE(own_graph,
+                  "several operations become one fused node with a canonical signature") {
   placeholder<float, dyn, 3> x("x");
   placeholder<float, 3> b("b");
   tensor<float, dyn, 3> y = relu(x + b) * x - 0.5f;
@@ -53,7 +54,7 @@ TEST_CASE_FIXTURE(own_graph, "several operations are one fused node with a canon
         "t3=where(t0,t2,k2:double):double");
 }
 
-TEST_CASE_FIXTURE(own_graph, "literals are immediates, outside the signature") {
+TEST_CASE_FIXTURE(own_graph, "literals are immediates, which the signature leaves out") {
   placeholder<float, 3> x("x");
   tensor<float, 3> a = x * 2 + 1, b = x * 3 + 4, c = 2 * x + 1;
   CHECK(&program_in(a) == &program_in(b));
@@ -64,7 +65,7 @@ TEST_CASE_FIXTURE(own_graph, "literals are immediates, outside the signature") {
   CHECK(g.size() == 4);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a signature is a function of the type: inputs are not merged") {
+TEST_CASE_FIXTURE(own_graph, "a signature depends on the type alone: equal inputs are not merged") {
   placeholder<float, 3> x("x"), y("y");
   auto e = [](const auto& a, const auto& b) { return a * b + a; };
   tensor<float, 3> two = e(x, y), one = e(x, x);
@@ -72,7 +73,7 @@ TEST_CASE_FIXTURE(own_graph, "a signature is a function of the type: inputs are 
   CHECK(maker(one).inputs().size() == 3);
 }
 
-TEST_CASE_FIXTURE(own_graph, "an auto outlives its operands") {
+TEST_CASE_FIXTURE(own_graph, "an expression held by auto keeps its operands alive") {
   auto write = [] {
     placeholder<float, 2> x("x");
     tensor<float, 2> t = x + x;
@@ -88,7 +89,7 @@ TEST_CASE_FIXTURE(own_graph, "an auto outlives its operands") {
   CHECK(g.size() == 3);  // the expression still holds its operands
 }
 
-TEST_CASE_FIXTURE(own_graph, "parts under different devices are cut at the border") {
+TEST_CASE_FIXTURE(own_graph, "an expression is cut where the device changes") {
   placeholder<float, 3> x("x");
   auto inner = on(device("/gpu:0"), [&] { return exp(x * 2) + x; });
   tensor<float, 3> y = relu(inner) - 1;
@@ -133,7 +134,7 @@ TEST_CASE_FIXTURE(own_graph, "scopes are those in force where the expression was
   CHECK(maker(y).controls()[0] == before.handle());
 }
 
-TEST_CASE_FIXTURE(own_graph, "parts under different control dependencies are cut") {
+TEST_CASE_FIXTURE(own_graph, "an expression is cut where the control dependencies change") {
   placeholder<float, 3> x("x");
   auto first = no_op();
   auto e = exp(x * 2);
@@ -146,7 +147,7 @@ TEST_CASE_FIXTURE(own_graph, "parts under different control dependencies are cut
   CHECK(maker(y).inputs()[0].node->controls().empty());
 }
 
-TEST_CASE_FIXTURE(own_graph, "operations with their own algorithm end an expression") {
+TEST_CASE_FIXTURE(own_graph, "operations with an algorithm of their own end an expression") {
   placeholder<float, dyn, 4> x("x");
   placeholder<float, 4, 4> w("w");
   auto h = relu(matmul(relu(x * 2), w) + 1);
@@ -165,7 +166,8 @@ TEST_CASE_FIXTURE(own_graph, "an expression of 64 operations is one node") {
   CHECK(program_in(y).code.size() == decltype(e)::operations);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a node made by operators is near its named operand") {
+TEST_CASE_FIXTURE(own_graph,
+                  "a node made by operators has the source location of its named operand") {
   placeholder<float, 2> x("x");
   any_tensor y = any_tensor(x) + any_tensor(x);
   CHECK(maker(y).place().approximate);

@@ -114,7 +114,7 @@ kernel_ptr testing::halve::make_kernel(const node_def&, std::span<const tensor_t
   return std::make_unique<halving>();
 }
 
-TEST_CASE("an elementwise operation of a program's own runs alone and in expressions") {
+TEST_CASE("a user's elementwise operation runs alone and in expressions") {
   SUBCASE("alone") {
     check_values([](const auto& x) { return make_swish(x); }, &swish_of);
   }
@@ -140,7 +140,8 @@ TEST_CASE("an elementwise operation of a program's own runs alone and in express
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "alone it is its primitive node, in an expression part of one") {
+TEST_CASE_FIXTURE(own_graph,
+                  "alone it is a primitive node, in an expression it is part of the fused node") {
   placeholder<float, 4> x("x");
   tensor<float, 4> alone = make_swish(x), inside = make_swish(x) * 2;
   CHECK(maker(alone).def == &record_of<testing::swish>);
@@ -148,7 +149,7 @@ TEST_CASE_FIXTURE(own_graph, "alone it is its primitive node, in an expression p
   CHECK(find_fused(*decode<op::fused>(maker(inside).attributes).program) != nullptr);
 }
 
-TEST_CASE("the process knows it by its name, which is its alone") {
+TEST_CASE("the process finds it by its name, which is unique") {
   CHECK(find_op("test_swish") == &record_of<testing::swish>);
   CHECK(is_known(record_of<testing::running_sum>));
   const auto all = known_ops();
@@ -172,13 +173,14 @@ TEST_CASE_FIXTURE(own_graph, "operands are broadcast, literals take their dtype"
   CHECK(w.data<int>()[2] == -60);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a dtype that its rule does not accept is refused in a sentence") {
+TEST_CASE_FIXTURE(own_graph,
+                  "a dtype that its rule does not accept is refused with a full sentence") {
   CHECK(error_of([] {
           make_swish(testing::any(dtype::int32, {3}));
         }).starts_with("invalid_argument: [test_swish] is not defined for int32"));
 }
 
-TEST_CASE("its gradient is that of central differences") {
+TEST_CASE("its gradient agrees with central differences") {
   using tensors = std::vector<any_tensor>;
   SUBCASE("one operand") {
     check_gradients([](const tensors& x) { return make_swish(x[0]); }, {{2, 3}});
@@ -206,7 +208,7 @@ TEST_CASE("its gradient is that of central differences") {
         {{2, 3}});
   }
 }
-TEST_CASE("a gradient's values") {
+TEST_CASE("its gradient has the expected values") {
   check_values([](const auto& x) { return std::get<0>(gradients(make_swish(x), x)); }, &slope_of);
 }
 
@@ -219,7 +221,7 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(s.run(forward, x = v) == ndarray<float, 2, 3>{1, 3, 6, 10, 30, 60});
   CHECK(s.run(make_running_sum(x * 2, true) + 1, x = v) ==
         ndarray<float, 2, 3>{13, 11, 7, 121, 101, 61});
-  // Equal nodes are one, others are not.
+  // Equal nodes are merged, different ones are not.
   CHECK(same(forward, make_running_sum(x)));
   CHECK_FALSE(same(forward, make_running_sum(x, true)));
   // Known at run time, of another dtype, and folded.
@@ -237,14 +239,14 @@ TEST_CASE_FIXTURE(own_graph,
                 "kernel_types lack bool"));
 }
 
-TEST_CASE_FIXTURE(own_graph, "an operation may make a kernel of its own class") {
+TEST_CASE_FIXTURE(own_graph, "an operation may define its own kernel class") {
   session s;
   placeholder<float, dyn> x("x");
   CHECK(s.run(make_halve(x), x = {2.f, 5.f}) == ndarray<float, dyn>{1.f, 2.5f});
 }
 
 namespace {
-/// Throws what is no deft::error where its first element is negative.
+/// Throws something other than a deft::error if its first element is negative.
 struct picky {
   static constexpr std::string_view name = "test_picky";
   static constexpr int arity = 1;
@@ -259,19 +261,20 @@ struct picky {
 };
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "whatever it throws fails the step, with its node") {
+TEST_CASE_FIXTURE(own_graph,
+                  "any exception that it throws fails the step, and the error names its node") {
   placeholder<float, 96, 96> x("x");
   auto chain = [&](any_tensor t) {
     for (int i = 0; i < 24; ++i) t = matmul(t, any_tensor(x)) * 0.01f;
     return t;
   };
   any_tensor alone = make_node(picky{}, {}, any_tensor(x));
-  any_tensor beside = chain(alone) + chain(any_tensor(x) * 2.f);  // in two lanes
+  any_tensor also = chain(alone) + chain(any_tensor(x) * 2.f);  // in two lanes
   ndarray<float, 96, 96> good, bad;
   std::ranges::fill(good, 0.01f);
   std::ranges::fill(bad, -1.f);
   session s({.intra_op_threads = 2});
-  for (const any_tensor& fetch : {alone, beside})
+  for (const any_tensor& fetch : {alone, also})
     for (int i = 0; i < 3; ++i) {
       const std::string e = error_of([&] { s.run(fetch, x = bad); });
       CHECK(e.starts_with("internal: not deft's, node \"test_picky"));
@@ -279,7 +282,7 @@ TEST_CASE_FIXTURE(own_graph, "whatever it throws fails the step, with its node")
     }
 }
 
-TEST_CASE_FIXTURE(own_graph, "placement knows it by operation and dtype") {
+TEST_CASE_FIXTURE(own_graph, "placement finds its kernels by operation and dtype") {
   session s;
   for (const auto& d : list_devices(s)) {
     REQUIRE(d.kernels);
@@ -304,7 +307,7 @@ TEST_CASE_FIXTURE(own_graph, "placement knows it by operation and dtype") {
         }).starts_with("invalid_argument: [test_swish] cannot be placed on \"/gpu:0\""));
 }
 
-TEST_CASE_FIXTURE(own_graph, "the tasks of a cluster know it") {
+TEST_CASE_FIXTURE(own_graph, "the tasks of a cluster can run it") {
   local_cluster c{{"worker", 2}};
   placeholder<float, 3> x("x");
   const ndarray<float, 3> v{-1, 0, 2};

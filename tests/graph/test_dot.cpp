@@ -32,7 +32,8 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(has("n1 -> n2 [style=dashed"));
 }
 
-TEST_CASE_FIXTURE(own_graph, "DOT says bytes between devices, draws variables, escapes names") {
+TEST_CASE_FIXTURE(own_graph,
+                  "DOT shows bytes between devices, draws variables, and escapes names") {
   variable<float, 2, 2> v("v", zeros());
   any_tensor y = on(device("/cpu:1"), [&] { return exp(any_tensor(v)); });
   graph_def g = flat({y.handle()});

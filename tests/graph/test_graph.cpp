@@ -55,7 +55,7 @@ TEST_CASE_FIXTURE(own_graph, "device and control dependencies are part of a node
   CHECK(same(here, exp(a)));
 }
 
-TEST_CASE_FIXTURE(own_graph, "place, name scope and alias are the first writer's") {
+TEST_CASE_FIXTURE(own_graph, "source location, name scope and alias are the first writer's") {
   placeholder<float> x("x");
   any_tensor a(x);
   int line = __LINE__ + 1;
@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(own_graph, "names are unique, scoped, and given when first ask
   CHECK_FALSE(g.find("layer1/dense/mul_1"));
 }
 
-TEST_CASE_FIXTURE(own_graph, "an alias finds its node, and cannot be taken twice") {
+TEST_CASE_FIXTURE(own_graph, "an alias finds its node, and cannot be used twice") {
   placeholder<float> x("x");
   any_tensor a(x), y = exp(a), z = log(a);
   name(y, "logits");
@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(own_graph, "an alias finds its node, and cannot be taken twice
   CHECK(g.find("logits") == z.handle().node);
 }
 
-TEST_CASE_FIXTURE(own_graph, "nodes that nobody holds are gone without a trace") {
+TEST_CASE_FIXTURE(own_graph, "nodes that nobody holds are removed completely") {
   placeholder<float> x("x");
   CHECK(g.size() == 1);
   {
@@ -119,7 +119,7 @@ TEST_CASE_FIXTURE(own_graph, "nodes that nobody holds are gone without a trace")
   CHECK(name_of(again) == "add");
 }
 
-TEST_CASE("a graph lives as long as its nodes or its handles") {
+TEST_CASE("a graph lives as long as any node or handle of it") {
   any_tensor kept;
   {
     graph g;
@@ -174,7 +174,8 @@ TEST_CASE_FIXTURE(own_graph, "operands of different graphs are refused") {
        "[add] a control dependency is of another graph: the assign_add made at");
 }
 
-TEST_CASE_FIXTURE(own_graph, "a device function's answer that is malformed names the node's line") {
+TEST_CASE_FIXTURE(own_graph,
+                  "a malformed device from a device function is reported with the node's line") {
   placeholder<float> x("x");
   auto scope = on(device([](const node_info&) { return "gpu"; }));
   const std::string e = testing::error_of([&] { tensor<float> t = exp(x); });
@@ -183,7 +184,7 @@ TEST_CASE_FIXTURE(own_graph, "a device function's answer that is malformed names
   CHECK(e.find("test_graph.cpp:") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a refused node leaves nothing behind") {
+TEST_CASE_FIXTURE(own_graph, "a refused node leaves the graph unchanged") {
   placeholder<float, 3> x("x");
   placeholder<float, 4> y("y");
   auto nodes = g.size();
@@ -199,7 +200,7 @@ TEST_CASE_FIXTURE(own_graph, "a refused node leaves nothing behind") {
   CHECK(x.handle().node->references == 1);
 }
 
-TEST_CASE("one graph is written by several threads") {
+TEST_CASE("several threads may add to one graph") {
   graph g;
   constexpr int threads = 4, rounds = 300;
   std::vector<any_tensor> kept[threads];
@@ -229,7 +230,7 @@ TEST_CASE("one graph is written by several threads") {
   CHECK(g.size() == 0);
 }
 
-TEST_CASE_FIXTURE(own_graph, "the current graph is the thread's") {
+TEST_CASE_FIXTURE(own_graph, "each thread has a current graph") {
   graph* seen = nullptr;
   std::thread([&] { seen = &current_graph(); }).join();
   CHECK_FALSE(*seen == g);

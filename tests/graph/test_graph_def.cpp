@@ -42,7 +42,7 @@ TEST_CASE_FIXTURE(own_graph, "flatten copies what the fetches need, inputs first
   CHECK_NOTHROW(validate(f.graph));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a feed prunes what made the value, side effects too") {
+TEST_CASE_FIXTURE(own_graph, "a feed prunes the nodes that made the value, side effects included") {
   placeholder<float> x("x");
   variable<float> v("v", 0.f);
   any_tensor up = v.assign(x * 2).value(), y = exp(up);
@@ -54,14 +54,14 @@ TEST_CASE_FIXTURE(own_graph, "a feed prunes what made the value, side effects to
   CHECK_NOTHROW(validate(f.graph));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a fed fetch is the feed") {
+TEST_CASE_FIXTURE(own_graph, "fetching a fed tensor returns the feed") {
   placeholder<float> x("x");
   flat_graph f = flat({x}, {x});
   CHECK(ops_of(f) == names{"feed"});
   CHECK(f.fetches == std::vector<edge_def>{{0, 0}});
 }
 
-TEST_CASE_FIXTURE(own_graph, "a control dependency on what is fed waits for the feed alone") {
+TEST_CASE_FIXTURE(own_graph, "a control dependency on a fed tensor waits for the feed alone") {
   placeholder<float> x("x");
   variable<float> v("v", 0.f);
   any_tensor up = v.assign(any_tensor(x)).value();
@@ -79,7 +79,7 @@ TEST_CASE_FIXTURE(own_graph, "a control dependency on what is fed waits for the 
   for (auto op : ops_of(f)) CHECK(op != "placeholder");
 }
 
-TEST_CASE_FIXTURE(own_graph, "feeding what no fetch reaches is an error that names it") {
+TEST_CASE_FIXTURE(own_graph, "a feed that no fetch needs is an error that names it") {
   placeholder<float> x("x"), unused("unused");
   any_tensor y = exp(any_tensor(x));
   std::string e = testing::error_of([&] { flat({y}, {x, unused}); });
@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(own_graph, "control dependencies are flattened too") {
   CHECK_NOTHROW(validate(f.graph));
 }
 
-TEST_CASE_FIXTURE(own_graph, "one output of several can be fed") {
+TEST_CASE_FIXTURE(own_graph, "one of several outputs can be fed") {
   placeholder<float, dyn, 3> logits("logits");
   placeholder<std::int32_t, dyn> label("label");
   any_tensor loss(softmax_cross_entropy(logits, label));
@@ -119,14 +119,14 @@ TEST_CASE_FIXTURE(own_graph, "one output of several can be fed") {
   CHECK_NOTHROW(validate(f.graph));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a graph that is not sound is refused, and the node is named") {
+TEST_CASE_FIXTURE(own_graph, "an invalid graph is refused, and the error names the node") {
   placeholder<float, 2, 3> x("x");
   placeholder<float, 3, 4> w("w");
   any_tensor y = exp(matmul(any_tensor(x), any_tensor(w)));
-  const graph_def sound = flat({y}).graph;  // x, w, matmul, exp
-  REQUIRE(sound.nodes.size() == 4);
+  const graph_def valid = flat({y}).graph;  // x, w, matmul, exp
+  REQUIRE(valid.nodes.size() == 4);
   auto refused = [&](auto damage) {
-    graph_def g = sound;
+    graph_def g = valid;
     damage(g);
     return testing::error_of([&] { validate(g); });
   };

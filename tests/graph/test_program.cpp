@@ -46,7 +46,7 @@ std::string fault(const program& r) {
 
 }  // namespace
 
-TEST_CASE("a row is passed over again by what uses its fold") {
+TEST_CASE("instructions that use a row's fold need another pass over the row") {
   const program r = softmax();
   CHECK_NOTHROW(validate(r));
   const extent_class in[] = {each};
@@ -63,7 +63,7 @@ TEST_CASE("a value's class is the join of its operands'") {
   CHECK(join(row, row) == row);
   CHECK(join(column, whole) == column);
   CHECK(join(each, row) == each);
-  // What is computed of columns is so for each row; rows cannot be folded.
+  // What is computed from columns has a value for each element; rows cannot be folded.
   program r;
   r.inputs = {f32, f32};
   r.code = {map(record_of<op::exp>, {0}), map(record_of<op::exp>, {1})};
@@ -82,7 +82,7 @@ TEST_CASE("a value's class is the join of its operands'") {
   CHECK(testing::error_of([&] { shape_of(r, in); }).find("of another class") != std::string::npos);
 }
 
-TEST_CASE("signatures tell regions apart") {
+TEST_CASE("different regions have different signatures") {
   const program r = softmax();
   CHECK(r.signature ==
         "t0=max_row(i0:float):float t1=sub(i0:float,t0):float t2=exp(t1):float "
@@ -112,12 +112,12 @@ TEST_CASE("a region is the same in whatever order it was written") {
         "t0=mul(i1:float,k0:float):float t1=exp(i0:float):float t2=add(t0,t1):float "
         "t3=exp(t2):float out t3 out t1");
   CHECK(canonical(other).pieces.empty());
-  // Which result is which is part of it.
+  // The order of the results matters.
   std::swap(other.outputs[0], other.outputs[1]);
   CHECK(canonical(one).signature != canonical(other).signature);
 }
 
-TEST_CASE("what is not sound is named") {
+TEST_CASE("a check names the fault of an invalid program") {
   program r = softmax();
   r.code[1].args[1] = 7;
   CHECK(fault(r) == "invalid_argument: [fused] instruction 1 uses value 7 before it is there");
@@ -206,7 +206,7 @@ TEST_CASE("regions have no late literals") {
         }).find("the program takes 1 inputs, not 2") != std::string::npos);
 }
 
-TEST_CASE("an update writes nothing that it still reads") {
+TEST_CASE("an update does not write what it still reads") {
   // s = s + g * g; w = w - g / s.
   program r;
   r.inputs = {f32, f32, f32};
@@ -240,7 +240,7 @@ TEST_CASE("an update writes nothing that it still reads") {
   CHECK(refused(update(), {v}) != "");
 }
 
-TEST_CASE("a part of a program is written as if by itself") {
+TEST_CASE("a part of a program is written as a program") {
   const program r = softmax();
   // The second phase, of which the last one needs a value: an expression.
   const std::uint16_t e[] = {3};
@@ -256,7 +256,7 @@ TEST_CASE("a part of a program is written as if by itself") {
   CHECK_NOTHROW(validate(*p.program));
 }
 
-TEST_CASE("an expression within a part stays a piece, its operands first") {
+TEST_CASE("an expression within a part stays a piece, after its operands") {
   program r;
   r.inputs = {f32, f32};
   // a = x * y + x; b = exp(a) - y * a, in two pieces.

@@ -52,7 +52,7 @@ graph_def chain(std::uint32_t length) {
   return g;
 }
 
-/// A node with attributes of every kind, which no shape rule needs to like.
+/// A node with attributes of every kind, valid under a shape rule or not.
 node_def odd_node() {
   node_def n;
   n.op = find_op("constant");
@@ -80,7 +80,7 @@ graph_def load(std::span<const std::byte> bytes) {
 
 }  // namespace
 
-TEST_CASE("a graph comes back as it was written, devices as the same pointers") {
+TEST_CASE("a graph is read back as it was written, with the same pointers for devices") {
   graph_def g = chain(100);
   validate(g);
   g.nodes.push_back(odd_node());
@@ -139,7 +139,7 @@ TEST_CASE("a program is checked and sealed when it arrives") {
   CHECK(error_of([&] { from_bytes(to_bytes(none), none); }).starts_with("invalid_argument"));
 }
 
-TEST_CASE("kinds of attributes, shapes and devices that cannot be are refused") {
+TEST_CASE("invalid kinds of attributes, shapes and devices are refused") {
   attr_value v;
   CHECK(error_of([&] { from_bytes(to_bytes(std::uint8_t{7}), v); }) ==
         "invalid_argument: there is no attribute of kind 7");
@@ -191,7 +191,7 @@ TEST_CASE("mutated graphs end in an error, or in a graph that passes or fails it
         case 2:
           bytes[at] ^= static_cast<std::byte>(1u << below(8));
           break;
-        case 3:  // repeats a piece elsewhere
+        case 3:  // copies a piece to another offset
           for (std::size_t from = below(bytes.size()), n = below(32);
                n > 0 && at < bytes.size() && from < bytes.size(); --n)
             bytes[at++] = bytes[from++];
@@ -211,7 +211,7 @@ TEST_CASE("mutated graphs end in an error, or in a graph that passes or fails it
       validate(read);
       ++passed;
     } catch (const error&) {
-      // Refused in a sentence.
+      // It was refused with an error.
     }
   }
   CHECK(loaded > 1'000);
@@ -219,7 +219,7 @@ TEST_CASE("mutated graphs end in an error, or in a graph that passes or fails it
   CHECK(loaded > passed);
 }
 
-TEST_CASE("a graph can be read by eye as XML") {
+TEST_CASE("a graph can be written as XML") {
   graph_def g = chain(3);
   g.nodes.push_back(odd_node());
   std::string xml = to_xml(g);
@@ -233,7 +233,7 @@ TEST_CASE("a graph can be read by eye as XML") {
   }
 }
 
-TEST_CASE("file names from the wire are for messages only: what is too much of them is \"?\"") {
+TEST_CASE("file names from the wire are for messages only, and become \"?\" beyond a limit") {
   CHECK(std::string(detail::file_of_wire("a.cpp")) == "a.cpp");
   CHECK(std::string(detail::file_of_wire(std::string(1025, 'a'))) == "?");
   detail::wire_names<const char*> names;
@@ -246,7 +246,7 @@ TEST_CASE("file names from the wire are for messages only: what is too much of t
   CHECK(kept("7") == "kept");
 }
 
-TEST_CASE("a device name from the wire that cannot be kept is refused by name") {
+TEST_CASE("an invalid device name from the wire is refused, and the error names it") {
   const auto e = testing::error_of(
       [] { detail::device_of_wire("/job:" + std::string(2000, 'a') + "/task:0"); });
   CHECK(e.starts_with("resource_exhausted: the device name \"/job:aaa"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/op/modeling.hpp: what tests of operations share.
+// tests/op/modeling.hpp: helpers for tests of operations.
 #pragma once
 #include <deft/expr.hpp>
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace testing {
 
-/// A graph of the test's own.
+/// A graph for one test case.
 struct own_graph {
   deft::graph g;
   deft::graph_scope in = deft::as_default(g);
 };
 
-/// A tensor whose dtype and shape only run time knows.
+/// A tensor whose dtype and shape are known only at run time.
 inline deft::any_tensor any(deft::dtype type, const deft::dims& shape) {
   return deft::make_placeholder("any", type, shape);
 }

@@ -21,7 +21,7 @@ TEST_CASE("the catalog lists every operation once") {
   CHECK(find_op("no such operation") == nullptr);
 }
 
-TEST_CASE("attributes survive being written down") {
+TEST_CASE("attributes are read back as they were written") {
   op::random_uniform o;
   o.shape = {2, 3};
   o.key = ~std::uint64_t{0};
@@ -52,7 +52,7 @@ void check_text(const Name&... names) {
 
 }  // namespace
 
-TEST_CASE("the body of every elementwise operation writes itself down") {
+TEST_CASE("the body of every elementwise operation can be written as text") {
   int bodies = 0;
   op::catalog::each([&]<class Op>() {
     if constexpr (std::is_same_v<Op, op::cast>) {
@@ -77,7 +77,7 @@ TEST_CASE("the body of every elementwise operation writes itself down") {
 
 namespace {
 
-/// Attributes and inputs as no builder would make them.
+/// Attributes and inputs that no builder function would make.
 class hostile {
  public:
   explicit hostile(std::uint32_t seed) : key_{seed, 1} {}
@@ -107,7 +107,7 @@ class hostile {
     for (auto n = below(max_rank + 1); n > 0; --n) d.push_back(below(8) ? below(4) : number());
     return d;
   }
-  /// As another node's result, which has been checked.
+  /// An input as another node's result, which has been checked.
   dims sound_shape() {
     for (;;)
       if (dims d = shape(); is_sound(d)) return d;
@@ -148,7 +148,7 @@ class hostile {
 
 }  // namespace
 
-TEST_CASE("shape rules survive hostile attributes and inputs") {
+TEST_CASE("shape rules refuse hostile attributes and inputs") {
   std::size_t passed = 0, refused = 0;
   op::catalog::each([&]<class Op>() {
     CAPTURE(Op::name);

@@ -34,7 +34,8 @@ TEST_CASE_FIXTURE(testing::own_graph, "equal constants are one node") {
   CHECK_FALSE(same(constant(0.f), constant(-0.f)));
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "a constant does not change with the array it came from") {
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "a constant does not change when the array that it was made from does") {
   ndarray<float, dyn> a{1, 2, 3};
   auto c = constant(a);
   static_assert(std::is_same_v<decltype(c), tensor<float, dyn>>);

@@ -15,10 +15,10 @@ struct differentiable {
   const char* name;
   dims x, y;
   build f;
-  bool twice = true;  ///< has a second gradient too
+  bool twice = true;  ///< it has a second gradient, too
 };
 
-/// Functions of two tensors, of which the second need not matter.
+/// Functions of two tensors; some ignore the second.
 const differentiable functions[] = {
     {"add", {4, 3}, {3}, [](auto& x, auto& y) { return x + y; }},
     {"sub", {4, 3}, {4, 1}, [](auto& x, auto& y) { return x - y; }},
@@ -79,7 +79,7 @@ const differentiable functions[] = {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(testing::own_graph, "a gradient has dtype and shape of what it is for") {
+TEST_CASE_FIXTURE(testing::own_graph, "a gradient has the dtype and shape of its input") {
   for (const auto& f : functions)
     for (bool dynamic : {false, true}) {
       CAPTURE(f.name);
@@ -98,7 +98,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a gradient has dtype and shape of what it
     }
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "typed gradients are typed like what they are for") {
+TEST_CASE_FIXTURE(testing::own_graph, "a gradient by a typed tensor has the type of that tensor") {
   placeholder<float, dyn, 784> x("x");
   placeholder<std::int32_t, dyn> label("label");
   variable<float, 784, 10> w("w", zeros());

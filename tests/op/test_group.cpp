@@ -21,12 +21,12 @@ TEST_CASE_FIXTURE(testing::own_graph, "a group depends on operations, updates an
   CHECK(group().handle()->controls().empty());
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "a group goes wherever it can") {
+TEST_CASE_FIXTURE(testing::own_graph, "a group can run on any device") {
   auto scope = on(device("/gpu:0"));
   CHECK(group(no_op()).handle()->device() == nullptr);
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "control dependencies are part of what a node is") {
+TEST_CASE_FIXTURE(testing::own_graph, "control dependencies are part of a node's identity") {
   placeholder<float> x("x");
   operation first = no_op();
   tensor<float> before = x + 1;

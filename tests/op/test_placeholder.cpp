@@ -16,7 +16,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a placeholder has a name, dtype and shape
   CHECK(name_of(y) == "input/y");
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "assigning a value is a feed") {
+TEST_CASE_FIXTURE(testing::own_graph, "assigning a value makes a feed") {
   const placeholder<float, dyn, 2> x("x");
   placeholder<float> s("s");
   placeholder<std::int32_t, dyn> v("v");
@@ -37,7 +37,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "assigning a value is a feed") {
                          "node \"x\" at test_placeholder.cpp:"));
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "a copy is the same placeholder") {
+TEST_CASE_FIXTURE(testing::own_graph, "a copy refers to the same placeholder") {
   placeholder<float, 2> x("x");
   auto y = x;
   tensor<float, 2> t = x;

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t copy_of(int i) { return op::reshape::extent_of(i); }
 }  // namespace
 
-TEST_CASE("reshape's rule") {
+TEST_CASE("reshape's shape rule deduces one extent") {
   using fault = op::reshape::fault;
   struct {
     dims from, to;
@@ -67,7 +67,8 @@ TEST_CASE_FIXTURE(testing::own_graph, "reshape is typed") {
         }).starts_with("invalid_argument: [reshape] (100,784) has not as many elements as (7)"));
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "expand_dims puts ones where the result has them") {
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "expand_dims inserts axes of extent 1 at the given positions of the result") {
   placeholder<float, dyn, 10> x("x");
   static_assert(std::is_same_v<decltype(expand_dims(x, axis<1>)), tensor<float, dyn, 1, 10>>);
   static_assert(
@@ -78,7 +79,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "expand_dims puts ones where the result ha
         }).starts_with("invalid_argument: [expand_dims] expects axes of a result of rank 3"));
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "broadcast_to stretches ones") {
+TEST_CASE_FIXTURE(testing::own_graph, "broadcast_to broadcasts extents of 1") {
   placeholder<float, 3> x("x");
   placeholder<float, dyn, 3> like("like");
   placeholder<float> scalar("scalar");
@@ -105,7 +106,8 @@ TEST_CASE_FIXTURE(testing::own_graph, "broadcast_to stretches ones") {
         }).starts_with("invalid_argument: [broadcast_to] (1073741824,1073741824) is no shape"));
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "sum_to needs the other's shape only where it is unknown") {
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "sum_to needs the other tensor only where its shape is unknown") {
   struct {
     dims x, like;
     const char* op;
@@ -147,7 +149,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "transpose permutes axes") {
   }
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "matmul agrees with itself at compile time and run time") {
+TEST_CASE_FIXTURE(testing::own_graph, "matmul has the same rule at compile time and at run time") {
   placeholder<float, dyn, 4> a("a");
   placeholder<float, 4, 5> b("b");
   static_assert(std::is_same_v<decltype(matmul(a, b)), tensor<float, dyn, 5>>);

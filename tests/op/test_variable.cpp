@@ -18,7 +18,7 @@ std::uint64_t initial_key(const any_tensor& v) {
 }
 }  // namespace
 
-TEST_CASE_FIXTURE(testing::own_graph, "a variable is known by its name with its scopes") {
+TEST_CASE_FIXTURE(testing::own_graph, "a variable's name includes its scopes") {
   auto scope = name_scope("layer1");
   variable<float, 784, 10> w("w", truncated_normal(0.05), {.container = "mine"});
   op::variable s = state_of(w);
@@ -30,7 +30,8 @@ TEST_CASE_FIXTURE(testing::own_graph, "a variable is known by its name with its 
   CHECK(maker(w).variable()->trainable);
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "a second variable of a name names both lines") {
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "a second variable of the same name is an error that names both lines") {
   variable<float> v("v", 0.f);
   unsigned first = __LINE__ - 1, second = __LINE__ + 1;
   std::string e = testing::error_of([] { variable<float> w("v", 0.f); });
@@ -51,7 +52,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a name is free again once its variable is
   CHECK(g.size() == 0);
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "initial values come in every form") {
+TEST_CASE_FIXTURE(testing::own_graph, "initial values may be given in every form") {
   ndarray<float, 3> array{1, 2, 3};
   variable<float, 3> a("a", zeros()), b("b", ones()), c("c", 0.5), d("d", array),
       e("e", constant({1.f, 2.f, 3.f})), f("f", random_uniform(-1, 1)), h("h", random_normal(0, 1)),
@@ -110,7 +111,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "an initial value may use another variable
         }).starts_with("invalid_argument: [variable] an initial value depends on an assign"));
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "the first value is computed where the variable is") {
+TEST_CASE_FIXTURE(testing::own_graph, "the initial value is computed on the variable's device") {
   int asked = 0;
   auto scope = on(device([&](const node_info& n) {
     const bool is_variable = n.role == op_role::variable;
@@ -127,7 +128,8 @@ TEST_CASE_FIXTURE(testing::own_graph, "the first value is computed where the var
   CHECK(to_string(*maker(y).device()) == "/job:worker");
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "updates run at the variable, their values where written") {
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "updates run on the variable's device, their values where they were written") {
   std::optional<variable<float, 2>> made;
   if (auto ps = on(device("/job:ps"))) made.emplace("v", zeros());
   variable<float, 2>& v = *made;
@@ -158,7 +160,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "an update keeps its variable alive") {
   CHECK(g.size() == 0);
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "a variable is read again under control dependencies") {
+TEST_CASE_FIXTURE(testing::own_graph, "a read under control dependencies is a new read") {
   variable<float> v("v", 1.f);
   tensor<float> plain = v;
   CHECK(same(plain, v));
@@ -177,7 +179,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a variable is read again under control de
   CHECK(any_tensor(v).handle() == later.handle());
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "initialize_all covers the variables that live") {
+TEST_CASE_FIXTURE(testing::own_graph, "initialize_all covers the variables that exist") {
   variable<float> a("a", 1.f);
   auto b = std::make_unique<variable<float, 2>>("b", zeros());
   CHECK(initialize_all().handle()->controls().size() == 2);
@@ -243,7 +245,7 @@ TEST_CASE_FIXTURE(testing::own_graph,
   auto [dw] = gradients(sum(square(w)), w);
   s.run(w.assign_sub(dw * 0.5f));
   CHECK(s.run(w)(1, 2) == 0.f);
-  // By a scalar, and by an optimizer that has slots.
+  // Updates by a scalar, and by an optimizer that has slots.
   s.run(w.assign_add(3.f));
   CHECK(s.run(w)(1, 2) == 3.f);
   auto train = adagrad(1.f, 0.25f).minimize(sum(square(w)));
@@ -268,7 +270,7 @@ TEST_CASE_FIXTURE(testing::own_graph,
       INFO(e);
       CHECK(e.find(" does not fit variable \"fixed\", which is float(2,3)") != std::string::npos);
     }
-    // Another rank is seen when the node is made, other extents when it runs.
+    // A wrong rank is detected when the node is made, wrong extents when it runs.
     for (const any_tensor& value : {flat, one}) {
       const std::string e = testing::error_of([&] { update(any_tensor(open), value, here()); });
       INFO(e);
@@ -312,12 +314,12 @@ TEST_CASE("after a reset a variable has the type of the plan that sets it") {
   s.reset();
   CHECK(testing::error_of([&s, &w = large] { s.run(w); }).find("not initialized") !=
         std::string::npos);
-  s.run(set_small);  // a plan from before
+  s.run(set_small);  // a plan made before the reset
   CHECK(s.run(small + 0.f) == ndarray<float, 2>{0.f, 0.f});
   CHECK(testing::error_of([&s, &set = set_large] {
           s.run(set);
         }).find("float(2) on this task, not float(3)") != std::string::npos);
-  // One of run-time extents is not bound to those of its first value.
+  // A variable with dyn extents may change them after its first value.
   graph three;
   auto in = as_default(three);
   variable<float, dyn> open("w", constant({1.f}));
@@ -327,7 +329,7 @@ TEST_CASE("after a reset a variable has the type of the plan that sets it") {
   s.reset();
   {
     auto in_one = as_default(one);
-    s.run(small.assign(constant({1.f, 1.f})));  // a plan made now
+    s.run(small.assign(constant({1.f, 1.f})));  // a plan made after the reset
   }
   s.reset();
   s.run(assign_three);
@@ -402,7 +404,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "layers whose sizes are known at run time 
   CHECK(s.run(loss, both).data<float>()[0] < 0.1f * before);
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "a variable is set to a value of the host") {
+TEST_CASE_FIXTURE(testing::own_graph, "a variable is assigned a host value") {
   session s;
   variable<float, 2, 2> fixed("fixed", zeros());
   any_variable open("open", {2, 2}, zeros());
@@ -426,7 +428,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a variable is set to a value of the host"
         }).starts_with("invalid_argument: a floating literal with a tensor of int32"));
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "an any_variable is read after what is to come before it") {
+TEST_CASE_FIXTURE(testing::own_graph, "an any_variable is read after its control dependencies") {
   any_variable v("v", {}, 1.f);
   any_variable found(g.find_variable("v"));
   CHECK(found.handle() == v.handle());

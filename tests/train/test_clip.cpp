@@ -11,7 +11,7 @@ using namespace deft;
 using doctest::Approx;
 using testing::own_graph;
 
-TEST_CASE_FIXTURE(own_graph, "values and norms of tensors are limited") {
+TEST_CASE_FIXTURE(own_graph, "values and norms of tensors are clipped") {
   placeholder<float, 2> x("x");
   session s;
   CHECK(s.run(clip_by_value(x, -1.f, 2.f), x = {-3, 5}) == ndarray<float, 2>{-1, 2});
@@ -26,12 +26,12 @@ TEST_CASE_FIXTURE(own_graph, "values and norms of tensors are limited") {
   CHECK(run(0, 0) == std::pair(0.f, 0.f));
 }
 
-TEST_CASE_FIXTURE(own_graph, "gradients are limited by the norm of all") {
+TEST_CASE_FIXTURE(own_graph, "gradients are clipped by their global norm") {
   variable<float, 2> w("w", zeros());
   variable<double> u("u", 0.), idle("idle", 0.);
   placeholder<float, 2> x("x");
   const sgd o(1);
-  // The gradients are x, 12 and none.
+  // The gradients are x and 12; the last variable has none.
   const auto gradients = o.compute_gradients(cast<double>(sum(w * x)) + u * 12.);
   REQUIRE(gradients.size() == 3);
   const any_tensor norm = global_norm(gradients);

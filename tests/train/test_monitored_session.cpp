@@ -34,7 +34,7 @@ struct counting_hook : hook {
 };
 }  // namespace
 
-TEST_CASE("stop_at_step stops at its step, and counts no run that did not train") {
+TEST_CASE("stop_at_step stops at its step, and counts only runs that train") {
   int runs = 0;
   std::int64_t last = 0;
   CHECK(alone([&](task& self) {
@@ -42,7 +42,7 @@ TEST_CASE("stop_at_step stops at its step, and counts no run that did not train"
           auto step = global_step();
           operation train = sgd(0.1).minimize(w * w, step);
           monitored_session s(self, {.hooks = {stop_at_step(5)}});
-          for (int i = 0; i < 9; ++i) s.run(w);  // only looks
+          for (int i = 0; i < 9; ++i) s.run(w);  // does not train
           while (!s.should_stop()) {
             s.run(train);
             ++runs;
@@ -54,7 +54,7 @@ TEST_CASE("stop_at_step stops at its step, and counts no run that did not train"
   CHECK(last == 5);
 }
 
-TEST_CASE("stop_on_nan stops, or throws with the loss's name and place") {
+TEST_CASE("stop_on_nan stops, or throws with the loss's name and source location") {
   int runs = 0;
   log_lines lines;
   testing::outcome o;
@@ -82,7 +82,7 @@ TEST_CASE("stop_on_nan stops, or throws with the loss's name and place") {
   CHECK(join(lines.take(), "\n").find("not a number") != std::string::npos);
 }
 
-TEST_CASE("hooks begin, see every run's values beside the user's, and end") {
+TEST_CASE("hooks begin, get their values from every run, and end") {
   std::shared_ptr<counting_hook> h;
   alone([&](task& self) {
     placeholder<float> x("x");
@@ -101,7 +101,7 @@ TEST_CASE("hooks begin, see every run's values beside the user's, and end") {
   CHECK(h->ended == 1);
 }
 
-TEST_CASE("an exception that leaves the session keeps the hooks from ending") {
+TEST_CASE("hooks do not end when an exception leaves the session") {
   struct rude_hook : hook {
     void end() override { throw 42; }
   };
@@ -118,7 +118,7 @@ TEST_CASE("an exception that leaves the session keeps the hooks from ending") {
         std::logic_error);
     CHECK(h->ended == 0);
     {
-      // An error that the program has mended is none of the session's end.
+      // The program has handled this error, so the session ends normally.
       monitored_session s(self, {.hooks = {std::make_shared<rude_hook>(), h}});
       CHECK_THROWS_AS(s.run(w, w = 1.f, w = 2.f), error);
     }
@@ -127,7 +127,7 @@ TEST_CASE("an exception that leaves the session keeps the hooks from ending") {
   CHECK(join(lines.take(), "\n").find("not a std::exception") != std::string::npos);
 }
 
-TEST_CASE("hooks that wait for a step are refused where nobody counts any") {
+TEST_CASE("hooks that wait for a step are refused if no operation counts steps") {
   log_lines lines;
   alone([&](task& self) {
     variable<float> w("w", 1.f);
@@ -146,7 +146,7 @@ TEST_CASE("hooks that wait for a step are refused where nobody counts any") {
   CHECK(join(lines.take(), "\n").find("the global step was 0 in 100 runs") != std::string::npos);
 }
 
-TEST_CASE("a checkpoint_dir is unimplemented, and says so") {
+TEST_CASE("a checkpoint_dir is refused as unimplemented") {
   testing::outcome o;
   alone([&](task& self) {
     variable<float> w("w", 1.f);
@@ -157,13 +157,13 @@ TEST_CASE("a checkpoint_dir is unimplemented, and says so") {
   CHECK(o.says("ckpt"));
 }
 
-TEST_CASE("the chief initializes, the others wait for its message") {
+TEST_CASE("the chief initializes, and the other workers wait for its message") {
   threaded_job job(1, 3);
   std::mutex guard;
   std::vector<float> seen;
   auto codes = job.run([&](task& self) {
     auto scope = on(replica_device(self.cluster(), self.device()));
-    // Only the chief's first value counts.
+    // Only the chief's initial value is used.
     variable<float> v("v", self.is_chief() ? 7.f : -1.f);
     monitored_session s(self);
     float value = s.run(v);
@@ -174,7 +174,7 @@ TEST_CASE("the chief initializes, the others wait for its message") {
   CHECK(seen == std::vector<float>{7, 7, 7});
 }
 
-TEST_CASE("without parameter servers the chief itself keeps the message") {
+TEST_CASE("without parameter servers the chief holds the message") {
   threaded_job job(0, 2);
   std::atomic<int> ran{0};
   std::atomic<bool> second{false};
@@ -194,7 +194,7 @@ TEST_CASE("without parameter servers the chief itself keeps the message") {
   CHECK(ran == 2);
 }
 
-TEST_CASE("a chief that does not begin is named when the time is over") {
+TEST_CASE("a timeout names a chief that has not started") {
   int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
   cluster_spec spec{{"ps", {address_of_socket(fds[0])}},
                     {"worker", {"localhost:1", address_of_socket(fds[1])}}};
@@ -225,7 +225,7 @@ TEST_CASE("between-graph training of a line converges with 1 ps and 2 workers") 
     auto step = global_step();
     operation train = sgd(0.1).minimize(loss, step);
     monitored_session s(self, {.hooks = {stop_at_step(600), stop_on_nan(loss)}});
-    // y = 3 x - 1, each worker with points of its own.
+    // y = 3 x - 1; each worker has different points.
     float from = self.is_chief() ? -1.f : 0.f;
     std::vector<float> xs, ys;
     for (int i = 0; i < 16; ++i) {

@@ -52,14 +52,14 @@ TEST_CASE_FIXTURE(own_graph, "the decay grows with the number of updates") {
     s.run(both);
     v += 1;
     CHECK(s.run(w) == v);
-    // The step is read before it is counted.
+    // The step is read before it is incremented.
     const double decay = std::min(0.99, (1. + (n - 1)) / (10. + (n - 1)));
     expected = decay * expected + (1 - decay) * v;
     CHECK(*any_array(s.run(any_tensor(averages.average(w)))).data<double>() == Approx(expected));
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "variables and averages change places for an evaluation") {
+TEST_CASE_FIXTURE(own_graph, "variables and averages are swapped for an evaluation") {
   variable<double> w("w", 1.), u("u", 2.);
   exponential_moving_average averages(0.5);
   const operation update = averages.apply({w, u});
@@ -77,7 +77,7 @@ TEST_CASE_FIXTURE(own_graph, "variables and averages change places for an evalua
   CHECK(s.run(u) == 6);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what cannot be averaged is named") {
+TEST_CASE_FIXTURE(own_graph, "a tensor that cannot be averaged is refused by name") {
   variable<double> w("w", 1.);
   variable<double, 2> wide("wide", ones());
   exponential_moving_average averages(0.5);

@@ -20,7 +20,7 @@ using formula = std::function<void(element&, double g)>;
 
 constexpr double rate = 0.3;
 const double first[] = {1.5, -0.7, 0, 2};
-/// The gradient is v - target, so that signs change on the way.
+/// The gradient is v - target, so its sign changes during training.
 const double target[] = {0.2, -0.1, 0.4, -3};
 
 /// Ten steps of `o` on float and double, of static and run-time extents, compared with `f`.
@@ -148,7 +148,7 @@ TEST_CASE_FIXTURE(own_graph, "FTRL") {
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "a rate may be a tensor, and change in each step") {
+TEST_CASE_FIXTURE(own_graph, "a rate may be a tensor that changes in each step") {
   variable<double> w("w", 1.);
   variable<float, 3> u("u", ones());
   placeholder<double> r("r");
@@ -175,7 +175,7 @@ TEST_CASE_FIXTURE(own_graph, "a rate may be a tensor, and change in each step") 
   CHECK(testing::error_of([&] { sgd o(whole); }).find("and got int32()") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(own_graph, "an update follows what it is written after") {
+TEST_CASE_FIXTURE(own_graph, "an update waits for its control dependencies") {
   variable<double> w("w", 2.), n("n", 0.);
   const auto counted = n.assign_add(1.);
   operation step, kept;
@@ -233,7 +233,7 @@ TEST_CASE_FIXTURE(own_graph, "gradients of replicas are averaged") {
   s.run(initialize_all());
   s.run(o.apply_gradients(mean));
   CHECK(s.run(w) == 1 - 3);
-  CHECK(s.run(u) == 0.5);  // no gradient is 0
+  CHECK(s.run(u) == 0.5);  // a missing gradient counts as 0
   CHECK(average_gradients({}).empty());
   CHECK(testing::error_of([&] {
           average_gradients({of(w * 2.), o.compute_gradients(w * 2., {u, w})});

@@ -10,7 +10,7 @@ using namespace deft;
 
 namespace {
 
-/// What `f` prints to standard output, which is no terminal then.
+/// What `f` prints to standard output, which is redirected to a file.
 template <class F>
 std::string printed(F&& f) {
   std::FILE* file = std::tmpfile();
@@ -29,7 +29,7 @@ std::string printed(F&& f) {
   return text;
 }
 
-/// Trains for four steps, of which `shown` are announced.
+/// Trains for four steps, after announcing `shown` to the bar.
 void train(std::int64_t shown) {
   const char* argv[] = {"test"};
   const int code = task_main(1, argv, [&](task& self) {
@@ -52,7 +52,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("the first line has no speed yet, the last one tells it") {
+TEST_CASE("the first line shows no speed, the last one does") {
   auto lines = lines_of(printed([] { train(4); }));
   REQUIRE(lines.size() >= 2);
   CHECK(lines.front() == "step 1/4  loss 1.0000");
@@ -66,7 +66,7 @@ TEST_CASE("a step beyond the last is shown as the last") {
   CHECK(lines.back().starts_with("step 3/3  "));
 }
 
-TEST_CASE("a bar fills with the steps") {
+TEST_CASE("the bar grows with the steps") {
   auto full = [](std::int64_t step, std::int64_t last) {
     const std::string bar = progress_bar(step, last);
     int n = 0;

@@ -24,7 +24,7 @@ void follow(const tensor<float>& rate, const placeholder<std::int64_t>& step, F 
 
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "exponential decay, smooth and by staircase") {
+TEST_CASE_FIXTURE(own_graph, "exponential decay may be smooth or a staircase") {
   placeholder<std::int64_t> step("step");
   follow(exponential_decay(0.5, step, 10, 0.9), step,
          [](double n) { return 0.5 * std::pow(0.9, n / 10); });
@@ -41,7 +41,7 @@ TEST_CASE_FIXTURE(own_graph, "piecewise constant") {
   CHECK(s.run(piecewise_constant(step, {}, {0.25})) == 0.25f);
 }
 
-TEST_CASE_FIXTURE(own_graph, "polynomial decay, once and in cycles") {
+TEST_CASE_FIXTURE(own_graph, "polynomial decay may end or cycle") {
   placeholder<std::int64_t> step("step");
   follow(polynomial_decay(0.5, step, 10, {.end_rate = 0.1}), step,
          [](double n) { return 0.4 * (1 - std::min(n, 10.) / 10) + 0.1; });
@@ -60,7 +60,7 @@ TEST_CASE_FIXTURE(own_graph, "cosine decay") {
   });
 }
 
-TEST_CASE_FIXTURE(own_graph, "warm-up, of a number and of a schedule") {
+TEST_CASE_FIXTURE(own_graph, "warm-up works with a number and with a schedule") {
   placeholder<std::int64_t> step("step");
   follow(linear_warmup(0.5, step, 10), step,
          [](double n) { return 0.5 * std::min((n + 1) / 10, 1.); });
@@ -79,7 +79,7 @@ TEST_CASE_FIXTURE(own_graph, "an optimizer's rate follows the global step") {
   CHECK(s.run(w) == -(1 + 1 + 0.5 + 0.5 + 0.25 + 0.25));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a schedule names what is wrong") {
+TEST_CASE_FIXTURE(own_graph, "a schedule reports invalid arguments") {
   placeholder<std::int64_t> step("step");
   placeholder<float, 2> wide("wide");
   auto says = [](auto f, const char* text) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/train/training.hpp: tasks of a job as threads of the test.
+// tests/train/training.hpp: runs the tasks of a job as threads of the test.
 #pragma once
 #include <deft/deft.hpp>
 #include <deft/transport/listener.hpp>
@@ -13,7 +13,7 @@
 namespace testing {
 
 /// A job whose processes are threads: each task reads its flags and runs `body`; a ps joins its
-/// server. Ports are chosen beforehand, and handed on by `--listen_fd`, as a launcher does.
+/// server. Ports are opened in advance and passed on by `--listen_fd`, as a launcher does.
 class threaded_job {
  public:
   threaded_job(int ps, int workers) {

@@ -8,7 +8,7 @@ using testing::any;
 using testing::maker;
 using testing::type_of;
 
-TEST_CASE_FIXTURE(testing::own_graph, "expressions know their dtype and extents") {
+TEST_CASE_FIXTURE(testing::own_graph, "expressions have a dtype and extents") {
   placeholder<float, dyn, 3> x("x");
   placeholder<float, 3> b("b");
   placeholder<std::int32_t, dyn, 3> i("i");
@@ -42,7 +42,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "an expression of several operations is on
   CHECK(maker(z).def->name == "add");
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "the same expression is the same node") {
+TEST_CASE_FIXTURE(testing::own_graph, "equal expressions are one node") {
   placeholder<float, 3> x("x");
   tensor<float, 3> a = relu(x) * 2 + 1, b = relu(x) * 2 + 1, c = relu(x) * 2 + 3;
   CHECK(same(a, b));
@@ -70,7 +70,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "any_tensor mixes with typed tensors and l
         large);
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "what does not go together is one sentence") {
+TEST_CASE_FIXTURE(testing::own_graph, "mismatched operands are refused with a full sentence") {
   any_tensor a = any(dtype::float32, {4, 3}), b = any(dtype::float32, {5}),
              i = any(dtype::int32, {3}), m = any(dtype::boolean, {3});
   auto check = [](auto f, std::string_view text) {
@@ -88,8 +88,8 @@ TEST_CASE_FIXTURE(testing::own_graph, "what does not go together is one sentence
   check([&] { i + (std::int64_t{1} << 40); }, "the literal 1099511627776 does not fit int32");
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "a literal must survive the tensor's dtype") {
-  // An operator does not know its line, but that of its operand.
+TEST_CASE_FIXTURE(testing::own_graph, "a literal must be representable in the tensor's dtype") {
+  // An operator has no source location, so the error names its operand's.
   const unsigned line = __LINE__ + 1;
   placeholder<std::uint8_t, 2> x("x");
   auto refused = [&](const char* what, unsigned at = 0) {
@@ -99,7 +99,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a literal must survive the tensor's dtype
   CHECK(testing::error_of([&] { x + 300; }) == refused("300 does not fit uint8"));
   CHECK(testing::error_of([&] { x + -1; }) == refused("-1 does not fit uint8"));
   CHECK(testing::error_of([&] { x + 255; }).empty());
-  // Floating ones may be rounded, not overflow; integers are exact everywhere.
+  // Floating literals may be rounded but not overflow; integer literals must be exact.
   const unsigned next = __LINE__ + 1;
   placeholder<float, 2> f("f");
   any_tensor a(f);

@@ -28,7 +28,8 @@ TEST_CASE_FIXTURE(testing::own_graph, "random tensors have a type and parameters
   CHECK(testing::type_of(random_normal(dims{2}, 0, 1, dtype::float64)) == "double(2)");
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "each call draws its own numbers, and a program repeats") {
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "each call draws different numbers, and a second run of the program the same") {
   auto keys = [] {
     graph g;
     auto in = as_default(g);
@@ -50,7 +51,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "each call draws its own numbers, and a pr
   CHECK(attributes<op::random_uniform>(random_uniform(shape<2>)).key != first[0]);
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "random tensors refuse parameters that make no sense") {
+TEST_CASE_FIXTURE(testing::own_graph, "random tensors refuse invalid parameters") {
   auto check = [](auto f, std::string_view text) {
     std::string e = testing::error_of(f);
     INFO(e);
