@@ -128,10 +128,10 @@ TEST_CASE("a check names the fault of an invalid program") {
       std::string::npos);
   r = softmax();
   r.code[0].leaves = static_cast<extent_class>(9);
-  CHECK(fault(r).find("instruction 0 (max) is no fold") != std::string::npos);
+  CHECK(fault(r).find("instruction 0 (max) is not a fold") != std::string::npos);
   r = softmax();
   r.code[0].op = &record_of<op::exp>;
-  CHECK(fault(r).find("instruction 0 (exp) is no fold") != std::string::npos);
+  CHECK(fault(r).find("instruction 0 (exp) is not a fold") != std::string::npos);
   r = softmax();
   r.code[2].type = dtype::int32;
   CHECK(fault(r).find("instruction 2 (exp) gives float, not int32") != std::string::npos);
@@ -164,7 +164,7 @@ TEST_CASE("a check names the fault of an invalid program") {
   CHECK(fault(r).find("rows of 9 axes") != std::string::npos);
   r = softmax();
   r.outputs[0].value = 0;
-  CHECK(fault(r).find("value 0 is no result") != std::string::npos);
+  CHECK(fault(r).find("value 0 is not the result") != std::string::npos);
   r.outputs = {{5, each, false}, {5, each, false}};
   CHECK(fault(r).find("value 5 is a result twice") != std::string::npos);
   r.outputs.assign(9, {5, each, false});

@@ -100,10 +100,12 @@ TEST_CASE_FIXTURE(testing::own_graph, "broadcast_to broadcasts extents of 1") {
         }).starts_with("invalid_argument: [broadcast_to] (3) cannot be broadcast to (?,3)"));
   CHECK(error([&] {
           broadcast_to(x, dims{-7, 3});
-        }).starts_with("invalid_argument: [broadcast_to] (-7,3) is no shape"));
+        }).starts_with("invalid_argument: [broadcast_to] (-7,3) is not a valid shape"));
   CHECK(error([&] {
           broadcast_to(scalar, dims{1 << 30, 1 << 30});
-        }).starts_with("invalid_argument: [broadcast_to] (1073741824,1073741824) is no shape"));
+        })
+            .starts_with(
+                "invalid_argument: [broadcast_to] (1073741824,1073741824) is not a valid shape"));
 }
 
 TEST_CASE_FIXTURE(testing::own_graph,

@@ -225,7 +225,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "variables are found and updated at run ti
       "invalid_argument: [assign] int32(2) does not fit variable \"v\", which is float(2)");
   check([&] { assign(x * 2, x); }, "invalid_argument: [assign] expects a variable");
   check([&] { variable<float, 3>(g.find_variable("v")); },
-        "invalid_argument: [variable] float(2) is no variable of float(3)");
+        "invalid_argument: [variable] float(2) is not a variable of float(3)");
   check([&] { variable<float, 3>(g.find_variable("w")); },
         "not_found: [variable] it is not a variable of the graph");
   auto after = control_dependencies(up);

@@ -25,7 +25,7 @@ output read_variable(const output& variable, source_place w) {
 output expect_variable(const node_ref& n, const tensor_type& type) {
   const tensor_type& t = any_variable(n).handle().type();
   if (t.type != type.type || !fits(type.shape, t.shape))
-    throw error(errc::invalid_argument, str("[variable] ", t, " is no variable of ", type),
+    throw error(errc::invalid_argument, str("[variable] ", t, " is not a variable of ", type),
                 name_of(*n), n->place());
   return {n, 0};
 }
