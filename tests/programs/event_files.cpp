@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/programs/event_files.cpp FOLDER: an event file and a TFRecord file, for the packages that
+// read them to compare (tests/observe/read_back.py).
+#include <deft/deft.hpp>
+
+using namespace deft;
+
+int main(int argc, char** argv) {
+  if (argc != 2) return 2;
+  const std::string folder = argv[1];
+  summary_writer events(folder);
+  for (int step = 0; step < 5; ++step) events.scalar("loss", 1. / (step + 1), 10 * step);
+  events.histogram("weights", ndarray<float, 6>{-2, -1, 0, 1, 2, 3}, 10);
+  ndarray<float, 2, 3> grey{0, 0.25f, 0.5f, 0.75f, 1, 0};
+  events.image("grey", grey, 3);
+  events.text("notes", "**bold**", 4);
+
+  placeholder<float, 3> x("x");
+  const auto y = on(device("/cpu:1"), [&] { return name(exp(x) + 1.f, "y"); });
+  session s({.cpu_devices = 2});
+  events.graph(s.describe(y, x = {1.f, 2.f, 3.f}).placed);
+
+  record_writer records(folder + "/examples");
+  for (int i = 0; i < 3; ++i)
+    records.write(example()
+                      .set("number", i)
+                      .set("text", str("number ", i))
+                      .set("values", std::vector<float>{0.5f * static_cast<float>(i), -1})
+                      .encode());
+}
