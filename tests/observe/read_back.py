@@ -45,8 +45,9 @@ with tempfile.TemporaryDirectory() as folder:
 
     graph = graph_pb2.GraphDef.FromString(events.Graph().SerializeToString())
     nodes = {n.name: n for n in graph.node}
-    expect("device of y", nodes["y"].device, "/job:localhost/replica:0/task:0/cpu:1")
-    expect("x is an input of y", any(i.split("/")[0] == "x" for i in nodes["y"].input), True)
+    y = nodes["layer/sum"]
+    expect("y", (y.op, y.device), ("sum", "/job:localhost/replica:0/task:0/cpu:1"))
+    expect("inputs of y", list(y.input), ["x"])
 
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     try:

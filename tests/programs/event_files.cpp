@@ -16,7 +16,9 @@ int main(int argc, char** argv) {
   events.text("notes", "**bold**", 4);
 
   placeholder<float, 3> x("x");
-  const auto y = on(device("/cpu:1"), [&] { return name(exp(x) + 1.f, "y"); });
+  auto there = on(device("/cpu:1"));
+  auto named = name_scope("layer");
+  tensor<float> y = sum(x);
   session s({.cpu_devices = 2});
   events.graph(s.describe(y, x = {1.f, 2.f, 3.f}).placed);
 

@@ -35,9 +35,9 @@ class example {
   std::string encode() const;
 
  private:
-  using values =
+  using value_list =
       std::variant<std::vector<std::string>, std::vector<float>, std::vector<std::int64_t>>;
-  std::map<std::string, values> features_;
+  std::map<std::string, value_list> features_;
 };
 
 /// The features of an encoded tf.Example, which must outlive it. One view may parse many examples,
