@@ -20,6 +20,9 @@ find_dependency(Boost 1.81 CONFIG COMPONENTS json program_options serialization)
 find_dependency(OpenSSL 3 COMPONENTS Crypto SSL)
 find_dependency(ZLIB)
 find_dependency(Threads)
+# Headers alone, of Debian's libprotozero-dev.
+find_path(DEFT_PROTOZERO_DIR protozero/pbf_reader.hpp REQUIRED)
+mark_as_advanced(DEFT_PROTOZERO_DIR)
 # nvcc, for GPUs; Thrust, of the CUDA Toolkit or by itself, for simulated ones.
 find_package(CUDAToolkit 12 QUIET)
 unset(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL)
@@ -41,6 +44,7 @@ if(PROJECT_NAME STREQUAL "deft" AND PROJECT_IS_TOP_LEVEL)
   set(system)
 endif()
 target_include_directories(deft ${system} INTERFACE ${DEFT_INCLUDE_DIR})
+target_include_directories(deft SYSTEM INTERFACE ${DEFT_PROTOZERO_DIR})
 target_compile_features(deft INTERFACE cxx_std_20)
 # In every file or in none (one definition rule); nvcc cannot compile Asio without it.
 target_compile_definitions(deft INTERFACE BOOST_ASIO_DISABLE_SFINAE_VARIABLE_TEMPLATES)
