@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/bare.hpp: the limit, blocking TCP sockets between two processes without any library.
+// benchmarks/bare.hpp: the yardstick: blocking TCP sockets between two processes, without a library.
 #pragma once
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -15,14 +15,14 @@
 
 namespace bench {
 
-/// What a client asks for: the far side reads `more` bytes, then answers with `answer` bytes.
+/// A client's request: the far side reads `more` bytes, then answers with `answer` bytes.
 struct request {
   std::int64_t more = 0, answer = 0;
   char padding[48] = {};
 };
 
 namespace detail {
-constexpr std::int64_t at_once = 1 << 20;  // bytes of a system call: what is fastest
+constexpr std::int64_t at_once = 1 << 20;  // bytes per system call; the fastest size
 
 inline bool receive_all(int fd, void* to, std::int64_t n) {
   for (auto* p = static_cast<char*>(to); n > 0;) {
@@ -44,7 +44,7 @@ inline void undelayed(int fd) {
   int yes = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
 }
-/// Touched memory in huge pages.
+/// Memory in huge pages, with all pages touched.
 inline deft::any_array touched(std::int64_t bytes) {
   deft::any_array a(deft::dtype::uint8, deft::dims{bytes});
   std::fill_n(static_cast<char*>(a.mutable_raw()), bytes, 'x');
@@ -52,7 +52,7 @@ inline deft::any_array touched(std::int64_t bytes) {
 }
 }  // namespace detail
 
-/// The far side of one connection at a time, for ever.
+/// The far side: serves one connection at a time, forever.
 [[noreturn]] inline void serve_bare(int listening, std::int64_t most) {
   deft::any_array memory = detail::touched(most);
   for (;;) {
@@ -68,7 +68,7 @@ inline deft::any_array touched(std::int64_t bytes) {
   }
 }
 
-/// The near side.
+/// The near side of a connection.
 class bare_client {
  public:
   bare_client(const std::string& address, std::int64_t most)

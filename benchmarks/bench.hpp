@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/bench.hpp: measuring in turns, and the rows of the table that scripts/bench prints.
+// benchmarks/bench.hpp: measures in turns, and prints the rows of the table of scripts/bench.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -12,10 +12,10 @@
 
 namespace bench {
 
-/// One turn: seconds a call.
+/// One turn; returns seconds per call.
 using measure = std::function<double()>;
 
-/// Keeps the compiler from leaving out what computes `v`.
+/// Keeps the compiler from removing the computation of `v`.
 template <class T>
 void keep(const T& v) {
   asm volatile("" : : "r"(&v) : "memory");
@@ -28,7 +28,7 @@ double seconds_of(F&& f, int calls) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() / calls;
 }
 
-/// Turns of `f`, called as often as fills `turn` seconds, and once before: what slept is awake.
+/// Turns of `f`, which is called for about `turn` seconds, and once before to wake up threads.
 template <class F>
 measure timed(F f, double turn = 0.005) {
   return [f = std::move(f), turn, calls = 0]() mutable {
@@ -42,7 +42,7 @@ measure timed(F f, double turn = 0.005) {
   };
 }
 
-/// Medians.
+/// Medians of seconds per call.
 struct outcome {
   double deft, yardstick;
 };
@@ -51,10 +51,10 @@ inline double median(std::vector<double> v) {
   return v[v.size() / 2];
 }
 
-/// Measures all in turns, so that what disturbs one disturbs the others; the median of each.
+/// Measures all in turns, so that a disturbance affects all; returns the median of each.
 inline std::vector<double> in_turns(const std::vector<measure>& all, int turns) {
   std::vector<std::vector<double>> taken(all.size());
-  for (const auto& m : all) m();  // warm
+  for (const auto& m : all) m();  // warms up
   for (int i = 0; i < turns; ++i)
     for (std::size_t k = 0; k < all.size(); ++k) taken[k].push_back(all[k]());
   std::vector<double> medians;
@@ -81,7 +81,7 @@ inline std::string speed_text(double bytes, double seconds) {
   return text(bytes / seconds / 1e9, "GB/s");
 }
 
-/// How a ratio, deft's figure to the yardstick's, is to be; a row may ask for nothing.
+/// The goal for the ratio of deft's figure to the yardstick's; a row may have none.
 struct asked {
   bool at_most;
   double bound;
@@ -105,24 +105,24 @@ inline void row(const std::string& work, const std::string& deft) {
   std::printf("| %-54s | %11s |\n", work.c_str(), deft.c_str());
   std::fflush(stdout);
 }
-/// Ratio of times.
+/// A row with a ratio of times.
 inline void time_row(const std::string& work, outcome o, const std::string& yardstick,
                      std::optional<asked> a) {
   row(work, time_text(o.deft), time_text(o.yardstick) + " " + yardstick, o.deft / o.yardstick, a);
 }
-/// Ratio of speeds, for work that both measured as seconds.
+/// A row with a ratio of speeds, for work that both measured in seconds.
 inline void work_row(const std::string& work, outcome o, const std::string& yardstick,
                      std::optional<asked> a) {
   row(work, time_text(o.deft), time_text(o.yardstick) + " " + yardstick, o.yardstick / o.deft, a);
 }
-/// Ratio of speeds, in bytes a second.
+/// A row with a ratio of speeds, in bytes per second.
 inline void speed_row(const std::string& work, double bytes, outcome o,
                       const std::string& yardstick, std::optional<asked> a) {
   row(work, speed_text(bytes, o.deft), speed_text(bytes, o.yardstick) + " " + yardstick,
       o.yardstick / o.deft, a);
 }
 
-/// The value of `--name value` on a command line; empty if it is not there.
+/// The value of `--name value` on a command line; empty if absent.
 inline std::string flag(int argc, char** argv, const std::string& name) {
   for (int i = 1; i + 1 < argc; ++i)
     if (argv[i] == "--" + name) return argv[i + 1];

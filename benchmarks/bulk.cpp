@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/bulk.cpp: large tensors between processes on each transport, against bare sockets; TLS
-// against what one core encrypts, and against bare sockets with the same cipher at both ends, one
-// thread each: what can be had without more of them.
+// benchmarks/bulk.cpp: large tensors between processes on each transport, against bare sockets. TLS
+// is also compared with the encryption speed of one core, and with bare sockets that use the same
+// cipher at both ends on one thread each, the limit without more threads.
 #include <openssl/evp.h>
 
 #include <optional>
@@ -18,7 +18,7 @@ using bench::worker;
 constexpr std::int64_t columns = 1024, rows = 32 * 1024;
 constexpr std::int64_t bulk = rows * columns * 4;
 
-/// AES-128-GCM in records of 16 KB, each with a tag. What it does takes as long both ways.
+/// AES-128-GCM in records of 16 KB, each with a tag. Both directions take the same time.
 class bare_cipher {
  public:
   bare_cipher() : context_(EVP_CIPHER_CTX_new()) {
@@ -46,7 +46,7 @@ class bare_cipher {
   unsigned char key_[16] = {}, iv_[12] = {};
 };
 
-/// Bytes that go through a cipher, and a socket, in pieces.
+/// Sends bytes through a cipher and a socket, in pieces.
 class sealed_bytes {
  public:
   sealed_bytes() : memory_(bench::detail::touched(bulk)), piece_(at_once) {}
@@ -78,7 +78,7 @@ class sealed_bytes {
   std::vector<char> piece_;
 };
 
-/// For each byte that comes on a connection, all of them.
+/// Sends all bytes for each byte that arrives on a connection.
 [[noreturn]] void serve_sealed(int listening) {
   sealed_bytes bytes;
   for (char c = 0;;) {
@@ -147,7 +147,7 @@ void bulk_transfers(const far_side& far, const std::string& sealed_address) {
   measured("128 MB fetched", prepared(s, tensor<float, rows, columns>(*v[0])),
            [](auto& step) { bench::keep(step()); }, {0, bulk});
 
-  // One row is looked at where the tensor has come.
+  // The task that receives the tensor reads one row of it.
   placeholder<float, rows, columns> x("x");
   auto first = constant({0});
   matrix value;

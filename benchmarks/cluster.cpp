@@ -17,14 +17,14 @@ using bench::worker;
 constexpr const char* ping_pong = "bare ping-pong";
 const bench::request ping{0, sizeof(bench::request)};
 
-/// What is asked for: a ratio to the yardstick, or a time. With a few bytes TLS is to be as quick
-/// as the others; of many it is not asked, as the yardstick encrypts nothing.
+/// The goal: a ratio to the yardstick, or a time. TLS must meet it for a few bytes, but not for
+/// many, because the yardstick does not encrypt.
 struct bound {
   double ratio = 0, seconds = 0;
   bool of_tls = true;
 };
 
-/// A row for each transport. The last time is the yardstick's.
+/// Prints a row for each transport. The last time is the yardstick's.
 void rows(const far_side& far, std::string work, const std::vector<double>& time,
           const char* yardstick, std::optional<bound> b) {
   if (b && b->seconds > 0) {
@@ -39,7 +39,7 @@ void rows(const far_side& far, std::string work, const std::vector<double>& time
   }
 }
 
-/// Calls that come `apart`, or back to back.
+/// Calls that start `apart` from each other, or back to back.
 struct pace {
   const char* name;
   std::chrono::microseconds apart;
@@ -48,12 +48,12 @@ struct pace {
 constexpr pace back_to_back{"", 0us, 300, 21}, every_tenth{", every 0.1 ms", 100us, 500, 11},
     every_ms{", every 1 ms", 1ms, 100, 9}, every_20_ms{", every 20 ms", 20ms, 20, 5};
 
-/// What a call takes: time until its answer, and processor time of all that have to do with it.
+/// The cost of a call: time until its answer, and processor time of all processes involved.
 struct cost {
   double time, processor;
 };
 
-/// The median of the times, and the mean of the processor time, to sleep between calls included.
+/// The median time, and the mean processor time, including that of sleeping between calls.
 template <class F>
 cost paced(const pace& p, const std::vector<pid_t>& far, F f) {
   auto processor = [&] {
@@ -61,7 +61,7 @@ cost paced(const pace& p, const std::vector<pid_t>& far, F f) {
     for (auto pid : far) t += bench::processor_seconds(pid);
     return t;
   };
-  f();  // what slept is awake
+  f();  // wakes up threads
   std::vector<double> times;
   const double before = processor();
   auto next = std::chrono::steady_clock::now();
@@ -75,7 +75,7 @@ cost paced(const pace& p, const std::vector<pid_t>& far, F f) {
   return {bench::median(times), (processor() - before) / p.calls};
 }
 
-/// Of steps on each transport and of ping-pongs, the last.
+/// The costs of steps on each transport; the last are those of ping-pongs.
 struct costs {
   std::vector<double> time, processor;
 };
@@ -100,7 +100,7 @@ costs in_turns(const far_side& far, const pace& p, const std::vector<Step>& step
   return c;
 }
 
-/// Times of steps on each transport, and of the yardstick.
+/// The times of steps on each transport; the last is that of the yardstick.
 template <class Step>
 std::vector<double> in_turns(const std::vector<Step>& steps, const bench::measure& yardstick) {
   std::vector<bench::measure> all;
@@ -128,7 +128,7 @@ void small_steps(const far_side& far) {
     measured("step on a remote task", back_to_back, one, {.ratio = 1.25});
     for (const auto& p : {every_tenth, every_ms, every_20_ms})
       measured("step on a remote task", p, one, {.ratio = 1.2});
-    // On worker 0, of a scalar of worker 1.
+    // Worker 0 computes with a scalar of worker 1.
     const auto two = prepared(s, *v[1] + 1.f);
     measured("step on two tasks", back_to_back, two, {.seconds = 20e-6});
     measured("step on two tasks", every_ms, two, {.ratio = 2.2});
@@ -144,7 +144,7 @@ void small_steps(const far_side& far) {
   rows(far, "chain of 100 hops between two tasks, a hop", time, ping_pong, bound{.ratio = 0.9});
 }
 
-/// Many small values, and one that is neither small nor large.
+/// Many small values, and one of medium size.
 void values_between_tasks(const far_side& far) {
   constexpr std::int64_t count = 100, floats = 256, megabyte = 1 << 20;
   auto s = far.sessions({.fold = false});
@@ -177,7 +177,7 @@ void values_between_tasks(const far_side& far) {
            {.ratio = 1.3});
 }
 
-/// What a plan of many nodes takes on a remote task, less what it takes in this process.
+/// The time of a plan of many nodes on a remote task, minus its time in this process.
 void many_nodes(const far_side& far) {
   constexpr int nodes = 2000;
   constexpr double goal = 15e-6;
@@ -203,7 +203,7 @@ void many_nodes(const far_side& far) {
 
 int main() {
   far_side far(1 << 20);
-  // Of this thread, after the others have been made: sleeps end when they are to.
+  // Makes this thread's sleeps end on time. Other threads, started earlier, keep the default.
   prctl(PR_SET_TIMERSLACK, 1);
   small_steps(far);
   values_between_tasks(far);

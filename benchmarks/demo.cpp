@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/demo.cpp: the demo's steps a second, its start, and a server that does nothing.
+// benchmarks/demo.cpp: the demo's steps per second, its start-up time, and an idle server.
 //
-// bench_demo --demo PROGRAM [--peers ENVIRONMENT]: TensorFlow runs the same job in turns, where it
-// is installed.
+// bench_demo --demo PROGRAM [--peers ENVIRONMENT]: TensorFlow runs the same job in turns if it is
+// installed.
 #include <cstdlib>
 #include <deft/deft.hpp>
 #include <fstream>
@@ -14,14 +14,14 @@
 namespace {
 
 struct job {
-  double steps = 0;  ///< a second, of both workers
+  double steps = 0;  ///< per second, of both workers
   double first = 0;  ///< seconds from launch to the first step
 };
 
 using bench_clock = std::chrono::steady_clock;
 
 job run_demo(const std::string& path) {
-  constexpr long long warm = 500;  // both workers are there
+  constexpr long long warm = 500;  // both workers are running
   auto begin = bench_clock::now();
   auto seconds = [&] { return std::chrono::duration<double>(bench_clock::now() - begin).count(); };
   bench::program demo({path, "--steps", "8000"});
@@ -71,7 +71,7 @@ int main(int argc, char** argv) {
     job j = run_demo(path);
     steps.push_back(j.steps);
     first.push_back(j.first);
-    double s = 430, f = 2.6, m = 528;  // published
+    double s = 430, f = 2.6, m = 528;  // TensorFlow's published figures
     if (tf && !(std::istringstream(tf->ask()) >> s >> f >> m)) tf.reset();
     tf_steps.push_back(s), tf_first.push_back(f), tf_memory.push_back(m);
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/engine.cpp: what a node costs in time and memory, what runs side by side, and what
-// cached plans and the order of fetches cost.
+// benchmarks/engine.cpp: the cost of a node in time and memory, of parallel branches, of cached
+// plans and of the order of fetches.
 //
-// bench_engine --resident N prints the resident bytes after N plans: a process of its own each.
+// bench_engine --resident N prints the resident bytes after N plans; each N runs in a new process.
 #include <malloc.h>
 
 #include <deft/deft.hpp>
@@ -15,7 +15,7 @@ namespace {
 
 using namespace deft;
 
-/// One node by hand: a call through a pointer, with the addresses of its operands.
+/// A hand-written node: a call through a pointer, with the addresses of its operands.
 struct bare_node {
   void (*call)(const float* a, const float* b, float* out, int n);
   const float *a, *b;
@@ -25,7 +25,7 @@ void add_by_hand(const float* a, const float* b, float* out, int n) {
   for (int i = 0; i < n; ++i) out[i] = a[i] + b[i];
 }
 
-/// `nodes` dependent adds, each of the one before and the input. Neither folded nor fused.
+/// `nodes` dependent additions, each of the previous one and the input. Neither folded nor fused.
 template <std::int64_t... E>
 void chain(int nodes, const std::string& work, double goal) {
   constexpr int n = static_cast<int>((E * ... * 1));
@@ -78,7 +78,7 @@ void memory_of_nodes(int nodes, const std::string& count) {
   row("plan of ", planned - written, 256);
 }
 
-/// Two chains of products that share nothing against one of them, on two threads.
+/// Two independent chains of products against one of them, on two threads.
 void branches() {
   constexpr std::int64_t n = 96;
   constexpr int length = 64;
@@ -89,7 +89,7 @@ void branches() {
     one = matmul(one, w);
     other = matmul(other, v);
   }
-  // Every product's elements are its row's means: neither large nor denormal.
+  // Every element of a product is the mean of a row: neither large nor denormal.
   ndarray<float, n, n> in, means;
   for (auto& e : in) e = 1.5f;
   for (auto& e : means) e = 1.f / n;
@@ -101,7 +101,7 @@ void branches() {
 }
 
 /// The sum of the squares of 64 MB, scaled: two intermediates of 64 MB. The factors are constants
-/// and not literals, so that every plan is another.
+/// and not literals, so that every plan is different.
 double resident_after(int plans) {
   session s({.fold = false, .fuse = false, .intra_op_threads = 1});
   constexpr std::int64_t elements = 16 << 20;

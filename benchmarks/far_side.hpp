@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/far_side.hpp: the processes that wire rows are measured against: a cluster of two
-// workers for each transport, and bare blocking sockets.
+// benchmarks/far_side.hpp: the remote processes of the benchmarks: a cluster of two workers for
+// each transport, and bare blocking sockets.
 //
 //     this process ──── session, by TCP ──── worker 0 ──── tensors ──── worker 1
 //          ├─────────── session, by TLS ──── …
@@ -22,7 +22,7 @@
 
 namespace bench {
 
-/// Processor time that a process has taken so far, in all its threads; 0: this one.
+/// The processor time that a process has used so far, in all its threads; 0 is this process.
 inline double processor_seconds(pid_t pid) {
   clockid_t clock;
   timespec t;
@@ -30,7 +30,7 @@ inline double processor_seconds(pid_t pid) {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-/// Processes that end with this one. Made before there are threads.
+/// Child processes that end with this one. Start them before any thread.
 class processes {
  public:
   processes() = default;
@@ -54,7 +54,7 @@ class processes {
   std::vector<pid_t> pids_;
 };
 
-/// Certificates of scripts/make_certificates, as long as this lives.
+/// Certificates from scripts/make_certificates, deleted with this object.
 class certificates {
  public:
   certificates() {
@@ -77,7 +77,7 @@ class certificates {
   std::string folder_;
 };
 
-/// Two workers, all of whose connections go by one transport.
+/// Two workers that use one transport for all connections.
 struct cluster {
   std::string transport, target;
   deft::credentials client;
@@ -101,7 +101,7 @@ struct far_side {
     close(fd);
   }
 
-  /// One on each cluster, in the order of `clusters`, for steps on one graph.
+  /// A session on each cluster, in the order of `clusters`, for steps on one graph.
   std::vector<deft::session> sessions(deft::session_options options = {}) const {
     std::vector<deft::session> s;
     for (const auto& c : clusters) {
@@ -111,7 +111,7 @@ struct far_side {
     return s;
   }
 
-  /// A turn of `calls`, on a connection of its own: the process serves one at a time.
+  /// A turn of `calls` on a new connection: the process serves one at a time.
   measure bare_turn(const request& r, int calls) const {
     return [this, r, calls] {
       bare_client c(bare, std::max(r.more, r.answer));
@@ -130,7 +130,7 @@ struct far_side {
     cluster c{transport, "deft://" + spec.address("worker", 0), of("client"), {}};
     for (int task : {0, 1})
       c.tasks.push_back(children.start([&] {
-        // Callers go on by a local socket where the task offers one.
+        // Callers switch to a local socket if the task offers one.
         if (transport != "local") setenv("DEFT_LOCAL_SOCKETS", "0", 1);
         deft::server(spec, "worker", task,
                      {.listen_fd = sockets[task], .credentials = of("worker-all")})
@@ -143,7 +143,7 @@ struct far_side {
 
 inline std::string worker(int task) { return deft::str("/job:worker/task:", task); }
 
-/// The same plan on each session.
+/// Prepares the same step on each session.
 template <class... X>
 auto prepared(std::vector<deft::session>& sessions, const X&... x) {
   std::vector<decltype(sessions[0].prepare(x...))> steps;

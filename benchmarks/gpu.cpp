@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/gpu.cpp: steps on a GPU against what it takes for the same by hand, and against other
-// libraries on it. A step waits until the GPU is done; large arrays stay there.
+// benchmarks/gpu.cpp: steps on a GPU against the same work by hand, and against other libraries. A
+// step waits until the GPU is done; large arrays stay on the GPU.
 //
 // bench_gpu [--peers ENVIRONMENT] [--small]
-// Peers are those that the environment's python, or python3, can import. A simulated GPU
-// (DEFT_SIMULATED_GPUS=1) is for trying this program: all is small, and nothing is asked for;
+// Peers are the libraries that the environment's python, or python3, can import. A simulated GPU
+// (DEFT_SIMULATED_GPUS=1) is for testing this program: all sizes are small, and there are no goals;
 // --peer_device cpu then lets the peers run, too.
 #include <deft/deft.hpp>
 #include <map>
@@ -33,7 +33,7 @@ constexpr int tiny_nodes = 1000;
 
 double bytes_of(std::int64_t floats) { return sizeof(float) * static_cast<double>(floats); }
 
-/// What there is to do on /gpu:0, in a graph of its own.
+/// Work on /gpu:0, in a separate graph.
 struct model {
   explicit model(session_options options = {}) : s(std::move(options)) {}
 
@@ -50,11 +50,11 @@ struct model {
 
 /// A row for a limit of the hardware, and one for each peer.
 struct work {
-  std::string name, ask;  // what peers are asked
+  std::string name, ask;  // `ask` is the line that is sent to peers
   std::function<void()> step;
   std::string yardstick = {};
-  bench::measure limit = {};  // none: only peers are there to be compared with
-  double bytes = 0;           // that the step has to move; 0: times are compared
+  bench::measure limit = {};  // if empty, only peers are compared with
+  double bytes = 0;           // that the step must move; if 0, times are compared
   double limit_bytes = 0;     // that the limit moves
   std::optional<bench::asked> asked = {};
   std::map<std::string, bench::asked> asked_of_peers = {};
@@ -92,7 +92,7 @@ class table {
     ++failures_;
   }
 
-  /// Steps go on until they are no quicker: programs are compiled while they run.
+  /// Runs steps until they get no faster: programs are compiled in the background.
   void warm(const std::function<void()>& step) const {
     if (simulated_) return;
     constexpr double period = 1;  // seconds; longer than a compilation
@@ -140,7 +140,7 @@ class table {
     }
     if (rows == 0) bench::row(w.name, bench::time_text(deft));
   }
-  /// Compared with a copy within the GPU.
+  /// Compares with a copy within the GPU.
   void measure_bytes(work w, double bytes, double bound) const {
     w.yardstick = "device copy", w.limit = copy_;
     w.bytes = bytes, w.limit_bytes = 2 * bytes_of(n_.chain);
@@ -185,7 +185,7 @@ class table {
            m.s.prepare(group(matmul(a, b)))};
     w.yardstick = "cuBLAS", w.limit = limits_.product(n_.product, tf32);
     w.asked = bench::at_most(1.05);
-    if (!w.limit) w.asked_of_peers.emplace("torch", *w.asked);  // which calls it
+    if (!w.limit) w.asked_of_peers.emplace("torch", *w.asked);  // torch calls cuBLAS
     measure(w);
   }
 
@@ -218,7 +218,7 @@ class table {
     measure(w);
   }
 
-  /// As the session fuses them, and each by itself, as a captured graph has them.
+  /// Fused by the session, and one by one, as in a captured graph.
   void tiny() const {
     for (const bool fuse : {true, false}) {
       model m({.fold = fuse, .fuse = fuse});
@@ -241,7 +241,7 @@ class table {
     const auto v = m.variable("v", {n_.moved}, 0.f);
     m.s.run(initialize_all());
     ndarray<float, dyn> host(n_.moved);
-    std::fill(host.begin(), host.end(), 1.f);  // pages of its own
+    std::fill(host.begin(), host.end(), 1.f);  // allocates its pages
     move(
         "fed", "feed", [step = m.s.prepare(assign(v, x), feeds(x)), &host] { step(host); },
         limits_.copy_in(sizeof(float) * static_cast<std::size_t>(n_.moved)));
@@ -272,7 +272,7 @@ class table {
   int failures_ = 0;
 };
 
-/// Those that are ready; of all, what they say.
+/// The peers that are ready; prints what each of them reports.
 std::vector<bench::peer> ready_peers(int argc, char** argv) {
   const std::string environment = bench::flag(argc, argv, "peers");
   std::string python = environment.empty() ? "python3" : bench::python_of(environment);
@@ -320,7 +320,7 @@ int main(int argc, char** argv) try {
       simulated || std::find(argv, argv + argc, std::string("--small")) != argv + argc;
 
   std::printf("\n## %s\n\n", to_string(*gpu).c_str());
-  auto peers = ready_peers(argc, argv);  // before this process has anything on the GPU
+  auto peers = ready_peers(argc, argv);  // before this process uses the GPU
   std::unique_ptr<bench::gpu_limits> limits;
 #ifdef BENCH_HAS_CUDA
   if (!simulated) limits = bench::cuda_limits();

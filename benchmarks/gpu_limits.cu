@@ -25,7 +25,7 @@ struct stream {
 };
 using stream_ptr = std::shared_ptr<stream>;
 
-/// So many times are queued before the host waits once, as a program would that has no more to do.
+/// Queues `f` so many times before the host waits once, as a program with no other work would.
 template <class F>
 measure queued(const stream_ptr& s, int times, F f) {
   return [each = timed([s, times, f = std::move(f)] {
@@ -36,8 +36,8 @@ measure queued(const stream_ptr& s, int times, F f) {
 }
 
 using memory = std::shared_ptr<void>;
-/// Filled with floats of all kinds below 1: products of numbers that are alike take less power, and
-/// so less time.
+/// Memory filled with different floats below 1: products of similar numbers take less power, and
+/// therefore less time.
 memory on_device(std::size_t bytes) {
   void* p = nullptr;
   check(cudaMalloc(&p, bytes), "to allocate");
@@ -69,7 +69,7 @@ measure copies(const stream_ptr& s, int times, memory to, memory from, std::size
   });
 }
 
-/// cuBLAS, as far as it is used here. Its functions return 0 if all is well.
+/// The functions of cuBLAS that are used here. They return 0 on success.
 class cublas {
  public:
   static std::shared_ptr<cublas> load() try {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/gpu_limits.hpp: what a GPU takes for work that is queued by hand.
+// benchmarks/gpu_limits.hpp: the time of work that is queued on a GPU by hand.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -11,16 +11,16 @@
 
 namespace bench {
 
-/// Each function gives turns, in seconds a time, of work on memory of its own, which is freed with
-/// them.
+/// Each function returns turns, in seconds per time, of work on separate memory, which is freed
+/// with them.
 class gpu_limits {
  public:
   virtual ~gpu_limits() = default;
   /// Versions, for the record.
   virtual std::string about() const = 0;
-  /// So many bytes from one place of the GPU's memory to another.
+  /// Copies so many bytes within the GPU's memory.
   virtual measure copy(std::size_t bytes) = 0;
-  /// From pinned memory of the host to the GPU, and back.
+  /// Copies from pinned memory of the host to the GPU, and back.
   virtual measure copy_in(std::size_t bytes) = 0;
   virtual measure copy_out(std::size_t bytes) = 0;
   /// A product of two square matrices of floats by the vendor's library; empty without it.
@@ -30,10 +30,10 @@ class gpu_limits {
   virtual measure graph(int kernels) = 0;
 };
 
-/// Those of CUDA's first GPU: gpu_limits.cu. Throws std::runtime_error if a call fails.
+/// The limits of CUDA's first GPU (gpu_limits.cu). Throws std::runtime_error if a call fails.
 std::unique_ptr<gpu_limits> cuda_limits();
 
-/// The host's, in place of a simulated GPU's: to try what measures, not to be compared with.
+/// The limits of the host, for a simulated GPU: they test the program, and are not goals.
 class host_limits final : public gpu_limits {
  public:
   std::string about() const override { return "simulated; the figures mean nothing"; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/kernels.cpp: the CPU's kernels called directly, without a session, against Eigen
-// written by hand. On one thread; then what a second one adds.
+// benchmarks/kernels.cpp: the CPU's kernels called directly, without a session, against
+// hand-written Eigen. They run on one thread; further rows add a second one.
 #include <cmath>
 #include <deft/execute/cpu/device.hpp>
 #include <deft/execute/cpu/use.hpp>
@@ -31,7 +31,7 @@ any_array filled(const dims& shape) {
 array eigen(any_array& a) { return {a.mutable_data<float>(), a.elements()}; }
 matrix eigen2(any_array& a) { return {a.mutable_data<float>(), a.shape()[0], a.shape()[1]}; }
 
-/// A kernel with its inputs and outputs, ready to run again and again.
+/// A kernel with its inputs and outputs, ready to run repeatedly.
 class runner {
  public:
   runner(const op_def& op, attr_list attributes, std::vector<any_array> inputs)
@@ -80,7 +80,7 @@ using times = call<op::mul, A, B>;
 using chain = call<op::square, call<op::sub, times<call<op::relu, plus<times<F, K>, K>>, K>, F>>;
 using gelu =
     times<times<K, F>, plus<K, call<op::tanh, times<K, plus<F, times<times<times<K, F>, F>, F>>>>>>;
-// The same with operands the other way round: no kernel is compiled for them.
+// The same with swapped operands: they have no compiled kernel.
 using chain_apart =
     call<op::square, call<op::sub, times<K, call<op::relu, plus<K, times<K, F>>>>, F>>;
 using gelu_apart =

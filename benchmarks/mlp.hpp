@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/mlp.hpp: a perceptron 784-500-10 that is trained, as the peers train theirs.
+// benchmarks/mlp.hpp: trains a 784-500-10 perceptron, as the peers do.
 #pragma once
 #include <deft/deft.hpp>
 #include <functional>
@@ -8,7 +8,8 @@
 
 namespace bench {
 
-/// A call is a step of training: a batch is fed, and the loss fetched. Placed as where it is made.
+/// A call is a training step: it feeds a batch and fetches the loss. Device scopes apply where it
+/// is made.
 template <std::int64_t Batch>
 class mlp {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/models.cpp: whole models beside their peers, on one thread and on two.
+// benchmarks/models.cpp: whole models against their peers, on one thread and on two.
 //
 // bench_models --peers ENVIRONMENT
 #include <deft/deft.hpp>

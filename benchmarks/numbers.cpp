@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/numbers.cpp: a session's heavy steps against Eigen written by hand, on one thread
-// unless a row says two.
+// benchmarks/numbers.cpp: a session's heavy steps against hand-written Eigen, on one thread unless
+// a row says two.
 //
 // Arguments are fed without a copy and results handed over; the hand-written side writes into
 // buffers made once, from the same allocator.
@@ -40,8 +40,8 @@ auto eigen(matrix& m) {
 const session_options one_thread{.intra_op_threads = 1};
 constexpr const char* by_hand = "Eigen by hand";
 
-/// The operands of the portable forms stand the other way round, so that no compiled kernel of this
-/// program has their signature.
+/// The portable forms have swapped operands, so that no compiled kernel of this program has their
+/// signature.
 void elementwise(std::int64_t n, const std::string& size) {
   vector x = filled(vector(n)), d = filled(vector(n)), z(n);
   placeholder<float, dyn> px("x"), pd("d");
@@ -77,8 +77,8 @@ void elementwise(std::int64_t n, const std::string& size) {
   measured("gelu, portable program, ", gelu_again, gelu_by_hand, 0.6, x);
 }
 
-/// Statements with a name each against one expression, whose operands stand the other way round, so
-/// that what the plan finds has no compiled kernel as a whole.
+/// Named statements against one expression with swapped operands, so that the region of the plan
+/// has no compiled kernel as a whole.
 void named_statements(std::int64_t n, const std::string& size, double bound) {
   vector x = filled(vector(n)), y = filled(vector(n));
   placeholder<float, dyn> px("x"), py("y");
@@ -94,7 +94,7 @@ void named_statements(std::int64_t n, const std::string& size, double bound) {
                   "one expression", bench::at_most(bound));
 }
 
-/// An optimizer's updates by themselves: the gradient is fed.
+/// An optimizer's updates alone: the gradient is fed.
 template <std::int64_t Rows, std::int64_t Columns>
 void updates(const std::string& size) {
   matrix g = filled(matrix(Rows, Columns)), w = filled(matrix(Rows, Columns)), a(Rows, Columns);
@@ -128,8 +128,8 @@ void updates(const std::string& size) {
          0.9);
 }
 
-/// Sums of what is computed where it is summed: written as one expression, and found by the plan in
-/// a form that this program has no compiled kernel of.
+/// Sums of computed elements: written as one expression, and found by the plan in a form without a
+/// compiled kernel in this program.
 void reductions(std::int64_t n, const std::string& size, double written, double found) {
   vector x = filled(vector(n)), y = filled(vector(n));
   placeholder<float, dyn> px("x"), py("y");
@@ -264,10 +264,10 @@ void products() {
   bench::work_row("matmul 100x784x128 and both gradients", o, "Eigen", bench::at_least(0.95));
 }
 
-/// What both threads of a step by hand do: this one, and one that waits for the next step.
+/// The two threads of a hand-written step: this one, and one that waits for the next step.
 class two_threads {
  public:
-  /// `half(0)` and `half(1)` side by side.
+  /// Runs `half(0)` and `half(1)` in parallel.
   explicit two_threads(std::function<void(int)> half)
       : half_(std::move(half)), other_([this] {
           while (start_.arrive_and_wait(), !done_) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/peers.hpp: other libraries at the same work: programs that are asked line by line.
+// benchmarks/peers.hpp: other libraries doing the same work, in programs that answer line by line.
 #pragma once
 #include <filesystem>
 #include <limits>
@@ -12,7 +12,7 @@
 
 namespace bench {
 
-/// Where the peers' scripts are: next to this program, if it was carried with them to another
+/// The folder of the peers' scripts: next to this program, if they were copied with it to another
 /// machine, else in the checkout that it was built from.
 inline std::string peers_folder() {
   std::error_code none;
@@ -27,13 +27,13 @@ class peer {
       : name_(std::move(name)), asked_(std::make_shared<conversation>(std::move(command))) {}
 
   const std::string& name() const { return name_; }
-  /// The next line that it says unasked; empty if it has ended.
+  /// The next line that it prints without a question; empty if it has ended.
   std::string line() const { return asked_->process.line(); }
   /// Whether it has left a question unanswered.
   bool has_ended() const { return asked_->ended; }
 
-  /// Turns of the work that the line `ask` names, in seconds. Infinite where that is none of this
-  /// peer's, or has failed.
+  /// Turns of the work that the line `ask` names, in seconds; infinite if this peer does not have
+  /// it, or has failed.
   measure turns(const std::string& ask) const {
     return [with = asked_, ask] {
       const std::string said = with->ended ? "" : with->process.ask(ask);
@@ -53,7 +53,7 @@ class peer {
   std::shared_ptr<conversation> asked_;
 };
 
-/// deft first, then each of the peers, in turns; medians.
+/// Measures deft and each of the peers in turns; returns the medians, deft's first.
 inline std::vector<double> in_turns_with(const std::vector<peer>& peers, const std::string& ask,
                                          const measure& deft, int turns) {
   std::vector<measure> all{deft};

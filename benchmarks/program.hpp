@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/program.hpp: another program, asked and heard line by line: peers and the demo.
+// benchmarks/program.hpp: runs another program and talks to it line by line: peers and the demo.
 #pragma once
 #include <signal.h>
 #include <sys/wait.h>
@@ -12,7 +12,7 @@
 
 namespace bench {
 
-/// Runs until it ends by itself or this does.
+/// A child process, which is terminated with this object.
 class program {
  public:
   explicit program(std::vector<std::string> command) {
@@ -41,13 +41,13 @@ class program {
   }
   program(const program&) = delete;
 
-  /// Its next line without the end; empty once there are no more.
+  /// Its next line, without the newline; empty at the end of its output.
   std::string line() {
     std::string s;
     for (int c; (c = fgetc(from_)) != EOF && c != '\n';) s += static_cast<char>(c);
     return s;
   }
-  /// Sends a line, and hears one.
+  /// Sends a line, and returns the answer.
   std::string ask(const std::string& s = {}) {
     fprintf(to_, "%s\n", s.c_str());
     fflush(to_);
@@ -57,7 +57,7 @@ class program {
     int c = fgetc(from_);
     return c != EOF && ungetc(c, from_) != EOF;
   }
-  /// Waits for its end; its exit code.
+  /// Waits for its end, and returns its exit code.
   int wait() {
     int status = 0;
     waitpid(pid_, &status, 0);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/spine.cpp: what a step and a node cost in one process, and what they leave behind.
+// benchmarks/spine.cpp: the cost of a step and a node in one process, and the memory that they
+// keep.
 //
-// bench_spine [--peers ENVIRONMENT]: torch's eager add is measured in turns where it is installed.
+// bench_spine [--peers ENVIRONMENT]: torch's eager add is measured in turns if torch is installed.
 #include <malloc.h>
 
 #include <atomic>
@@ -91,7 +92,7 @@ void another_literal(torch_add& torch) {
                   bench::at_most(5));
 }
 
-/// Neither folded nor fused by the session's options; every node has its own input.
+/// The session's options disable folding and fusion; every node needs the previous one.
 void chain() {
   constexpr int nodes = 10'000;
   session s({.fold = false, .fuse = false});

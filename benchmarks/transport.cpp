@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/transport.cpp: calls and bulk between two processes, by TCP and by local sockets with
-// shared memory, each against bare blocking TCP sockets.
+// benchmarks/transport.cpp: calls and bulk transfers between two processes, by TCP and by local
+// sockets with shared memory, each against bare blocking TCP sockets.
 //
-// Rows: name, ours, the yardstick measured in turns with it, and ours relative to it (times: lower
-// is better; speeds: higher is).
+// Rows: name, our figure, the yardstick measured in turns with it, and our figure relative to it
+// (lower is better for times, higher for speeds).
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
@@ -28,9 +28,9 @@ using namespace deft;
 using bench_clock = std::chrono::steady_clock;
 
 constexpr std::int64_t bulk_bytes = std::int64_t{128} << 20;
-constexpr std::int64_t at_once = 1 << 20;  // bytes of a call to send: what is fastest
+constexpr std::int64_t at_once = 1 << 20;  // bytes per system call; the fastest size
 
-// The other process. Bare side: the first byte says what to do, and how long a piece is.
+// What a client orders from the bare process: the kind of work, and the size of a piece.
 struct order {
   char what = 0;  // p: send pieces back; s: swallow a piece, send a byte; g: give one for a byte
   bool spin = false;
@@ -69,7 +69,7 @@ void serve_bare(int listening) {
     auto* data = static_cast<char*>(piece.mutable_raw());
     std::fill_n(data, o.piece, 'x');
     char byte = 1;
-    // Until the other end hangs up.
+    // Serves until the other end closes.
     for (bool more = true; more;) {
       auto peeked = recv(fd, &byte, 1, MSG_PEEK | (o.spin ? MSG_DONTWAIT : 0));
       if (peeked < 0 && o.spin) continue;
@@ -129,7 +129,7 @@ class bare_client {
   int fd_;
 };
 
-using repeated = std::function<double(int times)>;  // gives seconds a time
+using repeated = std::function<double(int times)>;  // returns seconds per time
 
 template <class F>
 double seconds_of(F f, int times) {
@@ -141,7 +141,7 @@ template <class F>
 repeated timed(F f) {
   return [f](int times) { return seconds_of(f, times); };
 }
-/// On a connection of its own each time, so that its other end sleeps between turns.
+/// Uses a new connection for each turn, so that its other end sleeps between turns.
 template <class F>
 repeated timed_bare(std::uint16_t port, order o, F f) {
   return [=](int times) {
@@ -151,7 +151,7 @@ repeated timed_bare(std::uint16_t port, order o, F f) {
   };
 }
 
-/// Medians of both, measured in turns.
+/// The medians of both, measured in turns.
 std::pair<double, double> in_turns(const repeated& ours, const repeated& bare, int times,
                                    int rounds) {
   std::vector<double> a, b;
@@ -189,7 +189,7 @@ void call_rows(channel& c, channel_group& h, std::uint16_t port, std::int64_t pa
     h.wait_for(*p);
     if (p->get().tensors[0].bytes() != static_cast<std::size_t>(payload)) std::abort();
   });
-  std::int64_t frame = 64 + 16 + 24 + payload;  // as many bytes as our frame has
+  std::int64_t frame = 64 + 16 + 24 + payload;  // as many bytes as in our frame
   std::vector<char> bytes(static_cast<std::size_t>(frame), 'x');
   for (bool spin : {false, true}) {
     auto bare = timed_bare(port, {'p', spin, frame}, [&, spin](int fd) {
@@ -247,7 +247,7 @@ int main() {
   int bare = listen_socket("localhost:0"), ours = listen_socket("localhost:0");
   auto port = port_of(bare);
   auto address = address_of_socket(ours);
-  pid_t child = fork();  // before any thread is there
+  pid_t child = fork();  // before any thread starts
   if (child == 0) far_process(bare, ours);
   close(bare);
   close(ours);

@@ -164,7 +164,7 @@ def jax_work():
         return lambda: jax.block_until_ready(jax.device_put(host))
 
     def fetch(n):
-        # An array keeps what was fetched of it: each time another one.
+        # An array caches its fetched value, so each fetch needs a new one.
         again, x = jax.jit(lambda x: x + 1), randn(n)
         return lambda: np.asarray(again(x))
 

@@ -102,8 +102,7 @@ TEST_CASE_TEMPLATE("a product is rounded before it is added to anything", T, flo
   CHECK(less_product<T>(x, x, squared) == 0);
 }
 
-TEST_CASE_TEMPLATE("float to integer truncates, saturates, and converts NaN to 0", F, float,
-                   double) {
+TEST_CASE_TEMPLATE("float to integer truncates, saturates, and maps NaN to 0", F, float, double) {
   struct {
     F from;
     std::int32_t i32;

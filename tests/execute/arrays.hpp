@@ -14,7 +14,7 @@ using deft::any_array;
 using deft::dims;
 using deft::dtype;
 
-/// Extremes first, then numbers of every size; from `seed` alone.
+/// Extreme values first, then numbers of every size; they depend on `seed` alone.
 template <class T>
 std::vector<T> values(std::int64_t n, std::uint64_t seed = 1) {
   deft::philox_stream random(seed);
@@ -36,7 +36,7 @@ std::vector<T> values(std::int64_t n, std::uint64_t seed = 1) {
          T(-1)};
   else
     v = {T(0), T(1), limits::max(), limits::min(), T(-1), T(2)};
-  // Which extreme meets which depends on the seed.
+  // The seed decides which extremes are paired.
   for (std::size_t i = v.size(); i-- > 1;) {
     const std::size_t j = random.below(i + 1);
     const T t = v[i];
@@ -78,8 +78,8 @@ any_array array_of(const dims& shape, const std::vector<T>& v) {
   return filled(shape, v);
 }
 
-/// Equal to so many units in the last place, of `least` where the numbers are smaller; NaN equals
-/// NaN.
+/// Equal within `ulps` units in the last place, of `least` where the numbers are smaller; NaN
+/// equals NaN.
 template <class T>
 bool close(T a, T b, double ulps, double least = 0) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -93,7 +93,7 @@ bool close(T a, T b, double ulps, double least = 0) {
     return a == b;
 }
 
-/// Where two arrays differ by more than `ulps`: "", or the first place and both values.
+/// The first index where two arrays differ by more than `ulps`, with both values; "" for none.
 inline std::string difference(const any_array& a, const any_array& b, double ulps = 0,
                               double least = 0) {
   if (a.type() != b.type() || !(a.shape() == b.shape()))
@@ -107,13 +107,13 @@ inline std::string difference(const any_array& a, const any_array& b, double ulp
   });
 }
 
-/// The same bits.
+/// Whether all bits are the same.
 inline bool identical(const any_array& a, const any_array& b) {
   return a.type() == b.type() && a.shape() == b.shape() &&
          (a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0);
 }
 
-/// "" if all bits are the same, but for those of NaN.
+/// "" if all bits are the same, except those of NaN.
 inline std::string other_bits(const any_array& a, const any_array& b) {
   if (a.type() != b.type() || !(a.shape() == b.shape())) return "another shape";
   return deft::visit_dtype(a.type(), [&]<class T>() {

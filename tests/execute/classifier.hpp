@@ -9,8 +9,8 @@
 
 namespace testing {
 
-/// Losses of 12 steps, the first layer and the second on their devices, on batches that change in
-/// size; in this process, or on the cluster of `target`.
+/// The losses of 12 steps with the two layers on the devices `first` and `second` and batches of
+/// changing size; in this process, or on the cluster of `target`.
 inline std::vector<float> losses_on(const char* first, const char* second,
                                     const deft::session_options& options = {},
                                     const std::string& target = "") {

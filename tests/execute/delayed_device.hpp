@@ -14,7 +14,7 @@ namespace testing {
 
 using deft::gpu::simulated::simulated_gpus;
 
-/// Blocks are given back to be used again in the order of the stream, as a GPU's allocator does.
+/// Blocks are freed and reused in the order of the stream, as in a GPU's allocator.
 class delayed_memory final : public deft::memory {
  public:
   ~delayed_memory() override {
@@ -115,7 +115,7 @@ class delayed_device final : public hidden_device {
     std::vector<void*> out(r.call.out, r.call.out + r.outs);
     compute_.push([&kernel = r.what, in = std::move(in), out = std::move(out), call = r.call,
                    item = r.item, word]() mutable {
-      if (delayed_step::failed(word)) return;  // what failed changes nothing more
+      if (delayed_step::failed(word)) return;  // a failed step changes nothing any more
       call.in = in.data();
       call.out = out.data();
       try {
@@ -136,7 +136,7 @@ class delayed_device final : public hidden_device {
   using event = deft::gpu::simulated::event;
   using queue = deft::gpu::simulated::queue;
 
-  /// After all that was launched, on a stream of its own.
+  /// Copies on a separate stream, after everything that was launched.
   deft::event_ptr copy(queue& s, void* to, const void* from, std::size_t bytes, deft::buffer keep) {
     auto done = std::make_shared<event>();
     s.push([=, before = compute_.record(), keep = std::move(keep)]() mutable {
@@ -153,7 +153,7 @@ class delayed_device final : public hidden_device {
   queue compute_, in_, out_;
 };
 
-/// Two of them, as register_device_maker takes it.
+/// Makes two of them, as register_device_maker expects.
 inline std::vector<std::unique_ptr<deft::device_runtime>> make_delayed_devices(
     const deft::device_name& task) {
   std::vector<std::unique_ptr<deft::device_runtime>> all;
@@ -161,7 +161,7 @@ inline std::vector<std::unique_ptr<deft::device_runtime>> make_delayed_devices(
   return all;
 }
 
-/// A graph of the test's own, and delayed devices: "/slow:0" and "/slow:1" of every task.
+/// A graph for one test case, and delayed devices: "/slow:0" and "/slow:1" of every task.
 struct with_slow_devices : own_graph {
   with_slow_devices() {
     [[maybe_unused]] static const bool once =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/execute/executing.hpp: parts that are run without a session.
+// tests/execute/executing.hpp: runs parts of a graph without a session.
 #pragma once
 #include <deft/execute/cpu/device.hpp>
 #include <deft/execute/executor.hpp>
@@ -26,7 +26,7 @@ struct small_task {
   deft::task_resources resources() { return {devices, &store}; }
 };
 
-/// Without any pass but that for variables: on the first processor, or as the scopes ask.
+/// Runs only the pass for variables. Nodes are on the first processor, or where the scopes ask.
 inline std::vector<deft::plan::part> parts_for(std::initializer_list<deft::any_tensor> fetches,
                                                std::initializer_list<deft::any_tensor> feeds = {}) {
   std::vector<deft::output> f, d;

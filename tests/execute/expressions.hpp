@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/execute/expressions.hpp: types of expressions, as writing them makes them.
+// tests/execute/expressions.hpp: the types of some written expressions.
 #pragma once
 #include <deft/execute/evaluation.hpp>
 #include <deft/op/catalog.hpp>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/execute/null_device.hpp: the smallest device with memory of its own: it checks shapes,
-// counts the bytes that cross its border, and computes as the processor would.
+// tests/execute/null_device.hpp: the smallest device with separate memory: it checks shapes,
+// counts the bytes that are transferred, and computes as the processor does.
 #pragma once
 #include <atomic>
 #include <cstdlib>
@@ -9,7 +9,7 @@
 
 namespace testing {
 
-/// Bytes that crossed, kernels that ran, and blocks alive, of all null devices.
+/// Bytes transferred, kernels run, and blocks in use, of all null devices.
 struct null_counts {
   std::atomic<std::size_t> in{0}, out{0}, between{0}, launches{0}, recorded{0}, synchronized{0},
       blocks{0};
@@ -20,7 +20,7 @@ inline null_counts& null_traffic() {
   return c;
 }
 
-/// Addresses that the processor cannot follow, but may add to: real ones with a bit turned over.
+/// Addresses that the processor may add to but not access: real ones with a bit flipped.
 class null_memory final : public deft::memory {
  public:
   deft::block* allocate(std::size_t bytes) override {
@@ -37,7 +37,7 @@ class null_memory final : public deft::memory {
   }
   void release(deft::block* b) noexcept override {
     auto* raw = static_cast<char*>(hidden(b->data));
-    // Nobody has written behind its end.
+    // Nothing was written past its end.
     for (std::size_t i = 0; i < guard_bytes; ++i)
       if (raw[b->capacity + i] != guard_mark) std::abort();
     std::free(raw);
@@ -49,7 +49,7 @@ class null_memory final : public deft::memory {
   static constexpr std::size_t guard_bytes = 64;
   static constexpr char guard_mark = 0x5a;
 
-  /// There and back again.
+  /// Converts in both directions.
   static void* hidden(const void* p) {
     return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(p) ^ hiding);
   }
@@ -71,7 +71,7 @@ class null_kernel final : public deft::kernel {
 
   void prepare(std::span<const deft::tensor_type> in,
                std::span<const deft::tensor_type> out) override {
-    // An update sees the variable before the operation's own inputs.
+    // An update has the variable before its other inputs.
     const bool update = node_.op->role == deft::op_role::update;
     std::vector<deft::tensor_type> expected;
     deft::infer_types(*node_.op, {in.subspan(update ? out.size() : 0), node_.attributes}, expected);
@@ -99,7 +99,7 @@ class null_kernel final : public deft::kernel {
   std::size_t scratch() const override { return real_->scratch(); }
 
  private:
-  /// What random operations count with, as the device has it; nonsense for others.
+  /// The counter of random operations, read from the device; a fixed value for other nodes.
   std::uint64_t drawn(const deft::kernel_call& c) const {
     std::uint64_t draw = 0xbad;
     if (!node_.op->is(deft::op_traits::stateful) || node_.op->role != deft::op_role::compute)
@@ -115,7 +115,7 @@ class null_kernel final : public deft::kernel {
   std::size_t ins_ = 0, outs_ = 0;
 };
 
-/// Work of this device is done at once; waits for it are counted.
+/// Work of this device is done immediately; waits for it are counted.
 class null_event final : public deft::device_event {
  public:
   bool done() const override { return true; }
@@ -123,7 +123,7 @@ class null_event final : public deft::device_event {
   void synchronize() override { ++null_traffic().synchronized; }
 };
 
-/// A device of the tests: the processor's kernels, on hidden addresses.
+/// A test device: the processor's kernels, on hidden addresses.
 class hidden_device : public deft::device_runtime {
  public:
   const deft::kernel_entry* find_kernel(std::string_view op) const override {
@@ -197,7 +197,7 @@ class null_device : public hidden_device {
   deft::arena_pool arenas_{space()};
 };
 
-/// Two of them, as register_device_maker takes it.
+/// Makes two of them, as register_device_maker expects.
 inline std::vector<std::unique_ptr<deft::device_runtime>> make_null_devices(
     const deft::device_name& task) {
   std::vector<std::unique_ptr<deft::device_runtime>> all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/execute/run_kernel.hpp: one node on the CPU, without a session.
+// tests/execute/run_kernel.hpp: runs one node on the CPU, without a session.
 #pragma once
 #include <deft/execute/cpu/device.hpp>
 #include <deft/expr/op_record.hpp>
@@ -15,7 +15,7 @@ inline std::vector<deft::tensor_type> types_of(const std::vector<any_array>& val
   return types;
 }
 
-/// The node of `op` on inputs of these types, its outputs by the shape rule.
+/// The node of `op` on inputs of these types; the shape rule gives its outputs.
 inline deft::node_def node_of(const deft::op_def& op, deft::attr_list attributes,
                               const std::vector<deft::tensor_type>& in) {
   deft::node_def n;
@@ -52,7 +52,7 @@ struct prepared {
     run({from.data(), to.data(), &context});
     return outputs;
   }
-  /// With scratch memory.
+  /// Runs the kernel with scratch memory.
   void run(deft::kernel_call c) {
     const deft::buffer scratch = deft::buffer::host(kernel->scratch());
     c.scratch = scratch.data();
@@ -65,7 +65,7 @@ inline std::vector<any_array> run_all(const deft::op_def& op, deft::attr_list at
                                       std::uint64_t step = 0) {
   return prepared(op, std::move(attributes), types_of(inputs)).run(inputs, step);
 }
-/// A zero among the second operands of Op is an error.
+/// Whether a zero in the second operand of Op is an error.
 template <class Op, class T>
 inline constexpr bool divides_integers = std::is_integral_v<T> &&
                                          (Op::name == "div" || Op::name == "mod");

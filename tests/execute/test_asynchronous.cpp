@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices whose work runs behind the caller's back, without a GPU (delayed_device.hpp): what they
-// compute, copy and allocate.
+// What asynchronous devices (delayed_device.hpp) compute, copy and allocate.
 #include <deft/plan/gradients.hpp>
 #include <deft/session/session.hpp>
 
@@ -24,7 +23,7 @@ TEST_CASE_FIXTURE(with_slow_devices, "a model on a slow device has the processor
 }
 
 TEST_CASE_FIXTURE(with_slow_devices,
-                  "a random operation on a slow device has the processor's numbers") {
+                  "a random operation on a slow device draws the processor's numbers") {
   auto draw = [](const char* where) {
     graph g;
     auto in_graph = as_default(g);
@@ -52,7 +51,7 @@ TEST_CASE_FIXTURE(with_slow_devices,
 
 namespace {
 
-/// The elements from the last to the first, by way of scratch memory.
+/// Reverses the elements, through scratch memory.
 struct reverse_op {
   static constexpr std::string_view name = "test_reverse";
   static constexpr int arity = 1;
@@ -91,7 +90,7 @@ any_tensor reversed(const any_tensor& x) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(with_slow_devices, "a kernel has scratch memory of its own on its device") {
+TEST_CASE_FIXTURE(with_slow_devices, "a kernel has separate scratch memory on its device") {
   placeholder<float, dyn> x("x");
   auto on_device = [&](const char* where) {
     return on(device(where), [&] { return reversed(reversed(reversed(any_tensor(x)) * 2) + 1); });
@@ -119,7 +118,7 @@ TEST_CASE_FIXTURE(with_slow_devices, "a kernel has scratch memory of its own on 
 }
 
 TEST_CASE_FIXTURE(with_slow_devices,
-                  "a step waits once, allocates nothing, and copies what crosses") {
+                  "a step waits once, allocates nothing, and copies only transfers") {
   placeholder<float, 4, 8> x("x");
   placeholder<float> rate("rate"), scale("scale");
   auto w = on(device("/slow:0"), [] { return variable<float, 8, 3>("w", truncated_normal(0.5f)); });

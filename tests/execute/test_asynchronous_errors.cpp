@@ -10,8 +10,7 @@ using namespace deft;
 using testing::simulated_gpus;
 using testing::with_slow_devices;
 
-TEST_CASE_FIXTURE(with_slow_devices,
-                  "an error that only the device sees fails its own step alone") {
+TEST_CASE_FIXTURE(with_slow_devices, "an error detected on the device fails only its own step") {
   placeholder<std::int32_t, 2> index("index");
   auto [picked, step, w] = on(device("/slow:0"), [&] {
     variable<float, 4, 2> v("v", ones());
@@ -27,15 +26,14 @@ TEST_CASE_FIXTURE(with_slow_devices,
     CHECK(e.starts_with("out_of_range: [gather] "));
     CHECK(e.find("node \"gather\" at test_asynchronous_errors.cpp:") != std::string::npos);
     CHECK(e.find("/slow:0") != std::string::npos);
-    CHECK(s.run(w)(3, 1) == 1.f);  // nothing was changed
+    CHECK(s.run(w)(3, 1) == 1.f);  // unchanged
     CHECK(s.run(picked, index = {0, 3})(1, 1) == 1.f);
   }
   s.run(step, index = {0, 3});
   CHECK(s.run(w)(0, 0) == -3.f);
 }
 
-TEST_CASE_FIXTURE(with_slow_devices,
-                  "a step that fails on its device gives no variable another value") {
+TEST_CASE_FIXTURE(with_slow_devices, "a step that fails on its device changes no variable") {
   simulated_gpus().longest_us = 50;
   placeholder<std::int32_t, 2> index("index");
   auto scope = on(device("/slow:0"));
@@ -56,7 +54,7 @@ TEST_CASE_FIXTURE(with_slow_devices,
   session s;
   s.run(init);
   for (int i = 0; i < 3; ++i) {
-    // What a fetch holds, an update writes into another buffer.
+    // An update does not overwrite a buffer that a fetch holds.
     const std::string e = testing::error_of([&] {
       s.run(held, set, sized, assign, add, give, resize, index = {0, 9});
     });
@@ -73,7 +71,8 @@ TEST_CASE_FIXTURE(with_slow_devices,
   CHECK(s.run(sized).size() == 8);
 }
 
-TEST_CASE_FIXTURE(with_slow_devices, "the first value of a variable goes with a step that fails") {
+TEST_CASE_FIXTURE(with_slow_devices,
+                  "a variable stays uninitialized if the step that initializes it fails") {
   placeholder<std::int32_t, 2> index("index");
   auto scope = on(device("/slow:0"));
   variable<float, 2> v("v", ones());
@@ -85,8 +84,7 @@ TEST_CASE_FIXTURE(with_slow_devices, "the first value of a variable goes with a 
   CHECK(s.run(v)(1) == 2.f);
 }
 
-TEST_CASE_FIXTURE(with_slow_devices,
-                  "a run that is cancelled leaves no work that uses its memory") {
+TEST_CASE_FIXTURE(with_slow_devices, "a cancelled run leaves no work that uses its memory") {
   placeholder<float, dyn> x("x");
   any_tensor y = on(device("/slow:0"), [&] { return any_tensor(exp(x) + 1); });
   session s;
@@ -95,7 +93,7 @@ TEST_CASE_FIXTURE(with_slow_devices,
     cancel_source cancel;
     simulated_gpus().hold();
     std::thread other([&] {
-      // The feed's memory goes when the run has ended, not earlier.
+      // The feed's memory is freed when the run has ended, not earlier.
       const std::string e = testing::error_of([&] {
         ndarray<float, dyn> batch(1000 + i);
         s.run(run_options{.cancel = cancel.token()}, y, x = batch);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How lanes of asynchronous devices (delayed_device.hpp) start work and wait: runs of frames,
+// How lanes of asynchronous devices (delayed_device.hpp) start work and wait, in frames that run
 // without a session.
 #include <deft/execute/evaluate.hpp>
 #include <deft/execute/frame_pool.hpp>
@@ -15,7 +15,7 @@ using testing::with_slow_devices;
 
 namespace {
 
-/// A run that nobody waits for.
+/// A run without a thread that waits for it.
 class unattended final : public step_driver {
  public:
   explicit unattended(executable::frame& f) : frame_(f) {}
@@ -74,7 +74,7 @@ TEST_CASE_FIXTURE(with_slow_devices, "one thread keeps two slow devices busy") {
 }
 
 TEST_CASE_FIXTURE(with_slow_devices,
-                  "a step of training parks once, at its end, and allocates nothing") {
+                  "a training step parks once, at its end, and allocates nothing") {
   for (const bool slots : {false, true}) {
     CAPTURE(slots);
     graph own;
@@ -118,7 +118,7 @@ TEST_CASE_FIXTURE(with_slow_devices,
       unattended run(*frame);
       const step_context context{.step = 2};
       CHECK_FALSE(frame->start(feeds, context, run));
-      // All has been started, and one thing is waited for: that it is done.
+      // All work has been started, and the lane waits only for its end.
       const std::size_t launches = simulated_gpus().launches;
       CHECK(launches > 4);
       CHECK(simulated_gpus().copies_in == 2);
@@ -137,7 +137,7 @@ TEST_CASE_FIXTURE(with_slow_devices,
 }
 
 TEST_CASE_FIXTURE(with_slow_devices,
-                  "what depends on a device's work waits until that is done, not only started") {
+                  "nodes that depend on a device's work wait until it is done, not only started") {
   /// Whether the item of that name has begun.
   struct watch final : step_observer {
     void begin(const node_label& n, std::uint32_t) override {

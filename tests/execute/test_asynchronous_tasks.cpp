@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asynchronous devices (delayed_device.hpp) of several tasks.
+// Asynchronous devices (delayed_device.hpp) on several tasks.
 #include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/session.hpp>
 #include <thread>

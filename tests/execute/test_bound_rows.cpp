@@ -40,5 +40,5 @@ TEST_CASE("bound rows keep their operands, however many there are") {
   CHECK(first->next->row.out == &rows);
   CHECK(first->next->row.n == 7);
   CHECK(first->next->next == nullptr);
-  CHECK(rows.add({}) == nullptr);  // what cannot be bound stays so
+  CHECK(rows.add({}) == nullptr);  // there is nothing to bind
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a step tells its rendezvous and its observer, and when.
+// What a step reports to its rendezvous and its observer, and when.
 #include <deft/deft.hpp>
 #include <map>
 
@@ -12,14 +12,14 @@ using testing::small_task;
 
 namespace {
 
-/// Keeps what happens in order. Values go nowhere; the one that is received comes by `arrive`.
+/// Records events in order. Sent values are dropped; `arrive` delivers the one that is received.
 class journal final : public rendezvous {
  public:
   std::vector<std::string> lines;
 
   void send(std::size_t, const any_array&) override { lines.push_back("send"); }
   void flush(bool) override {
-    // How often in a row makes no difference.
+    // Repeated flushes count as one.
     if (lines.empty() || lines.back() != "flush") lines.push_back("flush");
   }
   bool receive(std::size_t, any_array& value, const waker& w) override {
@@ -51,7 +51,7 @@ class journal final : public rendezvous {
 };
 journal& journal_of(const step_context& s) { return *static_cast<journal*>(s.exchange); }
 
-/// Its first operand, after as long as it says, if that is not negative.
+/// Returns its first operand after `nanoseconds`; fails if that is negative.
 struct work_op {
   static constexpr std::string_view name = "test_work";
   static constexpr int arity = 1, max_arity = -1;
@@ -78,7 +78,7 @@ struct gate_op {
   static constexpr std::string_view name = "test_gate";
   static constexpr int arity = 0;
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::waits;
-  bool open = false;  ///< it is there
+  bool open = false;  ///< the value has arrived
   static constexpr auto fields = field_list(field{"open", &gate_op::open});
   tensor_type infer(std::span<const tensor_type>) const { return {dims{}, dtype::float32}; }
 };
@@ -125,13 +125,13 @@ any_tensor on_other_task(const any_tensor& t) {
   return on(device("/task:1"), [&] { return work({t}, 1); });
 }
 
-/// Runs the first task's part; lanes go on where `go_on` wakes them.
+/// Runs the first task's part; `go_on` resumes its lanes.
 class running final : public step_driver {
  public:
   running(std::initializer_list<any_tensor> fetches, const any_tensor& x)
       : code_(part_of(fetches, x), task_.resources()), frame_(code_.make_frame()) {}
 
-  /// True: it has ended.
+  /// Returns true if the run has ended.
   bool start(float x, step_observer* observer = nullptr) {
     step_.emplace(
         step_context{.step = 1, .exchange = &journal, .stop = token_, .observer = observer});
@@ -166,7 +166,7 @@ using lines = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "what was sent leaves before an item above 20 us, and at the end") {
+TEST_CASE_FIXTURE(own_graph, "sent values are flushed before an item above 20 us, and at the end") {
   placeholder<float> x("x");
   const any_tensor made = work({any_tensor(x)}, 1'000);
   const any_tensor medium = work({made}, 19'000), last = work({work({medium}, 21'000)}, 2'000);
@@ -180,10 +180,10 @@ TEST_CASE_FIXTURE(own_graph, "what was sent leaves before an item above 20 us, a
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "what was sent leaves before a long item also where that is one row") {
+TEST_CASE_FIXTURE(own_graph, "sent values are flushed before a long item that is a single row") {
   placeholder<float> x("x");
   const any_tensor made = work({any_tensor(x)}, 1'000);
-  // 25 us of compiled work, whose operands stay where they are from run to run.
+  // 25 us of compiled work, whose operands keep their addresses from run to run.
   const tensor<float, 30'000> wide(broadcast_to(made, dims{30'000}));
   const tensor<float, 30'000> long_one = tanh(exp(tanh(exp(wide))));
   const any_tensor last = work({made, any_tensor(long_one)}, 2'000);
@@ -196,7 +196,7 @@ TEST_CASE_FIXTURE(own_graph, "what was sent leaves before a long item also where
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "what was sent leaves when the lane parks for a value") {
+TEST_CASE_FIXTURE(own_graph, "sent values are flushed when the lane parks for a value") {
   placeholder<float> x("x");
   const any_tensor made = work({any_tensor(x)}, 1'000);
   const any_tensor back = on_other_task(made);
@@ -211,7 +211,7 @@ TEST_CASE_FIXTURE(own_graph, "what was sent leaves when the lane parks for a val
   CHECK(r.journal.lines == lines{"receive", "run 2000", "flush", "gate", "flush"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "what was sent leaves when its lane ends and another one waits") {
+TEST_CASE_FIXTURE(own_graph, "sent values are flushed when their lane ends and another one waits") {
   placeholder<float> x("x");
   const any_tensor made = work({any_tensor(x)}, 1'000), late = gate(false);
   running r({on_other_task(made), late}, any_tensor(x));
@@ -222,7 +222,7 @@ TEST_CASE_FIXTURE(own_graph, "what was sent leaves when its lane ends and anothe
   CHECK(r.over);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what was sent leaves when the lane parks for another lane") {
+TEST_CASE_FIXTURE(own_graph, "sent values are flushed when the lane parks for another lane") {
   placeholder<float> x("x");
   const any_tensor there = gate(true);
   const any_tensor back = on_other_task(there), made = work({any_tensor(x), back}, 1'000);
@@ -236,7 +236,7 @@ TEST_CASE_FIXTURE(own_graph, "what was sent leaves when the lane parks for anoth
 
 namespace {
 
-/// Counts; in a lane one item ends before another one begins.
+/// Counts items, and checks that in a lane one item ends before the next one begins.
 class balance final : public step_observer {
  public:
   void begin(const node_label& n, std::uint32_t lane) override {
@@ -256,7 +256,7 @@ using counts = std::map<std::string_view, int>;
 
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "an observer sees every begin end: of items that park") {
+TEST_CASE_FIXTURE(own_graph, "an observer sees the begin and end of items that park") {
   placeholder<float> x("x");
   const any_tensor back = on_other_task(work({any_tensor(x)}, 1)), late = gate(false);
   running r({work({back}, 1), late}, any_tensor(x));
@@ -265,13 +265,13 @@ TEST_CASE_FIXTURE(own_graph, "an observer sees every begin end: of items that pa
   CHECK(seen.open.empty());
   CHECK(seen.begun == counts{{"test_work", 1}, {"send", 1}, {"recv", 1}, {"test_gate", 1}});
   seen.begun.clear();
-  SUBCASE("and go on") {
+  SUBCASE("and resume") {
     r.journal.arrive();
     CHECK(r.over);
     CHECK(r.failure() == nullptr);
     CHECK(seen.begun == counts{{"recv", 1}, {"test_gate", 1}, {"test_work", 1}});
   }
-  SUBCASE("and throw then") {
+  SUBCASE("and then throw") {
     r.journal.break_off();
     CHECK(r.over);
     REQUIRE(r.failure());
@@ -288,7 +288,7 @@ TEST_CASE_FIXTURE(own_graph, "an observer sees every begin end: of items that pa
   CHECK(seen.open.empty());
 }
 
-TEST_CASE_FIXTURE(own_graph, "a kernel may throw what it likes") {
+TEST_CASE_FIXTURE(own_graph, "a kernel may throw any type") {
   placeholder<float> x("x");
   const any_tensor first = work({any_tensor(x)}, 1);
   for (bool may_park : {false, true}) {
@@ -302,7 +302,7 @@ TEST_CASE_FIXTURE(own_graph, "a kernel may throw what it likes") {
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "an observer sees every begin end: of items that throw") {
+TEST_CASE_FIXTURE(own_graph, "an observer sees the begin and end of items that throw") {
   placeholder<float> x("x");
   const any_tensor first = work({any_tensor(x)}, 1), second = work({first}, 2);
   for (bool may_park : {false, true}) {

@@ -13,8 +13,7 @@ using testing::null_traffic;
 
 namespace {
 
-/// Sessions made from here on have /null:0 and /null:1; nothing goes there that does not ask for
-/// it.
+/// Sessions made from here on have /null:0 and /null:1, which only explicit requests use.
 struct with_null_devices : testing::own_graph {
   with_null_devices() {
     [[maybe_unused]] static const bool once =
@@ -71,7 +70,7 @@ TEST_CASE_FIXTURE(with_null_devices, "a value is sent from one task's device to 
   auto v = on(device("/job:worker/task:1/null:1"), [] { return variable<float, 4>("v", ones()); });
   session s(c.target("worker", 0));
   s.run(initialize_all());
-  s.run(z, x = {0, 0, 0, 0});  // planned
+  s.run(z, x = {0, 0, 0, 0});  // makes the plan
   null_traffic().reset();
   CHECK(s.run(z, x = {1, 2, 3, 4}) == ndarray<float, 4>{3, 5, 7, 9});
   CHECK(null_traffic().in == 2 * 16);
@@ -81,7 +80,8 @@ TEST_CASE_FIXTURE(with_null_devices, "a value is sent from one task's device to 
   CHECK(s.run(v) == ndarray<float, 4>{4, 6, 8, 10});
 }
 
-TEST_CASE_FIXTURE(with_null_devices, "values go between devices of a kind without the host") {
+TEST_CASE_FIXTURE(with_null_devices,
+                  "values are copied between devices of one kind without the host") {
   placeholder<float, 4> x("x");
   any_tensor a = on_null([&] { return any_tensor(exp(x)); });
   any_tensor b = on_null([&] { return a + a; }, "/null:1");
@@ -89,7 +89,7 @@ TEST_CASE_FIXTURE(with_null_devices, "values go between devices of a kind withou
   null_traffic().reset();
   any_array r = s.run(b, x = ndarray<float, 4>());
   CHECK(r.data<float>()[3] == 2.f);
-  CHECK(null_traffic().in == 16);  // the feed goes straight to its user
+  CHECK(null_traffic().in == 16);  // the feed is copied directly to its user
   CHECK(null_traffic().between == 16);
   CHECK(null_traffic().recorded > 0);
   CHECK(null_traffic().out == 16);
@@ -164,7 +164,7 @@ TEST_CASE_FIXTURE(with_null_devices, "a device reports operations that it has no
 }
 
 TEST_CASE_FIXTURE(with_null_devices,
-                  "a variable that another session keeps elsewhere is not misread") {
+                  "a variable that another session keeps on another device is read correctly") {
   std::shared_ptr<engine> shared;
   auto runtime = std::make_shared<task_runtime>(local_task_name(), 1);
   variable_slot& slot =
@@ -190,7 +190,7 @@ TEST_CASE_FIXTURE(with_null_devices,
                     "/job:localhost/replica:0/task:0/null:0"));
 }
 
-TEST_CASE("a device's memory is given back") {
+TEST_CASE("a device's memory is freed") {
   {
     with_null_devices own;
     placeholder<float, dyn> x("x");

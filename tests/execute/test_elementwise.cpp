@@ -12,7 +12,7 @@ using namespace testing;
 
 namespace {
 
-/// What an operation's body gives, one lane at a time, for broadcast operands.
+/// The results of an operation's body, one lane at a time, for broadcast operands.
 template <class Op, class R, class... T>
 any_array by_scalars(const dims& out, const any_array (&in)[sizeof...(T)]) {
   any_array result(dtype_of<R>, out);
@@ -29,7 +29,7 @@ any_array by_scalars(const dims& out, const any_array (&in)[sizeof...(T)]) {
   return result;
 }
 
-/// A fused node of the one operation: no kernel was compiled for it, so that its program runs.
+/// A fused node of a single operation. It has no compiled kernel, so its program runs.
 prepared portable(const op_def& op, const attr_list& attributes, const std::vector<any_array>& in) {
   auto p = std::make_shared<program>();
   instruction i;
@@ -54,8 +54,8 @@ void make_legal(std::vector<any_array>& in) {
       if (T& v = in[1].mutable_data<T>()[i]; v == 0) v = 3;
 }
 
-/// Units in the last place by which packs and libm on one lane may differ. What is not named here
-/// and takes floating operands only computes with such functions.
+/// Units in the last place by which packs and libm on one lane may differ. Operations that are not
+/// named here and take floating operands compute only with such functions.
 template <class Op>
 constexpr double rounding = [] {
   if (Op::name == "exp" || Op::name == "log") return 3;
@@ -127,8 +127,7 @@ TEST_CASE("every elementwise operation gives the same by kernel, program and sca
   });
 }
 
-TEST_CASE_TEMPLATE("sigmoid is accurate to a few units wherever it is no denormal", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("sigmoid is accurate to a few units unless it is denormal", T, float, double) {
   // Above, exp(x) underflows; the reference is of higher precision.
   const int low = std::is_same_v<T, float> ? -87 : -708;
   any_array x(dtype_of<T>, {40'001});
@@ -155,7 +154,7 @@ TEST_CASE("cast gives the same by kernel, program and scalar rule, from and to e
   });
 }
 
-TEST_CASE("an integer division by zero is an error wherever it stands") {
+TEST_CASE("an integer division by zero is an error in any element") {
   for (std::int64_t at : {0, 3, 16, 40, 63, 64, 998}) {
     any_array a = moderate<std::int32_t>({999}), b = filled<std::int32_t>({999}, {7});
     b.mutable_data<std::int32_t>()[at] = 0;
@@ -178,7 +177,7 @@ TEST_CASE("the smallest integer divided by -1 wraps") {
   CHECK(identical(r, filled<std::int64_t>({9}, {low})));
 }
 
-TEST_CASE("a value's result does not depend on its place") {
+TEST_CASE("a value's result does not depend on its index") {
   any_array one = array_of<float>({}, {0.7f});
   for (std::int64_t n : {2, 7, 16, 33, 1000}) {
     any_array many = filled<float>({n}, {0.7f});

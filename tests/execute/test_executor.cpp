@@ -14,7 +14,7 @@ using testing::task_name;
 
 namespace {
 
-/// Of that container and name in a task's store.
+/// The variable of that container and name in a task's store.
 variable_slot& slot_of(small_task& t, const tensor_type& type) {
   return *find_variable(t.store, {"variable", "", "v"}, type);
 }
@@ -41,7 +41,7 @@ TEST_CASE_FIXTURE(own_graph, "a frame runs again and again, with other feeds and
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "a value that was taken is never written again") {
+TEST_CASE_FIXTURE(own_graph, "a taken value is never overwritten") {
   placeholder<float, dyn> x("x");
   any_tensor y = any_tensor(x) * 2, r = reshape(y, dims{1, 3}), z = y + 1;
   small_task task;
@@ -62,7 +62,7 @@ TEST_CASE_FIXTURE(own_graph, "a value that was taken is never written again") {
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "a value that was only peeked at is written in place") {
+TEST_CASE_FIXTURE(own_graph, "a value that was only peeked at is overwritten in place") {
   placeholder<float, 64> x("x");
   any_tensor y = any_tensor(x) * 2;
   small_task task;
@@ -78,7 +78,8 @@ TEST_CASE_FIXTURE(own_graph, "a value that was only peeked at is written in plac
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "values whose lives do not overlap share memory, and stay right") {
+TEST_CASE_FIXTURE(own_graph,
+                  "values whose lifetimes do not overlap share memory, and stay correct") {
   placeholder<float, 16> x("x");
   any_tensor y(x);
   std::vector<any_tensor> all;
@@ -93,7 +94,7 @@ TEST_CASE_FIXTURE(own_graph, "values whose lives do not overlap share memory, an
   auto frame = code.make_frame();
   ndarray<float, 16> v;
   for (int i = 0; i < 16; ++i) v(i) = 1;
-  // y is (number of additions + 1) times x at each point.
+  // Each element of y is (number of additions + 1) times that of x.
   float expected = 0;
   for (int i = 0, k = 1; i < 40; ++i) {
     k += i % 3 == 0;
@@ -108,7 +109,7 @@ TEST_CASE_FIXTURE(own_graph, "values whose lives do not overlap share memory, an
 }
 
 TEST_CASE_FIXTURE(own_graph,
-                  "a run that fails names node, place and device, and the next succeeds") {
+                  "a failed run names node, source location and device, and the next succeeds") {
   placeholder<std::int32_t, dyn> x("x"), y("y");
   any_tensor z = on(device("/cpu:1"), [&] { return any_tensor(x) / any_tensor(y); });
   name(z, "quotient");
@@ -138,7 +139,8 @@ TEST_CASE_FIXTURE(own_graph,
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "feeds are checked again, and placeholders that lack one say so") {
+TEST_CASE_FIXTURE(own_graph,
+                  "feeds are checked again, and a placeholder without a feed is an error") {
   placeholder<float, dyn, 2> x("x"), other("other");
   any_tensor y = exp(any_tensor(x)), z = exp(any_tensor(other));
   small_task task;
@@ -174,7 +176,7 @@ TEST_CASE_FIXTURE(own_graph, "a cancelled run ends between nodes") {
   CHECK(first_of(frame->peek(0)) == 1.f);
 }
 
-TEST_CASE_FIXTURE(own_graph, "variables are updated in place unless somebody holds the elements") {
+TEST_CASE_FIXTURE(own_graph, "variables are updated in place unless the elements are shared") {
   variable<float, 1000> v("v", zeros());
   any_tensor init = v.assign(v.initial_value()).value(), up = v.assign_add(1.f).value(), read(v);
   small_task task;
@@ -191,7 +193,7 @@ TEST_CASE_FIXTURE(own_graph, "variables are updated in place unless somebody hol
                 "failed_precondition: variable \"v\" is not initialized, node \"assign_add\""));
   run(initialize, [](auto&) {});
   const void* elements = slot.value.raw();
-  // A constant is nobody's to write to.
+  // A constant is never written to.
   for (int i = 0; i < 2; ++i) run(update, [](auto& f) { f.release(); });
   CHECK(slot.value.raw() == elements);
   CHECK(first_of(slot.value) == 2.f);
@@ -256,7 +258,7 @@ class mailbox final : public rendezvous {
   }
 };
 
-/// Keeps what a run tells.
+/// Records what a run reports.
 class notes final : public step_driver {
  public:
   std::vector<std::uint32_t> woken;
@@ -267,7 +269,7 @@ class notes final : public step_driver {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "a part waits for what is missing, and goes on from there") {
+TEST_CASE_FIXTURE(own_graph, "a part waits for missing values, and resumes when they arrive") {
   placeholder<float, dyn> x("x");
   auto elsewhere = [&] { return on(device("/job:ps/replica:0/task:0/cpu:0")); };
   any_tensor a = exp(any_tensor(x));
@@ -327,7 +329,7 @@ TEST_CASE_FIXTURE(own_graph, "a part waits for what is missing, and goes on from
         }).starts_with("invalid_argument: [recv] double(2) was received; expected float(?)"));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a part for a device that is not there is refused") {
+TEST_CASE_FIXTURE(own_graph, "a part for a missing device is refused") {
   placeholder<float> x("x");
   any_tensor y = exp(any_tensor(x));
   plan::part p = part_for({y}, {x});
@@ -361,7 +363,7 @@ TEST_CASE_FIXTURE(own_graph, "an observer sees every item begin and end") {
     listener l;
     frame->run(f, {.step = 1, .observer = &l});
     CHECK(l.seen == std::vector<std::string>{"begin exp", "end exp", "begin tanh", "end tanh"});
-    frame->run(f, first_step);  // and costs nothing when absent
+    frame->run(f, first_step);  // an observer is optional
   }
 }
 
@@ -383,6 +385,6 @@ TEST_CASE_FIXTURE(own_graph, "plans that run in turn share the memory of their a
     }
     if (i == 0) most = recycled_host_memory();
   }
-  // What one plan used waits to be used by the next.
+  // Memory that one plan used is kept for the next.
   CHECK(recycled_host_memory() <= most + most / 2);
 }

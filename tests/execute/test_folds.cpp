@@ -27,7 +27,7 @@ bool same_bits(T a, T b) {
   return std::memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
 }
 
-/// Of the first axis, by the kernel of the reduction.
+/// Reduces the first axis, by the kernel of the reduction.
 any_array by_kernel(fold_kind kind, const any_array& a) {
   auto run = [&]<class Op>(Op o) { return testing::run_op(o, {a}); };
   if (kind == fold_kind::sum) return run(op::sum{{dims{0}, false}});
@@ -49,7 +49,7 @@ void check(fold_kind kind) {
     T got;
     f.rows(x.data(), 1, n, &got);
     CHECK(same_bits(got, expected));
-    // In runs of any length.
+    // Fold in runs of any length.
     for (std::int64_t run : {7, 64, 1000}) {
       CAPTURE(run);
       aligned_memory stream(f.stream_bytes);
@@ -59,7 +59,7 @@ void check(fold_kind kind) {
       f.end(stream.at(0), 1, n, &got);
       CHECK(same_bits(got, expected));
     }
-    // In pieces, one of which may have no whole pack.
+    // Fold in pieces, one of which may be shorter than a pack.
     for (std::int64_t piece : {f.piece, 2 * f.piece}) {
       const std::int64_t pieces = (n + piece - 1) / piece;
       aligned_memory streams(f.stream_bytes * static_cast<std::size_t>(pieces));
@@ -78,7 +78,7 @@ template <class T>
 void check_columns(fold_kind kind, std::int64_t rows, std::int64_t n) {
   const auto x = values<T>(rows * n, static_cast<std::uint64_t>(rows + n));
   const any_array expected = by_kernel(kind, filled<T>({rows, n}, x));
-  // A column of one element follows a row's order, where the kernel sees no columns.
+  // The kernel folds a single column in the order of a row.
   if (n == 1 && rows > 1) return;
   const auto& f = cpu::find_column_fold(kind, dtype_of<T>);
   const cpu::column_layout all(rows, n);
@@ -124,7 +124,7 @@ TEST_CASE_TEMPLATE("columns folded row by row have the bits of those folded at o
     }
 }
 
-TEST_CASE("zeros of either sign stay what they are where a fold is compiled") {
+TEST_CASE("compiled folds keep the sign of zeros") {
   for (float zero : {0.f, -0.f}) {
     const auto& f = cpu::find_fold(fold_kind::sum, dtype::float32);
     std::vector<float> x(static_cast<std::size_t>(2 * f.lanes), zero);

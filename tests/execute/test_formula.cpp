@@ -14,8 +14,8 @@ using namespace testing;
 
 namespace {
 
-/// F of n elements by the compiled kernel and by the interpreter. `Inputs` is one more than F's
-/// where the rate is a tensor; `repeated`: the operand that is one element.
+/// Compares F on n elements by the compiled kernel and by the interpreter. `Inputs` is one more
+/// than F's if the rate is a tensor; `repeated` is the operand that has one element.
 template <class F, class T, int Inputs = F::inputs>
 void compare(std::int64_t n, int repeated) {
   constexpr int operands_of = F::operands, results = F::results;
@@ -68,8 +68,8 @@ void compare(std::int64_t n, int repeated) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("a compiled formula has the interpreter's bits, whatever is repeated", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("a compiled formula has the interpreter's bits, whichever operand is repeated",
+                   T, float, double) {
   for (const std::int64_t n : {1, 2, 7, 8, 16, 17, 31, 64, 1000, 2500})
     for (const int repeated : {-1, 3}) {
       CAPTURE(n);
@@ -87,7 +87,7 @@ TEST_CASE_TEMPLATE("a compiled formula has the interpreter's bits, whatever is r
 }
 
 TEST_CASE_FIXTURE(own_graph,
-                  "an optimizer's update is its compiled formula, however it is written") {
+                  "an optimizer's update uses its compiled formula, however it is written") {
   auto is_compiled = [](const any_tensor& updated) {
     const flat_graph f = fused(flat({updated}));
     const node_def& n = f.graph.nodes[static_cast<std::size_t>(f.fetches[0].node)];

@@ -14,7 +14,7 @@ using namespace testing;
 
 namespace {
 
-// Hendrycks' gelu.
+// Hendrycks' gelu, by tanh.
 using gelu = call<
     op::mul, call<op::mul, K, F>,
     call<op::add, K,
@@ -47,8 +47,8 @@ any_array some(dtype t, const dims& shape, std::uint64_t seed) {
   return visit_dtype(t, [&]<class T>() { return filled<T>(shape, values<T>(3000, seed)); });
 }
 
-/// Programs that no kernel was compiled for run as they are: this one differs from X's in a
-/// negation of the result, twice, or not, twice.
+/// A program without a compiled kernel: X's, with the result negated twice (logical_not or neg), so
+/// that the program itself runs.
 program_ref unknown(const program& p) {
   auto q = std::make_shared<program>(p);
   const op_def& op = p.result() == dtype::boolean ? record_of<op::logical_not> : record_of<op::neg>;
@@ -91,7 +91,7 @@ void compare(const integers& literals) {
     const any_array once = compiled.run(inputs)[0], stepwise = portable.run(inputs)[0];
     CHECK(difference(once, stepwise) == "");
     if (literals.empty()) continue;
-    // The same where the literals come with the run.
+    // The same with literals that are fed.
     const integers unused(literals.size());
     for (std::size_t i = 0; i < literals.size(); ++i)
       inputs.push_back(literal_value(p.immediates[i], literals[i]));
@@ -101,7 +101,7 @@ void compare(const integers& literals) {
   }
 }
 
-/// Op inside another operation: a loop of its own, not that of the primitive.
+/// Op inside another operation, which has a separate loop, not the primitive's.
 template <class Op, class... A>
 void compare_nested() {
   INFO(Op::name);
@@ -117,7 +117,7 @@ void compare_operation() {
   if constexpr (!accepts(Op::typing_rule, dtype_of<T>)) {
     return;
   } else if constexpr (divides_integers<Op, T>) {
-    return;  // among the values are zeros
+    return;  // the values contain zeros
   } else if constexpr (Op::arity == 1) {
     compare_nested<Op, in<T>>();
   } else if constexpr (Op::arity == 2) {
@@ -162,7 +162,7 @@ TEST_CASE("a compiled expression and its program give the same") {
       {to_immediate(0.5f), to_immediate(1.f), to_immediate(0.79788456f), to_immediate(0.044715f)});
 }
 
-TEST_CASE("elements of every width and masks meet in one kernel") {
+TEST_CASE("one kernel takes elements of every width and masks") {
   compare<mixed>({to_immediate<std::int32_t>(1)});
   compare<wide>({});
   compare<answer>({to_immediate(0.5f)});
@@ -182,7 +182,7 @@ TEST_CASE("pairs of operations of a program are one step") {
 }
 
 TEST_CASE("a piece that was compiled as an expression is one step") {
-  // gelu of three inputs at once, twice in a row.
+  // gelu of separate inputs, and then gelu of that result.
   const program& alone = *deft::detail::program_of<gelu>();
   program_builder b;
   using value = program_builder::value;
@@ -207,7 +207,7 @@ TEST_CASE("a piece that was compiled as an expression is one step") {
   program bare = *twice;
   bare.pieces.clear();
   CHECK(cpu::interpreter(bare).steps() > 4);
-  // A piece whose inside others use is none.
+  // A piece is ignored if other instructions use its inner values.
   program open = *twice;
   open.code.back().args[0] = static_cast<std::uint16_t>(open.values() - 3);
   open.code[open.code.size() - 2].args[0] =
@@ -257,12 +257,12 @@ TEST_CASE("a program keeps values that are used again, in any order") {
       const float x = a.data<float>()[i], t0 = x + b.data<float>()[i], t1 = t0 * t0;
       expected.mutable_data<float>()[i] = std::max((x - t1) * t0, t1) - t0;
     }
-    // The compiler may contract what is expected, and the differences cancel.
+    // The compiler may fuse products and sums in `expected`, and the differences cancel.
     CHECK(difference(r, expected, 16, 1) == "");
   }
 }
 
-TEST_CASE("an operation without a kernel is unimplemented by name") {
+TEST_CASE("an operation without a kernel is unimplemented, and the error names it") {
   static const op_def strange = [] {
     op_def d;
     d.name = "strange";
@@ -281,7 +281,7 @@ TEST_CASE("an operation without a kernel is unimplemented by name") {
         "unimplemented: [strange] has no kernel on the CPU for float");
 }
 
-TEST_CASE("the same bits for any number of threads") {
+TEST_CASE("fused nodes have the same bits for any number of threads") {
   const integers literals{to_immediate(0.5f), to_immediate(1.f), to_immediate(0.79788456f),
                           to_immediate(0.044715f)};
   for (const dims& shape : {dims{1'000'003}, dims{700, 801}}) {

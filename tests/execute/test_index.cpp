@@ -11,7 +11,7 @@
 using namespace deft;
 using namespace testing;
 
-TEST_CASE_TEMPLATE("gather takes rows, scatter_add gives them back", I, std::int32_t,
+TEST_CASE_TEMPLATE("gather takes rows, and scatter_add adds them back", I, std::int32_t,
                    std::int64_t) {
   for (const dims& shape : {dims{5}, dims{5, 3}, dims{5, 100}, dims{5, 2, 3}, dims{5, 0}}) {
     any_array x = moderate<float>(shape), index = array_of<I>({2, 3}, {4, 0, 4, 1, 3, 3});
@@ -54,8 +54,8 @@ TEST_CASE("one_hot is 1 at the index, and zeros for an index out of range") {
   CHECK(identical(b, array_of<bool>({2, 2}, {false, true, false, false})));
 }
 
-TEST_CASE_TEMPLATE("argmax is the first of the largest along any axis", T, float, double,
-                   std::int32_t, std::int64_t, std::uint8_t) {
+TEST_CASE_TEMPLATE("argmax is the first index of the largest element along any axis", T, float,
+                   double, std::int32_t, std::int64_t, std::uint8_t) {
   for (const dims& shape :
        {dims{1}, dims{7}, dims{5000}, dims{20, 10}, dims{10, 200}, dims{4, 5, 6}, dims{3, 1, 2}}) {
     for (int axis = 0; axis < shape.rank(); ++axis) {
@@ -86,7 +86,7 @@ TEST_CASE("argmax and first_max take the first NaN") {
   CHECK(identical(at, array_of<std::int64_t>({2}, {1, 0})));
 }
 
-TEST_CASE("first_max marks one place for each maximum, the first in order") {
+TEST_CASE("first_max marks one element for each maximum, the first in order") {
   any_array x = array_of<float>({2, 3, 2}, {1, 9, 4, 2, 4, 9, 7, 7, 7, 0, 1, 8});
   CHECK(identical(run_op(op::first_max{{1}}, {x}),
                   array_of<bool>({2, 3, 2}, {false, true, true, false, false, false, true, false,

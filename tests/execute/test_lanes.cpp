@@ -12,7 +12,7 @@ using exec::lane_planner;
 
 namespace {
 
-/// A graph of nodes that are nothing but their dependencies.
+/// A graph of nodes that have only dependencies.
 graph_def nodes(std::initializer_list<std::vector<std::uint32_t>> inputs) {
   graph_def g;
   for (const auto& in : inputs) {
@@ -48,18 +48,18 @@ const lane_choice host{}, gpu{.device = 7, .quick = true}, waits{.waits = true},
 
 }  // namespace
 
-TEST_CASE("what runs on the host is one lane, each device's work another") {
+TEST_CASE("the host's work is one lane, each device's work another") {
   CHECK(plan_of(nodes({{}, {0}, {1}}), {host, host, host}) == "0 1 2");
   CHECK(plan_of(nodes({{}, {0}, {1}, {0}}), {host, gpu, gpu, host}) == "0 !0 3 | ?0 1 2");
 }
 
-TEST_CASE("a control dependency on a device's work is one on its end") {
+TEST_CASE("a control dependency on a device's work waits for its end") {
   graph_def g = nodes({{}, {0}, {}, {}, {}});
-  g.nodes[2].controls = {0, 1};  // the last one tells enough
+  g.nodes[2].controls = {0, 1};  // waiting for the last one suffices
   g.nodes[3].controls = {1};
   g.nodes[4].controls = {1};  // in the device's own order
   CHECK(plan_of(g, {stream, stream, host, other, stream}) == "0 1 =1 !0 !1 4 | ?0 2 | ?1 3");
-  // A value's copy is waited for by itself.
+  // The copy of a value has a separate wait.
   CHECK(plan_of(nodes({{}, {0}}), {stream, host}) == "0 !0 | ?0 1");
 }
 
@@ -68,14 +68,14 @@ TEST_CASE("a lane that has waited for an item need not wait for those before it"
 }
 
 TEST_CASE("a value leaves its lane when it is made, not where it is used") {
-  // 3 brings the value of 0 to the device.
+  // 3 copies the value of 0 to the device.
   const lane_choice copy{.follows = 0};
   CHECK(plan_of(nodes({{}, {0}, {1}, {0}, {3}}), {host, host, host, copy, gpu}) ==
         "0 3 !0 1 2 | ?0 4");
 }
 
 TEST_CASE("a node that may wait has a separate lane, with the nodes that depend on it alone") {
-  // 1 waits; 2 follows from it, 3 does not; 4 waits too, and 5 follows from both.
+  // 1 waits; 2 depends on it, 3 does not; 4 waits too, and 5 depends on both.
   CHECK(plan_of(nodes({{}, {}, {1}, {0}, {}, {2, 4}}), {host, waits, host, host, waits, host}) ==
         "0 3 | 1 2 !0 | 4 !1 | ?0 ?1 5");
 }
@@ -91,7 +91,7 @@ TEST_CASE("nodes without an item pass on what they wait for") {
   CHECK(text(p.take()) == "0 ?0 2 | 1 !0");
 }
 
-TEST_CASE("the host's work is split where every lane gets enough") {
+TEST_CASE("the host's work is split if every lane gets enough") {
   // Two chains of three, then their sum.
   const graph_def g = nodes({{}, {}, {0}, {1}, {2}, {3}, {4, 5}});
   auto of_cost = [&](double ns, int threads) {
@@ -99,9 +99,9 @@ TEST_CASE("the host's work is split where every lane gets enough") {
   };
   CHECK(of_cost(40'000, 2) == "0 2 4 ?0 6 | 1 3 5 !0");
   CHECK(of_cost(40'000, 1) == "0 1 2 3 4 5 6");
-  CHECK(of_cost(5'000, 2) == "0 1 2 3 4 5 6");    // a hand-over costs too much of it
+  CHECK(of_cost(5'000, 2) == "0 1 2 3 4 5 6");    // a hand-over would cost too much
   CHECK(of_cost(400'000, 2) == "0 1 2 3 4 5 6");  // the team splits each of them
-  // As many lanes as pay: a small item of its own takes none.
+  // Only as many lanes as pay off: a small separate item gets none.
   const graph_def more = nodes({{}, {}, {0}, {1}, {2}, {3}, {}});
   std::vector<lane_choice> costs(7, lane_choice{.cost = 90'000});
   costs[6].cost = 2'000;

@@ -43,7 +43,7 @@ void check_product(std::int64_t m, std::int64_t k, std::int64_t n) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("products are those of naive loops, in every form and size", T, float, double,
+TEST_CASE_TEMPLATE("products agree with naive loops in every form and size", T, float, double,
                    std::int32_t, std::int64_t) {
   const std::int64_t sizes[][3] = {{1, 1, 1},   {1, 5, 1},    {1, 100, 70},  {70, 100, 1},
                                    {3, 4, 5},   {8, 8, 8},    {9, 17, 10},   {100, 50, 10},
@@ -52,7 +52,7 @@ TEST_CASE_TEMPLATE("products are those of naive loops, in every form and size", 
   for (const auto& s : sizes) check_product<T>(s[0], s[1], s[2]);
 }
 
-TEST_CASE("large products are cut into pieces that fit together") {
+TEST_CASE("large products are computed in pieces") {
   check_product<float>(500, 60, 130);
   check_product<float>(60, 130, 500);
   check_product<double>(400, 90, 400);
@@ -63,7 +63,7 @@ TEST_CASE("integer products wrap") {
   CHECK(identical(run_op(op::matmul(), {a, b}), naive<std::int32_t>(a, b, false, false)));
 }
 
-TEST_CASE("the same bits for any number of threads") {
+TEST_CASE("products have the same bits for any number of threads") {
   for (auto [m, k, n] : {std::tuple{1000, 300, 400}, std::tuple{300, 784, 1000},
                          std::tuple{3000, 200, 10}, std::tuple{4000, 500, 1}}) {
     any_array a = moderate<float>({m, k}, 1), b = moderate<float>({k, n}, 2);

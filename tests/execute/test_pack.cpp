@@ -22,7 +22,7 @@ std::vector<bool> lanes(const cpu::mask<S, L>& m) {
   return std::vector<bool>(a, a + L);
 }
 
-/// `body` on packs against `body` on one lane, lane by lane.
+/// Compares `body` on packs with `body` on single lanes.
 template <class T, int L, class F>
 void check_binary(F body, std::uint64_t seed, double ulps = 0) {
   auto a = values<T>(L, seed), b = values<T>(L, seed + 100);
@@ -75,7 +75,7 @@ void check_cast() {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("arithmetic on packs is that on scalars, lane by lane", T, float, double,
+TEST_CASE_TEMPLATE("arithmetic on packs agrees with scalars lane by lane", T, float, double,
                    std::int32_t, std::int64_t, std::uint8_t) {
   constexpr int L = cpu::register_bytes / sizeof(T);
   check_numbers<T, L>();
@@ -83,7 +83,7 @@ TEST_CASE_TEMPLATE("arithmetic on packs is that on scalars, lane by lane", T, fl
   if constexpr (sizeof(T) == 1) check_numbers<T, L / 4>();
 }
 
-TEST_CASE_TEMPLATE("casts of packs saturate and wrap as those of scalars", T, float, double,
+TEST_CASE_TEMPLATE("casts of packs saturate and wrap as for scalars", T, float, double,
                    std::int32_t, std::int64_t, std::uint8_t, bool) {
   constexpr int L = cpu::register_bytes / 4;
   check_cast<T, float, L>();
@@ -94,8 +94,8 @@ TEST_CASE_TEMPLATE("casts of packs saturate and wrap as those of scalars", T, fl
   check_cast<T, bool, L>();
 }
 
-TEST_CASE_TEMPLATE("exp, log, tanh and sqrt are exact to a few units at the ends of their range", T,
-                   float, double) {
+TEST_CASE_TEMPLATE("exp, log, tanh and sqrt are accurate to a few units at the ends of their range",
+                   T, float, double) {
   constexpr int L = cpu::register_bytes / sizeof(T);
   const T edge = std::log(std::numeric_limits<T>::max());
   std::vector<T> at = values<T>(64, 5);
@@ -104,7 +104,7 @@ TEST_CASE_TEMPLATE("exp, log, tanh and sqrt are exact to a few units at the ends
   for (T x : at) {
     INFO(str(x));
     auto p = cpu::broadcast<T, L>(x);
-    // The ends of exp are denormals: the difference counts in the smallest of them.
+    // At its end exp is denormal: the difference is measured in the smallest denormal.
     CHECK(close(lanes(num::exp(p))[0], std::exp(x), 2));
     CHECK(close(lanes(num::log(p))[L - 1], std::log(x), 2));
     CHECK(close(lanes(num::tanh(p))[0], std::tanh(x), 8));  // a quotient of two polynomials

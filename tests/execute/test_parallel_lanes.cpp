@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes of the host's work on several threads.
+// The lanes of the host's work run on several threads.
 #include <condition_variable>
 #include <deft/execute/team.hpp>
 #include <mutex>
@@ -19,7 +19,7 @@ struct threads {
   ~threads() { set_intra_op_threads(0); }
 };
 
-/// Waits at an item of each lane for the other one to be there.
+/// Waits at an item of each lane until the other lane has reached its item.
 class meeting final : public step_observer {
  public:
   explicit meeting(std::vector<std::string> at) : at_(std::move(at)) {}
@@ -42,7 +42,7 @@ class meeting final : public step_observer {
 }  // namespace
 
 TEST_CASE_FIXTURE(own_graph,
-                  "chains run side by side, also after common work and with a dyn batch") {
+                  "chains run in parallel, also after common work and with a dyn batch") {
   threads two(2);
   for (bool batch : {false, true})
     for (int common : {0, 3}) {

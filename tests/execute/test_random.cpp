@@ -75,7 +75,7 @@ TEST_CASE_TEMPLATE("the distributions have their moments and bounds", T, float, 
   CHECK(t.most <= 1);
 }
 
-TEST_CASE("the same bits for the same key and step, for any size and number of threads") {
+TEST_CASE("equal keys and steps give the same bits, for any size and number of threads") {
   auto draw = [](std::int64_t n, std::uint64_t key, std::uint64_t step) {
     return run_op(over<op::truncated_normal>({n}, dtype::float32, key), {}, step);
   };
@@ -99,8 +99,8 @@ TEST_CASE("initial values are those of step 0 in every step") {
   CHECK_FALSE(identical(run_op(o, {}, 0), run_op(o, {}, 9)));
 }
 
-TEST_CASE("known values of the normal distributions, the same on every processor") {
-  // The inverse of the distribution, from another implementation of AS 241, at the words' numbers.
+TEST_CASE("the normal distributions give known values on every processor") {
+  // The inverse distribution function of the words, from another implementation of AS 241.
   any_array n = run_op(over<op::random_normal>({1000}, dtype::float64, 12345), {}, 1);
   CHECK(n.data<double>()[0] == doctest::Approx(-0.037444221013523835).epsilon(1e-14));
   CHECK(n.data<double>()[17] == doctest::Approx(0.32936396077136504).epsilon(1e-14));
@@ -110,7 +110,7 @@ TEST_CASE("known values of the normal distributions, the same on every processor
   CHECK(f.data<float>()[999] == -0.237573937f);
 }
 
-TEST_CASE("no elements, and a range of one number") {
+TEST_CASE("there may be no elements, or a range of one number") {
   CHECK(run_op(over<op::random_uniform>({0, 4}), {}).elements() == 0);
   auto o = over<op::random_uniform>({50});
   o.low = o.high = 2.5;
@@ -132,7 +132,7 @@ TEST_CASE_TEMPLATE("uniform numbers never leave their interval, however narrow",
   }
 }
 
-TEST_CASE("bounds that the dtype does not hold are refused") {
+TEST_CASE("bounds that the dtype cannot represent are refused") {
   auto refused = [](double low, double high, dtype t) {
     auto o = over<op::random_uniform>({2}, t);
     o.low = low, o.high = high;

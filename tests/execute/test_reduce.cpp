@@ -102,7 +102,7 @@ void check_all(double start, F f) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("sums are those of naive loops, over any axes", T, float, double, std::int32_t,
+TEST_CASE_TEMPLATE("sums agree with naive loops over any axes", T, float, double, std::int32_t,
                    std::int64_t, std::uint8_t) {
   check_all<T, op::sum>(0, [](auto a, auto b) {
     if constexpr (element<decltype(a)>)
@@ -111,17 +111,17 @@ TEST_CASE_TEMPLATE("sums are those of naive loops, over any axes", T, float, dou
       return a + b;
   });
 }
-TEST_CASE_TEMPLATE("means are those of naive loops, over any axes", T, float, double) {
+TEST_CASE_TEMPLATE("means agree with naive loops over any axes", T, float, double) {
   check_all<T, op::mean>(0, [](auto a, auto b) { return a + b; });
 }
-TEST_CASE_TEMPLATE("maxima are those of naive loops, over any axes", T, float, double, std::int32_t,
+TEST_CASE_TEMPLATE("maxima agree with naive loops over any axes", T, float, double, std::int32_t,
                    std::int64_t, std::uint8_t) {
   check_all<T, op::max>(
       std::is_floating_point_v<T> ? -INFINITY : static_cast<double>(std::numeric_limits<T>::min()),
       [](auto a, auto b) { return b > a ? b : a; });
 }
 
-TEST_CASE("max lets NaN through wherever it stands") {
+TEST_CASE("max propagates NaN from any element") {
   for (std::int64_t at : {0, 5, 63, 64, 100, 999}) {
     any_array x = moderate<float>({1000});
     x.mutable_data<float>()[at] = NAN;
@@ -133,7 +133,7 @@ TEST_CASE("max lets NaN through wherever it stands") {
   }
 }
 
-TEST_CASE("the sum of nothing is 0, the mean NaN, and there is no largest") {
+TEST_CASE("the sum of no elements is 0, the mean NaN, and max is refused") {
   any_array x(dtype::float32, {0, 2});
   CHECK(identical(run_op(op::sum{{dims{0}, false}}, {x}), filled<float>({2}, {0})));
   CHECK(std::isnan(run_op(op::mean{{dims{0}, false}}, {x}).data<float>()[0]));
@@ -161,14 +161,14 @@ TEST_CASE("sum_to undoes broadcasting") {
 }
 
 TEST_CASE("long sums keep their accuracy") {
-  // Twenty levels of a tree over leaves of some thousand: half a unit at each would be more.
+  // Twenty levels of a tree over leaves of about a thousand: half a unit at each would be more.
   any_array x = filled<float>({4'000'000}, {0.1f});
   CHECK(close(run_op(op::sum{{dims{0}, false}}, {x}).data<float>()[0], 4e6f * 0.1f, 16));
   any_array tall = filled<float>({1'000'000, 4}, {0.1f});
   CHECK(close(run_op(op::sum{{dims{0}, false}}, {tall}).data<float>()[2], 1e6f * 0.1f, 16));
 }
 
-TEST_CASE("the same bits for any number of threads") {
+TEST_CASE("reductions have the same bits for any number of threads") {
   for (const auto& c :
        {shape_axes{{3'000'000}, {0}}, shape_axes{{2000, 1500}, {0}}, shape_axes{{2000, 1500}, {1}},
         shape_axes{{50, 200, 300}, {1}}, shape_axes{{300'000, 7}, {0}}}) {

@@ -31,7 +31,7 @@ TEST_CASE("a variable has one dtype and shape on a task") {
   CHECK(store.bytes() == 8);
 }
 
-TEST_CASE("reset empties in place what is held, and forgets what is not") {
+TEST_CASE("reset empties resources that are held, and removes the others") {
   resource_store store;
   auto v = find_variable(store, key("", "v"), {dims{2}, dtype::float32});
   static_cast<void>(find_variable(store, key("", "gone"), {dims{2}, dtype::float32}));
@@ -42,12 +42,12 @@ TEST_CASE("reset empties in place what is held, and forgets what is not") {
   CHECK(kept->value.valid());
   CHECK(store.list() == std::vector<std::string>{"v float(2)", "v float(2)"});
   CHECK(find_variable(store, key("", "v"), {dims{2}, dtype::float32}) == v);
-  // Empty, it may become another.
+  // An empty variable may have another type.
   CHECK(find_variable(store, key("", "v"), {dims{5}, dtype::int32}) == v);
   CHECK(v->describe() == "int32(5)");
 }
 
-TEST_CASE("things of different kinds may share a name, those of one kind have one type") {
+TEST_CASE("resources of different kinds may share a name, those of one kind have one type") {
   resource_store store;
   auto make = [] { return std::make_shared<box>(); };
   auto b = store.get<box>({"box", "", "v"}, make);

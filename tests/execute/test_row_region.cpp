@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows that are folded where their elements are computed, by compiled kernels.
+// Compiled kernels fold rows while they compute the elements.
 #include <deft/core/philox.hpp>
 #include <deft/deft.hpp>
 
@@ -15,7 +15,7 @@ Array filled(Array a, philox_stream& random) {
   return a;
 }
 
-/// Rows of N elements, by compiled expressions, by what the plan finds, and by plain folds.
+/// Compares rows of N elements by compiled expressions, by regions of the plan, and by plain folds.
 template <std::int64_t N>
 void compare() {
   graph own;
@@ -33,7 +33,7 @@ void compare() {
     const auto fed = fill(ndarray<float, dyn, N>(rows));
     const auto down = fill(ndarray<float, dyn, 1>(rows));
     const auto across = fill(ndarray<float, N>());
-    // Each by itself: together they would be one pass over elements that are kept.
+    // Each runs alone: together they would be one pass over elements that are kept.
     auto same = [&](const any_tensor& compiled, const any_tensor& found, auto... feeds) {
       const any_array expected = without.run(found, feeds...);
       CHECK(with.run(compiled, feeds...) == expected);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// However an expression is computed, it has the same bits: products are not joined with sums.
+// However an expression is computed, it has the same bits: products are not fused with sums.
 #include <deft/deft.hpp>
 
 #include "arrays.hpp"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t n = 1003;
 
-/// NaNs are alike.
+/// Compares bits; NaNs are equal.
 template <class T>
 std::string bits_differ(const any_array& a, const any_array& b) {
   for (std::int64_t i = 0; i < n; ++i) {
@@ -23,8 +23,8 @@ std::string bits_differ(const any_array& a, const any_array& b) {
   return {};
 }
 
-/// The values of f(x, y, z): by its compiled kernel, by a program that nobody compiled, by a kernel
-/// for each operation, and as a constant.
+/// The values of f(x, y, z): by its compiled kernel, by a program without one, by a kernel for each
+/// operation, and as a constant.
 template <class T, class F>
 void check(std::string what, F f, bool extremes) {
   INFO(what << " of " << to_string(dtype_of<T>));

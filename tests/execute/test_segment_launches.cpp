@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the launches of a segment are started as, and what a graph of them is good for: on a device
-// whose graphs hold the addresses that they were captured with.
+// When the launches of a segment are started one by one, captured, or started as a graph: on a
+// device whose graphs hold the addresses that they were captured with.
 #include <cstring>
 #include <deft/execute/segments.hpp>
 #include <thread>
@@ -63,7 +63,7 @@ class graph_device final : public testing::null_device {
   };
 };
 
-/// Notes what it was called with.
+/// Records its arguments.
 class noting_kernel final : public kernel {
  public:
   void prepare(std::span<const tensor_type>, std::span<const tensor_type>) override {}
@@ -122,7 +122,7 @@ struct three_launches {
     add_all();
     launches.start(prepared_anew);
     launches.end();
-    // However they were started, the kernels ran with what they were called with now.
+    // However they were started, the kernels ran with the current arguments.
     REQUIRE(kernel.noted.size() == 3);
     for (const auto& n : kernel.noted) {
       REQUIRE(n[0] == in);
@@ -138,14 +138,14 @@ constexpr started one_by_one{3, 0, 0}, captured{0, 1, 1}, at_once{0, 0, 1};
 
 }  // namespace
 
-TEST_CASE_FIXTURE(three_launches, "the second run like another is captured") {
+TEST_CASE_FIXTURE(three_launches, "the second of two equal runs is captured") {
   CHECK(run() == one_by_one);
   CHECK(run() == captured);
   CHECK(run() == at_once);
   CHECK(run() == at_once);
 }
 
-TEST_CASE_FIXTURE(three_launches, "whatever kernels get is part of what makes runs alike") {
+TEST_CASE_FIXTURE(three_launches, "runs with different arguments are different") {
   run(), run();
   REQUIRE(run() == at_once);
   auto differs = [&](auto& what, auto other) {
@@ -159,17 +159,17 @@ TEST_CASE_FIXTURE(three_launches, "whatever kernels get is part of what makes ru
   SUBCASE("an operand") { differs(in, &memory[2]); }
   SUBCASE("a result") { differs(out, &memory[2]); }
   SUBCASE("the counter of random operations") { differs(draw_word, &memory[2]); }
-  SUBCASE("where errors are noted") { differs(step.where, &memory[2]); }
+  SUBCASE("where errors are recorded") { differs(step.where, &memory[2]); }
   SUBCASE("the code of a kernel") { differs(device.version, 2); }
 }
 
-TEST_CASE_FIXTURE(three_launches, "kernels that are prepared anew are launched anew") {
+TEST_CASE_FIXTURE(three_launches, "kernels that are prepared again are launched again") {
   run(), run();
   CHECK(run(true) == one_by_one);
   CHECK(run() == captured);
 }
 
-TEST_CASE_FIXTURE(three_launches, "of more than four sets of addresses the last used are kept") {
+TEST_CASE_FIXTURE(three_launches, "only the four most recently used sets of addresses are kept") {
   auto run_with = [&](std::size_t k) { return in = &memory[k], run(); };
   for (std::size_t k : {0, 2, 3, 4}) {
     CHECK(run_with(k) == one_by_one);
@@ -201,18 +201,18 @@ TEST_CASE_FIXTURE(three_launches, "launches before an interruption are started i
 
 TEST_CASE_FIXTURE(three_launches, "a run whose scratch memory grew is not captured") {
   scratch = 100;
-  CHECK(run() == one_by_one);  // it had none
+  CHECK(run() == one_by_one);  // there was no scratch memory
   CHECK(run() == one_by_one);
   CHECK(run() == captured);
   scratch = 100'000;
   CHECK(run() == one_by_one);
   CHECK(run() == one_by_one);
   CHECK(run() == captured);
-  scratch = 100;  // within what is there
+  scratch = 100;  // the memory suffices
   CHECK(run() == at_once);
 }
 
-TEST_CASE_FIXTURE(three_launches, "scratch memory that was outgrown is there until the start") {
+TEST_CASE_FIXTURE(three_launches, "scratch memory that was replaced is kept until the start") {
   launches.begin(device, &step);
   const std::size_t before = testing::null_traffic().blocks;
   for (std::size_t bytes : {100, 100'000}) {
@@ -267,7 +267,7 @@ struct with_segments : own_graph {
     to.value = any_array(dtype::float32, dims{3}, std::move(b));
     to.device = device->info().name;
   }
-  /// As another thread finds it.
+  /// Whether another thread finds it locked.
   bool is_locked() {
     bool taken = false;
     std::thread([&] {
@@ -296,7 +296,8 @@ TEST_CASE_FIXTURE(with_segments, "a segment's variables are locked until it is s
   }
 }
 
-TEST_CASE_FIXTURE(with_segments, "elements that a variable has no more are there until the start") {
+TEST_CASE_FIXTURE(with_segments,
+                  "elements that a variable no longer holds are kept until the start") {
   variable<float, 3> v("v", zeros()), other("other", zeros());
   const any_tensor value = identity(any_tensor(v));
   const auto assigned = other.assign(tensor<float, 3>(exp(exp(exp(value)))));
@@ -304,13 +305,13 @@ TEST_CASE_FIXTURE(with_segments, "elements that a variable has no more are there
   executable code = compiled({exp(exp(value + 1))});
   give_zeros(slot), give_zeros(other_slot);
   auto frame = code.make_frame();
-  frame->run({}, first_step), frame->release();  // with all memory that it needs
+  frame->run({}, first_step), frame->release();  // allocates all memory
   device->reset();
   device->can_capture = false;
   std::size_t blocks = 0;
   bool there = true;
   device->on_launch = [&] {
-    // As if another plan gave it other elements: then only the run has those that it read.
+    // As if another plan assigned the variable: then only the run holds the old elements.
     if (device->launches == 3) slot.value = {}, blocks = testing::null_traffic().blocks;
     if (device->launches > 3) there = there && testing::null_traffic().blocks == blocks;
   };
@@ -334,7 +335,7 @@ TEST_CASE_FIXTURE(with_segments,
   CHECK(device->replays == 3);
 }
 
-TEST_CASE_FIXTURE(with_segments, "an update leaves results of earlier ones as they are") {
+TEST_CASE_FIXTURE(with_segments, "an update leaves the results of earlier ones unchanged") {
   variable<float, 3> v("v", zeros());
   const auto ones = constant<float, 3>({1, 1, 1});
   const auto one = v.assign_add(ones);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels that are launched together, and the graphs that are kept of them: on simulated GPUs,
-// whose graphs hold the addresses and the numbers that their launches were captured with.
+// Kernels that are launched together, and their graphs: on simulated GPUs, whose graphs hold the
+// addresses and the numbers that their launches were captured with.
 #include <atomic>
 #include <deft/execute/gpu/simulated/queue.hpp>
 #include <thread>
@@ -29,7 +29,8 @@ tensor<float, dyn, 2> eightfold(const X& x) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(on_gpu, "launches are kept in the second run, and started at once from then on") {
+TEST_CASE_FIXTURE(on_gpu,
+                  "launches are captured in the second run, and started as a graph from then on") {
   placeholder<float, 3, 2> x("x");
   session s({.simulated_gpus = 1});
   auto run = s.prepare(eightfold(x), feeds(x));
@@ -47,7 +48,7 @@ TEST_CASE_FIXTURE(on_gpu, "launches are kept in the second run, and started at o
   }
 }
 
-TEST_CASE_FIXTURE(on_gpu, "other extents are other launches") {
+TEST_CASE_FIXTURE(on_gpu, "other extents need other launches") {
   placeholder<float, dyn, 2> x("x");
   session s({.simulated_gpus = 1});
   auto run = s.prepare(eightfold(x), feeds(x));
@@ -65,7 +66,7 @@ TEST_CASE_FIXTURE(on_gpu, "other extents are other launches") {
   CHECK(simulated_gpus().replays > 0);
 }
 
-TEST_CASE_FIXTURE(on_gpu, "variables that have other elements, or more of them, are read anew") {
+TEST_CASE_FIXTURE(on_gpu, "variables with other elements, or more of them, are read again") {
   variable<float, dyn, 2> v("v", ndarray<float, dyn, 2>{1, 2});
   placeholder<float, dyn, 2> x("x");
   operation assigned = v.assign(x);
@@ -86,7 +87,7 @@ TEST_CASE_FIXTURE(on_gpu, "variables that have other elements, or more of them, 
   CHECK(simulated_gpus().replays > 0);
 }
 
-TEST_CASE_FIXTURE(on_gpu, "variables that are elsewhere after a reset are read there") {
+TEST_CASE_FIXTURE(on_gpu, "variables that have another address after a reset are read there") {
   variable<float, 3, 2> v("v", ones()), w("w", ones());
   placeholder<float, 3, 2> x("x");
   operation v_assigned = v.assign(x), w_assigned = w.assign(x);
@@ -102,7 +103,7 @@ TEST_CASE_FIXTURE(on_gpu, "variables that are elsewhere after a reset are read t
   const std::size_t replays = simulated_gpus().replays;
   REQUIRE(replays > 0);
   s.reset();
-  s.run(w_assigned, x = filled(2));  // takes the memory that v had
+  s.run(w_assigned, x = filled(2));  // takes the memory of v
   s.run(v_assigned, x = filled(3));
   const ndarray<float, dyn, 2> y = run();
   for (float e : y) CHECK(e == 24);
@@ -110,7 +111,7 @@ TEST_CASE_FIXTURE(on_gpu, "variables that are elsewhere after a reset are read t
 }
 
 TEST_CASE_FIXTURE(on_gpu,
-                  "random numbers, folds by parts and scattered sums are as without a graph") {
+                  "random numbers, folds in parts and scattered sums are as without a graph") {
   set_seed(3);
   auto noise = random_uniform(shape<2, 40'000>);
   auto scaled = eightfold(reshape(sum(noise, axis<1>), shape<1, 2>));
@@ -128,7 +129,7 @@ TEST_CASE_FIXTURE(on_gpu,
   CHECK(simulated_gpus().replays > 0);
 }
 
-TEST_CASE_FIXTURE(on_gpu, "what a run sees of a variable is one value while others change it") {
+TEST_CASE_FIXTURE(on_gpu, "a run reads one value of a variable while other runs change it") {
   variable<float, 50, 2> v("v", ones());
   operation changed = v.assign_add(eightfold(v * 0.f) + 1.f);
   auto one = eightfold(v);
@@ -156,7 +157,7 @@ TEST_CASE_FIXTURE(on_gpu, "what a run sees of a variable is one value while othe
   CHECK(simulated_gpus().replays > 0);
 }
 
-TEST_CASE_FIXTURE(on_gpu, "an error in a run from a graph names its node, and nothing is changed") {
+TEST_CASE_FIXTURE(on_gpu, "an error in a run from a graph names its node, and changes nothing") {
   placeholder<std::int64_t, 2> at("at");
   variable<float, 4, 2> table("table", ones());
   variable<float, 2, 2> count("count", zeros());

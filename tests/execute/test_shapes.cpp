@@ -78,7 +78,7 @@ TEST_CASE_TEMPLATE("broadcast_to repeats elements", T, float, double, bool) {
   }
 }
 
-TEST_CASE("concat puts pieces one after another, and concat_part takes them back") {
+TEST_CASE("concat puts pieces one after another, and concat_part extracts them") {
   const std::pair<std::vector<dims>, std::int64_t> cases[] = {
       {{{3}, {4}, {1}}, 0},         {{{2, 3}, {2, 4}}, 1},       {{{2, 3}, {5, 3}, {0, 3}}, 0},
       {{{2, 1, 4}, {2, 3, 4}}, 1},  {{{2, 2, 1}, {2, 2, 5}}, 2}, {{{4, 4}}, 1},

@@ -12,8 +12,8 @@ using namespace testing;
 
 namespace {
 
-// Tolerances here are 8 units and more: exponentials have two, a row's sum adds some, and a loss is
-// the difference of two numbers larger than itself.
+// Tolerances here are 8 units or more: exponentials are off by two, a row's sum adds some, and a
+// loss is the difference of two larger numbers.
 
 template <class T>
 struct rows {
@@ -34,7 +34,7 @@ struct rows {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("softmax is that of naive loops", T, float, double) {
+TEST_CASE_TEMPLATE("softmax agrees with naive loops", T, float, double) {
   for (const dims& shape : {dims{1}, dims{10}, dims{3, 7}, dims{64, 10}, dims{5, 1000},
                             dims{2, 3, 33}, dims{0, 5}, dims{4, 0}}) {
     INFO(to_string(shape));
@@ -56,13 +56,14 @@ std::vector<any_array> loss_and_gradient(const any_array& x, const any_array& la
                                          const any_array& dz) {
   auto out = run_all(record_of<op::softmax_cross_entropy>, {}, {x, labels});
   out.push_back(run_op(op::softmax_cross_entropy_grad(), {x, labels, dz, out[1], out[2]}));
-  // Both at once have the same bits.
+  // The joined node has the same bits.
   const auto both = run_all(record_of<op::softmax_cross_entropy_with_grad>, {}, {x, labels, dz});
   for (std::size_t i = 0; i < 4; ++i) CHECK(identical(both[i], out[i]));
   return out;
 }
 
-TEST_CASE_TEMPLATE("cross entropy with classes, and its gradient", T, float, double) {
+TEST_CASE_TEMPLATE("cross entropy with classes and its gradient agree with naive loops", T, float,
+                   double) {
   for (const dims& shape :
        {dims{1, 1}, dims{3, 10}, dims{100, 10}, dims{7, 1000}, dims{2, 3, 40}}) {
     INFO(to_string(shape));
@@ -90,7 +91,8 @@ TEST_CASE_TEMPLATE("cross entropy with classes, and its gradient", T, float, dou
   }
 }
 
-TEST_CASE_TEMPLATE("cross entropy with probabilities, and its gradient", T, float, double) {
+TEST_CASE_TEMPLATE("cross entropy with probabilities and its gradient agree with naive loops", T,
+                   float, double) {
   any_array x = moderate<T>({9, 37}, 1), labels = run_op(op::softmax(), {moderate<T>({9, 37}, 2)});
   any_array dz = moderate<T>({9}, 3);
   auto out = loss_and_gradient(x, labels, dz);
@@ -125,7 +127,7 @@ TEST_CASE("labels that do not sum to 1 weigh their row") {
   auto out = loss_and_gradient(x, labels, filled<float>({3}, {1}));
   const float* g = out[3].data<float>();
   for (int i = 0; i < 4; ++i) {
-    CHECK(g[i] == 0);  // a row that is masked
+    CHECK(g[i] == 0);  // a masked row
     CHECK(close(g[4 + i], 2 * g[8 + i], 4));
   }
   CHECK(out[0].data<float>()[0] == 0);
@@ -142,7 +144,7 @@ TEST_CASE("the gradient of large logits is exact") {
   CHECK(identical(out[3], array_of<float>({1, 3}, {-1, 1, 0})));
 }
 
-TEST_CASE("what only the gradient needs may be left out, and the loss stays the same") {
+TEST_CASE("outputs for the gradient may be left out, and the loss stays the same") {
   any_array x = moderate<float>({20, 30}), labels = filled<std::int64_t>({20}, {3, 29, 0});
   prepared k(record_of<op::softmax_cross_entropy>, {}, types_of({x, labels}));
   CHECK(k.kernel->optional_output(1));
@@ -156,7 +158,7 @@ TEST_CASE("what only the gradient needs may be left out, and the loss stays the 
   CHECK(identical(loss, k.run({x, labels})[0]));
 }
 
-TEST_CASE("a label that is no class is out of range") {
+TEST_CASE("a label that is not a class is out of range") {
   any_array x = moderate<float>({3, 10});
   for (std::int32_t bad : {-1, 10, 1 << 30})
     CHECK(error_of([&] {
@@ -165,7 +167,7 @@ TEST_CASE("a label that is no class is out of range") {
                     " of row 1 is out of range for 10 classes"));
 }
 
-TEST_CASE("the same bits for any number of threads") {
+TEST_CASE("cross entropy has the same bits for any number of threads") {
   any_array x = moderate<float>({3000, 100}), labels = filled<std::int32_t>({3000}, {1, 5, 99});
   std::vector<any_array> first;
   for (int threads : {1, 2, 3}) {

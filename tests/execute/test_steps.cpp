@@ -52,7 +52,7 @@ TEST_CASE_FIXTURE(own_graph, "a prepared step allocates nothing once it has run"
   float l = 0;
   CHECK(counted([&] { l = step(*batch); }) == 0);
   CHECK(l == 1.f);
-  // What is written in a loop makes a node and finds it again, and nothing is left behind.
+  // An expression in a loop makes a node and finds it again, and leaves no memory behind.
   auto nodes = g.size();
   for (int i = 0; i < 1000; ++i) sum = s.run(a + b, a = 1.f, b = 5.f);
   CHECK(sum == 6.f);
@@ -60,9 +60,9 @@ TEST_CASE_FIXTURE(own_graph, "a prepared step allocates nothing once it has run"
 #endif
 }
 
-TEST_CASE_FIXTURE(own_graph, "kernels that share their work allocate nothing either") {
+TEST_CASE_FIXTURE(own_graph, "kernels that run on several threads allocate nothing either") {
 #ifdef DEFT_TEST_COUNTS_ALLOCATIONS
-  // Large enough to be split, each result a scalar or a row: those of a step may be fetched.
+  // Large enough to be split. Each result is a scalar or a row, which a step may fetch.
   constexpr int rows = 4096, n = 200;
   placeholder<float, rows, n> x("x");
   variable<float, n> w("w", ones());
@@ -180,7 +180,7 @@ TEST_CASE_FIXTURE(own_graph, "fetched values belong to the caller") {
   in(0) = 50;
   CHECK(std::get<0>(first)(0) == 1.f);
   auto second = fetch(in);
-  // Writing to one result reaches no other, nor constants, variables and feeds.
+  // Writing to one result changes no other result, constant, variable or feed.
   std::apply([](auto&... a) { ((*a.begin() = -1), ...); }, second);
   CHECK(in(0) == 50.f);
   auto third = fetch(in);

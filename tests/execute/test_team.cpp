@@ -16,7 +16,7 @@
 using namespace deft;
 
 namespace {
-/// Whether all threads of this process but the caller's sleep, as the system sees it.
+/// Whether the system reports that all other threads of this process sleep.
 bool others_sleep() {
   for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
     if (task.path().filename() == std::to_string(::gettid())) continue;
@@ -69,7 +69,7 @@ TEST_CASE("nested and concurrent calls run on their own thread") {
   CHECK(sum == 3 * 50 * 4 * 3);
 }
 
-TEST_CASE("the error of the lowest chunk comes out, and the team goes on") {
+TEST_CASE("the error of the lowest chunk is thrown, and the team stays usable") {
   threads_scope scope(4);
   for (int round = 0; round < 10; ++round) {
     CHECK(testing::error_of([&] {

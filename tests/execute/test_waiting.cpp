@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A resource and kernels that wait, of this file's own: a first-in, first-out queue. This is all
-// that it takes to add one.
+// Adds a resource and kernels that wait: a first-in, first-out queue. This is all that it takes.
 #include <deft/deft.hpp>
 #include <deft/execute/cpu/device.hpp>
 #include <deque>
@@ -12,7 +11,7 @@ using namespace deft;
 
 namespace {
 
-/// Values in order, at most two.
+/// A queue of at most two values.
 class fifo final : public resource {
  public:
   bool push(const any_array& v, const waker& w) {
@@ -39,7 +38,7 @@ class fifo final : public resource {
   std::string describe() const override { return "fifo"; }
 
  private:
-  /// Everyone who waits looks again.
+  /// Wakes all waiters, which check again.
   void wake(std::unique_lock<std::mutex>& lock) {
     auto all = std::exchange(waiting_, {});
     lock.unlock();
@@ -124,7 +123,7 @@ float first(const any_array& a) { return a.data<float>()[0]; }
 
 using testing::own_graph;
 
-TEST_CASE_FIXTURE(own_graph, "a run waits for another one's value, in order") {
+TEST_CASE_FIXTURE(own_graph, "a run waits for another run's value, in order") {
   placeholder<float, dyn> x("x");
   operation put = push("q", any_tensor(x));
   any_tensor got = pop("q") * 2;
@@ -136,16 +135,16 @@ TEST_CASE_FIXTURE(own_graph, "a run waits for another one's value, in order") {
   reader.join();
 }
 
-TEST_CASE_FIXTURE(own_graph, "nodes that do not depend on a waiting node go on") {
+TEST_CASE_FIXTURE(own_graph, "nodes that do not depend on a waiting node run") {
   placeholder<float, dyn> x("x");
-  // The value is taken before it is put, in the order of the graph; nothing but the queue says that
-  // one waits for the other.
+  // In the order of the graph the value is taken before it is put; only the queue makes one wait
+  // for the other.
   any_tensor got = pop("q") + 1;
   operation put = push("q", any_tensor(x));
   session s;
   auto r = s.run(got, put, x = {4.f});
   CHECK(first(r) == 5.f);
-  // Of two that wait each goes on by itself.
+  // Two waiting nodes resume independently.
   any_tensor a = pop("a"), b = pop("b");
   operation to_b = push("b", any_tensor(x)), to_a = push("a", any_tensor(b) + 1);
   any_tensor both = a * 10 + b;
@@ -165,7 +164,7 @@ TEST_CASE_FIXTURE(own_graph, "a node that a wait needs is not fused with nodes a
   any_tensor twice = any_tensor(x) * 2.f, thrice = twice + popped("region");
   operation put = push("region", twice);
   CHECK(first(s.run(thrice, put, x = ones)) == 4.f);
-  // So would updates of two variables.
+  // So would the updates of two variables.
   variable<float, n> v("v", zeros()), w("w", zeros());
   auto up = v.assign_add(x);
   auto after = assign_add(any_tensor(w), any_tensor(up.value()) * popped("updates"));
@@ -173,7 +172,7 @@ TEST_CASE_FIXTURE(own_graph, "a node that a wait needs is not fused with nodes a
   s.run(initialize_all());
   s.run(after, put_up, x = ones);
   CHECK(s.run(w)(0) == 1.f);
-  // And a loss with its gradient.
+  // So would a loss with its gradient.
   placeholder<float, 4, 8> logits("logits");
   placeholder<std::int32_t, 4> label("label");
   any_tensor loss = softmax_cross_entropy(any_tensor(logits), any_tensor(label));
@@ -186,7 +185,7 @@ TEST_CASE_FIXTURE(own_graph, "a node that a wait needs is not fused with nodes a
   CHECK(g.data<float>()[1] == doctest::Approx(std::log(8.) / 8));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a run that waits can be cancelled, time out, and see a close") {
+TEST_CASE_FIXTURE(own_graph, "a waiting run can be cancelled, time out, or be closed") {
   any_tensor got = pop("never");
   session s;
   cancel_source cancel;
@@ -214,7 +213,7 @@ TEST_CASE_FIXTURE(own_graph, "an error in another lane ends waiting lanes") {
         testing::error_of([&] { s.run(got, bad, d = 0); }).starts_with("invalid_argument: [div]"));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a queue lives on its task, and values come from another") {
+TEST_CASE_FIXTURE(own_graph, "a queue lives on its task, and another task can put values") {
   local_cluster c{{"ps", 1}, {"worker", 2}};
   placeholder<float, dyn> x("x");
   auto at_ps = [&](auto f) { return on(device("/job:ps/task:0"), f); };
@@ -227,7 +226,7 @@ TEST_CASE_FIXTURE(own_graph, "a queue lives on its task, and values come from an
   });
   for (int i = 0; i < 50; ++i) s0.run(put, x = {static_cast<float>(i)});
   reader.join();
-  // One that waits does not keep its task from anything else.
+  // A waiting run does not block its task.
   std::thread waits([&] { static_cast<void>(testing::error_of([&] { s1.run(used); })); });
   for (int i = 0; i < 20; ++i) CHECK(s0.run(x, x = {1.f})(0) == 1.f);
   s1.close();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/plan/fusing.hpp: what tests of fusion share.
+// tests/plan/fusing.hpp: helpers for tests of fusion.
 #pragma once
 #include <deft/plan/fuse.hpp>
 

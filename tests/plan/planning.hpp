@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/plan/planning.hpp: what tests of passes share: flat graphs, and devices that are made up.
+// tests/plan/planning.hpp: helpers for tests of passes: flat graphs, and invented devices.
 #pragma once
 #include <deft/expr.hpp>
 #include <deft/plan/order.hpp>
@@ -22,7 +22,7 @@ inline deft::flat_graph flat(std::initializer_list<deft::any_tensor> fetches,
   for (const auto& t : feeds) d.push_back(t.handle());
   return deft::flatten(f, d);
 }
-/// An operation, as it is fetched.
+/// The output that stands for an operation in fetches.
 inline deft::flat_graph flat(const deft::operation& o) {
   const deft::output fetch{o.handle(), deft::run_only};
   return deft::flatten({&fetch, 1}, {});
@@ -56,14 +56,14 @@ inline deft::placement device_at(std::string_view name) {
   return deft::intern(deft::parse_device(name));
 }
 
-/// All on the processor, but for what asks for another place.
+/// Places all nodes on the processor, except where they request another device.
 inline deft::flat_graph on_cpu(deft::flat_graph f) {
   for (auto& n : f.graph.nodes)
     n.device = n.requested ? n.requested : device_at("/job:localhost/replica:0/task:0/cpu:0");
   return f;
 }
 
-/// A device that runs the whole catalog but for `except`.
+/// A device that runs the whole catalog except for `except`.
 inline deft::device_info made_up(std::string_view name,
                                  std::initializer_list<std::string_view> except = {}) {
   auto kernels = std::make_shared<deft::kernel_set>();

@@ -141,8 +141,7 @@ TEST_CASE_FIXTURE(own_graph, "a transfer between devices of two tasks goes throu
   CHECK(to.graph.nodes[0].device == device_at(ps + "/cpu:0"));
 }
 
-TEST_CASE_FIXTURE(own_graph,
-                  "a control dependency between tasks is a byte that is sent afterwards") {
+TEST_CASE_FIXTURE(own_graph, "a control dependency between tasks sends a byte after the node") {
   variable<float> v("v", 0.f);
   any_tensor up = [&] {
     auto there = at_ps();
@@ -173,8 +172,8 @@ TEST_CASE_FIXTURE(own_graph,
         std::vector<std::uint32_t>{recv});
 }
 
-TEST_CASE_FIXTURE(own_graph,
-                  "every part keeps the order of the whole, so that none waits in a ring") {
+TEST_CASE_FIXTURE(
+    own_graph, "every part keeps the order of the whole graph, so that no parts wait in a cycle") {
   placeholder<float> x("x"), y("y");
   any_tensor a(x), b(y);
   for (int i = 0; i < 20; ++i) {
@@ -185,7 +184,7 @@ TEST_CASE_FIXTURE(own_graph,
   flat_graph f = flat({a, b});
   auto parts = cut(f);
   REQUIRE(parts.size() == 2);
-  // Runs the parts in turn, each until it lacks a value.
+  // Runs the parts in turn, each until it needs a missing value.
   std::map<std::string, bool> sent;
   std::size_t at[2] = {}, left = parts[0].graph.nodes.size() + parts[1].graph.nodes.size();
   for (bool moved = true; moved;) {

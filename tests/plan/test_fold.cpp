@@ -91,7 +91,7 @@ TEST_CASE_FIXTURE(own_graph, "folding gives the kernels' values and errors") {
   CHECK(e.find("node \"div") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a node that has no kernel on the host stays") {
+TEST_CASE_FIXTURE(own_graph, "a node without a kernel on the host stays") {
   any_tensor y = any_tensor(constant(1.f)) + 1;
   flat_graph f = flat({y});
   plan::fold(f.graph, f.fetches, [](const node_def&, auto) { return std::vector<any_array>(); });

@@ -85,7 +85,7 @@ TEST_CASE_FIXTURE(own_graph, "expressions with names are joined, and stay pieces
   const auto o = decode<op::fused>(first(f.graph, "fused").attributes);
   CHECK(o.program->pieces == std::vector<program_piece>{{0, 2}, {2, 7}, {7, 9}});
   CHECK(o.immediates == integers{to_immediate(2.f), to_immediate(0.5f)});
-  // Each is what was written, with the values of the whole that it takes.
+  // Each piece is the expression that was written, with values of the whole program as operands.
   auto written = [](const any_tensor& t) {
     return decode<op::fused>(t.handle().node->attributes).program->signature;
   };
@@ -179,7 +179,7 @@ TEST_CASE_FIXTURE(own_graph, "a long chain is cut into programs of the largest s
   CHECK(f.graph.nodes.size() <= 2 + 1000 / max_fused_operations + 1);
 }
 
-TEST_CASE_FIXTURE(own_graph, "named expressions have the same bits joined and apart") {
+TEST_CASE_FIXTURE(own_graph, "named expressions have the same bits joined and separate") {
   placeholder<float, dyn, 7> x("x");
   placeholder<float, 7> row("row");
   placeholder<std::int32_t, dyn, 7> n("n");
@@ -216,11 +216,11 @@ TEST_CASE_FIXTURE(own_graph, "a large value that other nodes need is a further r
   CHECK(f.graph.nodes[2].inputs[0] == edge_def{1, 1});
   CHECK(f.fetches[2] == edge_def{1, 1});
   CHECK(f.graph.nodes[1].outputs.size() == 2);
-  // Not where another extent may be broadcast: y may have one element.
+  // There is no further result if an extent may be broadcast: y may have one element.
   any_tensor wide = relu(a + any_tensor(y));
   CHECK(ops_of(fused(flat({wide, d})).graph) ==
         names{"placeholder", "exp", "placeholder", "fused", "argmax"});
-  // Nor where one of the others comes before.
+  // Nor if the region needs one of the other nodes.
   any_tensor around = a * argmax_of(a);
   CHECK(ops_of(fused(flat({around})).graph) ==
         names{"placeholder", "exp", "argmax", "cast", "mul"});
@@ -235,7 +235,7 @@ TEST_CASE_FIXTURE(own_graph, "a region comes before the users of its further res
   CHECK(ops_of(f.graph) == names{"placeholder", "fused", "matmul"});
   CHECK(f.graph.nodes[2].inputs[0] == edge_def{1, 1});
   CHECK(f.fetches[1] == edge_def{1, 0});
-  // Not if the region needs what comes of them.
+  // They stay separate if the region needs such a user.
   any_tensor both = product + b;
   CHECK(ops_of(fused(flat({both})).graph) == names{"placeholder", "exp", "matmul", "fused"});
 }
@@ -264,12 +264,12 @@ TEST_CASE_FIXTURE(own_graph, "reductions over the first axes end a region") {
   f = fused(flat({mean(exp(any_tensor(y)), axes{0}, keepdims)}));
   CHECK(f.graph.nodes[1].outputs[0] == tensor_type{{1, 3, 4}, dtype::float32});
   CHECK(program_in(f.graph.nodes[1].attributes)->row_axes == 2);
-  // The gradients of a layer's activation and of its bias, in one pass.
+  // The gradients of a layer's activation and bias are one pass.
   placeholder<float, dyn, 4> dz("dz");
   tensor<float, dyn, 4> masked = dz * x;
   f = fused(flat({sum(masked, axis<0>), any_tensor(masked)}));
   CHECK(ops_of(f.graph) == names{"placeholder", "placeholder", "fused"});
-  // What stays apart: columns of unknown number, or of one, or axes in between.
+  // An unknown number of columns, a single column, and inner axes are not fused.
   placeholder<float, dyn, dyn> open("open");
   CHECK(ops_of(fused(flat({sum(exp(any_tensor(open)), axes{0})})).graph) ==
         names{"placeholder", "exp", "sum"});
@@ -287,17 +287,18 @@ TEST_CASE_FIXTURE(own_graph, "reductions of one large value are one pass") {
   CHECK(ops_of(f.graph) == names{"placeholder", "placeholder", "fused"});
   CHECK(f.graph.nodes[2].outputs.size() == 3);
   CHECK(ops_of(fused(flat({sum(a), max(a)})).graph) == names{"placeholder", "fused"});
-  // Of rows and columns, too, and with what else is made of it.
+  // So are reductions of rows and columns, with an elementwise result of the value.
   f = fused(flat({sum(a, axes{0}), max(a, axes{1}), relu(a) * b}));
   CHECK(ops_of(f.graph) == names{"placeholder", "placeholder", "fused"});
-  // Not if one waits for the other, nor all with rows, nor where it is small.
+  // Reductions stay separate if one needs the other, if they are over all axes and over some, or if
+  // the value is small.
   CHECK(ops_of(fused(flat({sum(a * mean(a)), sum(a)})).graph) ==
         names{"placeholder", "fused", "fused"});
   CHECK(ops_of(fused(flat({sum(a), sum(a, axes{0})})).graph) == names{"placeholder", "sum", "sum"});
   placeholder<float, 4, 64> small("small");
   any_tensor c(small);
   CHECK(ops_of(fused(flat({sum(c), max(c)})).graph) == names{"placeholder", "sum", "max"});
-  // Nor what reads nothing in common.
+  // So do reductions without a common input.
   CHECK(ops_of(fused(flat({sum(a), sum(b)})).graph) ==
         names{"placeholder", "sum", "placeholder", "sum"});
 }
@@ -316,7 +317,7 @@ TEST_CASE_FIXTURE(own_graph, "reductions over rows are used again within a regio
         "t3=mean_row(t2):float t4=add(t3,k0:float):float t5=sqrt(t4):float t6=div(t1,t5):float "
         "t7=mul(t6,i1:float):float out t7 out t0_row keepdims rows of 1");
   CHECK(f.graph.nodes[2].outputs[1] == tensor_type{{dyn, 1}, dtype::float32});
-  // A row of one element, next to a value that is not a row.
+  // A row value of one element joins no region of rows.
   placeholder<float, 1, 64> single("single");
   placeholder<float, 1, 1> factor("factor");
   any_tensor scaled = any_tensor(single) * exp(any_tensor(factor));
@@ -327,18 +328,18 @@ TEST_CASE_FIXTURE(own_graph, "reductions over rows are used again within a regio
   f = fused(flat({moved - mean(moved, axes{1}, keepdims)}));
   CHECK(ops_of(f.graph) == names{"placeholder", "placeholder", "exp", "fused"});
   CHECK(decode<op::fused>(f.graph.nodes[3].attributes).program->row_axes == 1);
-  // Without axes of extent 1 they are results only.
+  // Without keepdims they can only be results.
   any_tensor dropped = sum(exp(any_tensor(x)), axes{1});
   f = fused(flat({dropped}));
   CHECK(ops_of(f.graph) == names{"placeholder", "fused"});
   CHECK(f.graph.nodes[1].outputs[0] == tensor_type{{dyn}, dtype::float32});
-  // What is made of rows from elsewhere is better computed by itself.
+  // An expression of row values from outside the region stays a separate node.
   placeholder<float, dyn, 1> column("column");
   CHECK(ops_of(fused(flat({tanh(any_tensor(x)) * exp(any_tensor(column))})).graph) ==
         names{"placeholder", "placeholder", "exp", "fused"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "rows that are left out of a region do not move it") {
+TEST_CASE_FIXTURE(own_graph, "rows that are left out of a region do not change its position") {
   placeholder<float, 4096, 64> x("x");
   placeholder<float, 4096, 1> v("v");
   any_tensor r = exp(any_tensor(v)), other = argmax(r, axes{0}), y = -(any_tensor(x) * r);
@@ -356,7 +357,7 @@ TEST_CASE_FIXTURE(own_graph, "fusing again leaves a region unchanged") {
   CHECK(f.graph.nodes[1].outputs.size() == 2);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a region that was refused an input is refused it again") {
+TEST_CASE_FIXTURE(own_graph, "a region refuses the same input again") {
   placeholder<float, dyn, 4> x("x");
   any_tensor ax(x), largest = max(ax * 2);
   session s;
@@ -370,8 +371,7 @@ TEST_CASE_FIXTURE(own_graph, "a region that was refused an input is refused it a
   for (int i = 0; i < 2; ++i) CHECK(refused().starts_with("invalid_argument: [max] there is no"));
 }
 
-TEST_CASE_FIXTURE(own_graph,
-                  "operands of a fold's inner steps are there as often as those ask for") {
+TEST_CASE_FIXTURE(own_graph, "operands of a fold's inner steps are available in every step") {
   placeholder<std::uint8_t, dyn> n("n");
   placeholder<std::uint8_t> more("more");
   placeholder<float, dyn> x("x");
@@ -391,7 +391,7 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(*b.data<double>() == *d.data<double>());
 }
 
-TEST_CASE_FIXTURE(own_graph, "nodes that were kept apart are reported with the reason") {
+TEST_CASE_FIXTURE(own_graph, "nodes that were kept separate are reported with the reason") {
   placeholder<float, 2, 3> x("x");
   placeholder<float, 3> r("r");
   any_tensor a = exp(any_tensor(x)), b = tanh(any_tensor(r)), c = a + b;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of variables in one pass.
+// Updates of variables are joined into one pass.
 #include <deft/op/catalog.hpp>
 #include <deft/plan/literals.hpp>
 #include <deft/session/session.hpp>
@@ -23,12 +23,12 @@ TEST_CASE_FIXTURE(own_graph, "an update takes in the nodes that only it needs") 
   auto o = decode<op::fused_update>(f.graph.nodes[1].attributes);
   CHECK(o.program->signature == "t0=mul(i1:float,k0:float):float t1=sub(i0:float,t0):float");
   CHECK(o.names == strings{"w"});
-  // The old value is read in place, where this is the variable's one update.
+  // The old value is read in place if the variable has no other update.
   auto decayed = w.assign_sub((g + w * 0.01f) * 0.1f);
   f = fused(flat({any_tensor(decayed.value())}));
   CHECK(ops_of(f.graph) == names{"placeholder", "fused_update"});
   CHECK(f.graph.nodes[1].inputs.size() == 1);
-  // Not what others need, and not what is no elementwise work.
+  // It takes in no node that others need, and leaves a plain update as it is.
   tensor<float, 3> step = g * 0.1f;
   f = fused(flat({any_tensor(w.assign_sub(step).value()), any_tensor(step)}));
   CHECK(ops_of(f.graph) == names{"placeholder", "fused", "assign_sub"});
@@ -36,20 +36,20 @@ TEST_CASE_FIXTURE(own_graph, "an update takes in the nodes that only it needs") 
         names{"placeholder", "assign_add"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "an assignment of what is computed from the old value is an update") {
+TEST_CASE_FIXTURE(own_graph, "an assignment computed from the old value becomes an update") {
   placeholder<float, 3> g("g");
   variable<float, 3> w("w", zeros()), m("m", zeros());
   flat_graph f = fused(flat({any_tensor(w.assign(w * 0.9f + g).value())}));
   REQUIRE(ops_of(f.graph) == names{"placeholder", "fused_update"});
   CHECK(decode<op::fused_update>(f.graph.nodes[1].attributes).program->signature ==
         "t0=mul(i0:float,k0:float):float t1=add(t0,i1:float):float");
-  // Of several nodes, and as part of another update.
+  // It may have several nodes, and be part of another update.
   const any_tensor kept = any_tensor(m) * 0.9f;
   auto moved = m.assign(any_tensor(kept + g));
   f = fused(flat({any_tensor(w.assign_sub(moved.value() * 0.1f).value())}));
   REQUIRE(ops_of(f.graph) == names{"placeholder", "fused_update"});
   CHECK(decode<op::fused_update>(f.graph.nodes[1].attributes).names == strings{"w", "m"});
-  // Not one that may set a variable which has no value yet, and not what others need, too.
+  // It does not if the variable may have no value yet, or if others need the new value.
   CHECK(ops_of(fused(flat({any_tensor(w.assign(g * 2.f).value())})).graph) ==
         names{"placeholder", "fused", "assign"});
   const tensor<float, 3> shared = w * 0.9f + g;
@@ -108,16 +108,16 @@ TEST_CASE_FIXTURE(own_graph, "an update takes in the updates that it needs") {
   CHECK(o.names == strings{"w", "v", "m"});
   CHECK(f.graph.nodes[1].inputs.size() == 1);
   CHECK(f.graph.nodes[1].outputs.size() == 3);
-  // What is fetched of them is the new value.
+  // A fetch of such an update gives the new value.
   f = fused(flat({any_tensor(adam.value()), any_tensor(moved.value())}));
   REQUIRE(ops_of(f.graph) == names{"placeholder", "fused_update"});
   CHECK(f.fetches[0] == edge_def{1, 0});
   CHECK(f.fetches[1] == edge_def{1, 2});
-  // An old value that is needed after the new one was written is read by itself.
+  // An old value that is needed after the new one was written has a separate read.
   auto both = w.assign_sub(moved.value() * m);
   f = fused(flat({any_tensor(both.value())}));
   CHECK(ops_of(f.graph) == names{"placeholder", "variable", "fused_update"});
-  // Not what others wait for, what has other extents, or a variable twice.
+  // Updates that others wait for, of other extents, or of the same variable stay separate.
   tensor<float, 3> doubled = moved.value() * 2.f;
   flat_graph kept = [&] {
     control_scope after({moved.handle()});
@@ -150,7 +150,7 @@ TEST_CASE_FIXTURE(own_graph, "an update of several variables is one, or none") {
   one.run(s.initializer());
   other.run(initialize_all());
   for (int i = 0; i < 3; ++i) {
-    const auto held = one.run(s);  // is not written
+    const auto held = one.run(s);  // is not overwritten
     const auto copy = held;
     CHECK(one.run(squares.value(), step, g = gs) == other.run(squares.value(), step, g = gs));
     CHECK(held == copy);
@@ -210,7 +210,7 @@ TEST_CASE_FIXTURE(own_graph, "updates have the same bits in one pass and in seve
     for (int i = 0; i < 4; ++i) {
       int k = i;
       for (auto& e : gs) e = static_cast<float>((k++ * 37) % 101 - 50) / 64;
-      // What a fetch holds of the old value is not written.
+      // An old value that a fetch holds is not overwritten.
       if (old_too) {
         const auto before = s.run(w);
         const auto [old] = std::tuple(std::get<0>(s.run(w, acc, step, count, g = gs, row = rs)));

@@ -58,7 +58,7 @@ void check_case(const gradient_case& c, bool dynamic) {
   }
   any_tensor y = c.write(xs);
   REQUIRE(y.type() == dtype::float64);
-  // Weights that differ, so that a gradient in the wrong place shows.
+  // The weights differ, so that a misplaced gradient is detected.
   any_tensor loss = sum(y * y * 0.5 + y);
   tensors d = plan::gradients(loss, xs);
   constexpr double h = 1e-5;
@@ -224,7 +224,7 @@ void check_elementwise() {
   }
 }
 
-/// What grad(n, dz) is called with, in name only.
+/// A declared stand-in for the node that grad(n, dz) takes.
 template <class Op>
 struct any_node {
   template <int I>
@@ -251,7 +251,7 @@ TEST_CASE("every gradient of the catalog agrees with central differences") {
       auto [begin, end] = all_cases().equal_range(Op::name);
       if constexpr (requires { Op::typing_rule; }) {
         if (begin == end) check_elementwise<Op>();
-      } else if (Op::name != "stop_gradient") {  // its gradient is none: its case is below
+      } else if (Op::name != "stop_gradient") {  // it has no gradient; another case tests that
         CHECK(begin != end);
       }
       for (auto c = begin; c != end; ++c) {
@@ -288,7 +288,7 @@ TEST_CASE("gradients through regions agree with central differences") {
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "gradients have the types of the tensors that they are taken by") {
+TEST_CASE_FIXTURE(own_graph, "gradients have the types of their tensors") {
   placeholder<float, dyn, 3> x("x");
   placeholder<float, 3> b("b");
   auto loss = sum(x * b);
@@ -330,7 +330,7 @@ TEST_CASE_FIXTURE(own_graph, "a shared subexpression is differentiated once, and
   CHECK(value == 1048576.f);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a fused expression is differentiated through its inside") {
+TEST_CASE_FIXTURE(own_graph, "a fused expression is differentiated through its operations") {
   placeholder<float, 2> x("x"), w("w");
   auto inside = x * w;
   tensor<float, 2> y = exp(inside) * 2 + inside;
@@ -365,7 +365,7 @@ TEST_CASE_FIXTURE(own_graph, "a loss that is not a scalar counts as the sum of i
   CHECK(s.run(dx, x = ndarray<float, 3>{1, 2, 3}) == ndarray<float, dyn>{2, 4, 6});
 }
 
-TEST_CASE_FIXTURE(own_graph, "a loss may be differentiated by itself, and twice") {
+TEST_CASE_FIXTURE(own_graph, "a loss may be differentiated with respect to itself, and twice") {
   placeholder<float> x("x");
   tensor<float> y = x * x * x;
   auto [dy] = gradients(y, y);

@@ -39,7 +39,8 @@ TEST_CASE_FIXTURE(own_graph, "different graphs have different outlines") {
   };
   CHECK_FALSE(changed([](flat_graph&) {}));
   CHECK_FALSE(changed([](flat_graph& f) { f.graph.nodes.back().name = "renamed"; }));
-  CHECK(changed([](flat_graph& f) { f.graph.nodes[0].name = "renamed"; }));  // a feed's is told
+  CHECK(
+      changed([](flat_graph& f) { f.graph.nodes[0].name = "renamed"; }));  // feeds keep their names
   CHECK(changed([](flat_graph& f) { f.graph.nodes.back().place.line += 1; }));
   CHECK(changed([](flat_graph& f) { f.graph.nodes.back().place.file = "other.cpp"; }));
   CHECK(changed([](flat_graph& f) { f.graph.nodes.back().controls = {0}; }));
@@ -54,7 +55,7 @@ TEST_CASE_FIXTURE(own_graph, "different graphs have different outlines") {
   CHECK(changed([](flat_graph& f) { f.fetches.push_back(f.fetches[0]); }));
   CHECK(changed([](flat_graph& f) { f.fetches[0].port = run_only; }));
   CHECK(changed([](flat_graph& f) { f.feeds.clear(); }));
-  // Another number of literals.
+  // The number of literals counts, not their values.
   CHECK(changed([](flat_graph& f) {
     testing::edit(f.graph.nodes[1].attributes, [](auto& a) { a[1] = integers{1, 2}; });
   }));
@@ -75,7 +76,7 @@ TEST_CASE_FIXTURE(own_graph, "outlines compare the elements of constants") {
   };
   CHECK(outline(array(5.f)) == outline(array(5.f)));
   CHECK_FALSE(outline(array(5.f)) == outline(array(6.f)));
-  // What waits for another node each time is still the same graph.
+  // A graph with a control dependency has the same outline when it is written again.
   variable<float> v("v", 0.f);
   auto after_update = [&] {
     auto after = control_dependencies(v.assign_add(1.f));
@@ -84,7 +85,7 @@ TEST_CASE_FIXTURE(own_graph, "outlines compare the elements of constants") {
   const auto waiting = after_update();
   CHECK(waiting == after_update());
   CHECK(waiting.hash() == after_update().hash());
-  // Of another dtype with the same bytes.
+  // The same bytes of another dtype are different.
   any_array bits(dtype::int32, {3});
   std::memcpy(bits.mutable_raw(), array(5.f).raw(), bits.bytes());
   const auto as = [&](const any_array& v) {
@@ -93,7 +94,7 @@ TEST_CASE_FIXTURE(own_graph, "outlines compare the elements of constants") {
   CHECK_FALSE(as(bits) == as(array(5.f)));
 }
 
-TEST_CASE_FIXTURE(own_graph, "literals become feeds where they are asked for, and only there") {
+TEST_CASE_FIXTURE(own_graph, "literals become feeds where requested, and only there") {
   placeholder<float, dyn> x("x");
   tensor<float> total = sum(x * 2.f + 0.5f);
   tensor<float, dyn> y = total * 3.f - x;

@@ -50,7 +50,7 @@ TEST_CASE_FIXTURE(own_graph, "a fused node that no fetch or feed looks into stay
   };
   CHECK(needed({f.handle()}, {x.handle(), y.handle()}).empty());
   CHECK(needed({f.handle()}, {f.handle()}).size() <= 1);
-  // A value that another node computes too is no reason to give a compiled kernel up.
+  // A value that another node computes, too, does not open a node with a compiled kernel.
   CHECK(needed({other.handle()}, {}).empty());
   substitution s = needed({other.handle(), sum.handle()}, {});
   REQUIRE(s.size() == 1);

@@ -122,7 +122,7 @@ TEST_CASE_FIXTURE(own_graph, "sort and prune renumber references to nodes") {
 }
 
 TEST_CASE_FIXTURE(own_graph,
-                  "an update comes after what uses the old value, whatever is fetched first") {
+                  "an update comes after the users of the old value in any order of fetches") {
   variable<float, 4> v("v", zeros());
   any_tensor up = v.assign_add(1.f).value(), loss = sum(square(any_tensor(v)));
   for (const bool update_first : {false, true}) {
@@ -130,7 +130,7 @@ TEST_CASE_FIXTURE(own_graph,
     flat_graph f = ordered(update_first ? flat({up, loss}) : flat({loss, up}));
     CHECK(find_op_in(f.graph, "square") < find_op_in(f.graph, "assign_add"));
   }
-  // Where what uses it waits for the update itself, it cannot.
+  // It comes first if the user waits for the update.
   any_tensor after = [&] {
     auto wait = control_dependencies(up);
     return exp(any_tensor(tensor<float, 4>(v)));

@@ -47,7 +47,7 @@ TEST_CASE_FIXTURE(classifier, "a loss and its gradient are one node") {
   CHECK(first(f.graph, "mean").inputs[0] == edge_def{both, 0});
   CHECK(count(f, "softmax_cross_entropy") == 0);
   CHECK(count(f, "softmax_cross_entropy_grad") == 0);
-  // One value for all rows is taken as it is.
+  // The factor of all rows is not broadcast first.
   CHECK(f.graph.nodes[both].inputs.size() == 3);
   CHECK(count(f, "broadcast_to") == 0);
 }
@@ -59,16 +59,16 @@ TEST_CASE_FIXTURE(classifier, "a loss and its gradient stay separate where they 
   };
   const any_tensor loss = mean(rows), gradient = gradient_of(loss);
   two(joined(flat({loss, gradient}), false));
-  // The gradient is made of the loss.
+  // The gradient needs the loss.
   const any_tensor squared = sum(square(rows));
   two(joined(flat({squared, gradient_of(squared)})));
-  // Others wait for the loss.
+  // Other nodes wait for the loss.
   any_tensor waits = [&] {
     control_scope after({rows.handle().node});
     return exp(loss);
   }();
   two(joined(flat({gradient, waits})));
-  // Two gradients: the first one only is joined.
+  // Of two gradients only the first is joined.
   flat_graph f = joined(flat({gradient, gradient_of(sum(rows))}));
   CHECK(count(f, "softmax_cross_entropy_with_grad") == 1);
   CHECK(count(f, "softmax_cross_entropy_grad") == 1);
@@ -87,7 +87,7 @@ TEST_CASE_FIXTURE(own_graph, "a loss and its gradient have the same bits joined 
     for (auto& e : x) e = static_cast<float>(i++ * 7 % 11) / 3 - 1;
     CHECK(with.run(loss, gradient, other, rows, logits = x, labels = fed) ==
           without.run(loss, gradient, other, rows, logits = x, labels = fed));
-    // The loss itself need not be there.
+    // The loss itself need not be fetched.
     CHECK(with.run(gradient, logits = x, labels = fed) ==
           without.run(gradient, logits = x, labels = fed));
   };

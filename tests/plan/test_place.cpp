@@ -14,7 +14,7 @@ using testing::own_graph;
 
 namespace {
 
-/// Two tasks; the worker's GPUs cannot do everything.
+/// Two tasks; the worker's GPUs lack some kernels.
 const std::vector<device_info>& devices() {
   static const std::vector<device_info> list{
       made_up("/job:ps/replica:0/task:0/cpu:0"),
@@ -38,7 +38,8 @@ const std::string worker = "/job:worker/replica:0/task:1", ps = "/job:ps/replica
 
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "by default the first GPU that has a kernel, else the CPU") {
+TEST_CASE_FIXTURE(own_graph,
+                  "by default a node goes to the first GPU that has a kernel, else to the CPU") {
   placeholder<float, 4, 4> x("x");
   any_tensor ax(x);
   graph_def g = placed(flat({gather(matmul(ax, ax), any_tensor(constant({1, 2})))}, {x}));

@@ -27,7 +27,7 @@ struct random_graph {
   std::vector<any_tensor> fetches;  ///< five
 };
 
-/// Values of about unit size come of values of about unit size.
+/// Operations keep values at about unit size.
 random_graph make_graph(std::uint64_t seed, dtype t, const kind_of_graph& kind) {
   philox_stream random(seed), places(seed);
   const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random.below(n)); };
@@ -97,7 +97,7 @@ random_graph make_graph(std::uint64_t seed, dtype t, const kind_of_graph& kind) 
                                                  : map(b, a));
     }
   }
-  // The fourth needs all that is fed. One of the last two folds columns.
+  // The fourth fetch needs all feeds. One of the last two folds columns.
   g.fetches = {elements.back(), operand(elements), rows.back(),
                fold(map(elements.back(), g.x - g.y + g.row * g.scalar + g.column), true)};
   const any_tensor folded = map(operand(elements), operand(elements));
@@ -141,7 +141,7 @@ outputs run(session& s, const random_graph& g, const dims& shape) {
   return std::apply([](const auto&... a) { return outputs{any_array(a)...}; }, r);
 }
 
-/// NaNs are alike; empty if there is no difference.
+/// The first difference, or an empty text; NaNs are equal.
 std::string difference(const outputs& a, const outputs& b) {
   for (std::size_t o = 0; o < a.size(); ++o) {
     if (a[o].shape() != b[o].shape()) return str(o, ": ", a[o].shape(), " and ", b[o].shape());
@@ -157,7 +157,7 @@ std::string difference(const outputs& a, const outputs& b) {
   }
   return {};
 }
-/// Of floats and the same in double, relative to the largest value.
+/// The distance of floats from the same values in double, relative to the largest value.
 double distance(const outputs& a, const outputs& b) {
   double worst = 0;
   for (std::size_t o = 0; o < a.size(); ++o) {
@@ -195,7 +195,7 @@ struct fused_nodes {
 
 }  // namespace
 
-TEST_CASE("random regions have the same bits fused and unfused, and those of double nearly") {
+TEST_CASE("random regions have the same bits fused and unfused, and are close to double") {
   fused_nodes found;
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     CAPTURE(seed);
@@ -216,14 +216,14 @@ TEST_CASE("random regions have the same bits fused and unfused, and those of dou
     const random_graph exact = make_graph(seed, dtype::float64, kind);
     CHECK(distance(fused, run(without, exact, extents)) < 1e-4);
   }
-  // The graphs are such that there is something to see.
+  // The graphs contain enough of every kind of region.
   CHECK(found.folds > 1000);
   CHECK(found.rows > 400);
   CHECK(found.columns > 300);
   CHECK(found.several > 500);
 }
 
-TEST_CASE("random regions of higher rank, with few rows and with none") {
+TEST_CASE("random regions may have higher rank, few rows, or none") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     CAPTURE(seed);
     graph own;
@@ -269,7 +269,7 @@ struct normalised {
 };
 }  // namespace
 
-TEST_CASE("gradients through regions of rows and columns are those of central differences") {
+TEST_CASE("gradients through regions of rows and columns agree with central differences") {
   for (const dims& extents : {dims{100, 64}, dims{dyn, 64}, dims{7, 5}}) {
     graph own;
     auto in = as_default(own);
@@ -367,7 +367,8 @@ TEST_CASE("random regions have the same bits cut over two tasks") {
 
 namespace {
 
-/// Three variables, each updated once, by what is computed of all before and after their updates.
+/// Three variables, each updated once, by values computed from all of them before and after
+/// updates.
 template <class T>
 struct random_updates {
   using array = ndarray<T, 33, 65>;
@@ -402,7 +403,7 @@ struct random_updates {
     for (auto& v : variables) {
       for (std::size_t n = 1 + pick(4); n-- > 0;)
         values.push_back(map(values[values.size() - 1 - pick(2)], values[pick(values.size())]));
-      const any_tensor by = values.back() - values[1];  // all that is fed is needed
+      const any_tensor by = values.back() - values[1];  // needs all feeds
       updated.push_back(any_tensor(pick(2) ? v.assign_add(by).value() : v.assign_sub(by).value()));
       values.push_back(updated.back());
     }

@@ -36,12 +36,12 @@ TEST_CASE_FIXTURE(own_graph, "an extent is read from the first node that has it"
   CHECK(decode<op::size_of>(f.graph.nodes[1].attributes).axes == dims{0});
   f = followed(flat({any_tensor(size_of(sum(y, axes{1}), axes{0}))}));
   CHECK(ops_of(f.graph) == names{"placeholder", "size_of"});
-  // A product of matrices has extents of its own.
+  // A matrix product is the first node with its extents.
   placeholder<float, dyn, dyn> p("p");
   any_tensor of_product = matmul(any_tensor(p), any_tensor(p)), h = tanh(of_product);
   f = followed(flat({any_tensor(size_of(h, axes{1}))}));
   CHECK(name_of_input(f.graph, first(f.graph, "size_of"), 0) == name_of(of_product));
-  // Not one of several axes, nor from another device.
+  // The number of all elements is not followed, nor an extent on another device.
   f = followed(flat({any_tensor(size_of(h))}));
   CHECK(name_of_input(f.graph, first(f.graph, "size_of"), 0) == name_of(h));
   any_tensor there = [&] {
@@ -61,12 +61,12 @@ TEST_CASE_FIXTURE(own_graph, "a reduction keeps the axes that would be added aga
   CHECK(f.graph.nodes[1].outputs[0] == tensor_type{{dyn, 1}, dtype::float32});
   CHECK(ops_of(followed(flat({expand_dims(sum(a), axes{0, 1})})).graph) ==
         names{"placeholder", "sum"});
-  // Not if others need it without, nor if the axes come back elsewhere.
+  // It does not if others need it without the axes, or if the axes are inserted at other positions.
   CHECK(ops_of(followed(flat({a - expand_dims(m, axes{1}), m})).graph) ==
         names{"placeholder", "mean", "reshape", "sub"});
   CHECK(ops_of(followed(flat({expand_dims(m, axes{0})})).graph) ==
         names{"placeholder", "mean", "reshape"});
-  // Nor if another value says what they become.
+  // Nor if another value gives the extents.
   placeholder<float, dyn, 8, 0> empty("empty");
   placeholder<float, dyn, 1, 0> like("like");
   CHECK(
@@ -77,37 +77,37 @@ TEST_CASE_FIXTURE(own_graph, "a reduction keeps the axes that would be added aga
         names{"placeholder", "sum", "reshape"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "operations that broadcast take a value unrepeated") {
+TEST_CASE_FIXTURE(own_graph, "operations that broadcast take a value before its broadcast_to") {
   placeholder<float, dyn, 3> x("x"), z("z");
   placeholder<float> s("s");
   any_tensor ax(x), as(s), repeated = broadcast_to(as, ax);
   CHECK(ops_of(followed(flat({exp(ax) * repeated})).graph) ==
         names{"placeholder", "exp", "placeholder", "mul"});
-  // Two that might be broadcast to each other do not tell the extents of the result.
+  // Operands that might be broadcast to each other do not determine the extents of the result.
   placeholder<float, dyn, dyn> wide("wide");
   flat_graph f = followed(flat({any_tensor(wide) * repeated}));
   CHECK(find_op_in(f.graph, "broadcast_to") > 0);
   f = followed(flat({any_tensor(z) * repeated}));
   CHECK(find_op_in(f.graph, "broadcast_to") > 0);
-  // Nor does one that is repeated itself.
+  // Nor does an operand that is itself broadcast.
   f = followed(flat({repeated * broadcast_to(as * 2.f, ax)}));
   CHECK(find_op_in(f.graph, "broadcast_to") > 0);
-  // What might be wider than what it is repeated to is refused where it is repeated.
+  // A value that might not fit the shape keeps its broadcast_to, which refuses it.
   placeholder<float, dyn> v("v"), narrow("narrow");
   any_tensor an(narrow);
   f = followed(flat({exp(an) * broadcast_to(any_tensor(v), an)}));
   CHECK(find_op_in(f.graph, "broadcast_to") > 0);
-  // A row's own value is not.
+  // A row's reduction always fits.
   any_tensor sums = sum(ax, axes{1}, keepdims);
   f = followed(flat({exp(ax) * broadcast_to(sums, ax)}));
   CHECK(std::ranges::count(ops_of(f.graph), "broadcast_to") == 0);
-  // Of known extents.
+  // So does a scalar where extents are known.
   placeholder<float, 2, 3> known("known");
   CHECK(ops_of(followed(flat({any_tensor(known) + broadcast_to(as, shape<2, 3>)})).graph) ==
         names{"placeholder", "placeholder", "add"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "values are the same as if shapes had not been followed") {
+TEST_CASE_FIXTURE(own_graph, "values are the same with and without followed shapes") {
   placeholder<float, dyn, 4> x("x");
   placeholder<float, 4> b("b");
   any_tensor ax(x), h = tanh(ax * any_tensor(b) + 0.5f);

@@ -88,9 +88,8 @@ TEST_CASE_FIXTURE(own_graph, "minimize adds to the global step after the updates
   CHECK(s.run(w) == 0);
 }
 
-TEST_CASE_FIXTURE(
-    own_graph,
-    "minimize skips variables that the loss does not depend on, and fails if none is left") {
+TEST_CASE_FIXTURE(own_graph,
+                  "minimize skips variables that the loss does not use, or fails if none is left") {
   variable<float> used("used", 1.f), idle("idle", 5.f);
   variable<float> frozen("frozen", 7.f, {.trainable = false});
   variable<std::int64_t> counter("counter", 3);  // an integer has no gradient

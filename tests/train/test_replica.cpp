@@ -7,8 +7,7 @@
 using namespace deft;
 using testing::own_graph;
 
-TEST_CASE_FIXTURE(own_graph,
-                  "replica_device goes round the parameter servers, one turn a variable") {
+TEST_CASE_FIXTURE(own_graph, "replica_device places variables on the parameter servers in turn") {
   cluster_spec c{{"ps", {"a:1", "b:1"}}, {"worker", {"c:1", "d:1"}}};
   auto scope = on(replica_device(c, "/job:worker/task:1"));
   variable<float> v0("v0", 0.f), v1("v1", 0.f);

@@ -15,7 +15,7 @@
 
 namespace testing {
 
-/// What CUDA has, for the host.
+/// CUDA's built-in names, for the host.
 inline constexpr const char* host_cuda = R"cpp(
 #include <math.h>
 #include <stddef.h>
@@ -57,7 +57,7 @@ inline constexpr const char* host_cuda = R"cpp(
     return was;
   }
 
-  // All fibers take their turns: one that waits goes on once every other one has waited, or ended.
+  // Fibers run in turn: one that waits resumes once every other one has waited or ended.
   struct fiber {
     ucontext_t context;
     char* stack = nullptr;
@@ -98,7 +98,7 @@ inline constexpr const char* host_cuda = R"cpp(
     return exchange(v, threadIdx.x / width * width + from);
   }
 
-  /// Each thread by itself, or all of a block in turns.
+  /// Runs each thread alone, or all threads of a block in turn.
   static void launch(void (*f)(const void*), const void* argument, unsigned blocks,
                      unsigned threads, bool together) {
     body = f, body_argument = argument;
@@ -129,10 +129,10 @@ inline constexpr const char* host_cuda = R"cpp(
   }
 )cpp";
 
-/// A shared library made of CUDA source.
+/// A shared library compiled from CUDA source.
 class host_library {
  public:
-  /// `text` follows what CUDA has, and the prelude.
+  /// `text` follows CUDA's built-in names and the prelude.
   explicit host_library(const std::string& text) {
     std::string folder = (std::filesystem::temp_directory_path() / "deft_XXXXXX").string();
     if (!mkdtemp(folder.data())) deft::fail(deft::errc::internal, "no temporary folder");
@@ -163,7 +163,7 @@ class host_library {
   void* at_ = nullptr;
 };
 
-/// Whether the compiler that the tests were built with is there; else says so.
+/// Whether the compiler that the tests were built with is available; prints a message if not.
 inline bool has_host_compiler() {
   const std::string command = DEFT_TEST_COMPILER " --version > /dev/null 2>&1";
   static const bool found = std::system(command.c_str()) == 0;

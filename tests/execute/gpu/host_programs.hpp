@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/execute/gpu/host_programs.hpp: programs as generated source, run on the host.
+// tests/execute/gpu/host_programs.hpp: runs generated source of programs on the host.
 #pragma once
 #include <deft/execute/gpu/compiled_program.hpp>
 
@@ -11,11 +11,11 @@
 
 namespace testing {
 
-/// A program with operands, and where it is in a library.
+/// A program with operands, and its kernel in a library.
 struct host_program {
   deft::program_ref program;
   deft::integers literals;
-  std::vector<any_array> inputs;  ///< the literals too, where they are late
+  std::vector<any_array> inputs;  ///< with the literals, where they are late
   std::vector<deft::tensor_type> out;
   deft::gpu::source_options options;
   std::unique_ptr<deft::gpu::compiled_program> compiled;
@@ -37,14 +37,14 @@ struct host_program {
   }
 };
 
-/// What a run gave.
+/// The results of a run.
 struct host_result {
   std::vector<any_array> outputs;
   deft::gpu::fault_record record{};
   std::string kernel;
 };
 
-/// Several programs, compiled together.
+/// Several programs that are compiled together.
 class host_programs {
  public:
   explicit host_programs(const std::vector<host_program>& all) {
@@ -68,8 +68,8 @@ class host_programs {
     library_ = std::make_unique<host_library>(text);
   }
 
-  /// Operands are `shift` elements off an aligned address. `in_place`: results take the place of
-  /// the operands of the same numbers.
+  /// Operands are `shift` elements off an aligned address. `in_place`: results overwrite the
+  /// operands of the same numbers.
   host_result run(const host_program& p, std::size_t i, std::size_t shift = 0,
                   bool in_place = false, bool failed = false) const {
     host_result r;
@@ -103,7 +103,7 @@ class host_programs {
     return r;
   }
 
-  /// Of the structure that the source of program i declares.
+  /// The size of the structure that the source of program i declares.
   std::size_t argument_words(std::size_t i) const {
     return library_->find<unsigned()>(deft::str("size", i))() / 8;
   }
@@ -114,7 +114,7 @@ class host_programs {
   }
 
  private:
-  /// Bytes between others that nobody may write.
+  /// Bytes between guard bytes that must not be written.
   struct space {
     std::unique_ptr<char[]> whole;
     std::size_t bytes, size;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/execute/gpu/on_gpu.hpp: one node on a GPU, simulated or this machine's own, without a
-// session.
+// tests/execute/gpu/on_gpu.hpp: runs one node on a GPU, simulated or real, without a session.
 #pragma once
 #include <deft/execute/gpu/devices.hpp>
 
@@ -12,13 +11,13 @@
 
 namespace testing {
 
-/// A simulated GPU of the test program's own.
+/// The simulated GPU of the test program.
 inline deft::device_runtime& simulated_gpu() {
   static auto& all =
       *new auto(deft::gpu::simulated::make_devices(deft::parse_device("/job:localhost/task:0"), 1));
   return *all[0];
 }
-/// What tests run on: this machine's first GPU where CUDA is asked for.
+/// The device that tests run on: the first GPU of this machine if CUDA is requested.
 inline deft::device_runtime& test_gpu() {
   if (!on_cuda()) return simulated_gpu();
   static auto& all =
@@ -26,7 +25,7 @@ inline deft::device_runtime& test_gpu() {
   return *all[0];
 }
 
-/// Bytes on a device, between others that nobody may change. `shift`: from an aligned address.
+/// Bytes on a device, between guard bytes that must not change. `shift`: from an aligned address.
 class device_bytes {
  public:
   device_bytes(deft::device_runtime& d, std::size_t size, std::size_t shift = 0)
@@ -44,7 +43,7 @@ class device_bytes {
       if (size_) std::memcpy(to + at_, from, size_);
     });
   }
-  /// After everything that was launched. Throws internal if something was written around them.
+  /// Copies after everything that was launched. Throws internal if a guard byte was written.
   void get(void* to) const {
     const deft::buffer copy = deft::buffer::host(whole());
     device_.copy_out(copy.data(), bytes_.data(), whole(), bytes_)->synchronize();
@@ -72,7 +71,7 @@ class device_bytes {
   deft::buffer bytes_;
 };
 
-/// How a node is run on a GPU.
+/// Options for running a node on a GPU.
 struct gpu_run {
   std::uint64_t step = 0;
   std::size_t shift = 0;       ///< elements by which every operand is off an aligned address
@@ -94,7 +93,7 @@ struct prepared_on_gpu {
     kernel->prepare(in, node.outputs);
   }
 
-  /// Throws what the device met. Outputs that are left out are empty.
+  /// Throws the error that the device reports. Outputs that are left out are empty.
   std::vector<any_array> run(const std::vector<any_array>& inputs, const gpu_run& how = {}) {
     auto bytes_of = [&](std::size_t bytes, deft::dtype t) {
       return std::make_unique<device_bytes>(gpu, bytes, how.shift * deft::size_of_dtype(t));
@@ -154,8 +153,8 @@ any_array run_op_on_gpu(const Op& o, const std::vector<any_array>& inputs,
   return run_on_gpu(deft::record_of<Op>, deft::encode(o), inputs, how)[0];
 }
 
-/// "" if simulated GPUs give what those that tests run on give, in every output, bit for bit but
-/// for NaN, or the same error; else how they differ.
+/// "" if simulated GPUs and the GPU under test give the same bits in every output, except those of
+/// NaN, or the same error; else the difference.
 inline std::string difference_from_simulated(const deft::op_def& op,
                                              const deft::attr_list& attributes,
                                              const std::vector<any_array>& inputs) {

@@ -18,7 +18,7 @@ struct element_op {
   typing rule;
   int arity;
 };
-/// Those whose results are exact; casts are not among them.
+/// The operations whose results are exact, without casts.
 inline const std::vector<element_op>& exact_operations() {
   static const auto& all = *new std::vector<element_op>([] {
     std::vector<element_op> made;
@@ -43,7 +43,7 @@ inline any_array some(dtype t, const dims& shape, std::uint64_t seed, bool zeros
   });
 }
 
-/// Random programs, by their seed alone.
+/// Random programs that depend on the seed alone.
 class random_program {
  public:
   using value = program_builder::value;
@@ -101,7 +101,7 @@ class random_program {
     return host_program(builder_.finish(), literals_, inputs_, out);
   }
 
-  /// A region that is folded as a whole.
+  /// A region whose folds cover all elements.
   host_program whole(const dims& all) {
     operand(all, extent_class::element);
     for (int i = below(3); i-- > 0;) {
@@ -151,7 +151,7 @@ class random_program {
       literals_.push_back(visit_dtype(t, [&]<class T>() { return to_immediate(T(below(9))); }));
     }
   }
-  /// Of a region of rows.
+  /// Adds operands of a region of rows.
   void operands_of_rows(const dims& all) {
     operand(all, extent_class::element);
     for (int i = below(4); i-- > 0;) {
@@ -164,7 +164,7 @@ class random_program {
     }
     constants();
   }
-  /// Results: the latest values of elements, themselves or folded.
+  /// Results: the latest values of elements, plain or folded.
   std::vector<tensor_type> folded_results(const dims& all, extent_class leaves, const dims& left) {
     std::vector<tensor_type> out;
     for (std::size_t v = values_.size(), folds = 0; v-- > 0 && out.size() < 4;) {
@@ -182,7 +182,7 @@ class random_program {
     return out;
   }
   const typed& pick() {
-    // The latest values more often, so that programs are deep.
+    // Chooses the latest values more often, so that programs are deep.
     const auto n = static_cast<int>(values_.size());
     return values_[static_cast<std::size_t>(std::max(below(n), below(n)))];
   }

@@ -22,7 +22,7 @@ using testing::skipped_without_nvrtc;
 
 namespace {
 
-/// A folder of the test's own.
+/// A temporary folder for one test case.
 struct folder {
   std::string name = (std::filesystem::temp_directory_path() / "deft_XXXXXX").string();
   folder() { REQUIRE(mkdtemp(name.data())); }
@@ -64,7 +64,7 @@ TEST_CASE("a source is compiled once, in the background") {
   CHECK(compiler.file_of(source, "compute_90") == "");
 }
 
-TEST_CASE("several threads may ask for the same") {
+TEST_CASE("several threads may request the same compilation") {
   if (skipped_without_nvrtc()) return;
   gpu::code_compiler compiler("");
   std::vector<gpu::compilation_ptr> got(8);
@@ -93,7 +93,7 @@ TEST_CASE("a source that is refused fails, once") {
   logging::set_sink(nullptr);
 }
 
-TEST_CASE("what follows a compilation is done before it is ready, or at once") {
+TEST_CASE("a continuation runs before the compilation is ready, or immediately") {
   if (skipped_without_nvrtc()) return;
   gpu::code_compiler compiler("");
   const auto c = compiler.ask(source, "compute_90");
@@ -169,7 +169,7 @@ TEST_CASE("code is kept on disk, by source and architecture") {
     write(name, flipped);
     CHECK(code_of(source, "compute_90", 1) == first);
   }
-  // What another user could have written.
+  // A file that another user could have written.
   chmod(name.c_str(), 0666);
   CHECK(code_of(source, "compute_90", 1) == first);
   struct stat s {};
@@ -206,7 +206,7 @@ TEST_CASE("pending compilations fail when the compiler is destroyed") {
   CHECK(failed > 0);
 }
 
-TEST_CASE("where code is kept follows the environment") {
+TEST_CASE("the environment selects the cache directory") {
   const environment home("HOME", "/h"), xdg("XDG_CACHE_HOME", nullptr);
   {
     const environment own("DEFT_CACHE_DIR", nullptr);
@@ -224,7 +224,7 @@ TEST_CASE("where code is kept follows the environment") {
   CHECK(gpu::code_directory() == "");
 }
 
-TEST_CASE("a process may end while sources are compiled") {
+TEST_CASE("a process may exit while sources are compiled") {
   if (skipped_without_nvrtc()) return;
   for (int ms : {0, 10, 50, 100, 200}) {
     CAPTURE(ms);

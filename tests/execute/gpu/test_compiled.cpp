@@ -22,7 +22,7 @@ using hook = gpu::simulated::used_kernels;
 
 namespace {
 
-/// An operation of this file alone.
+/// An operation that only this file uses.
 struct tilt : op::elementwise<2> {
   static constexpr std::string_view name = "test_tilt";
   template <num::value V>
@@ -34,7 +34,7 @@ struct tilt : op::elementwise<2> {
     return std::tuple{dz, dz * n.template in<0>()};
   }
 };
-/// One that fails where b is 0, on integers.
+/// An operation on integers that fails where b is 0.
 struct share : op::elementwise<2> {
   static constexpr std::string_view name = "test_share";
   template <num::value V>
@@ -105,7 +105,7 @@ struct on_one_gpu : own_graph {
   session s{{.simulated_gpus = 1}};
   scope where = on(device("/gpu:0"));
 
-  /// Kernels that a run launches.
+  /// The number of kernels that a run launches.
   template <class Run>
   std::size_t launches(Run run) {
     simulated_gpus().reset_counts();
@@ -116,7 +116,7 @@ struct on_one_gpu : own_graph {
 
 }  // namespace
 
-TEST_CASE("what was compiled is registered before main, for its system") {
+TEST_CASE("compiled expressions are registered before main, for their system") {
   const program& p = *deft::detail::program_of<call<op::neg, chain>>();
   CHECK_FALSE(make_registered(kernels_of::simulated, p, {}));
   const program& known = *deft::detail::program_of<chain>();
@@ -134,12 +134,12 @@ TEST_CASE("an expression with more operands than a kernel takes is not compiled"
       make_registered(kernels_of::simulated, *deft::detail::program_of<sum_of<60>::type>(), {}));
 }
 
-TEST_CASE("a compiled expression gives on GPUs what the processor gives") {
+TEST_CASE("a compiled expression gives the processor's results on GPUs") {
   compare<chain>({to_immediate(2.f)});
   compare<mixed>({to_immediate(0.5), to_immediate<std::int32_t>(1)});
 }
 
-TEST_CASE_FIXTURE(on_one_gpu, "a compiled expression is one launch, whatever its literals are") {
+TEST_CASE_FIXTURE(on_one_gpu, "a compiled expression is one launch for any literals") {
   placeholder<float, dyn, 8> x("x");
   placeholder<float, 8> b("b");
   ndarray<float, dyn, 8> rows(5);
@@ -172,7 +172,7 @@ void check_folds(on_one_gpu& g) {
     any_array got, expected;
     const std::size_t launches =
         g.launches([&] { got = g.s.run(any_tensor(y), x = rows, b = bias); });
-    CHECK(launches == (N > 1 << 14 ? 2 : 1));  // long rows are folded in parts
+    CHECK(launches == (N > 1 << 14 ? 2 : 1));  // long rows are folded in several parts
     expected = apart.run(any_tensor(y), x = rows, b = bias);
     CHECK(difference(got, expected) == "");
   };
@@ -183,7 +183,8 @@ void check_folds(on_one_gpu& g) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(on_one_gpu, "the fold of a compiled expression is one launch of the same bits") {
+TEST_CASE_FIXTURE(on_one_gpu,
+                  "the fold of a compiled expression is one launch with the same bits") {
   check_folds<0>(*this);
   check_folds<2>(*this);
   check_folds<7>(*this);
@@ -192,7 +193,7 @@ TEST_CASE_FIXTURE(on_one_gpu, "the fold of a compiled expression is one launch o
   check_folds<40'000>(*this);
 }
 
-TEST_CASE_FIXTURE(on_one_gpu, "a fold over all elements") {
+TEST_CASE_FIXTURE(on_one_gpu, "a fold over all elements gives the processor's bits") {
   session apart({.fuse = false, .simulated_gpus = 1});
   placeholder<float, 9, 11> x("x");
   ndarray<float, 9, 11> v;
@@ -212,14 +213,14 @@ TEST_CASE_FIXTURE(on_one_gpu, "a division by zero in a compiled expression names
   CHECK(s.run(y, a = {1, 2, 3}, b = {1, 1, 2}) == ndarray<std::int32_t, dyn>{4, 6, 4});
 }
 
-TEST_CASE_FIXTURE(on_one_gpu, "an operation of the program's own runs on GPUs, and on lanes") {
+TEST_CASE_FIXTURE(on_one_gpu, "a user's operation runs on GPUs, and on lanes") {
   placeholder<float, 2, 3> x("x");
   placeholder<float, 3> y("y");
   const ndarray<float, 2, 3> a{-1, 0.5f, 2, 3, -4, 8};
   const ndarray<float, 3> b{4, -6, 0.25f};
   tensor<float, 2, 3> alone = make_of<tilt>(x, y);
   auto inside = make_of<tilt>(x, y) * 2 + x;
-  // Written with several names, it is run an instruction at a time.
+  // An expression with several names runs one instruction at a time.
   tensor<float, 2, 3> doubled = alone * 2, joined = doubled + alone;
   ndarray<float, 2, 3> one, two, three, sum_of;
   CHECK(launches([&] { one = s.run(alone, x = a, y = b); }) == 1);
@@ -243,13 +244,13 @@ TEST_CASE_FIXTURE(on_one_gpu, "an operation of the program's own runs on GPUs, a
   placeholder<float, 3> v("v");
   CHECK(processor.run(make_of<tilt>(u, v), u = a, v = b) == one);
   CHECK(processor.run(make_of<tilt>(u, v) * 2 + u, u = a, v = b) == two);
-  // Of any dtype that the rule accepts, where it is used on a tensor of any.
+  // It takes any dtype that its rule accepts, through any_tensor.
   const any_tensor bytes = make_of<tilt>(any_tensor(constant<std::uint8_t>({7, 9})),
                                          any_tensor(constant<std::uint8_t>({3, 200})));
   CHECK(any_array(processor.run(bytes)).type() == dtype::uint8);
 }
 
-TEST_CASE_FIXTURE(on_one_gpu, "an operation of the program's own may fail on GPUs") {
+TEST_CASE_FIXTURE(on_one_gpu, "a user's operation may fail on GPUs") {
   placeholder<std::int64_t, dyn> a("a"), b("b");
   tensor<std::int64_t, dyn> y = make_of<share>(a, b);
   CHECK(s.run(y, a = {1, 5}, b = {1, 2}) == ndarray<std::int64_t, dyn>{2, 3});

@@ -12,7 +12,7 @@ using namespace testing;
 
 namespace {
 
-/// Broadcast operands of up to three shapes, awkward ones among them.
+/// Operands of up to three shapes that broadcast, with awkward extents.
 const std::vector<std::array<dims, 3>> shapes = {
     {{{1}, {1}, {1}}},          {{{}, {}, {}}},
     {{{7}, {7}, {7}}},          {{{64}, {64}, {64}}},
@@ -67,7 +67,7 @@ void each_type(F f) {
 
 }  // namespace
 
-TEST_CASE("every elementwise operation on GPUs gives what the processor gives") {
+TEST_CASE("every elementwise operation gives the processor's results on GPUs") {
   op::catalog::each([]<class Op>() {
     if constexpr (requires { Op::typing_rule; })
       each_type([]<class T>() {
@@ -76,7 +76,7 @@ TEST_CASE("every elementwise operation on GPUs gives what the processor gives") 
   });
 }
 
-TEST_CASE("casts on GPUs saturate and wrap as the processor's") {
+TEST_CASE("casts on GPUs saturate and wrap as on the processor") {
   each_type([]<class From>() {
     const any_array x = filled<From>({50}, values<From>(50));
     each_type([&]<class To>() {
@@ -87,7 +87,7 @@ TEST_CASE("casts on GPUs saturate and wrap as the processor's") {
   });
 }
 
-TEST_CASE_TEMPLATE("an integer division by zero on GPUs is the processor's error", T, std::int32_t,
+TEST_CASE_TEMPLATE("an integer division by zero on GPUs fails as on the processor", T, std::int32_t,
                    std::int64_t, std::uint8_t) {
   any_array a = moderate<T>({100}, 1), b = moderate<T>({100}, 2);
   for (int i = 0; i < 100; ++i) b.mutable_data<T>()[i] = static_cast<T>(i + 1);
@@ -108,11 +108,11 @@ TEST_CASE_TEMPLATE("an integer division by zero on GPUs is the processor's error
         }) == message_of([&] {
           run_op(op::mod(), {a, b});
         }));
-  // The device goes on.
+  // The device stays usable.
   CHECK(difference(run_op_on_gpu(op::add(), {a, b}), run_op(op::add(), {a, b})) == "");
 }
 
-TEST_CASE("a program of many literals and shapes is run an instruction at a time") {
+TEST_CASE("a program of many literals and shapes runs one instruction at a time") {
   program_builder b;
   auto x = b.input(dtype::float32), y = b.input(dtype::float32);
   auto apply = [&](const op_def& op, auto... args) {
@@ -132,7 +132,7 @@ TEST_CASE("a program of many literals and shapes is run an instruction at a time
                    run_all(record_of<op::fused>, {p, literals}, inputs)[0]) == "");
 }
 
-TEST_CASE("a fold in a program has scratch memory apart from the values that are still needed") {
+TEST_CASE("the scratch memory of a fold does not overlap values that are still needed") {
   program_builder b;
   auto x = b.input(dtype::int64), y = b.input(dtype::int64);
   auto apply = [&](const op_def& op, auto... args) {
@@ -140,7 +140,7 @@ TEST_CASE("a fold in a program has scratch memory apart from the values that are
     return b.apply(op, dtype::int64, a);
   };
   const auto less = apply(record_of<op::sub>, x, y);
-  // Folded in parts, whose sums are kept until they are added.
+  // It is folded in parts, whose sums are kept until they are added.
   const auto total = b.fold(record_of<op::sum>, dtype::int64, less, extent_class::whole);
   b.output(apply(record_of<op::mul>, less, y), extent_class::element, false);
   b.output(total, extent_class::whole, false);

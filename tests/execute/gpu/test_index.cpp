@@ -13,7 +13,7 @@ using namespace testing;
 
 namespace {
 
-/// Below `rows`, from `seed` alone. `often`: of four, so many are 0.
+/// Indices below `rows`, from `seed` alone; `often` of four are 0.
 template <class I>
 any_array indices(const dims& shape, std::int64_t rows, int often = 0, std::uint64_t seed = 1) {
   philox_stream random(seed);
@@ -50,8 +50,8 @@ TEST_CASE_TEMPLATE("gather on a GPU takes every dtype's rows", T, float, double,
   check_same_bits(op::gather(), {extreme<T>({0, 3}), any_array(dtype::int32, {0})});
 }
 
-TEST_CASE_TEMPLATE("scatter_add on a GPU has the CPU's bits where sums are exact", T, float, double,
-                   std::int32_t, std::int64_t, std::uint8_t) {
+TEST_CASE_TEMPLATE("scatter_add on a GPU has the CPU's bits if the sums are exact", T, float,
+                   double, std::int32_t, std::int64_t, std::uint8_t) {
   for (std::int64_t count : {0, 1, 2, 63, 64, 65, 1000, 4097, 20000})
     for (std::int64_t rows : {1, 2, 7, 300, 5000})
       for (const dims& row : {dims{}, dims{3}, dims{0, 2}}) {
@@ -80,7 +80,7 @@ TEST_CASE_TEMPLATE("floating sums of scatter_add are close, and the same from ru
     const any_array dz = moderate<T>({count, 5}), x(dtype_of<T>, {rows, 5});
     const std::vector<any_array> in = {dz, indices<std::int64_t>({count}, rows), x};
     const any_array first = run_op_on_gpu(op::scatter_add(), in);
-    // Of sums that hold up to `count` terms of 2 at most, and nearly cancel.
+    // Sums of up to `count` terms of at most 2, which nearly cancel.
     CHECK(difference(first, run_op(op::scatter_add(), in), 64, 300) == "");
     for (int i = 0; i < 3; ++i) CHECK(identical(run_op_on_gpu(op::scatter_add(), in), first));
   }
@@ -99,7 +99,7 @@ TEST_CASE("scatter_add adds in the order of the indices") {
       identical(run_op_on_gpu(op::scatter_add(), {dz, index, x}), array_of<float>({3}, {7, 7, 0})));
 }
 
-TEST_CASE("an index out of range is the CPU's error") {
+TEST_CASE("an index out of range fails on a GPU as on the CPU") {
   for (const dims& shape : {dims{5, 3}, dims{5}, dims{5, 0}, dims{0, 3}}) {
     const any_array x = moderate<float>(shape);
     dims given{300};
@@ -124,7 +124,8 @@ TEST_CASE("an index out of range is the CPU's error") {
   }
 }
 
-TEST_CASE_TEMPLATE("one_hot on a GPU", I, std::int32_t, std::int64_t, std::uint8_t) {
+TEST_CASE_TEMPLATE("one_hot on a GPU gives the CPU's values", I, std::int32_t, std::int64_t,
+                   std::uint8_t) {
   for (int t = 1; t < dtype_count; ++t)
     for (std::int64_t depth : {0, 1, 3, 10, 257})
       for (const dims& shape : {dims{}, dims{1}, dims{7}, dims{3, 50}, dims{0}}) {
@@ -156,8 +157,8 @@ TEST_CASE_TEMPLATE("argmax and first_max on a GPU take the first along any axes"
     }
 }
 
-TEST_CASE_TEMPLATE("argmax and first_max take the first NaN, wherever a row is cut", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("argmax and first_max on a GPU take the first NaN, wherever a row is split", T,
+                   float, double) {
   for (std::int64_t n : {2, 33, 3000, 50'000})
     for (std::int64_t first : {std::int64_t{0}, std::int64_t{1}, n / 2, n - 1})
       for (std::int64_t second : {std::int64_t{0}, n / 3, n - 1}) {

@@ -30,8 +30,8 @@ void check_product(std::int64_t m, std::int64_t k, std::int64_t n) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("products of GPUs are the processor's, in every form and size", T, float, double,
-                   std::int32_t, std::int64_t) {
+TEST_CASE_TEMPLATE("products on GPUs agree with the processor's in every form and size", T, float,
+                   double, std::int32_t, std::int64_t) {
   const std::int64_t sizes[][3] = {
       {1, 1, 1},    {1, 5, 1},   {1, 100, 70}, {70, 100, 1}, {3, 4, 5},     {4, 4, 4},
       {8, 8, 8},    {9, 17, 10}, {5, 3, 13},   {13, 2, 5},   {100, 50, 10}, {17, 3, 16},
@@ -39,7 +39,7 @@ TEST_CASE_TEMPLATE("products of GPUs are the processor's, in every form and size
   for (const auto& s : sizes) check_product<T>(s[0], s[1], s[2]);
 }
 
-TEST_CASE_TEMPLATE("integer products of GPUs wrap", T, std::int32_t, std::int64_t) {
+TEST_CASE_TEMPLATE("integer products on GPUs wrap", T, std::int32_t, std::int64_t) {
   const any_array a = filled<T>({7, 20}, values<T>(140, 1)),
                   b = filled<T>({20, 6}, values<T>(120, 2));
   CHECK(identical(run_op_on_gpu(op::matmul(), {a, b}), run_op(op::matmul(), {a, b})));

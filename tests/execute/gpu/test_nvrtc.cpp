@@ -20,7 +20,7 @@ using testing::skipped_without_nvrtc;
 
 namespace {
 
-/// Every operation that takes T, and casts of T: a region of several results.
+/// A region of several results: every operation that takes T, and casts of T.
 template <class T>
 program_ref all_of() {
   program_builder b;
@@ -54,7 +54,7 @@ program_ref all_of() {
   return b.finish();
 }
 
-/// max and sum of each row, and what is computed with them; of any number.
+/// The max and sum of each row, and values computed from them, for any dtype of numbers.
 program_ref rows_of(dtype t) {
   program_builder b;
   b.row_axes(1);
@@ -73,7 +73,7 @@ program_ref rows_of(dtype t) {
   return b.finish();
 }
 
-/// The squares, their sums and the largest, of columns; of any number.
+/// The squares of columns, their sums and the largest, for any dtype of numbers.
 program_ref columns_of(dtype t) {
   program_builder b;
   b.row_axes(1);
@@ -85,7 +85,7 @@ program_ref columns_of(dtype t) {
   return b.finish();
 }
 
-/// The sum of the squares, and the largest; of any number.
+/// The sum of the squares, and the largest, for any dtype of numbers.
 program_ref whole_of(dtype t) {
   program_builder b;
   const auto x = b.input(t);
@@ -101,7 +101,7 @@ std::string chain_source(int levels = 1) {
                              std::vector<bool>(6, false), {});
 }
 
-/// What a command prints; "" if it fails.
+/// The output of a command; "" if it fails.
 std::string output_of(const std::string& command) {
   std::string all;
   FILE* const from = popen((command + " 2> /dev/null").c_str(), "r");
@@ -113,7 +113,7 @@ std::string output_of(const std::string& command) {
 
 }  // namespace
 
-TEST_CASE("NVRTC takes every operation, for every dtype") {
+TEST_CASE("NVRTC compiles every operation for every dtype") {
   if (skipped_without_nvrtc()) return;
   for (int t = 1; t < dtype_count; ++t) {
     const program_ref p = visit_dtype(static_cast<dtype>(t), []<class T>() { return all_of<T>(); });
@@ -129,7 +129,7 @@ TEST_CASE("NVRTC takes every operation, for every dtype") {
   }
 }
 
-TEST_CASE("NVRTC takes regions with folds, for every dtype of numbers") {
+TEST_CASE("NVRTC compiles regions with folds for every dtype of numbers") {
   if (skipped_without_nvrtc()) return;
   for (int t = 1; t < dtype_count; ++t) {
     const auto type = static_cast<dtype>(t);
@@ -150,7 +150,7 @@ TEST_CASE("NVRTC takes regions with folds, for every dtype of numbers") {
   }
 }
 
-TEST_CASE("a chain of six operations is 16-byte accesses and registers") {
+TEST_CASE("a chain of six operations uses 16-byte accesses and registers only") {
   if (skipped_without_nvrtc()) return;
   for (const char* architecture : {"compute_80", "compute_90"}) {
     const std::string ptx = gpu::compile(chain_source(), architecture);
@@ -195,7 +195,7 @@ TEST_CASE("a GPU that is newer than NVRTC gets PTX") {
         std::string::npos);
 }
 
-TEST_CASE("what NVRTC refuses is an error with its log") {
+TEST_CASE("source that NVRTC refuses is an error with its log") {
   if (skipped_without_nvrtc()) return;
   const std::string source =
       error_of([] { gpu::compile("extern \"C\" __global__ void f() { nothing(); }", "sm_90"); });

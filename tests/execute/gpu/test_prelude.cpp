@@ -11,7 +11,7 @@
 
 #include "../arrays.hpp"
 #include "testing.hpp"
-// After doctest.
+// Must come after doctest.
 #include "host_cuda.hpp"
 
 using namespace deft;
@@ -19,7 +19,7 @@ using namespace testing;
 
 namespace {
 
-// One for each function of core/num.hpp, and those of several.
+// One for each function of core/num.hpp, and combinations of several.
 #define BODY1(name, expression)     \
   struct name {                     \
     static constexpr int arity = 1; \
@@ -67,7 +67,7 @@ BODY2(chosen, num::select(x < y, x, y))
 BODY2(constants, num::select(x == 0 || y < 3, 2 - x, y + 100))
 BODY1(limited, num::minimum(x, INFINITY) + num::maximum(x, -INFINITY))
 BODY1(never, num::select(x < 0, x, NAN))
-// A product that would be joined with the sum, were it not rounded.
+// A product that the compiler would fuse with the sum if it were not rounded.
 BODY2(apart, x* y - x * y + (x * x + y))
 template <class To>
 struct casts {
@@ -85,7 +85,7 @@ std::string cuda_name() {
   return std::string(num::math<num::text>::type_name<T>());
 }
 
-/// What is compared once everything is compiled.
+/// A comparison that runs once everything is compiled.
 struct comparison {
   std::string source;
   std::function<void(const host_library&)> check;
@@ -94,7 +94,7 @@ std::vector<comparison> comparisons;
 
 template <class T>
 bool same_bits(T a, T b) {
-  if (a != a && b != b) return true;  // which NaN is the processor's affair
+  if (a != a && b != b) return true;  // the bits of a NaN depend on the processor
   return std::memcmp(&a, &b, sizeof a) == 0;
 }
 
@@ -106,7 +106,7 @@ auto result_of([[maybe_unused]] T a, [[maybe_unused]] T b) {
     return Body()(num::lane<T>(a), num::lane<T>(b)).v;
 }
 
-/// All pairs of some values.
+/// Compares all pairs of some values.
 template <class Body, class T>
 void compare(const host_library& library, const std::string& name, const std::string& body) {
   using R = decltype(result_of<Body>(T(), T()));
@@ -206,7 +206,7 @@ void add_all() {
 
 }  // namespace
 
-TEST_CASE("the prelude computes what lanes do, for every dtype") {
+TEST_CASE("the prelude computes the same as lanes for every dtype") {
   if (!has_host_compiler()) return;
   add_all<float>();
   add_all<double>();
@@ -221,7 +221,7 @@ TEST_CASE("the prelude computes what lanes do, for every dtype") {
   comparisons.clear();
 }
 
-TEST_CASE("the prelude's structures are those of the host") {
+TEST_CASE("the prelude's structures have the host's layout") {
   if (!has_host_compiler()) return;
   const host_library library(R"(
 extern "C" void offsets(int* to) {

@@ -21,7 +21,7 @@ Op over(const dims& shape, dtype type, std::uint64_t key = 42) {
   o.key = key;
   return o;
 }
-/// The processor's bits.
+/// Compares with the processor's bits.
 template <class Op>
 void check_same(const Op& o, std::uint64_t step = 3) {
   INFO(Op::name << to_string(o.shape) << o.type);
@@ -42,7 +42,7 @@ TEST_CASE_TEMPLATE("GPUs draw the processor's bits, for any number of elements",
   check_same(over<op::random_normal>({3, 7, 11}, dtype_of<T>));
 }
 
-TEST_CASE_TEMPLATE("a million numbers of every law, by parameters, key and step", T, float,
+TEST_CASE_TEMPLATE("a million numbers of every distribution, by parameters, key and step", T, float,
                    double) {
   const dims shape{1000, 1001};
   for (const std::uint64_t bits : {1ull, 0x0123456789abcdefull, 0xffffffff00000001ull}) {
@@ -58,7 +58,7 @@ TEST_CASE_TEMPLATE("a million numbers of every law, by parameters, key and step"
   }
 }
 
-TEST_CASE_TEMPLATE("uniform numbers of GPUs never leave their interval, however narrow", T, float,
+TEST_CASE_TEMPLATE("uniform numbers on GPUs never leave their interval, however narrow", T, float,
                    double) {
   auto o = over<op::random_uniform>({10'000}, dtype_of<T>);
   for (auto [low, high] :
@@ -73,7 +73,7 @@ TEST_CASE_TEMPLATE("uniform numbers of GPUs never leave their interval, however 
   }
 }
 
-TEST_CASE("initial values of GPUs are those of step 0 in every step") {
+TEST_CASE("initial values on GPUs are those of step 0 in every step") {
   auto o = over<op::random_normal>({100}, dtype::float32);
   o.every_step = false;
   check_same(o, 9);

@@ -53,14 +53,14 @@ void check_reduction(double ulps) {
 
 }  // namespace
 
-TEST_CASE_TEMPLATE("sums over any axes are the processor's, but for their order", T, float, double,
+TEST_CASE_TEMPLATE("sums on GPUs over any axes are close to the processor's", T, float, double,
                    std::int32_t, std::int64_t, std::uint8_t) {
   check_reduction<op::sum, T>(32);
   check_reduction<op::max, T>(0);
   if constexpr (std::is_floating_point_v<T>) check_reduction<op::mean, T>(8);
 }
 
-TEST_CASE("sum_to sums over what was broadcast") {
+TEST_CASE("sum_to on GPUs sums over the broadcast axes") {
   const any_array x = moderate<float>({4, 3, 5});
   for (const dims& to : {dims{}, dims{5}, dims{3, 1}, dims{4, 1, 5}, dims{1, 1, 1}}) {
     const std::vector<any_array> in{x, any_array(dtype::float32, to)};
@@ -68,7 +68,7 @@ TEST_CASE("sum_to sums over what was broadcast") {
   }
 }
 
-TEST_CASE("a sum has the same bits in every run, and NaN goes through") {
+TEST_CASE("a sum on GPUs has the same bits in every run, and propagates NaN") {
   any_array x = moderate<float>({3, 50'001});
   const op::sum along{{dims{1}, false}};
   const any_array first = run_op_on_gpu(along, {x});
@@ -82,7 +82,7 @@ TEST_CASE("a sum has the same bits in every run, and NaN goes through") {
   }
 }
 
-TEST_CASE("there are no elements to take the largest of") {
+TEST_CASE("max of no elements is refused on GPUs") {
   CHECK_THROWS_WITH_AS(
       run_op_on_gpu(op::max{{dims{1}, false}}, {any_array(dtype::float32, {2, 0})}),
       "[max] there are no elements to take the largest of: axis 1 of (2,0)", error);

@@ -13,7 +13,7 @@ using namespace testing;
 
 namespace {
 
-/// The processor's bits, at aligned addresses and at others.
+/// Compares with the processor's bits, at aligned and at unaligned addresses.
 template <class Op>
 void check_same(const Op& o, const std::vector<any_array>& in) {
   const any_array expected = run_op(o, in);
@@ -43,7 +43,7 @@ TEST_CASE_TEMPLATE("GPUs transpose as the processor does", T, float, double, std
       {{7, 11, 13}, {1, 2, 0}},
       {{2, 3, 4}, {2, 0, 1}},
       {{2, 3, 4}, {1, 0, 2}},
-      {{5, 3, 16}, {1, 0, 2}},  // rows that are moved 16 bytes at a time
+      {{5, 3, 16}, {1, 0, 2}},  // rows that are copied 16 bytes at a time
       {{5, 3, 160}, {1, 0, 2}},
       {{3, 2, 5, 4, 8}, {2, 0, 1, 3, 4}},
       {{5, 3, 17}, {1, 0, 2}},  // and those that are not
@@ -61,7 +61,7 @@ TEST_CASE_TEMPLATE("GPUs transpose as the processor does", T, float, double, std
   }
 }
 
-TEST_CASE_TEMPLATE("GPUs repeat elements as the processor does", T, float, double, std::int32_t,
+TEST_CASE_TEMPLATE("GPUs broadcast elements as the processor does", T, float, double, std::int32_t,
                    std::int64_t, std::uint8_t, bool) {
   const std::pair<dims, dims> cases[] = {
       {{}, {}},
@@ -95,8 +95,8 @@ TEST_CASE_TEMPLATE("GPUs repeat elements as the processor does", T, float, doubl
   }
 }
 
-TEST_CASE_TEMPLATE("GPUs join and cut as the processor does", T, float, double, std::int32_t,
-                   std::int64_t, std::uint8_t, bool) {
+TEST_CASE_TEMPLATE("GPUs concatenate and split as the processor does", T, float, double,
+                   std::int32_t, std::int64_t, std::uint8_t, bool) {
   const std::pair<std::vector<dims>, std::int64_t> cases[] = {
       {{{3}, {4}, {1}}, 0},
       {{{100}, {16}, {0}, {33}}, 0},
@@ -129,7 +129,7 @@ TEST_CASE("GPUs count elements along axes") {
   for (const dims& axes : {dims{0, 2}, dims{}, dims{0, 1, 2}}) check_same(op::size_of{axes}, {x});
 }
 
-TEST_CASE("kernels of GPUs that move elements are prepared for other extents again") {
+TEST_CASE("GPU kernels that move elements can be prepared again for other extents") {
   auto check = [](const auto& o, std::initializer_list<dims> shapes) {
     using Op = std::remove_cvref_t<decltype(o)>;
     prepared_on_gpu k(record_of<Op>, encode(o), types_of({moderate<float>(*shapes.begin())}));

@@ -28,7 +28,7 @@ std::vector<float> train(const char* first, const char* second) {
 
 }  // namespace
 
-TEST_CASE("simulated GPUs have a kernel for whatever the processor has one for") {
+TEST_CASE("simulated GPUs have every kernel that the processor has") {
   const auto gpus = gpu::simulated::make_devices(parse_device("/job:localhost/task:0"), 1);
   const auto processor = announce(cpu_kernel_tables());
   for (const op_def* o : catalog_ops()) {
@@ -39,7 +39,7 @@ TEST_CASE("simulated GPUs have a kernel for whatever the processor has one for")
   }
 }
 
-TEST_CASE_FIXTURE(with_gpus, "a model on simulated GPUs learns as on the processor") {
+TEST_CASE_FIXTURE(with_gpus, "a model trains on simulated GPUs as on the processor") {
   const auto expected = train("/cpu:0", "/cpu:0");
   const auto alone = train("/gpu:0", "/gpu:0");
   REQUIRE(expected.size() == alone.size());
@@ -73,7 +73,7 @@ TEST_CASE_FIXTURE(with_gpus, "a training step on a GPU allocates nothing once it
   CHECK(simulated_gpus().copies_out == 10);
 }
 
-TEST_CASE_FIXTURE(with_gpus, "towers on several GPUs are at work at the same time") {
+TEST_CASE_FIXTURE(with_gpus, "towers on several GPUs run at the same time") {
   constexpr int towers = 4;
   std::vector<any_tensor> sums;
   for (int i = 0; i < towers; ++i) {
@@ -88,7 +88,7 @@ TEST_CASE_FIXTURE(with_gpus, "towers on several GPUs are at work at the same tim
   run();
   const std::size_t launches = simulated_gpus().launches;
   CHECK(launches >= 2 * towers);
-  // No GPU does anything, and yet all that there is to do is queued on every one of them.
+  // No GPU makes progress, and yet all work is queued on each of them.
   simulated_gpus().reset_counts();
   simulated_gpus().hold();
   std::thread runs([&] { run(); });
@@ -113,7 +113,7 @@ TEST_CASE_FIXTURE(with_gpus, "errors detected on a GPU name node, line and devic
   CHECK(o.node == "gather");
   CHECK(o.line == line);
   CHECK(o.device == "/job:localhost/replica:0/task:0/gpu:1");
-  // An update after it changes nothing, and the device goes on.
+  // A later update changes nothing, and the device stays usable.
   CHECK(outcome_of([&] { s.run(changed, at = {0, 1, -1, 2}); }).code == errc::out_of_range);
   for (float v : s.run(table)) CHECK(v == 1);
   s.run(changed, at = {0, 1, 2, 3});
@@ -134,7 +134,7 @@ TEST_CASE("a GPU refuses addresses of the host and of another GPU") {
 
 namespace {
 
-/// Asks for memory while it queues its run, as no kernel may.
+/// Allocates memory while it queues its run, which no kernel may do.
 struct greedy_kernel final : kernel {
   memory& from;
   explicit greedy_kernel(memory& m) : from(m) {}
@@ -164,7 +164,7 @@ std::size_t gpus_of(session&& s) {
 
 }  // namespace
 
-TEST_CASE("DEFT_SIMULATED_GPUS counts where a session says nothing") {
+TEST_CASE("DEFT_SIMULATED_GPUS is the default where a session sets no number") {
   const environment set("DEFT_SIMULATED_GPUS", "3");
   CHECK(gpus_of(session()) == 3);
   CHECK(gpus_of(session({.simulated_gpus = 1})) == 1);
@@ -188,7 +188,8 @@ TEST_CASE("an invalid number of simulated GPUs is refused") {
   }
 }
 
-TEST_CASE_FIXTURE(with_gpus, "a GPU gives no more memory than it may, and says what has it") {
+TEST_CASE_FIXTURE(with_gpus,
+                  "a GPU allocates no more than its limit, and reports what uses the memory") {
   auto scope = on(device("/gpu:0"));
   variable<float, 50, 100> small("small", zeros());
   variable<float, 100, 100> large("large", zeros());
@@ -203,7 +204,7 @@ TEST_CASE_FIXTURE(with_gpus, "a GPU gives no more memory than it may, and says w
     CHECK(
         o.says(" of 1000000 there; the variables there: large float(100,100) of 40000 bytes, "
                "small float(50,100) of 20000 bytes"));
-    // What there is room for goes on.
+    // Runs that fit in memory still work.
     CHECK(s.run(sum(matmul(small, large))) == 0);
   }
   auto refused = outcome_of([] { session({.simulated_gpus = 1, .gpu_memory_limit = 0.}); });

@@ -11,8 +11,8 @@ using namespace testing;
 
 namespace {
 
-// Exponentials have two units in the last place on the processor; a row's sum, and what is left of
-// its terms where a larger element comes, add some.
+// Exponentials are off by up to two units in the last place on the processor; a row's sum, and its
+// scaling where a larger element follows, add some.
 constexpr double ulps = 16;
 
 const std::vector<dims> shapes = {{1},       {10},       {1, 1},    {3, 7},    {64, 10},
@@ -33,7 +33,7 @@ template <class T>
 any_array probabilities(const dims& x) {
   return run_op(op::softmax(), {moderate<T>(x, 2)});
 }
-/// Rows that ascend, descend, and have what exponentials do not bear.
+/// Rows that ascend, descend, and make exponentials overflow.
 template <class T>
 any_array hard_rows(std::int64_t n) {
   const T inf = std::numeric_limits<T>::infinity(), most = std::numeric_limits<T>::max();
@@ -61,7 +61,7 @@ any_array hard_rows(std::int64_t n) {
   return x;
 }
 
-/// The node's outputs on the GPU, which are close to the CPU's.
+/// The node's outputs on the GPU, after a check that they are close to the CPU's.
 template <class Op>
 std::vector<any_array> checked(const Op& o, const std::vector<any_array>& in, double units = ulps,
                                double least = 0, const gpu_run& how = {}) {
@@ -74,7 +74,7 @@ std::vector<any_array> checked(const Op& o, const std::vector<any_array>& in, do
   }
   return got;
 }
-/// Loss, largest logit, sum; then the gradient: apart, and both at once, which have the same bits.
+/// Loss, largest logit, sum; then the gradient. Two nodes and the joined one have the same bits.
 template <class T>
 void check_loss(const any_array& x, const any_array& labels, const gpu_run& how = {}) {
   const any_array dz = moderate<T>(rows_of(x.shape()), 3), one = moderate<T>({}, 4);
@@ -97,12 +97,11 @@ TEST_CASE_TEMPLATE("softmax on a GPU is close to the CPU's", T, float, double) {
     }
 }
 
-TEST_CASE_TEMPLATE("infinities, NaN and large numbers give what they give on the CPU", T, float,
-                   double) {
+TEST_CASE_TEMPLATE("infinities, NaN and large numbers give the CPU's results", T, float, double) {
   for (std::int64_t n : {5, 100, 3000}) {
     const any_array x = hard_rows<T>(n);
     checked(op::softmax(), {x}, ulps, std::numeric_limits<T>::min() * 1e6);
-    // Not the largest of a row with a NaN, which nothing needs.
+    // Leaves out the largest of a row with a NaN, which nothing needs.
     for (const any_array& labels : {classes<std::int32_t>(x.shape()), probabilities<T>(x.shape())})
       for (std::size_t o : {0, 2}) {
         CAPTURE(o);
@@ -113,15 +112,16 @@ TEST_CASE_TEMPLATE("infinities, NaN and large numbers give what they give on the
   }
 }
 
-TEST_CASE_TEMPLATE("cross entropy with classes on a GPU", T, float, double) {
+TEST_CASE_TEMPLATE("cross entropy with classes on a GPU is close to the CPU's", T, float, double) {
   for (const dims& shape : shapes) {
-    if (shape.back() == 0 && rows_of(shape).elements() != 0) continue;  // no label is sound
+    if (shape.back() == 0 && rows_of(shape).elements() != 0) continue;  // no label is valid
     check_loss<T>(moderate<T>(shape), classes<std::int32_t>(shape));
     check_loss<T>(moderate<T>(shape), classes<std::int64_t>(shape), {.shift = 1});
   }
 }
 
-TEST_CASE_TEMPLATE("cross entropy with probabilities on a GPU", T, float, double) {
+TEST_CASE_TEMPLATE("cross entropy with probabilities on a GPU is close to the CPU's", T, float,
+                   double) {
   for (const dims& shape : shapes)
     for (std::size_t shift : {0, 1})
       check_loss<T>(moderate<T>(shape), probabilities<T>(shape), {.shift = shift});
@@ -144,7 +144,7 @@ TEST_CASE("labels that do not sum to 1 weigh their row on a GPU") {
   const any_array one = array_of<float>({3}, {1, 1, 1});
   const auto out = run_on_gpu(record_of<op::softmax_cross_entropy_with_grad>, {}, {x, labels, one});
   CHECK(out[0].data<float>()[0] == 0);
-  for (int i = 0; i < 4; ++i) CHECK(out[3].data<float>()[i] == 0);  // a row that is masked
+  for (int i = 0; i < 4; ++i) CHECK(out[3].data<float>()[i] == 0);  // a masked row
 }
 
 TEST_CASE("the gradient of large logits is exact on a GPU") {
@@ -177,14 +177,15 @@ TEST_CASE("outputs that nothing needs may be left out on a GPU") {
   }
 }
 
-TEST_CASE_TEMPLATE("a label out of range is the CPU's error", I, std::int32_t, std::int64_t) {
+TEST_CASE_TEMPLATE("a label out of range fails on a GPU as on the CPU", I, std::int32_t,
+                   std::int64_t) {
   for (const dims& shape : {dims{3, 10}, dims{3, 20000}, dims{3, 0}}) {
     const any_array x = moderate<float>(shape), dz = moderate<float>({3}, 3);
     std::vector<std::int64_t> wrong = {-1, shape[1], 1 << 30};
     if (sizeof(I) == 8) wrong.push_back(std::int64_t{1} << 40);
     for (std::int64_t bad : wrong) {
       CAPTURE(bad);
-      // Where there is no class, the first label is wrong.
+      // If there are no classes, the first label is out of range.
       const any_array labels =
           shape[1] ? array_of<I>({3}, {1, static_cast<I>(bad), 2}) : array_of<I>({3}, {0, 0, 0});
       auto same = [&](const op_def& op, const std::vector<any_array>& in) {
@@ -194,7 +195,7 @@ TEST_CASE_TEMPLATE("a label out of range is the CPU's error", I, std::int32_t, s
           CHECK(got == expected);
           CHECK(got == str("out_of_range: [softmax_cross_entropy] the label ", bad,
                            " of row 1 is out of range for ", shape[1], " classes"));
-        } else {  // of which row is not said
+        } else {  // the error does not name the row
           CHECK(got.empty() == expected.empty());
         }
       };

@@ -4,7 +4,7 @@
 
 #include "../expressions.hpp"
 #include "testing.hpp"
-// After doctest.
+// Must come after doctest.
 #include "random_program.hpp"
 
 using namespace deft;
@@ -12,7 +12,7 @@ using namespace testing;
 
 namespace {
 
-/// The outputs, or what was thrown.
+/// The outputs, or the error.
 template <class F>
 std::string failure_of(std::vector<any_array>& outputs, F&& run) {
   try {
@@ -35,7 +35,7 @@ void compare(const host_result& got, const std::vector<any_array>& expected,
 
 }  // namespace
 
-TEST_CASE("the body of an operation is its text") {
+TEST_CASE("the body of an operation gives its text") {
   CHECK(gpu::body_of(record_of<op::mul>, dtype::float32) == "(x * y)");
   CHECK(gpu::body_of(record_of<op::relu>, dtype::float32) == "num::maximum(x, T(0))");
   CHECK(gpu::body_of(record_of<op::where>, dtype::float32) == "num::select(x, y, z)");
@@ -159,7 +159,7 @@ TEST_CASE("generated source of regions folded as a whole gives the bits of over_
   CHECK(in_parts > 5);
 }
 
-TEST_CASE("a sum of negative zeros is one") {
+TEST_CASE("a sum of negative zeros is a negative zero") {
   if (!has_host_compiler()) return;
   std::vector<host_program> all;
   for (auto leaves : {extent_class::row, extent_class::whole}) {
@@ -178,9 +178,9 @@ TEST_CASE("a sum of negative zeros is one") {
     CHECK(std::signbit(library.run(all[i], i).outputs[0].data<float>()[0]));
 }
 
-TEST_CASE("results of a region of rows may take the place of operands") {
+TEST_CASE("results of a region of rows may overwrite operands") {
   if (!has_host_compiler()) return;
-  // y = exp-less softmax: x - max(x), and x / sum(|x|).
+  // A softmax without exp: x - max(x), and x / sum(|x|).
   program_builder b;
   const auto x = b.input(dtype::float32), w = b.input(dtype::float32);
   using value = program_builder::value;
@@ -241,7 +241,7 @@ TEST_CASE("an update changes its variables in place, and nothing once its run ha
   }
 }
 
-TEST_CASE("an update that meets a fault in an element changes no other") {
+TEST_CASE("an update that fails in one element changes no other element") {
   if (!has_host_compiler()) return;
   program_builder b;
   const auto v = b.input(dtype::int32), x = b.input(dtype::int32);
@@ -306,7 +306,7 @@ TEST_CASE("an operation without a kernel is not supported") {
   CHECK_FALSE(of(3, 100000));  // folded in parts
   CHECK(of(300, 100000));
 
-  // Extents of 1 may make another class of an operand than the region was made for.
+  // With an extent of 1 an operand may have another class than the region expects.
   program_builder scaled;
   scaled.row_axes(1);
   const auto u = scaled.input(dtype::float32), r = scaled.input(dtype::float32);
@@ -321,7 +321,7 @@ TEST_CASE("an operation without a kernel is not supported") {
   CHECK(of_rows(2));
   CHECK_FALSE(of_rows(1));
 
-  // More operands than a launch can have.
+  // More operands than a launch can take.
   program_builder many;
   std::vector<program_builder::value> in;
   std::vector<tensor_type> types;
