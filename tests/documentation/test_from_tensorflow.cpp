@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What docs/from_tensorflow.md shows: its blocks, and the second columns of its tables.
+// The code of docs/from_tensorflow.md: its blocks, and the second columns of its tables.
 #include <array>
 #include <thread>
 
@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 using testing::outcome_of;
 
 namespace {
-/// A graph of the case's own.
+/// A graph for one test case.
 struct own_graph {
   graph of_case;
   graph_scope scope{of_case};
@@ -27,7 +27,7 @@ TEST_CASE_FIXTURE(own_graph, "a graph is written, fed and run") {
   CHECK(value == ndarray<float, dyn, 1>{21.5f, 43.5f});
 }
 
-TEST_CASE_FIXTURE(own_graph, "variables, gradients and an optimizer") {
+TEST_CASE_FIXTURE(own_graph, "variables are trained by gradients and an optimizer") {
   const std::vector<float> xs{0, 1, 2, 3}, ys{0.2f, 2.2f, 4.2f, 6.2f};
 
   placeholder<float, dyn> x("x"), y("y");
@@ -58,7 +58,7 @@ TEST_CASE_FIXTURE(own_graph, "variables, gradients and an optimizer") {
   }
 }
 
-TEST_CASE_FIXTURE(own_graph, "an optimizer with a schedule, clipping and averages") {
+TEST_CASE_FIXTURE(own_graph, "an optimizer may have a schedule, clipping and averages") {
   variable<float> w("w", 5.f);
   auto loss = square(w);
   auto step = global_step();
@@ -86,7 +86,7 @@ TEST_CASE_FIXTURE(own_graph, "an optimizer with a schedule, clipping and average
   CHECK(trainable_variables().size() == 1);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what runs before what is said by control dependencies") {
+TEST_CASE_FIXTURE(own_graph, "control dependencies order operations") {
   variable<std::int32_t> count("count", 0);
   auto add = count.assign_add(1);
   tensor<std::int32_t> seen;
@@ -102,7 +102,7 @@ TEST_CASE_FIXTURE(own_graph, "what runs before what is said by control dependenc
   CHECK(now == 3);
 }
 
-TEST_CASE_FIXTURE(own_graph, "parts of a graph on devices and tasks") {
+TEST_CASE_FIXTURE(own_graph, "parts of a graph are placed on devices and tasks") {
   local_cluster c{{"ps", 1}, {"worker", 2}};
 
   tensor<float> a, sum;
@@ -140,7 +140,7 @@ int program_main(int argc, char** argv) { return task_main(argc, argv, run_worke
 
 }  // namespace
 
-TEST_CASE("one program is parameter server, worker and single process") {
+TEST_CASE("one program runs as parameter server, worker and single process") {
   testing::threaded_job job(1, 2);
   for (int code : job.run(run_worker)) CHECK(code == 0);
   std::string name = "program";
@@ -148,7 +148,7 @@ TEST_CASE("one program is parameter server, worker and single process") {
   CHECK(program_main(1, argv.data()) == 0);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a cluster is named, a server started, and joined") {
+TEST_CASE_FIXTURE(own_graph, "a cluster is described, and a server started and joined") {
   cluster_spec cluster{{"worker", {"localhost:0"}}};
   server worker(cluster, "worker", 0);
   std::thread other([&] { worker.join(); });
@@ -183,7 +183,7 @@ class counting : public hook {
 
 }  // namespace
 
-TEST_CASE("a hook of the program's own") {
+TEST_CASE("a program defines a hook") {
   std::string name = "program";
   char* argv[] = {name.data(), nullptr};
   CHECK(task_main(1, argv, [](task& self) {
@@ -194,7 +194,7 @@ TEST_CASE("a hook of the program's own") {
         }) == 0);
 }
 
-TEST_CASE_FIXTURE(own_graph, "options of a session and of a run") {
+TEST_CASE_FIXTURE(own_graph, "sessions and runs have options") {
   session s({.log_device_placement = false,
              .allow_soft_placement = true,
              .intra_op_threads = 0,
@@ -217,7 +217,7 @@ TEST_CASE_FIXTURE(own_graph, "options of a session and of a run") {
   CHECK(outcome_of([&] { s.run(w); }).code == errc::failed_precondition);
 }
 
-TEST_CASE_FIXTURE(own_graph, "names, scopes and graphs") {
+TEST_CASE_FIXTURE(own_graph, "nodes have names in scopes and graphs") {
   graph g;
   auto in_graph = as_default(g);
   CHECK(current_graph() == g);
@@ -238,7 +238,7 @@ TEST_CASE_FIXTURE(own_graph, "names, scopes and graphs") {
   CHECK(g.find("logits") == any_tensor(logits).handle().node);
 }
 
-TEST_CASE_FIXTURE(own_graph, "the initial values of variables") {
+TEST_CASE_FIXTURE(own_graph, "variables have initial values") {
   set_seed(1);
   variable<float, 4, 3> w1("w1", truncated_normal(0.1));
   variable<float, 4> w2("w2", random_uniform(-1, 1), {.trainable = false});
@@ -252,7 +252,7 @@ TEST_CASE_FIXTURE(own_graph, "the initial values of variables") {
   CHECK(s.run(w2) == ndarray<float, 4>{1, 2, 3, 4});
 }
 
-TEST_CASE_FIXTURE(own_graph, "operations under their names") {
+TEST_CASE_FIXTURE(own_graph, "operations have their TensorFlow names or operators") {
   placeholder<float, dyn, 4> x("x");
   auto a = constant({1.f, 2.f}), b = constant({3.f, 2.f});
   auto i = constant({0, 1});
@@ -291,7 +291,7 @@ TEST_CASE_FIXTURE(own_graph, "operations under their names") {
         noise, nothing, x = value);
 }
 
-TEST_CASE_FIXTURE(own_graph, "several fetches, and lists of them") {
+TEST_CASE_FIXTURE(own_graph, "a run may have several fetches, and lists of them") {
   auto a = constant(1.f), b = constant(2.f);
   session s;
   auto [first, second] = s.run(a, b);
@@ -301,7 +301,7 @@ TEST_CASE_FIXTURE(own_graph, "several fetches, and lists of them") {
   CHECK(*values[2].data<float>() == 3);
 }
 
-TEST_CASE_FIXTURE(own_graph, "what is wrong is an error with a code, a node and a line") {
+TEST_CASE_FIXTURE(own_graph, "a failure is an error with a code, a node and a line") {
   placeholder<float> x("x");
   session s;
   try {
@@ -360,7 +360,8 @@ TEST_CASE_FIXTURE(own_graph, "random numbers repeat with the seed, and differ fr
   CHECK(first == same.run(a));
 }
 
-TEST_CASE_FIXTURE(own_graph, "gradients of what the loss does not depend on, and comparisons") {
+TEST_CASE_FIXTURE(
+    own_graph, "tensors that the loss does not use have zero gradients, and == compares elements") {
   variable<float, 2> v("v", ones()), w("w", ones());
   auto [dv, dw] = gradients(sum(v * 3.f), v, w);
   session s;
@@ -383,7 +384,7 @@ TEST_CASE_FIXTURE(own_graph, "shapes are checked when the graph is written, or w
   CHECK((tensor<float, dyn, 2>(unknown).extents() == dims{dyn, 2}));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a thread has no scopes, and the process's graph") {
+TEST_CASE_FIXTURE(own_graph, "a new thread has no scopes, and uses the process's graph") {
   auto outer = on(device("/cpu:1"));
   std::string there, here;
   here = requested_device(constant(1.f));
@@ -396,7 +397,8 @@ TEST_CASE_FIXTURE(own_graph, "a thread has no scopes, and the process's graph") 
   CHECK(there.empty());
 }
 
-TEST_CASE_FIXTURE(own_graph, "a fed tensor stands for its value, and what made it does not run") {
+TEST_CASE_FIXTURE(own_graph,
+                  "a fed tensor has the fed value, and the nodes that made it do not run") {
   variable<float> v("v", 1.f);
   tensor<float> y = v.assign_add(1.f).value() * 2.f;
   session s;
