@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -D ROOT=. -P check.cmake: a block of code after `<!-- FILE -->` occurs in FILE word for
-# word, and so does each piece of code in the second column of a table. Every file that the documentation
-# links to exists. README.md and --help list the flags and environment variables that deft reads.
+# word, and so does each piece of code in the second column of a table. Every file that the
+# documentation links to exists. README.md and --help list the flags and environment variables that
+# deft reads.
 cmake_minimum_required(VERSION 3.25)
 cmake_path(ABSOLUTE_PATH ROOT NORMALIZE)
 

@@ -360,8 +360,7 @@ TEST_CASE_FIXTURE(own_graph, "random numbers repeat with the seed, and differ fr
   CHECK(first == same.run(a));
 }
 
-TEST_CASE_FIXTURE(
-    own_graph, "tensors that the loss does not use have zero gradients, and == compares elements") {
+TEST_CASE_FIXTURE(own_graph, "unused tensors have zero gradients, and == compares elements") {
   variable<float, 2> v("v", ones()), w("w", ones());
   auto [dv, dw] = gradients(sum(v * 3.f), v, w);
   session s;
