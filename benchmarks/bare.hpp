@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/bare.hpp: the yardstick: blocking TCP sockets between two processes, without a library.
+// benchmarks/bare.hpp: the yardstick, blocking TCP sockets between two processes without a library.
 #pragma once
 #include <netinet/in.h>
 #include <netinet/tcp.h>

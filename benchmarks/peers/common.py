@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the peers' scripts share: being asked, and training the perceptron of mlp.hpp."""
+"""Shared code of the peers' scripts: answering requests, and training the perceptron of mlp.hpp."""
 import sys
 import time
 
@@ -21,13 +21,13 @@ def seconds(work):
 
 
 def answer(make):
-    """For each line on standard input, seconds a call of what make(words) returns; nan for None.
+    """For each line on standard input, prints seconds per call of make(words); nan for None.
 
-    Of lines that are the same, one after the other, all but the first find it made."""
+    Equal consecutive lines use the same result of make(words)."""
     last, work = None, None
     for line in sys.stdin:
         if line != last:
-            work = None  # its memory first
+            work = None  # frees its memory first
             last, work = line, make(line.split())
             if work:
                 seconds(work)

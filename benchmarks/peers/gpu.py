@@ -12,7 +12,7 @@ import traceback
 
 engine = sys.argv[1]
 on_cpu = sys.argv[2:] == ["cpu"]
-os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # others use the same GPU
+os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"  # other programs use the same GPU
 
 
 def torch_work():
@@ -107,7 +107,7 @@ def jax_work():
 
     if not on_cpu and jax.default_backend() != "gpu":
         raise RuntimeError("jax sees no GPU")
-    jax.config.update("jax_default_matmul_precision", "highest")  # else TF32
+    jax.config.update("jax_default_matmul_precision", "highest")  # the default is TF32
     about = f"jax {jax.__version__}, {jax.devices()[0].device_kind}"
     key = jax.random.key(0)
 
@@ -175,7 +175,7 @@ try:
     from common import answer, jax_chain, jax_mlp, thousand, torch_mlp
 
     about, known = jax_work() if engine == "jax" else torch_work()
-except Exception as e:  # whatever keeps a library from being used
+except Exception as e:  # any reason why the library cannot be used
     print(str(e).splitlines()[0], flush=True)
     sys.exit()
 print("ready", about, flush=True)

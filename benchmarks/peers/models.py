@@ -9,7 +9,7 @@ import sys
 import time
 
 engine, threads = sys.argv[1], int(sys.argv[2])
-if threads == 1:  # JAX has no flag that holds
+if threads == 1:  # JAX has no flag that limits its threads
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
@@ -45,7 +45,7 @@ def tensorflow_work():
             train = optim(0.1).minimize(loss)
             init = tf1.global_variables_initializer()
         config = tf1.ConfigProto()
-        if threads == 1:  # else each step is handed to another thread
+        if threads == 1:  # otherwise another thread runs each step
             config.experimental.executor_type = "SINGLE_THREADED_EXECUTOR"
         session = tf1.Session(graph=graph, config=config)
         session.run(init)

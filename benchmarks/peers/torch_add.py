@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch's eager scalar add: for each line on standard input, seconds an add on standard output."""
+"""torch's eager scalar add: for each line on standard input, prints seconds per add."""
 import sys
 import time
 

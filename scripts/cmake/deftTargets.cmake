@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# deft::deft, deft::native, deft::compiled and, where nvcc is, deft::gpu, from the headers in
-# DEFT_INCLUDE_DIR; DEFT_GDB_SCRIPT is what gdb loads for programs that link deft::compiled. Our own
-# build includes this file, and so does the installed package: consumers compile the sources
-# themselves, with their own flags.
+# The targets deft::deft, deft::native, deft::compiled and, if nvcc is found, deft::gpu, from the
+# headers in DEFT_INCLUDE_DIR. gdb loads DEFT_GDB_SCRIPT for programs that link deft::compiled. Both
+# our build and the installed package include this file: consumers compile the sources themselves,
+# with their own flags.
 
-# Implementation files that are compiled on their own beside <folder>/<folder>.ipp, because the
-# folder's one would take too long: paths below include/deft.
+# Implementation files that are compiled separately from <folder>/<folder>.ipp, which would take too
+# long with them: paths below include/deft.
 set(DEFT_EXTRA_UMBRELLAS execute/cpu/cpu_elementwise.ipp execute/cpu/cpu_linear.ipp)
 set(DEFT_THRUST_UMBRELLAS execute/gpu/gpu_elementwise.ipp execute/gpu/gpu_kernels.ipp)
-# Those that nvcc compiles, too.
+# The files that nvcc compiles, too.
 set(DEFT_CUDA_UMBRELLAS ${DEFT_THRUST_UMBRELLAS} execute/gpu/cuda/cuda_sort.ipp)
 
 include(CMakeFindDependencyMacro)
-# Visible to whoever links deft, not only in this folder.
+# Makes the targets visible to all that link deft, not only in this folder.
 set(CMAKE_FIND_PACKAGE_TARGETS_GLOBAL ON)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_dependency(Eigen3 3.4)
@@ -34,8 +34,8 @@ if(TARGET deft::deft)
   return()
 endif()
 
-# What every file of a program needs. It also links the libraries of the implementation, for
-# programs that say DEFT_IMPLEMENTATION themselves.
+# The usage requirements of every file. They include the libraries of the implementation, for
+# programs that define DEFT_IMPLEMENTATION themselves.
 add_library(deft INTERFACE)
 add_library(deft::deft ALIAS deft)
 # A consumer's warnings are about its own code; ours are about deft's headers, too.
@@ -56,8 +56,8 @@ target_link_libraries(deft INTERFACE Eigen3::Eigen Boost::headers Boost::json Bo
                                      Boost::serialization OpenSSL::SSL OpenSSL::Crypto
                                      ZLIB::ZLIB Threads::Threads ${CMAKE_DL_LIBS})
 
-# Flags for the machine that builds. g++ 12 tunes for an older Zen than it is on, which costs
-# Eigen's matrix products a fifth.
+# Flags for the build machine. g++ 12 tunes for an older Zen than the one it runs on, which makes
+# Eigen's matrix products a fifth slower.
 add_library(deft_native INTERFACE)
 add_library(deft::native ALIAS deft_native)
 include(CheckCXXCompilerFlag)
@@ -75,8 +75,8 @@ file(GLOB_RECURSE deft_files CONFIGURE_DEPENDS RELATIVE ${DEFT_INCLUDE_DIR}/deft
 if(DEFT_THRUST_DIR)
   list(APPEND DEFT_EXTRA_UMBRELLAS ${DEFT_THRUST_UMBRELLAS})
 endif()
-# Where gdb finds deft's pretty-printers, as a program says it: in a section of an object that every
-# program of deft has, in the form of gdb's manual ("The .debug_gdb_scripts section").
+# Every program links an object with a section that names the file of deft's pretty-printers to gdb,
+# in the form of gdb's manual ("The .debug_gdb_scripts section").
 option(DEFT_GDB "Name deft's pretty-printers to gdb in programs that link deft::compiled" ON)
 set(deft_gdb "asm(R\"(.pushsection .debug_gdb_scripts, \"MS\", @progbits, 1
 .byte 1
@@ -103,7 +103,8 @@ endforeach()
 add_library(deft_compiled STATIC EXCLUDE_FROM_ALL ${deft_sources})
 add_library(deft::compiled ALIAS deft_compiled)
 target_link_libraries(deft_compiled PUBLIC deft)
-# So that shared libraries can link it. g++ would inline less, as if others could replace its functions.
+# Shared libraries can link position-independent code. Without -fno-semantic-interposition g++ would
+# inline less in it, because other libraries could replace its functions.
 if(NOT DEFINED CMAKE_POSITION_INDEPENDENT_CODE)
   set_target_properties(deft_compiled PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endif()
@@ -116,8 +117,8 @@ if(DEFT_NATIVE)
   target_link_libraries(deft_compiled PUBLIC deft_native)
 endif()
 
-# The kernels of GPUs. nvcc is called directly: CMake 3.25 refuses C++20 for its CUDA language, and
-# consumers need not have enabled that.
+# GPU kernels. nvcc is called directly: CMake 3.25 refuses C++20 for its CUDA language, which then
+# consumers need not enable.
 option(DEFT_CUDA "Compile kernels for GPUs where the CUDA Toolkit is found" ON)
 set(DEFT_CUDA_ARCHITECTURES 80-real 90-real 90-virtual CACHE STRING
     "Architectures of GPUs, as for CMAKE_CUDA_ARCHITECTURES")
@@ -165,8 +166,7 @@ if(deft_gpus)
       list(APPEND flags -gencode=arch=compute_${number},code=compute_${number})
     endif()
   endforeach()
-  # The host's part is compiled as the rest is: all flags but warnings, and what -Xcompiler cannot
-  # carry.
+  # Host code has the same flags as other files, except warnings and what -Xcompiler cannot pass on.
   string(TOUPPER "${CMAKE_BUILD_TYPE}" type)
   separate_arguments(host NATIVE_COMMAND "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${type}}")
   list(FILTER host EXCLUDE REGEX "^-W|^-std|,")
@@ -176,7 +176,7 @@ if(deft_gpus)
     list(APPEND host ${native})
   endif()
   list(TRANSFORM host PREPEND "-Xcompiler=")
-  # What is in the compiler's own folders must not come before them.
+  # The compiler's own folders must not be passed, because they would come first.
   set(includes $<TARGET_PROPERTY:deft_compiled,INCLUDE_DIRECTORIES>)
   set(includes $<FILTER:$<REMOVE_DUPLICATES:${includes}>,EXCLUDE,^/usr/include$|/cccl$>)
   set(definitions $<REMOVE_DUPLICATES:$<TARGET_PROPERTY:deft_compiled,COMPILE_DEFINITIONS>>)
@@ -203,8 +203,8 @@ if(deft_gpus)
     PROPERTIES COMPILE_DEFINITIONS DEFT_HAS_CUDA=${lowest})
   target_link_libraries(deft_compiled PRIVATE CUDA::cudart_static)
 
-  # For targets with .cu files, whose project has enabled the language CUDA. Their host's part may
-  # use the instructions that the rest of the program may.
+  # For targets with .cu files, whose project has enabled the language CUDA. Their host code may use
+  # the same instructions as the rest of the program.
   add_library(deft_gpu INTERFACE)
   add_library(deft::gpu ALIAS deft_gpu)
   target_link_libraries(deft_gpu INTERFACE deft_compiled CUDA::cudart_static)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# scripts/gdb/deft.py: how gdb prints what deft's types hold. It reads memory and calls nothing, so
-# that it works on core files. Programs that link deft::compiled name this file to gdb, which loads
-# it where its auto-load safe-path has it; `source deft.py` loads it for any program.
+# scripts/gdb/deft.py: gdb's pretty-printers for deft's types. They read memory and call nothing, so
+# they work on core files. Programs that link deft::compiled name this file to gdb, which loads it
+# if its auto-load safe-path allows that; `source deft.py` loads it for any program.
 import os
 import struct
 
@@ -25,7 +25,7 @@ PREFIX = {"neg": "-", "logical_not": "!"}
 
 
 def text_of(v):
-    """Of a std::string or std::string_view; the beginning of a long one."""
+    """The text of a std::string or std::string_view; the beginning of a long one."""
     if v.type.strip_typedefs().has_key("_M_dataplus"):
         data, length = v["_M_dataplus"]["_M_p"], int(v["_M_string_length"])
     else:
@@ -49,7 +49,7 @@ def shape_text(dims):
 
 
 def place_text(file, line):
-    """`line` as nodes keep it: whether it is approximate, in the lowest bit."""
+    """`line` as nodes keep it: the lowest bit says whether it is approximate."""
     if line >> 1 == 0:
         return ""
     return " %s %s:%d" % ("near" if line & 1 else "at", os.path.basename(file), line >> 1)
@@ -74,13 +74,13 @@ def device_text(placement):
 
 
 def found_in(table, node):
-    """What a std::unordered_map from nodes to names says of one; empty if nothing."""
+    """The name of a node in a std::unordered_map from nodes to names; empty if absent."""
     key, value = (table.type.template_argument(i).pointer() for i in (0, 1))
     buckets = int(table["_M_h"]["_M_bucket_count"])
     before = table["_M_h"]["_M_buckets"][int(node.address) % buckets]
     at = before["_M_nxt"] if before else None
     while at:
-        # What is stored stands behind the link.
+        # The stored value follows the link.
         entry = int(at) + at.dereference().type.sizeof
         found = int(gdb.Value(entry).cast(key).dereference())
         if found == int(node.address):
@@ -92,8 +92,8 @@ def found_in(table, node):
 
 
 def name_of(node):
-    """The name that the program gave it, or else its own; empty before it has one, and where the
-    library was compiled without types for gdb."""
+    """The node's alias from the program, or else its name; empty before it has one, and if the
+    library was compiled without debug information."""
     try:
         graph = context_of(node)["owner"].dereference()
         return found_in(graph["aliases_"], node) or found_in(graph["own_names_"], node)
@@ -127,7 +127,7 @@ def output_text(output):
 
 
 def literal_text(type, bits):
-    """The value that the bits are of a number of that dtype, or of an int64."""
+    """The value of the bits as a number of that dtype, or as an int64."""
     form = {1: "<f", 2: "<d"}.get(int(type))
     if not form:
         return str(int(bits))
@@ -136,7 +136,7 @@ def literal_text(type, bits):
 
 
 def written_text(operation, alone=True):
-    """An expression as it was written; with names of nodes, or else of their operations."""
+    """An expression as it was written, with the names of nodes, or else of their operations."""
     name = text_of(operation["op"]["name"])
     operands = []
     places = operation["places"]["_M_elems"]
@@ -195,13 +195,13 @@ class ExpressionPrinter(Printer):
             operation = operation.dereference()
             place = operation["place"]
         except (gdb.error, KeyError):
-            return "expression"  # the library was compiled without types for gdb
+            return "expression"  # the library was compiled without debug information
         line = int(place["line"]) << 1 | bool(place["approximate"])
         return written_text(operation) + place_text(place["file"].string(), line)
 
 
 class ArrayPrinter(Printer):
-    """Of an any_array: dtype and shape, then rows as gdb prints arrays."""
+    """Prints an any_array: dtype and shape, then rows as gdb prints arrays."""
 
     def array(self):
         return self.val
@@ -228,7 +228,7 @@ class ArrayPrinter(Printer):
         rows = data.cast(row.pointer())
         limit = gdb.parameter("print elements") or None
         for i in range(shape[0] if shape else 1):
-            # As numbers, where gdb would print characters.
+            # As numbers: gdb would print characters.
             yield str(i), numbers(rows[i], limit) if number == 5 else rows[i]
 
     def display_hint(self):

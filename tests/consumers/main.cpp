@@ -8,8 +8,8 @@ using namespace deft;
 tensor<float, dyn, 2> layer(const placeholder<float, dyn, 3>& x);  // model.cpp
 
 #if __has_include(<thrust/for_each.h>) && !defined(DEFT_NO_THRUST)
-/// What Thrust computes on simulated GPUs, of whichever version it is here: many elements, and rows
-/// that are added by a sort of their numbers.
+/// Compares simulated GPUs, with the installed version of Thrust, and the processor: many elements,
+/// and rows that are added after a sort of their indices.
 bool gpus_agree() {
   placeholder<float, dyn, 4> x("x");
   placeholder<std::int32_t, dyn> row("row");

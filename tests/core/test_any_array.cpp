@@ -22,7 +22,7 @@ any_array counting(const dims& shape) {
 }
 }  // namespace
 
-TEST_CASE("an array knows its type, shape and bytes") {
+TEST_CASE("an array has a type, a shape and bytes") {
   any_array a(dtype::float64, {2, 3});
   CHECK(a.valid());
   CHECK(a.type() == dtype::float64);

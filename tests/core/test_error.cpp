@@ -34,7 +34,7 @@ TEST_CASE("an error keeps its code, node, location and device") {
   CHECK(e.where() == source_place{"m.cpp", 3});
 }
 
-TEST_CASE("fail joins its arguments and throws what the standard library can catch") {
+TEST_CASE("fail joins its arguments and throws a standard exception") {
   CHECK_THROWS_WITH_AS(fail(errc::not_found, "no \"", 7, '"'), "no \"7\"", std::runtime_error);
   CHECK(testing::error_of([] { fail(errc::not_found, "x"); }) == "not_found: x");
 }

@@ -8,7 +8,7 @@
 
 using namespace deft;
 
-TEST_CASE("str joins text, numbers, booleans and what has to_string") {
+TEST_CASE("str joins text, numbers, booleans and types with to_string") {
   CHECK(str() == "");
   CHECK(str("a", 'b', std::string("c"), std::string_view("d")) == "abcd");
   CHECK(str(1, ' ', -2L, ' ', true, ' ', false) == "1 -2 true false");

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -D ROOT=. -P check.cmake: a block of code after `<!-- FILE -->` is found in FILE, word for
-# word, and of a table each piece of code in the second column. Every file that the documentation
-# links to is there. README.md lists the flags and the environment variables that deft reads, and so
-# does --help.
+# cmake -D ROOT=. -P check.cmake: a block of code after `<!-- FILE -->` occurs in FILE word for
+# word, and so does each piece of code in the second column of a table. Every file that the
+# documentation links to exists. README.md and --help list the flags and environment variables that
+# deft reads.
 cmake_minimum_required(VERSION 3.25)
 cmake_path(ABSOLUTE_PATH ROOT NORMALIZE)
 
@@ -40,7 +40,7 @@ foreach(page IN LISTS pages)
     endif()
   endwhile()
 
-  # Semicolons would end items of a list, and brackets join them.
+  # Semicolons would split items of a list, and brackets would join them.
   string(REGEX REPLACE "[][;]" "_" rest "${text}")
   while(rest MATCHES "<!-- ([^ \n]+) -->\n(([|][^\n]*\n)+)")
     set(file ${CMAKE_MATCH_1})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -P example.cmake ROOT FOLDER COMPILER FLAGS: the operation that CONTRIBUTING.md adds, its
-# header and its test, written into FOLDER, compile.
+# cmake -P example.cmake ROOT FOLDER COMPILER FLAGS: writes the header and the test of the operation
+# that CONTRIBUTING.md adds into FOLDER, and compiles them.
 cmake_minimum_required(VERSION 3.25)
 set(root ${CMAKE_ARGV3})
 set(folder ${CMAKE_ARGV4})

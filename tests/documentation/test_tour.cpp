@@ -13,7 +13,7 @@ using namespace deft;
 using testing::own_graph;
 
 namespace {
-/// A folder's file that is gone afterwards.
+/// A temporary file in a folder, removed afterwards.
 struct scratch_file {
   std::string path = str("/tmp/deft_test_tour_", getpid());
   ~scratch_file() { std::remove(path.c_str()); }
@@ -35,7 +35,7 @@ TEST_CASE_FIXTURE(own_graph, "a model is written, initialized and run") {
   CHECK(bias(1) == 0);
 }
 
-TEST_CASE_FIXTURE(own_graph, "axes, shapes and permutations are values of types") {
+TEST_CASE_FIXTURE(own_graph, "axes, shapes and permutations are compile-time values") {
   placeholder<float, dyn, 4> y("y");
   auto total = sum(y);                             // float
   auto by_row = mean(y, axis<1>);                  // float(?)
@@ -92,7 +92,7 @@ TEST_CASE_FIXTURE(own_graph, "weights are written to a file, and read again") {
   CHECK(s.run(w)(1, 1) == 1);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a thread goes on with the graph of a tensor") {
+TEST_CASE_FIXTURE(own_graph, "a thread continues with the graph of a tensor") {
   variable<float> w("w", 1.f);
   session s;
   std::thread([&] {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/execute/delayed_device.hpp: a device with the processor's kernels and memory of its own
-// whose work really runs later, on the streams of simulated GPUs: with random delays, or held back
-// by the test.
+// tests/execute/delayed_device.hpp: a device with the processor's kernels and separate memory,
+// whose work runs later, on the streams of simulated GPUs: after random delays, or when the test
+// permits.
 #pragma once
 #include <deft/execute/gpu/simulated/queue.hpp>
 #include <deft/session/worker/task_runtime.hpp>

@@ -142,7 +142,7 @@ TEST_CASE("compiled folds keep the sign of zeros") {
   }
 }
 
-TEST_CASE("what cannot be folded is unimplemented") {
+TEST_CASE("operations that cannot be folded are unimplemented") {
   CHECK(testing::error_of([] {
           cpu::find_fold(fold_kind::sum, dtype::boolean);
         }).starts_with("unimplemented"));

@@ -80,7 +80,7 @@ TEST_CASE("a node that may wait has a separate lane, with the nodes that depend 
         "0 3 | 1 2 !0 | 4 !1 | ?0 ?1 5");
 }
 
-TEST_CASE("nodes without an item pass on what they wait for") {
+TEST_CASE("nodes without an item pass their waits on") {
   graph_def g = nodes({{}, {}, {}, {2}});
   g.nodes[2].controls = {0, 1};  // a group
   lane_planner p(g);

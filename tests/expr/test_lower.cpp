@@ -147,7 +147,7 @@ TEST_CASE_FIXTURE(own_graph, "an expression is cut where the control dependencie
   CHECK(maker(y).inputs()[0].node->controls().empty());
 }
 
-TEST_CASE_FIXTURE(own_graph, "operations with an algorithm of their own end an expression") {
+TEST_CASE_FIXTURE(own_graph, "operations with their own algorithm end an expression") {
   placeholder<float, dyn, 4> x("x");
   placeholder<float, 4, 4> w("w");
   auto h = relu(matmul(relu(x * 2), w) + 1);

@@ -25,8 +25,8 @@ double slope_of(double x) {
   return s + x * s * (1 - s);
 }
 
-/// Compares what `write` makes of five numbers with `expected`, whatever is folded or fused, fed or
-/// constant.
+/// Compares the results of `write` for five numbers with `expected`, with and without folding and
+/// fusion, fed and constant.
 template <class T, class Write>
 void check_values(Write write, double (*expected)(double)) {
   const ndarray<T, 5> values{-3, -0.5, 0, 0.25, 4};
@@ -213,7 +213,7 @@ TEST_CASE("its gradient has the expected values") {
 }
 
 TEST_CASE_FIXTURE(own_graph,
-                  "an operation with an algorithm of its own has attributes and a rule") {
+                  "an operation with its own algorithm has attributes and a shape rule") {
   session s;
   placeholder<float, 2, 3> x("x");
   const ndarray<float, 2, 3> v{1, 2, 3, 10, 20, 30};

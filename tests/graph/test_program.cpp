@@ -94,7 +94,7 @@ TEST_CASE("different regions have different signatures") {
   CHECK(other.hash != r.hash);
 }
 
-TEST_CASE("a region is the same in whatever order it was written") {
+TEST_CASE("a region is the same in any order of writing") {
   program one, other;
   one.inputs = other.inputs = {f32, f32};
   one.immediates = other.immediates = {f32};

@@ -255,8 +255,7 @@ TEST_CASE_FIXTURE(testing::own_graph,
 }
 
 TEST_CASE_FIXTURE(testing::own_graph,
-                  "an update's value is not broadcast, whether extents are static or known at run "
-                  "time") {
+                  "an update's value is not broadcast, with static or run-time extents") {
   variable<float, 2, 3> fixed("fixed", ones());
   variable<float, dyn, dyn> open("open", ndarray<float, dyn, dyn>(2, 3));
   placeholder<float, dyn, dyn> x("x");

@@ -172,8 +172,8 @@ TEST_CASE_FIXTURE(own_graph, "a control dependency between tasks sends a byte af
         std::vector<std::uint32_t>{recv});
 }
 
-TEST_CASE_FIXTURE(
-    own_graph, "every part keeps the order of the whole graph, so that no parts wait in a cycle") {
+TEST_CASE_FIXTURE(own_graph,
+                  "every part keeps the order of the graph, so that no parts wait in a cycle") {
   placeholder<float> x("x"), y("y");
   any_tensor a(x), b(y);
   for (int i = 0; i < 20; ++i) {

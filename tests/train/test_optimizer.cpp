@@ -52,7 +52,8 @@ TEST_CASE_FIXTURE(own_graph, "adagrad is TensorFlow's: rate * g / sqrt(sum of sq
   CHECK(t.run(x) == Approx(2 - 0.1 * 3 / std::sqrt(0.1 + 9)));  // slots start at 0.1
 }
 
-TEST_CASE_FIXTURE(own_graph, "slots live with their variables, and only the gradient travels") {
+TEST_CASE_FIXTURE(own_graph,
+                  "slots are on their variables' devices, and only the gradient is sent") {
   session s({.cpu_devices = 2});
   auto w = on(device("/cpu:1"), [] { return variable<float, 2>("w", ones()); });
   placeholder<float, 2> x("x");
