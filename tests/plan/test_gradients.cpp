@@ -137,7 +137,7 @@ const cases& all_cases() {
     unary(
         "sign", [](const tensors& x) { return sign(x[0]) * x[0]; }, -1.7);
     unary(
-        "floor", [](const tensors& x) { return floor(x[0]) * x[0]; }, -1.7);
+        "floor", [](const tensors& x) { return floor(x[0]) * x[0]; }, -1.63);  // not near integers
     binary("pow", [](const tensors& x) { return pow(x[0] * 0.5, x[1] * 0.5); });
     unary("cast", [](const tensors& x) { return cast(x[0] * 2, dtype::float64) * x[0]; });
     unary("identity", [](const tensors& x) { return identity(x[0]) * x[0]; });
