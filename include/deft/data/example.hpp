@@ -22,12 +22,12 @@ class example {
   example& set(const std::string& name, std::vector<std::string> bytes);
   example& set(const std::string& name, std::vector<float> values);
   example& set(const std::string& name, std::vector<std::int64_t> values);
-  template <std::integral I>
-  example& set(const std::string& name, I value) {
+  template <std::integral T>
+  example& set(const std::string& name, T value) {
     return set(name, std::vector<std::int64_t>{static_cast<std::int64_t>(value)});
   }
-  template <std::floating_point F>
-  example& set(const std::string& name, F value) {
+  template <std::floating_point T>
+  example& set(const std::string& name, T value) {
     return set(name, std::vector<float>{static_cast<float>(value)});
   }
 
