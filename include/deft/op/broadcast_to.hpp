@@ -7,13 +7,13 @@ namespace deft::op {
 struct broadcast_to {
   static constexpr std::string_view name = "broadcast_to";
   static constexpr int arity = 1;
-  static constexpr int max_arity = 2;  ///< x, and what has the shape that is wanted
+  static constexpr int max_arity = 2;  ///< x, and a tensor of the target shape
   static constexpr op_traits traits = op_traits::repeats;
-  /// Extents; `dyn` keeps what x has there. Empty where a second input tells the shape.
+  /// Extents; `dyn` keeps what x has there. Empty where a second input has the shape.
   dims to;
   static constexpr auto fields = field_list(field{"shape", &broadcast_to::to});
 
-  /// The shape rule; false if x cannot be stretched to it.
+  /// The shape rule; false if x cannot be broadcast to it.
   constexpr bool shape(const dims& x, dims& out) const {
     out = to;
     if (x.n > to.n) return false;
@@ -43,53 +43,53 @@ namespace deft {
 
 namespace detail {
 template <class From, class To>
-struct stretched : typed_shape<stretched<From, To>> {
+struct broadcast_to_shape : typed_shape<broadcast_to_shape<From, To>> {
   static constexpr bool make(dims& out) {
     return op::broadcast_to{To::value}.shape(From::value, out);
   }
 };
 template <class From, class To>
-inline constexpr bool can_stretch = stretched<From, To>::possible;
+inline constexpr bool can_broadcast_to = broadcast_to_shape<From, To>::possible;
 template <class From, class To>
-inline constexpr bool may_stretch = [] {
+inline constexpr bool may_broadcast_to = [] {
   dims d;
   return broadcast(From::value, To::value, d) && may_equal(d, To::value);
 }();
 }  // namespace detail
 
-/// x repeated to the shape `to`, where `dyn` keeps x's extent.
-/// Throws invalid_argument if an extent of x is neither 1 nor what is asked for.
+/// x broadcast to the shape `to`, where `dyn` keeps x's extent.
+/// Throws invalid_argument if an extent of x is neither 1 nor that of `to`.
 any_tensor broadcast_to(const any_tensor& x, const dims& to, source_place w = here());
 
-/// The same with a shape that is a type: `broadcast_to(x, shape<100, 10>)`.
+/// The same with a shape known at compile time: `broadcast_to(x, shape<100, 10>)`.
 template <expression X, std::int64_t... E, class K = kernels_for<X>>
 auto broadcast_to(const X& x, shape_t<E...> to, source_place w = here()) {
   if constexpr (typed_expression<X>) {
     using From = shape_type_of<X>;
     using To = shape_t<E...>;
-    if constexpr (!detail::can_stretch<From, To>) {
+    if constexpr (!detail::can_broadcast_to<From, To>) {
       static_assert(detail::takes<op::broadcast_to, detail::got<X>, To>,
                     "[broadcast_to] expects extents of 1 where it repeats, and got others");
       return detail::refused();
     } else
-      return detail::apply_typed<value_type_of<X>, detail::stretched<From, To>, K>(
+      return detail::apply_typed<value_type_of<X>, detail::broadcast_to_shape<From, To>, K>(
           op::broadcast_to{to.value}, w, x);
   } else
     return broadcast_to(x, to.value, w);
 }
 
 namespace detail {
-/// By shape where it is known, so that `like` need not be there.
+/// Uses only the shape of `like` where it is static, so that `like` need not be computed.
 any_tensor broadcast_like(const any_tensor& x, const any_tensor& like, source_place w);
 }  // namespace detail
 
-/// x repeated to the shape of `like`.
-/// Throws invalid_argument if an extent of x is neither 1 nor like's.
+/// x broadcast to the shape of `like`.
+/// Throws invalid_argument if an extent of x is neither 1 nor that of `like`.
 template <expression X, expression Like, class K = kernels_for<X>>
 auto broadcast_to(const X& x, const Like& like, source_place w = here()) {
   if constexpr (typed_expression<X> && typed_expression<Like>) {
     using To = shape_type_of<Like>;
-    if constexpr (!detail::may_stretch<shape_type_of<X>, To>) {
+    if constexpr (!detail::may_broadcast_to<shape_type_of<X>, To>) {
       static_assert(detail::takes<op::broadcast_to, detail::got<X>, detail::got<Like>>,
                     "[broadcast_to] expects extents of 1 where it repeats, and got others");
       return detail::refused();

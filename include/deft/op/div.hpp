@@ -18,6 +18,8 @@ struct div : elementwise<2> {
 }  // namespace deft::op
 
 namespace deft {
+/// Elementwise quotient of numbers, operands as for `+`. Floating-point division follows IEEE 754.
+/// Integer division truncates towards zero; a zero divisor raises invalid_argument in the run.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator/(const X& x, const Y& y) { return make<op::div>({}, x, y); }

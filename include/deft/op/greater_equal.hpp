@@ -15,6 +15,9 @@ struct greater_equal : elementwise<2, typing::comparison> {
 }  // namespace deft::op
 
 namespace deft {
+/// Where x is at least y, as a tensor of bool; false where either is NaN. Numbers only, operands as
+/// for
+/// `+`.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator>=(const X& x, const Y& y) { return make<op::greater_equal>({}, x, y); }

@@ -15,6 +15,9 @@ struct less : elementwise<2, typing::comparison> {
 }  // namespace deft::op
 
 namespace deft {
+/// Where x is less than y, as a tensor of bool; false where either is NaN. Numbers only, operands
+/// as for
+/// `+`.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator<(const X& x, const Y& y) { return make<op::less>({}, x, y); }

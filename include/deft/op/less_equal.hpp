@@ -15,6 +15,9 @@ struct less_equal : elementwise<2, typing::comparison> {
 }  // namespace deft::op
 
 namespace deft {
+/// Where x is at most y, as a tensor of bool; false where either is NaN. Numbers only, operands as
+/// for
+/// `+`.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator<=(const X& x, const Y& y) { return make<op::less_equal>({}, x, y); }

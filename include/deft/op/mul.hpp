@@ -18,6 +18,8 @@ struct mul : elementwise<2> {
 }  // namespace deft::op
 
 namespace deft {
+/// Elementwise product of numbers; integers wrap. `matmul` multiplies matrices. Operands as for
+/// `+`.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator*(const X& x, const Y& y) { return make<op::mul>({}, x, y); }

@@ -18,6 +18,7 @@ struct sub : elementwise<2> {
 }  // namespace deft::op
 
 namespace deft {
+/// Elementwise difference of numbers; integers wrap. Operands as for `+`.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator-(const X& x, const Y& y) { return make<op::sub>({}, x, y); }

@@ -10,7 +10,7 @@ struct transpose {
   dims perm;  ///< axis i of the result is axis perm[i] of the input
   static constexpr auto fields = field_list(field{"perm", &transpose::perm});
 
-  /// The shape rule; false if `perm` is no permutation of x's axes.
+  /// The shape rule; false if `perm` is not a permutation of x's axes.
   constexpr bool shape(const dims& x, dims& out) const {
     dims sorted;
     out = {};
@@ -77,8 +77,8 @@ auto transpose(const X& x, perm_t<P...> p, source_place w = here()) {
   } else
     return detail::apply<K>(op::transpose{p.value}, w, x);
 }
-/// The same where run time tells the permutation.
-/// Throws invalid_argument if it is none of x's axes.
+/// The same with a permutation known only at run time.
+/// Throws invalid_argument if it is not a permutation of x's axes.
 template <expression X, class K = kernels_for<X>>
 any_tensor transpose(const X& x, const axes& perm, source_place w = here()) {
   return detail::apply<K>(op::transpose{perm.value}, w, x);
