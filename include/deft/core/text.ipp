@@ -136,23 +136,29 @@ namespace {
 std::atomic<int> chosen_level{-1};
 std::atomic<sink> chosen_sink{nullptr};
 
-level level_of_environment() {
+/// By level number.
+constexpr std::string_view level_names[] = {"debug", "info", "warning", "error", "off"};
+
+/// Takes the level from the environment, unless another thread or set_level was faster.
+int choose_level() {
   const char* text = std::getenv("DEFT_LOG");
-  if (!text) return level::warning;
-  std::string_view v = text;
-  if (v == "debug") return level::debug;
-  if (v == "info") return level::info;
-  if (v == "error") return level::error;
-  if (v == "off") return level::off;
-  return level::warning;
+  const std::string_view name = text ? text : "";
+  const auto* found = std::ranges::find(level_names, name);
+  const bool known = found != std::end(level_names);
+  int none = -1,
+      l = known ? static_cast<int>(found - level_names) : static_cast<int>(level::warning);
+  if (!chosen_level.compare_exchange_strong(none, l)) return none;
+  if (!known && !name.empty())
+    write(level::warning, str("DEFT_LOG=", name, " is not a level: expected one of ",
+                              join(level_names, ", "), "; using warning"));
+  return l;
 }
 
 }  // namespace
 
 level threshold() {
-  int l = chosen_level.load(std::memory_order_relaxed);
-  if (l < 0) chosen_level = l = static_cast<int>(level_of_environment());
-  return static_cast<level>(l);
+  const int l = chosen_level.load(std::memory_order_relaxed);
+  return static_cast<level>(l < 0 ? choose_level() : l);
 }
 
 void set_level(level l) { chosen_level = static_cast<int>(l); }
