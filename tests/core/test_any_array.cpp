@@ -41,7 +41,7 @@ TEST_CASE("an array knows its type, shape and bytes") {
 TEST_CASE("arrays are refused in sentences") {
   CHECK(testing::error_of([] {
           any_array(dtype::float32, {dyn, 3});
-        }) == "invalid_argument: an array needs every extent, not (?,3)");
+        }) == "invalid_argument: an array expects known extents, and got (?,3)");
   std::int64_t big = std::int64_t{1} << 40;
   CHECK(testing::error_of([&] {
           any_array(dtype::float32, {big, big});

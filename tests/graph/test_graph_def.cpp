@@ -84,7 +84,7 @@ TEST_CASE_FIXTURE(own_graph, "feeding what no fetch reaches is an error that nam
   any_tensor y = exp(any_tensor(x));
   std::string e = testing::error_of([&] { flat({y}, {x, unused}); });
   CHECK(
-      e.starts_with("invalid_argument: what is fed is not needed by any fetch, node \"unused\" at "
+      e.starts_with("invalid_argument: no fetch needs the tensor that is fed, node \"unused\" at "
                     "test_graph_def.cpp:"));
   CHECK(testing::error_of([&] { flat({y}, {y, x}); }).find("node \"x\"") != std::string::npos);
 }

@@ -120,7 +120,7 @@ TEST_CASE("a region is the same in whatever order it was written") {
 TEST_CASE("what is not sound is named") {
   program r = softmax();
   r.code[1].args[1] = 7;
-  CHECK(fault(r) == "invalid_argument: [fused] instruction 1 uses value 7 before it is there");
+  CHECK(fault(r) == "invalid_argument: [fused] instruction 1 uses value 7 before it is computed");
   r = softmax();
   r.code[0].leaves = column;
   CHECK(
@@ -128,10 +128,10 @@ TEST_CASE("what is not sound is named") {
       std::string::npos);
   r = softmax();
   r.code[0].leaves = static_cast<extent_class>(9);
-  CHECK(fault(r).find("instruction 0 (max) is no fold") != std::string::npos);
+  CHECK(fault(r).find("instruction 0 (max) is not a fold") != std::string::npos);
   r = softmax();
   r.code[0].op = &record_of<op::exp>;
-  CHECK(fault(r).find("instruction 0 (exp) is no fold") != std::string::npos);
+  CHECK(fault(r).find("instruction 0 (exp) is not a fold") != std::string::npos);
   r = softmax();
   r.code[2].type = dtype::int32;
   CHECK(fault(r).find("instruction 2 (exp) gives float, not int32") != std::string::npos);
@@ -158,13 +158,13 @@ TEST_CASE("what is not sound is named") {
   CHECK(fault(r).find("uses a fold over all or over columns, which") != std::string::npos);
   r = softmax();
   r.code.push_back(fold(record_of<op::max>, column, 0));
-  CHECK(fault(r).find("folds columns or all, and is no result") != std::string::npos);
+  CHECK(fault(r).find("folds columns or all, and is not a result") != std::string::npos);
   r = softmax();
   r.row_axes = max_rank + 1;
   CHECK(fault(r).find("rows of 9 axes") != std::string::npos);
   r = softmax();
   r.outputs[0].value = 0;
-  CHECK(fault(r).find("value 0 is no result") != std::string::npos);
+  CHECK(fault(r).find("value 0 is not a result") != std::string::npos);
   r.outputs = {{5, each, false}, {5, each, false}};
   CHECK(fault(r).find("value 5 is a result twice") != std::string::npos);
   r.outputs.assign(9, {5, each, false});

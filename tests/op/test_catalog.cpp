@@ -203,7 +203,7 @@ TEST_CASE("a fused node must fit its program") {
   check(fewer, {f3}, "[fused] the program takes 2 immediates, not 1");
   auto broken = std::make_shared<program>(*o.program);
   broken->code[0].args[0] = 99;
-  check({broken, o.immediates}, {f3}, "[fused] instruction 0 uses value 99 before it is there");
+  check({broken, o.immediates}, {f3}, "[fused] instruction 0 uses value 99 before it is computed");
   auto empty = std::make_shared<program>();
   check({empty, {}}, {}, "[fused] a program without instructions");
 }

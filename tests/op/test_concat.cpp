@@ -28,7 +28,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "concat says what is wrong") {
     CHECK(e.starts_with("invalid_argument: " + std::string(text)));
   };
   check([&] { concat(axis<0>, a, b); },
-        "[concat] expects extents that agree beside axis 0, and got (4,3) (4,2)");
+        "[concat] expects extents that agree on all axes but 0, and got (4,3) (4,2)");
   check([&] { concat(axis<2>, a, a); },
         "[concat] expects an axis of a tensor of rank 2, and got 2");
   check([&] { concat(axis<0>, a, i); }, "[concat] the operands' dtypes differ: float and int32");

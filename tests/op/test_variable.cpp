@@ -36,7 +36,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a second variable of a name names both li
   std::string e = testing::error_of([] { variable<float> w("v", 0.f); });
   INFO(e);
   CHECK(e.starts_with(
-      "already_exists: [variable] a variable named \"v\" is alive already: made at "
+      "already_exists: [variable] a variable named \"v\" exists already: it was made at "
       "test_variable.cpp:" +
       std::to_string(first) + ", node \"v\" at test_variable.cpp:" + std::to_string(second)));
   placeholder<float> x("x");
@@ -223,9 +223,9 @@ TEST_CASE_FIXTURE(testing::own_graph, "variables are found and updated at run ti
       "invalid_argument: [assign] int32(2) does not fit variable \"v\", which is float(2)");
   check([&] { assign(x * 2, x); }, "invalid_argument: [assign] expects a variable");
   check([&] { variable<float, 3>(g.find_variable("v")); },
-        "invalid_argument: [variable] float(2) is no variable of float(3)");
+        "invalid_argument: [variable] expects a variable of float(3), and got float(2)");
   check([&] { variable<float, 3>(g.find_variable("w")); },
-        "not_found: [variable] there is no such variable");
+        "not_found: [variable] the graph has no such variable");
   auto after = control_dependencies(up);
   CHECK(maker(assign(any_tensor(v), x).value()).def->name == "assign");
 }
@@ -367,10 +367,9 @@ TEST_CASE_FIXTURE(testing::own_graph, "extents may be given at run time, with an
         })
             .starts_with(
                 "invalid_argument: [variable] expects extents (?,4), and got (3,2), node \"v\""));
-  CHECK(
-      testing::error_of([&] {
-        any_variable("w", {in, dyn}, zeros());
-      }).starts_with("invalid_argument: [variable] expects extents that are known, and got (3,?)"));
+  CHECK(testing::error_of([&] {
+          any_variable("w", {in, dyn}, zeros());
+        }).starts_with("invalid_argument: [variable] expects known extents, and got (3,?)"));
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "layers whose sizes are known at run time train") {
@@ -438,5 +437,5 @@ TEST_CASE_FIXTURE(testing::own_graph, "an any_variable is read after what is to 
   CHECK(s.run(sum).data<float>()[0] == 12);
   CHECK(s.run(v.read()).data<float>()[0] == 3);
   CHECK(testing::error_of([&] { any_variable{node_ref()}; }) ==
-        "not_found: [variable] there is no such variable");
+        "not_found: [variable] the graph has no such variable");
 }

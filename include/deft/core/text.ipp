@@ -91,7 +91,7 @@ error::error(errc code, std::string message, std::string node, source_place plac
       place_(place) {}
 
 namespace {
-/// Letters to insert, remove or replace. (Levenshtein, row by row.)
+/// The Levenshtein distance: characters to insert, remove or replace.
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;

@@ -17,7 +17,7 @@ any_array literal_value(dtype t, std::int64_t bits) {
 }
 
 namespace {
-/// As a signature has it.
+/// As written in a signature.
 const char* name_of(extent_class c) {
   constexpr const char* names[] = {"", "_row", "_column", "_whole"};
   return names[static_cast<std::size_t>(c)];
@@ -99,11 +99,12 @@ program_ref program_builder::finish() {
 
 namespace {
 
-/// The walk by which expressions are written: operands before what uses them, depth first.
+/// Copies instructions in depth-first order, operands before their uses, as expressions are
+/// lowered.
 class extraction {
  public:
   using operand_test = std::function<bool(std::uint16_t)>;
-  /// `keep_pieces`: an expression within stays one.
+  /// `keep_pieces`: an expression within the program stays a piece.
   extraction(const program& p, const operand_test& is_operand, bool keep_pieces)
       : p_(p),
         is_operand_(is_operand),
@@ -142,7 +143,7 @@ class extraction {
     }
     return true;
   }
-  /// All that it takes first, so that its instructions follow each other.
+  /// Its operands first, so that its own instructions are consecutive.
   program_builder::value visit_piece(const program_piece& piece) {
     const std::size_t first = operands_ + piece.first;
     std::vector<program_builder::value> outside;
@@ -262,7 +263,7 @@ class program_checker {
           ", not ", c.type);
   }
   void use(std::size_t i, std::size_t v) const {
-    if (v >= operands_ + i) bad("instruction ", i, " uses value ", v, " before it is there");
+    if (v >= operands_ + i) bad("instruction ", i, " uses value ", v, " before it is computed");
     if (const instruction* made = p_.made_by(v);
         made && made->is_fold() && made->leaves != extent_class::row)
       bad("instruction ", i, " uses a fold over all or over columns, which is a result only");
@@ -271,7 +272,7 @@ class program_checker {
     const auto& c = p_.code[i];
     const bool all = c.leaves == extent_class::whole;
     if (c.op->folds == fold_kind::none || c.count != 1 || c.leaves > extent_class::whole)
-      bad("instruction ", i, " (", c.op->name, ") is no fold of one value");
+      bad("instruction ", i, " (", c.op->name, ") is not a fold of one value");
     use(i, c.args[0]);
     const dtype of = p_.type_of(c.args[0]);
     if (c.type != of || !(c.op->folds == fold_kind::mean ? is_floating(of) : is_numeric(of)))
@@ -294,10 +295,10 @@ class program_checker {
     for (std::size_t i = 0; i < p_.code.size(); ++i)
       if (p_.code[i].is_fold() && p_.code[i].leaves != extent_class::row &&
           std::ranges::count(p_.outputs, operands_ + i, &program_output::value) == 0)
-        bad("instruction ", i, " folds columns or all, and is no result");
+        bad("instruction ", i, " folds columns or all, and is not a result");
     for (const auto& o : p_.outputs) {
       if (o.value < operands_ || o.value >= p_.values())
-        bad("value ", o.value, " is no result of an instruction");
+        bad("value ", o.value, " is not a result of an instruction");
       if (std::ranges::count(p_.outputs, o.value, &program_output::value) > 1)
         bad("value ", o.value, " is a result twice");
       const instruction& made = *p_.made_by(o.value);
@@ -311,7 +312,7 @@ class program_checker {
     std::size_t end = 0;
     for (const auto& piece : p_.pieces) {
       if (piece.first < end || piece.first >= piece.last || piece.last > p_.code.size())
-        bad("instructions ", piece.first, " to ", piece.last, " are no piece of the program");
+        bad("instructions ", piece.first, " to ", piece.last, " are not a piece of the program");
       for (std::size_t i = piece.first; i < piece.last; ++i) {
         if (p_.code[i].is_fold()) bad("instruction ", i, " is a fold within an expression");
         if (i + 1 < piece.last && !is_inner(i, piece.last))
@@ -369,8 +370,7 @@ region_shape shape_of(const program& region, std::span<const extent_class> input
   }
   for (const auto& o : region.outputs)
     if (s.where[o.value] != o.where)
-      fail(errc::invalid_argument, "[fused] result ", o.value,
-           " is of another class than declared");
+      fail(errc::invalid_argument, "[fused] result ", o.value, " is not of the declared class");
   return s;
 }
 

@@ -13,13 +13,13 @@ tensor_type op::broadcast_to::infer(std::span<const tensor_type> in) const {
     if (!to.empty())
       fail(errc::invalid_argument, "[broadcast_to] has two shapes: ", to, " and ", like);
     if (!broadcast(x, like, out) || !may_equal(out, like))
-      fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be stretched to ", like);
+      fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be broadcast to ", like);
     return {like, in[0].type};
   }
   expect_extents(name, to, true);
   dims out;
   if (!shape(x, out))
-    fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be stretched to ", to);
+    fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be broadcast to ", to);
   return {out, in[0].type};
 }
 

@@ -11,7 +11,7 @@ tensor_type op::max::infer(std::span<const tensor_type> in) const {
   dims out = shape_checked(name, in[0].shape);
   for (auto a : axes)
     if (in[0].shape[static_cast<int>(a)] == 0 && out.elements() != 0)
-      fail(errc::invalid_argument, "[max] there is no largest of no elements: axis ", a, " of ",
+      fail(errc::invalid_argument, "[max] is undefined for zero elements: axis ", a, " of ",
            in[0].shape);
   return {out, in[0].type};
 }

@@ -11,7 +11,7 @@ namespace plan {
 
 /// d loss / d x for every x, summed over the elements of `loss`; an empty any_tensor where `loss`
 /// does not depend on x. Throws invalid_argument if `loss` is not floating, unimplemented if an
-/// operation on the way has no gradient.
+/// operation between them has no gradient.
 std::vector<any_tensor> gradients(const any_tensor& loss, std::span<const any_tensor> xs);
 
 /// Zeros of the dtype and shape of `x`.
@@ -20,8 +20,9 @@ any_tensor zeros_like(const any_tensor& x);
 }  // namespace plan
 
 /// The gradients of `loss` with respect to `x…`, typed like them; zeros where `loss` does not
-/// depend on one. As in TensorFlow, a loss that is no scalar counts as the sum of its elements.
-/// Throws unimplemented if an operation on the way has no gradient.
+/// depend on one. As in TensorFlow, a loss that is not a scalar counts as the sum of its
+/// elements. Throws invalid_argument if `loss` is not floating, unimplemented if an operation
+/// between them has no gradient.
 template <expression L, expression... X>
 auto gradients(const L& loss, const X&... x) {
   const any_tensor xs[] = {any_tensor(x)...};

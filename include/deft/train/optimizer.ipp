@@ -9,10 +9,10 @@
 namespace deft {
 namespace {
 
-/// Everything within is placed with `n`, whatever surrounds it.
-class beside {
+/// While it lives, nodes are placed with `n`, whatever the surrounding scopes ask for.
+class placed_with {
  public:
-  explicit beside(const node_ref& n) : outside_(push_name{""}) {
+  explicit placed_with(const node_ref& n) : outside_(push_name{""}) {
     if (n->device()) there_.emplace(device(*n->device()));
   }
 
@@ -68,10 +68,10 @@ operation optimizer::minimize_any(const any_tensor& loss, const variable<std::in
 
 any_tensor optimizer::slot(const node_ref& variable, const std::string& suffix, double value,
                            source_place w) {
-  beside there(variable);
+  placed_with there(variable);
   const tensor_type& t = variable->outputs[0];
   std::string name = variable->variable()->name + "/" + suffix;
-  // Two optimizers of one kind share a slot, as they do the variable.
+  // Two optimizers of one kind share the slots of a variable.
   if (node_ref made = graph::of(*variable).find_variable(name)) return any_tensor(output{made, 0});
   variable_options options;
   options.trainable = false;
@@ -83,7 +83,7 @@ any_tensor optimizer::slot(const node_ref& variable, const std::string& suffix, 
 }
 
 operation sgd::update(const node_ref& variable, const any_tensor& gradient, source_place w) const {
-  beside there(variable);
+  placed_with there(variable);
   any_tensor v(output{variable, 0});
   return operation(updated(record_of<op::assign_sub>, v, gradient * learning_rate_, w).node);
 }
@@ -91,7 +91,7 @@ operation sgd::update(const node_ref& variable, const any_tensor& gradient, sour
 operation adagrad::update(const node_ref& variable, const any_tensor& gradient,
                           source_place w) const {
   any_tensor accumulator = slot(variable, "adagrad", initial_, w);
-  beside there(variable);
+  placed_with there(variable);
   any_tensor v(output{variable, 0});
   any_tensor sum(updated(record_of<op::assign_add>, accumulator, square(gradient), w));
   return operation(

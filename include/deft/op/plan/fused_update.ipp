@@ -14,7 +14,8 @@ void check_order(const program& p) {
   for (std::size_t k = 0; k < p.outputs.size(); ++k) {
     const instruction* made = p.made_by(p.outputs[k].value);
     if (!made || p.outputs[k].where != extent_class::element)
-      fail(errc::invalid_argument, "[fused_update] result ", k, " is no new value of each element");
+      fail(errc::invalid_argument, "[fused_update] result ", k,
+           " is not a new value for each element");
     for (const auto& c :
          std::span(p.code).subspan(static_cast<std::size_t>(made - p.code.data()) + 1))
       if (std::ranges::count(std::span(c.args, c.count), k))
