@@ -38,7 +38,7 @@ TEST_CASE("an array knows its type, shape and bytes") {
   CHECK(any_array(dtype::int32, {0, 3}).bytes() == 0);
 }
 
-TEST_CASE("arrays are refused in sentences") {
+TEST_CASE("errors of arrays are sentences") {
   CHECK(testing::error_of([] {
           any_array(dtype::float32, {dyn, 3});
         }) == "invalid_argument: an array expects known extents, and got (?,3)");
@@ -48,7 +48,7 @@ TEST_CASE("arrays are refused in sentences") {
         }) ==
         "resource_exhausted: an array of (1099511627776,1099511627776) is larger than memory");
   CHECK(testing::error_of([] { any_array::scalar(1.f).data<int>(); }) ==
-        "invalid_argument: an array of float read as int32");
+        "invalid_argument: an array of float cannot be read as int32");
 }
 
 TEST_CASE("copies share elements until one is written") {
@@ -61,7 +61,7 @@ TEST_CASE("copies share elements until one is written") {
   CHECK(a.data<float>()[0] == 1);
   CHECK(copy.data<float>()[0] == 7);
   CHECK(copy.data<float>()[1] == 2);
-  // Each has its own now: no more copies.
+  // Each has its own elements now and copies no more.
   before = copy.raw();
   copy.mutable_data<float>()[1] = 8;
   static_cast<std::byte*>(copy.mutable_raw())[0] = std::byte{0};

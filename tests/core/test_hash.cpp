@@ -10,7 +10,7 @@
 using namespace deft;
 
 TEST_CASE("hashes are the same on every platform") {
-  // Worked out by hand-written Python from the published formulas.
+  // Computed in Python from the published formulas.
   static_assert(hash_text("") == 0x169180786fa941d5u);
   static_assert(hash_text("relu(add(0,1))") != hash_text("relu(add(1,0))"));
   static_assert(hash_text("matmul") == 0x14f07cd6e75df656u);
@@ -18,7 +18,7 @@ TEST_CASE("hashes are the same on every platform") {
   static_assert(mix(1, 2) == 0xbfc846100bfc1e42u);
 }
 
-TEST_CASE("no value makes mix forget what came before, nor the other way") {
+TEST_CASE("mix is one to one in each argument") {
   for (std::uint64_t v : {0xe7037ed1a0b428dbu, 0x9e3779b97f4a7c15u, 0ul, 1ul, ~0ul, 1ul << 63}) {
     std::set<std::uint64_t> by_seed, by_value;
     for (std::uint64_t i = 0; i < 1000; ++i) {
@@ -55,7 +55,7 @@ TEST_CASE("bytes hash by content and length, wherever they lie") {
   CHECK(seen.size() == 8 * bytes.size() + 101);
 }
 
-TEST_CASE("nearby inputs get distant hashes") {
+TEST_CASE("similar inputs have unrelated hashes") {
   std::set<std::uint64_t> seen;
   for (std::uint64_t i = 0; i < 1000; ++i)
     for (std::uint64_t j = 0; j < 10; ++j) seen.insert(mix(i, j));
@@ -68,6 +68,6 @@ TEST_CASE("nearby inputs get distant hashes") {
   CHECK(flipped < 64 * 40);
 }
 
-TEST_CASE("texts that differ in a trailing zero byte hash apart") {
+TEST_CASE("texts that differ in a trailing zero byte have different hashes") {
   CHECK(hash_text(std::string("a")) != hash_text(std::string("a\0", 2)));
 }

@@ -104,7 +104,7 @@ TEST_CASE("an any_array becomes an ndarray without a copy, and is checked") {
   CHECK(std::as_const(alone).data() == at);
 }
 
-TEST_CASE("an ndarray made from a shared any_array leaves the other holder alone") {
+TEST_CASE("writing to an ndarray made from a shared any_array does not change the other holder") {
   any_array shared(dtype::float32, {1});
   shared.mutable_data<float>()[0] = 1;
   ndarray<float, 1> a(shared);
@@ -113,7 +113,7 @@ TEST_CASE("an ndarray made from a shared any_array leaves the other holder alone
   CHECK(a(0) == 5);
 }
 
-TEST_CASE("array() shares the elements, and gives them away from a temporary") {
+TEST_CASE("array() shares the elements, and moves them out of a temporary") {
   ndarray<float, 2> a{1, 2};
   any_array shared = a.array();
   CHECK(shared.raw() == std::as_const(a).data());

@@ -58,7 +58,7 @@ TEST_CASE("floats divide by zero as IEEE says") {
   CHECK(std::isnan((lane<float>(0) / 0).v));
 }
 
-TEST_CASE("maximum and minimum let NaN through from either side") {
+TEST_CASE("maximum and minimum propagate NaN from either side") {
   using V = lane<float>;
   for (float v : {1.f, -inf, inf}) {
     CHECK(std::isnan(num::maximum(V(v), not_a_number).v));
@@ -83,7 +83,7 @@ TEST_CASE("comparisons give a mask, which selects") {
 }
 
 namespace {
-// Not inlined, as the compiler joins within one block only.
+// Not inlined, as the compiler contracts only within one block.
 template <class T>
 DEFT_NOINLINE T product_plus(T x, T y, T z) {
   return (lane<T>(x) * y + z).v;
@@ -95,7 +95,7 @@ DEFT_NOINLINE T less_product(T x, T y, T z) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("a product is rounded before it is added to anything", T, float, double) {
-  // 1 + 2e and its square: the last bits tell one rounding from two.
+  // 1 + 2e and its square: the last bits distinguish one rounding from two.
   volatile T x = 1 + 2 * std::numeric_limits<T>::epsilon();  // not known to the compiler
   const T squared = 1 + 4 * std::numeric_limits<T>::epsilon();
   CHECK(product_plus<T>(x, x, -squared) == 0);

@@ -6,7 +6,7 @@
 using namespace deft;
 using num::text;
 
-TEST_CASE("what is computed with text is written down") {
+TEST_CASE("computing with text yields source text") {
   const text x("x"), y("y");
   struct {
     text got;

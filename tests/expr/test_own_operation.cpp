@@ -25,8 +25,8 @@ double slope_of(double x) {
   return s + x * s * (1 - s);
 }
 
-/// Compares what `write` makes of five numbers with `expected`, whatever is folded or fused, fed or
-/// constant.
+/// Compares the result of `write` on five numbers with `expected`, for fed and constant operands,
+/// folded and fused.
 template <class T, class Write>
 void check_values(Write write, double (*expected)(double)) {
   const ndarray<T, 5> values{-3, -0.5, 0, 0.25, 4};
@@ -148,7 +148,7 @@ TEST_CASE_FIXTURE(own_graph, "alone it is its primitive node, in an expression p
   CHECK(find_fused(*decode<op::fused>(maker(inside).attributes).program) != nullptr);
 }
 
-TEST_CASE("the process knows it by its name, which is its alone") {
+TEST_CASE("the process finds it by its name, which is unique") {
   CHECK(find_op("test_swish") == &record_of<testing::swish>);
   CHECK(is_known(record_of<testing::running_sum>));
   const auto all = known_ops();
@@ -172,7 +172,7 @@ TEST_CASE_FIXTURE(own_graph, "operands are broadcast, literals take their dtype"
   CHECK(w.data<int>()[2] == -60);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a dtype that its rule does not accept is refused in a sentence") {
+TEST_CASE_FIXTURE(own_graph, "a dtype that its rule does not accept is refused with a message") {
   CHECK(error_of([] {
           make_swish(testing::any(dtype::int32, {3}));
         }).starts_with("invalid_argument: [test_swish] is not defined for int32"));
@@ -195,7 +195,7 @@ TEST_CASE("its gradient is that of central differences") {
     check_gradients([](const tensors& x) { return make_leak(x[0], x[1], x[2]); },
                     {{2, 3}, {3}, {2, 1}});
   }
-  SUBCASE("an algorithm of its own") {
+  SUBCASE("an operation that is not elementwise") {
     check_gradients([](const tensors& x) { return make_running_sum(x[0] * x[0]); }, {{2, 3}});
   }
   SUBCASE("a gradient's gradient") {
@@ -211,7 +211,7 @@ TEST_CASE("a gradient's values") {
 }
 
 TEST_CASE_FIXTURE(own_graph,
-                  "an operation with an algorithm of its own has attributes and a rule") {
+                  "an operation that is not elementwise has attributes and a shape rule") {
   session s;
   placeholder<float, 2, 3> x("x");
   const ndarray<float, 2, 3> v{1, 2, 3, 10, 20, 30};
@@ -219,7 +219,7 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(s.run(forward, x = v) == ndarray<float, 2, 3>{1, 3, 6, 10, 30, 60});
   CHECK(s.run(make_running_sum(x * 2, true) + 1, x = v) ==
         ndarray<float, 2, 3>{13, 11, 7, 121, 101, 61});
-  // Equal nodes are one, others are not.
+  // Equal nodes are merged, others are not.
   CHECK(same(forward, make_running_sum(x)));
   CHECK_FALSE(same(forward, make_running_sum(x, true)));
   // Known at run time, of another dtype, and folded.
@@ -237,14 +237,14 @@ TEST_CASE_FIXTURE(own_graph,
                 "kernel_types lack bool"));
 }
 
-TEST_CASE_FIXTURE(own_graph, "an operation may make a kernel of its own class") {
+TEST_CASE_FIXTURE(own_graph, "an operation may provide a kernel class") {
   session s;
   placeholder<float, dyn> x("x");
   CHECK(s.run(make_halve(x), x = {2.f, 5.f}) == ndarray<float, dyn>{1.f, 2.5f});
 }
 
 namespace {
-/// Throws what is no deft::error where its first element is negative.
+/// Throws an exception other than deft::error if its first element is negative.
 struct picky {
   static constexpr std::string_view name = "test_picky";
   static constexpr int arity = 1;
@@ -259,7 +259,7 @@ struct picky {
 };
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph, "whatever it throws fails the step, with its node") {
+TEST_CASE_FIXTURE(own_graph, "any exception that it throws fails the step, with the node's name") {
   placeholder<float, 96, 96> x("x");
   auto chain = [&](any_tensor t) {
     for (int i = 0; i < 24; ++i) t = matmul(t, any_tensor(x)) * 0.01f;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/graph/edit.hpp: changing what nodes share.
+// tests/graph/edit.hpp: editing lists that nodes share.
 #pragma once
 #include <deft/core/shared_list.hpp>
 
 namespace testing {
 
-/// Puts another list in the place of `list`: a copy that `change` has changed.
+/// Replaces `list` by a copy that `change` has modified.
 template <class T, class F>
 void edit(deft::shared_list<T>& list, F change) {
   std::vector<T> copy(list.begin(), list.end());

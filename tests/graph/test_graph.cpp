@@ -55,7 +55,7 @@ TEST_CASE_FIXTURE(own_graph, "device and control dependencies are part of a node
   CHECK(same(here, exp(a)));
 }
 
-TEST_CASE_FIXTURE(own_graph, "place, name scope and alias are the first writer's") {
+TEST_CASE_FIXTURE(own_graph, "source location, name scope and alias are the first writer's") {
   placeholder<float> x("x");
   any_tensor a(x);
   int line = __LINE__ + 1;
@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(own_graph, "an alias finds its node, and cannot be taken twice
   CHECK(g.find("logits") == z.handle().node);
 }
 
-TEST_CASE_FIXTURE(own_graph, "nodes that nobody holds are gone without a trace") {
+TEST_CASE_FIXTURE(own_graph, "nodes without handles are removed from the graph") {
   placeholder<float> x("x");
   CHECK(g.size() == 1);
   {
@@ -183,7 +183,7 @@ TEST_CASE_FIXTURE(own_graph, "a device function's answer that is malformed names
   CHECK(e.find("test_graph.cpp:") != std::string::npos);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a refused node leaves nothing behind") {
+TEST_CASE_FIXTURE(own_graph, "a refused node leaves the graph unchanged") {
   placeholder<float, 3> x("x");
   placeholder<float, 4> y("y");
   auto nodes = g.size();
@@ -199,7 +199,7 @@ TEST_CASE_FIXTURE(own_graph, "a refused node leaves nothing behind") {
   CHECK(x.handle().node->references == 1);
 }
 
-TEST_CASE("one graph is written by several threads") {
+TEST_CASE("several threads can write into one graph") {
   graph g;
   constexpr int threads = 4, rounds = 300;
   std::vector<any_tensor> kept[threads];

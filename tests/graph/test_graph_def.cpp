@@ -42,7 +42,8 @@ TEST_CASE_FIXTURE(own_graph, "flatten copies what the fetches need, inputs first
   CHECK_NOTHROW(validate(f.graph));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a feed prunes what made the value, side effects too") {
+TEST_CASE_FIXTURE(own_graph,
+                  "a feed prunes the nodes that computed the value, side effects included") {
   placeholder<float> x("x");
   variable<float> v("v", 0.f);
   any_tensor up = v.assign(x * 2).value(), y = exp(up);
@@ -119,7 +120,7 @@ TEST_CASE_FIXTURE(own_graph, "one output of several can be fed") {
   CHECK_NOTHROW(validate(f.graph));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a graph that is not sound is refused, and the node is named") {
+TEST_CASE_FIXTURE(own_graph, "an invalid graph is refused by naming the node") {
   placeholder<float, 2, 3> x("x");
   placeholder<float, 3, 4> w("w");
   any_tensor y = exp(matmul(any_tensor(x), any_tensor(w)));

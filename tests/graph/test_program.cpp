@@ -46,7 +46,7 @@ std::string fault(const program& r) {
 
 }  // namespace
 
-TEST_CASE("a row is passed over again by what uses its fold") {
+TEST_CASE("a use of a fold needs another pass over the row") {
   const program r = softmax();
   CHECK_NOTHROW(validate(r));
   const extent_class in[] = {each};
@@ -57,7 +57,7 @@ TEST_CASE("a row is passed over again by what uses its fold") {
   CHECK(s.where[5] == each);
 }
 
-TEST_CASE("a value's class is the join of its operands'") {
+TEST_CASE("a value's class is the join of its operands' classes") {
   CHECK(join(row, column) == each);
   CHECK(join(whole, row) == row);
   CHECK(join(row, row) == row);
@@ -112,12 +112,12 @@ TEST_CASE("a region is the same in whatever order it was written") {
         "t0=mul(i1:float,k0:float):float t1=exp(i0:float):float t2=add(t0,t1):float "
         "t3=exp(t2):float out t3 out t1");
   CHECK(canonical(other).pieces.empty());
-  // Which result is which is part of it.
+  // The order of the results is part of it.
   std::swap(other.outputs[0], other.outputs[1]);
   CHECK(canonical(one).signature != canonical(other).signature);
 }
 
-TEST_CASE("what is not sound is named") {
+TEST_CASE("an invalid program is refused by naming its fault") {
   program r = softmax();
   r.code[1].args[1] = 7;
   CHECK(fault(r) == "invalid_argument: [fused] instruction 1 uses value 7 before it is computed");
@@ -240,7 +240,7 @@ TEST_CASE("an update writes nothing that it still reads") {
   CHECK(refused(update(), {v}) != "");
 }
 
-TEST_CASE("a part of a program is written as if by itself") {
+TEST_CASE("an extracted part equals the same program written separately") {
   const program r = softmax();
   // The second phase, of which the last one needs a value: an expression.
   const std::uint16_t e[] = {3};
@@ -256,7 +256,7 @@ TEST_CASE("a part of a program is written as if by itself") {
   CHECK_NOTHROW(validate(*p.program));
 }
 
-TEST_CASE("an expression within a part stays a piece, its operands first") {
+TEST_CASE("an expression within an extracted part stays a piece, its operands first") {
   program r;
   r.inputs = {f32, f32};
   // a = x * y + x; b = exp(a) - y * a, in two pieces.
@@ -269,7 +269,7 @@ TEST_CASE("an expression within a part stays a piece, its operands first") {
   const program_part p = extract(r, both, [](std::uint16_t v) { return v < 2; });
   CHECK(p.program->pieces == r.pieces);
   CHECK_NOTHROW(validate(*p.program));
-  // Where a value within a piece is a result, it is none any more.
+  // A piece with an inner value that is a result is no longer a piece.
   const std::uint16_t inner[] = {4, 6};
   CHECK(extract(r, inner, [](std::uint16_t v) { return v < 2; }).program->pieces ==
         std::vector<program_piece>{{0, 2}});

@@ -52,7 +52,7 @@ graph_def chain(std::uint32_t length) {
   return g;
 }
 
-/// A node with attributes of every kind, which no shape rule needs to like.
+/// A node with attributes of every kind, which need not pass a shape rule.
 node_def odd_node() {
   node_def n;
   n.op = find_op("constant");
@@ -93,7 +93,7 @@ TEST_CASE("a graph comes back as it was written, devices as the same pointers") 
   CHECK(load(to_bytes(graph_def())).nodes.empty());
 }
 
-TEST_CASE("a graph that arrives passes the same checks as one that is built") {
+TEST_CASE("a received graph passes the same checks as one that is built") {
   validate(load(to_bytes(chain(50))));
   graph_def bad = chain(50);
   bad.nodes[20].inputs[0].node = 30;
@@ -191,7 +191,7 @@ TEST_CASE("mutated graphs end in an error, or in a graph that passes or fails it
         case 2:
           bytes[at] ^= static_cast<std::byte>(1u << below(8));
           break;
-        case 3:  // repeats a piece elsewhere
+        case 3:  // repeats a piece at another position
           for (std::size_t from = below(bytes.size()), n = below(32);
                n > 0 && at < bytes.size() && from < bytes.size(); --n)
             bytes[at++] = bytes[from++];
@@ -211,7 +211,7 @@ TEST_CASE("mutated graphs end in an error, or in a graph that passes or fails it
       validate(read);
       ++passed;
     } catch (const error&) {
-      // Refused in a sentence.
+      // Refused with a message.
     }
   }
   CHECK(loaded > 1'000);
@@ -219,7 +219,7 @@ TEST_CASE("mutated graphs end in an error, or in a graph that passes or fails it
   CHECK(loaded > passed);
 }
 
-TEST_CASE("a graph can be read by eye as XML") {
+TEST_CASE("a graph can be written as readable XML") {
   graph_def g = chain(3);
   g.nodes.push_back(odd_node());
   std::string xml = to_xml(g);
@@ -233,7 +233,7 @@ TEST_CASE("a graph can be read by eye as XML") {
   }
 }
 
-TEST_CASE("file names from the wire are for messages only: what is too much of them is \"?\"") {
+TEST_CASE("received file names are bounded in number and length; others become \"?\"") {
   CHECK(std::string(detail::file_of_wire("a.cpp")) == "a.cpp");
   CHECK(std::string(detail::file_of_wire(std::string(1025, 'a'))) == "?");
   detail::wire_names<const char*> names;
@@ -246,7 +246,7 @@ TEST_CASE("file names from the wire are for messages only: what is too much of t
   CHECK(kept("7") == "kept");
 }
 
-TEST_CASE("a device name from the wire that cannot be kept is refused by name") {
+TEST_CASE("a received device name beyond the limits is refused by name") {
   const auto e = testing::error_of(
       [] { detail::device_of_wire("/job:" + std::string(2000, 'a') + "/task:0"); });
   CHECK(e.starts_with("resource_exhausted: the device name \"/job:aaa"));

@@ -21,7 +21,7 @@ TEST_CASE("the catalog lists every operation once") {
   CHECK(find_op("no such operation") == nullptr);
 }
 
-TEST_CASE("attributes survive being written down") {
+TEST_CASE("attributes can be encoded and decoded") {
   op::random_uniform o;
   o.shape = {2, 3};
   o.key = ~std::uint64_t{0};
@@ -52,7 +52,7 @@ void check_text(const Name&... names) {
 
 }  // namespace
 
-TEST_CASE("the body of every elementwise operation writes itself down") {
+TEST_CASE("the body of every elementwise operation yields its source text") {
   int bodies = 0;
   op::catalog::each([&]<class Op>() {
     if constexpr (std::is_same_v<Op, op::cast>) {
@@ -77,7 +77,7 @@ TEST_CASE("the body of every elementwise operation writes itself down") {
 
 namespace {
 
-/// Attributes and inputs as no builder would make them.
+/// Attributes and inputs that no builder makes.
 class hostile {
  public:
   explicit hostile(std::uint32_t seed) : key_{seed, 1} {}
@@ -107,7 +107,7 @@ class hostile {
     for (auto n = below(max_rank + 1); n > 0; --n) d.push_back(below(8) ? below(4) : number());
     return d;
   }
-  /// As another node's result, which has been checked.
+  /// A valid type, as the result of another node.
   dims sound_shape() {
     for (;;)
       if (dims d = shape(); is_sound(d)) return d;

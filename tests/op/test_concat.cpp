@@ -19,7 +19,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "concat adds extents along one axis") {
   CHECK(type_of(concat(axis<0>, a, any_tensor(b))) == "float(?,3)");
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "concat says what is wrong") {
+TEST_CASE_FIXTURE(testing::own_graph, "errors of concat") {
   any_tensor a = any(dtype::float32, {4, 3}), b = any(dtype::float32, {4, 2}),
              i = any(dtype::int32, {4, 3});
   auto check = [](auto f, std::string_view text) {

@@ -67,7 +67,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "reshape is typed") {
                 "invalid_argument: [reshape] (100,784) does not have as many elements as (7)"));
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "expand_dims puts ones where the result has them") {
+TEST_CASE_FIXTURE(testing::own_graph, "expand_dims numbers the new axes as in the result") {
   placeholder<float, dyn, 10> x("x");
   static_assert(std::is_same_v<decltype(expand_dims(x, axis<1>)), tensor<float, dyn, 1, 10>>);
   static_assert(
@@ -78,7 +78,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "expand_dims puts ones where the result ha
         }).starts_with("invalid_argument: [expand_dims] expects axes of a result of rank 3"));
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "broadcast_to stretches ones") {
+TEST_CASE_FIXTURE(testing::own_graph, "broadcast_to repeats extents of 1") {
   placeholder<float, 3> x("x");
   placeholder<float, dyn, 3> like("like");
   placeholder<float> scalar("scalar");
@@ -149,7 +149,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "transpose permutes axes") {
   }
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "matmul agrees with itself at compile time and run time") {
+TEST_CASE_FIXTURE(testing::own_graph, "matmul has the same rule at compile time and at run time") {
   placeholder<float, dyn, 4> a("a");
   placeholder<float, 4, 5> b("b");
   static_assert(std::is_same_v<decltype(matmul(a, b)), tensor<float, dyn, 5>>);

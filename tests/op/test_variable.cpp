@@ -110,7 +110,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "an initial value may use another variable
         }).starts_with("invalid_argument: [variable] an initial value depends on an assign"));
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "the first value is computed where the variable is") {
+TEST_CASE_FIXTURE(testing::own_graph, "the first value is computed on the variable's device") {
   int asked = 0;
   auto scope = on(device([&](const node_info& n) {
     const bool is_variable = n.role == op_role::variable;
@@ -127,7 +127,8 @@ TEST_CASE_FIXTURE(testing::own_graph, "the first value is computed where the var
   CHECK(to_string(*maker(y).device()) == "/job:worker");
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "updates run at the variable, their values where written") {
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "updates run on the variable's device, their values where written") {
   std::optional<variable<float, 2>> made;
   if (auto ps = on(device("/job:ps"))) made.emplace("v", zeros());
   variable<float, 2>& v = *made;
@@ -177,7 +178,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a variable is read again under control de
   CHECK(any_tensor(v).handle() == later.handle());
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "initialize_all covers the variables that live") {
+TEST_CASE_FIXTURE(testing::own_graph, "initialize_all covers the live variables") {
   variable<float> a("a", 1.f);
   auto b = std::make_unique<variable<float, 2>>("b", zeros());
   CHECK(initialize_all().handle()->controls().size() == 2);
@@ -425,7 +426,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a variable is set to a value of the host"
         }).starts_with("invalid_argument: a floating literal with a tensor of int32"));
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "an any_variable is read after what is to come before it") {
+TEST_CASE_FIXTURE(testing::own_graph, "an any_variable is read after its control dependencies") {
   any_variable v("v", {}, 1.f);
   any_variable found(g.find_variable("v"));
   CHECK(found.handle() == v.handle());

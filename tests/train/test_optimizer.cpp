@@ -49,7 +49,7 @@ TEST_CASE_FIXTURE(own_graph, "adagrad is TensorFlow's: rate * g / sqrt(sum of sq
   session t;
   t.run(initialize_all());
   t.run(step);
-  CHECK(t.run(x) == Approx(2 - 0.1 * 3 / std::sqrt(0.1 + 9)));  // 0.1 is where slots begin
+  CHECK(t.run(x) == Approx(2 - 0.1 * 3 / std::sqrt(0.1 + 9)));  // slots start at 0.1
 }
 
 TEST_CASE_FIXTURE(own_graph, "slots live with their variables, and only the gradient travels") {
@@ -111,7 +111,7 @@ TEST_CASE_FIXTURE(own_graph, "minimize skips what the loss does not reach, and f
   CHECK(o.line == line);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a loss that is no floating scalar is refused") {
+TEST_CASE_FIXTURE(own_graph, "a loss that is not a floating scalar is refused") {
   variable<float, 3> w("w", ones());
   variable<int> n("n", 1);
   auto o = outcome_of([&] { sgd(0.5).minimize(any_tensor(w * 2.f)); });

@@ -9,8 +9,8 @@
 
 namespace deft {
 
-/// A handle to one output of a node. The operations accept it wherever they accept a tensor<…>;
-/// what they check at compile time for those, they check when the node is made.
+/// A handle to one output of a node. Operations accept it wherever they accept a tensor<…>, and
+/// check when the node is made what they check at compile time for a tensor<…>.
 class any_tensor : public detail::expression_base {
  public:
   /// An empty handle; using it throws failed_precondition.
@@ -32,6 +32,7 @@ class any_tensor : public detail::expression_base {
   const dims& shape() const { return handle().type().shape; }
   int rank() const { return shape().rank(); }
 
+  /// Whether both handles refer to the same output of the same node; `a == b` compares elements.
   friend bool same(const any_tensor& a, const any_tensor& b) { return a.output_ == b.output_; }
   template <typed_expression X>
   friend bool same(const any_tensor& a, const X& b) {

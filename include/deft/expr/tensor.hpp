@@ -155,6 +155,7 @@ class tensor : public detail::typed_base {
                   "same(a, b) to compare handles");
   }
 
+  /// Whether both handles refer to the same output of the same node; `a == b` compares elements.
   friend bool same(const tensor& a, const tensor& b) { return a.output_ == b.output_; }
 
  protected:

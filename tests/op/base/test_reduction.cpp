@@ -27,7 +27,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "reductions are typed by what they leave")
   CHECK(o.keepdims);
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "both worlds have one shape rule") {
+TEST_CASE_FIXTURE(testing::own_graph, "compile time and run time have one shape rule") {
   placeholder<float, dyn, 3, 4> x("x");
   any_tensor y(x);
   CHECK(same(any_tensor(sum(x)), sum(y)));
@@ -38,7 +38,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "both worlds have one shape rule") {
   CHECK(type_of(sum(y, axes{0, -1}, keepdims)) == "float(1,3,1)");
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "reductions say what is wrong") {
+TEST_CASE_FIXTURE(testing::own_graph, "errors of reductions") {
   any_tensor f = any(dtype::float32, {4, 0}), i = any(dtype::int32, {4, 3}),
              m = any(dtype::boolean, {3});
   auto check = [](auto e, std::string_view text) {
