@@ -266,12 +266,12 @@ TEST_CASE_FIXTURE(own_graph, "any exception that it throws fails the step, with 
     return t;
   };
   any_tensor alone = make_node(picky{}, {}, any_tensor(x));
-  any_tensor beside = chain(alone) + chain(any_tensor(x) * 2.f);  // in two lanes
+  any_tensor both = chain(alone) + chain(any_tensor(x) * 2.f);  // in two lanes
   ndarray<float, 96, 96> good, bad;
   std::ranges::fill(good, 0.01f);
   std::ranges::fill(bad, -1.f);
   session s({.intra_op_threads = 2});
-  for (const any_tensor& fetch : {alone, beside})
+  for (const any_tensor& fetch : {alone, both})
     for (int i = 0; i < 3; ++i) {
       const std::string e = error_of([&] { s.run(fetch, x = bad); });
       CHECK(e.starts_with("internal: not deft's, node \"test_picky"));

@@ -146,11 +146,11 @@ TEST_CASE("kinds of attributes, shapes and devices that cannot be are refused") 
   tensor_type t;
   CHECK(error_of([&] {
           from_bytes(to_bytes(tensor_type{dims{-2}, dtype::float32}), t);
-        }) == "invalid_argument: an extent of -2 came over the wire");
+        }) == "invalid_argument: received an extent of -2");
   std::int64_t big = std::int64_t{1} << 31;
   CHECK(error_of([&] {
           from_bytes(to_bytes(tensor_type{dims{big, 0, big, big}, dtype::float32}), t);
-        }) == "invalid_argument: a shape larger than any memory came over the wire");
+        }) == "invalid_argument: received a shape larger than any memory");
   auto bytes = to_bytes(chain(3));
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   bytes[text.find("/job:ps/replica")] = std::byte{'!'};
@@ -242,7 +242,7 @@ TEST_CASE("received file names are bounded in number and length; others become \
         text, [](const std::string&) { return "kept"; }, [](const char* why) { return why; }));
   };
   for (std::size_t i = 0; i < names.most; ++i) CHECK(kept(std::to_string(i)) == "kept");
-  CHECK(kept("one more") == "too many came over the wire");
+  CHECK(kept("one more") == "too many names from peers (limit 16,384)");
   CHECK(kept("7") == "kept");
 }
 

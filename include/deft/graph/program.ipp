@@ -206,14 +206,14 @@ program canonical(const program& region) {
   std::vector<std::uint16_t> number(region.values(), unknown);
   std::iota(number.begin(), number.begin() + static_cast<std::ptrdiff_t>(operands),
             std::uint16_t{0});
-  auto walk = [&](auto& self, std::uint16_t v) {
+  auto visit = [&](auto& self, std::uint16_t v) {
     if (number[v] != unknown) return number[v];
     instruction c = region.code[v - operands];
     for (int a = 0; a < c.count; ++a) c.args[a] = self(self, c.args[a]);
     made.code.push_back(c);
     return number[v] = static_cast<std::uint16_t>(operands + made.code.size() - 1);
   };
-  for (auto& o : made.outputs) o.value = walk(walk, o.value);
+  for (auto& o : made.outputs) o.value = visit(visit, o.value);
   made.seal();
   return made;
 }

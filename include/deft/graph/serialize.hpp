@@ -46,11 +46,11 @@ class wire_names {
   Value of(const std::string& text, Make make, Refuse refuse) {
     thread_local std::pair<std::string, Value> last{};  // runs of nodes share device and file
     if (last.second && last.first == text) return last.second;
-    if (text.size() > longest) return refuse("it is too long");
+    if (text.size() > longest) return refuse("it is too long (limit 1,024 bytes)");
     std::lock_guard lock(guard_);
     auto at = values_.find(text);
     if (at == values_.end()) {
-      if (values_.size() == most) return refuse("too many came over the wire");
+      if (values_.size() == most) return refuse("too many names from peers (limit 16,384)");
       at = values_.emplace(text, make(text)).first;
     }
     last = *at;
@@ -69,7 +69,7 @@ inline placement device_of_wire(const std::string& text) {
       text, [](const std::string& t) { return intern(parse_device(t)); },
       [&](const char* reason) -> placement {
         fail(errc::resource_exhausted, "the device name \"", std::string_view(text).substr(0, 80),
-             "\" is not taken: ", reason);
+             "\" is refused: ", reason);
       });
 }
 /// Source files appear in messages only, which can do without them.
@@ -102,11 +102,11 @@ inline std::uint64_t checked_bytes(dtype type, const dims& shape, bool may_be_dy
   bool none = false;
   for (auto e : shape) {
     if (e < 0 && !(may_be_dyn && e == dyn))
-      fail(errc::invalid_argument, "an extent of ", e, " came over the wire");
+      fail(errc::invalid_argument, "received an extent of ", e);
     if (e == 0) none = true;
     if (e <= 1) continue;
     if (bytes && static_cast<std::uint64_t>(e) > most_bytes / bytes)
-      fail(errc::invalid_argument, "a shape larger than any memory came over the wire");
+      fail(errc::invalid_argument, "received a shape larger than any memory");
     bytes *= static_cast<std::uint64_t>(e);
   }
   return none ? 0 : bytes;

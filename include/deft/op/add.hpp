@@ -21,14 +21,14 @@ namespace deft {
 /// Elementwise sum of numbers; integers wrap.
 ///
 /// All binary operators follow these rules. Two tensors must have the same dtype (`cast<T>(x)`
-/// converts), which is also that of the result, except that comparisons yield bool. Shapes are
-/// broadcast as in NumPy: aligned at the last axis, an extent of 1 is repeated. A C++ scalar takes
-/// the tensor's dtype; a floating-point scalar needs a floating-point tensor, a bool a tensor of
-/// bool. The result is an unnamed expression, or an any_tensor if an operand is one.
+/// converts). It is also the result's, except that comparisons yield bool. Shapes are broadcast as
+/// in NumPy: aligned at the last axis, with extents of 1 repeated. A C++ scalar takes the dtype of
+/// the tensor; a floating-point scalar needs a floating-point tensor, a bool a tensor of bool. The
+/// result is an unnamed expression, or an any_tensor if an operand is one.
 ///
-/// Wrong dtypes and shapes are compile errors where the types tell them. Otherwise the operator
-/// throws invalid_argument: for an any_tensor, and for a scalar that the dtype cannot represent.
-/// `dyn` extents that do not match raise the same error in the run.
+/// Wrong dtypes and shapes are compile errors where the types show them. The operator throws
+/// invalid_argument for those of an any_tensor, and for a scalar that the dtype cannot represent.
+/// `dyn` extents that do not match make the run throw it.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator+(const X& x, const Y& y) { return make<op::add>({}, x, y); }

@@ -72,7 +72,7 @@ any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_p
 }  // namespace detail
 
 /// The tensors joined along an axis: `concat(axis<0>, a, b)` of (2,3) and (4,3) is (6,3). Dtypes
-/// and all other extents must agree; if they do not, it is a compile error where the types tell it,
+/// and all other extents must agree; if they do not, it is a compile error where the types show it,
 /// and throws invalid_argument otherwise.
 template <int Axis, expression X, expression... Rest, class K = kernels_for<X>>
 auto concat(axis_t<Axis>, const X& x, const Rest&... rest) {

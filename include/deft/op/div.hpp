@@ -19,7 +19,7 @@ struct div : elementwise<2> {
 
 namespace deft {
 /// Elementwise quotient of numbers, operands as for `+`. Floating-point division follows IEEE 754.
-/// Integer division truncates towards zero; a zero divisor raises invalid_argument in the run.
+/// Integer division truncates towards zero; a zero divisor makes the run throw invalid_argument.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator/(const X& x, const Y& y) { return make<op::div>({}, x, y); }

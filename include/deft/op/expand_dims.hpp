@@ -5,7 +5,7 @@
 #include <deft/op/reshape.hpp>
 
 namespace deft::op {
-struct expand_dims;  ///< It is a reshape; only messages use this name.
+struct expand_dims;  ///< a reshape; only messages use this name
 }
 
 namespace deft {

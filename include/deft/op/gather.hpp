@@ -50,7 +50,7 @@ inline constexpr bool can_gather = gathered<P, Indices>::possible;
 }  // namespace detail
 
 /// The rows of `params` (along axis 0) at `indices`, int32 or int64: for params (V,D) and indices
-/// (B,L) the result is (B,L,D). An index out of range raises out_of_range in the run.
+/// (B,L) the result is (B,L,D). An index out of range makes the run throw out_of_range.
 template <expression P, expression Indices, class K = kernels_for<P>>
 auto gather(const P& params, const Indices& indices, source_place w = here()) {
   if constexpr (typed_expression<P> && typed_expression<Indices>) {

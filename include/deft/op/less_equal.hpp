@@ -15,8 +15,7 @@ struct less_equal : elementwise<2, typing::comparison> {
 }  // namespace deft::op
 
 namespace deft {
-/// Where x is at most y, as a tensor of bool; false where either is NaN. Numbers only, operands as
-/// for
+/// Whether each x is at most y, as a tensor of bool; false for NaN. For numbers, operands as for
 /// `+`.
 template <class X, class Y>
 requires operands<X, Y>

@@ -79,8 +79,8 @@ auto matmul(const A& a, const B& b, source_place w) {
 }  // namespace detail
 
 /// The matrix product (m,k) x (k,n) -> (m,n) of two matrices of one dtype. Operands that do not
-/// match are a compile error where the types tell it; otherwise it throws invalid_argument, for
-/// `dyn` extents in the run.
+/// match are a compile error where the types show it; otherwise it throws invalid_argument;
+/// for `dyn` extents the run does.
 template <expression A, expression B, class K = kernels_for<A>>
 auto matmul(const A& a, const B& b, source_place w = here()) {
   return detail::matmul<false, false, K>(a, b, w);

@@ -17,7 +17,7 @@ struct mod : elementwise<2, typing::integral> {
 
 namespace deft {
 /// Elementwise remainder of integers, operands as for `+`: x - (x / y) * y, with the sign of x. A
-/// zero divisor raises invalid_argument in the run.
+/// zero divisor makes the run throw invalid_argument.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator%(const X& x, const Y& y) { return make<op::mod>({}, x, y); }

@@ -77,7 +77,7 @@ inline constexpr bool label_shape_fits =
 /// For each row of `logits` (all axes but the last), -sum(labels * log(softmax(logits))). `labels`
 /// are probabilities, of the logits' shape and dtype, or classes, int32 or int64 and of one rank
 /// less. The loss has one value for each row, in the dtype of the logits. Throws invalid_argument
-/// for labels that do not match (a compile error where the types tell it); a class out of range
+/// for labels that do not match (a compile error where the types show it); a class out of range
 /// raises it in the run.
 template <expression L, expression Y, class K = kernels_for<L>>
 auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = here()) {

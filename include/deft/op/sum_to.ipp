@@ -21,7 +21,7 @@ namespace detail {
 any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_place w) {
   const dims &from = x.shape(), &to = like.shape();
   if (same(x, like) || (from == to && from.is_static())) return x;
-  // Axes that are summed; an extent that only run time knows may be 1, or may not.
+  // Axes that are summed; an extent known only at run time may be 1 or not.
   bool decided = op::sum_to::possible(from, to);
   dims summed;
   int front = from.rank() - to.rank();

@@ -15,8 +15,7 @@ struct random {
   dims shape;
   dtype type = dtype::float32;
   std::uint64_t key = 0;
-  bool every_step =
-      true;  ///< new numbers in every step; otherwise, as for initial values, those of step 0
+  bool every_step = true;  ///< new numbers in every step; false: always those of step 0
 
  protected:
   /// The shape and type rule; `parameters` must be finite in the dtype.
@@ -28,7 +27,7 @@ struct random {
 namespace deft {
 
 struct random_options {
-  /// Replaces the operation's number in its graph as what the numbers depend on, with its seed.
+  /// Used with the graph's seed, in place of the operation's number in its graph.
   std::optional<std::uint64_t> seed;
 };
 
