@@ -61,9 +61,9 @@ concept initializes =
 initializer zeros();
 /// All elements 1, or true.
 initializer ones();
-/// Random values as those of the operations with the same names, for float and double variables;
-/// the variable throws invalid_argument for other dtypes and for bad parameters. Uniform in [low,
-/// high).
+/// Uniform random values in [low, high). The random initializers take the parameters of the
+/// operations of the same names, for float and double variables; the variable throws
+/// invalid_argument for other dtypes and for bad parameters.
 initializer random_uniform(double low, double high);
 /// Normally distributed.
 initializer random_normal(double mean, double stddev);

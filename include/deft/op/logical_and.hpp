@@ -15,8 +15,7 @@ struct logical_and : elementwise<2, typing::logical> {
 }  // namespace deft::op
 
 namespace deft {
-/// Elementwise logical and of tensors of bool, operands as for `+`. Both sides are always
-/// evaluated.
+/// Elementwise logical and of tensors of bool, operands as for `+`. Both are evaluated.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator&&(const X& x, const Y& y) { return make<op::logical_and>({}, x, y); }

@@ -18,7 +18,7 @@ struct mul : elementwise<2> {
 }  // namespace deft::op
 
 namespace deft {
-/// Elementwise product of numbers; integers wrap. `matmul` multiplies matrices. Operands as for
+/// Elementwise product of numbers (`matmul` is that of matrices); integers wrap. Operands as for
 /// `+`.
 template <class X, class Y>
 requires operands<X, Y>
