@@ -79,7 +79,8 @@ TEST_CASE("a value's class is the join of its operands' classes") {
         std::string::npos);
   r.code.pop_back();
   r.outputs[0].where = row;
-  CHECK(testing::error_of([&] { shape_of(r, in); }).find("of another class") != std::string::npos);
+  CHECK(testing::error_of([&] { shape_of(r, in); }).find("is not of the declared class") !=
+        std::string::npos);
 }
 
 TEST_CASE("signatures tell regions apart") {
