@@ -38,17 +38,17 @@ TEST_CASE("an array has a type, a shape and bytes") {
   CHECK(any_array(dtype::int32, {0, 3}).bytes() == 0);
 }
 
-TEST_CASE("invalid arrays are refused with a full sentence") {
+TEST_CASE("errors of arrays are sentences") {
   CHECK(testing::error_of([] {
           any_array(dtype::float32, {dyn, 3});
-        }) == "invalid_argument: an array needs every extent, not (?,3)");
+        }) == "invalid_argument: an array expects known extents, and got (?,3)");
   std::int64_t big = std::int64_t{1} << 40;
   CHECK(testing::error_of([&] {
           any_array(dtype::float32, {big, big});
         }) ==
         "resource_exhausted: an array of (1099511627776,1099511627776) is larger than memory");
   CHECK(testing::error_of([] { any_array::scalar(1.f).data<int>(); }) ==
-        "invalid_argument: an array of float read as int32");
+        "invalid_argument: an array of float cannot be read as int32");
 }
 
 TEST_CASE("copies share elements until one is written") {
@@ -61,7 +61,7 @@ TEST_CASE("copies share elements until one is written") {
   CHECK(a.data<float>()[0] == 1);
   CHECK(copy.data<float>()[0] == 7);
   CHECK(copy.data<float>()[1] == 2);
-  // Each array owns its elements now, so nothing is copied again.
+  // Each has its own elements now and copies no more.
   before = copy.raw();
   copy.mutable_data<float>()[1] = 8;
   static_cast<std::byte*>(copy.mutable_raw())[0] = std::byte{0};

@@ -13,7 +13,7 @@ constexpr std::size_t huge_page = std::size_t{2} << 20;
 std::uintptr_t address(const buffer& b) { return reinterpret_cast<std::uintptr_t>(b.data()); }
 }  // namespace
 
-TEST_CASE("blocks are aligned to 64 bytes, large ones to 2 MB, and have the requested size") {
+TEST_CASE("blocks are aligned to 64 bytes, large ones to 2 MB, and hold the bytes requested") {
   for (std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{64}, std::size_t{1000},
                             huge_page - 1, huge_page, huge_page + 1, 3 * huge_page}) {
     CAPTURE(bytes);
@@ -36,7 +36,7 @@ TEST_CASE("a freed large block is reused for the next one of its size") {
   auto second = buffer::host(3 * huge_page - 100);
   CHECK(recycled_host_memory() == 0);
   CHECK(address(second) == at);
-  // Blocks that are in use or much too large are not reused.
+  // Not reused while it is in use, or if it is much too large.
   CHECK(address(buffer::host(3 * huge_page)) != at);
   second.reset();
   CHECK(address(buffer::host(huge_page)) != at);
@@ -82,7 +82,7 @@ TEST_CASE("the reference count is right when threads copy at the same time") {
   CHECK(a.unique());
 }
 
-TEST_CASE("an empty buffer holds no memory") {
+TEST_CASE("an empty buffer has no memory") {
   buffer b;
   CHECK_FALSE(b);
   CHECK(b.data() == nullptr);

@@ -35,7 +35,7 @@ TEST_CASE("dtypes have fixed wire numbers, TensorFlow's names, and sizes") {
   }
 }
 
-TEST_CASE("other numbers and names are not valid dtypes") {
+TEST_CASE("codes other than those of dtypes are not valid") {
   CHECK_FALSE(is_valid(dtype::none));
   CHECK_FALSE(is_valid(static_cast<dtype>(7)));
   CHECK_FALSE(is_valid(static_cast<dtype>(255)));

@@ -5,7 +5,7 @@
 
 using namespace deft;
 
-TEST_CASE("an error is one sentence with node, source location and device where known") {
+TEST_CASE("an error is one sentence with node, source location and device, as far as known") {
   std::string text = "[matmul] inner extents differ: (100,784) x (785,10)";
   source_place place{"src/model.cpp", 31};
   struct {

@@ -6,7 +6,7 @@
 
 using namespace deft;
 
-TEST_CASE("any exception becomes an error that can be stored") {
+TEST_CASE("an exception of any type becomes an error that can be stored") {
   CHECK(failure_of([] {}) == nullptr);
   const auto said = [](auto&& f) {
     const auto e = failure_of(f);

@@ -83,7 +83,7 @@ TEST_CASE("comparisons give a mask, which selects") {
 }
 
 namespace {
-// Not inlined: the compiler fuses a product and a sum only within one block.
+// Not inlined, as the compiler contracts only within one block.
 template <class T>
 DEFT_NOINLINE T product_plus(T x, T y, T z) {
   return (lane<T>(x) * y + z).v;
@@ -95,8 +95,8 @@ DEFT_NOINLINE T less_product(T x, T y, T z) {
 }  // namespace
 
 TEST_CASE_TEMPLATE("a product is rounded before it is added to anything", T, float, double) {
-  // The last bits of (1 + 2e) squared differ between one rounding and two.
-  volatile T x = 1 + 2 * std::numeric_limits<T>::epsilon();  // unknown to the compiler
+  // 1 + 2e and its square: the last bits distinguish one rounding from two.
+  volatile T x = 1 + 2 * std::numeric_limits<T>::epsilon();  // not known to the compiler
   const T squared = 1 + 4 * std::numeric_limits<T>::epsilon();
   CHECK(product_plus<T>(x, x, -squared) == 0);
   CHECK(less_product<T>(x, x, squared) == 0);

@@ -6,7 +6,7 @@
 using namespace deft;
 using num::text;
 
-TEST_CASE("arithmetic on text writes the expression") {
+TEST_CASE("computing with text yields source text") {
   const text x("x"), y("y");
   struct {
     text got;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/core/test_philox.cpp: Philox agrees with Random123 and draws evenly.
 #include <deft/core/philox.hpp>
-// The tested header comes first, which shows that it is self-contained.
+// First, to check that the header is self-contained.
 #include <doctest/doctest.h>
 
 using namespace deft;

@@ -16,7 +16,7 @@ TEST_CASE("a default argument records the caller's line") {
   CHECK(to_string(w) == str("test_place.cpp:", w.line));
 }
 
-TEST_CASE("source locations print without folders, unknown ones as nothing") {
+TEST_CASE("source locations print without folders, unknown ones as empty text") {
   CHECK(to_string(source_place{"/home/me/model.cpp", 31}) == "model.cpp:31");
   CHECK(to_string(source_place{"model.cpp", 7}) == "model.cpp:7");
   CHECK(to_string(source_place{}) == "");
@@ -26,7 +26,7 @@ TEST_CASE("source locations print without folders, unknown ones as nothing") {
   CHECK_FALSE(source_place{}.known());
 }
 
-TEST_CASE("an interned file name outlives its string and is kept once") {
+TEST_CASE("an interned file name outlives its string and is stored once") {
   const char* name = nullptr;
   {
     std::string file = "far/away.cpp";

@@ -145,6 +145,6 @@ TEST_CASE("bounds that the dtype cannot represent are refused") {
         "invalid_argument: [random_uniform] 1e+300 is not finite as float");
   CHECK(refused(0, 1e300, dtype::float64).empty());
   CHECK(refused(16777217, 16777218, dtype::float32) ==
-        "invalid_argument: [random_uniform] there is no float in [16777217, 16777218)");
+        "invalid_argument: [random_uniform] no float lies in [16777217, 16777218)");
   CHECK(refused(16777217, 16777218, dtype::float64).empty());
 }

@@ -9,7 +9,7 @@ using testing::maker;
 using testing::own_graph;
 using testing::type_of;
 
-TEST_CASE_FIXTURE(own_graph, "any_tensor and typed tensors mix") {
+TEST_CASE_FIXTURE(own_graph, "any_tensor and typed tensors can be mixed") {
   placeholder<float, dyn, 3> x("x");
   any_tensor y = any(dtype::float32, {3});
   static_assert(std::is_same_v<decltype(x + y), any_tensor>);

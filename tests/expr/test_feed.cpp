@@ -65,7 +65,7 @@ TEST_CASE_FIXTURE(own_graph, "an lvalue is borrowed, an rvalue is kept") {
   CHECK(borrowed.data() == std::as_const(mine).data());
 }
 
-TEST_CASE_FIXTURE(own_graph, "an rvalue that shares its elements keeps them alive") {
+TEST_CASE_FIXTURE(own_graph, "an rvalue with shared elements is not given away, but kept alive") {
   placeholder<float, dyn> x("x");
   float raw[] = {1, 2, 3, 4};
   feed_value viewed = x = ndarray<float, 4>::view(raw);
@@ -79,8 +79,7 @@ TEST_CASE_FIXTURE(own_graph, "an rvalue that shares its elements keeps them aliv
   CHECK(static_cast<const float*>(shared.data())[1] == 6);
 }
 
-TEST_CASE_FIXTURE(own_graph,
-                  "a feed that does not fit is reported with the tensor and its source location") {
+TEST_CASE_FIXTURE(own_graph, "a feed that does not fit names the tensor and its source location") {
   placeholder<float, dyn, 2> x("x");
   placeholder<std::int32_t, 3> list("list");
   says(
@@ -152,7 +151,7 @@ TEST_CASE_FIXTURE(own_graph, "nested braces are fed row by row") {
   CHECK(elements(kept, {1.f, 2.f, 3.f, 4.f}));
 }
 
-TEST_CASE_FIXTURE(own_graph, "feed() accepts expressions and any_tensors") {
+TEST_CASE_FIXTURE(own_graph, "feed() takes expressions and tensors known only at run time") {
   placeholder<float, 2> x("x");
   auto e = x * 2;
   feed_value f = feed(e, ndarray<float, 2>{1, 2});

@@ -89,7 +89,7 @@ TEST_CASE_FIXTURE(own_graph, "an expression held by auto keeps its operands aliv
   CHECK(g.size() == 3);  // the expression still holds its operands
 }
 
-TEST_CASE_FIXTURE(own_graph, "an expression is cut where the device changes") {
+TEST_CASE_FIXTURE(own_graph, "an expression under several devices is split between them") {
   placeholder<float, 3> x("x");
   auto inner = on(device("/gpu:0"), [&] { return exp(x * 2) + x; });
   tensor<float, 3> y = relu(inner) - 1;
@@ -107,7 +107,7 @@ TEST_CASE_FIXTURE(own_graph, "an expression is cut where the device changes") {
     if (i.node != x.handle().node) CHECK(i.node->device() == border.device());
 }
 
-TEST_CASE_FIXTURE(own_graph, "scopes that ask for the same device do not cut") {
+TEST_CASE_FIXTURE(own_graph, "scopes that ask for the same device do not split an expression") {
   placeholder<float, 3> x("x");
   auto e = on(device("/gpu:0"), [&] { return exp(x * 2); });
   tensor<float, 3> y = on(device("/GPU:0"), [&] { return relu(e); });
@@ -134,7 +134,7 @@ TEST_CASE_FIXTURE(own_graph, "scopes are those in force where the expression was
   CHECK(maker(y).controls()[0] == before.handle());
 }
 
-TEST_CASE_FIXTURE(own_graph, "an expression is cut where the control dependencies change") {
+TEST_CASE_FIXTURE(own_graph, "different control dependencies split an expression") {
   placeholder<float, 3> x("x");
   auto first = no_op();
   auto e = exp(x * 2);
@@ -147,7 +147,7 @@ TEST_CASE_FIXTURE(own_graph, "an expression is cut where the control dependencie
   CHECK(maker(y).inputs()[0].node->controls().empty());
 }
 
-TEST_CASE_FIXTURE(own_graph, "operations with their own algorithm end an expression") {
+TEST_CASE_FIXTURE(own_graph, "operations that are not elementwise end an expression") {
   placeholder<float, dyn, 4> x("x");
   placeholder<float, 4, 4> w("w");
   auto h = relu(matmul(relu(x * 2), w) + 1);

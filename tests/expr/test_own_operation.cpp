@@ -25,8 +25,8 @@ double slope_of(double x) {
   return s + x * s * (1 - s);
 }
 
-/// Compares the results of `write` for five numbers with `expected`, with and without folding and
-/// fusion, fed and constant.
+/// Compares the result of `write` on five numbers with `expected`, for fed and constant operands,
+/// folded and fused.
 template <class T, class Write>
 void check_values(Write write, double (*expected)(double)) {
   const ndarray<T, 5> values{-3, -0.5, 0, 0.25, 4};
@@ -173,8 +173,7 @@ TEST_CASE_FIXTURE(own_graph, "operands are broadcast, literals take their dtype"
   CHECK(w.data<int>()[2] == -60);
 }
 
-TEST_CASE_FIXTURE(own_graph,
-                  "a dtype that its rule does not accept is refused with a full sentence") {
+TEST_CASE_FIXTURE(own_graph, "a dtype that its rule does not accept is refused with a message") {
   CHECK(error_of([] {
           make_swish(testing::any(dtype::int32, {3}));
         }).starts_with("invalid_argument: [test_swish] is not defined for int32"));
@@ -197,7 +196,7 @@ TEST_CASE("its gradient agrees with central differences") {
     check_gradients([](const tensors& x) { return make_leak(x[0], x[1], x[2]); },
                     {{2, 3}, {3}, {2, 1}});
   }
-  SUBCASE("an algorithm of its own") {
+  SUBCASE("an operation that is not elementwise") {
     check_gradients([](const tensors& x) { return make_running_sum(x[0] * x[0]); }, {{2, 3}});
   }
   SUBCASE("a gradient's gradient") {
@@ -213,7 +212,7 @@ TEST_CASE("its gradient has the expected values") {
 }
 
 TEST_CASE_FIXTURE(own_graph,
-                  "an operation with its own algorithm has attributes and a shape rule") {
+                  "an operation that is not elementwise has attributes and a shape rule") {
   session s;
   placeholder<float, 2, 3> x("x");
   const ndarray<float, 2, 3> v{1, 2, 3, 10, 20, 30};
@@ -221,7 +220,7 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(s.run(forward, x = v) == ndarray<float, 2, 3>{1, 3, 6, 10, 30, 60});
   CHECK(s.run(make_running_sum(x * 2, true) + 1, x = v) ==
         ndarray<float, 2, 3>{13, 11, 7, 121, 101, 61});
-  // Equal nodes are merged, different ones are not.
+  // Equal nodes are merged, others are not.
   CHECK(same(forward, make_running_sum(x)));
   CHECK_FALSE(same(forward, make_running_sum(x, true)));
   // Known at run time, of another dtype, and folded.
@@ -239,14 +238,14 @@ TEST_CASE_FIXTURE(own_graph,
                 "kernel_types lack bool"));
 }
 
-TEST_CASE_FIXTURE(own_graph, "an operation may define its own kernel class") {
+TEST_CASE_FIXTURE(own_graph, "an operation may provide a kernel class") {
   session s;
   placeholder<float, dyn> x("x");
   CHECK(s.run(make_halve(x), x = {2.f, 5.f}) == ndarray<float, dyn>{1.f, 2.5f});
 }
 
 namespace {
-/// Throws something other than a deft::error if its first element is negative.
+/// Throws an exception other than deft::error if its first element is negative.
 struct picky {
   static constexpr std::string_view name = "test_picky";
   static constexpr int arity = 1;
@@ -261,20 +260,19 @@ struct picky {
 };
 }  // namespace
 
-TEST_CASE_FIXTURE(own_graph,
-                  "any exception that it throws fails the step, and the error names its node") {
+TEST_CASE_FIXTURE(own_graph, "any exception that it throws fails the step, with the node's name") {
   placeholder<float, 96, 96> x("x");
   auto chain = [&](any_tensor t) {
     for (int i = 0; i < 24; ++i) t = matmul(t, any_tensor(x)) * 0.01f;
     return t;
   };
   any_tensor alone = make_node(picky{}, {}, any_tensor(x));
-  any_tensor parallel = chain(alone) + chain(any_tensor(x) * 2.f);  // in two lanes
+  any_tensor both = chain(alone) + chain(any_tensor(x) * 2.f);  // in two lanes
   ndarray<float, 96, 96> good, bad;
   std::ranges::fill(good, 0.01f);
   std::ranges::fill(bad, -1.f);
   session s({.intra_op_threads = 2});
-  for (const any_tensor& fetch : {alone, parallel})
+  for (const any_tensor& fetch : {alone, both})
     for (int i = 0; i < 3; ++i) {
       const std::string e = error_of([&] { s.run(fetch, x = bad); });
       CHECK(e.starts_with("internal: not deft's, node \"test_picky"));

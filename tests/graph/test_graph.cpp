@@ -103,7 +103,7 @@ TEST_CASE_FIXTURE(own_graph, "an alias finds its node, and cannot be used twice"
   CHECK(g.find("logits") == z.handle().node);
 }
 
-TEST_CASE_FIXTURE(own_graph, "nodes that nobody holds are removed completely") {
+TEST_CASE_FIXTURE(own_graph, "nodes without handles are removed from the graph") {
   placeholder<float> x("x");
   CHECK(g.size() == 1);
   {
@@ -200,7 +200,7 @@ TEST_CASE_FIXTURE(own_graph, "a refused node leaves the graph unchanged") {
   CHECK(x.handle().node->references == 1);
 }
 
-TEST_CASE("several threads may add to one graph") {
+TEST_CASE("several threads can write into one graph") {
   graph g;
   constexpr int threads = 4, rounds = 300;
   std::vector<any_tensor> kept[threads];

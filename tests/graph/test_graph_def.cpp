@@ -42,7 +42,8 @@ TEST_CASE_FIXTURE(own_graph, "flatten copies what the fetches need, inputs first
   CHECK_NOTHROW(validate(f.graph));
 }
 
-TEST_CASE_FIXTURE(own_graph, "a feed prunes the nodes that made the value, side effects included") {
+TEST_CASE_FIXTURE(own_graph,
+                  "a feed prunes the nodes that computed the value, side effects included") {
   placeholder<float> x("x");
   variable<float> v("v", 0.f);
   any_tensor up = v.assign(x * 2).value(), y = exp(up);
@@ -84,7 +85,7 @@ TEST_CASE_FIXTURE(own_graph, "a feed that no fetch needs is an error that names 
   any_tensor y = exp(any_tensor(x));
   std::string e = testing::error_of([&] { flat({y}, {x, unused}); });
   CHECK(
-      e.starts_with("invalid_argument: what is fed is not needed by any fetch, node \"unused\" at "
+      e.starts_with("invalid_argument: no fetch needs the tensor that is fed, node \"unused\" at "
                     "test_graph_def.cpp:"));
   CHECK(testing::error_of([&] { flat({y}, {y, x}); }).find("node \"x\"") != std::string::npos);
 }
@@ -119,7 +120,7 @@ TEST_CASE_FIXTURE(own_graph, "one of several outputs can be fed") {
   CHECK_NOTHROW(validate(f.graph));
 }
 
-TEST_CASE_FIXTURE(own_graph, "an invalid graph is refused, and the error names the node") {
+TEST_CASE_FIXTURE(own_graph, "an invalid graph is refused by naming the node") {
   placeholder<float, 2, 3> x("x");
   placeholder<float, 3, 4> w("w");
   any_tensor y = exp(matmul(any_tensor(x), any_tensor(w)));

@@ -8,7 +8,7 @@ using testing::any;
 using testing::own_graph;
 
 namespace {
-/// The text of the last node that `t` needs.
+/// The text of the last node of the graph that `t` needs.
 std::string text_of(const any_tensor& t) {
   const graph_def g = flatten(std::vector{t.handle()}, {}).graph;
   return expression_text(g, g.nodes.back());
@@ -46,7 +46,7 @@ TEST_CASE_FIXTURE(own_graph, "sources, updates and attributes are named") {
   CHECK(text_of(v.assign_sub(x)) == "v -= x");
 }
 
-TEST_CASE_FIXTURE(own_graph, "a text that is too long to read is cut") {
+TEST_CASE_FIXTURE(own_graph, "long texts are cut") {
   std::vector<any_tensor> many;
   for (int i = 0; i < 20; ++i) many.push_back(any(dtype::float32, {2}));
   const std::string inputs = text_of(concat(axes{0}, many));

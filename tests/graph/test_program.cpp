@@ -46,7 +46,7 @@ std::string fault(const program& r) {
 
 }  // namespace
 
-TEST_CASE("instructions that use a row's fold need another pass over the row") {
+TEST_CASE("a use of a fold needs another pass over the row") {
   const program r = softmax();
   CHECK_NOTHROW(validate(r));
   const extent_class in[] = {each};
@@ -57,7 +57,7 @@ TEST_CASE("instructions that use a row's fold need another pass over the row") {
   CHECK(s.where[5] == each);
 }
 
-TEST_CASE("a value's class is the join of its operands'") {
+TEST_CASE("a value's class is the join of its operands' classes") {
   CHECK(join(row, column) == each);
   CHECK(join(whole, row) == row);
   CHECK(join(row, row) == row);
@@ -79,7 +79,8 @@ TEST_CASE("a value's class is the join of its operands'") {
         std::string::npos);
   r.code.pop_back();
   r.outputs[0].where = row;
-  CHECK(testing::error_of([&] { shape_of(r, in); }).find("of another class") != std::string::npos);
+  CHECK(testing::error_of([&] { shape_of(r, in); }).find("is not of the declared class") !=
+        std::string::npos);
 }
 
 TEST_CASE("different regions have different signatures") {
@@ -112,15 +113,15 @@ TEST_CASE("a region is the same in any order of writing") {
         "t0=mul(i1:float,k0:float):float t1=exp(i0:float):float t2=add(t0,t1):float "
         "t3=exp(t2):float out t3 out t1");
   CHECK(canonical(other).pieces.empty());
-  // The order of the results matters.
+  // The order of the results is part of it.
   std::swap(other.outputs[0], other.outputs[1]);
   CHECK(canonical(one).signature != canonical(other).signature);
 }
 
-TEST_CASE("a check names the fault of an invalid program") {
+TEST_CASE("an invalid program is refused by naming its fault") {
   program r = softmax();
   r.code[1].args[1] = 7;
-  CHECK(fault(r) == "invalid_argument: [fused] instruction 1 uses value 7 before it is there");
+  CHECK(fault(r) == "invalid_argument: [fused] instruction 1 uses value 7 before it is computed");
   r = softmax();
   r.code[0].leaves = column;
   CHECK(
@@ -164,7 +165,7 @@ TEST_CASE("a check names the fault of an invalid program") {
   CHECK(fault(r).find("rows of 9 axes") != std::string::npos);
   r = softmax();
   r.outputs[0].value = 0;
-  CHECK(fault(r).find("value 0 is not the result") != std::string::npos);
+  CHECK(fault(r).find("value 0 is not a result") != std::string::npos);
   r.outputs = {{5, each, false}, {5, each, false}};
   CHECK(fault(r).find("value 5 is a result twice") != std::string::npos);
   r.outputs.assign(9, {5, each, false});
@@ -240,7 +241,7 @@ TEST_CASE("an update does not write what it still reads") {
   CHECK(refused(update(), {v}) != "");
 }
 
-TEST_CASE("a part of a program is written as a program") {
+TEST_CASE("an extracted part equals the same program written separately") {
   const program r = softmax();
   // The second phase, of which the last one needs a value: an expression.
   const std::uint16_t e[] = {3};
@@ -256,7 +257,7 @@ TEST_CASE("a part of a program is written as a program") {
   CHECK_NOTHROW(validate(*p.program));
 }
 
-TEST_CASE("an expression within a part stays a piece, after its operands") {
+TEST_CASE("an expression within an extracted part stays a piece, its operands first") {
   program r;
   r.inputs = {f32, f32};
   // a = x * y + x; b = exp(a) - y * a, in two pieces.
@@ -269,7 +270,7 @@ TEST_CASE("an expression within a part stays a piece, after its operands") {
   const program_part p = extract(r, both, [](std::uint16_t v) { return v < 2; });
   CHECK(p.program->pieces == r.pieces);
   CHECK_NOTHROW(validate(*p.program));
-  // Where a value within a piece is a result, it is none any more.
+  // A piece with an inner value that is a result is no longer a piece.
   const std::uint16_t inner[] = {4, 6};
   CHECK(extract(r, inner, [](std::uint16_t v) { return v < 2; }).program->pieces ==
         std::vector<program_piece>{{0, 2}});

@@ -52,7 +52,7 @@ graph_def chain(std::uint32_t length) {
   return g;
 }
 
-/// A node with attributes of every kind, valid under a shape rule or not.
+/// A node with attributes of every kind, which need not pass a shape rule.
 node_def odd_node() {
   node_def n;
   n.op = find_op("constant");
@@ -93,7 +93,7 @@ TEST_CASE("a graph is read back as it was written, with the same pointers for de
   CHECK(load(to_bytes(graph_def())).nodes.empty());
 }
 
-TEST_CASE("a graph that arrives passes the same checks as one that is built") {
+TEST_CASE("a received graph passes the same checks as one that is built") {
   validate(load(to_bytes(chain(50))));
   graph_def bad = chain(50);
   bad.nodes[20].inputs[0].node = 30;
@@ -126,7 +126,7 @@ TEST_CASE("a program is checked and sealed when it arrives") {
   program bad = *p;
   bad.code[0].args[1] = 4;
   CHECK(error_of([&] { from_bytes(to_bytes(bad), back); }) ==
-        "invalid_argument: [fused] instruction 0 uses value 4 before it is there");
+        "invalid_argument: [fused] instruction 0 uses value 4 before it is computed");
   bad = *p;
   bad.code[0].op = find_op("matmul");
   CHECK(error_of([&] { from_bytes(to_bytes(bad), back); }).starts_with("invalid_argument"));
@@ -142,15 +142,15 @@ TEST_CASE("a program is checked and sealed when it arrives") {
 TEST_CASE("invalid kinds of attributes, shapes and devices are refused") {
   attr_value v;
   CHECK(error_of([&] { from_bytes(to_bytes(std::uint8_t{7}), v); }) ==
-        "invalid_argument: there is no attribute of kind 7");
+        "invalid_argument: unknown kind of attribute: 7");
   tensor_type t;
   CHECK(error_of([&] {
           from_bytes(to_bytes(tensor_type{dims{-2}, dtype::float32}), t);
-        }) == "invalid_argument: an extent of -2 came over the wire");
+        }) == "invalid_argument: received an extent of -2");
   std::int64_t big = std::int64_t{1} << 31;
   CHECK(error_of([&] {
           from_bytes(to_bytes(tensor_type{dims{big, 0, big, big}, dtype::float32}), t);
-        }) == "invalid_argument: a shape larger than any memory came over the wire");
+        }) == "invalid_argument: received a shape larger than any memory");
   auto bytes = to_bytes(chain(3));
   std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   bytes[text.find("/job:ps/replica")] = std::byte{'!'};
@@ -191,7 +191,7 @@ TEST_CASE("mutated graphs end in an error, or in a graph that passes or fails it
         case 2:
           bytes[at] ^= static_cast<std::byte>(1u << below(8));
           break;
-        case 3:  // copies a piece to another offset
+        case 3:  // repeats a piece at another position
           for (std::size_t from = below(bytes.size()), n = below(32);
                n > 0 && at < bytes.size() && from < bytes.size(); --n)
             bytes[at++] = bytes[from++];
@@ -211,7 +211,7 @@ TEST_CASE("mutated graphs end in an error, or in a graph that passes or fails it
       validate(read);
       ++passed;
     } catch (const error&) {
-      // It was refused with an error.
+      // Refused with a message.
     }
   }
   CHECK(loaded > 1'000);
@@ -219,7 +219,7 @@ TEST_CASE("mutated graphs end in an error, or in a graph that passes or fails it
   CHECK(loaded > passed);
 }
 
-TEST_CASE("a graph can be written as XML") {
+TEST_CASE("a graph can be written as readable XML") {
   graph_def g = chain(3);
   g.nodes.push_back(odd_node());
   std::string xml = to_xml(g);
@@ -233,7 +233,7 @@ TEST_CASE("a graph can be written as XML") {
   }
 }
 
-TEST_CASE("file names from the wire are for messages only, and become \"?\" beyond a limit") {
+TEST_CASE("received file names are bounded in number and length; others become \"?\"") {
   CHECK(std::string(detail::file_of_wire("a.cpp")) == "a.cpp");
   CHECK(std::string(detail::file_of_wire(std::string(1025, 'a'))) == "?");
   detail::wire_names<const char*> names;
@@ -242,11 +242,11 @@ TEST_CASE("file names from the wire are for messages only, and become \"?\" beyo
         text, [](const std::string&) { return "kept"; }, [](const char* why) { return why; }));
   };
   for (std::size_t i = 0; i < names.most; ++i) CHECK(kept(std::to_string(i)) == "kept");
-  CHECK(kept("one more") == "too many came over the wire");
+  CHECK(kept("one more") == "too many names from peers (limit 16,384)");
   CHECK(kept("7") == "kept");
 }
 
-TEST_CASE("an invalid device name from the wire is refused, and the error names it") {
+TEST_CASE("a received device name beyond the limits is refused by name") {
   const auto e = testing::error_of(
       [] { detail::device_of_wire("/job:" + std::string(2000, 'a') + "/task:0"); });
   CHECK(e.starts_with("resource_exhausted: the device name \"/job:aaa"));

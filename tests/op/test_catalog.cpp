@@ -21,7 +21,7 @@ TEST_CASE("the catalog lists every operation once") {
   CHECK(find_op("no such operation") == nullptr);
 }
 
-TEST_CASE("attributes are read back as they were written") {
+TEST_CASE("attributes can be encoded and decoded") {
   op::random_uniform o;
   o.shape = {2, 3};
   o.key = ~std::uint64_t{0};
@@ -52,7 +52,7 @@ void check_text(const Name&... names) {
 
 }  // namespace
 
-TEST_CASE("the body of every elementwise operation can be written as text") {
+TEST_CASE("the body of every elementwise operation yields its source text") {
   int bodies = 0;
   op::catalog::each([&]<class Op>() {
     if constexpr (std::is_same_v<Op, op::cast>) {
@@ -77,7 +77,7 @@ TEST_CASE("the body of every elementwise operation can be written as text") {
 
 namespace {
 
-/// Attributes and inputs that no builder function would make.
+/// Attributes and inputs that no builder makes.
 class hostile {
  public:
   explicit hostile(std::uint32_t seed) : key_{seed, 1} {}
@@ -107,7 +107,7 @@ class hostile {
     for (auto n = below(max_rank + 1); n > 0; --n) d.push_back(below(8) ? below(4) : number());
     return d;
   }
-  /// An input as another node's result, which has been checked.
+  /// A valid type, as the result of another node.
   dims sound_shape() {
     for (;;)
       if (dims d = shape(); is_sound(d)) return d;
@@ -203,7 +203,7 @@ TEST_CASE("a fused node must fit its program") {
   check(fewer, {f3}, "[fused] the program takes 2 immediates, not 1");
   auto broken = std::make_shared<program>(*o.program);
   broken->code[0].args[0] = 99;
-  check({broken, o.immediates}, {f3}, "[fused] instruction 0 uses value 99 before it is there");
+  check({broken, o.immediates}, {f3}, "[fused] instruction 0 uses value 99 before it is computed");
   auto empty = std::make_shared<program>();
   check({empty, {}}, {}, "[fused] a program without instructions");
 }

@@ -19,7 +19,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "concat adds extents along one axis") {
   CHECK(type_of(concat(axis<0>, a, any_tensor(b))) == "float(?,3)");
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "concat reports invalid arguments") {
+TEST_CASE_FIXTURE(testing::own_graph, "errors of concat") {
   any_tensor a = any(dtype::float32, {4, 3}), b = any(dtype::float32, {4, 2}),
              i = any(dtype::int32, {4, 3});
   auto check = [](auto f, std::string_view text) {
@@ -28,7 +28,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "concat reports invalid arguments") {
     CHECK(e.starts_with("invalid_argument: " + std::string(text)));
   };
   check([&] { concat(axis<0>, a, b); },
-        "[concat] expects extents that agree except along axis 0, and got (4,3) (4,2)");
+        "[concat] expects extents that agree on all axes but 0, and got (4,3) (4,2)");
   check([&] { concat(axis<2>, a, a); },
         "[concat] expects an axis of a tensor of rank 2, and got 2");
   check([&] { concat(axis<0>, a, i); }, "[concat] the operands' dtypes differ: float and int32");

@@ -18,7 +18,7 @@ struct differentiable {
   bool twice = true;  ///< it has a second gradient, too
 };
 
-/// Functions of two tensors; some ignore the second.
+/// Functions of two tensors, which may ignore the second.
 const differentiable functions[] = {
     {"add", {4, 3}, {3}, [](auto& x, auto& y) { return x + y; }},
     {"sub", {4, 3}, {4, 1}, [](auto& x, auto& y) { return x - y; }},

@@ -21,7 +21,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a group depends on operations, updates an
   CHECK(group().handle()->controls().empty());
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "a group can run on any device") {
+TEST_CASE_FIXTURE(testing::own_graph, "a group can be placed on any device") {
   auto scope = on(device("/gpu:0"));
   CHECK(group(no_op()).handle()->device() == nullptr);
 }

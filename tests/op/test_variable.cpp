@@ -37,7 +37,7 @@ TEST_CASE_FIXTURE(testing::own_graph,
   std::string e = testing::error_of([] { variable<float> w("v", 0.f); });
   INFO(e);
   CHECK(e.starts_with(
-      "already_exists: [variable] a variable named \"v\" is alive already: made at "
+      "already_exists: [variable] a variable named \"v\" exists already: it was made at "
       "test_variable.cpp:" +
       std::to_string(first) + ", node \"v\" at test_variable.cpp:" + std::to_string(second)));
   placeholder<float> x("x");
@@ -111,7 +111,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "an initial value may use another variable
         }).starts_with("invalid_argument: [variable] an initial value depends on an assign"));
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "the initial value is computed on the variable's device") {
+TEST_CASE_FIXTURE(testing::own_graph, "the first value is computed on the variable's device") {
   int asked = 0;
   auto scope = on(device([&](const node_info& n) {
     const bool is_variable = n.role == op_role::variable;
@@ -129,7 +129,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "the initial value is computed on the vari
 }
 
 TEST_CASE_FIXTURE(testing::own_graph,
-                  "updates run on the variable's device, their values where they were written") {
+                  "updates run on the variable's device, their values where written") {
   std::optional<variable<float, 2>> made;
   if (auto ps = on(device("/job:ps"))) made.emplace("v", zeros());
   variable<float, 2>& v = *made;
@@ -179,7 +179,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "a read under control dependencies is a ne
   CHECK(any_tensor(v).handle() == later.handle());
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "initialize_all covers the variables that exist") {
+TEST_CASE_FIXTURE(testing::own_graph, "initialize_all covers the live variables") {
   variable<float> a("a", 1.f);
   auto b = std::make_unique<variable<float, 2>>("b", zeros());
   CHECK(initialize_all().handle()->controls().size() == 2);
@@ -225,9 +225,9 @@ TEST_CASE_FIXTURE(testing::own_graph, "variables are found and updated at run ti
       "invalid_argument: [assign] int32(2) does not fit variable \"v\", which is float(2)");
   check([&] { assign(x * 2, x); }, "invalid_argument: [assign] expects a variable");
   check([&] { variable<float, 3>(g.find_variable("v")); },
-        "invalid_argument: [variable] float(2) is not a variable of float(3)");
+        "invalid_argument: [variable] expects a variable of float(3), and got float(2)");
   check([&] { variable<float, 3>(g.find_variable("w")); },
-        "not_found: [variable] it is not a variable of the graph");
+        "not_found: [variable] the graph has no such variable");
   auto after = control_dependencies(up);
   CHECK(maker(assign(any_tensor(v), x).value()).def->name == "assign");
 }
@@ -368,10 +368,9 @@ TEST_CASE_FIXTURE(testing::own_graph, "extents may be given at run time, with an
         })
             .starts_with(
                 "invalid_argument: [variable] expects extents (?,4), and got (3,2), node \"v\""));
-  CHECK(
-      testing::error_of([&] {
-        any_variable("w", {in, dyn}, zeros());
-      }).starts_with("invalid_argument: [variable] expects extents that are known, and got (3,?)"));
+  CHECK(testing::error_of([&] {
+          any_variable("w", {in, dyn}, zeros());
+        }).starts_with("invalid_argument: [variable] expects known extents, and got (3,?)"));
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "layers whose sizes are known at run time train") {
@@ -439,5 +438,5 @@ TEST_CASE_FIXTURE(testing::own_graph, "an any_variable is read after its control
   CHECK(s.run(sum).data<float>()[0] == 12);
   CHECK(s.run(v.read()).data<float>()[0] == 3);
   CHECK(testing::error_of([&] { any_variable{node_ref()}; }) ==
-        "not_found: [variable] it is not a variable of the graph");
+        "not_found: [variable] the graph has no such variable");
 }

@@ -216,7 +216,7 @@ TEST_CASE_FIXTURE(own_graph, "a large value that other nodes need is a further r
   CHECK(f.graph.nodes[2].inputs[0] == edge_def{1, 1});
   CHECK(f.fetches[2] == edge_def{1, 1});
   CHECK(f.graph.nodes[1].outputs.size() == 2);
-  // There is no further result if an extent may be broadcast: y may have one element.
+  // Not where another extent may be broadcast: y may have one element.
   any_tensor wide = relu(a + any_tensor(y));
   CHECK(ops_of(fused(flat({wide, d})).graph) ==
         names{"placeholder", "exp", "placeholder", "fused", "argmax"});

@@ -84,5 +84,5 @@ TEST_CASE_FIXTURE(own_graph, "an expression with literals is fed wherever it is 
   CHECK(*s.run(total, feed(named, v)).data<float>() == 62.f);
   CHECK(testing::error_of([&] {
           s.run(sum(x), feed(scaled, v), x = v);
-        }).starts_with("invalid_argument: what is fed is not needed by any fetch"));
+        }).starts_with("invalid_argument: no fetch needs the tensor that is fed"));
 }

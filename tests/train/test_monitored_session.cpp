@@ -82,7 +82,7 @@ TEST_CASE("stop_on_nan stops, or throws with the loss's name and source location
   CHECK(join(lines.take(), "\n").find("not a number") != std::string::npos);
 }
 
-TEST_CASE("hooks begin, get their values from every run, and end") {
+TEST_CASE("hooks begin, receive their values from every run, and end") {
   std::shared_ptr<counting_hook> h;
   alone([&](task& self) {
     placeholder<float> x("x");
@@ -118,7 +118,7 @@ TEST_CASE("hooks do not end when an exception leaves the session") {
         std::logic_error);
     CHECK(h->ended == 0);
     {
-      // The program has handled this error, so the session ends normally.
+      // An exception that was caught inside does not count as the session's end.
       monitored_session s(self, {.hooks = {std::make_shared<rude_hook>(), h}});
       CHECK_THROWS_AS(s.run(w, w = 1.f, w = 2.f), error);
     }
@@ -127,7 +127,7 @@ TEST_CASE("hooks do not end when an exception leaves the session") {
   CHECK(join(lines.take(), "\n").find("not a std::exception") != std::string::npos);
 }
 
-TEST_CASE("hooks that wait for a step are refused if no operation counts steps") {
+TEST_CASE("hooks that need a global step are refused without one") {
   log_lines lines;
   alone([&](task& self) {
     variable<float> w("w", 1.f);
@@ -194,7 +194,7 @@ TEST_CASE("without parameter servers the chief holds the message") {
   CHECK(ran == 2);
 }
 
-TEST_CASE("a timeout names a chief that has not started") {
+TEST_CASE("a chief that does not initialize in time is named") {
   int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
   cluster_spec spec{{"ps", {address_of_socket(fds[0])}},
                     {"worker", {"localhost:1", address_of_socket(fds[1])}}};
@@ -225,7 +225,7 @@ TEST_CASE("between-graph training of a line converges with 1 ps and 2 workers") 
     auto step = global_step();
     operation train = sgd(0.1).minimize(loss, step);
     monitored_session s(self, {.hooks = {stop_at_step(600), stop_on_nan(loss)}});
-    // y = 3 x - 1; each worker has different points.
+    // y = 3 x - 1, with different points on each worker.
     float from = self.is_chief() ? -1.f : 0.f;
     std::vector<float> xs, ys;
     for (int i = 0; i < 16; ++i) {

@@ -113,7 +113,7 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(o.line == line);
 }
 
-TEST_CASE_FIXTURE(own_graph, "a loss that is not a floating-point scalar is refused") {
+TEST_CASE_FIXTURE(own_graph, "a loss that is not a floating scalar is refused") {
   variable<float, 3> w("w", ones());
   variable<int> n("n", 1);
   auto o = outcome_of([&] { sgd(0.5).minimize(any_tensor(w * 2.f)); });

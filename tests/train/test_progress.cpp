@@ -10,7 +10,7 @@ using namespace deft;
 
 namespace {
 
-/// What `f` prints to standard output, which is redirected to a file.
+/// What `f` prints to standard output, which is then not a terminal.
 template <class F>
 std::string printed(F&& f) {
   std::FILE* file = std::tmpfile();
@@ -52,7 +52,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("the first line shows no speed, the last one does") {
+TEST_CASE("the first line has no speed yet, the last one has") {
   auto lines = lines_of(printed([] { train(4); }));
   REQUIRE(lines.size() >= 2);
   CHECK(lines.front() == "step 1/4  loss 1.0000");

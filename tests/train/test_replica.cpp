@@ -31,7 +31,7 @@ TEST_CASE_FIXTURE(own_graph, "replica_device places variables on the parameter s
   tensor<float> sum = v0 + v1;
   CHECK(requested_device(sum) == "/job:worker/task:1");
 
-  // The kind of operation decides, not its name.
+  // The role of an operation decides, not its name.
   CHECK(to_string(*resolve_device(current_scope(), {"own_state", "s", dtype::float32,
                                                     op_role::variable})) == "/job:ps/task:1");
   CHECK(to_string(*resolve_device(current_scope(), {"variable", "v", dtype::float32,

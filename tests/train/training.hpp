@@ -13,7 +13,7 @@
 namespace testing {
 
 /// A job whose processes are threads: each task reads its flags and runs `body`; a ps joins its
-/// server. Ports are opened in advance and passed on by `--listen_fd`, as a launcher does.
+/// server. Ports are chosen beforehand and passed on by `--listen_fd`, as by a launcher.
 class threaded_job {
  public:
   threaded_job(int ps, int workers) {

@@ -194,10 +194,10 @@ TEST_CASE("an array larger than its bytes is refused") {
   };
   CHECK(error_of([&] { from_bytes(extent(1'000), a); }).starts_with("data_loss"));
   CHECK(error_of([&] { from_bytes(extent(std::int64_t{1} << 40), a); }) ==
-        "invalid_argument: a shape larger than any memory came over the wire");
+        "invalid_argument: received a shape larger than any memory");
   CHECK(error_of([&] { from_bytes(extent(-1), a); }).starts_with("invalid_argument"));
   CHECK(error_of([&] { from_bytes(to_bytes(std::uint8_t{7}), a); }) ==
-        "invalid_argument: there is no dtype 7");
+        "invalid_argument: unknown dtype 7");
   CHECK(error_of([&] { from_bytes(to_bytes(dtype::int32, std::uint8_t{9}), a); }) ==
         "invalid_argument: a rank of 9, above 8");
 }

@@ -187,7 +187,7 @@ TEST_CASE("inconsistent descriptors are refused") {
         "data_loss: tensor 0 is announced with 100 bytes, but is uint8(99)");
   CHECK(error_of([&] {
           read_all(lying_frame(0, 0, {big, big}));
-        }) == "invalid_argument: a shape larger than any memory came over the wire");
+        }) == "invalid_argument: received a shape larger than any memory");
   CHECK(error_of([&] {
           read_all(lying_frame(0, 0, {big, 0, big}));
         }).starts_with("invalid_argument"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/any_array.hpp: a host or device value whose dtype and shape are known at run time.
+// deft/core/any_array.hpp: a host or device value with a dtype and shape known only at run time.
 #pragma once
 #include <deft/core/buffer.hpp>
 #include <deft/core/dims.hpp>
@@ -10,12 +10,12 @@
 namespace deft {
 
 class any_array;
-/// Printed as NumPy does, long ones with dots.
+/// As NumPy prints it; long arrays are shortened with dots.
 std::string to_string(const any_array& a);
 
-/// Dense, row-major. Copies share their elements until one of them is written through
-/// mutable_data: that one then has elements of its own. A pointer from mutable_data is for writing
-/// until the array is copied next.
+/// A dense row-major array. Copies share their elements: the first write through mutable_data
+/// copies them for the array that is written. A pointer from mutable_data may be written through
+/// until the array is copied.
 class any_array {
  public:
   any_array() = default;
@@ -23,7 +23,7 @@ class any_array {
   any_array(dtype type, const dims& shape);
   any_array(dtype type, const dims& shape, buffer elements)
       : buffer_(std::move(elements)), shape_(shape), type_(type) {}
-  /// Refers to `data`, which must outlive every copy.
+  /// Refers to `data`, which must outlive all copies of the array.
   static any_array view(dtype type, const dims& shape, const void* data);
   /// A scalar.
   template <element T>
@@ -42,7 +42,7 @@ class any_array {
   const buffer& storage() const { return buffer_; }
   buffer take_storage() && { return std::move(buffer_); }
   const void* raw() const { return buffer_.data(); }
-  /// Copies the elements first if anyone else may see them.
+  /// Copies the elements first if they are shared or borrowed.
   void* mutable_raw() {
     if (buffer_ && !buffer_.unique()) own();
     return buffer_.data();
@@ -54,7 +54,7 @@ class any_array {
     expect(dtype_of<T>);
     return static_cast<const T*>(buffer_.data());
   }
-  /// The same for writing: copies the elements first if anyone else may see them.
+  /// The same for writing: copies the elements first if they are shared or borrowed.
   template <element T>
   T* mutable_data() {
     expect(dtype_of<T>);
@@ -75,7 +75,7 @@ class any_array {
 
  private:
   void expect(dtype t) const {
-    if (t != type_) fail(errc::invalid_argument, "an array of ", type_, " read as ", t);
+    if (t != type_) fail(errc::invalid_argument, "an array of ", type_, " cannot be read as ", t);
   }
   void own();
 

@@ -11,7 +11,7 @@ namespace deft {
 any_array::any_array(dtype type, const dims& shape) : shape_(shape), type_(type) {
   std::size_t bytes = size_of_dtype(type);
   for (auto e : shape) {
-    if (e < 0) fail(errc::invalid_argument, "an array needs every extent, not ", shape);
+    if (e < 0) fail(errc::invalid_argument, "an array expects known extents, and got ", shape);
     if (e && bytes > std::numeric_limits<std::size_t>::max() / static_cast<std::size_t>(e))
       fail(errc::resource_exhausted, "an array of ", shape, " is larger than memory");
     bytes *= static_cast<std::size_t>(e);

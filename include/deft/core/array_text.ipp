@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/array_text.ipp: host values as text, as NumPy's print with its default options.
+// deft/core/array_text.ipp: host values as text, in the format of NumPy's default options.
 #pragma once
 #include <algorithm>
 #include <charconv>
@@ -13,8 +13,8 @@
 namespace deft {
 namespace {
 
-/// `v` in the shortest digits that read back as `v`, or rounded to `most` digits after the point
-/// where those are fewer.
+/// `v` in the fewest digits that read back as `v`, rounded to at most `most` digits after the
+/// point.
 template <class T>
 std::string digits_of(T v, std::chars_format form, int most) {
   char text[512];
@@ -48,7 +48,7 @@ struct number_parts {
   }
 };
 
-/// How the elements of one array are written: of equal width, their points below each other.
+/// How the elements of one array are written: of equal width, with aligned points.
 /// It has seen the elements that are shown before it writes the first.
 template <class T>
 class element_format {

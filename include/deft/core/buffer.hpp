@@ -11,13 +11,12 @@ namespace deft {
 
 struct block;
 
-/// Where blocks come from: the host, or one device with memory of its own. Lives as long as its
-/// blocks do.
+/// An allocator of blocks: the host's memory, or that of one device. It must outlive its blocks.
 class memory {
  public:
   virtual ~memory() = default;
   /// A block of at least `bytes` bytes with one reference.
-  /// Throws resource_exhausted if there are not so many.
+  /// Throws resource_exhausted if they cannot be allocated.
   virtual block* allocate(std::size_t bytes) = 0;
   virtual void release(block* b) noexcept = 0;
   /// Whether the processor may read and write it.
@@ -32,17 +31,18 @@ struct block {
   memory* home = nullptr;
 };
 
-/// The host's memory. Blocks are aligned to 64 bytes; from 2 MB on to 2 MB, with huge pages asked
-/// for, and recycled up to `host_memory_cache_limit` bytes.
+/// The host's memory. Blocks are aligned to 64 bytes. Those of 2 MB and more are aligned to 2 MB,
+/// use huge pages where the system has them, and are recycled, up to `host_memory_cache_limit`
+/// bytes.
 memory& host_memory();
 inline constexpr std::size_t host_memory_cache_limit = std::size_t{1} << 30;
-/// Gives recycled blocks back to the system, as a server does when its last peer has gone.
+/// Returns recycled blocks to the system, as a server does when its last peer has disconnected.
 void trim_host_memory();
-/// Bytes of the blocks that wait to be recycled.
+/// Bytes of the free blocks that are kept for reuse.
 std::size_t recycled_host_memory();
-/// Blocks of 2 MB and more take `bytes` bytes at most, all together: beyond it allocating throws
-/// resource_exhausted, where the system would end the process once the pages are written. 0: what
-/// the machine, or the container, has.
+/// Limits blocks of 2 MB and more to `bytes` bytes in total; 0: the memory of the machine or the
+/// container. Beyond it allocation throws resource_exhausted, where otherwise the system would kill
+/// the process once the pages are written.
 void set_host_memory_limit(std::size_t bytes);
 
 /// A counted reference to a block.
@@ -63,7 +63,7 @@ class buffer {
 
   /// `bytes` bytes of host memory, not initialized.
   static buffer host(std::size_t bytes) { return buffer(host_memory().allocate(bytes)); }
-  /// Someone else's memory, which must outlive every copy of the buffer.
+  /// Memory of the caller, which must outlive every copy of the buffer.
   static buffer borrow(const void* data, std::size_t bytes);
 
   void reset() noexcept {
@@ -72,14 +72,14 @@ class buffer {
     block_ = nullptr;
   }
 
-  /// Gives up the reference without dropping it.
+  /// Hands the reference to the caller.
   block* release() { return std::exchange(block_, nullptr); }
 
   void* data() const { return block_ ? block_->data : nullptr; }
   std::size_t capacity() const { return block_ ? block_->capacity : 0; }
   memory* home() const { return block_ ? block_->home : nullptr; }
   explicit operator bool() const { return block_ != nullptr; }
-  /// Nobody else holds the block, and it is not borrowed.
+  /// Whether this is the only reference to the block, and the block is not borrowed.
   bool unique() const {
     return block_ && block_->references.load(std::memory_order_acquire) == 1 && !is_borrowed();
   }

@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t cache_line = 64;
 
-/// The number in a file of one line, or `otherwise`.
+/// The number in a one-line file, or `otherwise`.
 std::size_t number_in(const char* file, std::size_t otherwise) {
   std::FILE* f = std::fopen(file, "re");
   if (!f) return otherwise;
@@ -38,7 +38,7 @@ std::size_t physical_memory() {
   return std::min(all, number_in("/sys/fs/cgroup/memory.max", all));
 }
 
-/// Bytes that could be written now without swapping, as far as the system tells.
+/// Bytes that could be written now without swapping, as far as the system reports it.
 std::size_t available_memory() {
   std::FILE* f = std::fopen("/proc/meminfo", "re");
   if (!f) return SIZE_MAX;
@@ -122,7 +122,7 @@ class host_memory_t final : public memory {
     std::size_t capacity = (bytes + huge_page - 1) / huge_page * huge_page;
     {
       std::lock_guard lock(guard_);
-      // The last one given back that fits without wasting more than a quarter.
+      // The most recently released one that fits and wastes at most a quarter.
       for (std::size_t i = kept_.size(); i-- > 0;) {
         block* b = kept_[i];
         if (b->capacity < capacity || b->capacity > capacity + capacity / 4) continue;
@@ -148,7 +148,7 @@ class host_memory_t final : public memory {
   }
 
   void* map_within_limit(std::size_t capacity) {
-    // Worth a look into the system's books only where the pages cost far more.
+    // Reading /proc/meminfo pays only where the pages cost far more.
     constexpr std::size_t large_enough = std::size_t{256} << 20;
     if (capacity >= large_enough && capacity > available_memory()) return nullptr;
     {
@@ -196,7 +196,9 @@ class host_memory_t final : public memory {
 
 class borrowed_memory_t final : public memory {
  public:
-  block* allocate(std::size_t) override { fail(errc::internal, "borrowed memory has no more"); }
+  block* allocate(std::size_t) override {
+    fail(errc::internal, "borrowed memory cannot be allocated");
+  }
   void release(block* b) noexcept override { delete b; }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/config.hpp: version, limits and the few macros there are.
+// deft/core/config.hpp: version, limits and macros.
 #pragma once
 
 #if defined(__clang__) && !defined(__apple_build_version__) && __clang_major__ < 14
@@ -20,7 +20,7 @@
 #define DEFT_NOT_COMPILED
 #endif
 #ifdef DEFT_NOT_COMPILED
-// Compilers read on after #error, and what they say then hides it; here they stop.
+// Compilers continue after #error, and later messages would hide it; this makes them stop.
 #include <deft/core/stop_after_the_error_above>
 #endif
 
@@ -32,7 +32,7 @@
 #define DEFT_VERSION_PATCH 0
 #define DEFT_VERSION "0.1.0"
 
-// Marks what both the host's and the device's compiler must see; and the namespace, in deft::gpu,
+// DEFT_HD marks functions for both host and device. DEFT_GPU_SYSTEM is the namespace, in deft::gpu,
 // of the GPUs whose kernels are being compiled.
 #ifdef __CUDACC__
 #define DEFT_HD __host__ __device__
@@ -56,7 +56,8 @@
 
 namespace deft {
 
-/// Defined by the implementation. Its name says what to do where a linker does not find it.
+/// Defined by the implementation. A linker that does not find it prints its name, which says what
+/// to do.
 bool link_deft_compiled_or_define_DEFT_IMPLEMENTATION();
 
 #ifndef __CUDACC__
@@ -69,13 +70,14 @@ namespace detail {
 }  // namespace detail
 #endif
 
-/// Highest rank of a tensor.
+/// Maximum rank of a tensor.
 inline constexpr int max_rank = 8;
 
-/// Most operations in one elementwise expression; beyond it, name an intermediate tensor.
+/// Maximum number of operations in one elementwise expression; for more, name an intermediate
+/// tensor.
 inline constexpr int max_fused_operations = 64;
 
-/// An extent that is known at run time only, as std::dynamic_extent in std::mdspan.
+/// An extent known only at run time, as std::dynamic_extent in std::mdspan.
 inline constexpr std::int64_t dyn = -1;
 
 }  // namespace deft

@@ -44,7 +44,7 @@ struct dims {
 
   /// Throws invalid_argument beyond max_rank.
   constexpr void push_back(std::int64_t v) {
-    if (n == max_rank) fail(errc::invalid_argument, "a rank above ", max_rank);
+    if (n == max_rank) fail(errc::invalid_argument, "a rank above ", max_rank, " is not supported");
     e[n++] = v;
   }
   constexpr bool contains(std::int64_t v) const {
@@ -53,7 +53,7 @@ struct dims {
     return false;
   }
 
-  /// No extent is `dyn`.
+  /// Whether no extent is `dyn`.
   constexpr bool is_static() const { return !contains(dyn); }
   /// Number of elements; `dyn` if an extent is.
   constexpr std::int64_t elements() const {
@@ -76,7 +76,7 @@ struct dims {
 /// "(100,784)", "(?,10)", "()".
 std::string to_string(const dims& d);
 
-/// Whether a value of shape `actual` may stand where `declared` is asked for: `dyn` takes anything.
+/// Whether `actual` matches the declared shape, in which `dyn` matches any extent.
 constexpr bool fits(const dims& declared, const dims& actual) {
   if (declared.n != actual.n) return false;
   for (int i = 0; i < declared.n; ++i)
@@ -92,7 +92,7 @@ constexpr bool may_equal(const dims& a, const dims& b) {
   return true;
 }
 
-/// NumPy's broadcasting. `dyn` with a static n > 1 gives n, else dyn; an extent of 1 is broadcast.
+/// NumPy's broadcasting. `dyn` with a static n > 1 gives n, `dyn` with 1 gives `dyn`.
 /// False if the shapes cannot be broadcast together.
 constexpr bool broadcast(const dims& a, const dims& b, dims& out) {
   int r = a.n > b.n ? a.n : b.n;
@@ -115,11 +115,11 @@ constexpr bool broadcast(const dims& a, const dims& b, dims& out) {
   return true;
 }
 
-/// Most elements of a tensor, so that no number of elements or bytes overflows.
+/// Maximum number of elements of a tensor, so that numbers of elements and bytes never overflow.
 inline constexpr std::int64_t max_elements = std::int64_t{1} << 48;
 
-/// Whether every extent is a size or `dyn`, and the sizes multiply to at most max_elements, zeros
-/// left out.
+/// Whether every extent is a size or `dyn`, and the product of the sizes other than 0 is at most
+/// max_elements.
 constexpr bool is_sound(const dims& d) {
   std::int64_t p = 1;
   for (auto e : d) {
@@ -138,7 +138,7 @@ constexpr int normalize_axis(std::int64_t axis, int rank) {
   return axis >= 0 && axis < rank ? static_cast<int>(axis) : -1;
 }
 
-/// A shape as a type; written `shape<dyn, 784>`.
+/// A shape known at compile time, written `shape<dyn, 784>`.
 template <std::int64_t... E>
 struct shape_t {
   static_assert(sizeof...(E) <= max_rank, "a tensor's rank is at most 8");
@@ -148,7 +148,7 @@ struct shape_t {
 template <std::int64_t... E>
 inline constexpr shape_t<E...> shape{};
 
-/// Axes as a type: `sum(x, axis<0, 2>)`. Negative ones count from the back.
+/// Axes known at compile time: `sum(x, axis<0, 2>)`. Negative ones count from the back.
 template <int... A>
 struct axis_t {
   static constexpr dims value{A...};
@@ -156,7 +156,7 @@ struct axis_t {
 template <int... A>
 inline constexpr axis_t<A...> axis{};
 
-/// A permutation of axes as a type: `transpose(x, perm<1, 0>)`.
+/// A permutation of axes known at compile time: `transpose(x, perm<1, 0>)`.
 template <int... P>
 struct perm_t {
   static constexpr dims value{P...};
@@ -164,7 +164,7 @@ struct perm_t {
 template <int... P>
 inline constexpr perm_t<P...> perm{};
 
-/// Axes at run time: `sum(x, axes{0, 2})`.
+/// Axes known only at run time: `sum(x, axes{0, 2})`. Negative ones count from the back.
 struct axes {
   dims value;
   constexpr axes(std::initializer_list<std::int64_t> a) : value(a) {}

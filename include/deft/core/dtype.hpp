@@ -13,7 +13,7 @@ namespace deft {
 
 /// Element type. The numbers are part of the wire format.
 enum class dtype : std::uint8_t {
-  none = 0,  ///< an operation yields no value
+  none = 0,  ///< no value, as of an operation
   float32 = 1,
   float64 = 2,
   int32 = 3,
@@ -49,12 +49,12 @@ concept element = dtype_of<T>
 != dtype::none;
 
 namespace detail {
-/// What is asserted where a sentence says what is wrong: false, so that compilers print what
-/// refuses, an operation or a class, and what it got, as `takes<op::add, tensor<float, 3>,
+/// The condition of assertions that explain a wrong use: false, and compilers print its arguments,
+/// the operation or class and what it got, as `takes<op::add, tensor<float, 3>,
 /// tensor<float, 4>>`.
 template <class What, class... Got>
 inline constexpr bool takes = false;
-/// As a sentence prints it: `is_element_type<long long>`.
+/// Named for what compilers print: `is_element_type<long long>`.
 template <class T>
 inline constexpr bool is_element_type = element<T>;
 }  // namespace detail
@@ -66,7 +66,7 @@ constexpr bool is_integer(dtype t) {
 constexpr bool is_numeric(dtype t) { return is_floating(t) || is_integer(t); }
 constexpr bool is_valid(dtype t) { return t > dtype::none && t <= dtype::boolean; }
 
-/// Several dtypes.
+/// A set of dtypes.
 struct dtype_set {
   std::uint32_t bits = 0;  ///< bit number of the dtype; part of the wire format
 

@@ -9,7 +9,7 @@
 
 namespace deft {
 
-/// The codes of gRPC and TensorFlow, with their numbers.
+/// The status codes of gRPC and TensorFlow, with the same numbers.
 enum class errc : unsigned char {
   cancelled = 1,
   unknown = 2,
@@ -32,22 +32,23 @@ enum class errc : unsigned char {
 /// "invalid_argument" and so on.
 std::string_view to_string(errc code);
 
-/// Every error that deft reports. what() is one sentence with the node and its place in the source.
+/// Every error that deft reports. what() is one sentence that includes the node's name and source
+/// location.
 class error : public std::runtime_error {
  public:
   error(errc code, std::string message, std::string node = {}, source_place place = {},
         std::string device = {});
 
-  /// Each copy's own: threads that share a failure share no text.
+  /// Each copy has its own text, so that threads can share a failure.
   const char* what() const noexcept override { return what_.c_str(); }
   errc code() const noexcept { return code_; }
-  /// The sentence without node, place and device.
+  /// The sentence without node, source location and device.
   const std::string& message() const noexcept { return message_; }
-  /// Name of the node that failed; empty if none did.
+  /// Name of the node that failed; empty if the error is not that of a node.
   const std::string& node() const noexcept { return node_; }
   /// Full name of the device it ran on; empty if it did not run.
   const std::string& device() const noexcept { return device_; }
-  /// Where in the user's source the node was made.
+  /// Source location where the node was made.
   source_place where() const noexcept { return place_; }
 
  private:

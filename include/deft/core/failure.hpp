@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/failure.hpp: what a call throws, as an error that can be kept and sent.
+// deft/core/failure.hpp: an exception of any type as an error that can be stored and sent.
 #pragma once
 #include <deft/core/error.hpp>
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace deft {
 
-/// What `f` throws, whatever it is; null if it returns.
+/// The exception that `f` throws, of any type, as an error; null if it returns.
 template <class F>
 std::shared_ptr<const error> failure_of(F&& f) {
   try {

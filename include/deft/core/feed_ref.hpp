@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/feed_ref.hpp: a fed value, in the one form in which it goes from the caller to the
-// device or into a message.
+// deft/core/feed_ref.hpp: a fed value, as it is passed from the caller to the device or into a
+// message.
 #pragma once
 #include <deft/core/any_array.hpp>
 
@@ -11,8 +11,8 @@ struct feed_ref {
   const void* data = nullptr;
   dims shape;
   dtype type = dtype::none;
-  /// What may be given away: nobody else writes there. Empty: the elements are borrowed until the
-  /// run ends, and copied where they are to stay.
+  /// Set if the run may keep the elements, which nothing else writes. Empty: the elements are
+  /// borrowed until the run ends, and copied where they are kept longer.
   buffer keep;
 
   static feed_ref borrow(const any_array& a) { return {a.raw(), a.shape(), a.type(), {}}; }

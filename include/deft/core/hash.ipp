@@ -14,7 +14,7 @@ std::uint64_t hash_bytes(const void* data, std::size_t bytes) {
     std::uint64_t w[4];
     random_words() {
       if (getrandom(w, sizeof w, 0) != sizeof w)
-        fail(errc::unavailable, "the system has no random numbers");
+        fail(errc::unavailable, "the system provides no random numbers");
     }
   };
   static const random_words seed;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/limited_log.hpp: log lines that others cause, as often as they like.
+// deft/core/limited_log.hpp: log lines that peers may cause, limited in rate.
 #pragma once
 #include <atomic>
 #include <deft/core/log.hpp>
 
 namespace deft::logging {
 
-/// Lines of one kind, whoever causes them: at most one a second, or another time, which says how
-/// many there were besides. Thread-safe.
+/// Lines of one kind: at most one a second, or one each `milliseconds`. A line says how many were
+/// left out before it. Thread-safe.
 class limited {
  public:
   explicit limited(int milliseconds = 1000) : interval_(milliseconds * 1'000'000ll) {}

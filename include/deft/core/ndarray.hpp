@@ -12,7 +12,7 @@
 namespace deft {
 
 namespace detail {
-/// An ndarray's array as it is, for who neither keeps nor copies it.
+/// An ndarray's array, for callers that neither keep nor copy it.
 struct borrowed {
   template <class Array>
   static const any_array& from(const Array& a) {
@@ -21,9 +21,9 @@ struct borrowed {
 };
 }  // namespace detail
 
-/// A dense row-major array with extents `E…` (`dyn` where known at run time only). It owns its
-/// elements, or views someone's; a copy owns a copy. Indexed `v(i, j)`, iterated, printed like
-/// NumPy, compared, and fed without a copy.
+/// A dense row-major array with extents `E…` (`dyn` where known only at run time). It owns its
+/// elements or views the caller's; a copy of it owns a copy of them. It can be indexed as `v(i,
+/// j)`, iterated, compared, printed as NumPy does, and fed without a copy.
 template <class T, std::int64_t... E>
 class ndarray {
   static_assert(
@@ -41,8 +41,8 @@ class ndarray {
   /// All elements zero; empty if an extent is `dyn`.
   ndarray() : ndarray(dims_from({})) {}
 
-  /// The `dyn` extents, in order, or all of them; all elements zero.
-  /// Throws invalid_argument if an extent is not the type's.
+  /// Takes the `dyn` extents, in order, or all of them; all elements are zero.
+  /// Throws invalid_argument if an extent contradicts the type.
   template <std::convertible_to<std::int64_t>... N>
   requires(dynamic_extents > 0 && (sizeof...(N) == dynamic_extents ||
                                    sizeof...(N) == sizeof...(E))) explicit ndarray(N... extents)
@@ -67,7 +67,7 @@ class ndarray {
   }
 
   /// Refers to `data`, which must outlive the array; `extents` are the `dyn` ones, or all of them.
-  /// Throws invalid_argument if an extent is not the type's.
+  /// Throws invalid_argument if an extent contradicts the type.
   template <std::convertible_to<std::int64_t>... N>
   static ndarray view(const T* data, N... extents) {
     const dims d = dims_from({static_cast<std::int64_t>(extents)...});
@@ -86,8 +86,8 @@ class ndarray {
   std::int64_t size() const { return array_.elements(); }
 
   const T* data() const { return elements_; }
-  /// Copies before the first write if someone else may see the elements. For writing until the
-  /// array is shared by `array()`.
+  /// Copies shared or borrowed elements first. The pointer may be written through until `array()`
+  /// shares the elements.
   T* data() {
     if (!writable_) own();
     return const_cast<T*>(elements_);
@@ -117,7 +117,8 @@ class ndarray {
 
   /// The same elements, shared until one of the two is written.
   any_array array() const& {
-    std::atomic_ref(writable_).store(false, std::memory_order_relaxed);  // others may ask too
+    std::atomic_ref(writable_).store(false,
+                                     std::memory_order_relaxed);  // other threads may do so too
     return array_;
   }
   any_array array() && {
@@ -144,12 +145,12 @@ class ndarray {
     std::swap(elements_, o.elements_);
     std::swap(writable_, o.writable_);
   }
-  /// Once, not at each access.
+  /// At the first access for writing, not at each.
   DEFT_NOINLINE void own() {
     elements_ = static_cast<const T*>(array_.mutable_raw());
     writable_ = true;
   }
-  /// `given`: the `dyn` extents, as far as there are any, or all.
+  /// `given`: the first `dyn` extents, the others 0; or all extents.
   static dims dims_from(std::initializer_list<std::int64_t> given) {
     dims d = shape_type::value;
     if (given.size() == sizeof...(E) && given.size() != dynamic_extents) {
@@ -192,7 +193,7 @@ class ndarray {
 
   any_array array_;
   const T* elements_ = nullptr;    ///< of array_
-  mutable bool writable_ = false;  ///< nobody else has them: they may be written
+  mutable bool writable_ = false;  ///< the elements are not shared: they may be written
 };
 
 namespace detail {
@@ -200,7 +201,7 @@ template <class>
 inline constexpr std::int64_t dyn_for = dyn;
 }
 
-/// `data`, seen as an array of these extents, which it must outlive: `view(p, rows, 784)`.
+/// An array of these extents that refers to `data`, which must outlive it: `view(p, rows, 784)`.
 template <element T, std::convertible_to<std::int64_t>... N>
 auto view(const T* data, N... extents) {
   return ndarray<T, detail::dyn_for<N>...>::view(data, extents...);

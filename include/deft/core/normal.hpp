@@ -7,7 +7,7 @@
 
 namespace deft::num {
 
-/// x > 0 as 2^exponent * mantissa, mantissa in [1, 2). Packs have an overload of their own.
+/// x > 0 as 2^exponent * mantissa, mantissa in [1, 2). Packs have their own overload.
 struct split_number {
   lane<double> exponent, mantissa;
 };

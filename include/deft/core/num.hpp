@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/num.hpp: what bodies of elementwise operations are written in: operators and functions
-// of deft's value types, which are one lane (num_lane.hpp, on the host and on CUDA), a pack of
+// deft/core/num.hpp: the language of elementwise bodies: operators and functions of deft's value
+// types, which are one lane (num_lane.hpp, on the host and on CUDA), a pack of
 // lanes (execute/cpu/pack.hpp) and text (num_text.hpp).
 #pragma once
 #include <concepts>
@@ -10,14 +10,14 @@
 
 namespace deft::num {
 
-/// A type that bodies compute with. Never a bare float or int, whose products the compiler joins
-/// with sums, and whose overflow is undefined: one lane of T is num::lane<T>.
+/// A type that bodies compute with. Never a bare float or int, whose products the compiler may
+/// contract with sums, and whose overflow is undefined: one lane of T is num::lane<T>.
 template <class V>
 concept value = requires {
   typename V::mask_type;
 };
 
-/// What a comparison of two V gives.
+/// The result of comparing two V.
 template <value V>
 using mask_t = typename V::mask_type;
 
@@ -26,8 +26,8 @@ template <value V>
 using element_t = typename V::element_type;
 
 /// The operations on V, specialised next to each value type. Integers wrap and their division by
-/// zero is an error; maximum and minimum let NaN through from either side, and give the first of
-/// equal values; a product is rounded before it is added to anything.
+/// zero is an error; maximum and minimum return NaN if either is, and the first of equal
+/// values; a product is rounded before it is added to anything.
 template <class V>
 struct math {
   static_assert(value<V>,
@@ -35,7 +35,7 @@ struct math {
                 "num::lane<T>(x)");
 };
 
-/// Base of V: its operators, in which numbers of the language stand for constants, as in `1 - x`.
+/// Base of V: its operators, which also take C++ numbers as constants, as in `1 - x`.
 /// M is V's mask_type; V's of bool, and masks, have `&&`, `||` and `!`, which evaluate both sides.
 // Inlined always: a pack that is passed to a function goes through memory.
 template <class V, class M>
@@ -135,7 +135,7 @@ DEFT_HD DEFT_ALWAYS_INLINE constexpr auto cast(V x) {
   return math<V>::template cast<To>(x);
 }
 
-/// What keeps the compiler from joining a product with a sum, whatever its flags.
+/// Keeps the compiler from contracting a product and a sum, whatever its flags.
 template <class T>
 DEFT_HD DEFT_ALWAYS_INLINE constexpr T rounded(T product) {
 #if defined(__GNUC__) && !defined(__CUDA_ARCH__)

@@ -19,7 +19,7 @@ struct lane : operators<lane<T>, lane<bool>> {
   requires std::is_arithmetic_v<C> DEFT_HD constexpr lane(C c) : v(static_cast<T>(c)) {}
 };
 
-/// What an integer division by zero does, throw on the host. Out of line, so that kernels stay
+/// Called for an integer division by zero; throws on the host. Out of line, so that kernels stay
 /// small.
 DEFT_NOINLINE inline DEFT_HD void division_by_zero([[maybe_unused]] const char* op) {
 #ifdef __CUDA_ARCH__

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/num_text.hpp: bodies as source text: what a body gives for names of operands is the
-// CUDA C++ expression of its result.
+// deft/core/num_text.hpp: bodies as source text: called with the names of its operands, a body
+// returns its result as a CUDA C++ expression.
 #pragma once
 #include <charconv>
 #include <deft/core/num.hpp>
@@ -9,8 +9,9 @@
 
 namespace deft::num {
 
-/// An expression in the operators and functions of num.hpp. `T` in it is the type of the operands;
-/// whatever compiles the text defines it, with operators that round and wrap as num::lane's.
+/// An expression in the operators and functions of num.hpp. `T` in it is the type of the operands.
+/// The code that includes the text defines it, with operators that round and wrap as those of
+/// num::lane.
 struct text : operators<text, text> {
   using mask_type = text;
   std::string s;

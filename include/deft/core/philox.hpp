@@ -7,9 +7,9 @@
 
 namespace deft {
 
-/// Four random words for a counter under a key: a pure function, so that any thread, task or device
-/// draws the same. Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2, 3"
-/// (2011); agrees with Random123's philox4x32 of ten rounds.
+/// Four random words for a counter under a key: a pure function, so that the numbers are the same
+/// on every thread, task and device. Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
+/// easy as 1, 2, 3" (2011); agrees with Random123's philox4x32 of ten rounds.
 DEFT_HD constexpr std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> counter,
                                                       std::array<std::uint32_t, 2> key) {
   std::uint32_t c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
@@ -31,7 +31,7 @@ DEFT_HD constexpr float unit_float(std::uint32_t word) {
   return static_cast<float>(word >> 8) * 0x1p-24f;
 }
 
-/// Philox's words one after another, for those who draw in order on the host: `seed` is the key,
+/// Philox's words one after another, for host code that draws in order: `seed` is the key,
 /// `stream` the upper half of the counter.
 class philox_stream {
  public:
@@ -50,7 +50,8 @@ class philox_stream {
   constexpr float uniform() { return unit_float(word()); }
   /// A float in [from, to).
   constexpr float uniform(float from, float to) { return from + (to - from) * uniform(); }
-  /// An integer in [0, n), each as likely: Lemire, "Fast random integer generation in an interval".
+  /// An integer in [0, n), all equally likely: Lemire, "Fast random integer generation in an
+  /// interval".
   constexpr std::uint64_t below(std::uint64_t n) {
     if (n <= 1) return 0;
     __extension__ using wide = unsigned __int128;

@@ -7,8 +7,8 @@
 
 namespace deft {
 
-/// Something immutable, with the number of its owners. std::shared_ptr is twice as large, which
-/// counts where a graph has a million nodes.
+/// A reference-counted immutable object. std::shared_ptr is twice as large, which matters for a
+/// graph of a million nodes.
 template <class T>
 class shared_ref {
  public:

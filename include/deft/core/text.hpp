@@ -40,7 +40,7 @@ std::string str(const Parts&... parts) {
   return s;
 }
 
-/// `items` joined by `separator`; `print` turns one into text.
+/// `items` joined by `separator`; `print` converts one to text.
 template <class Range, class Print>
 std::string join(const Range& items, std::string_view separator, Print print) {
   std::string s;
@@ -58,8 +58,8 @@ std::string join(const Range& items, std::string_view separator) {
       items, separator, [](const auto& v) -> const auto& { return v; });
 }
 
-/// The one of `known` that `text` was probably meant to be, at most two letters away; `text` itself
-/// if it is one of them, or near none.
+/// The element of `known` closest to `text`, at most two edits away; `text` itself if it is one of
+/// them, or if none is that close.
 std::string closest(const std::string& text, const std::vector<std::string>& known);
 
 }  // namespace deft

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/thread.hpp: threads of deft's own, and processes that are left without them.
+// deft/core/thread.hpp: the threads of deft, and processes that lost them in fork().
 #pragma once
 #include <thread>
 #include <utility>
 
 namespace deft {
 
-/// Whether fork() made this process of one in which deft had threads. They are not here, what they
-/// held locked stays locked, and sockets are shared with the other process.
+/// Whether fork() made this process from one in which deft had threads. The threads do not exist in
+/// this process, their locks stay locked, and sockets are shared with the other process.
 bool is_forked();
 /// Throws failed_precondition if so.
 void check_not_forked();

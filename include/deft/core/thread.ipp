@@ -17,7 +17,8 @@ bool is_forked() { return forked.load(std::memory_order_relaxed); }
 void check_not_forked() {
   if (is_forked())
     fail(errc::failed_precondition,
-         "fork() made this process of one in which deft had threads: fork before the first session "
+         "fork() made this process from one in which deft had started threads: fork before the "
+         "first session "
          "or server, or call exec");
 }
 

@@ -122,7 +122,7 @@ device_spec device(std::string_view name, source_place w = here());
 device_spec device(const device_name& name);
 /// Clears the devices of the scopes around it, device functions included.
 device_spec device(std::nullptr_t);
-/// `f` is called for every node written within the scope, and returns its device.
+/// A device function; `device(f)` makes one of any callable.
 device_spec device_by(device_function f);
 /// A function that is called for every node written within the scope:
 /// `device([](const node_info& n) { return n.op == "matmul" ? "/gpu:0" : "/cpu:0"; })`.

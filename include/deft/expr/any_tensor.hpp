@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/expr/any_tensor.hpp: a tensor whose dtype and shape are known at run time.
+// deft/expr/any_tensor.hpp: a tensor with a dtype and shape known only at run time.
 #pragma once
 #include <deft/core/any_array.hpp>
 #include <deft/expr/traits.hpp>
@@ -9,11 +9,11 @@
 
 namespace deft {
 
-/// A handle to one output of a node. The operations accept it wherever they accept a tensor<…>;
-/// what they check at compile time for those, they check when the node is made.
+/// A handle to one output of a node. Operations accept it wherever they accept a tensor<…>, and
+/// check when the node is made what they check at compile time for a tensor<…>.
 class any_tensor : public detail::expression_base {
  public:
-  /// Empty: stands for no tensor; using it throws failed_precondition.
+  /// An empty handle; using it throws failed_precondition.
   any_tensor() = default;
   explicit any_tensor(output o) : output_(std::move(o)) {}
   /// Any typed expression; an unnamed one is lowered.
@@ -26,12 +26,13 @@ class any_tensor : public detail::expression_base {
     if (!valid()) fail(errc::failed_precondition, "an empty tensor is used");
     return output_;
   }
-  /// For those who say more of an empty one.
+  /// For callers that report an empty handle themselves.
   const output& unchecked() const { return output_; }
   dtype type() const { return handle().type().type; }
   const dims& shape() const { return handle().type().shape; }
   int rank() const { return shape().rank(); }
 
+  /// Whether both handles refer to the same output of the same node; `a == b` compares elements.
   friend bool same(const any_tensor& a, const any_tensor& b) { return a.output_ == b.output_; }
   template <typed_expression X>
   friend bool same(const any_tensor& a, const X& b) {
@@ -46,7 +47,7 @@ class any_tensor : public detail::expression_base {
   output output_;
 };
 
-/// An operation: a node that is fetched to be run, and yields nothing then.
+/// An operation: a node that is fetched in order to run it, without a value.
 class operation : public detail::expression_base {
  public:
   operation() = default;
@@ -63,8 +64,8 @@ class operation : public detail::expression_base {
 
 namespace detail {
 
-/// What a function yields after a sentence that says what is wrong: it goes wherever a tensor or a
-/// value does, so that the sentence is the only error.
+/// The result of a function after a failed assertion. It converts to any tensor or value, so that
+/// the assertion's message is the only error.
 struct refused : any_tensor {
   template <class T>
   operator T() const;
@@ -85,7 +86,7 @@ any_tensor add_constant(any_array value, source_place w);
 /// Throws failed_precondition: operand `number`, from 1, of an operation is an empty tensor.
 [[noreturn]] void refuse_empty_operand(std::string_view op, std::size_t number, source_place w);
 
-/// `v` as dtype `type`. Throws invalid_argument if it does not survive.
+/// `v` as dtype `type`. Throws invalid_argument if `type` cannot represent it.
 any_array scalar_of(const literal& v, dtype type);
 /// An operand whose dtype is known only at run time: a tensor, or a literal.
 struct any_argument {
@@ -94,7 +95,7 @@ struct any_argument {
   bool is_literal = false;
 };
 /// Adds the node of an operation. Literals take the dtype of the first tensor from operand number
-/// `first_value` on. Throws invalid_argument for one that does not survive.
+/// `first_value` on. Throws invalid_argument for one that the dtype cannot represent.
 any_tensor add_node(const op_def& def, int first_value, std::span<const any_argument> arguments,
                     source_place w);
 /// The same as a constant.
@@ -102,8 +103,8 @@ any_tensor literal_like(const literal& v, dtype type, source_place w);
 
 }  // namespace detail
 
-/// The graph that a tensor was written into: `auto scope = as_default(graph_of(t))` goes on with it
-/// in another thread.
+/// The graph that a tensor was written into: `auto scope = as_default(graph_of(t))` makes it the
+/// current one on another thread.
 inline graph graph_of(const any_tensor& t) { return graph::of(*t.handle().node); }
 
 /// The name of a tensor's node.

@@ -9,7 +9,7 @@
 namespace deft {
 
 namespace detail {
-/// The shape that several are broadcast to.
+/// The shape that several shapes are broadcast to.
 template <class... Shape>
 struct broadcast_shape {
   static constexpr bool merge(dims& d) { return (merge(d, Shape::value) && ...); }
@@ -32,9 +32,9 @@ struct broadcast_shape {
 };
 }  // namespace detail
 
-/// An elementwise operation. Its type says what is computed of what; the operands are shared
-/// handles, so that an `auto` that outlives them never dangles. It remembers the scopes in force
-/// where it was written.
+/// An unnamed elementwise expression. Its type is the whole computation; the operands are shared
+/// handles, so that an `auto` that outlives them never dangles. It keeps the scopes in force where
+/// it was written.
 template <class Op, class... Args>
 class call : public detail::typed_base {
  public:
@@ -105,7 +105,8 @@ inline constexpr bool is_leaf = false;
 template <class T, class Shape>
 inline constexpr bool is_leaf<leaf<T, Shape>> = true;
 
-/// The output that stands for a named operand; variables read anew under control dependencies.
+/// The output that stands for a named operand; under control dependencies, a new read of a
+/// variable.
 template <class X>
 decltype(auto) operand_handle(const X& x) {
   if constexpr (requires { x.operand(); })
@@ -172,7 +173,7 @@ inline constexpr bool operand_fits = true;
 template <class T, scalar X>
 inline constexpr bool operand_fits<T, X> = literal_fits<T, X>;
 
-/// What is wrong with dtypes that a rule does not take.
+/// The mistake of dtypes that a rule does not accept.
 constexpr mistake mistake_by(typing rule) {
   switch (rule) {
     case typing::floating:
@@ -187,7 +188,7 @@ constexpr mistake mistake_by(typing rule) {
       return mistake::numbers;
   }
 }
-/// What is wrong with operands of those types.
+/// The mistake of operands of those types, if any.
 template <class Op, class... Args>
 inline constexpr mistake mistake_of =
     !Op::template agree<typename Args::value_type...>           ? mistake::dtypes
@@ -195,7 +196,7 @@ inline constexpr mistake mistake_of =
     : broadcast_shape<typename Args::shape_type...>::possible   ? mistake::none
                                                                 : mistake::shapes;
 
-/// What is wrong with `X…` as operands of values of T.
+/// The mistake of `X…` as operands of dtype T, if any.
 template <class Op, class T, class... X>
 inline constexpr mistake mistake_in = [] {
   if constexpr ((operand_fits<T, X> && ...))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/expr/expr.ipp: what expressions do that does not depend on their type.
+// deft/expr/expr.ipp: the part of expressions that does not depend on their types.
 #pragma once
 #include <algorithm>
 #include <deft/core/num_lane.hpp>

@@ -17,8 +17,8 @@ class feed_value {
  public:
   feed_value(output target, feed_ref borrowed)
       : target_(std::move(target)), value_(std::move(borrowed)) {}
-  /// Given away where nobody else holds it; else a result or a variable gets a copy, as whoever
-  /// holds it may have a pointer to write through.
+  /// Given away if this is the only holder. Otherwise a result or a variable gets a copy, as the
+  /// other holders may write through a pointer.
   feed_value(output target, any_array&& value)
       : feed_value(std::move(target), feed_ref::borrow(value)) {
     held_ = std::move(value).take_storage();
@@ -34,7 +34,7 @@ class feed_value {
   dtype type() const { return value_.type; }
   const dims& shape() const { return value_.shape; }
   const void* data() const { return value_.data ? value_.data : scalar_; }
-  /// Valid as long as this.
+  /// Valid while this lives.
   feed_ref value() const { return {data(), value_.shape, value_.type, value_.keep}; }
 
  private:
@@ -49,7 +49,8 @@ template <class V>
 inline constexpr bool is_ndarray = false;
 template <class T, std::int64_t... E>
 inline constexpr bool is_ndarray<ndarray<T, E...>> = true;
-/// Where contiguous elements begin. (Without <ranges>, which is a tenth of what this header costs.)
+/// Where contiguous elements begin. (Without <ranges>, which takes a tenth of this header's compile
+/// time.)
 template <class V>
 using data_of = decltype(std::size(std::declval<V&>()), std::data(std::declval<V&>()));
 template <class V>
@@ -70,7 +71,7 @@ concept host_value = scalar<V> || detail::is_ndarray<std::remove_cvref_t<V>> ||
 void check_feed(const output& target, dtype type, const dims& shape);
 
 namespace detail {
-/// A scalar as dtype T. Throws invalid_argument that names the tensor if it does not survive.
+/// A scalar as dtype T. Throws invalid_argument, with the tensor's name, if T cannot represent it.
 template <class T, class S>
 T fed_scalar(const output& target, S s) {
   if constexpr (!std::is_same_v<T, S>)
@@ -200,7 +201,7 @@ feed_value make_nested_feed(const output& target, const T* elements) {
   return make_feed<T, Shape>(target, std::move(list));
 }
 
-/// The feed of a tensor whose dtype and shape are known only at run time; a scalar takes its dtype.
+/// The feed of a tensor with a dtype and shape known only at run time; a scalar takes its dtype.
 template <host_value V>
 feed_value make_any_feed(const output& target, V&& value) {
   using U = std::remove_cvref_t<V>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/expr/gradient.hpp: from an operation's `grad` to the function that its record holds.
+// deft/expr/gradient.hpp: an operation's `grad` as the function in its record.
 #pragma once
 #include <deft/expr/any_tensor.hpp>
 #include <deft/expr/op_record.hpp>
@@ -21,7 +21,7 @@ class node_view {
   }
   any_tensor in(std::size_t i) const { return any_tensor(node_.inputs()[i]); }
   std::size_t inputs() const { return node_.input_count; }
-  /// The node's value; the fused node's, where this is the last operation of one.
+  /// The node's value; that of the fused node, if this is its last operation.
   template <int Index = 0>
   any_tensor out() const {
     return any_tensor(outputs_[Index]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/expr/kernel_arguments.hpp: what the kernel function of a program's own operation computes
-// with.
+// deft/expr/kernel_arguments.hpp: the arguments of the kernel function of a program's own
+// operation.
 #pragma once
 #include <deft/graph/op_def.hpp>
 #include <span>
@@ -19,7 +19,7 @@ class kernel_arguments {
   const tensor_type& in_type(std::size_t i) const { return in_types_[i]; }
   const tensor_type& out_type(std::size_t o = 0) const { return out_types_[o]; }
 
-  /// The elements of an input. Throws internal if they are no T.
+  /// The elements of an input. Throws internal if the dtype is not that of T.
   template <element T>
   std::span<const T> in(std::size_t i) const {
     return {static_cast<const T*>(in_[i]), count<T>(in_types_[i])};

@@ -46,7 +46,7 @@ const program_ref& program_of() {
   return p;
 }
 
-/// X where extents do not count: what kernels and programs are made of.
+/// X without its extents, as kernels and programs are instantiated.
 template <class X>
 struct without_extents {
   using type = X;
@@ -89,7 +89,7 @@ output any_lower(const X& x, const source_place& w) {
     return lower<K>(x, w);
 }
 
-/// Adds the node of `o` on inputs that stand for themselves: once for all types of operands.
+/// Adds the node of `o` on lowered inputs; compiled once for all types of operands.
 template <class Op>
 DEFT_NOINLINE any_tensor apply_any(const Op& o, std::span<const output> inputs, source_place w) {
   return add_node(record_of<Op>, encode(o), inputs, w);
@@ -106,9 +106,9 @@ auto apply(const Op& o, source_place w, const X&... x) {
 }
 }  // namespace detail
 
-/// The node of an operation with an algorithm of its own: `o`, with its attributes, on `x…`. Its
-/// first output; `tensor_of<T, Shape>(make_node(…))` where the compiler knows dtype and shape.
-/// Throws what the shape rule throws.
+/// Adds a node of an operation that is not elementwise, `o` with its attributes, on `x…`, and
+/// returns its first output; `tensor_of<T, Shape>(make_node(…))` if dtype and shape are known at
+/// compile time. Throws what the shape rule throws.
 template <class Op, expression... X, class K = kernels_for<std::tuple<X...>>>
 any_tensor make_node(const Op& o, source_place w, const X&... x) {
   static_cast<void>(&detail::compile_own<Op, void>);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/expr/misuse.hpp: sentences for what reads like C++ on values, and is not what a graph does.
+// deft/expr/misuse.hpp: compile-time messages for C++ on values that a graph does not support.
 #pragma once
 #include <deft/expr/any_tensor.hpp>
 #include <iosfwd>

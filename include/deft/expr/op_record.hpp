@@ -53,7 +53,7 @@ template <class Op, class T>
 field(const char*, T Op::*) -> field<Op, T>;
 
 /// Attributes in order: calls what it is given with all of them. (A std::tuple of them in every
-/// operation is a fifth of the time that deft/expr.hpp takes to compile.)
+/// operation would take a fifth of the compile time of deft/expr.hpp.)
 template <class... F>
 constexpr auto field_list(F... f) {
   return [=](auto&& visit) -> decltype(auto) { return visit(f...); };
@@ -136,7 +136,7 @@ attr_list encode(const Op& o) {
   return list;
 }
 
-/// Back again. Throws invalid_argument naming the attribute that is not sound.
+/// The inverse of encode. Throws invalid_argument naming the attribute that is not sound.
 template <class Op>
 Op decode(std::span<const attr_value> list) {
   Op o;
@@ -232,7 +232,7 @@ constexpr int version_of() {
 
 }  // namespace detail
 
-/// The operation whose record `Op` uses: itself, but for typed faces such as cast_to<T>.
+/// The operation whose record `Op` uses: itself, except for typed forms such as cast_to<T>.
 template <class Op>
 struct record_choice {
   using type = Op;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/expr/sentences.hpp: what the compiler says of operands that an elementwise operation does
-// not take. An assertion's text is a literal, so that each name is written here once more; one that
-// is missing, as a program's own, is called [elementwise].
+// deft/expr/sentences.hpp: compile-time messages for operands that an elementwise operation does
+// not accept. An assertion's text must be a literal, so the names of operations are repeated here;
+// others, such as a program's own, appear as [elementwise].
 #pragma once
 #pragma GCC system_header  // In others g++ quotes the macro below wherever it is used.
 #include <deft/expr/traits.hpp>

@@ -14,20 +14,20 @@ template <class Declared, class Got>
 inline constexpr bool shape_fits = fits(Declared::value, Got::value);
 template <class X>
 inline constexpr bool never = false;
-/// Stands for template arguments that are left out, which have a sentence of their own.
+/// Stands for omitted template arguments, which have their own message.
 struct missing;
 template <>
 inline constexpr bool is_element_type<missing> = true;
-/// What rebinding a tensor yields: neither a fetch nor a feed.
+/// The result of rebinding a tensor: neither a fetch nor a feed.
 struct rebound_tensor {};
-/// A tensor that says itself what stands for it in an expression: a variable.
+/// A tensor that provides its own operand for expressions: a variable.
 template <class V, class Base>
 concept reads_itself = std::derived_from<V, Base> && requires(const V& v) {
   v.operand();
 };
 }  // namespace detail
 
-/// A value of the graph with element type T and extents `E…` (`dyn` where known at run time only).
+/// A value of the graph with element type T and extents `E…` (`dyn` where known only at run time).
 /// Cheap to copy. Naming one ends an elementwise expression: it becomes one fused node.
 template <class T, std::int64_t... E>
 class tensor : public detail::typed_base {
@@ -45,7 +45,7 @@ class tensor : public detail::typed_base {
   using shape_type = shape_t<E...>;
   static constexpr dims extents() { return shape_type::value; }
 
-  /// Empty; using it throws failed_precondition.
+  /// An empty handle; using it throws failed_precondition.
   tensor() = default;
   /// Throws invalid_argument if dtype or shape differ.
   explicit tensor(output o) : output_(std::move(o)) {
@@ -54,7 +54,7 @@ class tensor : public detail::typed_base {
   tensor(const tensor&) = default;
   tensor(tensor&&) noexcept = default;
 
-  /// Lowers the expression. Where it was written is what a node made by operators reports.
+  /// Lowers the expression. Nodes made by operators report this source location.
   template <class X, class Kernels = kernels_for<X>>
   requires(typed_expression<X> && !std::derived_from<X, tensor>)
       tensor(const X& x, source_place w = here()) {  // NOLINT: implicit on purpose
@@ -74,7 +74,7 @@ class tensor : public detail::typed_base {
   template <detail::reads_itself<tensor> V>
   tensor(const V& v) : output_(v.operand()) {}  // NOLINT: implicit on purpose
 
-  /// What is known at run time. Throws invalid_argument if dtype or shape differ.
+  /// From an any_tensor. Throws invalid_argument if dtype or shape differ.
   explicit tensor(const any_tensor& x) : tensor(x.handle()) {}
 
   template <std::same_as<any_tensor> X>
@@ -84,7 +84,7 @@ class tensor : public detail::typed_base {
                   "tensor<T, E...>(x) checks them, and converts it");
   }
 
-  /// Rebinds the handle; what it yields cannot be mistaken for a fetch or a feed.
+  /// Rebinds the handle; the result cannot be mistaken for a fetch or a feed.
   detail::rebound_tensor operator=(const tensor& o) {
     output_ = o.output_;
     return {};
@@ -96,7 +96,7 @@ class tensor : public detail::typed_base {
   template <typed_expression X, class Kernels = kernels_for<X>>
   requires(!std::derived_from<X, tensor> || detail::reads_itself<X, tensor>) detail::rebound_tensor
   operator=(const X& x) {
-    // Assignment cannot know its line: the node's place is that of its nearest named operand.
+    // Assignment cannot know its line: the node reports that of its nearest named operand.
     if constexpr (detail::reads_itself<X, tensor>)
       output_ = x.operand();
     else
@@ -144,7 +144,7 @@ class tensor : public detail::typed_base {
     if (!valid()) fail(errc::failed_precondition, "an empty tensor is used");
     return output_;
   }
-  /// For those who say more of an empty one.
+  /// For callers that report an empty handle themselves.
   const output& unchecked() const { return output_; }
 
   template <class B>
@@ -155,6 +155,7 @@ class tensor : public detail::typed_base {
                   "same(a, b) to compare handles");
   }
 
+  /// Whether both handles refer to the same output of the same node; `a == b` compares elements.
   friend bool same(const tensor& a, const tensor& b) { return a.output_ == b.output_; }
 
  protected:
@@ -173,9 +174,9 @@ tensor<T, E...> tensor_base_of(const tensor<T, E...>&);
 template <typed_expression X, class Kernels>
 any_tensor::any_tensor(const X& x, source_place w) : output_(lower<Kernels>(x, w)) {}
 
-/// A feed of any expression, named or not: `s.run(loss, feed(x * 2, value))`. The
-/// expression has that value in this run, wherever it is used. Throws invalid_argument if a dtype
-/// or shape known only at run time does not fit.
+/// A feed of any expression, named or not: `s.run(loss, feed(x * 2, value))`. It replaces
+/// the expression wherever it is written. Throws invalid_argument if a dtype or shape known only at
+/// run time does not fit.
 template <expression X, host_value V, class K = kernels_for<X>>
 [[nodiscard]] feed_value feed(const X& x, V&& value) {
   if constexpr (typed_expression<X>)

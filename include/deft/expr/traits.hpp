@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/expr/traits.hpp: what can stand in an expression, its element type and extents.
+// deft/expr/traits.hpp: what an expression may contain, its element type and extents.
 #pragma once
 #include <cmath>
 #include <concepts>
@@ -18,7 +18,7 @@ template <class Op, class... Args>
 class call;
 class any_tensor;
 
-/// A scalar of the language inside an expression.
+/// A C++ scalar inside an expression.
 template <element T>
 struct literal {
   T value;
@@ -37,7 +37,7 @@ template <class X>
 no_kernels kernel_choice(const X*, long);
 
 /// The hook in force where it is named. Found by argument-dependent lookup, so that deft.hpp's
-/// choice wins in files that include it; a template parameter everywhere, so that the two kinds of
+/// choice is used in files that include it; always a template parameter, so that the two kinds of
 /// file instantiate different functions.
 template <class X>
 using kernels_for = decltype(kernel_choice(static_cast<const std::remove_cvref_t<X>*>(nullptr), 0));
@@ -45,17 +45,17 @@ using kernels_for = decltype(kernel_choice(static_cast<const std::remove_cvref_t
 namespace detail {
 
 /// The hook of operations that are not in the catalog: Op is used on operands of T, of any dtype if
-/// that is void. Naming it is enough: where a file includes deft/deft.hpp, before or after,
-/// execute/cpu/use.hpp defines it, and what it registers is known before main. Nobody calls it, and
-/// elsewhere it is not defined.
+/// that is void. Naming it is enough: in files that include deft/deft.hpp, before or after,
+/// execute/cpu/use.hpp defines it, and it registers kernels before main. It is never called, and in
+/// other files it is not defined.
 template <class Op, class T>
 void compile_own();
 
 struct refused;
 struct element_access;  // `x[i]`, `x(i)` and `for (auto e : x)` as messages name them
 
-/// What a range-based for of an expression loops with. (Not begin() refuses it: whoever asks
-/// whether an expression is a range, as std::span does, instantiates that.)
+/// The iterator of a range-based for over an expression. (It refuses the loop, not begin(), which
+/// is instantiated by every test whether an expression is a range, as in std::span.)
 template <class R>
 struct no_elements {
   bool operator!=(const no_elements&) const {
@@ -68,8 +68,8 @@ struct no_elements {
   R operator*() const;
 };
 
-/// Base of everything that is an expression, so that operators find their operands. What is written
-/// of values alone is refused here, once for all types.
+/// Base of everything that is an expression, so that operators find their operands. Operations
+/// that only values support are refused here, once for all types.
 struct expression_base {
   template <class Index, class R = refused>
   R operator[](const Index&) const {
@@ -109,7 +109,7 @@ struct tensor_from<T, Shape, std::index_sequence<Index...>> {
 }  // namespace detail
 
 /// The tensor type of element type T and the extents `Shape::value`, as shape_t has them. (Shapes
-/// travel as types: g++ 12 stumbles over values of class type as dependent template arguments.)
+/// are passed as types: g++ 12 mishandles values of class type as dependent template arguments.)
 template <class T, class Shape>
 using tensor_of = typename detail::tensor_from<T, Shape>::type;
 
@@ -121,7 +121,7 @@ concept expression = std::derived_from<std::remove_cvref_t<X>, detail::expressio
 template <class X>
 concept typed_expression = std::derived_from<std::remove_cvref_t<X>, detail::typed_base>;
 
-/// What an operator accepts next to expressions: arithmetic values of C++.
+/// What an operator takes besides expressions: C++ scalars.
 template <class X>
 concept scalar = std::is_arithmetic_v<std::remove_cvref_t<X>>;
 template <class X>
@@ -148,7 +148,7 @@ template <typed_expression X>
 struct got_of<X> {
   using type = tensor_of<value_type_of<X>, shape_type_of<X>>;
 };
-/// An operand as a sentence names it: an expression as the tensor that it would be.
+/// An operand as messages name it: an expression as the tensor that it would be.
 template <class X>
 using got = typename got_of<std::remove_cvref_t<X>>::type;
 
@@ -174,11 +174,11 @@ literal literal_of(S s) {
     return static_cast<std::conditional_t<std::is_signed_v<S>, std::int64_t, std::uint64_t>>(s);
 }
 
-/// Throws invalid_argument: `v` does not fit `type`. The operation or tensor that it was written
-/// for, and its source location.
+/// Throws invalid_argument: `v` does not fit `type`; `node` and `w` are the operation or tensor
+/// that it was written for, and its source location.
 [[noreturn]] void refuse_literal(const literal& v, dtype type, std::string node = {},
                                  source_place w = {});
-/// A literal as dtype T. Throws invalid_argument if it does not survive.
+/// A literal as dtype T. Throws invalid_argument if T cannot represent it.
 template <class T, class S>
 T survive(S s) {
   if constexpr (!std::is_same_v<T, S>)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/expr/written.hpp: what an expression says at run time: operands, scopes and places of its
-// operations. What its type says is not here, so that no type has code of its own to copy,
-// destroy and lower it: that was two thirds of what an expression costs the compiler.
+// deft/expr/written.hpp: the run-time data of an expression: operands, scopes and source locations
+// of its operations. It does not depend on the expression's type, so that no type needs its own
+// code to copy, destroy and lower it: that was two thirds of the compile time of an expression.
 #pragma once
 #include <deft/expr/any_tensor.hpp>
 #include <initializer_list>
@@ -11,10 +11,10 @@ namespace deft::detail {
 struct written_operation;
 class written_operand;
 
-/// A shared handle of an operation as it was written, and of all that it was written on.
+/// A shared handle to an operation as it was written, with its operands.
 class written {
  public:
-  /// In the scopes in force. Throws invalid_argument for a literal that does not fit,
+  /// Records the scopes in force. Throws invalid_argument for a literal that does not fit,
   /// failed_precondition for an empty tensor.
   written(const op_def& op, attr_list (*attributes)(), source_place w,
           std::initializer_list<written_operand> operands);
@@ -29,13 +29,13 @@ class written {
   const written_operation* operation_;
 };
 
-/// A tensor, a literal or an expression, as long as the call lasts that takes it.
+/// A tensor, a literal or an expression; refers to it during one call.
 class written_operand {
  public:
   written_operand(const output& tensor) : tensor_(&tensor) {}               // NOLINT: implicit
   written_operand(const written& expression) : expression_(&expression) {}  // NOLINT: likewise
   written_operand(dtype type, std::int64_t bits) : type_(type), bits_(bits) {}
-  /// A literal that does not fit `type`, which is refused where the operation is known.
+  /// A literal that does not fit `type`; refused later, where the operation is known.
   written_operand(dtype type, const literal& unfit) : type_(type), unfit_(unfit), fits_(false) {}
 
  private:

@@ -50,7 +50,7 @@ source_place operand_place(const written_operation& x) {
   }
   return {};
 }
-/// An operator does not know its line, but what it was written on does.
+/// An operator does not know its line, but its operands know theirs.
 source_place place_near(const written_operation& x) {
   const source_place w = named_place(x);
   return w.known() ? w : operand_place(x);
@@ -124,8 +124,8 @@ void gather(const written_operation& x, std::vector<output>& inputs, integers& l
       inputs.push_back(std::get<output>(o));
 }
 
-/// A node per operation, each in the scopes that it was written in: parts under different devices
-/// are cut at the border, and fused again within it by the plan.
+/// A node per operation, each in the scopes that it was written in: an expression over
+/// several devices is split between them; the plan fuses each part again.
 output lower_apart(const written_operation& x, const source_place& w) {
   std::vector<output> in;
   for (const auto& o : x.operands())
@@ -157,7 +157,7 @@ output lower_written(const written& expression, const program_ref& (*program)(),
 
 program_ref make_program(std::span<const token> tokens) {
   program_builder p;
-  std::vector<program_builder::value> values;  // that wait for what uses them
+  std::vector<program_builder::value> values;  // operands of later steps
   for (const token& t : tokens) {
     if (!t.op) {
       values.push_back(t.literal ? p.immediate(t.type) : p.input(t.type));

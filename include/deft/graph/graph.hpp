@@ -12,7 +12,7 @@
 
 namespace deft {
 
-/// What is asked of graph::add.
+/// The argument of graph::add.
 struct node_request {
   const op_def* def = nullptr;
   attr_list attributes;
@@ -25,21 +25,21 @@ struct node_request {
   node_ref keeps;                           ///< kept alive by the node: what it updates
 };
 
-/// A handle to a graph. Nodes live as long as someone holds them; the graph only knows them.
-/// Building from many threads is safe.
+/// A handle to a graph. The graph does not own its nodes: handles to them keep them alive.
+/// Thread-safe.
 class graph {
  public:
   graph();
 
-  /// The node for `r`: the one there is if the operation is pure and was written before with the
-  /// same inputs, attributes, placement and control dependencies; else a new one, checked by its
-  /// shape rule. Throws invalid_argument with the node's place; also for an input or a control
-  /// dependency of another graph.
+  /// The node for `r`: an existing one if the operation is pure and was written before with the
+  /// same inputs, attributes, placement and control dependencies; otherwise a new one, checked by
+  /// its shape rule. Throws invalid_argument, with the node's source location, also for an input or
+  /// a control dependency of another graph.
   node_ref add(node_request&& r);
 
   /// Number of live nodes.
   std::size_t size() const;
-  /// Variables alive, in the order in which they were made.
+  /// Live variables, in the order in which they were made.
   std::vector<node_ref> variables() const;
   /// The live variable of that name, or empty.
   node_ref find_variable(std::string_view name) const;
@@ -51,9 +51,9 @@ class graph {
   /// Seed of the random operations written from now on.
   void set_seed(std::uint64_t seed);
   std::uint64_t seed() const;
-  /// Number of the next random operation: part of its key.
+  /// Number of the next random operation, which is part of its key.
   std::uint64_t next_random();
-  /// Number of the next session that is opened on it: part of its random stream.
+  /// Number of the next session opened on the graph, which is part of its random stream.
   std::uint64_t next_session();
 
   /// The graph this node was written into.
@@ -66,10 +66,10 @@ class graph {
   std::shared_ptr<graph_state> state_;
 };
 
-/// The thread's graph, else the process's.
+/// The graph of the innermost as_default scope of this thread, else the process's graph.
 graph& current_graph();
 
-/// Makes a graph the thread's current one until the scope ends.
+/// Makes a graph the current one of this thread until the scope ends.
 class [[nodiscard]] graph_scope {
  public:
   explicit graph_scope(graph g);
@@ -80,10 +80,11 @@ class [[nodiscard]] graph_scope {
   graph mine_;
   graph* outer_;
 };
+/// `auto scope = as_default(g);` writes into `g` until the scope ends, on this thread.
 inline graph_scope as_default(graph g) { return graph_scope(std::move(g)); }
 
-/// While it lives, nodes that this thread writes have `place` as their source location: for what
-/// the library writes on behalf of a user's line. One that is not known changes nothing.
+/// While it lives, nodes that this thread writes have `place` as their source location: for
+/// nodes that the library adds on behalf of a user's line. An unknown location changes nothing.
 class [[nodiscard]] place_scope {
  public:
   explicit place_scope(source_place place);
@@ -95,10 +96,10 @@ class [[nodiscard]] place_scope {
   const source_place* outer_;
 };
 
-/// Seeds the current graph's random operations.
+/// Sets the seed of the random operations that are written into the current graph from now on.
 void set_seed(std::uint64_t seed);
 
-/// What is written until the scope ends runs after `nodes`.
+/// Nodes written while the scope lives run after `nodes`.
 class [[nodiscard]] control_scope : public scope {
  public:
   explicit control_scope(std::vector<node_ref> nodes);

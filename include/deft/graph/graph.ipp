@@ -19,7 +19,7 @@ namespace detail {
 
 inline std::uint64_t address_of(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 
-/// What makes two pure nodes the same, seen in a request or in a node.
+/// What identifies a pure node, taken from a request or from a node.
 struct node_key {
   const op_def* def;
   const attr_list* attributes;
@@ -68,7 +68,7 @@ struct node_key_equal {
 
 inline std::atomic<std::uint64_t> last_node_id{0};
 
-/// Adds a reference unless the last one is gone.
+/// Adds a reference, unless the last one has been dropped.
 inline bool retain_if_alive(node* n) {
   auto r = n->references.load(std::memory_order_relaxed);
   while (r)
@@ -107,7 +107,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::unordered_map<std::string, std::uint64_t> next_suffix_;
   std::unordered_multimap<const node*, std::string> aliases_;
   std::vector<node*> variables_;
-  // What nodes share, as far as it was made a moment ago.
+  // The contexts made last, which the next nodes probably share.
   std::array<type_list, 64> types_;
   std::array<shared_ref<node_context>, 16> contexts_;
   std::vector<tensor_type> in_types_, out_types_;  ///< of the node that is written
@@ -202,7 +202,7 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
                                                     {key.controls.begin(), key.controls.end()},
                                                     std::move(r.keeps),
                                                     std::move(r.variable)});
-  // Until the tables know it, it is not to be forgotten by them.
+  // The tables must not remove it before it is in them.
   std::unique_ptr<node, void (*)(node*)> made(node::make(std::move(p), r.inputs), &node::destroy);
   node* n = made.get();
   if (!name.empty())
@@ -243,7 +243,7 @@ void graph_state::check_new_variable(const node_request& r, const std::string& n
   const node& other = *taken->second;
   throw error(errc::already_exists,
               other.variable() ? str("[variable] a variable named \"", name,
-                                     "\" is alive already: made ", where_of(other.place()))
+                                     "\" exists already: it was made ", where_of(other.place()))
                                : str("[variable] the name \"", name, "\" is taken by the ",
                                      other.def->name, " made ", where_of(other.place())),
               name, r.place);
@@ -338,7 +338,7 @@ void release_node(node* first) noexcept {
     n->owner()->forget(n, last);
     auto* inputs = reinterpret_cast<output*>(n + 1);
     for (std::uint32_t i = 0; i < n->input_count; ++i) drop(inputs[i].node);
-    // What its context holds lives on until the context is gone, or this would recurse.
+    // Keep what the context holds alive until the context is freed, or this would recurse.
     std::vector<node_ref> held(n->controls().begin(), n->controls().end());
     if (n->keeps()) held.push_back(n->keeps());
     if (n->variable() && n->variable()->initial) held.push_back(n->variable()->initial.node);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/graph/graph_def.hpp: a flat copy of a part of a graph, which passes rewrite and the wire
-// carries.
+// deft/graph/graph_def.hpp: a flat copy of a part of a graph, which passes rewrite and messages
+// carry.
 #pragma once
 #include <cstdint>
 #include <deft/graph/graph.hpp>
@@ -17,10 +17,10 @@ struct edge_def {
   friend bool operator==(const edge_def&, const edge_def&) = default;
 };
 
-/// The port of a fetch that asks for no value: its node is run.
+/// The port of a fetch without a value: its node is only run.
 inline constexpr std::uint32_t run_only = ~std::uint32_t{0};
 
-/// The name of a node, which a node of a graph is asked for only when somebody wants to know.
+/// The name of a node, computed only when it is read.
 class node_name {
  public:
   node_name() = default;
@@ -32,7 +32,7 @@ class node_name {
 
   const std::string& str() const;
   operator const std::string&() const { return str(); }  // NOLINT: likewise
-  /// The node that was copied; null for one that has none in this process.
+  /// The node that was copied; null if it is not in this process.
   const node* origin() const { return origin_.get(); }
   friend bool operator==(const node_name& a, std::string_view b) { return a.str() == b; }
   friend const std::string& to_string(const node_name& n) { return n.str(); }
@@ -49,42 +49,42 @@ struct node_def {
   std::vector<edge_def> inputs;
   std::vector<std::uint32_t> controls;
   type_list outputs;
-  placement requested;  ///< as asked for
+  placement requested;  ///< as written
   placement device;     ///< full name, once placed
   node_name name;
   source_place place;
   const op_def* written = nullptr;  ///< what folding replaced by a constant; not sent
 };
 
-/// The operation by the name that the user knows: of a fused node its last one, of a folded one
-/// what was folded.
+/// The operation as the user wrote it: the last one of a fused node, the original one of a folded
+/// node.
 std::string_view written_op(const node_def& n);
 
-/// Nodes in an order in which each comes after what it needs.
+/// Nodes in topological order.
 struct graph_def {
   std::vector<node_def> nodes;
 };
 
-/// The written definition of a sound graph: every node's inputs and controls come before it, ports
+/// Checks that a graph is sound: every node's inputs and controls come before it, ports
 /// exist, arity, attributes and dtypes satisfy the operation, and the outputs are what its shape
 /// rule gives (declared extents may be known better). Throws invalid_argument that names the node.
 void validate(const graph_def& g);
 /// Checks that `fetches` are values or nodes of `g`. Throws invalid_argument.
 void validate(const graph_def& g, std::span<const edge_def> fetches);
 
-/// What flatten returns in addition to the nodes.
+/// The result of flatten: the nodes, and how to find fetches and feeds.
 struct flat_graph {
   graph_def graph;
-  std::vector<edge_def> fetches;     ///< in the order asked for
+  std::vector<edge_def> fetches;     ///< in the order requested
   std::vector<std::uint32_t> feeds;  ///< nodes that stand for feeds, in the order given
 };
 
-/// What to put in place of some nodes' first output, feeds and control dependencies included.
+/// What replaces some nodes' first output, feeds and control dependencies included.
 using substitution = std::unordered_map<const node*, output>;
 
 /// Copies what `fetches` need, after substitution. A feed replaces its output by a `feed` node
-/// without inputs, and so prunes what made it, for control dependencies too; a feed that nothing
-/// needs is `invalid_argument` by name.
+/// without inputs, and so prunes the nodes that computed it, for control dependencies too. Throws
+/// invalid_argument, with the name, for a feed that nothing needs.
 flat_graph flatten(std::span<const output> fetches, std::span<const output> feeds,
                    const substitution& replace = {});
 

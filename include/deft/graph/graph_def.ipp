@@ -9,7 +9,7 @@
 namespace deft {
 namespace {
 
-/// A depth-first walk with an explicit stack: nodes come out after what they need.
+/// Depth-first traversal with an explicit stack: nodes come after their inputs.
 class flattener {
  public:
   flattener(std::span<const output> fetches, std::span<const output> feeds,
@@ -31,7 +31,7 @@ class flattener {
     validate(flat_.graph, flat_.fetches);
     for (std::size_t i = 0; i < feeds.size(); ++i)
       if (!reached_.contains({feeds_[i].node.get(), feeds_[i].port}))
-        throw error(errc::invalid_argument, "what is fed is not needed by any fetch",
+        throw error(errc::invalid_argument, "no fetch needs the tensor that is fed",
                     name_of(*feeds[i].node), feeds[i].node->place());
   }
   flat_graph take() { return std::move(flat_); }
@@ -48,21 +48,21 @@ class flattener {
     return at == replace_.end() ? o : at->second;
   }
 
-  /// What a fetch needs; an operation whose value is fed has nothing left to do.
+  /// Adds what a fetch needs; an operation whose value is fed is not run.
   output fetched(const output& f) const {
     output o = in_place_of(f);
     if (o.port == run_only && feed_of(o.node.get(), 0) < feeds_.size()) o.port = 0;
     return o;
   }
 
-  /// What a control dependency waits for: a node whose first output is fed has nothing left to do.
+  /// Adds what a control dependency waits for; a node whose first output is fed is not run.
   output control(const node_ref& n) const { return in_place_of({n, 0}); }
 
   std::size_t feed_of(const node* n, std::uint32_t port) const {
     auto [begin, end] = fed_nodes_.equal_range(n);
     for (auto i = begin; i != end; ++i)
       if (feeds_[i->second].port == port) return i->second;
-    // A fed variable changes every read, those under control dependencies too.
+    // A fed variable replaces all reads, including those under control dependencies.
     if (!fed_variables_.empty() && n->def->role == op_role::read)
       if (auto at = fed_variables_.find(n->def->resources(n->attributes).front().key);
           at != fed_variables_.end())
@@ -70,7 +70,7 @@ class flattener {
     return feeds_.size();
   }
 
-  /// True if the value is there already, or a feed stands for it.
+  /// Whether the value is already added, or replaced by a feed.
   bool ready(node* n, std::uint32_t port) {
     if (!fed_nodes_.empty()) {
       std::size_t feed = feed_of(n, port);
@@ -162,9 +162,9 @@ std::string_view written_op(const node_def& n) {
 void validate(const graph_def& g, std::span<const edge_def> fetches) {
   for (const auto& f : fetches) {
     if (f.node >= g.nodes.size())
-      fail(errc::invalid_argument, "a fetch of a node that is not there");
+      fail(errc::invalid_argument, "a fetch names a node that does not exist");
     if (f.port != run_only && f.port >= g.nodes[f.node].outputs.size())
-      fail(errc::invalid_argument, "a fetch of a value that is not there");
+      fail(errc::invalid_argument, "a fetch names a value that does not exist");
   }
 }
 

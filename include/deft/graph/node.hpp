@@ -16,7 +16,7 @@ namespace deft {
 struct node;
 class graph_state;
 
-/// Frees `n`, whose last reference is gone, and what only it held, without recursion.
+/// Frees `n`, which has no references left, and what only it kept alive, without recursion.
 void release_node(node* n) noexcept;
 
 /// Keeps a node alive.
@@ -50,7 +50,7 @@ class node_ref {
   node* node_ = nullptr;
 };
 
-/// One output of a node, or the node itself where it yields nothing.
+/// One output of a node, or the node itself if it has no outputs.
 struct output {
   node_ref node;
   std::uint32_t port = 0;
@@ -60,28 +60,28 @@ struct output {
   friend bool operator==(const output&, const output&) = default;
 };
 
-/// What a graph knows of a variable in addition to its node.
+/// Data of a variable that is not in its node's attributes.
 struct variable_info {
   std::string name;
   output initial;  ///< its first value; empty if it has none
   bool trainable = true;
 };
 
-/// What nodes share that are written in one file under the same scopes. A node that has something
-/// of the second half has a context of its own.
+/// Data shared by the nodes that are written in one file under the same scopes. A node with any
+/// data of the second half has its own context.
 struct node_context {
   graph_state* owner = nullptr;
-  placement device;       ///< as asked for; nullptr: anything
+  placement device;       ///< as requested; nullptr: any device
   std::string prefix;     ///< name scope of the first writer
   const char* file = "";  ///< of the source_place
 
   std::vector<node_ref> controls = {};
-  node_ref keeps = {};  ///< alive as long as the node is, not needed to run: a variable
+  node_ref keeps = {};  ///< kept alive by the node, not needed to run: a variable
   std::unique_ptr<variable_info> variable = nullptr;
 };
 
-/// Immutable once made. Its inputs stand behind it: 56 bytes and 16 for each of them, as graphs of
-/// a million nodes are built.
+/// A node, immutable. Its inputs are stored behind it: 56 bytes and 16 for each input, as graphs
+/// may have a million nodes.
 struct node {
   struct parts {
     const op_def* def = nullptr;
@@ -94,7 +94,7 @@ struct node {
   };
   /// With one reference, which is the caller's.
   static node* make(parts&& p, std::span<const output> inputs);
-  /// Frees it as it is; its graph must not know it.
+  /// Frees it; its graph must not refer to it.
   static void destroy(node* n) noexcept;
 
   std::atomic<std::uint32_t> references{1};
@@ -108,13 +108,13 @@ struct node {
   std::span<const node_ref> controls() const { return context_->controls; }
   /// A node that it keeps alive, though it is not needed to run: a variable.
   const node_ref& keeps() const { return context_->keeps; }
-  /// Null where it is none.
+  /// Null if it is not a variable.
   const variable_info* variable() const { return context_->variable.get(); }
   source_place place() const { return {context_->file, line_ >> 1, (line_ & 1) != 0}; }
   placement device() const { return context_->device; }
   const std::string& prefix() const { return context_->prefix; }
   graph_state* owner() const { return context_->owner; }
-  /// Of what makes a pure node the same as another.
+  /// Hash of what identifies a pure node.
   std::uint32_t hash() const { return hash_; }
   bool is(op_traits t) const { return def->is(t); }
 
@@ -137,7 +137,7 @@ struct node {
 inline std::span<const output> node::inputs() const {
   return {reinterpret_cast<const output*>(this + 1), input_count};
 }
-// Handles are everywhere: calls of these cost the compiler less than their bodies would.
+// Not inline: calls of these compile faster than their bodies would, and handles are everywhere.
 DEFT_NOINLINE inline node_ref::node_ref(node* n) : node_(n) {
   if (n) n->references.fetch_add(1, std::memory_order_relaxed);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/graph/node_text.hpp: what a node computes, as a person would write it.
+// deft/graph/node_text.hpp: what a node computes, as readable text.
 #pragma once
 #include <deft/graph/graph_def.hpp>
 #include <string>
@@ -12,7 +12,7 @@ namespace deft {
 /// follow by name. Long texts are cut.
 std::string expression_text(const graph_def& g, const node_def& n);
 
-/// Bytes of a value; dyn where an extent is.
+/// Bytes of a value; dyn if an extent is.
 std::int64_t bytes_of_value(const tensor_type& t);
 
 }  // namespace deft

@@ -29,7 +29,7 @@ struct bound_text {
   std::string within(int other) const { return binds < other ? "(" + text + ")" : text; }
 };
 
-/// The operation on what its operands are called.
+/// The operation as text, applied to the names of its operands.
 bound_text apply_text(const instruction& c, std::span<const bound_text> args) {
   const auto op = std::ranges::find(infix_operators, c.op->name, &operator_text::name);
   if (op != std::end(infix_operators) && args.size() == 2)
@@ -68,7 +68,7 @@ std::string program_text(const program& p, std::vector<bound_text> operands) {
          join(p.outputs, ", ", [&](const program_output& o) { return values[o.value].text; });
 }
 
-/// Those that say something: neither empty nor 0.
+/// Attributes worth printing: neither empty nor 0.
 std::string attributes_text(const node_def& n) {
   std::string s;
   for (std::size_t i = 0; i < std::min(n.attributes.size(), n.op->attributes.size()); ++i) {
@@ -111,7 +111,7 @@ std::string expression_text(const graph_def& g, const node_def& n) {
     operands.push_back({e.port ? str(from.name, ":", e.port) : from.name.str()});
   }
   if (p) {
-    // Literals, where they are not inputs.
+    // Literals that are not inputs.
     const auto* bits = n.attributes.empty()
                            ? nullptr
                            : std::get_if<integers>(&n.attributes[n.attributes.size() - 1]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/graph/op_def.hpp: what the graph knows of an operation; records are filled by the catalog.
+// deft/graph/op_def.hpp: the graph's record of an operation; the catalog fills the records.
 #pragma once
 #include <cstdint>
 #include <deft/core/any_array.hpp>
@@ -15,7 +15,7 @@
 
 namespace deft {
 
-/// Dtype and shape of one value; `dyn` where an extent is known at run time only.
+/// Dtype and shape of one value; `dyn` where an extent is known only at run time.
 struct tensor_type {
   dims shape;
   dtype type = dtype::none;
@@ -40,7 +40,7 @@ using attr_list = shared_list<attr_value>;
 
 /// Takes the values.
 attr_list make_attributes(std::span<attr_value> values);
-/// Same kinds and same values; arrays and programs by content.
+/// Compares kinds and values; arrays and programs by content.
 bool same_attributes(std::span<const attr_value> a, std::span<const attr_value> b);
 std::uint64_t hash_attributes(std::span<const attr_value> a);
 /// For graph pages and logs; long arrays are shortened.
@@ -49,14 +49,14 @@ std::string to_string(const attr_value& v);
 /// The portable program among attributes; nullptr if there is none.
 const program* program_in(std::span<const attr_value> a);
 
-/// What a shape rule sees.
+/// The arguments of a shape rule.
 struct infer_context {
   std::span<const tensor_type> inputs;
   std::span<const attr_value> attributes;
 };
 
-/// What an operation is in a run. Passes, executor, server and `explain` switch on it; none of them
-/// knows an operation by name.
+/// The role of an operation in a run. Passes, executor, server and `explain` depend on the role,
+/// not on the name of an operation.
 enum class op_role : std::uint8_t {
   compute,      ///< values from values, by a device's kernel
   constant,     ///< its value is an attribute
@@ -69,10 +69,10 @@ enum class op_role : std::uint8_t {
   update,       ///< changes the values of resources, by a kernel
   copy,         ///< its input on another device of the task; plans make it
   send,         ///< pushes its input to another task; plans make it
-  receive,      ///< what another task's send pushes; plans make it
-  order,        ///< nothing but waiting for others
+  receive,      ///< the value that another task sends; plans make it
+  order,        ///< only waits for other nodes
 };
-/// Only plans make it: no graph that a client sends has one.
+/// Whether only plans make it, so that no client sends one.
 constexpr bool is_transfer(op_role r) {
   return r == op_role::copy || r == op_role::send || r == op_role::receive;
 }
@@ -80,9 +80,9 @@ constexpr bool is_transfer(op_role r) {
 /// How an operation may be treated.
 enum class op_traits : unsigned {
   none = 0,
-  elementwise = 1,  ///< one value from the values at the same place; can be part of a program
+  elementwise = 1,  ///< an element from those at the same index; can be part of a program
   stateful = 2,     ///< never merged, folded or dropped for equality: state, random numbers
-  effect = 4,       ///< worth running for itself: assignments, checks
+  effect = 4,       ///< has an effect beyond its value: assignments, checks
   no_value = 8,     ///< yields nothing: group, no_op
   waits = 16,       ///< may wait for something outside the step: a queue, a barrier
   keeps_axes = 32,  ///< the axes of its first output are the first ones of its first input
@@ -101,7 +101,7 @@ struct resource_key {
   friend auto operator<=>(const resource_key&, const resource_key&) = default;
 };
 
-/// What a node says of a resource that it touches.
+/// A resource that a node reads or writes.
 struct resource_ref {
   resource_key key;
   tensor_type holds;  ///< as declared; dtype none where it holds no single value
@@ -109,18 +109,18 @@ struct resource_ref {
 
 struct node;
 struct output;
-/// From the gradient `dz` of a node's first output to those of its inputs, empty where there is
-/// none. `outputs` are the node's values.
+/// Computes the gradients of a node's inputs from `dz`, that of its first output; empty for inputs
+/// without a gradient. `outputs` are the node's values.
 using gradient_function = std::vector<output> (*)(const node& n, std::span<const output> outputs,
                                                   const output& dz);
 
-/// What of an operation is compiled in one place only, not wherever its record is named: the
-/// catalog's where op/op.ipp is, that of a program's own where deft/deft.hpp sees it used.
+/// The functions of an operation that are compiled once, not wherever its record is named: for the
+/// catalog in op/op.ipp, for a program's own operations where deft/deft.hpp sees them used.
 struct op_functions {
   gradient_function gradient = nullptr;
 };
 
-/// How a reduction joins what it folds.
+/// How a reduction combines elements.
 enum class fold_kind : std::uint8_t { none, sum, mean, max };
 
 /// One operation. Records live as long as the process and are compared by address.
@@ -132,10 +132,10 @@ struct op_def {
   op_role role = op_role::compute;
   op_traits traits = op_traits::none;
   std::span<const std::string_view> attributes = {};  ///< names, in order
-  /// The resources that it touches, one or more; nullptr: none. Of an update, one for each output.
+  /// The resources that it reads or writes; nullptr: none. An update has one for each output.
   std::vector<resource_ref> (*resources)(std::span<const attr_value> attributes) = nullptr;
-  /// Checks inputs and attributes and gives the types of the outputs.
-  /// Throws invalid_argument with the sentence that the user sees.
+  /// Checks inputs and attributes and computes the types of the outputs.
+  /// Throws invalid_argument with the message that the user sees.
   void (*infer)(const infer_context&, std::vector<tensor_type>& outputs) = nullptr;
   const op_functions* functions = nullptr;
   /// Of an update: the elementwise operation of the old value and its input; nullptr: none.
@@ -155,12 +155,12 @@ struct op_def {
 
 /// The catalog's records; defined by op/catalog.ipp, so that a program which builds graphs has it.
 std::span<const op_def* const> catalog_ops();
-/// Adds an operation of the program's own; it must live as long as the process.
+/// Registers an operation of the program; `def` must live as long as the process.
 /// Throws already_exists if the name is taken by another record.
 void register_op(const op_def& def);
 
-/// Adds an operation of the program's own, and its gradient, before main: an object with static
-/// storage. Where two have one name, whatever looks for an operation throws already_exists.
+/// An object with static storage that registers an operation of the program, and its gradient,
+/// before main. If two have the same name, every look-up of an operation throws already_exists.
 class op_registration {
  public:
   op_registration(const op_def& def, op_functions& functions, gradient_function gradient);
@@ -174,16 +174,16 @@ class op_registration {
   const op_registration* next_;
 };
 
-/// nullptr if there is none of that name.
+/// The operation of that name, or nullptr.
 const op_def* find_op(std::string_view name);
-/// Whether the process has this operation: it is the catalog's, or was added.
+/// Whether this operation is in the catalog or was registered.
 bool is_known(const op_def& def);
-/// All that the process has: the catalog's, and those that were added.
+/// All operations of the process: the catalog's and the registered ones.
 std::vector<const op_def*> known_ops();
 
 /// The dtype by which a device chooses the kernel of a node: the last operand's of an elementwise
-/// operation, the first one's of others, the result's where there is no operand. `none` where there
-/// is no value at all.
+/// operation, the first one's of others, the result's if it has no operands. `none` if it
+/// has no value either.
 constexpr dtype dispatch_type(const op_def& def, std::span<const tensor_type> in,
                               std::span<const tensor_type> out) {
   if (!in.empty()) return def.is(op_traits::elementwise) ? in.back().type : in.front().type;

@@ -191,7 +191,7 @@ void infer_types(const op_def& def, const infer_context& c, std::vector<tensor_t
   for (const auto& o : outputs)
     if (!is_valid(o.type) || !is_sound(o.shape))
       fail(errc::invalid_argument, "[", def.name, "] the result would be ", o,
-           ", which is not a valid shape");
+           ", which is not a valid type and shape");
 }
 
 }  // namespace deft

@@ -21,7 +21,7 @@ struct op_def;
 /// Where a value of a region differs: at every element, once for every row or column, or not at
 /// all.
 enum class extent_class : std::uint8_t { element, row, column, whole };
-/// What a value of two values is.
+/// The class of a value computed from two values.
 constexpr extent_class join(extent_class a, extent_class b) {
   if (a == b || b == extent_class::whole) return a;
   return a == extent_class::whole ? b : extent_class::element;
@@ -41,8 +41,8 @@ struct instruction {
   friend bool operator==(const instruction&, const instruction&) = default;
 };
 
-/// A run of a program's instructions that was an expression of its own: nothing but its last value
-/// is used outside. A device that has compiled that expression may call it.
+/// A range of instructions that was written as one expression: only its last value is used outside.
+/// A device with a compiled kernel of that expression may call it.
 struct program_piece {
   std::uint16_t first = 0, last = 0;  ///< instructions from `first`, before `last`
 
@@ -78,7 +78,7 @@ struct program {
   std::vector<instruction> code;
   std::vector<program_output> outputs;
   std::uint8_t row_axes = 0;
-  std::vector<program_piece> pieces;  ///< in order; a hint, no part of the signature
+  std::vector<program_piece> pieces;  ///< in order; a hint, not part of the signature
   std::string signature;              ///< canonical text of the above, the same on every compiler
   std::uint64_t hash = 0;
 
@@ -106,11 +106,11 @@ using program_ref = std::shared_ptr<const program>;
 
 /// Throws invalid_argument naming the instruction that is not sound: argument numbers, arity,
 /// dtypes, operations that are neither elementwise nor folds, the use of a fold that is a result
-/// only, or more than max_fused_operations of them; results of a region that are none; and pieces
-/// that are not runs of instructions in order.
+/// only, or more than max_fused_operations of them; invalid results of a region; and pieces
+/// that are not consecutive instructions in order.
 void validate(const program& p);
 
-/// What follows for each value of a region from the classes of its inputs.
+/// Properties of each value of a region that follow from the classes of its inputs.
 struct region_shape {
   std::vector<extent_class> where;
   /// A row is passed over once for every phase: what uses the fold of a row belongs to a later one.
@@ -121,8 +121,7 @@ struct region_shape {
 /// a result of another class than declared.
 region_shape shape_of(const program& region, std::span<const extent_class> inputs);
 
-/// Writes a program value by value, in the order of a depth-first walk, and numbers them at the
-/// end.
+/// Writes a program value by value, in depth-first order, and numbers them at the end.
 class program_builder {
  public:
   struct value {
@@ -133,7 +132,7 @@ class program_builder {
   value immediate(dtype t);
   value apply(const op_def& op, dtype type, std::span<const value> args);
   value fold(const op_def& op, dtype type, value of, extent_class leaves);
-  /// The instructions since there were `first` were an expression of their own.
+  /// Marks the instructions from number `first` on as one expression.
   void end_piece(std::size_t first);
   /// A result of a region.
   void output(value v, extent_class where, bool keep);
@@ -147,24 +146,24 @@ class program_builder {
   std::vector<value> outputs_;
 };
 
-/// A part of a program by itself, and which values of the whole are its inputs and then its
-/// immediates.
+/// A part of a program as a separate program, and the values of the whole that are its inputs and
+/// then its immediates.
 struct program_part {
   program_ref program;
   std::vector<std::uint16_t> operands;
 };
-/// The expression that a piece was. Null if another value than its last is used outside.
+/// The expression of a piece. Null if a value other than its last is used outside.
 program_part separate(const program& p, const program_piece& piece);
 /// What computes `results` from the values that `is_operand` names: an expression if there is one
 /// result, which needs no region. Literals are operands, too.
 program_part extract(const program& p, std::span<const std::uint16_t> results,
                      const std::function<bool(std::uint16_t)>& is_operand);
 
-/// The same region, its instructions in the order of a depth-first walk from its results: two ways
-/// to write the same are one.
+/// The same region with its instructions in depth-first order from its results, so that equivalent
+/// programs become equal.
 program canonical(const program& region);
 
-/// A literal's bits, as a program's immediate travels.
+/// The bits of a literal, in the form of an immediate of a program.
 template <element T>
 constexpr std::int64_t to_immediate(T v) {
   if constexpr (std::is_same_v<T, float>)

@@ -17,7 +17,7 @@ any_array literal_value(dtype t, std::int64_t bits) {
 }
 
 namespace {
-/// As a signature has it.
+/// As written in a signature.
 const char* name_of(extent_class c) {
   constexpr const char* names[] = {"", "_row", "_column", "_whole"};
   return names[static_cast<std::size_t>(c)];
@@ -99,11 +99,12 @@ program_ref program_builder::finish() {
 
 namespace {
 
-/// The walk by which expressions are written: operands before what uses them, depth first.
+/// Copies instructions in depth-first order, operands before their uses, as expressions are
+/// lowered.
 class extraction {
  public:
   using operand_test = std::function<bool(std::uint16_t)>;
-  /// `keep_pieces`: an expression within stays one.
+  /// `keep_pieces`: an expression within the program stays a piece.
   extraction(const program& p, const operand_test& is_operand, bool keep_pieces)
       : p_(p),
         is_operand_(is_operand),
@@ -142,7 +143,7 @@ class extraction {
     }
     return true;
   }
-  /// All that it takes first, so that its instructions follow each other.
+  /// Its operands first, so that its own instructions are consecutive.
   program_builder::value visit_piece(const program_piece& piece) {
     const std::size_t first = operands_ + piece.first;
     std::vector<program_builder::value> outside;
@@ -205,14 +206,14 @@ program canonical(const program& region) {
   std::vector<std::uint16_t> number(region.values(), unknown);
   std::iota(number.begin(), number.begin() + static_cast<std::ptrdiff_t>(operands),
             std::uint16_t{0});
-  auto walk = [&](auto& self, std::uint16_t v) {
+  auto visit = [&](auto& self, std::uint16_t v) {
     if (number[v] != unknown) return number[v];
     instruction c = region.code[v - operands];
     for (int a = 0; a < c.count; ++a) c.args[a] = self(self, c.args[a]);
     made.code.push_back(c);
     return number[v] = static_cast<std::uint16_t>(operands + made.code.size() - 1);
   };
-  for (auto& o : made.outputs) o.value = walk(walk, o.value);
+  for (auto& o : made.outputs) o.value = visit(visit, o.value);
   made.seal();
   return made;
 }
@@ -262,7 +263,7 @@ class program_checker {
           ", not ", c.type);
   }
   void use(std::size_t i, std::size_t v) const {
-    if (v >= operands_ + i) bad("instruction ", i, " uses value ", v, " before it is there");
+    if (v >= operands_ + i) bad("instruction ", i, " uses value ", v, " before it is computed");
     if (const instruction* made = p_.made_by(v);
         made && made->is_fold() && made->leaves != extent_class::row)
       bad("instruction ", i, " uses a fold over all or over columns, which is a result only");
@@ -297,7 +298,7 @@ class program_checker {
         bad("instruction ", i, " folds columns or all, and is not a result");
     for (const auto& o : p_.outputs) {
       if (o.value < operands_ || o.value >= p_.values())
-        bad("value ", o.value, " is not the result of an instruction");
+        bad("value ", o.value, " is not a result of an instruction");
       if (std::ranges::count(p_.outputs, o.value, &program_output::value) > 1)
         bad("value ", o.value, " is a result twice");
       const instruction& made = *p_.made_by(o.value);
@@ -369,8 +370,7 @@ region_shape shape_of(const program& region, std::span<const extent_class> input
   }
   for (const auto& o : region.outputs)
     if (s.where[o.value] != o.where)
-      fail(errc::invalid_argument, "[fused] result ", o.value,
-           " is of another class than declared");
+      fail(errc::invalid_argument, "[fused] result ", o.value, " is not of the declared class");
   return s;
 }
 

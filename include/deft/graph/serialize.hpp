@@ -14,7 +14,7 @@
 
 namespace deft {
 
-/// A value with the name that archives for people show. Compact archives ignore the name.
+/// A value with the name that readable archives show. Compact archives ignore the name.
 template <class T>
 struct named_value {
   const char* name;
@@ -33,24 +33,24 @@ inline constexpr bool is_compact = requires {
   typename Archive::compact;
 };
 
-/// Names that came over the wire are kept as long as the process lives, so their number and length
+/// Names received from a peer are kept as long as the process lives, so their number and length
 /// are bounded.
 template <class Value>
 class wire_names {
  public:
   static constexpr std::size_t most = 16'384, longest = 1'024;
 
-  /// What `make(text)` gave for this text first; what `refuse(reason)` gives where there are too
-  /// many, or it is too long.
+  /// The result of the first `make(text)` for this text; that of `refuse(reason)` if there are too
+  /// many texts or this one is too long.
   template <class Make, class Refuse>
   Value of(const std::string& text, Make make, Refuse refuse) {
     thread_local std::pair<std::string, Value> last{};  // runs of nodes share device and file
     if (last.second && last.first == text) return last.second;
-    if (text.size() > longest) return refuse("it is too long");
+    if (text.size() > longest) return refuse("it is too long (limit 1,024 bytes)");
     std::lock_guard lock(guard_);
     auto at = values_.find(text);
     if (at == values_.end()) {
-      if (values_.size() == most) return refuse("too many came over the wire");
+      if (values_.size() == most) return refuse("too many names from peers (limit 16,384)");
       at = values_.emplace(text, make(text)).first;
     }
     last = *at;
@@ -69,10 +69,10 @@ inline placement device_of_wire(const std::string& text) {
       text, [](const std::string& t) { return intern(parse_device(t)); },
       [&](const char* reason) -> placement {
         fail(errc::resource_exhausted, "the device name \"", std::string_view(text).substr(0, 80),
-             "\" is not taken: ", reason);
+             "\" is refused: ", reason);
       });
 }
-/// Only for messages: they go on without it.
+/// Source files appear in messages only, which can do without them.
 inline const char* file_of_wire(const std::string& text) {
   static auto& names = *new wire_names<const char*>;
   if (text.empty()) return "";
@@ -90,27 +90,29 @@ inline const op_def* op_of_wire(const std::string& name) {
   return op;
 }
 
-/// Most bytes that a value may say it has, so that products of extents never overflow.
+/// Maximum number of bytes that a value may claim to have, so that products of extents never
+/// overflow.
 inline constexpr std::uint64_t most_bytes = std::uint64_t{1} << 60;
 
 /// Bytes of a value; extents that are not known count as 1.
-/// Throws invalid_argument for extents below 0 (but `dyn`, where allowed) and for absurd products.
+/// Throws invalid_argument for extents below 0 (except `dyn`, where allowed) and for products above
+/// that limit.
 inline std::uint64_t checked_bytes(dtype type, const dims& shape, bool may_be_dyn) {
   std::uint64_t bytes = size_of_dtype(type);
   bool none = false;
   for (auto e : shape) {
     if (e < 0 && !(may_be_dyn && e == dyn))
-      fail(errc::invalid_argument, "an extent of ", e, " came over the wire");
+      fail(errc::invalid_argument, "received an extent of ", e);
     if (e == 0) none = true;
     if (e <= 1) continue;
     if (bytes && static_cast<std::uint64_t>(e) > most_bytes / bytes)
-      fail(errc::invalid_argument, "a shape larger than any memory came over the wire");
+      fail(errc::invalid_argument, "received a shape larger than any memory");
     bytes *= static_cast<std::uint64_t>(e);
   }
   return none ? 0 : bytes;
 }
 
-/// Text that is nobody's std::string.
+/// Text that is not stored as a std::string.
 template <class Archive>
 void write_text(Archive& ar, const char* what, std::string_view text) {
   if constexpr (is_compact<Archive>) {
@@ -158,7 +160,7 @@ requires detail::is_compact<Archive>
 void serialize(Archive& ar, dtype& t, unsigned) {
   auto code = static_cast<std::uint8_t>(t);
   ar& code;
-  if (code >= dtype_count) fail(errc::invalid_argument, "there is no dtype ", code);
+  if (code >= dtype_count) fail(errc::invalid_argument, "unknown dtype ", code);
   t = static_cast<dtype>(code);
 }
 
@@ -177,7 +179,7 @@ void serialize(Archive& ar, tensor_type& t, unsigned) {
   if constexpr (!Archive::is_saving::value) detail::checked_bytes(t.type, t.shape, true);
 }
 
-/// Elements are sent raw, outside the archive if it has a place for them.
+/// Elements are written as raw bytes, outside the archive if it supports that.
 template <class Archive>
 void serialize(Archive& ar, any_array& a, unsigned) {
   dtype type = a.type();
@@ -225,7 +227,7 @@ void serialize(Archive& ar, program_output& o, unsigned) {
   ar& named("value", o.value) & named("where", o.where) & named("keepdims", o.keepdims);
 }
 
-/// What is loaded is checked, and sealed anew: signature and hash do not travel.
+/// A loaded program is checked, and its signature and hash are computed again: they are not sent.
 template <class Archive>
 void serialize(Archive& ar, program& p, unsigned) {
   ar& named("inputs", p.inputs) & named("immediates", p.immediates) & named("code", p.code) &
@@ -236,7 +238,7 @@ void serialize(Archive& ar, program& p, unsigned) {
   }
 }
 
-/// The number of the alternative, and its value.
+/// The index of the alternative, then its value.
 template <class Archive>
 void serialize(Archive& ar, attr_value& v, unsigned) {
   auto kind = static_cast<std::uint8_t>(v.index());
@@ -246,7 +248,7 @@ void serialize(Archive& ar, attr_value& v, unsigned) {
       return ((kind == Index ? (v.template emplace<Index>(), true) : false) || ...);
     };
     if (!choose(std::make_index_sequence<std::variant_size_v<attr_value>>()))
-      fail(errc::invalid_argument, "there is no attribute of kind ", kind);
+      fail(errc::invalid_argument, "unknown kind of attribute: ", kind);
   }
   std::visit(
       [&]<class T>(T& value) {

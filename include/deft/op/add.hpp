@@ -18,11 +18,17 @@ struct add : elementwise<2> {
 }  // namespace deft::op
 
 namespace deft {
-/// x + y for each pair of elements. Shapes are broadcast as NumPy does: they are aligned at the
-/// last axis, and extents of 1 are repeated. The dtypes must be equal: use cast<T>(x). An
-/// arithmetic value of C++, as in `x + 1`, takes the dtype of the tensor, which must be able to
-/// represent it. Integers wrap. Operands that do not fit are compile-time errors, or
-/// invalid_argument where dtype or shape is known only at run time.
+/// Elementwise sum of numbers; integers wrap.
+///
+/// All binary operators follow these rules. Two tensors must have the same dtype (`cast<T>(x)`
+/// converts). It is also the result's, except that comparisons yield bool. Shapes are broadcast as
+/// in NumPy: aligned at the last axis, with extents of 1 repeated. A C++ scalar takes the dtype of
+/// the tensor; a floating-point scalar needs a floating-point tensor, a bool a tensor of bool. The
+/// result is an unnamed expression, or an any_tensor if an operand is one.
+///
+/// Wrong dtypes and shapes are compile errors where the types show them. The operator throws
+/// invalid_argument for those of an any_tensor, and for a scalar that the dtype cannot represent.
+/// `dyn` extents that do not match make the run throw it.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator+(const X& x, const Y& y) { return make<op::add>({}, x, y); }

@@ -26,8 +26,9 @@ struct shape_without_axis {
 any_tensor add_argmax(const any_tensor& x, const dims& given, source_place w);
 }  // namespace detail
 
-/// The index of the largest element along one axis, as int64: `argmax(logits, axis<1>)`. The first
-/// of equal ones; the first NaN, if there is one.
+/// The index of the largest element along one axis, as int64: `argmax(logits, axis<1>)` of (n,10)
+/// is (n). Of equal elements the first counts; NaN counts as larger than any number. Throws
+/// invalid_argument if the axis has no elements.
 template <expression X, int A, class K = kernels_for<X>>
 auto argmax(const X& x, axis_t<A> a, source_place w = here()) {
   if constexpr (typed_expression<X>) {
@@ -47,7 +48,7 @@ auto argmax(const X& x, axis_t<A> a, source_place w = here()) {
     return detail::add_argmax(x, a.value, w);
 }
 /// The same with an axis known only at run time.
-/// Throws invalid_argument unless it is one, in range.
+/// Throws invalid_argument unless `a` holds exactly one axis, in range.
 template <expression X, class K = kernels_for<X>>
 any_tensor argmax(const X& x, const axes& a, source_place w = here()) {
   return detail::add_argmax(any_tensor(x), a.value, w);

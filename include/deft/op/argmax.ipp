@@ -13,8 +13,7 @@ tensor_type op::argmax::infer(std::span<const tensor_type> in) const {
     fail(errc::invalid_argument, "[argmax] expects an axis of a tensor of rank ", x.rank(),
          ", and got ", axis);
   if (x[static_cast<int>(axis)] == 0)
-    fail(errc::invalid_argument, "[argmax] there are no elements to take the largest of: axis ",
-         axis, " of ", x);
+    fail(errc::invalid_argument, "[argmax] is undefined for zero elements: axis ", axis, " of ", x);
   return {without_axis(x, axis), dtype::int64};
 }
 

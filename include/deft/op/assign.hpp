@@ -7,7 +7,7 @@
 
 namespace deft::op {
 
-/// What every node that touches a variable says of it.
+/// The attributes of every node that reads or writes a variable.
 struct variable_state {
   std::string container;
   std::string variable_name;  ///< with its name scopes: the variable's identity on its task
@@ -20,11 +20,11 @@ struct variable_state {
   resource_ref resource() const { return {{"variable", container, variable_name}, {shape, type}}; }
 
   tensor_type checked(std::string_view op) const;
-  /// The type of an update by `value`. Throws invalid_argument if it does not fit.
+  /// The type of an update by `value`. Throws invalid_argument if `value` does not fit.
   tensor_type checked_update(std::string_view op, const tensor_type& value, bool arithmetic) const;
 };
 
-/// Sets a variable. Yields the new value, as the others do.
+/// Sets a variable. Like the other updates, it yields the new value.
 struct assign : variable_state {
   static constexpr std::string_view name = "assign";
   static constexpr int arity = 1;
@@ -64,13 +64,13 @@ struct assign_sub : variable_state {
 
 namespace deft {
 
-/// What a variable may be updated with: an expression, a scalar of the language, or a host value,
-/// which becomes a constant of the graph.
+/// What a variable may be updated with: an expression, a C++ scalar, or a host array, which becomes
+/// a constant of the graph.
 template <class X>
 concept operand_of_update = (operand<X> && !std::derived_from<X, operation>) ||
                             detail::is_ndarray<X> || std::same_as<X, any_array>;
 
-/// An update of a variable: an operation, whose `value()` is the variable's new one, a `Tensor`.
+/// An update of a variable: an operation, whose `value()` is the variable's new value.
 template <class Tensor>
 class assigned : public operation {
  public:
@@ -99,7 +99,7 @@ inline constexpr bool update_shape_fits = [] {
     return true;
 }();
 
-/// A constant in the graph of `like`, whichever is current.
+/// A constant in the graph of `like`, which need not be the current one.
 output constant_with(const output& like, any_array value, source_place w);
 /// A scalar constant, repeated to the shape of `like`, in its graph.
 output filled(any_array scalar, const output& like, source_place w);

@@ -7,9 +7,9 @@ namespace deft::op {
 struct broadcast_to {
   static constexpr std::string_view name = "broadcast_to";
   static constexpr int arity = 1;
-  static constexpr int max_arity = 2;  ///< x, and what has the shape that is wanted
+  static constexpr int max_arity = 2;  ///< x, and a tensor of the target shape
   static constexpr op_traits traits = op_traits::repeats;
-  /// Extents; `dyn` keeps what x has there. Empty where a second input tells the shape.
+  /// Extents; `dyn` keeps what x has there. Empty where a second input has the shape.
   dims to;
   static constexpr auto fields = field_list(field{"shape", &broadcast_to::to});
 
@@ -57,11 +57,11 @@ inline constexpr bool may_broadcast_to = [] {
 }();
 }  // namespace detail
 
-/// x repeated to the shape `to`, where `dyn` keeps x's extent.
-/// Throws invalid_argument if an extent of x is neither 1 nor what is asked for.
+/// x broadcast to the shape `to`, where `dyn` keeps x's extent.
+/// Throws invalid_argument if an extent of x is neither 1 nor that of `to`.
 any_tensor broadcast_to(const any_tensor& x, const dims& to, source_place w = here());
 
-/// The same with a shape that is a type: `broadcast_to(x, shape<100, 10>)`.
+/// The same with a shape known at compile time: `broadcast_to(x, shape<100, 10>)`.
 template <expression X, std::int64_t... E, class K = kernels_for<X>>
 auto broadcast_to(const X& x, shape_t<E...> to, source_place w = here()) {
   if constexpr (typed_expression<X>) {
@@ -79,12 +79,12 @@ auto broadcast_to(const X& x, shape_t<E...> to, source_place w = here()) {
 }
 
 namespace detail {
-/// By shape where it is known, so that `like` need not be there.
+/// Uses only the shape of `like` where it is static, so that `like` need not be computed.
 any_tensor broadcast_like(const any_tensor& x, const any_tensor& like, source_place w);
 }  // namespace detail
 
-/// x repeated to the shape of `like`.
-/// Throws invalid_argument if an extent of x is neither 1 nor like's.
+/// x broadcast to the shape of `like`.
+/// Throws invalid_argument if an extent of x is neither 1 nor that of `like`.
 template <expression X, expression Like, class K = kernels_for<X>>
 auto broadcast_to(const X& x, const Like& like, source_place w = here()) {
   if constexpr (typed_expression<X> && typed_expression<Like>) {

@@ -5,7 +5,7 @@
 
 namespace deft::op {
 
-/// As a node: the dtype is an attribute.
+/// The node: the dtype is an attribute.
 struct cast {
   static constexpr std::string_view name = "cast";
   static constexpr int arity = 1;
@@ -19,7 +19,7 @@ struct cast {
   static auto grad(const N& n, any_tensor dz);
 };
 
-/// As part of an expression: the dtype is a type.
+/// Inside an expression the dtype is a type.
 template <element T>
 struct cast_to : elementwise<1, typing::equality> {
   using record = cast;
@@ -37,7 +37,9 @@ struct cast_to : elementwise<1, typing::equality> {
 }  // namespace deft::op
 
 namespace deft {
-/// Each element as a T. Float to integer saturates and takes NaN to 0; integers wrap.
+/// Each element converted to T: `cast<float>(n)`, of the same shape. Floating point to integer
+/// truncates, saturates and takes NaN to 0; integers wrap; bool is whether a value is not zero.
+/// Gradients pass only between float and double.
 template <element T, expression X>
 auto cast(const X& x, source_place w = here()) {
   if constexpr (!typed_expression<X>)
@@ -52,7 +54,7 @@ requires(!element<T>) auto cast(const X&) {
                 "and bool; for long long use std::int64_t, for other integers std::int32_t");
   return detail::refused();
 }
-/// The same with the dtype as a value.
+/// The same with a dtype known only at run time.
 inline any_tensor cast(const any_tensor& x, dtype to, source_place w = here()) {
   if (x.type() == to) return x;
   const output in[] = {x.handle()};

@@ -33,8 +33,8 @@ struct concat {
   static auto grad(const N& n, any_tensor dz);
 };
 
-/// What number `part` of the tensors x0… became of in concat(x0…): a piece of the first input,
-/// which is followed by x0…, of which only the shapes count. No function of the user's.
+/// The slice of the first input that tensor number `part` of x0… takes up in concat(x0…). The other
+/// inputs are x0…, of which only the shapes count. Used by the gradient of concat only.
 struct concat_part {
   static constexpr std::string_view name = "concat_part";
   static constexpr int arity = 2;
@@ -71,7 +71,9 @@ inline constexpr bool one_value_type = (std::is_same_v<value_type_of<X>, value_t
 any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_place w);
 }  // namespace detail
 
-/// `x…` one after another along an axis: `concat(axis<0>, a, b)`. The other extents agree.
+/// The tensors joined along an axis: `concat(axis<0>, a, b)` of (2,3) and (4,3) is (6,3). Dtypes
+/// and all other extents must agree; if they do not, it is a compile error where the types show it,
+/// and throws invalid_argument otherwise.
 template <int Axis, expression X, expression... Rest, class K = kernels_for<X>>
 auto concat(axis_t<Axis>, const X& x, const Rest&... rest) {
   const output parts[] = {detail::any_lower<K>(x, {}), detail::any_lower<K>(rest, {})...};
@@ -91,8 +93,8 @@ auto concat(axis_t<Axis>, const X& x, const Rest&... rest) {
   } else
     return detail::add_concat(Axis, parts, {});
 }
-/// The same with an axis and a number of operands known only at run time.
-/// Throws invalid_argument if the axis is out of range, or dtypes or other extents differ.
+/// The same with an axis and a number of tensors known only at run time.
+/// Throws invalid_argument if the axis is out of range, or if dtypes or other extents differ.
 any_tensor concat(const axes& axis, std::span<const any_tensor> parts, source_place w = here());
 
 }  // namespace deft

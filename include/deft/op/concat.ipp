@@ -15,7 +15,7 @@ tensor_type op::concat::infer(std::span<const tensor_type> in) const {
       fail(errc::invalid_argument, "[concat] the operands' dtypes differ: ", in[0].type, " and ",
            t.type, "; use cast");
     if (!append(sum, t.shape, static_cast<int>(axis)))
-      fail(errc::invalid_argument, "[concat] expects extents that agree except along axis ", axis,
+      fail(errc::invalid_argument, "[concat] expects extents that agree on all axes but ", axis,
            ", and got ", join(in, " ", [](const tensor_type& i) { return i.shape; }));
   }
   return {sum, in[0].type};

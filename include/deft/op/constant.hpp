@@ -42,17 +42,17 @@ auto constant_from(const T* first, source_place w) {
     return tensor_of<U, Shape>(add_constant(std::move(a), w).handle());
   }
 }
-/// `a`, or a copy where someone else may write to its elements.
+/// `a`, or a copy if its elements are shared or borrowed.
 inline any_array owned(any_array a) { return a.storage().unique() ? std::move(a) : a.clone(); }
 }  // namespace detail
 
-/// A scalar: `constant(0.5f)`.
+/// A scalar: `constant(0.5f)` is float, `constant(1)` int32.
 template <class T>
 requires scalar<T>
 auto constant(const T& value, source_place w = here()) {
   return detail::constant_from<shape_t<>>(&value, w);
 }
-/// A vector: `constant({1.f, 2.f, 3.f})`. Integers are int32.
+/// A vector: `constant({1.f, 2.f, 3.f})`.
 template <class T, std::size_t N>
 requires scalar<T>
 auto constant(const T (&values)[N], source_place w = here()) {
@@ -71,13 +71,13 @@ auto constant(const T (&values)[N][M][L], source_place w = here()) {
   return detail::constant_from<shape_t<std::int64_t{N}, std::int64_t{M}, std::int64_t{L}>>(
       values[0][0], w);
 }
-/// The elements of an array, copied unless it is moved here.
+/// The elements of an array; moving the array in avoids a copy.
 template <element T, std::int64_t... E>
 tensor<T, E...> constant(ndarray<T, E...> values, source_place w = here()) {
   return tensor<T, E...>(
       detail::add_constant(detail::owned(std::move(values).array()), w).handle());
 }
-/// The same with dtype and shape known only at run time.
+/// The same with a dtype and shape known only at run time.
 any_tensor constant(any_array values, source_place w = here());
 
 }  // namespace deft

@@ -18,8 +18,8 @@ struct div : elementwise<2> {
 }  // namespace deft::op
 
 namespace deft {
-/// x / y for each pair of elements; operands as for `+`. Integers truncate; their division by zero
-/// is invalid_argument when it is computed, and the smallest integer divided by -1 wraps.
+/// Elementwise quotient of numbers, operands as for `+`. Floating-point division follows IEEE 754.
+/// Integer division truncates towards zero; a zero divisor makes the run throw invalid_argument.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator/(const X& x, const Y& y) { return make<op::div>({}, x, y); }

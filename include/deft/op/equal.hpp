@@ -15,8 +15,8 @@ struct equal : elementwise<2, typing::equality> {
 }  // namespace deft::op
 
 namespace deft {
-/// Whether x equals y, for each pair of elements of any dtype: a tensor of bool. Broadcasting and
-/// literals as for `+`. same(x, y) compares handles.
+/// Elementwise equality as a tensor of bool, for tensors of any one dtype, operands as for `+`. NaN
+/// equals nothing. Whether two handles are the same tensor is `same(x, y)`.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator==(const X& x, const Y& y) { return make<op::equal>({}, x, y); }

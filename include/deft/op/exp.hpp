@@ -18,7 +18,7 @@ struct exp : elementwise<1, typing::floating> {
 }  // namespace deft::op
 
 namespace deft {
-/// e to the power of each element.
+/// e to the power of each element, float or double.
 template <expression X>
 auto exp(const X& x, source_place w = here()) {
   return make<op::exp>(w, x);

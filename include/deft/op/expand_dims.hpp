@@ -5,7 +5,7 @@
 #include <deft/op/reshape.hpp>
 
 namespace deft::op {
-struct expand_dims;  ///< A reshape: only messages name it.
+struct expand_dims;  ///< a reshape; only messages use this name
 }
 
 namespace deft {
@@ -28,8 +28,8 @@ struct expanded_shape {
 any_tensor expand_checked(const any_tensor& x, const dims& given, source_place w);
 }  // namespace detail
 
-/// x with new axes of extent 1 at the given places of the result: of (dyn,10), `expand_dims(x,
-/// axis<1>)` makes (dyn,1,10), and `expand_dims(x, axis<-1>)` (dyn,10,1).
+/// x with new axes of extent 1, numbered as in the result: for x of (n,10), `expand_dims(x,
+/// axis<1>)` is (n,1,10), and `expand_dims(x, axis<-1>)` is (n,10,1).
 template <expression X, int... A, class K = kernels_for<X>>
 auto expand_dims(const X& x, axis_t<A...> a, source_place w = here()) {
   if constexpr (typed_expression<X>) {
@@ -45,7 +45,7 @@ auto expand_dims(const X& x, axis_t<A...> a, source_place w = here()) {
     return detail::expand_checked(x, a.value, w);
 }
 /// The same with axes known only at run time.
-/// Throws invalid_argument if one is out of range of the result, or given twice.
+/// Throws invalid_argument if one is out of range of the result or given twice.
 template <expression X, class K = kernels_for<X>>
 any_tensor expand_dims(const X& x, const axes& a, source_place w = here()) {
   return detail::expand_checked(any_tensor(x), a.value, w);

@@ -8,7 +8,7 @@ struct gather {
   static constexpr std::string_view name = "gather";
   static constexpr int arity = 2;  ///< params, indices
 
-  /// The shape rule; false if there is no axis 0, or the rank would be too high.
+  /// The shape rule; false if `params` is a scalar or the rank would be too high.
   static constexpr bool shape(const dims& params, const dims& indices, dims& out) {
     out = indices;
     if (params.n < 1 || indices.n + params.n - 1 > max_rank) return false;
@@ -22,8 +22,8 @@ struct gather {
   static auto grad(const N& n, any_tensor dz);
 };
 
-/// Zeros of the shape of its third input, to which the rows of the first are added at the indices
-/// that the second gives, in order. The gradient of gather; no function of the user's.
+/// Zeros of the shape of the third input, to which the rows of the first are added in order at the
+/// indices in the second. Used by the gradient of gather only.
 struct scatter_add {
   static constexpr std::string_view name = "scatter_add";
   static constexpr int arity = 3;  ///< dz, indices, like
@@ -49,8 +49,8 @@ template <class P, class Indices>
 inline constexpr bool can_gather = gathered<P, Indices>::possible;
 }  // namespace detail
 
-/// The rows of `params` (its axis 0) that `indices` name, int32 or int64: of params (V,D) and
-/// indices (B,L) it is (B,L,D). An index out of range is out_of_range when it runs.
+/// The rows of `params` (along axis 0) at `indices`, int32 or int64: for params (V,D) and indices
+/// (B,L) the result is (B,L,D). An index out of range makes the run throw out_of_range.
 template <expression P, expression Indices, class K = kernels_for<P>>
 auto gather(const P& params, const Indices& indices, source_place w = here()) {
   if constexpr (typed_expression<P> && typed_expression<Indices>) {

@@ -23,8 +23,8 @@ tensor_type op::scatter_add::infer(std::span<const tensor_type> in) const {
          in[1].type);
   dims rows;
   if (!gather::shape(in[2].shape, in[1].shape, rows) || !may_equal(rows, in[0].shape))
-    fail(errc::invalid_argument, "[scatter_add] ", in[0].shape, " are not rows of ", in[2].shape,
-         " for indices of ", in[1].shape);
+    fail(errc::invalid_argument, "[scatter_add] ", in[0].shape, " does not hold rows of ",
+         in[2].shape, " for indices of ", in[1].shape);
   return {in[2].shape, in[0].type};
 }
 

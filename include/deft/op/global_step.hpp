@@ -4,13 +4,14 @@
 #include <deft/op/variable.hpp>
 
 namespace deft {
-/// The number of training steps done: one variable "global_step" a graph, int64, not trainable,
-/// outside all name scopes. Throws invalid_argument if there is one of another dtype or shape.
+/// The number of training steps done: the graph's variable "global_step", an int64 scalar that is
+/// not trainable and ignores name scopes; made at the first call. Throws invalid_argument if the
+/// graph has a variable of that name with another dtype or shape.
 variable<std::int64_t> global_step(source_place w = here());
 
 namespace detail {
-/// The one that the current graph has. Throws failed_precondition with the name of `asker`, and
-/// what to do, where it has none.
+/// The current graph's global step. Throws failed_precondition, with the name of `asker` and what
+/// to do, if there is none.
 variable<std::int64_t> expect_global_step(std::string_view asker);
 }  // namespace detail
 }  // namespace deft

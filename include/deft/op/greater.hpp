@@ -15,8 +15,8 @@ struct greater : elementwise<2, typing::comparison> {
 }  // namespace deft::op
 
 namespace deft {
-/// Whether x is above y, for each pair of elements: a tensor of bool. Operands as for `+`. False if
-/// either is NaN.
+/// Whether each x is greater than y, as a tensor of bool; false for NaN. For numbers, operands as
+/// for `+`.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator>(const X& x, const Y& y) { return make<op::greater>({}, x, y); }

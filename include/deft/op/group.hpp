@@ -18,7 +18,7 @@ struct group {
 namespace deft {
 
 namespace detail {
-/// The node of an operation, or the node that makes a tensor.
+/// The node of an operation, or the one that computes a tensor.
 template <expression X, class K = kernels_for<X>>
 node_ref node_of(const X& x) {
   if constexpr (std::derived_from<X, operation>)
@@ -29,15 +29,17 @@ node_ref node_of(const X& x) {
 operation make_group(std::vector<node_ref> nodes, source_place w);
 }  // namespace detail
 
-/// An operation that is done when all of `ops` are: operations, assignments or tensors.
+/// An operation that is done when all of `ops` are: operations, assignments or tensors. Throws
+/// invalid_argument if they are of different graphs.
 template <expression... X, class K = kernels_for<std::tuple<X...>>>
 operation group(const X&... ops) {
   return detail::make_group({detail::node_of<X, K>(ops)...}, {});
 }
+/// The same for a number of operations known only at run time.
 operation group(std::span<const operation> ops, source_place w = here());
 
-/// What is written until the returned scope ends runs after `ops`, variables read there included:
-/// `auto after = control_dependencies(v.assign_add(1));`.
+/// Nodes written while the returned scope lives run after `ops`, and variables used there are read
+/// after them: `auto after = control_dependencies(v.assign_add(1));`.
 template <expression... X, class K = kernels_for<std::tuple<X...>>>
 control_scope control_dependencies(const X&... ops) {
   return control_scope({detail::node_of<X, K>(ops)...});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/identity.hpp: y = x, as a node of its own: on another device, or after other nodes.
+// deft/op/identity.hpp: y = x, as a separate node: on another device, or after other nodes.
 #pragma once
 #include <deft/op/base/shapes.hpp>
 
@@ -19,7 +19,7 @@ struct identity {
 }  // namespace deft::op
 
 namespace deft {
-/// x itself, as a node under the scopes in force here.
+/// The value of x, as a new node under the device, control and name scopes in force here.
 template <expression X, class K = kernels_for<X>>
 auto identity(const X& x, source_place w = here()) {
   if constexpr (typed_expression<X>)

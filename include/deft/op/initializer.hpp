@@ -6,7 +6,7 @@
 
 namespace deft {
 
-/// What an initializer is asked for.
+/// What an initializer is to make.
 struct initial_request {
   dtype type = dtype::none;
   dims shape;
@@ -14,17 +14,16 @@ struct initial_request {
   source_place place;
 };
 
-/// Builds the first value of a variable: one of `zeros()`, `ones()`, `truncated_normal(s)`,
-/// `random_normal(mean, s)`, `random_uniform(low, high)`; a value; an expression; or a function of
-/// the program's own. Random ones draw by the variable's name and the graph's seed, so that neither
-/// the order in which variables are made nor the step in which they are set matters.
+/// Builds the first value of a variable: `zeros()`, `ones()`, `truncated_normal(s)`,
+/// `random_normal(mean, s)`, `random_uniform(low, high)`, a value, an expression, or a function of
+/// the program. Random values depend only on the variable's name and the graph's seed, not on the
+/// order in which variables are made nor on the step that initializes them.
 class initializer {
  public:
   using function = std::function<any_tensor(const initial_request&)>;
 
   explicit initializer(function f) : make_(std::move(f)) {}
-  /// Its value; a scalar fills the variable. It may use other variables, whose first values then
-  /// stand for them.
+  /// The value of x; a scalar fills the variable. Variables in x stand for their first values.
   template <expression X, class K = kernels_for<X>>
   requires(!std::derived_from<X, operation>) initializer(const X& x)  // NOLINT: implicit on purpose
       : initializer(of(any_tensor(x))) {}
@@ -57,14 +56,18 @@ concept initializes =
     (expression<X> && !std::derived_from<X, operation>) || scalar<X> || detail::is_ndarray<X> ||
     std::same_as<X, any_array> || std::same_as<X, initializer>;
 
-/// Every element 0, or false.
+/// Initializers take dtype and shape from the variable: `variable<float, 10> b("b", zeros())`.
+/// All elements 0, or false.
 initializer zeros();
-/// Every element 1, or true.
+/// All elements 1, or true.
 initializer ones();
-/// Uniform in [low, high).
+/// Uniform random values in [low, high). The random initializers take the parameters of the
+/// operations of the same names, for float and double variables; the variable throws
+/// invalid_argument for other dtypes and for bad parameters.
 initializer random_uniform(double low, double high);
+/// Normally distributed.
 initializer random_normal(double mean, double stddev);
-/// Normal with mean 0; values beyond two standard deviations are drawn again.
+/// Normally distributed with mean 0; values beyond two standard deviations are drawn again.
 initializer truncated_normal(double stddev);
 
 }  // namespace deft

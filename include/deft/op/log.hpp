@@ -18,7 +18,7 @@ struct log : elementwise<1, typing::floating> {
 }  // namespace deft::op
 
 namespace deft {
-/// Natural logarithm of each element; NaN below zero.
+/// Natural logarithm of each element, float or double; NaN for negative ones, -infinity for 0.
 template <expression X>
 auto log(const X& x, source_place w = here()) {
   return make<op::log>(w, x);

@@ -15,7 +15,7 @@ struct logical_not : elementwise<1, typing::logical> {
 }  // namespace deft::op
 
 namespace deft {
-/// Whether x is false, for each element of bool.
+/// Elementwise negation of a tensor of bool.
 template <expression X>
 auto operator!(const X& x) {
   return make<op::logical_not>({}, x);

@@ -15,8 +15,7 @@ struct logical_or : elementwise<2, typing::logical> {
 }  // namespace deft::op
 
 namespace deft {
-/// Whether one is true, for each pair of elements of bool. Shapes are broadcast; both operands are
-/// always computed.
+/// Elementwise logical or of tensors of bool, operands as for `+`. Both are evaluated.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator||(const X& x, const Y& y) { return make<op::logical_or>({}, x, y); }

@@ -24,7 +24,7 @@ struct matmul {
   template <class N>
   static auto grad(const N& n, any_tensor dz);
 };
-struct matmul_tn;  // Only messages name these.
+struct matmul_tn;  // only messages use these names
 struct matmul_nt;
 }  // namespace deft::op
 
@@ -35,7 +35,7 @@ template <class A, class B>
 inline constexpr bool matmul_takes = extents_of<A>.n == 2 && extents_of<B>.n == 2;
 template <class A, class B>
 inline constexpr bool same_value_type = std::is_same_v<value_type_of<A>, value_type_of<B>>;
-/// As messages name it.
+/// The name in messages.
 template <bool TA, bool TB>
 using matmul_name =
     std::conditional_t<TA, op::matmul_tn, std::conditional_t<TB, op::matmul_nt, op::matmul>>;
@@ -78,8 +78,9 @@ auto matmul(const A& a, const B& b, source_place w) {
 }
 }  // namespace detail
 
-/// The matrix product (m,k) x (k,n) -> (m,n). Throws invalid_argument if inner extents
-/// that are known only at run time differ.
+/// The matrix product (m,k) x (k,n) -> (m,n) of two matrices of one dtype. Operands that do not
+/// match are a compile error where the types show it; otherwise it throws invalid_argument;
+/// for `dyn` extents the run does.
 template <expression A, expression B, class K = kernels_for<A>>
 auto matmul(const A& a, const B& b, source_place w = here()) {
   return detail::matmul<false, false, K>(a, b, w);
@@ -94,7 +95,7 @@ template <expression A, expression B, class K = kernels_for<A>>
 auto matmul_nt(const A& a, const B& b, source_place w = here()) {
   return detail::matmul<false, true, K>(a, b, w);
 }
-/// Either operand transposed, said at run time.
+/// The same with either operand transposed, as chosen at run time.
 any_tensor matmul(const any_tensor& a, const any_tensor& b, bool transpose_a, bool transpose_b,
                   source_place w = here());
 

@@ -15,8 +15,8 @@ struct max : reduction {
   static auto grad(const N& n, any_tensor dz);
 };
 
-/// Where a maximum over `axes` is: true at the first of the largest elements (the first NaN, if
-/// there is one), in row-major order. It is what max's gradient needs; no function of the user's.
+/// The position of a maximum over `axes`: true at the first of the largest elements (the first NaN,
+/// if there is one), in row-major order. Used by the gradient of max only.
 struct first_max {
   static constexpr std::string_view name = "first_max";
   static constexpr int arity = 1;
@@ -28,8 +28,8 @@ struct first_max {
 }  // namespace deft::op
 
 namespace deft {
-/// The largest element over all axes, or some; called as `sum` is. Throws invalid_argument for axes
-/// out of range or given twice, and where there are no elements.
+/// The largest element over all axes, or some; arguments as for `sum`. NaN if any element is NaN.
+/// Throws invalid_argument for axes out of range or given twice, and where there are no elements.
 template <expression X, detail::axes_choice A = detail::every_axis,
           detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
 auto max(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {

@@ -11,8 +11,8 @@ tensor_type op::max::infer(std::span<const tensor_type> in) const {
   dims out = shape_checked(name, in[0].shape);
   for (auto a : axes)
     if (in[0].shape[static_cast<int>(a)] == 0 && out.elements() != 0)
-      fail(errc::invalid_argument, "[max] there are no elements to take the largest of: axis ", a,
-           " of ", in[0].shape);
+      fail(errc::invalid_argument, "[max] is undefined for zero elements: axis ", a, " of ",
+           in[0].shape);
   return {out, in[0].type};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/maximum.hpp: z = the larger of x and y; NaN goes through, and a tie's gradient goes to x.
+// deft/op/maximum.hpp: z = the larger of x and y; NaN propagates, and a tie's gradient goes to x.
 #pragma once
 #include <deft/op/base/elementwise.hpp>
 
@@ -18,7 +18,7 @@ struct maximum : elementwise<2> {
 }  // namespace deft::op
 
 namespace deft {
-/// Elementwise maximum.
+/// Elementwise maximum of numbers, NaN if either is; operands as for `+`. `max` reduces one tensor.
 template <class X, class Y>
 requires operands<X, Y>
 auto maximum(const X& x, const Y& y, source_place w = here()) { return make<op::maximum>(w, x, y); }

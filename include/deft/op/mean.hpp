@@ -16,8 +16,9 @@ struct mean : reduction {
 }  // namespace deft::op
 
 namespace deft {
-/// The mean over all axes, or some; called as `sum` is. The mean of integers is a compile error;
-/// the mean of nothing is NaN. Throws invalid_argument for axes out of range or given twice.
+/// The mean over all axes, or some, of a float or double tensor; arguments as for `sum`. The mean
+/// of no elements is NaN. Throws invalid_argument for integers (a compile error where the dtype is
+/// known) and for axes out of range or given twice.
 template <expression X, detail::axes_choice A = detail::every_axis,
           detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
 auto mean(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/minimum.hpp: z = the smaller of x and y; NaN goes through, and a tie's gradient goes to
+// deft/op/minimum.hpp: z = the smaller of x and y; NaN propagates, and a tie's gradient goes to
 // x.
 #pragma once
 #include <deft/op/base/elementwise.hpp>
@@ -19,7 +19,7 @@ struct minimum : elementwise<2> {
 }  // namespace deft::op
 
 namespace deft {
-/// Elementwise minimum.
+/// Elementwise minimum of numbers, NaN if either is; operands as for `+`.
 template <class X, class Y>
 requires operands<X, Y>
 auto minimum(const X& x, const Y& y, source_place w = here()) { return make<op::minimum>(w, x, y); }

@@ -16,8 +16,8 @@ struct mod : elementwise<2, typing::integral> {
 }  // namespace deft::op
 
 namespace deft {
-/// The remainder of x / y for each pair of integers, with the sign of x; operands as for `+`.
-/// Division by zero is invalid_argument when it is computed.
+/// Elementwise remainder of integers, operands as for `+`: x - (x / y) * y, with the sign of x. A
+/// zero divisor makes the run throw invalid_argument.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator%(const X& x, const Y& y) { return make<op::mod>({}, x, y); }

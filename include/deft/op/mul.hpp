@@ -18,7 +18,8 @@ struct mul : elementwise<2> {
 }  // namespace deft::op
 
 namespace deft {
-/// x * y for each pair of elements, not a matrix product (matmul); operands as for `+`.
+/// Elementwise product of numbers (`matmul` is that of matrices); integers wrap. Operands as for
+/// `+`.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator*(const X& x, const Y& y) { return make<op::mul>({}, x, y); }

@@ -9,8 +9,8 @@ namespace detail {
 void add_alias(const output& o, std::string_view alias, source_place w);
 }
 
-/// Gives x a further name, within the name scopes in force here, by which a graph finds it:
-/// `name(logits, "layer1/logits")`. Returns x, lowered if it had no name yet.
+/// Gives x another name, under the name scopes in force here, by which its graph finds it:
+/// `name(logits, "layer1/logits")`. Returns x, as a tensor if it was an unnamed expression.
 /// Throws already_exists if another node has the name.
 template <expression X, class K = kernels_for<X>>
 auto name(const X& x, std::string_view alias, source_place w = here()) {

@@ -18,7 +18,7 @@ struct neg : elementwise<1> {
 }  // namespace deft::op
 
 namespace deft {
-/// -x for each element. Integers wrap.
+/// Each number with its sign changed, in the dtype of x; integers wrap.
 template <expression X>
 auto operator-(const X& x) {
   return make<op::neg>({}, x);

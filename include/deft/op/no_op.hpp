@@ -15,6 +15,6 @@ struct no_op {
 }  // namespace deft::op
 
 namespace deft {
-/// Does nothing, once the control dependencies in force here are done.
+/// An operation that computes nothing and waits for the control dependencies in force here.
 operation no_op(source_place w = here());
 }  // namespace deft

@@ -15,7 +15,8 @@ struct not_equal : elementwise<2, typing::equality> {
 }  // namespace deft::op
 
 namespace deft {
-/// Whether x differs from y, for each pair of elements; as `==`. NaN differs from everything.
+/// Elementwise inequality as a tensor of bool, for tensors of any one dtype, operands as for `+`.
+/// NaN is unequal to everything.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator!=(const X& x, const Y& y) { return make<op::not_equal>({}, x, y); }

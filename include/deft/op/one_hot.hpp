@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/one_hot.hpp: 1 where the index says, 0 elsewhere.
+// deft/op/one_hot.hpp: rows with 1 at an index and 0 at the others.
 #pragma once
 #include <deft/op/base/shapes.hpp>
 
@@ -33,9 +33,9 @@ struct one_hot_shape {
 };
 }  // namespace detail
 
-/// A row of Depth elements for each index, 1 at the index and 0 elsewhere: `one_hot<10>(labels)` of
-/// (dyn) is float (dyn,10); `one_hot<10, double>(labels)` for another element type. An index out of
-/// range gives a row of zeros.
+/// A row of Depth elements for each integer index, 1 at the index and 0 at the others:
+/// `one_hot<10>(labels)` of (n) is float (n,10); `one_hot<10, double>(labels)` is double. An index
+/// out of range gives a row of zeros.
 template <std::int64_t Depth, element T = float, expression X, class K = kernels_for<X>>
 auto one_hot(const X& indices, source_place w = here()) {
   static_assert(Depth >= 0, "[one_hot] expects a depth that is a size");
@@ -55,7 +55,7 @@ auto one_hot(const X& indices, source_place w = here()) {
   } else
     return detail::apply<K>(o, w, indices);
 }
-/// The same with depth and dtype known only at run time. Throws invalid_argument for a negative
+/// The same with a depth and dtype known only at run time. Throws invalid_argument for a negative
 /// depth.
 template <expression X, class K = kernels_for<X>>
 any_tensor one_hot(const X& indices, std::int64_t depth, dtype type = dtype::float32,

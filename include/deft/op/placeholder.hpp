@@ -27,11 +27,11 @@ struct nothing {};
 }  // namespace detail
 
 /// A tensor of T and extents `E…` whose value is fed in every run: `s.run(loss, x = images)`.
-/// `dyn` extents may differ from run to run. A name that is taken gets a number.
+/// `dyn` extents may differ from run to run. A number is appended to a name that is taken.
 template <class T, std::int64_t... E>
 class placeholder : public tensor<T, E...> {
  public:
-  /// (A template, as 0 in a list of elements to feed is no null name.)
+  /// (A template, so that 0 in a list of elements to feed is not taken for a null name.)
   template <std::convertible_to<std::string_view> Name>
   explicit placeholder(const Name& name, source_place w = here())
       : tensor<T, E...>(detail::make_placeholder(name, {shape_t<E...>::value, dtype_of<T>}, w)) {}
@@ -87,7 +87,7 @@ class placeholder : public tensor<T, E...> {
 template <std::convertible_to<std::string_view> Name>
 placeholder(const Name&) -> placeholder<detail::missing>;
 
-/// The same with dtype and shape known only at run time.
+/// The same with a dtype and shape known only at run time.
 any_tensor make_placeholder(std::string_view name, dtype type, const dims& shape,
                             source_place w = here());
 

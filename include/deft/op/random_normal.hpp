@@ -18,9 +18,9 @@ struct random_normal : random {
 }  // namespace deft::op
 
 namespace deft {
-/// Numbers normal around `mean`: `random_normal(shape<100, 10>, 0.f, 0.1f)`; new ones in every run.
-/// `{.seed = 7}` after them fixes the key, together with the graph's seed.
-/// Throws invalid_argument if stddev is negative, or a parameter not finite.
+/// Normally distributed random numbers, float or double: `random_normal(shape<100, 10>, 0.f,
+/// 0.1f)`. New in every run, seeded as random_uniform. Throws invalid_argument if stddev is
+/// negative or a parameter is not finite.
 template <element T = float, std::int64_t... E>
 tensor<T, E...> random_normal(shape_t<E...>, std::type_identity_t<T> mean = 0,
                               std::type_identity_t<T> stddev = 1,
@@ -30,7 +30,7 @@ tensor<T, E...> random_normal(shape_t<E...>, std::type_identity_t<T> mean = 0,
   o.stddev = stddev;
   return detail::random_tensor<T, shape_t<E...>>(o, options, w);
 }
-/// The same with shape and dtype known only at run time.
+/// The same with a shape and dtype known only at run time.
 any_tensor random_normal(const dims& shape, double mean, double stddev, dtype type = dtype::float32,
                          const random_options& options = {}, source_place w = here());
 }  // namespace deft

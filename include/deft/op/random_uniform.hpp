@@ -32,10 +32,11 @@ struct random_uniform : random {
 }  // namespace deft::op
 
 namespace deft {
-/// Numbers uniform in [low, high): `random_uniform(shape<100, 10>, -1.f, 1.f)`; new ones in every
-/// run. `{.seed = 7}` after them fixes the key, together with the graph's seed.
+/// Uniform random numbers in [low, high), float or double: `random_uniform(shape<100, 10>, -1.f,
+/// 1.f)`. Every run draws new ones, which depend on the graph's seed and on the operation's number
+/// in the graph, or on `{.seed = 7}` as options.
 /// Throws invalid_argument if low > high, if one of them or their difference is not finite as a T,
-/// or if there is no T between them.
+/// or if [low, high) contains no T.
 template <element T = float, std::int64_t... E>
 tensor<T, E...> random_uniform(shape_t<E...>, std::type_identity_t<T> low = 0,
                                std::type_identity_t<T> high = 1, const random_options& options = {},
@@ -45,7 +46,7 @@ tensor<T, E...> random_uniform(shape_t<E...>, std::type_identity_t<T> low = 0,
   o.high = high;
   return detail::random_tensor<T, shape_t<E...>>(o, options, w);
 }
-/// The same with shape and dtype known only at run time.
+/// The same with a shape and dtype known only at run time.
 any_tensor random_uniform(const dims& shape, double low, double high, dtype type = dtype::float32,
                           const random_options& options = {}, source_place w = here());
 }  // namespace deft

@@ -15,8 +15,8 @@ tensor_type op::random_uniform::infer(std::span<const tensor_type>) const {
   visit_dtype(type, [&]<class T>() {
     if constexpr (std::is_floating_point_v<T>)
       if (low < high && first<T>() > last<T>())
-        fail(errc::invalid_argument, "[random_uniform] there is no ", type, " in [", low, ", ",
-             high, ")");
+        fail(errc::invalid_argument, "[random_uniform] no ", type, " lies in [", low, ", ", high,
+             ")");
   });
   return t;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/relu.hpp: y = max(x, 0); NaN goes through, and the gradient at 0 is 0.
+// deft/op/relu.hpp: y = max(x, 0); NaN propagates, and the gradient at 0 is 0.
 #pragma once
 #include <deft/op/base/elementwise.hpp>
 
@@ -18,7 +18,7 @@ struct relu : elementwise<1> {
 }  // namespace deft::op
 
 namespace deft {
-/// Each element, or 0 where it is negative.
+/// max(x, 0) of each number, in the dtype of x. NaN stays NaN; the gradient at 0 is 0.
 template <expression X>
 auto relu(const X& x, source_place w = here()) {
   return make<op::relu>(w, x);

@@ -10,7 +10,7 @@ struct reshape {
   static constexpr op_role role = op_role::alias;
   static constexpr int max_arity = 2;  ///< x, and what has the shape that is wanted
   /// Extents; `dyn`, once, follows from the number of elements; extent_of(i) is x's on axis i.
-  /// Empty where a second input tells the shape.
+  /// Empty where a second input has the shape.
   dims to;
   static constexpr auto fields = field_list(field{"shape", &reshape::to});
 
@@ -79,11 +79,11 @@ inline constexpr bool one_dyn_at_most = reshaped<From, To>::fault != op::reshape
 any_tensor expand(const any_tensor& x, const dims& added, source_place w = {});
 }  // namespace detail
 
-/// The elements of x, row-major, in the shape `to`, of which one extent may be `dyn`: it follows.
-/// Throws invalid_argument if the numbers of elements differ.
+/// The elements of x in row-major order, in the shape `to`. One extent may be `dyn`: it follows
+/// from the number of elements. Throws invalid_argument if the numbers of elements differ.
 any_tensor reshape(const any_tensor& x, const dims& to, source_place w = here());
 
-/// The same with a shape that is a type: `reshape(x, shape<dyn, 784>)`.
+/// The same with a shape known at compile time: `reshape(x, shape<dyn, 784>)`.
 template <expression X, std::int64_t... E, class K = kernels_for<X>>
 auto reshape(const X& x, shape_t<E...> to, source_place w = here()) {
   if constexpr (typed_expression<X>) {
@@ -105,7 +105,8 @@ auto reshape(const X& x, shape_t<E...> to, source_place w = here()) {
 }
 
 namespace detail {
-/// By shape where one extent at most is not known, so that `like` need not be there.
+/// Uses only the shape of `like` where at most one extent is unknown, so that `like` need not be
+/// computed.
 any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_place w);
 }  // namespace detail
 

@@ -11,7 +11,7 @@ tensor_type op::reshape::infer(std::span<const tensor_type> in) const {
     const dims& like = in[1].shape;
     if (!to.empty()) fail(errc::invalid_argument, "[reshape] has two shapes: ", to, " and ", like);
     if (x.is_static() && like.is_static() && x.elements() != like.elements())
-      fail(errc::invalid_argument, "[reshape] ", x, " has not as many elements as ", like);
+      fail(errc::invalid_argument, "[reshape] ", x, " does not have as many elements as ", like);
     return {like, in[0].type};
   }
   dims out;
@@ -23,7 +23,7 @@ tensor_type op::reshape::infer(std::span<const tensor_type> in) const {
     case fault::extent:
       fail(errc::invalid_argument, "[reshape] ", to, " is not a valid shape for ", x);
     case fault::elements:
-      fail(errc::invalid_argument, "[reshape] ", x, " has not as many elements as ", to);
+      fail(errc::invalid_argument, "[reshape] ", x, " does not have as many elements as ", to);
   }
   return {out, in[0].type};
 }

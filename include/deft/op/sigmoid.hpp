@@ -20,7 +20,7 @@ struct sigmoid : elementwise<1, typing::floating> {
 }  // namespace deft::op
 
 namespace deft {
-/// The logistic function of each element.
+/// The logistic function 1 / (1 + exp(-x)) of each element, float or double.
 template <expression X>
 auto sigmoid(const X& x, source_place w = here()) {
   return make<op::sigmoid>(w, x);

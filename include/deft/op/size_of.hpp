@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/size_of.hpp: the number of elements along axes, as a tensor.
+// deft/op/size_of.hpp: the number of elements along axes with extents known only at run time.
 #pragma once
 #include <deft/op/base/reduction.hpp>
 

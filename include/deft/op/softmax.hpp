@@ -23,7 +23,7 @@ template <class X>
 inline constexpr bool has_last_axis = extents_of<X>.n >= 1;
 }  // namespace detail
 
-/// Probabilities from logits: along the last axis, positive and of sum 1.
+/// Softmax of float or double logits along the last axis, exp(x) / sum(exp(x)), in the shape of x.
 template <expression X, class K = kernels_for<X>>
 auto softmax(const X& x, source_place w = here()) {
   if constexpr (typed_expression<X>) {

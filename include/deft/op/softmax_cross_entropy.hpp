@@ -10,7 +10,7 @@ struct softmax_cross_entropy {
   static constexpr int arity = 2;  ///< logits; labels: dense (probabilities) or sparse (classes)
   static constexpr op_traits traits = op_traits::keeps_axes;
 
-  /// The shape rule of the loss; false if the labels do not go with the logits.
+  /// The shape rule of the loss; false if the labels do not match the logits.
   static constexpr bool shape(const dims& logits, const dims& labels, dims& loss) {
     loss = {};
     if (logits.n < 1) return false;
@@ -28,7 +28,7 @@ struct softmax_cross_entropy {
   static auto grad(const N& n, any_tensor dz);
 };
 
-/// The loss and its gradient while a row is in cache. Plans make it of both.
+/// The loss and its gradient in one pass, while a row is in cache. Plans replace the two by it.
 struct softmax_cross_entropy_with_grad {
   static constexpr std::string_view name = "softmax_cross_entropy_with_grad";
   static constexpr int arity = 3;  ///< logits; labels; the gradient of each row's loss, or of all
@@ -37,8 +37,8 @@ struct softmax_cross_entropy_with_grad {
   std::array<tensor_type, 4> infer(std::span<const tensor_type> in) const;
 };
 
-/// dz * (sum(labels) softmax(logits) - labels), in one pass over memory: what the loss is
-/// differentiated to. Of a class the sum is 1.
+/// dz * (sum(labels) softmax(logits) - labels), in one pass over memory: the gradient of
+/// the loss. For a class sum(labels) is 1.
 struct softmax_cross_entropy_grad {
   using after = softmax_cross_entropy;
   using together = softmax_cross_entropy_with_grad;
@@ -76,8 +76,9 @@ inline constexpr bool label_shape_fits =
 
 /// For each row of `logits` (all axes but the last), -sum(labels * log(softmax(logits))). `labels`
 /// are probabilities, of the logits' shape and dtype, or classes, int32 or int64 and of one rank
-/// less. Throws invalid_argument if shapes known only at run time do not match, and, when it is
-/// computed, for a class that is out of range.
+/// less. The loss has one value for each row, in the dtype of the logits. Throws invalid_argument
+/// for labels that do not match (a compile error where the types show it); a class out of range
+/// raises it in the run.
 template <expression L, expression Y, class K = kernels_for<L>>
 auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = here()) {
   if constexpr (typed_expression<L> && typed_expression<Y>) {
@@ -122,7 +123,7 @@ auto deft::op::softmax_cross_entropy::grad(const N& n, any_tensor dz) {
   any_tensor x = n.template in<0>(), y = n.template in<1>();
   any_tensor largest = n.template out<1>(), sum = n.template out<2>(), labels;
   if (is_floating(y.type())) {
-    // Written anew, so that it can be differentiated again.
+    // Written out, so that it can be differentiated again.
     any_tensor shifted = x - deft::max(x, deft::axis<-1>, deft::keepdims);
     labels = deft::expand_dims(dz, deft::axis<-1>) *
              (deft::log(deft::sum(deft::exp(shifted), deft::axis<-1>, deft::keepdims)) - shifted);
@@ -132,7 +133,7 @@ auto deft::op::softmax_cross_entropy::grad(const N& n, any_tensor dz) {
 }
 
 // With p = softmax(x), its derivative is that of dz * (sum(y) p - y); the row's largest logit and
-// its sum belong to p, and get no gradient of their own.
+// its sum belong to p, and get no gradient.
 template <class N>
 auto deft::op::softmax_cross_entropy_grad::grad(const N& n, any_tensor du) {
   constexpr auto last = deft::axis<-1>;

@@ -18,7 +18,7 @@ struct sqrt : elementwise<1, typing::floating> {
 }  // namespace deft::op
 
 namespace deft {
-/// Square root of each element; NaN below zero.
+/// Square root of each element, float or double; NaN for negative ones.
 template <expression X>
 auto sqrt(const X& x, source_place w = here()) {
   return make<op::sqrt>(w, x);

@@ -18,7 +18,7 @@ struct square : elementwise<1> {
 }  // namespace deft::op
 
 namespace deft {
-/// Each element times itself.
+/// Each number times itself, in the dtype of x; integers wrap.
 template <expression X>
 auto square(const X& x, source_place w = here()) {
   return make<op::square>(w, x);

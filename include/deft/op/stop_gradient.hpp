@@ -19,7 +19,7 @@ struct stop_gradient {
 }  // namespace deft::op
 
 namespace deft {
-/// x, which counts as a constant for gradients.
+/// The value of x; `gradients` treats it as a constant.
 template <expression X, class K = kernels_for<X>>
 auto stop_gradient(const X& x, source_place w = here()) {
   if constexpr (typed_expression<X>)

@@ -18,7 +18,7 @@ struct sub : elementwise<2> {
 }  // namespace deft::op
 
 namespace deft {
-/// x - y for each pair of elements; operands as for `+`.
+/// Elementwise difference of numbers; integers wrap. Operands as for `+`.
 template <class X, class Y>
 requires operands<X, Y>
 auto operator-(const X& x, const Y& y) { return make<op::sub>({}, x, y); }

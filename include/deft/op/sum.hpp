@@ -18,10 +18,10 @@ struct sum : reduction {
 }  // namespace deft::op
 
 namespace deft {
-/// The sum over all axes, `sum(x)`, or some, `sum(x, axis<0, -1>)`; `keepdims` as last argument
-/// keeps them with extent 1. `sum(x, axes{0, 2})` takes axes known only at run time, and gives an
-/// any_tensor. The sum of nothing is 0.
-/// Throws invalid_argument for axes out of range or given twice.
+/// The sum of numbers over all axes, `sum(x)`, or over some, `sum(x, axis<0, -1>)`, in the dtype of
+/// x; integers wrap. Summed axes are dropped, or kept with extent 1 if `keepdims` is the last
+/// argument. `sum(x, axes{0, 2})` takes axes known only at run time and returns an any_tensor. The
+/// sum of no elements is 0. Throws invalid_argument for axes out of range or given twice.
 template <expression X, detail::axes_choice A = detail::every_axis,
           detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
 auto sum(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/sum_to.hpp: sums over axes that were broadcast; the gradient of broadcasting.
+// deft/op/sum_to.hpp: the sum over broadcast axes; the gradient of broadcasting.
 #pragma once
 #include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
 struct sum_to {
   static constexpr std::string_view name = "sum_to";
-  static constexpr int arity = 2;  ///< x, and what has the shape that is wanted
+  static constexpr int arity = 2;  ///< x, and a tensor of the target shape
 
   /// Whether `like` can be broadcast to `x`.
   static constexpr bool possible(const dims& x, const dims& like) {
@@ -26,13 +26,13 @@ namespace deft {
 namespace detail {
 template <class X, class Like>
 inline constexpr bool may_sum_to = op::sum_to::possible(X::value, Like::value);
-/// A sum and a reshape where the extents say which axes were broadcast, else the operation.
+/// A sum and a reshape where the known extents tell which axes were broadcast, else the operation.
 any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_place w);
 }  // namespace detail
 
-/// x summed over the axes along which `like` would be broadcast to it: in front, and where like's
-/// extent is 1. The result has like's shape.
-/// Throws invalid_argument if `like` cannot be broadcast to x's shape.
+/// x summed over the axes along which `like` would be broadcast to it: the leading ones that `like`
+/// lacks, and those where its extent is 1. The result has the shape of `like` and the dtype of x.
+/// Throws invalid_argument if `like` cannot be broadcast to the shape of x.
 template <expression X, expression Like, class K = kernels_for<X>>
 auto sum_to(const X& x, const Like& like, source_place w = here()) {
   if constexpr (typed_expression<X> && typed_expression<Like>) {

@@ -12,8 +12,7 @@ tensor_type op::sum_to::infer(std::span<const tensor_type> in) const {
   if (!is_numeric(in[0].type))
     fail(errc::invalid_argument, "[sum_to] is not defined for ", in[0].type);
   if (!possible(in[0].shape, in[1].shape))
-    fail(errc::invalid_argument, "[sum_to] ", in[0].shape, " is not a shape broadcast from ",
-         in[1].shape);
+    fail(errc::invalid_argument, "[sum_to] ", in[1].shape, " cannot be broadcast to ", in[0].shape);
   return {in[1].shape, in[0].type};
 }
 
@@ -22,7 +21,7 @@ namespace detail {
 any_tensor sum_like(const any_tensor& x, const any_tensor& like, source_place w) {
   const dims &from = x.shape(), &to = like.shape();
   if (same(x, like) || (from == to && from.is_static())) return x;
-  // Axes that are summed; an extent known only at run time may be 1.
+  // Axes that are summed; an extent known only at run time may be 1 or not.
   bool decided = op::sum_to::possible(from, to);
   dims summed;
   int front = from.rank() - to.rank();

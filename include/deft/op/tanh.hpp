@@ -18,7 +18,7 @@ struct tanh : elementwise<1, typing::floating> {
 }  // namespace deft::op
 
 namespace deft {
-/// Hyperbolic tangent of each element.
+/// Hyperbolic tangent of each element, float or double.
 template <expression X>
 auto tanh(const X& x, source_place w = here()) {
   return make<op::tanh>(w, x);

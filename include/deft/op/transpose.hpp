@@ -78,7 +78,7 @@ auto transpose(const X& x, perm_t<P...> p, source_place w = here()) {
     return detail::apply<K>(op::transpose{p.value}, w, x);
 }
 /// The same with a permutation known only at run time.
-/// Throws invalid_argument if it is none of x's axes.
+/// Throws invalid_argument if it is not a permutation of x's axes.
 template <expression X, class K = kernels_for<X>>
 any_tensor transpose(const X& x, const axes& perm, source_place w = here()) {
   return detail::apply<K>(op::transpose{perm.value}, w, x);

@@ -17,10 +17,9 @@ struct truncated_normal : random {
 }  // namespace deft::op
 
 namespace deft {
-/// Numbers normal around 0, drawn again where they lie beyond two standard deviations:
-/// `truncated_normal(shape<784, 128>, 0.05f)`; new ones in every run. `{.seed = 7}` after them
-/// fixes the key, together with the graph's seed. Throws invalid_argument if stddev is negative, or
-/// not finite.
+/// Normally distributed random numbers of mean 0, float or double; those beyond two standard
+/// deviations are drawn again: `truncated_normal(shape<784, 128>, 0.05f)`. New in every run, seeded
+/// as random_uniform. Throws invalid_argument if stddev is negative or not finite.
 template <element T = float, std::int64_t... E>
 tensor<T, E...> truncated_normal(shape_t<E...>, std::type_identity_t<T> stddev = 1,
                                  const random_options& options = {}, source_place w = here()) {
@@ -28,7 +27,7 @@ tensor<T, E...> truncated_normal(shape_t<E...>, std::type_identity_t<T> stddev =
   o.stddev = stddev;
   return detail::random_tensor<T, shape_t<E...>>(o, options, w);
 }
-/// The same with shape and dtype known only at run time.
+/// The same with a shape and dtype known only at run time.
 any_tensor truncated_normal(const dims& shape, double stddev, dtype type = dtype::float32,
                             const random_options& options = {}, source_place w = here());
 }  // namespace deft

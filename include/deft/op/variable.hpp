@@ -36,17 +36,17 @@ struct variable_options {
 };
 
 namespace detail {
-/// Not made anew by every variable: that would be compiled into each.
+/// Not constructed by each variable, which would compile the construction into every caller.
 const variable_options& default_options();
 output make_variable(std::string_view name, const tensor_type& type, const initializer& initial,
                      const variable_options& options, source_place w);
-/// The node by which an expression reads a variable: its own, or under control dependencies a new
-/// one that waits for them.
+/// The node by which an expression reads a variable: the variable's node, or under control
+/// dependencies a new one that waits for them.
 output read_variable(const output& variable, source_place w = {});
 /// Checks that `n` is a variable of that type.
 output expect_variable(const node_ref& n, const tensor_type& type);
 output initial_value(const node& variable);
-/// The operation that sets it.
+/// The operation that assigns the first value.
 operation initializer_of(const output& variable, source_place w);
 /// Throws invalid_argument if a variable of `declared` cannot have these extents.
 void check_extents(std::string_view name, const dims& declared, const dims& extents,
@@ -70,15 +70,17 @@ inline constexpr bool initial_shape_fits = [] {
 }();
 }  // namespace detail
 
-/// A variable of T and extents `E…`. Its name is its identity on the task that holds it: a second
-/// one of that name in one graph is an error. In an expression it is its value.
+/// A variable with elements of T and extents `E…`. Its name, with the name scopes, identifies it on
+/// its task; a second variable of that name in one graph is an error. In an expression it stands
+/// for its value.
 template <class T, std::int64_t... E>
 class variable : public tensor<T, E...> {
  public:
   /// `initial` is an initializer (`zeros()`, `truncated_normal(0.05f)`), a host value or an
   /// expression; a scalar fills the variable. Throws already_exists if a variable of that name is
   /// alive, invalid_argument if the initial value does not fit.
-  /// (The name is a template, as 0 in a list of elements to feed is no null name.)
+  /// (The name is a template, so that 0 in a list of elements to feed is not taken for a null
+  /// name.)
   template <std::convertible_to<std::string_view> Name, initializes Initial>
   variable(const Name& name, const Initial& initial, source_place w = here())
       : variable(name, initial, detail::default_options(), w) {}
@@ -86,9 +88,9 @@ class variable : public tensor<T, E...> {
   variable(const Name& name, const Initial& initial, const variable_options& options,
            source_place w = here())
       : tensor<T, E...>(make(name, initial, options, w)) {}
-  /// With extents known only at run time, which do not change:
+  /// With extents known only at run time, which stay as they are:
   /// `variable<float, dyn, dyn> w("w", {in, out}, truncated_normal(0.1f))`.
-  /// Throws invalid_argument if they are not those of the type.
+  /// Throws invalid_argument if they do not match those of the type.
   template <std::convertible_to<std::string_view> Name, initializes Initial>
   variable(const Name& name, const dims& extents, const Initial& initial, source_place w = here())
       : variable(name, extents, initial, detail::default_options(), w) {}
@@ -105,8 +107,8 @@ class variable : public tensor<T, E...> {
         detail::takes<variable<T, E...>, Name>,
         "[variable] expects an initial value, as in variable<float, 10> b(\"b\", zeros())");
   }
-  /// The variable that a graph has: `variable<float, 10> b(g.find_variable("b"))`.
-  /// Throws not_found if `n` is empty or no variable, invalid_argument if dtype or shape differ.
+  /// An existing variable of a graph: `variable<float, 10> b(g.find_variable("b"))`.
+  /// Throws not_found if `n` is empty or not a variable, invalid_argument if dtype or shape differ.
   explicit variable(const node_ref& n)
       : tensor<T, E...>(detail::expect_variable(n, {shape_t<E...>::value, dtype_of<T>})) {}
   variable(const variable&) = default;
@@ -115,26 +117,29 @@ class variable : public tensor<T, E...> {
   tensor<T, E...> read(source_place w = here()) const {
     return tensor<T, E...>(detail::read_variable(this->handle(), w));
   }
-  /// What stands for the variable inside an expression.
+  /// The output that represents the variable inside an expression.
   output operand() const { return detail::read_variable(this->handle()); }
 
-  /// Sets the value to `value`.
+  /// Sets the variable to `value`, an expression, a host array or a C++ scalar, which fills it.
+  /// Dtype and shape must be the variable's. Like the other updates it runs on the variable's
+  /// device, and yields the new value as `assign(…).value()`. Throws invalid_argument if a value
+  /// with a dtype or shape known only at run time does not fit.
   template <operand_of_update X, class K = kernels_for<std::tuple<X, tensor<T, E...>>>>
   assigned<tensor<T, E...>> assign(const X& value, source_place w = here()) const {
     return update<op::assign, K>(value, w);
   }
-  /// Adds `value`.
+  /// Adds `value`; for variables of numbers.
   template <operand_of_update X, class K = kernels_for<std::tuple<X, tensor<T, E...>>>>
   assigned<tensor<T, E...>> assign_add(const X& value, source_place w = here()) const {
     return update<op::assign_add, K>(value, w);
   }
-  /// Subtracts `value`.
+  /// Subtracts `value`; for variables of numbers.
   template <operand_of_update X, class K = kernels_for<std::tuple<X, tensor<T, E...>>>>
   assigned<tensor<T, E...>> assign_sub(const X& value, source_place w = here()) const {
     return update<op::assign_sub, K>(value, w);
   }
 
-  /// The first value, as other variables' initial values may use it.
+  /// The first value, for use in the initial values of other variables.
   tensor<T, E...> initial_value() const {
     return tensor<T, E...>(detail::initial_value(*this->handle().node));
   }
@@ -143,7 +148,7 @@ class variable : public tensor<T, E...> {
     return detail::initializer_of(this->handle(), w);
   }
 
-  /// A feed: reads yield the value during one run; the variable does not change.
+  /// A feed: the value stands for the variable in one run; the variable keeps its own.
   template <host_value V>
   [[nodiscard]] feed_value operator=(V&& value) const {
     return make_feed<T, shape_t<E...>>(this->handle(), std::forward<V>(value));
@@ -215,12 +220,12 @@ class variable : public tensor<T, E...> {
   }
 };
 
-/// A variable whose dtype and extents are known at run time only; several can stand in one
-/// container: `std::vector<any_variable> weights`. The operations take it as an any_tensor.
+/// A variable whose dtype and extents are known only at run time, so that a container can hold
+/// several: `std::vector<any_variable> weights`. Operations take it as an any_tensor.
 class any_variable : public detail::expression_base {
  public:
-  /// As variable<T, E…> has it: `any_variable w("w", {in, out}, truncated_normal(0.1))`.
-  /// Throws invalid_argument too if an extent is not known.
+  /// As for variable<T, E…>: `any_variable w("w", {in, out}, truncated_normal(0.1))`.
+  /// Also throws invalid_argument if an extent is `dyn`.
   template <std::convertible_to<std::string_view> Name, initializes Initial>
   any_variable(const Name& name, const dims& extents, const Initial& initial,
                dtype type = dtype::float32, source_place w = here())
@@ -229,7 +234,7 @@ class any_variable : public detail::expression_base {
   any_variable(const Name& name, const dims& extents, const Initial& initial, dtype type,
                const variable_options& options, source_place w = here())
       : any_variable(make(name, {extents, type}, initial, options, w)) {}
-  /// The variable that a graph has. Throws not_found if `n` is empty or not a variable.
+  /// An existing variable of a graph. Throws not_found if `n` is empty or not a variable.
   explicit any_variable(const node_ref& n);
 
   template <class T, std::int64_t... E>
@@ -242,7 +247,7 @@ class any_variable : public detail::expression_base {
   dtype type() const { return output_.type().type; }
   const dims& shape() const { return output_.type().shape; }
   int rank() const { return shape().rank(); }
-  /// What stands for it inside an expression.
+  /// The output that represents it inside an expression.
   output operand() const { return detail::read_variable(output_); }
   operator any_tensor() const { return any_tensor(operand()); }  // NOLINT: implicit on purpose
 
@@ -264,7 +269,7 @@ class any_variable : public detail::expression_base {
   assigned<any_tensor> assign_sub(const X& value, source_place w = here()) const {
     return update<K>(record_of<op::assign_sub>, value, w);
   }
-  /// The first value, as other variables' initial values may use it.
+  /// The first value, for use in the initial values of other variables.
   any_tensor initial_value() const { return any_tensor(detail::initial_value(*output_.node)); }
   /// The operation that gives it its first value.
   operation initializer(source_place w = here()) const {
@@ -286,12 +291,12 @@ class any_variable : public detail::expression_base {
 template <std::convertible_to<std::string_view> Name, class... Initial>
 variable(const Name&, const Initial&...) -> variable<detail::missing>;
 
-/// The operation that gives every variable of the current graph that lives now its first value.
-/// Throws failed_precondition if one has none.
+/// The operation that gives its first value to every variable that the current graph has now.
+/// Warns if there are none; throws failed_precondition if a variable has no initial value.
 operation initialize_all(source_place w = here());
 
-/// Updates of a variable whose type is known only at run time. Throws invalid_argument if `v` is
-/// not a variable, or `value` does not fit.
+/// Updates of a variable known only at run time. Throws invalid_argument if `v` is not a variable
+/// or `value` does not fit.
 assigned<any_tensor> assign(const any_tensor& v, const any_tensor& value, source_place w = here());
 assigned<any_tensor> assign_add(const any_tensor& v, const any_tensor& value,
                                 source_place w = here());

@@ -25,14 +25,15 @@ output read_variable(const output& variable, source_place w) {
 output expect_variable(const node_ref& n, const tensor_type& type) {
   const tensor_type& t = any_variable(n).handle().type();
   if (t.type != type.type || !fits(type.shape, t.shape))
-    throw error(errc::invalid_argument, str("[variable] ", t, " is not a variable of ", type),
-                name_of(*n), n->place());
+    throw error(errc::invalid_argument,
+                str("[variable] expects a variable of ", type, ", and got ", t), name_of(*n),
+                n->place());
   return {n, 0};
 }
 
 output initial_value(const node& v) {
   if (!v.variable() || !v.variable()->initial)
-    throw error(errc::failed_precondition, "[variable] it has no initial value", name_of(v),
+    throw error(errc::failed_precondition, "[variable] has no initial value", name_of(v),
                 v.place());
   return v.variable()->initial;
 }
@@ -141,8 +142,8 @@ output make_variable(std::string_view name, const tensor_type& type, const initi
           str("[variable] expects an initial value of ", type, ", and got ", value.handle().type()),
           full, w);
     if (!(graph::of(*value.handle().node) == g))
-      throw error(errc::invalid_argument, "[variable] its initial value is of another graph", full,
-                  w);
+      throw error(errc::invalid_argument, "[variable] its initial value belongs to another graph",
+                  full, w);
     info->initial = without_variables(value.handle());
   }
   op::variable o;
@@ -178,7 +179,7 @@ output variable_of(const any_tensor& v, std::string_view operation_name) {
 
 any_variable::any_variable(const node_ref& n) : output_{n, 0} {
   if (!n || n->def != &record_of<op::variable>)
-    fail(errc::not_found, "[variable] it is not a variable of the graph");
+    fail(errc::not_found, "[variable] the graph has no such variable");
 }
 
 const std::string& any_variable::name() const { return output_.node->variable()->name; }
@@ -188,8 +189,8 @@ node_ref any_variable::make(std::string_view name, const tensor_type& type,
                             source_place w) {
   if (!type.shape.is_static())
     throw error(errc::invalid_argument,
-                str("[variable] expects extents that are known, and got ", type.shape),
-                std::string(name), w);
+                str("[variable] expects known extents, and got ", type.shape), std::string(name),
+                w);
   return detail::make_variable(name, type, initial, options, w).node;
 }
 

@@ -18,7 +18,9 @@ struct where : elementwise<3, typing::select> {
 }  // namespace deft::op
 
 namespace deft {
-/// x where c is true, else y. All three are broadcast together.
+/// Elementwise choice: x where `c` is true, else y. `c` is a tensor of bool, x and y have the same
+/// dtype, which is the result's; either may be a C++ scalar. All three are broadcast together.
+/// Errors as for `+`.
 template <expression C, operand X, operand Y>
 auto where(const C& c, const X& x, const Y& y, source_place w = here()) {
   return make<op::where>(w, c, x, y);

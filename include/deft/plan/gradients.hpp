@@ -10,8 +10,8 @@ namespace deft {
 namespace plan {
 
 /// d loss / d x for every x, summed over the elements of `loss`; an empty any_tensor where `loss`
-/// does not depend on x. Throws invalid_argument if `loss` or an x is not of floating type,
-/// unimplemented if an operation between `loss` and an x has no gradient.
+/// does not depend on x. Throws invalid_argument if `loss` is not floating, unimplemented if an
+/// operation between them has no gradient.
 std::vector<any_tensor> gradients(const any_tensor& loss, std::span<const any_tensor> xs);
 
 /// Zeros of the dtype and shape of `x`.
@@ -19,10 +19,10 @@ any_tensor zeros_like(const any_tensor& x);
 
 }  // namespace plan
 
-/// The gradients of `loss` with respect to `x…`, as a tuple of tensors of their dtypes and shapes;
-/// zeros where `loss` does not depend on an x. As in TensorFlow, a loss that is not a scalar counts
-/// as the sum of its elements. Throws invalid_argument if `loss` or an x is not of floating type,
-/// unimplemented if an operation between `loss` and an x has no gradient.
+/// The gradients of `loss` with respect to `x…`, typed like them; zeros where `loss` does not
+/// depend on one. As in TensorFlow, a loss that is not a scalar counts as the sum of its
+/// elements. Throws invalid_argument if `loss` is not floating, unimplemented if an operation
+/// between them has no gradient.
 template <expression L, expression... X>
 auto gradients(const L& loss, const X&... x) {
   const any_tensor xs[] = {any_tensor(x)...};

@@ -19,14 +19,14 @@ class stop_at_step_hook final : public hook {
   void after_run(run_context& context, std::span<const any_array> values) override {
     // The value is that from before this run's own update, if the run had one.
     const std::int64_t step = *values[0].data<std::int64_t>();
-    warn_if_nobody_counts(step);
+    warn_if_not_counted(step);
     if (step + 1 < last_) return;
     any_array now = context.session().run(step_);
     if (*now.data<std::int64_t>() >= last_) context.request_stop();
   }
 
  private:
-  void warn_if_nobody_counts(std::int64_t step) {
+  void warn_if_not_counted(std::int64_t step) {
     constexpr int many = 100;
     still_ = step == seen_ ? still_ + 1 : 0;
     seen_ = step;

@@ -11,27 +11,27 @@
 namespace deft {
 
 struct monitored_options {
-  std::string checkpoint_dir = {};  ///< not there yet: anything but "" is unimplemented
+  std::string checkpoint_dir = {};  ///< not implemented yet: must be empty
   std::vector<hook_ref> hooks = {};
   session_options session = {};
-  /// How long the others wait for the chief to have initialized the variables.
+  /// How long the other workers wait for the chief to initialize the variables.
   std::chrono::nanoseconds start_timeout = std::chrono::minutes(2);
 };
 
-/// The chief initializes all variables and says so; the other workers wait for its message, which
-/// is kept where the variables are: on the first parameter server, or on the chief if there is
-/// none. Hooks run around every step.
+/// The chief initializes all variables and then sends a message, for which the other workers wait.
+/// The message is kept on the first parameter server, or on the chief if there are none. Hooks run
+/// around every step.
 class monitored_session {
  public:
-  /// Throws deadline_exceeded naming the chief if it does not begin, unimplemented for a
-  /// checkpoint_dir.
+  /// Throws deadline_exceeded, which names the chief, if the chief does not initialize the
+  /// variables within start_timeout; unimplemented for a checkpoint_dir.
   explicit monitored_session(task& self, monitored_options options = {});
-  /// Calls the hooks' end if the session ends in order: not while an exception leaves its block,
-  /// as TensorFlow does it, so that no hook saves a state that is broken.
+  /// Calls the hooks' end, unless an exception ends the session's block. As in TensorFlow, so that
+  /// no hook saves a broken state.
   ~monitored_session();
   monitored_session(const monitored_session&) = delete;
 
-  /// As session::run; the hooks see the values that they asked for.
+  /// As session::run; hooks also receive the values that they fetch.
   template <class... X>
   auto run(const X&... x) {
     return run(run_options{}, x...);
@@ -45,11 +45,11 @@ class monitored_session {
         x...);
   }
 
-  /// A hook, or request_stop, has asked for the end.
+  /// Whether a hook or request_stop has asked to stop.
   bool should_stop() const { return context_.stop_requested(); }
   void request_stop() { context_.request_stop(); }
 
-  /// The session beneath, without hooks.
+  /// The underlying session, which runs without hooks.
   deft::session& session() { return session_; }
   std::string device_of(const any_tensor& t) { return session_.device_of(t); }
 

@@ -8,19 +8,19 @@
 
 namespace deft {
 namespace {
-/// What the chief has done, and where that is written: a chief that is fast may be gone before the
-/// others ask it.
+/// The chief's message, and the task that keeps it: a fast chief may have ended before the others
+/// ask.
 constexpr const char* initialized_signal = "/job:worker/task:0 has initialized the variables";
 device_name keeper_of_signals(const cluster_spec& c) {
   return c.has("ps") ? task_name("ps", 0) : task_name("worker", 0);
 }
 
-/// The session, once the chief has initialized the variables. It is made after the wait: then it
-/// knows the task that was asked, and would see that one's loss at once.
+/// The session, made after the chief has initialized the variables: it then has a connection to the
+/// task that keeps the message, and detects at once if that task is lost.
 session session_in_turn(task& self, const monitored_options& options) {
   if (!options.checkpoint_dir.empty())
     fail(errc::unimplemented, "checkpoint_dir=\"", options.checkpoint_dir,
-         "\": checkpoints are not there yet; leave it empty");
+         "\": checkpoints are not implemented yet; leave it empty");
   if (!self.is_chief())
     self.server().coordination().wait(keeper_of_signals(self.cluster()), initialized_signal,
                                       options.start_timeout);

@@ -50,7 +50,7 @@ class progress_hook final : public hook {
     double seconds = std::chrono::duration<double>(now - began_).count();
     double rate = seconds > 0 ? static_cast<double>((runs_ - 1) * batch_) / seconds : 0;
     if (terminal_) std::printf("\r%s ", progress_bar(step_value_, last_).c_str());
-    // Several workers may take the global step a little past the last.
+    // Several workers may run the global step a little beyond the last.
     std::printf("step %lld/%lld  loss %.4f", static_cast<long long>(std::min(step_value_, last_)),
                 static_cast<long long>(last_), loss_value_);
     if (runs_ > 1) std::printf("  %.0f examples/s", rate);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/train/replica.hpp: variables to the parameter servers, the rest to a worker.
+// deft/train/replica.hpp: variables on the parameter servers, everything else on a worker.
 #pragma once
 #include <atomic>
 #include <deft/device/scope.hpp>
@@ -11,15 +11,15 @@
 namespace deft {
 
 /// A device function for between-graph replication, as TensorFlow's replica_device_setter:
-/// variables go to the tasks of job `ps_job` in turn, everything else to `worker`
-/// ("/job:worker/task:1"). Every worker writes the same variables in the same order, so all agree
-/// on the places. Without a `ps_job` in the cluster, variables stay on the worker.
+/// variables are placed on the tasks of job `ps_job` in turn, everything else on `worker`
+/// ("/job:worker/task:1"). Every worker writes the same variables in the same order, so that
+/// all agree on the devices. Without a `ps_job` in the cluster, variables stay on the worker.
 inline device_spec replica_device(const cluster_spec& cluster, const std::string& worker,
                                   const std::string& ps_job = "ps") {
   auto next = std::make_shared<std::atomic<int>>(0);
   return device([next, worker, ps_job, tasks = cluster.tasks(ps_job)](const node_info& n) {
     if (n.role != op_role::variable || tasks == 0) return worker;
-    // An inner scope that names another job, or a task, has decided; it costs no turn.
+    // An inner scope that names another job, or a task, decides and does not use up a turn.
     if (n.device && !n.device->job.empty() && (n.device->job != ps_job || n.device->task))
       return std::string();
     return str("/job:", ps_job, "/task:", (*next)++ % tasks);

@@ -70,7 +70,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "any_tensor mixes with typed tensors and l
         large);
 }
 
-TEST_CASE_FIXTURE(testing::own_graph, "mismatched operands are refused with a full sentence") {
+TEST_CASE_FIXTURE(testing::own_graph, "operands that do not match are refused in one sentence") {
   any_tensor a = any(dtype::float32, {4, 3}), b = any(dtype::float32, {5}),
              i = any(dtype::int32, {3}), m = any(dtype::boolean, {3});
   auto check = [](auto f, std::string_view text) {
@@ -89,7 +89,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "mismatched operands are refused with a fu
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "a literal must be representable in the tensor's dtype") {
-  // An operator has no source location, so the error names its operand's.
+  // An operator does not know its line, but that of its operand.
   const unsigned line = __LINE__ + 1;
   placeholder<std::uint8_t, 2> x("x");
   auto refused = [&](const char* what, unsigned at = 0) {

@@ -62,7 +62,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "random tensors refuse invalid parameters"
         "[random_normal] the standard deviation -1 is negative");
   check([] { random_normal(shape<2>, 0, NAN); }, "[random_normal] nan is not finite");
   check([] { truncated_normal(dims{dyn}, 1); },
-        "[truncated_normal] (?) is not a valid shape: expected known extents");
+        "[truncated_normal] (?) is not a valid shape: every extent must be known");
   check([] { random_uniform(dims{2}, 0, 1, dtype::int32); },
         "[random_uniform] is not defined for int32");
 }

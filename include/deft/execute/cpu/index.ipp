@@ -138,8 +138,7 @@ class argmax_kernel final : public typed_kernel {
       if (i != axis_) (i < axis_ ? outer_ : inner_) *= in(0)[i];
     n_ = in(0)[static_cast<int>(axis_)];
     if (n_ == 0 && outer_ * inner_ != 0)
-      fail(errc::invalid_argument,
-           "[argmax] there are no elements to take the largest of: ", in(0));
+      fail(errc::invalid_argument, "[argmax] is undefined for zero elements: ", in(0));
     cost_ = 20 + static_cast<double>(outer_ * n_ * inner_) * (inner_ == 1 ? 0.1 : 0.6);
   }
   void run(const kernel_call& c) override {

@@ -202,7 +202,7 @@ class reduce_kernel final : public typed_kernel {
     folder_ = {in(0), axes_};
     cost_ = folder_.cost();
     if (Kind == kind::max && in(0).elements() == 0 && out().elements() != 0)
-      fail(errc::invalid_argument, "[max] there are no elements to take the largest of: ", in(0));
+      fail(errc::invalid_argument, "[max] is undefined for zero elements: ", in(0));
     const auto results = out().elements();
     scale_ = results ? static_cast<double>(in(0).elements()) / static_cast<double>(results) : 1;
   }

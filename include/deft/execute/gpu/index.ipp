@@ -315,8 +315,7 @@ class largest_kernel final : public queued_kernel {
     rows_ = n_ = 0;
     own_ = 0;
     if (!marks_ && in(0).elements() == 0 && out().elements() != 0)
-      fail(errc::invalid_argument,
-           "[argmax] there are no elements to take the largest of: ", in(0));
+      fail(errc::invalid_argument, "[argmax] is undefined for zero elements: ", in(0));
     if (in(0).elements() == 0) return;
     const fold_levels l(in(0), axes_);
     for (int i = l.count; i-- > 0;) {

@@ -82,8 +82,7 @@ class reduce_kernel final : public queued_kernel {
     rows_ = out().elements();
     n_ = 0;
     if (std::is_same_v<How, largest> && in(0).elements() == 0 && rows_ != 0)
-      fail(errc::invalid_argument, "[", name_,
-           "] there are no elements to take the largest of: ", in(0));
+      fail(errc::invalid_argument, "[", name_, "] is undefined for zero elements: ", in(0));
     if (in(0).elements() == 0) return;
     const fold_levels l(in(0), axes_);
     for (int i = l.count; i-- > 0;)

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/base/random.hpp: what random tensors share: counter-based numbers, Philox 4x32-10 of
-// core/philox.hpp.
+// deft/op/base/random.hpp: what random operations share: counter-based numbers, Philox 4x32-10
+// of core/philox.hpp.
 #pragma once
 #include <deft/op/base/shapes.hpp>
 #include <optional>
 
 namespace deft::op {
 
-/// Element i depends on key, draw_counter(stream, step) and i alone, so that any task, device and
-/// number of threads draws the same.
+/// Element i depends only on key, draw_counter(stream, step) and i, so that the numbers are the
+/// same on every task and device and with any number of threads.
 struct random {
   static constexpr int arity = 0;
   static constexpr op_traits traits = op_traits::stateful;
   dims shape;
   dtype type = dtype::float32;
   std::uint64_t key = 0;
-  bool every_step = true;  ///< draws anew in every step; else as in step 0: initial values
+  bool every_step = true;  ///< new numbers in every step; false: always those of step 0
 
  protected:
-  /// The rule of shape and dtype; parameters must be finite as values of it.
+  /// The shape and type rule; `parameters` must be finite in the dtype.
   tensor_type checked(std::string_view name, std::initializer_list<double> parameters) const;
 };
 
@@ -27,12 +27,12 @@ struct random {
 namespace deft {
 
 struct random_options {
-  /// Takes the place of the number of the random operation within its graph.
+  /// Used with the graph's seed, in place of the operation's number in its graph.
   std::optional<std::uint64_t> seed;
 };
 
 namespace detail {
-/// The graph's seed, with the explicit seed or the number of the random operation.
+/// Hashes the graph's seed with the explicit seed, or with the operation's number.
 std::uint64_t random_key(const random_options& o);
 
 template <class T, class Shape, class Op>

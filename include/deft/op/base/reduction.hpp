@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/base/reduction.hpp: what sum, mean and max share: axes, their shape rule, and how they
-// are called.
+// deft/op/base/reduction.hpp: what sum, mean and max share: their axes, shape rule and calls.
 #pragma once
 #include <deft/op/base/shapes.hpp>
 
@@ -73,7 +72,7 @@ dims axes_from_front(std::string_view name, const any_tensor& x, const axes* giv
 any_tensor add_reduction(const op_def& def, const any_tensor& x, const axes* given, bool keep,
                          source_place w);
 
-/// `dz` broadcast over what `r` reduced of `x`: the gradient of a sum.
+/// `dz` broadcast over the axes of `x` that `r` reduced: the gradient of a sum.
 any_tensor spread(const any_tensor& dz, const any_tensor& x, const op::reduction& r);
 
 /// An error that says what is wrong with the axes, or with a number where they belong.

@@ -26,7 +26,7 @@ constexpr dims all_axes_of(int rank) {
   return d;
 }
 
-/// What is known of a shape that both `a` and `b` describe; false if they contradict each other.
+/// The shape that both `a` and `b` describe, as far as it is known; false if they contradict.
 constexpr bool unify(const dims& a, const dims& b, dims& out) {
   out = a;
   for (int i = 0; i < a.n && i < b.n; ++i)
@@ -56,8 +56,8 @@ void expect_extents(std::string_view op, const dims& shape, bool dynamic);
 
 namespace deft::detail {
 
-/// A shape that a shape rule makes of types: `value` where it is `possible`. `Rule`, which derives
-/// from this, states `static constexpr bool make(dims& out)`.
+/// The shape that a shape rule computes from types: `value` if it is `possible`. `Rule` derives
+/// from this and states `static constexpr bool make(dims& out)`.
 template <class Rule>
 struct typed_shape {
   static constexpr bool possible = [] {
@@ -77,7 +77,7 @@ tensor_of<T, Shape> apply_typed(const Op& o, source_place w, const X&... x) {
   return tensor_of<T, Shape>(apply<K>(o, w, x...).handle());
 }
 
-/// What the compiler can tell: true where the dtype is known only at run time.
+/// True also where the dtype is known only at run time.
 template <class X>
 inline constexpr bool is_floating_expression = true;
 template <typed_expression X>

@@ -8,7 +8,7 @@ namespace deft {
 void op::expect_extents(std::string_view op, const dims& shape, bool dynamic) {
   if (!is_sound(shape) || (!dynamic && !shape.is_static()))
     fail(errc::invalid_argument, "[", op, "] ", shape, " is not a valid shape",
-         dynamic ? "" : ": expected known extents");
+         dynamic ? "" : ": every extent must be known");
 }
 
 }  // namespace deft

@@ -7,7 +7,7 @@
 namespace deft {
 
 tensor_type op::feed::infer(std::span<const tensor_type>) const {
-  if (index < 0) fail(errc::invalid_argument, "[feed] there is no feed number ", index);
+  if (index < 0) fail(errc::invalid_argument, "[feed] expects a feed number, and got ", index);
   expect_extents(name, shape, true);
   return {shape, type};
 }

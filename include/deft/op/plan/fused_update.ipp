@@ -15,7 +15,7 @@ void check_order(const program& p) {
     const instruction* made = p.made_by(p.outputs[k].value);
     if (!made || p.outputs[k].where != extent_class::element)
       fail(errc::invalid_argument, "[fused_update] result ", k,
-           " is not a new value of each element");
+           " is not a new value for each element");
     for (const auto& c :
          std::span(p.code).subspan(static_cast<std::size_t>(made - p.code.data()) + 1))
       if (std::ranges::count(std::span(c.args, c.count), k))

@@ -7,7 +7,7 @@
 namespace deft {
 
 tensor_type op::recv::infer(std::span<const tensor_type>) const {
-  if (key.empty()) fail(errc::invalid_argument, "[recv] there is no key");
+  if (key.empty()) fail(errc::invalid_argument, "[recv] expects a key");
   (void)parse_device(peer);
   expect_extents(name, shape, true);
   return {shape, type};

@@ -6,7 +6,7 @@
 namespace deft {
 
 void op::send::infer(std::span<const tensor_type>) const {
-  if (key.empty()) fail(errc::invalid_argument, "[send] there is no key");
+  if (key.empty()) fail(errc::invalid_argument, "[send] expects a key");
   (void)parse_device(peer);
 }
 
