@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <cstdio>
 #include <deft/core/limited_log.hpp>
-#include <filesystem>
 #include <vector>
 
 #include "testing.hpp"
@@ -51,7 +48,20 @@ TEST_CASE("lines below the level are dropped") {
   CHECK(lines.size() == 2);
 }
 
-TEST_CASE("the text of a dropped line is never built") {
+TEST_CASE("DEFT_LOG names a level, and an invalid value is reported") {
+  capture c;
+  CHECK(logging::level_of("debug") == logging::level::debug);
+  CHECK(logging::level_of("off") == logging::level::off);
+  CHECK(logging::level_of(nullptr) == logging::level::warning);
+  CHECK(logging::level_of("") == logging::level::warning);
+  CHECK(lines.empty());
+  CHECK(logging::level_of("verbose") == logging::level::warning);
+  CHECK(lines == std::vector<std::string>{
+                     "2 DEFT_LOG=verbose is not a log level: expected debug, info, warning, error "
+                     "or off; using warning"});
+}
+
+TEST_CASE("a line that is dropped is never formatted") {
   capture c;
   int prints = 0;
   logging::set_level(logging::level::warning);
@@ -61,7 +71,7 @@ TEST_CASE("the text of a dropped line is never built") {
   CHECK(prints == 1);
 }
 
-TEST_CASE("a limited line comes once, and later says how many were left out") {
+TEST_CASE("repeated lines of one kind are limited, and the next one says how many were dropped") {
   capture c;
   logging::set_level(logging::level::warning);
   logging::limited refusals(100), others;
@@ -76,25 +86,4 @@ TEST_CASE("a limited line comes once, and later says how many were left out") {
   long long tried = 999;
   for (; lines.empty(); ++tried) refusals.log(logging::level::warning, "again");
   CHECK(lines[0] == str("2 again (and ", tried - 1, " more)"));
-}
-
-TEST_CASE("an unknown DEFT_LOG is reported in one line, with the levels that there are") {
-  const auto self = std::filesystem::read_symlink("/proc/self/exe").string();
-  const auto logged = [&](const std::string& value) {
-    // The level is read once in a process, so that this takes another one.
-    const auto command = str("DEFT_LOG='", value, "' '", self,
-                             "' --test-case='lines below the level are dropped' 2>&1 >/dev/null");
-    std::string text;
-    FILE* const from = popen(command.c_str(), "r");
-    REQUIRE(from);
-    for (int c; (c = std::fgetc(from)) != EOF;) text += static_cast<char>(c);
-    CHECK(pclose(from) == 0);
-    return text;
-  };
-  const std::string line = logged("loud");
-  CHECK(line.ends_with(
-      " W DEFT_LOG=loud is not a level: expected one of debug, info, warning, error, off; using "
-      "warning\n"));
-  CHECK(std::ranges::count(line, '\n') == 1);
-  for (const char* known : {"", "debug", "warning", "off"}) CHECK(logged(known) == "");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/log.hpp: lines on standard error, from a level on (`DEFT_LOG=info`).
+// deft/core/log.hpp: lines on standard error, off below a level (`DEFT_LOG=info`).
 #pragma once
 #include <deft/core/text.hpp>
 #include <string>
@@ -8,19 +8,21 @@ namespace deft::logging {
 
 enum class level : int { debug = 0, info = 1, warning = 2, error = 3, off = 4 };
 
-/// The level from which lines are written: that of `set_level`, else that of the environment
-/// variable DEFT_LOG (debug, info, warning, error or off), else warning.
+/// The level that DEFT_LOG=`text` means; warning if `text` is null or empty, and, with a line that
+/// says so, if it is not a level.
+level level_of(const char* text);
+/// The level in force: that of `set_level`, or else of the environment variable DEFT_LOG, or else
+/// warning.
 level threshold();
-/// Sets the level of the whole process, which then ignores DEFT_LOG.
+/// Lines below level `l` are not logged. Overrides DEFT_LOG.
 void set_level(level l);
-/// Writes one line whatever the level in force, with time and level in front, in a single call.
+/// Writes one line, time and level first, in a single call.
 void write(level l, const std::string& text);
-/// Receives lines instead of standard error, on the threads that log them.
+/// A function that receives log lines, without the time, from any thread.
 using sink = void (*)(level, const std::string&);
-/// Sends all lines of the process to `s`; nullptr sends them to standard error again.
+/// Sends log lines to `s` instead of standard error; nullptr restores standard error.
 void set_sink(sink s);
 
-/// Writes `parts` joined, if the level in force is `l` or lower. They become text only then.
 template <class... Parts>
 void log(level l, const Parts&... parts) {
   if (l >= threshold()) write(l, str(parts...));

@@ -91,7 +91,7 @@ error::error(errc code, std::string message, std::string node, source_place plac
       place_(place) {}
 
 namespace {
-/// The Levenshtein distance: characters to insert, remove or replace.
+/// Letters to insert, remove or replace. (Levenshtein, row by row.)
 std::size_t edits(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -136,27 +136,23 @@ namespace {
 std::atomic<int> chosen_level{-1};
 std::atomic<sink> chosen_sink{nullptr};
 
-/// By level number.
-constexpr std::string_view level_names[] = {"debug", "info", "warning", "error", "off"};
+}  // namespace
 
-/// Takes the level from the environment, unless another thread or set_level was faster.
-int choose_level() {
-  const char* text = std::getenv("DEFT_LOG");
-  const std::string_view name = text ? text : "";
-  const auto* found = std::ranges::find(level_names, name);
-  const bool known = found != std::end(level_names);
-  int none = -1,
-      l = known ? static_cast<int>(found - level_names) : static_cast<int>(level::warning);
-  if (!chosen_level.compare_exchange_strong(none, l)) return none;
-  if (!known && !name.empty())
-    write(level::warning, str("DEFT_LOG=", name, " is not a level: expected one of ",
-                              join(level_names, ", "), "; using warning"));
-  return l;
+level level_of(const char* text) {
+  if (!text || !*text) return level::warning;
+  constexpr std::string_view names[] = {"debug", "info", "warning", "error", "off"};
+  const auto at = std::ranges::find(names, std::string_view(text));
+  if (at != std::end(names)) return static_cast<level>(at - std::begin(names));
+  write(level::warning, str("DEFT_LOG=", text,
+                            " is not a log level: expected debug, info, warning, "
+                            "error or off; using warning"));
+  return level::warning;
 }
 
 level threshold() {
-  const int l = chosen_level.load(std::memory_order_relaxed);
-  return static_cast<level>(l < 0 ? choose_level() : l);
+  int l = chosen_level.load(std::memory_order_relaxed);
+  if (l < 0) chosen_level = l = static_cast<int>(level_of(std::getenv("DEFT_LOG")));
+  return static_cast<level>(l);
 }
 
 void set_level(level l) { chosen_level = static_cast<int>(l); }

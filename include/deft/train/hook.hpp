@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/train/hook.hpp: callbacks around the runs of a monitored session.
+// deft/train/hook.hpp: what happens around the runs of a monitored session.
 #pragma once
 #include <atomic>
 #include <deft/expr/tensor.hpp>
@@ -10,11 +10,11 @@ namespace deft {
 
 class session;
 
-/// The session as a hook sees it after a run.
+/// What a hook may ask of its session during a run.
 class run_context {
  public:
   explicit run_context(deft::session& s) : session_(s) {}
-  /// For further runs, such as reading a variable after the step.
+  /// For what has to be read after the run.
   deft::session& session() { return session_; }
   void request_stop() { stop_ = true; }
   bool stop_requested() const { return stop_; }
@@ -24,11 +24,11 @@ class run_context {
   std::atomic<bool> stop_{false};
 };
 
-/// Called around every run of a monitored session; may add fetches and see their values.
+/// Adds fetches to runs of a monitored session and looks at their values.
 class hook {
  public:
   virtual ~hook() = default;
-  /// Called once, when the session is made; may still add to the graph.
+  /// Once, when the session is made and the graph can still be written.
   virtual void begin() {}
   /// Before each run: the tensors to fetch with it.
   virtual std::vector<any_tensor> before_run(run_context& context) {
@@ -39,13 +39,14 @@ class hook {
   virtual void after_run(run_context& context, std::span<const any_array> values) {
     static_cast<void>(context), static_cast<void>(values);
   }
-  /// Called once, when the session ends normally, not by an exception. What it throws is logged.
+  /// Once, when the session ends in order: not where an exception ends it. What it throws is
+  /// logged.
   virtual void end() {}
 };
 using hook_ref = std::shared_ptr<hook>;
 
 /// Asks the session to stop once the global step has reached `last`. The session's constructor
-/// throws failed_precondition if the graph has no global step.
+/// throws failed_precondition where the graph has no global step.
 hook_ref stop_at_step(std::int64_t last);
 /// Stops when `loss` is not a number, with an error in the log; or throws invalid_argument if
 /// `fail` is set.

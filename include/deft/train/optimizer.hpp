@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/train/optimizer.hpp: the common part of all optimizers, and the optimizers.
+// deft/train/optimizer.hpp: from the gradients of a loss to updates of variables, whatever the
+// formula.
 #pragma once
 #include <deft/expr/tensor.hpp>
 #include <deft/op/global_step.hpp>
@@ -42,21 +43,31 @@ class hyperparameter {
   any_tensor tensor_;
 };
 
-/// Computes gradients and updates variables with them. Slots (an optimizer's own variables) are
-/// named after their variable. They and the arithmetic of the update are placed on the variable's
-/// device, so that only the gradient is transferred.
+/// The variables of a graph that optimizers update: trainable, and of float or double.
+std::vector<any_variable> trainable_variables(graph g = current_graph());
+
+/// A variable and the gradient of the loss with respect to it.
+struct gradient_of_variable {
+  any_variable variable;
+  any_tensor gradient;  ///< empty if the loss does not depend on the variable
+};
+
+/// Computes gradients and updates variables by them. An optimizer's own variables, its slots, have
+/// the variable's name followed by their own ("w/momentum"), and are placed with the variable, as
+/// is the arithmetic of the update: between devices, only gradients travel. Optimizers of one kind
+/// that update one variable share its slots.
 class optimizer {
  public:
   virtual ~optimizer() = default;
 
-  /// One training step: the operation that updates every trainable float or double variable that
-  /// `loss`, a scalar, depends on. Throws invalid_argument if there are none or `loss` is not a
-  /// floating scalar, unimplemented if an operation has no gradient.
+  /// One step of training: the operation that updates every trainable variable of float or double
+  /// in the graph that `loss`, a scalar, depends on. Throws invalid_argument if there is none, or
+  /// the loss is not a floating scalar.
   template <expression L>
   operation minimize(const L& loss, source_place w = here()) const {
     return minimize_any(scalar_loss(loss), nullptr, w);
   }
-  /// The same; it also adds 1 to `step` after the updates.
+  /// Also adds 1 to `step` after the updates.
   template <expression L>
   operation minimize(const L& loss, const variable<std::int64_t>& step,
                      source_place w = here()) const {
@@ -96,27 +107,8 @@ class optimizer {
           "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
     return any_tensor(loss);
   }
-
-  /// First half of minimize: the gradient of `loss` for each trainable float or double variable.
-  /// Throws invalid_argument if `loss` is not floating, unimplemented if an operation has no
-  /// gradient.
-  std::vector<gradient_of_variable> compute_gradients(const any_tensor& loss) const;
-  /// Second half of minimize: the operation that updates each variable by its gradient, and then
-  /// adds 1 to `step`, unless that is null. Throws invalid_argument if all gradients are empty.
-  operation apply_gradients(const std::vector<gradient_of_variable>& gradients,
-                            const variable<std::int64_t>* step = nullptr,
-                            source_place w = here()) const;
-
- protected:
-  /// The update of one variable.
-  virtual operation update(const node_ref& variable, const any_tensor& gradient,
-                           source_place w) const = 0;
-  /// A variable "name/suffix" on the device of `variable`, with its dtype and shape, filled with
-  /// `value`.
-  static any_tensor slot(const node_ref& variable, const std::string& suffix, double value,
-                         source_place w);
-
- private:
+  operation apply(const std::vector<gradient_of_variable>& gradients,
+                  const variable<std::int64_t>* step, source_place w) const;
   operation minimize_any(const any_tensor& loss, const variable<std::int64_t>* step,
                          source_place w) const;
 };

@@ -8,21 +8,11 @@
 
 namespace deft {
 
-/// While it lives, nodes are placed with `n`, whatever the surrounding scopes ask for.
-class placed_with {
- public:
-  explicit placed_with(const node_ref& n) : outside_(push_name{""}) {
-    if (n->device()) there_.emplace(device(*n->device()));
-  }
-
- private:
-  scope outside_;
-  std::optional<scope> there_;
-};
-
-output updated(const op_def& def, const any_tensor& variable, const any_tensor& value,
-               source_place w) {
-  return detail::update(def, variable.handle(), value.handle(), w);
+any_tensor hyperparameter::as(dtype type) const {
+  if (tensor_.valid()) return cast(tensor_, type);
+  return visit_dtype(type, [&]<class T>() {
+    return any_tensor(constant(ndarray<T>(any_array::scalar(static_cast<T>(value_)))));
+  });
 }
 
 void hyperparameter::expect_scalar(source_place w) const {
@@ -93,36 +83,32 @@ operation optimizer::minimize_any(const any_tensor& loss, const variable<std::in
   return apply(compute_gradients(loss), step, w);
 }
 
-any_tensor optimizer::slot(const node_ref& variable, const std::string& suffix, double value,
-                           source_place w) {
-  placed_with there(variable);
-  const tensor_type& t = variable->outputs[0];
-  std::string name = variable->variable()->name + "/" + suffix;
-  // Two optimizers of one kind share the slots of a variable.
-  if (node_ref made = graph::of(*variable).find_variable(name)) return any_tensor(output{made, 0});
-  variable_options options;
-  options.trainable = false;
-  if (t.shape.is_static()) return any_tensor(detail::make_variable(name, t, value, options, w));
-  const any_array scalar =
-      visit_dtype(t.type, [&]<class T>() { return any_array::scalar(static_cast<T>(value)); });
-  const any_tensor first(detail::filled(scalar, detail::initial_value(*variable), w));
-  return any_tensor(detail::make_variable(name, t, first, options, w));
+any_variable optimizer::slot(const any_variable& v, std::string_view name, double value) {
+  return detail::slot_of(v, name, value);
+}
+any_variable optimizer::scalar_slot(const any_variable& v, std::string_view name, double value) {
+  return detail::slot_of(v, name, {dims{}, dtype::float64}, value);
 }
 
-operation sgd::update(const node_ref& variable, const any_tensor& gradient, source_place w) const {
-  placed_with there(variable);
-  any_tensor v(output{variable, 0});
-  return operation(updated(record_of<op::assign_sub>, v, gradient * learning_rate_, w).node);
-}
-
-operation adagrad::update(const node_ref& variable, const any_tensor& gradient,
-                          source_place w) const {
-  any_tensor accumulator = slot(variable, "adagrad", initial_, w);
-  placed_with there(variable);
-  any_tensor v(output{variable, 0});
-  any_tensor sum(updated(record_of<op::assign_add>, accumulator, square(gradient), w));
-  return operation(
-      updated(record_of<op::assign_sub>, v, gradient * learning_rate_ / sqrt(sum), w).node);
+std::vector<gradient_of_variable> average_gradients(
+    const std::vector<std::vector<gradient_of_variable>>& replicas, source_place w) {
+  if (replicas.empty()) return {};
+  const place_scope on_behalf(w);
+  std::vector<gradient_of_variable> result = replicas[0];
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    auto& [v, total] = result[i];
+    for (std::size_t r = 1; r < replicas.size(); ++r) {
+      if (replicas[r].size() != result.size() || !(replicas[r][i].variable.handle() == v.handle()))
+        throw error(errc::invalid_argument,
+                    "[average_gradients] the replicas have gradients of different variables",
+                    v.name(), w);
+      const any_tensor& more = replicas[r][i].gradient;
+      if (!more.valid()) continue;
+      total = total.valid() ? total + more : more;
+    }
+    if (total.valid()) total = total * (1 / static_cast<double>(replicas.size()));
+  }
+  return result;
 }
 
 }  // namespace deft
