@@ -125,15 +125,19 @@ void session_impl::check_graphs(std::span<const output> fetches) {
 }
 
 void session_impl::rethrow(const error& e, std::span<const output> fetches) const {
-  if (e.code() == errc::failed_precondition && e.message().ends_with("is not initialized") &&
-      !fetches.empty() && !(graph::of(*fetches[0].node) == current_graph()))
-    throw error(e.code(),
-                e.message() +
-                    "; initialize_all() initializes the current graph of this thread, which "
-                    "is another one: auto scope = as_default(graph_of(t)) makes that of t "
-                    "current",
-                e.node(), e.where(), e.device());
-  throw;
+  if (e.code() != errc::failed_precondition || !e.message().ends_with("is not initialized") ||
+      fetches.empty())
+    throw;
+  const bool is_current = graph::of(*fetches[0].node) == current_graph();
+  throw error(
+      e.code(),
+      e.message() + (is_current
+                         ? "; run initialize_all(), once all variables have been created, those "
+                           "of optimizers included"
+                         : "; initialize_all() initializes the current graph of this thread, "
+                           "which is another one: auto scope = as_default(graph_of(t)) makes "
+                           "that of t current"),
+      e.node(), e.where(), e.device());
 }
 
 std::shared_ptr<ready_plan> session_impl::make_plan(std::span<const output> fetches,

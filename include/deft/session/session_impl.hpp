@@ -29,8 +29,8 @@ class session_impl {
   const session_options& options() const { return options_; }
   /// The graph that was current when the session was made.
   const graph& made_in() const { return made_in_; }
-  /// Throws `e` as a run of `fetches` reports it: if a variable is not initialized and this thread
-  /// has another current graph, the message says how to make the right one current. Called only
+  /// Throws `e` as a run of `fetches` reports it: if a variable is not initialized, the
+  /// message says how to initialize it, or how to make its graph current. Called only
   /// while `e` is handled.
   [[noreturn]] void rethrow(const error& e, std::span<const output> fetches) const;
   void close();
