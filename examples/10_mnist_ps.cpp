@@ -30,7 +30,7 @@ std::string data_folder(const task& self) {
 /// A worker's whole program; the parameter server only serves.
 void run_worker(task& self) {
   self.expect_flags({"steps", "dot"});
-  std::int64_t steps = std::atoll(self.flag("steps", "2000").c_str());
+  const std::int64_t steps = self.flag("steps", 2000);
   std::string data = data_folder(self);
 
   placeholder<float, dyn, 784> x("x");

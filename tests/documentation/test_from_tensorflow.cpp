@@ -133,7 +133,7 @@ void run_worker(task& self) {
   auto step = global_step();
   auto train = adagrad(0.5).minimize(loss, step);
 
-  std::int64_t last = std::stoll(self.flag("steps", "20"));
+  std::int64_t last = self.flag("steps", 20);
   monitored_session s(self, {.hooks = {stop_at_step(last), stop_on_nan(loss)}});
   while (!s.should_stop()) s.run(train);
 }

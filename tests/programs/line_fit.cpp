@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
     auto loss = mean(square(x * w - x * 3.f));
     auto step = global_step();
     auto train = sgd(0.1).minimize(loss, step);
-    monitored_session s(self, {.hooks = {stop_at_step(std::stoll(self.flag("steps", "50")))}});
+    monitored_session s(self, {.hooks = {stop_at_step(self.flag("steps", 50))}});
     std::printf("process %d trains\n", static_cast<int>(getpid()));
     std::fflush(stdout);
     try {

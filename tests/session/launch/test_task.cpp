@@ -31,6 +31,41 @@ TEST_CASE("without a job a task is a single process") {
   CHECK(error_of([&] { t.server(); }).starts_with("failed_precondition"));
 }
 
+TEST_CASE("flags of the program are numbers, too") {
+  words w{"--steps=7",    "--rate",     "0.25",  "--far=99999999999",
+          "--word=seven", "--half=7.5", "--last"};
+  task t(w.argc(), w.argv.data());
+  CHECK(t.flag("steps", 1) == 7);
+  CHECK(t.flag("steps", 1.5) == 7);
+  CHECK(t.flag("rate", 1.0) == 0.25);
+  CHECK(t.flag("none", 3) == 3);
+  CHECK(t.flag("far", std::int64_t{0}) == 99'999'999'999);
+  CHECK(error_of([&] { t.flag("far", 0); }) ==
+        "invalid_argument: --far=99999999999 is out of range: expected -2147483648 to 2147483647");
+  CHECK(error_of([&] { t.flag("steps", std::uint8_t{0}), t.flag("word", 0); }) ==
+        "invalid_argument: --word=seven is not an integer");
+  CHECK(error_of([&] { t.flag("half", 0); }) == "invalid_argument: --half=7.5 is not an integer");
+  CHECK(error_of([&] { t.flag("word", 0.0); }) == "invalid_argument: --word=seven is not a number");
+  CHECK(error_of([&] { t.flag("last"); }) == "invalid_argument: --last needs a value");
+}
+
+TEST_CASE("arguments that a program does not read are known") {
+  words w{"--setps=3", "-steps=4", "--steps", "5", "extra"};
+  task t(w.argc(), w.argv.data());
+  CHECK(t.flag("steps", 0) == 5);
+  CHECK(t.unread() == std::vector<std::string>{"--setps=3", "-steps=4", "extra"});
+  CHECK(t.args().size() == 5);
+  CHECK(t.unread().empty());
+}
+
+TEST_CASE("a warning names arguments that the program did not read") {
+  testing::log_lines lines;
+  words w{"--setps=3", "--steps=4"};
+  CHECK(task_main(w.argc(), w.argv.data(), [](task& self) { self.flag("steps", 0); }) == 0);
+  CHECK(join(lines.take(), "\n").find("the argument \"--setps=3\" was not read by the program") !=
+        std::string::npos);
+}
+
 TEST_CASE("flags are taken as --name=value and as --name value") {
   SUBCASE("with =") {
     words w{"--job_name=worker",

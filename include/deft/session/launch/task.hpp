@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/launch/task.hpp: one program as client, parameter server and worker, by its flags.
 #pragma once
+#include <concepts>
 #include <deft/session/cluster/cluster_spec.hpp>
 #include <deft/session/options.hpp>
 #include <deft/session/server/server.hpp>
 #include <functional>
+#include <limits>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,9 +48,26 @@ class task {
   /// Whether `--log_device_placement` was given.
   bool log_device_placement() const { return log_device_placement_; }
   /// The arguments on the command line other than deft's flags.
-  const std::vector<std::string>& args() const { return rest_; }
+  const std::vector<std::string>& args() const;
   /// The value of `--name value` or `--name=value` among args; `otherwise` if it was not given.
+  /// Throws invalid_argument if the flag has no value.
   std::string flag(const std::string& name, const std::string& otherwise = {}) const;
+  /// As a number: `self.flag("steps", 1000)`. Throws invalid_argument if it is not one, or not in
+  /// the range of T.
+  template <class T>
+  requires(std::integral<T> && !std::same_as<T, bool>) T flag(const std::string& name, T otherwise)
+  const {
+    using limits = std::numeric_limits<T>;
+    const auto text = value_of(name);
+    return text ? static_cast<T>(integer_in(name, *text, limits::min(), limits::max())) : otherwise;
+  }
+  template <std::floating_point T>
+  T flag(const std::string& name, T otherwise) const {
+    const auto text = value_of(name);
+    return text ? static_cast<T>(number_in(name, *text)) : otherwise;
+  }
+  /// The arguments that neither args() nor flag() has read yet.
+  std::vector<std::string> unread() const;
   /// Checks that args consist of the flags `known` (without "--"), each with a value. Throws
   /// invalid_argument naming the first argument that is not, with a suggestion if it is close to a
   /// flag.
@@ -66,7 +87,14 @@ class task {
   std::optional<bool> allow_tf32_;
   std::optional<double> gpu_memory_limit_;
   bool log_device_placement_ = false;
+  std::optional<std::string> value_of(const std::string& name) const;
+  static long long integer_in(const std::string& name, const std::string& text, long long lowest,
+                              unsigned long long highest);
+  static double number_in(const std::string& name, const std::string& text);
+
   std::vector<std::string> rest_;
+  mutable std::mutex guard_;
+  mutable std::vector<bool> read_;  ///< of rest_
   std::unique_ptr<deft::server> server_;
 };
 

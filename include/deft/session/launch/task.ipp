@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <boost/program_options.hpp>
+#include <charconv>
 #include <cstdio>
 #include <deft/core/text.hpp>
 #include <deft/execute/team.hpp>
@@ -134,6 +135,8 @@ int live(task& self, const std::function<void(task&)>& body) {
   } else {
     try {
       body(self);
+      for (const std::string& a : self.unread())
+        logging::warning("the argument \"", a, "\" was not read by the program");
     } catch (const std::exception& e) {
       if (!signal) throw;
       logging::info(self.device(), " ends: ", e.what());
@@ -177,6 +180,8 @@ task::task(int argc, const char* const* argv) {
   data_ = text("data");
   log_device_placement_ = given["log_device_placement"].as<bool>();
   cpu_devices_ = given["cpu_devices"].as<int>();
+  if (cpu_devices_ < 1)
+    fail(errc::invalid_argument, "--cpu_devices=", cpu_devices_, ": expected at least 1");
   if (given.count("simulated_gpus")) simulated_gpus_ = given["simulated_gpus"].as<int>();
   if (given["allow_tf32"].as<bool>()) allow_tf32_ = true;
   if (given.count("gpu_memory_limit")) gpu_memory_limit_ = given["gpu_memory_limit"].as<double>();
@@ -220,23 +225,74 @@ std::string task::device() const {
   return to_string(distributed() ? task_name(job_, index_) : local_task_name());
 }
 
-std::string task::flag(const std::string& name, const std::string& otherwise) const {
-  std::string equals = "--" + name + "=";
+const std::vector<std::string>& task::args() const {
+  std::lock_guard lock(guard_);
+  read_.assign(rest_.size(), true);
+  return rest_;
+}
+
+std::optional<std::string> task::value_of(const std::string& name) const {
+  std::lock_guard lock(guard_);
+  read_.resize(rest_.size());
+  const std::string word = "--" + name, equals = word + "=";
   for (std::size_t i = 0; i < rest_.size(); ++i) {
-    if (rest_[i].starts_with(equals)) return rest_[i].substr(equals.size());
-    if (rest_[i] == "--" + name && i + 1 < rest_.size()) return rest_[i + 1];
+    if (rest_[i].starts_with(equals)) {
+      read_[i] = true;
+      return rest_[i].substr(equals.size());
+    }
+    if (rest_[i] != word) continue;
+    if (i + 1 == rest_.size()) fail(errc::invalid_argument, word, " needs a value");
+    read_[i] = read_[i + 1] = true;
+    return rest_[i + 1];
   }
-  return otherwise;
+  return {};
+}
+
+std::string task::flag(const std::string& name, const std::string& otherwise) const {
+  return value_of(name).value_or(otherwise);
+}
+
+long long task::integer_in(const std::string& name, const std::string& text, long long lowest,
+                           unsigned long long highest) {
+  long long v = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, e] = std::from_chars(text.data(), end, v);
+  if (e != std::errc::invalid_argument && at == end &&
+      (e == std::errc::result_out_of_range || v < lowest ||
+       (v > 0 && static_cast<unsigned long long>(v) > highest)))
+    fail(errc::invalid_argument, "--", name, "=", text, " is out of range: expected ", lowest,
+         " to ", highest);
+  if (e != std::errc() || at != end)
+    fail(errc::invalid_argument, "--", name, "=", text, " is not an integer");
+  return v;
+}
+
+double task::number_in(const std::string& name, const std::string& text) {
+  double v = 0;
+  const char* const end = text.data() + text.size();
+  const auto [at, e] = std::from_chars(text.data(), end, v);
+  if (e != std::errc() || at != end)
+    fail(errc::invalid_argument, "--", name, "=", text, " is not a number");
+  return v;
+}
+
+std::vector<std::string> task::unread() const {
+  std::lock_guard lock(guard_);
+  std::vector<std::string> left;
+  for (std::size_t i = 0; i < rest_.size(); ++i)
+    if (i >= read_.size() || !read_[i]) left.push_back(rest_[i]);
+  return left;
 }
 
 void task::expect_flags(std::initializer_list<std::string_view> known) const {
-  for (std::size_t i = 0; i < rest_.size(); ++i) {
-    const std::string_view all = rest_[i], word = all.substr(0, all.find('='));
+  const std::vector<std::string>& rest = args();
+  for (std::size_t i = 0; i < rest.size(); ++i) {
+    const std::string_view all = rest[i], word = all.substr(0, all.find('='));
     const bool is_known = std::ranges::any_of(
         known, [&](auto k) { return word.starts_with("--") && word.substr(2) == k; });
     if (!is_known) fail_unknown_flag(std::string(all), std::string(word), known);
     if (word.size() < all.size()) continue;
-    if (++i == rest_.size()) fail(errc::invalid_argument, all, " needs a value");
+    if (++i == rest.size()) fail(errc::invalid_argument, all, " needs a value");
   }
 }
 
