@@ -88,7 +88,7 @@ TEST_CASE("machines train by TCP; tasks of one machine go on by a local socket")
     const auto at =
         said.find(str(ps_host, " accepted /job:worker/replica:0/task:", w, " at ", host, ":"));
     REQUIRE(at != said.npos);
-    CHECK(contains(said.substr(at, said.find('\n', at) - at), " by a local socket") ==
+    CHECK(contains(said.substr(at, said.find('\n', at) - at), " on a local socket") ==
           (machines[w] == 0));
   }
 }
@@ -108,9 +108,9 @@ TEST_CASE("a link that goes down is reported by name on both sides") {
   const std::string of_worker = worker->line();
   CAPTURE(of_worker);
   CHECK(contains(of_worker, "/job:ps/replica:0/task:0 at 10.77.0.1:2222"));
-  CHECK(contains(of_worker, "nothing came from it for 2 s"));
+  CHECK(contains(of_worker, "nothing received from it for 2 s"));
   CHECK(worker->wait() == 1);
-  const std::string of_ps = complaint_with(*ps, "nothing came from it for 2 s");
+  const std::string of_ps = complaint_with(*ps, "nothing received from it for 2 s");
   CAPTURE(of_ps);
   CHECK(contains(of_ps, "lost /job:worker/replica:0/task:0 at 10.77.0.2:"));
 }
