@@ -2,6 +2,9 @@
 #include <deft/train/optimizers.hpp>
 
 #include <cmath>
+#include <deft/train/clip.hpp>
+#include <deft/train/moving_average.hpp>
+#include <deft/train/schedule.hpp>
 #include <functional>
 
 #include "training.hpp"
@@ -240,4 +243,32 @@ TEST_CASE_FIXTURE(own_graph, "gradients of replicas are averaged") {
         })
             .starts_with("invalid_argument: [average_gradients] the replicas have gradients of "
                          "different variables, node \"w\" at"));
+}
+
+TEST_CASE("what optimizers write belongs to the variables' graph, whichever is current") {
+  graph mine;
+  variable<double> w = [&] {
+    auto in = as_default(mine);
+    return variable<double>("w", 4.);
+  }();
+  const any_tensor loss = [&] {
+    auto in = as_default(mine);
+    return any_tensor(w * w);
+  }();
+  const any_tensor step = [&] {
+    auto in = as_default(mine);
+    return any_tensor(global_step());
+  }();
+  own_graph other;
+  const momentum o(exponential_decay(0.25, step, 10, 0.5), 0.5);
+  const operation train = o.apply_gradients(clip_by_global_norm(o.compute_gradients(loss), 1));
+  exponential_moving_average averages(0.5);
+  const operation averaged = averages.apply({w});
+  session s;
+  auto in = as_default(mine);
+  s.run(initialize_all());
+  s.run(train);
+  CHECK(s.run(w) == 3.75);
+  s.run(averaged);
+  CHECK(*any_array(s.run(any_tensor(averages.average(w)))).data<double>() == 3.875);
 }

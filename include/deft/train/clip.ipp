@@ -18,6 +18,7 @@ std::vector<gradient_of_variable> each(std::vector<gradient_of_variable> gradien
 
 any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, source_place w) {
   const place_scope on_behalf(w);
+  const auto in_graph = as_default(graph_of(x));
   const any_tensor limit = norm.as(x.type());
   // No division by the norm of zeros.
   return x * (limit / maximum(sqrt(sum(square(x))), limit));
@@ -40,6 +41,7 @@ std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_va
                                                       const hyperparameter& norm, source_place w) {
   const any_tensor whole = global_norm(gradients, w);
   const place_scope on_behalf(w);
+  const auto in_graph = as_default(graph_of(whole));
   const any_tensor limit = norm.as(dtype::float64);
   // The difference is 0, or NaN if the norm is not finite.
   const any_tensor scale = limit / maximum(whole, limit) + (whole - whole);

@@ -23,15 +23,15 @@ class exponential_moving_average {
                                       source_place w = here());
 
   /// Updates the averages of these variables, or of all trainable floating ones of the current
-  /// graph. Run it after the training step: under `control_dependencies({train})`, which it is part
-  /// of then.
+  /// graph. Called under `control_dependencies(train)`, it includes the training step, and averages
+  /// the values after it.
   operation apply(const std::vector<any_variable>& variables, source_place w = here());
   operation apply(source_place w = here());
 
   /// The average of `v`. Throws not_found if `apply` was not given it.
   any_variable average(const any_variable& v, source_place w = here()) const;
-  /// Exchanges all variables that `apply` was given with their averages: run once before an
-  /// evaluation with the averages, and once more before training goes on.
+  /// Exchanges the values of all variables that `apply` was given with their averages. Run it
+  /// before an evaluation that uses the averages, and once more before training continues.
   operation swap(source_place w = here()) const;
 
  private:

@@ -35,6 +35,7 @@ operation exponential_moving_average::apply(const std::vector<any_variable>& var
     throw error(errc::invalid_argument,
                 "[exponential_moving_average] there are no variables to average", {}, w);
   const place_scope on_behalf(w);
+  const auto in_graph = as_default(graph::of(*variables[0].handle().node));
   any_tensor fresh = hyperparameter(1 - decay_).as(dtype::float64);
   if (options_.num_updates.valid()) {
     const any_tensor n = cast(options_.num_updates, dtype::float64);

@@ -33,8 +33,6 @@ class hyperparameter {
 
   /// As a scalar tensor of that dtype.
   any_tensor as(dtype type) const;
-  /// Whether it is the number 0.
-  bool is_zero() const { return !tensor_.valid() && value_ == 0; }
 
  private:
   void expect_scalar(source_place w) const;

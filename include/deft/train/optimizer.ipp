@@ -5,6 +5,7 @@
 #include <deft/plan/gradients.hpp>
 #include <deft/train/optimizer.hpp>
 #include <deft/train/slots.hpp>
+#include <optional>
 
 namespace deft {
 
@@ -41,6 +42,7 @@ std::vector<gradient_of_variable> optimizer::compute_gradients(const any_tensor&
 
 std::vector<gradient_of_variable> optimizer::compute_gradients(
     const any_tensor& loss, const std::vector<any_variable>& variables) const {
+  const auto in_graph = as_default(graph_of(loss));
   std::vector<any_tensor> xs;
   for (const any_variable& v : variables) xs.emplace_back(v.handle());
   std::vector<any_tensor> gradients = plan::gradients(loss, xs);
@@ -53,6 +55,8 @@ std::vector<gradient_of_variable> optimizer::compute_gradients(
 operation optimizer::apply(const std::vector<gradient_of_variable>& gradients,
                            const variable<std::int64_t>* step, source_place w) const {
   const place_scope on_behalf(w);
+  std::optional<graph_scope> in_graph;  // whatever this thread's current graph is
+  if (!gradients.empty()) in_graph.emplace(graph::of(*gradients[0].variable.handle().node));
   std::vector<node_ref> updates;
   const bool waits = !controls_of(current_scope()).empty();
   for (const auto& [v, g] : gradients) {
@@ -79,7 +83,6 @@ operation optimizer::minimize_any(const any_tensor& loss, const variable<std::in
                 str("[minimize] expects a scalar loss, and got ", loss.handle().type(),
                     ": use mean(loss), or sum(loss)"),
                 name_of(loss), w);
-  auto in_graph = as_default(graph_of(loss));
   return apply(compute_gradients(loss), step, w);
 }
 

@@ -36,7 +36,9 @@ tensor<float> exponential_decay(const hyperparameter& rate, const any_tensor& st
   const place_scope on_behalf(w);
   expect_positive("exponential_decay", "decay_steps", decay_steps, w);
   expect_positive("exponential_decay", "decay_rate", decay_rate, w);
-  any_tensor exponent = step_of("exponential_decay", step, w) / decay_steps;
+  const any_tensor now = step_of("exponential_decay", step, w);
+  const auto in_graph = as_default(graph_of(step));
+  any_tensor exponent = now / decay_steps;
   if (options.staircase) exponent = floor(exponent);
   return as_rate(rate.as(dtype::float64) * pow(decay_rate, exponent));
 }
@@ -54,6 +56,7 @@ tensor<float> piecewise_constant(const any_tensor& step,
     refuse("piecewise_constant",
            str("expects boundaries that increase, and got ", join(boundaries, ", ")), w);
   const any_tensor now = step_of("piecewise_constant", step, w);
+  const auto in_graph = as_default(graph_of(step));
   any_tensor rate = hyperparameter(values.back()).as(dtype::float64);
   for (std::size_t i = boundaries.size(); i-- > 0;)
     rate = where(now <= static_cast<double>(boundaries[i]), values[i], rate);
@@ -65,6 +68,7 @@ tensor<float> polynomial_decay(const hyperparameter& rate, const any_tensor& ste
   const place_scope on_behalf(w);
   expect_positive("polynomial_decay", "decay_steps", decay_steps, w);
   const any_tensor now = step_of("polynomial_decay", step, w);
+  const auto in_graph = as_default(graph_of(step));
   const any_tensor whole = options.cycle
                                ? any_tensor(maximum(-floor(now / -decay_steps), 1) * decay_steps)
                                : hyperparameter(decay_steps).as(dtype::float64);
@@ -77,8 +81,9 @@ tensor<float> cosine_decay(const hyperparameter& rate, const any_tensor& step, d
                            double alpha, source_place w) {
   const place_scope on_behalf(w);
   expect_positive("cosine_decay", "decay_steps", decay_steps, w);
-  const any_tensor part =
-      minimum(step_of("cosine_decay", step, w), decay_steps) * (std::numbers::pi / decay_steps);
+  const any_tensor now = step_of("cosine_decay", step, w);
+  const auto in_graph = as_default(graph_of(step));
+  const any_tensor part = minimum(now, decay_steps) * (std::numbers::pi / decay_steps);
   return as_rate(rate.as(dtype::float64) * ((cos(part) + 1) * ((1 - alpha) / 2) + alpha));
 }
 
@@ -86,7 +91,9 @@ tensor<float> linear_warmup(const hyperparameter& rate, const any_tensor& step, 
                             source_place w) {
   const place_scope on_behalf(w);
   expect_positive("linear_warmup", "warmup_steps", warmup_steps, w);
-  const any_tensor part = (step_of("linear_warmup", step, w) + 1) / warmup_steps;
+  const any_tensor now = step_of("linear_warmup", step, w);
+  const auto in_graph = as_default(graph_of(step));
+  const any_tensor part = (now + 1) / warmup_steps;
   return as_rate(rate.as(dtype::float64) * minimum(part, 1));
 }
 
