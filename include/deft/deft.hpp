@@ -32,6 +32,7 @@
 #include <deft/train/optimizers.hpp>
 #include <deft/train/progress.hpp>
 #include <deft/train/replica.hpp>
+#include <deft/train/saver.hpp>
 #include <deft/train/schedule.hpp>
 #include <deft/train/summaries.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/core/crc32c.hpp>
 
+#include <algorithm>
 #include <string>
 
 #include "testing.hpp"
@@ -25,4 +26,17 @@ TEST_CASE("a checksum is continued at any place") {
   const std::string bytes = "the quick brown fox jumps over the lazy dog";
   for (std::size_t cut = 0; cut <= bytes.size(); ++cut)
     CHECK(crc32c(bytes.substr(cut), crc32c(bytes.substr(0, cut))) == crc32c(bytes));
+}
+
+TEST_CASE("long runs of bytes have the checksum of their pieces") {
+  std::string bytes(50'000, '\0');
+  std::uint32_t next = 1;
+  for (auto& b : bytes) b = static_cast<char>((next = next * 1'664'525u + 1'013'904'223u) >> 24);
+  for (const std::size_t n : {12'287u, 12'288u, 12'289u, 24'581u, 50'000u}) {
+    std::uint32_t pieces = 0;
+    for (std::size_t at = 0; at < n; at += 1000)
+      pieces =
+          crc32c(std::string_view(bytes).substr(at, std::min<std::size_t>(1000, n - at)), pieces);
+    CHECK(crc32c(std::string_view(bytes).substr(0, n)) == pieces);
+  }
 }

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/data/temporary_folder.hpp: a folder for one test.
 #pragma once
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -28,6 +30,25 @@ class temporary_folder {
 
  private:
   std::filesystem::path path_;
+};
+
+/// Limits the size of files that this process writes, as a disk does that is full.
+class file_size_limit {
+ public:
+  explicit file_size_limit(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit now{bytes, before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &now);
+  }
+  file_size_limit(const file_size_limit&) = delete;
+  ~file_size_limit() {
+    setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, handler_);
+  }
+
+ private:
+  void (*handler_)(int);
+  rlimit before_{};
 };
 
 inline std::string read_bytes(const std::filesystem::path& p) {

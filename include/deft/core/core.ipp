@@ -5,7 +5,9 @@
 #include <deft/core/array_text.ipp>
 #include <deft/core/buffer.ipp>
 #include <deft/core/crc32c.ipp>
+#include <deft/core/file.ipp>
 #include <deft/core/hash.ipp>
+#include <deft/core/safetensors.ipp>
 #include <deft/core/text.ipp>
 #include <deft/core/thread.ipp>
 

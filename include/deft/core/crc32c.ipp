@@ -4,6 +4,7 @@
 #include <boost/crc.hpp>
 #include <cstring>
 #include <deft/core/crc32c.hpp>
+#include <string>
 #ifdef __x86_64__
 #include <nmmintrin.h>
 #endif
@@ -18,19 +19,65 @@ std::uint32_t crc32c_by_tables(std::string_view bytes, std::uint32_t before) {
 }
 
 #ifdef __x86_64__
-[[gnu::target("sse4.2")]] std::uint32_t crc32c_by_instruction(std::string_view bytes,
-                                                              std::uint32_t before) {
-  std::uint64_t crc = ~before;
-  const char* at = bytes.data();
-  std::size_t left = bytes.size();
-  for (; left >= 8; at += 8, left -= 8) {
+/// The register of a checksum after these bytes.
+[[gnu::target("sse4.2")]] std::uint64_t crc32c_advance(std::uint64_t crc, const char* at,
+                                                       std::size_t bytes) {
+  for (; bytes >= 8; at += 8, bytes -= 8) {
     std::uint64_t eight;
     std::memcpy(&eight, at, 8);
     crc = _mm_crc32_u64(crc, eight);
   }
   auto rest = static_cast<std::uint32_t>(crc);
-  for (; left > 0; ++at, --left) rest = _mm_crc32_u8(rest, static_cast<unsigned char>(*at));
-  return ~rest;
+  for (; bytes > 0; ++at, --bytes) rest = _mm_crc32_u8(rest, static_cast<unsigned char>(*at));
+  return rest;
+}
+
+/// What a number of zero bytes makes of a register: a linear map, as a table for each of its bytes.
+class zero_bytes {
+ public:
+  explicit zero_bytes(std::size_t n) {
+    const std::string zeros(n, '\0');
+    for (std::size_t byte = 0; byte < 4; ++byte)
+      for (std::size_t bit = 0; bit < 8; ++bit) {
+        const auto image = static_cast<std::uint32_t>(
+            crc32c_advance(std::uint64_t{1} << (8 * byte + bit), zeros.data(), n));
+        for (std::size_t v = 0; v < 256; ++v)
+          if (v >> bit & 1) table_[byte][v] ^= image;
+      }
+  }
+  std::uint64_t operator()(std::uint64_t crc) const {
+    return table_[0][crc & 255] ^ table_[1][crc >> 8 & 255] ^ table_[2][crc >> 16 & 255] ^
+           table_[3][crc >> 24 & 255];
+  }
+
+ private:
+  std::uint32_t table_[4][256] = {};
+};
+
+/// The instruction takes three cycles, and one can begin in each: three blocks at a time.
+[[gnu::target("sse4.2")]] std::uint32_t crc32c_by_instruction(std::string_view bytes,
+                                                              std::uint32_t before) {
+  constexpr std::size_t block = 4096;
+  std::uint64_t crc = ~before;
+  const char* at = bytes.data();
+  std::size_t left = bytes.size();
+  if (left >= 3 * block) {
+    static const auto& after_block = *new zero_bytes(block);
+    for (; left >= 3 * block; at += 3 * block, left -= 3 * block) {
+      std::uint64_t second = 0, third = 0;
+      for (std::size_t i = 0; i < block; i += 8) {
+        std::uint64_t eight[3];
+        std::memcpy(&eight[0], at + i, 8);
+        std::memcpy(&eight[1], at + block + i, 8);
+        std::memcpy(&eight[2], at + 2 * block + i, 8);
+        crc = _mm_crc32_u64(crc, eight[0]);
+        second = _mm_crc32_u64(second, eight[1]);
+        third = _mm_crc32_u64(third, eight[2]);
+      }
+      crc = after_block(after_block(crc) ^ second) ^ third;
+    }
+  }
+  return ~static_cast<std::uint32_t>(crc32c_advance(crc, at, left));
 }
 #endif
 

@@ -11,4 +11,5 @@
 #include <deft/execute/resources.ipp>
 #include <deft/execute/schedule.ipp>
 #include <deft/execute/segments.ipp>
+#include <deft/execute/task_kernels.ipp>
 #include <deft/execute/transfers.ipp>

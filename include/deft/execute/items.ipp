@@ -197,6 +197,22 @@ void* writable(variable_slot& v, device_runtime& d, segment_launches* open = nul
 
 }  // namespace
 
+namespace {
+
+/// Wakes those who waited for a variable's value, at the end.
+class wakers {
+ public:
+  void take(std::vector<waker>& from) { all_.swap(from); }
+  ~wakers() {
+    for (const auto& w : all_) w();
+  }
+
+ private:
+  std::vector<waker> all_;
+};
+
+}  // namespace
+
 void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   variable_slot& variable = *c_.variables[i.variable];
   device_runtime& device = c_.device(i);
@@ -205,7 +221,9 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   if (!fits(declared_of(i).shape, value.shape()))
     fail(errc::invalid_argument, "[assign] ", value.shape(), " is assigned to ", declared_of(i));
   any_array before;  // freed without the lock
+  wakers waiting;    // likewise woken
   std::lock_guard lock(variable.guard);
+  waiting.take(variable.waiting);
   // After a reset another plan may have given it another type.
   if (variable.type.type != value.type() || !fits(variable.type.shape, value.shape()))
     variable.change(variable_of(i));

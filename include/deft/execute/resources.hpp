@@ -2,7 +2,9 @@
 // deft/execute/resources.hpp: what lives on a task and outlives steps: variables, queues, …
 #pragma once
 #include <deft/core/any_array.hpp>
+#include <deft/core/file.hpp>
 #include <deft/device/placement.hpp>
+#include <deft/execute/context.hpp>
 #include <deft/graph/op_def.hpp>
 #include <map>
 #include <memory>
@@ -28,6 +30,10 @@ class resource {
 /// The resources of a task, by kind, container and name.
 class resource_store {
  public:
+  /// `files`: where the task reads and writes files.
+  explicit resource_store(file_roots files = {}) : files_(std::move(files)) {}
+
+  const file_roots& files() const { return files_; }
   /// The resource of that key, made by `make()` if there is none.
   /// Throws invalid_argument if the resource is not an R.
   template <class R, class Make>
@@ -52,6 +58,7 @@ class resource_store {
  private:
   [[noreturn]] static void refuse(const resource_key& key);
 
+  const file_roots files_;
   mutable std::mutex guard_;
   std::map<resource_key, std::shared_ptr<resource>> resources_;
 };
@@ -71,9 +78,10 @@ struct variable_slot final : resource {
 
   const std::string name;
   mutable std::mutex guard;
-  tensor_type type;  ///< as declared last; guarded
-  any_array value;   ///< not valid until initialized; guarded
-  placement device;  ///< where the value is; guarded
+  tensor_type type;            ///< as declared last; guarded
+  any_array value;             ///< not valid until initialized; guarded
+  placement device;            ///< where the value is; guarded
+  std::vector<waker> waiting;  ///< for a value; guarded
 };
 
 /// The variable of that key, made if there is none. A variable without a value takes `type`.

@@ -22,6 +22,7 @@
 #include <deft/op/greater_equal.hpp>
 #include <deft/op/group.hpp>
 #include <deft/op/identity.hpp>
+#include <deft/op/initialized.hpp>
 #include <deft/op/less.hpp>
 #include <deft/op/less_equal.hpp>
 #include <deft/op/log.hpp>
@@ -52,6 +53,7 @@
 #include <deft/op/random_uniform.hpp>
 #include <deft/op/relu.hpp>
 #include <deft/op/reshape.hpp>
+#include <deft/op/save.hpp>
 #include <deft/op/sigmoid.hpp>
 #include <deft/op/sign.hpp>
 #include <deft/op/sin.hpp>
@@ -102,7 +104,8 @@ using catalog = op_list<
     softmax_cross_entropy_with_grad,
     // values and state
     constant, placeholder, random_uniform, random_normal, truncated_normal, variable, read_variable,
-    assign, assign_add, assign_sub,
+    assign, assign_add, assign_sub, is_initialized, await_initialized, save_tensors,
+    restore_tensors,
     // order, and what plans are made of
     group, no_op, identity, stop_gradient, fused, fused_update, feed, send, recv, copy>;
 

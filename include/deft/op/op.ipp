@@ -14,6 +14,7 @@
 #include <deft/op/gather.ipp>
 #include <deft/op/global_step.ipp>
 #include <deft/op/group.ipp>
+#include <deft/op/initialized.ipp>
 #include <deft/op/initializer.ipp>
 #include <deft/op/matmul.ipp>
 #include <deft/op/max.ipp>
@@ -31,6 +32,7 @@
 #include <deft/op/random_normal.ipp>
 #include <deft/op/random_uniform.ipp>
 #include <deft/op/reshape.ipp>
+#include <deft/op/save.ipp>
 #include <deft/op/size_of.ipp>
 #include <deft/op/softmax.ipp>
 #include <deft/op/softmax_cross_entropy.ipp>

@@ -209,7 +209,8 @@ void session_impl::close() {
 session::session(session_options options) : session(detail::numbered(std::move(options))) {}
 session::session(const detail::numbered_options& o)
     : session(make_master(std::make_shared<task_runtime>(local_task_name(), o.options.cpu_devices,
-                                                         gpu::options_of(o.options)),
+                                                         gpu::options_of(o.options),
+                                                         file_roots::anywhere()),
                           nullptr, o.options),
               o.options) {}
 session::session(task& self, session_options options)
@@ -243,6 +244,13 @@ std::shared_ptr<ready_plan> session::plan_request(std::span<const output> fetche
 
 std::string session_impl::device_of(const output& o) {
   return to_string(*node_for(describe({&o, 1}, {}), name_of(*o.node)).device);
+}
+
+std::vector<placement> session_impl::devices_of(std::span<const output> outputs) {
+  const plan_description made = describe(outputs, {});
+  std::vector<placement> devices;
+  for (const auto& o : outputs) devices.push_back(node_for(made, name_of(*o.node)).device);
+  return devices;
 }
 
 std::string session::device_of(const any_tensor& t) { return impl_->device_of(t.handle()); }

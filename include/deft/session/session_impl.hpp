@@ -25,6 +25,8 @@ class session_impl {
   plan_description describe(std::span<const output> fetches, std::span<const output> feeds);
   /// The device that computes `o` if only `o` is fetched.
   std::string device_of(const output& o);
+  /// The devices that compute them if all are fetched in one run.
+  std::vector<placement> devices_of(std::span<const output> outputs);
   engine& on() { return *engine_; }
   const session_options& options() const { return options_; }
   /// The graph that was current when the session was made.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/train.ipp: umbrella of train/.
 #pragma once
+#include <deft/train/checkpoint_index.ipp>
 #include <deft/train/clip.ipp>
 #include <deft/train/hook.ipp>
 #include <deft/train/monitored_session.ipp>
@@ -8,6 +9,7 @@
 #include <deft/train/optimizer.ipp>
 #include <deft/train/optimizers.ipp>
 #include <deft/train/progress.ipp>
+#include <deft/train/saver.ipp>
 #include <deft/train/schedule.ipp>
 #include <deft/train/slots.ipp>
 #include <deft/train/summaries.ipp>

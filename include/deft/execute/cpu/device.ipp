@@ -8,6 +8,7 @@
 #include <deft/execute/cpu/own.hpp>
 #include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/evaluate.hpp>
+#include <deft/execute/task_kernels.hpp>
 #include <deft/execute/transfers.hpp>
 #include <fstream>
 #include <thread>
@@ -63,7 +64,8 @@ std::span<const kernel_table> cpu_kernel_tables() {
     std::vector<kernel_table> all{
         cpu::elementwise_kernels(), cpu::index_kernels(),  cpu::matmul_kernels(),
         cpu::random_kernels(),      cpu::reduce_kernels(), cpu::shape_kernels(),
-        cpu::softmax_kernels(),     transfer_kernels(),    cpu::own_kernels(),
+        cpu::softmax_kernels(),     transfer_kernels(),    task_kernels(),
+        cpu::own_kernels(),
     };
     all.insert(all.end(), own_kernel_tables().begin(), own_kernel_tables().end());
     return all;

@@ -38,6 +38,9 @@ flags::options_description task_flags() {
                   "host:port of each worker, separated by commas");
   d.add_options()("log_device_placement", flags::bool_switch(), "log the device of every node");
   d.add_options()("data", flags::value<std::string>(), "folder of the data");
+  d.add_options()("file_root", flags::value<std::vector<std::string>>(),
+                  "directory below which sessions may let this task read and write files, as "
+                  "checkpoints; may be repeated");
   d.add_options()("cpu_devices", flags::value<int>()->default_value(1),
                   "number of CPU devices: /cpu:0, /cpu:1, …");
   d.add_options()("simulated_gpus", flags::value<int>(),
@@ -209,6 +212,8 @@ task::task(int argc, const char* const* argv) {
   options.allow_tf32 = allow_tf32_;
   options.gpu_memory_limit = gpu_memory_limit_;
   options.listen_fd = given["listen_fd"].as<int>();
+  if (given.count("file_root"))
+    options.file_roots = given["file_root"].as<std::vector<std::string>>();
   if (given.count("secret_file"))
     options.credentials = credentials::from_secret_file(text("secret_file"));
   options.credentials.certificate = text("tls_cert");
@@ -311,9 +316,9 @@ std::shared_ptr<engine> task::engine_for(const session_options& options) {
   if (!o.simulated_gpus) o.simulated_gpus = simulated_gpus_;
   if (!o.allow_tf32) o.allow_tf32 = allow_tf32_;
   if (!o.gpu_memory_limit) o.gpu_memory_limit = gpu_memory_limit_;
-  return make_master(
-      std::make_shared<task_runtime>(local_task_name(), o.cpu_devices, gpu::options_of(o)), nullptr,
-      o);
+  return make_master(std::make_shared<task_runtime>(local_task_name(), o.cpu_devices,
+                                                    gpu::options_of(o), file_roots::anywhere()),
+                     nullptr, o);
 }
 
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body) {

@@ -19,6 +19,9 @@ struct server_options {
   std::optional<int> simulated_gpus = {};       ///< as in session_options
   std::optional<bool> allow_tf32 = {};          ///< as in session_options
   std::optional<double> gpu_memory_limit = {};  ///< as in session_options
+  /// Directories below which sessions may let the task read and write files; no link below them is
+  /// followed.
+  std::vector<std::string> file_roots = {};
   /// A listening socket to adopt, from a launcher; -1: bind the task's address.
   int listen_fd = -1;
   deft::credentials credentials = {};  ///< the same secret and authority for all tasks

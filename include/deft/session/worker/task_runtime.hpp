@@ -18,8 +18,10 @@ void register_device_maker(device_maker make);
 /// thread team belong to the process.
 class task_runtime {
  public:
-  /// Throws invalid_argument unless `cpu_devices` is 1 to 1024.
-  task_runtime(const device_name& name, int cpu_devices, const gpu::options& gpus = {});
+  /// `files`: where the task reads and writes files. Throws invalid_argument unless `cpu_devices`
+  /// is 1 to 1024.
+  task_runtime(const device_name& name, int cpu_devices, const gpu::options& gpus = {},
+               file_roots files = {});
 
   const device_name& name() const { return name_; }
   task_resources resources() { return {devices_, &store_}; }

@@ -27,8 +27,9 @@ void register_device_maker(device_maker make) {
   m.all.push_back(make);
 }
 
-task_runtime::task_runtime(const device_name& name, int cpu_devices, const gpu::options& gpus)
-    : name_(name), incarnation_(random_incarnation()) {
+task_runtime::task_runtime(const device_name& name, int cpu_devices, const gpu::options& gpus,
+                           file_roots files)
+    : name_(name), store_(std::move(files)), incarnation_(random_incarnation()) {
   if (cpu_devices < 1 || cpu_devices > 1024)
     fail(errc::invalid_argument, "cpu_devices must be 1 to 1024, not ", cpu_devices);
   for (int i = 0; i < cpu_devices; ++i) devices_.push_back(make_cpu_device(name, i));

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/safetensors.hpp: named arrays in a file, in the format of Hugging Face's safetensors.
+#pragma once
+#include <deft/core/any_array.hpp>
+#include <deft/core/file.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace deft {
+
+/// An array in a safetensors file.
+struct safetensors_entry {
+  std::string type;                            ///< as in the file: "F32"
+  dtype element = dtype::none;                 ///< none if deft has no such elements
+  dims shape;                                  ///< not set if its rank is above 8
+  std::uint64_t begin = 0, bytes = 0;          ///< within the file
+  std::optional<std::uint32_t> checksum = {};  ///< CRC-32C, in files that deft wrote
+};
+
+/// A file of named arrays, open for reading. Files that deft wrote carry checksums, which are
+/// compared. (The format: https://huggingface.co/docs/safetensors.)
+class safetensors_file {
+ public:
+  /// Reads the header. Throws not_found if there is no such file, data_loss if it is cut off, or
+  /// not a sound safetensors file.
+  explicit safetensors_file(const std::string& path,
+                            const file_roots& roots = file_roots::anywhere());
+
+  const std::map<std::string, safetensors_entry>& entries() const& { return entries_; }
+  void entries() const&& = delete;
+  /// The array `name`. Throws not_found, unimplemented if deft has no such elements, data_loss if
+  /// the elements are not those that were written, cancelled once `stop` is requested.
+  any_array read(const std::string& name, const std::stop_token& stop = {}) const;
+
+ private:
+  std::string path_;
+  file_descriptor file_;
+  std::map<std::string, safetensors_entry> entries_;
+};
+
+/// The arrays of a file. Throws as safetensors_file does.
+std::map<std::string, any_array> read_safetensors(const std::string& path);
+
+/// Writes host arrays to a file, which replaces an older one only when it is complete and on the
+/// disk. Throws resource_exhausted on a full disk, not_found if there is no such directory.
+void write_safetensors(const std::string& path, const std::map<std::string, any_array>& arrays);
+
+namespace detail {
+struct named_array {
+  std::string_view name;
+  const any_array* value;
+};
+void write_safetensors(const file_roots& roots, const std::string& path,
+                       std::vector<named_array> arrays, const std::stop_token& stop = {});
+}  // namespace detail
+
+}  // namespace deft

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/safetensors.ipp: the header of safetensors files, and their elements with checksums.
+#pragma once
+#include <algorithm>
+#include <bit>
+#include <boost/json.hpp>
+#include <charconv>
+#include <cstring>
+#include <deft/core/crc32c.hpp>
+#include <deft/core/safetensors.hpp>
+
+namespace deft {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
+
+namespace json = boost::json;
+
+constexpr std::size_t longest_header = 100'000'000;  ///< the format's limit
+constexpr std::size_t chunk_bytes = 1u << 20;        ///< stays in the cache for its checksum
+
+// Among the file's metadata, which other readers ignore: checksums of the header, with this one
+// written as zeros, and of each array.
+constexpr std::string_view header_key = "deft.header_crc32c", array_key = "deft.crc32c.";
+
+struct type_name {
+  dtype type;
+  std::string_view name;
+};
+constexpr type_name type_names[] = {{dtype::float32, "F32"}, {dtype::float64, "F64"},
+                                    {dtype::int32, "I32"},   {dtype::int64, "I64"},
+                                    {dtype::uint8, "U8"},    {dtype::boolean, "BOOL"}};
+
+std::string_view name_of_type(dtype t) {
+  return std::ranges::find(type_names, t, &type_name::type)->name;
+}
+dtype type_of_name(std::string_view name) {
+  const auto* found = std::ranges::find(type_names, name, &type_name::name);
+  return found == std::end(type_names) ? dtype::none : found->type;
+}
+
+std::string hex(std::uint32_t v) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text(8, '0');
+  for (std::size_t i = 8; i-- > 0; v >>= 4) text[i] = digits[v & 15];
+  return text;
+}
+std::optional<std::uint32_t> from_hex(std::string_view text) {
+  std::uint32_t v = 0;
+  const auto [at, e] = std::from_chars(text.data(), text.data() + text.size(), v, 16);
+  if (e != std::errc() || at != text.data() + text.size() || text.size() != 8) return {};
+  return v;
+}
+
+[[noreturn]] void bad_file(const std::string& path, std::string_view what) {
+  fail(errc::data_loss, "[safetensors] ", path, ": ", what);
+}
+
+void check_not_stopped(const std::stop_token& stop, const std::string& path) {
+  if (stop.stop_requested()) fail(errc::cancelled, "[safetensors] ", path, ": cancelled");
+}
+
+/// The header as an object, its own checksum compared.
+json::object parse_header(const std::string& path, std::string text) {
+  boost::system::error_code e;
+  json::value parsed = json::parse(text, e);
+  if (e || !parsed.is_object()) bad_file(path, "its header is not a JSON object");
+  json::object header = std::move(parsed.get_object());
+  const std::string key = str("\"", header_key, "\":\"");
+  if (const auto at = text.find(key); at != text.npos) {
+    const auto stored = from_hex(std::string_view(text).substr(at + key.size(), 8));
+    if (stored) text.replace(at + key.size(), 8, 8, '0');
+    if (!stored || crc32c(text) != *stored) bad_file(path, "the checksum of its header is wrong");
+  }
+  return header;
+}
+
+safetensors_entry parse_entry(const std::string& path, const std::string& name,
+                              const json::value& v) {
+  const auto bad = [&] { bad_file(path, str("the entry of \"", name, "\" is not sound")); };
+  safetensors_entry e;
+  const auto number = [&](const json::value& n) {
+    boost::system::error_code failed;
+    const auto value = n.to_number<std::int64_t>(failed);
+    if (failed || value < 0) bad();
+    return value;
+  };
+  const json::object* o = v.if_object();
+  if (!o) bad();
+  const json::value* type = o->if_contains("dtype");
+  const json::value* shape = o->if_contains("shape");
+  const json::value* offsets = o->if_contains("data_offsets");
+  if (!type || !type->is_string() || !shape || !shape->is_array() || !offsets ||
+      !offsets->is_array() || offsets->get_array().size() != 2)
+    bad();
+  e.type = type->get_string().c_str();
+  e.element = type_of_name(e.type);
+  if (shape->get_array().size() > max_rank) e.element = dtype::none;
+  if (e.element != dtype::none)
+    for (const auto& extent : shape->get_array()) e.shape.push_back(number(extent));
+  e.begin = static_cast<std::uint64_t>(number(offsets->get_array()[0]));
+  const auto end = static_cast<std::uint64_t>(number(offsets->get_array()[1]));
+  if (end < e.begin) bad();
+  e.bytes = end - e.begin;
+  if (e.element == dtype::none) return e;
+  std::uint64_t expected = size_of_dtype(e.element);
+  for (auto extent : e.shape)
+    if (__builtin_mul_overflow(expected, static_cast<std::uint64_t>(extent), &expected)) bad();
+  if (expected != e.bytes) bad();
+  return e;
+}
+
+}  // namespace
+
+safetensors_file::safetensors_file(const std::string& path, const file_roots& roots) : path_(path) {
+  const auto [directory, name] = split_path(path);
+  file_ = open_file(roots.open_directory(directory), name, path);
+  const std::uint64_t size = file_size(file_, path);
+  std::uint64_t length = 0;
+  if (size < sizeof length) bad_file(path, "it is too short for a safetensors file");
+  read_file(file_, path, 0, &length, sizeof length);
+  if (length > longest_header) bad_file(path, str("its header of ", length, " bytes is too long"));
+  if (length > size - sizeof length) bad_file(path, "it ends within its header");
+  std::string text(static_cast<std::size_t>(length), '\0');
+  read_file(file_, path, sizeof length, text.data(), text.size());
+  const json::object header = parse_header(path, std::move(text));
+
+  const std::uint64_t data = sizeof length + length;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
+  for (const auto& [key, v] : header) {
+    if (key == "__metadata__") continue;
+    safetensors_entry e = parse_entry(path, key, v);
+    parts.emplace_back(e.begin, e.begin + e.bytes);
+    e.begin += data;
+    entries_.emplace(key, std::move(e));
+  }
+  if (const json::value* metadata = header.if_contains("__metadata__");
+      metadata && metadata->is_object())
+    for (const auto& [key, v] : metadata->get_object())
+      if (key.starts_with(array_key) && v.is_string())
+        if (const auto e = entries_.find(std::string(key.substr(array_key.size())));
+            e != entries_.end())
+          e->second.checksum = from_hex(v.get_string());
+
+  std::ranges::sort(parts);
+  std::uint64_t at = 0;
+  for (const auto& [begin, end] : parts) {
+    if (begin != at) bad_file(path, "its arrays overlap or leave a gap");
+    at = end;
+  }
+  if (at != size - data)
+    bad_file(path, str("it has ", size, " bytes, and its header says ", data + at));
+}
+
+any_array safetensors_file::read(const std::string& name, const std::stop_token& stop) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end())
+    fail(errc::not_found, "[safetensors] ", path_, " has no array \"", name, "\"");
+  const safetensors_entry& e = found->second;
+  if (e.element == dtype::none)
+    fail(errc::unimplemented, "[safetensors] ", path_, ": \"", name, "\" is of ", e.type,
+         " or of a rank that deft has no arrays of");
+  any_array value(e.element, e.shape);
+  auto* to = static_cast<char*>(value.mutable_raw());
+  std::uint32_t checksum = 0;
+  for (std::uint64_t done = 0; done < e.bytes; done += chunk_bytes) {
+    const auto bytes =
+        static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, e.bytes - done));
+    check_not_stopped(stop, path_);
+    read_file(file_, path_, e.begin + done, to + done, bytes);
+    if (e.checksum) checksum = crc32c({to + done, bytes}, checksum);
+  }
+  if (e.checksum && checksum != *e.checksum)
+    bad_file(path_, str("the checksum of \"", name, "\" is wrong"));
+  if (e.element == dtype::boolean)
+    for (std::uint64_t i = 0; i < e.bytes; ++i) to[i] = to[i] != 0;
+  return value;
+}
+
+std::map<std::string, any_array> read_safetensors(const std::string& path) {
+  const safetensors_file file(path);
+  std::map<std::string, any_array> arrays;
+  for (const auto& [name, entry] : file.entries()) arrays.emplace(name, file.read(name));
+  return arrays;
+}
+
+void write_safetensors(const std::string& path, const std::map<std::string, any_array>& arrays) {
+  std::vector<detail::named_array> list;
+  for (const auto& [name, value] : arrays) list.push_back({name, &value});
+  detail::write_safetensors(file_roots::anywhere(), path, std::move(list));
+}
+
+void detail::write_safetensors(const file_roots& roots, const std::string& path,
+                               std::vector<named_array> arrays, const std::stop_token& stop) {
+  // As the Python package does: the widest elements first, so that all are aligned.
+  std::ranges::stable_sort(arrays, std::ranges::greater(),
+                           [](const named_array& a) { return size_of_dtype(a.value->type()); });
+  const std::string unset(8, '0');
+  std::vector<std::string> checksums(arrays.size(), unset);
+  // The length does not depend on the checksums.
+  const auto header = [&] {
+    json::object metadata, root;
+    metadata.emplace(header_key, unset);
+    for (std::size_t i = 0; i < arrays.size(); ++i)
+      metadata.emplace(str(array_key, arrays[i].name), checksums[i]);
+    root.emplace("__metadata__", std::move(metadata));
+    std::uint64_t at = 0;
+    for (const auto& a : arrays) {
+      json::object entry;
+      entry.emplace("dtype", name_of_type(a.value->type()));
+      entry.emplace("shape", json::array(a.value->shape().begin(), a.value->shape().end()));
+      entry.emplace("data_offsets", json::array{at, at + a.value->bytes()});
+      root.emplace(a.name, std::move(entry));
+      at += a.value->bytes();
+    }
+    std::string text = json::serialize(root);
+    text.resize((text.size() + 7) / 8 * 8, ' ');
+    return text;
+  };
+  const std::size_t length = header().size();
+  const auto [directory, name] = split_path(path);
+  file_writer file(roots.open_directory(directory), name, path);
+  std::uint64_t at = sizeof(std::uint64_t) + length;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const any_array& a = *arrays[i].value;
+    const auto* from = static_cast<const char*>(a.raw());
+    std::uint32_t checksum = 0;
+    for (std::size_t done = 0; done < a.bytes(); done += chunk_bytes) {
+      const std::size_t bytes = std::min(chunk_bytes, a.bytes() - done);
+      checksum = crc32c({from + done, bytes}, checksum);
+      check_not_stopped(stop, path);
+      file.write(at, from + done, bytes);
+      at += bytes;
+    }
+    checksums[i] = hex(checksum);
+  }
+  std::string text = header();
+  const std::string key = str("\"", header_key, "\":\"");
+  text.replace(text.find(key) + key.size(), unset.size(), hex(crc32c(text)));
+  const std::uint64_t bytes = text.size();
+  file.write(0, &bytes, sizeof bytes);
+  file.write(sizeof bytes, text.data(), text.size());
+  file.commit();
+}
+
+}  // namespace deft

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/initialized.ipp: nodes that ask for a variable's value on the processor of its task.
+#pragma once
+#include <deft/op/initialized.hpp>
+
+namespace deft {
+
+tensor_type op::is_initialized::infer(std::span<const tensor_type>) const {
+  expect_extents(name, shape, true);
+  return {dims{}, dtype::boolean};
+}
+void op::await_initialized::infer(std::span<const tensor_type>) const {
+  expect_extents(name, shape, true);
+}
+
+namespace {
+
+template <class Op>
+node_ref about_variable(const any_variable& v, source_place w) {
+  const auto state = decode<op::variable>(v.handle().node->attributes);
+  Op o;
+  o.container = state.container;
+  o.variable = state.variable_name;
+  o.type = state.type;
+  o.shape = state.shape;
+  node_request r;
+  r.def = &record_of<Op>;
+  r.attributes = encode(o);
+  r.place = w;
+  placement there = v.handle().node->device();
+  if (there) {
+    device_name on_task = *there;
+    on_task.type = "cpu";
+    on_task.index = 0;
+    there = intern(on_task);
+  }
+  r.device = there;
+  return graph::of(*v.handle().node).add(std::move(r));
+}
+
+}  // namespace
+
+tensor<bool> is_initialized(const any_variable& v, source_place w) {
+  return tensor<bool>(output{about_variable<op::is_initialized>(v, w), 0});
+}
+operation await_initialized(const any_variable& v, source_place w) {
+  return operation(about_variable<op::await_initialized>(v, w));
+}
+
+}  // namespace deft

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/checkpoint_index.hpp: what a checkpoint consists of, in a small file of its own.
+#pragma once
+#include <cstdint>
+#include <deft/graph/op_def.hpp>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace deft::detail {
+
+/// A tensor of a checkpoint.
+struct saved_tensor {
+  std::string file;  ///< in the directory of the index
+  std::string name;  ///< in that file
+  std::string type;  ///< as the file has it, if deft has no such dtype
+  tensor_type holds;
+};
+
+/// The index of a checkpoint, written when its files are complete.
+struct checkpoint_index {
+  std::string path;             ///< of the checkpoint: "ckpt/model-1000"
+  std::string base;             ///< its name without the step: "model"
+  std::int64_t sequence = 0;    ///< a later checkpoint of the directory has a larger one
+  std::int64_t seconds = 0;     ///< when it was written, since 1970
+  std::int64_t generation = 1;  ///< how often a checkpoint of this name was written
+  std::map<std::string, saved_tensor> tensors;
+
+  std::vector<std::string> files() const;
+};
+
+/// The index of a checkpoint, or one made of a `.safetensors` file. Throws not_found or data_loss.
+checkpoint_index read_index(const std::string& path);
+void write_index(const checkpoint_index& index);
+/// Those of a directory in their order; damaged ones are logged and left out.
+std::vector<checkpoint_index> read_indexes(const std::string& directory);
+/// Deletes a checkpoint: its index first, then its files.
+void delete_checkpoint(const checkpoint_index& index);
+/// Deletes what saves of `base` that did not end have left: files of no index.
+void delete_leftovers(const std::string& directory, const std::string& base,
+                      const std::vector<checkpoint_index>& there);
+
+}  // namespace deft::detail

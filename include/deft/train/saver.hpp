@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/saver.hpp: checkpoints: the values of variables in files, and back.
+#pragma once
+#include <cstdint>
+#include <deft/op/variable.hpp>
+#include <deft/session/session.hpp>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace deft {
+
+struct saver_options {
+  /// What is saved; empty, and `named` too: all variables that the current graph has at each save.
+  std::vector<any_variable> variables = {};
+  /// What is saved under other names: from the name in the checkpoint to the variable.
+  std::map<std::string, any_variable> named = {};
+  /// How many checkpoints are kept; the oldest are deleted. 0: all.
+  int max_to_keep = 5;
+  /// Of those that would be deleted, the first of every so many hours is kept; 0: none.
+  double keep_every_hours = 0;
+};
+
+struct restore_options {
+  bool partial = false;  ///< leave variables that the checkpoint lacks as they are
+};
+
+/// How the variables of a saver and the tensors of a checkpoint compare, by name.
+struct checkpoint_comparison {
+  std::vector<std::string> restorable;
+  std::vector<std::string> missing;     ///< variables that the checkpoint lacks
+  std::vector<std::string> extra;       ///< tensors that no variable has the name of
+  std::vector<std::string> mismatched;  ///< sentences about dtypes or shapes that differ
+};
+
+/// Saves variables and restores them. The tasks that hold variables write and read the files
+/// themselves, each its own, in the safetensors format, so that values do not pass through the
+/// client. They need the directory in common, and servers need to have been started with
+/// `--file_root` for it.
+///
+///     saver save;
+///     const std::string path = save.save(s, "ckpt/model", n);  // ckpt/model-1000
+///     save.restore(s, latest_checkpoint("ckpt"));
+///
+/// A checkpoint appears whole: its index, ckpt/model-1000.index.json, is written once all its files
+/// are on the disk, each under a temporary name first. While others train, every saved value is a
+/// whole one that the variable had; variables of different tasks may be from different moments.
+class saver {
+ public:
+  /// Throws invalid_argument if the given variables are of several graphs, or two have one name.
+  explicit saver(saver_options options = {});
+
+  /// Writes a checkpoint and returns its path, `path` or `path-step`. Its directory is created.
+  /// Replaces an older one of that name, and deletes the oldest ones beyond max_to_keep. Throws
+  /// resource_exhausted on a full disk, permission_denied where a task may not write there,
+  /// failed_precondition for a variable without a value; the checkpoints that were there remain.
+  std::string save(session& s, const std::string& path, std::optional<std::int64_t> step = {});
+
+  /// Gives the variables the values of a checkpoint, or of a `.safetensors` file. Throws not_found
+  /// if there is no such checkpoint, or it lacks variables and `options` do not allow that;
+  /// invalid_argument if dtypes or shapes differ; data_loss, naming the file, if one is damaged.
+  /// The variables are then unchanged.
+  checkpoint_comparison restore(session& s, const std::string& path, restore_options options = {});
+  /// What restore would do. Throws not_found or data_loss.
+  checkpoint_comparison compare(const std::string& path) const;
+
+ private:
+  struct saving;
+  std::map<std::string, any_variable> variables() const;
+  /// Makes `saving_`, unless it saves the same variables on the same tasks already.
+  void prepare(session& s, const std::map<std::string, any_variable>& all);
+
+  graph graph_;
+  saver_options options_;           ///< `named` has the given variables, of which there may be none
+  std::shared_ptr<saving> saving_;  ///< the operation of the last save, for the next one
+};
+
+/// The path of the newest checkpoint in a directory, of those called `name` (or `name-step`) if it
+/// is not empty; "" if there is none.
+std::string latest_checkpoint(const std::string& directory, const std::string& name = {});
+/// The paths of all checkpoints of a directory, the oldest first.
+std::vector<std::string> checkpoints_in(const std::string& directory, const std::string& name = {});
+
+}  // namespace deft

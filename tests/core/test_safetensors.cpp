@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstring>
+#include <deft/core/ndarray.hpp>
+#include <deft/core/safetensors.hpp>
+#include <filesystem>
+
+#include "../data/temporary_folder.hpp"
+#include "testing.hpp"
+
+using namespace deft;
+using testing::error_of;
+using testing::temporary_folder;
+
+namespace {
+
+std::map<std::string, any_array> some_arrays() {
+  return {{"layer1/w", ndarray<float, 2, 3>{1, 2, 3, 4, 5, 6}.array()},
+          {"flags", ndarray<bool, 3>{true, false, true}.array()},
+          {"step", any_array::scalar(std::int64_t{7})},
+          {"bytes", ndarray<std::uint8_t, 5>{1, 2, 3, 4, 255}.array()},
+          {"ids", ndarray<std::int32_t, 2>{-1, 1}.array()},
+          {"none", any_array(dtype::float64, dims{0, 4})},
+          {"a \"quoted\"\nname", any_array::scalar(2.5)}};
+}
+
+/// A file with this header and data.
+void write_with(const std::string& path, const std::string& header, const std::string& data) {
+  const std::uint64_t length = header.size();
+  std::string bytes(sizeof length, '\0');
+  std::memcpy(bytes.data(), &length, sizeof length);
+  testing::write_bytes(path, bytes + header + data);
+}
+
+}  // namespace
+
+TEST_CASE("arrays of every dtype are read as they were written") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  write_safetensors(path, some_arrays());
+  CHECK(read_safetensors(path) == some_arrays());
+  CHECK_FALSE(std::filesystem::exists(path + ".tmp"));
+  const safetensors_file file(path);
+  CHECK(file.entries().size() == 7);
+  CHECK(file.entries().at("layer1/w").type == "F32");
+  CHECK(file.entries().at("layer1/w").shape == dims{2, 3});
+  CHECK(file.entries().at("layer1/w").begin % 8 == 0);
+  CHECK(error_of([&] {
+          file.read("w2");
+        }).starts_with("not_found: [safetensors] " + path + " has no array \"w2\""));
+}
+
+TEST_CASE("a file without deft's checksums is read, as other programs write it") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  write_with(
+      path,
+      R"({"b":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"h":{"dtype":"F16","shape":[1],)"
+      R"("data_offsets":[8,10]}}  )",
+      std::string("\0\0\x80\x3f\0\0\0\x40xx", 10));
+  const safetensors_file file(path);
+  CHECK(file.read("b") == ndarray<float, 2>{1, 2}.array());
+  CHECK(error_of([&] { file.read("h"); }).starts_with("unimplemented: [safetensors] "));
+}
+
+TEST_CASE("a file with one bit flipped, or cut off anywhere, is data_loss and names the file") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  write_safetensors(path, some_arrays());
+  const std::string bytes = testing::read_bytes(path);
+  std::size_t harmless = 0;
+  for (std::size_t i = 0; i < 8 * bytes.size(); ++i) {
+    std::string flipped = bytes;
+    flipped[i / 8] = static_cast<char>(flipped[i / 8] ^ (1 << i % 8));
+    testing::write_bytes(path, flipped);
+    std::map<std::string, any_array> read;
+    const std::string e = error_of([&] { read = read_safetensors(path); });
+    if (e.empty()) {  // in the name of a checksum
+      CHECK(read == some_arrays());
+      ++harmless;
+    } else {
+      CHECK(e.starts_with("data_loss: [safetensors] " + path));
+    }
+  }
+  CHECK(harmless < 8 * 40);
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    testing::write_bytes(path, bytes.substr(0, n));
+    CHECK(error_of([&] { read_safetensors(path); }).starts_with("data_loss: "));
+  }
+  testing::write_bytes(path, bytes + "x");
+  CHECK(error_of([&] { read_safetensors(path); }).find("and its header says") != std::string::npos);
+}
+
+TEST_CASE("headers that are not sound are refused before anything is allocated") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  const char* headers[] = {
+      "[]",
+      "{",
+      R"({"a":1})",
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})",
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+      R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})",
+      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+      R"("b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+      R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,4]}})",
+  };
+  for (const char* h : headers) {
+    CAPTURE(h);
+    write_with(path, h, "1234");
+    CHECK(error_of([&] { read_safetensors(path); }).starts_with("data_loss: [safetensors] "));
+  }
+  testing::write_bytes(path, std::string(8, '\x7f'));
+  CHECK(error_of([&] { read_safetensors(path); }).find("is too long") != std::string::npos);
+  CHECK(error_of([&] { read_safetensors(folder / "none"); }).starts_with("not_found: "));
+}

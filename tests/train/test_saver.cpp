@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/core/safetensors.hpp>
+#include <deft/op/initialized.hpp>
+#include <deft/train/saver.hpp>
+
+#include "../data/temporary_folder.hpp"
+#include "training.hpp"
+
+using namespace deft;
+using testing::error_of;
+using testing::own_graph;
+using testing::temporary_folder;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::vector<std::string> names_in(const temporary_folder& folder) {
+  std::vector<std::string> names;
+  for (const auto& f : std::filesystem::directory_iterator(folder.path()))
+    names.push_back(f.path().filename().string());
+  std::ranges::sort(names);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "variables are saved, and restored in another session") {
+  const temporary_folder folder;
+  variable<float, 2, 2> w("w", ndarray<float, 2, 2>{1, 2, 3, 4});
+  variable<std::int64_t> n("n", std::int64_t{7});
+  variable<float, dyn> k("k", ndarray<float, 3>{1, 2, 3});
+  saver save;
+  std::string path;
+  {
+    session s;
+    s.run(initialize_all());
+    path = save.save(s, folder / "deep/model", 12);
+    CHECK(path == (folder / "deep/model-12").string());
+    CHECK(latest_checkpoint(folder / "deep") == path);
+    CHECK(latest_checkpoint(folder / "deep", "other").empty());
+  }
+  session s;
+  const auto found = save.restore(s, path);
+  CHECK(found.restorable == std::vector<std::string>{"k", "n", "w"});
+  CHECK(s.run(w) == ndarray<float, 2, 2>{1, 2, 3, 4});
+  CHECK(s.run(n) == 7);
+  CHECK(s.run(k) == ndarray<float, dyn>{1, 2, 3});
+  const auto in_file = read_safetensors(path + ".1.localhost-0.safetensors");
+  CHECK(in_file.at("w") == ndarray<float, 2, 2>{1, 2, 3, 4}.array());
+}
+
+TEST_CASE_FIXTURE(own_graph, "a graph and a checkpoint that do not fit are compared by name") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  write_safetensors(path, {{"w", ndarray<float, 3>{1, 2, 3}.array()},
+                           {"b", any_array::scalar(5.f)},
+                           {"old", any_array::scalar(1.0)}});
+  variable<float, 2> w("w", zeros());
+  variable<float> b("b", 0.f), c("c", 0.f);
+  session s;
+  s.run(initialize_all());
+  saver all;
+  const checkpoint_comparison found = all.compare(path);
+  CHECK(found.restorable == std::vector<std::string>{"b"});
+  CHECK(found.missing == std::vector<std::string>{"c"});
+  CHECK(found.extra == std::vector<std::string>{"old"});
+  CHECK(error_of([&] { all.restore(s, path); }) ==
+        "invalid_argument: [saver] " + path +
+            " does not fit the variables: \"w\" is float(2), and float(3) in the checkpoint; it "
+            "does not have \"c\"; only it has \"old\"");
+  saver two({.variables = {b, c}});
+  CHECK(error_of([&] { two.restore(s, path); }).starts_with("not_found: [saver] "));
+  CHECK(s.run(b) == 0);
+  two.restore(s, path, {.partial = true});
+  CHECK(s.run(b) == 5);
+  saver mapped({.named = {{"b", c}}});
+  mapped.restore(s, path);
+  CHECK(s.run(c) == 5);
+  CHECK(error_of([&] {
+          all.restore(s, folder / "none");
+        }).starts_with("not_found: [saver] there is no checkpoint \""));
+}
+
+TEST_CASE_FIXTURE(own_graph, "the oldest checkpoints are deleted, one saved twice counts once") {
+  const temporary_folder folder;
+  variable<float> w("w", 0.f);
+  session s;
+  s.run(initialize_all());
+  saver save({.max_to_keep = 2});
+  for (int step : {1, 2, 3, 3, 3}) {
+    s.run(w.assign_add(1.f));
+    save.save(s, folder / "m", step);
+  }
+  CHECK(checkpoints_in(folder.path()) == std::vector<std::string>{folder / "m-2", folder / "m-3"});
+  CHECK(names_in(folder) ==
+        std::vector<std::string>{"m-2.1.localhost-0.safetensors", "m-2.index.json",
+                                 "m-3.3.localhost-0.safetensors", "m-3.index.json"});
+  save.restore(s, folder / "m-3");
+  CHECK(s.run(w) == 5);
+  save.restore(s, folder / "m-2");
+  CHECK(s.run(w) == 2);
+
+  saver every({.max_to_keep = 1, .keep_every_hours = 1e6});
+  every.save(s, folder / "n", 1);
+  every.save(s, folder / "n", 2);
+  every.save(s, folder / "n", 3);
+  CHECK(checkpoints_in(folder.path(), "n") ==
+        std::vector<std::string>{folder / "n-1", folder / "n-3"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "what a save that did not end has left is deleted, nothing else") {
+  const temporary_folder folder;
+  for (const char* name :
+       {"m-1.1.ps-0.safetensors.tmp", "m-1.1.ps-0.safetensors", "m-x.1.ps-0.safetensors",
+        "m.safetensors", "mm-1.1.ps-0.safetensors", "m-2.1.ps-0.safetensors"})
+    testing::write_bytes(folder / name, "x");
+  testing::write_bytes(folder / "m-2.index.json", "damaged");
+  variable<float> w("w", 0.f);
+  session s;
+  s.run(initialize_all());
+  testing::log_lines lines;
+  saver().save(s, folder / "m", 3);
+  CHECK(names_in(folder) == std::vector<std::string>{"m-2.1.ps-0.safetensors", "m-2.index.json",
+                                                     "m-3.1.localhost-0.safetensors",
+                                                     "m-3.index.json", "m-x.1.ps-0.safetensors",
+                                                     "m.safetensors", "mm-1.1.ps-0.safetensors"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "a full disk keeps the last checkpoint, and damage changes nothing") {
+  const temporary_folder folder;
+  variable<float, 1000> w("w", ones());
+  variable<float> b("b", 1.f);
+  session s;
+  s.run(initialize_all());
+  saver save;
+  save.save(s, folder / "m", 1);
+  s.run(w.assign_add(1.f), b.assign_add(1.f));
+  {
+    const testing::file_size_limit full(1000);
+    CHECK(error_of([&] { save.save(s, folder / "m", 2); }).starts_with("resource_exhausted: "));
+  }
+  CHECK(latest_checkpoint(folder.path()) == (folder / "m-1").string());
+  CHECK(names_in(folder).size() == 2);
+
+  const auto file = folder / "m-1.1.localhost-0.safetensors";
+  std::string bytes = testing::read_bytes(file);
+  bytes[bytes.size() - 10] ^= 1;
+  testing::write_bytes(file, bytes);
+  const std::string e = error_of([&] { save.restore(s, folder / "m-1"); });
+  CAPTURE(e);
+  CHECK(e.starts_with("data_loss: [safetensors] " + file.string()));
+  CHECK(s.run(b) == 2);
+  std::string index = testing::read_bytes(folder / "m-1.index.json");
+  index[index.size() / 2] ^= 1;
+  testing::write_bytes(folder / "m-1.index.json", index);
+  CHECK(error_of([&] { save.restore(s, folder / "m-1"); }).starts_with("data_loss: [saver] "));
+  testing::log_lines lines;
+  CHECK(latest_checkpoint(folder.path()).empty());
+}
+
+TEST_CASE_FIXTURE(own_graph, "parameter servers write their own files, below their roots alone") {
+  const temporary_folder folder;
+  const auto model = [] {
+    std::vector<any_variable> all;
+    for (int i = 0; i < 3; ++i) {
+      auto scope = on(device(str("/job:ps/task:", i % 2)));
+      all.push_back(any_variable(str("w", i), {4}, static_cast<float>(i)));
+    }
+    return all;
+  };
+  {
+    const auto w = model();
+    local_cluster c({{"ps", 2}, {"worker", 1}}, {.file_roots = {folder.path().string()}});
+    session s(c.target("worker", 0));
+    s.run(initialize_all());
+    saver save;
+    CHECK(save.save(s, folder / "m", 5) == (folder / "m-5").string());
+    CHECK(names_in(folder) == std::vector<std::string>{"m-5.1.ps-0.safetensors",
+                                                       "m-5.1.ps-1.safetensors", "m-5.index.json"});
+    s.run(w[0].assign(any_array(ndarray<float, 4>{9, 9, 9, 9}.array())));
+    save.restore(s, folder / "m-5");
+    CHECK(s.run(w[0]) == ndarray<float, 4>{0, 0, 0, 0}.array());
+    CHECK(s.run(w[1]) == ndarray<float, 4>{1, 1, 1, 1}.array());
+  }
+  {
+    const auto w = model();
+    local_cluster c({{"ps", 2}, {"worker", 1}});
+    session s(c.target("worker", 0));
+    s.run(initialize_all());
+    const std::string e = error_of([&] { saver().save(s, folder / "m", 6); });
+    CAPTURE(e);
+    CHECK(e.starts_with("permission_denied: "));
+    CHECK(e.find("--file_root") != std::string::npos);
+  }
+  // One parameter server has both files' variables.
+  std::vector<any_variable> w;
+  for (int i = 0; i < 3; ++i) {
+    auto scope = on(device("/job:ps/task:0"));
+    w.push_back(any_variable(str("w", i), {4}, 0.f));
+  }
+  local_cluster c({{"ps", 1}, {"worker", 1}}, {.file_roots = {folder.path().string()}});
+  session s(c.target("worker", 0));
+  saver().restore(s, latest_checkpoint(folder.path()));
+  CHECK(s.run(w[2]) == ndarray<float, 4>{2, 2, 2, 2}.array());
+  // One damaged file: no task assigns anything.
+  s.run(w[0].assign(any_array(ndarray<float, 4>{9, 9, 9, 9}.array())));
+  testing::write_bytes(folder / "m-5.1.ps-1.safetensors", "x");
+  CHECK(error_of([&] { saver().restore(s, folder / "m-5"); }).starts_with("data_loss: "));
+  CHECK(s.run(w[0]) == ndarray<float, 4>{9, 9, 9, 9}.array());
+}
+
+TEST_CASE_FIXTURE(own_graph, "is_initialized asks, and await_initialized waits") {
+  variable<float> w("w", 1.f);
+  session s;
+  CHECK_FALSE(s.run(is_initialized(w)));
+  CHECK(error_of([&] {
+          s.run(run_options{.timeout = 20ms}, await_initialized(w));
+        }).starts_with("deadline_exceeded"));
+  auto waits = s.prepare(await_initialized(w));
+  std::thread other([&] { waits(); });
+  s.run(initialize_all());
+  other.join();
+  CHECK(s.run(is_initialized(w)));
+  s.reset();
+  CHECK_FALSE(s.run(is_initialized(w)));
+}
