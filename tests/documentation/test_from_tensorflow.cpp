@@ -171,12 +171,12 @@ class counting : public hook {
  public:
   explicit counting(const any_tensor& loss) : loss_(loss) {}
   void begin() override { runs_ = 0; }
-  std::vector<any_tensor> before_run(run_context&) override { return {loss_}; }
+  run_arguments before_run(run_context&) override { return {.fetches = {loss_}}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
     ++runs_;
     if (*values[0].data<float>() > 2) context.request_stop();
   }
-  void end() override { CHECK(runs_ == 3); }
+  void end(run_context&) override { CHECK(runs_ == 3); }
 
  private:
   any_tensor loss_;

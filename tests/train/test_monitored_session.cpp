@@ -2,7 +2,9 @@
 #include <deft/train/monitored_session.hpp>
 #include <deft/transport/listener.hpp>
 #include <mutex>
+#include <optional>
 
+#include "../data/temporary_folder.hpp"
 #include "training.hpp"
 
 using namespace deft;
@@ -25,12 +27,12 @@ struct counting_hook : hook {
   any_tensor watch;
   explicit counting_hook(any_tensor w) : watch(std::move(w)) {}
   void begin() override { ++begun; }
-  std::vector<any_tensor> before_run(run_context&) override { return {watch}; }
+  run_arguments before_run(run_context&) override { return {.fetches = {watch}}; }
   void after_run(run_context&, std::span<const any_array> values) override {
     ++after;
     seen = *values[0].data<float>();
   }
-  void end() override { ++ended; }
+  void end(run_context&) override { ++ended; }
 };
 }  // namespace
 
@@ -103,7 +105,7 @@ TEST_CASE("hooks begin, receive their values from every run, and end") {
 
 TEST_CASE("hooks do not end when an exception leaves the session") {
   struct rude_hook : hook {
-    void end() override { throw 42; }
+    void end(run_context&) override { throw 42; }
   };
   std::shared_ptr<counting_hook> h;
   log_lines lines;
@@ -146,18 +148,165 @@ TEST_CASE("hooks that need a global step are refused without one") {
   CHECK(join(lines.take(), "\n").find("the global step was 0 in 100 runs") != std::string::npos);
 }
 
-TEST_CASE("a checkpoint_dir is refused as unimplemented") {
-  testing::outcome o;
-  alone([&](task& self) {
-    variable<float> w("w", 1.f);
-    o = outcome_of([&] { monitored_session s(self, {.checkpoint_dir = "ckpt"}); });
-  });
-  CAPTURE(o);
-  CHECK(o.code == errc::unimplemented);
-  CHECK(o.says("ckpt"));
+TEST_CASE("training goes on from the newest checkpoint") {
+  const testing::temporary_folder folder;
+  std::vector<float> drawn;
+  const auto train_until = [&](std::int64_t last, float expected) {
+    CHECK(alone([&](task& self) {
+            variable<float> w("w", 1.f);
+            auto step = global_step();
+            tensor<float, 1> noise = random_uniform(shape<1>);
+            const operation train = group(w.assign_add(1.f), step.assign_add(1));
+            monitored_session s(self, {.checkpoint_dir = folder.path().string(),
+                                       .hooks = {stop_at_step(last)},
+                                       .checkpoint_steps = 2});
+            CHECK(s.session().run(w) == expected);
+            while (!s.should_stop()) drawn.push_back(s.run(noise, train)(0));
+          }) == 0);
+  };
+  train_until(5, 1);
+  CHECK(checkpoints_in(folder.path().string()) ==
+        std::vector<std::string>{folder / "model-0", folder / "model-2", folder / "model-4",
+                                 folder / "model-5"});
+  train_until(7, 6);
+  CHECK(latest_checkpoint(folder.path().string()) == (folder / "model-7").string());
+  REQUIRE(drawn.size() == 7);
+  CHECK(drawn[5] != drawn[0]);  // random numbers go on, too
 }
 
-TEST_CASE("the chief initializes, and the other workers wait for its message") {
+TEST_CASE("a number of steps counts from where the session began") {
+  int runs = 0;
+  alone([&](task& self) {
+    auto step = global_step();
+    const operation count = step.assign_add(1);
+    {
+      monitored_session s(self);
+      for (int i = 0; i < 4; ++i) s.session().run(count);
+      auto o = outcome_of([&] { stop_at_step({.last_step = 1, .num_steps = 1})->begin(); });
+      CHECK(o.code == errc::invalid_argument);
+    }
+    task again(1, std::array{"test"}.data());
+    monitored_session s(again, {.hooks = {stop_at_step({.num_steps = 3})}});
+    for (; !s.should_stop(); ++runs) s.run(count);
+  });
+  CHECK(runs == 3);
+}
+
+TEST_CASE("hooks feed tensors, log, and run an operation at the end") {
+  struct feeding_hook : hook {
+    explicit feeding_hook(placeholder<float> t) : x(std::move(t)) {}
+    run_arguments before_run(run_context&) override { return {.feeds = {x = 3.f}}; }
+    placeholder<float> x;
+  };
+  log_lines lines(logging::level::info);
+  alone([&](task& self) {
+    placeholder<float> x("x");
+    variable<float> last("last", 0.f);
+    auto step = global_step();
+    const operation count = step.assign_add(1);
+    tensor<float> twice = x * 2.f;
+    {
+      monitored_session s(
+          self, {.hooks = {std::make_shared<feeding_hook>(x), log_tensors({{"twice", twice}}, 2),
+                           count_steps(2), run_at_end(last.assign(5.f))}});
+      for (int i = 0; i < 4; ++i) CHECK(s.run(twice, count) == 6);
+      auto o = outcome_of([&] { s.run(twice, x = 1.f); });
+      CAPTURE(o);
+      CHECK(o.code == errc::invalid_argument);
+      CHECK(o.says("\"x\""));
+    }
+  });
+  const std::string text = join(lines.take(), "\n");
+  CAPTURE(text);
+  CHECK(text.find("step 1: twice = 6") != std::string::npos);
+  CHECK(text.find("step 3: twice = 6") != std::string::npos);
+  CHECK(text.find("step 4: twice") == std::string::npos);
+  CHECK(text.find("steps a second") != std::string::npos);
+}
+
+namespace {
+
+/// A parameter server of this process and a worker that trains on it.
+class one_worker {
+ public:
+  explicit one_worker(std::vector<std::string> roots = {}) : roots_(std::move(roots)) {
+    start_ps();
+  }
+  void start_ps() {
+    ps_.reset();
+    ps_.emplace(spec_, "ps", 0,
+                server_options{.file_roots = roots_, .listen_fd = std::exchange(ps_fd_, -1)});
+  }
+  int run(const std::function<void(task&)>& body) {
+    const std::string workers = "--worker_hosts=" + spec_.address("worker", 0),
+                      servers = "--ps_hosts=" + spec_.address("ps", 0),
+                      fd = str("--listen_fd=", std::exchange(worker_fd_, -1));
+    const char* argv[] = {"test",          "--job_name=worker", "--task_index=0",
+                          workers.c_str(), servers.c_str(),     fd.c_str()};
+    return task_main(6, argv, [&](task& self) {
+      auto scope = on(replica_device(self.cluster(), self.device()));
+      body(self);
+    });
+  }
+
+ private:
+  int ps_fd_ = listen_socket("localhost:0"), worker_fd_ = listen_socket("localhost:0");
+  cluster_spec spec_{{"ps", {address_of_socket(ps_fd_)}},
+                     {"worker", {address_of_socket(worker_fd_)}}};
+  std::vector<std::string> roots_;
+  std::optional<server> ps_;
+};
+
+}  // namespace
+
+TEST_CASE("a parameter server that restarts: variables are restored, or initialized anew") {
+  for (const bool saves : {true, false}) {
+    CAPTURE(saves);
+    const testing::temporary_folder folder;
+    log_lines lines;
+    one_worker job({folder.path().string()});
+    std::vector<std::int64_t> steps;
+    float last = 0;
+    CHECK(job.run([&](task& self) {
+      variable<float> w("w", 1.f);
+      auto step = global_step();
+      const operation train = group(w.assign_add(1.f), step.assign_add(1));
+      monitored_session s(self, {.checkpoint_dir = saves ? folder.path().string() : std::string(),
+                                 .hooks = {stop_at_step(8)},
+                                 .checkpoint_steps = 3});
+      for (int i = 0; !s.should_stop(); ++i) {
+        if (i == 5) job.start_ps();
+        steps.push_back(s.run(step, train));
+      }
+      last = s.session().run(w);
+    }) == 0);
+    CHECK(last == 9);
+    const std::vector<std::int64_t> restored{0, 1, 2, 3, 4, 3, 4, 5, 6, 7};
+    const std::vector<std::int64_t> anew{0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 5, 6, 7};
+    CHECK(steps == (saves ? restored : anew));
+    const std::string text = join(lines.take(), "\n");
+    CAPTURE(text);
+    const auto first = text.find("; recovering");
+    CHECK(first != std::string::npos);
+    CHECK(text.find("; recovering", first + 1) == std::string::npos);
+  }
+}
+
+TEST_CASE("a chief that restarts leaves what the variables have") {
+  one_worker job;
+  std::vector<float> seen;
+  for (int run = 0; run < 2; ++run)
+    CHECK(job.run([&](task& self) {
+      variable<float> w("w", 1.f);
+      const operation train = w.assign_add(1.f);
+      monitored_session s(self);
+      s.run(train);
+      seen.push_back(s.session().run(w));
+    }) == 0);
+  CHECK(seen == std::vector<float>{2, 3});
+}
+
+TEST_CASE("the chief initializes, and the other workers wait for the values") {
   threaded_job job(1, 3);
   std::mutex guard;
   std::vector<float> seen;
@@ -174,7 +323,7 @@ TEST_CASE("the chief initializes, and the other workers wait for its message") {
   CHECK(seen == std::vector<float>{7, 7, 7});
 }
 
-TEST_CASE("without parameter servers the chief holds the message") {
+TEST_CASE("without parameter servers each worker initializes its own variables") {
   threaded_job job(0, 2);
   std::atomic<int> ran{0};
   std::atomic<bool> second{false};
@@ -205,11 +354,13 @@ TEST_CASE("a chief that does not initialize in time is named") {
                         hosts.c_str(), servers.c_str(),     fd.c_str()};
   testing::outcome o;
   task_main(6, argv, [&](task& self) {
+    auto scope = on(replica_device(self.cluster(), self.device()));
+    variable<float> w("w", 1.f);
     o = outcome_of([&] { monitored_session s(self, {.start_timeout = 100ms}); });
   });
   CAPTURE(o);
   CHECK(o.code == errc::deadline_exceeded);
-  CHECK(o.says("/job:worker/task:0 has initialized the variables"));
+  CHECK(o.says("the chief, /job:worker/replica:0/task:0, to initialize \"w\""));
 }
 
 TEST_CASE("between-graph training of a line converges with 1 ps and 2 workers") {

@@ -269,6 +269,8 @@ class session {
   explicit session(std::shared_ptr<engine> on, session_options options);
   ~session();
   session(session&&) noexcept;
+  /// Closes what this session was.
+  session& operator=(session&&) noexcept;
 
   /// Computes the fetches among `x`, given the feeds among them (`placeholder = value`), in any
   /// order. Returns the value of a single fetch, a tuple for several in the order written, and

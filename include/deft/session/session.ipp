@@ -221,6 +221,11 @@ session::session(task& self, const detail::numbered_options& o)
 session::session(std::shared_ptr<engine> on, session_options options)
     : impl_(std::make_shared<session_impl>(std::move(on), std::move(options))) {}
 session::session(session&&) noexcept = default;
+session& session::operator=(session&& o) noexcept {
+  session before(std::move(*this));
+  impl_ = std::move(o.impl_);
+  return *this;
+}
 session::~session() {
   if (is_forked())
     new std::shared_ptr(std::move(impl_));  // leaked: the other process still uses it

@@ -33,6 +33,8 @@ struct checkpoint_index {
 /// The index of a checkpoint, or one made of a `.safetensors` file. Throws not_found or data_loss.
 checkpoint_index read_index(const std::string& path);
 void write_index(const checkpoint_index& index);
+/// The global step in a checkpoint; 0 if it has none.
+std::int64_t saved_step(const std::string& path);
 /// Those of a directory in their order; damaged ones are logged and left out.
 std::vector<checkpoint_index> read_indexes(const std::string& directory);
 /// Deletes a checkpoint: its index first, then its files.

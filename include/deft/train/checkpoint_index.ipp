@@ -123,6 +123,14 @@ checkpoint_index read_index(const std::string& path) {
   return parse_index(path, file, read_file(file_roots::anywhere(), file, longest_index));
 }
 
+std::int64_t saved_step(const std::string& path) {
+  const checkpoint_index index = read_index(path);
+  const auto step = index.tensors.find("global_step");
+  if (step == index.tensors.end() || step->second.holds.type != dtype::int64) return 0;
+  const auto file = std::filesystem::path(split_path(path).first) / step->second.file;
+  return *safetensors_file(file.string()).read(step->second.name).data<std::int64_t>();
+}
+
 void write_index(const checkpoint_index& index) {
   json::object tensors;
   for (const auto& [name, t] : index.tensors)

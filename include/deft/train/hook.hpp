@@ -2,6 +2,8 @@
 // deft/train/hook.hpp: what happens around the runs of a monitored session.
 #pragma once
 #include <atomic>
+#include <chrono>
+#include <deft/expr/feed.hpp>
 #include <deft/expr/tensor.hpp>
 #include <memory>
 #include <vector>
@@ -24,29 +26,47 @@ class run_context {
   std::atomic<bool> stop_{false};
 };
 
-/// Adds fetches to runs of a monitored session and looks at their values.
+/// What a hook adds to a run.
+struct run_arguments {
+  std::vector<any_tensor> fetches = {};
+  /// Two hooks, or a hook and the program, must not feed the same tensor.
+  std::vector<feed_value> feeds = {};
+  /// The largest one counts, and that of the run itself; 0: no wish.
+  std::chrono::nanoseconds timeout{0};
+};
+
+/// Adds to the runs of a monitored session and looks at their values.
 class hook {
  public:
   virtual ~hook() = default;
-  /// Once, when the session is made and the graph can still be written.
+  /// Once, before the session is made, while the graph can still be written.
   virtual void begin() {}
-  /// Before each run: the tensors to fetch with it.
-  virtual std::vector<any_tensor> before_run(run_context& context) {
+  /// When the variables have values: once at the start, and after each recovery.
+  virtual void after_create(run_context& context) { static_cast<void>(context); }
+  /// Before each run, and again before one that is repeated after a recovery.
+  virtual run_arguments before_run(run_context& context) {
     static_cast<void>(context);
     return {};
   }
-  /// After each run that did not fail: `values` are those that before_run asked for.
+  /// After each run that did not fail: `values` are those of the fetches of before_run.
   virtual void after_run(run_context& context, std::span<const any_array> values) {
     static_cast<void>(context), static_cast<void>(values);
   }
   /// Once, when the session ends in order: not where an exception ends it. What it throws is
   /// logged.
-  virtual void end() {}
+  virtual void end(run_context& context) { static_cast<void>(context); }
 };
 using hook_ref = std::shared_ptr<hook>;
 
-/// Asks the session to stop once the global step has reached `last`. The session's constructor
-/// throws failed_precondition where the graph has no global step.
+/// When stop_at_step stops: one of the two.
+struct step_limit {
+  std::int64_t last_step = 0;  ///< once the global step is this
+  std::int64_t num_steps = 0;  ///< once it has grown by this since the session began
+};
+/// Asks the session to stop at a global step. The session's constructor throws failed_precondition
+/// where the graph has no global step, invalid_argument unless one of the two is above 0.
+hook_ref stop_at_step(step_limit limit);
+/// The same for a last step: `stop_at_step(2000)`.
 hook_ref stop_at_step(std::int64_t last);
 /// Stops when `loss` is not a number, with an error in the log; or throws invalid_argument if
 /// `fail` is set.

@@ -13,9 +13,19 @@ namespace {
 
 class stop_at_step_hook final : public hook {
  public:
-  explicit stop_at_step_hook(std::int64_t last) : last_(last) {}
-  void begin() override { step_ = any_tensor(detail::expect_global_step("stop_at_step")); }
-  std::vector<any_tensor> before_run(run_context&) override { return {step_}; }
+  explicit stop_at_step_hook(step_limit limit) : limit_(limit), last_(limit.last_step) {}
+  void begin() override {
+    step_ = any_tensor(detail::expect_global_step("stop_at_step"));
+    if ((limit_.last_step > 0) == (limit_.num_steps > 0))
+      fail(errc::invalid_argument,
+           "[stop_at_step] expects a last step or a number of steps above 0");
+  }
+  void after_create(run_context& context) override {
+    if (limit_.num_steps == 0 || last_ > 0) return;
+    const any_array now = context.session().run(step_);
+    last_ = *now.data<std::int64_t>() + limit_.num_steps;
+  }
+  run_arguments before_run(run_context&) override { return {.fetches = {step_}}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
     // The value is that from before this run's own update, if the run had one.
     const std::int64_t step = *values[0].data<std::int64_t>();
@@ -35,6 +45,7 @@ class stop_at_step_hook final : public hook {
                        " runs; does the training count it, as in minimize(loss, global_step())?");
   }
 
+  step_limit limit_;
   std::int64_t last_, seen_ = -1;
   int still_ = 0;  ///< runs in a row that found the same step
   any_tensor step_;
@@ -43,7 +54,7 @@ class stop_at_step_hook final : public hook {
 class stop_on_nan_hook final : public hook {
  public:
   stop_on_nan_hook(any_tensor loss, bool fails) : loss_(std::move(loss)), fails_(fails) {}
-  std::vector<any_tensor> before_run(run_context&) override { return {loss_}; }
+  run_arguments before_run(run_context&) override { return {.fetches = {loss_}}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
     bool nan = visit_dtype(values[0].type(), [&]<class T>() {
       for (T v : values[0].span<T>())
@@ -65,7 +76,8 @@ class stop_on_nan_hook final : public hook {
 
 }  // namespace
 
-hook_ref stop_at_step(std::int64_t last) { return std::make_shared<stop_at_step_hook>(last); }
+hook_ref stop_at_step(step_limit limit) { return std::make_shared<stop_at_step_hook>(limit); }
+hook_ref stop_at_step(std::int64_t last) { return stop_at_step({.last_step = last}); }
 hook_ref stop_on_nan(const any_tensor& loss, bool fail) {
   return std::make_shared<stop_on_nan_hook>(loss, fail);
 }

@@ -1,30 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/train/monitored_session.hpp: a session that starts, watches and ends a training job.
+// deft/train/monitored_session.hpp: a session that starts, watches, saves and ends a training job.
 #pragma once
+#include <chrono>
 #include <deft/session/launch/task.hpp>
 #include <deft/session/session.hpp>
 #include <deft/train/hook.hpp>
+#include <deft/train/saver.hpp>
 #include <exception>
+#include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
 namespace deft {
 
 struct monitored_options {
-  std::string checkpoint_dir = {};  ///< not implemented yet: must be empty
+  /// Where the chief saves all variables, as "model-<global step>", and from where it restores them
+  /// when it starts or a task that held some was lost; every server needs `--file_root` for it.
+  /// Empty: no checkpoints.
+  std::string checkpoint_dir = {};
   std::vector<hook_ref> hooks = {};
   session_options session = {};
-  /// How long the other workers wait for the chief to initialize the variables.
+  /// How long workers wait for variables to be initialized, and for lost tasks to come back.
   std::chrono::nanoseconds start_timeout = std::chrono::minutes(2);
+  /// A checkpoint is saved at the start and the end, and when the global step has grown by so much,
+  std::int64_t checkpoint_steps = 0;  ///< 0: however much
+  /// or this time has passed since the last one. 0: however long.
+  std::chrono::nanoseconds checkpoint_interval = std::chrono::minutes(10);
+  int max_to_keep = 5;  ///< checkpoints
 };
 
-/// The chief initializes all variables and then sends a message, for which the other workers wait.
-/// The message is kept on the first parameter server, or on the chief if there are none. Hooks run
-/// around every step.
+/// A session for training, on every worker of a cluster or in a single process.
+///
+/// At the start the chief restores the newest checkpoint, or initializes all variables, unless all
+/// have values already, as when only the chief was restarted. A worker initializes the variables
+/// that live on its own task and waits until the others have values.
+///
+/// When a task is lost, runs wait until it is back, the chief has restored or initialized all
+/// variables anew, and are repeated; the session logs the loss once. A run that may have been
+/// applied is not repeated unless what it may have changed was lost.
+///
+/// Hooks run around every step. Ctrl-C and SIGTERM ask the session to stop, as request_stop does;
+/// a second signal ends the process.
 class monitored_session {
  public:
-  /// Throws deadline_exceeded, which names the chief, if the chief does not initialize the
-  /// variables within start_timeout; unimplemented for a checkpoint_dir.
+  /// Throws deadline_exceeded, which names the chief and the variables, if variables are not
+  /// initialized within start_timeout; what saver::restore throws.
   explicit monitored_session(task& self, monitored_options options = {});
   /// Calls the hooks' end, unless an exception ends the session's block. As in TensorFlow, so that
   /// no hook saves a broken state.
@@ -45,21 +66,40 @@ class monitored_session {
         x...);
   }
 
-  /// Whether a hook or request_stop has asked to stop.
+  /// Whether a hook, a signal or request_stop has asked to stop.
   bool should_stop() const { return context_.stop_requested(); }
   void request_stop() { context_.request_stop(); }
 
-  /// The underlying session, which runs without hooks.
+  /// The underlying session, which runs without hooks and does not recover.
   deft::session& session() { return session_; }
   std::string device_of(const any_tensor& t) { return session_.device_of(t); }
 
  private:
   step_results run_request(std::span<const output> fetches, std::span<const output> targets,
                            std::span<const feed_ref> feeds, const run_options& options);
+  run_options while_starting(std::chrono::steady_clock::time_point until) const;
+  /// Those of the numbered variables that have no value.
+  std::vector<any_variable> without_values(const std::vector<std::size_t>& which,
+                                           std::chrono::steady_clock::time_point until);
+  /// Gives variables their values, or waits until they have them.
+  void give_values(std::chrono::steady_clock::time_point until);
+  void make_ready(std::chrono::steady_clock::time_point until);
+  /// Makes a new session where a task was lost, so that the run that failed with `why`, which is
+  /// being handled, can be repeated; throws `why` where none was lost, and `again` is set or the
+  /// run may have been applied.
+  void recover(const error& why, bool again);
+  /// Whether the session can still use all variables.
+  bool is_intact();
 
-  std::vector<hook_ref> hooks_;
+  task& self_;
+  monitored_options options_;
+  deft::graph graph_;
+  std::vector<any_variable> variables_;  ///< of the graph
+  std::vector<any_tensor> have_values_;  ///< of each variable, whether it has one
   deft::session session_;
   run_context context_{session_};
+  std::stop_source asked_to_stop_;  ///< by a signal, which also ends waits for other tasks
+  std::shared_ptr<void> on_signal_;
   const int exceptions_ = std::uncaught_exceptions();  ///< in flight when the session was made
 };
 

@@ -1,48 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/train/monitored_session.ipp: starting together, and hooks.
+// deft/train/monitored_session.ipp: variables that get values together, hooks, and recovery.
 #pragma once
+#include <algorithm>
 #include <deft/core/log.hpp>
-#include <deft/op/variable.hpp>
-#include <deft/session/server/coordination.hpp>
+#include <deft/op/group.hpp>
+#include <deft/op/initialized.hpp>
+#include <deft/session/session_impl.hpp>
+#include <deft/train/checkpoint_index.hpp>
+#include <deft/train/hooks.hpp>
 #include <deft/train/monitored_session.hpp>
+#include <optional>
 
 namespace deft {
 namespace {
-/// The chief's message, and the task that keeps it: a fast chief may have ended before the others
-/// ask.
-constexpr const char* initialized_signal = "/job:worker/task:0 has initialized the variables";
-device_name keeper_of_signals(const cluster_spec& c) {
-  return c.has("ps") ? task_name("ps", 0) : task_name("worker", 0);
+
+constexpr const char* chief_name = "/job:worker/replica:0/task:0";
+constexpr const char* checkpoint_name = "model";
+
+bool is_loss(const error& e) { return e.code() == errc::unavailable || e.code() == errc::aborted; }
+
+std::string names_of(const std::vector<any_variable>& variables) {
+  constexpr std::size_t most = 5;
+  std::string text;
+  for (std::size_t i = 0; i < variables.size() && i < most; ++i)
+    text += str(i ? ", " : "", "\"", variables[i].name(), "\"");
+  if (variables.size() > most) text += str(" and ", variables.size() - most, " more");
+  return text;
 }
 
-/// The session, made after the chief has initialized the variables: it then has a connection to the
-/// task that keeps the message, and detects at once if that task is lost.
-session session_in_turn(task& self, const monitored_options& options) {
-  if (!options.checkpoint_dir.empty())
-    fail(errc::unimplemented, "checkpoint_dir=\"", options.checkpoint_dir,
-         "\": checkpoints are not implemented yet; leave it empty");
-  if (!self.is_chief())
-    self.server().coordination().wait(keeper_of_signals(self.cluster()), initialized_signal,
-                                      options.start_timeout);
-  return session(self, options.session);
+std::string newest_checkpoint(const monitored_options& o) {
+  return o.checkpoint_dir.empty() ? std::string()
+                                  : latest_checkpoint(o.checkpoint_dir, checkpoint_name);
+}
+
+/// The options of the first session. Random numbers go on at the step where the checkpoint was
+/// saved: a session in a single process has its variables to itself, and is not made anew.
+session_options first_options(const task& self, const monitored_options& given) {
+  session_options o = given.session;
+  if (self.distributed() || o.first_step != 0) return o;
+  const std::string saved = newest_checkpoint(given);
+  if (!saved.empty()) o.first_step = static_cast<std::uint64_t>(detail::saved_step(saved));
+  return o;
 }
 
 }  // namespace
 
 monitored_session::monitored_session(task& self, monitored_options options)
-    : hooks_(std::move(options.hooks)), session_(session_in_turn(self, options)) {
-  for (auto& h : hooks_) h->begin();
-  if (!self.is_chief()) return;
-  session_.run(initialize_all());
-  if (self.distributed())
-    self.server().coordination().signal(keeper_of_signals(self.cluster()), initialized_signal,
-                                        options.start_timeout);
+    : self_(self),
+      options_(std::move(options)),
+      graph_(current_graph()),
+      session_(self, first_options(self, options_)) {
+  if (self.is_chief() && !options_.checkpoint_dir.empty())
+    options_.hooks.push_back(
+        save_checkpoints(options_.checkpoint_dir, {.name = checkpoint_name,
+                                                   .every_steps = options_.checkpoint_steps,
+                                                   .interval = options_.checkpoint_interval,
+                                                   .max_to_keep = options_.max_to_keep}));
+  for (auto& h : options_.hooks) h->begin();
+  for (const auto& v : graph_.variables()) {
+    variables_.emplace_back(v);
+    have_values_.push_back(is_initialized(variables_.back()));
+  }
+  on_signal_ = self.when_asked_to_stop([this] {
+    request_stop();
+    asked_to_stop_.request_stop();
+  });
+  make_ready(std::chrono::steady_clock::now() + options_.start_timeout);
 }
 
 monitored_session::~monitored_session() {
   if (std::uncaught_exceptions() > exceptions_) return;
-  for (auto& h : hooks_) try {
-      h->end();
+  for (auto& h : options_.hooks) try {
+      h->end(context_);
     } catch (const std::exception& e) {
       logging::warning("a hook's end failed: ", e.what());
     } catch (...) {
@@ -50,26 +79,143 @@ monitored_session::~monitored_session() {
     }
 }
 
+run_options monitored_session::while_starting(std::chrono::steady_clock::time_point until) const {
+  const auto left = until - std::chrono::steady_clock::now();
+  return {.timeout = std::max<std::chrono::nanoseconds>(left, std::chrono::milliseconds(1)),
+          .cancel = asked_to_stop_.get_token()};
+}
+
+std::vector<any_variable> monitored_session::without_values(
+    const std::vector<std::size_t>& which, std::chrono::steady_clock::time_point until) {
+  std::vector<any_tensor> asked;
+  for (const std::size_t i : which) asked.push_back(have_values_[i]);
+  std::vector<any_variable> none;
+  if (asked.empty()) return none;
+  const std::vector<any_array> found = session_.run(while_starting(until), asked);
+  for (std::size_t i = 0; i < which.size(); ++i)
+    if (!*found[i].data<bool>()) none.push_back(variables_[which[i]]);
+  return none;
+}
+
+void monitored_session::give_values(std::chrono::steady_clock::time_point until) {
+  std::vector<std::size_t> all, own, others;
+  for (std::size_t i = 0; i < variables_.size(); ++i) all.push_back(i);
+  if (all.empty()) return;
+  if (self_.is_chief()) {
+    if (without_values(all, until).empty()) return;
+    const std::string saved = newest_checkpoint(options_);
+    auto in_graph = as_default(graph_);
+    if (saved.empty()) {
+      session_.run(while_starting(until), initialize_all());
+    } else {
+      saver().restore(session_, saved);
+      logging::info("restored ", saved);
+    }
+    return;
+  }
+  // The chief gives values to what several workers share; what lives here is this worker's own.
+  std::vector<output> reads;
+  for (const auto& v : variables_) reads.push_back(v.handle());
+  const auto devices = session_.impl().devices_of(reads);
+  const device_name here = parse_device(self_.device()).task_name();
+  for (const std::size_t i : all) (devices[i]->task_name() == here ? own : others).push_back(i);
+  std::vector<operation> steps;
+  for (const auto& v : without_values(own, until)) steps.push_back(v.initializer());
+  if (!steps.empty()) session_.run(while_starting(until), group(steps));
+  steps.clear();
+  for (const std::size_t i : others) steps.push_back(await_initialized(variables_[i]));
+  if (steps.empty()) return;
+  try {
+    session_.run(while_starting(until), group(steps));
+  } catch (const error& e) {
+    if (e.code() != errc::deadline_exceeded) throw;
+    const auto none =
+        without_values(others, std::chrono::steady_clock::now() + std::chrono::seconds(5));
+    fail(errc::deadline_exceeded, "[monitored_session] timed out waiting for the chief, ",
+         chief_name, ", to initialize ", names_of(none));
+  }
+}
+
+void monitored_session::make_ready(std::chrono::steady_clock::time_point until) {
+  give_values(until);
+  // Random numbers go on where the steps that are counted ended.
+  if (const node_ref counted = graph_.find_variable("global_step");
+      counted && self_.distributed() && options_.session.first_step == 0) {
+    const any_array step = session_.run(while_starting(until), any_tensor(output{counted, 0}));
+    session_options o = session_.options();
+    o.first_step = static_cast<std::uint64_t>(*step.data<std::int64_t>());
+    if (o.first_step != session_.options().first_step) session_ = deft::session(self_, o);
+  }
+  for (auto& h : options_.hooks) h->after_create(context_);
+}
+
+bool monitored_session::is_intact() {
+  try {
+    session_.run(have_values_);
+    return true;
+  } catch (const error&) {
+    return false;
+  }
+}
+
+void monitored_session::recover(const error& why, bool again) {
+  if (!self_.distributed() || !is_loss(why)) throw;
+  // What can still be asked by the old session has not lost its variables.
+  if (why.code() == errc::unavailable && is_intact() &&
+      (again || why.message().ends_with("the step may have been applied")))
+    throw;
+  logging::warning(why.what(), "; recovering");
+  const auto until = std::chrono::steady_clock::now() + options_.start_timeout;
+  constexpr int most = 10;  // tasks may be lost again
+  for (int attempt = 1;; ++attempt) try {
+      auto in_graph = as_default(graph_);
+      session_ = deft::session(self_, session_.options());
+      make_ready(until);
+      logging::warning(self_.device(), " has recovered");
+      return;
+    } catch (const error& e) {
+      if (!is_loss(e) || attempt == most || std::chrono::steady_clock::now() > until ||
+          should_stop())
+        throw;
+    }
+}
+
 step_results monitored_session::run_request(std::span<const output> fetches,
                                             std::span<const output> targets,
                                             std::span<const feed_ref> feeds,
                                             const run_options& options) {
-  std::vector<output> all(fetches.begin(), fetches.end());
+  std::optional<step_results> results;
   std::vector<std::size_t> counts;  // of what each hook fetches
-  for (const auto& h : hooks_) {
-    const std::vector<any_tensor> asked = h->before_run(context_);
-    for (const auto& t : asked) all.push_back(t.handle());
-    counts.push_back(asked.size());
-  }
-  step_results results = session_.run_request(all, targets, feeds, options);
+  for (bool again = false; !results; again = true) try {
+      std::vector<output> all(fetches.begin(), fetches.end());
+      std::vector<output> fed(targets.begin(), targets.end());
+      std::vector<feed_ref> values(feeds.begin(), feeds.end());
+      std::vector<run_arguments> added;
+      run_options o = options;
+      counts.clear();
+      for (const auto& h : options_.hooks) {
+        const run_arguments& a = added.emplace_back(h->before_run(context_));
+        for (const auto& t : a.fetches) all.push_back(t.handle());
+        for (const auto& f : a.feeds) fed.push_back(f.target()), values.push_back(f.value());
+        o.timeout = std::max(o.timeout, a.timeout);
+        counts.push_back(a.fetches.size());
+      }
+      results.emplace(session_.run_request(all, fed, values, o));
+    } catch (const error& e) {
+      recover(e, again);
+    }
   std::size_t next = fetches.size();
   std::vector<any_array> values;
-  for (std::size_t i = 0; i < hooks_.size(); ++i) {
-    values.clear();
-    for (std::size_t n = counts[i]; n > 0; --n) values.push_back(results.peek(next++));
-    hooks_[i]->after_run(context_, values);
+  try {
+    for (std::size_t i = 0; i < options_.hooks.size(); ++i) {
+      values.clear();
+      for (std::size_t n = counts[i]; n > 0; --n) values.push_back(results->peek(next++));
+      options_.hooks[i]->after_run(context_, values);
+    }
+  } catch (const error& e) {
+    recover(e, true);  // the run itself has succeeded
   }
-  return results;
+  return std::move(*results);
 }
 
 }  // namespace deft

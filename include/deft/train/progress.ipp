@@ -19,7 +19,7 @@ class progress_hook final : public hook {
       : loss_(std::move(loss)), last_(last), batch_(batch), terminal_(isatty(STDOUT_FILENO)) {}
 
   void begin() override { step_ = any_tensor(detail::expect_global_step("show_progress")); }
-  std::vector<any_tensor> before_run(run_context&) override { return {loss_, step_}; }
+  run_arguments before_run(run_context&) override { return {.fetches = {loss_, step_}}; }
 
   void after_run(run_context& context, std::span<const any_array> values) override {
     loss_value_ = visit_dtype(values[0].type(),
@@ -32,7 +32,7 @@ class progress_hook final : public hook {
     if (runs_ == 1 || ended_ || now - shown_ >= std::chrono::milliseconds(500)) show(now);
     if (ended_) finish();
   }
-  void end() override {
+  void end(run_context&) override {
     if (!runs_ || ended_) return;
     show(clock::now());
     finish();

@@ -28,11 +28,11 @@ class summary_hook final : public hook {
     step_ = any_tensor(detail::expect_global_step("save_summaries"));
     writer_.emplace(folder_);
   }
-  std::vector<any_tensor> before_run(run_context&) override {
+  run_arguments before_run(run_context&) override {
     std::vector<any_tensor> all{step_};
     if (due_)
       for (const summary& s : summaries_) all.push_back(s.value);
-    return all;
+    return {.fetches = std::move(all)};
   }
   void after_run(run_context&, std::span<const any_array> values) override {
     const std::int64_t step = *values[0].data<std::int64_t>();
@@ -44,7 +44,7 @@ class summary_hook final : public hook {
     // The step of the next run, if each counts one.
     due_ = step + 1 >= written_ + every_;
   }
-  void end() override { writer_.reset(); }
+  void end(run_context&) override { writer_.reset(); }
 
  private:
   void write(const summary& s, const any_array& value, std::int64_t step) {

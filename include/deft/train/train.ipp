@@ -4,6 +4,7 @@
 #include <deft/train/checkpoint_index.ipp>
 #include <deft/train/clip.ipp>
 #include <deft/train/hook.ipp>
+#include <deft/train/hooks.ipp>
 #include <deft/train/monitored_session.ipp>
 #include <deft/train/moving_average.ipp>
 #include <deft/train/optimizer.ipp>

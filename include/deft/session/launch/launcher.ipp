@@ -17,6 +17,7 @@
 #include <deft/transport/listener.hpp>
 #include <map>
 #include <thread>
+#include <utility>
 
 namespace deft {
 namespace {
@@ -69,10 +70,13 @@ class cluster_launcher {
   int run() {
     int code = 0;
     while (!tasks_.empty()) {
-      if (launcher_interrupted && !ending_) {
+      if (launcher_interrupted) {
+        launcher_interrupted = 0;
+        if (ending_) kill_at_ = {};  // the second time
         code = 130;
         end_all();
       }
+      end_servers();
       std::vector<pollfd> fds;
       for (auto& t : tasks_) fds.push_back({t.output, POLLIN, 0});
       const timespec moment{0, 100'000'000};
@@ -198,16 +202,25 @@ class cluster_launcher {
       return a == "--" + flag || a.starts_with("--" + flag + "=");
     });
   }
+  /// Workers first: what they save as they end may be on parameter servers.
   void end_all() {
-    ending_ = true;
-    kill_at_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(1'500);
+    if (std::exchange(ending_, true)) return;
+    kill_at_ = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    for (auto& t : tasks_)
+      if (!is_server(t)) ::kill(t.pid, SIGTERM);
+  }
+  void end_servers() {
+    if (!ending_ || servers_told_ || !std::ranges::all_of(tasks_, &cluster_launcher::is_server))
+      return;
+    servers_told_ = true;
     kill_all(SIGTERM);
   }
+  static bool is_server(const launched_task& t) { return t.name.starts_with("ps/"); }
   void kill_all(int signal) {
     for (auto& t : tasks_) ::kill(t.pid, signal);
   }
 
-  bool terminal_, ending_ = false;
+  bool terminal_, ending_ = false, servers_told_ = false;
   int shown_ = 0;
   sigset_t unblocked_{};
   std::chrono::steady_clock::time_point kill_at_;

@@ -17,6 +17,7 @@
 namespace deft {
 
 class engine;
+class task_signals;
 
 /// What this process is in its cluster, according to its command line.
 class task {
@@ -72,6 +73,9 @@ class task {
   /// invalid_argument naming the first argument that is not, with a suggestion if it is close to a
   /// flag.
   void expect_flags(std::initializer_list<std::string_view> known) const;
+  /// Calls `f`, on another thread, when SIGINT (Ctrl-C) or SIGTERM asks the process to end, instead
+  /// of ending it, as long as the result lives. A second signal ends it at once.
+  std::shared_ptr<void> when_asked_to_stop(std::function<void()> f);
   /// The server of this task. Throws failed_precondition in a single process.
   deft::server& server();
 
@@ -93,6 +97,8 @@ class task {
   static double number_in(const std::string& name, const std::string& text);
 
   std::vector<std::string> rest_;
+  friend class task_signals;
+  task_signals* signals_ = nullptr;  ///< while task_main runs
   mutable std::mutex guard_;
   mutable std::vector<bool> read_;  ///< of rest_
   std::unique_ptr<deft::server> server_;

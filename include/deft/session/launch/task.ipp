@@ -16,6 +16,7 @@
 #include <deft/session/master/master.hpp>
 #include <deft/session/server/server_impl.hpp>
 #include <deft/transport/signals.hpp>
+#include <list>
 #include <optional>
 
 namespace deft {
@@ -124,15 +125,63 @@ struct help_wanted {};
        meant == word ? "" : str("; did you mean ", meant, "?"));
 }
 
+}  // namespace
+
+/// What SIGINT and SIGTERM do while a task runs. A single process keeps the default actions unless
+/// somebody asks for others.
+class task_signals {
+ public:
+  explicit task_signals(task& self) : self_(self) {
+    self.signals_ = this;
+    if (self.distributed()) listen();
+  }
+  ~task_signals() {
+    self_.signals_ = nullptr;
+    caught_.reset();
+  }
+  task_signals(const task_signals&) = delete;
+
+  /// The signal that came; 0: none.
+  int number() const { return number_; }
+
+  std::shared_ptr<void> call(std::function<void()> f) {
+    std::lock_guard lock(guard_);
+    handlers_.push_back(std::move(f));
+    if (!caught_) listen();
+    return {static_cast<void*>(&handlers_.back()), [this, at = std::prev(handlers_.end())](void*) {
+              std::unique_ptr<detail::termination_signals> ended;
+              std::lock_guard removing(guard_);
+              handlers_.erase(at);
+              if (handlers_.empty() && !self_.distributed()) ended.swap(caught_);
+            }};
+  }
+
+ private:
+  void listen() {
+    caught_ = std::make_unique<detail::termination_signals>([this](int number) {
+      number_ = number;
+      std::lock_guard lock(guard_);
+      for (const auto& h : handlers_) h();
+      if (handlers_.empty() && self_.distributed()) self_.server().interrupt();
+    });
+  }
+
+  task& self_;
+  std::atomic<int> number_{0};
+  std::mutex guard_;
+  std::list<std::function<void()>> handlers_;
+  std::unique_ptr<detail::termination_signals> caught_;
+};
+
+std::shared_ptr<void> task::when_asked_to_stop(std::function<void()> f) {
+  return signals_ ? signals_->call(std::move(f)) : nullptr;
+}
+
+namespace {
+
 /// Runs a task whose flags were read, and returns the exit code.
 int live(task& self, const std::function<void(task&)>& body) {
-  std::atomic<int> signal{0};
-  std::optional<detail::termination_signals> signals;  // a single process keeps the default actions
-  if (self.distributed())
-    signals.emplace([&](int number) {
-      signal = number;
-      self.server().interrupt();
-    });
+  task_signals signals(self);
   if (self.is_ps()) {
     self.server().join();
   } else {
@@ -141,16 +190,17 @@ int live(task& self, const std::function<void(task&)>& body) {
       for (const std::string& a : self.unread())
         logging::warning("the argument \"", a, "\" was not read by the program");
     } catch (const std::exception& e) {
-      if (!signal) throw;
+      if (!signals.number()) throw;
       logging::info(self.device(), " ends: ", e.what());
     }
     // If all tasks are being ended at once, the others may not answer any more.
     if (self.distributed())
-      self.server().coordination().done(std::chrono::milliseconds(signal ? 500 : 2'000));
+      self.server().coordination().done(std::chrono::milliseconds(signals.number() ? 500 : 2'000));
   }
+  const int signal = signals.number();
   if (!signal) return 0;
   logging::info(self.device(), " was ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM");
-  self.server().stop(std::chrono::milliseconds(500));
+  if (self.distributed()) self.server().stop(std::chrono::milliseconds(500));
   return 128 + signal;
 }
 

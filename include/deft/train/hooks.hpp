@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/hooks.hpp: hooks that save, log and count.
+#pragma once
+#include <chrono>
+#include <cstdint>
+#include <deft/train/hook.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace deft {
+
+struct checkpoint_policy {
+  std::string name = "model";    ///< of checkpoints: "model-1000"
+  std::int64_t every_steps = 0;  ///< when the global step has grown by so much; 0: however much
+  /// When this time has passed since the last one; 0: however long.
+  std::chrono::nanoseconds interval = std::chrono::minutes(10);
+  int max_to_keep = 5;
+};
+/// Saves all variables of the graph into `directory`: when the session begins, as `policy` says,
+/// and when it ends. The session's constructor throws failed_precondition where the graph has no
+/// global step, and what saver::save throws.
+hook_ref save_checkpoints(const std::string& directory, checkpoint_policy policy = {});
+
+/// Logs tensors by name at level info: "step 100: loss = 0.25", of the first run, and of one run
+/// whenever the global step has grown by `every`. Other runs do not fetch them.
+hook_ref log_tensors(std::vector<std::pair<std::string, any_tensor>> tensors,
+                     std::int64_t every = 100);
+
+/// Logs at level info how many steps a second the global step grows, over `every` steps each.
+hook_ref count_steps(std::int64_t every = 100);
+
+/// Runs `op` once when the session ends in order.
+hook_ref run_at_end(operation op);
+
+}  // namespace deft

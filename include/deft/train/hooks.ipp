@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/hooks.ipp: what the hooks do at which global step.
+#pragma once
+#include <deft/core/log.hpp>
+#include <deft/op/global_step.hpp>
+#include <deft/train/hooks.hpp>
+#include <deft/train/saver.hpp>
+#include <filesystem>
+#include <optional>
+
+namespace deft {
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+/// Fetches the global step with every run.
+class stepping_hook : public hook {
+ public:
+  stepping_hook(std::string_view name, std::int64_t every) : name_(name), every_(every) {}
+  void begin() override {
+    if (every_ < 0) fail(errc::invalid_argument, "[", name_, "] expects a number of steps");
+    step_ = any_tensor(detail::expect_global_step(name_));
+  }
+  run_arguments before_run(run_context&) override { return {.fetches = {step_}}; }
+
+ protected:
+  std::int64_t step_now(run_context& context) {
+    return *context.session().run(step_).data<std::int64_t>();
+  }
+  /// After a run that may have counted one step: its value is that from before the run.
+  static std::int64_t reached(std::span<const any_array> values) {
+    return *values[0].data<std::int64_t>() + 1;
+  }
+
+  std::string_view name_;
+  std::int64_t every_;
+  any_tensor step_;
+};
+
+class checkpoint_hook final : public stepping_hook {
+ public:
+  checkpoint_hook(std::string directory, checkpoint_policy policy)
+      : stepping_hook("save_checkpoints", policy.every_steps),
+        path_((std::filesystem::path(directory) / policy.name).string()),
+        policy_(std::move(policy)) {}
+  void begin() override {
+    stepping_hook::begin();
+    saver_.emplace(saver_options{.max_to_keep = policy_.max_to_keep});
+  }
+  void after_create(run_context& context) override { save(context); }
+  void after_run(run_context& context, std::span<const any_array> values) override {
+    const bool enough = every_ > 0 && reached(values) >= saved_ + every_;
+    const bool long_ago = policy_.interval.count() > 0 && clock::now() - when_ >= policy_.interval;
+    if (enough || long_ago) save(context);
+  }
+  void end(run_context& context) override { save(context); }
+
+ private:
+  void save(run_context& context) {
+    const std::int64_t step = step_now(context);
+    when_ = clock::now();
+    if (step == saved_) return;
+    logging::info("saved ", saver_->save(context.session(), path_, step));
+    saved_ = step;
+  }
+
+  std::string path_;
+  checkpoint_policy policy_;
+  std::optional<saver> saver_;
+  std::int64_t saved_ = -1;
+  clock::time_point when_;
+};
+
+class log_hook final : public stepping_hook {
+ public:
+  log_hook(std::vector<std::pair<std::string, any_tensor>> tensors, std::int64_t every)
+      : stepping_hook("log_tensors", every), tensors_(std::move(tensors)) {}
+  run_arguments before_run(run_context&) override {
+    run_arguments a{.fetches = {step_}};
+    if (due_)
+      for (const auto& [name, t] : tensors_) a.fetches.push_back(t);
+    return a;
+  }
+  void after_run(run_context&, std::span<const any_array> values) override {
+    const std::int64_t step = reached(values);
+    if (values.size() > 1) {
+      std::string text = str("step ", step);
+      for (std::size_t i = 0; i < tensors_.size(); ++i)
+        text += str(i ? ", " : ": ", tensors_[i].first, " = ", values[i + 1]);
+      logging::info(text);
+      logged_ = step;
+    }
+    due_ = step + 1 >= logged_ + every_;
+  }
+
+ private:
+  std::vector<std::pair<std::string, any_tensor>> tensors_;
+  std::int64_t logged_ = 0;
+  bool due_ = true;
+};
+
+class counting_hook final : public stepping_hook {
+ public:
+  explicit counting_hook(std::int64_t every) : stepping_hook("count_steps", every) {}
+  void after_create(run_context& context) override { restart(step_now(context)); }
+  void after_run(run_context&, std::span<const any_array> values) override {
+    const std::int64_t step = reached(values);
+    if (step < from_ + every_) return;
+    const double seconds = std::chrono::duration<double>(clock::now() - since_).count();
+    logging::info("step ", step, ": ", static_cast<double>(step - from_) / seconds,
+                  " steps a second");
+    restart(step);
+  }
+
+ private:
+  void restart(std::int64_t step) { from_ = step, since_ = clock::now(); }
+
+  std::int64_t from_ = 0;
+  clock::time_point since_;
+};
+
+class final_hook final : public hook {
+ public:
+  explicit final_hook(operation op) : op_(std::move(op)) {}
+  void end(run_context& context) override { context.session().run(op_); }
+
+ private:
+  operation op_;
+};
+
+}  // namespace
+
+hook_ref save_checkpoints(const std::string& directory, checkpoint_policy policy) {
+  return std::make_shared<checkpoint_hook>(directory, std::move(policy));
+}
+hook_ref log_tensors(std::vector<std::pair<std::string, any_tensor>> tensors, std::int64_t every) {
+  return std::make_shared<log_hook>(std::move(tensors), every);
+}
+hook_ref count_steps(std::int64_t every) { return std::make_shared<counting_hook>(every); }
+hook_ref run_at_end(operation op) { return std::make_shared<final_hook>(std::move(op)); }
+
+}  // namespace deft
