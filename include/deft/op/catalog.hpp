@@ -54,6 +54,7 @@
 #include <deft/op/relu.hpp>
 #include <deft/op/reshape.hpp>
 #include <deft/op/save.hpp>
+#include <deft/op/scatter.hpp>
 #include <deft/op/sigmoid.hpp>
 #include <deft/op/sign.hpp>
 #include <deft/op/sin.hpp>
@@ -98,14 +99,14 @@ using catalog = op_list<
     maximum, minimum, abs, sign, floor, pow, sin, cos,
     // shapes
     sum, mean, max, first_max, sum_to, size_of, reshape, broadcast_to, transpose, concat,
-    concat_part, argmax, gather, scatter_add, one_hot,
+    concat_part, argmax, gather, scatter_add, sum_rows, one_hot,
     // algorithms of their own
     matmul, softmax, softmax_cross_entropy, softmax_cross_entropy_grad,
     softmax_cross_entropy_with_grad,
     // values and state
     constant, placeholder, random_uniform, random_normal, truncated_normal, variable, read_variable,
-    assign, assign_add, assign_sub, is_initialized, await_initialized, save_tensors,
-    restore_tensors,
+    assign, assign_add, assign_sub, scatter_sub, scatter_update, is_initialized, await_initialized,
+    save_tensors, restore_tensors,
     // order, and what plans are made of
     group, no_op, identity, stop_gradient, fused, fused_update, feed, send, recv, copy>;
 

@@ -47,10 +47,14 @@ struct gathered : typed_shape<gathered<P, Indices>> {
 };
 template <class P, class Indices>
 inline constexpr bool can_gather = gathered<P, Indices>::possible;
+any_tensor add_gather(const output& params, const output& indices, source_place w);
 }  // namespace detail
 
 /// The rows of `params` (along axis 0) at `indices`, int32 or int64: for params (V,D) and indices
-/// (B,L) the result is (B,L,D). An index out of range makes the run throw out_of_range.
+/// (B,L) the result is (B,L,D). An index out of range makes the run throw out_of_range. Rows of a
+/// variable are read on its device, whatever the scope, as the whole variable would be; only they
+/// travel. Their gradient is made of the same rows, and so is the update of the variable: see
+/// optimizer.
 template <expression P, expression Indices, class K = kernels_for<P>>
 auto gather(const P& params, const Indices& indices, source_place w = here()) {
   if constexpr (typed_expression<P> && typed_expression<Indices>) {
@@ -65,10 +69,11 @@ auto gather(const P& params, const Indices& indices, source_place w = here()) {
                     "[gather] expects an axis 0 to gather along and a result of rank 8 at most");
       return detail::refused();
     } else
-      return detail::apply_typed<value_type_of<P>, detail::gathered<SP, SI>, K>(op::gather{}, w,
-                                                                                params, indices);
+      return tensor_of<value_type_of<P>, detail::gathered<SP, SI>>(
+          detail::add_gather(detail::any_lower<K>(params, w), detail::any_lower<K>(indices, w), w)
+              .handle());
   } else
-    return detail::apply<K>(op::gather{}, w, params, indices);
+    return detail::add_gather(detail::any_lower<K>(params, w), detail::any_lower<K>(indices, w), w);
 }
 
 }  // namespace deft

@@ -2,6 +2,7 @@
 // deft/op/gather.ipp: shape rules of gather and scatter_add.
 #pragma once
 #include <deft/op/gather.hpp>
+#include <optional>
 
 namespace deft {
 
@@ -26,6 +27,16 @@ tensor_type op::scatter_add::infer(std::span<const tensor_type> in) const {
     fail(errc::invalid_argument, "[scatter_add] ", in[0].shape, " does not hold rows of ",
          in[2].shape, " for indices of ", in[1].shape);
   return {in[2].shape, in[0].type};
+}
+
+any_tensor detail::add_gather(const output& params, const output& indices, source_place w) {
+  const output in[] = {params, indices};
+  const op_role role = params ? params.node->def->role : op_role::compute;
+  if (role != op_role::variable && role != op_role::read) return apply_any(op::gather{}, in, w);
+  const scope anywhere(device(nullptr));
+  std::optional<scope> there;
+  if (const placement d = params.node->device()) there.emplace(device(*d));
+  return apply_any(op::gather{}, in, w);
 }
 
 }  // namespace deft

@@ -33,6 +33,7 @@
 #include <deft/op/random_uniform.ipp>
 #include <deft/op/reshape.ipp>
 #include <deft/op/save.ipp>
+#include <deft/op/scatter.ipp>
 #include <deft/op/size_of.ipp>
 #include <deft/op/softmax.ipp>
 #include <deft/op/softmax_cross_entropy.ipp>

@@ -7,6 +7,7 @@
 #include <deft/core/hash.hpp>
 #include <deft/op/add.hpp>
 #include <deft/op/broadcast_to.hpp>
+#include <deft/op/scatter.hpp>
 #include <deft/op/sum_to.hpp>
 #include <deft/plan/gradients.hpp>
 #include <deft/plan/open.hpp>
@@ -118,7 +119,9 @@ class reverse_pass {
     auto at = sums_.find({o.node.get(), o.port});
     if (at == sums_.end()) return {};
     auto& parts = at->second;
-    any_tensor sum = parts[0];
+    any_tensor sum = parts.size() > 1 ? detail::sum_of_slices(parts) : any_tensor();
+    if (sum.valid()) return parts.assign(1, sum), sum;
+    sum = parts[0];
     for (std::size_t i = 1; i < parts.size(); ++i) sum = sum + parts[i];
     parts.assign(1, sum);
     return sum;

@@ -14,6 +14,13 @@ std::vector<gradient_of_variable> each(std::vector<gradient_of_variable> gradien
   return gradients;
 }
 
+/// The sum of the squares of a gradient's elements. Of slices, each element is multiplied by the
+/// sum of those in its place.
+any_tensor sum_of_squares(const any_tensor& g) {
+  const auto s = detail::slices_of(g);
+  return s ? sum(s->rows * sum_rows(s->rows, s->indices)) : sum(square(g));
+}
+
 }  // namespace
 
 any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, source_place w) {
@@ -21,7 +28,8 @@ any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, source_
   const auto in_graph = as_default(graph_of(x));
   const any_tensor limit = norm.as(x.type());
   // No division by the norm of zeros.
-  return x * (limit / maximum(sqrt(sum(square(x))), limit));
+  const any_tensor scale = limit / maximum(sqrt(sum_of_squares(x)), limit);
+  return detail::each_value(x, [&](const any_tensor& v) { return any_tensor(v * scale); });
 }
 
 any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, source_place w) {
@@ -29,7 +37,7 @@ any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, sourc
   any_tensor squares;
   for (const auto& [v, g] : gradients) {
     if (!g.valid()) continue;
-    const any_tensor more = cast(sum(square(g)), dtype::float64);
+    const any_tensor more = cast(sum_of_squares(g), dtype::float64);
     squares = squares.valid() ? squares + more : more;
   }
   if (!squares.valid())
@@ -45,14 +53,21 @@ std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_va
   const any_tensor limit = norm.as(dtype::float64);
   // The difference is 0, or NaN if the norm is not finite.
   const any_tensor scale = limit / maximum(whole, limit) + (whole - whole);
-  return each(std::move(gradients),
-              [&](const any_tensor& g) { return any_tensor(g * cast(scale, g.type())); });
+  return each(std::move(gradients), [&](const any_tensor& g) {
+    return detail::each_value(
+        g, [&](const any_tensor& v) { return any_tensor(v * cast(scale, v.type())); });
+  });
 }
 
 std::vector<gradient_of_variable> clip_by_value(std::vector<gradient_of_variable> gradients,
                                                 double low, double high, source_place w) {
-  return each(std::move(gradients),
-              [&](const any_tensor& g) { return any_tensor(clip_by_value(g, low, high, w)); });
+  return each(std::move(gradients), [&](const any_tensor& g) {
+    auto s = detail::slices_of(g);
+    // What is not in a slice is 0, and may be outside of the limits.
+    if (!s || low > 0 || high < 0) return any_tensor(clip_by_value(g, low, high, w));
+    s->rows = clip_by_value(sum_rows(s->rows, s->indices, false), low, high, w);
+    return s->tensor();
+  });
 }
 
 std::vector<gradient_of_variable> clip_by_norm(std::vector<gradient_of_variable> gradients,

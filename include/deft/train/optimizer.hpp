@@ -50,10 +50,56 @@ struct gradient_of_variable {
   any_tensor gradient;  ///< empty if the loss does not depend on the variable
 };
 
+/// What an optimizer updates: a variable, or the rows of it that have a gradient. In expressions it
+/// stands for their value before the step.
+class update_target : public detail::expression_base {
+ public:
+  update_target(any_variable v) : variable_(std::move(v)) {}  // NOLINT: implicit on purpose
+  /// Rows of equal indices must be updated alike. All updates of these rows and of their slots are
+  /// added to `updates`.
+  update_target(any_variable v, any_tensor indices, std::vector<operation>& updates)
+      : variable_(std::move(v)), indices_(std::move(indices)), updates_(&updates) {}
+
+  const any_variable& variable() const { return variable_; }
+  dtype type() const { return variable_.type(); }
+  operator any_tensor() const;  // NOLINT: implicit on purpose
+
+  /// An update, and the value after it.
+  class updated : public operation {
+   public:
+    updated(operation done, any_tensor after)
+        : operation(std::move(done)), after_(std::move(after)) {}
+    const any_tensor& value() const { return after_; }
+
+   private:
+    any_tensor after_;
+  };
+  updated assign(const any_tensor& value) const;
+  updated assign_add(const any_tensor& value) const;
+  updated assign_sub(const any_tensor& value) const;
+
+  /// The same rows of a slot of the variable: a variable of its dtype and shape, filled with
+  /// `value` at first.
+  update_target slot(std::string_view name, double value) const;
+  /// A slot of the whole variable, a scalar of double.
+  any_variable scalar_slot(std::string_view name, double value) const;
+
+ private:
+  any_variable variable_;
+  any_tensor indices_;  ///< empty: the whole variable
+  std::vector<operation>* updates_ = nullptr;
+};
+
 /// Computes gradients and updates variables by them. An optimizer's own variables, its slots, have
 /// the variable's name followed by their own ("w/momentum"), and are placed with the variable, as
 /// is the arithmetic of the update: between devices, only gradients travel. Optimizers of one kind
 /// that update one variable share its slots.
+///
+/// The gradient of a variable of which only some rows were gathered, such as an embedding, is made
+/// of those rows, through sums, averages and clipping: the update touches them and their slots
+/// alone, and rows with one index are summed first. (For momentum, RMSProp, Adadelta and Adam it
+/// differs from the whole gradient, which is 0 elsewhere: rows without a gradient stay as they are,
+/// as in TensorFlow's momentum and LazyAdam.)
 class optimizer {
  public:
   virtual ~optimizer() = default;
@@ -89,12 +135,12 @@ class optimizer {
   }
 
  protected:
-  /// The update of one variable. What it writes is placed with the variable.
-  virtual operation update(const any_variable& v, const any_tensor& gradient) const = 0;
-  /// A variable of v's dtype and shape, filled with `value` at first.
-  static any_variable slot(const any_variable& v, std::string_view name, double value);
-  /// Likewise, a scalar of double.
-  static any_variable scalar_slot(const any_variable& v, std::string_view name, double value);
+  /// The update of one variable, or of rows of it. What it writes is placed with the variable.
+  virtual operation update(const update_target& v, const any_tensor& gradient) const = 0;
+  /// The update of a variable by rows of a gradient, which are to be summed where indices are
+  /// equal.
+  virtual operation update_rows(const any_variable& v, const any_tensor& indices,
+                                const any_tensor& rows) const;
 
  private:
   template <class L>

@@ -2,6 +2,7 @@
 // deft/train/optimizer.ipp: gradients to updates.
 #pragma once
 #include <deft/op/catalog.hpp>
+#include <deft/op/group.hpp>
 #include <deft/plan/gradients.hpp>
 #include <deft/train/optimizer.hpp>
 #include <deft/train/slots.hpp>
@@ -64,9 +65,12 @@ operation optimizer::apply(const std::vector<gradient_of_variable>& gradients,
     const detail::placed_with there(v);
     // What all of this is written after, the gradient waits for, and the update for the gradient:
     // it still reads the variable and its slots as they are before it.
-    const any_tensor ready = waits ? any_tensor(identity(g)) : g;
+    const auto ready = [waits](const any_tensor& t) { return waits ? any_tensor(identity(t)) : t; };
+    const auto slices = v.shape().is_static() ? detail::slices_of(g) : std::nullopt;
+    const any_tensor values = ready(slices ? slices->rows : g);
+    const any_tensor indices = slices ? ready(slices->indices) : any_tensor();
     const scope without_controls(push_controls{nullptr});
-    updates.push_back(update(v, ready).handle());
+    updates.push_back((slices ? update_rows(v, indices, values) : update(v, values)).handle());
   }
   if (updates.empty())
     throw error(errc::invalid_argument, "[minimize] the loss depends on no trainable variable", {},
@@ -86,11 +90,43 @@ operation optimizer::minimize_any(const any_tensor& loss, const variable<std::in
   return apply(compute_gradients(loss), step, w);
 }
 
-any_variable optimizer::slot(const any_variable& v, std::string_view name, double value) {
-  return detail::slot_of(v, name, value);
+update_target::operator any_tensor() const {
+  return indices_.valid() ? any_tensor(gather(any_tensor(variable_), indices_))
+                          : any_tensor(variable_);
 }
-any_variable optimizer::scalar_slot(const any_variable& v, std::string_view name, double value) {
-  return detail::slot_of(v, name, {dims{}, dtype::float64}, value);
+
+update_target::updated update_target::assign(const any_tensor& value) const {
+  if (indices_.valid()) {
+    updates_->push_back(scatter_update(variable_, indices_, value));
+    return {updates_->back(), value};
+  }
+  const auto made = variable_.assign(value);
+  return {made, made.value()};
+}
+update_target::updated update_target::assign_add(const any_tensor& value) const {
+  if (indices_.valid()) return assign(any_tensor(*this) + value);
+  const auto made = variable_.assign_add(value);
+  return {made, made.value()};
+}
+update_target::updated update_target::assign_sub(const any_tensor& value) const {
+  if (indices_.valid()) return assign(any_tensor(*this) - value);
+  const auto made = variable_.assign_sub(value);
+  return {made, made.value()};
+}
+
+update_target update_target::slot(std::string_view name, double value) const {
+  const any_variable made = detail::slot_of(variable_, name, value);
+  return indices_.valid() ? update_target(made, indices_, *updates_) : update_target(made);
+}
+any_variable update_target::scalar_slot(std::string_view name, double value) const {
+  return detail::slot_of(variable_, name, {dims{}, dtype::float64}, value);
+}
+
+operation optimizer::update_rows(const any_variable& v, const any_tensor& indices,
+                                 const any_tensor& rows) const {
+  std::vector<operation> updates;
+  updates.push_back(update(update_target(v, indices, updates), sum_rows(rows, indices)));
+  return group(updates);
 }
 
 std::vector<gradient_of_variable> average_gradients(
@@ -100,16 +136,25 @@ std::vector<gradient_of_variable> average_gradients(
   std::vector<gradient_of_variable> result = replicas[0];
   for (std::size_t i = 0; i < result.size(); ++i) {
     auto& [v, total] = result[i];
+    std::vector<any_tensor> parts;
+    if (total.valid()) parts.push_back(total);
     for (std::size_t r = 1; r < replicas.size(); ++r) {
       if (replicas[r].size() != result.size() || !(replicas[r][i].variable.handle() == v.handle()))
         throw error(errc::invalid_argument,
                     "[average_gradients] the replicas have gradients of different variables",
                     v.name(), w);
       const any_tensor& more = replicas[r][i].gradient;
-      if (!more.valid()) continue;
-      total = total.valid() ? total + more : more;
+      if (more.valid()) parts.push_back(more);
     }
-    if (total.valid()) total = total * (1 / static_cast<double>(replicas.size()));
+    if (parts.empty()) continue;
+    total = detail::sum_of_slices(parts);
+    if (!total.valid()) {
+      total = parts[0];
+      for (std::size_t p = 1; p < parts.size(); ++p) total = total + parts[p];
+    }
+    total = detail::each_value(total, [&](const any_tensor& x) {
+      return any_tensor(x * (1 / static_cast<double>(replicas.size())));
+    });
   }
   return result;
 }

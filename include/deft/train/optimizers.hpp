@@ -12,7 +12,9 @@ class sgd : public optimizer {
   explicit sgd(hyperparameter learning_rate) : rate_(std::move(learning_rate)) {}
 
  protected:
-  operation update(const any_variable& v, const any_tensor& gradient) const override;
+  operation update(const update_target& v, const any_tensor& gradient) const override;
+  operation update_rows(const any_variable& v, const any_tensor& indices,
+                        const any_tensor& rows) const override;
 
  private:
   hyperparameter rate_;
@@ -31,7 +33,7 @@ class momentum : public optimizer {
       : rate_(std::move(learning_rate)), kept_(std::move(momentum_of_steps)), options_(options) {}
 
  protected:
-  operation update(const any_variable& v, const any_tensor& gradient) const override;
+  operation update(const update_target& v, const any_tensor& gradient) const override;
 
  private:
   hyperparameter rate_, kept_;
@@ -46,7 +48,7 @@ class adagrad : public optimizer {
       : rate_(std::move(learning_rate)), initial_(initial_accumulator) {}
 
  protected:
-  operation update(const any_variable& v, const any_tensor& gradient) const override;
+  operation update(const update_target& v, const any_tensor& gradient) const override;
 
  private:
   hyperparameter rate_;
@@ -66,7 +68,7 @@ class adadelta : public optimizer {
       : rate_(std::move(learning_rate)), options_(options) {}
 
  protected:
-  operation update(const any_variable& v, const any_tensor& gradient) const override;
+  operation update(const update_target& v, const any_tensor& gradient) const override;
 
  private:
   hyperparameter rate_;
@@ -91,7 +93,7 @@ class rmsprop : public optimizer {
       : rate_(std::move(learning_rate)), options_(options) {}
 
  protected:
-  operation update(const any_variable& v, const any_tensor& gradient) const override;
+  operation update(const update_target& v, const any_tensor& gradient) const override;
 
  private:
   hyperparameter rate_;
@@ -115,7 +117,7 @@ class adam : public optimizer {
       : rate_(std::move(learning_rate)), options_(options) {}
 
  protected:
-  operation update(const any_variable& v, const any_tensor& gradient) const override;
+  operation update(const update_target& v, const any_tensor& gradient) const override;
 
  private:
   hyperparameter rate_;
@@ -152,7 +154,7 @@ class ftrl : public optimizer {
       : rate_(std::move(learning_rate)), options_(options) {}
 
  protected:
-  operation update(const any_variable& v, const any_tensor& gradient) const override;
+  operation update(const update_target& v, const any_tensor& gradient) const override;
 
  private:
   hyperparameter rate_;

@@ -7,56 +7,61 @@
 
 namespace deft {
 
-operation sgd::update(const any_variable& v, const any_tensor& g) const {
+operation sgd::update(const update_target& v, const any_tensor& g) const {
   return v.assign_sub(g * rate_.as(v.type()));
 }
 
-operation momentum::update(const any_variable& v, const any_tensor& g) const {
-  const any_variable a = slot(v, "momentum", 0);
+operation sgd::update_rows(const any_variable& v, const any_tensor& indices,
+                           const any_tensor& rows) const {
+  return scatter_sub(v, indices, rows * rate_.as(v.type()));
+}
+
+operation momentum::update(const update_target& v, const any_tensor& g) const {
+  const update_target a = v.slot("momentum", 0);
   const any_tensor kept = kept_.as(v.type()), rate = rate_.as(v.type());
   const any_tensor step = a.assign(a * kept + g).value();
   return v.assign_sub(options_.nesterov ? any_tensor((g + kept * step) * rate)
                                         : any_tensor(step * rate));
 }
 
-operation adagrad::update(const any_variable& v, const any_tensor& g) const {
-  const any_variable a = slot(v, "adagrad", initial_);
+operation adagrad::update(const update_target& v, const any_tensor& g) const {
+  const update_target a = v.slot("adagrad", initial_);
   const any_tensor squares = a.assign_add(square(g)).value();
   return v.assign_sub(g * rate_.as(v.type()) / sqrt(squares));
 }
 
-operation adadelta::update(const any_variable& v, const any_tensor& g) const {
+operation adadelta::update(const update_target& v, const any_tensor& g) const {
   const auto [rho, epsilon] = options_;
-  const any_variable a = slot(v, "adadelta/accumulator", 0), d = slot(v, "adadelta/update", 0);
+  const update_target a = v.slot("adadelta/accumulator", 0), d = v.slot("adadelta/update", 0);
   const any_tensor squares = a.assign(a * rho + square(g) * (1 - rho)).value();
   const any_tensor step = sqrt(d + epsilon) / sqrt(squares + epsilon) * g;
   const operation averaged = d.assign(d * rho + square(step) * (1 - rho));
   return group(v.assign_sub(step * rate_.as(v.type())), averaged);
 }
 
-operation rmsprop::update(const any_variable& v, const any_tensor& g) const {
+operation rmsprop::update(const update_target& v, const any_tensor& g) const {
   const double fresh = 1 - options_.decay;
-  const any_variable s = slot(v, "rmsprop/square", 1);
+  const update_target s = v.slot("rmsprop/square", 1);
   any_tensor variance = s.assign_add((square(g) - s) * fresh).value();
   if (options_.centered) {
-    const any_variable c = slot(v, "rmsprop/mean", 0);
+    const update_target c = v.slot("rmsprop/mean", 0);
     variance = variance - square(c.assign_add((g - c) * fresh).value());
   }
   const any_tensor step = g * rate_.as(v.type()) / sqrt(variance + options_.epsilon);
   if (options_.momentum == 0) return v.assign_sub(step);
-  const any_variable m = slot(v, "rmsprop/momentum", 0);
+  const update_target m = v.slot("rmsprop/momentum", 0);
   return v.assign_sub(m.assign(m * options_.momentum + step).value());
 }
 
-operation adam::update(const any_variable& v, const any_tensor& g) const {
+operation adam::update(const update_target& v, const any_tensor& g) const {
   const auto [beta1, beta2, epsilon, weight_decay] = options_;
-  const any_variable power1 = scalar_slot(v, "adam/beta1_power", 1);
-  const any_variable power2 = scalar_slot(v, "adam/beta2_power", 1);
+  const any_variable power1 = v.scalar_slot("adam/beta1_power", 1);
+  const any_variable power2 = v.scalar_slot("adam/beta2_power", 1);
   const any_tensor kept1 = power1.assign(power1 * beta1).value();
   const any_tensor kept2 = power2.assign(power2 * beta2).value();
   const any_tensor rate = cast(rate_.as(dtype::float64) * sqrt(1 - kept2) / (1 - kept1), v.type());
 
-  const any_variable m = slot(v, "adam/mean", 0), s = slot(v, "adam/square", 0);
+  const update_target m = v.slot("adam/mean", 0), s = v.slot("adam/square", 0);
   const any_tensor mean = m.assign_add((g - m) * (1 - beta1)).value();
   const any_tensor squares = s.assign_add((square(g) - s) * (1 - beta2)).value();
   any_tensor step = mean * rate / (sqrt(squares) + epsilon);
@@ -64,9 +69,9 @@ operation adam::update(const any_variable& v, const any_tensor& g) const {
   return v.assign_sub(step);
 }
 
-operation ftrl::update(const any_variable& v, const any_tensor& g) const {
+operation ftrl::update(const update_target& v, const any_tensor& g) const {
   const auto [power, initial, l1, l2] = options_;
-  const any_variable n = slot(v, "ftrl/accumulator", initial), z = slot(v, "ftrl/linear", 0);
+  const update_target n = v.slot("ftrl/accumulator", initial), z = v.slot("ftrl/linear", 0);
   auto inverse_rate = [&, power = power](const any_tensor& accumulated) {
     const any_tensor root =
         power == -0.5 ? any_tensor(sqrt(accumulated)) : any_tensor(pow(accumulated, -power));

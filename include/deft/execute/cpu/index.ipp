@@ -11,6 +11,8 @@
 #include <deft/op/gather.hpp>
 #include <deft/op/max.hpp>
 #include <deft/op/one_hot.hpp>
+#include <deft/op/scatter.hpp>
+#include <vector>
 
 namespace deft::cpu {
 namespace places {
@@ -78,6 +80,185 @@ class scatter_kernel final : public typed_kernel {
 
  private:
   std::int64_t rows_ = 0, n_ = 0, count_ = 0;
+};
+
+/// Which of a list of indices are equal. Both tables are as long as there are rows, and their
+/// elements are not set: one counts only if the other confirms it.
+template <class Index>
+class equal_indices {
+ public:
+  void prepare(std::int64_t rows, std::int64_t count) {
+    last_.resize(static_cast<std::size_t>(rows));
+    next_.resize(static_cast<std::size_t>(count));
+    firsts_.reserve(static_cast<std::size_t>(count));
+    heads_.resize(static_cast<std::size_t>(count));
+  }
+  /// Throws out_of_range for an index that names no row.
+  void find(std::string_view op, const Index* index, std::int64_t count, std::int64_t rows) {
+    firsts_.clear();
+    for (std::int64_t i = 0; i < count; ++i) check_index(op, index[i], rows);
+    for (std::int64_t i = 0; i < count; ++i) {
+      next_[at(i)] = -1;
+      const std::int64_t before = last_[at(index[i])];
+      if (before >= 0 && before < i && index[before] == index[i]) {
+        next_[at(before)] = i;
+        heads_[at(i)] = heads_[at(before)];
+      } else {
+        firsts_.push_back(i);
+        heads_[at(i)] = i;
+      }
+      last_[at(index[i])] = i;
+    }
+  }
+  /// The first positions of the indices, in their order.
+  const std::vector<std::int64_t>& firsts() const { return firsts_; }
+  std::int64_t first_of(std::int64_t i) const { return heads_[at(i)]; }
+  std::int64_t last_of(std::int64_t index) const { return last_[at(index)]; }
+  /// The next position of the same index; -1: none.
+  std::int64_t next(std::int64_t i) const { return next_[at(i)]; }
+
+ private:
+  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  std::vector<std::int64_t> last_, next_, firsts_, heads_;
+};
+
+/// Calls f(k) for k of 0 to n - 1, each of them work on a row of `bytes`.
+template <class F>
+void each_row(std::int64_t n, std::int64_t bytes, double nanoseconds, F f) {
+  const std::int64_t some =
+      std::max<std::int64_t>(1, chunk_bytes / std::max<std::int64_t>(8, bytes));
+  parallel_chunks((n + some - 1) / some, nanoseconds, [&](std::int64_t p) {
+    for (std::int64_t k = p * some; k < std::min(n, (p + 1) * some); ++k) f(k);
+  });
+}
+
+inline std::int64_t elements_from(const dims& shape, int axis) {
+  std::int64_t n = 1;
+  for (int i = axis; i < shape.rank(); ++i) n *= shape[i];
+  return n;
+}
+
+template <class T, class Index>
+class sum_rows_kernel final : public typed_kernel {
+ public:
+  explicit sum_rows_kernel(bool repeat) : repeat_(repeat) {}
+  void ready() override {
+    count_ = in(1).elements();
+    n_ = elements_from(in(0), in(1).rank());
+    cost_ = 20 + static_cast<double>(count_ * (n_ + 10)) * sizeof(T) / 15;
+    order_.resize(static_cast<std::size_t>(count_));
+    equal_.prepare(count_, count_);
+  }
+  void run(const kernel_call& c) override {
+    const T* from = static_cast<const T*>(c.in[0]);
+    T* to = static_cast<T*>(c.out[0]);
+    number(static_cast<const Index*>(c.in[1]));
+    const auto& firsts = equal_.firsts();
+    const std::int64_t bytes = n_ * static_cast<std::int64_t>(sizeof(T));
+    each_row(static_cast<std::int64_t>(firsts.size()), bytes, cost_, [&](std::int64_t k) {
+      const std::int64_t first = firsts[static_cast<std::size_t>(k)];
+      T* const sum = to + first * n_;
+      std::copy_n(from + first * n_, n_, sum);
+      for (std::int64_t i = equal_.next(first); i >= 0; i = equal_.next(i))
+        fold<T, plus>::into(sum, from + i * n_, n_);
+      for (std::int64_t i = equal_.next(first); i >= 0; i = equal_.next(i))
+        if (repeat_)
+          std::copy_n(sum, n_, to + i * n_);
+        else
+          std::fill_n(to + i * n_, n_, T(0));
+    });
+  }
+
+ private:
+  /// Numbers the indices, of which any value may occur, by their order.
+  void number(const Index* index) {
+    sorted_.assign(index, index + count_);
+    std::ranges::sort(sorted_);
+    for (std::int64_t i = 0; i < count_; ++i)
+      order_[static_cast<std::size_t>(i)] =
+          std::ranges::lower_bound(sorted_, index[i]) - sorted_.begin();
+    equal_.find("sum_rows", order_.data(), count_, count_);
+  }
+
+  bool repeat_;
+  std::int64_t n_ = 0, count_ = 0;
+  std::vector<Index> sorted_;
+  std::vector<std::int64_t> order_;
+  equal_indices<std::int64_t> equal_;
+};
+
+/// An update of rows: the variable's elements come first, and may be elsewhere than the result.
+template <class T, class Index>
+class row_update_kernel : public typed_kernel {
+ public:
+  void ready() override {
+    rows_ = out()[0];
+    n_ = elements_from(out(), 1);
+    count_ = in(2).elements();
+    cost_ = 20 + static_cast<double>(count_ * (n_ + 10)) * sizeof(T) / 10;
+    equal_.prepare(rows_, count_);
+  }
+
+ protected:
+  /// Calls f(first, row) for each index, with the position where it occurs first.
+  template <class F>
+  void update(std::string_view op, const kernel_call& c, F f) {
+    const Index* index = static_cast<const Index*>(c.in[2]);
+    T* to = static_cast<T*>(c.out[0]);
+    equal_.find(op, index, count_, rows_);
+    const std::int64_t bytes = n_ * static_cast<std::int64_t>(sizeof(T));
+    if (to != c.in[0]) std::memcpy(to, c.in[0], static_cast<std::size_t>(rows_ * bytes));
+    const auto& firsts = equal_.firsts();
+    each_row(static_cast<std::int64_t>(firsts.size()), bytes, cost_, [&](std::int64_t k) {
+      const std::int64_t first = firsts[static_cast<std::size_t>(k)];
+      f(first, to + static_cast<std::int64_t>(index[first]) * n_);
+    });
+  }
+
+  std::int64_t rows_ = 0, n_ = 0, count_ = 0;
+  equal_indices<Index> equal_;
+};
+
+template <class T, class Index>
+class scatter_sub_kernel final : public row_update_kernel<T, Index> {
+ public:
+  void run(const kernel_call& c) override {
+    const T* from = static_cast<const T*>(c.in[1]);
+    this->update("scatter_sub", c, [&](std::int64_t first, T* row) {
+      const std::int64_t n = this->n_;
+      const T* rows = from + first * n;
+      thread_local std::vector<T> sum;
+      if (this->equal_.next(first) >= 0) {
+        sum.assign(rows, rows + n);
+        for (std::int64_t i = this->equal_.next(first); i >= 0; i = this->equal_.next(i))
+          fold<T, plus>::into(sum.data(), from + i * n, n);
+        rows = sum.data();
+      }
+      for (std::int64_t k = 0; k < n; ++k) row[k] = wrapped_difference(row[k], rows[k]);
+    });
+  }
+
+ private:
+  static T wrapped_difference(T a, T b) {
+    if constexpr (std::is_floating_point_v<T>)
+      return a - b;
+    else
+      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) -
+                            static_cast<std::make_unsigned_t<T>>(b));
+  }
+};
+
+template <class T, class Index>
+class scatter_update_kernel final : public row_update_kernel<T, Index> {
+ public:
+  void run(const kernel_call& c) override {
+    const T* from = static_cast<const T*>(c.in[1]);
+    const Index* index = static_cast<const Index*>(c.in[2]);
+    this->update("scatter_update", c, [&](std::int64_t first, T* row) {
+      const std::int64_t last = this->equal_.last_of(static_cast<std::int64_t>(index[first]));
+      std::copy_n(from + last * this->n_, this->n_, row);
+    });
+  }
 };
 
 template <class T, class Index>
@@ -241,6 +422,28 @@ kernel_ptr make_scatter_add(const node_def& n, std::span<const tensor_type> in) 
     });
   });
 }
+template <template <class, class> class Kernel>
+kernel_ptr make_row_update(const node_def& n, std::span<const tensor_type> in) {
+  return places::by_index(n, in.back().type, [&]<class I>() -> kernel_ptr {
+    return visit_dtype(in[0].type, [&]<class T>() -> kernel_ptr {
+      if constexpr (std::is_same_v<T, bool>)
+        no_kernel(n, in[0].type);
+      else
+        return std::make_unique<Kernel<T, I>>();
+    });
+  });
+}
+kernel_ptr make_sum_rows(const node_def& n, std::span<const tensor_type> in) {
+  const bool repeat = decode<op::sum_rows>(n.attributes).repeat;
+  return places::by_index(n, in[1].type, [&]<class I>() -> kernel_ptr {
+    return visit_dtype(in[0].type, [&]<class T>() -> kernel_ptr {
+      if constexpr (std::is_same_v<T, bool>)
+        no_kernel(n, in[0].type);
+      else
+        return std::make_unique<places::sum_rows_kernel<T, I>>(repeat);
+    });
+  });
+}
 kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
   const auto o = decode<op::one_hot>(n.attributes);
   return visit_dtype(o.type, [&]<class T>() -> kernel_ptr {
@@ -264,6 +467,9 @@ kernel_table index_kernels() {
   static constexpr kernel_entry table[] = {
       {op::gather::name, all_dtypes, &make_gather},
       {op::scatter_add::name, numeric_dtypes, &make_scatter_add},
+      {op::sum_rows::name, numeric_dtypes, &make_sum_rows},
+      {op::scatter_sub::name, numeric_dtypes, &make_row_update<places::scatter_sub_kernel>},
+      {op::scatter_update::name, numeric_dtypes, &make_row_update<places::scatter_update_kernel>},
       {op::one_hot::name, index_dtypes | dtype_set{dtype::uint8}, &make_one_hot},
       {op::argmax::name, numeric_dtypes, &make_argmax},
       {op::first_max::name, numeric_dtypes, &make_first_max},

@@ -12,6 +12,7 @@
 #include <deft/op/gather.hpp>
 #include <deft/op/max.hpp>
 #include <deft/op/one_hot.hpp>
+#include <deft/op/scatter.hpp>
 #include <limits>
 
 namespace deft::gpu::DEFT_GPU_SYSTEM {
@@ -207,6 +208,140 @@ class scatter_kernel final : public queued_kernel {
   std::size_t scratch_ = 0;
 };
 
+/// Row i of `from` belongs to a key; of the sorted keys, the positions of their rows.
+template <class T>
+struct sorted_rows {
+  const std::uint32_t *keys, *positions;
+  const T* from;
+  T* to;
+  std::int64_t count, rows;
+  divider n;
+
+  DEFT_HD bool is_first(std::int64_t i) const { return i == 0 || keys[i - 1] != keys[i]; }
+  DEFT_HD bool is_last(std::int64_t i) const { return i + 1 == count || keys[i + 1] != keys[i]; }
+  DEFT_HD num::lane<T> sum(std::int64_t i, std::int64_t column) const {
+    num::lane<T> total(from[positions[i] * n.by() + column]);
+    for (std::int64_t k = i + 1; k < count && keys[k] == keys[i]; ++k)
+      total = total + num::lane<T>(from[positions[k] * n.by() + column]);
+    return total;
+  }
+};
+template <class T>
+struct summed_rows : sorted_rows<T> {
+  bool repeat;
+  DEFT_HD void operator()(std::int64_t number) const {
+    std::int64_t i = number;
+    const std::int64_t column = this->n.cut(i);
+    if (!this->is_first(i)) return;
+    const T sum = this->sum(i, column).v;
+    for (std::int64_t k = i; k < this->count && this->keys[k] == this->keys[i]; ++k)
+      this->to[this->positions[k] * this->n.by() + column] = k == i || repeat ? sum : T(0);
+  }
+};
+template <class T>
+struct subtracted_rows : sorted_rows<T> {
+  DEFT_HD void operator()(std::int64_t number) const {
+    std::int64_t i = number;
+    const std::int64_t column = this->n.cut(i);
+    if (!this->is_first(i) || this->keys[i] >= this->rows) return;
+    T& element = this->to[this->keys[i] * this->n.by() + column];
+    element = (num::lane<T>(element) - this->sum(i, column)).v;
+  }
+};
+template <class T>
+struct replaced_rows : sorted_rows<T> {
+  DEFT_HD void operator()(std::int64_t number) const {
+    std::int64_t i = number;
+    const std::int64_t column = this->n.cut(i);
+    if (!this->is_last(i) || this->keys[i] >= this->rows) return;
+    this->to[this->keys[i] * this->n.by() + column] =
+        this->from[this->positions[i] * this->n.by() + column];
+  }
+};
+template <class T>
+struct copied_elements {
+  const T* from;
+  T* to;
+  DEFT_HD void operator()(std::int64_t i) const { to[i] = from[i]; }
+};
+
+/// What sorts rows by their indices and then goes over them, a thread for each element of each row.
+template <class T, class Index>
+class sorting_kernel : public queued_kernel {
+ public:
+  std::size_t scratch() const override {
+    return count_ == 0 || n_ == 0 ? 0 : 4 * word_bytes() + stream::sort_room(count_);
+  }
+
+ protected:
+  void set(std::string_view op, std::int64_t rows, std::int64_t n, std::int64_t count) {
+    constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
+    if (count > most || rows > most)
+      fail(errc::unimplemented, "[", op, "] on GPUs takes up to ", most,
+           " rows and indices, and got ", rows, " and ", count);
+    rows_ = rows, n_ = n, count_ = count;
+  }
+  sorted_rows<T> sort(const kernel_call& c, stream& s, const void* index, const void* from) const {
+    const row_indices<Index> indices{s.in<Index>(index), rows_, fault_kind::scattered, s.faults()};
+    char* const room = static_cast<char*>(c.scratch);
+    auto words = [&](std::size_t i) { return s.out<std::uint32_t>(room + i * word_bytes()); };
+    s.launch(count_, index_keys<Index>{indices, words(0), words(1)});
+    s.sort_by_key(words(0), words(2), words(1), words(3), count_,
+                  static_cast<int>(std::bit_width(static_cast<std::uint64_t>(rows_) | 1)),
+                  room + 4 * word_bytes());
+    return {words(2), words(3), s.in<T>(from), s.out<T>(c.out[0]), count_, rows_, divider(n_)};
+  }
+
+  std::int64_t rows_ = 0, n_ = 0, count_ = 0;
+
+ private:
+  std::size_t word_bytes() const {
+    return (static_cast<std::size_t>(count_) * sizeof(std::uint32_t) + 255) / 256 * 256;
+  }
+};
+
+inline std::int64_t elements_from(const dims& shape, int axis) {
+  std::int64_t n = 1;
+  for (int i = axis; i < shape.rank(); ++i) n *= shape[i];
+  return n;
+}
+
+template <class T, class Index>
+class sum_rows_kernel final : public sorting_kernel<T, Index> {
+ public:
+  explicit sum_rows_kernel(bool repeat) : repeat_(repeat) {}
+  void queue(const kernel_call& c, stream& s) override {
+    if (this->count_ == 0 || this->n_ == 0) return;
+    s.launch(this->count_ * this->n_, summed_rows<T>{this->sort(c, s, c.in[1], c.in[0]), repeat_});
+  }
+
+ private:
+  void ready() override {
+    // Any index: how many rows there are is not known here.
+    this->set("sum_rows", std::numeric_limits<std::uint32_t>::max(),
+              elements_from(this->in(0), this->in(1).rank()), this->in(1).elements());
+  }
+  bool repeat_;
+};
+
+/// An update of rows, `Rows` of their elements. The variable's own come first, and may be elsewhere
+/// than the result.
+template <class T, class Index, template <class> class Rows>
+class row_update_kernel final : public sorting_kernel<T, Index> {
+ public:
+  void queue(const kernel_call& c, stream& s) override {
+    if (c.in[0] != c.out[0])
+      s.launch(this->out().elements(), copied_elements<T>{s.in<T>(c.in[0]), s.out<T>(c.out[0])});
+    if (this->count_ == 0 || this->n_ == 0) return;
+    s.launch(this->count_ * this->n_, Rows<T>{this->sort(c, s, c.in[2], c.in[1])});
+  }
+
+ private:
+  void ready() override {
+    this->set("scatter", this->out()[0], elements_from(this->out(), 1), this->in(2).elements());
+  }
+};
+
 /// Unit: an unsigned integer of an element's size.
 template <class Unit, class Index>
 struct hot_elements {
@@ -363,6 +498,21 @@ kernel_ptr make_scatter_add(const node_def& n, std::span<const tensor_type> in) 
     });
   });
 }
+kernel_ptr make_sum_rows(const node_def& n, std::span<const tensor_type> in) {
+  return make_by_index(n, in[1].type, [&]<class I>() -> kernel_ptr {
+    return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
+      return std::make_unique<sum_rows_kernel<T, I>>(decode<op::sum_rows>(n.attributes).repeat);
+    });
+  });
+}
+template <template <class> class Rows>
+kernel_ptr make_row_update(const node_def& n, std::span<const tensor_type> in) {
+  return make_by_index(n, in.back().type, [&]<class I>() -> kernel_ptr {
+    return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
+      return std::make_unique<row_update_kernel<T, I, Rows>>();
+    });
+  });
+}
 kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
   const auto o = decode<op::one_hot>(n.attributes);
   return visit_dtype(o.type, [&]<class T>() -> kernel_ptr {
@@ -393,6 +543,9 @@ kernel_table index_kernels() {
   static constexpr kernel_entry table[] = {
       {op::gather::name, all_dtypes, &make_gather},
       {op::scatter_add::name, numeric_dtypes, &make_scatter_add},
+      {op::sum_rows::name, numeric_dtypes, &make_sum_rows},
+      {op::scatter_sub::name, numeric_dtypes, &make_row_update<subtracted_rows>},
+      {op::scatter_update::name, numeric_dtypes, &make_row_update<replaced_rows>},
       {op::one_hot::name, index_dtypes | dtype_set{dtype::uint8}, &make_one_hot},
       {op::argmax::name, numeric_dtypes, &make_argmax},
       {op::first_max::name, numeric_dtypes, &make_first_max},

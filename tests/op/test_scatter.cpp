@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/op/concat.hpp>
+#include <deft/op/scatter.hpp>
+
+#include "modeling.hpp"
+
+using namespace deft;
+using testing::error_of;
+
+TEST_CASE_FIXTURE(testing::own_graph, "updates of rows say what does not fit") {
+  any_variable v("v", {6, 2}, 0.f);
+  placeholder<std::int32_t, dyn> ids("ids");
+  placeholder<float, dyn, 2> rows("rows");
+  placeholder<float, dyn, 3> wide("wide");
+  placeholder<std::uint8_t, dyn> bytes("bytes");
+  CHECK(scatter_sub(v, ids, rows).value().shape() == dims{6, 2});
+  CHECK(error_of([&] { scatter_sub(v, ids, wide); })
+            .starts_with("invalid_argument: [scatter_sub] float(?,3) does not hold rows of "
+                         "variable \"v\", float(6,2), for indices of (?)"));
+  CHECK(error_of([&] {
+          scatter_update(v, bytes, rows);
+        }).starts_with("invalid_argument: [scatter_update] expects int32 or int64 indices"));
+  any_variable b("b", {6, 2}, false, dtype::boolean);
+  placeholder<bool, dyn, 2> flags("flags");
+  CHECK(error_of([&] {
+          scatter_update(b, ids, flags);
+        }).starts_with("invalid_argument: [scatter_update] is not defined for bool"));
+  CHECK(sum_rows(rows, ids).shape() == dims{dyn, 2});
+  CHECK(error_of([&] {
+          sum_rows(any_tensor(ids), any_tensor(wide));
+        }).starts_with("invalid_argument: [sum_rows] expects int32 or int64 indices"));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "only sums of slices of one shape are made of slices") {
+  placeholder<float, 6, 2> a("a");
+  placeholder<float, 7, 2> b("b");
+  placeholder<std::int32_t, 3> ids("ids");
+  placeholder<float, 3, 2> rows("rows");
+  const any_tensor of_a = detail::indexed_slices{rows, ids, a}.tensor(),
+                   of_b = detail::indexed_slices{rows, ids, b}.tensor();
+  const any_tensor two[] = {of_a, of_a}, mixed[] = {of_a, of_b}, whole[] = {of_a, any_tensor(a)};
+  const auto sum = detail::slices_of(detail::sum_of_slices(two));
+  REQUIRE(sum);
+  CHECK(sum->rows.shape() == dims{6, 2});
+  CHECK(sum->indices.shape() == dims{6});
+  CHECK_FALSE(detail::sum_of_slices(mixed).valid());
+  CHECK_FALSE(detail::sum_of_slices(whole).valid());
+  CHECK_FALSE(detail::slices_of(any_tensor(a)).has_value());
+}

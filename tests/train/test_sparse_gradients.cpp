@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/op/scatter.hpp>
+#include <deft/train/clip.hpp>
+#include <deft/train/optimizers.hpp>
+#include <functional>
+
+#include "training.hpp"
+
+using namespace deft;
+using testing::error_of;
+using testing::own_graph;
+
+namespace {
+
+ndarray<float, 6, 2> rows_of_table() {
+  ndarray<float, 6, 2> t;
+  for (std::int64_t i = 0; i < 12; ++i) t.data()[i] = 0.25f * static_cast<float>(i) - 1;
+  return t;
+}
+
+/// A table, and a loss of some of its rows, gathered in two places.
+struct embedded {
+  variable<float, 6, 2> table{"table", rows_of_table()};
+  placeholder<std::int32_t, dyn> ids{"ids"};
+  tensor<float, dyn, 2> first = gather(table, ids);
+  tensor<float, 2, 2> second = gather(table, constant({1, 5}));
+  any_tensor loss = sum(square(first)) + sum(second * second * second);
+};
+
+std::vector<gradient_of_variable> as_whole(std::vector<gradient_of_variable> g) {
+  for (auto& [v, d] : g) d = identity(d);
+  return g;
+}
+
+using updating = std::function<operation(std::vector<gradient_of_variable>)>;
+/// The table after some steps.
+any_array trained(bool whole, const ndarray<std::int32_t, dyn>& ids, const updating& apply) {
+  graph g;
+  auto in_graph = as_default(g);
+  embedded m;
+  auto gradients = sgd(0.1).compute_gradients(m.loss);
+  REQUIRE(gradients.size() == 1);
+  CHECK(detail::slices_of(gradients[0].gradient).has_value());
+  if (whole) gradients = as_whole(gradients);
+  const operation step = apply(gradients);
+  session s;
+  s.run(initialize_all());
+  for (int i = 0; i < 4; ++i) s.run(step, m.ids = ids);
+  return s.run(any_tensor(m.table));
+}
+
+void check_near(const any_array& a, const any_array& b) {
+  REQUIRE(a.shape() == b.shape());
+  for (std::int64_t i = 0; i < a.elements(); ++i)
+    CHECK(a.data<float>()[i] == doctest::Approx(b.data<float>()[i]).epsilon(1e-5));
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "the gradient of gathered rows is made of them") {
+  embedded m;
+  const auto g = plan::gradients(m.loss, std::vector<any_tensor>{m.table});
+  const auto slices = detail::slices_of(g[0]);
+  REQUIRE(slices);
+  session s;
+  s.run(initialize_all());
+  const ndarray<std::int32_t, dyn> ids{3, 1, 3};
+  CHECK(s.run(slices->indices, m.ids = ids) == ndarray<std::int32_t, 5>{1, 5, 3, 1, 3}.array());
+  const any_array whole = s.run(g[0], m.ids = ids);
+  const ndarray<float, 6, 2> t = rows_of_table();
+  for (std::int64_t c = 0; c < 2; ++c) {
+    CHECK(whole.data<float>()[c] == 0);
+    CHECK(whole.data<float>()[6 + c] == doctest::Approx(4 * t(3, c)));
+    CHECK(whole.data<float>()[2 + c] == doctest::Approx(2 * t(1, c) + 3 * t(1, c) * t(1, c)));
+  }
+}
+
+TEST_CASE("every optimizer updates rows as it updates the whole, where all have gradients") {
+  const std::pair<const char*, std::function<std::unique_ptr<optimizer>()>> optimizers[] = {
+      {"sgd", [] { return std::make_unique<sgd>(0.1); }},
+      {"momentum", [] { return std::make_unique<momentum>(0.1, 0.9); }},
+      {"nesterov", [] { return std::make_unique<momentum>(0.1, 0.9, momentum_options{true}); }},
+      {"adagrad", [] { return std::make_unique<adagrad>(0.1); }},
+      {"adadelta", [] { return std::make_unique<adadelta>(1.0); }},
+      {"rmsprop", [] { return std::make_unique<rmsprop>(0.01); }},
+      {"centered",
+       [] {
+         return std::make_unique<rmsprop>(0.01, rmsprop_options{.momentum = 0.5, .centered = true});
+       }},
+      {"adam", [] { return std::make_unique<adam>(0.01); }},
+      {"adamw", [] { return std::make_unique<adamw>(0.01); }},
+      {"ftrl", [] { return std::make_unique<ftrl>(0.1, ftrl_options{.l1 = 0.01}); }},
+  };
+  const ndarray<std::int32_t, dyn> all{5, 4, 3, 2, 2, 1, 0, 5}, some{4, 4, 0};
+  for (const auto& [name, make] : optimizers) {
+    CAPTURE(std::string(name));
+    const updating apply = [&](const auto& g) { return make()->apply_gradients(g); };
+    check_near(trained(false, all, apply), trained(true, all, apply));
+    const any_array few = trained(false, some, apply);
+    for (const int untouched : {2, 3})
+      for (int c = 0; c < 2; ++c)
+        CHECK(few.data<float>()[2 * untouched + c] == rows_of_table()(untouched, c));
+    for (const int touched : {0, 1, 4, 5})
+      CHECK(few.data<float>()[2 * touched] != rows_of_table()(touched, 0));
+  }
+}
+
+TEST_CASE("slices are clipped and averaged as the whole gradient is") {
+  const std::pair<const char*, updating> ways[] = {
+      {"value", [](auto g) { return sgd(0.1).apply_gradients(clip_by_value(g, -0.5, 0.4)); }},
+      {"norm", [](auto g) { return sgd(0.1).apply_gradients(clip_by_norm(g, 0.7)); }},
+      {"global norm", [](auto g) { return sgd(0.1).apply_gradients(clip_by_global_norm(g, 0.7)); }},
+      {"average",
+       [](auto g) {
+         return sgd(0.1).apply_gradients(average_gradients({g, g, g}));
+       }},
+  };
+  const ndarray<std::int32_t, dyn> ids{2, 2, 1, 5, 2};
+  for (const auto& [name, apply] : ways) {
+    CAPTURE(std::string(name));
+    check_near(trained(false, ids, apply), trained(true, ids, apply));
+  }
+}
+
+TEST_CASE("updates of rows run on simulated GPUs, too") {
+  const auto run = [](const char* where, auto update) {
+    graph g;
+    auto in_graph = as_default(g);
+    auto there = on(device(where));
+    variable<float, 6, 2> v("v", rows_of_table());
+    placeholder<std::int64_t, dyn> ids("ids");
+    placeholder<float, dyn, 2> rows("rows");
+    const operation changed = update(any_variable(v), any_tensor(ids), any_tensor(rows));
+    const any_tensor sums = sum_rows(rows, ids), firsts = sum_rows(rows, ids, false);
+    session s({.simulated_gpus = 1});
+    s.run(initialize_all());
+    const ndarray<std::int64_t, dyn> at{4, 0, 4, 4, 1};
+    const ndarray<float, 5, 2> values{1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+    s.run(changed, ids = at, rows = values);
+    auto [a, b] = s.run(sums, firsts, ids = at, rows = values);
+    CHECK(a == any_array(ndarray<float, 5, 2>{13, 16, 3, 4, 13, 16, 13, 16, 9, 10}.array()));
+    CHECK(b == any_array(ndarray<float, 5, 2>{13, 16, 3, 4, 0, 0, 0, 0, 9, 10}.array()));
+    const any_array before = s.run(any_tensor(v));
+    CHECK(error_of([&] {
+            s.run(changed, ids = ndarray<std::int64_t, dyn>{1, 6},
+                  rows = ndarray<float, 2, 2>{1, 1, 1, 1});
+          }).find("the index 6 is out of range for 6 rows") != std::string::npos);
+    if (std::string_view(where) == "/cpu:0") CHECK(s.run(any_tensor(v)) == before);
+    return before;
+  };
+  const auto subtract = [](auto v, auto ids, auto rows) { return scatter_sub(v, ids, rows); };
+  const auto replace = [](auto v, auto ids, auto rows) { return scatter_update(v, ids, rows); };
+  const any_array less = run("/cpu:0", subtract), other = run("/cpu:0", replace);
+  CHECK(less.data<float>()[8] == rows_of_table()(4, 0) - 13);
+  CHECK(less.data<float>()[4] == rows_of_table()(2, 0));
+  CHECK(other.data<float>()[8] == 7);
+  CHECK(other.data<float>()[2] == 9);
+  CHECK(run("/gpu:0", subtract) == less);
+  CHECK(run("/gpu:0", replace) == other);
+}
+
+TEST_CASE_FIXTURE(own_graph,
+                  "rows of a variable on a parameter server are read and updated there") {
+  local_cluster c{{"ps", 1}, {"worker", 1}};
+  auto scope = on(replica_device(c.spec(), "/job:worker/task:0"));
+  embedded m;
+  const auto gradients = adagrad(0.1).compute_gradients(m.loss);
+  const operation train = adagrad(0.1).apply_gradients(gradients);
+  session s(c.target("worker", 0));
+  CHECK(s.device_of(m.first).starts_with("/job:ps/replica:0/task:0/"));
+  CHECK(s.device_of(m.loss).starts_with("/job:worker/replica:0/task:0/"));
+  const std::string text = s.explain(train);
+  CAPTURE(text);
+  CHECK(text.find("scatter_update") != std::string::npos);
+  CHECK(text.find("scatter_add") == std::string::npos);
+  s.run(initialize_all());
+  const ndarray<std::int32_t, dyn> ids{3, 3};
+  const float before = s.run(m.table)(3, 0);
+  s.run(train, m.ids = ids);
+  CHECK(s.run(m.table)(3, 0) != before);
+}
