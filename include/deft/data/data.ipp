@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/data/data.ipp: the implementation of data/, compiled once per program.
 #pragma once
+#include <deft/data/background.ipp>
 #include <deft/data/digits.ipp>
 #include <deft/data/example.ipp>
 #include <deft/data/idx.ipp>
