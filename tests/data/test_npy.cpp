@@ -53,16 +53,12 @@ TEST_CASE("an array is read back as it was written") {
 TEST_CASE("files are those of NumPy") {
   testing::temporary_folder dir;
   write_npy(dir / "a.npy", ndarray<std::int32_t, 2>{1, 2});
-  // numpy.save of NumPy 1.24: numpy.array([1, 2], 'i4').
+  // numpy.save(file, numpy.array([1, 2], 'i4')) of NumPy 2.4.
   std::string expected("\x93NUMPY\1\0\x76\0", 10);
   expected += "{'descr': '<i4', 'fortran_order': False, 'shape': (2,), }";
   expected.append(127 - expected.size(), ' ');
   expected += std::string("\n\1\0\0\0\2\0\0\0", 9);
-  CHECK(read_bytes(dir / "a.npy").substr(128) == expected.substr(128));
-  std::string header = read_bytes(dir / "a.npy");
-  CHECK(header.substr(10, 57) == expected.substr(10, 57));
-  write_bytes(dir / "b.npy", expected);
-  CHECK(read_npy(dir / "b.npy") == ndarray<std::int32_t, 2>{1, 2}.array());
+  CHECK(read_bytes(dir / "a.npy") == expected);
   // Versions 2 and 3 have a longer length; keys and blanks may differ.
   for (char version : {'\2', '\3'}) {
     const std::string text = "{\"shape\":(1,2),'fortran_order':False,'descr':'|u1'}\n";

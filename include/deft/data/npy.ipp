@@ -179,8 +179,7 @@ class npy_reader {
   }
   [[noreturn]] void unsupported(const std::string& what) const {
     fail(errc::unimplemented, "[read_npy] ", name_, " has ", what,
-         "; save numpy.ascontiguousarray(a).astype(…) with one of the types f4, f8, i4, i8, u1 and "
-         "bool");
+         "; expected f4, f8, i4, i8, u1 or b1, little-endian, in C order");
   }
 
   std::string name_;
