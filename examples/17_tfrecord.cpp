@@ -40,7 +40,6 @@ int main(int argc, char** argv) {
   const task self(argc, argv);
   const std::filesystem::path folder = self.flag("to", "mnist_records");
   std::filesystem::create_directories(folder);
-
   const mnist_dataset digits = mnist(self.data_dir());
   std::vector<std::string> files;
   std::int64_t written = 0, label_sum = 0;
