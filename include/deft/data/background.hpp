@@ -93,12 +93,13 @@ class parallel_map_stage final : public step_stage<From, To> {
   };
   class pass final : public cursor<To>, private background {
    public:
-    // Twice as many slots as threads, so that none waits for one that takes longer.
+    // With so many, threads seldom sleep, and none waits for one that takes longer.
+    static constexpr std::size_t slots_of_thread = 16;
     pass(std::unique_ptr<cursor<From>> of, const Function& f, std::size_t threads)
-        : background(threads, 2 * threads),
+        : background(threads, slots_of_thread * threads),
           of_(std::move(of)),
           functions_(threads, f),
-          slots_(2 * threads) {}
+          slots_(slots_of_thread * threads) {}
     ~pass() override { stop(); }
     bool next(std::optional<To>& element) override {
       const auto slot = take();

@@ -27,7 +27,13 @@ class background::state {
     if (over_) return {};
     if (threads_.empty()) start(of);
     const std::size_t at = taken_ % filled_.size();
-    some_filled_.wait(lock, [&] { return filled_[at].ready || (ended_ && taken_ == pulled_); });
+    const auto is_there = [&] { return filled_[at].ready || (ended_ && taken_ == pulled_); };
+    if (!is_there()) {
+      some_free_.notify_one();
+      waiting_ = true;
+      some_filled_.wait(lock, is_there);
+      waiting_ = false;
+    }
     if (!filled_[at].ready) {
       over_ = true;
       return {};
@@ -41,7 +47,8 @@ class background::state {
   void free_taken() {
     const std::lock_guard lock(mutex_);
     filled_[taken_++ % filled_.size()].ready = false;
-    some_free_.notify_one();
+    // Of many slots not for each, as waking a thread costs more than many an element does.
+    if (filled_.size() < 16 || 2 * (pulled_ - taken_) <= filled_.size()) some_free_.notify_one();
   }
   void stop() {
     {
@@ -105,7 +112,7 @@ class background::state {
         filled_[at].failure = std::move(failure);
         filled_[at].ready = true;
       }
-      some_filled_.notify_one();
+      if (waiting_ && (ended_ || at == taken_ % filled_.size())) some_filled_.notify_one();
     }
   }
 
@@ -116,8 +123,9 @@ class background::state {
   std::size_t wanted_;
   std::size_t taken_ = 0, pulled_ = 0;  ///< numbers of slots since the start
   bool pulling_ = false;
-  bool ended_ = false;  ///< nothing more is pulled
-  bool over_ = false;   ///< nothing more is taken
+  bool waiting_ = false;  ///< take()
+  bool ended_ = false;    ///< nothing more is pulled
+  bool over_ = false;     ///< nothing more is taken
 };
 
 background::background(std::size_t threads, std::size_t slots)

@@ -106,7 +106,7 @@ class dataset {
 
   /// What f returns for each element. If that is a tuple, its components are those of the new
   /// elements. f may change its arguments and move from them. With threads, the order stays the
-  /// same, and elements are computed ahead: up to twice as many as there are threads.
+  /// same, and elements are computed ahead: up to 16 for each thread.
   ///
   ///     records(files).map([](std::string& bytes) { return decoded(bytes); }, {.threads = 4})
   ///
