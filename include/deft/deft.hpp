@@ -21,9 +21,13 @@
 #include <deft/session/launch/task.hpp>
 #include <deft/session/session.hpp>
 // training
+#include <deft/data/csv.hpp>
 #include <deft/data/example.hpp>
+#include <deft/data/files.hpp>
 #include <deft/data/idx.hpp>
 #include <deft/data/mnist.hpp>
+#include <deft/data/npy.hpp>
+#include <deft/data/pipeline.hpp>
 #include <deft/data/record.hpp>
 #include <deft/observe/summary_writer.hpp>
 #include <deft/train/clip.hpp>

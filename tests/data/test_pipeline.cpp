@@ -200,6 +200,13 @@ TEST_CASE("invalid arguments are refused") {
   CHECK(code([&] { d.skip(-2); }) == "invalid_argument: [skip] e");
   CHECK(testing::error_of([&] { d.shard(2, 2); }) ==
         "invalid_argument: [shard] expects an index in [0, num), got index 2 and num 2");
-  CHECK(testing::error_of([&] { d.batch(2).batch(2); }) ==
-        "unimplemented: [batch] the dataset is batched already");
+  CHECK(code([&] { d.prefetch(0); }) == "invalid_argument: [prefetc");
+  CHECK(code([&] { d.map([](auto&) { return 1; }, {.threads = -1}); }) ==
+        "invalid_argument: [map] ex");
+  CHECK(code([&] { d.interleave([&](auto&) { return d; }, 0); }) == "invalid_argument: [interle");
+  CHECK(testing::error_of([] {
+          from_slices(numbers{1}, numbers{1, 2});
+        }) == "invalid_argument: [from_slices] the sizes of the vectors differ: 1, 2");
+  CHECK(testing::error_of([] { from_slices(any_array::scalar(1.f)); }) ==
+        "invalid_argument: [from_slices] a scalar has no rows");
 }

@@ -10,9 +10,9 @@
 #include <deft/core/crc32c.hpp>
 #include <deft/core/error.hpp>
 #include <deft/core/log.hpp>
+#include <deft/data/input_file.ipp>
 #include <deft/data/record.hpp>
-#include <filesystem>
-#include <vector>
+#include <utility>
 
 namespace deft {
 namespace {
@@ -26,19 +26,9 @@ constexpr std::size_t length_bytes = 12, checksum_bytes = 4;
 
 }  // namespace
 
-class record_reader::state {
+class record_reader::state : detail::input_file {
  public:
-  explicit state(const std::string& file) : name_(file), buffer_(1u << 20) {
-    std::error_code e;
-    if (!std::filesystem::is_regular_file(file, e))
-      fail(errc::not_found, "[record_reader] there is no file ", name_);
-    file_ = gzopen(name_.c_str(), "rb");
-    if (!file_)
-      fail(errc::unavailable, "[record_reader] cannot open ", name_, ": ", std::strerror(errno));
-    gzbuffer(file_, 1u << 18);
-  }
-  ~state() { gzclose_r(file_); }
-  state(const state&) = delete;
+  explicit state(const std::string& file) : input_file("record_reader", file) {}
 
   std::uint64_t offset() const { return offset_; }
 
@@ -50,68 +40,26 @@ class record_reader::state {
     std::memcpy(&length, at(), sizeof length);
     if (stored(sizeof length) != masked(crc32c({at(), sizeof length})))
       bad("the checksum of its length is wrong");
-    begin_ += length_bytes;
+    consume(length_bytes);
     // No more than what is there is allocated, whatever the length says.
     const auto whole = static_cast<std::size_t>(
         std::min<std::uint64_t>(length, SIZE_MAX - checksum_bytes) + checksum_bytes);
     if (fill(whole) < whole) bad(str("the file ends within its ", length, " bytes"));
     const std::string_view record(at(), static_cast<std::size_t>(length));
     if (stored(record.size()) != masked(crc32c(record))) bad("the checksum of its bytes is wrong");
-    begin_ += whole;
+    consume(whole);
     offset_ += length_bytes + whole;
     return record;
   }
 
  private:
-  const char* at() const { return buffer_.data() + begin_; }
+  std::string where() const override { return str("the record at offset ", offset_); }
   std::uint32_t stored(std::size_t position) const {
     std::uint32_t crc;
     std::memcpy(&crc, at() + position, sizeof crc);
     return crc;
   }
 
-  /// Reads until `n` bytes are buffered, or the file ends; how many of them there are.
-  std::size_t fill(std::size_t n) {
-    while (end_ - begin_ < n) {
-      if (begin_ > 0 && (begin_ == end_ || begin_ + n > buffer_.size())) {
-        std::memmove(buffer_.data(), at(), end_ - begin_);
-        end_ -= begin_;
-        begin_ = 0;
-      }
-      if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
-      const int got = gzread(file_, buffer_.data() + end_,
-                             static_cast<unsigned>(std::min(buffer_.size() - end_, most_)));
-      if (got < 0) fail_reading();
-      if (got == 0) {
-        check_end();
-        break;
-      }
-      end_ += static_cast<std::size_t>(got);
-    }
-    return std::min(n, end_ - begin_);
-  }
-  void check_end() {
-    int code = Z_OK;
-    gzerror(file_, &code);
-    if (code == Z_BUF_ERROR) bad("its compressed data is cut off");
-  }
-  [[noreturn]] void fail_reading() {
-    int code = Z_OK;
-    const char* text = gzerror(file_, &code);
-    if (code == Z_ERRNO)
-      fail(errc::unavailable, "[record_reader] cannot read ", name_, ": ", std::strerror(errno));
-    bad(str("its compressed data is corrupt: ", text));
-  }
-  [[noreturn]] void bad(const std::string& what) const {
-    fail(errc::data_loss, "[record_reader] ", name_, ": the record at offset ", offset_, ": ",
-         what);
-  }
-
-  static constexpr std::size_t most_ = 1u << 30;  ///< bytes of one read
-  std::string name_;
-  gzFile file_ = nullptr;
-  std::vector<char> buffer_;
-  std::size_t begin_ = 0, end_ = 0;
   std::uint64_t offset_ = 0;
 };
 

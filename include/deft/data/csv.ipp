@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/data/csv.ipp: splitting rows into fields, and fields into numbers.
+#pragma once
+#include <charconv>
+#include <deft/data/csv.hpp>
+#include <deft/data/input_file.ipp>
+
+namespace deft::detail {
+
+void check_csv(const csv_options& options, std::size_t columns) {
+  const char s = options.separator;
+  if (s == '"' || s == '\n' || s == '\r')
+    fail(errc::invalid_argument, "[csv] a quote or a line end cannot separate fields");
+  if (options.columns.empty()) return;
+  if (!options.header)
+    fail(errc::invalid_argument,
+         "[csv] columns are chosen by the names in the header: set .header");
+  if (options.columns.size() != columns)
+    fail(errc::invalid_argument, "[csv] expects a type for each column, got ", columns,
+         " types and ", options.columns.size(), " columns");
+}
+
+class csv_reader::state : input_file {
+ public:
+  state(const std::string& file, const csv_options& options, std::size_t columns)
+      : input_file("csv", file), separator_(options.separator), expected_(columns) {
+    if (fill(3) == 3 && std::string_view(at(), 3) == "\xef\xbb\xbf") consume(3);
+    for (std::size_t i = 0; i < columns; ++i) chosen_.push_back(i);
+    if (!options.header || !split()) return;
+    for (std::size_t i = 0; i < fields_.size(); ++i) names_.emplace_back(field(i));
+    if (options.columns.empty()) {
+      check_count();
+      return;
+    }
+    expected_ = names_.size();
+    for (std::size_t i = 0; i < columns; ++i) {
+      const auto found = std::find(names_.begin(), names_.end(), options.columns[i]);
+      if (found == names_.end())
+        fail(errc::not_found, "[csv] ", file, " has no column \"", options.columns[i],
+             "\"; it has ", join(names_, ", "));
+      chosen_[i] = static_cast<std::size_t>(found - names_.begin());
+    }
+  }
+
+  bool next_row() {
+    if (!split()) return false;
+    check_count();
+    return true;
+  }
+
+  std::string_view text(std::size_t column) const { return field(chosen_[column]); }
+  std::string_view trimmed(std::size_t column) const {
+    std::string_view s = text(column);
+    const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+    while (!s.empty() && blank(s.front())) s.remove_prefix(1);
+    while (!s.empty() && blank(s.back())) s.remove_suffix(1);
+    return s;
+  }
+  [[noreturn]] void bad_field(std::size_t column, std::string_view what) const {
+    const std::string_view s = text(column);
+    const bool is_long = s.size() > 40;
+    bad_column(chosen_[column], str('"', s.substr(0, 40), is_long ? "…" : "", "\" ", what));
+  }
+
+ private:
+  struct span {
+    std::size_t begin, size;  ///< in the row
+  };
+
+  std::string where() const override { return str("line ", line_); }
+  [[noreturn]] void bad_column(std::size_t i, const std::string& what) const {
+    bad_at(str(where(), ", column ", i + 1, i < names_.size() ? str(" (", names_[i], ")") : ""),
+           what);
+  }
+  std::string_view field(std::size_t i) const { return {at() + fields_[i].begin, fields_[i].size}; }
+  void check_count() const {
+    if (fields_.size() != expected_)
+      bad(str("it has ", fields_.size(), fields_.size() == 1 ? " field" : " fields", "; expected ",
+              expected_));
+  }
+
+  bool has(std::size_t i) { return i < available() || fill(i + 1) > i; }
+  bool is(std::size_t i, char c) { return has(i) && at()[i] == c; }
+
+  /// Finds the fields of the next row that is not blank; false at the end of the file.
+  bool split() {
+    do {
+      consume(row_bytes_);
+      line_ += row_lines_;
+      row_bytes_ = row_lines_ = 0;
+      if (!has(0)) return false;
+      split_row();
+    } while (fields_.size() == 1 && fields_[0].size == 0 && at()[0] != '"');
+    return true;
+  }
+  void split_row() {
+    fields_.clear();
+    std::size_t i = 0;
+    do {
+      i = is(i, '"') ? quoted(i) : plain(i);
+    } while (is(i, separator_) && ++i);
+    row_lines_ += is(i, '\n');
+    row_bytes_ = i + is(i, '\n');
+  }
+  /// Both return where the field ends.
+  std::size_t plain(std::size_t begin) {
+    std::size_t i = begin;
+    for (; has(i) && at()[i] != separator_ && at()[i] != '\n'; ++i)
+      if (at()[i] == '"')
+        bad_column(fields_.size(), "a quote in a field that does not begin with one");
+    const bool ends_row = !is(i, separator_);
+    fields_.push_back({begin, i - begin - (ends_row && i > begin && at()[i - 1] == '\r')});
+    return i;
+  }
+  std::size_t quoted(std::size_t quote) {
+    const std::size_t begin = quote + 1;
+    std::size_t i = begin, to = begin;
+    for (;; ++i) {
+      if (!has(i)) bad_column(fields_.size(), "the file ends within quotes");
+      if (at()[i] == '"' && !is(++i, '"')) break;
+      row_lines_ += at()[i] == '\n';
+      at()[to++] = at()[i];  // quotes that are written twice move the rest down
+    }
+    if (is(i, '\r') && (is(i + 1, '\n') || !has(i + 1))) ++i;
+    if (has(i) && at()[i] != separator_ && at()[i] != '\n')
+      bad_column(fields_.size(), "text after the closing quote");
+    fields_.push_back({begin, to - begin});
+    return i;
+  }
+
+  char separator_;
+  std::size_t expected_;  ///< fields of a row
+  std::vector<std::size_t> chosen_;
+  std::vector<std::string> names_;
+  std::vector<span> fields_;
+  std::size_t row_bytes_ = 0, row_lines_ = 0;
+  std::size_t line_ = 1;  ///< on which the row begins
+};
+
+namespace {
+
+/// The whole of `text` as a number; `state` names the field in errors.
+template <class T, class State>
+void read_number(const State& state, std::size_t column, T& to) {
+  std::string_view s = state.trimmed(column);
+  if (s.starts_with('+') && !s.starts_with("+-")) s.remove_prefix(1);
+  const char* const last = s.data() + s.size();
+  auto [end, error] = std::from_chars(s.data(), last, to);
+  if constexpr (std::is_floating_point_v<T>)
+    if (long double wide = 0; error == std::errc::result_out_of_range &&
+                              std::from_chars(s.data(), last, wide).ec == std::errc() &&
+                              wide > -1 && wide < 1) {
+      to = static_cast<T>(wide);  // too small, not too large
+      error = {};
+    }
+  if (error == std::errc::result_out_of_range)
+    state.bad_field(column, str("is out of range for ", dtype_of<T>));
+  if (error != std::errc() || end != last)
+    state.bad_field(column, str("is not a number of type ", dtype_of<T>));
+}
+
+}  // namespace
+
+csv_reader::csv_reader(const std::string& file, const csv_options& options, std::size_t columns)
+    : state_(std::make_unique<state>(file, options, columns)) {}
+csv_reader::csv_reader(csv_reader&&) noexcept = default;
+csv_reader::~csv_reader() = default;
+bool csv_reader::next_row() { return state_->next_row(); }
+void csv_reader::get(std::size_t column, float& to) const { read_number(*state_, column, to); }
+void csv_reader::get(std::size_t column, double& to) const { read_number(*state_, column, to); }
+void csv_reader::get(std::size_t column, std::int32_t& to) const {
+  read_number(*state_, column, to);
+}
+void csv_reader::get(std::size_t column, std::int64_t& to) const {
+  read_number(*state_, column, to);
+}
+void csv_reader::get(std::size_t column, std::uint8_t& to) const {
+  read_number(*state_, column, to);
+}
+void csv_reader::get(std::size_t column, bool& to) const {
+  const std::string_view s = state_->trimmed(column);
+  to = s == "1" || s == "true";
+  if (!to && s != "0" && s != "false") state_->bad_field(column, "is not a bool");
+}
+void csv_reader::get(std::size_t column, std::string& to) const { to.assign(state_->text(column)); }
+bool csv_reader::is_empty(std::size_t column) const { return state_->text(column).empty(); }
+
+}  // namespace deft::detail

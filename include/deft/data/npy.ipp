@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/data/npy.ipp: the header of .npy files, a literal of Python, and their elements. The format:
+// https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
+#pragma once
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <deft/core/error.hpp>
+#include <deft/data/npy.hpp>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+namespace deft {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, ".npy files are little-endian");
+
+struct npy_dtype {
+  std::string_view name;  ///< without the byte order
+  dtype type;
+};
+constexpr npy_dtype npy_dtypes[] = {{"f4", dtype::float32}, {"f8", dtype::float64},
+                                    {"i4", dtype::int32},   {"i8", dtype::int64},
+                                    {"u1", dtype::uint8},   {"b1", dtype::boolean}};
+constexpr std::string_view npy_magic("\x93NUMPY", 6);
+
+struct npy_closer {
+  void operator()(std::FILE* f) const { std::fclose(f); }
+};
+using npy_file = std::unique_ptr<std::FILE, npy_closer>;
+
+class npy_reader {
+ public:
+  explicit npy_reader(const std::string& file) : name_(file) {
+    std::error_code e;
+    if (!std::filesystem::is_regular_file(file, e))
+      fail(errc::not_found, "[read_npy] there is no file ", name_);
+    size_ = std::filesystem::file_size(file, e);
+    if (e) fail(errc::unavailable, "[read_npy] cannot read ", name_, ": ", e.message());
+    file_.reset(std::fopen(file.c_str(), "rb"));
+    if (!file_)
+      fail(errc::unavailable, "[read_npy] cannot open ", name_, ": ", std::strerror(errno));
+  }
+
+  any_array read() {
+    read_header();
+    parse_header();
+    const auto type = dtype_of_header();
+    if (!is_sound(shape_)) bad(header_at_, str("its shape ", shape_, " is too large"));
+    const std::uint64_t bytes = static_cast<std::uint64_t>(shape_.elements()) * size_of_dtype(type);
+    if (bytes != size_ - at_)
+      bad(at_, str("its header announces ", bytes, " bytes of ", type, shape_, ", but ",
+                   size_ - at_, " follow"));
+    any_array a(type, shape_);
+    read(a.mutable_raw(), a.bytes(), "elements");
+    if (type == dtype::boolean) check_bools(a);
+    return a;
+  }
+
+ private:
+  void read(void* to, std::size_t bytes, std::string_view what) {
+    errno = 0;
+    const std::size_t got = bytes ? std::fread(to, 1, bytes, file_.get()) : 0;
+    if (got < bytes && std::ferror(file_.get()))
+      fail(errc::unavailable, "[read_npy] cannot read ", name_, ": ", std::strerror(errno));
+    at_ += got;
+    if (got < bytes) bad(at_, str("it ends within its ", what));
+  }
+  void read_header() {
+    unsigned char head[12];
+    read(head, 8, "header");
+    if (std::memcmp(head, npy_magic.data(), npy_magic.size()) != 0)
+      bad(0, "it does not begin with \\x93NUMPY");
+    const int version = head[6];
+    if (version < 1 || version > 3 || head[7] != 0)
+      bad(6, str("its format version is ", version, ".", int{head[7]}, "; expected 1.0 to 3.0"));
+    const std::size_t width = version == 1 ? 2 : 4;
+    read(head + 8, width, "header");
+    std::uint32_t length = 0;
+    std::memcpy(&length, head + 8, width);
+    header_at_ = at_;
+    if (length > size_ - at_) bad(header_at_, str("its header announces ", length, " bytes"));
+    header_.resize(length);
+    read(header_.data(), length, "header");
+  }
+
+  // {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, keys in any order
+  void parse_header() {
+    expect('{');
+    while (!accept('}')) {
+      const std::string_view key = text();
+      expect(':');
+      if (key == "descr") {
+        if (next() != '\'' && next() != '"') unsupported("structured elements");
+        descr_ = text();
+      } else if (key == "fortran_order") {
+        fortran_ = word();
+      } else if (key == "shape") {
+        has_shape_ = true;
+        parse_shape();
+      } else {
+        bad_header();
+      }
+      if (!accept(',') && next() != '}') bad_header();
+    }
+    if (next() != '\0' || descr_.empty() || fortran_.empty() || !has_shape_) bad_header();
+  }
+  void parse_shape() {
+    expect('(');
+    while (!accept(')')) {
+      next();
+      std::int64_t extent = 0;
+      const char* const begin = header_.data() + parsed_;
+      const auto [end, error] = std::from_chars(begin, header_.data() + header_.size(), extent);
+      if (error != std::errc() || extent < 0) bad_header();
+      parsed_ += static_cast<std::size_t>(end - begin);
+      if (shape_.rank() == max_rank) unsupported(str("a rank above ", max_rank));
+      shape_.push_back(extent);
+      if (!accept(',') && next() != ')') bad_header();
+    }
+  }
+  /// The next character that is not blank; '\0' at the end.
+  char next() {
+    while (parsed_ < header_.size() && (header_[parsed_] == ' ' || header_[parsed_] == '\n'))
+      ++parsed_;
+    return parsed_ < header_.size() ? header_[parsed_] : '\0';
+  }
+  bool accept(char c) {
+    const bool there = next() == c;
+    parsed_ += there;
+    return there;
+  }
+  void expect(char c) {
+    if (!accept(c)) bad_header();
+  }
+  std::string_view text() {
+    const char quote = next();
+    const std::size_t end =
+        quote == '\'' || quote == '"' ? header_.find(quote, parsed_ + 1) : std::string::npos;
+    if (end == std::string::npos) bad_header();
+    const std::string_view s = std::string_view(header_).substr(parsed_ + 1, end - parsed_ - 1);
+    parsed_ = end + 1;
+    return s;
+  }
+  std::string_view word() {
+    next();
+    for (std::string_view w : {"True", "False"})
+      if (header_.compare(parsed_, w.size(), w) == 0) {
+        parsed_ += w.size();
+        return w;
+      }
+    bad_header();
+  }
+
+  dtype dtype_of_header() const {
+    for (const auto& [name, type] : npy_dtypes)
+      if (descr_.size() == 3 && descr_.substr(1) == name) {
+        if (descr_[0] == '>' && size_of_dtype(type) > 1) unsupported("big-endian elements");
+        if (fortran_ == "True") unsupported("Fortran order");
+        return type;
+      }
+    unsupported(str("elements of type ", descr_));
+  }
+  /// Any other byte in a bool would be undefined behaviour.
+  void check_bools(const any_array& a) const {
+    const auto* bytes = static_cast<const unsigned char*>(a.raw());
+    for (std::size_t i = 0; i < a.bytes(); ++i)
+      if (bytes[i] > 1) bad(size_ - a.bytes() + i, str("a bool is ", int{bytes[i]}));
+  }
+
+  [[noreturn]] void bad(std::uint64_t offset, const std::string& what) const {
+    fail(errc::data_loss, "[read_npy] ", name_, ": at offset ", offset, ": ", what);
+  }
+  [[noreturn]] void bad_header() const {
+    bad(header_at_ + parsed_, "its header is not that of an array");
+  }
+  [[noreturn]] void unsupported(const std::string& what) const {
+    fail(errc::unimplemented, "[read_npy] ", name_, " has ", what,
+         "; expected f4, f8, i4, i8, u1 or b1, little-endian, in C order");
+  }
+
+  std::string name_;
+  npy_file file_;
+  std::uint64_t size_ = 0, at_ = 0, header_at_ = 0;
+  std::string header_;
+  std::size_t parsed_ = 0;  ///< of the header
+  std::string_view descr_, fortran_;
+  bool has_shape_ = false;
+  dims shape_;
+};
+
+}  // namespace
+
+any_array read_npy(const std::string& file) { return npy_reader(file).read(); }
+
+void write_npy(const std::string& file, const any_array& array) {
+  std::string descr;
+  for (const auto& [name, type] : npy_dtypes)
+    if (type == array.type()) descr = str(size_of_dtype(type) > 1 ? "<" : "|", name);
+  if (descr.empty()) fail(errc::invalid_argument, "[write_npy] there is no array for ", file);
+  std::string header = str("{'descr': '", descr, "', 'fortran_order': False, 'shape': (",
+                           join(array.shape(), ", "), array.shape().rank() == 1 ? ",), }" : "), }");
+  // Elements begin at a multiple of 64 bytes.
+  constexpr std::size_t before = npy_magic.size() + 4;
+  header.append(63 - (before + header.size()) % 64, ' ');
+  header += '\n';
+  const auto length = static_cast<std::uint16_t>(header.size());
+  std::string head(npy_magic);
+  head += {'\1', '\0', static_cast<char>(length & 0xff), static_cast<char>(length >> 8)};
+  head += header;
+
+  const auto fail_writing = [&] {
+    fail(errno == ENOSPC ? errc::resource_exhausted : errc::unavailable,
+         "[write_npy] cannot write ", file, ": ", std::strerror(errno));
+  };
+  npy_file f(std::fopen(file.c_str(), "wb"));
+  if (!f || std::fwrite(head.data(), 1, head.size(), f.get()) != head.size() ||
+      std::fwrite(array.raw(), 1, array.bytes(), f.get()) != array.bytes() ||
+      std::fflush(f.get()) != 0)
+    fail_writing();
+  if (std::fclose(f.release()) != 0) fail_writing();
+}
+
+}  // namespace deft

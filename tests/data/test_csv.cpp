@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// tests/data/test_csv.cpp: rows of CSV files: quotes, numbers, headers, and what is wrong with
+// them.
+#include <deft/data/csv.hpp>
+// its own header comes first, to check that it is self-contained
+#include <cmath>
+#include <limits>
+
+#include "../testing.hpp"
+#include "temporary_folder.hpp"
+
+using namespace deft;
+
+namespace {
+
+template <class... Ts>
+dataset<Ts...> csv_of(const testing::temporary_folder& dir, const std::string& bytes,
+                      csv_options options = {}) {
+  testing::write_bytes(dir / "a.csv", bytes);
+  return csv<Ts...>(dir / "a.csv", std::move(options));
+}
+/// Two columns of text, as "a|b" for each row.
+std::vector<std::string> pairs(const dataset<std::string, std::string>& d) {
+  std::vector<std::string> out;
+  for (auto& [a, b] : d) out.push_back(a + "|" + b);
+  return out;
+}
+/// An error of a pass without the folder of the file.
+template <class Dataset>
+std::string failure(const testing::temporary_folder& dir, const Dataset& d) {
+  std::string s = testing::error_of([&] {
+    for (auto& e : d) static_cast<void>(e);
+  });
+  const auto at = s.find(dir.path().string() + "/");
+  return at == s.npos ? s : s.erase(at, dir.path().string().size() + 1);
+}
+using rows = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("columns have types") {
+  testing::temporary_folder dir;
+  auto d = csv_of<float, double, std::int32_t, std::int64_t, std::uint8_t, bool, std::string,
+                  std::optional<int>>(dir,
+                                      "x,d,i,l,b,t,s,o\n"
+                                      "1.5, -2e3 ,+7,9000000000,255,true,a b,\n"
+                                      "-inf,nan,-1,0,0,0, x ,5\n",
+                                      {.header = true});
+  CHECK(d.cardinality() == unknown_cardinality);
+  auto i = d.begin();
+  CHECK(*i == std::tuple(1.5f, -2e3, 7, std::int64_t{9'000'000'000}, std::uint8_t{255}, true,
+                         std::string("a b"), std::optional<int>()));
+  ++i;
+  CHECK(std::get<0>(*i) == -std::numeric_limits<float>::infinity());
+  CHECK(std::isnan(std::get<1>(*i)));
+  CHECK(std::get<5>(*i) == false);
+  CHECK(std::get<6>(*i) == " x ");
+  CHECK(std::get<7>(*i) == 5);
+  ++i;
+  CHECK(i == d.end());
+
+  for (auto& [tiny] : csv_of<float>(dir, "1e-60\n-1e-60\n")) CHECK(tiny == 0);
+
+  std::string batches;
+  for (auto& [x, label] : csv_of<float, std::int32_t>(dir, "1,10\n2,20\n3,30").batch(2))
+    batches += str(x, label);
+  CHECK(batches == "[1. 2.][10 20][3.][30]");
+}
+
+TEST_CASE("quotes hold separators, line ends and quotes") {
+  testing::temporary_folder dir;
+  auto read = [&](const std::string& bytes) {
+    return pairs(csv_of<std::string, std::string>(dir, bytes));
+  };
+  CHECK(read("a,b") == rows{"a|b"});
+  CHECK(read("a,b\nc,d\n") == rows{"a|b", "c|d"});
+  CHECK(read("a,b\r\nc,\r\n") == rows{"a|b", "c|"});
+  CHECK(read(",\n,") == rows{"|", "|"});
+  CHECK(read("\"a,b\",\"c\nd\"\n") == rows{"a,b|c\nd"});
+  CHECK(read("\"\"\"a\"\"\",\"\"\r\n\"\",\"\"\"\"\r") == rows{"\"a\"|", "|\""});
+  CHECK(read("\n\r\na,b\n\n\nc,d\n\n") == rows{"a|b", "c|d"});
+  CHECK(read("\xef\xbb\xbf"
+             "a,b\n") == rows{"a|b"});
+  CHECK(read("") == rows{});
+  CHECK(pairs(csv_of<std::string, std::string>(dir, "a,b;c\n", {.separator = ';'})) ==
+        rows{"a,b|c"});
+  // Rows that are longer than what is read at a time, and across it.
+  std::string bytes;
+  rows expected;
+  for (std::size_t i = 0; i < 500; ++i) {
+    const std::string text(i == 3 ? 2'500'000 : i * 97 % 9000, static_cast<char>('a' + i % 26));
+    bytes += "\"" + text + "\"\"\"," + text + "\n";
+    expected.push_back(text + "\"|" + text);
+  }
+  CHECK(read(bytes) == expected);
+}
+
+TEST_CASE("columns are chosen by the names in the header") {
+  testing::temporary_folder dir;
+  const std::string bytes = "id,\"the age\",label\n1,2,3\n4,5,6\n";
+  std::vector<int> seen;
+  for (auto& [label, age] :
+       csv_of<int, int>(dir, bytes, {.header = true, .columns = {"label", "the age"}}))
+    seen.insert(seen.end(), {label, age});
+  CHECK(seen == std::vector<int>{3, 2, 6, 5});
+  CHECK(failure(dir, csv_of<int>(dir, bytes, {.header = true, .columns = {"name"}})) ==
+        "not_found: [csv] a.csv has no column \"name\"; it has id, the age, label");
+  CHECK(failure(dir, csv_of<int>(dir, bytes + "7,8\n", {.header = true, .columns = {"id"}})) ==
+        "data_loss: [csv] a.csv: line 4: it has 2 fields; expected 3");
+  CHECK(testing::error_of([&] { csv<int>("a", {.columns = {"id"}}); }) ==
+        "invalid_argument: [csv] columns are chosen by the names in the header: set .header");
+  CHECK(testing::error_of([&] {
+          csv<int>("a", {.header = true, .columns = {"id", "age"}});
+        }) == "invalid_argument: [csv] expects a type for each column, got 1 types and 2 columns");
+  CHECK(testing::error_of([&] {
+          csv<int>("a", {.separator = '"'});
+        }).starts_with("invalid_argument: [csv]"));
+}
+
+TEST_CASE("what is wrong is named by file, line and column") {
+  testing::temporary_folder dir;
+  auto of = [&](const std::string& bytes, csv_options options = {}) {
+    return failure(dir, csv_of<float, std::int32_t>(dir, bytes, options));
+  };
+  CHECK(of("1,2\n3,x\n") ==
+        "data_loss: [csv] a.csv: line 2, column 2: \"x\" is not a number of type int32");
+  CHECK(of("a,b\n1,2\n\n3,4.5\n", {.header = true}) ==
+        "data_loss: [csv] a.csv: line 4, column 2 (b): \"4.5\" is not a number of type int32");
+  CHECK(of(",2") == "data_loss: [csv] a.csv: line 1, column 1: \"\" is not a number of type float");
+  CHECK(of("1,3000000000").ends_with("\"3000000000\" is out of range for int32"));
+  CHECK(of("1e99,3").ends_with("\"1e99\" is out of range for float"));
+  CHECK(of("1 2,3").ends_with("\"1 2\" is not a number of type float"));
+  CHECK(of("++1,3").ends_with("\"++1\" is not a number of type float"));
+  CHECK(of("1,2\n\"3\n\n\",4\n").ends_with("is not a number of type float"));
+  CHECK(of("1\n") == "data_loss: [csv] a.csv: line 1: it has 1 field; expected 2");
+  CHECK(of("1,2,3\n") == "data_loss: [csv] a.csv: line 1: it has 3 fields; expected 2");
+  CHECK(of("a\n1,2\n", {.header = true}) ==
+        "data_loss: [csv] a.csv: line 1: it has 1 field; expected 2");
+  CHECK(of("\"1\n\",2\n\"3\",4x") ==
+        "data_loss: [csv] a.csv: line 1, column 1: \"1\n\" is not a number of type float");
+  CHECK(of("1,2\n\"3,4\n") ==
+        "data_loss: [csv] a.csv: line 2, column 1: the file ends within quotes");
+  CHECK(of("1,\"2\"3\n") ==
+        "data_loss: [csv] a.csv: line 1, column 2: text after the closing quote");
+  CHECK(
+      of("1,2\"\n") ==
+      "data_loss: [csv] a.csv: line 1, column 2: a quote in a field that does not begin with one");
+  CHECK(failure(dir, csv<int>(dir / "none")) == "not_found: [csv] there is no file none");
+  CHECK(failure(dir, csv_of<bool>(dir, "yes\n")) ==
+        "data_loss: [csv] a.csv: line 1, column 1: \"yes\" is not a bool");
+}
+
+TEST_CASE("lines are counted within quotes, too") {
+  testing::temporary_folder dir;
+  CHECK(failure(dir, csv_of<std::string, int>(dir, "\"a\nb\nc\",1\nd,e\n")) ==
+        "data_loss: [csv] a.csv: line 4, column 2: \"e\" is not a number of type int32");
+}
