@@ -27,6 +27,7 @@
 #include <deft/data/record.hpp>
 #include <deft/observe/summary_writer.hpp>
 #include <deft/train/clip.hpp>
+#include <deft/train/layers.hpp>
 #include <deft/train/monitored_session.hpp>
 #include <deft/train/moving_average.hpp>
 #include <deft/train/optimizers.hpp>
