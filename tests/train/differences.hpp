@@ -6,6 +6,7 @@
 #include <functional>
 #include <vector>
 
+#include "execute/arrays.hpp"
 #include "op/modeling.hpp"
 
 namespace testing {
