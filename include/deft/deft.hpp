@@ -32,6 +32,7 @@
 #include <deft/observe/summary_writer.hpp>
 #include <deft/train/clip.hpp>
 #include <deft/train/hooks.hpp>
+#include <deft/train/layers.hpp>
 #include <deft/train/monitored_session.hpp>
 #include <deft/train/moving_average.hpp>
 #include <deft/train/optimizers.hpp>

@@ -288,6 +288,11 @@ TEST_CASE_FIXTURE(own_graph, "operations under their names") {
   tensor<float, dyn> row_means = mean(x, axis<1>);
   tensor<float, dyn, 1> row_maxima = max(x, axis<1>, keepdims);
   tensor<std::int64_t, dyn> classes = argmax(x, axis<1>);
+  tensor<float, dyn, 2> inner = slice(x, at<0, 1>, shape<dyn, 2>);
+  auto [left, right] = split<2>(x, axis<1>);
+  tensor<float, 2, 2> both = stack(axis<1>, a, b);
+  std::array<tensor<float, dyn>, 4> columns = unstack(x, axis<1>);
+  tensor<float, dyn, 7> padded = pad(x, before<0, 1>, after<0, 2>);
   tensor<float, 4, dyn> turned = transpose(x);
   tensor<float, dyn, 2> pairs = reshape(x, shape<dyn, 2>);
   tensor<float, 4> joined = concat(axis<0>, a, b);

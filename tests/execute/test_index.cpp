@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/argmax.hpp>
+#include <deft/op/argmin.hpp>
 #include <deft/op/gather.hpp>
 #include <deft/op/max.hpp>
+#include <deft/op/min.hpp>
 #include <deft/op/one_hot.hpp>
 
 #include "arrays.hpp"
@@ -54,31 +56,37 @@ TEST_CASE("one_hot is 1 at the index, and zeros for an index out of range") {
   CHECK(identical(b, array_of<bool>({2, 2}, {false, true, false, false})));
 }
 
-TEST_CASE_TEMPLATE("argmax is the first index of the largest element along any axis", T, float,
-                   double, std::int32_t, std::int64_t, std::uint8_t) {
+TEST_CASE_TEMPLATE("argmax and argmin are the first index along any axis", T, float, double,
+                   std::int32_t, std::int64_t, std::uint8_t) {
   for (const dims& shape :
        {dims{1}, dims{7}, dims{5000}, dims{20, 10}, dims{10, 200}, dims{4, 5, 6}, dims{3, 1, 2}}) {
     for (int axis = 0; axis < shape.rank(); ++axis) {
       any_array x = moderate<T>(shape);
       for (std::int64_t i = 0; i < x.elements(); ++i)  // few values, many ties
         x.mutable_data<T>()[i] = static_cast<T>(static_cast<int>(x.data<T>()[i]) % 3);
-      any_array y = run_op(op::argmax{axis}, {x});
+      any_array y = run_op(op::argmax{axis}, {x}), least = run_op(op::argmin{axis}, {x});
       std::int64_t inner = 1;
       for (int d = axis + 1; d < shape.rank(); ++d) inner *= shape[d];
       for (std::int64_t i = 0; i < y.elements(); ++i) {
         const std::int64_t start = i / inner * inner * shape[axis] + i % inner;
-        std::int64_t best = 0;
-        for (std::int64_t k = 1; k < shape[axis]; ++k)
+        std::int64_t best = 0, worst = 0;
+        for (std::int64_t k = 1; k < shape[axis]; ++k) {
           if (x.data<T>()[start + k * inner] > x.data<T>()[start + best * inner]) best = k;
+          if (x.data<T>()[start + k * inner] < x.data<T>()[start + worst * inner]) worst = k;
+        }
         REQUIRE(y.data<std::int64_t>()[i] == best);
+        REQUIRE(least.data<std::int64_t>()[i] == worst);
       }
     }
   }
 }
 
-TEST_CASE("argmax and first_max take the first NaN") {
+TEST_CASE("argmax, argmin, first_max and first_min take the first NaN") {
   any_array x = array_of<float>({6}, {1, 5, NAN, 7, NAN, 7});
   CHECK(run_op(op::argmax{0}, {x}).data<std::int64_t>()[0] == 2);
+  CHECK(run_op(op::argmin{0}, {x}).data<std::int64_t>()[0] == 2);
+  CHECK(identical(run_op(op::first_min{{0}}, {x}),
+                  array_of<bool>({6}, {false, false, true, false, false, false})));
   CHECK(identical(run_op(op::first_max{{0}}, {x}),
                   array_of<bool>({6}, {false, false, true, false, false, false})));
   any_array columns = array_of<float>({3, 2}, {1, NAN, NAN, 2, 3, NAN});
@@ -94,4 +102,7 @@ TEST_CASE("first_max marks one element for each maximum, the first in order") {
   any_array all = run_op(op::first_max{{0, 1, 2}}, {x});
   for (int i = 0; i < 12; ++i) CHECK(all.data<bool>()[i] == (i == 1));
   CHECK(identical(run_op(op::first_max{{}}, {x}), filled<bool>({2, 3, 2}, {true})));
+  CHECK(identical(run_op(op::first_min{{1}}, {x}),
+                  array_of<bool>({2, 3, 2}, {true, false, false, true, false, false, false, false,
+                                             false, true, true, false})));
 }

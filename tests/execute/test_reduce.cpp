@@ -3,6 +3,7 @@
 #include <deft/execute/team.hpp>
 #include <deft/op/max.hpp>
 #include <deft/op/mean.hpp>
+#include <deft/op/min.hpp>
 #include <deft/op/sum.hpp>
 #include <deft/op/sum_to.hpp>
 
@@ -86,7 +87,8 @@ void check_all(double start, F f) {
       INFO(Op::name << " of " << to_string(dtype_of<T>) << to_string(shape) << " over "
                     << to_string(axes));
       any_array x = moderate<T>(shape);
-      if (std::is_same_v<Op, op::max> && shape.elements() == 0) continue;
+      if ((std::is_same_v<Op, op::max> || std::is_same_v<Op, op::min>)&&shape.elements() == 0)
+        continue;
       any_array r = run_op(o, {x});
       any_array expected = naive<T>(x, axes, o.shape(shape), start, f);
       if (std::is_same_v<Op, op::mean>)
@@ -121,11 +123,20 @@ TEST_CASE_TEMPLATE("maxima agree with naive loops over any axes", T, float, doub
       [](auto a, auto b) { return b > a ? b : a; });
 }
 
-TEST_CASE("max propagates NaN from any element") {
+TEST_CASE_TEMPLATE("minima agree with naive loops over any axes", T, float, double, std::int32_t,
+                   std::int64_t, std::uint8_t) {
+  check_all<T, op::min>(std::is_floating_point_v<T>
+                            ? INFINITY
+                            : static_cast<double>(std::numeric_limits<T>::max() / 2),
+                        [](auto a, auto b) { return b < a ? b : a; });
+}
+
+TEST_CASE("max and min propagate NaN from any element") {
   for (std::int64_t at : {0, 5, 63, 64, 100, 999}) {
     any_array x = moderate<float>({1000});
     x.mutable_data<float>()[at] = NAN;
     CHECK(std::isnan(run_op(op::max{{dims{0}, false}}, {x}).data<float>()[0]));
+    CHECK(std::isnan(run_op(op::min{{dims{0}, false}}, {x}).data<float>()[0]));
     any_array columns(dtype::float32, {1000, 3});
     for (int i = 0; i < 3000; ++i) columns.mutable_data<float>()[i] = x.data<float>()[i / 3];
     any_array m = run_op(op::max{{dims{0}, false}}, {columns});
@@ -133,11 +144,12 @@ TEST_CASE("max propagates NaN from any element") {
   }
 }
 
-TEST_CASE("the sum of no elements is 0, the mean NaN, and max is refused") {
+TEST_CASE("the sum of no elements is 0, the mean NaN, and max and min are refused") {
   any_array x(dtype::float32, {0, 2});
   CHECK(identical(run_op(op::sum{{dims{0}, false}}, {x}), filled<float>({2}, {0})));
   CHECK(std::isnan(run_op(op::mean{{dims{0}, false}}, {x}).data<float>()[0]));
   CHECK(error_of([&] { run_op(op::max{{dims{0}, false}}, {x}); }) != "");
+  CHECK(error_of([&] { run_op(op::min{{dims{0}, false}}, {x}); }) != "");
 }
 
 TEST_CASE("sum_to undoes broadcasting") {

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/concat.hpp>
+#include <deft/op/pad.hpp>
 #include <deft/op/size_of.hpp>
+#include <deft/op/slice.hpp>
 #include <deft/op/transpose.hpp>
 
 #include "arrays.hpp"
@@ -103,6 +105,45 @@ TEST_CASE("concat puts pieces one after another, and concat_part extracts them")
       in.insert(in.end(), parts.begin(), parts.end());
       CHECK(identical(run_op(op::concat_part{axis, static_cast<std::int64_t>(p)}, in), parts[p]));
     }
+  }
+}
+
+TEST_CASE_TEMPLATE("slice extracts a part, and pad puts it back among other elements", T, float,
+                   double, std::uint8_t, bool) {
+  struct {
+    dims whole, begin, size;
+  } cases[] = {{{}, {}, {}},
+               {{7}, {2}, {3}},
+               {{7}, {7}, {0}},
+               {{4, 5}, {1, 0}, {2, 5}},
+               {{4, 5}, {0, 1}, {4, 3}},
+               {{4, 5}, {3, 4}, {1, 1}},
+               {{3, 4, 5}, {1, 1, 1}, {2, 2, 3}},
+               {{3, 4, 5}, {0, 1, 0}, {3, 2, 5}},
+               {{3, 4, 5}, {1, 0, 2}, {2, 4, 2}},
+               {{2, 3, 4, 5, 6}, {0, 1, 0, 2, 0}, {2, 1, 4, 2, 6}},
+               {{300, 500}, {20, 16}, {200, 301}},
+               {{0, 3}, {0, 1}, {0, 2}},
+               {{5, 0}, {1, 0}, {3, 0}}};
+  for (const auto& c : cases) {
+    INFO(to_string(c.size) << " of " << to_string(c.whole) << " at " << to_string(c.begin));
+    any_array x = moderate<T>(c.whole), expected(dtype_of<T>, c.size),
+              padded = filled<T>(c.whole, {static_cast<T>(1)});
+    dims index = dims::filled(c.size.rank(), 0);
+    for (std::int64_t i = 0; i < expected.elements(); ++i) {
+      std::int64_t at = 0;
+      for (int d = 0; d < index.rank(); ++d) at = at * c.whole[d] + c.begin[d] + index[d];
+      expected.mutable_data<T>()[i] = padded.mutable_data<T>()[at] = x.data<T>()[at];
+      for (int d = index.rank(); d-- > 0 && ++index[d] == c.size[d];) index[d] = 0;
+    }
+    CHECK(identical(run_op(op::slice{c.begin, c.size}, {x}), expected));
+    CHECK(
+        identical(run_op(op::slice{c.begin, {}}, {x, any_array(dtype::uint8, c.size)}), expected));
+    dims behind;
+    for (int d = 0; d < c.whole.rank(); ++d) behind.push_back(c.whole[d] - c.begin[d] - c.size[d]);
+    CHECK(identical(run_op(op::pad{c.begin, behind, 1}, {expected}), padded));
+    CHECK(identical(run_op(op::pad{c.begin, {}, 1}, {expected, any_array(dtype::uint8, c.whole)}),
+                    padded));
   }
 }
 

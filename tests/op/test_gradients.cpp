@@ -49,6 +49,21 @@ const differentiable functions[] = {
     {"mean along", {4, 3, 2}, {}, [](auto& x, auto&) { return mean(x, axis<0, 2>, keepdims); }},
     {"max", {4, 3}, {}, [](auto& x, auto&) { return max(x); }},
     {"max along", {4, 3, 2}, {}, [](auto& x, auto&) { return max(x, axis<0, 2>); }},
+    {"min", {4, 3}, {}, [](auto& x, auto&) { return min(x); }},
+    {"min along", {4, 3, 2}, {}, [](auto& x, auto&) { return min(x, axis<0, 2>); }},
+    {"slice",
+     {4, 3},
+     {},
+     [](auto& x, auto&) {
+       return slice(x, {1, 0}, {2, dyn});
+     }},
+    {"pad",
+     {4, 3},
+     {},
+     [](auto& x, auto&) {
+       return pad(x, {1, 0}, {0, 2});
+     }},
+    {"stack", {4, 3}, {4, 3}, [](auto& x, auto& y) { return stack(axis<1>, x, y, x); }},
     {"sum_to", {4, 3}, {3}, [](auto& x, auto& y) { return sum_to(x, y); }},
     {"broadcast_to", {3}, {4, 3}, [](auto& x, auto& y) { return broadcast_to(x, y); }},
     {"reshape", {4, 3}, {3, 4}, [](auto& x, auto& y) { return reshape(x, y); }},

@@ -157,6 +157,21 @@ const cases& all_cases() {
     reduces("max", [](const any_tensor& x, const axes& a, bool keep) {
       return keep ? max(x, a, keepdims) : max(x, a);
     });
+    reduces("min", [](const any_tensor& x, const axes& a, bool keep) {
+      return keep ? min(x, a, keepdims) : min(x, a);
+    });
+    add("slice", {dims{4, 5}}, [](const tensors& x) { return slice(x[0], {1, 0}, {2, 3}); });
+    add("slice", {dims{4, 5, 2}}, [](const tensors& x) {
+      return slice(x[0], {0, 2, 1}, {dyn, dyn, 1}) * 2;
+    });
+    add("slice", {dims{5, 3}, dims{2, 3}}, [](const tensors& x) {
+      return node(record_of<op::slice>, encode(op::slice{{1, 0}, {}}), x) * x[1];
+    });
+    add("pad", {dims{2, 3}}, [](const tensors& x) { return pad(x[0], {1, 0}, {0, 2}, 0.7); });
+    add("pad", {dims{3}}, [](const tensors& x) { return pad(x[0], {0}, {2}); });
+    add("pad", {dims{2, 3}, dims{4, 3}}, [](const tensors& x) {
+      return node(record_of<op::pad>, encode(op::pad{{1, 0}, {}, 0.7}), x) * x[1];
+    });
     for (auto [from, to] : {std::pair<dims, dims>{{2, 3}, {3}},
                             {{2, 3}, {2, 1}},
                             {{4, 2, 3}, {2, 1}},

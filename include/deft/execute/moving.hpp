@@ -61,4 +61,36 @@ struct byte_runs {
   }
 };
 
+/// A rectangular part of an array, as runs that are contiguous in both; lengths and offsets in
+/// elements.
+struct part_runs {
+  std::int64_t first = 0;  ///< where the part begins in the array
+  std::int64_t run = 1;    ///< length of a run
+  std::int64_t runs = 1;
+  int count = 0;  ///< levels of runs, the innermost first
+  std::int64_t extent[max_rank], stride[max_rank];
+
+  part_runs() = default;
+  part_runs(const dims& whole, const dims& begin, const dims& part) {
+    std::int64_t step = 1, inner = 0;
+    bool dense = true;
+    for (int i = whole.rank(); i-- > 0; step *= whole[i]) {
+      first += begin[i] * step;
+      if (dense)
+        run *= part[i];
+      else if (count > 0 && inner * extent[count - 1] == step)
+        runs *= part[i], extent[count - 1] *= part[i];
+      else
+        runs *= part[i], extent[count] = part[i], stride[count++] = inner = step;
+      dense = dense && part[i] == whole[i];
+    }
+  }
+  /// Where run number i begins in the array.
+  std::int64_t offset(std::int64_t i) const {
+    std::int64_t at = first;
+    for (int l = 0; l < count; i /= extent[l++]) at += i % extent[l] * stride[l];
+    return at;
+  }
+};
+
 }  // namespace deft::moving

@@ -48,6 +48,14 @@ class graph {
   /// Adds an alias. Throws already_exists if it is taken.
   void alias(const node_ref& n, const std::string& name);
 
+  /// Adds `o`, an output of the graph, to a collection, under the name scopes `scope` ("a/b/").
+  /// What is there already is not added again. Collections keep their nodes alive, until the last
+  /// of the graph objects that share this graph is gone, but for those that `of` returned; then
+  /// throws failed_precondition.
+  void collect(std::string_view collection, std::string_view scope, const output& o);
+  /// What was added under `scope` or scopes in it, in that order, each once; "" stands for all.
+  std::vector<output> collected(std::string_view collection, std::string_view scope) const;
+
   /// Seed of the random operations written from now on.
   void set_seed(std::uint64_t seed);
   std::uint64_t seed() const;

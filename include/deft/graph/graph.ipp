@@ -87,6 +87,9 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   void alias(const node_ref& n, const std::string& name);
   node_ref find(std::string_view name);
   std::vector<node_ref> variables();
+  void collect(std::string_view collection, std::string_view scope, const output& o);
+  std::vector<output> collected(std::string_view collection, std::string_view scope);
+  void end_collections();
 
   std::mutex guard;
   std::size_t count = 0;
@@ -107,6 +110,12 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   std::unordered_map<std::string, std::uint64_t> next_suffix_;
   std::unordered_multimap<const node*, std::string> aliases_;
   std::vector<node*> variables_;
+  struct member {
+    std::string collection, scope;
+    output of;
+  };
+  std::vector<member> collected_;
+  bool collects_ = true;  ///< there are graph objects, with the last of which collections end
   // The contexts made last, which the next nodes probably share.
   std::array<type_list, 64> types_;
   std::array<shared_ref<node_context>, 16> contexts_;
@@ -290,6 +299,32 @@ std::vector<node_ref> graph_state::variables() {
   return alive;
 }
 
+void graph_state::collect(std::string_view collection, std::string_view scope, const output& o) {
+  std::lock_guard lock(guard);
+  if (!collects_)
+    fail(errc::failed_precondition, "the graph object is gone, which would keep ", collection);
+  for (const member& m : collected_)
+    if (m.of == o && m.collection == collection && m.scope == scope) return;
+  collected_.push_back({std::string(collection), std::string(scope), o});
+}
+
+std::vector<output> graph_state::collected(std::string_view collection, std::string_view scope) {
+  std::lock_guard lock(guard);
+  std::vector<output> found;
+  for (const member& m : collected_)
+    if (m.collection == collection && m.scope.starts_with(scope) &&
+        std::ranges::find(found, m.of) == found.end())
+      found.push_back(m.of);
+  return found;
+}
+
+void graph_state::end_collections() {
+  std::vector<member> ended;  // released without the lock, which forget takes
+  std::lock_guard lock(guard);
+  collects_ = false;
+  ended.swap(collected_);
+}
+
 void graph_state::forget(node* n, std::shared_ptr<graph_state>& last) {
   std::lock_guard lock(guard);
   auto at = interned_.find(n);  // compares addresses: another node may stand for the same key
@@ -354,11 +389,19 @@ void rethrow_at(const error& e, const node& n) {
   throw error(e.code(), e.message(), name_of(n), n.place(), e.device());
 }
 
-graph::graph() : state_(std::make_shared<graph_state>()) {}
 namespace {
+/// A state whose collections, which hold nodes, end with the last copy of this pointer: nodes keep
+/// the state itself.
+std::shared_ptr<graph_state> new_state() {
+  auto state = std::make_shared<graph_state>();
+  graph_state* const it = state.get();
+  return {it, [kept = std::move(state)](graph_state* s) { s->end_collections(); }};
+}
 thread_local graph* thread_graph = nullptr;
 constinit thread_local const source_place* thread_place = nullptr;
 }  // namespace
+
+graph::graph() : state_(new_state()) {}
 
 node_ref graph::add(node_request&& r) {
   if (thread_place) r.place = *thread_place;
@@ -375,6 +418,12 @@ node_ref graph::find_variable(std::string_view name) const {
   return n && n->variable() ? n : node_ref();
 }
 void graph::alias(const node_ref& n, const std::string& name) { state_->alias(n, name); }
+void graph::collect(std::string_view collection, std::string_view scope, const output& o) {
+  state_->collect(collection, scope, o);
+}
+std::vector<output> graph::collected(std::string_view collection, std::string_view scope) const {
+  return state_->collected(collection, scope);
+}
 void graph::set_seed(std::uint64_t seed) {
   std::lock_guard lock(state_->guard);
   state_->seed = seed;

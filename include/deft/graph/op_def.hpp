@@ -121,7 +121,7 @@ struct op_functions {
 };
 
 /// How a reduction combines elements.
-enum class fold_kind : std::uint8_t { none, sum, mean, max };
+enum class fold_kind : std::uint8_t { none, sum, mean, max, min };
 
 /// One operation. Records live as long as the process and are compared by address.
 struct op_def {

@@ -5,6 +5,7 @@
 #include <deft/op/abs.hpp>
 #include <deft/op/add.hpp>
 #include <deft/op/argmax.hpp>
+#include <deft/op/argmin.hpp>
 #include <deft/op/assign.hpp>
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/cast.hpp>
@@ -33,6 +34,7 @@
 #include <deft/op/max.hpp>
 #include <deft/op/maximum.hpp>
 #include <deft/op/mean.hpp>
+#include <deft/op/min.hpp>
 #include <deft/op/minimum.hpp>
 #include <deft/op/mod.hpp>
 #include <deft/op/mul.hpp>
@@ -41,6 +43,7 @@
 #include <deft/op/no_op.hpp>
 #include <deft/op/not_equal.hpp>
 #include <deft/op/one_hot.hpp>
+#include <deft/op/pad.hpp>
 #include <deft/op/placeholder.hpp>
 #include <deft/op/plan/copy.hpp>
 #include <deft/op/plan/feed.hpp>
@@ -59,10 +62,13 @@
 #include <deft/op/sign.hpp>
 #include <deft/op/sin.hpp>
 #include <deft/op/size_of.hpp>
+#include <deft/op/slice.hpp>
 #include <deft/op/softmax.hpp>
 #include <deft/op/softmax_cross_entropy.hpp>
+#include <deft/op/split.hpp>
 #include <deft/op/sqrt.hpp>
 #include <deft/op/square.hpp>
+#include <deft/op/stack.hpp>
 #include <deft/op/stop_gradient.hpp>
 #include <deft/op/sub.hpp>
 #include <deft/op/sum.hpp>
@@ -70,6 +76,7 @@
 #include <deft/op/tanh.hpp>
 #include <deft/op/transpose.hpp>
 #include <deft/op/truncated_normal.hpp>
+#include <deft/op/unstack.hpp>
 #include <deft/op/variable.hpp>
 #include <deft/op/where.hpp>
 
@@ -98,8 +105,8 @@ using catalog = op_list<
     logical_and, logical_or, logical_not, where, cast, exp, log, tanh, sigmoid, relu, square, sqrt,
     maximum, minimum, abs, sign, floor, pow, sin, cos,
     // shapes
-    sum, mean, max, first_max, sum_to, size_of, reshape, broadcast_to, transpose, concat,
-    concat_part, argmax, gather, scatter_add, sum_rows, one_hot,
+    sum, mean, max, first_max, min, first_min, sum_to, size_of, reshape, broadcast_to, transpose,
+    concat, concat_part, slice, pad, argmax, argmin, gather, scatter_add, sum_rows, one_hot,
     // algorithms of their own
     matmul, softmax, softmax_cross_entropy, softmax_cross_entropy_grad,
     softmax_cross_entropy_with_grad,

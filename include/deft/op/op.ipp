@@ -2,6 +2,7 @@
 // deft/op/op.ipp: umbrella of op/'s implementation.
 #pragma once
 #include <deft/op/argmax.ipp>
+#include <deft/op/argmin.ipp>
 #include <deft/op/assign.ipp>
 #include <deft/op/base/random.ipp>
 #include <deft/op/base/reduction.ipp>
@@ -19,9 +20,11 @@
 #include <deft/op/matmul.ipp>
 #include <deft/op/max.ipp>
 #include <deft/op/mean.ipp>
+#include <deft/op/min.ipp>
 #include <deft/op/name.ipp>
 #include <deft/op/no_op.ipp>
 #include <deft/op/one_hot.ipp>
+#include <deft/op/pad.ipp>
 #include <deft/op/placeholder.ipp>
 #include <deft/op/plan/copy.ipp>
 #include <deft/op/plan/feed.ipp>
@@ -35,10 +38,14 @@
 #include <deft/op/save.ipp>
 #include <deft/op/scatter.ipp>
 #include <deft/op/size_of.ipp>
+#include <deft/op/slice.ipp>
 #include <deft/op/softmax.ipp>
 #include <deft/op/softmax_cross_entropy.ipp>
+#include <deft/op/split.ipp>
+#include <deft/op/stack.ipp>
 #include <deft/op/sum.ipp>
 #include <deft/op/sum_to.ipp>
 #include <deft/op/transpose.ipp>
 #include <deft/op/truncated_normal.ipp>
+#include <deft/op/unstack.ipp>
 #include <deft/op/variable.ipp>

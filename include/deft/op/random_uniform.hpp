@@ -8,6 +8,7 @@
 namespace deft::op {
 struct random_uniform : random {
   static constexpr std::string_view name = "random_uniform";
+  static constexpr int max_arity = 1;  ///< a tensor that has the shape; the attribute is then empty
   double low = 0;
   double high = 1;
   static constexpr auto fields = field_list(
@@ -15,7 +16,7 @@ struct random_uniform : random {
       field{"low", &random_uniform::low}, field{"high", &random_uniform::high},
       field{"key", &random_uniform::key}, field{"every_step", &random_uniform::every_step});
 
-  tensor_type infer(std::span<const tensor_type>) const;
+  tensor_type infer(std::span<const tensor_type> in) const;
 
   /// The least and the greatest T in [low, high).
   template <class T>
@@ -49,4 +50,9 @@ tensor<T, E...> random_uniform(shape_t<E...>, std::type_identity_t<T> low = 0,
 /// The same with a shape and dtype known only at run time.
 any_tensor random_uniform(const dims& shape, double low, double high, dtype type = dtype::float32,
                           const random_options& options = {}, source_place w = here());
+
+namespace detail {
+/// Numbers in [0, 1) in the dtype and shape of `like`, which need not be known.
+any_tensor uniform_like(const any_tensor& like, const random_options& options, source_place w);
+}  // namespace detail
 }  // namespace deft

@@ -5,7 +5,7 @@
 
 namespace deft {
 
-tensor_type op::random_uniform::infer(std::span<const tensor_type>) const {
+tensor_type op::random_uniform::infer(std::span<const tensor_type> in) const {
   tensor_type t = checked(name, {low, high});
   if (low > high)
     fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high, ") is empty");
@@ -18,7 +18,10 @@ tensor_type op::random_uniform::infer(std::span<const tensor_type>) const {
         fail(errc::invalid_argument, "[random_uniform] no ", type, " lies in [", low, ", ", high,
              ")");
   });
-  return t;
+  if (in.empty()) return t;
+  if (!shape.empty())
+    fail(errc::invalid_argument, "[random_uniform] has two shapes: ", shape, " and ", in[0].shape);
+  return {in[0].shape, type};
 }
 
 any_tensor random_uniform(const dims& shape, double low, double high, dtype type,
@@ -27,6 +30,16 @@ any_tensor random_uniform(const dims& shape, double low, double high, dtype type
   o.low = low;
   o.high = high;
   return detail::random_any(o, shape, type, options, w);
+}
+
+any_tensor detail::uniform_like(const any_tensor& like, const random_options& options,
+                                source_place w) {
+  op::random_uniform o;
+  if (like.shape().is_static()) return random_any(o, like.shape(), like.type(), options, w);
+  o.type = like.type();
+  o.key = random_key(options);
+  const output in[] = {like.handle()};
+  return apply_any(o, in, w);
 }
 
 }  // namespace deft

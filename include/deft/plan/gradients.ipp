@@ -5,8 +5,8 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <deft/core/hash.hpp>
-#include <deft/op/add.hpp>
 #include <deft/op/broadcast_to.hpp>
+#include <deft/op/pad.hpp>
 #include <deft/op/scatter.hpp>
 #include <deft/op/sum_to.hpp>
 #include <deft/plan/gradients.hpp>
@@ -120,9 +120,7 @@ class reverse_pass {
     if (at == sums_.end()) return {};
     auto& parts = at->second;
     any_tensor sum = parts.size() > 1 ? detail::sum_of_slices(parts) : any_tensor();
-    if (sum.valid()) return parts.assign(1, sum), sum;
-    sum = parts[0];
-    for (std::size_t i = 1; i < parts.size(); ++i) sum = sum + parts[i];
+    if (!sum.valid()) sum = detail::sum_of(std::move(parts));
     parts.assign(1, sum);
     return sum;
   }

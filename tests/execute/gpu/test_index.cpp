@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/argmax.hpp>
+#include <deft/op/argmin.hpp>
 #include <deft/op/gather.hpp>
 #include <deft/op/max.hpp>
+#include <deft/op/min.hpp>
 #include <deft/op/one_hot.hpp>
 
 #include "../arrays.hpp"
@@ -137,8 +139,8 @@ TEST_CASE_TEMPLATE("one_hot on a GPU gives the CPU's values", I, std::int32_t, s
       }
 }
 
-TEST_CASE_TEMPLATE("argmax and first_max on a GPU take the first along any axes", T, float, double,
-                   std::int32_t, std::int64_t, std::uint8_t) {
+TEST_CASE_TEMPLATE("argmax, argmin and their marks on a GPU take the first along any axes", T,
+                   float, double, std::int32_t, std::int64_t, std::uint8_t) {
   for (const dims& shape :
        {dims{}, dims{1}, dims{7}, dims{5000}, dims{20, 10}, dims{10, 200}, dims{4, 5, 6},
         dims{3, 1, 2}, dims{2, 40000}, dims{40000, 2}, dims{2, 3, 5, 7}, dims{0, 3}, dims{3, 0}})
@@ -147,18 +149,23 @@ TEST_CASE_TEMPLATE("argmax and first_max on a GPU take the first along any axes"
       for (std::int64_t i = 0; ties && i < x.elements(); ++i)
         x.mutable_data<T>()[i] = static_cast<T>(static_cast<int>(x.data<T>()[i]) % 3);
       for (int axis = 0; axis < shape.rank(); ++axis)
-        if (shape[axis] != 0) check_same_bits(op::argmax{axis}, {x});
+        if (shape[axis] != 0) {
+          check_same_bits(op::argmax{axis}, {x});
+          check_same_bits(op::argmin{axis}, {x});
+        }
       for (unsigned chosen = 0; chosen < 1u << shape.rank(); ++chosen) {
         op::first_max o;
         for (int d = 0; d < shape.rank(); ++d)
           if (chosen >> d & 1) o.axes.push_back(d);
         check_same_bits(o, {x});
+        check_same_bits(op::first_min{o.axes}, {x});
       }
     }
 }
 
-TEST_CASE_TEMPLATE("argmax and first_max on a GPU take the first NaN, wherever a row is split", T,
-                   float, double) {
+TEST_CASE_TEMPLATE(
+    "argmax, argmin and their marks on a GPU take the first NaN, wherever a row is split", T, float,
+    double) {
   for (std::int64_t n : {2, 33, 3000, 50'000})
     for (std::int64_t first : {std::int64_t{0}, std::int64_t{1}, n / 2, n - 1})
       for (std::int64_t second : {std::int64_t{0}, n / 3, n - 1}) {
@@ -169,6 +176,7 @@ TEST_CASE_TEMPLATE("argmax and first_max on a GPU take the first NaN, wherever a
             std::numeric_limits<T>::infinity();
         check_same_bits(op::argmax{1}, {x});
         check_same_bits(op::first_max{{1}}, {x});
+        check_same_bits(op::argmin{1}, {x});
         any_array least = filled<T>({2, n}, {-std::numeric_limits<T>::infinity()});
         check_same_bits(op::argmax{1}, {least});
         check_same_bits(op::argmax{0}, {least});

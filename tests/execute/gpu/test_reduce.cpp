@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/max.hpp>
 #include <deft/op/mean.hpp>
+#include <deft/op/min.hpp>
 #include <deft/op/sum.hpp>
 #include <deft/op/sum_to.hpp>
 
@@ -41,7 +42,7 @@ const std::vector<reduction_case> cases = {{{1}, {0}},
 template <class Op, class T>
 void check_reduction(double ulps) {
   for (const auto& c : cases) {
-    if (Op::name == "max" && c.shape.elements() == 0) continue;
+    if ((Op::name == "max" || Op::name == "min") && c.shape.elements() == 0) continue;
     INFO(str(Op::name, " of ", dtype_of<T>, c.shape, " over ", c.axes));
     for (bool keep : {false, true}) {
       const Op o{{c.axes, keep}};
@@ -57,6 +58,7 @@ TEST_CASE_TEMPLATE("sums on GPUs over any axes are close to the processor's", T,
                    std::int32_t, std::int64_t, std::uint8_t) {
   check_reduction<op::sum, T>(32);
   check_reduction<op::max, T>(0);
+  check_reduction<op::min, T>(0);
   if constexpr (std::is_floating_point_v<T>) check_reduction<op::mean, T>(8);
 }
 
@@ -75,7 +77,8 @@ TEST_CASE("a sum on GPUs has the same bits in every run, and propagates NaN") {
   for (int i = 0; i < 5; ++i) CHECK(identical(run_op_on_gpu(along, {x}), first));
   x.mutable_data<float>()[50'001 + 31'000] = std::numeric_limits<float>::quiet_NaN();
   for (const any_array& y :
-       {run_op_on_gpu(along, {x}), run_op_on_gpu(op::max{{dims{1}, false}}, {x})}) {
+       {run_op_on_gpu(along, {x}), run_op_on_gpu(op::max{{dims{1}, false}}, {x}),
+        run_op_on_gpu(op::min{{dims{1}, false}}, {x})}) {
     CHECK(!std::isnan(y.data<float>()[0]));
     CHECK(std::isnan(y.data<float>()[1]));
     CHECK(!std::isnan(y.data<float>()[2]));

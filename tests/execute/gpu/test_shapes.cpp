@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/concat.hpp>
+#include <deft/op/pad.hpp>
 #include <deft/op/size_of.hpp>
+#include <deft/op/slice.hpp>
 #include <deft/op/transpose.hpp>
 
 #include "../arrays.hpp"
@@ -121,6 +123,32 @@ TEST_CASE_TEMPLATE("GPUs concatenate and split as the processor does", T, float,
     in.insert(in.end(), parts.begin(), parts.end());
     for (std::size_t p = 0; p < parts.size(); ++p)
       check_same(op::concat_part{axis, static_cast<std::int64_t>(p)}, in);
+  }
+}
+
+TEST_CASE_TEMPLATE("GPUs slice and pad as the processor does", T, float, double, std::int32_t,
+                   std::int64_t, std::uint8_t, bool) {
+  struct {
+    dims whole, begin, size;
+  } cases[] = {{{}, {}, {}},
+               {{1000}, {16}, {512}},
+               {{1000}, {17}, {511}},
+               {{4, 5}, {1, 0}, {2, 5}},
+               {{20, 64}, {0, 16}, {20, 32}},
+               {{20, 64}, {3, 15}, {9, 32}},
+               {{20, 65}, {3, 16}, {9, 32}},
+               {{20, 64}, {3, 16}, {9, 1}},
+               {{3, 4, 5}, {1, 1, 1}, {2, 2, 3}},
+               {{3, 4, 16}, {0, 1, 0}, {3, 2, 16}},
+               {{3, 4, 5}, {1, 0, 2}, {2, 4, 2}},
+               {{2, 3, 4, 5, 6}, {0, 1, 0, 2, 0}, {2, 1, 4, 2, 6}},
+               {{0, 3}, {0, 1}, {0, 2}},
+               {{5, 6}, {1, 2}, {0, 3}}};
+  for (const auto& c : cases) {
+    INFO(to_string(c.size) << " of " << to_string(c.whole) << " at " << to_string(c.begin));
+    check_same(op::slice{c.begin, c.size}, {mixed<T>(c.whole)});
+    const any_array like(dtype::uint8, c.whole);
+    check_same(op::pad{c.begin, {}, 1}, {mixed<T>(c.size), like.clone()});
   }
 }
 

@@ -229,6 +229,7 @@ void with_folding(fold_kind kind, dtype t, Use&& use) {
   if (kind == fold_kind::sum) with_folding<plus, false>(t, use);
   if (kind == fold_kind::mean) with_folding<plus, true>(t, use);
   if (kind == fold_kind::max) with_folding<largest, false>(t, use);
+  if (kind == fold_kind::min) with_folding<smallest, false>(t, use);
 }
 [[noreturn]] void no_fold(dtype t) {
   fail(errc::unimplemented, "[fused] no fold of ", t, " on the CPU");

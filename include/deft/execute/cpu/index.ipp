@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/cpu/index.ipp: what looks elements up or finds their places: gather, scatter_add,
-// one_hot, argmax, first_max.
+// one_hot, argmax, argmin, first_max, first_min.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -8,8 +8,10 @@
 #include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/argmax.hpp>
+#include <deft/op/argmin.hpp>
 #include <deft/op/gather.hpp>
 #include <deft/op/max.hpp>
+#include <deft/op/min.hpp>
 #include <deft/op/one_hot.hpp>
 #include <deft/op/scatter.hpp>
 #include <vector>
@@ -281,45 +283,47 @@ class one_hot_kernel final : public typed_kernel {
   std::int64_t depth_;
 };
 
-/// Whether `x` takes the place of `best`: the first NaN, else the first of the largest.
-template <class T>
+/// Whether `x` takes the place of `best`: the first NaN, else the first of those that How, largest
+/// or smallest, prefers.
+template <class How, class T>
 DEFT_ALWAYS_INLINE bool beats(T x, T best) {
+  const bool better = std::is_same_v<How, largest> ? x > best : x < best;
   if constexpr (std::is_floating_point_v<T>)
-    return x > best || (x != x && best == best);
+    return better || (x != x && best == best);
   else
-    return x > best;
+    return better;
 }
 
-/// The first place of the largest of n elements in a line.
-template <class T>
-std::int64_t first_of_largest(const T* x, std::int64_t n) {
-  if (n <= 32) {  // without a branch: which one is the largest cannot be foreseen
+/// The first place of the largest, or smallest, of n elements in a line.
+template <class How, class T>
+std::int64_t first_place(const T* x, std::int64_t n) {
+  if (n <= 32) {  // without a branch: which one it is cannot be foreseen
     T best = x[0];
     std::int64_t at = 0;
     for (std::int64_t i = 1; i < n; ++i) {
-      const bool better = beats(x[i], best);
+      const bool better = beats<How>(x[i], best);
       best = better ? x[i] : best;
       at = better ? i : at;
     }
     return at;
   }
-  const T most = fold<T, largest>::row(x, n);
+  const T most = fold<T, How>::row(x, n);
   for (std::int64_t i = 0; i < n; ++i)
     if (x[i] == most || (most != most && x[i] != x[i])) return i;
   return 0;
 }
 
-template <class T>
-class argmax_kernel final : public typed_kernel {
+template <class T, class How>
+class place_kernel final : public typed_kernel {
  public:
-  explicit argmax_kernel(std::int64_t axis) : axis_(axis) {}
+  place_kernel(std::string_view name, std::int64_t axis) : name_(name), axis_(axis) {}
   void ready() override {
     outer_ = inner_ = 1;
     for (int i = 0; i < in(0).rank(); ++i)
       if (i != axis_) (i < axis_ ? outer_ : inner_) *= in(0)[i];
     n_ = in(0)[static_cast<int>(axis_)];
     if (n_ == 0 && outer_ * inner_ != 0)
-      fail(errc::invalid_argument, "[argmax] is undefined for zero elements: ", in(0));
+      fail(errc::invalid_argument, "[", name_, "] is undefined for zero elements: ", in(0));
     cost_ = 20 + static_cast<double>(outer_ * n_ * inner_) * (inner_ == 1 ? 0.1 : 0.6);
   }
   void run(const kernel_call& c) override {
@@ -337,7 +341,7 @@ class argmax_kernel final : public typed_kernel {
  private:
   void unit(const T* x, std::int64_t* to) const {
     if (inner_ == 1) {
-      *to = first_of_largest(x, n_);
+      *to = first_place<How>(x, n_);
       return;
     }
     auto* best = static_cast<T*>(thread_scratch(static_cast<std::size_t>(inner_) * sizeof(T)));
@@ -345,16 +349,17 @@ class argmax_kernel final : public typed_kernel {
     std::fill(to, to + inner_, 0);
     for (std::int64_t i = 1; i < n_; ++i)
       for (std::int64_t j = 0; j < inner_; ++j)
-        if (const T v = x[i * inner_ + j]; beats(v, best[j])) best[j] = v, to[j] = i;
+        if (const T v = x[i * inner_ + j]; beats<How>(v, best[j])) best[j] = v, to[j] = i;
   }
 
+  std::string_view name_;
   std::int64_t axis_, outer_ = 1, n_ = 1, inner_ = 1;
 };
 
-template <class T>
-class first_max_kernel final : public typed_kernel {
+template <class T, class How>
+class first_kernel final : public typed_kernel {
  public:
-  explicit first_max_kernel(const dims& axes) : axes_(axes) {}
+  explicit first_kernel(const dims& axes) : axes_(axes) {}
   void ready() override { cost_ = 20 + 2 * static_cast<double>(in(0).elements()); }
   void run(const kernel_call& c) override {
     const T* x = static_cast<const T*>(c.in[0]);
@@ -363,7 +368,7 @@ class first_max_kernel final : public typed_kernel {
     const std::int64_t elements = shape.elements();
     if (elements == 0) return;
     std::memset(to, 0, static_cast<std::size_t>(elements));
-    // For each place of the result of max, where its largest element is so far.
+    // For each place of the result of max or min, where its element is so far.
     std::int64_t strides[max_rank] = {}, results = 1;
     for (int d = shape.rank(); d-- > 0;)
       if (!axes_.contains(d)) strides[d] = results, results *= shape[d];
@@ -373,7 +378,7 @@ class first_max_kernel final : public typed_kernel {
     std::int64_t index[max_rank] = {}, at = 0;
     for (std::int64_t i = 0; i < elements; ++i) {
       auto& b = best[at];
-      if (b < 0 || beats(x[i], x[b])) b = i;
+      if (b < 0 || beats<How>(x[i], x[b])) b = i;
       for (int d = shape.rank(); d-- > 0;) {
         at += strides[d];
         if (++index[d] < shape[d]) break;
@@ -394,13 +399,13 @@ kernel_ptr by_index(const node_def& n, dtype t, F&& f) {
   if (t == dtype::int64) return f.template operator()<std::int64_t>();
   no_kernel(n, t);
 }
-template <template <class> class Kernel, class... Args>
+template <template <class, class> class Kernel, class How, class... Args>
 kernel_ptr by_number(const node_def& n, dtype t, const Args&... args) {
   return visit_dtype(t, [&]<class T>() -> kernel_ptr {
     if constexpr (std::is_same_v<T, bool>)
       no_kernel(n, t);
     else
-      return std::make_unique<Kernel<T>>(args...);
+      return std::make_unique<Kernel<T, How>>(args...);
   });
 }
 
@@ -454,13 +459,14 @@ kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
     });
   });
 }
-kernel_ptr make_argmax(const node_def& n, std::span<const tensor_type> in) {
-  return places::by_number<places::argmax_kernel>(n, in[0].type,
-                                                  decode<op::argmax>(n.attributes).axis);
+template <class Op, class How>
+kernel_ptr make_place(const node_def& n, std::span<const tensor_type> in) {
+  return places::by_number<places::place_kernel, How>(n, in[0].type, Op::name,
+                                                      decode<Op>(n.attributes).axis);
 }
-kernel_ptr make_first_max(const node_def& n, std::span<const tensor_type> in) {
-  return places::by_number<places::first_max_kernel>(n, in[0].type,
-                                                     decode<op::first_max>(n.attributes).axes);
+template <class Op, class How>
+kernel_ptr make_first(const node_def& n, std::span<const tensor_type> in) {
+  return places::by_number<places::first_kernel, How>(n, in[0].type, decode<Op>(n.attributes).axes);
 }
 
 kernel_table index_kernels() {
@@ -471,8 +477,10 @@ kernel_table index_kernels() {
       {op::scatter_sub::name, numeric_dtypes, &make_row_update<places::scatter_sub_kernel>},
       {op::scatter_update::name, numeric_dtypes, &make_row_update<places::scatter_update_kernel>},
       {op::one_hot::name, index_dtypes | dtype_set{dtype::uint8}, &make_one_hot},
-      {op::argmax::name, numeric_dtypes, &make_argmax},
-      {op::first_max::name, numeric_dtypes, &make_first_max},
+      {op::argmax::name, numeric_dtypes, &make_place<op::argmax, largest>},
+      {op::argmin::name, numeric_dtypes, &make_place<op::argmin, smallest>},
+      {op::first_max::name, numeric_dtypes, &make_first<op::first_max, largest>},
+      {op::first_min::name, numeric_dtypes, &make_first<op::first_min, smallest>},
   };
   return table;
 }

@@ -50,5 +50,40 @@ struct largest {
       return num::maximum(a, b);
   }
 };
+/// The smallest; NaN goes through.
+struct smallest {
+  template <class T>
+  static constexpr T nothing() {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::max();
+  }
+  template <class T>
+  static constexpr T identity() {
+    return nothing<T>();
+  }
+  template <class V>
+  static DEFT_ALWAYS_INLINE V combine(const V& a, const V& b) {
+    if constexpr (element<V>)
+      return num::minimum(num::lane<V>(a), b).v;
+    else
+      return num::minimum(a, b);
+  }
+};
+
+/// How elements are folded, by the kind of reduction; a mean is a sum.
+template <fold_kind Kind>
+struct join_of {
+  using type = plus;
+};
+template <>
+struct join_of<fold_kind::max> {
+  using type = largest;
+};
+template <>
+struct join_of<fold_kind::min> {
+  using type = smallest;
+};
 
 }  // namespace deft::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/cpu/reduce.ipp: sum, mean and max over any axes, and sum_to.
+// deft/execute/cpu/reduce.ipp: sum, mean, max and min over any axes, and sum_to.
 #pragma once
 #include <algorithm>
 #include <deft/execute/cpu/fold.hpp>
@@ -8,6 +8,7 @@
 #include <deft/execute/team.hpp>
 #include <deft/op/max.hpp>
 #include <deft/op/mean.hpp>
+#include <deft/op/min.hpp>
 #include <deft/op/sum.hpp>
 #include <deft/op/sum_to.hpp>
 
@@ -187,9 +188,7 @@ class folder {
   column_layout columns_;
 };
 
-enum class kind { sum, mean, max };
-
-template <class T, kind Kind>
+template <class T, fold_kind Kind>
 class reduce_kernel final : public typed_kernel {
  public:
   /// `axes` as given, or empty where the second input's shape tells them.
@@ -201,8 +200,10 @@ class reduce_kernel final : public typed_kernel {
     if (!given_) axes_ = summed_axes(in(0), in(1));
     folder_ = {in(0), axes_};
     cost_ = folder_.cost();
-    if (Kind == kind::max && in(0).elements() == 0 && out().elements() != 0)
-      fail(errc::invalid_argument, "[max] is undefined for zero elements: ", in(0));
+    if ((Kind == fold_kind::max || Kind == fold_kind::min) && in(0).elements() == 0 &&
+        out().elements() != 0)
+      fail(errc::invalid_argument, "[", Kind == fold_kind::max ? "max" : "min",
+           "] is undefined for zero elements: ", in(0));
     const auto results = out().elements();
     scale_ = results ? static_cast<double>(in(0).elements()) / static_cast<double>(results) : 1;
   }
@@ -210,7 +211,7 @@ class reduce_kernel final : public typed_kernel {
   void run(const kernel_call& c) override {
     T* to = static_cast<T*>(c.out[0]);
     folder_.run(static_cast<const T*>(c.in[0]), to, c.scratch);
-    if constexpr (Kind == kind::mean)
+    if constexpr (Kind == fold_kind::mean)
       for (std::int64_t i = 0, n = out().elements(); i < n; ++i) to[i] /= static_cast<T>(scale_);
   }
 
@@ -218,13 +219,14 @@ class reduce_kernel final : public typed_kernel {
   bool given_;
   dims axes_;
   double scale_ = 1;
-  folder<T, std::conditional_t<Kind == kind::max, largest, plus>> folder_;
+  folder<T, typename join_of<Kind>::type> folder_;
 };
 
-template <kind Kind>
+template <fold_kind Kind>
 kernel_ptr make(const node_def& n, dtype t, const dims* axes) {
   return visit_dtype(t, [&]<class T>() -> kernel_ptr {
-    if constexpr (std::is_same_v<T, bool> || (Kind == kind::mean && !std::is_floating_point_v<T>))
+    if constexpr (std::is_same_v<T, bool> ||
+                  (Kind == fold_kind::mean && !std::is_floating_point_v<T>))
       no_kernel(n, t);
     else
       return std::make_unique<reduce_kernel<T, Kind>>(axes);
@@ -234,27 +236,21 @@ kernel_ptr make(const node_def& n, dtype t, const dims* axes) {
 }  // namespace
 }  // namespace reduction
 
-kernel_ptr make_sum(const node_def& n, std::span<const tensor_type> in) {
-  const dims axes = decode<op::sum>(n.attributes).axes;
-  return reduction::make<reduction::kind::sum>(n, in[0].type, &axes);
-}
-kernel_ptr make_mean(const node_def& n, std::span<const tensor_type> in) {
-  const dims axes = decode<op::mean>(n.attributes).axes;
-  return reduction::make<reduction::kind::mean>(n, in[0].type, &axes);
-}
-kernel_ptr make_max(const node_def& n, std::span<const tensor_type> in) {
-  const dims axes = decode<op::max>(n.attributes).axes;
-  return reduction::make<reduction::kind::max>(n, in[0].type, &axes);
+template <class Op>
+kernel_ptr make_reduction(const node_def& n, std::span<const tensor_type> in) {
+  const dims axes = decode<Op>(n.attributes).axes;
+  return reduction::make<Op::folds>(n, in[0].type, &axes);
 }
 kernel_ptr make_sum_to(const node_def& n, std::span<const tensor_type> in) {
-  return reduction::make<reduction::kind::sum>(n, in[0].type, nullptr);
+  return reduction::make<fold_kind::sum>(n, in[0].type, nullptr);
 }
 
 kernel_table reduce_kernels() {
   static constexpr kernel_entry table[] = {
-      {op::sum::name, numeric_dtypes, &make_sum},
-      {op::mean::name, floating_dtypes, &make_mean},
-      {op::max::name, numeric_dtypes, &make_max},
+      {op::sum::name, numeric_dtypes, &make_reduction<op::sum>},
+      {op::mean::name, floating_dtypes, &make_reduction<op::mean>},
+      {op::max::name, numeric_dtypes, &make_reduction<op::max>},
+      {op::min::name, numeric_dtypes, &make_reduction<op::min>},
       {op::sum_to::name, numeric_dtypes, &make_sum_to},
   };
   return table;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/cpu/shapes.ipp: operations that move elements and compute nothing: broadcast_to,
-// transpose, concat and its parts; and size_of.
+// transpose, concat and its parts, slice, pad; and size_of.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -10,14 +10,17 @@
 #include <deft/execute/moving.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/concat.hpp>
+#include <deft/op/pad.hpp>
 #include <deft/op/size_of.hpp>
+#include <deft/op/slice.hpp>
 #include <deft/op/transpose.hpp>
 
 namespace deft::cpu {
 namespace moving {
 namespace {
 
-using deft::moving::by_size, deft::moving::byte_runs, deft::moving::transpose_levels;
+using deft::moving::by_size, deft::moving::byte_runs, deft::moving::part_runs,
+    deft::moving::transpose_levels;
 
 /// Estimated nanoseconds to read and write so many bytes.
 double moving_cost(std::int64_t bytes) { return 20 + static_cast<double>(bytes) / 20; }
@@ -187,6 +190,78 @@ class concat_part_kernel final : public typed_kernel {
   op::concat_part op_;
 };
 
+/// Calls f(first, last) with the numbers of some runs at a time.
+template <class F>
+void some_runs(const part_runs& r, std::int64_t bytes, double cost, const F& f) {
+  const std::int64_t some =
+      std::max<std::int64_t>(1, chunk_bytes / std::max<std::int64_t>(1, bytes));
+  parallel_chunks((r.runs + some - 1) / some, cost,
+                  [&](std::int64_t p) { f(p * some, std::min(r.runs, (p + 1) * some)); });
+}
+
+class slice_kernel final : public typed_kernel {
+ public:
+  explicit slice_kernel(const dims& begin) : begin_(begin) {}
+  void ready() override {
+    runs_ = {in(0), begin_, out()};
+    size_ = static_cast<std::int64_t>(size_of_dtype(type()));
+    cost_ = moving_cost(out().elements() * size_) + 2 * static_cast<double>(runs_.runs);
+  }
+  void run(const kernel_call& c) override {
+    if (out().elements() == 0) return;
+    const char* from = static_cast<const char*>(c.in[0]);
+    char* to = static_cast<char*>(c.out[0]);
+    const std::int64_t bytes = runs_.run * size_;
+    some_runs(runs_, bytes, cost_, [&](std::int64_t i, std::int64_t last) {
+      for (; i < last; ++i)
+        std::memcpy(to + i * bytes, from + runs_.offset(i) * size_,
+                    static_cast<std::size_t>(bytes));
+    });
+  }
+
+ private:
+  dims begin_;
+  part_runs runs_;
+  std::int64_t size_ = 1;
+};
+
+class pad_kernel final : public typed_kernel {
+ public:
+  explicit pad_kernel(const op::pad& o) : op_(o) {}
+  void ready() override {
+    runs_ = {out(), op_.before, in(0)};
+    cost_ = moving_cost(out().elements() * static_cast<std::int64_t>(size_of_dtype(type()))) +
+            2 * static_cast<double>(runs_.runs);
+  }
+  void run(const kernel_call& c) override {
+    visit_dtype(type(), [&]<class T>() {
+      pad(static_cast<const T*>(c.in[0]), static_cast<T*>(c.out[0]), static_cast<T>(op_.value));
+    });
+  }
+
+ private:
+  /// What is between the runs belongs to the run behind it, and the rest to the last.
+  template <class T>
+  void pad(const T* from, T* to, T value) const {
+    const std::int64_t all = out().elements(), n = runs_.run;
+    if (n * runs_.runs == 0) return std::fill(to, to + all, value), void();
+    const std::int64_t bytes = all / runs_.runs * static_cast<std::int64_t>(sizeof(T));
+    some_runs(runs_, bytes, cost_, [&](std::int64_t i, std::int64_t last) {
+      std::int64_t done = i == 0 ? 0 : runs_.offset(i - 1) + n;
+      for (; i < last; ++i) {
+        const std::int64_t at = runs_.offset(i);
+        std::fill(to + done, to + at, value);
+        std::copy(from + i * n, from + (i + 1) * n, to + at);
+        done = at + n;
+      }
+      if (last == runs_.runs) std::fill(to + done, to + all, value);
+    });
+  }
+
+  op::pad op_;
+  part_runs runs_;
+};
+
 class size_kernel final : public typed_kernel {
  public:
   explicit size_kernel(const dims& axes) : axes_(axes) {}
@@ -217,6 +292,12 @@ kernel_ptr make_concat(const node_def& n, std::span<const tensor_type>) {
 kernel_ptr make_concat_part(const node_def& n, std::span<const tensor_type>) {
   return std::make_unique<moving::concat_part_kernel>(decode<op::concat_part>(n.attributes));
 }
+kernel_ptr make_slice(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<moving::slice_kernel>(decode<op::slice>(n.attributes).begin);
+}
+kernel_ptr make_pad(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<moving::pad_kernel>(decode<op::pad>(n.attributes));
+}
 kernel_ptr make_size_of(const node_def& n, std::span<const tensor_type>) {
   return std::make_unique<moving::size_kernel>(decode<op::size_of>(n.attributes).axes);
 }
@@ -227,6 +308,8 @@ kernel_table shape_kernels() {
       {op::transpose::name, all_dtypes, &make_transpose},
       {op::concat::name, all_dtypes, &make_concat},
       {op::concat_part::name, all_dtypes, &make_concat_part},
+      {op::slice::name, all_dtypes, &make_slice},
+      {op::pad::name, all_dtypes, &make_pad},
       {op::size_of::name, all_dtypes, &make_size_of},
   };
   return table;

@@ -176,7 +176,9 @@ struct registered_fold {
 template <class X, class How>
 const registered_kernel registered_fold<X, How>::entry{
     kernels_of::DEFT_GPU_SYSTEM, &deft::detail::program_of<X>, &make,
-    std::is_same_v<How, plus> ? fold_kind::sum : fold_kind::max};
+    std::is_same_v<How, plus>      ? fold_kind::sum
+    : std::is_same_v<How, largest> ? fold_kind::max
+                                   : fold_kind::min};
 
 /// An operation of the program's own on operands of T, alone.
 template <class Op, class T>

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <deft/core/num_lane.hpp>
+#include <deft/graph/op_def.hpp>
 #include <limits>
 
 namespace deft::gpu {
@@ -32,6 +33,35 @@ struct largest {
     return num::maximum(num::lane<T>(a), num::lane<T>(b)).v;
   }
 };
+/// The smallest; NaN goes through.
+struct smallest {
+  template <class T>
+  static DEFT_HD T neutral() {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::numeric_limits<T>::infinity();
+    else
+      return std::numeric_limits<T>::max();
+  }
+  template <class T>
+  static DEFT_HD T combine(T a, T b) {
+    return num::minimum(num::lane<T>(a), num::lane<T>(b)).v;
+  }
+};
+
+/// How elements are folded, by the kind of reduction; a mean is a sum.
+template <fold_kind Kind>
+struct join_of {
+  using type = plus;
+};
+template <>
+struct join_of<fold_kind::max> {
+  using type = largest;
+};
+template <>
+struct join_of<fold_kind::min> {
+  using type = smallest;
+};
+
 /// What is left of no elements.
 template <class T>
 struct of_nothing {

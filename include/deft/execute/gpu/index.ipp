@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/gpu/index.ipp: what looks elements up or finds their places: gather, scatter_add,
-// one_hot, argmax, first_max.
+// one_hot, argmax, argmin, first_max, first_min.
 #pragma once
 #include <bit>
 #include <deft/core/num_lane.hpp>
 #include <deft/execute/fold_levels.hpp>
+#include <deft/execute/gpu/folds.hpp>
 #include <deft/execute/gpu/groups.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/execute/gpu/walk.hpp>
 #include <deft/op/argmax.hpp>
+#include <deft/op/argmin.hpp>
 #include <deft/op/gather.hpp>
 #include <deft/op/max.hpp>
+#include <deft/op/min.hpp>
 #include <deft/op/one_hot.hpp>
 #include <deft/op/scatter.hpp>
 #include <limits>
@@ -374,22 +377,23 @@ class one_hot_kernel final : public queued_kernel {
   std::int64_t depth_;
 };
 
-/// The first of the largest elements, or the first NaN.
-template <class T>
-struct largest_place {
+/// The first of the elements that How, largest or smallest, prefers, or the first NaN.
+template <class T, class How>
+struct preferred_place {
   T value;
   std::int64_t at;  ///< -1: of none
 
   DEFT_HD bool is_nan() const { return value != value; }
-  DEFT_HD bool beats(const largest_place& o) const {
+  DEFT_HD bool beats(const preferred_place& o) const {
     if (at < 0 || o.at < 0) return o.at < 0;
     if (is_nan() || o.is_nan()) return is_nan() && (!o.is_nan() || at < o.at);
-    return value > o.value || (value == o.value && at < o.at);
+    const bool better = std::is_same_v<How, largest> ? value > o.value : value < o.value;
+    return better || (value == o.value && at < o.at);
   }
 };
-template <class T>
-struct largest_rows {
-  using state = largest_place<T>;
+template <class T, class How>
+struct preferred_rows {
+  using state = preferred_place<T, How>;
   const T* x;
   std::int64_t* to;
   walk kept, along;
@@ -424,15 +428,16 @@ struct marked_places {
   }
 };
 
-/// argmax, or first_max, which marks in every row what argmax gives for it.
-template <class T>
-class largest_kernel final : public queued_kernel {
+/// argmax or argmin, or first_max or first_min, which mark in every row what those give for it.
+template <class T, class How>
+class place_kernel final : public queued_kernel {
  public:
-  largest_kernel(const dims& axes, bool marks) : axes_(axes), marks_(marks) {}
+  place_kernel(std::string_view name, const dims& axes, bool marks)
+      : name_(name), axes_(axes), marks_(marks) {}
   std::size_t scratch() const override { return own_ + row_room(f_, rows_, n_); }
   void queue(const kernel_call& c, stream& s) override {
     if (rows_ * n_ == 0) return;
-    largest_rows<T> f = f_;
+    preferred_rows<T, How> f = f_;
     f.x = s.in<T>(c.in[0]);
     f.to = s.out<std::int64_t>(marks_ ? c.scratch : c.out[0]);
     s.over_rows(f, rows_, n_, static_cast<char*>(c.scratch) + own_);
@@ -450,7 +455,7 @@ class largest_kernel final : public queued_kernel {
     rows_ = n_ = 0;
     own_ = 0;
     if (!marks_ && in(0).elements() == 0 && out().elements() != 0)
-      fail(errc::invalid_argument, "[argmax] is undefined for zero elements: ", in(0));
+      fail(errc::invalid_argument, "[", name_, "] is undefined for zero elements: ", in(0));
     if (in(0).elements() == 0) return;
     const fold_levels l(in(0), axes_);
     for (int i = l.count; i-- > 0;) {
@@ -463,9 +468,10 @@ class largest_kernel final : public queued_kernel {
     if (marks_) own_ = (static_cast<std::size_t>(rows_) * sizeof(std::int64_t) + 255) / 256 * 256;
   }
 
+  std::string_view name_;
   dims axes_;
   bool marks_;
-  largest_rows<T> f_{};
+  preferred_rows<T, How> f_{};
   marked_places m_{};
   std::int64_t rows_ = 0, n_ = 0;
   std::size_t own_ = 0;  ///< bytes of scratch for the places
@@ -523,17 +529,19 @@ kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
     });
   });
 }
-kernel_ptr make_argmax(const node_def& n, std::span<const tensor_type> in) {
+template <class Op, class How>
+kernel_ptr make_place(const node_def& n, std::span<const tensor_type> in) {
   dims axes;
-  axes.push_back(decode<op::argmax>(n.attributes).axis);
+  axes.push_back(decode<Op>(n.attributes).axis);
   return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
-    return std::make_unique<largest_kernel<T>>(axes, false);
+    return std::make_unique<place_kernel<T, How>>(Op::name, axes, false);
   });
 }
-kernel_ptr make_first_max(const node_def& n, std::span<const tensor_type> in) {
-  const dims axes = decode<op::first_max>(n.attributes).axes;
+template <class Op, class How>
+kernel_ptr make_first(const node_def& n, std::span<const tensor_type> in) {
+  const dims axes = decode<Op>(n.attributes).axes;
   return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
-    return std::make_unique<largest_kernel<T>>(axes, true);
+    return std::make_unique<place_kernel<T, How>>(Op::name, axes, true);
   });
 }
 
@@ -547,8 +555,10 @@ kernel_table index_kernels() {
       {op::scatter_sub::name, numeric_dtypes, &make_row_update<subtracted_rows>},
       {op::scatter_update::name, numeric_dtypes, &make_row_update<replaced_rows>},
       {op::one_hot::name, index_dtypes | dtype_set{dtype::uint8}, &make_one_hot},
-      {op::argmax::name, numeric_dtypes, &make_argmax},
-      {op::first_max::name, numeric_dtypes, &make_first_max},
+      {op::argmax::name, numeric_dtypes, &make_place<op::argmax, largest>},
+      {op::argmin::name, numeric_dtypes, &make_place<op::argmin, smallest>},
+      {op::first_max::name, numeric_dtypes, &make_first<op::first_max, largest>},
+      {op::first_min::name, numeric_dtypes, &make_first<op::first_min, smallest>},
   };
   return table;
 }

@@ -188,6 +188,15 @@ struct largest {
     return maximum(number<T>(a), number<T>(b)).v;
   }
 };
+struct smallest {
+  template <class T> static MEMBER T neutral() {
+    if constexpr (traits<T>::floating) return T(inf);
+    else return traits<T>::highest;
+  }
+  template <class T> static MEMBER T combine(T a, T b) {
+    return minimum(number<T>(a), number<T>(b)).v;
+  }
+};
 
 }  // namespace num
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/gpu/reduce.ipp: sum, mean and max over any axes, and sum_to.
+// deft/execute/gpu/reduce.ipp: sum, mean, max and min over any axes, and sum_to.
 #pragma once
 #include <deft/execute/fold_levels.hpp>
 #include <deft/execute/gpu/folds.hpp>
@@ -7,6 +7,7 @@
 #include <deft/execute/gpu/walk.hpp>
 #include <deft/op/max.hpp>
 #include <deft/op/mean.hpp>
+#include <deft/op/min.hpp>
 #include <deft/op/sum.hpp>
 #include <deft/op/sum_to.hpp>
 
@@ -81,7 +82,7 @@ class reduce_kernel final : public queued_kernel {
     steps_ = {};
     rows_ = out().elements();
     n_ = 0;
-    if (std::is_same_v<How, largest> && in(0).elements() == 0 && rows_ != 0)
+    if (!std::is_same_v<How, plus> && in(0).elements() == 0 && rows_ != 0)
       fail(errc::invalid_argument, "[", name_, "] is undefined for zero elements: ", in(0));
     if (in(0).elements() == 0) return;
     const fold_levels l(in(0), axes_);
@@ -103,6 +104,8 @@ queued_kernel_ptr make_reduce(const op_def& op, const dims* axes, dtype t) {
       return nullptr;
     else if (op.folds == fold_kind::max)
       return std::make_unique<reduce_kernel<T, largest>>(op.name, axes, false);
+    else if (op.folds == fold_kind::min)
+      return std::make_unique<reduce_kernel<T, smallest>>(op.name, axes, false);
     else
       return std::make_unique<reduce_kernel<T, plus>>(op.name, axes, op.folds == fold_kind::mean);
   });
@@ -131,6 +134,7 @@ kernel_table reduce_kernels() {
       {op::sum::name, numeric_dtypes, &make_of_axes<op::sum>},
       {op::mean::name, floating_dtypes, &make_of_axes<op::mean>},
       {op::max::name, numeric_dtypes, &make_of_axes<op::max>},
+      {op::min::name, numeric_dtypes, &make_of_axes<op::min>},
       {op::sum_to::name, numeric_dtypes, &make_sum_to},
   };
   return table;

@@ -11,7 +11,7 @@ namespace deft::gpu {
 namespace {
 
 constexpr int kind_of(kernels_of system, fold_kind fold) {
-  return static_cast<int>(system) * 4 + static_cast<int>(fold);
+  return static_cast<int>(system) * 8 + static_cast<int>(fold);
 }
 auto& registered_kernels() {
   constexpr auto kind = [](const registered_kernel& k) { return kind_of(k.system(), k.fold()); };

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/gpu/shapes.ipp: operations that move elements and compute nothing: broadcast_to,
-// transpose, concat and its parts; and size_of.
+// transpose, concat and its parts, slice, pad; and size_of.
 #pragma once
 #include <deft/execute/gpu/groups.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/execute/gpu/walk.hpp>
 #include <deft/execute/moving.hpp>
 #include <deft/op/concat.hpp>
+#include <deft/op/pad.hpp>
 #include <deft/op/size_of.hpp>
+#include <deft/op/slice.hpp>
 #include <deft/op/transpose.hpp>
 
 namespace deft::gpu::DEFT_GPU_SYSTEM {
 namespace moving {
 namespace {
 
-using deft::moving::by_size, deft::moving::byte_runs, deft::moving::transpose_levels;
+using deft::moving::by_size, deft::moving::byte_runs, deft::moving::part_runs,
+    deft::moving::transpose_levels;
 
 /// N elements of the result that follow each other, from where `path` leads: N that follow each
 /// other as well, or one for all. One of one if its innermost level does neither.
@@ -44,7 +47,7 @@ struct moved {
   }
 };
 
-/// The elements of the result in order, from where `path_` leads.
+/// The elements of the result in order, from where `path_` leads after `first_` elements.
 class moving_kernel : public queued_kernel {
  public:
   void queue(const kernel_call& c, stream& s) final {
@@ -57,6 +60,7 @@ class moving_kernel : public queued_kernel {
 
  protected:
   walk path_;
+  std::int64_t first_ = 0;
 
  private:
   bool repeated() const { return path_.count > 0 && path_.stride[0] == 0; }
@@ -65,13 +69,17 @@ class moving_kernel : public queued_kernel {
   bool wide(const kernel_call& c) const {
     if (path_.count == 0 || path_.stride[0] > 1) return false;
     if (path_.count > 1 && path_.extent[0].by() % N != 0) return false;
-    return is_aligned(c.out[0], widest) && (repeated() || is_aligned(c.in[0], widest));
+    if (!is_aligned(c.out[0], widest)) return false;
+    if (repeated()) return true;
+    for (int l = 1; l < path_.count; ++l)
+      if (path_.stride[l] % N != 0) return false;
+    return first_ % N == 0 && is_aligned(c.in[0], widest);
   }
   template <class T, int N>
   void queue_groups(const kernel_call& c, stream& s) const {
     const std::int64_t n = out().elements();
     s.launch((n + N - 1) / N,
-             moved<T, N>{path_, s.in<T>(c.in[0]), s.out<T>(c.out[0]), n, repeated()});
+             moved<T, N>{path_, s.in<T>(c.in[0]) + first_, s.out<T>(c.out[0]), n, repeated()});
   }
 };
 
@@ -140,6 +148,79 @@ class concat_part_kernel final : public queued_kernel {
   op::concat_part op_;
 };
 
+class slice_kernel final : public moving_kernel {
+ public:
+  explicit slice_kernel(const dims& begin) : begin_(begin) {}
+
+ private:
+  void ready() override {
+    path_ = {};
+    first_ = 0;
+    if (out().elements() == 0) return;
+    const part_runs r(in(0), begin_, out());
+    first_ = r.first;
+    path_.add(r.run, 1);
+    for (int l = 0; l < r.count; ++l) path_.add(r.extent[l], r.stride[l]);
+  }
+
+  dims begin_;
+};
+
+/// The elements of the result in order: from the input, or `value` where that has none.
+template <class T>
+struct padded {
+  const T* from;
+  T* to;
+  T value;
+  int levels;  ///< the innermost first
+  divider extent[max_rank];
+  std::int64_t begin[max_rank], size[max_rank], stride[max_rank];  ///< of the input
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    std::int64_t rest = number, at = 0;
+    bool inside = true;
+    for (int l = 0; l < levels; ++l) {
+      const std::int64_t i = extent[l].cut(rest) - begin[l];
+      inside = inside && i >= 0 && i < size[l];
+      at += i * stride[l];
+    }
+    to[number] = inside ? from[at] : value;
+  }
+};
+
+class pad_kernel final : public queued_kernel {
+ public:
+  explicit pad_kernel(const op::pad& o) : op_(o) {}
+
+  void queue(const kernel_call& c, stream& s) override {
+    const dims &whole = out(), &part = in(0);
+    if (whole.elements() == 0) return;
+    visit_dtype(type(), [&]<class T>() {
+      padded<T> f{};
+      f.from = s.in<T>(c.in[0]), f.to = s.out<T>(c.out[0]);
+      f.value = static_cast<T>(op_.value);
+      // Axes that are as long as the input's belong to the level outside them.
+      std::int64_t dense = 1, step = 1;
+      for (int i = whole.rank(); i-- > 0;) {
+        if (whole[i] == part[i] && i > 0) {
+          dense *= whole[i];
+          continue;
+        }
+        f.extent[f.levels] = divider(dense * whole[i]);
+        f.begin[f.levels] = dense * op_.before[i];
+        f.size[f.levels] = dense * part[i];
+        f.stride[f.levels++] = step;
+        step *= dense * part[i];
+        dense = 1;
+      }
+      s.launch(whole.elements(), f);
+    });
+  }
+
+ private:
+  op::pad op_;
+};
+
 struct stored_size {
   std::int64_t* to;
   std::int64_t size;
@@ -172,6 +253,12 @@ kernel_ptr make_concat(const node_def& n, std::span<const tensor_type>) {
 kernel_ptr make_concat_part(const node_def& n, std::span<const tensor_type>) {
   return std::make_unique<concat_part_kernel>(decode<op::concat_part>(n.attributes));
 }
+kernel_ptr make_slice(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<slice_kernel>(decode<op::slice>(n.attributes).begin);
+}
+kernel_ptr make_pad(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<pad_kernel>(decode<op::pad>(n.attributes));
+}
 kernel_ptr make_size_of(const node_def& n, std::span<const tensor_type>) {
   return std::make_unique<size_kernel>(decode<op::size_of>(n.attributes).axes);
 }
@@ -185,6 +272,8 @@ kernel_table shape_kernels() {
       {op::transpose::name, all_dtypes, &moving::make_transpose},
       {op::concat::name, all_dtypes, &moving::make_concat},
       {op::concat_part::name, all_dtypes, &moving::make_concat_part},
+      {op::slice::name, all_dtypes, &moving::make_slice},
+      {op::pad::name, all_dtypes, &moving::make_pad},
       {op::size_of::name, all_dtypes, &moving::make_size_of},
   };
   return table;

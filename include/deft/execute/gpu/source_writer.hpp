@@ -118,7 +118,14 @@ class source_writer {
     return str("static_cast<const ", type(v), "*>(a.in[", v, "])[", at, ']');
   }
   const char* how(std::size_t i) const {
-    return p_.code[i].op->folds == fold_kind::max ? "num::largest" : "num::sum";
+    switch (p_.code[i].op->folds) {
+      case fold_kind::max:
+        return "num::largest";
+      case fold_kind::min:
+        return "num::smallest";
+      default:
+        return "num::sum";
+    }
   }
 
   const program& p_;

@@ -20,7 +20,7 @@ struct used_kernels {
   }
   template <class X, class Op>
   static void use_fold() {
-    using How = std::conditional_t<Op::folds == fold_kind::max, largest, plus>;
+    using How = typename join_of<Op::folds>::type;
     if constexpr (sizeof(fold_of_parts<folded_elements<X, How>>) <= most_parameters)
       static_cast<void>(&registered_fold<X, How>::entry);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/base/reduction.hpp: what sum, mean and max share: their axes, shape rule and calls.
+// deft/op/base/reduction.hpp: what sum, mean, max and min share: their axes, shape rule and calls.
 #pragma once
 #include <deft/op/base/shapes.hpp>
 
@@ -86,16 +86,22 @@ constexpr void refuse_axes() {
     static_assert(takes<Op, X, A>,
                   "[mean] expects axes, and got a number: mean(x, axis<0>), or mean(x, axes{0}) "
                   "where only run time knows them");
-  else if constexpr (std::integral<A>)
+  else if constexpr (std::integral<A> && Op::name == "max")
     static_assert(takes<Op, X, A>,
                   "[max] expects axes, and got a number: max(x, axis<0>), or max(x, axes{0}) where "
+                  "only run time knows them");
+  else if constexpr (std::integral<A>)
+    static_assert(takes<Op, X, A>,
+                  "[min] expects axes, and got a number: min(x, axis<0>), or min(x, axes{0}) where "
                   "only run time knows them");
   else if constexpr (Op::name == "sum")
     static_assert(takes<Op, X, A>, "[sum] expects axes within the tensor's rank, each once");
   else if constexpr (Op::name == "mean")
     static_assert(takes<Op, X, A>, "[mean] expects axes within the tensor's rank, each once");
-  else
+  else if constexpr (Op::name == "max")
     static_assert(takes<Op, X, A>, "[max] expects axes within the tensor's rank, each once");
+  else
+    static_assert(takes<Op, X, A>, "[min] expects axes within the tensor's rank, each once");
 }
 
 template <class Op, class K, class X, class A, class Keep>

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/argmin.hpp: where along an axis the smallest element is; the first of equal ones.
+#pragma once
+#include <deft/op/argmax.hpp>
+
+namespace deft::op {
+struct argmin {
+  static constexpr std::string_view name = "argmin";
+  static constexpr int arity = 1;
+  std::int64_t axis = 0;
+  static constexpr auto fields = field_list(field{"axis", &argmin::axis});
+
+  tensor_type infer(std::span<const tensor_type> in) const;
+};
+}  // namespace deft::op
+
+namespace deft {
+
+namespace detail {
+any_tensor add_argmin(const any_tensor& x, const dims& given, source_place w);
+}  // namespace detail
+
+/// The index of the smallest element along one axis, as int64; the opposite of argmax. Of equal
+/// elements the first counts; NaN counts as smaller than any number. Throws invalid_argument if the
+/// axis has no elements.
+template <expression X, int A, class K = kernels_for<X>>
+auto argmin(const X& x, axis_t<A> a, source_place w = here()) {
+  if constexpr (typed_expression<X>) {
+    using S = shape_type_of<X>;
+    if constexpr (!detail::is_numeric_expression<X>) {
+      static_assert(detail::takes<op::argmin, detail::got<X>>,
+                    "[argmin] expects a tensor of numbers, and got bool: use cast<float>(x)");
+      return detail::refused();
+    } else if constexpr (!detail::axis_in_range<S, A>) {
+      static_assert(detail::takes<op::argmin, detail::got<X>, axis_t<A>>,
+                    "[argmin] expects an axis within the tensor's rank, and got another");
+      return detail::refused();
+    } else
+      return detail::apply_typed<std::int64_t, detail::shape_without_axis<S, A>, K>(
+          op::argmin{normalize_axis(A, S::value.n)}, w, x);
+  } else
+    return detail::add_argmin(x, a.value, w);
+}
+/// The same with an axis known only at run time.
+/// Throws invalid_argument unless `a` holds exactly one axis, in range.
+template <expression X, class K = kernels_for<X>>
+any_tensor argmin(const X& x, const axes& a, source_place w = here()) {
+  return detail::add_argmin(any_tensor(x), a.value, w);
+}
+template <expression X, std::integral A>
+auto argmin(const X&, A) {
+  static_assert(detail::takes<op::argmin, detail::got<X>, A>,
+                "[argmin] expects an axis, and got a number: argmin(x, axis<1>), or argmin(x, "
+                "axes{1}) where only run time knows it");
+  return detail::refused();
+}
+
+}  // namespace deft

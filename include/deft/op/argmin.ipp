@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/argmin.ipp: shape rule of argmin, and axes known only at run time.
+#pragma once
+#include <deft/op/argmin.hpp>
+
+namespace deft {
+
+tensor_type op::argmin::infer(std::span<const tensor_type> in) const {
+  const dims& x = in[0].shape;
+  if (!is_numeric(in[0].type))
+    fail(errc::invalid_argument, "[argmin] is not defined for ", in[0].type);
+  if (axis < 0 || axis >= x.rank())
+    fail(errc::invalid_argument, "[argmin] expects an axis of a tensor of rank ", x.rank(),
+         ", and got ", axis);
+  if (x[static_cast<int>(axis)] == 0)
+    fail(errc::invalid_argument, "[argmin] is undefined for zero elements: axis ", axis, " of ", x);
+  return {without_axis(x, axis), dtype::int64};
+}
+
+namespace detail {
+
+any_tensor add_argmin(const any_tensor& x, const dims& given, source_place w) {
+  dims axis = given.size() == 1 ? given : dims{};
+  if (axis.empty() || normalize_axis(axis[0], x.rank()) < 0)
+    throw error(
+        errc::invalid_argument,
+        str("[argmin] expects one axis of a tensor of rank ", x.rank(), ", and got ", given),
+        name_of(x), x.handle().node->place());
+  const output in[] = {x.handle()};
+  return apply_any(op::argmin{normalize_axis(axis[0], x.rank())}, in, w);
+}
+
+}  // namespace detail
+}  // namespace deft

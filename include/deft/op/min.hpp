@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/min.hpp: the smallest element over all or some axes; NaN goes through, and a tie's
+// gradient goes to the first.
+#pragma once
+#include <deft/op/base/reduction.hpp>
+
+namespace deft::op {
+struct min : reduction {
+  static constexpr std::string_view name = "min";
+  static constexpr fold_kind folds = fold_kind::min;
+
+  tensor_type infer(std::span<const tensor_type> in) const;
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+
+/// The position of a minimum over `axes`: true at the first of the smallest elements (the first
+/// NaN, if there is one), in row-major order. Used by the gradient of min only.
+struct first_min {
+  static constexpr std::string_view name = "first_min";
+  static constexpr int arity = 1;
+  dims axes;
+  static constexpr auto fields = field_list(field{"axes", &first_min::axes});
+
+  tensor_type infer(std::span<const tensor_type> in) const;
+};
+}  // namespace deft::op
+
+namespace deft {
+/// The smallest element over all axes, or some; arguments as for `sum`. NaN if any element is NaN.
+/// Throws invalid_argument for axes out of range or given twice, and where there are no elements.
+template <expression X, detail::axes_choice A = detail::every_axis,
+          detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
+auto min(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
+  if constexpr (!detail::is_numeric_expression<X>) {
+    static_assert(detail::takes<op::min, detail::got<X>>,
+                  "[min] expects a tensor of numbers, and got bool: use cast<float>(x)");
+    return detail::refused();
+  } else
+    return detail::reduce<op::min, K>(x, a, keep, w);
+}
+}  // namespace deft
+
+#include <deft/op/where.hpp>
+template <class N>
+auto deft::op::min::grad(const N& n, any_tensor dz) {
+  const output in[] = {n.template in<0>().handle()};
+  auto first = detail::apply_any(first_min{n.attr().axes}, in, {});
+  return deft::where(first, detail::spread(dz, n.template in<0>(), n.attr()), 0);
+}

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/pad.hpp: a tensor with elements of one value before and after it along its axes.
+#pragma once
+#include <deft/op/base/shapes.hpp>
+#include <vector>
+
+namespace deft::op {
+struct pad {
+  static constexpr std::string_view name = "pad";
+  static constexpr int arity = 1;
+  static constexpr int max_arity = 2;  ///< x, and a tensor of the result's shape
+  dims before;                         ///< of each axis, the number of elements in front
+  dims after;                          ///< and behind; empty where a second input has the shape
+  double value = 0;                    ///< of the added elements
+  static constexpr auto fields = field_list(
+      field{"before", &pad::before}, field{"after", &pad::after}, field{"value", &pad::value});
+
+  /// The shape rule; false if there is not one number for each axis, or one is negative.
+  constexpr bool shape(const dims& x, dims& out) const {
+    out = {};
+    if (before.n != x.n || after.n != x.n) return false;
+    for (int i = 0; i < x.n; ++i) {
+      const std::int64_t b = before.e[i], a = after.e[i];
+      if (b < 0 || a < 0 || b > max_elements || a > max_elements) return false;
+      out.push_back(x.e[i] == dyn ? dyn : x.e[i] + b + a);
+    }
+    return is_sound(out);
+  }
+
+  tensor_type infer(std::span<const tensor_type> in) const;
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dz);
+};
+}  // namespace deft::op
+
+namespace deft {
+
+/// Numbers of elements in front of and behind each axis, known at compile time:
+/// `pad(x, before<1, 0>, after<1, 2>)`.
+template <std::int64_t... N>
+struct before_t {
+  static constexpr dims value{N...};
+};
+template <std::int64_t... N>
+inline constexpr before_t<N...> before{};
+template <std::int64_t... N>
+struct after_t {
+  static constexpr dims value{N...};
+};
+template <std::int64_t... N>
+inline constexpr after_t<N...> after{};
+
+namespace detail {
+template <class From, class Before, class After>
+struct padded : typed_shape<padded<From, Before, After>> {
+  static constexpr bool make(dims& out) {
+    return op::pad{Before::value, After::value}.shape(From::value, out);
+  }
+};
+template <class From, class Before, class After>
+inline constexpr bool can_pad = padded<From, Before, After>::possible;
+
+/// Zeros around `part`, which is `slice{begin, size}` of something of the shape of `x`. `x` need
+/// not be computed where its extents, or that a part goes up to its end, say as much.
+any_tensor pad_to(const any_tensor& part, const dims& begin, const dims& size, const any_tensor& x);
+
+/// The sum of tensors of one shape. Those that are zeros around parts, as gradients of slices are,
+/// and whose parts follow each other along an axis, are concatenated instead of added.
+any_tensor sum_of(std::vector<any_tensor> terms);
+}  // namespace detail
+
+/// x with `before[i]` elements in front of it and `after[i]` behind it along each axis i, all of
+/// that value. Throws invalid_argument unless both have a number for each axis, none negative, and
+/// x's dtype can represent the value.
+any_tensor pad(const any_tensor& x, const dims& before, const dims& after, double value = 0,
+               source_place w = here());
+
+/// The same, known at compile time: for x of (?,3), `pad(x, before<0, 1>, after<0, 2>)` is (?,6).
+template <expression X, std::int64_t... B, std::int64_t... A, class K = kernels_for<X>>
+auto pad(const X& x, before_t<B...> before, after_t<A...> after, double value = 0,
+         source_place w = here()) {
+  if constexpr (typed_expression<X>) {
+    using From = shape_type_of<X>;
+    if constexpr (!detail::can_pad<From, before_t<B...>, after_t<A...>>) {
+      static_assert(detail::takes<op::pad, detail::got<X>, before_t<B...>, after_t<A...>>,
+                    "[pad] expects a number of elements before and after each axis, and got "
+                    "others");
+      return detail::refused();
+    } else
+      return detail::apply_typed<value_type_of<X>,
+                                 detail::padded<From, before_t<B...>, after_t<A...>>, K>(
+          op::pad{before.value, after.value, value}, w, x);
+  } else
+    return pad(any_tensor(x), before.value, after.value, value, w);
+}
+
+}  // namespace deft
+
+#include <deft/op/slice.hpp>
+template <class N>
+auto deft::op::pad::grad(const N& n, any_tensor dz) {
+  return detail::slice_of(dz, n.attr().before, n.attr().after, n.template in<0>());
+}

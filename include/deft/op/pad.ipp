@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/pad.ipp: shape rule of pad, and numbers known only at run time.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <deft/op/add.hpp>
+#include <deft/op/concat.hpp>
+#include <deft/op/pad.hpp>
+#include <deft/op/slice.hpp>
+
+namespace deft {
+
+tensor_type op::pad::infer(std::span<const tensor_type> in) const {
+  const dims& x = in[0].shape;
+  const bool fits = visit_dtype(in[0].type, [&]<class T>() {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::isinf(static_cast<T>(value)) == std::isinf(value);
+    else if constexpr (std::is_same_v<T, bool>)
+      return value == 0 || value == 1;
+    else  // the largest integer may round up to one beyond it
+      return value == std::floor(value) &&
+             value >= static_cast<double>(std::numeric_limits<T>::min()) &&
+             value < static_cast<double>(std::numeric_limits<T>::max() / 2 + 1) * 2;
+  });
+  if (!fits) fail(errc::invalid_argument, "[pad] ", value, " does not fit ", in[0].type);
+  if (in.size() == 2) {
+    dims part;
+    if (!after.empty() || !slice{before, x}.shape(in[1].shape, part))
+      fail(errc::invalid_argument, "[pad] ", x, " does not fit into ", in[1].shape, " at ", before);
+    return {in[1].shape, in[0].type};
+  }
+  dims out;
+  if (!shape(x, out))
+    fail(errc::invalid_argument, "[pad] expects numbers of elements before and after each axis of ",
+         x, ", and got ", before, " and ", after);
+  return {out, in[0].type};
+}
+
+any_tensor pad(const any_tensor& x, const dims& before, const dims& after, double value,
+               source_place w) {
+  const dims none = dims::filled(x.rank(), 0);
+  if (before == none && after == none) return x;
+  const output in[] = {x.handle()};
+  return detail::apply_any(op::pad{before, after, value}, in, w);
+}
+
+any_tensor detail::pad_to(const any_tensor& part, const dims& begin, const dims& size,
+                          const any_tensor& x) {
+  dims behind;
+  for (int i = 0; i < x.rank() && !size.empty(); ++i) {
+    const std::int64_t e = x.shape()[i];
+    if (size[i] == dyn)
+      behind.push_back(0);
+    else if (e != dyn)
+      behind.push_back(e - begin[i] - size[i]);
+    else
+      break;
+  }
+  if (!size.empty() && behind.size() == x.rank()) return pad(part, begin, behind, 0, {});
+  const output in[] = {part.handle(), x.handle()};
+  return apply_any(op::pad{begin, {}}, in, {});
+}
+
+namespace detail {
+namespace {
+
+/// Zeros around a part along one axis.
+struct padded_part {
+  output part;
+  int axis = -1;  ///< -1: it is something else
+  op::pad around;
+
+  explicit padded_part(const any_tensor& t) {
+    const node& n = *t.handle().node;
+    if (n.def != &record_of<op::pad> || n.input_count != 1 || !n.controls().empty()) return;
+    around = decode<op::pad>(n.attributes);
+    part = n.inputs()[0];
+    int axes = 0;
+    for (int i = 0; i < t.rank(); ++i)
+      if (around.before[i] != 0 || around.after[i] != 0) ++axes, axis = i;
+    if (axes != 1 || around.value != 0 || extent() == dyn) axis = -1;
+  }
+  std::int64_t begin() const { return around.before[axis]; }
+  std::int64_t extent() const { return part.type().shape[axis]; }
+  std::int64_t end() const { return begin() + extent(); }
+};
+
+}  // namespace
+
+any_tensor sum_of(std::vector<any_tensor> terms) {
+  std::vector<padded_part> parts;
+  std::vector<any_tensor> others;
+  for (const any_tensor& t : terms) {
+    padded_part p(t);
+    if (p.axis >= 0)
+      parts.push_back(std::move(p));
+    else
+      others.push_back(t);
+  }
+  std::ranges::stable_sort(parts, {}, [](const padded_part& p) {
+    return std::pair(p.axis, p.axis < 0 ? 0 : p.begin());
+  });
+  for (std::size_t i = 0; i < parts.size();) {
+    std::vector<output> run{parts[i].part};
+    std::size_t next = i + 1;
+    for (; next < parts.size() && parts[next].axis == parts[i].axis &&
+           parts[next].begin() == parts[next - 1].end();
+         ++next)
+      run.push_back(parts[next].part);
+    const any_tensor joined =
+        run.size() == 1 ? any_tensor(run[0]) : add_concat(parts[i].axis, run, {});
+    others.push_back(pad(joined, parts[i].around.before, parts[next - 1].around.after, 0, {}));
+    i = next;
+  }
+  any_tensor sum = others[0];
+  for (std::size_t i = 1; i < others.size(); ++i) sum = sum + others[i];
+  return sum;
+}
+
+}  // namespace detail
+}  // namespace deft

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/unstack.hpp: the tensors along an axis; slices without it.
+#pragma once
+#include <array>
+#include <deft/op/argmax.hpp>
+#include <vector>
+
+namespace deft::op {
+struct unstack;  ///< slices; only messages use this name
+}
+
+namespace deft {
+
+namespace detail {
+template <class Shape, int A>
+inline constexpr bool can_unstack = [] {
+  const int axis = normalize_axis(A, Shape::value.n);
+  return axis >= 0 && Shape::value.e[axis] != dyn;
+}();
+
+/// Number `i` along an axis counted from the front.
+any_tensor unstack_part(const any_tensor& x, int axis, std::int64_t i, source_place w);
+std::vector<any_tensor> add_unstack(const any_tensor& x, const dims& given, source_place w);
+}  // namespace detail
+
+/// The tensors along an axis, without it: for x of (?,20,8), `unstack(x, axis<1>)` are 20 tensors
+/// of (?,8), in a std::array where x has a type, in a std::vector otherwise. Throws
+/// invalid_argument unless the axis' extent is known.
+template <expression X, int A, class K = kernels_for<X>>
+auto unstack(const X& x, axis_t<A> a, source_place w = here()) {
+  if constexpr (typed_expression<X>) {
+    using S = shape_type_of<X>;
+    if constexpr (!detail::can_unstack<S, A>) {
+      static_assert(detail::takes<op::unstack, detail::got<X>, axis_t<A>>,
+                    "[unstack] expects an axis in range whose extent is known");
+      return std::vector<detail::refused>();
+    } else {
+      using part = tensor_of<value_type_of<X>, detail::shape_without_axis<S, A>>;
+      constexpr int axis = normalize_axis(A, S::value.n);
+      constexpr auto n = static_cast<std::size_t>(S::value.e[axis]);
+      const any_tensor whole(detail::any_lower<K>(x, w));
+      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+        return std::array<part, n>{
+            part(detail::unstack_part(whole, axis, std::int64_t{I}, w).handle())...};
+      }
+      (std::make_index_sequence<n>());
+    }
+  } else
+    return detail::add_unstack(any_tensor(x), a.value, w);
+}
+/// The same with an axis known only at run time.
+template <expression X, class K = kernels_for<X>>
+std::vector<any_tensor> unstack(const X& x, const axes& a, source_place w = here()) {
+  return detail::add_unstack(any_tensor(x), a.value, w);
+}
+
+}  // namespace deft

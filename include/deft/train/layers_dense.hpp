@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/layers_dense.hpp: fully connected layers.
+#pragma once
+#include <deft/op/add.hpp>
+#include <deft/op/matmul.hpp>
+#include <deft/train/layers_common.hpp>
+
+namespace deft {
+
+namespace op {
+struct dense;  ///< a matmul and a sum; only messages use this name
+}
+
+namespace detail {
+template <class X, class W, class B>
+inline constexpr bool can_be_dense = [] {
+  const dims &x = extents_of<X>, &w = extents_of<W>, &b = extents_of<B>;
+  auto agree = [](std::int64_t m, std::int64_t n) { return m == n || m == dyn || n == dyn; };
+  return std::is_same_v<value_type_of<X>, value_type_of<W>> &&
+         std::is_same_v<value_type_of<X>, value_type_of<B>> && x.n == 2 && w.n == 2 && b.n == 1 &&
+         agree(x.e[1], w.e[0]) && agree(w.e[1], b.e[0]);
+}();
+}  // namespace detail
+
+/// x w + b, for x of (n,in), weights w of (in,out) and a bias b of (out). Dtypes and extents that
+/// do not fit are a compile error where the types show it, and throw invalid_argument otherwise.
+template <expression X, expression W, expression B, class K = kernels_for<X>>
+auto dense(const X& x, const W& w, const B& b, source_place p = here()) {
+  if constexpr (typed_expression<X> && typed_expression<W> && typed_expression<B>) {
+    if constexpr (!detail::can_be_dense<X, W, B>) {
+      static_assert(detail::takes<op::dense, detail::got<X>, detail::got<W>, detail::got<B>>,
+                    "[dense] expects x of (n,in), weights of (in,out) and a bias of (out), of one "
+                    "dtype, and got others");
+      return detail::refused();
+    } else
+      return matmul(x, w, p) + b;
+  } else
+    return any_tensor(matmul(any_tensor(x), any_tensor(w), p) + any_tensor(b));
+}
+
+struct dense_options {
+  activation_function activation = {};                     ///< `.activation = relu`
+  std::optional<deft::initializer> initializer = {};       ///< of the weights; glorot_uniform()
+  std::optional<deft::initializer> bias_initializer = {};  ///< zeros()
+  deft::regularizer regularizer = {};  ///< of the weights; its loss is added as by add_loss
+  bool bias = true;
+  /// The variables' names do not contain the name scopes around the call, so that layers in several
+  /// of them share the variables.
+  bool shared = false;
+};
+
+/// activation(x w + b), with variables NAME/kernel of (in,units) and NAME/bias of (units) under the
+/// name scopes in force. Where the graph has them already, they are used again. x is (n,in), or of
+/// higher rank, with one unknown extent at most; its last axis becomes (units). Throws
+/// invalid_argument if x is not floating or its last extent unknown, or if variables of these names
+/// have other shapes.
+any_tensor dense(const any_tensor& x, std::int64_t units, std::string_view name,
+                 const dense_options& options = {}, source_place w = here());
+
+namespace detail {
+template <class Shape, std::int64_t Last>
+struct with_last {
+  static constexpr dims value = [] {
+    dims d = Shape::value;
+    if (d.n > 0) d.e[d.n - 1] = Last;
+    return d;
+  }();
+};
+}  // namespace detail
+
+/// The same with units known at compile time: for x of (?,784), `dense<10>(x, "fc")` is (?,10).
+template <std::int64_t Units, typed_expression X, class K = kernels_for<X>>
+auto dense(const X& x, std::string_view name, const dense_options& options = {},
+           source_place w = here()) {
+  return tensor_of<value_type_of<X>, detail::with_last<shape_type_of<X>, Units>>(
+      dense(any_tensor(x), Units, name, options, w).handle());
+}
+
+}  // namespace deft

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/layers_dropout.hpp: elements that are left out at random.
+#pragma once
+#include <deft/op/random_uniform.hpp>
+#include <deft/train/layers_common.hpp>
+
+namespace deft {
+
+struct dropout_options {
+  training_flag training = true;           ///< otherwise the result is x
+  std::optional<std::uint64_t> seed = {};  ///< of the draws, as random_options has it
+};
+
+namespace detail {
+any_tensor add_dropout(const any_tensor& x, double rate, const dropout_options& options,
+                       source_place w);
+}
+
+/// In training, 0 for each element with probability `rate`, and x / (1 - rate) for the others; new
+/// ones are drawn in each step. (Srivastava et al.: Dropout, JMLR 15, 2014.) Throws
+/// invalid_argument unless x is floating and 0 <= rate < 1.
+template <expression X, class K = kernels_for<X>>
+auto dropout(const X& x, double rate, const dropout_options& options = {},
+             source_place w = here()) {
+  if constexpr (typed_expression<X>)
+    return tensor_of<value_type_of<X>, shape_type_of<X>>(
+        detail::add_dropout(any_tensor(detail::any_lower<K>(x, w)), rate, options, w).handle());
+  else
+    return detail::add_dropout(any_tensor(x), rate, options, w);
+}
+
+}  // namespace deft

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/layers_normalization.ipp: normalization as expressions.
+#pragma once
+#include <deft/op/add.hpp>
+#include <deft/op/div.hpp>
+#include <deft/op/mean.hpp>
+#include <deft/op/mul.hpp>
+#include <deft/op/reshape.hpp>
+#include <deft/op/sqrt.hpp>
+#include <deft/op/square.hpp>
+#include <deft/op/stop_gradient.hpp>
+#include <deft/op/sub.hpp>
+#include <deft/train/layers_normalization.hpp>
+
+namespace deft {
+namespace detail {
+namespace {
+
+constexpr std::string_view updates_of_averages = "moving averages";
+
+void check_epsilon(const layer_scope& s, const any_tensor& x, double epsilon) {
+  if (!(epsilon >= 0))
+    refuse_layer(s, x, str("expects an epsilon that is not negative, and got ", epsilon));
+}
+/// Vectors as long as the last axis of x.
+void check_features(const layer_scope& s, const any_tensor& x,
+                    std::initializer_list<const any_tensor*> vectors) {
+  if (x.rank() < 1 || !is_floating(x.type()))
+    refuse_layer(s, x, str("expects a floating tensor, and got ", x.handle().type()));
+  const dims last{x.shape()[x.rank() - 1]};
+  for (const any_tensor* v : vectors)
+    if (v->type() != x.type() || !may_equal(v->shape(), last))
+      refuse_layer(s, *v,
+                   str("expects vectors as long as the last axis of ", x.handle().type(),
+                       ", and got ", v->handle().type()));
+}
+
+}  // namespace
+
+any_tensor add_layer_norm(const any_tensor& x, const any_tensor& scale, const any_tensor& offset,
+                          double epsilon, source_place w) {
+  const layer_scope s{"layer_norm", {}, false, w};
+  check_features(s, x, {&scale, &offset});
+  check_epsilon(s, x, epsilon);
+  const place_scope on_behalf(w);
+  const any_tensor centred = x - mean(x, axes{-1}, keepdims);
+  const any_tensor variance = mean(square(centred), axes{-1}, keepdims);
+  return centred * (1 / sqrt(variance + epsilon)) * scale + offset;
+}
+
+any_tensor add_batch_norm(const any_tensor& x, const any_tensor& mean, const any_tensor& variance,
+                          const any_tensor& scale, const any_tensor& offset, double epsilon,
+                          source_place w) {
+  const layer_scope s{"batch_norm", {}, false, w};
+  check_features(s, x, {&mean, &variance, &scale, &offset});
+  check_epsilon(s, x, epsilon);
+  const place_scope on_behalf(w);
+  return (x - mean) * (scale / sqrt(variance + epsilon)) + offset;
+}
+
+any_tensor add_layer_norm(const any_tensor& x, std::string_view name,
+                          const layer_norm_options& options, source_place w) {
+  const layer_scope s{"layer_norm", name, options.shared, w};
+  const auto in_graph = as_default(graph_of(x));
+  const tensor_type of{{layer_features(s, x, 1)}, x.type()};
+  const any_tensor gamma = layer_variable(s, "gamma", of, ones());
+  const any_tensor beta = layer_variable(s, "beta", of, zeros());
+  return add_layer_norm(x, gamma, beta, options.epsilon, w);
+}
+
+any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
+                          const batch_norm_options& options, source_place w) {
+  const layer_scope s{"batch_norm", name, options.shared, w};
+  const auto in_graph = as_default(graph_of(x));
+  const tensor_type of{{layer_features(s, x, 2)}, x.type()};
+  if (!(options.momentum >= 0 && options.momentum <= 1))
+    refuse_layer(s, x, str("expects a momentum from 0 to 1, and got ", options.momentum));
+  const any_tensor gamma = layer_variable(s, "gamma", of, ones());
+  const any_tensor beta = layer_variable(s, "beta", of, zeros());
+  const any_variable average = layer_variable(s, "moving_mean", of, zeros(), false);
+  const any_variable average_variance = layer_variable(s, "moving_variance", of, ones(), false);
+  const training_flag& training = options.training;
+  if (training.is_known() && !training.value())
+    return add_batch_norm(x, average, average_variance, gamma, beta, options.epsilon, w);
+
+  const place_scope on_behalf(w);
+  const axes over(op::all_axes_of(x.rank() - 1));
+  const any_tensor m = mean(x, over);
+  const any_tensor v = mean(square(x - m), over);
+  const std::string_view prefix = current_scope() ? current_scope()->name_prefix : "";
+  auto move = [&](const any_variable& a, const any_tensor& batch) {
+    const any_tensor old = a;
+    const any_tensor step = (old - stop_gradient(batch)) * (1 - options.momentum);
+    const any_tensor moved = training.choose([&] { return step; }, [&] { return step * 0; });
+    const auto update = a.assign_sub(moved, w);
+    graph_of(x).collect(updates_of_averages, prefix, output{update.handle(), 0});
+  };
+  move(average, m);
+  move(average_variance, v);
+  const any_tensor y_mean = training.choose([&] { return m; }, [&] { return any_tensor(average); });
+  const any_tensor y_variance =
+      training.choose([&] { return v; }, [&] { return any_tensor(average_variance); });
+  return add_batch_norm(x, y_mean, y_variance, gamma, beta, options.epsilon, w);
+}
+
+}  // namespace detail
+
+operation update_moving_averages(std::string_view scope, source_place w) {
+  std::string prefix(scope);
+  if (!prefix.empty() && !prefix.ends_with('/')) prefix += '/';
+  std::vector<node_ref> updates;
+  for (const output& o : current_graph().collected(detail::updates_of_averages, prefix))
+    updates.push_back(o.node);
+  if (updates.empty())
+    throw error(errc::not_found,
+                str("[update_moving_averages] no batch_norm was written in training",
+                    scope.empty() ? "" : " in the name scope ", scope),
+                {}, w);
+  return detail::make_group(std::move(updates), w);
+}
+
+}  // namespace deft

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/losses.hpp: losses that a graph collects, by name scope.
+#pragma once
+#include <deft/expr/tensor.hpp>
+#include <string_view>
+#include <vector>
+
+namespace deft {
+
+namespace detail {
+void collect_loss(const any_tensor& loss, source_place w);
+}
+
+/// Adds a floating scalar to the losses of its graph, under the name scopes in force, and returns
+/// it. One that is there already counts once. Throws invalid_argument if it is not a floating
+/// scalar.
+template <expression L, class K = kernels_for<L>>
+auto add_loss(const L& loss, source_place w = here()) {
+  if constexpr (typed_expression<L>) {
+    tensor_of<value_type_of<L>, shape_type_of<L>> t(detail::any_lower<K>(loss, w));
+    detail::collect_loss(any_tensor(t), w);
+    return t;
+  } else {
+    const any_tensor t(loss);
+    detail::collect_loss(t, w);
+    return t;
+  }
+}
+
+/// The losses that were added within the name scope `scope` ("tower_0", "tower_0/layer1"), in that
+/// order; all of the graph for "".
+std::vector<any_tensor> losses(std::string_view scope = "", graph g = current_graph());
+
+/// The sum of these losses. Throws not_found if there are none.
+any_tensor total_loss(std::string_view scope = "", source_place w = here());
+
+}  // namespace deft
