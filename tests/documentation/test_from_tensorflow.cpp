@@ -441,3 +441,25 @@ TEST_CASE_FIXTURE(own_graph, "a fed tensor stands for its value, and what made i
   placeholder<float> x("x");
   CHECK(outcome_of([&] { s.run(v, x = 1.f); }).code == errc::invalid_argument);
 }
+
+TEST_CASE_FIXTURE(own_graph, "checkpoints") {
+  const testing::temporary_folder files;
+  const std::string folder = files.path().string(), path = folder + "/model";
+  variable<float, 4, 2> w("w", ones());
+  placeholder<std::int32_t, dyn> ids("ids");
+  const auto& table = w;
+  const std::int64_t n = 7;
+  saver save({.max_to_keep = 3});
+  saver renamed({.named = {{"old/w", w}}});
+  session s;
+  s.run(initialize_all());
+  CHECK(save.save(s, path, n) == path + "-7");
+  save.restore(s, latest_checkpoint(folder));
+  renamed.save(s, folder + "/renamed");
+  CHECK(s.run(gather(table, ids), ids = {3, 0}).extent(0) == 2);
+  const monitored_options options{
+      .checkpoint_dir = folder,
+      .checkpoint_steps = 100,
+  };
+  CHECK(options.max_to_keep == 5);
+}

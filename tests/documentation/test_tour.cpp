@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pieces of code that README.md quotes.
-#include <unistd.h>
-
-#include <cstdio>
 #include <deft/deft.hpp>
-#include <fstream>
 #include <thread>
 
+#include "data/temporary_folder.hpp"
 #include "session/sessions.hpp"
 
 using namespace deft;
 using testing::own_graph;
-
-namespace {
-/// A temporary file in a folder, removed afterwards.
-struct scratch_file {
-  std::string path = str("/tmp/deft_test_tour_", getpid());
-  ~scratch_file() { std::remove(path.c_str()); }
-};
-}  // namespace
 
 TEST_CASE_FIXTURE(own_graph, "a model is written, initialized and run") {
   placeholder<float, dyn, 3> x("x");
@@ -72,24 +61,42 @@ TEST_CASE_FIXTURE(own_graph, "gradients are tensors, and a step is prepared once
   CHECK(s.run(slope) == doctest::Approx(2).epsilon(0.01));
 }
 
-TEST_CASE_FIXTURE(own_graph, "weights are written to a file, and read again") {
-  const scratch_file file;
+TEST_CASE_FIXTURE(own_graph, "variables are saved in checkpoints, and restored") {
+  const testing::temporary_folder files;
+  const std::string folder = files.path().string();
   variable<float, 2, 2> w("w", ones());
   session s;
   s.run(initialize_all());
-  {
-    ndarray<float, 2, 2> values = s.run(w);
-    std::ofstream out(file.path, std::ios::binary);
-    out.write(reinterpret_cast<const char*>(values.data()), values.size() * 4);
-  }
+  saver save;  // of all variables; saver save({.variables = {w}}) of these
+  save.save(s, folder + "/model", 100);  // model-100
   s.run(w.assign(0.f));
-  {
-    ndarray<float, 2, 2> values;
-    std::ifstream in(file.path, std::ios::binary);
-    in.read(reinterpret_cast<char*>(values.data()), values.size() * 4);
-    s.run(w.assign(values));
-  }
+  save.restore(s, latest_checkpoint(folder));
   CHECK(s.run(w)(1, 1) == 1);
+}
+
+namespace {
+
+void train_line(task& self) {
+  auto scope = on(replica_device(self.cluster(), self.device()));  // variables -> ps
+  variable<float> slope("slope", 0.f);
+  auto x = random_uniform(shape<16>, 0, 1);
+  auto loss = mean(square(x * (slope - 3.f)));
+  auto train = sgd(0.5).minimize(loss, global_step());
+
+  monitored_session s(self, {.checkpoint_dir = self.flag("checkpoints"),
+                             .hooks = {stop_at_step(50), stop_on_nan(loss)},
+                             .checkpoint_steps = 20});
+  while (!s.should_stop()) s.run(train);
+}
+
+}  // namespace
+
+TEST_CASE("a training job saves checkpoints") {
+  const testing::temporary_folder files;
+  const std::string flag = "--checkpoints=" + files.path().string();
+  const char* argv[] = {"train", flag.c_str()};
+  CHECK(task_main(2, argv, train_line) == 0);
+  CHECK(latest_checkpoint(files.path().string()) == (files / "model-50").string());
 }
 
 TEST_CASE_FIXTURE(own_graph, "a thread continues with the graph of a tensor") {
