@@ -31,6 +31,7 @@
 #include <deft/data/record.hpp>
 #include <deft/observe/summary_writer.hpp>
 #include <deft/train/clip.hpp>
+#include <deft/train/coordinator.hpp>
 #include <deft/train/hooks.hpp>
 #include <deft/train/layers.hpp>
 #include <deft/train/monitored_session.hpp>

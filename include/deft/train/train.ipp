@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/train/checkpoint_index.ipp>
 #include <deft/train/clip.ipp>
+#include <deft/train/coordinator.ipp>
 #include <deft/train/hook.ipp>
 #include <deft/train/hooks.ipp>
 #include <deft/train/layers_common.ipp>
