@@ -29,6 +29,14 @@ template <class... Ts>
 struct dataset_of<std::tuple<Ts...>> {
   using type = dataset<Ts...>;
 };
+template <class T>
+inline constexpr bool is_dataset = false;
+template <class... Ts>
+inline constexpr bool is_dataset<dataset<Ts...>> = true;
+template <class T>
+inline constexpr bool is_optional = false;
+template <class T>
+inline constexpr bool is_optional<std::optional<T>> = true;
 }  // namespace detail
 
 struct map_options {
@@ -147,6 +155,8 @@ class dataset {
     static_assert(std::is_invocable_v<F&, Ts&...>,
                   "[interleave] expects a function that takes the components of an element");
     using next = std::remove_cvref_t<std::invoke_result_t<F&, Ts&...>>;
+    static_assert(detail::is_dataset<next>,
+                  "[interleave] expects a function that returns a dataset");
     using to = typename next::value_type;
     auto open = [f = std::move(f)](Ts&... components) mutable {
       return next(f(components...)).stage_;
@@ -260,8 +270,10 @@ template <class Generator>
 auto from_generator(Generator g) {
   static_assert(std::is_invocable_v<Generator&>,
                 "[from_generator] expects a function without arguments");
-  using made = std::remove_cvref_t<decltype(*std::declval<Generator&>()())>;
-  using to = typename detail::element_of<made>::type;
+  using made = std::remove_cvref_t<std::invoke_result_t<Generator&>>;
+  static_assert(detail::is_optional<made>,
+                "[from_generator] expects a function that returns an std::optional");
+  using to = typename detail::element_of<typename made::value_type>::type;
   return typename detail::dataset_of<to>::type(
       std::make_shared<detail::generator_stage<to, Generator>>(std::move(g)));
 }
