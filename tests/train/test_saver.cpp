@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <deft/core/safetensors.hpp>
 #include <deft/op/initialized.hpp>
 #include <deft/train/saver.hpp>
 
 #include "../data/temporary_folder.hpp"
+#include "../programs.hpp"
 #include "training.hpp"
 
 using namespace deft;
@@ -223,4 +228,48 @@ TEST_CASE_FIXTURE(own_graph, "is_initialized asks, and await_initialized waits")
   CHECK(s.run(is_initialized(w)));
   s.reset();
   CHECK_FALSE(s.run(is_initialized(w)));
+}
+
+TEST_CASE_FIXTURE(own_graph,
+                  "a saver that is killed at any moment leaves the last good checkpoint") {
+  const temporary_folder folder;
+  const std::string path = testing::program("checkpoints"), where = folder.path().string();
+  variable<float, 5000> a("a", zeros());
+  variable<float, 3> b("b", zeros());
+  auto step = global_step();
+  session s;
+  std::int64_t last = 0;
+  std::uint32_t random = 1;
+  for (int round = 0; round < 100; ++round) {
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    const pid_t pid = fork();
+    if (pid == 0) {
+      dup2(ends[1], STDOUT_FILENO);
+      close(ends[0]);
+      execl(path.c_str(), path.c_str(), "save", where.c_str(), nullptr);
+      _exit(127);
+    }
+    close(ends[1]);
+    // Somewhere in the saves after the first ones.
+    char line[6];
+    for (int n = round % 3; n >= 0; --n) REQUIRE(read(ends[0], line, sizeof line) == sizeof line);
+    random = random * 1'664'525u + 1'013'904'223u;
+    for (volatile std::uint32_t i = 0; i < random >> 12;) i = i + 1;
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    close(ends[0]);
+
+    const std::string newest = latest_checkpoint(where);
+    REQUIRE_FALSE(newest.empty());
+    saver().restore(s, newest);
+    auto [n, x, y] = s.run(step, a, b);
+    CHECK(newest == (folder / str("m-", n)).string());
+    CHECK(n > last);
+    CHECK(std::ranges::all_of(x, [&](float v) { return v == static_cast<float>(n); }));
+    CHECK(std::ranges::all_of(y, [&](float v) { return v == static_cast<float>(n); }));
+    last = n;
+  }
+  saver({.max_to_keep = 1}).save(s, where + "/m", last + 1);
+  CHECK(names_in(folder).size() == 2);  // nothing is left of the saves that did not end
 }
