@@ -21,6 +21,7 @@
 #include <deft/session/launch/task.hpp>
 #include <deft/session/session.hpp>
 // training
+#include <deft/core/safetensors.hpp>
 #include <deft/data/csv.hpp>
 #include <deft/data/example.hpp>
 #include <deft/data/files.hpp>
