@@ -29,9 +29,9 @@ std::string data_folder(const task& self) {
 
 /// A worker's whole program; the parameter server only serves.
 void run_worker(task& self) {
-  self.expect_flags({"steps", "dot"});
+  self.expect_flags({"steps", "dot", "save"});
   const std::int64_t steps = self.flag("steps", 2000);
-  std::string data = data_folder(self);
+  const std::string data = data_folder(self), to = self.flag("save");  // where checkpoints go
 
   placeholder<float, dyn, 784> x("x");
   placeholder<std::int32_t, dyn> label("label");
@@ -49,8 +49,12 @@ void run_worker(task& self) {
   auto step = global_step();
   auto train = adagrad(0.1f).minimize(loss, step);
 
-  monitored_session s(
-      self, {.hooks = {stop_at_step(steps), stop_on_nan(loss), show_progress(loss, steps, 100)}});
+  monitored_options o{
+      .checkpoint_dir = to.empty() ? to : to + "/checkpoints",
+      .hooks = {stop_at_step(steps), stop_on_nan(loss), show_progress(loss, steps, 100)}};
+  if (self.is_chief() && !to.empty())
+    o.hooks.push_back(save_summaries(to + "/summaries", {scalar_summary("loss", loss)}));
+  monitored_session s(self, o);
   if (self.is_chief())
     std::printf("%s\n%s", mnist_source(data).c_str(),
                 placements(s.session(), w1, b1, w2, b2, hidden, logits, loss).c_str());
@@ -65,11 +69,9 @@ void run_worker(task& self) {
   }
 
   if (!self.is_chief()) return;
-  for (auto& [images, labels] : mnist_test(data).batch(2000)) {  // one batch is enough
-    float a = s.session().run(accuracy, x = images, label = labels);
-    std::printf("accuracy on %lld held-out images: %.4f\n", static_cast<long long>(labels.size()),
-                a);
-    break;
+  for (auto& [images, labels] : mnist_test(data).batch(2000).take(1)) {  // one batch is enough
+    const float a = s.session().run(accuracy, x = images, label = labels);
+    std::printf("accuracy on %d held-out images: %.4f\n", static_cast<int>(labels.size()), a);
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/hooks.ipp: what the hooks do at which global step.
 #pragma once
+#include <deft/core/file.hpp>
 #include <deft/core/log.hpp>
 #include <deft/op/global_step.hpp>
 #include <deft/train/hooks.hpp>
@@ -47,7 +48,13 @@ class checkpoint_hook final : public stepping_hook {
     stepping_hook::begin();
     saver_.emplace(saver_options{.max_to_keep = policy_.max_to_keep});
   }
-  void after_create(run_context& context) override { save(context); }
+  void after_create(run_context& context) override {
+    const std::int64_t step = step_now(context);
+    if (latest_checkpoint(split_path(path_).first, policy_.name) == str(path_, "-", step))
+      saved_ = step, when_ = clock::now();  // it was restored from there
+    else
+      save(context);
+  }
   void after_run(run_context& context, std::span<const any_array> values) override {
     const bool enough = every_ > 0 && reached(values) >= saved_ + every_;
     const bool long_ago = policy_.interval.count() > 0 && clock::now() - when_ >= policy_.interval;

@@ -18,7 +18,7 @@ std::string progress_bar(std::int64_t step, std::int64_t last);
 /// line; lines "step N/M …" become progress bars on a terminal. Returns once all tasks have ended:
 /// 0, or the exit code of the first task that failed, after which the others are terminated.
 /// Ctrl-C, SIGTERM and SIGHUP end all tasks and return 130: the workers get SIGTERM, the
-/// parameter servers once the workers have ended, and all that run after 5 s, or at the second
+/// parameter servers once the workers have ended, and all that run after 5 s, or at a second
 /// signal, SIGKILL. If the launcher dies, its tasks are killed. Throws
 /// invalid_argument if `arguments` contain a flag that the launcher sets.
 int launch_cluster(const std::vector<std::pair<std::string, int>>& jobs,

@@ -72,7 +72,9 @@ class cluster_launcher {
     while (!tasks_.empty()) {
       if (launcher_interrupted) {
         launcher_interrupted = 0;
-        if (ending_) kill_at_ = {};  // the second time
+        // A wrapper may pass on one Ctrl-C twice.
+        if (ending_ && std::chrono::steady_clock::now() > ended_at_ + std::chrono::seconds(1))
+          kill_at_ = {};
         code = 130;
         end_all();
       }
@@ -205,7 +207,8 @@ class cluster_launcher {
   /// Workers first: what they save as they end may be on parameter servers.
   void end_all() {
     if (std::exchange(ending_, true)) return;
-    kill_at_ = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    ended_at_ = std::chrono::steady_clock::now();
+    kill_at_ = ended_at_ + std::chrono::seconds(5);
     for (auto& t : tasks_)
       if (!is_server(t)) ::kill(t.pid, SIGTERM);
   }
@@ -223,7 +226,7 @@ class cluster_launcher {
   bool terminal_, ending_ = false, servers_told_ = false;
   int shown_ = 0;
   sigset_t unblocked_{};
-  std::chrono::steady_clock::time_point kill_at_;
+  std::chrono::steady_clock::time_point ended_at_, kill_at_;
   unsigned tasks_in_all_ = 0;
   std::vector<launched_task> tasks_;
 };
