@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/catalog.hpp>
+#include <deft/plan/gradients.hpp>
 
 #include "modeling.hpp"
 
@@ -89,4 +90,26 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of slice, pad, split, stack and un
               "[stack] expects tensors of one dtype and shape, and got float(4,?) and int32(4,?)");
   check_error([&] { stack(axis<3>, x, x); }, "[stack] expects an axis of a result of rank 3");
   check_error([&] { stack(axes{0}, {}); }, "[stack] expects one axis and one tensor at least");
+}
+
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "gradients of parts that follow each other are concatenated") {
+  placeholder<float, dyn, 12> x("x");
+  auto gradient = [&](const any_tensor& loss) {
+    return any_tensor(plan::gradients(loss, std::vector<any_tensor>{x})[0]);
+  };
+  auto name = [](const any_tensor& t) { return maker(t).def->name; };
+  auto [a, b, c] = split<3>(x, axis<1>);
+  CHECK(name(gradient(sum(exp(a)) + sum(exp(c)) + sum(exp(b)))) == "concat");
+  const any_tensor some = gradient(sum(exp(b)) + sum(exp(c)));
+  CHECK(name(some) == "pad");
+  CHECK(name(any_tensor(maker(some).inputs()[0])) == "concat");
+  CHECK(type_of(some) == "float(?,12)");
+  CHECK(name(gradient(sum(exp(a)) + sum(exp(c)))) == "add");
+  CHECK(name(gradient(sum(exp(a)) + sum(exp(slice(x, at<0, 2>, shape<dyn, 4>))))) == "add");
+  auto columns = unstack(x, axis<1>);
+  any_tensor total = sum(exp(columns[0]));
+  for (int i = 1; i < 12; ++i) total = total + sum(exp(columns[static_cast<std::size_t>(i)]));
+  CHECK(name(gradient(total)) == "concat");
+  CHECK(maker(gradient(total)).inputs().size() == 12);
 }

@@ -2,6 +2,7 @@
 // deft/op/pad.hpp: a tensor with elements of one value before and after it along its axes.
 #pragma once
 #include <deft/op/base/shapes.hpp>
+#include <vector>
 
 namespace deft::op {
 struct pad {
@@ -63,6 +64,10 @@ inline constexpr bool can_pad = padded<From, Before, After>::possible;
 /// Zeros around `part`, which is `slice{begin, size}` of something of the shape of `x`. `x` need
 /// not be computed where its extents, or that a part goes up to its end, say as much.
 any_tensor pad_to(const any_tensor& part, const dims& begin, const dims& size, const any_tensor& x);
+
+/// The sum of tensors of one shape. Those that are zeros around parts, as gradients of slices are,
+/// and whose parts follow each other along an axis, are concatenated instead of added.
+any_tensor sum_of(std::vector<any_tensor> terms);
 }  // namespace detail
 
 /// x with `before[i]` elements in front of it and `after[i]` behind it along each axis i, all of

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/pad.ipp: shape rule of pad, and numbers known only at run time.
 #pragma once
+#include <algorithm>
 #include <cmath>
+#include <deft/op/add.hpp>
+#include <deft/op/concat.hpp>
 #include <deft/op/pad.hpp>
 #include <deft/op/slice.hpp>
 
@@ -58,4 +61,61 @@ any_tensor detail::pad_to(const any_tensor& part, const dims& begin, const dims&
   return apply_any(op::pad{begin, {}}, in, {});
 }
 
+namespace detail {
+namespace {
+
+/// Zeros around a part along one axis.
+struct padded_part {
+  output part;
+  int axis = -1;  ///< -1: it is something else
+  op::pad around;
+
+  explicit padded_part(const any_tensor& t) {
+    const node& n = *t.handle().node;
+    if (n.def != &record_of<op::pad> || n.input_count != 1 || !n.controls().empty()) return;
+    around = decode<op::pad>(n.attributes);
+    part = n.inputs()[0];
+    int axes = 0;
+    for (int i = 0; i < t.rank(); ++i)
+      if (around.before[i] != 0 || around.after[i] != 0) ++axes, axis = i;
+    if (axes != 1 || around.value != 0 || extent() == dyn) axis = -1;
+  }
+  std::int64_t begin() const { return around.before[axis]; }
+  std::int64_t extent() const { return part.type().shape[axis]; }
+  std::int64_t end() const { return begin() + extent(); }
+};
+
+}  // namespace
+
+any_tensor sum_of(std::vector<any_tensor> terms) {
+  std::vector<padded_part> parts;
+  std::vector<any_tensor> others;
+  for (const any_tensor& t : terms) {
+    padded_part p(t);
+    if (p.axis >= 0)
+      parts.push_back(std::move(p));
+    else
+      others.push_back(t);
+  }
+  std::ranges::stable_sort(parts, {}, [](const padded_part& p) {
+    return std::pair(p.axis, p.axis < 0 ? 0 : p.begin());
+  });
+  for (std::size_t i = 0; i < parts.size();) {
+    std::vector<output> run{parts[i].part};
+    std::size_t next = i + 1;
+    for (; next < parts.size() && parts[next].axis == parts[i].axis &&
+           parts[next].begin() == parts[next - 1].end();
+         ++next)
+      run.push_back(parts[next].part);
+    const any_tensor joined =
+        run.size() == 1 ? any_tensor(run[0]) : add_concat(parts[i].axis, run, {});
+    others.push_back(pad(joined, parts[i].around.before, parts[next - 1].around.after, 0, {}));
+    i = next;
+  }
+  any_tensor sum = others[0];
+  for (std::size_t i = 1; i < others.size(); ++i) sum = sum + others[i];
+  return sum;
+}
+
+}  // namespace detail
 }  // namespace deft

@@ -5,8 +5,8 @@
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <deft/core/hash.hpp>
-#include <deft/op/add.hpp>
 #include <deft/op/broadcast_to.hpp>
+#include <deft/op/pad.hpp>
 #include <deft/op/sum_to.hpp>
 #include <deft/plan/gradients.hpp>
 #include <deft/plan/open.hpp>
@@ -118,10 +118,8 @@ class reverse_pass {
     auto at = sums_.find({o.node.get(), o.port});
     if (at == sums_.end()) return {};
     auto& parts = at->second;
-    any_tensor sum = parts[0];
-    for (std::size_t i = 1; i < parts.size(); ++i) sum = sum + parts[i];
-    parts.assign(1, sum);
-    return sum;
+    parts.assign(1, detail::sum_of(std::move(parts)));
+    return parts[0];
   }
 
   void step(const node_ref& n) {

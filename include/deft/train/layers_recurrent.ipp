@@ -6,6 +6,7 @@
 #include <deft/op/concat.hpp>
 #include <deft/op/matmul.hpp>
 #include <deft/op/mul.hpp>
+#include <deft/op/reshape.hpp>
 #include <deft/op/sigmoid.hpp>
 #include <deft/op/slice.hpp>
 #include <deft/op/split.hpp>
@@ -29,6 +30,11 @@ void check_gates(const layer_scope& s, const any_tensor& x, const any_tensor& h,
             gates, " units) and a bias of (", gates, " units), and got ", x.handle().type(), ", ",
             h.handle().type(), ", ", kernel.handle().type(), " and ", bias.handle().type()));
 }
+any_state lstm_step(const any_tensor& gates, const any_tensor& c, double forget_bias) {
+  const auto [i, j, f, o] = split<4>(gates, axis<1>);
+  const any_tensor next = c * sigmoid(f + forget_bias) + sigmoid(i) * tanh(j);
+  return {next, tanh(next) * sigmoid(o)};
+}
 any_tensor joined(const any_tensor& x, const any_tensor& h) { return concat(axis<1>, x, h); }
 
 }  // namespace
@@ -42,10 +48,7 @@ any_state add_lstm(const any_tensor& x, const any_state& state, const any_tensor
                  str("expects a state of two tensors of one type, and got ",
                      state.c.handle().type(), " and ", state.h.handle().type()));
   const place_scope on_behalf(w);
-  const any_tensor all = matmul(joined(x, state.h), kernel) + bias;
-  const auto [i, j, f, o] = split<4>(all, axis<1>);
-  const any_tensor c = state.c * sigmoid(f + forget_bias) + sigmoid(i) * tanh(j);
-  return {c, tanh(c) * sigmoid(o)};
+  return lstm_step(matmul(joined(x, state.h), kernel) + bias, state.c, forget_bias);
 }
 
 any_tensor add_gru(const any_tensor& x, const any_tensor& h, const any_tensor& gates,
@@ -122,12 +125,21 @@ unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int6
                                                   std::string_view name,
                                                   const lstm_options& options, source_place w) {
   check_units("lstm", x, units, w);
+  const detail::layer_scope s{"lstm", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
+  const std::int64_t in = detail::layer_features(s, x, 3), steps = x.shape()[1];
+  const any_tensor kernel = detail::layer_weights(s, "kernel", {{in + units, 4 * units}, x.type()},
+                                                  options.initializer, options.regularizer);
+  const any_tensor bias = detail::layer_variable(s, "bias", {{4 * units}, x.type()}, zeros());
+  const place_scope on_behalf(w);
+  // What the inputs add to the gates does not wait for the state: one product for all steps.
+  const any_tensor inputs = matmul(reshape(x, {dyn, in}), slice(kernel, {0, 0}, {in, dyn})) + bias;
+  const any_tensor of_state = slice(kernel, {in, 0}, {units, dyn});
   const any_tensor zero = detail::zero_state(x, units);
   return unroll(
-      x, lstm_state<any_tensor>{zero, zero},
+      reshape(inputs, {x.shape()[0], steps, 4 * units}), lstm_state<any_tensor>{zero, zero},
       [&](const any_tensor& step, const lstm_state<any_tensor>& state) {
-        return lstm_cell(step, state, name, options, w);
+        return detail::lstm_step(step + matmul(state.h, of_state), state.c, options.forget_bias);
       },
       w);
 }

@@ -190,16 +190,13 @@ class concat_part_kernel final : public typed_kernel {
   op::concat_part op_;
 };
 
-/// Calls copy(place in the array, place in the part, bytes) for every run.
-template <class Copy>
-void each_run(const part_runs& r, std::int64_t size, const Copy& copy) {
-  const std::int64_t bytes = r.run * size;
-  if (bytes * r.runs == 0) return;
-  const std::int64_t some = std::max<std::int64_t>(1, chunk_bytes / bytes);
-  parallel_chunks((r.runs + some - 1) / some, moving_cost(bytes * r.runs), [&](std::int64_t p) {
-    for (std::int64_t i = p * some; i < std::min(r.runs, (p + 1) * some); ++i)
-      copy(r.offset(i) * size, i * bytes, static_cast<std::size_t>(bytes));
-  });
+/// Calls f(first, last) with the numbers of some runs at a time.
+template <class F>
+void some_runs(const part_runs& r, std::int64_t bytes, double cost, const F& f) {
+  const std::int64_t some =
+      std::max<std::int64_t>(1, chunk_bytes / std::max<std::int64_t>(1, bytes));
+  parallel_chunks((r.runs + some - 1) / some, cost,
+                  [&](std::int64_t p) { f(p * some, std::min(r.runs, (p + 1) * some)); });
 }
 
 class slice_kernel final : public typed_kernel {
@@ -211,10 +208,14 @@ class slice_kernel final : public typed_kernel {
     cost_ = moving_cost(out().elements() * size_) + 2 * static_cast<double>(runs_.runs);
   }
   void run(const kernel_call& c) override {
+    if (out().elements() == 0) return;
     const char* from = static_cast<const char*>(c.in[0]);
     char* to = static_cast<char*>(c.out[0]);
-    each_run(runs_, size_, [&](std::int64_t whole, std::int64_t part, std::size_t bytes) {
-      std::memcpy(to + part, from + whole, bytes);
+    const std::int64_t bytes = runs_.run * size_;
+    some_runs(runs_, bytes, cost_, [&](std::int64_t i, std::int64_t last) {
+      for (; i < last; ++i)
+        std::memcpy(to + i * bytes, from + runs_.offset(i) * size_,
+                    static_cast<std::size_t>(bytes));
     });
   }
 
@@ -229,25 +230,36 @@ class pad_kernel final : public typed_kernel {
   explicit pad_kernel(const op::pad& o) : op_(o) {}
   void ready() override {
     runs_ = {out(), op_.before, in(0)};
-    size_ = static_cast<std::int64_t>(size_of_dtype(type()));
-    cost_ = 2 * moving_cost(out().elements() * size_) + 2 * static_cast<double>(runs_.runs);
+    cost_ = moving_cost(out().elements() * static_cast<std::int64_t>(size_of_dtype(type()))) +
+            2 * static_cast<double>(runs_.runs);
   }
   void run(const kernel_call& c) override {
     visit_dtype(type(), [&]<class T>() {
-      T* to = static_cast<T*>(c.out[0]);
-      std::fill(to, to + out().elements(), static_cast<T>(op_.value));
-    });
-    const char* from = static_cast<const char*>(c.in[0]);
-    char* to = static_cast<char*>(c.out[0]);
-    each_run(runs_, size_, [&](std::int64_t whole, std::int64_t part, std::size_t bytes) {
-      std::memcpy(to + whole, from + part, bytes);
+      pad(static_cast<const T*>(c.in[0]), static_cast<T*>(c.out[0]), static_cast<T>(op_.value));
     });
   }
 
  private:
+  /// What is between the runs belongs to the run behind it, and the rest to the last.
+  template <class T>
+  void pad(const T* from, T* to, T value) const {
+    const std::int64_t all = out().elements(), n = runs_.run;
+    if (n * runs_.runs == 0) return std::fill(to, to + all, value), void();
+    const std::int64_t bytes = all / runs_.runs * static_cast<std::int64_t>(sizeof(T));
+    some_runs(runs_, bytes, cost_, [&](std::int64_t i, std::int64_t last) {
+      std::int64_t done = i == 0 ? 0 : runs_.offset(i - 1) + n;
+      for (; i < last; ++i) {
+        const std::int64_t at = runs_.offset(i);
+        std::fill(to + done, to + at, value);
+        std::copy(from + i * n, from + (i + 1) * n, to + at);
+        done = at + n;
+      }
+      if (last == runs_.runs) std::fill(to + done, to + all, value);
+    });
+  }
+
   op::pad op_;
   part_runs runs_;
-  std::int64_t size_ = 1;
 };
 
 class size_kernel final : public typed_kernel {
