@@ -87,7 +87,8 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
   const axes over(op::all_axes_of(x.rank() - 1));
   const any_tensor m = mean(x, over);
   const any_tensor v = mean(square(x - m), over);
-  const std::string_view prefix = current_scope() ? current_scope()->name_prefix : "";
+  const scope_ref around = current_scope();
+  const std::string prefix = around ? around->name_prefix : std::string();
   auto move = [&](const any_variable& a, const any_tensor& batch) {
     const any_tensor old = a;
     const any_tensor step = (old - stop_gradient(batch)) * (1 - options.momentum);

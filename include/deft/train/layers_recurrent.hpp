@@ -21,6 +21,8 @@ struct lstm_state {
   C c;
   H h;
 };
+template <class C, class H>
+lstm_state(C, H) -> lstm_state<C, H>;
 
 namespace detail {
 using any_state = lstm_state<any_tensor>;
