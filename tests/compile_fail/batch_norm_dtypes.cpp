@@ -1,5 +1,5 @@
-// build error: \[batch_norm\] expects a floating tensor, and a mean, a variance, a scale and an offset
-// got: takes<batch_norm,tensor<float,-1,4>,tensor<float,4>,tensor<float,4>,tensor<float,4>,tensor<double,4>>
+// build error: \[batch_norm\] expects a floating tensor, and a mean, a variance, a scale and an
+// got: takes<batch_norm,tensor<float,-1,4>,tensor<float,4>,tensor<float,4>,tensor<float,4>
 #include <deft/expr.hpp>
 #include <deft/train/layers.hpp>
 using namespace deft;

@@ -1,4 +1,4 @@
-// build error: \[dense\] expects x of \(n,in\), weights of \(in,out\) and a bias of \(out\), of one dtype
+// build error: \[dense\] expects x of \(n,in\), weights of \(in,out\) and a bias of \(out\), of
 // got: takes<dense,tensor<float,-1,784>,tensor<float,785,10>,tensor<float,10>>
 #include <deft/expr.hpp>
 #include <deft/train/layers.hpp>

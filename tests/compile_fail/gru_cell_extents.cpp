@@ -1,5 +1,5 @@
 // build error: \[gru_cell\] expects x of \(batch,inputs\), a state of \(batch,units\), gates of
-// got: takes<gru_cell,tensor<float,-1,8>,tensor<float,-1,16>,tensor<float,24,32>,tensor<float,32>,tensor<float,23,16>,tensor<float,16>>
+// got: takes<gru_cell,tensor<float,-1,8>,tensor<float,-1,16>,tensor<float,24,32>,tensor<float,32>
 #include <deft/expr.hpp>
 #include <deft/train/layers.hpp>
 using namespace deft;

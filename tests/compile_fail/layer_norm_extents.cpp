@@ -1,4 +1,4 @@
-// build error: \[layer_norm\] expects a floating tensor, and a scale and an offset as long as its last
+// build error: \[layer_norm\] expects a floating tensor, and a scale and an offset as long as its
 // got: takes<layer_norm,tensor<float,-1,4>,tensor<float,4>,tensor<float,5>>
 #include <deft/expr.hpp>
 #include <deft/train/layers.hpp>

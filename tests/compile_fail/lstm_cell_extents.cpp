@@ -1,5 +1,5 @@
 // build error: \[lstm_cell\] expects x of \(batch,inputs\), a state of \(batch,units\), a kernel of
-// got: takes<lstm_cell,tensor<float,-1,8>,tensor<float,-1,16>,tensor<float,-1,16>,tensor<float,24,48>,tensor<float,64>>
+// got: takes<lstm_cell,tensor<float,-1,8>,tensor<float,-1,16>,tensor<float,-1,16>
 #include <deft/expr.hpp>
 #include <deft/train/layers.hpp>
 using namespace deft;

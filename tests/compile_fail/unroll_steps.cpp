@@ -1,4 +1,4 @@
-// build error: \[unroll\] expects a sequence of \(batch,steps,inputs\) whose number of steps is known
+// build error: \[unroll\] expects a sequence of \(batch,steps,inputs\) whose number of steps is
 // got: takes<unroll,tensor<float,4,-1,8>,tensor<float,4,16>>
 #include <deft/expr.hpp>
 #include <deft/train/layers.hpp>

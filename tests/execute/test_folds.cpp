@@ -8,6 +8,7 @@
 
 #include <deft/op/max.hpp>
 #include <deft/op/mean.hpp>
+#include <deft/op/min.hpp>
 #include <deft/op/sum.hpp>
 
 using namespace deft;
@@ -32,6 +33,7 @@ any_array by_kernel(fold_kind kind, const any_array& a) {
   auto run = [&]<class Op>(Op o) { return testing::run_op(o, {a}); };
   if (kind == fold_kind::sum) return run(op::sum{{dims{0}, false}});
   if (kind == fold_kind::mean) return run(op::mean{{dims{0}, false}});
+  if (kind == fold_kind::min) return run(op::min{{dims{0}, false}});
   return run(op::max{{dims{0}, false}});
 }
 template <class T>
@@ -108,6 +110,7 @@ TEST_CASE_TEMPLATE("a row folded in pieces has the bits of one folded at once", 
                    std::int32_t, std::int64_t, std::uint8_t) {
   check<T>(fold_kind::sum);
   check<T>(fold_kind::max);
+  check<T>(fold_kind::min);
   if constexpr (std::is_floating_point_v<T>) check<T>(fold_kind::mean);
 }
 
@@ -120,6 +123,7 @@ TEST_CASE_TEMPLATE("columns folded row by row have the bits of those folded at o
       if (n * rows > 200'000) continue;
       check_columns<T>(fold_kind::sum, rows, n);
       if (rows > 0) check_columns<T>(fold_kind::max, rows, n);
+      if (rows > 0) check_columns<T>(fold_kind::min, rows, n);
       if constexpr (std::is_floating_point_v<T>) check_columns<T>(fold_kind::mean, rows, n);
     }
 }

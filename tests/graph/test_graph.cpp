@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/expr.hpp>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -252,4 +253,36 @@ TEST_CASE_FIXTURE(own_graph, "variables are listed in the order in which they we
   placeholder<float> x("x");
   CHECK_FALSE(g.find_variable("x"));
   CHECK_FALSE(g.find_variable("c"));
+}
+
+TEST_CASE("a collection keeps its nodes until the graph object and its copies are gone") {
+  std::optional<graph> g(std::in_place), copy;
+  any_tensor held;
+  {
+    auto in = as_default(*g);
+    placeholder<float> x("x");
+    held = x;
+    const output a = any_tensor(exp(x)).handle(), b = any_tensor(tanh(x)).handle();
+    g->collect("some", "a/", a);
+    g->collect("some", "a/b/", b);
+    g->collect("some", "a/b/", b);
+    g->collect("some", "c/", a);
+    g->collect("others", "", b);
+    CHECK(g->collected("some", "") == std::vector<output>{a, b});
+    CHECK(g->collected("some", "a/b/") == std::vector<output>{b});
+    CHECK(g->collected("some", "c/") == std::vector<output>{a});
+    CHECK(g->collected("others", "a/").empty());
+  }
+  copy = *g;
+  g.reset();
+  graph found = graph_of(held);
+  CHECK(found == *copy);
+  CHECK(found.size() == 3);
+  CHECK(found.collected("some", "").size() == 2);
+  copy.reset();
+  CHECK(found.size() == 1);
+  CHECK(found.collected("some", "").empty());
+  CHECK(testing::error_of([&] {
+          found.collect("some", "", held.handle());
+        }).starts_with("failed_precondition: the graph object is gone"));
 }

@@ -70,11 +70,13 @@ random_graph make_graph(std::uint64_t seed, dtype t, const kind_of_graph& kind) 
         return log(square(a) + 1) * 0.5 + b;
     }
   };
+  const bool least = seed % 2 == 1;
+  auto extreme = [&](const auto&... of) { return least ? min(of...) : max(of...); };
   auto fold = [&](const any_tensor& a, bool all) -> any_tensor {
     const std::size_t how = pick(floating ? 3 : 2);
     const axes over{-1};
-    if (all) return how == 0 ? max(a) : how == 1 ? sum(a) : mean(a);
-    return how == 0   ? max(a, over, keepdims)
+    if (all) return how == 0 ? extreme(a) : how == 1 ? sum(a) : mean(a);
+    return how == 0   ? extreme(a, over, keepdims)
            : how == 1 ? expand_dims(sum(a, over), over)
                       : mean(a, over, keepdims);
   };
@@ -102,7 +104,7 @@ random_graph make_graph(std::uint64_t seed, dtype t, const kind_of_graph& kind) 
                fold(map(elements.back(), g.x - g.y + g.row * g.scalar + g.column), true)};
   const any_tensor folded = map(operand(elements), operand(elements));
   const std::size_t how = pick(floating ? 5 : 4);
-  g.fetches.push_back(how == 0   ? max(folded, axes{0})
+  g.fetches.push_back(how == 0   ? extreme(folded, axes{0})
                       : how == 1 ? sum(folded, axes{0})
                       : how == 2 ? sum(operand(elements), axes{0}, keepdims)
                       : how == 3 ? fold(operand(elements), true)

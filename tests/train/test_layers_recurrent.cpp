@@ -132,12 +132,21 @@ TEST_CASE_FIXTURE(own_graph, "lstm and gru go over the steps of a sequence with 
       CHECK(c.template data<double>()[i] == Approx(old_c[i]));
       CHECK(h.template data<double>()[i] == Approx(old_h[i]));
     }
+    const std::vector<point> of_gru{{x, in},
+                                    {variable("gru/gates/kernel"), numbers({4, 4}, 0.05)},
+                                    {variable("gru/gates/bias"), numbers({4})},
+                                    {variable("gru/candidate/kernel"), numbers({4, 2}, 0.2)},
+                                    {variable("gru/candidate/bias"), numbers({2})}};
+    const any_tensor zero = detail::zero_state(x, 2);
+    const auto cells = unroll(x, zero, [](const any_tensor& step, const any_tensor& from) {
+      return gru_cell(step, from, "gru");
+    });
+    CHECK(g.variables().size() == 6);
+    const auto [by_cells, at_once] = s.run(cells.outputs, other.outputs, feeds_of(of_gru));
+    for (std::size_t i = 0; i < 12; ++i)
+      CHECK(by_cells.template data<double>()[i] == Approx(at_once.template data<double>()[i]));
     check_differences(all.outputs, at);
-    check_differences(other.outputs, {{x, in},
-                                      {variable("gru/gates/kernel"), numbers({4, 4}, 0.05)},
-                                      {variable("gru/gates/bias"), numbers({4})},
-                                      {variable("gru/candidate/kernel"), numbers({4, 2}, 0.2)},
-                                      {variable("gru/candidate/bias"), numbers({2})}});
+    check_differences(other.outputs, of_gru);
   }
 }
 

@@ -73,7 +73,7 @@ template <std::int64_t Units, typed_expression X, class K = kernels_for<X>>
 auto dense(const X& x, std::string_view name, const dense_options& options = {},
            source_place w = here()) {
   return tensor_of<value_type_of<X>, detail::with_last<shape_type_of<X>, Units>>(
-      dense(any_tensor(x), Units, name, options, w).handle());
+      dense(any_tensor(detail::any_lower<K>(x, w)), Units, name, options, w).handle());
 }
 
 }  // namespace deft

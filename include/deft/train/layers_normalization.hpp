@@ -125,7 +125,8 @@ auto batch_norm(const X& x, std::string_view name, const batch_norm_options& opt
 
 /// The updates of the moving averages of every batch_norm in training that was written within the
 /// name scope `scope`, or all of the current graph for "": to be run together with the training
-/// step.
+/// step. Where batch_norms of several scopes share their variables, it takes one of the scopes: a
+/// step updates a variable once.
 operation update_moving_averages(std::string_view scope = "", source_place w = here());
 
 }  // namespace deft

@@ -10,6 +10,7 @@
 #include <deft/op/square.hpp>
 #include <deft/op/stop_gradient.hpp>
 #include <deft/op/sub.hpp>
+#include <deft/op/where.hpp>
 #include <deft/train/layers_normalization.hpp>
 
 namespace deft {
@@ -92,7 +93,7 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
   auto move = [&](const any_variable& a, const any_tensor& batch) {
     const any_tensor old = a;
     const any_tensor step = (old - stop_gradient(batch)) * (1 - options.momentum);
-    const any_tensor moved = training.choose([&] { return step; }, [&] { return step * 0; });
+    const any_tensor moved = training.is_known() ? step : where(training.tensor(), step, 0);
     const auto update = a.assign_sub(moved, w);
     graph_of(x).collect(updates_of_averages, prefix, output{update.handle(), 0});
   };

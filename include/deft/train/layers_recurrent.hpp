@@ -217,7 +217,7 @@ template <std::int64_t Units, typed_expression X, class K = kernels_for<X>>
 auto lstm(const X& x, std::string_view name, const lstm_options& options = {},
           source_place w = here()) {
   using H = tensor<value_type_of<X>, extents_of<X>.e[0], Units>;
-  const auto all = lstm(any_tensor(x), Units, name, options, w);
+  const auto all = lstm(any_tensor(detail::any_lower<K>(x, w)), Units, name, options, w);
   using R = tensor<value_type_of<X>, extents_of<X>.e[0], extents_of<X>.e[1], Units>;
   return unrolled<R, lstm_state<H>>{R(all.outputs.handle()),
                                     {H(all.state.c.handle()), H(all.state.h.handle())}};
@@ -226,7 +226,7 @@ template <std::int64_t Units, typed_expression X, class K = kernels_for<X>>
 auto gru(const X& x, std::string_view name, const gru_options& options = {},
          source_place w = here()) {
   using H = tensor<value_type_of<X>, extents_of<X>.e[0], Units>;
-  const auto all = gru(any_tensor(x), Units, name, options, w);
+  const auto all = gru(any_tensor(detail::any_lower<K>(x, w)), Units, name, options, w);
   using R = tensor<value_type_of<X>, extents_of<X>.e[0], extents_of<X>.e[1], Units>;
   return unrolled<R, H>{R(all.outputs.handle()), H(all.state.handle())};
 }

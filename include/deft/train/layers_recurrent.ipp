@@ -35,6 +35,12 @@ any_state lstm_step(const any_tensor& gates, const any_tensor& c, double forget_
   const any_tensor next = c * sigmoid(f + forget_bias) + sigmoid(i) * tanh(j);
   return {next, tanh(next) * sigmoid(o)};
 }
+/// `candidate(r h)` is what tanh is taken of.
+template <class F>
+any_tensor gru_step(const any_tensor& gates, const any_tensor& h, const F& candidate) {
+  const auto [r, u] = split<2>(any_tensor(sigmoid(gates)), axis<1>);
+  return u * h + (1 - u) * tanh(candidate(r * h));
+}
 any_tensor joined(const any_tensor& x, const any_tensor& h) { return concat(axis<1>, x, h); }
 
 }  // namespace
@@ -58,10 +64,9 @@ any_tensor add_gru(const any_tensor& x, const any_tensor& h, const any_tensor& g
   check_gates(s, x, h, gates, gates_bias, 2);
   check_gates(s, x, h, candidate, candidate_bias, 1);
   const place_scope on_behalf(w);
-  const any_tensor both = sigmoid(matmul(joined(x, h), gates) + gates_bias);
-  const auto [r, u] = split<2>(both, axis<1>);
-  const any_tensor c = tanh(matmul(joined(x, r * h), candidate) + candidate_bias);
-  return u * h + (1 - u) * c;
+  return gru_step(matmul(joined(x, h), gates) + gates_bias, h, [&](const any_tensor& rh) {
+    return matmul(joined(x, rh), candidate) + candidate_bias;
+  });
 }
 
 any_tensor zero_state(const any_tensor& x, std::int64_t units) {
@@ -95,22 +100,33 @@ lstm_state<any_tensor> lstm_cell(const any_tensor& x, const lstm_state<any_tenso
   return detail::add_lstm(x, state, kernel, bias, options.forget_bias, w);
 }
 
+namespace {
+
+struct gru_variables {
+  any_tensor gates, gates_bias, candidate, candidate_bias;
+
+  gru_variables(const detail::layer_scope& s, const any_tensor& x, std::int64_t in,
+                std::int64_t units, const gru_options& o) {
+    auto weights = [&](std::string_view suffix, std::int64_t n) {
+      return any_tensor(detail::layer_weights(s, suffix, {{in + units, n}, x.type()}, o.initializer,
+                                              o.regularizer));
+    };
+    gates = weights("gates/kernel", 2 * units);
+    gates_bias = detail::layer_variable(s, "gates/bias", {{2 * units}, x.type()}, ones());
+    candidate = weights("candidate/kernel", units);
+    candidate_bias = detail::layer_variable(s, "candidate/bias", {{units}, x.type()}, zeros());
+  }
+};
+
+}  // namespace
+
 any_tensor gru_cell(const any_tensor& x, const any_tensor& h, std::string_view name,
                     const gru_options& options, source_place w) {
   const detail::layer_scope s{"gru_cell", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
-  const std::int64_t in = detail::layer_features(s, x, 2), units = detail::layer_features(s, h, 2);
-  auto weights = [&](std::string_view suffix, std::int64_t n) {
-    return any_tensor(detail::layer_weights(s, suffix, {{in + units, n}, x.type()},
-                                            options.initializer, options.regularizer));
-  };
-  const any_tensor gates = weights("gates/kernel", 2 * units);
-  const any_tensor gates_bias =
-      detail::layer_variable(s, "gates/bias", {{2 * units}, x.type()}, ones());
-  const any_tensor candidate = weights("candidate/kernel", units);
-  const any_tensor candidate_bias =
-      detail::layer_variable(s, "candidate/bias", {{units}, x.type()}, zeros());
-  return detail::add_gru(x, h, gates, gates_bias, candidate, candidate_bias, w);
+  const gru_variables v(s, x, detail::layer_features(s, x, 2), detail::layer_features(s, h, 2),
+                        options);
+  return detail::add_gru(x, h, v.gates, v.gates_bias, v.candidate, v.candidate_bias, w);
 }
 
 namespace {
@@ -147,11 +163,24 @@ unrolled<any_tensor, lstm_state<any_tensor>> lstm(const any_tensor& x, std::int6
 unrolled<any_tensor, any_tensor> gru(const any_tensor& x, std::int64_t units, std::string_view name,
                                      const gru_options& options, source_place w) {
   check_units("gru", x, units, w);
+  const detail::layer_scope s{"gru", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
+  const std::int64_t in = detail::layer_features(s, x, 3), steps = x.shape()[1];
+  const gru_variables v(s, x, in, units, options);
+  const place_scope on_behalf(w);
+  auto of_inputs = [&](const any_tensor& kernel) { return slice(kernel, {0, 0}, {in, dyn}); };
+  auto of_state = [&](const any_tensor& kernel) { return slice(kernel, {in, 0}, {units, dyn}); };
+  const any_tensor inputs =
+      matmul(reshape(x, {dyn, in}), concat(axis<1>, of_inputs(v.gates), of_inputs(v.candidate))) +
+      concat(axis<0>, v.gates_bias, v.candidate_bias);
+  const any_tensor gates = of_state(v.gates), candidate = of_state(v.candidate);
   return unroll(
-      x, detail::zero_state(x, units),
+      reshape(inputs, {x.shape()[0], steps, 3 * units}), detail::zero_state(x, units),
       [&](const any_tensor& step, const any_tensor& h) {
-        return gru_cell(step, h, name, options, w);
+        return detail::gru_step(
+            slice(step, {0, 0}, {dyn, 2 * units}) + matmul(h, gates), h, [&](const any_tensor& rh) {
+              return slice(step, {0, 2 * units}, {dyn, units}) + matmul(rh, candidate);
+            });
       },
       w);
 }

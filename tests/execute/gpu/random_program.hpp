@@ -118,7 +118,7 @@ class random_program {
 
  private:
   static constexpr const op_def* reductions[] = {&record_of<op::sum>, &record_of<op::max>,
-                                                 &record_of<op::mean>};
+                                                 &record_of<op::min>, &record_of<op::mean>};
   struct typed {
     value v;
     dtype type;
@@ -171,7 +171,7 @@ class random_program {
       const auto w = values_[v];
       if (w.v.what != value::kind::result || w.where != extent_class::element) continue;
       if (is_numeric(w.type) && (folds == 0 || below(2))) {
-        const int kind = below(is_floating(w.type) ? 3 : 2);
+        const int kind = below(is_floating(w.type) ? 4 : 3);
         builder_.output(builder_.fold(*reductions[kind], w.type, w.v, leaves), leaves, false);
         out.push_back({left, w.type}), ++folds;
       } else {
@@ -226,7 +226,7 @@ class random_program {
   bool fold() {
     const typed of = pick();
     if (of.where != extent_class::element || of.type == dtype::boolean) return false;
-    const int kind = below(is_floating(of.type) ? 3 : 2);
+    const int kind = below(is_floating(of.type) ? 4 : 3);
     values_.push_back({builder_.fold(*reductions[kind], of.type, of.v, extent_class::row), of.type,
                        extent_class::row});
     return true;

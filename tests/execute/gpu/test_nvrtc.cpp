@@ -73,25 +73,25 @@ program_ref rows_of(dtype t) {
   return b.finish();
 }
 
-/// The squares of columns, their sums and the largest, for any dtype of numbers.
+/// The squares of columns, their sums, the largest and the least, for any dtype of numbers.
 program_ref columns_of(dtype t) {
   program_builder b;
   b.row_axes(1);
   const auto x = b.input(t);
   const auto square = b.apply(record_of<op::square>, t, {&x, 1});
   b.output(square, extent_class::element, false);
-  for (const op_def* how : {&record_of<op::sum>, &record_of<op::max>})
+  for (const op_def* how : {&record_of<op::sum>, &record_of<op::max>, &record_of<op::min>})
     b.output(b.fold(*how, t, square, extent_class::column), extent_class::column, false);
   return b.finish();
 }
 
-/// The sum of the squares, and the largest, for any dtype of numbers.
+/// The sum of the squares, the largest and the least, for any dtype of numbers.
 program_ref whole_of(dtype t) {
   program_builder b;
   const auto x = b.input(t);
   const auto square = b.apply(record_of<op::square>, t, {&x, 1});
   b.output(square, extent_class::element, false);
-  for (const op_def* how : {&record_of<op::sum>, &record_of<op::max>})
+  for (const op_def* how : {&record_of<op::sum>, &record_of<op::max>, &record_of<op::min>})
     b.output(b.fold(*how, t, square, extent_class::whole), extent_class::whole, false);
   return b.finish();
 }

@@ -2,6 +2,7 @@
 // deft/execute/cpu/join.hpp: what reductions fold with.
 #pragma once
 #include <deft/execute/cpu/pack.hpp>
+#include <deft/graph/op_def.hpp>
 #include <limits>
 
 namespace deft::cpu {
