@@ -10,6 +10,7 @@
 #include <deft/op/cast.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/constant.hpp>
+#include <deft/op/conv2d.hpp>
 #include <deft/op/cos.hpp>
 #include <deft/op/div.hpp>
 #include <deft/op/equal.hpp>
@@ -98,8 +99,8 @@ using catalog = op_list<
     sum, mean, max, first_max, sum_to, size_of, reshape, broadcast_to, transpose, concat,
     concat_part, argmax, gather, scatter_add, one_hot,
     // algorithms of their own
-    matmul, softmax, softmax_cross_entropy, softmax_cross_entropy_grad,
-    softmax_cross_entropy_with_grad,
+    matmul, conv2d, conv2d_input_gradient, conv2d_filter_gradient, softmax, softmax_cross_entropy,
+    softmax_cross_entropy_grad, softmax_cross_entropy_with_grad,
     // values and state
     constant, placeholder, random_uniform, random_normal, truncated_normal, variable, read_variable,
     assign, assign_add, assign_sub,

@@ -6,10 +6,12 @@
 #include <deft/op/base/random.ipp>
 #include <deft/op/base/reduction.ipp>
 #include <deft/op/base/shapes.ipp>
+#include <deft/op/base/windows.ipp>
 #include <deft/op/broadcast_to.ipp>
 #include <deft/op/catalog.ipp>
 #include <deft/op/concat.ipp>
 #include <deft/op/constant.ipp>
+#include <deft/op/conv2d.ipp>
 #include <deft/op/expand_dims.ipp>
 #include <deft/op/gather.ipp>
 #include <deft/op/global_step.ipp>

@@ -6,6 +6,7 @@
 
 namespace deft::cpu {
 
+kernel_table conv2d_kernels();
 kernel_table elementwise_kernels();
 kernel_table index_kernels();
 kernel_table matmul_kernels();
