@@ -6,6 +6,7 @@
 #include <deft/op/add.hpp>
 #include <deft/op/argmax.hpp>
 #include <deft/op/assign.hpp>
+#include <deft/op/avg_pool.hpp>
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/cast.hpp>
 #include <deft/op/concat.hpp>
@@ -31,6 +32,7 @@
 #include <deft/op/logical_or.hpp>
 #include <deft/op/matmul.hpp>
 #include <deft/op/max.hpp>
+#include <deft/op/max_pool.hpp>
 #include <deft/op/maximum.hpp>
 #include <deft/op/mean.hpp>
 #include <deft/op/minimum.hpp>
@@ -99,8 +101,9 @@ using catalog = op_list<
     sum, mean, max, first_max, sum_to, size_of, reshape, broadcast_to, transpose, concat,
     concat_part, argmax, gather, scatter_add, one_hot,
     // algorithms of their own
-    matmul, conv2d, conv2d_input_gradient, conv2d_filter_gradient, softmax, softmax_cross_entropy,
-    softmax_cross_entropy_grad, softmax_cross_entropy_with_grad,
+    matmul, conv2d, conv2d_input_gradient, conv2d_filter_gradient, max_pool, max_pool_gradient,
+    avg_pool, avg_pool_gradient, softmax, softmax_cross_entropy, softmax_cross_entropy_grad,
+    softmax_cross_entropy_with_grad,
     // values and state
     constant, placeholder, random_uniform, random_normal, truncated_normal, variable, read_variable,
     assign, assign_add, assign_sub,

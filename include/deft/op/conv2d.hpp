@@ -130,6 +130,10 @@ auto conv2d(const X& x, const F& filter, stride_t<Height, Width>, padding_t<P>,
                       "[conv2d] expects filters of as many channels as the images have, and got "
                       "another number");
         return detail::refused();
+      } else if constexpr (shape::fault == op::window_fault::stride) {
+        static_assert(takes<op::conv2d, stride>,
+                      "[conv2d] expects a stride of 1 or more, and got another");
+        return detail::refused();
       } else if constexpr (shape::fault != op::window_fault::none) {
         static_assert(takes<op::conv2d, got<X>, got<F>, stride>,
                       "[conv2d] expects filters that fit into the images, and got larger ones: use "

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/conv2d.ipp: shape rules of conv2d and its gradients.
 #pragma once
-#include <deft/op/base/windows.ipp>
 #include <deft/op/conv2d.hpp>
 
 namespace deft {

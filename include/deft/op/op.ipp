@@ -3,6 +3,8 @@
 #pragma once
 #include <deft/op/argmax.ipp>
 #include <deft/op/assign.ipp>
+#include <deft/op/avg_pool.ipp>
+#include <deft/op/base/pooling.ipp>
 #include <deft/op/base/random.ipp>
 #include <deft/op/base/reduction.ipp>
 #include <deft/op/base/shapes.ipp>
@@ -19,6 +21,7 @@
 #include <deft/op/initializer.ipp>
 #include <deft/op/matmul.ipp>
 #include <deft/op/max.ipp>
+#include <deft/op/max_pool.ipp>
 #include <deft/op/mean.ipp>
 #include <deft/op/name.ipp>
 #include <deft/op/no_op.ipp>

@@ -74,9 +74,7 @@ struct windows {
   std::int64_t depth() const { return taps[0] * taps[1] * channels; }
   std::int64_t image() const { return height * width * channels; }
   std::int64_t pixels() const { return count[0] * count[1]; }
-  std::int64_t span(int axis, std::int64_t n) const {
-    return (n - 1) * step[axis] + taps[axis];
-  }
+  std::int64_t span(int axis, std::int64_t n) const { return (n - 1) * step[axis] + taps[axis]; }
   bool lie_within() const {
     return first[0] >= 0 && first[1] >= 0 && first[0] + span(0, count[0]) <= height &&
            first[1] + span(1, count[1]) <= width;
@@ -269,8 +267,8 @@ class input_gradient final : public typed_kernel {
     const windows of_x = windows_of(op_, in(2), in(1), in(0));
     passes_.clear();
     room_ = 0;
-    for (std::int64_t i = 0; i < op_.stride[0]; ++i)
-      for (std::int64_t j = 0; j < op_.stride[1]; ++j) add(of_x, {i, j});
+    for (std::int64_t i = 0; i < std::min(op_.stride[0], out()[1]); ++i)
+      for (std::int64_t j = 0; j < std::min(op_.stride[1], out()[2]); ++j) add(of_x, {i, j});
     cost_ = 100;
     for (const phase& p : passes_) cost_ += p.flops / flops_per_nanosecond;
   }
@@ -299,24 +297,21 @@ class input_gradient final : public typed_kernel {
 
  private:
   struct phase : pass {
-    std::int64_t of[2] = {};
+    std::int64_t of[2] = {};  ///< the first tap's row and column in the filter
     double flops = 0;
   };
-  void add(const windows& of_x, const std::int64_t (&of)[2]) {
+  /// The phase of the element at `origin`, the first of its phase.
+  void add(const windows& of_x, const std::int64_t (&origin)[2]) {
     phase p;
     p.height = in(0)[1], p.width = in(0)[2], p.channels = in(0)[3];
     p.outputs = out()[3];
-    std::int64_t origin[2];
     for (int a = 0; a < 2; ++a) {
-      const std::int64_t stride = of_x.step[a], before = -of_x.first[a];
-      const std::int64_t extent = out()[1 + a];
-      p.of[a] = of[a];
-      p.taps[a] = of_x.taps[a] > of[a] ? (of_x.taps[a] - of[a] - 1) / stride + 1 : 0;
-      origin[a] = ((of[a] - before) % stride + stride) % stride;
-      p.count[a] = extent > origin[a] ? (extent - origin[a] - 1) / stride + 1 : 0;
-      p.first[a] = (origin[a] + before - of[a]) / stride - p.taps[a] + 1;
+      const std::int64_t stride = of_x.step[a], at = origin[a] - of_x.first[a];
+      p.of[a] = at % stride;
+      p.taps[a] = of_x.taps[a] > p.of[a] ? (of_x.taps[a] - p.of[a] - 1) / stride + 1 : 0;
+      p.count[a] = (out()[1 + a] - origin[a] - 1) / stride + 1;
+      p.first[a] = at / stride - p.taps[a] + 1;
     }
-    if (p.pixels() == 0) return;
     // Without taps, a window of none still yields zeros.
     for (int a = 0; a < 2; ++a)
       if (p.taps[0] * p.taps[1] == 0) p.taps[a] = 0, p.first[a] = 0;

@@ -10,6 +10,7 @@ kernel_table conv2d_kernels();
 kernel_table elementwise_kernels();
 kernel_table index_kernels();
 kernel_table matmul_kernels();
+kernel_table pool_kernels();
 kernel_table random_kernels();
 kernel_table reduce_kernels();
 kernel_table shape_kernels();

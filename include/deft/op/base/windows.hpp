@@ -25,7 +25,6 @@ inline constexpr padding_t<padding_mode::same> same{};
 /// The distance between windows along height and width: `stride<2>`, `stride<2, 1>`.
 template <int Height, int Width>
 struct stride_t {
-  static_assert(Height >= 1 && Width >= 1, "a stride is 1 or more");
   static constexpr dims value{Height, Width};
 };
 template <int Height, int Width = Height>
@@ -34,7 +33,6 @@ inline constexpr stride_t<Height, Width> stride{};
 /// The height and width of a window: `window<2>`, `window<3, 1>`.
 template <int Height, int Width>
 struct window_t {
-  static_assert(Height >= 1 && Width >= 1, "a window has an extent of 1 or more");
   static constexpr dims value{Height, Width};
 };
 template <int Height, int Width = Height>
@@ -51,13 +49,13 @@ enum class window_fault : std::uint8_t { none, rank, channels, stride, window, e
 /// Of `same`: ceil(in / stride); of `valid`: floor((in - window) / stride) + 1.
 constexpr bool count_windows(std::int64_t in, std::int64_t window, std::int64_t stride, bool same,
                              std::int64_t& out) {
-  if (in == dyn || (window == dyn && !same))
+  if (in == dyn || (window == dyn && !same)) {
     out = dyn;
-  else if (same)
-    out = in == 0 ? 0 : (in - 1) / stride + 1;
-  else
-    out = window > in ? -1 : (in - window) / stride + 1;
-  return out >= 0 || out == dyn;
+    return true;
+  }
+  if (!same && window > in) return false;
+  out = same ? (in == 0 ? 0 : (in - 1) / stride + 1) : (in - window) / stride + 1;
+  return true;
 }
 /// Zeros in front of an axis; one more follows it if their number is odd.
 constexpr std::int64_t padding_before(std::int64_t in, std::int64_t window, std::int64_t stride,
@@ -66,17 +64,18 @@ constexpr std::int64_t padding_before(std::int64_t in, std::int64_t window, std:
   return all > 0 ? all / 2 : 0;
 }
 
-/// The shape of (batch, height, width, channels) after windows of these extents.
+/// The shape of (batch, height, width, channels) after windows of these two extents.
 constexpr window_fault window_shape(const dims& x, const dims& window, const dims& stride,
                                     bool same, std::int64_t channels, dims& out) {
   if (x.n != 4) return window_fault::rank;
+  for (int i = 0; i < 2; ++i)
+    if ((window.e[i] < 1 && window.e[i] != dyn) || window.e[i] > max_elements)
+      return window_fault::window;
   if (stride.n != 2 || stride.e[0] < 1 || stride.e[1] < 1) return window_fault::stride;
   out = {x.e[0], 0, 0, channels};
-  for (int i = 0; i < 2; ++i) {
-    if (i >= window.n || (window.e[i] < 1 && window.e[i] != dyn)) return window_fault::window;
+  for (int i = 0; i < 2; ++i)
     if (!count_windows(x.e[1 + i], window.e[i], stride.e[i], same, out.e[1 + i]))
       return window_fault::window;
-  }
   return is_sound(out) ? window_fault::none : window_fault::elements;
 }
 
