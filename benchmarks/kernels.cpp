@@ -16,6 +16,7 @@ namespace {
 
 using namespace deft;
 using array = Eigen::Map<Eigen::ArrayXf, Eigen::Aligned64>;
+using unaligned = Eigen::Map<Eigen::ArrayXf>;
 using matrix = Eigen::Map<Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>>;
 
 /// Deterministic values of about unit size, of both signs.
@@ -257,6 +258,73 @@ void cross_entropy() {
   second_thread("softmax cross entropy", both);
 }
 
+/// A layer of LeNet: images of size x size, filters of 5x5, padded. By hand: im2col, an image at a
+/// time, and Eigen's products.
+void convolution(const std::string& name, std::int64_t size, std::int64_t channels,
+                 std::int64_t outputs) {
+  constexpr std::int64_t images = 64, taps = 5;
+  const std::int64_t pixels = size * size, row = taps * channels, depth = taps * row;
+  any_array x = filled({images, size, size, channels}), w = filled({taps, taps, channels, outputs}),
+            y = filled({images, size, size, outputs}), dx = x.clone(),
+            columns = filled({pixels, depth}), filter = filled({depth, outputs}),
+            sums = filled({depth, outputs});
+  auto C = eigen2(columns), W = eigen2(filter), S = eigen2(sums);
+  // Calls f(in the image, in the matrix, elements) for what the matrix has of the image.
+  auto each_part = [&](auto f) {
+    for (std::int64_t i = 0; i < pixels; ++i)
+      for (std::int64_t r = 0; r < taps; ++r) {
+        const std::int64_t h = i / size + r - 2, left = std::max<std::int64_t>(0, i % size - 2),
+                           end = std::min(size, i % size + 3);
+        if (h >= 0 && h < size)
+          f((h * size + left) * channels, i * depth + r * row + (left - i % size + 2) * channels,
+            (end - left) * channels);
+      }
+  };
+  auto im2col = [&](std::int64_t b) {
+    const float* from = x.data<float>() + b * pixels * channels;
+    float* to = columns.mutable_data<float>();
+    std::fill(to, to + pixels * depth, 0.f);
+    each_part([&](std::int64_t at, std::int64_t in, std::int64_t n) {
+      std::copy(from + at, from + at + n, to + in);
+    });
+  };
+  auto image = [&](std::int64_t b) {
+    return matrix(y.mutable_data<float>() + b * pixels * outputs, pixels, outputs);
+  };
+  auto run = [&](const char* what, runner r, auto by_hand) {
+    compare(str("convolution ", name, ", ", what), r, bench::timed([&] {
+              for (std::int64_t b = 0; b < images; ++b) by_hand(b);
+              bench::keep(y), bench::keep(dx), bench::keep(sums);
+            }),
+            1);
+  };
+  op::conv2d forward;
+  op::conv2d_input_gradient to_x;
+  op::conv2d_filter_gradient to_w;
+  forward.same = to_x.same = to_w.same = true;
+  run("forward", {record_of<op::conv2d>, encode(forward), {x, w}}, [&](std::int64_t b) {
+    im2col(b);
+    image(b).noalias() = C * W;
+  });
+  run("input gradient", {record_of<op::conv2d_input_gradient>, encode(to_x), {y, w, x}},
+      [&](std::int64_t b) {
+        C.noalias() = image(b) * W.transpose();
+        float* to = dx.mutable_data<float>() + b * pixels * channels;
+        std::fill(to, to + pixels * channels, 0.f);
+        each_part([&](std::int64_t at, std::int64_t in, std::int64_t n) {
+          unaligned(to + at, n) += unaligned(columns.mutable_data<float>() + in, n);
+        });
+      });
+  run("filter gradient", {record_of<op::conv2d_filter_gradient>, encode(to_w), {y, x, w}},
+      [&](std::int64_t b) {
+        im2col(b);
+        if (b == 0)
+          S.noalias() = C.transpose() * image(b);
+        else
+          S.noalias() += C.transpose() * image(b);
+      });
+}
+
 }  // namespace
 
 int main() {
@@ -267,4 +335,6 @@ int main() {
   products();
   reductions();
   cross_entropy();
+  convolution("28x28x1, 5x5x32", 28, 1, 32);
+  convolution("14x14x32, 5x5x64", 14, 32, 64);
 }

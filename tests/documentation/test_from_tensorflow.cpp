@@ -335,6 +335,11 @@ TEST_CASE_FIXTURE(own_graph, "operations under their names") {
   auto unchanged = stop_gradient(identity(a));
   auto activation = softmax(relu(tanh(sigmoid(x))));
   auto losses = softmax_cross_entropy(x, classes);
+  auto image = random_normal(shape<8, 28, 28, 1>, 0, 1);
+  auto filter = random_normal(shape<5, 5, 1, 6>, 0, 1);
+  tensor<float, 8, 14, 14, 6> features = conv2d(image, filter, stride<2>, padding::same);
+  tensor<float, 8, 14, 14, 1> halved = max_pool(image, window<2>);
+  tensor<float, 8, 14, 14, 1> smooth = avg_pool(image, window<3>, stride<2>, padding::same);
   auto noise = random_normal(shape<2, 3>, 0, 1);
   auto total = sum(x);
   operation nothing = no_op();
@@ -349,7 +354,7 @@ TEST_CASE_FIXTURE(own_graph, "operations under their names") {
   CHECK(s.run(chosen) == ndarray<float, 2>{1, 2});
   CHECK(s.run(whole) == ndarray<std::int32_t, 2>{1, 2});
   s.run(row_maxima, turned, pairs, joined, column, taken, hot, wider, unchanged, activation, losses,
-        noise, nothing, x = value);
+        features, halved, smooth, noise, nothing, x = value);
 }
 
 TEST_CASE_FIXTURE(own_graph, "several fetches, and lists of them") {

@@ -82,6 +82,12 @@ const differentiable functions[] = {
        return gather(x, constant({{0, 1}, {3, 0}}));
      }},
     {"softmax", {4, 3}, {}, [](auto& x, auto&) { return softmax(x); }},
+    {"conv2d",
+     {2, 5, 4, 3},
+     {3, 2, 3, 4},
+     [](auto& x, auto& y) { return conv2d(x, y, stride<2>, padding::same); }},
+    {"max_pool", {2, 5, 4, 3}, {}, [](auto& x, auto&) { return max_pool(x, window<2>); }, false},
+    {"avg_pool", {2, 5, 4, 3}, {}, [](auto& x, auto&) { return avg_pool(x, window<2>); }},
     {"dense", {4, 3}, {4, 3}, [](auto& x, auto& y) { return softmax_cross_entropy(x, y); }},
     {"sparse",
      {4, 3},

@@ -202,6 +202,31 @@ const cases& all_cases() {
     for (auto [ta, tb] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}})
       add("matmul", {ta ? dims{4, 2} : dims{2, 4}, tb ? dims{3, 4} : dims{4, 3}},
           [ta = ta, tb = tb](const tensors& x) { return matmul(x[0], x[1], ta, tb); });
+    for (std::int64_t stride : {1, 2})
+      for (bool same : {false, true}) {
+        op::convolution o{{stride, 1}, same};
+        const dims x{2, 4, 3, 2}, filter{3, 2, 2, 3};
+        dims y;
+        (void)o.shape(x, filter, y);
+        add("conv2d", {x, filter},
+            [=](const tensors& in) { return conv2d(in[0], in[1], detail::options_of(o)); });
+        // Of the third input only the shape counts.
+        add("conv2d_input_gradient", {y, filter, x}, [=](const tensors& in) {
+          return detail::convolve<op::conv2d_input_gradient>(o, in[0], in[1], in[2]) * in[2];
+        });
+        add("conv2d_filter_gradient", {y, x, filter}, [=](const tensors& in) {
+          return detail::convolve<op::conv2d_filter_gradient>(o, in[0], in[1], in[2]) * in[2];
+        });
+        const pool_options p{{3, 2}, {stride, 1}, o.same ? padding::same : padding_mode::valid};
+        add("max_pool", {x}, [=](const tensors& in) { return max_pool(in[0], p); });
+        add("avg_pool", {x}, [=](const tensors& in) { return avg_pool(in[0], p); });
+        dims small;
+        const op::pooling windows{p.window, p.stride, same};
+        (void)windows.shape(x, small);
+        add("avg_pool_gradient", {small, x}, [=](const tensors& in) {
+          return detail::pool_gradient<op::avg_pool_gradient>(windows, in[0], in[1]) * in[1];
+        });
+      }
     for (dims d : {dims{4}, dims{2, 3}, dims{2, 2, 3}})
       add("softmax", {d}, [](const tensors& x) { return softmax(x[0]); });
     add("softmax_cross_entropy", {dims{2, 3}}, [](const tensors& x) {

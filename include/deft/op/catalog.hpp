@@ -7,10 +7,12 @@
 #include <deft/op/argmax.hpp>
 #include <deft/op/argmin.hpp>
 #include <deft/op/assign.hpp>
+#include <deft/op/avg_pool.hpp>
 #include <deft/op/broadcast_to.hpp>
 #include <deft/op/cast.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/constant.hpp>
+#include <deft/op/conv2d.hpp>
 #include <deft/op/cos.hpp>
 #include <deft/op/div.hpp>
 #include <deft/op/equal.hpp>
@@ -32,6 +34,7 @@
 #include <deft/op/logical_or.hpp>
 #include <deft/op/matmul.hpp>
 #include <deft/op/max.hpp>
+#include <deft/op/max_pool.hpp>
 #include <deft/op/maximum.hpp>
 #include <deft/op/mean.hpp>
 #include <deft/op/min.hpp>
@@ -108,7 +111,8 @@ using catalog = op_list<
     sum, mean, max, first_max, min, first_min, sum_to, size_of, reshape, broadcast_to, transpose,
     concat, concat_part, slice, pad, argmax, argmin, gather, scatter_add, sum_rows, one_hot,
     // algorithms of their own
-    matmul, softmax, softmax_cross_entropy, softmax_cross_entropy_grad,
+    matmul, conv2d, conv2d_input_gradient, conv2d_filter_gradient, max_pool, max_pool_gradient,
+    avg_pool, avg_pool_gradient, softmax, softmax_cross_entropy, softmax_cross_entropy_grad,
     softmax_cross_entropy_with_grad,
     // values and state
     constant, placeholder, random_uniform, random_normal, truncated_normal, variable, read_variable,

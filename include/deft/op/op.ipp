@@ -4,13 +4,17 @@
 #include <deft/op/argmax.ipp>
 #include <deft/op/argmin.ipp>
 #include <deft/op/assign.ipp>
+#include <deft/op/avg_pool.ipp>
+#include <deft/op/base/pooling.ipp>
 #include <deft/op/base/random.ipp>
 #include <deft/op/base/reduction.ipp>
 #include <deft/op/base/shapes.ipp>
+#include <deft/op/base/windows.ipp>
 #include <deft/op/broadcast_to.ipp>
 #include <deft/op/catalog.ipp>
 #include <deft/op/concat.ipp>
 #include <deft/op/constant.ipp>
+#include <deft/op/conv2d.ipp>
 #include <deft/op/expand_dims.ipp>
 #include <deft/op/gather.ipp>
 #include <deft/op/global_step.ipp>
@@ -19,6 +23,7 @@
 #include <deft/op/initializer.ipp>
 #include <deft/op/matmul.ipp>
 #include <deft/op/max.ipp>
+#include <deft/op/max_pool.ipp>
 #include <deft/op/mean.ipp>
 #include <deft/op/min.ipp>
 #include <deft/op/name.ipp>

@@ -6,9 +6,11 @@
 
 namespace deft::cpu {
 
+kernel_table conv2d_kernels();
 kernel_table elementwise_kernels();
 kernel_table index_kernels();
 kernel_table matmul_kernels();
+kernel_table pool_kernels();
 kernel_table random_kernels();
 kernel_table reduce_kernels();
 kernel_table shape_kernels();

@@ -5,8 +5,10 @@
 #ifdef __CUDACC__
 #include <deft/execute/gpu/cuda/copy.ipp>
 #endif
+#include <deft/execute/gpu/conv2d.ipp>
 #include <deft/execute/gpu/index.ipp>
 #include <deft/execute/gpu/matmul.ipp>
+#include <deft/execute/gpu/pool.ipp>
 #include <deft/execute/gpu/program.ipp>
 #include <deft/execute/gpu/random.ipp>
 #include <deft/execute/gpu/reduce.ipp>
@@ -16,9 +18,9 @@
 namespace deft::gpu::DEFT_GPU_SYSTEM {
 
 std::span<const kernel_table> kernel_tables() {
-  static const kernel_table tables[] = {elementwise_kernels(), index_kernels(),  matmul_kernels(),
-                                        random_kernels(),      reduce_kernels(), shape_kernels(),
-                                        softmax_kernels(),     own_kernels()};
+  static const kernel_table tables[] = {
+      conv2d_kernels(), elementwise_kernels(), index_kernels(), matmul_kernels(),  pool_kernels(),
+      random_kernels(), reduce_kernels(),      shape_kernels(), softmax_kernels(), own_kernels()};
   return tables;
 }
 

@@ -2,6 +2,7 @@
 // deft/execute/gpu/kernels.hpp: what kernels of GPUs share, and the tables that their devices join.
 #pragma once
 #include <deft/execute/gpu/stream.hpp>
+#include <deft/execute/matrix_product.hpp>
 #include <deft/execute/typed_kernel.hpp>
 #include <deft/expr/op_record.hpp>
 
@@ -27,13 +28,19 @@ queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result);
 /// Of sum, mean or max, by its name, over `axes` of its input.
 queued_kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type);
 
+/// Queues a product of matrices at addresses of this device: numbers of four or eight bytes.
+void queue_product(stream& s, dtype t, const matrix_product& p, const void* a, const void* b,
+                   void* c);
+
 /// Of a node that carries a program, an instruction at a time.
 kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in);
 
 // One at the end of each file of kernels.
+kernel_table conv2d_kernels();
 kernel_table elementwise_kernels();
 kernel_table index_kernels();
 kernel_table matmul_kernels();
+kernel_table pool_kernels();
 kernel_table random_kernels();
 kernel_table reduce_kernels();
 kernel_table shape_kernels();

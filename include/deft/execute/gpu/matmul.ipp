@@ -53,18 +53,12 @@ struct tile {
   }
 };
 
-template <class T>
 class matmul_kernel final : public queued_kernel {
  public:
   explicit matmul_kernel(const op::matmul& o) : op_(o) {}
 
   void queue(const kernel_call& c, stream& s) override {
-    using F = tile<T>;
-    if (what_.m == 0 || what_.n == 0) return;
-    if (s.multiply(type(), what_, c.in[0], c.in[1], c.out[0])) return;
-    const std::int64_t apart = (what_.n + F::C - 1) / F::C;
-    s.launch((what_.m + F::R - 1) / F::R * apart,
-             F{what_, s.in<T>(c.in[0]), s.in<T>(c.in[1]), s.out<T>(c.out[0]), divider(apart)});
+    queue_product(s, type(), what_, c.in[0], c.in[1], c.out[0]);
   }
 
  private:
@@ -74,24 +68,29 @@ class matmul_kernel final : public queued_kernel {
   matrix_product what_;
 };
 
-kernel_ptr make_matmul(const node_def& n, std::span<const tensor_type> in) {
-  const auto o = decode<op::matmul>(n.attributes);
-  switch (in[0].type) {
-    case dtype::float32:
-      return std::make_unique<matmul_kernel<float>>(o);
-    case dtype::float64:
-      return std::make_unique<matmul_kernel<double>>(o);
-    case dtype::int32:
-      return std::make_unique<matmul_kernel<std::int32_t>>(o);
-    case dtype::int64:
-      return std::make_unique<matmul_kernel<std::int64_t>>(o);
-    default:
-      no_kernel(n, in[0].type);
-  }
+kernel_ptr make_matmul(const node_def& n, std::span<const tensor_type>) {
+  return std::make_unique<matmul_kernel>(decode<op::matmul>(n.attributes));
+}
+
+template <class T>
+void queue_tiles(stream& s, const matrix_product& p, const void* a, const void* b, void* c) {
+  using F = tile<T>;
+  const std::int64_t apart = (p.n + F::C - 1) / F::C;
+  s.launch((p.m + F::R - 1) / F::R * apart,
+           F{p, s.in<T>(a), s.in<T>(b), s.out<T>(c), divider(apart)});
 }
 
 }  // namespace
 }  // namespace product
+
+void queue_product(stream& s, dtype t, const matrix_product& p, const void* a, const void* b,
+                   void* c) {
+  if (p.m == 0 || p.n == 0 || s.multiply(t, p, a, b, c)) return;
+  if (t == dtype::float32) return product::queue_tiles<float>(s, p, a, b, c);
+  if (t == dtype::float64) return product::queue_tiles<double>(s, p, a, b, c);
+  if (t == dtype::int32) return product::queue_tiles<std::int32_t>(s, p, a, b, c);
+  product::queue_tiles<std::int64_t>(s, p, a, b, c);
+}
 
 kernel_table matmul_kernels() {
   static constexpr kernel_entry table[] = {

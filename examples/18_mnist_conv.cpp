@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// 18_mnist_conv.cpp: a convolutional net (LeNet with relu) on MNIST. Extents are part of the types,
+// so a layer that does not fit the one before it does not compile.
+//
+//     x ── conv 5x5 ── max_pool ── conv 5x5 ── max_pool ── dense ── dense ── loss ◀── label
+//   28x28     32        14x14         64          7x7       512      10       │
+//             ▲                        ▲                     ▲        ▲       ▼
+//             └────────────────────────┴────── adam ◀────────┴────────┴── gradients
+//
+// ctest: --steps 40
+// prints: step 40/40
+// prints: accuracy on [0-9]+ held-out images: 0\.[4-9]
+#include <cstdio>
+#include <deft/deft.hpp>
+#include <filesystem>
+
+using namespace deft;
+
+/// --data, else the folder beside the project, else digits that deft draws.
+std::string data_folder(const task& self) {
+  constexpr const char* beside = "../shared/data/mnist";
+  return self.data_dir().empty() && std::filesystem::exists(beside) ? beside : self.data_dir();
+}
+
+int main(int argc, char** argv) {
+  task self(argc, argv);
+  self.expect_flags({"steps"});
+  const std::int64_t steps = self.flag("steps", 1200);
+  const std::string data = data_folder(self);
+  std::printf("%s\n", mnist_source(data).c_str());
+
+  placeholder<float, dyn, 784> x("x");
+  placeholder<std::int32_t, dyn> label("label");
+  variable<float, 5, 5, 1, 32> w1("w1", truncated_normal(0.1));
+  variable<float, 32> b1("b1", zeros());
+  variable<float, 5, 5, 32, 64> w2("w2", truncated_normal(0.05));
+  variable<float, 64> b2("b2", zeros());
+  variable<float, 7 * 7 * 64, 512> w3("w3", truncated_normal(0.025));
+  variable<float, 512> b3("b3", zeros());
+  variable<float, 512, 10> w4("w4", truncated_normal(0.05));
+  variable<float, 10> b4("b4", zeros());
+
+  auto image = reshape(x, shape<dyn, 28, 28, 1>);
+  auto first = max_pool(relu(conv2d(image, w1, padding::same) + b1), window<2>);
+  auto second = max_pool(relu(conv2d(first, w2, padding::same) + b2), window<2>);
+  auto hidden = relu(matmul(reshape(second, shape<dyn, 7 * 7 * 64>), w3) + b3);
+  tensor<float, dyn, 10> logits = matmul(hidden, w4) + b4;
+  auto loss = mean(softmax_cross_entropy(logits, label));
+  auto right = sum(cast<float>(argmax(logits, axis<1>) == cast<std::int64_t>(label)));
+  auto train = adam(0.001).minimize(loss, global_step());
+
+  monitored_session s(
+      self, {.hooks = {stop_at_step(steps), stop_on_nan(loss), show_progress(loss, steps, 100)}});
+  for (auto& [images, labels] : mnist(data).shuffle(10'000).batch(64, true).repeat()) {
+    if (s.should_stop()) break;
+    s.run(train, x = images, label = labels);
+  }
+
+  float correct = 0, count = 0;
+  for (auto& [images, labels] : mnist_test(data).batch(500)) {
+    correct += s.session().run(right, x = images, label = labels);
+    count += static_cast<float>(labels.size());
+  }
+  const double accuracy = static_cast<double>(correct / count);
+  std::printf("accuracy on %.0f held-out images: %.4f\n", static_cast<double>(count), accuracy);
+  return accuracy > 0.4 ? 0 : 1;
+}

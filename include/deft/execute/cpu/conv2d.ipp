@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/cpu/conv2d.ipp: convolution and its gradients, without im2col: the elements of a row
+// of a window follow each other in an image (padded in a thread's memory, where it has to be), so
+// that tiles of pixels by outputs are summed in registers straight from it.
+#pragma once
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <deft/execute/cpu/kernel_base.hpp>
+#include <deft/execute/cpu/pack.hpp>
+#include <deft/execute/cpu/tables.hpp>
+#include <deft/execute/team.hpp>
+#include <deft/op/conv2d.hpp>
+
+namespace deft::cpu {
+namespace convolution {
+namespace {
+
+/// Bytes of an image, or of a gradient, that are worked on at a time.
+constexpr std::int64_t band_bytes = 1 << 16;
+constexpr double flops_per_nanosecond = 100;
+
+template <class T>
+inline constexpr int register_lanes = register_bytes / sizeof(T);
+/// Registers of a panel at most: tiles of these and `tile_rows` fill the machine's registers.
+inline constexpr int most_registers = register_bytes >= 64 ? 4 : 2;
+template <int Registers>
+inline constexpr int tile_rows = Registers == most_registers ? 6 : 8;
+
+/// Columns cut into panels of 1, 2 or 4 registers. Calls f.operator()<Registers>(first, columns) of
+/// each; a panel's lanes beyond `columns` are 0.
+template <class T, class F>
+void each_panel(std::int64_t n, F&& f) {
+  constexpr int W = register_lanes<T>;
+  for (std::int64_t j = 0; j < n;) {
+    const std::int64_t left = n - j;
+    if (most_registers == 4 && left > 2 * W) {
+      f.template operator()<most_registers>(j, std::min<std::int64_t>(left, most_registers * W));
+      j += most_registers * W;
+    } else if (left > W) {
+      f.template operator()<2>(j, std::min<std::int64_t>(left, 2 * W));
+      j += 2 * W;
+    } else {
+      f.template operator()<1>(j, left);
+      j += W;
+    }
+  }
+}
+/// Columns of all panels: a panel of `depth` rows begins at depth * first.
+template <class T>
+std::int64_t padded_columns(std::int64_t n) {
+  constexpr std::int64_t W = register_lanes<T>;
+  std::int64_t wide = 0;
+  each_panel<T>(n, [&]<int R>(std::int64_t first, std::int64_t) { wide = first + R * W; });
+  return wide;
+}
+
+template <int L, class T>
+DEFT_ALWAYS_INLINE void store_columns(T* to, const pack<T, L>& p, std::int64_t columns) {
+  if (columns == L) return store(to, p);
+  T whole[L];
+  store(whole, p);
+  std::memcpy(to, whole, static_cast<std::size_t>(columns) * sizeof(T));
+}
+
+/// Windows over images (height, width, channels) of one batch: where they begin and what they hold.
+struct windows {
+  std::int64_t height = 0, width = 0, channels = 0;  ///< of an image
+  std::int64_t first[2] = {0, 0};  ///< where the first window begins; negative: in the padding
+  std::int64_t step[2] = {1, 1};   ///< from window to window
+  std::int64_t taps[2] = {1, 1};   ///< height and width of a window
+  std::int64_t count[2] = {0, 0};  ///< windows along height and width
+
+  std::int64_t depth() const { return taps[0] * taps[1] * channels; }
+  std::int64_t image() const { return height * width * channels; }
+  std::int64_t pixels() const { return count[0] * count[1]; }
+  std::int64_t span(int axis, std::int64_t n) const { return (n - 1) * step[axis] + taps[axis]; }
+  bool lie_within() const {
+    return first[0] >= 0 && first[1] >= 0 && first[0] + span(0, count[0]) <= height &&
+           first[1] + span(1, count[1]) <= width;
+  }
+  /// Elements from row to row where windows are read.
+  std::int64_t row() const { return (lie_within() ? width : span(1, count[1])) * channels; }
+  /// Rows of windows that are worked on at a time.
+  std::int64_t band(std::int64_t bytes_of_row) const {
+    return std::clamp<std::int64_t>(band_bytes / std::max<std::int64_t>(1, bytes_of_row), 1,
+                                    std::max<std::int64_t>(1, count[0]));
+  }
+  /// Elements that `open` needs for that many rows of windows.
+  std::int64_t room(std::int64_t rows) const { return lie_within() ? 0 : span(0, rows) * row(); }
+
+  /// The first window of row `begin`: in the image, or in a padded copy of it.
+  template <class T>
+  const T* open(const T* x, std::int64_t begin, std::int64_t rows, T* padded) const {
+    const std::int64_t top = first[0] + begin * step[0], wide = span(1, count[1]);
+    if (lie_within()) return x + (top * width + first[1]) * channels;
+    const std::int64_t left = std::clamp<std::int64_t>(-first[1], 0, wide);
+    const std::int64_t end = std::clamp<std::int64_t>(width - first[1], left, wide);
+    for (std::int64_t r = 0; r < span(0, rows); ++r) {
+      T* to = padded + r * wide * channels;
+      const std::int64_t y = top + r;
+      const bool inside = y >= 0 && y < height && end > left;
+      const std::int64_t front = inside ? left : wide;
+      std::fill(to, to + front * channels, T(0));
+      if (!inside) continue;
+      std::memcpy(to + left * channels, x + (y * width + first[1] + left) * channels,
+                  static_cast<std::size_t>((end - left) * channels) * sizeof(T));
+      std::fill(to + end * channels, to + wide * channels, T(0));
+    }
+    return padded;
+  }
+};
+
+/// The windows of a convolution: x to result.
+windows windows_of(const op::convolution& o, const dims& x, const dims& filter, const dims& y) {
+  windows w{x[1], x[2], x[3]};
+  for (int i = 0; i < 2; ++i) {
+    w.step[i] = o.stride[i];
+    w.taps[i] = filter[i];
+    w.count[i] = y[1 + i];
+    w.first[i] = o.same ? -op::padding_before(x[1 + i], filter[i], o.stride[i], y[1 + i]) : 0;
+  }
+  return w;
+}
+
+/// P windows by the columns of a panel: `rows` rows of `length` elements, `row` apart.
+template <int P, int L, class T>
+void tile(const std::array<const T*, P>& from, std::int64_t rows, std::int64_t row,
+          std::int64_t length, const T* panel, const std::array<T*, P>& to, int some,
+          std::int64_t columns) {
+  pack<T, L> sum[P];
+  for (auto& s : sum) s = broadcast<T, L>(T(0));
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* x[P];
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) x[p] = from[static_cast<std::size_t>(p)] + r * row;
+    for (std::int64_t i = 0; i < length; ++i, panel += L) {
+      const auto taps = load<T, L>(panel);
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) sum[p] = multiply_add(broadcast<T, L>(x[p][i]), taps, sum[p]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int p = 0; p < P; ++p)
+    if (p < some) store_columns<L>(to[static_cast<std::size_t>(p)], sum[p], columns);
+}
+
+/// One pass over images: each window times panels gives the channels of a pixel of the result.
+/// A convolution is one; the gradient by its input is one for each phase of the stride.
+struct pass : windows {
+  std::int64_t outputs = 0;    ///< channels of the result
+  std::int64_t to = 0;         ///< where its first pixel is
+  std::int64_t apart[2] = {};  ///< elements from pixel to pixel along height and width
+  std::int64_t panels = 0;     ///< where they begin
+
+  template <class T>
+  void run(const T* image, std::int64_t begin, std::int64_t rows, const T* packed,
+           T* result) const {
+    T* const room =
+        static_cast<T*>(thread_scratch(static_cast<std::size_t>(this->room(rows)) * sizeof(T)));
+    const T* const x = open(image, begin, rows, room);
+    T* const y = result + to + begin * apart[0];
+    each_panel<T>(outputs, [&]<int R>(std::int64_t j, std::int64_t columns) {
+      constexpr int P = tile_rows<R>, L = R * register_lanes<T>;
+      const T* const panel = packed + panels + depth() * j;
+      std::int64_t row = 0, column = 0;
+      for (std::int64_t left = rows * count[1]; left > 0; left -= P) {
+        const int some = static_cast<int>(std::min<std::int64_t>(left, P));
+        std::array<const T*, P> from;
+        std::array<T*, P> into;
+        for (int p = 0; p < P; ++p) {  // what is beyond the last repeats it, and is not stored
+          const auto at = static_cast<std::size_t>(p);
+          if (p < some) {
+            from[at] = x + row * step[0] * this->row() + column * step[1] * channels;
+            into[at] = y + row * apart[0] + column * apart[1] + j;
+            if (++column == count[1]) column = 0, ++row;
+          } else {
+            from[at] = from[at - 1];
+            into[at] = into[at - 1];
+          }
+        }
+        tile<P, L>(from, taps[0], this->row(), taps[1] * channels, panel, into, some, columns);
+      }
+    });
+  }
+};
+
+/// Packs `value(i, j)` for i < depth, j < n into panels.
+template <class T, class F>
+void pack_panels(std::int64_t depth, std::int64_t n, T* to, F&& value) {
+  each_panel<T>(n, [&]<int R>(std::int64_t first, std::int64_t columns) {
+    constexpr std::int64_t L = R * register_lanes<T>;
+    T* const panel = to + depth * first;
+    constexpr std::int64_t some = 64;
+    parallel_chunks(
+        (depth + some - 1) / some, static_cast<double>(depth * columns), [&](std::int64_t piece) {
+          for (std::int64_t i = piece * some; i < std::min(depth, (piece + 1) * some); ++i) {
+            T* const row = panel + i * L;
+            for (std::int64_t l = 0; l < columns; ++l) row[l] = value(i, first + l);
+            for (std::int64_t l = columns; l < L; ++l) row[l] = 0;
+          }
+        });
+  });
+}
+
+/// Calls f(image, begin, rows) for bands of rows of every image, several images in a piece where
+/// they are small.
+template <class F>
+void each_band(std::int64_t images, const windows& w, std::int64_t bytes_of_row, double flops,
+               F&& f) {
+  const std::int64_t band = w.band(bytes_of_row), bands = (w.count[0] + band - 1) / band;
+  const double each = flops / static_cast<double>(std::max<std::int64_t>(1, images * bands));
+  const auto some = static_cast<std::int64_t>(std::clamp(2e5 / std::max(each, 1.0), 1.0, 1e6));
+  const std::int64_t all = images * bands;
+  parallel_chunks((all + some - 1) / some, flops / flops_per_nanosecond, [&](std::int64_t piece) {
+    for (std::int64_t i = piece * some; i < std::min(all, (piece + 1) * some); ++i) {
+      const std::int64_t begin = i % bands * band;
+      f(i / bands, begin, std::min(band, w.count[0] - begin));
+    }
+  });
+}
+
+template <class T>
+class forward final : public typed_kernel {
+ public:
+  explicit forward(const op::conv2d& o) : op_(o) {}
+  std::size_t scratch() const override {
+    return static_cast<std::size_t>(pass_.depth() * padded_columns<T>(pass_.outputs)) * sizeof(T);
+  }
+  void ready() override {
+    static_cast<windows&>(pass_) = windows_of(op_, in(0), in(1), out());
+    pass_.outputs = out()[3];
+    pass_.apart[0] = out()[2] * out()[3];
+    pass_.apart[1] = out()[3];
+    flops_ = 2.0 * static_cast<double>(out().elements()) * static_cast<double>(pass_.depth());
+    cost_ = 100 + flops_ / flops_per_nanosecond;
+  }
+  void run(const kernel_call& c) override {
+    if (out().elements() == 0) return;
+    const T* const x = static_cast<const T*>(c.in[0]);
+    const T* const filter = static_cast<const T*>(c.in[1]);
+    T* const panels = static_cast<T*>(c.scratch);
+    const std::int64_t n = pass_.outputs;
+    pack_panels(pass_.depth(), n, panels,
+                [&](std::int64_t i, std::int64_t j) { return filter[i * n + j]; });
+    each_band(out()[0], pass_, pass_.row() * pass_.step[0] * static_cast<std::int64_t>(sizeof(T)),
+              flops_, [&](std::int64_t b, std::int64_t begin, std::int64_t rows) {
+                pass_.run(x + b * pass_.image(), begin, rows, panels,
+                          static_cast<T*>(c.out[0]) + b * pass_.pixels() * n);
+              });
+  }
+
+ private:
+  op::conv2d op_;
+  pass pass_;
+  double flops_ = 0;
+};
+
+/// Elements of x whose windows begin at the same phase of the stride see the same taps: each phase
+/// is a convolution of dz, of stride 1, with every stride-th row and column of the filter reversed.
+template <class T>
+class input_gradient final : public typed_kernel {
+ public:
+  explicit input_gradient(const op::conv2d_input_gradient& o) : op_(o) {}
+  std::size_t scratch() const override { return static_cast<std::size_t>(room_) * sizeof(T); }
+  void ready() override {
+    const windows of_x = windows_of(op_, in(2), in(1), in(0));
+    passes_.clear();
+    room_ = 0;
+    for (std::int64_t i = 0; i < std::min(op_.stride[0], out()[1]); ++i)
+      for (std::int64_t j = 0; j < std::min(op_.stride[1], out()[2]); ++j) add(of_x, {i, j});
+    cost_ = 100;
+    for (const phase& p : passes_) cost_ += p.flops / flops_per_nanosecond;
+  }
+  void run(const kernel_call& c) override {
+    if (out().elements() == 0) return;
+    const T* const dz = static_cast<const T*>(c.in[0]);
+    const T* const filter = static_cast<const T*>(c.in[1]);
+    T* const panels = static_cast<T*>(c.scratch);
+    T* const dx = static_cast<T*>(c.out[0]);
+    const std::int64_t width = in(1)[1], channels = in(1)[2], outputs = in(1)[3];
+    const std::int64_t image = out()[1] * out()[2] * channels;
+    for (const phase& p : passes_) {
+      pack_panels(
+          p.depth(), channels, panels + p.panels, [&](std::int64_t i, std::int64_t channel) {
+            const std::int64_t tap = i / outputs;
+            const std::int64_t r = p.of[0] + op_.stride[0] * (p.taps[0] - 1 - tap / p.taps[1]);
+            const std::int64_t s = p.of[1] + op_.stride[1] * (p.taps[1] - 1 - tap % p.taps[1]);
+            return filter[((r * width + s) * channels + channel) * outputs + i % outputs];
+          });
+      each_band(out()[0], p, p.row() * static_cast<std::int64_t>(sizeof(T)), p.flops,
+                [&](std::int64_t b, std::int64_t begin, std::int64_t rows) {
+                  p.run(dz + b * p.image(), begin, rows, panels, dx + b * image);
+                });
+    }
+  }
+
+ private:
+  struct phase : pass {
+    std::int64_t of[2] = {};  ///< the first tap's row and column in the filter
+    double flops = 0;
+  };
+  /// The phase of the element at `origin`, the first of its phase.
+  void add(const windows& of_x, const std::int64_t (&origin)[2]) {
+    phase p;
+    p.height = in(0)[1], p.width = in(0)[2], p.channels = in(0)[3];
+    p.outputs = out()[3];
+    for (int a = 0; a < 2; ++a) {
+      const std::int64_t stride = of_x.step[a], at = origin[a] - of_x.first[a];
+      p.of[a] = at % stride;
+      p.taps[a] = of_x.taps[a] > p.of[a] ? (of_x.taps[a] - p.of[a] - 1) / stride + 1 : 0;
+      p.count[a] = (out()[1 + a] - origin[a] - 1) / stride + 1;
+      p.first[a] = at / stride - p.taps[a] + 1;
+    }
+    // Without taps, a window of none still yields zeros.
+    for (int a = 0; a < 2; ++a)
+      if (p.taps[0] * p.taps[1] == 0) p.taps[a] = 0, p.first[a] = 0;
+    const std::int64_t row = out()[2] * out()[3];
+    p.to = origin[0] * row + origin[1] * out()[3];
+    p.apart[0] = of_x.step[0] * row;
+    p.apart[1] = of_x.step[1] * out()[3];
+    p.panels = room_;
+    room_ += p.depth() * padded_columns<T>(p.outputs);
+    p.flops = 2.0 * static_cast<double>(out()[0] * p.pixels() * p.outputs) *
+              static_cast<double>(p.depth() + 1);
+    passes_.push_back(p);
+  }
+
+  op::conv2d_input_gradient op_;
+  std::vector<phase> passes_;
+  std::int64_t room_ = 0;
+};
+
+/// Adds to P rows of a panel of sums: the elements at `from` of every window times the window's row
+/// of dz.
+template <int P, int L, class T>
+void add_products(const std::array<const T*, P>& from, const windows& w, std::int64_t rows,
+                  const T* dz, std::int64_t apart, T* sums, int some) {
+  pack<T, L> sum[P];
+  for (auto& s : sum) s = broadcast<T, L>(T(0));
+  const std::int64_t step = w.step[1] * w.channels, row = w.step[0] * w.row();
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const T* x[P];
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) x[p] = from[static_cast<std::size_t>(p)] + r * row;
+    for (std::int64_t i = 0, end = w.count[1] * step; i < end; i += step, dz += apart) {
+      const auto d = load<T, L>(dz);
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p) sum[p] = multiply_add(broadcast<T, L>(x[p][i]), d, sum[p]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int p = 0; p < P; ++p)
+    if (p < some) store(sums + p * L, load<T, L>(sums + p * L) + sum[p]);
+}
+
+/// Groups of images are summed on their own, and then added up; where the filter is too large for
+/// that, pieces are rows of it.
+template <class T>
+class filter_gradient final : public typed_kernel {
+ public:
+  explicit filter_gradient(const op::conv2d_filter_gradient& o) : op_(o) {}
+  std::size_t scratch() const override {
+    return static_cast<std::size_t>(groups_ * part()) * sizeof(T);
+  }
+  void ready() override {
+    w_ = windows_of(op_, in(1), in(2), in(0));
+    images_ = in(0)[0];
+    n_ = in(2)[3];
+    wide_ = padded_columns<T>(n_);
+    constexpr std::int64_t pieces = 8, part_bytes = 1 << 19;
+    const std::int64_t bytes = part() * static_cast<std::int64_t>(sizeof(T));
+    groups_ = std::clamp<std::int64_t>(part_bytes * pieces / std::max<std::int64_t>(1, bytes), 1,
+                                       std::clamp<std::int64_t>(images_, 1, pieces));
+    ranges_ =
+        std::clamp<std::int64_t>(pieces / groups_, 1, std::max<std::int64_t>(1, w_.depth() / 48));
+    offsets_.clear();
+    for (std::int64_t r = 0; r < w_.taps[0]; ++r)
+      for (std::int64_t i = 0; i < w_.taps[1] * w_.channels; ++i)
+        offsets_.push_back(r * w_.row() + i);
+    flops_ = 2.0 * static_cast<double>(in(0).elements()) * static_cast<double>(w_.depth());
+    cost_ = 100 + flops_ / flops_per_nanosecond;
+  }
+  void run(const kernel_call& c) override {
+    if (out().elements() == 0) return;
+    const T* const dz = static_cast<const T*>(c.in[0]);
+    const T* const x = static_cast<const T*>(c.in[1]);
+    T* const parts = static_cast<T*>(c.scratch);
+    T* const dw = static_cast<T*>(c.out[0]);
+    const std::int64_t depth = w_.depth(), images = (images_ + groups_ - 1) / groups_;
+    const std::int64_t range = (depth + ranges_ - 1) / ranges_;
+    parallel_chunks(groups_ * ranges_, flops_ / flops_per_nanosecond, [&](std::int64_t piece) {
+      const std::int64_t g = piece / ranges_, begin = piece % ranges_ * range;
+      add_images(x, dz, g * images, std::min(images_, (g + 1) * images), begin,
+                 std::min(depth, begin + range), parts + g * part());
+    });
+    constexpr std::int64_t some = 64;
+    parallel_chunks((depth + some - 1) / some, static_cast<double>(groups_ * part()) / 10,
+                    [&](std::int64_t piece) {
+                      each_panel<T>(n_, [&]<int R>(std::int64_t j, std::int64_t columns) {
+                        constexpr int L = R * register_lanes<T>;
+                        for (std::int64_t i = piece * some; i < std::min(depth, (piece + 1) * some);
+                             ++i) {
+                          const T* from = parts + depth * j + i * L;
+                          auto sum = load<T, L>(from);
+                          for (std::int64_t g = 1; g < groups_; ++g)
+                            sum = sum + load<T, L>(from += part());
+                          store_columns<L>(dw + i * n_ + j, sum, columns);
+                        }
+                      });
+                    });
+  }
+
+ private:
+  std::int64_t part() const { return w_.depth() * wide_; }
+
+  /// Sums of some images for the rows [begin, end) of the filter.
+  void add_images(const T* x, const T* dz, std::int64_t first, std::int64_t last,
+                  std::int64_t begin, std::int64_t end, T* sums) const {
+    if (begin >= end) return;
+    each_panel<T>(n_, [&]<int R>(std::int64_t j, std::int64_t) {
+      constexpr int L = R * register_lanes<T>;
+      std::fill(sums + w_.depth() * j + begin * L, sums + w_.depth() * j + end * L, T(0));
+    });
+    const std::int64_t row = w_.count[1] * n_;
+    const std::int64_t band = w_.band(row * static_cast<std::int64_t>(sizeof(T)));
+    // A panel that is not full is read from a copy.
+    constexpr std::int64_t widest = most_registers * register_lanes<T>;
+    const std::int64_t image = w_.room(band), copy = band * w_.count[1] * widest;
+    T* const room =
+        static_cast<T*>(thread_scratch(static_cast<std::size_t>(image + copy) * sizeof(T)));
+    for (std::int64_t b = first; b < last; ++b)
+      for (std::int64_t at = 0; at < w_.count[0]; at += band) {
+        const std::int64_t rows = std::min(band, w_.count[0] - at);
+        const T* const windows = w_.open(x + b * w_.image(), at, rows, room);
+        const T* const gradient = dz + (b * w_.count[0] + at) * row;
+        each_panel<T>(n_, [&]<int R>(std::int64_t j, std::int64_t columns) {
+          constexpr int P = tile_rows<R>, L = R * register_lanes<T>;
+          const T* from = gradient + j;
+          std::int64_t apart = n_;
+          if (columns < L) {
+            T* to = room + image;
+            for (std::int64_t i = 0; i < rows * w_.count[1]; ++i, to += L) {
+              std::memcpy(to, from + i * n_, static_cast<std::size_t>(columns) * sizeof(T));
+              std::fill(to + columns, to + L, T(0));
+            }
+            from = room + image, apart = L;
+          }
+          for (std::int64_t i = begin; i < end; i += P) {
+            const int some = static_cast<int>(std::min<std::int64_t>(end - i, P));
+            std::array<const T*, P> elements;
+            for (int p = 0; p < P; ++p)
+              elements[static_cast<std::size_t>(p)] =
+                  windows + offsets_[static_cast<std::size_t>(i + std::min(p, some - 1))];
+            add_products<P, L>(elements, w_, rows, from, apart, sums + w_.depth() * j + i * L,
+                               some);
+          }
+        });
+      }
+  }
+
+  op::conv2d_filter_gradient op_;
+  windows w_;
+  std::int64_t images_ = 0, n_ = 0, wide_ = 0;
+  std::int64_t groups_ = 1;            ///< of images
+  std::int64_t ranges_ = 1;            ///< of rows of the filter
+  std::vector<std::int64_t> offsets_;  ///< of those rows in a window
+  double flops_ = 0;
+};
+
+template <template <class> class Kernel, class Op>
+kernel_ptr make(const node_def& n, std::span<const tensor_type> in) {
+  const auto o = decode<Op>(n.attributes);
+  switch (in[0].type) {
+    case dtype::float32:
+      return std::make_unique<Kernel<float>>(o);
+    case dtype::float64:
+      return std::make_unique<Kernel<double>>(o);
+    default:
+      no_kernel(n, in[0].type);
+  }
+}
+
+}  // namespace
+}  // namespace convolution
+
+kernel_table conv2d_kernels() {
+  namespace c = convolution;
+  static constexpr kernel_entry table[] = {
+      {op::conv2d::name, floating_dtypes, &c::make<c::forward, op::conv2d>},
+      {op::conv2d_input_gradient::name, floating_dtypes,
+       &c::make<c::input_gradient, op::conv2d_input_gradient>},
+      {op::conv2d_filter_gradient::name, floating_dtypes,
+       &c::make<c::filter_gradient, op::conv2d_filter_gradient>},
+  };
+  return table;
+}
+
+}  // namespace deft::cpu

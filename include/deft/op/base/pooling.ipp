@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/base/pooling.ipp: shape rule of poolings.
+#pragma once
+#include <deft/op/base/pooling.hpp>
+
+namespace deft {
+
+tensor_type op::pooling::checked(std::string_view op, const tensor_type& x) const {
+  if (!is_floating(x.type)) fail(errc::invalid_argument, "[", op, "] is not defined for ", x.type);
+  dims out;
+  if (const window_fault f = shape(x.shape, out); f != window_fault::none)
+    refuse_windows(op, f, x.shape, window, stride, same);
+  return {out, x.type};
+}
+void op::pooling::expect(std::string_view op, const tensor_type& x, const tensor_type& dz) const {
+  const tensor_type out = checked(op, x);
+  if (dz.type != out.type || !may_equal(dz.shape, out.shape))
+    fail(errc::invalid_argument, "[", op, "] expects the gradient of ", out, ", and got ", dz);
+}
+
+}  // namespace deft

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/base/windows.ipp: what is wrong with windows.
+#pragma once
+#include <deft/op/base/windows.hpp>
+
+namespace deft {
+
+void op::refuse_windows(std::string_view op, window_fault f, const dims& x, const dims& other,
+                        const dims& stride, bool same) {
+  const bool filters = other.rank() != 2;
+  const std::string what = filters ? str("filters of ", other) : str("windows of ", other);
+  switch (f) {
+    case window_fault::rank:
+      fail(errc::invalid_argument, "[", op, "] expects images (batch, height, width, channels)",
+           filters ? " and filters (height, width, channels, outputs)" : "", ", and got ", x,
+           " and ", what);
+    case window_fault::channels:
+      fail(errc::invalid_argument, "[", op, "] expects filters of as many channels as the images ",
+           x, " have, and got ", other);
+    case window_fault::stride:
+      fail(errc::invalid_argument, "[", op, "] expects a stride of 1 or more along height and ",
+           "width, and got ", stride);
+    case window_fault::elements:
+      fail(errc::invalid_argument, "[", op, "] too many elements: ", what, " over ", x);
+    case window_fault::none:
+    case window_fault::window:
+      break;
+  }
+  fail(errc::invalid_argument, "[", op, "] ", what, " do not fit into images of ", x,
+       same ? "" : " without padding: use padding::same, or smaller ones");
+}
+
+}  // namespace deft

@@ -1,0 +1,7 @@
+// build error: \[conv2d\] expects filters of as many channels as the images have
+// got: takes<conv2d,tensor<float,-1,28,28,1>,tensor<float,5,5,3,32>>
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<float, dyn, 28, 28, 1> x("x");
+placeholder<float, 5, 5, 3, 32> w("w");
+auto y = conv2d(x, w, padding::same);
