@@ -26,6 +26,14 @@ lstm_state(C, H) -> lstm_state<C, H>;
 
 namespace detail {
 using any_state = lstm_state<any_tensor>;
+// By name: nvcc loses braces within the arguments of a call.
+template <class C, class H>
+any_state without_types(const lstm_state<C, H>& s) {
+  any_state a;
+  a.c = any_tensor(s.c);
+  a.h = any_tensor(s.h);
+  return a;
+}
 
 /// Whether `kernel` is (inputs + units, gates units), and `bias` (gates units).
 constexpr bool are_gates(const dims& x, const dims& h, const dims& kernel, const dims& bias,
@@ -75,15 +83,15 @@ auto lstm_cell(const X& x, const lstm_state<C, H>& state, const W& kernel, const
                     "of (inputs + units, 4 units) and a bias of (4 units)");
       return lstm_state<detail::refused>();
     } else {
-      const auto next = detail::add_lstm(any_tensor(detail::any_lower<K>(x, w)),
-                                         {any_tensor(state.c), any_tensor(state.h)},
-                                         any_tensor(kernel), any_tensor(bias), forget_bias, w);
+      const auto next =
+          detail::add_lstm(any_tensor(detail::any_lower<K>(x, w)), detail::without_types(state),
+                           any_tensor(kernel), any_tensor(bias), forget_bias, w);
       using R = tensor_of<value_type_of<H>, shape_type_of<H>>;
       return lstm_state<R>{R(next.c.handle()), R(next.h.handle())};
     }
   } else
-    return detail::add_lstm(any_tensor(x), {any_tensor(state.c), any_tensor(state.h)},
-                            any_tensor(kernel), any_tensor(bias), forget_bias, w);
+    return detail::add_lstm(any_tensor(x), detail::without_types(state), any_tensor(kernel),
+                            any_tensor(bias), forget_bias, w);
 }
 
 /// One step of a GRU (Cho et al.: Learning phrase representations, 2014) as TensorFlow's GRUCell

@@ -113,6 +113,7 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until)
     }
     return;
   }
+  without_values(all, until);  // waits for the tasks, which devices_of would without an end
   // The chief gives values to what several workers share; what lives here is this worker's own.
   std::vector<output> reads;
   for (const auto& v : variables_) reads.push_back(v.handle());
@@ -174,9 +175,11 @@ void monitored_session::recover(const error& why, bool again) {
       logging::warning(self_.device(), " has recovered");
       return;
     } catch (const error& e) {
-      if (!is_loss(e) || attempt == most || std::chrono::steady_clock::now() > until ||
-          should_stop())
-        throw;
+      if (is_loss(e) && attempt < most && std::chrono::steady_clock::now() < until &&
+          !should_stop())
+        continue;
+      throw error(why.code(), str(why.message(), "; recovery failed: ", e.message()), why.node(),
+                  why.where(), why.device());
     }
 }
 
