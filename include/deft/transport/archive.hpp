@@ -32,9 +32,9 @@ inline constexpr bool is_vector = false;
 template <class T, class A>
 inline constexpr bool is_vector<std::vector<T, A>> = true;
 template <class T>
-inline constexpr bool is_optional = false;
+inline constexpr bool may_be_absent = false;
 template <class T>
-inline constexpr bool is_optional<std::optional<T>> = true;
+inline constexpr bool may_be_absent<std::optional<T>> = true;
 template <class T>
 concept tuple_like = requires {
   std::tuple_size<T>::value;
@@ -102,7 +102,7 @@ class out_archive {
         put_bytes(v.data(), v.size() * sizeof(typename T::value_type));
       else
         for (const auto& e : v) *this& e;
-    } else if constexpr (detail::is_optional<T>) {
+    } else if constexpr (detail::may_be_absent<T>) {
       put(static_cast<std::uint8_t>(v.has_value()));
       if (v) *this&* v;
     } else if constexpr (detail::tuple_like<T>) {
@@ -219,7 +219,7 @@ class in_archive {
       at_ += n;
     } else if constexpr (detail::is_vector<T>) {
       get_vector(v);
-    } else if constexpr (detail::is_optional<T>) {
+    } else if constexpr (detail::may_be_absent<T>) {
       v.reset();
       if (get_flag()) *this& v.emplace();
     } else if constexpr (detail::tuple_like<T>) {
