@@ -222,7 +222,7 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
   detail::write_index(index);
 
   for (const auto& f : replaced) std::filesystem::remove(std::filesystem::path(directory) / f, e);
-  std::erase_if(there, [&](const auto& i) { return i.path == index.path || i.base != base; });
+  std::erase_if(there, [&](const auto& i) { return i.path == index.path || i.base != index.base; });
   there.push_back(index);
   delete_old(there, options_);
   return index.path;
