@@ -7,7 +7,6 @@ namespace deft::op {
 struct avg_pool : pooling {
   static constexpr std::string_view name = "avg_pool";
   static constexpr int arity = 1;
-  static constexpr auto fields = fields_as<avg_pool>;
 
   tensor_type infer(std::span<const tensor_type> in) const;
 
@@ -19,7 +18,6 @@ struct avg_pool : pooling {
 struct avg_pool_gradient : pooling {
   static constexpr std::string_view name = "avg_pool_gradient";
   static constexpr int arity = 2;  ///< dz, x
-  static constexpr auto fields = fields_as<avg_pool_gradient>;
 
   tensor_type infer(std::span<const tensor_type> in) const;
 

@@ -9,10 +9,8 @@ namespace deft::op {
 struct convolution {
   dims stride{1, 1};
   bool same = false;  ///< padding_mode::same
-  template <class Op>
-  static constexpr auto fields_as =
-      field_list(field{"stride", static_cast<dims Op::*>(&convolution::stride)},
-                 field{"same", static_cast<bool Op::*>(&convolution::same)});
+  static constexpr auto fields =
+      field_list(field{"stride", &convolution::stride}, field{"same", &convolution::same});
 
   /// The shape rule: x (batch, height, width, channels), filter (height, width, channels, outputs).
   constexpr window_fault shape(const dims& x, const dims& filter, dims& out) const {
@@ -30,7 +28,6 @@ struct convolution {
 struct conv2d : convolution {
   static constexpr std::string_view name = "conv2d";
   static constexpr int arity = 2;  ///< x, filter
-  static constexpr auto fields = fields_as<conv2d>;
 
   tensor_type infer(std::span<const tensor_type> in) const;
 
@@ -42,7 +39,6 @@ struct conv2d : convolution {
 struct conv2d_input_gradient : convolution {
   static constexpr std::string_view name = "conv2d_input_gradient";
   static constexpr int arity = 3;  ///< dz, filter, x
-  static constexpr auto fields = fields_as<conv2d_input_gradient>;
 
   tensor_type infer(std::span<const tensor_type> in) const;
 
@@ -54,7 +50,6 @@ struct conv2d_input_gradient : convolution {
 struct conv2d_filter_gradient : convolution {
   static constexpr std::string_view name = "conv2d_filter_gradient";
   static constexpr int arity = 3;  ///< dz, x, filter
-  static constexpr auto fields = fields_as<conv2d_filter_gradient>;
 
   tensor_type infer(std::span<const tensor_type> in) const;
 

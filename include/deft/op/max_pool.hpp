@@ -7,7 +7,6 @@ namespace deft::op {
 struct max_pool : pooling {
   static constexpr std::string_view name = "max_pool";
   static constexpr int arity = 1;
-  static constexpr auto fields = fields_as<max_pool>;
 
   tensor_type infer(std::span<const tensor_type> in) const;
 
@@ -20,7 +19,6 @@ struct max_pool : pooling {
 struct max_pool_gradient : pooling {
   static constexpr std::string_view name = "max_pool_gradient";
   static constexpr int arity = 2;  ///< dz, x
-  static constexpr auto fields = fields_as<max_pool_gradient>;
 
   tensor_type infer(std::span<const tensor_type> in) const;
 };

@@ -9,11 +9,9 @@ namespace deft::op {
 struct pooling {
   dims window{1, 1}, stride{1, 1};
   bool same = false;  ///< padding_mode::same
-  template <class Op>
-  static constexpr auto fields_as =
-      field_list(field{"window", static_cast<dims Op::*>(&pooling::window)},
-                 field{"stride", static_cast<dims Op::*>(&pooling::stride)},
-                 field{"same", static_cast<bool Op::*>(&pooling::same)});
+  static constexpr auto fields =
+      field_list(field{"window", &pooling::window}, field{"stride", &pooling::stride},
+                 field{"same", &pooling::same});
 
   constexpr window_fault shape(const dims& x, dims& out) const {
     if (window.n != 2 || window.contains(dyn)) return window_fault::window;
