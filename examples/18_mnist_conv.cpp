@@ -7,9 +7,9 @@
 //             ▲                        ▲                     ▲        ▲       ▼
 //             └────────────────────────┴────── adam ◀────────┴────────┴── gradients
 //
-// ctest: --steps 40
-// prints: step 40/40
-// prints: accuracy on [0-9]+ held-out images: 0\.[4-9]
+// ctest: --steps 14 --batch 32 --test 100
+// prints: step 14/14
+// prints: accuracy on 100 held-out images: 0\.[2-9]
 #include <cstdio>
 #include <deft/deft.hpp>
 #include <filesystem>
@@ -24,8 +24,9 @@ std::string data_folder(const task& self) {
 
 int main(int argc, char** argv) {
   task self(argc, argv);
-  self.expect_flags({"steps"});
-  const std::int64_t steps = self.flag("steps", 1200);
+  self.expect_flags({"steps", "batch", "test"});
+  const std::int64_t steps = self.flag("steps", 1200), batch = self.flag("batch", 64);
+  const std::int64_t test = self.flag("test", 10'000);
   const std::string data = data_folder(self);
   std::printf("%s\n", mnist_source(data).c_str());
 
@@ -51,17 +52,17 @@ int main(int argc, char** argv) {
 
   monitored_session s(
       self, {.hooks = {stop_at_step(steps), stop_on_nan(loss), show_progress(loss, steps, 100)}});
-  for (auto& [images, labels] : mnist(data).shuffle(10'000).batch(64, true).repeat()) {
+  for (auto& [images, labels] : mnist(data).shuffle(10'000).batch(batch, true).repeat()) {
     if (s.should_stop()) break;
     s.run(train, x = images, label = labels);
   }
 
   float correct = 0, count = 0;
-  for (auto& [images, labels] : mnist_test(data).batch(500)) {
+  for (auto& [images, labels] : mnist_test(data).take(test).batch(500)) {
     correct += s.session().run(right, x = images, label = labels);
     count += static_cast<float>(labels.size());
   }
   const double accuracy = static_cast<double>(correct / count);
   std::printf("accuracy on %.0f held-out images: %.4f\n", static_cast<double>(count), accuracy);
-  return accuracy > 0.4 ? 0 : 1;
+  return accuracy > 0.2 ? 0 : 1;
 }
