@@ -1,4 +1,4 @@
-// build error: \[conv2d\] expects stride and padding as in conv2d\(x, w, stride<2>, padding::same\)
+// build error: \[conv2d\] expects stride and padding
 // got: takes<conv2d,tensor<float,-1,28,28,1>,tensor<float,5,5,1,32>,int>
 #include <deft/expr.hpp>
 using namespace deft;
