@@ -128,6 +128,16 @@ TEST_CASE_TEMPLATE("channels fill several panels", T, float, double) {
       check<T>({{3, 5, 4, channels}, {3, 2, channels, outputs}, 1 + outputs % 2, true});
 }
 
+TEST_CASE_TEMPLATE("few outputs, or channels, of long windows", T, float, double) {
+  for (std::int64_t few : {1, 2, 4, 5})
+    for (std::int64_t many : {8, 19, 32})
+      for (std::int64_t stride : {1, 2})
+        for (bool same : {false, true}) {
+          check<T>({{2, 7, 6, many}, {3, 2, many, few}, stride, same});
+          check<T>({{2, 7, 6, few}, {3, 2, few, many}, stride, same});
+        }
+}
+
 TEST_CASE("large images are computed in bands") {
   check<float>({{1, 70, 50, 24}, {5, 3, 24, 20}, 1, true});
   check<float>({{2, 90, 61, 16}, {3, 3, 16, 40}, 2, false});

@@ -17,8 +17,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "the extents of a convolution follow from 
       std::is_same_v<decltype(conv2d(x * 2, w, padding::same)), tensor<float, dyn, 28, 27, 8>>);
   static_assert(std::is_same_v<decltype(conv2d(x, w, stride<2>, padding::same)),
                                tensor<float, dyn, 14, 14, 8>>);
-  static_assert(std::is_same_v<decltype(conv2d(x, w, stride<3, 1>, padding::valid)),
-                               tensor<float, dyn, 8, 24, 8>>);
+  static_assert(std::is_same_v<decltype(conv2d(x, w, stride<3, 1>)), tensor<float, dyn, 8, 24, 8>>);
   CHECK(same(conv2d(x, w, stride<2>, padding::same),
              conv2d(x, w, {.stride = {2, 2}, .padding = padding::same})));
   CHECK(same(any_tensor(conv2d(x, w)), conv2d(any_tensor(x), w)));

@@ -51,6 +51,15 @@ any_tensor avg_pool(const X& x, const pool_options& options, source_place w = he
   return detail::apply<K>(detail::pooling_of<op::avg_pool>(options), w, x);
 }
 
+template <expression X, class Given, class... More>
+requires detail::number_or_text<Given>
+auto avg_pool(const X&, const Given&, const More&...) {
+  static_assert(
+      detail::takes<op::avg_pool, detail::got<X>, Given>,
+      "[avg_pool] expects a window as in avg_pool(x, window<2>), and got a number or text");
+  return detail::refused();
+}
+
 }  // namespace deft
 
 template <class N>

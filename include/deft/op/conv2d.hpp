@@ -93,9 +93,9 @@ struct convolved : typed_shape<convolved<X, F, Stride, Same>> {
 /// filter must fit into the image. Padding is divided as by TensorFlow: with an odd number of
 /// zeros, the last row or column has one more. Throws invalid_argument where the shapes do not
 /// match; for `dyn` extents the run does.
-template <expression X, expression F, int Height, int Width, padding_mode P,
+template <expression X, expression F, int Height, int Width, padding_mode P = padding_mode::valid,
           class K = kernels_for<X>>
-auto conv2d(const X& x, const F& filter, stride_t<Height, Width>, padding_t<P>,
+auto conv2d(const X& x, const F& filter, stride_t<Height, Width>, padding_t<P> = {},
             source_place w = here()) {
   using stride = stride_t<Height, Width>;
   op::conv2d o;
@@ -154,6 +154,15 @@ any_tensor conv2d(const X& x, const F& filter, const conv2d_options& options,
   o.stride = options.stride;
   o.same = options.padding == padding_mode::same;
   return detail::apply<K>(o, w, x, filter);
+}
+
+template <expression X, expression F, class Given, class... More>
+requires detail::number_or_text<Given>
+auto conv2d(const X&, const F&, const Given&, const More&...) {
+  static_assert(detail::takes<op::conv2d, detail::got<X>, detail::got<F>, Given>,
+                "[conv2d] expects stride and padding as in conv2d(x, w, stride<2>, padding::same), "
+                "and got a number or text");
+  return detail::refused();
 }
 
 }  // namespace deft

@@ -7,121 +7,15 @@
 #include <array>
 #include <cstring>
 #include <deft/execute/cpu/kernel_base.hpp>
-#include <deft/execute/cpu/pack.hpp>
 #include <deft/execute/cpu/tables.hpp>
+#include <deft/execute/cpu/windows.hpp>
 #include <deft/execute/team.hpp>
-#include <deft/op/conv2d.hpp>
 
 namespace deft::cpu {
 namespace convolution {
 namespace {
 
-/// Bytes of an image, or of a gradient, that are worked on at a time.
-constexpr std::int64_t band_bytes = 1 << 16;
 constexpr double flops_per_nanosecond = 100;
-
-template <class T>
-inline constexpr int register_lanes = register_bytes / sizeof(T);
-/// Registers of a panel at most: tiles of these and `tile_rows` fill the machine's registers.
-inline constexpr int most_registers = register_bytes >= 64 ? 4 : 2;
-template <int Registers>
-inline constexpr int tile_rows = Registers == most_registers ? 6 : 8;
-
-/// Columns cut into panels of 1, 2 or 4 registers. Calls f.operator()<Registers>(first, columns) of
-/// each; a panel's lanes beyond `columns` are 0.
-template <class T, class F>
-void each_panel(std::int64_t n, F&& f) {
-  constexpr int W = register_lanes<T>;
-  for (std::int64_t j = 0; j < n;) {
-    const std::int64_t left = n - j;
-    if (most_registers == 4 && left > 2 * W) {
-      f.template operator()<most_registers>(j, std::min<std::int64_t>(left, most_registers * W));
-      j += most_registers * W;
-    } else if (left > W) {
-      f.template operator()<2>(j, std::min<std::int64_t>(left, 2 * W));
-      j += 2 * W;
-    } else {
-      f.template operator()<1>(j, left);
-      j += W;
-    }
-  }
-}
-/// Columns of all panels: a panel of `depth` rows begins at depth * first.
-template <class T>
-std::int64_t padded_columns(std::int64_t n) {
-  constexpr std::int64_t W = register_lanes<T>;
-  std::int64_t wide = 0;
-  each_panel<T>(n, [&]<int R>(std::int64_t first, std::int64_t) { wide = first + R * W; });
-  return wide;
-}
-
-template <int L, class T>
-DEFT_ALWAYS_INLINE void store_columns(T* to, const pack<T, L>& p, std::int64_t columns) {
-  if (columns == L) return store(to, p);
-  T whole[L];
-  store(whole, p);
-  std::memcpy(to, whole, static_cast<std::size_t>(columns) * sizeof(T));
-}
-
-/// Windows over images (height, width, channels) of one batch: where they begin and what they hold.
-struct windows {
-  std::int64_t height = 0, width = 0, channels = 0;  ///< of an image
-  std::int64_t first[2] = {0, 0};  ///< where the first window begins; negative: in the padding
-  std::int64_t step[2] = {1, 1};   ///< from window to window
-  std::int64_t taps[2] = {1, 1};   ///< height and width of a window
-  std::int64_t count[2] = {0, 0};  ///< windows along height and width
-
-  std::int64_t depth() const { return taps[0] * taps[1] * channels; }
-  std::int64_t image() const { return height * width * channels; }
-  std::int64_t pixels() const { return count[0] * count[1]; }
-  std::int64_t span(int axis, std::int64_t n) const { return (n - 1) * step[axis] + taps[axis]; }
-  bool lie_within() const {
-    return first[0] >= 0 && first[1] >= 0 && first[0] + span(0, count[0]) <= height &&
-           first[1] + span(1, count[1]) <= width;
-  }
-  /// Elements from row to row where windows are read.
-  std::int64_t row() const { return (lie_within() ? width : span(1, count[1])) * channels; }
-  /// Rows of windows that are worked on at a time.
-  std::int64_t band(std::int64_t bytes_of_row) const {
-    return std::clamp<std::int64_t>(band_bytes / std::max<std::int64_t>(1, bytes_of_row), 1,
-                                    std::max<std::int64_t>(1, count[0]));
-  }
-  /// Elements that `open` needs for that many rows of windows.
-  std::int64_t room(std::int64_t rows) const { return lie_within() ? 0 : span(0, rows) * row(); }
-
-  /// The first window of row `begin`: in the image, or in a padded copy of it.
-  template <class T>
-  const T* open(const T* x, std::int64_t begin, std::int64_t rows, T* padded) const {
-    const std::int64_t top = first[0] + begin * step[0], wide = span(1, count[1]);
-    if (lie_within()) return x + (top * width + first[1]) * channels;
-    const std::int64_t left = std::clamp<std::int64_t>(-first[1], 0, wide);
-    const std::int64_t end = std::clamp<std::int64_t>(width - first[1], left, wide);
-    for (std::int64_t r = 0; r < span(0, rows); ++r) {
-      T* to = padded + r * wide * channels;
-      const std::int64_t y = top + r;
-      const bool inside = y >= 0 && y < height && end > left;
-      const std::int64_t front = inside ? left : wide;
-      std::fill(to, to + front * channels, T(0));
-      if (!inside) continue;
-      std::memcpy(to + left * channels, x + (y * width + first[1] + left) * channels,
-                  static_cast<std::size_t>((end - left) * channels) * sizeof(T));
-      std::fill(to + end * channels, to + wide * channels, T(0));
-    }
-    return padded;
-  }
-};
-
-/// The windows of a convolution: x to result.
-windows windows_of(const op::convolution& o, const dims& x, const dims& filter, const dims& y) {
-  windows w{x[1], x[2], x[3]};
-  for (int i = 0; i < 2; ++i) {
-    w.step[i] = o.stride[i];
-    w.taps[i] = filter[i];
-    w.count[i] = y[1 + i];
-    w.first[i] = o.same ? -op::padding_before(x[1 + i], filter[i], o.stride[i], y[1 + i]) : 0;
-  }
-  return w;
-}
 
 /// P windows by the columns of a panel: `rows` rows of `length` elements, `row` apart.
 template <int P, int L, class T>
@@ -145,45 +39,40 @@ void tile(const std::array<const T*, P>& from, std::int64_t rows, std::int64_t r
     if (p < some) store_columns<L>(to[static_cast<std::size_t>(p)], sum[p], columns);
 }
 
-/// One pass over images: each window times panels gives the channels of a pixel of the result.
-/// A convolution is one; the gradient by its input is one for each phase of the stride.
-struct pass : windows {
-  std::int64_t outputs = 0;    ///< channels of the result
-  std::int64_t to = 0;         ///< where its first pixel is
-  std::int64_t apart[2] = {};  ///< elements from pixel to pixel along height and width
-  std::int64_t panels = 0;     ///< where they begin
-
-  template <class T>
-  void run(const T* image, std::int64_t begin, std::int64_t rows, const T* packed,
-           T* result) const {
-    T* const room =
-        static_cast<T*>(thread_scratch(static_cast<std::size_t>(this->room(rows)) * sizeof(T)));
-    const T* const x = open(image, begin, rows, room);
-    T* const y = result + to + begin * apart[0];
-    each_panel<T>(outputs, [&]<int R>(std::int64_t j, std::int64_t columns) {
-      constexpr int P = tile_rows<R>, L = R * register_lanes<T>;
-      const T* const panel = packed + panels + depth() * j;
-      std::int64_t row = 0, column = 0;
-      for (std::int64_t left = rows * count[1]; left > 0; left -= P) {
-        const int some = static_cast<int>(std::min<std::int64_t>(left, P));
-        std::array<const T*, P> from;
-        std::array<T*, P> into;
-        for (int p = 0; p < P; ++p) {  // what is beyond the last repeats it, and is not stored
-          const auto at = static_cast<std::size_t>(p);
-          if (p < some) {
-            from[at] = x + row * step[0] * this->row() + column * step[1] * channels;
-            into[at] = y + row * apart[0] + column * apart[1] + j;
-            if (++column == count[1]) column = 0, ++row;
-          } else {
-            from[at] = from[at - 1];
-            into[at] = into[at - 1];
-          }
-        }
-        tile<P, L>(from, taps[0], this->row(), taps[1] * channels, panel, into, some, columns);
-      }
-    });
+/// The same of one column, a register of a row at a time: rows of the column are `padded` with
+/// zeros.
+template <int P, class T>
+void dots(const std::array<const T*, P>& from, std::int64_t rows, std::int64_t row,
+          std::int64_t length, const T* column, std::int64_t padded, const std::array<T*, P>& to,
+          int some) {
+  constexpr int W = register_lanes<T>;
+  pack<T, W> sum[P];
+  for (auto& s : sum) s = broadcast<T, W>(T(0));
+  for (std::int64_t r = 0; r < rows; ++r, column += padded) {
+    std::int64_t i = 0;
+    for (; i + W <= length; i += W) {
+      const auto taps = load<T, W>(column + i);
+#pragma GCC unroll 8
+      for (int p = 0; p < P; ++p)
+        sum[p] =
+            multiply_add(load<T, W>(from[static_cast<std::size_t>(p)] + r * row + i), taps, sum[p]);
+    }
+    if (i == length) continue;
+    const auto taps = load<T, W>(column + i);
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p)
+      sum[p] = multiply_add(
+          load_some<W>(from[static_cast<std::size_t>(p)] + r * row + i, length - i, T(0)), taps,
+          sum[p]);
   }
-};
+  for (int p = 0; p < some; ++p) {
+    T lanes[W];
+    store(lanes, sum[p]);
+    for (int w = W / 2; w > 0; w /= 2)
+      for (int l = 0; l < w; ++l) lanes[l] += lanes[l + w];
+    *to[static_cast<std::size_t>(p)] = lanes[0];
+  }
+}
 
 /// Packs `value(i, j)` for i < depth, j < n into panels.
 template <class T, class F>
@@ -202,6 +91,93 @@ void pack_panels(std::int64_t depth, std::int64_t n, T* to, F&& value) {
         });
   });
 }
+
+/// One pass over images: each window times panels gives the channels of a pixel of the result.
+/// A convolution is one; the gradient by its input is one for each phase of the stride.
+struct pass : windows {
+  std::int64_t outputs = 0;    ///< channels of the result
+  std::int64_t to = 0;         ///< where its first pixel is
+  std::int64_t apart[2] = {};  ///< elements from pixel to pixel along height and width
+
+  /// Whether windows are summed along their rows: they would use a few lanes of a panel.
+  template <class T>
+  bool along_rows() const {
+    return outputs <= 4 && taps[1] * channels >= register_lanes<T>;
+  }
+  template <class T>
+  std::int64_t padded_row() const {
+    constexpr std::int64_t W = register_lanes<T>;
+    return (taps[1] * channels + W - 1) / W * W;
+  }
+  /// Elements of the packed filter.
+  template <class T>
+  std::int64_t packed() const {
+    return along_rows<T>() ? outputs * taps[0] * padded_row<T>()
+                           : depth() * padded_columns<T>(outputs);
+  }
+  /// Packs the filter, whose `value(i, j)` is that of tap i for output j.
+  template <class T, class F>
+  void pack_filter(T* into, F&& value) const {
+    if (!along_rows<T>()) return pack_panels(depth(), outputs, into, value);
+    const std::int64_t length = taps[1] * channels;
+    for (std::int64_t j = 0; j < outputs; ++j)
+      for (std::int64_t r = 0; r < taps[0]; ++r, into += padded_row<T>()) {
+        for (std::int64_t i = 0; i < length; ++i) into[i] = value(r * length + i, j);
+        std::fill(into + length, into + padded_row<T>(), T(0));
+      }
+  }
+
+  template <class T>
+  void run(const T* image, std::int64_t begin, std::int64_t rows, const T* filter,
+           T* result) const {
+    T* const room =
+        static_cast<T*>(thread_scratch(static_cast<std::size_t>(this->room(rows)) * sizeof(T)));
+    const T* const x = open(image, begin, rows, room);
+    T* const y = result + to + begin * apart[0];
+    const std::int64_t length = taps[1] * channels;
+    if (along_rows<T>()) {
+      constexpr int P = 8;
+      const std::int64_t padded = padded_row<T>();
+      return each_tile<P>(x, y, rows, [&](const auto& from, auto into, int some) {
+        for (std::int64_t j = 0; j < outputs; ++j) {
+          dots<P>(from, taps[0], row(), length, filter + j * taps[0] * padded, padded, into, some);
+          for (T*& at : into) ++at;
+        }
+      });
+    }
+    each_panel<T>(outputs, [&]<int R>(std::int64_t j, std::int64_t columns) {
+      constexpr int P = tile_rows<R>, L = R * register_lanes<T>;
+      each_tile<P>(x, y + j, rows, [&](const auto& from, const auto& into, int some) {
+        tile<P, L>(from, taps[0], row(), length, filter + depth() * j, into, some, columns);
+      });
+    });
+  }
+
+ private:
+  /// Calls f(windows, pixels, some) for P windows at a time: what is beyond `some` repeats the
+  /// last.
+  template <int P, class T, class F>
+  void each_tile(const T* x, T* y, std::int64_t rows, F&& f) const {
+    std::int64_t i = 0, j = 0;
+    for (std::int64_t left = rows * count[1]; left > 0; left -= P) {
+      const int some = static_cast<int>(std::min<std::int64_t>(left, P));
+      std::array<const T*, P> from;
+      std::array<T*, P> into;
+      for (int p = 0; p < P; ++p) {
+        const auto at = static_cast<std::size_t>(p);
+        if (p < some) {
+          from[at] = x + i * step[0] * row() + j * step[1] * channels;
+          into[at] = y + i * apart[0] + j * apart[1];
+          if (++j == count[1]) j = 0, ++i;
+        } else {
+          from[at] = from[at - 1];
+          into[at] = into[at - 1];
+        }
+      }
+      f(from, into, some);
+    }
+  }
+};
 
 /// Calls f(image, begin, rows) for bands of rows of every image, several images in a piece where
 /// they are small.
@@ -225,7 +201,7 @@ class forward final : public typed_kernel {
  public:
   explicit forward(const op::conv2d& o) : op_(o) {}
   std::size_t scratch() const override {
-    return static_cast<std::size_t>(pass_.depth() * padded_columns<T>(pass_.outputs)) * sizeof(T);
+    return static_cast<std::size_t>(pass_.template packed<T>()) * sizeof(T);
   }
   void ready() override {
     static_cast<windows&>(pass_) = windows_of(op_, in(0), in(1), out());
@@ -239,13 +215,12 @@ class forward final : public typed_kernel {
     if (out().elements() == 0) return;
     const T* const x = static_cast<const T*>(c.in[0]);
     const T* const filter = static_cast<const T*>(c.in[1]);
-    T* const panels = static_cast<T*>(c.scratch);
+    T* const packed = static_cast<T*>(c.scratch);
     const std::int64_t n = pass_.outputs;
-    pack_panels(pass_.depth(), n, panels,
-                [&](std::int64_t i, std::int64_t j) { return filter[i * n + j]; });
+    pass_.pack_filter(packed, [&](std::int64_t i, std::int64_t j) { return filter[i * n + j]; });
     each_band(out()[0], pass_, pass_.row() * pass_.step[0] * static_cast<std::int64_t>(sizeof(T)),
               flops_, [&](std::int64_t b, std::int64_t begin, std::int64_t rows) {
-                pass_.run(x + b * pass_.image(), begin, rows, panels,
+                pass_.run(x + b * pass_.image(), begin, rows, packed,
                           static_cast<T*>(c.out[0]) + b * pass_.pixels() * n);
               });
   }
@@ -276,28 +251,28 @@ class input_gradient final : public typed_kernel {
     if (out().elements() == 0) return;
     const T* const dz = static_cast<const T*>(c.in[0]);
     const T* const filter = static_cast<const T*>(c.in[1]);
-    T* const panels = static_cast<T*>(c.scratch);
+    T* const packed = static_cast<T*>(c.scratch);
     T* const dx = static_cast<T*>(c.out[0]);
     const std::int64_t width = in(1)[1], channels = in(1)[2], outputs = in(1)[3];
     const std::int64_t image = out()[1] * out()[2] * channels;
     for (const phase& p : passes_) {
-      pack_panels(
-          p.depth(), channels, panels + p.panels, [&](std::int64_t i, std::int64_t channel) {
-            const std::int64_t tap = i / outputs;
-            const std::int64_t r = p.of[0] + op_.stride[0] * (p.taps[0] - 1 - tap / p.taps[1]);
-            const std::int64_t s = p.of[1] + op_.stride[1] * (p.taps[1] - 1 - tap % p.taps[1]);
-            return filter[((r * width + s) * channels + channel) * outputs + i % outputs];
-          });
+      p.pack_filter(packed + p.packed_at, [&](std::int64_t i, std::int64_t channel) {
+        const std::int64_t tap = i / outputs;
+        const std::int64_t r = p.of[0] + op_.stride[0] * (p.taps[0] - 1 - tap / p.taps[1]);
+        const std::int64_t s = p.of[1] + op_.stride[1] * (p.taps[1] - 1 - tap % p.taps[1]);
+        return filter[((r * width + s) * channels + channel) * outputs + i % outputs];
+      });
       each_band(out()[0], p, p.row() * static_cast<std::int64_t>(sizeof(T)), p.flops,
                 [&](std::int64_t b, std::int64_t begin, std::int64_t rows) {
-                  p.run(dz + b * p.image(), begin, rows, panels, dx + b * image);
+                  p.run(dz + b * p.image(), begin, rows, packed + p.packed_at, dx + b * image);
                 });
     }
   }
 
  private:
   struct phase : pass {
-    std::int64_t of[2] = {};  ///< the first tap's row and column in the filter
+    std::int64_t of[2] = {};     ///< the first tap's row and column in the filter
+    std::int64_t packed_at = 0;  ///< where its part of the filter is packed
     double flops = 0;
   };
   /// The phase of the element at `origin`, the first of its phase.
@@ -319,8 +294,8 @@ class input_gradient final : public typed_kernel {
     p.to = origin[0] * row + origin[1] * out()[3];
     p.apart[0] = of_x.step[0] * row;
     p.apart[1] = of_x.step[1] * out()[3];
-    p.panels = room_;
-    room_ += p.depth() * padded_columns<T>(p.outputs);
+    p.packed_at = room_;
+    room_ += p.template packed<T>();
     p.flops = 2.0 * static_cast<double>(out()[0] * p.pixels() * p.outputs) *
               static_cast<double>(p.depth() + 1);
     passes_.push_back(p);

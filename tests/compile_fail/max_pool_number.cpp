@@ -1,0 +1,6 @@
+// build error: \[max_pool\] expects a window as in max_pool\(x, window<2>\)
+// got: takes<max_pool,tensor<float,-1,28,28,1>,int>
+#include <deft/expr.hpp>
+using namespace deft;
+placeholder<float, dyn, 28, 28, 1> x("x");
+auto y = max_pool(x, 2);
