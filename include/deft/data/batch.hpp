@@ -102,8 +102,8 @@ class batch_column<std::tuple<Ts...>> {
  private:
   template <class F, class Tuple>
   void each(F f, Tuple& of) {
-    [&]<std::size_t... I>(std::index_sequence<I...>) {
-      (f(std::get<I>(columns_), std::get<I>(of)), ...);
+    [&]<std::size_t... Nth>(std::index_sequence<Nth...>) {
+      (f(std::get<Nth>(columns_), std::get<Nth>(of)), ...);
     }
     (std::index_sequence_for<Ts...>());
   }

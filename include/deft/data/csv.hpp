@@ -62,7 +62,9 @@ class csv_source {
   bool next(std::optional<std::tuple<Ts...>>& element) {
     if (!rows_.next_row()) return false;
     if (!element) element.emplace();
-    [&]<std::size_t... I>(std::index_sequence<I...>) { (rows_.get(I, std::get<I>(*element)), ...); }
+    [&]<std::size_t... Nth>(std::index_sequence<Nth...>) {
+      (rows_.get(Nth, std::get<Nth>(*element)), ...);
+    }
     (std::index_sequence_for<Ts...>());
     return true;
   }

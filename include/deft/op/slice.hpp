@@ -37,12 +37,12 @@ struct slice {
 namespace deft {
 
 /// The first index of each axis, known at compile time: `slice(x, at<0, 2>, shape<4, 3>)`.
-template <std::int64_t... I>
+template <std::int64_t... First>
 struct at_t {
-  static constexpr dims value{I...};
+  static constexpr dims value{First...};
 };
-template <std::int64_t... I>
-inline constexpr at_t<I...> at{};
+template <std::int64_t... First>
+inline constexpr at_t<First...> at{};
 
 namespace detail {
 template <class From, class At, class Size>
@@ -66,18 +66,19 @@ any_tensor slice(const any_tensor& x, const dims& begin, const dims& size, sourc
 
 /// The same, known at compile time: for x of (?,10), `slice(x, at<0, 2>, shape<dyn, 3>)` is the
 /// columns 2, 3 and 4.
-template <expression X, std::int64_t... I, std::int64_t... E, class K = kernels_for<X>>
-auto slice(const X& x, at_t<I...> begin, shape_t<E...> size, source_place w = here()) {
+template <expression X, std::int64_t... First, std::int64_t... E, class K = kernels_for<X>>
+auto slice(const X& x, at_t<First...> begin, shape_t<E...> size, source_place w = here()) {
   if constexpr (typed_expression<X>) {
     using From = shape_type_of<X>;
-    if constexpr (!detail::can_slice<From, at_t<I...>, shape_t<E...>>) {
-      static_assert(detail::takes<op::slice, detail::got<X>, at_t<I...>, shape_t<E...>>,
+    if constexpr (!detail::can_slice<From, at_t<First...>, shape_t<E...>>) {
+      static_assert(detail::takes<op::slice, detail::got<X>, at_t<First...>, shape_t<E...>>,
                     "[slice] expects a first index and a size of each axis within the tensor's "
                     "extents, and got others");
       return detail::refused();
     } else
-      return detail::apply_typed<value_type_of<X>, detail::sliced<From, at_t<I...>, shape_t<E...>>,
-                                 K>(op::slice{begin.value, size.value}, w, x);
+      return detail::apply_typed<value_type_of<X>,
+                                 detail::sliced<From, at_t<First...>, shape_t<E...>>, K>(
+          op::slice{begin.value, size.value}, w, x);
   } else
     return slice(any_tensor(x), begin.value, size.value, w);
 }

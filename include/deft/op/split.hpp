@@ -48,9 +48,9 @@ auto split(const X& x, axis_t<A> a, source_place w = here()) {
     } else {
       using part = tensor_of<value_type_of<X>, detail::split_shape<N, S, A>>;
       const any_tensor whole(detail::any_lower<K>(x, w));
-      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return [&]<std::size_t... Nth>(std::index_sequence<Nth...>) {
         return std::array<part, std::size_t{N}>{
-            part(detail::split_part(whole, normalize_axis(A, S::value.n), N, std::int64_t{I}, w)
+            part(detail::split_part(whole, normalize_axis(A, S::value.n), N, std::int64_t{Nth}, w)
                      .handle())...};
       }
       (std::make_index_sequence<std::size_t{N}>());

@@ -39,9 +39,9 @@ auto unstack(const X& x, axis_t<A> a, source_place w = here()) {
       constexpr int axis = normalize_axis(A, S::value.n);
       constexpr auto n = static_cast<std::size_t>(S::value.e[axis]);
       const any_tensor whole(detail::any_lower<K>(x, w));
-      return [&]<std::size_t... I>(std::index_sequence<I...>) {
+      return [&]<std::size_t... Nth>(std::index_sequence<Nth...>) {
         return std::array<part, n>{
-            part(detail::unstack_part(whole, axis, std::int64_t{I}, w).handle())...};
+            part(detail::unstack_part(whole, axis, std::int64_t{Nth}, w).handle())...};
       }
       (std::make_index_sequence<n>());
     }

@@ -413,39 +413,39 @@ kernel_ptr by_number(const node_def& n, dtype t, const Args&... args) {
 }  // namespace places
 
 kernel_ptr make_gather(const node_def& n, std::span<const tensor_type> in) {
-  return places::by_index(n, in[1].type, []<class I>() -> kernel_ptr {
-    return std::make_unique<places::gather_kernel<I>>();
+  return places::by_index(n, in[1].type, []<class Index>() -> kernel_ptr {
+    return std::make_unique<places::gather_kernel<Index>>();
   });
 }
 kernel_ptr make_scatter_add(const node_def& n, std::span<const tensor_type> in) {
-  return places::by_index(n, in[1].type, [&]<class I>() -> kernel_ptr {
+  return places::by_index(n, in[1].type, [&]<class Index>() -> kernel_ptr {
     return visit_dtype(in[0].type, [&]<class T>() -> kernel_ptr {
       if constexpr (std::is_same_v<T, bool>)
         no_kernel(n, in[0].type);
       else
-        return std::make_unique<places::scatter_kernel<T, I>>();
+        return std::make_unique<places::scatter_kernel<T, Index>>();
     });
   });
 }
 template <template <class, class> class Kernel>
 kernel_ptr make_row_update(const node_def& n, std::span<const tensor_type> in) {
-  return places::by_index(n, in.back().type, [&]<class I>() -> kernel_ptr {
+  return places::by_index(n, in.back().type, [&]<class Index>() -> kernel_ptr {
     return visit_dtype(in[0].type, [&]<class T>() -> kernel_ptr {
       if constexpr (std::is_same_v<T, bool>)
         no_kernel(n, in[0].type);
       else
-        return std::make_unique<Kernel<T, I>>();
+        return std::make_unique<Kernel<T, Index>>();
     });
   });
 }
 kernel_ptr make_sum_rows(const node_def& n, std::span<const tensor_type> in) {
   const bool repeat = decode<op::sum_rows>(n.attributes).repeat;
-  return places::by_index(n, in[1].type, [&]<class I>() -> kernel_ptr {
+  return places::by_index(n, in[1].type, [&]<class Index>() -> kernel_ptr {
     return visit_dtype(in[0].type, [&]<class T>() -> kernel_ptr {
       if constexpr (std::is_same_v<T, bool>)
         no_kernel(n, in[0].type);
       else
-        return std::make_unique<places::sum_rows_kernel<T, I>>(repeat);
+        return std::make_unique<places::sum_rows_kernel<T, Index>>(repeat);
     });
   });
 }
@@ -454,8 +454,8 @@ kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
   return visit_dtype(o.type, [&]<class T>() -> kernel_ptr {
     if (in[0].type == dtype::uint8)
       return std::make_unique<places::one_hot_kernel<T, std::uint8_t>>(o.depth);
-    return places::by_index(n, in[0].type, [&]<class I>() -> kernel_ptr {
-      return std::make_unique<places::one_hot_kernel<T, I>>(o.depth);
+    return places::by_index(n, in[0].type, [&]<class Index>() -> kernel_ptr {
+      return std::make_unique<places::one_hot_kernel<T, Index>>(o.depth);
     });
   });
 }

@@ -60,13 +60,13 @@ requires(First::arity == 1) struct inner<First, T> {
 /// Calls put(position, the pair's type) for each place where Second takes First.
 template <class First, class Second, class T, class F>
 void each_pair(F put) {
-  using I = typename inner<First, T>::type;
+  using Inner = typename inner<First, T>::type;
   using L = operand_leaf<T>;
   if constexpr (Second::arity == 1)
-    put(0, std::type_identity<call<Second, I>>());
+    put(0, std::type_identity<call<Second, Inner>>());
   else {
-    put(0, std::type_identity<call<Second, I, L>>());
-    put(1, std::type_identity<call<Second, L, I>>());
+    put(0, std::type_identity<call<Second, Inner, L>>());
+    put(1, std::type_identity<call<Second, L, Inner>>());
   }
 }
 template <class First, class Second, class T>

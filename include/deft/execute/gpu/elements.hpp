@@ -97,22 +97,22 @@ struct evaluated<X, N, type_list<In...>, type_list<Lit...>> {
   }
 
  private:
-  template <int I, class U>
+  template <int Nth, class U>
   struct slot {
     group<U, N> elements;
   };
-  template <int I, class U>
+  template <int Nth, class U>
   struct literal_slot {
     U value;
   };
   template <class Numbers, class LiteralNumbers>
   struct slots;
-  template <int... I, int... J>
-  struct slots<std::integer_sequence<int, I...>, std::integer_sequence<int, J...>>
-      : slot<I, In>..., literal_slot<J, Lit>... {};
+  template <int... Nth, int... J>
+  struct slots<std::integer_sequence<int, Nth...>, std::integer_sequence<int, J...>>
+      : slot<Nth, In>..., literal_slot<J, Lit>... {};
 
-  template <int I, class U>
-  static DEFT_HD slot<I, U>& pick(slot<I, U>& s) {
+  template <int Nth, class U>
+  static DEFT_HD slot<Nth, U>& pick(slot<Nth, U>& s) {
     return s;
   }
   template <int J, class U>
@@ -122,8 +122,8 @@ struct evaluated<X, N, type_list<In...>, type_list<Lit...>> {
 
   /// How an expression's type reads what was loaded: element `u` of each operand.
   struct loaded {
-    template <class U, int I>
-    static DEFT_HD number<U> load(const slot<I, U>& s, int u) {
+    template <class U, int Nth>
+    static DEFT_HD number<U> load(const slot<Nth, U>& s, int u) {
       return s.elements.v[u];
     }
     template <class U, int J>
@@ -136,10 +136,10 @@ struct evaluated<X, N, type_list<In...>, type_list<Lit...>> {
     }
   };
 
-  template <int I, class U>
-  DEFT_HD void load(slot<I, U>& s, std::int64_t at, std::int64_t left) const {
-    const U* from = static_cast<const U*>(in[I]) + at;
-    if (where.broadcast >> I & 1) {
+  template <int Nth, class U>
+  DEFT_HD void load(slot<Nth, U>& s, std::int64_t at, std::int64_t left) const {
+    const U* from = static_cast<const U*>(in[Nth]) + at;
+    if (where.broadcast >> Nth & 1) {
       const U one = *from;
       for (int u = 0; u < N; ++u) s.elements.v[u] = one;
     } else if (left >= N) {
@@ -154,14 +154,14 @@ struct evaluated<X, N, type_list<In...>, type_list<Lit...>> {
     s.value = at ? *static_cast<const U*>(at) : from_immediate<U>(literals.bits[J]);
   }
 
-  template <int... I, int... J>
+  template <int... Nth, int... J>
   DEFT_HD group<T, N> values(std::int64_t first, std::int64_t left,
-                             std::integer_sequence<int, I...> inputs,
+                             std::integer_sequence<int, Nth...> inputs,
                              std::integer_sequence<int, J...> numbers) const {
     std::int64_t at[K];
     where.find(first, at);
     slots<decltype(inputs), decltype(numbers)> r;
-    (load(pick<I>(r), at[I], left), ...);
+    (load(pick<Nth>(r), at[Nth], left), ...);
     (load_literal(pick_literal<J>(r)), ...);
     group<T, N> result;
     lane_fault fault = lane_fault::none;

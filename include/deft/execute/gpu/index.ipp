@@ -494,28 +494,29 @@ kernel_ptr make_by_number(const node_def& n, dtype t, F&& f) {
 }
 
 kernel_ptr make_gather(const node_def& n, std::span<const tensor_type> in) {
-  return make_by_index(
-      n, in[1].type, [&]<class I>() -> kernel_ptr { return std::make_unique<gather_kernel<I>>(); });
+  return make_by_index(n, in[1].type, [&]<class Index>() -> kernel_ptr {
+    return std::make_unique<gather_kernel<Index>>();
+  });
 }
 kernel_ptr make_scatter_add(const node_def& n, std::span<const tensor_type> in) {
-  return make_by_index(n, in[1].type, [&]<class I>() -> kernel_ptr {
+  return make_by_index(n, in[1].type, [&]<class Index>() -> kernel_ptr {
     return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
-      return std::make_unique<scatter_kernel<T, I>>();
+      return std::make_unique<scatter_kernel<T, Index>>();
     });
   });
 }
 kernel_ptr make_sum_rows(const node_def& n, std::span<const tensor_type> in) {
-  return make_by_index(n, in[1].type, [&]<class I>() -> kernel_ptr {
+  return make_by_index(n, in[1].type, [&]<class Index>() -> kernel_ptr {
     return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
-      return std::make_unique<sum_rows_kernel<T, I>>(decode<op::sum_rows>(n.attributes).repeat);
+      return std::make_unique<sum_rows_kernel<T, Index>>(decode<op::sum_rows>(n.attributes).repeat);
     });
   });
 }
 template <template <class> class Rows>
 kernel_ptr make_row_update(const node_def& n, std::span<const tensor_type> in) {
-  return make_by_index(n, in.back().type, [&]<class I>() -> kernel_ptr {
+  return make_by_index(n, in.back().type, [&]<class Index>() -> kernel_ptr {
     return make_by_number(n, in[0].type, [&]<class T>() -> kernel_ptr {
-      return std::make_unique<row_update_kernel<T, I, Rows>>();
+      return std::make_unique<row_update_kernel<T, Index, Rows>>();
     });
   });
 }
@@ -524,8 +525,8 @@ kernel_ptr make_one_hot(const node_def& n, std::span<const tensor_type> in) {
   return visit_dtype(o.type, [&]<class T>() -> kernel_ptr {
     if (in[0].type == dtype::uint8)
       return std::make_unique<one_hot_kernel<T, std::uint8_t>>(o.depth);
-    return make_by_index(n, in[0].type, [&]<class I>() -> kernel_ptr {
-      return std::make_unique<one_hot_kernel<T, I>>(o.depth);
+    return make_by_index(n, in[0].type, [&]<class Index>() -> kernel_ptr {
+      return std::make_unique<one_hot_kernel<T, Index>>(o.depth);
     });
   });
 }
