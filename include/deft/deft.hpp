@@ -43,6 +43,7 @@
 #include <deft/train/saver.hpp>
 #include <deft/train/schedule.hpp>
 #include <deft/train/summaries.hpp>
+#include <deft/train/sync_replicas.hpp>
 
 #ifdef DEFT_IMPLEMENTATION
 #include <deft/core/core.ipp>

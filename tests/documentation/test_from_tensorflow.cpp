@@ -83,8 +83,9 @@ TEST_CASE_FIXTURE(own_graph, "an optimizer with a schedule, clipping and average
   CHECK(averages.average(w).name() == "w/moving_average");
 
   // One step each, from different formulas.
-  auto others = group(adam(0.001).minimize(loss),
-                      momentum(0.1, 0.9, {.nesterov = true}).minimize(w), adagrad(0.5).minimize(w));
+  auto others =
+      group(adam(0.001).minimize(loss), momentum(0.1, 0.9, {.nesterov = true}).minimize(w),
+            adagrad(0.5).minimize(w), sync_replicas(optimizer, 2, 3).minimize(loss));
   CHECK(trainable_variables().size() == 1);
 }
 

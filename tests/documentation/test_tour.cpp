@@ -5,6 +5,7 @@
 
 #include "data/temporary_folder.hpp"
 #include "session/sessions.hpp"
+#include "train/training.hpp"
 
 using namespace deft;
 using testing::own_graph;
@@ -89,7 +90,21 @@ void train_line(task& self) {
   while (!s.should_stop()) s.run(train);
 }
 
+void train_in_rounds(task& self) {
+  auto scope = on(replica_device(self.cluster(), self.device()));
+  variable<float> slope("slope", 0.f);
+  auto loss = mean(square(random_uniform(shape<16>, 0, 1) * (slope - 3.f)));
+  auto train = sync_replicas(sgd(0.5), 2, 3).minimize(loss, global_step());
+  monitored_session s(self, {.hooks = {stop_at_step(20)}});
+  while (!s.should_stop()) s.run(train);
+  CHECK(s.session().run(slope) == doctest::Approx(3).epsilon(0.2));
+}
+
 }  // namespace
+
+TEST_CASE("three workers train in rounds of two") {
+  CHECK(testing::threaded_job(1, 3).run(train_in_rounds) == std::vector<int>(4, 0));
+}
 
 TEST_CASE("a training job saves checkpoints") {
   const testing::temporary_folder files;

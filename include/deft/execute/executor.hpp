@@ -5,6 +5,7 @@
 #include <deft/execute/device.hpp>
 #include <deft/plan/cut.hpp>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace deft {
@@ -12,10 +13,12 @@ namespace exec {
 class frame_state;
 }
 
-/// What a part needs of its task.
+/// What a part needs of its task, and the session that it belongs to.
 struct task_resources {
   std::span<const std::unique_ptr<device_runtime>> devices;
   resource_store* store = nullptr;
+  std::uint64_t session = 0;
+  std::string master = {};  ///< the task of the session's master
 };
 
 /// What the caller of `start` does when the run can go on or has ended. All functions may be called

@@ -83,6 +83,8 @@ struct value_request {
   resource_store& resources;
   std::vector<transfer>& sends;     ///< of the part; the kernel of a send adds its own
   std::vector<transfer>& receives;  ///< likewise
+  std::uint64_t session;            ///< whose master registered the part; 0: none
+  std::string_view master;          ///< the task of that master
 };
 
 /// Makes the kernel of a node whose inputs have these types (extents may be `dyn`).

@@ -2,6 +2,7 @@
 // deft/execute/task_kernels.ipp: saving and restoring tensors; variables that have values.
 #pragma once
 #include <deft/core/safetensors.hpp>
+#include <deft/execute/replica_rounds.ipp>
 #include <deft/execute/task_kernels.hpp>
 #include <deft/op/initialized.hpp>
 #include <deft/op/save.hpp>
@@ -9,11 +10,6 @@
 
 namespace deft {
 namespace {
-
-std::string_view text_of(const any_array& a) {
-  const auto bytes = a.span<std::uint8_t>();
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 class save_kernel final : public value_kernel {
  public:
@@ -147,6 +143,15 @@ kernel_table task_kernels() {
       {op::restore_tensors::name, text, nullptr, &make_task_kernel<restore_kernel>},
       {op::is_initialized::name, any, nullptr, &make_task_kernel<is_initialized_kernel>},
       {op::await_initialized::name, any, nullptr, &make_task_kernel<await_initialized_kernel>},
+      {op::arrive_at_round::name, any, nullptr, &make_task_kernel<arrive_kernel>},
+      {op::await_replicas::name, any, nullptr, &make_task_kernel<await_kernel>},
+      {op::end_round::name, any, nullptr, &make_task_kernel<end_kernel>},
+      {op::fail_round::name, any, nullptr, &make_task_kernel<fail_kernel>},
+      {op::join_rounds::name, any, nullptr, &make_task_kernel<join_kernel>},
+      {op::leave_rounds::name, any, nullptr, &make_task_kernel<leave_kernel>},
+      {op::describe_round::name, any, nullptr, &make_task_kernel<describe_kernel>},
+      {op::accumulate_gradient::name, any, nullptr, &make_task_kernel<accumulate_kernel>},
+      {op::take_gradients::name, any, nullptr, &make_task_kernel<take_kernel>},
   };
   return table;
 }

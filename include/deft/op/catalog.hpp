@@ -58,6 +58,7 @@
 #include <deft/op/random_normal.hpp>
 #include <deft/op/random_uniform.hpp>
 #include <deft/op/relu.hpp>
+#include <deft/op/replicas.hpp>
 #include <deft/op/reshape.hpp>
 #include <deft/op/save.hpp>
 #include <deft/op/scatter.hpp>
@@ -117,7 +118,8 @@ using catalog = op_list<
     // values and state
     constant, placeholder, random_uniform, random_normal, truncated_normal, variable, read_variable,
     assign, assign_add, assign_sub, scatter_sub, scatter_update, is_initialized, await_initialized,
-    save_tensors, restore_tensors,
+    save_tensors, restore_tensors, arrive_at_round, await_replicas, end_round, fail_round,
+    join_rounds, leave_rounds, describe_round, accumulate_gradient, take_gradients,
     // order, and what plans are made of
     group, no_op, identity, stop_gradient, fused, fused_update, feed, send, recv, copy>;
 

@@ -27,14 +27,7 @@ node_ref about_variable(const any_variable& v, source_place w) {
   r.def = &record_of<Op>;
   r.attributes = encode(o);
   r.place = w;
-  placement there = v.handle().node->device();
-  if (there) {
-    device_name on_task = *there;
-    on_task.type = "cpu";
-    on_task.index = 0;
-    there = intern(on_task);
-  }
-  r.device = there;
+  r.device = detail::processor_of(v);
   return graph::of(*v.handle().node).add(std::move(r));
 }
 

@@ -39,6 +39,7 @@
 #include <deft/op/plan/send.ipp>
 #include <deft/op/random_normal.ipp>
 #include <deft/op/random_uniform.ipp>
+#include <deft/op/replicas.ipp>
 #include <deft/op/reshape.ipp>
 #include <deft/op/save.ipp>
 #include <deft/op/scatter.ipp>

@@ -291,6 +291,11 @@ class any_variable : public detail::expression_base {
 template <std::convertible_to<std::string_view> Name, class... Initial>
 variable(const Name&, const Initial&...) -> variable<detail::missing>;
 
+namespace detail {
+/// The processor of the task on which a variable is placed; null if it is placed nowhere yet.
+placement processor_of(const any_variable& v);
+}  // namespace detail
+
 /// The operation that gives its first value to every variable that the current graph has now.
 /// Warns if there are none; throws failed_precondition if a variable has no initial value.
 operation initialize_all(source_place w = here());

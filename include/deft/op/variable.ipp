@@ -194,6 +194,15 @@ node_ref any_variable::make(std::string_view name, const tensor_type& type,
   return detail::make_variable(name, type, initial, options, w).node;
 }
 
+placement detail::processor_of(const any_variable& v) {
+  const placement there = v.handle().node->device();
+  if (!there) return there;
+  device_name processor = *there;
+  processor.type = "cpu";
+  processor.index = 0;
+  return intern(processor);
+}
+
 operation initialize_all(source_place w) {
   std::vector<node_ref> assigns;
   const auto variables = current_graph().variables();

@@ -9,6 +9,7 @@
 #include <deft/train/checkpoint_index.hpp>
 #include <deft/train/hooks.hpp>
 #include <deft/train/monitored_session.hpp>
+#include <deft/train/sync_replicas.hpp>
 #include <optional>
 
 namespace deft {
@@ -57,6 +58,7 @@ monitored_session::monitored_session(task& self, monitored_options options)
                                                    .interval = options_.checkpoint_interval,
                                                    .max_to_keep = options_.max_to_keep}));
   for (auto& h : options_.hooks) h->begin();
+  if (auto h = detail::replica_hook(graph_)) options_.hooks.push_back(std::move(h));
   for (const auto& v : graph_.variables()) {
     variables_.emplace_back(v);
     have_values_.push_back(is_initialized(variables_.back()));
@@ -69,14 +71,15 @@ monitored_session::monitored_session(task& self, monitored_options options)
 }
 
 monitored_session::~monitored_session() {
-  if (std::uncaught_exceptions() > exceptions_) return;
-  for (auto& h : options_.hooks) try {
-      h->end(context_);
-    } catch (const std::exception& e) {
-      logging::warning("a hook's end failed: ", e.what());
-    } catch (...) {
-      logging::warning("a hook's end failed with an exception that is not a std::exception");
-    }
+  if (std::uncaught_exceptions() <= exceptions_)
+    for (auto& h : options_.hooks) try {
+        h->end(context_);
+      } catch (const std::exception& e) {
+        logging::warning("a hook's end failed: ", e.what());
+      } catch (...) {
+        logging::warning("a hook's end failed with an exception that is not a std::exception");
+      }
+  options_.hooks.clear();  // before the session that they use
 }
 
 run_options monitored_session::while_starting(std::chrono::steady_clock::time_point until) const {

@@ -141,6 +141,14 @@ class optimizer {
   /// equal.
   virtual operation update_rows(const any_variable& v, const any_tensor& indices,
                                 const any_tensor& rows) const;
+  /// `o.update(v, gradient)`, for an optimizer that is made of another.
+  static operation update_by(const optimizer& o, const update_target& v,
+                             const any_tensor& gradient) {
+    return o.update(v, gradient);
+  }
+  /// What apply_gradients does; `step` may be null.
+  virtual operation apply(const std::vector<gradient_of_variable>& gradients,
+                          const variable<std::int64_t>* step, source_place w) const;
 
  private:
   template <class L>
@@ -151,8 +159,6 @@ class optimizer {
           "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
     return any_tensor(loss);
   }
-  operation apply(const std::vector<gradient_of_variable>& gradients,
-                  const variable<std::int64_t>* step, source_place w) const;
   operation minimize_any(const any_tensor& loss, const variable<std::int64_t>* step,
                          source_place w) const;
 };

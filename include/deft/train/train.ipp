@@ -22,3 +22,4 @@
 #include <deft/train/schedule.ipp>
 #include <deft/train/slots.ipp>
 #include <deft/train/summaries.ipp>
+#include <deft/train/sync_replicas.ipp>

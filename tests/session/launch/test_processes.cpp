@@ -260,6 +260,38 @@ TEST_CASE("the first task that fails ends the others, and its code is the launch
   CHECK(said.find("worker/1 has failed") != said.npos);
 }
 
+TEST_CASE("a launcher starts tasks again that fail or are killed, as often as it may") {
+  const testing::default_signals defaults;
+  child_program p("line_fit", {"--steps", "1000000000", "--restarts", "1"});
+  const auto pids = pids_of(p, 2);
+  REQUIRE(pids.size() == 2);
+  ::kill(pids[1], SIGKILL);
+  const auto again = pids_of(p, 1);
+  REQUIRE(again.size() == 1);
+  CHECK(again[0] != pids[1]);
+  p.signal(SIGINT);
+  p.lines();
+  CHECK(p.complaints().find(" Killed, and is started again\n") != std::string::npos);
+  CHECK(p.wait() == 130);
+
+  child_program failing("line_fit", {"--fail=1", "--steps=1000000000", "--restarts=2"});
+  failing.lines();
+  const std::string said = failing.complaints();
+  CAPTURE(said);
+  CHECK(failing.wait() == 1);
+  const auto once = said.find("worker/1 has failed, and is started again\n");
+  REQUIRE(once != said.npos);
+  const auto twice = said.find("worker/1 has failed, and is started again\n", once + 1);
+  REQUIRE(twice != said.npos);
+  CHECK(said.find("worker/1 has failed\n", twice) != said.npos);
+
+  child_program refused("line_fit", {"--restarts=often"});
+  refused.lines();
+  CHECK(refused.complaints().find("expects a number of restarts, and got \"often\"") !=
+        std::string::npos);
+  CHECK(refused.wait() == 1);
+}
+
 TEST_CASE("nothing is left running after the launcher is interrupted or killed") {
   const testing::default_signals defaults;
   for (int number : {SIGINT, SIGTERM, SIGKILL}) {

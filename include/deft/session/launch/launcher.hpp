@@ -16,7 +16,9 @@ std::string progress_bar(std::int64_t step, std::int64_t last);
 /// `--job_name`, `--task_index`, the cluster's hosts, an inherited listening socket on an ephemeral
 /// port (`--listen_fd`), and `arguments`. Prints the cluster, then the output of the tasks line by
 /// line; lines "step N/M …" become progress bars on a terminal. Returns once all tasks have ended:
-/// 0, or the exit code of the first task that failed, after which the others are terminated.
+/// 0, or the exit code of the first task that failed, after which the others are terminated. With
+/// `--restarts=N` among the arguments it first starts tasks that fail, or are killed, again, N times
+/// in all, at their addresses: in a training job that has checkpoints they go on where they were.
 /// Ctrl-C, SIGTERM and SIGHUP end all tasks and return 130: the workers get SIGTERM, the
 /// parameter servers once the workers have ended, and all that run after 5 s, or at a second
 /// signal, SIGKILL. If the launcher dies, its tasks are killed. Throws

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -26,6 +27,8 @@ volatile sig_atomic_t launcher_interrupted = 0;
 
 /// A task: a child process, the start of its current line, and its progress bar.
 struct launched_task {
+  std::string job;
+  int index = 0;
   std::string name;
   pid_t pid = -1;
   int output = -1;
@@ -36,23 +39,22 @@ class cluster_launcher {
  public:
   cluster_launcher(const std::vector<std::pair<std::string, int>>& jobs,
                    const std::vector<std::string>& arguments)
-      : terminal_(isatty(STDOUT_FILENO)) {
+      : arguments_(arguments), terminal_(isatty(STDOUT_FILENO)) {
     for (const char* flag : {"task_index", "ps_hosts", "worker_hosts", "listen_fd"})
       if (names(arguments, flag))
         fail(errc::invalid_argument, "--", flag,
              " is set by the launcher; to start a single task by hand, give --job_name, too");
+    restarts_ = take_restarts();
     for (const auto& [job, tasks] : jobs) tasks_in_all_ += static_cast<unsigned>(tasks);
-    std::map<std::pair<std::string, int>, int> sockets;
-    std::vector<std::string> hosts;
     for (const auto& [job, tasks] : jobs) {
       std::string list;
       for (int i = 0; i < tasks; ++i) {
         int fd = listen_socket("localhost:0");
-        sockets[{job, i}] = fd;
+        sockets_[{job, i}] = fd;
         list += str(i ? "," : "", address_of_socket(fd));
         std::printf("/job:%s/task:%d at %s\n", job.c_str(), i, address_of_socket(fd).c_str());
       }
-      hosts.push_back(str("--", job, "_hosts=", list));
+      hosts_.push_back(str("--", job, "_hosts=", list));
     }
     std::fflush(stdout);
     // Blocked except during ppoll, so that no signal is missed between the check and the wait.
@@ -63,8 +65,8 @@ class cluster_launcher {
     for (int s : {SIGINT, SIGTERM, SIGHUP}) sigaction(s, &note, nullptr), sigaddset(&ends, s);
     pthread_sigmask(SIG_BLOCK, &ends, &unblocked_);
     for (const auto& [job, tasks] : jobs)
-      for (int i = 0; i < tasks; ++i) start(job, i, sockets, hosts, arguments);
-    for (auto& [task, fd] : sockets) ::close(fd);
+      for (int i = 0; i < tasks; ++i) start(job, i);
+    if (restarts_ == 0) close_sockets();
   }
 
   int run() {
@@ -89,37 +91,66 @@ class cluster_launcher {
           int status = 0;
           while (waitpid(tasks_[i].pid, &status, 0) < 0 && errno == EINTR) {
           }
-          bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
-          if (failed && !ending_) {
+          const bool failed = (!WIFEXITED(status) || WEXITSTATUS(status) != 0) && !ending_;
+          const bool again = failed && restarts_ > 0;
+          if (failed) {
             clear_bars();
-            std::fprintf(stderr, "%s %s\n", tasks_[i].name.c_str(),
-                         WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "has failed");
-            code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-            end_all();
+            std::fprintf(stderr, "%s %s%s\n", tasks_[i].name.c_str(),
+                         WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "has failed",
+                         again ? ", and is started again" : "");
           }
           ::close(tasks_[i].output);
           finish_bar(tasks_[i]);
+          const launched_task ended = std::move(tasks_[i]);
           tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
+          if (again) {
+            start(ended.job, ended.index);
+            if (--restarts_ == 0) close_sockets();
+          } else if (failed) {
+            code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+            end_all();
+          }
         }
     }
     return code;
   }
 
  private:
-  void start(const std::string& job, int index,
-             const std::map<std::pair<std::string, int>, int>& sockets,
-             const std::vector<std::string>& hosts, const std::vector<std::string>& arguments) {
-    int own = sockets.at({job, index});
+  /// Takes `--restarts` out of the arguments.
+  int take_restarts() {
+    constexpr std::string_view flag = "--restarts";
+    const auto at = std::ranges::find_if(arguments_, [&](const std::string& a) {
+      return a == flag || a.starts_with(str(flag, "="));
+    });
+    if (at == arguments_.end()) return 0;
+    const bool apart = *at == flag;
+    const auto end = apart && at + 1 != arguments_.end() ? at + 2 : at + 1;
+    const std::string text = apart ? (end == at + 2 ? at[1] : "") : at->substr(flag.size() + 1);
+    int n = 0;
+    const auto [last, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
+    if (wrong != std::errc() || last != text.data() + text.size() || n < 0)
+      fail(errc::invalid_argument, "--restarts expects a number of restarts, and got \"", text,
+           "\"");
+    arguments_.erase(at, end);
+    return n;
+  }
+  void close_sockets() {
+    for (auto& [task, fd] : sockets_) ::close(fd);
+    sockets_.clear();
+  }
+
+  void start(const std::string& job, int index) {
+    int own = sockets_.at({job, index});
     std::vector<std::string> words{program_invocation_name, "--job_name=" + job,
                                    "--task_index=" + std::to_string(index),
                                    "--listen_fd=" + std::to_string(own)};
-    words.insert(words.end(), hosts.begin(), hosts.end());
+    words.insert(words.end(), hosts_.begin(), hosts_.end());
     // The tasks share the processors: threads of one that spin take time from the others.
-    if (!names(arguments, "intra_op_threads"))
+    if (!names(arguments_, "intra_op_threads"))
       words.push_back(
           "--intra_op_threads=" +
           std::to_string(std::max(1u, std::thread::hardware_concurrency() / tasks_in_all_)));
-    words.insert(words.end(), arguments.begin(), arguments.end());
+    words.insert(words.end(), arguments_.begin(), arguments_.end());
     std::vector<char*> argv;
     for (auto& w : words) argv.push_back(w.data());
     argv.push_back(nullptr);
@@ -127,26 +158,28 @@ class cluster_launcher {
     if (pipe2(ends, O_CLOEXEC) != 0)
       fail(errc::resource_exhausted, "cannot make a pipe for ", job, "/", index, ": ",
            std::strerror(errno));
-    pid_t group = tasks_.empty() ? 0 : tasks_.front().pid;
     pid_t launcher = getpid();
     pid_t pid = fork();
     if (pid < 0)
       fail(errc::resource_exhausted, "cannot start a process for ", job, "/", index, ": ",
            std::strerror(errno));
     if (pid == 0) {
-      setpgid(0, group);
+      setpgid(0, group_);
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != launcher) _exit(1);  // the launcher died before prctl
       pthread_sigmask(SIG_SETMASK, &unblocked_, nullptr);
       dup2(ends[1], STDOUT_FILENO);
-      for (const auto& [task, fd] : sockets)
+      for (const auto& [task, fd] : sockets_)
         if (fd != own) ::close(fd);
       execv("/proc/self/exe", argv.data());
       _exit(127);
     }
-    setpgid(pid, group ? group : pid);
+    setpgid(pid, group_ ? group_ : pid);
+    if (!group_) group_ = pid;
     ::close(ends[1]);
     launched_task t;
+    t.job = job;
+    t.index = index;
     t.name = job + "/" + std::to_string(index);
     t.pid = pid;
     t.output = ends[0];
@@ -223,6 +256,10 @@ class cluster_launcher {
     for (auto& t : tasks_) ::kill(t.pid, signal);
   }
 
+  std::vector<std::string> arguments_, hosts_;
+  std::map<std::pair<std::string, int>, int> sockets_;  ///< as long as tasks may be started
+  int restarts_ = 0;                                    ///< that are left
+  pid_t group_ = 0;
   bool terminal_, ending_ = false, servers_told_ = false;
   int shown_ = 0;
   sigset_t unblocked_{};

@@ -31,6 +31,8 @@ flags::options_description task_flags() {
                   "ps or worker; default: a single process");
   d.add_options()("single", flags::bool_switch(),
                   "one process, of a program that otherwise starts a cluster");
+  d.add_options()("restarts", flags::value<int>()->default_value(0),
+                  "how many tasks that fail a program that starts a cluster starts again");
   d.add_options()("task_index", flags::value<int>()->default_value(0),
                   "number of the task within its job, from 0");
   d.add_options()("ps_hosts", flags::value<std::string>(),

@@ -41,7 +41,7 @@ master_plan::master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan
   }
   if (!others_.empty()) return;
   own_ = std::make_shared<frame_pool>(std::move(own_part_.registration.part),
-                                      tasks_->self().resources());
+                                      tasks_->self().resources(tasks_->session()));
   for (std::size_t i = 0; i < own_part_.feeds.size(); ++i)
     feeds_in_order_ &= own_part_.feeds[i] == i;
 }

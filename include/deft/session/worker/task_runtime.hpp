@@ -24,7 +24,10 @@ class task_runtime {
                file_roots files = {});
 
   const device_name& name() const { return name_; }
-  task_resources resources() { return {devices_, &store_}; }
+  /// For parts of a session whose master is on `master`; empty: on this task.
+  task_resources resources(std::uint64_t session = 0, const std::string& master = {}) {
+    return {devices_, &store_, session, master.empty() ? to_string(name_) : master};
+  }
   std::vector<device_info> devices() const;
   resource_store& store() { return store_; }
   std::uint64_t incarnation() const { return incarnation_; }

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/replica_rounds.hpp: the resources by which replicas of a model train together: a
+// barrier that knows its members, and their gradients.
+#pragma once
+#include <deft/execute/resources.hpp>
+#include <optional>
+
+namespace deft {
+
+/// Counts the replicas that have computed their gradients in a round, and grants the round, once it
+/// has enough, to one session, which applies the gradients. Members are sessions. Thread-safe.
+class replica_barrier final : public resource,
+                              public std::enable_shared_from_this<replica_barrier> {
+ public:
+  replica_barrier(std::int64_t needed, std::int64_t total) : needed_(needed), total_(total) {}
+
+  /// A session is a member while it holds its membership.
+  class membership {
+   public:
+    membership(std::shared_ptr<replica_barrier> barrier, std::uint64_t session)
+        : barrier_(std::move(barrier)), session_(session) {}
+    ~membership() { barrier_->lost(*this); }
+    membership(const membership&) = delete;
+    replica_barrier& barrier() const { return *barrier_; }
+    std::uint64_t session() const { return session_; }
+
+   private:
+    const std::shared_ptr<replica_barrier> barrier_;
+    const std::uint64_t session_;
+  };
+  /// The membership of a session, whose master is on `task`. Throws invalid_argument if the barrier
+  /// was made for other numbers of replicas.
+  std::shared_ptr<membership> join(std::uint64_t session, std::string_view task,
+                                   std::int64_t needed, std::int64_t total);
+
+  /// The member takes part from now on, and will apply gradients.
+  void take_part(const membership& m);
+  /// Whether the gradients of `step` counted, once its round is over; empty if the step has to
+  /// wait, until `w` is called. Throws what failed the round, and failed_precondition if the member
+  /// has left, or no member applies gradients.
+  std::optional<bool> arrive(const membership& m, std::uint64_t step, const waker& w);
+  /// The sessions whose gradients count, ordered by the names of their tasks, once there are
+  /// enough; empty if it has to wait. Throws cancelled if the member has left.
+  std::vector<std::uint64_t> await(const membership& m, const waker& w);
+  /// Ends the round. Throws failed_precondition if it was not granted to this member.
+  void end(const membership& m);
+  void fail(const membership& m, const error& why);
+  void leave(const membership& m);
+
+  struct state {
+    std::int64_t needed = 0;        ///< gradients that a round takes
+    std::int64_t awaited = 0;       ///< replicas that have not come yet
+    std::vector<std::string> left;  ///< the tasks of those that came and left
+  };
+  state describe_state() const;
+
+  void clear() override;
+  std::size_t bytes() const override { return 0; }
+  std::string describe() const override;
+
+ private:
+  struct arrival {
+    std::int64_t round = 0;
+    bool counts = false;
+  };
+  struct member {
+    std::string task;
+    std::weak_ptr<membership> token;
+    bool leads = false, left = false;
+    std::int64_t round = 0;                         ///< its variables are from this round, or later
+    std::map<std::uint64_t, arrival> arrived = {};  ///< by step
+    std::shared_ptr<const error> failure = {};      ///< of its own part in the round
+  };
+  using wakers = std::vector<waker>;
+
+  void lost(const membership& m);
+  std::int64_t needed_now() const;
+  bool complete() const {
+    return !leader_ && static_cast<std::int64_t>(counted_.size()) >= needed_now();
+  }
+  /// The caller holds the guard, and wakes `woken` without it. `applied`: the gradients were.
+  void begin_next(bool applied, wakers& woken);
+  /// Notes that a replica is back.
+  void remember(const member& m);
+  /// Notes that a replica has left; returns what to log.
+  std::string forget(const std::string& task);
+
+  const std::int64_t needed_, total_;
+  mutable std::mutex guard_;
+  std::map<std::uint64_t, member> members_;  ///< by session
+  std::vector<std::string> left_;            ///< the tasks of those that left
+  std::int64_t round_ = 1;
+  std::vector<std::pair<std::string, std::uint64_t>> counted_;  ///< task and session of gradients
+  std::optional<std::uint64_t> leader_;                         ///< to whom the round is granted
+  std::int64_t failed_round_ = 0;                               ///< the last one that failed
+  std::shared_ptr<const error> why_;
+  wakers arrivals_, leaders_;
+};
+
+/// The gradients of one variable that replicas have computed and no update has taken. Thread-safe.
+class gradient_accumulator final : public resource {
+ public:
+  /// What a session holds as long as it may bring gradients; one that it has brought outlives it
+  /// until the next update.
+  using place = std::shared_ptr<const std::uint64_t>;
+  place join(std::uint64_t session);
+  void put(const place& from, std::vector<any_array> gradient);
+  /// The gradients of `sessions`, in that order: empty for a session of -1. Throws aborted if one
+  /// is not there.
+  std::vector<std::vector<any_array>> take(std::span<const std::int64_t> sessions);
+
+  void clear() override;
+  std::size_t bytes() const override;
+  std::string describe() const override;
+
+ private:
+  struct entry {
+    std::weak_ptr<const std::uint64_t> owner;
+    std::vector<any_array> gradient;
+  };
+  mutable std::mutex guard_;
+  std::map<std::uint64_t, entry> entries_;  ///< by session
+};
+
+}  // namespace deft

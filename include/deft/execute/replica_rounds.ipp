@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/execute/replica_rounds.ipp: rounds of replicas, and the kernels that take part in them.
+#pragma once
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <deft/core/log.hpp>
+#include <deft/execute/kernel.hpp>
+#include <deft/execute/replica_rounds.hpp>
+#include <deft/op/replicas.hpp>
+
+namespace deft {
+namespace {
+
+/// Calls what was collected under a lock once that is released: declared before the lock.
+class wake_at_end {
+ public:
+  std::vector<waker> all;
+  ~wake_at_end() {
+    for (const auto& w : all) w();
+  }
+};
+
+void move_to(std::vector<waker>& to, std::vector<waker>& from) {
+  to.insert(to.end(), std::move_iterator(from.begin()), std::move_iterator(from.end()));
+  from.clear();
+}
+
+}  // namespace
+
+std::shared_ptr<replica_barrier::membership> replica_barrier::join(std::uint64_t session,
+                                                                   std::string_view task,
+                                                                   std::int64_t needed,
+                                                                   std::int64_t total) {
+  if (needed != needed_ || total != total_)
+    deft::fail(errc::invalid_argument, "[sync_replicas] other replicas aggregate ", needed_, " of ",
+               total_, " gradients, and this one ", needed, " of ", total);
+  std::shared_ptr<membership> token;  // destroyed without the lock
+  std::lock_guard lock(guard_);
+  member& m = members_[session];
+  if ((token = m.token.lock())) return token;
+  token = std::make_shared<membership>(shared_from_this(), session);
+  m = {.task = std::string(task), .token = token, .round = round_};
+  remember(m);
+  return token;
+}
+
+void replica_barrier::remember(const member& m) {
+  if (const auto before = std::ranges::find(left_, m.task); before != left_.end())
+    left_.erase(before);
+}
+
+void replica_barrier::take_part(const membership& m) {
+  std::lock_guard lock(guard_);
+  member& me = members_.at(m.session());
+  me.leads = true;
+  if (!std::exchange(me.left, false)) return;
+  me.round = round_;
+  remember(me);
+}
+
+std::int64_t replica_barrier::needed_now() const {
+  const auto there = total_ - static_cast<std::int64_t>(left_.size());
+  return std::min(needed_, std::max<std::int64_t>(there, 1));
+}
+
+std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t step,
+                                            const waker& w) {
+  wake_at_end woken;
+  std::lock_guard lock(guard_);
+  member& me = members_.at(m.session());
+  if (me.failure) {
+    me.arrived.erase(step);
+    throw error(*std::exchange(me.failure, nullptr));
+  }
+  const auto before = me.arrived.find(step);
+  if (before != me.arrived.end() && before->second.round < round_) {
+    const arrival a = before->second;
+    me.arrived.erase(before);
+    me.round = round_;
+    if (a.round == failed_round_) throw error(*why_);
+    return a.counts;
+  }
+  if (before == me.arrived.end()) {
+    if (me.left)
+      deft::fail(errc::failed_precondition,
+                 "[sync_replicas] this replica has left synchronous training, as its session was "
+                 "asked to stop");
+    if (std::ranges::none_of(members_, [](const auto& other) { return other.second.leads; }))
+      deft::fail(errc::failed_precondition,
+                 "[sync_replicas] nobody applies the gradients: a session that is not a "
+                 "monitored_session needs replica_updates");
+    const bool stale = me.round < round_;
+    if (stale && !leader_) {
+      me.round = round_;
+      return false;
+    }
+    constexpr std::size_t most = 1024;  // steps that were cancelled stay
+    if (me.arrived.size() >= most) me.arrived.erase(me.arrived.begin());
+    arrival& a = me.arrived[step];
+    a.round = round_;
+    const auto mine = std::pair(me.task, m.session());
+    if (!stale && !leader_) {
+      a.counts = std::ranges::count(counted_, mine) > 0;
+      if (!a.counts && !complete()) {
+        counted_.push_back(mine);
+        a.counts = true;
+      }
+      if (complete()) move_to(woken.all, leaders_);
+    }
+  }
+  arrivals_.push_back(w);
+  return {};
+}
+
+std::vector<std::uint64_t> replica_barrier::await(const membership& m, const waker& w) {
+  std::lock_guard lock(guard_);
+  if (members_.at(m.session()).left)
+    deft::fail(errc::cancelled, "[sync_replicas] the replica has left its rounds");
+  std::vector<std::uint64_t> sessions;
+  if (!complete()) {
+    leaders_.push_back(w);
+    return sessions;
+  }
+  leader_ = m.session();
+  std::ranges::sort(counted_);
+  for (const auto& [task, session] : counted_) sessions.push_back(session);
+  return sessions;
+}
+
+void replica_barrier::begin_next(bool applied, wakers& woken) {
+  if (!applied)
+    for (auto& [session, m] : members_)
+      for (auto& [step, a] : m.arrived) a.counts &= a.round != round_;
+  ++round_;
+  counted_.clear();
+  leader_.reset();
+  move_to(woken, arrivals_);
+}
+
+void replica_barrier::end(const membership& m) {
+  wake_at_end woken;
+  std::lock_guard lock(guard_);
+  if (leader_ != m.session())
+    deft::fail(errc::failed_precondition, "[end_round] the round was not granted to this session");
+  begin_next(true, woken.all);
+}
+
+void replica_barrier::fail(const membership& m, const error& why) {
+  wake_at_end woken;
+  std::lock_guard lock(guard_);
+  auto failure = std::make_shared<const error>(why);
+  if (leader_ == m.session()) {
+    failed_round_ = round_;
+    why_ = std::move(failure);
+    begin_next(false, woken.all);
+    return;
+  }
+  members_.at(m.session()).failure = std::move(failure);
+  move_to(woken.all, arrivals_);
+}
+
+std::string replica_barrier::forget(const std::string& task) {
+  left_.push_back(task);
+  return str(task, " has left synchronous training, where ", left_.size(), " of ", total_,
+             " replicas are no longer expected; a step averages ", needed_now());
+}
+
+void replica_barrier::leave(const membership& m) {
+  std::string said;
+  {
+    wake_at_end woken;
+    std::lock_guard lock(guard_);
+    member& me = members_.at(m.session());
+    if (std::exchange(me.left, true)) return;
+    said = forget(me.task);
+    move_to(woken.all, leaders_);
+  }
+  logging::info(said);
+}
+
+void replica_barrier::lost(const membership& m) {
+  std::string said;
+  {
+    wake_at_end woken;
+    std::lock_guard lock(guard_);
+    const auto at = members_.find(m.session());
+    if (at == members_.end() || !at->second.token.expired()) return;
+    if (!at->second.left) said = forget(at->second.task);
+    if (leader_ == m.session()) {
+      said += str(said.empty() ? "" : "; ", at->second.task,
+                  " was applying gradients, which may have been done in part");
+      begin_next(false, woken.all);
+    }
+    members_.erase(at);
+    move_to(woken.all, leaders_);
+  }
+  if (!said.empty()) logging::info(said);
+}
+
+replica_barrier::state replica_barrier::describe_state() const {
+  std::lock_guard lock(guard_);
+  std::int64_t there = 0;
+  for (const auto& [session, m] : members_) there += !m.left;
+  const auto gone = static_cast<std::int64_t>(left_.size());
+  return {needed_now(), std::max<std::int64_t>(total_ - there - gone, 0), left_};
+}
+
+void replica_barrier::clear() {
+  wake_at_end woken;
+  std::lock_guard lock(guard_);
+  begin_next(false, woken.all);
+}
+std::string replica_barrier::describe() const { return str(needed_, " of ", total_, " replicas"); }
+
+gradient_accumulator::place gradient_accumulator::join(std::uint64_t session) {
+  place held;
+  std::lock_guard lock(guard_);
+  entry& e = entries_[session];
+  if ((held = e.owner.lock())) return held;
+  e.owner = held = std::make_shared<const std::uint64_t>(session);
+  return held;
+}
+
+void gradient_accumulator::put(const place& from, std::vector<any_array> gradient) {
+  std::lock_guard lock(guard_);
+  entries_[*from].gradient.swap(gradient);  // the old one is freed without the lock
+}
+
+std::vector<std::vector<any_array>> gradient_accumulator::take(
+    std::span<const std::int64_t> sessions) {
+  std::vector<std::vector<any_array>> all(sessions.size());
+  std::vector<std::vector<any_array>> dropped;  // freed without the lock
+  std::lock_guard lock(guard_);
+  for (std::size_t i = 0; i < sessions.size(); ++i) {
+    if (sessions[i] == -1) continue;
+    const auto e = entries_.find(static_cast<std::uint64_t>(sessions[i]));
+    if (e == entries_.end() || e->second.gradient.empty())
+      fail(errc::aborted, "[sync_replicas] the gradient of a replica is gone");
+    all[i].swap(e->second.gradient);
+  }
+  std::erase_if(entries_, [&](auto& e) {
+    if (!e.second.owner.expired()) return false;
+    dropped.push_back(std::move(e.second.gradient));
+    return true;
+  });
+  return all;
+}
+
+void gradient_accumulator::clear() {
+  std::lock_guard lock(guard_);
+  for (auto& [session, e] : entries_) e.gradient.clear();
+}
+std::size_t gradient_accumulator::bytes() const {
+  std::lock_guard lock(guard_);
+  std::size_t total = 0;
+  for (const auto& [session, e] : entries_)
+    for (const auto& a : e.gradient) total += a.bytes();
+  return total;
+}
+std::string gradient_accumulator::describe() const {
+  std::lock_guard lock(guard_);
+  const auto there =
+      std::ranges::count_if(entries_, [](const auto& e) { return !e.second.gradient.empty(); });
+  return str(there, " gradients");
+}
+
+namespace {
+
+std::string_view text_of(const any_array& a) {
+  const auto bytes = a.span<std::uint8_t>();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+template <class Op>
+class round_kernel : public value_kernel {
+ public:
+  explicit round_kernel(const value_request& r) : op_(decode<Op>(r.node.attributes)) {
+    const auto barrier = r.resources.get<replica_barrier>(
+        {"replica_barrier", op_.container, op_.barrier},
+        [&] { return std::make_shared<replica_barrier>(op_.needed, op_.total); });
+    member_ = barrier->join(r.session, r.master, op_.needed, op_.total);
+  }
+
+ protected:
+  replica_barrier& barrier() const { return member_->barrier(); }
+
+  const Op op_;
+  std::shared_ptr<replica_barrier::membership> member_;
+};
+
+struct arrive_kernel final : round_kernel<op::arrive_at_round> {
+  using round_kernel::round_kernel;
+  bool run(value_call& c) const override {
+    const auto counts = barrier().arrive(*member_, c.step().step, c.make_waker());
+    if (counts) c.output(0, any_array::scalar(*counts));
+    return counts.has_value();
+  }
+};
+
+struct await_kernel final : round_kernel<op::await_replicas> {
+  using round_kernel::round_kernel;
+  bool run(value_call& c) const override {
+    const auto sessions = barrier().await(*member_, c.make_waker());
+    if (sessions.empty()) return false;
+    any_array ids(dtype::int64, dims{op_.needed});
+    std::fill_n(ids.mutable_data<std::int64_t>(), op_.needed, -1);
+    std::ranges::transform(sessions, ids.mutable_data<std::int64_t>(),
+                           [](std::uint64_t s) { return static_cast<std::int64_t>(s); });
+    c.output(0, std::move(ids));
+    c.output(1, any_array::scalar(1 / static_cast<double>(sessions.size())));
+    return true;
+  }
+};
+
+struct end_kernel final : round_kernel<op::end_round> {
+  using round_kernel::round_kernel;
+  bool run(value_call&) const override {
+    barrier().end(*member_);
+    return true;
+  }
+};
+
+struct fail_kernel final : round_kernel<op::fail_round> {
+  using round_kernel::round_kernel;
+  bool run(value_call& c) const override {
+    const any_array why = c.input(0);
+    const std::string_view text = text_of(why);
+    const auto end = std::min(text.find('\n'), text.size());
+    int code = 0;
+    std::from_chars(text.data(), text.data() + end, code);
+    if (code < 1 || code > static_cast<int>(errc::unauthenticated) || end == text.size())
+      deft::fail(errc::invalid_argument, "[fail_round] expects a code and a message");
+    barrier().fail(*member_, error(static_cast<errc>(code), std::string(text.substr(end + 1))));
+    return true;
+  }
+};
+
+struct join_kernel final : round_kernel<op::join_rounds> {
+  using round_kernel::round_kernel;
+  bool run(value_call&) const override {
+    barrier().take_part(*member_);
+    return true;
+  }
+};
+
+struct leave_kernel final : round_kernel<op::leave_rounds> {
+  using round_kernel::round_kernel;
+  bool run(value_call&) const override {
+    barrier().leave(*member_);
+    return true;
+  }
+};
+
+struct describe_kernel final : round_kernel<op::describe_round> {
+  using round_kernel::round_kernel;
+  bool run(value_call& c) const override {
+    const auto state = barrier().describe_state();
+    any_array numbers(dtype::int64, dims{2});
+    numbers.mutable_data<std::int64_t>()[0] = state.needed;
+    numbers.mutable_data<std::int64_t>()[1] = state.awaited;
+    c.output(0, std::move(numbers));
+    std::string lines;
+    for (const auto& task : state.left) lines += str(task, "\n");
+    any_array text(dtype::uint8, dims{static_cast<std::int64_t>(lines.size())});
+    std::ranges::copy(lines, text.mutable_data<std::uint8_t>());
+    c.output(1, std::move(text));
+    return true;
+  }
+};
+
+class accumulate_kernel final : public value_kernel {
+ public:
+  explicit accumulate_kernel(const value_request& r)
+      : gradients_(accumulator(r, decode<op::accumulate_gradient>(r.node.attributes))),
+        place_(gradients_->join(r.session)) {}
+  bool run(value_call& c) const override {
+    std::vector<any_array> gradient;
+    for (std::size_t i = 0; i < c.inputs(); ++i) gradient.push_back(c.input(i));
+    gradients_->put(place_, std::move(gradient));
+    return true;
+  }
+
+  template <class Op>
+  static std::shared_ptr<gradient_accumulator> accumulator(const value_request& r, const Op& o) {
+    return r.resources.get<gradient_accumulator>(
+        {"gradient_accumulator", o.container, o.accumulator},
+        [] { return std::make_shared<gradient_accumulator>(); });
+  }
+
+ private:
+  const std::shared_ptr<gradient_accumulator> gradients_;
+  const gradient_accumulator::place place_;
+};
+
+class take_kernel final : public value_kernel {
+ public:
+  explicit take_kernel(const value_request& r)
+      : op_(decode<op::take_gradients>(r.node.attributes)),
+        gradients_(accumulate_kernel::accumulator(r, op_)) {
+    if (!op_.rows) return;
+    dims none = op_.shape;
+    none[0] = 0;
+    no_rows_ = {any_array(op_.type, none), any_array(op_.index_type, dims{0})};
+  }
+  bool run(value_call& c) const override {
+    const any_array sessions = c.input(0);
+    const std::size_t each = op_.rows ? 2 : 1;
+    auto all = gradients_->take(sessions.span<std::int64_t>());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      // A missing one has the shape of another.
+      std::vector<any_array>& gradient = all[i];
+      if (gradient.empty()) gradient = missing(all);
+      if (gradient.size() != each) mismatch();
+      for (std::size_t k = 0; k < each; ++k) c.output(i * each + k, gradient[k]);
+    }
+    return true;
+  }
+
+ private:
+  [[noreturn]] void mismatch() const {
+    fail(errc::invalid_argument, "[sync_replicas] replicas disagree whether the gradient of \"",
+         op_.accumulator, "\" is made of rows");
+  }
+  std::vector<any_array> missing(const std::vector<std::vector<any_array>>& all) const {
+    if (op_.rows) return no_rows_;
+    const auto there = std::ranges::find_if(all, [](const auto& g) { return !g.empty(); });
+    if (there == all.end()) mismatch();
+    any_array zeros(op_.type, there->at(0).shape());
+    std::memset(zeros.mutable_raw(), 0, zeros.bytes());
+    return {zeros};
+  }
+
+  const op::take_gradients op_;
+  const std::shared_ptr<gradient_accumulator> gradients_;
+  std::vector<any_array> no_rows_;
+};
+
+}  // namespace
+}  // namespace deft

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/op/replicas.hpp: how replicas of a model meet: gradients that wait for an update, and a
+// barrier of rounds. sync_replicas (train/sync_replicas.hpp) makes these nodes.
+#pragma once
+#include <deft/op/base/shapes.hpp>
+#include <deft/op/variable.hpp>
+
+namespace deft::op {
+
+/// What names a barrier on its task. A round of it needs gradients of so many of its replicas. They
+/// are its sessions: a replica is there from when its session has a plan with one of these nodes,
+/// until it leaves, or its session is closed or lost.
+struct replica_round {
+  static constexpr std::int64_t most = 4096;
+  std::string container, barrier;
+  std::int64_t needed = 1, total = 1;
+  static constexpr int arity = 0;
+  static constexpr auto fields = field_list(
+      field{"container", &replica_round::container}, field{"barrier", &replica_round::barrier},
+      field{"needed", &replica_round::needed}, field{"total", &replica_round::total});
+
+ protected:
+  void check(std::string_view op) const;
+};
+
+/// Waits until the round is over, if the replica has computed its gradients in it. Yields whether
+/// they counted: they do not if the round had enough before, or they are from an earlier round, in
+/// which case it does not wait.
+struct arrive_at_round : replica_round {
+  static constexpr std::string_view name = "arrive_at_round";
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::waits;
+  tensor_type infer(std::span<const tensor_type> in) const;
+};
+/// Waits until enough replicas have arrived, for one session, which then has to end the round.
+/// Yields int64 (needed), the sessions whose gradients count, and -1 for those that are missing
+/// because too few replicas are left; and 1 divided by their number, a scalar of double.
+struct await_replicas : replica_round {
+  static constexpr std::string_view name = "await_replicas";
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::waits;
+  std::vector<tensor_type> infer(std::span<const tensor_type> in) const;
+};
+/// Ends the round that await_replicas has granted to this session.
+struct end_round : replica_round {
+  static constexpr std::string_view name = "end_round";
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
+  void infer(std::span<const tensor_type> in) const;
+};
+/// Fails the round if it was granted to this session, else only this replica's part in it, with the
+/// error in the input: a line with its code and the message.
+struct fail_round : replica_round {
+  static constexpr std::string_view name = "fail_round";
+  static constexpr int arity = 1;
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
+  void infer(std::span<const tensor_type> in) const;
+};
+/// From now on rounds wait for this replica, which also applies gradients.
+struct join_rounds : replica_round {
+  static constexpr std::string_view name = "join_rounds";
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
+  void infer(std::span<const tensor_type> in) const;
+};
+/// From now on they do not.
+struct leave_rounds : replica_round {
+  static constexpr std::string_view name = "leave_rounds";
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
+  void infer(std::span<const tensor_type> in) const;
+};
+/// Yields int64 (2): how many gradients a round takes now, and how many replicas have not come yet;
+/// and a text, the tasks of the replicas that have left, a line for each.
+struct describe_round : replica_round {
+  static constexpr std::string_view name = "describe_round";
+  static constexpr op_traits traits = op_traits::stateful;
+  std::vector<tensor_type> infer(std::span<const tensor_type> in) const;
+};
+
+/// Keeps the inputs, a gradient, for the session's replica, in place of what it had.
+struct accumulate_gradient {
+  static constexpr std::string_view name = "accumulate_gradient";
+  static constexpr int arity = 1;
+  static constexpr int max_arity = 2;
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
+  std::string container, accumulator;
+  static constexpr auto fields = field_list(field{"container", &accumulate_gradient::container},
+                                            field{"name", &accumulate_gradient::accumulator});
+  void infer(std::span<const tensor_type> in) const;
+};
+/// Takes the gradients of the replicas in the input, as await_replicas yields them, and yields
+/// those of each: one tensor that is zeros where the replica is missing; or rows, of which there
+/// are none then, and their indices.
+struct take_gradients {
+  static constexpr std::string_view name = "take_gradients";
+  static constexpr int arity = 1;
+  static constexpr op_traits traits = op_traits::stateful | op_traits::effect;
+  std::string container, accumulator;
+  std::int64_t needed = 1;
+  dtype type = dtype::none;
+  dims shape;                       ///< of the gradient, or of its rows
+  bool rows = false;                ///< whether the gradient is made of rows
+  dtype index_type = dtype::int64;  ///< of their indices
+  static constexpr auto fields = field_list(
+      field{"container", &take_gradients::container}, field{"name", &take_gradients::accumulator},
+      field{"needed", &take_gradients::needed}, field{"dtype", &take_gradients::type},
+      field{"shape", &take_gradients::shape}, field{"rows", &take_gradients::rows},
+      field{"index_dtype", &take_gradients::index_type});
+  std::vector<tensor_type> infer(std::span<const tensor_type> in) const;
+};
+
+}  // namespace deft::op

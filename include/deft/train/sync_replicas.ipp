@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/sync_replicas.ipp: what a worker writes into its graph for a round, and the thread
+// that ends rounds.
+#pragma once
+#include <condition_variable>
+#include <deft/core/log.hpp>
+#include <deft/op/catalog.hpp>
+#include <deft/op/group.hpp>
+#include <deft/op/replicas.hpp>
+#include <deft/session/prepared.hpp>
+#include <deft/train/slots.hpp>
+#include <deft/train/sync_replicas.hpp>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+
+namespace deft {
+namespace {
+
+// The nodes of each sync_replicas, in collections of the graph.
+constexpr const char* updates_of_graph = "sync_replicas/update";
+constexpr const char* joins_of_graph = "sync_replicas/join";
+constexpr const char* failures_of_graph = "sync_replicas/fail";
+constexpr const char* leaves_of_graph = "sync_replicas/leave";
+constexpr const char* states_of_graph = "sync_replicas/state";
+
+std::vector<node_ref> collected(const graph& g, const char* collection) {
+  std::vector<node_ref> nodes;
+  for (const output& o : g.collected(collection, "")) nodes.push_back(o.node);
+  return nodes;
+}
+
+}  // namespace
+
+sync_replicas::sync_replicas(std::shared_ptr<const optimizer> inner, int needed, int total,
+                             source_place w)
+    : inner_(std::move(inner)), needed_(needed), total_(total) {
+  if (needed < 1 || total < needed || total > op::replica_round::most)
+    throw error(
+        errc::invalid_argument,
+        str("[sync_replicas] cannot aggregate gradients of ", needed, " of ", total, " replicas"),
+        {}, w);
+}
+
+namespace {
+
+/// Writes the nodes of one round.
+class round_writer {
+ public:
+  round_writer(const any_variable& home, int needed, int total, source_place w)
+      : graph_(graph::of(*home.handle().node)), home_(home), w_(w) {
+    const auto state = decode<op::variable>(home.handle().node->attributes);
+    round_.container = state.container;
+    // Every worker writes the same program, and so the same names.
+    round_.barrier =
+        str(home.name(), "/sync_replicas_", graph_.collected(updates_of_graph, "").size());
+    round_.needed = needed;
+    round_.total = total;
+  }
+
+  /// A node of the barrier.
+  template <class Op>
+  node_ref at_barrier(std::span<const output> in = {}) const {
+    Op o;
+    static_cast<op::replica_round&>(o) = round_;
+    return add(o, home_, in);
+  }
+
+  /// Brings a gradient to the task of its variable.
+  node_ref bring(const any_variable& v, const any_tensor& gradient) const {
+    op::accumulate_gradient o;
+    o.container = round_.container;
+    o.accumulator = name_for(v);
+    std::vector<output> in;
+    if (const auto slices = slices_of(v, gradient))
+      in = {slices->rows.handle(), slices->indices.handle()};
+    else
+      in = {gradient.handle()};
+    return add(o, v, in);
+  }
+
+  /// The mean of what `sessions` have brought.
+  any_tensor mean(const any_variable& v, const any_tensor& gradient, const output& sessions,
+                  const any_tensor& scale) const {
+    const auto slices = slices_of(v, gradient);
+    op::take_gradients o;
+    o.container = round_.container;
+    o.accumulator = name_for(v);
+    o.needed = round_.needed;
+    o.type = v.type();
+    o.shape = v.shape();
+    o.rows = slices.has_value();
+    if (slices) {
+      o.shape[0] = dyn;
+      o.index_type = slices->indices.type();
+    }
+    const output in[] = {sessions};
+    const node_ref taken = add(o, v, in);
+    const detail::placed_with there(v);
+    std::vector<any_tensor> parts;
+    for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(round_.needed); ++i)
+      parts.push_back(slices ? detail::indexed_slices{any_tensor(output{taken, 2 * i}),
+                                                      any_tensor(output{taken, 2 * i + 1}),
+                                                      slices->like}
+                                   .tensor()
+                             : any_tensor(output{taken, i}));
+    any_tensor total = detail::sum_of_slices(parts);
+    if (!total.valid()) {
+      total = parts[0];
+      for (std::size_t i = 1; i < parts.size(); ++i) total = total + parts[i];
+    }
+    const any_tensor factor = cast(scale, v.type());
+    return detail::each_value(total, [&](const any_tensor& x) { return any_tensor(x * factor); });
+  }
+
+ private:
+  static std::optional<detail::indexed_slices> slices_of(const any_variable& v,
+                                                         const any_tensor& gradient) {
+    return v.shape().is_static() ? detail::slices_of(gradient) : std::nullopt;
+  }
+  std::string name_for(const any_variable& v) const { return str(round_.barrier, "/", v.name()); }
+  template <class Op>
+  node_ref add(const Op& o, const any_variable& near, std::span<const output> in) const {
+    node_request r;
+    r.def = &record_of<Op>;
+    r.attributes = encode(o);
+    r.inputs = in;
+    r.place = w_;
+    r.device = detail::processor_of(near);
+    return graph(graph_).add(std::move(r));
+  }
+
+  graph graph_;
+  const any_variable home_;
+  const source_place w_;
+  op::replica_round round_;
+};
+
+}  // namespace
+
+operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradients,
+                               const variable<std::int64_t>* step, source_place w) const {
+  const place_scope on_behalf(w);
+  std::vector<gradient_of_variable> brought;
+  for (const auto& g : gradients)
+    if (g.gradient.valid()) brought.push_back(g);
+  if (brought.empty())
+    throw error(errc::invalid_argument, "[minimize] the loss depends on no trainable variable", {},
+                w);
+  const any_variable home = step ? any_variable(*step) : brought[0].variable;
+  graph g = graph::of(*home.handle().node);
+  const auto in_graph = as_default(g);
+  const round_writer round(home, needed_, total_, w);
+
+  std::vector<node_ref> there;
+  for (const auto& [v, gradient] : brought) there.push_back(round.bring(v, gradient));
+  control_scope with_gradients(std::move(there));
+  const node_ref arrive = round.at_barrier<op::arrive_at_round>();
+
+  // The update is a step of its own.
+  const scope without_controls(push_controls{nullptr});
+  const node_ref granted = round.at_barrier<op::await_replicas>();
+  for (auto& [v, gradient] : brought)
+    gradient = round.mean(v, gradient, {granted, 0}, any_tensor(output{granted, 1}));
+  const operation applied =
+      step ? inner_->apply_gradients(brought, *step, w) : inner_->apply_gradients(brought, w);
+  {
+    control_scope after({applied.handle()});
+    g.collect(updates_of_graph, "", {round.at_barrier<op::end_round>(), 0});
+  }
+  g.collect(joins_of_graph, "", {round.at_barrier<op::join_rounds>(), 0});
+  const placeholder<std::uint8_t, dyn> why("sync_replicas/error");
+  const output in[] = {why.handle()};
+  g.collect(failures_of_graph, "", {round.at_barrier<op::fail_round>(in), 0});
+  g.collect(leaves_of_graph, "", {round.at_barrier<op::leave_rounds>(), 0});
+  g.collect(states_of_graph, "", {round.at_barrier<op::describe_round>(), 0});
+  return operation(arrive);
+}
+
+class replica_updates::state {
+ public:
+  state(session& s, const graph& g) {
+    const auto updates = collected(g, updates_of_graph), joins = collected(g, joins_of_graph),
+               failures = collected(g, failures_of_graph), leaves = collected(g, leaves_of_graph);
+    for (std::size_t i = 0; i < updates.size(); ++i) {
+      s.run(operation(joins[i]));
+      const tensor<std::uint8_t, dyn> why(failures[i]->inputs()[0]);
+      rounds_.push_back({s.prepare(operation(updates[i])),
+                         s.prepare(operation(failures[i]), feeds(why)),
+                         s.prepare(operation(leaves[i]))});
+    }
+    for (const round& r : rounds_) threads_.emplace_back([this, &r] { update(r); });
+  }
+
+  ~state() {
+    for (const round& r : rounds_) try {
+        r.leave({.timeout = std::chrono::seconds(1)});  // which ends its thread
+      } catch (const error&) {
+        stopping_.request_stop();
+      }
+    for (auto& t : threads_) t.join();
+  }
+
+ private:
+  struct round {
+    std::function<void(const run_options&)> update;
+    std::function<void(const run_options&, const ndarray<std::uint8_t, dyn>&)> fail;
+    std::function<void(const run_options&)> leave;
+  };
+
+  void update(const round& r) const {
+    const run_options options{.cancel = stopping_.get_token()};
+    try {
+      for (;;) r.update(options);
+    } catch (const error& e) {
+      if (e.code() == errc::cancelled) return;  // it has left, or the session was closed
+      const std::string text = str(static_cast<int>(e.code()), "\n", e.message());
+      ndarray<std::uint8_t, dyn> why(static_cast<std::int64_t>(text.size()));
+      std::ranges::copy(text, why.begin());
+      try {
+        r.fail(options, why);
+      } catch (const error&) {
+        // The barrier's task is lost, which the worker's own steps report.
+      }
+    }
+  }
+
+  std::vector<round> rounds_;
+  std::stop_source stopping_;
+  std::vector<std::thread> threads_;
+};
+
+replica_updates::replica_updates(session& s, graph g) : state_(std::make_unique<state>(s, g)) {}
+replica_updates::~replica_updates() = default;
+
+namespace {
+
+class replica_hook_of_graph final : public hook {
+ public:
+  explicit replica_hook_of_graph(graph g) : graph_(std::move(g)) {
+    for (const node_ref& n : collected(graph_, states_of_graph))
+      for (const std::uint32_t port : {0u, 1u}) states_.emplace_back(output{n, port});
+    left_.resize(states_.size() / 2);
+  }
+  void after_create(run_context& context) override {
+    updates_.reset();
+    updates_.emplace(context.session(), graph_);
+    warning_ = std::jthread([state = context.session().prepare(states_)](
+                                const std::stop_token& stop) { warn_of_absent(state, stop); });
+  }
+  run_arguments before_run(run_context&) override { return {.fetches = states_}; }
+  void after_run(run_context& context, std::span<const any_array> values) override {
+    warning_.request_stop();
+    for (std::size_t i = 0; i < left_.size(); ++i) note(i, values[2 * i], values[2 * i + 1]);
+    if (context.stop_requested()) updates_.reset();
+  }
+  void end(run_context&) override { updates_.reset(); }
+
+ private:
+  /// Says so where the first step waits long for workers that have not come.
+  static void warn_of_absent(const std::function<std::vector<any_array>()>& state,
+                             const std::stop_token& stop) {
+    constexpr auto long_time = std::chrono::seconds(10);
+    std::mutex guard;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(guard);
+    if (stopped.wait_for(lock, stop, long_time, [&] { return stop.stop_requested(); })) return;
+    try {
+      const std::vector<any_array> now = state();
+      for (std::size_t i = 0; i < now.size(); i += 2)
+        if (const std::int64_t absent = now[i].data<std::int64_t>()[1])
+          logging::warning("synchronous training: ", absent,
+                           " of the workers have not come yet, and a step needs ",
+                           now[i].data<std::int64_t>()[0]);
+    } catch (const error&) {
+      // The steps that wait report it.
+    }
+  }
+  void note(std::size_t i, const any_array& numbers, const any_array& text) {
+    const auto bytes = text.span<std::uint8_t>();
+    std::string left(bytes.begin(), bytes.end());
+    if (left == left_[i]) return;
+    left_[i] = std::move(left);
+    std::string names = left_[i];
+    for (std::size_t at = 0; (at = names.find('\n', at)) != names.npos;)
+      names.replace(at, 1, at + 1 < names.size() ? ", " : "");
+    const std::int64_t needed = numbers.data<std::int64_t>()[0];
+    if (names.empty())
+      logging::warning("all workers that had left are back; a step averages ", needed,
+                       " gradients");
+    else
+      logging::warning("workers that have left: ", names, "; a step averages ", needed,
+                       needed == 1 ? " gradient" : " gradients");
+  }
+
+  graph graph_;
+  std::vector<any_tensor> states_;
+  std::vector<std::string> left_;  ///< the tasks of workers that left, when it was last seen
+  std::optional<replica_updates> updates_;
+  std::jthread warning_;
+};
+
+}  // namespace
+
+hook_ref detail::replica_hook(graph g) {
+  if (g.collected(states_of_graph, "").empty()) return nullptr;
+  return std::make_shared<replica_hook_of_graph>(std::move(g));
+}
+
+}  // namespace deft
