@@ -12,7 +12,7 @@
 // through: with_kills
 // prints: killed the worker
 // prints: killed the ps
-// prints: worker/0: .*restored .*model-[0-9]+
+// prints: restored .*model-[0-9]+
 // prints: worker/0: after step [0-9]+ the line is 3\.00 x \+ 2\.00
 #include <cstdio>
 #include <deft/deft.hpp>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/programs/line_fit.cpp: a training job of 1 ps and 2 workers, started like the demo.
 // `--steps N`: how long; `--fail K`: worker K throws instead; `--patience MS`: how long it waits
-// for a lost task; `--deaf 1`: it goes on after training, and nothing ends it.
+// for a lost task; `--deaf 1`: it goes on after training, and nothing ends it; `--sync 1`: in
+// synchronous steps.
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,7 +18,8 @@ int main(int argc, char** argv) {
     variable<float> w("w", 0.f);
     auto loss = mean(square(x * w - x * 3.f));
     auto step = global_step();
-    auto train = sgd(0.1).minimize(loss, step);
+    auto train = self.flag("sync").empty() ? sgd(0.1).minimize(loss, step)
+                                           : sync_replicas(sgd(0.1), 2, 2).minimize(loss, step);
     monitored_session s(
         self, {.hooks = {stop_at_step(self.flag("steps", 50))},
                .start_timeout = std::chrono::milliseconds(self.flag("patience", 120'000))});

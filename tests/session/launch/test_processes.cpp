@@ -292,6 +292,23 @@ TEST_CASE("a launcher starts tasks again that fail or are killed, as often as it
   CHECK(refused.wait() == 1);
 }
 
+TEST_CASE("synchronous workers go on when a worker and the ps are killed") {
+  const testing::default_signals defaults;
+  child_program p("line_fit", {"--steps=5000", "--restarts=2", "--sync=1"});
+  const auto pids = pids_of(p, 2);
+  REQUIRE(pids.size() == 2);
+  ::kill(pids[1], SIGKILL);
+  REQUIRE(pids_of(p, 1).size() == 1);  // it trains again
+  REQUIRE(std::system(str("pkill -KILL -P ", p.pid(), " -f -- --job_name=ps").c_str()) == 0);
+  const auto lines = p.lines();
+  const std::string said = p.complaints();
+  CAPTURE(said);
+  CHECK(p.wait() == 0);
+  CHECK(has(lines, "worker/0: w is 3.000"));
+  CHECK(has(lines, "worker/1: w is 3.000"));
+  CHECK(said.find("ps/0 Killed, and is started again\n") != said.npos);
+}
+
 TEST_CASE("nothing is left running after the launcher is interrupted or killed") {
   const testing::default_signals defaults;
   for (int number : {SIGINT, SIGTERM, SIGKILL}) {
