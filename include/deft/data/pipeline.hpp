@@ -121,18 +121,23 @@ class dataset {
   /// Throws invalid_argument if the number of threads is below 0 or above 1,024.
   template <class F>
   auto map(F f, const map_options& options = {}) const {
-    static_assert(std::is_invocable_v<F&, Ts&...>,
-                  "[map] expects a function that takes the components of an element");
-    using result = std::remove_cvref_t<std::invoke_result_t<F&, Ts&...>>;
-    static_assert(!std::is_void_v<result>, "[map] expects a function that returns a value");
-    using to = typename detail::element_of<result>::type;
-    using mapping = detail::mapping<F, to>;
-    using next = typename detail::dataset_of<to>::type;
-    if (options.threads == 0)
-      return next(std::make_shared<detail::map_stage<value_type, to, mapping>>(
-          stage_, mapping(std::move(f))));
-    return next(std::make_shared<detail::parallel_map_stage<value_type, to, mapping>>(
-        stage_, mapping(std::move(f)), options.threads));
+    if constexpr (!std::is_invocable_v<F&, Ts&...>) {
+      static_assert(std::is_invocable_v<F&, Ts&...>,
+                    "[map] expects a function that takes the components of an element");
+    } else if constexpr (std::is_void_v<std::invoke_result_t<F&, Ts&...>>) {
+      static_assert(!std::is_void_v<std::invoke_result_t<F&, Ts&...>>,
+                    "[map] expects a function that returns a value");
+    } else {
+      using result = std::remove_cvref_t<std::invoke_result_t<F&, Ts&...>>;
+      using to = typename detail::element_of<result>::type;
+      using mapping = detail::mapping<F, to>;
+      using next = typename detail::dataset_of<to>::type;
+      if (options.threads == 0)
+        return next(std::make_shared<detail::map_stage<value_type, to, mapping>>(
+            stage_, mapping(std::move(f))));
+      return next(std::make_shared<detail::parallel_map_stage<value_type, to, mapping>>(
+          stage_, mapping(std::move(f)), options.threads));
+    }
   }
   /// The elements for which `wanted` returns true.
   template <class Predicate>
@@ -152,17 +157,23 @@ class dataset {
   /// Throws invalid_argument if one of the lengths is below 1.
   template <class F>
   auto interleave(F f, std::int64_t cycle_length, std::int64_t block_length = 1) const {
-    static_assert(std::is_invocable_v<F&, Ts&...>,
-                  "[interleave] expects a function that takes the components of an element");
-    using next = std::remove_cvref_t<std::invoke_result_t<F&, Ts&...>>;
-    static_assert(detail::is_dataset<next>,
-                  "[interleave] expects a function that returns a dataset");
-    using to = typename next::value_type;
-    auto open = [f = std::move(f)](Ts&... components) mutable {
-      return next(f(components...)).stage_;
-    };
-    return next(std::make_shared<detail::interleave_stage<value_type, to, decltype(open)>>(
-        stage_, std::move(open), cycle_length, block_length));
+    if constexpr (!std::is_invocable_v<F&, Ts&...>) {
+      static_assert(std::is_invocable_v<F&, Ts&...>,
+                    "[interleave] expects a function that takes the components of an element");
+    } else {
+      using next = std::remove_cvref_t<std::invoke_result_t<F&, Ts&...>>;
+      if constexpr (!detail::is_dataset<next>) {
+        static_assert(detail::is_dataset<next>,
+                      "[interleave] expects a function that returns a dataset");
+      } else {
+        using to = typename next::value_type;
+        auto open = [f = std::move(f)](Ts&... components) mutable {
+          return next(f(components...)).stage_;
+        };
+        return next(std::make_shared<detail::interleave_stage<value_type, to, decltype(open)>>(
+            stage_, std::move(open), cycle_length, block_length));
+      }
+    }
   }
   /// Shuffles the elements: each one is drawn at random from a buffer of `buffer_size` elements,
   /// which is refilled from the rest; a buffer as large as the dataset shuffles it perfectly. The
@@ -244,12 +255,15 @@ class dataset {
 /// Throws invalid_argument if their leading extents differ.
 template <class... Columns>
 auto from_slices(Columns... columns) {
-  static_assert((detail::is_array<Columns> && ...),
-                "[from_slices] expects arrays, or vectors; no mixture of them");
-  std::vector<any_array> held;
-  (held.push_back(detail::take_array(std::move(columns))), ...);
-  return dataset<typename detail::slice_traits<Columns>::slice...>(
-      detail::rows_of(std::move(held)));
+  if constexpr (!(detail::is_array<Columns> && ...)) {
+    static_assert((detail::is_array<Columns> && ...),
+                  "[from_slices] expects arrays, or vectors; no mixture of them");
+  } else {
+    std::vector<any_array> held;
+    (held.push_back(detail::take_array(std::move(columns))), ...);
+    return dataset<typename detail::slice_traits<Columns>::slice...>(
+        detail::rows_of(std::move(held)));
+  }
 }
 
 /// A dataset of the elements of vectors: element i is (a[i], b[i], …).
@@ -268,14 +282,20 @@ dataset<Ts...> from_slices(std::vector<Ts>... columns) {
 ///     from_generator([i = 0]() mutable { return i < 3 ? std::optional(i++) : std::nullopt; })
 template <class Generator>
 auto from_generator(Generator g) {
-  static_assert(std::is_invocable_v<Generator&>,
-                "[from_generator] expects a function without arguments");
-  using made = std::remove_cvref_t<std::invoke_result_t<Generator&>>;
-  static_assert(detail::is_optional<made>,
-                "[from_generator] expects a function that returns an std::optional");
-  using to = typename detail::element_of<typename made::value_type>::type;
-  return typename detail::dataset_of<to>::type(
-      std::make_shared<detail::generator_stage<to, Generator>>(std::move(g)));
+  if constexpr (!std::is_invocable_v<Generator&>) {
+    static_assert(std::is_invocable_v<Generator&>,
+                  "[from_generator] expects a function without arguments");
+  } else {
+    using made = std::remove_cvref_t<std::invoke_result_t<Generator&>>;
+    if constexpr (!detail::is_optional<made>) {
+      static_assert(detail::is_optional<made>,
+                    "[from_generator] expects a function that returns an std::optional");
+    } else {
+      using to = typename detail::element_of<typename made::value_type>::type;
+      return typename detail::dataset_of<to>::type(
+          std::make_shared<detail::generator_stage<to, Generator>>(std::move(g)));
+    }
+  }
 }
 
 }  // namespace deft
