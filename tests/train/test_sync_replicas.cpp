@@ -192,6 +192,23 @@ TEST_CASE("gradients of rows stay rows") {
   CHECK(other.get() == table);
 }
 
+TEST_CASE("what follows the update happens once a round") {
+  threaded_job job(1, 2);
+  const auto codes = job.run([&](task& self) {
+    auto scope = on(replica_device(self.cluster(), self.device()));
+    variable<float> w("w", 0.f);
+    exponential_moving_average averages(0.5);
+    auto train = sync_replicas(sgd(1), 2, 2, [&] {
+                   return averages.apply();
+                 }).minimize(w * 1.f, global_step());
+    monitored_session s(self, {.hooks = {stop_at_step(3)}});
+    while (!s.should_stop()) s.run(train);
+    CHECK(s.session().run(w) == -3.f);
+    CHECK(*s.session().run(averages.average(w)).data<float>() == -2.125f);  // of -1, -2 and -3
+  });
+  CHECK(codes == std::vector<int>(3, 0));
+}
+
 TEST_CASE("the error of an update reaches the replicas") {
   local_cluster c{{"ps", 1}, {"worker", 1}};
   auto there = on(device("/job:ps"));

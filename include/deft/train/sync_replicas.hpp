@@ -4,6 +4,7 @@
 #include <deft/session/session.hpp>
 #include <deft/train/hook.hpp>
 #include <deft/train/optimizer.hpp>
+#include <functional>
 #include <memory>
 
 namespace deft {
@@ -25,6 +26,9 @@ namespace deft {
 /// ends its session or is lost is no longer expected, until it comes back: the others log it, and
 /// if they are fewer than `replicas_to_aggregate`, average what they have.
 ///
+/// What else happens once a round, after the update, is written by `after_update`, such as
+/// `[&] { return averages.apply(); }`; what a worker runs after its step happens once a worker.
+///
 /// In a monitored_session the update runs by itself; another session needs replica_updates.
 /// Gradients wait in the memory of the variable's task: one of each worker for each variable.
 /// Gradients of rows (see optimizer) travel and wait as rows.
@@ -32,9 +36,10 @@ class sync_replicas final : public optimizer {
  public:
   /// Throws invalid_argument unless 1 <= replicas_to_aggregate <= total_num_replicas <= 4096.
   template <std::derived_from<optimizer> O>
-  sync_replicas(O inner, int replicas_to_aggregate, int total_num_replicas, source_place w = here())
+  sync_replicas(O inner, int replicas_to_aggregate, int total_num_replicas,
+                std::function<operation()> after_update = {}, source_place w = here())
       : sync_replicas(std::make_shared<const O>(std::move(inner)), replicas_to_aggregate,
-                      total_num_replicas, w) {}
+                      total_num_replicas, std::move(after_update), w) {}
 
  protected:
   operation update(const update_target& v, const any_tensor& gradient) const override {
@@ -44,10 +49,12 @@ class sync_replicas final : public optimizer {
                   const variable<std::int64_t>* step, source_place w) const override;
 
  private:
-  sync_replicas(std::shared_ptr<const optimizer> inner, int needed, int total, source_place w);
+  sync_replicas(std::shared_ptr<const optimizer> inner, int needed, int total,
+                std::function<operation()> after_update, source_place w);
 
   const std::shared_ptr<const optimizer> inner_;
   const int needed_, total_;
+  const std::function<operation()> after_update_;
 };
 
 /// While it lives, applies the gradients of rounds that are granted to this session, for all

@@ -35,8 +35,11 @@ std::vector<node_ref> collected(const graph& g, const char* collection) {
 }  // namespace
 
 sync_replicas::sync_replicas(std::shared_ptr<const optimizer> inner, int needed, int total,
-                             source_place w)
-    : inner_(std::move(inner)), needed_(needed), total_(total) {
+                             std::function<operation()> after_update, source_place w)
+    : inner_(std::move(inner)),
+      needed_(needed),
+      total_(total),
+      after_update_(std::move(after_update)) {
   if (needed < 1 || total < needed || total > op::replica_round::most)
     throw error(
         errc::invalid_argument,
@@ -167,7 +170,9 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
   const operation applied =
       step ? inner_->apply_gradients(brought, *step, w) : inner_->apply_gradients(brought, w);
   {
-    control_scope after({applied.handle()});
+    const control_scope after_gradients({applied.handle()});
+    std::optional<control_scope> after_all;
+    if (after_update_) after_all.emplace(std::vector<node_ref>{after_update_().handle()});
     g.collect(updates_of_graph, "", {round.at_barrier<op::end_round>(), 0});
   }
   g.collect(joins_of_graph, "", {round.at_barrier<op::join_rounds>(), 0});
@@ -253,8 +258,8 @@ class replica_hook_of_graph final : public hook {
   run_arguments before_run(run_context&) override { return {.fetches = states_}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
     warning_.request_stop();
+    if (context.stop_requested()) return updates_.reset();
     for (std::size_t i = 0; i < left_.size(); ++i) note(i, values[2 * i], values[2 * i + 1]);
-    if (context.stop_requested()) updates_.reset();
   }
   void end(run_context&) override { updates_.reset(); }
 
