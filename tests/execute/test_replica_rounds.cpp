@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <deft/execute/replica_rounds.hpp>
+
+#include "testing.hpp"
+
+using namespace deft;
+using testing::error_of;
+
+namespace {
+
+constexpr const char* task_a = "/job:worker/replica:0/task:0";
+constexpr const char* task_b = "/job:worker/replica:0/task:1";
+
+/// Two sessions at a barrier for so many gradients of two.
+struct pair_of_replicas {
+  explicit pair_of_replicas(std::int64_t needed)
+      : barrier(std::make_shared<replica_barrier>(needed, 2)),
+        a(barrier->join(7, task_a, needed, 2)),
+        b(barrier->join(5, task_b, needed, 2)) {
+    barrier->take_part(*a);
+    barrier->take_part(*b);
+  }
+  /// Whether the gradients of a step counted; empty if the step waits.
+  std::optional<bool> arrive(const std::shared_ptr<replica_barrier::membership>& m,
+                             std::uint64_t step) {
+    return barrier->arrive(*m, step, waker());
+  }
+  std::vector<std::uint64_t> await(const std::shared_ptr<replica_barrier::membership>& m) {
+    return barrier->await(*m, waker());
+  }
+
+  std::shared_ptr<replica_barrier> barrier;
+  std::shared_ptr<replica_barrier::membership> a, b;
+};
+
+/// Notes that it was woken.
+struct bell final : waker::target {
+  int rung = 0;
+  bool wake(std::uint64_t) override { return ++rung > 0; }
+};
+
+}  // namespace
+
+TEST_CASE("a round is granted to one member once it has enough gradients, ordered by task") {
+  pair_of_replicas r(2);
+  CHECK(r.await(r.a).empty());
+  CHECK(r.arrive(r.b, 1) == std::nullopt);
+  CHECK(r.await(r.a).empty());
+  CHECK(r.arrive(r.a, 1) == std::nullopt);
+  CHECK(r.await(r.b) == std::vector<std::uint64_t>{7, 5});
+  CHECK(r.await(r.a).empty());
+  CHECK(r.arrive(r.a, 1) == std::nullopt);  // a spurious wake-up
+  CHECK(error_of([&] { r.barrier->end(*r.a); }).find("not granted") != std::string::npos);
+  r.barrier->end(*r.b);
+  CHECK(r.arrive(r.a, 1) == true);
+  CHECK(r.arrive(r.b, 1) == true);
+  CHECK(r.await(r.a).empty());
+}
+
+TEST_CASE("those who wait are woken when a round is full, and when it ends") {
+  pair_of_replicas r(1);
+  const auto leader = std::make_shared<bell>(), step = std::make_shared<bell>();
+  CHECK(r.barrier->await(*r.a, waker(leader, 0)).empty());
+  CHECK(r.barrier->arrive(*r.b, 1, waker(step, 0)) == std::nullopt);
+  CHECK(leader->rung == 1);
+  CHECK(r.await(r.a).size() == 1);
+  CHECK(step->rung == 0);
+  r.barrier->end(*r.a);
+  CHECK(step->rung == 1);
+}
+
+TEST_CASE("a gradient that comes too late waits for the end of its round, and does not count") {
+  pair_of_replicas r(1);
+  CHECK(r.arrive(r.a, 1) == std::nullopt);
+  CHECK(r.arrive(r.b, 1) == std::nullopt);
+  CHECK(r.await(r.a) == std::vector<std::uint64_t>{7});
+  r.barrier->end(*r.a);
+  CHECK(r.arrive(r.a, 1) == true);
+  CHECK(r.arrive(r.b, 1) == false);
+  CHECK(r.arrive(r.b, 2) == std::nullopt);  // in the next round it is the first
+  CHECK(r.await(r.a) == std::vector<std::uint64_t>{5});
+}
+
+TEST_CASE("a step that was cancelled while it waited counts once with the next") {
+  pair_of_replicas r(2);
+  CHECK(r.arrive(r.a, 1) == std::nullopt);
+  CHECK(r.arrive(r.a, 2) == std::nullopt);
+  CHECK(r.await(r.b).empty());
+  CHECK(r.arrive(r.b, 1) == std::nullopt);
+  CHECK(r.await(r.b).size() == 2);
+}
+
+TEST_CASE("a round goes on without a member that leaves or is lost") {
+  pair_of_replicas r(2);
+  CHECK(r.arrive(r.a, 1) == std::nullopt);
+  SUBCASE("that leaves") {
+    r.barrier->leave(*r.b);
+    CHECK(error_of([&] { r.await(r.b); }).find("has left") != std::string::npos);
+  }
+  SUBCASE("that is lost") { r.b.reset(); }
+  CHECK(r.await(r.a) == std::vector<std::uint64_t>{7});
+  const auto state = r.barrier->describe_state();
+  CHECK(state.needed == 1);
+  CHECK(state.awaited == 0);
+  CHECK(state.left == std::vector<std::string>{task_b});
+  r.barrier->end(*r.a);
+
+  r.b = r.barrier->join(9, task_b, 2, 2);
+  r.barrier->take_part(*r.b);
+  CHECK(r.barrier->describe_state().needed == 2);
+  CHECK(r.barrier->describe_state().left.empty());
+  CHECK(r.arrive(r.b, 1) == std::nullopt);
+}
+
+TEST_CASE("a round whose leader is lost is over, and its gradients do not count") {
+  pair_of_replicas r(2);
+  CHECK(r.arrive(r.a, 1) == std::nullopt);
+  CHECK(r.arrive(r.b, 1) == std::nullopt);
+  CHECK(r.await(r.b).size() == 2);
+  r.b.reset();
+  CHECK(r.arrive(r.a, 1) == false);
+}
+
+TEST_CASE("an error of the update fails the round; one of a member's own only its step") {
+  pair_of_replicas r(2);
+  CHECK(r.arrive(r.a, 1) == std::nullopt);
+  r.barrier->fail(*r.b, error(errc::resource_exhausted, "own"));
+  CHECK(error_of([&] { r.arrive(r.b, 1); }).find("own") != std::string::npos);
+  CHECK(r.arrive(r.b, 2) == std::nullopt);
+  CHECK(r.await(r.a).size() == 2);
+  r.barrier->fail(*r.a, error(errc::resource_exhausted, "all"));
+  CHECK(error_of([&] { r.arrive(r.a, 1); }).find("all") != std::string::npos);
+  CHECK(error_of([&] { r.arrive(r.b, 2); }).find("all") != std::string::npos);
+}
+
+TEST_CASE("members agree on the numbers of replicas, and one of them applies gradients") {
+  const auto barrier = std::make_shared<replica_barrier>(2, 3);
+  CHECK(error_of([&] { barrier->join(1, task_a, 3, 3); }).find("2 of 3") != std::string::npos);
+  const auto a = barrier->join(1, task_a, 2, 3);
+  CHECK(barrier->join(1, task_a, 2, 3) == a);
+  CHECK(error_of([&] { barrier->arrive(*a, 1, waker()); }).find("replica_updates") !=
+        std::string::npos);
+  CHECK(barrier->describe_state().awaited == 2);
+}
+
+TEST_CASE("an accumulator keeps the newest gradient of each session until it is taken") {
+  gradient_accumulator all;
+  auto a = all.join(1);
+  const auto b = all.join(2);
+  all.put(a, {any_array::scalar(1.f)});
+  all.put(a, {any_array::scalar(2.f)});
+  all.put(b, {any_array::scalar(3.f)});
+  CHECK(all.bytes() == 8);
+  a.reset();
+  const std::int64_t sessions[] = {1, -1};
+  const auto taken = all.take(sessions);
+  CHECK(*taken[0].at(0).data<float>() == 2);
+  CHECK(taken[1].empty());
+  CHECK(all.bytes() == 4);
+  CHECK(error_of([&] { all.take(sessions); }).find("is gone") != std::string::npos);
+}
