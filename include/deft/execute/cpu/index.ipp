@@ -22,6 +22,17 @@ namespace {
 
 constexpr std::int64_t chunk_bytes = 1 << 16;
 
+/// Differences, where integers wrap.
+struct minus {
+  template <class V>
+  static DEFT_ALWAYS_INLINE V combine(const V& a, const V& b) {
+    if constexpr (element<V>)
+      return (num::lane<V>(a) - b).v;
+    else
+      return a - b;
+  }
+};
+
 /// Throws out_of_range for an index that names no row.
 void check_index(std::string_view op, std::int64_t i, std::int64_t rows) {
   if (i < 0 || i >= rows)
@@ -236,17 +247,8 @@ class scatter_sub_kernel final : public row_update_kernel<T, Index> {
           fold<T, plus>::into(sum.data(), from + i * n, n);
         rows = sum.data();
       }
-      for (std::int64_t k = 0; k < n; ++k) row[k] = wrapped_difference(row[k], rows[k]);
+      fold<T, minus>::into(row, rows, n);
     });
-  }
-
- private:
-  static T wrapped_difference(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>)
-      return a - b;
-    else
-      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) -
-                            static_cast<std::make_unsigned_t<T>>(b));
   }
 };
 
