@@ -40,3 +40,14 @@ TEST_CASE("long runs of bytes have the checksum of their pieces") {
     CHECK(crc32c(std::string_view(bytes).substr(0, n)) == pieces);
   }
 }
+
+TEST_CASE("checksums of two parts are joined to that of the whole") {
+  std::string bytes(5000, '\0');
+  std::uint32_t next = 1;
+  for (auto& b : bytes) b = static_cast<char>((next = next * 1'664'525u + 1'013'904'223u) >> 24);
+  const std::string_view all = bytes;
+  for (const std::size_t n : {0u, 1u, 7u, 8u, 4096u, 4999u, 5000u})
+    CHECK(crc32c_joined(crc32c(all.substr(0, n)), crc32c(all.substr(n)), 5000 - n) == crc32c(all));
+  const std::string zeros(1 << 20, '\0');
+  CHECK(crc32c_joined(crc32c("a"), crc32c(zeros), zeros.size()) == crc32c("a" + zeros));
+}

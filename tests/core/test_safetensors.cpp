@@ -90,6 +90,31 @@ TEST_CASE("a file with one bit flipped, or cut off anywhere, is data_loss and na
   CHECK(error_of([&] { read_safetensors(path); }).find("and its header says") != std::string::npos);
 }
 
+TEST_CASE("the pieces of a large array are read in any order, and all are checked") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  any_array a(dtype::int32, dims{1'500'001});
+  auto* elements = a.mutable_data<std::int32_t>();
+  for (int i = 0; i < 1'500'001; ++i) elements[i] = i * 7;
+  write_safetensors(path, {{"a", a}});
+  const auto backwards = [](std::int64_t n, const std::function<void(std::int64_t)>& f) {
+    CHECK(n == 3);
+    while (n-- > 0) f(n);
+  };
+  CHECK(safetensors_file(path).read("a", {}, backwards) == a);
+  CHECK(safetensors_file(path).read("a") == a);
+  const std::string bytes = testing::read_bytes(path);
+  for (const std::size_t at :
+       {bytes.size() - 1, bytes.size() - 2'500'000, bytes.size() - 5'999'999}) {
+    std::string flipped = bytes;
+    flipped[at] = static_cast<char>(flipped[at] ^ 1);
+    testing::write_bytes(path, flipped);
+    CHECK(error_of([&] {
+            safetensors_file(path).read("a", {}, backwards);
+          }).starts_with("data_loss: [safetensors] " + path + ": the checksum of \"a\""));
+  }
+}
+
 TEST_CASE("headers that are not sound are refused before anything is allocated") {
   const temporary_folder folder;
   const std::string path = folder / "x.safetensors";

@@ -2,9 +2,12 @@
 // tests/programs/checkpoints.cpp save FOLDER: goes on from the newest checkpoint and saves one
 // after the other, of variables whose elements are the number of the step, until it is killed;
 // prints a line for each. exchange FOLDER: writes deft.safetensors, and checks python.safetensors,
-// for the package that does the reverse (tests/train/exchange.py).
+// for the package that does the reverse (tests/train/exchange.py). --folder FOLDER and the flags of
+// a task: a parameter server holds 128 MB, which its worker saves there and restores; prints a sum
+// of what was restored, and by how many KB the worker has grown.
 #include <cstdio>
 #include <deft/deft.hpp>
+#include <fstream>
 
 using namespace deft;
 
@@ -42,9 +45,46 @@ int exchange(const std::string& folder) {
   return read_safetensors(folder + "/python.safetensors") == arrays ? 0 : 1;
 }
 
+/// The most memory that the process has used, in KB.
+long peak_memory() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (long kb = 0; word == "VmHWM:" && status >> kb) return kb;
+  return -1;
+}
+
+void save_what_the_ps_holds(task& self) {
+  const std::string path = self.flag("folder") + "/m";
+  auto scope = on(device("/job:ps/task:0"));
+  variable<float, 10> tiny("tiny", zeros());
+  std::vector<any_variable> large;
+  for (int i = 0; i < 4; ++i) large.emplace_back(str("v", i), dims{8 << 20}, static_cast<float>(i));
+  session s(self);
+  s.run(initialize_all());
+  saver first({.variables = {tiny}}), all;
+  first.restore(s, first.save(s, path));  // what every first save needs
+  any_tensor last = constant(0.f);
+  for (const auto& v : large) last = last + reshape(gather(v, constant({(8 << 20) - 1})), dims{});
+  s.run(last);
+  std::vector<operation> changes;
+  for (const auto& v : large) changes.push_back(v.assign_add(1.f));
+  const operation change = group(changes);
+  s.run(change);
+
+  const long before = peak_memory();
+  all.save(s, path, 1);
+  s.run(change);
+  all.restore(s, path + "-1");
+  const long grown = peak_memory() - before;
+  std::printf("%g %ld\n", static_cast<double>(*s.run(last).data<float>()), grown);
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]).starts_with("--"))
+    return task_main(argc, argv, save_what_the_ps_holds);
   if (argc != 3) return 2;
   return argv[1] == std::string("save") ? save_until_killed(argv[2]) : exchange(argv[2]);
 }

@@ -9,6 +9,7 @@
 
 #include "../data/temporary_folder.hpp"
 #include "../programs.hpp"
+#include "../session/processes.hpp"
 #include "training.hpp"
 
 using namespace deft;
@@ -272,4 +273,20 @@ TEST_CASE_FIXTURE(own_graph,
   }
   saver({.max_to_keep = 1}).save(s, where + "/m", last + 1);
   CHECK(names_in(folder).size() == 2);  // nothing is left of the saves that did not end
+}
+
+TEST_CASE("values do not pass through the client") {
+  const temporary_folder folder;
+  const std::string path = folder.path().string();
+  testing::child_job job("checkpoints", 1, {"--folder=" + path, "--file_root=" + path}, 1,
+                         {"--folder=" + path});
+  const std::string line = job.worker(0).line();
+  CAPTURE(line);
+  double last = 0;
+  long grown = -1;
+  REQUIRE(std::sscanf(line.c_str(), "%lf %ld", &last, &grown) == 2);
+  CHECK(last == 0 + 1 + 2 + 3 + 4 * 1);  // as saved
+  CHECK(grown >= 0);
+  CHECK(grown < 20'000);
+  CHECK(std::filesystem::file_size(folder / "m-1.1.ps-0.safetensors") > 128 << 20);
 }

@@ -10,4 +10,8 @@ namespace deft {
 /// whose checksum is `before`, and `bytes`.
 std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0);
 
+/// The checksum of bytes whose first part has the checksum `first`, and whose other part, of
+/// `bytes` bytes, has `second`.
+std::uint32_t crc32c_joined(std::uint32_t first, std::uint32_t second, std::uint64_t bytes);
+
 }  // namespace deft

@@ -81,7 +81,24 @@ class zero_bytes {
 }
 #endif
 
+/// The product of two polynomials modulo that of the checksum; bit 31 is the coefficient of x^0.
+std::uint32_t crc32c_product(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t product = 0;
+  for (std::uint32_t bit = 1u << 31; bit; bit >>= 1) {
+    if (a & bit) product ^= b;
+    b = b & 1 ? b >> 1 ^ 0x82F63B78u : b >> 1;
+  }
+  return product;
+}
+
 }  // namespace
+
+std::uint32_t crc32c_joined(std::uint32_t first, std::uint32_t second, std::uint64_t bytes) {
+  std::uint32_t power = 1u << 23;  // x^8, squared again and again
+  for (; bytes; bytes >>= 1, power = crc32c_product(power, power))
+    if (bytes & 1) first = crc32c_product(first, power);
+  return first ^ second;
+}
 
 std::uint32_t crc32c(std::string_view bytes, std::uint32_t before) {
 #ifdef __x86_64__

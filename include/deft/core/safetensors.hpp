@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/core/any_array.hpp>
 #include <deft/core/file.hpp>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,11 +33,19 @@ class safetensors_file {
 
   const std::map<std::string, safetensors_entry>& entries() const& { return entries_; }
   void entries() const&& = delete;
-  /// The array `name`. Throws not_found, unimplemented if deft has no such elements, data_loss if
-  /// the elements are not those that were written, cancelled once `stop` is requested.
-  any_array read(const std::string& name, const std::stop_token& stop = {}) const;
+  /// Calls f(0) … f(n - 1), each once, in any order and on any threads.
+  using piecewise = void (*)(std::int64_t n, const std::function<void(std::int64_t)>& f);
+  /// The array `name`, whose pieces are read by `each`. Throws not_found, unimplemented if deft has
+  /// no such elements, data_loss if the elements are not those that were written, cancelled once
+  /// `stop` is requested.
+  any_array read(const std::string& name, const std::stop_token& stop = {},
+                 piecewise each = one_by_one) const;
 
  private:
+  static void one_by_one(std::int64_t n, const std::function<void(std::int64_t)>& f) {
+    for (std::int64_t i = 0; i < n; ++i) f(i);
+  }
+
   std::string path_;
   file_descriptor file_;
   std::map<std::string, safetensors_entry> entries_;

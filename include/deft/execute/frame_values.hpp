@@ -66,6 +66,9 @@ class frame_values {
     return any_array::view(type, shape_of(v), values_[v].data);
   }
 
+  /// Whether nothing but this value refers to its elements, which were made in this run.
+  bool is_only_holder(std::uint32_t v) const { return values_[v].keep.unique(); }
+
   /// Makes `to` an alias of the elements of `from`.
   void share(std::uint32_t to, std::uint32_t from) { values_[to] = values_[from]; }
   void drop(std::uint32_t v) { values_[v].keep.reset(); }

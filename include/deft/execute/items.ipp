@@ -217,6 +217,7 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   variable_slot& variable = *c_.variables[i.variable];
   device_runtime& device = c_.device(i);
   wait_on_device(i);
+  const bool only_here = values_.is_only_holder(in);
   any_array value = values_.as_array(in);
   if (!fits(declared_of(i).shape, value.shape()))
     fail(errc::invalid_argument, "[assign] ", value.shape(), " is assigned to ", declared_of(i));
@@ -233,8 +234,10 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
     device.copy_within(writable(variable, device), value.raw(), value.bytes(), step_on(i));
     value = now;
   } else {
-    // Only elements that the frame itself made can be given to the variable.
-    if (c_.values[c_.values[in].root].where != home::own) value = copied(value, device);
+    // Only elements that the frame itself made, or nobody else has, can be given to the variable.
+    const bool given = c_.values[c_.values[in].root].where == home::own ||
+                       (only_here && value.storage().home() == &device.space());
+    if (!given) value = copied(value, device);
     before = std::exchange(now, value);
     variable.device = device.info().name;
     if (device.asynchronous()) lanes_[l].variables.push_back({&variable, now.raw(), before});

@@ -4,6 +4,7 @@
 #include <deft/core/safetensors.hpp>
 #include <deft/execute/replica_rounds.ipp>
 #include <deft/execute/task_kernels.hpp>
+#include <deft/execute/team.hpp>
 #include <deft/op/initialized.hpp>
 #include <deft/op/save.hpp>
 #include <map>
@@ -55,7 +56,7 @@ class restore_kernel final : public value_kernel {
       auto file = open.find(path);
       if (file == open.end())
         file = open.try_emplace(path, safetensors_file(std::string(path), files_)).first;
-      values.push_back(file->second.read(std::string(name), c.step().stop));
+      values.push_back(file->second.read(std::string(name), c.step().stop, on_team));
       check(values.back(), i, path);
     }
     for (std::size_t i = 0; i < values.size(); ++i) c.output(i, std::move(values[i]));
@@ -65,6 +66,9 @@ class restore_kernel final : public value_kernel {
  private:
   using source = std::pair<std::string_view, std::string_view>;  ///< file, name
 
+  static void on_team(std::int64_t n, const std::function<void(std::int64_t)>& f) {
+    parallel_chunks(n, f);
+  }
   static std::map<std::string_view, source> parse(std::string_view text) {
     std::map<std::string_view, source> all;
     const auto line = [&text] {

@@ -51,6 +51,8 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
   };
   passed("written");
   if (options.fold) {
+    repeat_last(g, flat.fetches);
+    if (check_passes) validate(g);
     fold(g, flat.fetches, evaluate);
     passed("folded");
   }

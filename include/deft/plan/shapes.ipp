@@ -7,6 +7,8 @@
 #include <deft/plan/extents.hpp>
 #include <deft/plan/rewrite.hpp>
 #include <deft/plan/shapes.hpp>
+#include <optional>
+#include <vector>
 
 namespace deft::plan {
 namespace {
@@ -77,7 +79,57 @@ void keep_axes(const graph_def& g, const std::vector<int>& uses, node_def& n) {
   n.inputs = {of};
 }
 
+/// The number that the value repeats.
+std::optional<edge_def> repeated_number(const graph_def& g, edge_def e) {
+  const node_def& from = g.nodes[e.node];
+  if (!from.op->is(op_traits::repeats) || !from.controls.empty()) return {};
+  const edge_def number = from.inputs[0];
+  if (g.nodes[number.node].outputs[number.port].shape.rank() != 0) return {};
+  return number;
+}
+
 }  // namespace
+
+void repeat_last(graph_def& g, std::span<edge_def> fetches) {
+  const auto nodes = static_cast<std::uint32_t>(g.nodes.size());
+  std::vector<bool> uniform(nodes);  // computed from repeated numbers and scalars alone
+  std::vector<bool> whole(nodes);    // needed as it is
+  bool some = false;
+  for (std::uint32_t i = 0; i < nodes; ++i) {
+    const node_def& n = g.nodes[i];
+    if (!is_elementwise(n) || n.outputs[0].shape.rank() == 0) continue;
+    bool repeats = false;
+    uniform[i] = std::ranges::all_of(n.inputs, [&](edge_def e) {
+      const bool repeated = uniform[e.node] || repeated_number(g, e);
+      repeats = repeats || repeated;
+      return repeated || g.nodes[e.node].outputs[e.port].shape.rank() == 0;
+    });
+    uniform[i] = uniform[i] && repeats;
+    some = some || uniform[i];
+  }
+  if (!some) return;
+  const extent_symbols extents(g);
+  for (const auto& f : fetches) whole[f.node] = true;
+  for (std::uint32_t i = nodes; i-- > 0;) {
+    const node_def& n = g.nodes[i];
+    const auto has_extents = [&](edge_def e) {
+      return !uniform[e.node] && !g.nodes[e.node].op->is(op_traits::repeats) && e.port == 0 &&
+             extents.same(e.node, i);
+    };
+    const bool repeats_itself =
+        is_elementwise(n) && (uniform[i] ? !whole[i] : std::ranges::any_of(n.inputs, has_extents));
+    for (auto e : n.inputs)
+      if (uniform[e.node] && !(repeats_itself && fits(g, extents, e, i))) whole[e.node] = true;
+  }
+  for (std::uint32_t i = 0; i < nodes; ++i) {
+    if (!uniform[i] || whole[i]) continue;
+    node_def& n = g.nodes[i];
+    for (auto& e : n.inputs)
+      if (const auto number = repeated_number(g, e)) e = *number;
+    n.outputs = std::vector{tensor_type{dims{}, n.outputs[0].type}};
+  }
+  prune(g, fetches);
+}
 
 void follow_shapes(graph_def& g, std::span<edge_def> fetches) {
   const extent_symbols extents(g);

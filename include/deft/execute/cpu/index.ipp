@@ -3,6 +3,7 @@
 // one_hot, argmax, argmin, first_max, first_min.
 #pragma once
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <deft/execute/cpu/fold.hpp>
 #include <deft/execute/cpu/tables.hpp>
@@ -21,6 +22,17 @@ namespace places {
 namespace {
 
 constexpr std::int64_t chunk_bytes = 1 << 16;
+
+/// Differences, where integers wrap.
+struct minus {
+  template <class V>
+  static DEFT_ALWAYS_INLINE V combine(const V& a, const V& b) {
+    if constexpr (element<V>)
+      return (num::lane<V>(a) - b).v;
+    else
+      return a - b;
+  }
+};
 
 /// Throws out_of_range for an index that names no row.
 void check_index(std::string_view op, std::int64_t i, std::int64_t rows) {
@@ -84,44 +96,41 @@ class scatter_kernel final : public typed_kernel {
   std::int64_t rows_ = 0, n_ = 0, count_ = 0;
 };
 
-/// Which of a list of indices are equal. Both tables are as long as there are rows, and their
-/// elements are not set: one counts only if the other confirms it.
+/// Which of a list of indices are equal: a hash table of positions, of at most `distinct` values.
 template <class Index>
 class equal_indices {
  public:
-  void prepare(std::int64_t rows, std::int64_t count) {
-    last_.resize(static_cast<std::size_t>(rows));
-    next_.resize(static_cast<std::size_t>(count));
-    firsts_.reserve(static_cast<std::size_t>(count));
-    heads_.resize(static_cast<std::size_t>(count));
+  void prepare(std::int64_t count, std::int64_t distinct) {
+    next_.resize(at(count));
+    firsts_.reserve(at(count));
+    const std::size_t slots = std::bit_ceil(2 * at(std::min(count, distinct)) + 2);
+    slots_.resize(slots);
+    shift_ = 64 - std::countr_zero(slots);
   }
-  /// Throws out_of_range for an index that names no row.
-  void find(std::string_view op, const Index* index, std::int64_t count, std::int64_t rows) {
+  void find(const Index* index, std::int64_t count) {
     firsts_.clear();
-    for (std::int64_t i = 0; i < count; ++i) check_index(op, index[i], rows);
+    std::ranges::fill(slots_, -1);
     for (std::int64_t i = 0; i < count; ++i) {
-      next_[at(i)] = -1;
-      const std::int64_t before = last_[at(index[i])];
-      if (before >= 0 && before < i && index[before] == index[i]) {
-        next_[at(before)] = i;
-        heads_[at(i)] = heads_[at(before)];
-      } else {
+      std::size_t s = (static_cast<std::uint64_t>(index[i]) * 0x9E3779B97F4A7C15u) >> shift_;
+      while (slots_[s] >= 0 && index[slots_[s]] != index[i]) s = (s + 1) & (slots_.size() - 1);
+      if (slots_[s] >= 0)
+        next_[at(slots_[s])] = i;
+      else
         firsts_.push_back(i);
-        heads_[at(i)] = i;
-      }
-      last_[at(index[i])] = i;
+      slots_[s] = i;
+      next_[at(i)] = -1;
     }
   }
   /// The first positions of the indices, in their order.
   const std::vector<std::int64_t>& firsts() const { return firsts_; }
-  std::int64_t first_of(std::int64_t i) const { return heads_[at(i)]; }
-  std::int64_t last_of(std::int64_t index) const { return last_[at(index)]; }
   /// The next position of the same index; -1: none.
   std::int64_t next(std::int64_t i) const { return next_[at(i)]; }
 
  private:
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  std::vector<std::int64_t> last_, next_, firsts_, heads_;
+  std::vector<std::int64_t> slots_;  ///< the last position of an index so far; -1: free
+  std::vector<std::int64_t> next_, firsts_;
+  int shift_ = 0;
 };
 
 /// Calls f(k) for k of 0 to n - 1, each of them work on a row of `bytes`.
@@ -148,13 +157,12 @@ class sum_rows_kernel final : public typed_kernel {
     count_ = in(1).elements();
     n_ = elements_from(in(0), in(1).rank());
     cost_ = 20 + static_cast<double>(count_ * (n_ + 10)) * sizeof(T) / 15;
-    order_.resize(static_cast<std::size_t>(count_));
     equal_.prepare(count_, count_);
   }
   void run(const kernel_call& c) override {
     const T* from = static_cast<const T*>(c.in[0]);
     T* to = static_cast<T*>(c.out[0]);
-    number(static_cast<const Index*>(c.in[1]));
+    equal_.find(static_cast<const Index*>(c.in[1]), count_);
     const auto& firsts = equal_.firsts();
     const std::int64_t bytes = n_ * static_cast<std::int64_t>(sizeof(T));
     each_row(static_cast<std::int64_t>(firsts.size()), bytes, cost_, [&](std::int64_t k) {
@@ -172,21 +180,9 @@ class sum_rows_kernel final : public typed_kernel {
   }
 
  private:
-  /// Numbers the indices, of which any value may occur, by their order.
-  void number(const Index* index) {
-    sorted_.assign(index, index + count_);
-    std::ranges::sort(sorted_);
-    for (std::int64_t i = 0; i < count_; ++i)
-      order_[static_cast<std::size_t>(i)] =
-          std::ranges::lower_bound(sorted_, index[i]) - sorted_.begin();
-    equal_.find("sum_rows", order_.data(), count_, count_);
-  }
-
   bool repeat_;
   std::int64_t n_ = 0, count_ = 0;
-  std::vector<Index> sorted_;
-  std::vector<std::int64_t> order_;
-  equal_indices<std::int64_t> equal_;
+  equal_indices<Index> equal_;
 };
 
 /// An update of rows: the variable's elements come first, and may be elsewhere than the result.
@@ -198,7 +194,7 @@ class row_update_kernel : public typed_kernel {
     n_ = elements_from(out(), 1);
     count_ = in(2).elements();
     cost_ = 20 + static_cast<double>(count_ * (n_ + 10)) * sizeof(T) / 10;
-    equal_.prepare(rows_, count_);
+    equal_.prepare(count_, rows_);
   }
 
  protected:
@@ -207,7 +203,8 @@ class row_update_kernel : public typed_kernel {
   void update(std::string_view op, const kernel_call& c, F f) {
     const Index* index = static_cast<const Index*>(c.in[2]);
     T* to = static_cast<T*>(c.out[0]);
-    equal_.find(op, index, count_, rows_);
+    for (std::int64_t i = 0; i < count_; ++i) check_index(op, index[i], rows_);
+    equal_.find(index, count_);
     const std::int64_t bytes = n_ * static_cast<std::int64_t>(sizeof(T));
     if (to != c.in[0]) std::memcpy(to, c.in[0], static_cast<std::size_t>(rows_ * bytes));
     const auto& firsts = equal_.firsts();
@@ -236,17 +233,8 @@ class scatter_sub_kernel final : public row_update_kernel<T, Index> {
           fold<T, plus>::into(sum.data(), from + i * n, n);
         rows = sum.data();
       }
-      for (std::int64_t k = 0; k < n; ++k) row[k] = wrapped_difference(row[k], rows[k]);
+      fold<T, minus>::into(row, rows, n);
     });
-  }
-
- private:
-  static T wrapped_difference(T a, T b) {
-    if constexpr (std::is_floating_point_v<T>)
-      return a - b;
-    else
-      return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) -
-                            static_cast<std::make_unsigned_t<T>>(b));
   }
 };
 
@@ -255,9 +243,9 @@ class scatter_update_kernel final : public row_update_kernel<T, Index> {
  public:
   void run(const kernel_call& c) override {
     const T* from = static_cast<const T*>(c.in[1]);
-    const Index* index = static_cast<const Index*>(c.in[2]);
     this->update("scatter_update", c, [&](std::int64_t first, T* row) {
-      const std::int64_t last = this->equal_.last_of(static_cast<std::int64_t>(index[first]));
+      std::int64_t last = first;
+      while (this->equal_.next(last) >= 0) last = this->equal_.next(last);
       std::copy_n(from + last * this->n_, this->n_, row);
     });
   }
