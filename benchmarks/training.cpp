@@ -349,7 +349,6 @@ void embedding() {
 int main(int argc, char** argv) {
   const std::string python = bench::python_of(bench::flag(argc, argv, "peers"));
   const scratch_folder folder(bench::flag(argc, argv, "folder"));
-  // Training by several tasks and by towers, measured against TensorFlow's, belongs here.
   if (!python.empty())
     for (int threads : {1, 2}) lenet(python, threads);
   if (!python.empty())
