@@ -122,3 +122,34 @@ TEST_CASE_FIXTURE(own_graph, "values are the same with and without followed shap
     CHECK(with.run(loss, dx, db, x = xs, b = bs) == without.run(loss, dx, db, x = xs, b = bs));
   }
 }
+
+TEST_CASE_FIXTURE(own_graph, "a number is repeated last") {
+  placeholder<float> k("k");
+  placeholder<float, 4, 3> x("x");
+  const auto repeated = [](std::initializer_list<any_tensor> fetches) {
+    flat_graph f = flat(fetches);
+    plan::repeat_last(f.graph, f.fetches);
+    validate(f.graph, f.fetches);
+    return f;
+  };
+  const auto repeats = [](const flat_graph& f) {
+    return std::ranges::count(ops_of(f.graph), "broadcast_to");
+  };
+  const any_tensor all = broadcast_to(any_tensor(k), dims{4, 3});
+  const any_tensor twice = exp(all * 2.f), product = twice * any_tensor(x);
+  const flat_graph f = repeated({product});
+  CHECK(repeats(f) == 0);
+  CHECK(first(f.graph, "exp").outputs[0] == tensor_type{dims{}, dtype::float32});
+  // What others need as it is stays.
+  CHECK(repeats(repeated({product, twice})) == 1);
+  CHECK(repeats(repeated({product, any_tensor(sum(twice, axes{0}))})) == 1);
+  CHECK(repeats(repeated({twice * all})) == 1);
+  // The extents of a placeholder may differ from those of the repeated number.
+  placeholder<float, dyn> a("a"), b("b");
+  const any_tensor like_a = broadcast_to(any_tensor(k), any_tensor(a)) * 2.f;
+  CHECK(repeats(repeated({like_a * any_tensor(b)})) == 1);
+  CHECK(repeats(repeated({like_a * any_tensor(a)})) == 0);
+  session s;
+  const auto of_number = s.run(product, k = 0.5f, x = ndarray<float, 4, 3>{});
+  CHECK(of_number == ndarray<float, 4, 3>().array());
+}
