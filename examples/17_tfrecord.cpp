@@ -9,49 +9,20 @@
 // --data DIR: the files of MNIST; otherwise deft draws digits. --to DIR: where the records go.
 // prints: [0-9]+ images in 4 files
 // prints: read [0-9]+ batches, loss 2\.[0-9]+, then [01]\.[0-9]+
-#include <cmath>
 #include <cstdio>
-#include <deft/deft.hpp>
-#include <filesystem>
+
+#include "mnist_records.hpp"
 
 using namespace deft;
 
-std::string encode(const ndarray<float, 784>& image, std::int32_t label) {
-  std::string pixels;
-  for (float v : image) pixels += static_cast<char>(std::lround(v * 255));
-  return example().set("image_raw", pixels).set("label", label).encode();
-}
-
-/// Each thread of map has a copy.
-struct decoder {
-  example_view view = {};
-  std::tuple<ndarray<float, 784>, std::int32_t> operator()(const std::string& record) {
-    view.parse(record);
-    const std::string_view pixels = view.one_bytes("image_raw");
-    if (pixels.size() != 784) fail(errc::data_loss, "an image of ", pixels.size(), " bytes");
-    ndarray<float, 784> image;
-    float* to = image.data();
-    for (char c : pixels) *to++ = static_cast<float>(static_cast<unsigned char>(c)) / 255;
-    return {std::move(image), static_cast<std::int32_t>(view.one_integer("label"))};
-  }
-};
-
 int main(int argc, char** argv) {
   const task self(argc, argv);
-  const std::filesystem::path folder = self.flag("to", "mnist_records");
-  std::filesystem::create_directories(folder);
   const mnist_dataset digits = mnist(self.data_dir());
-  std::vector<std::string> files;
+  const std::vector<std::string> files = write_records(digits, self.flag("to", "mnist_records"));
   std::int64_t written = 0, label_sum = 0;
-  for (int i = 0; i < 4; ++i) {
-    files.push_back(folder / str("train-", i, ".tfrecord"));
-    record_writer writer(files.back());
-    for (auto& [image, label] : digits.shard(4, i)) {
-      writer.write(encode(image, label()));
-      ++written;
-      label_sum += label();
-    }
-    writer.close();
+  for (auto& [image, label] : digits) {
+    ++written;
+    label_sum += label();
   }
   std::printf("%lld images in 4 files\n", static_cast<long long>(written));
 

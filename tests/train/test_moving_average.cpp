@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/train/moving_average.hpp>
 #include <deft/train/optimizers.hpp>
+#include <deft/train/saver.hpp>
 
+#include "../data/temporary_folder.hpp"
 #include "training.hpp"
 
 using namespace deft;
@@ -93,4 +95,29 @@ TEST_CASE_FIXTURE(own_graph, "a tensor that cannot be averaged is refused by nam
   CHECK(testing::error_of([&] {
           exponential_moving_average(0.5, {.num_updates = wide});
         }).find("and got double(2)") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a program that evaluates restores the averages") {
+  const testing::temporary_folder files;
+  const std::string path = (files / "model").string();
+  {
+    variable<float> w("w", 0.f);
+    variable<float> scale("scale", 3.f, {.trainable = false});
+    exponential_moving_average averages(0.5);
+    operation both;
+    if (auto after = control_dependencies(w.assign(8.f))) both = averages.apply();
+    session s;
+    s.run(initialize_all());
+    s.run(both);
+    saver().save(s, path);
+  }
+  graph evaluation;
+  auto in_graph = as_default(evaluation);
+  variable<float> w("w", 0.f);
+  variable<float> scale("scale", 0.f, {.trainable = false});
+  session s;
+  saver averaged({.named = exponential_moving_average(0.5).variables_to_restore()});
+  averaged.restore(s, path);
+  CHECK(s.run(w) == 4);
+  CHECK(s.run(scale) == 3);
 }

@@ -2,6 +2,7 @@
 // deft/train/moving_average.hpp: averages of variables over training steps.
 #pragma once
 #include <deft/train/optimizer.hpp>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,11 @@ class exponential_moving_average {
   /// Exchanges the values of all variables that `apply` was given with their averages. Run it
   /// before an evaluation that uses the averages, and once more before training continues.
   operation swap(source_place w = here()) const;
+  /// For a program that evaluates with the averages: from the name in a checkpoint to each variable
+  /// of the graph, which for trainable floating ones is that of its average.
+  ///
+  ///     saver averaged({.named = exponential_moving_average(0.999).variables_to_restore()});
+  std::map<std::string, any_variable> variables_to_restore(graph g = current_graph()) const;
 
  private:
   double decay_;

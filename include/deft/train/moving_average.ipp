@@ -79,4 +79,15 @@ operation exponential_moving_average::swap(source_place w) const {
   return no_op(w);
 }
 
+std::map<std::string, any_variable> exponential_moving_average::variables_to_restore(
+    graph g) const {
+  std::map<std::string, any_variable> named;
+  for (const node_ref& n : g.variables()) named.emplace(any_variable(n).name(), any_variable(n));
+  for (const any_variable& v : trainable_variables(g)) {
+    named.erase(v.name());
+    named.insert_or_assign(str(v.name(), "/", options_.name), v);
+  }
+  return named;
+}
+
 }  // namespace deft
