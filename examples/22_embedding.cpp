@@ -40,7 +40,7 @@ int main() {
   ndarray<float, batch> t;
   float first = 0, last = 0;
   const ndarray<float, words, width> before = s.run(table);
-  for (int n = 0; n < 400; ++n) {
+  for (int n = 0; n < 600; ++n) {
     for (int i = 0; i < batch; ++i) {
       a(i) = draw();
       const std::int32_t same = draw() / topics * topics + a(i) % topics;  // of the word's topic
