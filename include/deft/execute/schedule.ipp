@@ -242,8 +242,8 @@ class compiler {
     if (const kernel_entry* k = c_.device(i).find_kernel(n.op->name); k && k->make_value) {
       i.what = action::perform;
       i.number = static_cast<std::uint32_t>(c_.performers.size());
-      c_.performers.push_back(k->make_value(
-          {n, *task_.store, c_.sends, c_.receives, task_.session, task_.master}));
+      c_.performers.push_back(
+          k->make_value({n, *task_.store, c_.sends, c_.receives, task_.session, task_.master}));
       for (std::uint32_t a = 0; a < i.ins; ++a) keep(input(i, a));
       if (n.op->role == op_role::send) {
         lane.follows = n.inputs[0].node;

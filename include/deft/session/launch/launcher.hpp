@@ -17,9 +17,9 @@ std::string progress_bar(std::int64_t step, std::int64_t last);
 /// port (`--listen_fd`), and `arguments`. Prints the cluster, then the output of the tasks line by
 /// line; lines "step N/M …" become progress bars on a terminal. Returns once all tasks have ended:
 /// 0, or the exit code of the first task that failed, after which the others are terminated. With
-/// `--restarts=N` among the arguments it first starts tasks that fail, or are killed, again, N times
-/// in all, at their addresses: in a training job that has checkpoints they go on where they were.
-/// Ctrl-C, SIGTERM and SIGHUP end all tasks and return 130: the workers get SIGTERM, the
+/// `--restarts=N` among the arguments it first starts tasks that fail, or are killed, again, N
+/// times in all, at their addresses: in a training job that has checkpoints they go on where they
+/// were. Ctrl-C, SIGTERM and SIGHUP end all tasks and return 130: the workers get SIGTERM, the
 /// parameter servers once the workers have ended, and all that run after 5 s, or at a second
 /// signal, SIGKILL. If the launcher dies, its tasks are killed. Throws
 /// invalid_argument if `arguments` contain a flag that the launcher sets.

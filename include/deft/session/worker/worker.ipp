@@ -119,8 +119,8 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
     // A master of this process has checked the part.
     if (owner) check_part(p);
     const std::string master = owner ? owner->peer().name : std::string();
-    made.part = std::make_shared<registered_part>(
-        std::move(p), task_->resources(session, master), peers, master);
+    made.part = std::make_shared<registered_part>(std::move(p), task_->resources(session, master),
+                                                  peers, master);
   });
   auto s = find_or_make(session, owner.get());
   std::lock_guard lock(s->guard);
