@@ -20,7 +20,7 @@ struct replica_round {
       field{"needed", &replica_round::needed}, field{"total", &replica_round::total});
 
  protected:
-  void check(std::string_view op) const;
+  void expect_possible(std::string_view op) const;
 };
 
 /// Waits until the round is over, if the replica has computed its gradients in it. Yields whether

@@ -5,30 +5,30 @@
 
 namespace deft::op {
 
-void replica_round::check(std::string_view op) const {
+void replica_round::expect_possible(std::string_view op) const {
   if (needed < 1 || total < needed || total > most)
     fail(errc::invalid_argument, "[", op, "] a round of ", needed, " of ", total,
          " replicas is not possible");
 }
 
 tensor_type arrive_at_round::infer(std::span<const tensor_type>) const {
-  check(name);
+  expect_possible(name);
   return {dims{}, dtype::boolean};
 }
 std::vector<tensor_type> await_replicas::infer(std::span<const tensor_type>) const {
-  check(name);
+  expect_possible(name);
   return {{dims{needed}, dtype::int64}, {dims{}, dtype::float64}};
 }
-void end_round::infer(std::span<const tensor_type>) const { check(name); }
-void join_rounds::infer(std::span<const tensor_type>) const { check(name); }
-void leave_rounds::infer(std::span<const tensor_type>) const { check(name); }
+void end_round::infer(std::span<const tensor_type>) const { expect_possible(name); }
+void join_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
+void leave_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
 void fail_round::infer(std::span<const tensor_type> in) const {
-  check(name);
+  expect_possible(name);
   if (in[0].type != dtype::uint8 || in[0].shape.rank() != 1)
     fail(errc::invalid_argument, "[fail_round] expects a text, uint8(dyn), and got ", in[0]);
 }
 std::vector<tensor_type> describe_round::infer(std::span<const tensor_type>) const {
-  check(name);
+  expect_possible(name);
   return {{dims{2}, dtype::int64}, {dims{dyn}, dtype::uint8}};
 }
 
