@@ -61,11 +61,14 @@ TEST_CASE("a monitored session does not depend on the scopes around it") {
   CHECK(alone([&](task& self) {
           variable<float> w("w", 1.f);
           operation train = w.assign_add(1.f);
-          auto after = control_dependencies(train);
-          auto there = on(device("/job:nowhere"));
-          monitored_session s(self);
-          s.run(train);
-          last = s.session().run(w);
+          std::optional<monitored_session> s;
+          {
+            auto after = control_dependencies(train);
+            auto there = on(device("/job:nowhere"));
+            s.emplace(self);
+          }
+          s->run(train);
+          last = s->session().run(w);
         }) == 0);
   CHECK(last == 2);
 }
