@@ -190,8 +190,8 @@ class replica_updates::state {
     const auto updates = collected(g, updates_of_graph), joins = collected(g, joins_of_graph),
                failures = collected(g, failures_of_graph), leaves = collected(g, leaves_of_graph);
     for (std::size_t i = 0; i < updates.size(); ++i) {
-      s.run(operation(joins[i]));
       const tensor<std::uint8_t, dyn> why(failures[i]->inputs()[0]);
+      s.run(operation(joins[i]));
       rounds_.push_back({s.prepare(operation(updates[i])),
                          s.prepare(operation(failures[i]), feeds(why)),
                          s.prepare(operation(leaves[i]))});
@@ -200,6 +200,7 @@ class replica_updates::state {
   }
 
   ~state() {
+    ending_.request_stop();
     for (const round& r : rounds_) try {
         r.leave({.timeout = std::chrono::seconds(1)});  // which ends its thread
       } catch (const error&) {
@@ -217,23 +218,39 @@ class replica_updates::state {
 
   void update(const round& r) const {
     const run_options options{.cancel = stopping_.get_token()};
-    try {
-      for (;;) r.update(options);
-    } catch (const error& e) {
-      if (e.code() == errc::cancelled) return;  // it has left, or the session was closed
-      const std::string text = str(static_cast<int>(e.code()), "\n", e.message());
-      ndarray<std::uint8_t, dyn> why(static_cast<std::int64_t>(text.size()));
-      std::ranges::copy(text, why.begin());
-      try {
-        r.fail(options, why);
-      } catch (const error&) {
-        // The barrier's task is lost, which the worker's own steps report.
+    for (;;) try {
+        for (;;) r.update(options);
+      } catch (const error& e) {
+        // If it was cancelled, it has left, or the session was closed.
+        if (e.code() == errc::cancelled || !report(r, e) || !pause()) return;
       }
+  }
+  /// Fails the steps that wait for the update. Returns false if that is not possible: the barrier's
+  /// task is lost, which the worker's own steps report.
+  bool report(const round& r, const error& e) const {
+    const std::string text = str(static_cast<int>(e.code()), "\n", e.message());
+    ndarray<std::uint8_t, dyn> why(static_cast<std::int64_t>(text.size()));
+    std::ranges::copy(text, why.begin());
+    try {
+      r.fail({.cancel = stopping_.get_token()}, why);
+      return true;
+    } catch (const error&) {
+      return false;
     }
+  }
+  /// After an error, which may come again at once. Returns false if the updates end.
+  bool pause() const {
+    std::mutex guard;
+    std::condition_variable_any over;
+    std::unique_lock lock(guard);
+    const std::stop_token ending = ending_.get_token();
+    return !over.wait_for(lock, ending, std::chrono::milliseconds(200),
+                          [&] { return ending.stop_requested(); });
   }
 
   std::vector<round> rounds_;
-  std::stop_source stopping_;
+  std::stop_source ending_;    ///< no new updates
+  std::stop_source stopping_;  ///< nor those under way
   std::vector<std::thread> threads_;
 };
 
