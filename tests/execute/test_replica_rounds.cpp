@@ -143,6 +143,20 @@ TEST_CASE("members agree on the numbers of replicas, and one of them applies gra
   CHECK(barrier->describe_state().awaited == 2);
 }
 
+TEST_CASE("a new barrier learns from a member who has left") {
+  const auto barrier = std::make_shared<replica_barrier>(2, 2);
+  const auto a = barrier->join(1, task_a, 2, 2);
+  const std::string left[] = {task_a, task_b};
+  barrier->take_part(*a, left);
+  CHECK(barrier->describe_state().left == std::vector<std::string>{task_b});
+  CHECK(barrier->arrive(*a, 1, waker()) == std::nullopt);
+  CHECK(barrier->await(*a, waker()) == std::vector<std::uint64_t>{1});
+  barrier->end(*a);
+  const auto b = barrier->join(2, task_b, 2, 2);
+  barrier->take_part(*a, left);  // task_b is back
+  CHECK(barrier->describe_state().left.empty());
+}
+
 TEST_CASE("an accumulator keeps the newest gradient of each session until it is taken") {
   gradient_accumulator all;
   auto a = all.join(1);

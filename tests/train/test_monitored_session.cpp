@@ -56,6 +56,23 @@ TEST_CASE("stop_at_step stops at its step, and counts only runs that train") {
   CHECK(last == 5);
 }
 
+TEST_CASE("a monitored session does not depend on the scopes around it") {
+  float last = 0;
+  CHECK(alone([&](task& self) {
+          variable<float> w("w", 1.f);
+          operation train = w.assign_add(1.f);
+          std::optional<monitored_session> s;
+          {
+            auto after = control_dependencies(train);
+            auto there = on(device("/job:nowhere"));
+            s.emplace(self);
+          }
+          s->run(train);
+          last = s->session().run(w);
+        }) == 0);
+  CHECK(last == 2);
+}
+
 TEST_CASE("stop_on_nan stops, or throws with the loss's name and source location") {
   int runs = 0;
   log_lines lines;

@@ -76,6 +76,22 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(crossings <= 2);
 }
 
+TEST_CASE_FIXTURE(own_graph, "minimize updates the variables it is given, and no others") {
+  variable<float> a("a", 1.f), b("b", 1.f);
+  const auto step = global_step();
+  auto loss = a * 2.f + b * 3.f;
+  const operation first = sgd(1).minimize(loss, {a}), second = sgd(1).minimize(loss, {b}, step);
+  session s;
+  s.run(initialize_all());
+  s.run(first);
+  CHECK(s.run(a) == -1);
+  CHECK(s.run(b) == 1);
+  s.run(second);
+  CHECK(s.run(a) == -1);
+  CHECK(s.run(b) == -2);
+  CHECK(s.run(step) == 1);
+}
+
 TEST_CASE_FIXTURE(own_graph, "minimize adds to the global step after the updates") {
   variable<float> w("w", 1.f);
   auto step = global_step();

@@ -33,8 +33,9 @@ class replica_barrier final : public resource,
   std::shared_ptr<membership> join(std::uint64_t session, std::string_view task,
                                    std::int64_t needed, std::int64_t total);
 
-  /// The member takes part from now on, and will apply gradients.
-  void take_part(const membership& m);
+  /// The member takes part from now on, and will apply gradients. `left`: tasks that it knows to
+  /// have left.
+  void take_part(const membership& m, std::span<const std::string> left = {});
   /// Whether the gradients of `step` counted, once its round is over; empty if the step has to
   /// wait, until `w` is called. Throws what failed the round, and failed_precondition if the member
   /// has left, or no member applies gradients.

@@ -50,13 +50,25 @@ void replica_barrier::remember(const member& m) {
     left_.erase(before);
 }
 
-void replica_barrier::take_part(const membership& m) {
+void replica_barrier::take_part(const membership& m, std::span<const std::string> left) {
+  wake_at_end woken;
   std::lock_guard lock(guard_);
   member& me = members_.at(m.session());
   me.leads = true;
-  if (!std::exchange(me.left, false)) return;
-  me.round = round_;
-  remember(me);
+  if (std::exchange(me.left, false)) {
+    me.round = round_;
+    remember(me);
+  }
+  for (const std::string& task : left) {
+    const bool here = std::ranges::any_of(members_, [&](const auto& other) {
+      return other.second.task == task && !other.second.left;
+    });
+    if (here || std::ranges::count(left_, task) > 0 ||
+        static_cast<std::int64_t>(left_.size()) + 1 >= total_)
+      continue;
+    left_.push_back(task);
+  }
+  if (complete()) move_to(woken.all, leaders_);
 }
 
 std::int64_t replica_barrier::needed_now() const {
@@ -338,8 +350,15 @@ struct fail_kernel final : round_kernel<op::fail_round> {
 
 struct join_kernel final : round_kernel<op::join_rounds> {
   using round_kernel::round_kernel;
-  bool run(value_call&) const override {
-    barrier().take_part(*member_);
+  bool run(value_call& c) const override {
+    const any_array lines = c.input(0);
+    std::vector<std::string> left;
+    for (std::string_view text = text_of(lines); !text.empty();) {
+      const auto end = std::min(text.find('\n'), text.size());
+      left.emplace_back(text.substr(0, end));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    barrier().take_part(*member_, left);
     return true;
   }
 };

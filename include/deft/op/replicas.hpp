@@ -53,9 +53,12 @@ struct fail_round : replica_round {
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
   void infer(std::span<const tensor_type> in) const;
 };
-/// From now on rounds wait for this replica, which also applies gradients.
+/// From now on rounds wait for this replica, which also applies gradients. The input is a text, the
+/// tasks of replicas that it knows to have left, a line for each: the barrier may be a new one, of
+/// a task that was started again.
 struct join_rounds : replica_round {
   static constexpr std::string_view name = "join_rounds";
+  static constexpr int arity = 1;
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::no_value;
   void infer(std::span<const tensor_type> in) const;
 };

@@ -4,6 +4,14 @@
 #include <deft/op/replicas.hpp>
 
 namespace deft::op {
+namespace {
+
+void expect_lines(std::string_view op, const tensor_type& t) {
+  if (t.type != dtype::uint8 || t.shape.rank() != 1)
+    fail(errc::invalid_argument, "[", op, "] expects a text, uint8(dyn), and got ", t);
+}
+
+}  // namespace
 
 void replica_round::expect_possible(std::string_view op) const {
   if (needed < 1 || total < needed || total > most)
@@ -20,12 +28,11 @@ std::vector<tensor_type> await_replicas::infer(std::span<const tensor_type>) con
   return {{dims{needed}, dtype::int64}, {dims{}, dtype::float64}};
 }
 void end_round::infer(std::span<const tensor_type>) const { expect_possible(name); }
-void join_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
-void leave_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
-void fail_round::infer(std::span<const tensor_type> in) const {
+void join_rounds::infer(std::span<const tensor_type> in) const {
   expect_possible(name);
-  if (in[0].type != dtype::uint8 || in[0].shape.rank() != 1)
-    fail(errc::invalid_argument, "[fail_round] expects a text, uint8(dyn), and got ", in[0]);
+  expect_lines(name, in[0]);
+}
+void leave_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
 }
 std::vector<tensor_type> describe_round::infer(std::span<const tensor_type>) const {
   expect_possible(name);

@@ -23,22 +23,25 @@ class prepared_step {
   /// The same with options for this run.
   template <host_value... V>
   auto operator()(const run_options& options, V&&... values) const {
-    static_assert(sizeof...(V) == std::tuple_size_v<decltype(feeds_.targets)>,
-                  "[prepare] the step takes one value for each tensor named in feeds(…)");
-    return std::apply(
-        [this, &options, &values...](const auto&... target) {
-          const std::tuple<decltype(feed_of(target, std::forward<V>(values)))...> fed{
-              feed_of(target, std::forward<V>(values))...};
-          return std::apply(
-              [this, &options](const auto&... f) {
-                const feed_ref refs[sizeof...(f) + 1] = {f.value()...};
-                step_results r = this->plan_->run({refs, sizeof...(f)}, options);
-                return detail::unpack(
-                    detail::request<Fetches...>::template take<Fetches...>(r, this->lengths_));
-              },
-              fed);
-        },
-        feeds_.targets);
+    constexpr bool complete = sizeof...(V) == std::tuple_size_v<decltype(Feeds::targets)>;
+    if constexpr (!complete)
+      static_assert(complete,
+                    "[prepare] the step takes one value for each tensor named in feeds(…)");
+    else
+      return std::apply(
+          [this, &options, &values...](const auto&... target) {
+            const std::tuple<decltype(feed_of(target, std::forward<V>(values)))...> fed{
+                feed_of(target, std::forward<V>(values))...};
+            return std::apply(
+                [this, &options](const auto&... f) {
+                  const feed_ref refs[sizeof...(f) + 1] = {f.value()...};
+                  step_results r = this->plan_->run({refs, sizeof...(f)}, options);
+                  return detail::unpack(
+                      detail::request<Fetches...>::template take<Fetches...>(r, this->lengths_));
+                },
+                fed);
+          },
+          feeds_.targets);
   }
 
  private:

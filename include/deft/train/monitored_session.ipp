@@ -59,9 +59,12 @@ monitored_session::monitored_session(task& self, monitored_options options)
                                                    .max_to_keep = options_.max_to_keep}));
   for (auto& h : options_.hooks) h->begin();
   if (auto h = detail::replica_hook(graph_)) options_.hooks.push_back(std::move(h));
-  for (const auto& v : graph_.variables()) {
-    variables_.emplace_back(v);
-    have_values_.push_back(is_initialized(variables_.back()));
+  {
+    const scope outside{scope_ref()};  // the caller's devices and control dependencies
+    for (const auto& v : graph_.variables()) {
+      variables_.emplace_back(v);
+      have_values_.push_back(is_initialized(variables_.back()));
+    }
   }
   on_signal_ = self.when_asked_to_stop([this] {
     request_stop();
@@ -141,6 +144,7 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until)
 }
 
 void monitored_session::make_ready(std::chrono::steady_clock::time_point until) {
+  const scope outside{scope_ref()};  // the caller's devices and control dependencies
   give_values(until);
   // Random numbers go on where the steps that are counted ended.
   if (const node_ref counted = graph_.find_variable("global_step");

@@ -109,13 +109,24 @@ class optimizer {
   /// the loss is not a floating scalar.
   template <expression L>
   operation minimize(const L& loss, source_place w = here()) const {
-    return minimize_any(scalar_loss(loss), nullptr, w);
+    return minimize_any(scalar_loss(loss), nullptr, nullptr, w);
   }
   /// Also adds 1 to `step` after the updates.
   template <expression L>
   operation minimize(const L& loss, const variable<std::int64_t>& step,
                      source_place w = here()) const {
-    return minimize_any(scalar_loss(loss), &step, w);
+    return minimize_any(scalar_loss(loss), nullptr, &step, w);
+  }
+  /// Updates only the given variables: `minimize(loss, {w, b})`.
+  template <expression L>
+  operation minimize(const L& loss, const std::vector<any_variable>& variables,
+                     source_place w = here()) const {
+    return minimize_any(scalar_loss(loss), &variables, nullptr, w);
+  }
+  template <expression L>
+  operation minimize(const L& loss, const std::vector<any_variable>& variables,
+                     const variable<std::int64_t>& step, source_place w = here()) const {
+    return minimize_any(scalar_loss(loss), &variables, &step, w);
   }
 
   /// The first half of minimize: gradients with respect to all trainable variables of float or
@@ -159,8 +170,8 @@ class optimizer {
           "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
     return any_tensor(loss);
   }
-  operation minimize_any(const any_tensor& loss, const variable<std::int64_t>* step,
-                         source_place w) const;
+  operation minimize_any(const any_tensor& loss, const std::vector<any_variable>* variables,
+                         const variable<std::int64_t>* step, source_place w) const;
 };
 
 /// The mean of what `compute_gradients` returned for several replicas of a model, in the same order

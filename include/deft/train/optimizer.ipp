@@ -80,14 +80,15 @@ operation optimizer::apply(const std::vector<gradient_of_variable>& gradients,
   return step->assign_add(std::int64_t{1}, w);
 }
 
-operation optimizer::minimize_any(const any_tensor& loss, const variable<std::int64_t>* step,
-                                  source_place w) const {
+operation optimizer::minimize_any(const any_tensor& loss,
+                                  const std::vector<any_variable>* variables,
+                                  const variable<std::int64_t>* step, source_place w) const {
   if (loss.rank() != 0)
     throw error(errc::invalid_argument,
                 str("[minimize] expects a scalar loss, and got ", loss.handle().type(),
                     ": use mean(loss), or sum(loss)"),
                 name_of(loss), w);
-  return apply(compute_gradients(loss), step, w);
+  return apply(variables ? compute_gradients(loss, *variables) : compute_gradients(loss), step, w);
 }
 
 update_target::operator any_tensor() const {

@@ -6,6 +6,8 @@
 #include <deft/train/optimizer.hpp>
 #include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace deft {
 
@@ -62,7 +64,10 @@ class sync_replicas final : public optimizer {
 /// outlive the session.
 class replica_updates {
  public:
-  explicit replica_updates(session& s, graph g = current_graph());
+  /// `left`: for each sync_replicas of the graph, the tasks of workers that are known to have left,
+  /// a line for each, for a barrier that has lost its memory.
+  explicit replica_updates(session& s, graph g = current_graph(),
+                           const std::vector<std::string>& left = {});
   ~replica_updates();
   replica_updates(const replica_updates&) = delete;
 

@@ -175,9 +175,9 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
     if (after_update_) after_all.emplace(std::vector<node_ref>{after_update_().handle()});
     g.collect(updates_of_graph, "", {round.at_barrier<op::end_round>(), 0});
   }
-  g.collect(joins_of_graph, "", {round.at_barrier<op::join_rounds>(), 0});
-  const placeholder<std::uint8_t, dyn> why("sync_replicas/error");
-  const output in[] = {why.handle()};
+  const placeholder<std::uint8_t, dyn> text("sync_replicas/text");
+  const output in[] = {text.handle()};
+  g.collect(joins_of_graph, "", {round.at_barrier<op::join_rounds>(in), 0});
   g.collect(failures_of_graph, "", {round.at_barrier<op::fail_round>(in), 0});
   g.collect(leaves_of_graph, "", {round.at_barrier<op::leave_rounds>(), 0});
   g.collect(states_of_graph, "", {round.at_barrier<op::describe_round>(), 0});
@@ -186,12 +186,12 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
 
 class replica_updates::state {
  public:
-  state(session& s, const graph& g) {
+  state(session& s, const graph& g, const std::vector<std::string>& left) {
     const auto updates = collected(g, updates_of_graph), joins = collected(g, joins_of_graph),
                failures = collected(g, failures_of_graph), leaves = collected(g, leaves_of_graph);
     for (std::size_t i = 0; i < updates.size(); ++i) {
-      const tensor<std::uint8_t, dyn> why(failures[i]->inputs()[0]);
-      s.run(operation(joins[i]));
+      const tensor<std::uint8_t, dyn> gone(joins[i]->inputs()[0]), why(failures[i]->inputs()[0]);
+      s.run(operation(joins[i]), gone = as_text(i < left.size() ? left[i] : std::string()));
       rounds_.push_back({s.prepare(operation(updates[i])),
                          s.prepare(operation(failures[i]), feeds(why)),
                          s.prepare(operation(leaves[i]))});
@@ -216,6 +216,11 @@ class replica_updates::state {
     std::function<void(const run_options&)> leave;
   };
 
+  static ndarray<std::uint8_t, dyn> as_text(const std::string& text) {
+    ndarray<std::uint8_t, dyn> bytes(static_cast<std::int64_t>(text.size()));
+    std::ranges::copy(text, bytes.begin());
+    return bytes;
+  }
   void update(const round& r) const {
     const run_options options{.cancel = stopping_.get_token()};
     for (;;) try {
@@ -229,10 +234,8 @@ class replica_updates::state {
   /// task is lost, which the worker's own steps report.
   bool report(const round& r, const error& e) const {
     const std::string text = str(static_cast<int>(e.code()), "\n", e.message());
-    ndarray<std::uint8_t, dyn> why(static_cast<std::int64_t>(text.size()));
-    std::ranges::copy(text, why.begin());
     try {
-      r.fail({.cancel = stopping_.get_token()}, why);
+      r.fail({.cancel = stopping_.get_token()}, as_text(text));
       return true;
     } catch (const error&) {
       return false;
@@ -254,7 +257,8 @@ class replica_updates::state {
   std::vector<std::thread> threads_;
 };
 
-replica_updates::replica_updates(session& s, graph g) : state_(std::make_unique<state>(s, g)) {}
+replica_updates::replica_updates(session& s, graph g, const std::vector<std::string>& left)
+    : state_(std::make_unique<state>(s, g, left)) {}
 replica_updates::~replica_updates() = default;
 
 namespace {
@@ -268,7 +272,7 @@ class replica_hook_of_graph final : public hook {
   }
   void after_create(run_context& context) override {
     updates_.reset();
-    updates_.emplace(context.session(), graph_);
+    updates_.emplace(context.session(), graph_, left_);
     warning_ = std::jthread([state = context.session().prepare(states_)](
                                 const std::stop_token& stop) { warn_of_absent(state, stop); });
   }

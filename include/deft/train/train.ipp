@@ -7,8 +7,10 @@
 #include <deft/train/hook.ipp>
 #include <deft/train/hooks.ipp>
 #include <deft/train/layers_common.ipp>
+#include <deft/train/layers_convolution.ipp>
 #include <deft/train/layers_dense.ipp>
 #include <deft/train/layers_dropout.ipp>
+#include <deft/train/layers_embedding.ipp>
 #include <deft/train/layers_normalization.ipp>
 #include <deft/train/layers_recurrent.ipp>
 #include <deft/train/losses.ipp>

@@ -257,7 +257,7 @@ task::task(int argc, const char* const* argv) {
     fail(errc::invalid_argument, "--job_name=", job_, " needs --", job_, "_hosts");
   if (index_ < 0 || index_ >= cluster_.tasks(job_))
     fail(errc::invalid_argument, "--task_index=", index_, ": job ", job_, " has ",
-         cluster_.tasks(job_), " tasks");
+         cluster_.tasks(job_), cluster_.tasks(job_) == 1 ? " task" : " tasks");
   server_options options;
   options.cpu_devices = cpu_devices_;
   options.simulated_gpus = simulated_gpus_;

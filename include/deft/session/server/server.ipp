@@ -26,6 +26,12 @@ server_impl::server_impl(const cluster_spec& cluster, const std::string& job, in
             options.heartbeat_timeout, options.window};
   // The system may choose the port here; the worker's copy of the cluster has that port.
   if (l.fd < 0 && l.address.ends_with(":0")) l.fd = listen_socket(l.address);
+  for (const std::string& entry : cluster.entries())
+    if (entry.ends_with(":0") && !entry.starts_with(str("/job:", job, "/task:", task, " ")))
+      fail(
+          errc::invalid_argument, "[server] ", entry,
+          ": the system may choose the port of a server's own address only, as the others' have to "
+          "be known");
   cluster_spec known = cluster;
   if (l.fd >= 0) known.set_address(job, task, address_of_socket(l.fd));
   worker_ = worker::make(task_, std::move(known), l.self);

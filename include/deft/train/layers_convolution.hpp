@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/layers_convolution.hpp: convolutions of images with variables of their own.
+#pragma once
+#include <deft/op/conv2d.hpp>
+#include <deft/train/layers_common.hpp>
+
+namespace deft {
+
+struct conv2d_layer_options {
+  activation_function activation = {};                     ///< `.activation = relu`
+  std::optional<deft::initializer> initializer = {};       ///< of the filters; glorot_uniform()
+  std::optional<deft::initializer> bias_initializer = {};  ///< zeros()
+  deft::regularizer regularizer = {};  ///< of the filters; its loss is added as by add_loss
+  bool bias = true;
+  bool shared = false;  ///< as in dense_options
+};
+
+/// activation(conv2d(x, kernel) + bias) for images x (batch, height, width, channels), with
+/// variables NAME/kernel of (size, channels, filters) and NAME/bias of (filters) under the name
+/// scopes in force: `conv2d(x, 32, {5, 5}, "conv1", {.activation = relu})`. Where the graph has
+/// them already, they are used again. Throws invalid_argument if x is not floating or its channels
+/// are unknown, if variables of these names have other shapes, and what conv2d throws.
+any_tensor conv2d(const any_tensor& x, std::int64_t filters, const dims& size,
+                  std::string_view name, const conv2d_layer_options& options = {},
+                  const conv2d_options& windows = {.padding = padding_mode::same},
+                  source_place w = here());
+
+/// The same, known at compile time: for x of (?,28,28,1), `conv2d<32>(x, window<5>, "conv1")` is
+/// (?,28,28,32), and `conv2d<32>(x, window<5>, "conv1", {}, stride<2>, padding::valid)` is
+/// (?,12,12,32).
+template <std::int64_t Filters, typed_expression X, int Height, int Width, int Down = 1,
+          int Across = 1, padding_mode P = padding_mode::same, class K = kernels_for<X>>
+auto conv2d(const X& x, window_t<Height, Width> size, std::string_view name,
+            const conv2d_layer_options& options = {}, stride_t<Down, Across> moved = {},
+            padding_t<P> = {}, source_place w = here()) {
+  constexpr dims images = shape_type_of<X>::value;
+  static_assert(images.n == 4 && images.e[3] != dyn,
+                "[conv2d] expects images (batch, height, width, channels) whose channels are "
+                "known, and got others");
+  if constexpr (images.n == 4 && images.e[3] != dyn) {
+    using filters = shape_t<Height, Width, images.e[3], Filters>;
+    using shape = detail::convolved<shape_type_of<X>, filters, stride_t<Down, Across>,
+                                    P == padding_mode::same>;
+    static_assert(shape::possible,
+                  "[conv2d] expects a window that fits into the images and a stride of 1 or more");
+    return tensor_of<value_type_of<X>, shape>(conv2d(any_tensor(detail::any_lower<K>(x, w)),
+                                                     Filters, size.value, name, options,
+                                                     {moved.value, P}, w)
+                                                  .handle());
+  }
+}
+
+}  // namespace deft

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/layers_embedding.hpp: vectors for numbers of words, users or things.
+#pragma once
+#include <deft/op/gather.hpp>
+#include <deft/train/layers_common.hpp>
+
+namespace deft {
+
+struct embedding_options {
+  std::optional<deft::initializer> initializer = {};  ///< random_uniform(-0.05, 0.05)
+  dtype type = dtype::float32;
+  bool shared = false;  ///< as in dense_options
+};
+
+/// The rows of a variable NAME/table of (rows, width) at `ids`, int32 or int64 of any shape, whose
+/// result has one axis more. Where the graph has the variable already, it is used again. The
+/// gradient consists of the rows that were gathered (see optimizer). Throws invalid_argument if the
+/// variable of this name has another shape, and what gather throws.
+any_tensor embedding(const any_tensor& ids, std::int64_t rows, std::int64_t width,
+                     std::string_view name, const embedding_options& options = {},
+                     source_place w = here());
+
+namespace detail {
+template <class Shape, std::int64_t Last>
+struct with_one_more {
+  static constexpr dims value = [] {
+    dims d = Shape::value;
+    if (d.n < max_rank) d.push_back(Last);
+    return d;
+  }();
+};
+}  // namespace detail
+
+/// The same, known at compile time: for ids of (?,20), `embedding<10'000, 64>(ids, "words")` is
+/// float(?,20,64).
+template <std::int64_t Rows, std::int64_t Width, typed_expression X, class K = kernels_for<X>>
+auto embedding(const X& ids, std::string_view name, embedding_options options = {},
+               source_place w = here()) {
+  options.type = dtype::float32;
+  return tensor_of<float, detail::with_one_more<shape_type_of<X>, Width>>(
+      embedding(any_tensor(detail::any_lower<K>(ids, w)), Rows, Width, name, options, w).handle());
+}
+
+}  // namespace deft
