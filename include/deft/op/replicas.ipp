@@ -33,6 +33,9 @@ void join_rounds::infer(std::span<const tensor_type> in) const {
   expect_lines(name, in[0]);
 }
 void leave_rounds::infer(std::span<const tensor_type>) const { expect_possible(name); }
+void fail_round::infer(std::span<const tensor_type> in) const {
+  expect_possible(name);
+  expect_lines(name, in[0]);
 }
 std::vector<tensor_type> describe_round::infer(std::span<const tensor_type>) const {
   expect_possible(name);
