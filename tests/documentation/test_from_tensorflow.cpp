@@ -83,9 +83,9 @@ TEST_CASE_FIXTURE(own_graph, "an optimizer with a schedule, clipping and average
   CHECK(averages.average(w).name() == "w/moving_average");
 
   // One step each, from different formulas.
-  auto others =
-      group(adam(0.001).minimize(loss), momentum(0.1, 0.9, {.nesterov = true}).minimize(w),
-            adagrad(0.5).minimize(w), sync_replicas(optimizer, 2, 3).minimize(loss));
+  auto others = group(adam(0.001).minimize(loss),
+                      momentum(0.1, 0.9, {.nesterov = true}).minimize(w), adagrad(0.5).minimize(w),
+                      sync_replicas(optimizer, 2, 3).minimize(loss), sgd(1).minimize(loss, {w}));
   CHECK(trainable_variables().size() == 1);
 }
 
@@ -96,6 +96,10 @@ TEST_CASE_FIXTURE(own_graph, "layers, and the losses of their weights") {
   variable<float, 4, 2> w("w", glorot_uniform());
   variable<float, 2> b("b", zeros());
   tensor<float, dyn, 2> own = dense(x, w, b);
+  placeholder<float, dyn, 28, 28, 1> image("image");
+  placeholder<std::int32_t, dyn, 9> ids("ids");
+  tensor<float, dyn, 28, 28, 32> filtered = conv2d<32>(image, window<5>, "conv");
+  tensor<float, dyn, 9, 16> vectors = embedding<1000, 16>(ids, "words");
   tensor<float, dyn, 8> h = dense<8>(x, "fc", {.activation = relu});
   h = batch_norm(h, "bn", {.training = training});
   h = dropout(h, 0.5, {.training = training});
