@@ -39,7 +39,7 @@ TEST_CASE_FIXTURE(own_graph, "the gradient of an embedding touches its rows alon
 
 TEST_CASE_FIXTURE(own_graph, "wrong embeddings are refused in their name") {
   placeholder<std::int32_t, 2> ids("ids");
-  CHECK(error_of([&] { embedding(ids, 0, 3, "a"); }).find("[embedding]") == 0);
-  embedding(ids, 5, 3, "b");
+  CHECK(error_of([&] { embedding(ids, 0, 3, "a"); }).find("[embedding]") != std::string::npos);
+  const any_tensor y = embedding(ids, 5, 3, "b");
   CHECK(error_of([&] { embedding(ids, 5, 4, "b"); }).find("b/table") != std::string::npos);
 }

@@ -70,7 +70,7 @@ TEST_CASE("flags are taken as --name=value and as --name value") {
   SUBCASE("with =") {
     words w{"--job_name=worker",
             "--task_index=1",
-            "--ps_hosts=localhost:0",
+            "--ps_hosts=b:1",
             "--worker_hosts=a:1,localhost:0",
             "--cpu_devices=2",
             "--log_device_placement",
