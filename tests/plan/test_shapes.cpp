@@ -144,12 +144,29 @@ TEST_CASE_FIXTURE(own_graph, "a number is repeated last") {
   CHECK(repeats(repeated({product, twice})) == 1);
   CHECK(repeats(repeated({product, any_tensor(sum(twice, axes{0}))})) == 1);
   CHECK(repeats(repeated({twice * all})) == 1);
+  // So does what is computed from it.
+  const flat_graph chain = repeated({twice, any_tensor(square(twice) * any_tensor(x))});
+  CHECK(first(chain.graph, "square").outputs[0].shape == dims{4, 3});
+  // A smaller tensor is repeated last as well, if all that repeat have its extents.
+  placeholder<float, 1, 3> row("row");
+  placeholder<float, 4, 1> column("column");
+  const any_tensor rows = broadcast_to(any_tensor(row), dims{4, 3});
+  const any_tensor columns = broadcast_to(any_tensor(column), dims{4, 3});
+  const flat_graph small = repeated({rows * 2.f * all * any_tensor(x)});
+  CHECK(repeats(small) == 0);
+  CHECK(first(small.graph, "mul").outputs[0] == tensor_type{dims{1, 3}, dtype::float32});
+  CHECK(repeats(repeated({rows * columns * any_tensor(x)})) == 2);
   // The extents of a placeholder may differ from those of the repeated number.
   placeholder<float, dyn> a("a"), b("b");
   const any_tensor like_a = broadcast_to(any_tensor(k), any_tensor(a)) * 2.f;
   CHECK(repeats(repeated({like_a * any_tensor(b)})) == 1);
   CHECK(repeats(repeated({like_a * any_tensor(a)})) == 0);
   session s;
+  ndarray<float, 4, 3> ones;
+  for (auto& e : ones) e = 1;
+  const auto of_rows = s.run(rows * 2.f * any_tensor(x), exp(rows), row = {{1, 2, 3}}, x = ones);
+  CHECK(std::get<0>(of_rows).data<float>()[10] == 4);
+  CHECK(std::get<1>(of_rows).shape() == dims{4, 3});
   const auto of_number = s.run(product, k = 0.5f, x = ndarray<float, 4, 3>{});
   CHECK(of_number == ndarray<float, 4, 3>().array());
 }

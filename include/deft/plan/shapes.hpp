@@ -11,8 +11,8 @@ namespace deft::plan {
 /// one, and a reduction keeps its axes if they would be added again. Nodes must be placed.
 void follow_shapes(graph_def& g, std::span<edge_def> fetches);
 
-/// Computes values that are one number repeated as that number, where elementwise operations on
-/// whole tensors repeat it themselves: so begin the gradients of sums.
+/// Computes values that repeat a smaller one from that one, where elementwise operations on whole
+/// tensors repeat it themselves: so begin the gradients of sums and means.
 void repeat_last(graph_def& g, std::span<edge_def> fetches);
 
 }  // namespace deft::plan

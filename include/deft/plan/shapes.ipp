@@ -8,6 +8,7 @@
 #include <deft/plan/rewrite.hpp>
 #include <deft/plan/shapes.hpp>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace deft::plan {
@@ -79,54 +80,75 @@ void keep_axes(const graph_def& g, const std::vector<int>& uses, node_def& n) {
   n.inputs = {of};
 }
 
-/// The number that the value repeats.
-std::optional<edge_def> repeated_number(const graph_def& g, edge_def e) {
+/// What the value repeats, if its extents are known.
+std::optional<edge_def> repeated_value(const graph_def& g, edge_def e) {
   const node_def& from = g.nodes[e.node];
   if (!from.op->is(op_traits::repeats) || !from.controls.empty()) return {};
-  const edge_def number = from.inputs[0];
-  if (g.nodes[number.node].outputs[number.port].shape.rank() != 0) return {};
-  return number;
+  const edge_def of = from.inputs[0];
+  if (!g.nodes[of.node].outputs[of.port].shape.is_static()) return {};
+  return of;
+}
+
+/// The extents of an elementwise node whose operands repeat what they are made of only afterwards;
+/// nullopt if one of them repeats nothing, or two repeat values of different extents. `small`:
+/// those of the nodes before.
+std::optional<dims> extents_before_repeating(const graph_def& g,
+                                             const std::vector<std::optional<dims>>& small,
+                                             const node_def& n) {
+  std::optional<dims> common;
+  for (auto e : n.inputs) {
+    if (g.nodes[e.node].outputs[e.port].shape.rank() == 0) continue;
+    std::optional<dims> its = small[e.node];
+    if (const auto of = repeated_value(g, e)) its = g.nodes[of->node].outputs[of->port].shape;
+    if (!its) return {};
+    if (!common || common->rank() == 0)
+      common = its;
+    else if (its->rank() != 0 && *its != *common)
+      return {};
+  }
+  return common;
 }
 
 }  // namespace
 
 void repeat_last(graph_def& g, std::span<edge_def> fetches) {
   const auto nodes = static_cast<std::uint32_t>(g.nodes.size());
-  std::vector<bool> uniform(nodes);  // computed from repeated numbers and scalars alone
-  std::vector<bool> whole(nodes);    // needed as it is
+  std::vector<std::optional<dims>> small(nodes);  // of values computed from repeated ones alone
+  std::vector<bool> whole(nodes);                 // needed as it is
   bool some = false;
   for (std::uint32_t i = 0; i < nodes; ++i) {
     const node_def& n = g.nodes[i];
     if (!is_elementwise(n) || n.outputs[0].shape.rank() == 0) continue;
-    bool repeats = false;
-    uniform[i] = std::ranges::all_of(n.inputs, [&](edge_def e) {
-      const bool repeated = uniform[e.node] || repeated_number(g, e);
-      repeats = repeats || repeated;
-      return repeated || g.nodes[e.node].outputs[e.port].shape.rank() == 0;
-    });
-    uniform[i] = uniform[i] && repeats;
-    some = some || uniform[i];
+    small[i] = extents_before_repeating(g, small, n);
+    some = some || small[i];
   }
   if (!some) return;
   const extent_symbols extents(g);
   for (const auto& f : fetches) whole[f.node] = true;
-  for (std::uint32_t i = nodes; i-- > 0;) {
-    const node_def& n = g.nodes[i];
-    const auto has_extents = [&](edge_def e) {
-      return !uniform[e.node] && !g.nodes[e.node].op->is(op_traits::repeats) && e.port == 0 &&
-             extents.same(e.node, i);
-    };
-    const bool repeats_itself =
-        is_elementwise(n) && (uniform[i] ? !whole[i] : std::ranges::any_of(n.inputs, has_extents));
-    for (auto e : n.inputs)
-      if (uniform[e.node] && !(repeats_itself && fits(g, extents, e, i))) whole[e.node] = true;
+  const auto is_whole = [&](edge_def e) { return small[e.node] && whole[e.node]; };
+  for (bool again = true; std::exchange(again, false);) {
+    for (std::uint32_t i = nodes; i-- > 0;) {
+      const node_def& n = g.nodes[i];
+      const auto has_extents = [&](edge_def e) {
+        return !small[e.node] && !g.nodes[e.node].op->is(op_traits::repeats) && e.port == 0 &&
+               extents.same(e.node, i);
+      };
+      const bool repeats_itself =
+          is_elementwise(n) && (small[i] ? !whole[i] : std::ranges::any_of(n.inputs, has_extents));
+      for (auto e : n.inputs)
+        if (small[e.node] && !(repeats_itself && fits(g, extents, e, i))) whole[e.node] = true;
+    }
+    // What is computed from one of them is whole, and then all that it is computed from.
+    for (std::uint32_t i = 0; i < nodes; ++i)
+      if (small[i] && !whole[i] && std::ranges::any_of(g.nodes[i].inputs, is_whole))
+        whole[i] = again = true;
   }
   for (std::uint32_t i = 0; i < nodes; ++i) {
-    if (!uniform[i] || whole[i]) continue;
+    if (!small[i] || whole[i]) continue;
     node_def& n = g.nodes[i];
     for (auto& e : n.inputs)
-      if (const auto number = repeated_number(g, e)) e = *number;
-    n.outputs = std::vector{tensor_type{dims{}, n.outputs[0].type}};
+      if (const auto of = repeated_value(g, e)) e = *of;
+    n.outputs = std::vector{tensor_type{*small[i], n.outputs[0].type}};
   }
   prune(g, fetches);
 }
