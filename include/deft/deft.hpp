@@ -30,6 +30,7 @@
 #include <deft/data/npy.hpp>
 #include <deft/data/pipeline.hpp>
 #include <deft/data/record.hpp>
+#include <deft/observe/chrome_trace.hpp>
 #include <deft/observe/summary_writer.hpp>
 #include <deft/train/clip.hpp>
 #include <deft/train/coordinator.hpp>

@@ -245,8 +245,9 @@ TEST_CASE("summaries for TensorBoard") {
             writer.graph(s.describe(train).placed);
           }
           std::vector<summary> summaries{scalar_summary("loss", loss), histogram_summary("w", w)};
-          monitored_session s(
-              self, {.hooks = {stop_at_step(250), save_summaries(folder, summaries, 100)}});
+          monitored_session s(self,
+                              {.hooks = {stop_at_step(250), save_summaries(folder, summaries, 100),
+                                         save_traces(folder, 100)}});
           while (!s.should_stop()) s.run(train);
         }) == 0);
   std::size_t files = 0;
@@ -265,6 +266,12 @@ TEST_CASE_FIXTURE(own_graph, "options of a session and of a run") {
   CHECK(s.run(run_options{.timeout = 5s}, y) == 6);
   cancel_source stop;
   CHECK(s.run(run_options{.cancel = stop.token()}, y) == 6);
+  step_trace t;
+  CHECK(s.run(run_options{.trace = &t}, y) == 6);
+  const testing::temporary_folder folder;
+  const std::string file = (folder / "step.json").string();
+  write_chrome_trace(file, t);
+  CHECK(std::filesystem::exists(file));
   CHECK(list_devices(s).size() == 2);
   CHECK(explain(s, y).find("/cpu:0") != std::string::npos);
 

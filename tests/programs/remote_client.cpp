@@ -5,6 +5,7 @@
 //   errors    prints what a division by zero on worker 1 says
 //   cancel    cancels a long step, then runs a short one
 //   timeout   lets a long step run out of time, then runs a short one
+//   trace     prints where the nodes of a traced run were
 //   hang      says that it runs, and runs a long step
 #include <cstdio>
 #include <cstring>
@@ -69,6 +70,18 @@ int run(const char* target, const char* command) {
       print(e);
     }
     std::printf("%d\n", s.run(y, x = 1));
+    return 0;
+  }
+  if (is("trace")) {
+    placeholder<float, 4> x("x");
+    tensor<float> one, two;
+    if (auto there = on(device("/job:worker/task:1"))) one = sum(x);
+    if (auto there = on(device("/job:worker/task:0"))) two = exp(one);
+    step_trace t;
+    s.run(run_options{.trace = &t}, two, x = {1, 2, 3, 4});
+    for (const char* wanted : {"sum", "exp"})
+      for (const auto& e : t.events)
+        if (e.node == wanted) std::printf("%s on %s\n", wanted, e.device.c_str());
     return 0;
   }
   auto slow = long_step();

@@ -241,6 +241,30 @@ TEST_CASE("hooks feed tensors, log, and run an operation at the end") {
   CHECK(text.find("steps a second") != std::string::npos);
 }
 
+TEST_CASE("save_traces writes what ran, and other hooks may look at it") {
+  struct looking_hook : hook {
+    run_arguments before_run(run_context&) override { return {.trace = &seen}; }
+    step_trace seen;
+  };
+  testing::temporary_folder folder;
+  const auto looking = std::make_shared<looking_hook>();
+  alone([&](task& self) {
+    auto step = global_step();
+    const operation count = step.assign_add(1);
+    monitored_session s(self, {.hooks = {save_traces((folder / "traces").string(), 2), looking}});
+    step_trace own;
+    s.run(run_options{.trace = &own}, count);
+    CHECK(!own.events.empty());
+    CHECK(own.events.size() == looking->seen.events.size());
+    for (int i = 0; i < 3; ++i) s.run(count);
+  });
+  std::vector<std::string> names;
+  for (const auto& f : std::filesystem::directory_iterator(folder / "traces"))
+    names.push_back(f.path().filename().string());
+  std::ranges::sort(names);
+  CHECK(names == std::vector<std::string>{"trace-1.json", "trace-3.json"});
+}
+
 namespace {
 
 /// A parameter server of this process and a worker that trains on it.

@@ -58,6 +58,7 @@ struct node_label {
   const op_def* op = nullptr;
   node_name name;
   source_place place;
+  placement device = nullptr;
 };
 
 /// Is called when an item of a schedule begins and ends, from several threads.

@@ -12,4 +12,5 @@
 #include <deft/execute/schedule.ipp>
 #include <deft/execute/segments.ipp>
 #include <deft/execute/task_kernels.ipp>
+#include <deft/execute/trace_recorder.ipp>
 #include <deft/execute/transfers.ipp>

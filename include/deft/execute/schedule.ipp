@@ -78,7 +78,7 @@ class compiler {
 
   void add(std::uint32_t number) {
     const node_def& n = part_.graph.nodes[number];
-    c_.labels.push_back({n.op, n.name, n.place});
+    c_.labels.push_back({n.op, n.name, n.place, n.device});
     const std::uint16_t on = device_of(n);
     device_runtime& device = *c_.devices[on];
     const auto first = static_cast<std::uint32_t>(c_.values.size());

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deft/core/step_trace.hpp>
 #include <deft/transport/credentials.hpp>
 #include <optional>
 #include <stop_token>
@@ -65,6 +66,8 @@ class cancel_source {
 struct run_options {
   std::chrono::nanoseconds timeout{0};  ///< 0: that of the session's options
   std::stop_token cancel = {};          ///< from a cancel_source or any std::stop_source
+  /// Receives when each node ran, on all tasks, if the run succeeds; must live until it has ended.
+  step_trace* trace = nullptr;
 };
 
 }  // namespace deft

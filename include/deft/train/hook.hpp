@@ -3,6 +3,7 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <deft/core/step_trace.hpp>
 #include <deft/expr/feed.hpp>
 #include <deft/expr/tensor.hpp>
 #include <memory>
@@ -33,6 +34,8 @@ struct run_arguments {
   std::vector<feed_value> feeds = {};
   /// The largest one counts, and that of the run itself; 0: no wish.
   std::chrono::nanoseconds timeout{0};
+  /// Receives the trace of the run; several hooks may ask for one. Must live until the run ends.
+  step_trace* trace = nullptr;
 };
 
 /// Adds to the runs of a monitored session and looks at their values.

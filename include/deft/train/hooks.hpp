@@ -30,6 +30,10 @@ hook_ref log_tensors(std::vector<std::pair<std::string, any_tensor>> tensors,
 /// Logs at level info how many steps a second the global step grows, over `every` steps each.
 hook_ref count_steps(std::int64_t every = 100);
 
+/// Traces the first run, and one whenever the global step has grown by `every`, into files
+/// "trace-STEP.json" of `directory`, which is created: see write_chrome_trace.
+hook_ref save_traces(const std::string& directory, std::int64_t every = 1000);
+
 /// Runs `op` once when the session ends in order.
 hook_ref run_at_end(operation op);
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/core/file.hpp>
 #include <deft/core/log.hpp>
+#include <deft/observe/chrome_trace.hpp>
 #include <deft/op/global_step.hpp>
 #include <deft/train/hooks.hpp>
 #include <deft/train/saver.hpp>
@@ -126,6 +127,34 @@ class counting_hook final : public stepping_hook {
   clock::time_point since_;
 };
 
+class tracing_hook final : public stepping_hook {
+ public:
+  tracing_hook(std::string directory, std::int64_t every)
+      : stepping_hook("save_traces", every), directory_(std::move(directory)) {}
+  void begin() override {
+    stepping_hook::begin();
+    std::filesystem::create_directories(directory_);
+  }
+  run_arguments before_run(run_context&) override {
+    return {.fetches = {step_}, .trace = due_ ? &trace_ : nullptr};
+  }
+  void after_run(run_context&, std::span<const any_array> values) override {
+    const std::int64_t step = reached(values);
+    if (due_) {
+      write_chrome_trace((directory_ / str("trace-", step, ".json")).string(), trace_);
+      trace_.events.clear();
+      saved_ = step;
+    }
+    due_ = step + 1 >= saved_ + every_;
+  }
+
+ private:
+  const std::filesystem::path directory_;
+  step_trace trace_;
+  std::int64_t saved_ = 0;
+  bool due_ = true;
+};
+
 class final_hook final : public hook {
  public:
   explicit final_hook(operation op) : op_(std::move(op)) {}
@@ -144,6 +173,9 @@ hook_ref log_tensors(std::vector<std::pair<std::string, any_tensor>> tensors, st
   return std::make_shared<log_hook>(std::move(tensors), every);
 }
 hook_ref count_steps(std::int64_t every) { return std::make_shared<counting_hook>(every); }
+hook_ref save_traces(const std::string& directory, std::int64_t every) {
+  return std::make_shared<tracing_hook>(directory, every);
+}
 hook_ref run_at_end(operation op) { return std::make_shared<final_hook>(std::move(op)); }
 
 }  // namespace deft

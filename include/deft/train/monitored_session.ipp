@@ -195,22 +195,23 @@ step_results monitored_session::run_request(std::span<const output> fetches,
                                             std::span<const feed_ref> feeds,
                                             const run_options& options) {
   std::optional<step_results> results;
-  std::vector<std::size_t> counts;  // of what each hook fetches
+  std::vector<run_arguments> added;  // by each hook
   for (bool again = false; !results; again = true) try {
       std::vector<output> all(fetches.begin(), fetches.end());
       std::vector<output> fed(targets.begin(), targets.end());
       std::vector<feed_ref> values(feeds.begin(), feeds.end());
-      std::vector<run_arguments> added;
       run_options o = options;
-      counts.clear();
+      added.clear();
       for (const auto& h : options_.hooks) {
         const run_arguments& a = added.emplace_back(h->before_run(context_));
         for (const auto& t : a.fetches) all.push_back(t.handle());
         for (const auto& f : a.feeds) fed.push_back(f.target()), values.push_back(f.value());
         o.timeout = std::max(o.timeout, a.timeout);
-        counts.push_back(a.fetches.size());
+        if (a.trace && !o.trace) o.trace = a.trace;
       }
       results.emplace(session_.run_request(all, fed, values, o));
+      for (const auto& a : added)
+        if (a.trace && a.trace != o.trace) *a.trace = *o.trace;
     } catch (const error& e) {
       recover(e, again);
     }
@@ -219,7 +220,8 @@ step_results monitored_session::run_request(std::span<const output> fetches,
   try {
     for (std::size_t i = 0; i < options_.hooks.size(); ++i) {
       values.clear();
-      for (std::size_t n = counts[i]; n > 0; --n) values.push_back(results->peek(next++));
+      for (std::size_t n = added[i].fetches.size(); n > 0; --n)
+        values.push_back(results->peek(next++));
       options_.hooks[i]->after_run(context_, values);
     }
   } catch (const error& e) {

@@ -38,6 +38,8 @@ TEST_CASE("ids, numbers and strings of messages arrive") {
   CHECK(part.ended_below == 5);
   REQUIRE(part.feeds.size() == 1);
   CHECK(part.feeds[0] == any_array::scalar(4.f));
+  CHECK_FALSE(part.trace);
+  CHECK(travelled(wire::run_part{1, 2, 3, 5, {}, true}).trace);
 
   const auto value = travelled(wire::tensors{1, 2, {0xffff'ffff}, {any_array::scalar(7)}});
   CHECK(value.session == 1);
@@ -51,12 +53,14 @@ TEST_CASE("ids, numbers and strings of messages arrive") {
   REQUIRE(two.values.size() == 2);
   CHECK(two.values[1] == any_array::scalar(8));
 
-  const auto run = travelled(wire::run_plan{5, 6, 7s, true, {}});
+  const auto run = travelled(wire::run_plan{5, 6, 7s, true, {}, true});
+  CHECK(run.trace);
   CHECK(run.session == 5);
   CHECK(run.plan == 6);
   CHECK(run.timeout == 7s);
   CHECK(run.can_be_cancelled);
   CHECK_FALSE(travelled(wire::run_plan{}).can_be_cancelled);
+  CHECK_FALSE(travelled(wire::run_plan{}).trace);
   CHECK(travelled(wire::cancel_run{8, 9}).call == 9);
   CHECK(travelled(wire::reset{"models"}).container == "models");
   CHECK(travelled(wire::reset_cluster{3, "models"}).container == "models");

@@ -83,7 +83,7 @@ class remote_plan final : public ready_plan {
     check_not_forked();
     if (session_->closed) fail(errc::failed_precondition, "the session is closed");
     auto timeout = options.timeout.count() ? options.timeout : session_->options.timeout;
-    wire::run_plan m{session_->id, number_, timeout, false, {}};
+    wire::run_plan m{session_->id, number_, timeout, false, {}, options.trace != nullptr};
     bool borrows = false;
     for (const auto& f : feeds) m.feeds.push_back(fed_array(f, borrows));
     deadline until = timeout.count() ? later(deadline_in(timeout), grace) : no_deadline;
@@ -96,6 +96,7 @@ class remote_plan final : public ready_plan {
         session_->master->close();
       throw;
     }
+    if (options.trace) options.trace->events = std::move(r.trace);
     std::vector<any_array> values(types_.size());
     std::size_t next = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {

@@ -20,10 +20,11 @@ class master_plan::distributed_step final : public answer_listener,
                                             public std::enable_shared_from_this<distributed_step> {
  public:
   distributed_step(std::shared_ptr<master_plan> plan, std::span<const feed_ref> feeds,
-                   run_callback done)
+                   step_trace* trace, run_callback done)
       : plan_(std::move(plan)),
         tasks_(*plan_->tasks_),
         feeds_(feeds),
+        trace_(trace),
         done_(std::move(done)),
         links_(plan_->others_.size()),
         calls_(plan_->others_.size()) {}
@@ -79,14 +80,18 @@ class master_plan::distributed_step final : public answer_listener,
   /// Takes the values for the own part out of an answer.
   void came(message& m) override {
     if (m.flags == 0) return;
+    auto v = wire::unpack<wire::values>(m);
+    if (v.keys.empty()) {
+      m = wire::pack(std::move(v));  // unpacked again when the step ends
+      return;
+    }
     if (!plan_->own_part_.task)
       fail(errc::data_loss, "an answer has values for a part that this task does not have");
-    auto v = wire::unpack<wire::values>(m);
     const auto first = v.tensors.end() - static_cast<std::ptrdiff_t>(v.keys.size());
     wire::tensors own{tasks_.session(), number_, std::move(v.keys), {}};
     own.values.assign(std::move_iterator(first), std::move_iterator(v.tensors.end()));
     v.tensors.erase(first, v.tensors.end());
-    m = wire::pack(wire::values{std::move(v.tensors), {}});
+    m = wire::pack(wire::values{std::move(v.tensors), {}, std::move(v.trace)});
     tasks_.cluster()->deliver(std::move(own), nullptr);
   }
   void answered(pending&) override { look(); }
@@ -151,7 +156,8 @@ class master_plan::distributed_step final : public answer_listener,
     auto failure = failure_of([&] {
       for (std::size_t i = 0; i < calls_.size(); ++i) {
         const task_part& r = plan_->others_[i];
-        wire::run_part m{tasks_.session(), number_, r.registration.handle, ended_below_, {}};
+        wire::run_part m{tasks_.session(), number_, r.registration.handle,
+                         ended_below_,     {},      trace_ != nullptr};
         for (auto f : r.feeds) m.feeds.push_back(fed_array(feeds_[f], borrows_));
         calls_[i] = links_[i]->call(wire::pack(m), shared_from_this());
       }
@@ -171,7 +177,7 @@ class master_plan::distributed_step final : public answer_listener,
     for (auto f : mine.feeds) own_feeds.push_back(feeds_[f]);
     own_.done = false;
     tasks_.cluster()->run_part(tasks_.session(), number_, mine.registration.handle, ended_below_,
-                               std::move(own_feeds), nullptr,
+                               std::move(own_feeds), nullptr, trace_ != nullptr,
                                [self = shared_from_this()](step_outcome o) {
                                  self->own_.outcome = std::move(o);
                                  self->own_.done = true;
@@ -334,6 +340,7 @@ class master_plan::distributed_step final : public answer_listener,
 
   step_results collect() {
     std::vector<any_array> values(plan_->fetches_);
+    if (trace_) trace_->events = std::move(own_.outcome.trace);
     const task_part& mine = plan_->own_part_;
     if (mine.task)
       for (std::size_t i = 0; i < mine.fetches.size(); ++i)
@@ -341,6 +348,7 @@ class master_plan::distributed_step final : public answer_listener,
     for (std::size_t c = 0; c < calls_.size(); ++c) {
       const task_part& r = plan_->others_[c];
       auto answer = wire::unpack<wire::values>(calls_[c]->get());
+      if (trace_) std::ranges::move(answer.trace, std::back_inserter(trace_->events));
       std::size_t next = 0;
       for (std::size_t i = 0; i < r.fetches.size(); ++i) {
         auto e = r.registration.part.fetches[i];
@@ -363,6 +371,7 @@ class master_plan::distributed_step final : public answer_listener,
   const std::shared_ptr<master_plan> plan_;
   task_directory& tasks_;
   const std::span<const feed_ref> feeds_;
+  step_trace* const trace_;  ///< null if the run is not traced
   const run_callback done_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::uint64_t number_ = 0, ended_below_ = 0;
@@ -405,8 +414,9 @@ void master_plan::start(std::span<const feed_ref> feeds, const run_options& opti
   if (others_.empty()) return ready_plan::start(feeds, options, done);
   check_run(feeds);
   auto reads = std::make_shared<worker::unattended>(tasks_->cluster());
-  auto step = std::make_shared<distributed_step>(
-      shared_from_this(), feeds, [done, reads](run_outcome o) { done(std::move(o)); });
+  auto step =
+      std::make_shared<distributed_step>(shared_from_this(), feeds, options.trace,
+                                         [done, reads](run_outcome o) { done(std::move(o)); });
   const deadline until = deadline_of(options);
   step->begin(options.cancel, until, until != no_deadline);
 }
@@ -422,8 +432,8 @@ step_results master_plan::run(std::span<const feed_ref> feeds, const run_options
   } end;
   channel_group& h = tasks_->cluster()->channels();
   const deadline until = deadline_of(options);
-  const auto step =
-      std::make_shared<distributed_step>(shared_from_this(), feeds, [&end, &h](run_outcome o) {
+  const auto step = std::make_shared<distributed_step>(
+      shared_from_this(), feeds, options.trace, [&end, &h](run_outcome o) {
         if (o.results) end.results.emplace(std::move(*o.results));
         end.failure = std::move(o.failure);
         end.over = true;

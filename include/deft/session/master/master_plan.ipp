@@ -4,6 +4,7 @@
 #include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/core/thread.hpp>
+#include <deft/execute/trace_recorder.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/session/master/master_plan.hpp>
@@ -147,14 +148,18 @@ step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_op
   if (until != no_deadline || options.cancel.stop_possible())
     watch.emplace(until, options.cancel, closing_);
   const std::stop_token stopped = watch ? watch->stop() : std::stop_token();
+  std::optional<trace_recorder> recorder;
+  if (options.trace) recorder.emplace();
   const step_context context{.step = step,
                              .draw = draw_counter(*tasks_->options().stream, step),
-                             .stop = watch ? stopped : closing_};
+                             .stop = watch ? stopped : closing_,
+                             .observer = recorder ? &*recorder : nullptr};
   std::unique_ptr<executable::frame> frame;
   // The only part has all fetches, so its values are already in their order.
   try {
     frame = own_->take();
     frame->run(feeds, context);
+    if (recorder) options.trace->events = recorder->take();
   } catch (const error& e) {
     if (frame) own_->give_back(std::move(frame));
     if (e.code() != errc::cancelled) throw;

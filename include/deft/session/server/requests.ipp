@@ -40,7 +40,7 @@ void server_impl::on_register_part(const wire::caller& from, wire::register_part
 void server_impl::on_run_part(const wire::caller& from, wire::run_part&& m) {
   auto feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds));
   worker_->run_part(m.session, m.step, m.handle, m.ended_below, feeds_of(*feeds), from.from(),
-                    [from, feeds](step_outcome o) {
+                    m.trace, [from, feeds](step_outcome o) {
                       from.answer_with([&] {
                         if (o.failure) throw error(*o.failure);
                         wire::values fetched;
@@ -49,6 +49,7 @@ void server_impl::on_run_part(const wire::caller& from, wire::run_part&& m) {
                             fetched.tensors.push_back(v);
                         std::ranges::move(o.values, std::back_inserter(fetched.tensors));
                         fetched.keys = std::move(o.keys);
+                        fetched.trace = std::move(o.trace);
                         return fetched;
                       });
                       if (o.frame) o.pool->give_back(std::move(o.frame));
@@ -163,8 +164,10 @@ void server_impl::on_describe_plan(const wire::caller& from, wire::describe_plan
 
 namespace {
 
-wire::values answer_of(step_results& results, std::size_t fetches) {
+/// `trace` may be null.
+wire::values answer_of(step_results& results, std::size_t fetches, step_trace* trace) {
   wire::values fetched;
+  if (trace) fetched.trace = std::move(trace->events);
   for (std::size_t i = 0; i < fetches; ++i)
     if (const any_array& v = results.peek(i); v.valid()) fetched.tensors.push_back(v);
   return fetched;
@@ -181,10 +184,12 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
   auto plan = s->plan(m.plan);
   run_options options;
   options.timeout = m.timeout;
-  auto run = [from, plan](const std::vector<any_array>& feeds, const run_options& o) {
+  const auto trace = m.trace ? std::make_shared<step_trace>() : nullptr;
+  options.trace = trace.get();
+  auto run = [from, plan, trace](const std::vector<any_array>& feeds, const run_options& o) {
     from.answer_with([&] {
       step_results results = plan->run(feeds, o);
-      return answer_of(results, plan->fetches());
+      return answer_of(results, plan->fetches(), trace.get());
     });
   };
   // On this thread, which reads messages: it could not read a cancel_run meanwhile.
@@ -201,10 +206,10 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
     });
   }
   from.from()->begin_silence();
-  auto answer = [from, plan, end, w = worker_](run_outcome o) {
+  auto answer = [from, plan, trace, end, w = worker_](run_outcome o) {
     from.answer_with([&] {
       if (o.failure) throw error(*o.failure);
-      return answer_of(*o.results, plan->fetches());
+      return answer_of(*o.results, plan->fetches(), trace.get());
     });
     end();
     from.from()->end_silence();

@@ -19,10 +19,10 @@ class packer {
     m_.flags = keys.empty() ? 0 : keys[0];
     if (keys.size() > 1) meta(keys);
   }
-  /// The number of keys goes into the flags, as most answers have none.
-  void keys_of_last(const std::vector<std::uint32_t>& keys) {
-    m_.flags = static_cast<std::uint32_t>(keys.size());
-    if (!keys.empty()) meta(keys);
+  /// The flags say whether there is any, as most answers have none.
+  void extras(const std::vector<std::uint32_t>& keys, const std::vector<trace_event>& trace) {
+    m_.flags = !keys.empty() || !trace.empty();
+    if (m_.flags) meta(keys, trace);
   }
   void tensors(std::vector<any_array>& v) { m_.tensors = std::move(v); }
   void credit(const std::shared_ptr<const void>&) { m_.takes_credit = true; }
@@ -54,9 +54,9 @@ class unpacker {
     if (keys.size() != m_.tensors.size())
       fail(errc::invalid_argument, keys.size(), " keys came with ", m_.tensors.size(), " values");
   }
-  void keys_of_last(std::vector<std::uint32_t>& keys) {
-    if (m_.flags) meta(keys);
-    if (keys.size() != m_.flags || keys.size() > m_.tensors.size())
+  void extras(std::vector<std::uint32_t>& keys, std::vector<trace_event>& trace) {
+    if (m_.flags) meta(keys, trace);
+    if (keys.size() > m_.tensors.size())
       fail(errc::invalid_argument, keys.size(), " keys came with ", m_.tensors.size(), " values");
   }
   void tensors(std::vector<any_array>& v) { v = std::move(m_.tensors); }

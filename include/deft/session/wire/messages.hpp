@@ -65,9 +65,10 @@ struct nothing {
 struct values {
   std::vector<any_array> tensors = {};
   std::vector<std::uint32_t> keys = {};  ///< of the last tensors, those for the master's part
+  std::vector<trace_event> trace = {};   ///< if the run was to be traced
   template <class F>
   void fields(F& f) {
-    f.keys_of_last(keys);
+    f.extras(keys, trace);
     f.tensors(tensors);
   }
 };
@@ -127,9 +128,11 @@ struct run_part {
   std::uint64_t session = 0, step = 0, handle = 0;
   std::uint64_t ended_below = 0;  ///< all steps with lower numbers have ended
   std::vector<any_array> feeds = {};
+  bool trace = false;  ///< the answer says when each node ran
   template <class F>
   void fields(F& f) {
     f.ids(session, step);
+    f.flags(trace);
     f.meta(handle, ended_below);
     f.tensors(feeds);
   }
@@ -259,11 +262,12 @@ struct run_plan {
   std::chrono::nanoseconds timeout{0};  ///< 0: none
   bool can_be_cancelled = false;        ///< a cancel_run may follow
   std::vector<any_array> feeds = {};
+  bool trace = false;  ///< as in run_part
   template <class F>
   void fields(F& f) {
     f.ids(session, plan);
     f.flags(can_be_cancelled);
-    f.meta(timeout);
+    f.meta(timeout, trace);
     f.tensors(feeds);
   }
 };

@@ -15,6 +15,13 @@ void serialize(Archive& ar, std::chrono::nanoseconds& d, unsigned) {
   if constexpr (Archive::is_loading::value) d = std::chrono::nanoseconds(count);
 }
 
+template <class Archive>
+void serialize(Archive& ar, trace_event& e, unsigned) {
+  ar& named("node", e.node) & named("op", e.op) & named("place", e.place) &
+      named("device", e.device) & named("lane", e.lane) & named("begin", e.begin) &
+      named("end", e.end);
+}
+
 namespace plan {
 template <class Archive>
 void serialize(Archive& ar, part& p, unsigned) {

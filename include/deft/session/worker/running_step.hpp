@@ -3,6 +3,7 @@
 // for it.
 #pragma once
 #include <atomic>
+#include <deft/execute/trace_recorder.hpp>
 #include <deft/session/threads/background_work.hpp>
 #include <deft/session/worker/registered_part.hpp>
 #include <functional>
@@ -27,6 +28,7 @@ struct step_outcome {
   /// Values for the own part of the master, which travel with the answer.
   std::vector<std::uint32_t> keys = {};
   std::vector<any_array> values = {};
+  std::vector<trace_event> trace = {};
 };
 using step_callback = std::function<void(step_outcome)>;
 
@@ -43,7 +45,7 @@ class running_step final : public rendezvous,
   /// Runs the part until its end, or until a value is missing. Returns false if the step was begun
   /// before. `master`: the connection by which the master asked; null for a master of this process.
   bool begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds,
-             std::shared_ptr<connection> master, step_callback& done);
+             std::shared_ptr<connection> master, bool trace, step_callback& done);
   /// Takes values that arrived; keeps them if the step has not begun.
   void deliver(wire::tensors&& values);
   /// Ends the step with `why`, at once if it has not begun, else as soon as possible. Returns false
@@ -107,6 +109,7 @@ class running_step final : public rendezvous,
   std::stop_source stopping_;
   const std::stop_token stopping_token_ = stopping_.get_token();
   step_context context_;
+  std::unique_ptr<trace_recorder> recorder_;  ///< null if the step is not traced
 
   std::mutex sending_;              ///< guards outgoing_ and unsent_
   std::vector<outgoing> outgoing_;  ///< by destination

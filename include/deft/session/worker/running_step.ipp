@@ -26,7 +26,7 @@ std::vector<wire::tensors> running_step::take_early() {
 }
 
 bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds,
-                         std::shared_ptr<connection> master, step_callback& done) {
+                         std::shared_ptr<connection> master, bool trace, step_callback& done) {
   std::shared_ptr<const error> stopped;
   std::vector<wire::tensors> early;
   {
@@ -40,6 +40,8 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     done_ = std::move(done);
     master_ = std::move(master);
     feeds_ = std::move(feeds);
+    if (trace) recorder_ = std::make_unique<trace_recorder>();
+    context_.observer = recorder_.get();
     auto receives = part_->code().receives();
     for (std::size_t i = 0; i < receives.size(); ++i)
       numbers_.emplace(static_cast<std::uint32_t>(receives[i].key), i);
@@ -282,6 +284,7 @@ void running_step::finish(std::shared_ptr<const error> failure) {
     o.frame = std::move(frame_);
     o.keys = std::move(with_answer.keys);
     o.values = std::move(with_answer.values);
+    if (recorder_) o.trace = recorder_->take();
   }
   master_.reset();
   auto done = std::move(done_);

@@ -294,7 +294,7 @@ void worker::ended(std::uint64_t session, std::uint64_t step, wire::fate f) {
 
 void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
                       std::uint64_t ended_below, std::vector<feed_ref> feeds,
-                      std::shared_ptr<connection> from, step_callback done) {
+                      std::shared_ptr<connection> from, bool trace, step_callback done) {
   session_entry::part_entry entry;
   std::shared_ptr<running_step> running;
   std::vector<std::shared_ptr<running_step>> over;
@@ -328,7 +328,7 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
   for (const auto& o : over)
     o->stop(std::make_shared<const error>(errc::cancelled, "the master has ended the step"));
   if (failure) return done({nullptr, nullptr, std::move(failure)});
-  if (!running->begin(std::move(entry.part), std::move(feeds), std::move(from), done))
+  if (!running->begin(std::move(entry.part), std::move(feeds), std::move(from), trace, done))
     return done({nullptr, nullptr,
                  std::make_shared<const error>(errc::already_exists,
                                                str("step ", step, " is already running"))});
