@@ -227,7 +227,9 @@ TEST_CASE_FIXTURE(testing::own_graph, "variables are found and updated at run ti
   check([&] { variable<float, 3>(g.find_variable("v")); },
         "invalid_argument: [variable] expects a variable of float(3), and got float(2)");
   check([&] { variable<float, 3>(g.find_variable("w")); },
-        "not_found: [variable] the graph has no such variable");
+        "not_found: [variable] expects a variable of a graph, and got none: the graph has no "
+        "variable "
+        "of that name");
   auto after = control_dependencies(up);
   CHECK(maker(assign(any_tensor(v), x).value()).def->name == "assign");
 }
@@ -438,5 +440,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "an any_variable is read after its control
   CHECK(s.run(sum).data<float>()[0] == 12);
   CHECK(s.run(v.read()).data<float>()[0] == 3);
   CHECK(testing::error_of([&] { any_variable{node_ref()}; }) ==
-        "not_found: [variable] the graph has no such variable");
+        "not_found: [variable] expects a variable of a graph, and got none: the graph has no "
+        "variable "
+        "of that name");
 }

@@ -118,9 +118,9 @@ TEST_CASE_FIXTURE(own_graph, "a request that cannot be met names node, request, 
   std::string e = refused("/gpu:7", [&] { return any_tensor(matmul(x, x)); });
   INFO(e);
   CHECK(
-      e.starts_with("invalid_argument: [matmul] cannot be placed on \"/gpu:7\"; there are the "
-                    "devices /job:ps/replica:0/task:0/cpu:0, "));
-  CHECK(e.find(worker + "/null:0, and kernels for cpu, gpu; ") != std::string::npos);
+      e.starts_with("invalid_argument: [matmul] cannot be placed on \"/gpu:7\"; the devices "
+                    "are /job:ps/replica:0/task:0/cpu:0, "));
+  CHECK(e.find(worker + "/null:0; it has kernels for cpu, gpu; ") != std::string::npos);
   CHECK(e.find(", node \"matmul\" at test_place.cpp:") != std::string::npos);
   any_tensor one(constant({1}));
   e = refused("/gpu:0", [&] { return gather(x, one); });
@@ -134,10 +134,11 @@ TEST_CASE_FIXTURE(own_graph, "a request that cannot be met comes with advice") {
   auto refused = [&](const char* request) {
     any_tensor y = on(device(request), [&] { return any_tensor(exp(x)); });
     const std::string e = testing::error_of([&] { placed(flat({y}, {x})); });
-    const auto at = e.find("; ", e.find("; there are") + 1);
+    const auto at = e.find("; ", e.find("; it has kernels") + 1);
     return at == e.npos ? e : e.substr(at + 2, e.find(", node \"exp\"") - at - 2);
   };
   CHECK(refused("/gup:0") == "did you mean /gpu:0?");
+  CHECK(refused("/gup:9") == "did you mean /gpu:9? It is not there either");
   CHECK(refused("/job:pss/cpu:0") == "did you mean /job:ps/cpu:0?");
   CHECK(refused("/cpu:7") ==
         "session_options.cpu_devices says how many CPU devices this process has; "

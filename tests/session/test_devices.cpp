@@ -80,7 +80,7 @@ TEST_CASE_FIXTURE(own_graph, "explain counts nodes after each pass, and bytes on
   any_tensor b = exp(a * constants);  // with the feed two values of its size
   std::string e = explain(s, argmax(b, axes{0}), x = ndarray<float, 1000>{});
   INFO(e);
-  CHECK(e.starts_with("7 nodes as written, 5 folded, 3 fused\n"));
+  CHECK(e.starts_with("7 nodes as written, 5 after folding, 3 after fusion\n"));
   CHECK(e.find("/job:localhost/replica:0/task:0/" + usual_device() +
                ": 3 nodes, at most 8000 bytes of values at a time\n") != e.npos);
   // What others need of a small region is computed by itself, and said to be.

@@ -240,7 +240,8 @@ TEST_CASE("a session knows its graph, and a thread's own graph is explained") {
   CHECK(s.run(w) == 1);
   const std::string logged = join(lines.take(), "\n");
   INFO(logged);
-  CHECK(logged.find("the current graph has no variables") != std::string::npos);
+  CHECK(logged.find("the graph that is current in this thread has no variables") !=
+        std::string::npos);
   CHECK(logged.find("session that was made while another graph was current") != std::string::npos);
 
   graph other;

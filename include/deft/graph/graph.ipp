@@ -230,8 +230,8 @@ void graph_state::check_owners(const node_request& r, std::span<const node_ref> 
     const auto made = n->place().known() ? str(" made ", where_of(n->place())) : std::string();
     fail(errc::invalid_argument, "[", r.def->name, "] ", rule, ": ", which, "the ", n->def->name,
          made,
-         "; each thread has its own current graph: auto scope = as_default(graph_of(t)) "
-         "makes that of t current");
+         "; auto scope = as_default(graph_of(t)) makes the graph of a tensor t current in this "
+         "thread");
   };
   for (std::size_t i = 0; i < r.inputs.size(); ++i)
     if (r.keeps)

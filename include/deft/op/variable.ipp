@@ -179,7 +179,9 @@ output variable_of(const any_tensor& v, std::string_view operation_name) {
 
 any_variable::any_variable(const node_ref& n) : output_{n, 0} {
   if (!n || n->def != &record_of<op::variable>)
-    fail(errc::not_found, "[variable] the graph has no such variable");
+    fail(errc::not_found, "[variable] expects a variable of a graph, and got ",
+         n ? str("the ", n->def->name, " \"", name_of(*n), "\"")
+           : "none: the graph has no variable of that name");
 }
 
 const std::string& any_variable::name() const { return output_.node->variable()->name; }
@@ -208,8 +210,8 @@ operation initialize_all(source_place w) {
   const auto variables = current_graph().variables();
   if (variables.empty())
     logging::warning("initialize_all", w.known() ? str(" ", where_of(w)) : std::string(),
-                     ": the current graph has no variables; each thread has its own current graph, "
-                     "and auto scope = as_default(graph_of(t)) makes that of t current");
+                     ": the graph that is current in this thread has no variables; auto scope = "
+                     "as_default(graph_of(t)) makes the graph of a tensor t current");
   for (const auto& v : variables)
     assigns.push_back(
         detail::update(record_of<op::assign>, {v, 0}, detail::initial_value(*v), w).node);

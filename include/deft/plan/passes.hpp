@@ -21,7 +21,7 @@ struct pass_options {
 
 /// How many nodes a graph had after a pass.
 struct pass_size {
-  std::string pass;  ///< "written", "folded", …
+  std::string pass;  ///< "written", "folding", …
   std::uint64_t nodes = 0;
 };
 

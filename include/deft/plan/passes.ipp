@@ -54,10 +54,10 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
     repeat_last(g, flat.fetches);
     if (check_passes) validate(g);
     fold(g, flat.fetches, evaluate);
-    passed("folded");
+    passed("folding");
   }
   place(g, devices, {options.own_task, options.allow_soft_placement});
-  passed("placed");
+  passed("placement");
   if (check_passes) check_placed(g);
   if (options.log_device_placement)
     for (const auto& n : g.nodes)
@@ -73,7 +73,7 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
     join_pairs(g, flat.fetches, can_run);
     if (check_passes) validate(g);
     p.apart = fuse(g, flat.fetches, can_run);
-    passed("fused");
+    passed("fusion");
     for (const auto& n : g.nodes)
       if (const program* made = program_in(n.attributes))
         logging::log(logging::level::debug, n.op->name, " node ", n.name, ": ", made->signature);
@@ -83,7 +83,7 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
   }
   order_transfers(g, flat.fetches);
   order_variables(g, flat.fetches);
-  passed("ordered");
+  passed("ordering");
   p.parts = cut(g, flat.fetches);
   if (check_passes)
     for (const auto& part : p.parts) check_part(part);

@@ -137,12 +137,11 @@ class placer {
     for (const auto& d : devices_)
       if (has_kernels(d, n)) kinds.insert(d.name->type);
     if (kinds.empty()) refuse_own(n);
-    throw error(
-        errc::invalid_argument,
-        str("[", written_op(n), "] cannot be placed on \"", to_string(request),
-            "\"; there are the devices ", there, ", and kernels for ",
-            kinds.empty() ? std::string("none") : join(kinds, ", "), advice(request, instead)),
-        n.name, n.place);
+    throw error(errc::invalid_argument,
+                str("[", written_op(n), "] cannot be placed on \"", to_string(request),
+                    "\"; the devices are ", there, "; it has kernels for ", join(kinds, ", "),
+                    advice(request, instead)),
+                n.name, n.place);
   }
   /// What would help, if anything.
   std::string advice(const device_name& request, placement instead) const {
@@ -151,7 +150,11 @@ class placer {
     device_name meant = request;
     meant.job = closest(request.job, jobs);
     meant.type = closest(request.type, types);
-    if (!(meant == request)) return str("; did you mean ", to_string(meant), "?");
+    if (!(meant == request)) {
+      const bool there = std::ranges::any_of(
+          devices_, [&](const device_info& d) { return matches(meant, *d.name); });
+      return str("; did you mean ", to_string(meant), there ? "?" : "? It is not there either");
+    }
     const device_name wanted = with_task(request);
     const bool own = options_.default_task && matches(wanted.task_name(), *options_.default_task);
     std::string more;

@@ -171,7 +171,8 @@ std::string explain_plan(const plan_description& p, const explain_options& optio
   std::uint64_t before = 0;
   for (const auto& pass : p.passes) {
     if (pass.nodes == before) continue;
-    s += str(s.empty() ? "" : ", ", pass.nodes, before ? " " : " nodes as ", pass.pass);
+    s += str(s.empty() ? "" : ", ", pass.nodes,
+             before ? str(" after ", pass.pass) : " nodes as written");
     before = pass.nodes;
   }
   s += "\n" + explain_nodes(g, options.max_nodes);

@@ -118,10 +118,10 @@ void session_impl::check_graphs(std::span<const output> fetches) {
   }
   if (fetches.empty() || graph::of(*fetches[0].node) == made_in_ || warned_.exchange(true)) return;
   const node& n = *fetches[0].node;
-  logging::warning("\"", name_of(n), "\"", n.place().known() ? " " + where_of(n.place()) : "",
-                   " is run by a session that was made while another graph was current; each "
-                   "thread has its own current graph, and auto scope = as_default(graph_of(t)) "
-                   "makes that of t current");
+  logging::warning(
+      "\"", name_of(n), "\"", n.place().known() ? " " + where_of(n.place()) : "",
+      " is run by a session that was made while another graph was current; auto scope = "
+      "as_default(graph_of(t)) makes the graph of a tensor t current in a thread");
 }
 
 void session_impl::rethrow(const error& e, std::span<const output> fetches) const {
