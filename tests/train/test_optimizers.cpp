@@ -39,6 +39,14 @@ void follow(const optimizer& o, element begin, const formula& f) {
     expected[i].v = first[i];
   }
   session s, unfused({.fuse = false});
+  // A variable and its slots are written in one pass.
+  const plan_description plan = s.describe(step);
+  CHECK(std::ranges::count_if(plan.placed.nodes, [](const node_def& n) {
+          return n.op->role == op_role::update && n.outputs[0].shape.rank() > 0;
+        }) == 2);
+  CHECK(std::ranges::none_of(plan.placed.nodes, [](const node_def& n) {
+    return n.op->role == op_role::assign && n.outputs[0].shape.rank() > 0;
+  }));
   for (session* each : {&s, &unfused}) {
     each->run(initialize_all());
     element e[4];
