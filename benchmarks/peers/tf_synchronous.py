@@ -73,7 +73,11 @@ def worker(mode, task, cluster):
                                                         total_num_replicas=2)
             train = optimizer.minimize(towers[0][2], global_step=step)
         hooks.append(optimizer.make_session_run_hook(task == 0))
+    config = tf1.ConfigProto()
+    if mode == "replicas":  # otherwise the chief waits until the other worker is there
+        config.device_filters.extend(["/job:ps", f"/job:worker/task:{task}"])
     session = tf1.train.MonitoredTrainingSession(server.target, is_chief=task == 0, hooks=hooks,
+                                                 config=config,
                                                  save_summaries_steps=None,
                                                  save_summaries_secs=None,
                                                  log_step_count_steps=None)
