@@ -247,3 +247,30 @@ TEST_CASE_FIXTURE(own_graph, "updates have the same bits in one pass and in seve
   CHECK(run(true, true) == expected);
   CHECK(std::get<2>(expected)(0) == 171);
 }
+
+TEST_CASE_FIXTURE(own_graph, "updates that need one value take it in together") {
+  placeholder<float, 3> g("g");
+  variable<float, 3> w("w", zeros()), d("d", zeros());
+  tensor<float, 3> step = sqrt(d + 1.f) * g;
+  auto average = d.assign(d * 0.5f + square(step) * 0.25f);
+  auto moved = w.assign_sub(step * 0.5f);
+  flat_graph f = fused(flat({any_tensor(moved.value()), any_tensor(average.value())}));
+  REQUIRE(ops_of(f.graph) == names{"placeholder", "fused_update"});
+  CHECK(f.graph.nodes[1].inputs.size() == 1);
+  CHECK(f.graph.nodes[1].outputs.size() == 2);
+  CHECK(f.fetches[0].port + f.fetches[1].port == 1);
+  auto updates = [&](const flat_graph& kept) {
+    return std::ranges::count_if(kept.graph.nodes, [](const node_def& n) {
+      return n.op->role == op_role::update || n.op->role == op_role::assign;
+    });
+  };
+  // Not where it, or what they make of it, is needed by something else,
+  CHECK(updates(fused(flat({any_tensor(moved.value()), any_tensor(average.value()),
+                            any_tensor(step)}))) == 2);
+  CHECK(updates(fused(flat({any_tensor(moved.value()), any_tensor(average.value()),
+                            any_tensor(sum(step))}))) == 2);
+  // or where one of them has to come before the other.
+  control_scope after({average.handle()});
+  auto later = w.assign_sub(step * 2.f);
+  CHECK(updates(fused(flat({any_tensor(later.value())}))) == 2);
+}

@@ -189,6 +189,8 @@ class fuser {
         continue;
       }
       offer(node(n));
+      if (g.updates)  // others may have joined with it
+        for (auto u : g.outputs) offer(node(u));
     }
     drop_rows_without_folds(g);
     return g;
@@ -333,7 +335,8 @@ class fuser {
       if (axes > 0) into.row_axes = axes;
     };
     if (!shared && !updates) return take(g), nullptr;
-    if (update && !updates) return "others need its value";
+    if (update && !updates)
+      return join_updates(g, n) ? nullptr : "others than updates of its shape need its value";
     if (!updates && !is_large(g.extents)) return "others need its value, which is small";
     if (g.outputs.size() + 2 > program::most_outputs) return "the region has too many results";
     if (axes == 0 && !extents_.same(n, g.like)) return "its extents may differ";
@@ -346,6 +349,42 @@ class fuser {
     if (!find_position(larger)) return "others need its value before";
     g = std::move(larger);
     return nullptr;
+  }
+  /// Takes in `n`, which several updates need, with all of them and what they compute of it.
+  bool join_updates(group& g, std::uint32_t n) const {
+    group all = g;
+    put(all, n);
+    for (node_numbers shared{n}; !shared.empty();) {
+      const std::uint32_t used = shared.back();
+      shared.pop_back();
+      if (fetched_[used]) return false;
+      for (auto u : users_[used]) {
+        if (all.has(u)) continue;
+        const node_def& x = node(u);
+        const bool updates = is_joining_update(u);
+        if (taken_[u] || awaited_[u] || !x.controls.empty() || x.device != node(g.root).device ||
+            x.outputs.empty() || !(x.outputs[0].shape == g.extents) || !has_kernel(g.root, x) ||
+            all.members.size() > 2 * max_fused_operations)
+          return false;
+        if (updates) {
+          if (variable_among(updates_of(all), x) || waits_.of(u) != waits_.of(g.root)) return false;
+          all.outputs.push_back(u);
+        } else if (!fusible(x) || may_refuse(x)) {
+          return false;
+        } else {
+          shared.push_back(u);
+        }
+        put(all, u);
+      }
+    }
+    all.operations = 0;
+    for (auto m : all.members)
+      if (!value_of(m)) all.operations += operations_of(node(m));
+    if (all.operations > max_fused_operations || all.outputs.size() + 1 > program::most_outputs ||
+        !find_position(all))
+      return false;
+    g = std::move(all);
+    return true;
   }
   bool is_large(const dims& d) const { return !d.is_static() || d.elements() >= large; }
   bool variable_among(const node_numbers& updates, const node_def& x) const {

@@ -35,9 +35,8 @@ operation adadelta::update(const update_target& v, const any_tensor& g) const {
   const update_target a = v.slot("adadelta/accumulator", 0), d = v.slot("adadelta/update", 0);
   const any_tensor squares = a.assign(a * rho + square(g) * (1 - rho)).value();
   const any_tensor step = sqrt(d + epsilon) / sqrt(squares + epsilon) * g;
-  const any_tensor average = d.assign(d * rho + square(step) * (1 - rho)).value();
-  // An average of squares is never negative, but what uses it is in one pass with its update.
-  return v.assign_sub(where(average < 0, average, step) * rate_.as(v.type()));
+  const operation averaged = d.assign(d * rho + square(step) * (1 - rho));
+  return group(v.assign_sub(step * rate_.as(v.type())), averaged);
 }
 
 operation rmsprop::update(const update_target& v, const any_tensor& g) const {
