@@ -265,8 +265,8 @@ TEST_CASE_FIXTURE(own_graph, "updates that need one value take it in together") 
     });
   };
   // Not where it, or what they make of it, is needed by something else,
-  CHECK(updates(fused(flat({any_tensor(moved.value()), any_tensor(average.value()),
-                            any_tensor(step)}))) == 2);
+  CHECK(updates(fused(flat(
+            {any_tensor(moved.value()), any_tensor(average.value()), any_tensor(step)}))) == 2);
   CHECK(updates(fused(flat({any_tensor(moved.value()), any_tensor(average.value()),
                             any_tensor(sum(step))}))) == 2);
   // or where one of them has to come before the other.

@@ -300,6 +300,24 @@ class one_worker {
 
 }  // namespace
 
+TEST_CASE("traces of tasks are named after them, and hooks know their task") {
+  struct asking_hook : hook {
+    void after_create(run_context& context) override {
+      CHECK(context.self().job() == "worker");
+      CHECK(context.self().is_chief());
+    }
+  };
+  testing::temporary_folder folder;
+  one_worker job;
+  CHECK(job.run([&](task& self) {
+    const operation count = global_step().assign_add(1);
+    monitored_session s(
+        self, {.hooks = {save_traces(folder.path().string()), std::make_shared<asking_hook>()}});
+    s.run(count);
+  }) == 0);
+  CHECK(std::filesystem::exists(folder / "trace-worker-0-1.json"));
+}
+
 TEST_CASE("a parameter server that restarts: variables are restored, or initialized anew") {
   for (const bool saves : {true, false}) {
     CAPTURE(saves);

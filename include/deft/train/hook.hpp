@@ -12,17 +12,21 @@
 namespace deft {
 
 class session;
+class task;
 
 /// What a hook may ask of its session during a run.
 class run_context {
  public:
-  explicit run_context(deft::session& s) : session_(s) {}
+  run_context(const task& self, deft::session& s) : self_(self), session_(s) {}
+  /// The task of this process, which may be the chief, or one of many workers.
+  const task& self() const { return self_; }
   /// For what has to be read after the run.
   deft::session& session() { return session_; }
   void request_stop() { stop_ = true; }
   bool stop_requested() const { return stop_; }
 
  private:
+  const task& self_;
   deft::session& session_;
   std::atomic<bool> stop_{false};
 };

@@ -31,7 +31,8 @@ hook_ref log_tensors(std::vector<std::pair<std::string, any_tensor>> tensors,
 hook_ref count_steps(std::int64_t every = 100);
 
 /// Traces the first run, and one whenever the global step has grown by `every`, into files
-/// "trace-STEP.json" of `directory`, which is created: see write_chrome_trace.
+/// "trace-STEP.json" of `directory`, which is created, or "trace-worker-1-STEP.json" on a task of a
+/// cluster: see write_chrome_trace.
 hook_ref save_traces(const std::string& directory, std::int64_t every = 1000);
 
 /// Runs `op` once when the session ends in order.

@@ -5,6 +5,7 @@
 #include <deft/core/log.hpp>
 #include <deft/observe/chrome_trace.hpp>
 #include <deft/op/global_step.hpp>
+#include <deft/session/launch/task.hpp>
 #include <deft/train/hooks.hpp>
 #include <deft/train/saver.hpp>
 #include <filesystem>
@@ -138,10 +139,12 @@ class tracing_hook final : public stepping_hook {
   run_arguments before_run(run_context&) override {
     return {.fetches = {step_}, .trace = due_ ? &trace_ : nullptr};
   }
-  void after_run(run_context&, std::span<const any_array> values) override {
+  void after_run(run_context& context, std::span<const any_array> values) override {
     const std::int64_t step = reached(values);
     if (due_) {
-      write_chrome_trace((directory_ / str("trace-", step, ".json")).string(), trace_);
+      const task& self = context.self();
+      const std::string of = self.distributed() ? str(self.job(), "-", self.index(), "-") : "";
+      write_chrome_trace((directory_ / str("trace-", of, step, ".json")).string(), trace_);
       trace_.events.clear();
       saved_ = step;
     }

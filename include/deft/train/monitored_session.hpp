@@ -97,7 +97,7 @@ class monitored_session {
   std::vector<any_variable> variables_;  ///< of the graph
   std::vector<any_tensor> have_values_;  ///< of each variable, whether it has one
   deft::session session_;
-  run_context context_{session_};
+  run_context context_{self_, session_};
   std::stop_source asked_to_stop_;  ///< by a signal, which also ends waits for other tasks
   std::shared_ptr<void> on_signal_;
   const int exceptions_ = std::uncaught_exceptions();  ///< in flight when the session was made
