@@ -129,8 +129,8 @@ class channel_group {
                                    channel_events events = {});
 
   /// Waits until `ready()` is true; false if the deadline passed first. `ready` is called on this
-  /// thread, without locks: after every answer, after notify(), and often while spinning, so it
-  /// should be cheap. Must not be called from channel_events.
+  /// thread, without locks: after every answer to a call without a listener, after notify(), and
+  /// often while spinning, so it should be cheap. Must not be called from channel_events.
   template <class Predicate>
   bool wait_until(Predicate&& ready, deadline until = no_deadline) {
     using F = std::remove_reference_t<Predicate>;

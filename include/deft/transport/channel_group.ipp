@@ -58,6 +58,13 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     std::lock_guard lock(guard_);
     changed();
   }
+  /// Called by the thread that reads: an answer that a thread may wait for is there.
+  void note_answer() {
+    epoch_.fetch_add(1);
+    if (followers_.load() == 0) return;
+    std::lock_guard lock(guard_);  // they are either asleep or yet to look
+    turn_.notify_all();
+  }
 
   /// Called before a call: other threads may spin until it is done.
   void note_spinning() {
@@ -177,8 +184,11 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
 
   /// With the lock held: all waiting threads check again.
   void changed() {
-    epoch_.fetch_add(1);
     if (followers_.load() > 0) turn_.notify_all();
+    wake_leader();
+  }
+  void wake_leader() {
+    epoch_.fetch_add(1);
     if (asleep_.load()) loop_.wake(sleeper_);
   }
 
@@ -188,10 +198,10 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     {
       std::lock_guard lock(guard_);
       told_ = true;
-      if (led_) return changed();
+      if (led_) return wake_leader();
     }
     // No thread waits.
-    while (c.pump()) notify();
+    while (c.pump()) continue;
     if (c.gone()) return remove(&c);
     c.connection->arm();
   }
@@ -220,13 +230,6 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
           some = true;
           if (c.gone()) remove(&c);
         }
-      if (some) {
-        epoch_.fetch_add(1);
-        if (followers_.load() > 0) {
-          std::lock_guard lock(guard_);  // they are either asleep or yet to look
-          turn_.notify_all();
-        }
-      }
       if (ready(context)) return true;
       if (!few || turn % 64 == 0) loop_.poll();
       if (some) continue;

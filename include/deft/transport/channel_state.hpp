@@ -34,7 +34,7 @@ class channel_state {
 
  private:
   void deliver();
-  static void tell(pending& p);
+  void tell(pending& p);
   void end(const error& why);
 
   channel_events events_;

@@ -116,7 +116,8 @@ void channel_state::deliver() {
 void channel_state::tell(pending& p) {
   const auto listener = std::move(p.listener_);
   p.done_.store(true, std::memory_order_release);
-  if (listener) listener->answered(p);
+  if (listener) return listener->answered(p);
+  if (const auto h = owner.lock()) h->note_answer();
 }
 
 void channel_state::end(const error& why) {
