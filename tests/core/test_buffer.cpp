@@ -42,6 +42,41 @@ TEST_CASE("a freed large block is reused for the next one of its size") {
   CHECK(address(buffer::host(huge_page)) != at);
 }
 
+TEST_CASE("medium blocks are reused for blocks that waste at most a quarter") {
+  trim_host_memory();
+  constexpr std::size_t kb = 1 << 10;
+  for (std::size_t size : {64 * kb, 80 * kb, 400 * kb, 1024 * kb, 1792 * kb}) {
+    CAPTURE(size);
+    auto first = buffer::host(size);
+    CHECK(first.capacity() >= size);
+    CHECK(first.capacity() <= size + size / 4);
+    const auto at = address(first);
+    first.reset();
+    CHECK(recycled_host_memory() > 0);
+    auto again = buffer::host(size - 100);
+    CHECK(address(again) == at);
+    CHECK(again.unique());
+    CHECK(address(buffer::host(size)) != at);
+    again.reset();
+    CHECK(address(buffer::host(size / 2)) != at);
+    trim_host_memory();
+    CHECK(recycled_host_memory() == 0);
+  }
+  auto small = buffer::host(64 * kb - 1);
+  small.reset();
+  CHECK(recycled_host_memory() == 0);
+}
+
+TEST_CASE("no more than 64 MB of medium blocks are kept") {
+  trim_host_memory();
+  constexpr std::size_t size = 1 << 20;
+  std::vector<buffer> all;
+  for (int i = 0; i < 80; ++i) all.push_back(buffer::host(size));
+  all.clear();
+  CHECK(recycled_host_memory() == 64 * size);
+  trim_host_memory();
+}
+
 TEST_CASE("a recycled block has one owner again") {
   trim_host_memory();
   auto first = buffer::host(huge_page);
