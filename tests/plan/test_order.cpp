@@ -35,6 +35,25 @@ TEST_CASE_FIXTURE(own_graph, "plain reads come before the updates of a run") {
   }
 }
 
+TEST_CASE_FIXTURE(own_graph, "small variables are sent before large ones") {
+  auto on_ps = on(device("/job:ps/task:0/cpu:0"));
+  variable<float, 100, 100> w1("w1", zeros());
+  variable<float, 100> b1("b1", zeros());
+  variable<float, 100, 10> w2("w2", zeros());
+  variable<float, dyn, 10> unknown("unknown", ndarray<float, dyn, 10>(7));
+  variable<float, 10> stays("stays", zeros());
+  auto kept = sum(stays);
+  auto on_worker = on(device("/job:worker/task:0/cpu:0"));
+  any_tensor used = sum(matmul(w1, w2)) + sum(unknown) + sum(b1);
+  flat_graph f = flat({any_tensor(kept), used});
+  plan::order_transfers(f.graph, f.fetches);
+  validate(f.graph);
+  std::vector<std::string> reads;
+  for (const auto& n : f.graph.nodes)
+    if (n.op->role == op_role::variable) reads.push_back(n.name);
+  CHECK(reads == std::vector<std::string>{"b1", "w2", "w1", "unknown", "stays"});
+}
+
 TEST_CASE_FIXTURE(own_graph, "two unordered updates of one variable are an error naming both") {
   variable<float, 2> v("v", zeros());
   any_tensor a = v.assign_add(1.f).value(), b = v.assign(constant({1.f, 2.f})).value();

@@ -2,6 +2,8 @@
 // deft/plan/order.ipp: few waits between tasks, and reads before updates.
 #pragma once
 #include <algorithm>
+#include <compare>
+#include <cstdint>
 #include <deft/plan/cut.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/plan/rewrite.hpp>
@@ -27,6 +29,16 @@ bool reaches(const graph_def& g, std::uint32_t from, std::uint32_t to) {
     for (auto c : g.nodes[n].controls) visit(c);
   }
   return false;
+}
+
+/// INT64_MAX - 1 if it is known only when a step runs.
+std::int64_t sent_bytes(const node_def& n) {
+  std::int64_t bytes = 0;
+  for (const auto& t : n.outputs) {
+    if (!t.shape.is_static()) return INT64_MAX - 1;
+    bytes += t.shape.elements() * static_cast<std::int64_t>(size_of_dtype(t.type));
+  }
+  return bytes;
 }
 
 struct touched {
@@ -58,17 +70,25 @@ void order_transfers(graph_def& g, std::span<edge_def> fetches) {
     if (!task) task = task_of(*n.device);
     tasks.push_back(task);
   }
-  std::vector<std::uint32_t> transfers(g.nodes.size());
+  struct rank {
+    std::uint32_t transfers = 0;
+    std::int64_t bytes = INT64_MAX;  ///< of a value that is sent and needs no other
+    auto operator<=>(const rank&) const = default;
+  };
+  std::vector<rank> ranks(g.nodes.size());
   for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
     auto after = [&](std::uint32_t n) {
-      transfers[i] = std::max(transfers[i], transfers[n] + (tasks[n] != tasks[i]));
+      const bool sent = tasks[n] != tasks[i];
+      ranks[i].transfers = std::max(ranks[i].transfers, ranks[n].transfers + sent);
+      const node_def& from = g.nodes[n];
+      if (sent && from.inputs.empty() && from.controls.empty()) ranks[n].bytes = sent_bytes(from);
     };
     for (auto e : g.nodes[i].inputs) after(e.node);
     for (auto c : g.nodes[i].controls) after(c);
   }
   node_numbers order(g.nodes.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::ranges::stable_sort(order, {}, [&](std::uint32_t n) { return transfers[n]; });
+  std::ranges::stable_sort(order, {}, [&](std::uint32_t n) { return ranks[n]; });
   if (!std::ranges::is_sorted(order)) permute(g, order, fetches);
 }
 
