@@ -45,7 +45,7 @@ TEST_CASE("a freed large block is reused for the next one of its size") {
 TEST_CASE("medium blocks are reused for blocks that waste at most a quarter") {
   trim_host_memory();
   constexpr std::size_t kb = 1 << 10;
-  for (std::size_t size : {64 * kb, 80 * kb, 400 * kb, 1024 * kb, 1792 * kb}) {
+  for (std::size_t size : {kb, 5 * kb / 4, 64 * kb, 400 * kb, 1024 * kb, 1792 * kb}) {
     CAPTURE(size);
     auto first = buffer::host(size);
     CHECK(first.capacity() >= size);
@@ -53,7 +53,7 @@ TEST_CASE("medium blocks are reused for blocks that waste at most a quarter") {
     const auto at = address(first);
     first.reset();
     CHECK(recycled_host_memory() > 0);
-    auto again = buffer::host(size - 100);
+    auto again = buffer::host(size - size / 16);
     CHECK(address(again) == at);
     CHECK(again.unique());
     CHECK(address(buffer::host(size)) != at);
@@ -62,7 +62,7 @@ TEST_CASE("medium blocks are reused for blocks that waste at most a quarter") {
     trim_host_memory();
     CHECK(recycled_host_memory() == 0);
   }
-  auto small = buffer::host(64 * kb - 1);
+  auto small = buffer::host(kb - 64);
   small.reset();
   CHECK(recycled_host_memory() == 0);
 }

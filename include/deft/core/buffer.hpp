@@ -33,7 +33,7 @@ struct block {
 
 /// The host's memory. Blocks are aligned to 64 bytes. Those of 2 MB and more are aligned to 2 MB,
 /// use huge pages where the system has them, and are recycled, up to `host_memory_cache_limit`
-/// bytes; smaller ones of 64 KB and more are recycled, too, up to 64 MB.
+/// bytes; smaller ones of 1 KB and more are recycled, too, up to 64 MB.
 memory& host_memory();
 inline constexpr std::size_t host_memory_cache_limit = std::size_t{1} << 30;
 /// Returns recycled blocks to the system, as a server does when its last peer has disconnected.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstdio>
@@ -16,6 +17,9 @@
 #include <mutex>
 #include <new>
 #include <vector>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace deft {
 namespace {
@@ -25,8 +29,8 @@ constexpr std::size_t cache_line = 64;
 
 // Medium blocks: the C library would return them to the system, and get fresh pages, each time.
 // Their sizes are four for each power of two.
-constexpr std::size_t smallest_medium = std::size_t{64} << 10;
-constexpr std::size_t medium_sizes = 4 * 5;
+constexpr std::size_t smallest_medium = 1024;
+constexpr std::size_t medium_sizes = 4 * 11;
 constexpr std::size_t medium_cache_limit = std::size_t{64} << 20;
 
 constexpr std::size_t medium_size(std::size_t bytes) {
@@ -40,6 +44,18 @@ constexpr std::size_t number_of_medium(std::size_t size) {
 }
 static_assert(number_of_medium(smallest_medium) == 0);
 static_assert(number_of_medium(medium_size(huge_page / 8 * 7)) + 1 == medium_sizes);
+
+/// AddressSanitizer reports uses of kept blocks.
+void mark_unused([[maybe_unused]] const block* b) {
+#ifdef __SANITIZE_ADDRESS__
+  ASAN_POISON_MEMORY_REGION(b->data, b->capacity);
+#endif
+}
+void mark_used([[maybe_unused]] const block* b) {
+#ifdef __SANITIZE_ADDRESS__
+  ASAN_UNPOISON_MEMORY_REGION(b->data, b->capacity);
+#endif
+}
 
 /// The number in a one-line file, or `otherwise`.
 std::size_t number_in(const char* file, std::size_t otherwise) {
@@ -77,16 +93,12 @@ class host_memory_t final : public memory {
   block* allocate(std::size_t bytes) override {
     if (bytes > std::size_t{1} << 46)
       fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes");
-    if (bytes < smallest_medium) return small(bytes);
+    if (bytes + cache_line <= smallest_medium) return small(bytes);
     return medium_size(bytes) < huge_page ? medium(medium_size(bytes)) : large(bytes);
   }
 
   void release(block* b) noexcept override {
-    if (b->capacity >= huge_page)
-      keep(b, kept_, kept_bytes_, host_memory_cache_limit);
-    else if (b->capacity >= smallest_medium)
-      keep(b, kept_medium_[number_of_medium(b->capacity)], kept_medium_bytes_, medium_cache_limit);
-    else
+    if (b->capacity < smallest_medium || !(b->capacity < huge_page ? keep_medium(b) : keep(b)))
       give_back(b);
   }
 
@@ -95,11 +107,13 @@ class host_memory_t final : public memory {
     {
       std::lock_guard lock(guard_);
       all.swap(kept_);
-      for (auto& some : kept_medium_) {
-        all.insert(all.end(), some.begin(), some.end());
-        some.clear();
-      }
-      kept_bytes_ = kept_medium_bytes_ = 0;
+      kept_bytes_ = 0;
+    }
+    for (auto& k : medium_) {
+      std::lock_guard lock(k.guard);
+      for (block* b : k.kept) kept_medium_bytes_ -= b->capacity;
+      all.insert(all.end(), k.kept.begin(), k.kept.end());
+      k.kept = {};
     }
     for (block* b : all) give_back(b);
   }
@@ -124,32 +138,46 @@ class host_memory_t final : public memory {
     return limit_;
   }
 
-  void keep(block* b, std::vector<block*>& free, std::size_t& total, std::size_t limit) noexcept {
-    {
-      std::lock_guard lock(guard_);
-      if (total + b->capacity <= limit) {
-        total += b->capacity;
-        free.push_back(b);
-        return;
-      }
+  bool keep(block* b) {
+    std::lock_guard lock(guard_);
+    if (kept_bytes_ + b->capacity > host_memory_cache_limit) return false;
+    kept_bytes_ += b->capacity;
+    kept_.push_back(b);
+    mark_unused(b);
+    return true;
+  }
+  bool keep_medium(block* b) {
+    if (kept_medium_bytes_.fetch_add(b->capacity) + b->capacity > medium_cache_limit) {
+      kept_medium_bytes_ -= b->capacity;
+      return false;
     }
-    give_back(b);
+    medium_blocks& of_size = medium_[number_of_medium(b->capacity)];
+    std::lock_guard lock(of_size.guard);
+    of_size.kept.push_back(b);
+    mark_unused(b);
+    return true;
   }
   void give_back(block* b) noexcept {
+    mark_used(b);
     if (b->capacity >= huge_page) return unmap(b);
     b->~block();
     std::free(b);
   }
+  static block* again(block* b) {
+    mark_used(b);
+    b->references.store(1, std::memory_order_relaxed);
+    return b;
+  }
 
   block* medium(std::size_t size) {
+    medium_blocks& of_size = medium_[number_of_medium(size)];
     {
-      std::lock_guard lock(guard_);
-      if (auto& free = kept_medium_[number_of_medium(size)]; !free.empty()) {
-        block* b = free.back();
-        free.pop_back();
+      std::lock_guard lock(of_size.guard);
+      if (!of_size.kept.empty()) {
+        block* b = of_size.kept.back();
+        of_size.kept.pop_back();
         kept_medium_bytes_ -= size;
-        b->references.store(1, std::memory_order_relaxed);
-        return b;
+        return again(b);
       }
     }
     return small(size);
@@ -176,8 +204,7 @@ class host_memory_t final : public memory {
         if (b->capacity < capacity || b->capacity > capacity + capacity / 4) continue;
         kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
         kept_bytes_ -= b->capacity;
-        b->references.store(1, std::memory_order_relaxed);
-        return b;
+        return again(b);
       }
     }
     void* p = map_within_limit(capacity);
@@ -238,8 +265,12 @@ class host_memory_t final : public memory {
   std::mutex guard_;
   std::vector<block*> kept_;
   std::size_t kept_bytes_ = 0;
-  std::array<std::vector<block*>, medium_sizes> kept_medium_;  ///< by size
-  std::size_t kept_medium_bytes_ = 0;
+  struct medium_blocks {
+    std::mutex guard;
+    std::vector<block*> kept;
+  };
+  std::array<medium_blocks, medium_sizes> medium_;  ///< by size
+  std::atomic<std::size_t> kept_medium_bytes_{0};
   std::size_t mapped_ = 0;  ///< bytes, those that are kept included
   std::size_t limit_ = physical_memory();
 };
