@@ -41,7 +41,7 @@ class accepted_connection final : public served,
   /// False if the offer has been used.
   bool withdraw_offer() { return std::exchange(offer_stands_, false); }
 
-  bool serve() override;
+  work serve() override;
   bool look_again(std::chrono::steady_clock::time_point now) override;
   void rest() override;
   bool wait_until_heard(std::chrono::microseconds unseen) override;
@@ -55,13 +55,13 @@ class accepted_connection final : public served,
   /// How long a refused peer has to read why.
   static constexpr std::chrono::milliseconds time_to_hear{500};
 
-  bool go_on();
+  work go_on();
   void begin_timer(std::chrono::milliseconds after);
   bool shake_hands();
   bool is_settled();
   void replace_offering();
   void open();
-  bool receive();
+  work receive();
   void dispatch();
   void answer_error(std::uint64_t id, const error& e);
   void refuse(const error& why);

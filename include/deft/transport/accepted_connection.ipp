@@ -46,7 +46,7 @@ bool accepted_connection::has_offered(const local_offer::token& token) const {
   return offer_stands_ && !leaving_ && same_token(offer_.caller, token);
 }
 
-bool accepted_connection::serve() {
+served::work accepted_connection::serve() {
   struct within {
     const accepted_connection* before = current();
     explicit within(const accepted_connection* c) { current() = c; }
@@ -58,7 +58,7 @@ bool accepted_connection::serve() {
     logging::warning(table_->address, ": the connection of ", peer(), " failed: ", e.what());
     state_->close();
     end(nullptr);
-    return true;
+    return work::some;
   }
 }
 bool accepted_connection::look_again(std::chrono::steady_clock::time_point now) {
@@ -81,20 +81,23 @@ void accepted_connection::resume() {
   wait_.restart();
 }
 
-bool accepted_connection::go_on() {
+served::work accepted_connection::go_on() {
+  bool some = false;
   switch (phase_.load()) {
     case phase::silent:
     case phase::greeting:
     case phase::welcome:
-      return shake_hands();
+      some = shake_hands();
+      break;
     case phase::open:
       return receive();
     case phase::refused:
-      return drop_input();
+      some = drop_input();
+      break;
     case phase::ended:
       break;
   }
-  return false;
+  return some ? work::some : work::none;
 }
 
 /// The time limit of the current phase.
@@ -199,21 +202,21 @@ void accepted_connection::open() {
   logging::info(table_->address, " accepted ", peer(), local_ ? " on a local socket" : "");
 }
 
-bool accepted_connection::receive() {
+served::work accepted_connection::receive() {
   if (std::exchange(rested_, false)) wait_.woke();
   for (int i = 0; i < messages_at_once; ++i) {
     try {
       switch (state_->try_receive(message_)) {
         case connection::arrival::nothing:
-          return i > 0;
+          return i > 0 ? work::all : work::none;
         case connection::arrival::end:
-          return end(nullptr), true;
+          return end(nullptr), work::some;
         case connection::arrival::something:
           break;
       }
     } catch (const error& e) {
       end(std::make_shared<error>(e));
-      return true;
+      return work::some;
     }
     if (i == 0) wait_.came(state_->source());
     if (message_.spinning)
@@ -223,7 +226,7 @@ bool accepted_connection::receive() {
     dispatch();
     trim(message_);
   }
-  return true;
+  return work::some;
 }
 
 void accepted_connection::dispatch() {

@@ -225,7 +225,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
           const bool pumped = c.pump();
           if (!few) c.connection->arm();
           if (!pumped) continue;
-          c.told = told_ = true;  // more may have been buffered
+          if (c.told) told_ = true;
           if (!some) wait_.came(c.connection->source());
           some = true;
           if (c.gone()) remove(&c);

@@ -36,6 +36,8 @@ class channel_state {
   void deliver();
   void tell(pending& p);
   void end(const error& why);
+  /// Removes the pending call of that number, and returns it; null if there is none.
+  std::shared_ptr<pending> take_call(std::uint64_t id);
 
   channel_events events_;
   std::mutex pumping_;

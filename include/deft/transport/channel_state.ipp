@@ -45,16 +45,17 @@ std::shared_ptr<pending> channel_state::call(message& m,
   return p;
 }
 
+std::shared_ptr<pending> channel_state::take_call(std::uint64_t id) {
+  std::lock_guard lock(guard_);
+  const auto at = calls_.find(id);
+  if (at == calls_.end()) return nullptr;
+  auto p = std::move(at->second);
+  calls_.erase(at);
+  return p;
+}
+
 void channel_state::abandon(std::uint64_t id) {
-  std::shared_ptr<pending> p;
-  {
-    std::lock_guard lock(guard_);
-    const auto at = calls_.find(id);
-    if (at == calls_.end()) return;  // already answered
-    p = std::move(at->second);
-    calls_.erase(at);
-  }
-  p->listener_.reset();  // it may hold the call
+  if (const auto p = take_call(id)) p->listener_.reset();  // it may hold the call
 }
 
 bool channel_state::pump() {
@@ -75,6 +76,7 @@ bool channel_state::pump() {
           deliver();
       }
     }
+    told = true;  // more may have been read
   } catch (const error& e) {
     end(e.code() == errc::unavailable
             ? e
@@ -97,14 +99,8 @@ void channel_state::deliver() {
     }
     return trim(incoming_);
   }
-  std::shared_ptr<pending> p;
-  {
-    std::lock_guard lock(guard_);
-    const auto at = calls_.find(incoming_.id);
-    if (at == calls_.end()) return;  // abandoned
-    p = std::move(at->second);
-    calls_.erase(at);
-  }
+  const auto p = take_call(incoming_.id);
+  if (!p) return;  // abandoned
   if (incoming_.kind == message_kind::error)
     p->error_ = std::make_shared<const error>(decode_error(incoming_));
   else

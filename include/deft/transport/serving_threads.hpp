@@ -2,6 +2,7 @@
 // deft/transport/serving_threads.hpp: the threads that serve the connections that this process has
 // accepted. Internal.
 #pragma once
+#include <cstdint>
 #include <deft/transport/event_loop.hpp>
 #include <deque>
 #include <memory>
@@ -14,9 +15,10 @@ namespace deft::detail {
 class served {
  public:
   virtual ~served() = default;
-  /// Does what there is to do. Returns false if there was nothing.
-  virtual bool serve() = 0;
-  /// After serve() found nothing at `now`: whether to call it again at once.
+  enum class work { none, all, some };
+  /// Does what there is to do: none, all of it, or some of it.
+  virtual work serve() = 0;
+  /// After serve() found no work at `now`: whether to call it again at once.
   virtual bool look_again(std::chrono::steady_clock::time_point now) = 0;
   /// The thread leaves: from here on events say when there is something to serve.
   virtual void rest() = 0;
@@ -30,12 +32,13 @@ class served {
  private:
   friend class serving_threads;
   enum class state { idle, ready, active, again } state_ = state::idle;
+  std::uint64_t left_at_ = 0;  ///< how often anything had been served when the thread left
 };
 
 /// At most as many threads as the machine has processors. They are started when there is something
 /// to serve, and end after a while without work; more are started only in place of threads that
 /// block or compute. A thread stays with one connection as long as spinning for its next message is
-/// worth it.
+/// worth it, which it is not if more connections than there are threads take turns.
 class serving_threads {
  public:
   static serving_threads& instance();
@@ -64,7 +67,9 @@ class serving_threads {
   void run();
   bool next(std::shared_ptr<served>& s);
   void stay_with(const std::shared_ptr<served>& s);
-  bool serve_while_worth_it(served& s, unsigned& turn);
+  bool serve_while_worth_it(served& s, bool spin, unsigned& turn);
+  /// With the lock held: whether few others have been served since `s` was.
+  bool is_one_of_few(const served& s) const;
   bool wait_until_heard(const std::shared_ptr<served>& s);
   /// With the lock held: wakes or starts another thread for what is ready.
   void call_another();
@@ -78,7 +83,8 @@ class serving_threads {
   std::vector<idle_thread*> idle_;
   const served* last_rested_ = nullptr;  ///< the one that was last without work
   std::chrono::steady_clock::time_point
-      rests_alone_since_{};  ///< since when that has always been last_rested_
+      rests_alone_since_{};   ///< since when that has always been last_rested_
+  std::uint64_t served_ = 0;  ///< how often a thread has taken something to serve
   int threads_ = 0, blocked_ = 0;
 };
 

@@ -97,6 +97,7 @@ bool serving_threads::next(std::shared_ptr<served>& s) {
       s = std::move(ready_.front());
       ready_.pop_front();
       s->state_ = served::state::active;
+      ++served_;
       return true;
     }
     if (threads_ - blocked_ > most_serving() || std::chrono::steady_clock::now() >= give_up) {
@@ -115,11 +116,17 @@ bool serving_threads::next(std::shared_ptr<served>& s) {
 }
 
 void serving_threads::stay_with(const std::shared_ptr<served>& s) {
+  bool spin;
+  {
+    std::lock_guard lock(guard_);
+    spin = is_one_of_few(*s);
+  }
   for (unsigned turn = 0;;) {
-    const bool others = serve_while_worth_it(*s, turn);
+    const bool others = serve_while_worth_it(*s, spin, turn);
     s->rest();
     {
       std::lock_guard lock(guard_);
+      s->left_at_ = served_;
       if (s->state_ == served::state::again) {
         s->state_ = served::state::active;
         continue;
@@ -130,16 +137,22 @@ void serving_threads::stay_with(const std::shared_ptr<served>& s) {
   }
 }
 
+bool serving_threads::is_one_of_few(const served& s) const {
+  return served_ - s.left_at_ <= static_cast<unsigned>(most_serving());
+}
+
 /// Returns whether it ended because others have to be served.
-bool serving_threads::serve_while_worth_it(served& s, unsigned& turn) {
+bool serving_threads::serve_while_worth_it(served& s, bool spin, unsigned& turn) {
   for (;;) {
-    const bool some = s.serve();
+    const auto done = s.serve();
+    const bool some = done != served::work::none;
     if (++turn % (some ? 8 : 32) == 0) {  // polling the loop costs more than serve()
       looks_for_work = true;
       loop_.poll();
       looks_for_work = false;
       if (others_wait(some)) return true;
     }
+    if (!spin && done != served::work::some) return false;
     if (!some && !s.look_again(std::chrono::steady_clock::now())) return false;
   }
 }

@@ -27,7 +27,8 @@ class master_plan::distributed_step final : public answer_listener,
         trace_(trace),
         done_(std::move(done)),
         links_(plan_->others_.size()),
-        calls_(plan_->others_.size()) {}
+        calls_(plan_->others_.size()),
+        unanswered_(calls_.size()) {}
   ~distributed_step() override { end_step(); }
 
   /// Starts the step. `watch`: it expires by itself at `until`; otherwise its caller calls
@@ -94,7 +95,10 @@ class master_plan::distributed_step final : public answer_listener,
     m = wire::pack(wire::values{std::move(v.tensors), {}, std::move(v.trace)});
     tasks_.cluster()->deliver(std::move(own), nullptr);
   }
-  void answered(pending&) override { look(); }
+  /// Only a failure, or the last answer, can end the step.
+  void answered(pending& p) override {
+    if (--unanswered_ == 0 || p.failed()) look();
+  }
   void on_channel_lost() override { look(); }
 
   void on_link_lost(const wire::link_lost& l) override {
@@ -143,9 +147,7 @@ class master_plan::distributed_step final : public answer_listener,
     return failure_ || (own_.done && own_.outcome.failure) ||
            std::ranges::any_of(calls_, [](const auto& c) { return c && c->failed(); });
   }
-  bool done() const {
-    return own_.done && std::ranges::all_of(calls_, [](const auto& c) { return c && c->done(); });
-  }
+  bool done() const { return own_.done && unanswered_ == 0; }
 
   void send() {
     {
@@ -387,6 +389,7 @@ class master_plan::distributed_step final : public answer_listener,
   std::vector<wire::link_lost> losses_;   ///< not looked at yet: they may not concern this step
   std::vector<std::shared_ptr<channel>> links_;
   std::vector<std::shared_ptr<pending>> calls_;  ///< null if not made
+  std::atomic<std::size_t> unanswered_;
   own_part own_;
   bool borrows_ = false;  ///< messages may refer to the caller's memory
   bool warned_ = false;

@@ -18,8 +18,10 @@ class step_journal {
   void note(std::uint64_t step, wire::fate f) {
     last_.emplace_back(step, f);
     if (last_.size() > most) last_.pop_front();
+    highest_ = std::max(highest_, step);
   }
   wire::fate of(std::uint64_t step) const {
+    if (step > highest_) return wire::fate::unknown;  // a new step, the usual case
     const auto at = std::find_if(last_.rbegin(), last_.rend(),
                                  [&](const auto& entry) { return entry.first == step; });
     return at == last_.rend() ? wire::fate::unknown : at->second;
@@ -28,6 +30,7 @@ class step_journal {
 
  private:
   std::deque<std::pair<std::uint64_t, wire::fate>> last_;
+  std::uint64_t highest_ = 0;
 };
 
 }  // namespace deft
