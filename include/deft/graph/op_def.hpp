@@ -71,6 +71,7 @@ enum class op_role : std::uint8_t {
   send,         ///< pushes its input to another task; plans make it
   receive,      ///< the value that another task sends; plans make it
   order,        ///< only waits for other nodes
+  collective,   ///< combines its other inputs on the device of the first; plans replace it
 };
 /// Whether only plans make it, so that no client sends one.
 constexpr bool is_transfer(op_role r) {
