@@ -32,6 +32,11 @@ queued_kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type)
 void queue_product(stream& s, dtype t, const matrix_product& p, const void* a, const void* b,
                    void* c);
 
+/// Of an optimizer's formula; nullptr if an update's program is none of those.
+kernel_ptr make_formula(const program& p, std::span<const std::int64_t> literals);
+/// Whether it is one.
+bool has_formula(const program& p);
+
 /// Of a node that carries a program, an instruction at a time.
 kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in);
 
