@@ -119,6 +119,9 @@ using gradient_function = std::vector<output> (*)(const node& n, std::span<const
 /// catalog in op/op.ipp, for a program's own operations where deft/deft.hpp sees them used.
 struct op_functions {
   gradient_function gradient = nullptr;
+  /// Of an elementwise operation of the program's own: its body, as num::text gives it, of operands
+  /// of the names x, y and z.
+  std::string (*source)() = nullptr;
 };
 
 /// How a reduction combines elements.
@@ -160,11 +163,11 @@ std::span<const op_def* const> catalog_ops();
 /// Throws already_exists if the name is taken by another record.
 void register_op(const op_def& def);
 
-/// An object with static storage that registers an operation of the program, and its gradient,
+/// An object with static storage that registers an operation of the program, and its functions,
 /// before main. If two have the same name, every look-up of an operation throws already_exists.
 class op_registration {
  public:
-  op_registration(const op_def& def, op_functions& functions, gradient_function gradient);
+  op_registration(const op_def& def, op_functions& functions, const op_functions& compiled);
   op_registration(const op_registration&) = delete;
 
   const op_def& def() const { return def_; }

@@ -25,6 +25,10 @@ using queued_kernel_ptr = std::unique_ptr<queued_kernel>;
 /// Of an elementwise operation for operands of that dtype, the program's own among them; nullptr if
 /// there is none.
 queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result);
+/// Makes a kernel of an elementwise operation; nullptr if it cannot.
+using element_maker = kernel_ptr (*)(const op_def& op, dtype operand, dtype result);
+/// For operations that no file has compiled for this system; a device may set it.
+element_maker& other_elements();
 /// Of sum, mean or max, by its name, over `axes` of its input.
 queued_kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type);
 

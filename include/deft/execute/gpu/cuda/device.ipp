@@ -176,10 +176,11 @@ class device final : public device_runtime {
   }
 
   const kernel_entry* find_kernel(std::string_view op) const override {
-    static const auto& kernels = *new kernel_index(kernel_tables());
+    static const auto& kernels = *new kernel_index(all_kernels());
     return kernels.find(op);
   }
   kernel_ptr make_kernel(const node_def& n, std::span<const tensor_type> in) override {
+    const making_kernels now(codes_);
     kernel_ptr made = device_runtime::make_kernel(n, in);
     const auto p = program_of(n, in);
     if (!made || !p) return made;
@@ -321,7 +322,7 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
   const int count = count_gpus();
   if (count == 0) return all;
   compilations();  // so that the end of the process waits for them
-  static const auto& kernels = *new auto(announce(kernel_tables()));
+  static const auto& kernels = *new auto(announce(all_kernels()));
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp p{};
     if (const cudaError_t e = cudaGetDeviceProperties(&p, i); e != cudaSuccess) {
