@@ -116,6 +116,16 @@ endif()
 if(DEFT_NATIVE)
   target_link_libraries(deft_compiled PUBLIC deft_native)
 endif()
+# Only the file of simulated GPUs sees OpenMP: other headers may depend on it.
+option(DEFT_SIMULATED_GPU_OPENMP "Simulated GPUs run their kernels on OpenMP's threads" OFF)
+if(DEFT_THRUST_DIR AND DEFT_SIMULATED_GPU_OPENMP)
+  find_dependency(OpenMP COMPONENTS CXX)
+  separate_arguments(openmp NATIVE_COMMAND "${OpenMP_CXX_FLAGS}")
+  set_source_files_properties(
+    ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/execute_gpu_gpu_ipp.cpp
+    PROPERTIES COMPILE_OPTIONS "${openmp}")
+  target_link_libraries(deft_compiled PRIVATE ${OpenMP_CXX_LIBRARIES})
+endif()
 
 # GPU kernels. nvcc is called directly: CMake 3.25 refuses C++20 for its CUDA language, which then
 # consumers need not enable.
@@ -218,7 +228,11 @@ if(DEFT_THRUST_DIR)
   string(REGEX REPLACE ".*define THRUST_VERSION +([0-9]+).*" "\\1" version "${version}")
   math(EXPR major "${version} / 100000")
   math(EXPR minor "${version} / 100 % 1000")
-  list(APPEND deft_gpus "simulated ones by Thrust ${major}.${minor}")
+  string(APPEND major ".${minor}")
+  if(DEFT_SIMULATED_GPU_OPENMP)
+    string(APPEND major " and OpenMP")
+  endif()
+  list(APPEND deft_gpus "simulated ones by Thrust ${major}")
 endif()
 if(NOT deft_gpus)
   set(deft_gpus "none: neither the CUDA Toolkit nor Thrust is used")

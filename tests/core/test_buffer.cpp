@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 #include <deft/core/buffer.hpp>
+#include <deft/core/host_mapping.hpp>
 #include <thread>
 #include <vector>
 
@@ -137,6 +138,29 @@ TEST_CASE("borrowed memory is neither written nor freed") {
   }
   CHECK(mine[2] == 3);
   CHECK_FALSE(buffer::host(8).is_borrowed());
+}
+
+TEST_CASE("the pages of large blocks can be found, and are told of before they are unmapped") {
+  static std::vector<void*> unmapped;
+  trim_host_memory();
+  on_host_unmap([](const host_mapping& m) noexcept { unmapped.push_back(m.data); });
+  buffer large = buffer::host(std::size_t{5} << 20), small = buffer::host(100'000);
+  char* const at = static_cast<char*>(large.data());
+  for (const std::size_t i : {std::size_t{0}, std::size_t{1}, large.capacity() - 1}) {
+    const host_mapping m = find_host_mapping(at + i);
+    CHECK(m.data == at);
+    CHECK(m.bytes == large.capacity());
+  }
+  CHECK(find_host_mapping(at - 1).data != at);
+  CHECK(find_host_mapping(at + large.capacity()).data != at);
+  CHECK_FALSE(find_host_mapping(small.data()).data);
+  CHECK_FALSE(find_host_mapping(nullptr).data);
+  large.reset();
+  CHECK(unmapped.empty());  // it is kept for the next one
+  trim_host_memory();
+  CHECK(unmapped == std::vector<void*>{at});
+  CHECK_FALSE(find_host_mapping(at).data);
+  on_host_unmap(nullptr);
 }
 
 TEST_CASE("an absurd size fails with resource_exhausted") {

@@ -131,6 +131,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t, dim3, dim3, void**, std::size_t, cu
 
 cudaError_t cudaLaunchKernel(const void* f, dim3, dim3, void** arguments, std::size_t,
                              cudaStream_t on) {
+  if (auto e = fake::runtime().starting) return e;
   // for_each<run_of_units<Unit>>, of one run
   const std::string& name = kernels()[f];
   const std::string_view what = "run_of_unitsI";
@@ -367,6 +368,16 @@ cudaError_t cudaFree(void* p) {
   return answer();
 }
 cudaError_t cudaHostAlloc(void** p, std::size_t n, unsigned) { return cudaMalloc(p, n); }
+cudaError_t cudaHostRegister(void* p, std::size_t, unsigned) {
+  std::lock_guard lock(guard);
+  ++fake::runtime().pinnings;
+  return fake::runtime().pinned.insert(p).second ? cudaSuccess
+                                                 : cudaErrorHostMemoryAlreadyRegistered;
+}
+cudaError_t cudaHostUnregister(void* p) {
+  std::lock_guard lock(guard);
+  return fake::runtime().pinned.erase(p) ? cudaSuccess : cudaErrorHostMemoryNotRegistered;
+}
 cudaError_t cudaFreeHost(void* p) { return cudaFree(p); }
 cudaError_t cudaHostGetDevicePointer(void** to, void* p, unsigned) {
   *to = p;

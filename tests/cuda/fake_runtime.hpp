@@ -27,13 +27,16 @@ struct state {
   std::size_t in_pools = 0;          ///< bytes allocated there
   bool captures = true;              ///< streams into graphs
   int graphs = 0;                    ///< that there are
+  int pinnings = 0;                  ///< of the host's memory where it is, so far
+  std::set<void*> pinned;            ///< what is so
   cudaError_t broken = cudaSuccess;  ///< what every call answers from now on
   bool capturing = false;            ///< every stream, into a graph
   /// Starts a kernel of that mangled name, which is no copy, if it knows it; null: knows none.
   bool (*kernel)(const std::string& name, void** arguments, cudaStream_t on) = nullptr;
-  int major = 9, minor = 0;           ///< of the compute capability
-  cudaError_t loading = cudaSuccess;  ///< what the loading of code answers
-  int loaded = 0, unloaded = 0;       ///< pieces of code
+  cudaError_t starting = cudaSuccess;  ///< what the start of a compiled kernel answers
+  int major = 9, minor = 0;            ///< of the compute capability
+  cudaError_t loading = cudaSuccess;   ///< what the loading of code answers
+  int loaded = 0, unloaded = 0;        ///< pieces of code
   /// Makes the work of a launch.
   std::function<std::function<void()>(const program_launch&)> program;
 };

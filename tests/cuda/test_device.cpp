@@ -246,6 +246,56 @@ TEST_CASE("a sort has room enough, whatever it sorts") {
   }
 }
 
+TEST_CASE(
+    "large blocks of the host are pinned once they are copied again, until they are unmapped") {
+  auto all = gpus();
+  device_runtime &first = *all[0], &second = *all[1];
+  constexpr std::size_t bytes = std::size_t{6} << 20;
+  trim_host_memory();
+  {
+    const buffer host = numbers(bytes), there = on(first, bytes), other = on(second, bytes);
+    first.copy_in(there.data(), host.data(), bytes, host)->synchronize();
+    CHECK(fake::runtime().pinned.empty());
+    second.copy_in(other.data(), host.data(), bytes, host)->synchronize();
+    CHECK(fake::runtime().pinned == std::set{host.data()});
+    // A part of it, and the other way.
+    const auto part = static_cast<char*>(host.data()) + 4096;
+    first.copy_out(part, there.data(), bytes - 4096, there)->synchronize();
+    CHECK(std::memcmp(part, there.data(), bytes - 4096) == 0);
+    // Memory of the caller is left alone, and small copies take another way.
+    std::vector<char> own(bytes);
+    for (int i = 0; i < 3; ++i) {
+      first.copy_in(there.data(), own.data(), bytes, {})->synchronize();
+      first.copy_in(there.data(), host.data(), 4096, host)->synchronize();
+    }
+    CHECK(fake::runtime().pinnings == 1);
+  }
+  trim_host_memory();
+  CHECK(fake::runtime().pinned.empty());
+}
+
+TEST_CASE("a kernel that was compiled for other GPUs is an error that names both") {
+  auto all = gpus();
+  device_runtime& d = *all[1];
+  const auto step = d.make_step();
+  step->begin();
+  const buffer a = on(d, 64), b = on(d, 64);
+  fake::runtime().starting = cudaErrorNoKernelImageForDevice;
+  std::string says;
+  try {
+    d.copy_within(a.data(), b.data(), 64, step.get());
+  } catch (const error& e) {
+    CHECK(e.code() == errc::failed_precondition);
+    says = e.message();
+  }
+  CHECK(says.starts_with("the kernel was compiled for compute capability "));
+  CHECK(says.find(", and the GPU has 9.0; add 90 to the CUDA_ARCHITECTURES of ") != says.npos);
+  // The device stays usable.
+  fake::runtime().starting = cudaSuccess;
+  d.copy_within(a.data(), b.data(), 64, step.get());
+  synchronize(d);
+}
+
 TEST_CASE("memory that is not there is an error that says so") {
   auto all = gpus();
   fake::runtime().free = 1000;

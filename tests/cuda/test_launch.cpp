@@ -214,7 +214,7 @@ void compare(std::int64_t rows, std::int64_t n, bool columns) {
 }  // namespace
 
 void deft::gpu::cuda::stream::start(const void* kernel, std::int64_t blocks, unsigned threads,
-                                    void** arguments) {
+                                    void** arguments, std::span<const int>) {
   const auto& call = kernels().at(kernel);
   launches_of_columns += static_cast<int>(std::count(of_columns.begin(), of_columns.end(), kernel));
   block_of_threads block(threads);

@@ -18,6 +18,7 @@
 #include "../session/sessions.hpp"
 #include "execute/gpu/nvrtc.hpp"
 #include "execute/gpu/on_gpu.hpp"
+#include "execute/run_kernel.hpp"
 #include "fake_runtime.hpp"
 // After doctest.
 #include "execute/gpu/host_programs.hpp"
@@ -183,6 +184,57 @@ host_program with_square(const op_def& op) {
 }
 
 }  // namespace
+
+namespace {
+
+/// An operation that no .cu file uses.
+struct bend : op::elementwise<2> {
+  static constexpr std::string_view name = "test_bend";
+  template <num::value V>
+  DEFT_HD V operator()(V a, V b) const {
+    return num::select(a < b, a * 2, b) - 1;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(own_graph, "an operation of the program's own runs on GPUs from its source") {
+  if (skipped_without_nvrtc()) return;
+  placeholder<float, 5> x("x");
+  static_cast<void>(make<bend>(here(), x, x));  // this file compiles it for the processor
+  const dims shape{300};
+  const std::vector<any_array> inputs{moderate<float>(shape, 1), moderate<float>(shape, 2)};
+  const std::vector<tensor_type> out{{shape, f32}};
+  std::vector<host_program> all;
+  for (bool doubled : {false, true}) {
+    program_builder b;
+    const auto u = b.input(f32), v = b.input(f32);
+    const value bent = apply(b, op_of<bend>, f32, {u, v});
+    if (doubled) apply(b, op_of<op::add>, f32, {bent, bent});
+    all.emplace_back(b.finish(), integers{}, inputs, out, gpu::source_options{.update = !doubled});
+  }
+  const host_programs library(all);
+  auto devices = gpus();
+  CHECK(devices[0]->info().kernels->has("test_bend", f32));
+  CHECK_FALSE(devices[0]->info().kernels->has("test_bend", dtype::int32));
+  run_by(library, 0);
+  gpu_node alone(*devices[0], bend(), inputs, out);
+  alone.run();
+  CHECK(launched == std::vector<std::string>{"groups_of_4: 1 of 256"});
+  CHECK(identical(alone.outputs[0], run_all(record_of<bend>, {}, inputs)[0]));
+  // Nothing is to be run of no elements.
+  launched.clear();
+  const std::vector<any_array> none(2, any_array(f32, dims{0}));
+  gpu_node(*devices[0], bend(), none, {{dims{0}, f32}}).run();
+  CHECK(launched.empty());
+
+  gpu_node fused(*devices[0], all[1]);
+  wait_for_code(all[1]);
+  run_by(library, 1);
+  fused.run();
+  CHECK(identical(fused.outputs[0],
+                  run_all(record_of<op::fused>, {all[1].program, integers{}}, inputs)[0]));
+}
 
 TEST_CASE("a program runs an instruction at a time until its code is loaded, then as one kernel") {
   if (skipped_without_nvrtc()) return;

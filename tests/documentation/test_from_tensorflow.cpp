@@ -337,6 +337,7 @@ TEST_CASE_FIXTURE(own_graph, "operations under their names") {
   tensor<float, 4, dyn> turned = transpose(x);
   tensor<float, dyn, 2> pairs = reshape(x, shape<dyn, 2>);
   tensor<float, 4> joined = concat(axis<0>, a, b);
+  auto [sum_at_a, sum_at_b] = all_reduce(a, b);
   tensor<float, 2, 1> column = expand_dims(a, axis<1>);
   tensor<float, 2> taken = gather(a, i);
   tensor<float, 2, 10> hot = one_hot<10>(i);

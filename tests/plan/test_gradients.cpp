@@ -141,6 +141,12 @@ const cases& all_cases() {
     binary("pow", [](const tensors& x) { return pow(x[0] * 0.5, x[1] * 0.5); });
     unary("cast", [](const tensors& x) { return cast(x[0] * 2, dtype::float64) * x[0]; });
     unary("identity", [](const tensors& x) { return identity(x[0]) * x[0]; });
+    add("all_reduce", {dims{2, 3}, dims{2, 3}, dims{2, 3}}, [](const tensors& x) {
+      const auto sums = all_reduce(x);
+      return sums[0] * x[1] + sums[1] * sums[2];
+    });
+    add("all_reduce", {dims{3}, dims{3}},
+        [](const tensors& x) { return all_reduce_mean(x)[1] * x[0]; });
     auto reduces = [&](std::string_view op, auto write) {
       add(op, {dims{2, 3}}, [=](const tensors& x) { return write(x[0], axes{0, 1}, false); });
       add(op, {dims{2, 3}}, [=](const tensors& x) { return write(x[0], axes{0}, false); });

@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <deft/core/buffer.hpp>
 #include <deft/core/error.hpp>
+#include <deft/core/host_mapping.hpp>
+#include <map>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -122,6 +124,17 @@ class host_memory_t final : public memory {
     std::lock_guard lock(guard_);
     return kept_bytes_ + kept_medium_bytes_;
   }
+
+  host_mapping find(const void* p) {
+    std::lock_guard lock(guard_);
+    auto at = mappings_.upper_bound(static_cast<const char*>(p));
+    if (at == mappings_.begin()) return {};
+    --at;
+    const auto offset = static_cast<std::size_t>(static_cast<const char*>(p) - at->first);
+    if (offset >= at->second) return {};
+    return {const_cast<char*>(at->first), at->second};
+  }
+  void on_unmap(void (*f)(const host_mapping&) noexcept) { unmapping_ = f; }
 
   void set_limit(std::size_t bytes) {
     std::lock_guard lock(guard_);
@@ -232,10 +245,11 @@ class host_memory_t final : public memory {
       mapped_ += capacity;
     }
     void* p = map(capacity);
-    if (!p) {
-      std::lock_guard lock(guard_);
+    std::lock_guard lock(guard_);
+    if (p)
+      mappings_.emplace(static_cast<const char*>(p), capacity);
+    else
       mapped_ -= capacity;
-    }
     return p;
   }
 
@@ -254,9 +268,11 @@ class host_memory_t final : public memory {
   }
 
   void unmap(block* b) noexcept {
+    if (const auto f = unmapping_.load()) f({b->data, b->capacity});
     {
       std::lock_guard lock(guard_);
       mapped_ -= b->capacity;
+      mappings_.erase(static_cast<const char*>(b->data));
     }
     munmap(b->data, b->capacity);
     delete b;
@@ -271,7 +287,9 @@ class host_memory_t final : public memory {
   };
   std::array<medium_blocks, medium_sizes> medium_;  ///< by size
   std::atomic<std::size_t> kept_medium_bytes_{0};
-  std::size_t mapped_ = 0;  ///< bytes, those that are kept included
+  std::size_t mapped_ = 0;                       ///< bytes, those that are kept included
+  std::map<const char*, std::size_t> mappings_;  ///< what is mapped: where, and bytes
+  std::atomic<void (*)(const host_mapping&) noexcept> unmapping_{nullptr};
   std::size_t limit_ = physical_memory();
 };
 
@@ -297,6 +315,8 @@ memory& borrowed() {
 memory& host_memory() { return host(); }
 void trim_host_memory() { host().trim(); }
 std::size_t recycled_host_memory() { return host().kept(); }
+host_mapping find_host_mapping(const void* p) { return host().find(p); }
+void on_host_unmap(void (*f)(const host_mapping& m) noexcept) { host().on_unmap(f); }
 void set_host_memory_limit(std::size_t bytes) { host().set_limit(bytes); }
 
 buffer buffer::borrow(const void* data, std::size_t bytes) {

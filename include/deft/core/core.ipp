@@ -7,6 +7,7 @@
 #include <deft/core/crc32c.ipp>
 #include <deft/core/file.ipp>
 #include <deft/core/hash.ipp>
+#include <deft/core/num_text.ipp>
 #include <deft/core/safetensors.ipp>
 #include <deft/core/text.ipp>
 #include <deft/core/thread.ipp>

@@ -2,7 +2,6 @@
 // deft/core/num_text.hpp: bodies as source text: called with the names of its operands, a body
 // returns its result as a CUDA C++ expression.
 #pragma once
-#include <charconv>
 #include <deft/core/num.hpp>
 #include <string>
 #include <string_view>
@@ -21,9 +20,17 @@ struct text : operators<text, text> {
   /// A constant.
   template <class C>
   requires std::is_arithmetic_v<C> text(C c) {
-    char digits[32];
-    s.assign("T(").append(digits, std::to_chars(digits, digits + sizeof digits, c).ptr).append(")");
+    if constexpr (std::is_floating_point_v<C>)
+      s = constant(c);
+    else
+      s = constant(static_cast<std::int64_t>(c));
   }
+
+ private:
+  // In digits that give the same number.
+  static std::string constant(std::int64_t c);
+  static std::string constant(float c);
+  static std::string constant(double c);
 };
 
 template <>

@@ -71,6 +71,7 @@ enum class op_role : std::uint8_t {
   send,         ///< pushes its input to another task; plans make it
   receive,      ///< the value that another task sends; plans make it
   order,        ///< only waits for other nodes
+  collective,   ///< combines its other inputs on the device of the first; plans replace it
 };
 /// Whether only plans make it, so that no client sends one.
 constexpr bool is_transfer(op_role r) {
@@ -118,6 +119,9 @@ using gradient_function = std::vector<output> (*)(const node& n, std::span<const
 /// catalog in op/op.ipp, for a program's own operations where deft/deft.hpp sees them used.
 struct op_functions {
   gradient_function gradient = nullptr;
+  /// Of an elementwise operation of the program's own: its body, as num::text gives it, of operands
+  /// of the names x, y and z.
+  std::string (*source)() = nullptr;
 };
 
 /// How a reduction combines elements.
@@ -159,11 +163,11 @@ std::span<const op_def* const> catalog_ops();
 /// Throws already_exists if the name is taken by another record.
 void register_op(const op_def& def);
 
-/// An object with static storage that registers an operation of the program, and its gradient,
+/// An object with static storage that registers an operation of the program, and its functions,
 /// before main. If two have the same name, every look-up of an operation throws already_exists.
 class op_registration {
  public:
-  op_registration(const op_def& def, op_functions& functions, gradient_function gradient);
+  op_registration(const op_def& def, op_functions& functions, const op_functions& compiled);
   op_registration(const op_registration&) = delete;
 
   const op_def& def() const { return def_; }

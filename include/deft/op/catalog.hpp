@@ -4,6 +4,7 @@
 #pragma once
 #include <deft/op/abs.hpp>
 #include <deft/op/add.hpp>
+#include <deft/op/all_reduce.hpp>
 #include <deft/op/argmax.hpp>
 #include <deft/op/argmin.hpp>
 #include <deft/op/assign.hpp>
@@ -48,6 +49,7 @@
 #include <deft/op/one_hot.hpp>
 #include <deft/op/pad.hpp>
 #include <deft/op/placeholder.hpp>
+#include <deft/op/plan/agree.hpp>
 #include <deft/op/plan/copy.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <deft/op/plan/fused.hpp>
@@ -121,6 +123,6 @@ using catalog = op_list<
     save_tensors, restore_tensors, arrive_at_round, await_replicas, end_round, fail_round,
     join_rounds, leave_rounds, describe_round, accumulate_gradient, take_gradients,
     // order, and what plans are made of
-    group, no_op, identity, stop_gradient, fused, fused_update, feed, send, recv, copy>;
+    all_reduce, agree, group, no_op, identity, stop_gradient, fused, fused_update, feed, send, recv, copy>;
 
 }  // namespace deft::op

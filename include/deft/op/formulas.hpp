@@ -20,7 +20,7 @@ struct adagrad {
 
   /// Of the variable, the sum of squares, the gradient, and the learning rate.
   template <class Apply, class V>
-  static DEFT_ALWAYS_INLINE void run(Apply apply, const V* in, V* result) {
+  static DEFT_HD DEFT_ALWAYS_INLINE void run(Apply apply, const V* in, V* result) {
     const V step = apply(op::mul(), in[2], in[3]);
     result[1] = apply(op::add(), in[1], apply(op::square(), in[2]));
     result[0] = apply(op::sub(), in[0], apply(op::div(), step, apply(op::sqrt(), result[1])));
@@ -36,7 +36,7 @@ struct momentum {
   static constexpr int kept = TensorRate ? 4 : 3, rate = TensorRate ? 3 : 4;
 
   template <class Apply, class V>
-  static DEFT_ALWAYS_INLINE void run(Apply apply, const V* in, V* result) {
+  static DEFT_HD DEFT_ALWAYS_INLINE void run(Apply apply, const V* in, V* result) {
     result[1] = apply(op::add(), apply(op::mul(), in[1], in[kept]), in[2]);
     result[0] = apply(op::sub(), in[0], apply(op::mul(), result[1], in[rate]));
   }
@@ -49,7 +49,7 @@ struct nesterov {
   static constexpr int kept = TensorRate ? 4 : 3, rate = TensorRate ? 3 : 5;
 
   template <class Apply, class V>
-  static DEFT_ALWAYS_INLINE void run(Apply apply, const V* in, V* result) {
+  static DEFT_HD DEFT_ALWAYS_INLINE void run(Apply apply, const V* in, V* result) {
     result[1] = apply(op::add(), apply(op::mul(), in[1], in[kept + 1]), in[2]);
     const V step = apply(op::add(), in[2], apply(op::mul(), in[kept], result[1]));
     result[0] = apply(op::sub(), in[0], apply(op::mul(), step, in[rate]));
@@ -62,7 +62,7 @@ struct rmsprop {
   static constexpr int inputs = 3, literals = 3, operands = inputs + literals, results = 2;
 
   template <class Apply, class V>
-  static DEFT_ALWAYS_INLINE void run(Apply apply, const V* in, V* result) {
+  static DEFT_HD DEFT_ALWAYS_INLINE void run(Apply apply, const V* in, V* result) {
     const V step = apply(op::mul(), in[2], in[3]);
     const V more = apply(op::sub(), apply(op::square(), in[2]), in[1]);
     result[1] = apply(op::add(), in[1], apply(op::mul(), more, in[4]));
@@ -77,7 +77,7 @@ struct adam {
   static constexpr int inputs = 5, literals = 3, operands = inputs + literals, results = 3;
 
   template <class Apply, class V>
-  static DEFT_ALWAYS_INLINE void run(Apply apply, const V* in, V* result) {
+  static DEFT_HD DEFT_ALWAYS_INLINE void run(Apply apply, const V* in, V* result) {
     result[2] = apply(op::add(), in[2], apply(op::mul(), apply(op::sub(), in[3], in[2]), in[5]));
     const V step = apply(op::mul(), result[2], in[4]);
     const V more = apply(op::sub(), apply(op::square(), in[3]), in[1]);

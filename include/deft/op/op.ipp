@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/op.ipp: umbrella of op/'s implementation.
 #pragma once
+#include <deft/op/all_reduce.ipp>
 #include <deft/op/argmax.ipp>
 #include <deft/op/argmin.ipp>
 #include <deft/op/assign.ipp>
@@ -31,6 +32,7 @@
 #include <deft/op/one_hot.ipp>
 #include <deft/op/pad.ipp>
 #include <deft/op/placeholder.ipp>
+#include <deft/op/plan/agree.ipp>
 #include <deft/op/plan/copy.ipp>
 #include <deft/op/plan/feed.ipp>
 #include <deft/op/plan/fused.ipp>

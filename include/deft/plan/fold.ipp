@@ -12,7 +12,7 @@ namespace {
 bool may_fold(const node_def& n) {
   return !n.inputs.empty() && n.controls.empty() && n.outputs.size() == 1 &&
          n.outputs[0].shape.is_static() && !n.op->is(op_traits::stateful) &&
-         !n.op->is(op_traits::effect);
+         !n.op->is(op_traits::effect) && n.op->role != op_role::collective;
 }
 
 std::size_t bytes_of(const tensor_type& t) {

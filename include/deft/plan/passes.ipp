@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
+#include <deft/plan/collectives.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/plan/pairs.hpp>
 #include <deft/plan/passes.hpp>
@@ -63,6 +64,8 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
     for (const auto& n : g.nodes)
       logging::write(logging::level::info,
                      str(n.name, ": (", n.op->name, "): ", to_string(*n.device)));
+  expand_collectives(g, flat.fetches);
+  if (check_passes) validate(g);
   if (options.fuse) {
     auto can_run = [&](placement device, const op_def& made, dtype t) {
       auto at = std::ranges::find(devices, device, &device_info::name);

@@ -20,10 +20,15 @@ class placer {
 
   void run() {
     group_resources();
+    std::vector<bool> followed(graph_.nodes.size());  // by what is where its first input is
+    for (const auto& n : graph_.nodes)
+      if (n.op->role == op_role::collective) followed[n.inputs[0].node] = true;
     std::vector<std::uint32_t> late;  // sources that go to their first user
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       node_def& n = graph_.nodes[i];
-      if (follows_user(n))
+      if (n.op->role == op_role::collective)
+        n.device = graph_.nodes[n.inputs[0].node].device;
+      else if (follows_user(n) && !followed[i])
         late.push_back(i);
       else
         n.device = choose(n);

@@ -176,6 +176,7 @@ class optimizer {
 
 /// The mean of what `compute_gradients` returned for several replicas of a model, in the same order
 /// of variables. A replica whose loss does not depend on a variable counts as a gradient of 0.
+/// (Replicas with variables of their own use all_reduce_mean.)
 /// Throws invalid_argument if the replicas' variables differ.
 std::vector<gradient_of_variable> average_gradients(
     const std::vector<std::vector<gradient_of_variable>>& replicas, source_place w = here());

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated GPUs as devices: what they have, what they refuse, and how their work is ordered.
 #include <algorithm>
+#include <condition_variable>
 #include <deft/execute/gpu/simulated/queue.hpp>
 #include <deft/op/catalog.hpp>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "../classifier.hpp"
@@ -19,7 +22,11 @@ using testing::own_graph;
 namespace {
 
 struct with_gpus : own_graph {
-  ~with_gpus() { simulated_gpus().go_on(), simulated_gpus().longest_us = 0; }
+  ~with_gpus() {
+    simulated_gpus().go_on();
+    simulated_gpus().longest_us = 0;
+    simulated_gpus().before_kernel = nullptr;
+  }
 };
 
 std::vector<float> train(const char* first, const char* second) {
@@ -98,6 +105,51 @@ TEST_CASE_FIXTURE(with_gpus, "towers on several GPUs run at the same time") {
   simulated_gpus().go_on();
   runs.join();
   CHECK(simulated_gpus().launches == launches);
+}
+
+namespace {
+
+/// The first kernel of each stream waits for those of the others.
+struct meeting {
+  std::mutex guard;
+  std::condition_variable changed;
+  std::set<std::thread::id> streams;
+  std::size_t expected = 0;
+
+  void attend() {
+    std::unique_lock lock(guard);
+    streams.insert(std::this_thread::get_id());
+    changed.notify_all();
+    changed.wait(lock, [&] { return streams.size() >= expected; });
+  }
+};
+meeting meets;
+
+}  // namespace
+
+TEST_CASE_FIXTURE(with_gpus, "kernels of all towers are running at once") {
+  constexpr int towers = 4;
+  std::vector<any_tensor> sums;
+  for (int i = 0; i < towers; ++i) {
+    auto there = on(device(str("/gpu:", i)));
+    sums.push_back(sum(random_uniform(shape<100, 100>) + 1.f));
+  }
+  for (bool joined : {false, true}) {
+    // Whether they have nothing to do with each other, or one result.
+    CAPTURE(joined);
+    const operation all =
+        joined ? group(all_reduce(sums)[3]) : group(sums[0], sums[1], sums[2], sums[3]);
+    session s({.simulated_gpus = towers});
+    auto run = s.prepare(all);
+    run();
+    meets.streams.clear();
+    meets.expected = towers;
+    simulated_gpus().before_kernel = [] { meets.attend(); };
+    run();  // ends only if all streams come
+    run();  // from what was captured
+    simulated_gpus().before_kernel = nullptr;
+    CHECK(meets.streams.size() == towers);
+  }
 }
 
 TEST_CASE_FIXTURE(with_gpus, "errors detected on a GPU name node, line and device") {

@@ -3,6 +3,7 @@
 #include <deft/execute/gpu/source.hpp>
 
 #include "../expressions.hpp"
+#include "own_operations.hpp"
 #include "testing.hpp"
 // Must come after doctest.
 #include "random_program.hpp"
@@ -41,6 +42,28 @@ TEST_CASE("the body of an operation gives its text") {
   CHECK(gpu::body_of(record_of<op::where>, dtype::float32) == "num::select(x, y, z)");
   CHECK(gpu::body_of(record_of<op::cast>, dtype::int64) == "num::cast<long long>(x)");
   CHECK(gpu::body_of(record_of<op::matmul>, dtype::float32) == "");
+  // Of the program's own, that another file compiles.
+  CHECK(gpu::body_of(record_of<leak>, dtype::float32) ==
+        "(num::maximum(x, T(0)) + ((y * z) * num::minimum(x, T(0))))");
+}
+
+TEST_CASE("a program with an operation of the program's own has source") {
+  if (!has_host_compiler()) return;
+  program_builder b;
+  using value = program_builder::value;
+  const value x = b.input(dtype::float32), y = b.input(dtype::float32);
+  const value operands[] = {x, y, b.immediate(dtype::float32)};
+  const value leaked = b.apply(record_of<leak>, dtype::float32, operands);
+  const value factors[] = {leaked, y};
+  b.apply(record_of<op::mul>, dtype::float32, factors);
+  const program_ref p = b.finish();
+  const dims shape{9, 13};
+  const std::vector<any_array> inputs{moderate<float>(shape, 1), moderate<float>(shape, 2)};
+  const integers literals{to_immediate(0.3f)};
+  std::vector<host_program> all;
+  all.emplace_back(p, literals, inputs, std::vector<tensor_type>{{shape, dtype::float32}});
+  CHECK(identical(host_programs(all).run(all[0], 0).outputs[0],
+                  run_all(record_of<op::fused>, {p, literals}, inputs)[0]));
 }
 
 TEST_CASE("generated source of random programs gives the processor's bits") {

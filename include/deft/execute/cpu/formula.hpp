@@ -3,30 +3,11 @@
 // one loop over packs.
 #pragma once
 #include <deft/execute/cpu/compiled.hpp>
-#include <deft/expr/op_record.hpp>
+#include <deft/execute/formula_program.hpp>
 
 namespace deft::cpu {
 
-/// What a plan writes for F on elements of T. `Inputs`: operands that are inputs, where a literal
-/// may be a tensor.
-template <class F, class T, int Inputs = F::inputs>
-const program_ref& program_of_formula() {
-  using value = program_builder::value;
-  static const program_ref& made = *new program_ref([] {
-    program_builder b;
-    value in[F::operands], result[F::results];
-    for (int k = 0; k < F::operands; ++k)
-      in[k] = k < Inputs ? b.input(dtype_of<T>) : b.immediate(dtype_of<T>);
-    F::run(
-        [&]<class Op>(Op, auto... v) {
-          return b.apply(record_of<Op>, dtype_of<T>, std::array<value, sizeof...(v)>{v...});
-        },
-        in, result);
-    for (const value& r : result) b.output(r, extent_class::element, false);
-    return std::make_shared<const program>(canonical(*b.finish()));
-  }());
-  return made;
-}
+using deft::program_of_formula;
 
 /// A row whose `out` is an address for each result, which may be that of an input.
 template <class F, class T, int Inputs = F::inputs>

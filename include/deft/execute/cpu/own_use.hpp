@@ -2,6 +2,7 @@
 // deft/execute/cpu/own_use.hpp: what files that include deft/deft.hpp compile of operations of the
 // program's own, whatever the compiler.
 #pragma once
+#include <deft/core/num_text.hpp>
 #include <deft/execute/cpu/kernel_base.hpp>
 #include <deft/execute/cpu/own.hpp>
 #include <deft/expr/gradient.hpp>
@@ -15,13 +16,30 @@ namespace deft::cpu {
 template <class Op>
 inline constexpr bool is_own = !op::catalog::has<record_type<Op>>;
 
+/// See op_functions::source; nullptr for an operation that is not elementwise.
+template <class Op>
+constexpr auto own_source() -> std::string (*)() {
+  if constexpr (requires { Op::typing_rule; })
+    return [] {
+      const num::text x("x"), y("y"), z("z");
+      if constexpr (Op::arity == 1)
+        return Op()(x).s;
+      else if constexpr (Op::arity == 2)
+        return Op()(x, y).s;
+      else
+        return Op()(x, y, z).s;
+    };
+  else
+    return nullptr;
+}
+
 template <class Op>
 struct own_operation {
   static const op_registration entry;
 };
 template <class Op>
-const op_registration own_operation<Op>::entry{record_of<Op>, functions_of<Op>,
-                                               deft::detail::gradient_of<Op>()};
+const op_registration own_operation<Op>::entry{
+    record_of<Op>, functions_of<Op>, {deft::detail::gradient_of<Op>(), own_source<Op>()}};
 
 /// Runs `compute<T>` of an operation.
 template <class Op, class T>

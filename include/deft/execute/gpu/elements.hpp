@@ -75,6 +75,28 @@ struct literal_operands {
 template <>
 struct literal_operands<0> {};
 
+/// Reads `left` elements at most, or one that is broadcast: copies take the place of what is
+/// missing.
+template <class T, int N>
+DEFT_HD void read_group(group<T, N>& to, const T* from, bool broadcast, std::int64_t left) {
+  if (broadcast) {
+    const T one = *from;
+    for (int u = 0; u < N; ++u) to.v[u] = one;
+  } else if (left >= N) {
+    to = *reinterpret_cast<const group<T, N>*>(from);
+  } else {
+    for (int u = 0; u < N; ++u) to.v[u] = from[u < left ? u : 0];
+  }
+}
+template <class T, int N>
+DEFT_HD void write_group(T* to, const group<T, N>& from, std::int64_t left) {
+  if (left >= N)
+    *reinterpret_cast<group<T, N>*>(to) = from;
+  else
+    for (int u = 0; u < N; ++u)  // no variable index: registers have none
+      if (u < left) to[u] = from.v[u];
+}
+
 /// X's operands, and its values for N elements that follow each other.
 template <class X, int N, class Inputs = typename operands_of<X>::inputs,
           class Literals = typename operands_of<X>::literals>
@@ -138,15 +160,8 @@ struct evaluated<X, N, type_list<In...>, type_list<Lit...>> {
 
   template <int Nth, class U>
   DEFT_HD void load(slot<Nth, U>& s, std::int64_t at, std::int64_t left) const {
-    const U* from = static_cast<const U*>(in[Nth]) + at;
-    if (where.broadcast >> Nth & 1) {
-      const U one = *from;
-      for (int u = 0; u < N; ++u) s.elements.v[u] = one;
-    } else if (left >= N) {
-      s.elements = *reinterpret_cast<const group<U, N>*>(from);
-    } else {
-      for (int u = 0; u < N; ++u) s.elements.v[u] = from[u < left ? u : 0];
-    }
+    read_group(s.elements, static_cast<const U*>(in[Nth]) + at, (where.broadcast >> Nth & 1) != 0,
+               left);
   }
   template <int J, class U>
   DEFT_HD void load_literal(literal_slot<J, U>& s) const {
@@ -186,12 +201,7 @@ struct elements : evaluated<X, N, Inputs> {
 
   DEFT_HD void operator()(std::int64_t number) const {
     const std::int64_t first = number * N, left = count - first;
-    const group<T, N> result = this->values(first, left);
-    if (left >= N)
-      *reinterpret_cast<group<T, N>*>(out + first) = result;
-    else
-      for (int u = 0; u < N; ++u)  // no variable index: registers have none
-        if (u < left) out[first + u] = result.v[u];
+    write_group(out + first, this->values(first, left), left);
   }
 };
 

@@ -20,6 +20,24 @@ struct factory_of {
   }
 };
 
+/// A kernel that something else has made.
+class other_kernel final : public queued_kernel {
+ public:
+  explicit other_kernel(kernel_ptr made) : made_(std::move(made)) {}
+
+  std::size_t scratch() const override { return made_->scratch(); }
+  void queue(const kernel_call& c, stream& s) override {
+    kernel_call own = c;
+    own.stream = &s;
+    made_->run(own);
+  }
+
+ private:
+  void ready() override { made_->prepare(in_, out_); }
+
+  const kernel_ptr made_;
+};
+
 kernel_ptr make_single(const node_def& n, std::span<const tensor_type> in) {
   queued_kernel_ptr made = make_element(*n.op, in.back().type, n.outputs.at(0).type);
   if (!made) no_kernel(n, in.back().type);
@@ -37,8 +55,17 @@ kernel_ptr make_update(const node_def& n, std::span<const tensor_type> in) {
 queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result) {
   static const auto& all = *new deft::detail::catalog_calls<element_factory>(factory_of());
   if (const element_factory* made = all.find(op.name, operand, result)) return (*made)();
-  kernel_ptr own = make_registered(kernels_of::DEFT_GPU_SYSTEM, op, operand, result);
-  return queued_kernel_ptr(static_cast<queued_kernel*>(own.release()));
+  if (kernel_ptr own = make_registered(kernels_of::DEFT_GPU_SYSTEM, op, operand, result))
+    return queued_kernel_ptr(static_cast<queued_kernel*>(own.release()));
+  if (const element_maker other = other_elements())
+    if (kernel_ptr made = other(op, operand, result))
+      return std::make_unique<other_kernel>(std::move(made));
+  return nullptr;
+}
+
+element_maker& other_elements() {
+  static element_maker maker = nullptr;
+  return maker;
 }
 
 kernel_table elementwise_kernels() {

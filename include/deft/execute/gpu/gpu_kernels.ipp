@@ -6,6 +6,7 @@
 #include <deft/execute/gpu/cuda/copy.ipp>
 #endif
 #include <deft/execute/gpu/conv2d.ipp>
+#include <deft/execute/gpu/formulas.ipp>
 #include <deft/execute/gpu/index.ipp>
 #include <deft/execute/gpu/matmul.ipp>
 #include <deft/execute/gpu/pool.ipp>

@@ -25,12 +25,21 @@ using queued_kernel_ptr = std::unique_ptr<queued_kernel>;
 /// Of an elementwise operation for operands of that dtype, the program's own among them; nullptr if
 /// there is none.
 queued_kernel_ptr make_element(const op_def& op, dtype operand, dtype result);
+/// Makes a kernel of an elementwise operation; nullptr if it cannot.
+using element_maker = kernel_ptr (*)(const op_def& op, dtype operand, dtype result);
+/// For operations that no file has compiled for this system; a device may set it.
+element_maker& other_elements();
 /// Of sum, mean or max, by its name, over `axes` of its input.
 queued_kernel_ptr make_reduction(const op_def& op, const dims& axes, dtype type);
 
 /// Queues a product of matrices at addresses of this device: numbers of four or eight bytes.
 void queue_product(stream& s, dtype t, const matrix_product& p, const void* a, const void* b,
                    void* c);
+
+/// Of an optimizer's formula; nullptr if an update's program is none of those.
+kernel_ptr make_formula(const program& p, std::span<const std::int64_t> literals);
+/// Whether it is one.
+bool has_formula(const program& p);
 
 /// Of a node that carries a program, an instruction at a time.
 kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in);

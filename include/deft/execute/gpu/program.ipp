@@ -212,9 +212,9 @@ class program_kernel final : public queued_kernel {
 
 kernel_ptr make_program(const node_def& n, std::span<const tensor_type> in) {
   const node_program p = *program_of(n, in);
-  if (!p.update)
-    if (auto made = make_registered(kernels_of::DEFT_GPU_SYSTEM, *p.program, p.literals))
-      return made;
+  if (auto made = p.update ? make_formula(*p.program, p.literals)
+                           : make_registered(kernels_of::DEFT_GPU_SYSTEM, *p.program, p.literals))
+    return made;
   return std::make_unique<program_kernel>(p);
 }
 

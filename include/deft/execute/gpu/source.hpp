@@ -45,7 +45,7 @@ struct source_options {
 };
 
 /// The text of an operation's one body for operands x, y and z, in which T is the last one's type;
-/// "" where there is none: the operation is of the program's own.
+/// "" where there is none: no file of the program has compiled it.
 std::string body_of(const op_def& op, dtype result);
 
 /// Whether an update could fail in some elements when others have been written.

@@ -171,8 +171,8 @@ std::string body_of(const op_def& op, dtype result) {
     });
     return made;
   }());
-  const auto at = all.find(&op);
-  return at == all.end() ? std::string() : at->second(result);
+  if (const auto at = all.find(&op); at != all.end()) return at->second(result);
+  return op.functions && op.functions->source ? op.functions->source() : std::string();
 }
 
 bool is_checked(const program& p, source_options options) {

@@ -7,6 +7,7 @@
 #include <deft/execute/gpu/cuda/cublaslt.ipp>
 #include <deft/execute/gpu/cuda/graph.ipp>
 #include <deft/execute/gpu/cuda/memory.ipp>
+#include <deft/execute/gpu/cuda/pinned.ipp>
 #include <deft/execute/gpu/cuda/programs.ipp>
 #include <deft/execute/gpu/cuda/queues.ipp>
 #include <deft/execute/gpu/cuda/runtime.ipp>
@@ -18,13 +19,34 @@
 
 namespace deft::gpu::cuda {
 
-void stream::start(const void* kernel, std::int64_t blocks, unsigned threads, void** arguments) {
+namespace {
+
+/// Nothing that was compiled for a kernel runs on this thread's GPU.
+[[noreturn]] void no_code(std::span<const int> compiled_for) {
+  cudaGetLastError();
+  int gpu = 0, major = 0, minor = 0;
+  check(cudaGetDevice(&gpu), "to be asked");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu), "to be asked");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, gpu), "to be asked");
+  fail(errc::failed_precondition, "the kernel was compiled for compute capability ",
+       join(compiled_for, ", ", [](int a) { return str(a / 100, ".", a / 10 % 10); }),
+       ", and the GPU has ", major, ".", minor, "; add ", major, minor,
+       " to the CUDA_ARCHITECTURES of the target that its .cu file belongs to, or to "
+       "DEFT_CUDA_ARCHITECTURES if it is one of deft's own");
+}
+
+}  // namespace
+
+void stream::start(const void* kernel, std::int64_t blocks, unsigned threads, void** arguments,
+                   std::span<const int> compiled_for) {
   if (blocks > INT32_MAX)
     fail(errc::invalid_argument, "too many elements for one kernel of a GPU: ", blocks,
          " blocks of ", threads, " (limit ", INT32_MAX, ")");
-  cuda::check(cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)), dim3(threads),
-                               arguments, 0, on_),
-              "to start a kernel");
+  const cudaError_t said = cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(blocks)),
+                                            dim3(threads), arguments, 0, on_);
+  if (said == cudaErrorNoKernelImageForDevice || said == cudaErrorUnsupportedPtxVersion)
+    no_code(compiled_for);
+  cuda::check(said, "to start a kernel");
 }
 
 void stream::check(int said, const char* doing) {
@@ -97,6 +119,8 @@ class device final : public device_runtime {
         std::memcpy(staging.data(), from, bytes);
         from = staging.data();
         keep.reset();
+      } else {
+        pinned_mappings::all().use(from, bytes);
       }
       const cudaStream_t on = copy(queues_->in(), to, from, bytes, cudaMemcpyHostToDevice);
       auto done = std::make_shared<event>(queues_, on);
@@ -110,7 +134,10 @@ class device final : public device_runtime {
     return queues_->attempt([&] {
       queues_->drop_kept();
       buffer staging;
-      if (bytes <= most_staged) staging = buffer(pinned().allocate(bytes));
+      if (bytes <= most_staged)
+        staging = buffer(pinned().allocate(bytes));
+      else
+        pinned_mappings::all().use(to, bytes);
       void* const into = staging ? staging.data() : to;
       const cudaStream_t on = copy(queues_->out(), into, from, bytes, cudaMemcpyDeviceToHost);
       auto done = std::make_shared<event>(queues_, on);
@@ -149,14 +176,17 @@ class device final : public device_runtime {
   }
 
   const kernel_entry* find_kernel(std::string_view op) const override {
-    static const auto& kernels = *new kernel_index(kernel_tables());
+    static const auto& kernels = *new kernel_index(all_kernels());
     return kernels.find(op);
   }
   kernel_ptr make_kernel(const node_def& n, std::span<const tensor_type> in) override {
+    const making_kernels now(codes_);
     kernel_ptr made = device_runtime::make_kernel(n, in);
     const auto p = program_of(n, in);
     if (!made || !p) return made;
-    if (!p->update && make_registered(kernels_of::cuda, *p->program, p->literals)) return made;
+    if (p->update ? has_formula(*p->program)
+                  : make_registered(kernels_of::cuda, *p->program, p->literals) != nullptr)
+      return made;
     return std::make_unique<compiled_kernel>(std::move(made), *p, codes_);
   }
   std::unique_ptr<device_step> make_step() override { return std::make_unique<step>(queues_); }
@@ -213,8 +243,8 @@ class device final : public device_runtime {
   }
 
  private:
-  /// Bytes of host memory that is not pinned, up to which a copy goes by way of memory that is: the
-  /// runtime would block the caller.
+  /// Bytes of host memory up to which a copy goes by way of memory that is pinned: from memory that
+  /// is not, the runtime would block the caller. Larger blocks are pinned where they are.
   static constexpr std::size_t most_staged = std::size_t{4} << 20;
   /// Bytes up to which a copy is queued among the kernels: quicker than to order two streams.
   static constexpr std::size_t most_in_line = std::size_t{64} << 10;
@@ -292,7 +322,7 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
   const int count = count_gpus();
   if (count == 0) return all;
   compilations();  // so that the end of the process waits for them
-  static const auto& kernels = *new auto(announce(kernel_tables()));
+  static const auto& kernels = *new auto(announce(all_kernels()));
   for (int i = 0; i < count; ++i) {
     cudaDeviceProp p{};
     if (const cudaError_t e = cudaGetDeviceProperties(&p, i); e != cudaSuccess) {

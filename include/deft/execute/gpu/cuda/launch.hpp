@@ -10,6 +10,15 @@
 
 namespace deft::gpu::cuda {
 
+namespace {
+/// The architectures that nvcc compiles this file for.
+#ifdef __CUDA_ARCH_LIST__
+constexpr int compiled_for[] = {__CUDA_ARCH_LIST__};
+#else
+constexpr std::span<const int> compiled_for;
+#endif
+}  // namespace
+
 /// Threads of a block.
 inline constexpr unsigned block_threads = 256;
 inline constexpr int most_threads = 512;
@@ -161,7 +170,7 @@ void stream::launch(std::int64_t n, const F& f) {
   if (n <= 0) return;
   void* arguments[] = {const_cast<F*>(&f), &n, &failed_};
   start(reinterpret_cast<const void*>(&for_each<F>), (n + block_threads - 1) / block_threads,
-        block_threads, arguments);
+        block_threads, arguments, compiled_for);
 }
 
 template <row_fold F>
@@ -178,14 +187,14 @@ void stream::fold_rows(const F& f, std::int64_t rows, std::int64_t n) {
       const int wide = 1 << log_wide;
       void* arguments[] = {const_cast<F*>(&f), &rows, &n, &log_lanes, &log_wide, &failed_};
       start(reinterpret_cast<const void*>(&fold_adjacent<F>), (rows + wide - 1) / wide,
-            1u << (log_wide + log_deep), arguments);
+            1u << (log_wide + log_deep), arguments, compiled_for);
       return;
     }
   }
   const int some = static_cast<int>(block_threads) / lanes;
   void* arguments[] = {const_cast<F*>(&f), &rows, &n, &log_lanes, &failed_};
-  start(reinterpret_cast<const void*>(&fold<F>), (rows + some - 1) / some, block_threads,
-        arguments);
+  start(reinterpret_cast<const void*>(&fold<F>), (rows + some - 1) / some, block_threads, arguments,
+        compiled_for);
 }
 
 }  // namespace deft::gpu::cuda

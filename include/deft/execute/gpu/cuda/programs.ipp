@@ -2,11 +2,15 @@
 // deft/execute/gpu/cuda/programs.ipp: programs that NVRTC has compiled, loaded and launched.
 #pragma once
 #include <deft/core/log.hpp>
+#include <deft/execute/cpu/own.hpp>
 #include <deft/execute/gpu/compilations.hpp>
 #include <deft/execute/gpu/compiled_program.hpp>
 #include <deft/execute/gpu/cuda/queues.ipp>
 #include <deft/execute/gpu/cuda/stream.hpp>
+#include <deft/execute/gpu/cuda/tables.hpp>
 #include <deft/execute/gpu/node_program.hpp>
+#include <deft/execute/gpu/nvrtc.hpp>
+#include <deft/execute/gpu/registered.hpp>
 
 namespace deft::gpu::cuda {
 namespace {
@@ -70,6 +74,23 @@ class loaded_code {
 
   /// Loads all kernels: a launch has nothing to load, and can be captured.
   void load(const compilation& c) {
+    try_to_load(c);
+    ended_.store(true, std::memory_order_release);
+    ended_.notify_all();
+  }
+  bool ready() const { return ready_.load(std::memory_order_acquire); }
+  /// Until it is ready, or never will be.
+  void wait() const { ended_.wait(false, std::memory_order_acquire); }
+  void launch(const program_launch& l, cudaStream_t on) const {
+    const auto k = std::ranges::find_if(
+        kernels_, [&](const kernel& one) { return std::strcmp(one.name, l.kernel) == 0; });
+    void* arguments[] = {const_cast<std::uint64_t*>(l.arguments.data())};
+    call(driver().launch(k->function, l.blocks, 1, 1, l.threads, 1, 1, 0, on, arguments, nullptr),
+         "to start a program");
+  }
+
+ private:
+  void try_to_load(const compilation& c) {
     if (c.failure()) return;  // which was said
     try {
       queues_->attempt([&] {
@@ -84,16 +105,6 @@ class loaded_code {
                        e.what());
     }
   }
-  bool ready() const { return ready_.load(std::memory_order_acquire); }
-  void launch(const program_launch& l, cudaStream_t on) const {
-    const auto k = std::ranges::find_if(
-        kernels_, [&](const kernel& one) { return std::strcmp(one.name, l.kernel) == 0; });
-    void* arguments[] = {const_cast<std::uint64_t*>(l.arguments.data())};
-    call(driver().launch(k->function, l.blocks, 1, 1, l.threads, 1, 1, 0, on, arguments, nullptr),
-         "to start a program");
-  }
-
- private:
   struct kernel {
     const char* name;
     void* function;
@@ -103,7 +114,7 @@ class loaded_code {
   const std::shared_ptr<queues> queues_;
   std::vector<kernel> kernels_;
   void* module_ = nullptr;
-  std::atomic<bool> ready_{false};
+  std::atomic<bool> ready_{false}, ended_{false};
 };
 
 /// The code of one GPU's programs, by their source.
@@ -178,6 +189,109 @@ class compiled_kernel final : public kernel {
   const std::shared_ptr<program_codes> codes_;
   std::shared_ptr<const loaded_code> code_;
 };
+
+/// Runs an elementwise operation of the program's own, of which there is nothing but its source:
+/// what prepares it waits for the code, once for each GPU.
+class source_kernel final : public kernel {
+ public:
+  source_kernel(const op_def& op, const program& p, std::shared_ptr<program_codes> codes)
+      : name_(op.name), compiled_(p, {}, {.update = true}), codes_(std::move(codes)) {}
+
+  void prepare(std::span<const tensor_type> in, std::span<const tensor_type> out) override {
+    compiled_.prepare(in, out);
+    code_ = nullptr;
+    if (out[0].shape.elements() == 0) return;
+    if (compiled_.supported()) {
+      code_ = codes_->find(compiled_);
+      code_->wait();
+    }
+    if (!code_ || !code_->ready())
+      fail(errc::unimplemented, "[", name_,
+           "] could not be compiled for this GPU, as the log says; ",
+           "use it in a .cu file, or on the processor");
+  }
+  void run(const kernel_call& c) override {
+    if (!code_) return;
+    const auto& s = *static_cast<const stream*>(c.stream);
+    for (const auto& l : compiled_.launches(c, s.faults())) code_->launch(l, s.native());
+  }
+
+ private:
+  const std::string_view name_;
+  compiled_program compiled_;
+  const std::shared_ptr<program_codes> codes_;
+  std::shared_ptr<const loaded_code> code_;
+};
+
+/// The codes of the GPU that this thread makes kernels for.
+thread_local const std::shared_ptr<program_codes>* codes_at_hand = nullptr;
+/// Sets them.
+class making_kernels {
+ public:
+  explicit making_kernels(const std::shared_ptr<program_codes>& of)
+      : before_(std::exchange(codes_at_hand, &of)) {}
+  ~making_kernels() { codes_at_hand = before_; }
+  making_kernels(const making_kernels&) = delete;
+
+ private:
+  const std::shared_ptr<program_codes>* const before_;
+};
+
+bool has_source(const op_def& op) { return op.functions && op.functions->source; }
+
+kernel_ptr make_from_source(const op_def& op, std::span<const dtype> operands, dtype result) {
+  program_builder b;
+  std::vector<program_builder::value> in;
+  for (dtype t : operands) in.push_back(b.input(t));
+  b.apply(op, result, in);
+  return std::make_unique<source_kernel>(op, *b.finish(), *codes_at_hand);
+}
+kernel_ptr make_node_from_source(const node_def& n, std::span<const tensor_type> in) {
+  std::vector<dtype> operands;
+  for (const auto& t : in) operands.push_back(t.type);
+  return make_from_source(*n.op, operands, n.outputs.at(0).type);
+}
+kernel_ptr make_element_from_source(const op_def& op, dtype operand, dtype result) {
+  if (!codes_at_hand || !has_source(op)) return nullptr;
+  std::vector<tensor_type> in(static_cast<std::size_t>(op.min_inputs), {dims{}, operand}), out;
+  try {
+    infer_types(op, {in, {}}, out);
+  } catch (const error&) {  // one that selects
+    in[0].type = dtype::boolean;
+  }
+  std::vector<dtype> operands;
+  for (const auto& t : in) operands.push_back(t.type);
+  return make_from_source(op, operands, result);
+}
+
+/// Operations of the program's own that nvcc has not seen, and whose source NVRTC can compile, for
+/// the dtypes that the processor runs them on.
+kernel_table source_kernels() {
+  static const auto& table = *new std::vector<kernel_entry>([] {
+    const auto compiled = registered_operations(kernels_of::cuda);
+    std::vector<kernel_entry> made;
+    for (const auto& e : cpu::own_kernels()) {
+      const op_def* op = find_op(e.op);
+      if (op && has_source(*op) &&
+          std::ranges::none_of(compiled, [&](const auto& c) { return c.first == op; }))
+        made.push_back({e.op, e.types, &make_node_from_source});
+    }
+    if (made.empty() || has_nvrtc()) {
+      other_elements() = &make_element_from_source;
+      return made;
+    }
+    logging::info("operations of the program's own run on the processor: there is no libnvrtc");
+    return std::vector<kernel_entry>();
+  }());
+  return table;
+}
+/// All kernels of CUDA's GPUs.
+std::vector<kernel_table> all_kernels() {
+  const auto compiled = kernel_tables();
+  std::vector<kernel_table> all(compiled.begin(), compiled.end());
+  all.push_back(source_kernels());
+  return all;
+}
 
 }  // namespace
 }  // namespace deft::gpu::cuda

@@ -5,6 +5,7 @@
 #include <deft/core/dtype.hpp>
 #include <deft/execute/gpu/fault.hpp>
 #include <deft/execute/gpu/row_fold.hpp>
+#include <span>
 
 struct CUstream_st;  // a cudaStream_t points to one
 
@@ -77,8 +78,10 @@ class stream {
   static void check(int said, const char* doing);
 
  private:
-  /// Queues a kernel. Throws what the runtime says of it.
-  void start(const void* kernel, std::int64_t blocks, unsigned threads, void** arguments);
+  /// Queues a kernel. Throws what the runtime says of it; failed_precondition if there is no code
+  /// for the GPU, where `compiled_for` are the architectures that there is some for: 800 is 8.0.
+  void start(const void* kernel, std::int64_t blocks, unsigned threads, void** arguments,
+             std::span<const int> compiled_for);
 
   CUstream_st* on_;
   fault_report faults_;

@@ -75,6 +75,7 @@ void stream::sort_by_key(const std::uint32_t* keys, std::uint32_t* sorted_keys,
 /// Does what was queued for a run, unless that is over.
 void perform(const std::function<void()>& f, bool update, run_record* of) {
   if (of && (of->stopped || (update && std::atomic_ref(of->faults.taken).load()))) return;
+  if (const auto before = simulated_gpus().before_kernel.load()) before();
   f();
 }
 void stream::call(std::function<void()> f) {

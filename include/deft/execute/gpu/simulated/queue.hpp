@@ -14,6 +14,9 @@ namespace deft::gpu::simulated {
 /// What tests may do to the queues of all simulated GPUs of the process, and count.
 struct simulation {
   std::atomic<int> longest_us{0};  ///< random delay before each piece of work
+  /// Called before each kernel, on the thread of its GPU's stream: it can take the time that the
+  /// kernel would.
+  std::atomic<void (*)()> before_kernel{nullptr};
   std::atomic<std::size_t> launches{0}, captures{0}, replays{0}, copies_in{0}, copies_out{0},
       copies_between{0}, allocations{0}, waits{0}, blocked{0};
   void reset_counts() {
