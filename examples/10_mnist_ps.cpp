@@ -14,7 +14,6 @@
 // prints: step 300/300
 // prints: accuracy on [0-9]+ held-out images: 0\.[5-9]
 #include <cstdio>
-#include <cstdlib>
 #include <deft/deft.hpp>
 #include <filesystem>
 #include <fstream>
@@ -29,7 +28,6 @@ std::string data_folder(const task& self) {
 
 /// A worker's whole program; the parameter server only serves.
 void run_worker(task& self) {
-  self.expect_flags({"steps", "dot", "save"});
   const std::int64_t steps = self.flag("steps", 2000);
   const std::string data = data_folder(self), to = self.flag("save");  // where checkpoints go
 
@@ -76,5 +74,9 @@ void run_worker(task& self) {
 }
 
 int main(int argc, char** argv) {
-  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, run_worker);
+  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}},
+                      {{"steps", "2000 unless given"},
+                       {"save", "folder of checkpoints and summaries"},
+                       {"dot", "file for a drawing of the graph"}},
+                      run_worker);
 }

@@ -16,7 +16,7 @@
 using namespace deft;
 
 int main(int argc, char** argv) {
-  const task self(argc, argv);
+  const task self(argc, argv, {{"to", "folder of the records (mnist_records)"}});
   const mnist_dataset digits = mnist(self.data_dir());
   const std::vector<std::string> files = write_records(digits, self.flag("to", "mnist_records"));
   std::int64_t written = 0, label_sum = 0;

@@ -23,8 +23,10 @@ std::string data_folder(const task& self) {
 }
 
 int main(int argc, char** argv) {
-  task self(argc, argv);
-  self.expect_flags({"steps", "batch", "test"});
+  task self(argc, argv,
+            {{"steps", "number of steps (1200)"},
+             {"batch", "images of a step (64)"},
+             {"test", "images to test with (10,000)"}});
   const std::int64_t steps = self.flag("steps", 1200), batch = self.flag("batch", 64);
   const std::int64_t test = self.flag("test", 10'000);
   const std::string data = data_folder(self);

@@ -70,7 +70,7 @@ int restore_and_predict(const std::string& data, const std::string& folder) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const task self(argc, argv);
+  const task self(argc, argv, {{"to", "folder of the checkpoint (digits)"}});
   const std::string folder = self.flag("to", "digits");
   train_and_save(self.data_dir(), folder + "/model");
   return restore_and_predict(self.data_dir(), folder) > 10 ? 0 : 1;

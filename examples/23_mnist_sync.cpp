@@ -60,5 +60,6 @@ void run_worker(task& self) {
 }
 
 int main(int argc, char** argv) {
-  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 3}}, run_worker);
+  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 3}}, {{"steps", "number of steps (1000)"}},
+                      run_worker);
 }

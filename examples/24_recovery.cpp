@@ -46,5 +46,7 @@ void run_worker(task& self) {
 }
 
 int main(int argc, char** argv) {
-  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, run_worker);
+  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}},
+                      {{"steps", "number of steps (6000)"}, {"save", "folder of checkpoints"}},
+                      run_worker);
 }

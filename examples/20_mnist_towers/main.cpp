@@ -10,11 +10,6 @@
 //        ▲          └── tower_1 on /gpu:1: loss, gradients ◀───────────┘
 //        └── momentum ◀── mean of the gradients
 //
-// --devices /gpu:0,/gpu:1   default: all GPUs; without one, two towers on the processor
-// --data DIR                the files of MNIST; otherwise deft draws digits
-// --to DIR                  where records, checkpoints and summaries go
-// --evaluate 1              only evaluates the newest checkpoint
-//
 // ctest: --steps 120 --batch 32
 // prints: step 100, loss [0-9.]+ \([0-9]+ examples/s; [0-9.]+ s/batch\)
 // prints: accuracy of the averages of step 120: 0\.[5-9]
@@ -137,7 +132,12 @@ float evaluate(task& self, const std::filesystem::path& to) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  task self(argc, argv);
+  task self(argc, argv,
+            {{"devices", "as /gpu:0,/gpu:1 (all GPUs, or two towers on the processor)"},
+             {"steps", "number of steps (1000)"},
+             {"batch", "images of a tower's step (128)"},
+             {"to", "folder of records, checkpoints and summaries (towers)"},
+             {"evaluate", "1: only evaluates the newest checkpoint"}});
   const std::filesystem::path to = self.flag("to", "towers");
   if (self.flag("evaluate", 0) == 0) train(self, to);
   graph of_evaluation;

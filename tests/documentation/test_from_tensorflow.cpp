@@ -172,7 +172,8 @@ void run_worker(task& self) {
   while (!s.should_stop()) s.run(train);
 }
 
-int program_main(int argc, char** argv) { return task_main(argc, argv, run_worker); }
+const program_flag steps{"steps", "number of steps (20)"};
+int program_main(int argc, char** argv) { return task_main(argc, argv, {steps}, run_worker); }
 
 }  // namespace
 

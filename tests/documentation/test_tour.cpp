@@ -90,6 +90,11 @@ void train_line(task& self) {
   while (!s.should_stop()) s.run(train);
 }
 
+int program_main(int argc, char** argv) {
+  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}},
+                      {{"checkpoints", "folder of checkpoints"}}, train_line);
+}
+
 void train_in_rounds(task& self) {
   auto scope = on(replica_device(self.cluster(), self.device()));
   variable<float> slope("slope", 0.f);
@@ -108,9 +113,9 @@ TEST_CASE("three workers train in rounds of two") {
 
 TEST_CASE("a training job saves checkpoints") {
   const testing::temporary_folder files;
-  const std::string flag = "--checkpoints=" + files.path().string();
-  const char* argv[] = {"train", flag.c_str()};
-  CHECK(task_main(2, argv, train_line) == 0);
+  std::string words[] = {"train", "--single", "--checkpoints=" + files.path().string()};
+  char* argv[] = {words[0].data(), words[1].data(), words[2].data(), nullptr};
+  CHECK(program_main(3, argv) == 0);
   CHECK(latest_checkpoint(files.path().string()) == (files / "model-50").string());
 }
 

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/programs/line_fit.cpp: a training job of 1 ps and 2 workers, started like the demo.
-// `--steps N`: how long; `--fail K`: worker K throws instead; `--patience MS`: how long it waits
-// for a lost task; `--deaf 1`: it goes on after training, and nothing ends it; `--sync 1`: in
-// synchronous steps.
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,7 +8,13 @@
 using namespace deft;
 
 int main(int argc, char** argv) {
-  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, [](task& self) {
+  const std::vector<program_flag> own{
+      {"steps", "how many (50)"},
+      {"fail", "the worker of this number throws instead of training"},
+      {"patience", "how long a worker waits for a lost task, in ms (120,000)"},
+      {"deaf", "1: goes on after training, and nothing ends it"},
+      {"sync", "1: synchronous steps"}};
+  return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, own, [](task& self) {
     if (self.flag("fail") == std::to_string(self.index())) throw std::runtime_error("as told");
     placeholder<float, dyn> x("x");
     auto scope = on(replica_device(self.cluster(), self.device()));

@@ -361,10 +361,11 @@ TEST_CASE("a single process of the same binary trains alone") {
   CHECK(has(lines, "w is 3.000"));
 }
 
-TEST_CASE("--help lists the flags and the environment variables") {
+TEST_CASE("--help lists the flags, those of the program too, and the environment variables") {
   child_program p("line_fit", {"--help"});
   auto lines = p.lines();
   CHECK(p.wait() == 0);
-  for (const char* name : {"--job_name", "--single", "--help", "DEFT_LOG", "DEFT_SECRET"})
+  for (const char* name : {"--steps arg                    how many (50)", "--job_name", "--single",
+                           "--help", "DEFT_LOG", "DEFT_SECRET"})
     CHECK(has(lines, name));
 }

@@ -97,22 +97,40 @@ TEST_CASE("flags are taken as --name=value and as --name value") {
   }
 }
 
-TEST_CASE("expect_flags names an unknown flag, and suggests the one that was meant") {
-  auto refuses = [](const words& w) {
-    task t(w.argc(), w.argv.data());
-    return error_of([&] { t.expect_flags({"steps", "rate"}); });
+TEST_CASE("a program that names its flags refuses others, and suggests the one that was meant") {
+  const std::vector<program_flag> own{{"steps", "how many"}, {"rate", "how fast"}};
+  auto refuses = [&](const words& w) {
+    return error_of([&] { task t(w.argc(), w.argv.data(), own); });
   };
   CHECK(refuses({"--steps=7", "--rate", "0.5", "--data=x"}) == "");
+  CHECK(refuses({"--rate", "--steps", "free"}) == "");
   CHECK(refuses({"--stpes=7"}) ==
         "invalid_argument: \"--stpes=7\" is not a flag of this program; did you mean --steps?");
   CHECK(refuses({"--rate", "1", "--jobname=ps"}) ==
         "invalid_argument: \"--jobname=ps\" is not a flag of this program; did you mean "
         "--job_name?");
   CHECK(refuses({"--momentum=1"}) ==
-        "invalid_argument: \"--momentum=1\" is not a flag of this program");
-  CHECK(refuses({"--steps", "7", "free"}) ==
-        "invalid_argument: \"free\" is not a flag of this program");
+        "invalid_argument: \"--momentum=1\" is not a flag of this program; --help lists its flags");
+  CHECK(refuses({"-steps=4"}) ==
+        "invalid_argument: \"-steps=4\" is not a flag of this program; did you mean --steps?");
   CHECK(refuses({"--rate"}) == "invalid_argument: --rate needs a value");
+
+  words w{"--steps", "7", "free"};
+  task t(w.argc(), w.argv.data(), own);
+  CHECK(t.unread() == std::vector<std::string>{"free"});
+  CHECK(t.flag("steps", 0) == 7);
+  CHECK(t.flag("rate", 0.5) == 0.5);
+  CHECK(error_of([&] { t.flag("stpes", 0); }) ==
+        "invalid_argument: [flag] --stpes is not among the flags that the program named: add it to "
+        "them, for --help");
+}
+
+TEST_CASE("a cluster is not started with a flag that the program does not have") {
+  words w{"--stpes=7"};
+  int started = 0;
+  CHECK(cluster_main(w.argc(), w.argv.data(), {{"worker", 1}}, {{"steps", "how many"}},
+                     [&](task&) { ++started; }) == 1);
+  CHECK(started == 0);
 }
 
 TEST_CASE("a wrong flag is named") {

@@ -19,14 +19,22 @@ namespace deft {
 class engine;
 class task_signals;
 
+/// A flag of a program, without "--", and what it sets: `{"steps", "number of steps (1000)"}`.
+struct program_flag {
+  std::string name, meaning;
+};
+
 /// What this process is in its cluster, according to its command line.
 class task {
  public:
-  /// Reads deft's flags (`--help` lists them), each as `--name value` or `--name=value`, and starts
-  /// the server of the task. Without --job_name this is a single process, without a server. Other
-  /// arguments are kept in args().
-  /// Throws invalid_argument naming the flag that is wrong, and as the constructor of server does.
-  task(int argc, const char* const* argv);
+  /// Reads deft's flags, each as `--name value` or `--name=value`, and starts the server of the
+  /// task. Without --job_name this is a single process, without a server. Other arguments are kept
+  /// in args(). `--help` prints all flags and ends the process.
+  /// Where a program names its own flags, each of which takes a value, `--help` lists them, and no
+  /// others may be given or read.
+  /// Throws invalid_argument naming the flag that is wrong, with a suggestion if it is close to
+  /// another, and as the constructor of server does.
+  task(int argc, const char* const* argv, const std::vector<program_flag>& own = {});
   ~task();
   task(const task&) = delete;
 
@@ -51,7 +59,8 @@ class task {
   /// The arguments on the command line other than deft's flags.
   const std::vector<std::string>& args() const;
   /// The value of `--name value` or `--name=value` among args; `otherwise` if it was not given.
-  /// Throws invalid_argument if the flag has no value.
+  /// Throws invalid_argument if the flag has no value, or is not among the flags that the program
+  /// named.
   std::string flag(const std::string& name, const std::string& otherwise = {}) const;
   /// As a number: `self.flag("steps", 1000)`. Throws invalid_argument if it is not one, or not in
   /// the range of T.
@@ -67,12 +76,9 @@ class task {
     const auto text = value_of(name);
     return text ? static_cast<T>(number_in(name, *text)) : otherwise;
   }
-  /// The arguments that neither args() nor flag() has read yet.
+  /// The arguments that are not flags which the program named, and that neither args() nor flag()
+  /// has read yet.
   std::vector<std::string> unread() const;
-  /// Checks that args consist of the flags `known` (without "--"), each with a value. Throws
-  /// invalid_argument naming the first argument that is not, with a suggestion if it is close to a
-  /// flag.
-  void expect_flags(std::initializer_list<std::string_view> known) const;
   /// Calls `f`, on another thread, when SIGINT (Ctrl-C) or SIGTERM asks the process to end, instead
   /// of ending it, as long as the result lives. A second signal ends it at once.
   std::shared_ptr<void> when_asked_to_stop(std::function<void()> f);
@@ -97,6 +103,7 @@ class task {
   static double number_in(const std::string& name, const std::string& text);
 
   std::vector<std::string> rest_;
+  std::vector<program_flag> own_;  ///< empty where the program does not name them
   friend class task_signals;
   task_signals* signals_ = nullptr;  ///< while task_main runs
   mutable std::mutex guard_;
@@ -112,6 +119,10 @@ class task {
 /// cluster down: it cancels its runs, tells the other tasks that it was stopped, and returns 128
 /// plus the signal's number. A second signal ends it at once.
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body);
+/// The same for a program that names its own flags: see the constructor of task.
+/// `task_main(argc, argv, {{"steps", "number of steps (1000)"}}, body)`.
+int task_main(int argc, const char* const* argv, const std::vector<program_flag>& own,
+              const std::function<void(task&)>& body);
 
 /// As task_main if the command line has `--job_name`, `--single` or `--help`; otherwise starts the
 /// whole cluster on this machine, each task a process of this program: see launch_cluster. `jobs`
@@ -119,5 +130,10 @@ int task_main(int argc, const char* const* argv, const std::function<void(task&)
 int cluster_main(int argc, const char* const* argv,
                  const std::vector<std::pair<std::string, int>>& jobs,
                  const std::function<void(task&)>& body);
+/// The same for a program that names its own flags, which are checked before tasks are started:
+/// `cluster_main(argc, argv, {{"worker", 2}}, {{"steps", "number of steps (1000)"}}, body)`.
+int cluster_main(int argc, const char* const* argv,
+                 const std::vector<std::pair<std::string, int>>& jobs,
+                 const std::vector<program_flag>& own, const std::function<void(task&)>& body);
 
 }  // namespace deft

@@ -87,12 +87,15 @@ constexpr std::pair<const char*, const char*> environment_variables[] = {
     {"CUDA_HOME, CUDA_PATH", "where libraries of the CUDA Toolkit are looked for"},
 };
 
-std::string help_text() {
-  std::string text = "Flags of every deft task:\n";
+std::string help_text(const std::vector<program_flag>& own) {
+  std::string text;
   const auto line = [&text](std::string name, const std::string& meaning) {
     name.resize(std::max<std::size_t>(name.size(), 30), ' ');
     text += str("  ", name, " ", meaning, "\n");
   };
+  if (!own.empty()) text += "Flags of this program:\n";
+  for (const auto& f : own) line(str("--", f.name, " arg"), f.meaning);
+  text += "Flags of every deft task:\n";
   const flags::options_description known = task_flags();
   for (const auto& o : known.options()) line(o->format_name(), o->description());
   text += "Environment variables:\n";
@@ -112,19 +115,62 @@ std::vector<std::string> split_hosts(const std::string& text, const char* flag) 
   return hosts;
 }
 
-struct help_wanted {};
+bool are_named(const std::vector<program_flag>& own, std::string_view name) {
+  return std::ranges::any_of(own, [&](const program_flag& f) { return f.name == name; });
+}
 
 /// Throws invalid_argument for `argument`, which begins with `word`. Suggests a flag of the program
 /// or of deft that is spelled almost alike.
 [[noreturn]] void fail_unknown_flag(const std::string& argument, const std::string& word,
-                                    std::initializer_list<std::string_view> known) {
+                                    const std::vector<program_flag>& known) {
   std::vector<std::string> all;
-  for (const auto k : known) all.push_back(str("--", k));
-  const flags::options_description own = task_flags();
-  for (const auto& o : own.options()) all.push_back(str("--", o->long_name()));
+  for (const auto& k : known) all.push_back(str("--", k.name));
+  const flags::options_description of_deft = task_flags();
+  for (const auto& o : of_deft.options()) all.push_back(str("--", o->long_name()));
   const std::string meant = closest(word, all);
   fail(errc::invalid_argument, "\"", argument, "\" is not a flag of this program",
-       meant == word ? "" : str("; did you mean ", meant, "?"));
+       meant == word ? "; --help lists its flags" : str("; did you mean ", meant, "?"));
+}
+
+/// A command line: the flags of deft, and the other arguments.
+struct command_line {
+  flags::variables_map of_deft;
+  std::vector<std::string> rest;
+  std::vector<bool> known;  ///< of rest: the flags that the program named, and their values
+};
+
+/// Throws invalid_argument naming the flag that is wrong. Only a program that names its flags
+/// refuses those that it does not know.
+command_line read_command_line(int argc, const char* const* argv,
+                               const std::vector<program_flag>& own) {
+  command_line read;
+  try {
+    const flags::options_description of_deft = task_flags();
+    auto parsed = flags::command_line_parser(argc, argv)
+                      .options(of_deft)
+                      .style(flags::command_line_style::unix_style ^
+                             flags::command_line_style::allow_guessing)
+                      .allow_unregistered()
+                      .run();
+    flags::store(parsed, read.of_deft);
+    flags::notify(read.of_deft);
+    read.rest = flags::collect_unrecognized(parsed.options, flags::include_positional);
+  } catch (const flags::error& e) {
+    fail(errc::invalid_argument, e.what());
+  }
+  read.known.resize(read.rest.size());
+  if (own.empty() || read.of_deft.count("help")) return read;
+  for (std::size_t i = 0; i < read.rest.size(); ++i) {
+    const std::string &all = read.rest[i], word = all.substr(0, all.find('='));
+    if (all.size() < 2 || !all.starts_with('-')) continue;
+    if (!word.starts_with("--") || !are_named(own, word.substr(2)))
+      fail_unknown_flag(all, word, own);
+    read.known[i] = true;
+    if (word.size() < all.size()) continue;
+    if (++i == read.rest.size()) fail(errc::invalid_argument, word, " needs a value");
+    read.known[i] = true;
+  }
+  return read;
 }
 
 }  // namespace
@@ -208,24 +254,14 @@ int live(task& self, const std::function<void(task&)>& body) {
 
 }  // namespace
 
-task::task(int argc, const char* const* argv) {
-  flags::options_description known = task_flags();
-  flags::variables_map given;
-  try {
-    auto parsed = flags::command_line_parser(argc, argv)
-                      .options(known)
-                      .style(flags::command_line_style::unix_style ^
-                             flags::command_line_style::allow_guessing)
-                      .allow_unregistered()
-                      .run();
-    flags::store(parsed, given);
-    flags::notify(given);
-    rest_ = flags::collect_unrecognized(parsed.options, flags::include_positional);
-  } catch (const flags::error& e) {
-    fail(errc::invalid_argument, e.what());
-  }
+task::task(int argc, const char* const* argv, const std::vector<program_flag>& own) : own_(own) {
+  command_line line = read_command_line(argc, argv, own);
+  const flags::variables_map& given = line.of_deft;
+  rest_ = std::move(line.rest);
+  read_ = std::move(line.known);
   if (given.count("help")) {
-    throw help_wanted{};
+    std::printf("%s", help_text(own).c_str());
+    std::exit(0);
   }
   auto text = [&](const char* name) {
     return given.count(name) ? given[name].as<std::string>() : std::string();
@@ -289,8 +325,10 @@ const std::vector<std::string>& task::args() const {
 }
 
 std::optional<std::string> task::value_of(const std::string& name) const {
+  if (!own_.empty() && !are_named(own_, name))
+    fail(errc::invalid_argument, "[flag] --", name,
+         " is not among the flags that the program named: add it to them, for --help");
   std::lock_guard lock(guard_);
-  read_.resize(rest_.size());
   const std::string word = "--" + name, equals = word + "=";
   for (std::size_t i = 0; i < rest_.size(); ++i) {
     if (rest_[i].starts_with(equals)) {
@@ -337,20 +375,8 @@ std::vector<std::string> task::unread() const {
   std::lock_guard lock(guard_);
   std::vector<std::string> left;
   for (std::size_t i = 0; i < rest_.size(); ++i)
-    if (i >= read_.size() || !read_[i]) left.push_back(rest_[i]);
+    if (!read_[i]) left.push_back(rest_[i]);
   return left;
-}
-
-void task::expect_flags(std::initializer_list<std::string_view> known) const {
-  const std::vector<std::string>& rest = args();
-  for (std::size_t i = 0; i < rest.size(); ++i) {
-    const std::string_view all = rest[i], word = all.substr(0, all.find('='));
-    const bool is_known = std::ranges::any_of(
-        known, [&](auto k) { return word.starts_with("--") && word.substr(2) == k; });
-    if (!is_known) fail_unknown_flag(std::string(all), std::string(word), known);
-    if (word.size() < all.size()) continue;
-    if (++i == rest.size()) fail(errc::invalid_argument, all, " needs a value");
-  }
 }
 
 deft::server& task::server() {
@@ -374,16 +400,22 @@ std::shared_ptr<engine> task::engine_for(const session_options& options) {
 }
 
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body) {
+  return task_main(argc, argv, {}, body);
+}
+
+int task_main(int argc, const char* const* argv, const std::vector<program_flag>& own,
+              const std::function<void(task&)>& body) {
   std::string who = argc ? argv[0] : "deft";
   try {
-    task self(argc, argv);
+    if (read_command_line(argc, argv, own).of_deft.count("help")) {
+      std::printf("%s", help_text(own).c_str());
+      return 0;
+    }
+    task self(argc, argv, own);
     if (self.distributed()) who = self.device();
     graph g;
     auto in_graph = as_default(g);
     return live(self, body);
-  } catch (const help_wanted&) {
-    std::printf("%s", help_text().c_str());
-    return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", who.c_str(), e.what());
     return 1;
@@ -393,11 +425,18 @@ int task_main(int argc, const char* const* argv, const std::function<void(task&)
 int cluster_main(int argc, const char* const* argv,
                  const std::vector<std::pair<std::string, int>>& jobs,
                  const std::function<void(task&)>& body) {
+  return cluster_main(argc, argv, jobs, {}, body);
+}
+
+int cluster_main(int argc, const char* const* argv,
+                 const std::vector<std::pair<std::string, int>>& jobs,
+                 const std::vector<program_flag>& own, const std::function<void(task&)>& body) {
   std::vector<std::string> arguments(argv + 1, argv + argc);
   for (const auto& a : arguments)
     if (a.starts_with("--job_name") || a == "--single" || a == "--help")
-      return task_main(argc, argv, body);
+      return task_main(argc, argv, own, body);
   try {
+    read_command_line(argc, argv, own);
     return launch_cluster(jobs, arguments);
   } catch (const error& e) {
     std::fprintf(stderr, "%s: %s\n", argc ? argv[0] : "deft", e.what());
