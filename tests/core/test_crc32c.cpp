@@ -28,10 +28,34 @@ TEST_CASE("a checksum is continued at any place") {
     CHECK(crc32c(bytes.substr(cut), crc32c(bytes.substr(0, cut))) == crc32c(bytes));
 }
 
-TEST_CASE("long runs of bytes have the checksum of their pieces") {
-  std::string bytes(50'000, '\0');
+namespace {
+
+std::string drawn(std::size_t n) {
+  std::string bytes(n, '\0');
   std::uint32_t next = 1;
   for (auto& b : bytes) b = static_cast<char>((next = next * 1'664'525u + 1'013'904'223u) >> 24);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("what the processor computes is what tables give, for every length and alignment") {
+  const std::string bytes = drawn(2500);
+  const std::string_view all = bytes;
+  for (std::size_t n = 0; n < 2400; n += n < 1300 ? 1 : 37)
+    for (const std::size_t at : {0u, 1u, 13u}) {
+      CAPTURE(n);
+      CAPTURE(at);
+      const auto before = static_cast<std::uint32_t>(n * 0x9e3779b9u);
+      CHECK(crc32c(all.substr(at, n), before) ==
+            detail::crc32c_by_tables(all.substr(at, n), before));
+    }
+  CHECK(detail::crc32c_by_tables("123456789", 0) == 0xe3069283u);
+  CHECK(detail::crc32c_by_tables("6789", detail::crc32c_by_tables("12345", 0)) == 0xe3069283u);
+}
+
+TEST_CASE("long runs of bytes have the checksum of their pieces") {
+  const std::string bytes = drawn(50'000);
   for (const std::size_t n : {12'287u, 12'288u, 12'289u, 24'581u, 50'000u}) {
     std::uint32_t pieces = 0;
     for (std::size_t at = 0; at < n; at += 1000)
@@ -42,9 +66,7 @@ TEST_CASE("long runs of bytes have the checksum of their pieces") {
 }
 
 TEST_CASE("checksums of two parts are joined to that of the whole") {
-  std::string bytes(5000, '\0');
-  std::uint32_t next = 1;
-  for (auto& b : bytes) b = static_cast<char>((next = next * 1'664'525u + 1'013'904'223u) >> 24);
+  const std::string bytes = drawn(5000);
   const std::string_view all = bytes;
   for (const std::size_t n : {0u, 1u, 7u, 8u, 4096u, 4999u, 5000u})
     CHECK(crc32c_joined(crc32c(all.substr(0, n)), crc32c(all.substr(n)), 5000 - n) == crc32c(all));

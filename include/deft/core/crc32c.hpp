@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/crc32c.hpp: the checksum of TFRecord files.
+// deft/core/crc32c.hpp: the checksum of TFRecord files and checkpoints.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -13,5 +13,10 @@ std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0);
 /// The checksum of bytes whose first part has the checksum `first`, and whose other part, of
 /// `bytes` bytes, has `second`.
 std::uint32_t crc32c_joined(std::uint32_t first, std::uint32_t second, std::uint64_t bytes);
+
+namespace detail {
+/// The same, on any processor.
+std::uint32_t crc32c_by_tables(std::string_view bytes, std::uint32_t before);
+}  // namespace detail
 
 }  // namespace deft
