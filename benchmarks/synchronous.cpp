@@ -63,7 +63,6 @@ void train(task& self, monitored_session& s, std::int64_t steps, Step step) {
 }
 
 void own_graphs(task& self) {
-  self.expect_flags({"mode", "steps"});
   const std::int64_t steps = self.flag("steps", 3000);
   auto scope = on(replica_device(self.cluster(), self.device()));
   const weights model;
@@ -83,7 +82,6 @@ void own_graphs(task& self) {
 }
 
 void two_towers(task& self) {
-  self.expect_flags({"mode", "steps"});
   const std::int64_t steps = self.flag("steps", 3000);
   if (!self.is_chief()) {  // serves the other worker
     self.server().coordination().wait(task_name("worker", 0), "trained", std::chrono::minutes(5));
@@ -142,6 +140,7 @@ int main(int argc, char** argv) {
   const std::string mode = bench::flag(argc, argv, "mode");
   if (!mode.empty())
     return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}},
+                        {{"mode", "replicas or towers"}, {"steps", "number of steps (3000)"}},
                         mode == "towers" ? two_towers : own_graphs);
   const std::string python = bench::python_of(bench::flag(argc, argv, "peers"));
   struct job {
