@@ -37,7 +37,7 @@ TEST_CASE("summaries are written at the first step and then every so many") {
                    dir / "logs", {scalar_summary("loss", loss), histogram_summary("w", w)}, 10)}});
     for (int i = 0; i < 25; ++i) s.run(train);
   }) == std::vector<int>{0});
-  CHECK(events_in(dir.path() / "logs") == 1 + 2 * 3);  // steps 0, 10 and 20
+  CHECK(events_in(dir.path() / "logs") == 1 + 1 + 2 * 3);  // the graph; steps 0, 10 and 20
 }
 
 TEST_CASE_FIXTURE(own_graph, "a summary of what cannot be shown is refused") {

@@ -6,6 +6,7 @@
 #include <deft/core/step_trace.hpp>
 #include <deft/expr/feed.hpp>
 #include <deft/expr/tensor.hpp>
+#include <deft/graph/graph_def.hpp>
 #include <memory>
 #include <vector>
 
@@ -40,6 +41,8 @@ struct run_arguments {
   std::chrono::nanoseconds timeout{0};
   /// Receives the trace of the run; several hooks may ask for one. Must live until the run ends.
   step_trace* trace = nullptr;
+  /// Receives the graph of the run, with the device of each node. Must live until the run ends.
+  graph_def* graph = nullptr;
 };
 
 /// Adds to the runs of a monitored session and looks at their values.

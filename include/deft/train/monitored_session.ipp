@@ -210,8 +210,10 @@ step_results monitored_session::run_request(std::span<const output> fetches,
         if (a.trace && !o.trace) o.trace = a.trace;
       }
       results.emplace(session_.run_request(all, fed, values, o));
-      for (const auto& a : added)
+      for (const auto& a : added) {
         if (a.trace && a.trace != o.trace) *a.trace = *o.trace;
+        if (a.graph) *a.graph = session_.describe_request(all, fed).placed;
+      }
     } catch (const error& e) {
       recover(e, again);
     }

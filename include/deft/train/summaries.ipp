@@ -32,10 +32,12 @@ class summary_hook final : public hook {
     std::vector<any_tensor> all{step_};
     if (due_)
       for (const summary& s : summaries_) all.push_back(s.value);
-    return {.fetches = std::move(all)};
+    return {.fetches = std::move(all), .graph = graph_ ? &*graph_ : nullptr};
   }
   void after_run(run_context&, std::span<const any_array> values) override {
     const std::int64_t step = *values[0].data<std::int64_t>();
+    if (graph_) writer_->graph(*graph_);
+    graph_.reset();
     if (values.size() > 1) {
       for (std::size_t i = 0; i < summaries_.size(); ++i) write(summaries_[i], values[i + 1], step);
       writer_->flush();
@@ -65,6 +67,7 @@ class summary_hook final : public hook {
   std::int64_t every_, written_ = 0;
   bool due_ = true;
   any_tensor step_;
+  std::optional<graph_def> graph_ = graph_def();  ///< empty once it has been written
   std::optional<summary_writer> writer_;
 };
 
