@@ -1,4 +1,4 @@
-// build error: \[feed\] the list has another number of elements than the tensor
+// build error: the list has another number of elements than the tensor
 // got: takes<tensor<float,2,2>,int,int,int>
 #include <deft/expr.hpp>
 using namespace deft;

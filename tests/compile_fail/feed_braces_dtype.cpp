@@ -1,4 +1,4 @@
-// build error: \[feed\] the value has another dtype than the tensor
+// build error: the list has another dtype than the tensor
 // got: takes<tensor<int,2>,double,double>
 #include <deft/expr.hpp>
 using namespace deft;

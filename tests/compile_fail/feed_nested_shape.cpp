@@ -1,4 +1,4 @@
-// build error: \[feed\] the list has another shape than the tensor
+// build error: the list has another shape than the tensor
 #include <deft/expr.hpp>
 using namespace deft;
 placeholder<float, dyn, 2> x("x");

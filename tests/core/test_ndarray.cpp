@@ -34,6 +34,27 @@ TEST_CASE("a list gives the elements, and one dyn extent is deduced") {
         }) == "invalid_argument: an ndarray of (?,2) cannot hold 3 elements");
 }
 
+TEST_CASE("nested lists give the rows") {
+  const ndarray<int, 2, 3> a{{1, 2, 3}, {4, 5, 6}};
+  CHECK(a == ndarray<int, 2, 3>{1, 2, 3, 4, 5, 6});
+  const ndarray<int, dyn, 2> rows = {{1, 2}, {3, 4}, {5, 6}};
+  CHECK(rows.extents() == dims{3, 2});
+  CHECK(rows(2, 0) == 5);
+  const ndarray<int, 2, dyn, 2> deep{{{1, 2}, {3, 4}, {5, 6}}, {{7, 8}, {9, 10}, {11, 12}}};
+  CHECK(deep.extents() == dims{2, 3, 2});
+  CHECK(deep(1, 0, 1) == 8);
+}
+
+TEST_CASE("an ndarray converts to one whose extents are dyn, without a copy") {
+  ndarray<int, 2, 3> a{1, 2, 3, 4, 5, 6};
+  const int* elements = std::as_const(a).data();
+  const ndarray<int, dyn, 3> b = std::move(a);
+  CHECK(b.data() == elements);
+  const ndarray<int, dyn, dyn> c = b;
+  CHECK(c.extents() == dims{2, 3});
+  CHECK(c.data() != elements);
+}
+
 TEST_CASE("elements are stored in row-major order") {
   ndarray<int, 2, 3, 4> a;
   int next = 0;

@@ -84,24 +84,30 @@ TEST_CASE_FIXTURE(own_graph, "a feed that does not fit names the tensor and its 
   placeholder<std::int32_t, 3> list("list");
   says(
       [&] {
-        (void)(x = any_array(dtype::float32, {3, 3}));
+        (x = any_array(dtype::float32, {3, 3})).verify();
       },
       "invalid_argument: [feed] float(3,3) is fed where float(?,2) is expected, node \"x\" at "
       "test_feed.cpp:");
   says(
       [&] {
-        (void)(x = any_array(dtype::float64, {3, 2}));
+        (x = any_array(dtype::float64, {3, 2})).verify();
       },
       "invalid_argument: [feed] double(3,2) is fed where float(?,2) is expected");
-  says([&] { (void)(x = any_array(dtype::float32, {2})); },
+  says([&] { (x = any_array(dtype::float32, {2})).verify(); },
        "invalid_argument: [feed] float(2) is fed where float(?,2) is expected");
-  says([&] { (void)(x = any_array()); }, "invalid_argument: [feed] ");
+  says([&] { (x = any_array()).verify(); }, "invalid_argument: [feed] ");
   std::vector<std::int32_t> two{1, 2};
-  says([&] { (void)(list = two); },
+  says([&] { (list = two).verify(); },
        "invalid_argument: [feed] int32(2) is fed where int32(3) is expected, node \"list\"");
   ndarray<float, dyn, dyn> wrong(2, 3);
-  says([&] { (void)(x = wrong); },
+  says([&] { (x = wrong).verify(); },
        "invalid_argument: [feed] float(2,3) is fed where float(?,2) is expected");
+  says(
+      [&] {
+        (x = wrong).verify({"train.cpp", 31});
+      },
+      "invalid_argument: [feed] float(2,3) is fed where float(?,2) is expected, by the run at "
+      "train.cpp:31, node \"x\" at test_feed.cpp:");
 }
 
 TEST_CASE_FIXTURE(own_graph, "a braced list is fed in row-major order") {
@@ -162,10 +168,10 @@ TEST_CASE_FIXTURE(own_graph, "feed() takes expressions and tensors known only at
   CHECK(feed(t, std::vector<double>{1, 2}).shape() == dims{2});
   says(
       [&] {
-        (void)feed(t, ndarray<float, 3>{1, 2, 3});
+        feed(t, ndarray<float, 3>{1, 2, 3}).verify();
       },
       "invalid_argument: [feed] float(3) is fed where double(?) is expected");
-  says([&] { (void)feed(t, 1.0); }, "invalid_argument: [feed] double() is fed where double(?)");
+  says([&] { feed(t, 1.0).verify(); }, "invalid_argument: [feed] double() is fed where double(?)");
   says([&] { (void)feed(s, 0.5); }, "invalid_argument: [feed] a literal is fed where uint8()");
   says([&] { (void)feed(s, 300); }, "invalid_argument: the literal 300 does not fit uint8");
   any_tensor n = any(dtype::int32, {}), f32 = any(dtype::float32, {});

@@ -178,9 +178,17 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(static_cast<unsigned>(maker(z).place().line) == line);
 }
 
-TEST_CASE_FIXTURE(own_graph, "an assigned tensor reports the line of its operand, not deft's own") {
+TEST_CASE_FIXTURE(own_graph, "an expression assigned to a tensor has the line of the assignment") {
   placeholder<float, 3> x("x");
   tensor<float, 3> y;
+  const unsigned line = __LINE__ + 1;
   y = x * 2 + 1;
   CHECK(std::string_view(maker(y).place().file).ends_with("test_lower.cpp"));
+  CHECK(static_cast<unsigned>(maker(y).place().line) == line);
+  CHECK_FALSE(maker(y).place().approximate);
+  y = y * y;
+  CHECK(static_cast<unsigned>(maker(y).place().line) == line + 4);
+  any_tensor a;
+  a = x * x;
+  CHECK(static_cast<unsigned>(maker(a).place().line) == line + 7);
 }

@@ -416,6 +416,21 @@ TEST_CASE_FIXTURE(testing::own_graph, "a variable is assigned a host value") {
   s.run(fixed.assign_add(ndarray<float, dyn, 2>(2)));
   CHECK(s.run(fixed) == ndarray<float, 2, 2>{1, 2, 3, 4});
   CHECK(s.run(open) == s.run(fixed).array());
+  s.run(fixed.assign({{5, 6}, {7, 8}}));
+  CHECK(s.run(fixed) == ndarray<float, 2, 2>{5, 6, 7, 8});
+  s.run(fixed.assign({1, 2, 3, 4}));
+  CHECK(s.run(fixed) == ndarray<float, 2, 2>{1, 2, 3, 4});
+  variable<float, 3> list("list", zeros());
+  any_variable any_list("any_list", {3}, zeros());
+  std::vector<float> three{1, 2, 3};
+  const operation set_list = list.assign(three), set_any = any_list.assign(three);
+  three[0] = 9;
+  s.run(set_list, set_any);
+  CHECK(s.run(list) == ndarray<float, 3>{1, 2, 3});
+  CHECK(s.run(any_list) == s.run(list).array());
+  CHECK(testing::error_of([&] {
+          list.assign(std::vector<float>(2));
+        }).starts_with("invalid_argument: [assign] float(2) does not fit variable \"list\""));
   s.run(open.assign_sub(1), fixed.assign(value.array()));
   CHECK(s.run(open).data<float>()[3] == 3);
   CHECK(s.run(fixed)(0, 0) == 9);

@@ -135,7 +135,7 @@ outputs run(session& s, const random_graph& g, const dims& shape) {
   one.e[last] = 1;
   std::uint64_t seed = 17;
   auto feed = [&](const any_tensor& t, const dims& d) {
-    return detail::checked_feed(t.handle(), values_for(t, d, seed++));
+    return detail::array_feed(t.handle(), values_for(t, d, seed++));
   };
   const auto r =
       s.run(g.fetches[0], g.fetches[1], g.fetches[2], g.fetches[3], g.fetches[4], feed(g.x, shape),
@@ -262,10 +262,9 @@ struct normalised {
   }
   outputs run(session& s, const any_array& of_x, const any_array& of_gain,
               const any_array& of_shift) const {
-    const auto r =
-        s.run(loss, gradients[0], gradients[1], gradients[2],
-              detail::checked_feed(x.handle(), of_x), detail::checked_feed(gain.handle(), of_gain),
-              detail::checked_feed(shift.handle(), of_shift));
+    const auto r = s.run(
+        loss, gradients[0], gradients[1], gradients[2], detail::array_feed(x.handle(), of_x),
+        detail::array_feed(gain.handle(), of_gain), detail::array_feed(shift.handle(), of_shift));
     return std::apply([](const auto&... a) { return outputs{any_array(a)...}; }, r);
   }
 };
@@ -313,8 +312,8 @@ TEST_CASE_FIXTURE(own_graph, "a region accepts operands without leading extents 
   outputs results[2];
   for (bool fuse : {false, true}) {
     session s({.fuse = fuse});
-    const auto [r, c] = s.run(rows, columns, detail::checked_feed(any_tensor(x).handle(), a),
-                              detail::checked_feed(any_tensor(y).handle(), b));
+    const auto [r, c] = s.run(rows, columns, detail::array_feed(any_tensor(x).handle(), a),
+                              detail::array_feed(any_tensor(y).handle(), b));
     results[fuse] = {any_array(r), any_array(c)};
   }
   CHECK(difference(results[0], results[1]) == "");

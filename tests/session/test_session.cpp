@@ -27,8 +27,8 @@ TEST_CASE_FIXTURE(own_graph, "run yields one value, a tuple in the order written
 
   variable<float> v("v", 2.f);
   operation nothing = no_op();
-  static_assert(std::is_void_v<decltype(s.run(nothing))>);
-  static_assert(std::is_void_v<decltype(s.run(initialize_all(), nothing))>);
+  static_assert(std::is_same_v<decltype(s.run(nothing)), detail::no_value>);
+  static_assert(std::is_same_v<decltype(s.run(initialize_all(), nothing)), detail::no_value>);
   s.run(initialize_all());
   static_assert(std::is_same_v<decltype(s.run(nothing, v)), float>);
   CHECK(s.run(nothing, v) == 2.f);
@@ -250,7 +250,33 @@ TEST_CASE("a session knows its graph, and a thread's own graph is explained") {
   auto o = outcome_of([&] { s.run(w, x, x = 1.f); });
   CAPTURE(o);
   CHECK(o.code == errc::invalid_argument);
-  CHECK(o.says("[run] the fetches are from different graphs"));
+  CHECK(o.says("[run] the fetches are from different graphs: \"w\" at test_session.cpp:"));
+}
+
+TEST_CASE_FIXTURE(own_graph, "an error that is not that of a node has the line of the run") {
+  session s;
+  placeholder<float, dyn> x("x");
+  variable<float> w("w", 0.f);
+  const auto at = [](unsigned line) { return str(" at test_session.cpp:", line); };
+  const auto said = [](auto f) { return testing::error_of(f); };
+  const ndarray<float, dyn, dyn> square(2, 2);
+  const any_array matrix = square.array();
+  const unsigned line = __LINE__;
+  CHECK(said([&] { s.run(x, x = matrix); }).find(", by the run" + at(line + 1)) !=
+        std::string::npos);
+  CHECK(said([&] { s.run(x + w, x = {1, 2}, x = {1, 2}); }).ends_with(at(line + 3)));
+  const any_tensor empty;
+  CHECK(said([&] { s.run(x, empty, x = {1, 2}); }).ends_with(at(line + 5)));
+  CHECK(said([&] { s.prepare(x, empty); }).ends_with(at(line + 6)));
+  cancel_source stop;
+  stop.cancel();
+  CHECK(said([&] { s.run({.cancel = stop.token()}, x, x = {1, 2}); }).ends_with(at(line + 9)));
+  s.close();
+  CHECK(said([&] {
+          s.run(x, x = {1, 2});
+        }) == "failed_precondition: the session is closed" + at(line + 11));
+  CHECK(said([&] { s.prepare(x, feeds(x)); }) ==
+        "failed_precondition: the session is closed" + at(line + 13));
 }
 
 TEST_CASE_FIXTURE(own_graph, "an error names node, source line and device") {
@@ -283,7 +309,7 @@ TEST_CASE_FIXTURE(own_graph, "a placeholder that was not fed, and a feed that is
   CHECK(o.node == "other");
   o = outcome_of([&] { s.run(x, x = 1.f, x = 2.f); });
   CHECK(o.code == errc::invalid_argument);
-  CHECK(o.says("fed twice"));
+  CHECK(o.says("is fed twice"));
 }
 
 TEST_CASE_FIXTURE(own_graph, "variables keep their values between runs, and must be initialized") {
@@ -294,7 +320,7 @@ TEST_CASE_FIXTURE(own_graph, "variables keep their values between runs, and must
   CHECK(o.says("\"v\" is not initialized"));
   s.run(initialize_all());
   auto more = v.assign_add(constant({1.f, 2.f}));
-  static_assert(std::is_void_v<decltype(s.run(more))>);
+  static_assert(std::is_same_v<decltype(s.run(more)), detail::no_value>);
   s.run(more);
   auto [after, before] = s.run(more, more.value(), v);
   CHECK(after(1) == 4);
@@ -353,7 +379,7 @@ TEST_CASE_FIXTURE(own_graph, "a prepared step takes values in the order of its f
       outcome_of([&] { loose(ndarray<double>(5.)); }).says("[feed] double() is fed where float()"));
   auto none = s.prepare(constant(3));
   CHECK(none() == 3);
-  static_assert(std::is_void_v<decltype(s.prepare(no_op())())>);
+  static_assert(std::is_same_v<decltype(s.prepare(no_op())()), detail::no_value>);
   CHECK(s.run(v) == 1);
   auto o = outcome_of([&] { s.prepare(x + 1.f, feeds(x, y)); });
   CHECK(o.node == "y");

@@ -54,6 +54,25 @@ class ndarray {
       : ndarray(any_array(dtype_of<T>, deduce(static_cast<std::int64_t>(elements.size())))) {
     std::copy(elements.begin(), elements.end(), begin());
   }
+  /// Rows in braces: `ndarray<float, 2, 2> m{{1, 2}, {3, 4}}`; three levels for rank 3.
+  template <std::size_t... M>
+  requires(sizeof...(E) == 2 && sizeof...(M) > 0) ndarray(const T (&... rows)[M])
+      : ndarray(any_array(dtype_of<T>, braces<are_equal<M...>, sizeof...(M), std::max({M...})>())) {
+    T* to = begin();
+    ((to = std::copy(rows, rows + M, to)), ...);
+  }
+  template <std::size_t... M, std::size_t... L>
+  requires(sizeof...(E) == 3 && sizeof...(M) > 0) ndarray(const T (&... rows)[M][L])
+      : ndarray(any_array(dtype_of<T>, braces < are_equal<M...> && are_equal<L...>, sizeof...(M),
+                          std::max({M...}), std::max({L...}) > ())) {
+    T* to = begin();
+    ((to = std::copy(rows[0], rows[0] + M * L, to)), ...);
+  }
+  /// An ndarray whose extents are dyn instead of others.
+  template <class U, std::int64_t... F>
+  requires(!std::same_as<ndarray<U, F...>, ndarray>)
+      ndarray(ndarray<U, F...> o)  // NOLINT: implicit
+      : ndarray(taken_from(std::move(o))) {}
   /// A scalar.
   explicit ndarray(T v) requires(sizeof...(E) == 0) : ndarray(any_array::scalar(v)) {}
 
@@ -139,6 +158,27 @@ class ndarray {
 
   explicit ndarray(const dims& d) : ndarray(any_array(dtype_of<T>, d)) {
     if (array_.bytes()) std::memset(data(), 0, array_.bytes());
+  }
+  template <std::size_t... M>
+  static constexpr bool are_equal = std::min({M...}) == std::max({M...});
+  /// The extents of nested braces.
+  template <bool Even, std::size_t... N>
+  static dims braces() {
+    using got = shape_t<static_cast<std::int64_t>(N)...>;
+    if constexpr (!Even)
+      static_assert(Even, "[ndarray] the rows of the list have different lengths");
+    else if constexpr (!fits(shape_type::value, got::value))
+      static_assert(detail::takes<ndarray, got>,
+                    "[ndarray] the list has another shape than the ndarray");
+    return got::value;
+  }
+  template <class U, std::int64_t... F>
+  static any_array taken_from(ndarray<U, F...>&& o) {
+    if constexpr (!std::is_same_v<T, U> || !fits(shape_type::value, shape_t<F...>::value))
+      static_assert(detail::takes<ndarray, ndarray<U, F...>>,
+                    "[ndarray] expects an ndarray of its own dtype and shape, and got another: "
+                    "ndarray<T, E...>(v.array()) checks extents known only at run time");
+    return std::move(o).array();
   }
   void swap(ndarray& o) noexcept {
     std::swap(array_, o.array_);

@@ -32,12 +32,13 @@ tensor_type infer_elementwise(std::string_view name, typing rule,
   return {shape, result_of(rule, t)};
 }
 
-void check_feed(const output& target, dtype type, const dims& shape) {
-  const tensor_type& t = target.type();
-  if (type == t.type && fits(t.shape, shape)) return;
+void feed_value::verify(source_place run) const {
+  const tensor_type& t = target_.type();
+  if (type() == t.type && fits(t.shape, shape())) return;
+  const std::string at = run.known() ? str(", by the run ", where_of(run)) : std::string();
   throw error(errc::invalid_argument,
-              str("[feed] ", type, shape, " is fed where ", t, " is expected"),
-              name_of(*target.node), target.node->place());
+              str("[feed] ", type(), shape(), " is fed where ", t, " is expected", at),
+              name_of(*target_.node), target_.node->place());
 }
 
 namespace detail {

@@ -12,7 +12,8 @@
 namespace deft {
 
 /// A tensor and the value that replaces it. Made by `x = value` or `feed(t, value)`. An lvalue's
-/// elements are borrowed until run returns; an rvalue's are kept here.
+/// elements are borrowed until run returns; an rvalue's are kept here. A shape known only at run
+/// time is checked by the run, which knows its line.
 class feed_value {
  public:
   feed_value(output target, feed_ref borrowed)
@@ -36,6 +37,9 @@ class feed_value {
   const void* data() const { return value_.data ? value_.data : scalar_; }
   /// Valid while this lives.
   feed_ref value() const { return {data(), value_.shape, value_.type, value_.keep}; }
+  /// Throws invalid_argument, with the line of the run if it is known, if dtype or shape do not
+  /// fit.
+  void verify(source_place run = {}) const;
 
  private:
   output target_;
@@ -67,9 +71,6 @@ template <class V>
 concept host_value = scalar<V> || detail::is_ndarray<std::remove_cvref_t<V>> ||
     std::same_as<std::remove_cvref_t<V>, any_array> || detail::element_range<V>;
 
-/// Throws invalid_argument if dtype or shape do not fit `target`.
-void check_feed(const output& target, dtype type, const dims& shape);
-
 namespace detail {
 /// A scalar as dtype T. Throws invalid_argument, with the tensor's name, if T cannot represent it.
 template <class T, class S>
@@ -80,20 +81,18 @@ T fed_scalar(const output& target, S s) {
   return static_cast<T>(s);
 }
 /// Borrows an lvalue, takes over an rvalue.
-inline feed_value checked_feed(const output& target, const any_array& value) {
-  check_feed(target, value.type(), value.shape());
+inline feed_value array_feed(const output& target, const any_array& value) {
   return {target, feed_ref::borrow(value)};
 }
-inline feed_value checked_feed(const output& target, any_array&& value) {
-  check_feed(target, value.type(), value.shape());
+inline feed_value array_feed(const output& target, any_array&& value) {
   return {target, std::move(value)};
 }
 template <class V>
 feed_value ndarray_feed(const output& target, V&& value) {
   if constexpr (std::is_lvalue_reference_v<V>)
-    return checked_feed(target, borrowed::from(value));
+    return array_feed(target, borrowed::from(value));
   else
-    return checked_feed(target, std::move(value).array());
+    return array_feed(target, std::move(value).array());
 }
 }  // namespace detail
 
@@ -118,7 +117,7 @@ feed_value make_feed(const output& target, V&& value) {
                     "[feed] the value has another shape than the tensor");
     return detail::ndarray_feed(target, std::forward<V>(value));
   } else if constexpr (std::same_as<U, any_array>) {
-    return detail::checked_feed(target, std::forward<V>(value));
+    return detail::array_feed(target, std::forward<V>(value));
   } else {
     if constexpr (!std::is_same_v<T, std::iter_value_t<detail::data_of<U>>>)
       static_assert(detail::takes<tensor_of<T, Shape>, U>,
@@ -129,7 +128,6 @@ feed_value make_feed(const output& target, V&& value) {
                     "ndarray<T, E...>::view(v.data(), extents...)");
     const feed_ref list{
         std::data(value), dims{static_cast<std::int64_t>(std::size(value))}, dtype_of<T>, {}};
-    check_feed(target, list.type, list.shape);
     if constexpr (std::is_lvalue_reference_v<V>)
       return {target, list};
     else
@@ -143,6 +141,13 @@ inline constexpr bool is_bool_vector = false;
 template <class A>
 inline constexpr bool is_bool_vector<std::vector<bool, A>> = true;
 
+/// Whether V has numbers of a type that no tensor has.
+template <class V>
+inline constexpr bool has_other_numbers = false;
+template <class V>
+requires std::is_arithmetic_v<std::iter_value_t<data_of<const V>>>
+inline constexpr bool has_other_numbers<V> = true;
+
 /// Says why a V is not fed to a Tensor.
 template <class Tensor, class V>
 feed_value refuse_feed() {
@@ -153,6 +158,15 @@ feed_value refuse_feed() {
   else if constexpr (std::convertible_to<const V&, std::string_view>)
     static_assert(takes<Tensor, V>,
                   "[feed] expects numbers, and got text: std::stof(s) reads a number of it");
+  else if constexpr (std::is_pointer_v<V>)
+    static_assert(takes<Tensor, V>,
+                  "[feed] expects a value that knows its extents, and got a pointer: view(p, rows, "
+                  "784) is an ndarray of the elements that it points to");
+  else if constexpr (has_other_numbers<V>)
+    static_assert(takes<Tensor, V>,
+                  "[feed] element types are float, double, std::int32_t, std::int64_t, "
+                  "std::uint8_t and bool: for long long use std::int64_t, for other integers "
+                  "std::int32_t");
   else
     static_assert(takes<Tensor, V>,
                   "[feed] expects a number, an ndarray, an any_array, or a vector, array or span "
@@ -176,10 +190,10 @@ struct element_list {
                   "a list of elements can tell one dyn extent only");
     if constexpr (!(literal_fits<T, V> && ...))
       static_assert(takes<tensor<T, E...>, V...>,
-                    "[feed] the value has another dtype than the tensor: use static_cast");
+                    "the list has another dtype than the tensor: use static_cast");
     else if constexpr (declared.is_static() && declared.elements() != sizeof...(V))
       static_assert(takes<tensor<T, E...>, V...>,
-                    "[feed] the list has another number of elements than the tensor");
+                    "the list has another number of elements than the tensor");
   }
   /// The elements for that tensor. Throws invalid_argument that names it if their number or one of
   /// them does not fit.
@@ -191,15 +205,33 @@ struct element_list {
   std::vector<literal> written_;
 };
 
-/// Braces within braces as a value to feed: rows of a matrix, or of more.
+/// Braces within braces, the rows of a matrix or of more, as an array for a tensor of that shape.
+template <element T, class Shape, std::int64_t... N>
+auto nested_list(const T* elements) {
+  using got = ndarray<T, N...>;
+  if constexpr (!may_equal(Shape::value, got::shape_type::value)) {
+    static_assert(takes<tensor_of<T, Shape>, got>, "the list has another shape than the tensor");
+    return any_array();
+  } else {
+    got list;
+    std::copy(elements, elements + list.size(), list.begin());
+    return list;
+  }
+}
+/// The same as a value to feed.
 template <element T, class Shape, std::int64_t... N>
 feed_value make_nested_feed(const output& target, const T* elements) {
-  static_assert(may_equal(Shape::value, dims{N...}),
-                "[feed] the list has another shape than the tensor");
-  ndarray<T, N...> list;
-  std::copy(elements, elements + list.size(), list.begin());
-  return make_feed<T, Shape>(target, std::move(list));
+  return make_feed<T, Shape>(target, nested_list<T, Shape, N...>(elements));
 }
+/// What is made of rows of different lengths, and refuses them.
+template <class Tensor>
+struct uneven_rows {
+  template <std::size_t... N>
+  requires(sizeof...(N) > 1)
+      uneven_rows(const value_type_of<Tensor> (&... rows)[N]) {  // NOLINT: implicit
+    static_assert(takes<Tensor, decltype(rows)...>, "the rows of the list have different lengths");
+  }
+};
 
 /// The feed of a tensor with a dtype and shape known only at run time; a scalar takes its dtype.
 template <host_value V>
@@ -207,7 +239,6 @@ feed_value make_any_feed(const output& target, V&& value) {
   using U = std::remove_cvref_t<V>;
   if constexpr (scalar<U>) {
     const dtype t = target.type().type;
-    check_feed(target, t, {});
     any_array a(t, {});
     visit_dtype(t, [&]<class T>() {
       if constexpr (literal_fits<T, U>)
@@ -218,7 +249,7 @@ feed_value make_any_feed(const output& target, V&& value) {
     });
     return {target, std::move(a)};
   } else if constexpr (std::same_as<U, any_array>) {
-    return checked_feed(target, std::forward<V>(value));
+    return array_feed(target, std::forward<V>(value));
   } else if constexpr (is_ndarray<U>) {
     return ndarray_feed(target, std::forward<V>(value));
   } else {

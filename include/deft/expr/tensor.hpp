@@ -93,14 +93,11 @@ class tensor : public detail::typed_base {
     output_ = std::move(o.output_);
     return {};
   }
-  template <typed_expression X, class Kernels = kernels_for<X>>
-  requires(!std::derived_from<X, tensor> || detail::reads_itself<X, tensor>) detail::rebound_tensor
-  operator=(const X& x) {
-    // Assignment cannot know its line: the node reports that of its nearest named operand.
-    if constexpr (detail::reads_itself<X, tensor>)
-      output_ = x.operand();
-    else
-      output_ = tensor(x, source_place()).output_;
+  /// To a variable's value. (Other expressions become a tensor first, whose constructor knows the
+  /// line.)
+  template <detail::reads_itself<tensor> V>
+  detail::rebound_tensor operator=(const V& v) {
+    output_ = v.operand();
     return {};
   }
   /// A feed: `s.run(loss, x = value)`.
@@ -121,6 +118,7 @@ class tensor : public detail::typed_base {
   [[nodiscard]] feed_value operator=(const T (&rows)[N][M][L]) const {
     return detail::make_nested_feed<T, shape_t<E...>, N, M, L>(handle(), rows[0][0]);
   }
+  feed_value operator=(const detail::uneven_rows<tensor<T, E...>>&) const;
 
   /// To anything but tensors and ndarrays.
   template <class V>

@@ -65,10 +65,11 @@ struct assign_sub : variable_state {
 namespace deft {
 
 /// What a variable may be updated with: an expression, a C++ scalar, or a host array, which becomes
-/// a constant of the graph.
+/// a constant of the graph. The array of a vector variable may be anything contiguous.
 template <class X>
-concept operand_of_update = (operand<X> && !std::derived_from<X, operation>) ||
-                            detail::is_ndarray<X> || std::same_as<X, any_array>;
+concept operand_of_update =
+    (operand<X> && !std::derived_from<X, operation>) || detail::is_ndarray<X> ||
+    std::same_as<X, any_array> || detail::element_range<const X>;
 
 /// An update of a variable: an operation, whose `value()` is the variable's new value.
 template <class Tensor>
@@ -88,6 +89,8 @@ inline constexpr bool update_dtype_fits = [] {
     return literal_fits<T, X>;
   else if constexpr (typed_expression<X> || is_ndarray<X>)
     return std::is_same_v<T, value_type_of<X>>;
+  else if constexpr (element_range<const X>)
+    return std::is_same_v<T, std::iter_value_t<data_of<const X>>>;
   else
     return true;
 }();
@@ -95,6 +98,8 @@ template <class Shape, class X>
 inline constexpr bool update_shape_fits = [] {
   if constexpr (typed_expression<X> || is_ndarray<X>)
     return may_equal(Shape::value, shape_type_of<X>::value);
+  else if constexpr (element_range<const X>)
+    return Shape::value.n == 1;
   else
     return true;
 }();
@@ -114,6 +119,15 @@ output any_update_value(const X& x, const output& variable, source_place w) {
     return constant_with(variable, borrowed::from(x).clone(), w);
   else if constexpr (std::same_as<X, any_array>)
     return constant_with(variable, x.clone(), w);
+  else if constexpr (element_range<const X>)
+    return constant_with(variable,
+                         feed_ref{std::data(x),
+                                  dims{static_cast<std::int64_t>(std::size(x))},
+                                  dtype_of<std::iter_value_t<data_of<const X>>>,
+                                  {}}
+                             .array()
+                             .clone(),
+                         w);
   else
     return any_tensor(x).handle();
 }

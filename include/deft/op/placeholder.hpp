@@ -64,6 +64,7 @@ class placeholder : public tensor<T, E...> {
   [[nodiscard]] feed_value operator=(const T (&rows)[N][M][L]) const {
     return detail::make_nested_feed<T, shape_t<E...>, N, M, L>(this->handle(), rows[0][0]);
   }
+  feed_value operator=(const detail::uneven_rows<tensor<T, E...>>&) const;
 
   template <expression X>
   void operator=(const X&) const {

@@ -87,7 +87,13 @@ class variable : public tensor<T, E...> {
   template <std::convertible_to<std::string_view> Name, initializes Initial>
   variable(const Name& name, const Initial& initial, const variable_options& options,
            source_place w = here())
-      : tensor<T, E...>(make(name, initial, options, w)) {}
+      : tensor<T, E...>(make(name, initial, options, w)) {
+    if constexpr (!shape_t<E...>::value.is_static() &&
+                  (scalar<Initial> || std::same_as<Initial, deft::initializer>))
+      static_assert(detail::takes<variable, Initial>,
+                    "[variable] expects its extents where some of them are dyn, as in "
+                    "variable<float, dyn, 3> w(\"w\", {rows, 3}, zeros())");
+  }
   /// With extents known only at run time, which stay as they are:
   /// `variable<float, dyn, dyn> w("w", {in, out}, truncated_normal(0.1f))`.
   /// Throws invalid_argument if they do not match those of the type.
@@ -127,6 +133,30 @@ class variable : public tensor<T, E...> {
   template <operand_of_update X, class K = kernels_for<std::tuple<X, tensor<T, E...>>>>
   assigned<tensor<T, E...>> assign(const X& value, source_place w = here()) const {
     return update<op::assign, K>(value, w);
+  }
+  /// `w.assign({1, 2, 3})`: the elements in row-major order. `w.assign({{1, 2}, {3, 4}})`: row by
+  /// row; three levels of braces for rank 3.
+  assigned<tensor<T, E...>> assign(const detail::element_list<T, E...>& list,
+                                   source_place w = here()) const {
+    return update<op::assign, void>(list.values_for(this->handle()), w);
+  }
+  template <std::size_t N, std::size_t M>
+  assigned<tensor<T, E...>> assign(const T (&rows)[N][M], source_place w = here()) const {
+    return update<op::assign, void>(detail::nested_list<T, shape_t<E...>, N, M>(rows[0]), w);
+  }
+  template <std::size_t N, std::size_t M, std::size_t L>
+  assigned<tensor<T, E...>> assign(const T (&rows)[N][M][L], source_place w = here()) const {
+    return update<op::assign, void>(detail::nested_list<T, shape_t<E...>, N, M, L>(rows[0][0]), w);
+  }
+  assigned<tensor<T, E...>> assign(const detail::uneven_rows<tensor<T, E...>>&) const;
+  template <class X>
+  requires(!operand_of_update<X>) assigned<tensor<T, E...>> assign(const X&)
+  const {
+    static_assert(detail::takes<op::assign, variable<T, E...>, X>,
+                  "[assign] expects an expression, a number, an ndarray, an any_array, or for a "
+                  "variable of rank 1 a vector, array or span of an element type, and got another "
+                  "type");
+    return assigned<tensor<T, E...>>({});
   }
   /// Adds `value`; for variables of numbers.
   template <operand_of_update X, class K = kernels_for<std::tuple<X, tensor<T, E...>>>>
@@ -170,6 +200,7 @@ class variable : public tensor<T, E...> {
   [[nodiscard]] feed_value operator=(const T (&rows)[N][M][L]) const {
     return detail::make_nested_feed<T, shape_t<E...>, N, M, L>(this->handle(), rows[0][0]);
   }
+  feed_value operator=(const detail::uneven_rows<tensor<T, E...>>&) const;
   template <expression X>
   void operator=(const X&) const {
     static_assert(detail::takes<variable, detail::got<X>>,

@@ -24,16 +24,19 @@ class prepared_step {
   template <host_value... V>
   auto operator()(const run_options& options, V&&... values) const {
     constexpr bool complete = sizeof...(V) == std::tuple_size_v<decltype(Feeds::targets)>;
-    if constexpr (!complete)
+    if constexpr (!complete) {
       static_assert(complete,
-                    "[prepare] the step takes one value for each tensor named in feeds(…)");
-    else
+                    "[prepare] the step takes one value for each tensor named in feeds(…), as in "
+                    "auto step = s.prepare(loss, feeds(x)); step(3.f)");
+      return detail::refused();
+    } else {
       return std::apply(
           [this, &options, &values...](const auto&... target) {
             const std::tuple<decltype(feed_of(target, std::forward<V>(values)))...> fed{
                 feed_of(target, std::forward<V>(values))...};
             return std::apply(
                 [this, &options](const auto&... f) {
+                  (f.verify(), ...);
                   const feed_ref refs[sizeof...(f) + 1] = {f.value()...};
                   step_results r = this->plan_->run({refs, sizeof...(f)}, options);
                   return detail::unpack(
@@ -42,6 +45,7 @@ class prepared_step {
                 fed);
           },
           feeds_.targets);
+    }
   }
 
  private:
@@ -90,40 +94,53 @@ auto find_feeds(const X& x, const Rest&... rest) {
     return find_feeds(rest...);
 }
 
+template <class X>
+concept can_be_prepared = fetch<X> || is_feed_list<X>;
+
 }  // namespace detail
 
 template <class... X>
 auto session::prepare(const X&... x) {
-  auto fed = detail::find_feeds(x...);
-  std::vector<output> fetches, targets;
-  detail::list_lengths<X...> lengths{};
-  [[maybe_unused]] std::size_t list = 0;
-  std::size_t argument = 0;
-  auto add_one = [&]<class V>(const V& v, std::size_t element) {
-    if constexpr (requires { v.valid(); })
-      if (!v.valid()) detail::refuse_empty_fetch("prepare", argument, element);
-    fetches.push_back(detail::fetch_of<V>::handle(v));
-  };
-  auto add = [&](const auto& v) {
-    using V = std::remove_cvref_t<decltype(v)>;
-    ++argument;
-    if constexpr (!detail::is_feed_list<V>) {
-      static_assert(detail::fetch<V>,
-                    "[prepare] expects tensors, expressions, operations and feeds(…)");
-      if constexpr (detail::is_list<V>) {
-        lengths[list++] = v.size();
-        std::size_t element = 0;
-        for (const auto& one : v) add_one(one, ++element);
-      } else
-        add_one(v, 0);
-    }
-  };
-  (add(x), ...);
-  std::apply([&](const auto&... t) { (targets.push_back(t.handle()), ...); }, fed.targets);
-  auto plan = plan_request(fetches, targets);
-  return [&]<class... F>(detail::type_list<F...>) {
-    return prepared_step<decltype(fed), F...>(std::move(plan), std::move(fed), lengths);
-  }(typename detail::without_feeds<detail::type_list<>, X...>::type());
+  return prepare_at({}, x...);
+}
+
+template <class... X>
+auto session::prepare_at(source_place w, const X&... x) {
+  if constexpr (!(detail::can_be_prepared<X> && ...)) {
+    static_assert(detail::takes<session, X...>,
+                  "[prepare] expects tensors, expressions, operations, and feeds(x, y) of the "
+                  "tensors that each step is given values for");
+    return [](const auto&...) { return detail::refused(); };
+  } else {
+    auto fed = detail::find_feeds(x...);
+    std::vector<output> fetches, targets;
+    detail::list_lengths<X...> lengths{};
+    [[maybe_unused]] std::size_t list = 0;
+    std::size_t argument = 0;
+    auto add_one = [&]<class V>(const V& v, std::size_t element) {
+      if constexpr (requires { v.valid(); })
+        if (!v.valid()) detail::refuse_empty_fetch("prepare", argument, element, w);
+      fetches.push_back(detail::fetch_of<V>::handle(v));
+    };
+    auto add = [&](const auto& v) {
+      using V = std::remove_cvref_t<decltype(v)>;
+      ++argument;
+      if constexpr (!detail::is_feed_list<V>) {
+        if constexpr (detail::is_list<V>) {
+          lengths[list++] = v.size();
+          std::size_t element = 0;
+          for (const auto& one : v) add_one(one, ++element);
+        } else
+          add_one(v, 0);
+      }
+    };
+    (add(x), ...);
+    std::apply([&](const auto&... t) { (targets.push_back(t.handle()), ...); }, fed.targets);
+    auto plan = plan_request(fetches, targets, w);
+    return [&]<class... F>(detail::type_list<F...>) {
+      return prepared_step<decltype(fed), F...>(std::move(plan), std::move(fed), lengths);
+    }(typename detail::without_feeds<detail::type_list<>, X...>::type());
+  }
 }
 
 }  // namespace deft

@@ -99,14 +99,30 @@ template <class X>
 concept fetch = expression<typename kind_of<X>::type>;
 template <class... X>
 inline constexpr bool can_be_run = ((fetch<X> || feeds_something<X>)&&...);
+/// An argument of run other than its options.
+template <class X>
+concept run_argument = !std::same_as<X, run_options>;
 
-/// One value as itself, several as a tuple, none as void.
+/// What a run yields that fetches operations alone: nothing.
+struct no_value {
+  template <class T>
+  operator T() const {
+    static_assert(takes<T, operation>,
+                  "[run] an operation yields no value: fetch w.assign_add(x).value(), or a tensor "
+                  "next to the operation");
+    return {};
+  }
+};
+
+/// One value as itself, several as a tuple.
 template <class... V>
 auto unpack(std::tuple<V...> values) {
   if constexpr (sizeof...(V) == 1)
     return std::get<0>(std::move(values));
   else if constexpr (sizeof...(V) > 1)
     return values;
+  else
+    return no_value();
 }
 
 /// A list of `X`: a fixed array of `N` elements, or a vector where an argument is a container.
@@ -139,7 +155,7 @@ using list_lengths =
 /// Throws failed_precondition because argument `argument` (or its element `element`, if that is not
 /// 0) is a tensor or operation without a node. Both count from 1.
 [[noreturn]] void refuse_empty_fetch(std::string_view function, std::size_t argument,
-                                     std::size_t element);
+                                     std::size_t element, source_place w);
 
 /// The fetches and feeds among the arguments of run, in order.
 template <class... X>
@@ -151,8 +167,9 @@ struct request {
   request_list<output, feeds, grows> targets;
   request_list<feed_ref, feeds, grows> fed;
   list_lengths<X...> lengths{};
+  source_place place;  ///< of the run
 
-  explicit request(const X&... x) {
+  explicit request(source_place w, const X&... x) : place(w) {
     [[maybe_unused]] std::size_t list = 0;
     std::size_t argument = 0;
     auto add = [&](const auto& v) {
@@ -190,10 +207,10 @@ struct request {
   template <class V>
   void add_one(const V& v, std::size_t argument, std::size_t element) {
     if constexpr (std::same_as<V, feed_value>)
-      targets.add(v.target()), fed.add(v.value());
+      v.verify(place), targets.add(v.target()), fed.add(v.value());
     else {
       if constexpr (requires { v.valid(); })
-        if (!v.valid()) refuse_empty_fetch("run", argument, element);
+        if (!v.valid()) refuse_empty_fetch("run", argument, element, place);
       fetched.add(fetch_of<V>::handle(v));
     }
   }
@@ -212,9 +229,10 @@ struct request {
   }
 };
 
-/// Splits the arguments of a run into fetches and feeds for `step`, and gives each fetch its type.
+/// Splits the arguments of the run at `w` into fetches and feeds for `step`, and gives each fetch
+/// its type.
 template <class Step, class... X>
-auto run_fetches(Step&& step, const X&... x) {
+auto run_fetches(Step&& step, source_place w, const X&... x) {
   if constexpr (!can_be_run<X...>) {
     static_assert(takes<session, X...>,
                   "[run] expects tensors, expressions, operations and feeds, and got another type");
@@ -223,7 +241,7 @@ auto run_fetches(Step&& step, const X&... x) {
     static_assert(takes<session, X...>, "[run] expects something to fetch, and got feeds alone");
     return refused();
   } else {
-    const request<X...> r(x...);
+    const request<X...> r(w, x...);
     step_results results = step(r.fetched.get(), r.targets.get(), r.fed.get());
     return unpack(request<X...>::template take<X...>(results, r.lengths));
   }
@@ -238,9 +256,16 @@ struct feed_list {
 };
 /// Names the tensors for which a prepared step takes values:
 /// `auto step = s.prepare(loss, feeds(x, label))`.
-template <expression... X>
-feed_list<X...> feeds(const X&... x) {
-  return {{x...}};
+template <class... X>
+auto feeds(const X&... x) {
+  if constexpr ((expression<X> && ...)) {
+    return feed_list<X...>{{x...}};
+  } else {
+    static_assert(detail::takes<feed_list<>, X...>,
+                  "[feeds] expects the tensors that a prepared step is given values for, and got "
+                  "something else: s.prepare(loss, feeds(x))");
+    return feed_list<>();
+  }
 }
 
 /// Runs the part of a graph that its fetches need, in this process or on a cluster.
@@ -281,19 +306,50 @@ class session {
   /// invalid_argument for feeds whose shape does not fit, a tensor that is fed twice, and fetches
   /// from several graphs; unavailable if a task is lost or cannot be reached; deadline_exceeded
   /// after the timeout; cancelled if the run was cancelled or the session closed meanwhile; and
-  /// whatever the operations throw.
+  /// whatever the operations throw. An error that is not that of a node has the line of the run.
   template <class... X>
   auto run(const X&... x) {
-    return run(run_options{}, x...);
+    return run_at({}, run_options{}, x...);
   }
   /// The same with options for this run.
   template <class... X>
   auto run(const run_options& options, const X&... x) {
-    return detail::run_fetches(
-        [this, &options](auto fetches, auto targets, auto feeds) {
-          return this->run_request(fetches, targets, feeds, options);
-        },
-        x...);
+    return run_at({}, options, x...);
+  }
+  // After a pack no default argument knows the line, so there is a function for each number of
+  // arguments.
+  template <detail::run_argument A>
+  auto run(const A& a, source_place w = here()) {
+    return run_at(w, run_options{}, a);
+  }
+  template <detail::run_argument A, class B>
+  auto run(const A& a, const B& b, source_place w = here()) {
+    return run_at(w, run_options{}, a, b);
+  }
+  template <detail::run_argument A, class B, class C>
+  auto run(const A& a, const B& b, const C& c, source_place w = here()) {
+    return run_at(w, run_options{}, a, b, c);
+  }
+  template <detail::run_argument A, class B, class C, class D>
+  auto run(const A& a, const B& b, const C& c, const D& d, source_place w = here()) {
+    return run_at(w, run_options{}, a, b, c, d);
+  }
+  template <detail::run_argument A, class B, class C, class D, class E>
+  auto run(const A& a, const B& b, const C& c, const D& d, const E& e, source_place w = here()) {
+    return run_at(w, run_options{}, a, b, c, d, e);
+  }
+  template <class A>
+  auto run(const run_options& options, const A& a, source_place w = here()) {
+    return run_at(w, options, a);
+  }
+  template <class A, class B>
+  auto run(const run_options& options, const A& a, const B& b, source_place w = here()) {
+    return run_at(w, options, a, b);
+  }
+  template <class A, class B, class C>
+  auto run(const run_options& options, const A& a, const B& b, const C& c,
+           source_place w = here()) {
+    return run_at(w, options, a, b, c);
   }
 
   /// Makes the plan of a run that is called often, so that each call only runs it:
@@ -304,6 +360,18 @@ class session {
   /// deadline_exceeded if a task that it needs cannot be reached.
   template <class... X>
   auto prepare(const X&... x);
+  template <class A>
+  auto prepare(const A& a, source_place w = here()) {
+    return prepare_at(w, a);
+  }
+  template <class A, class B>
+  auto prepare(const A& a, const B& b, source_place w = here()) {
+    return prepare_at(w, a, b);
+  }
+  template <class A, class B, class C>
+  auto prepare(const A& a, const B& b, const C& c, source_place w = here()) {
+    return prepare_at(w, a, b, c);
+  }
 
   /// The full name of the device that computes `t` if only `t` is fetched, such as
   /// "/job:ps/replica:0/task:0/cpu:0". Throws as prepare does.
@@ -320,7 +388,7 @@ class session {
   /// The same before it is put into words.
   template <class... X>
   requires detail::can_be_run<X...> plan_description describe(const X&... x) {
-    detail::request<X...> r(x...);
+    detail::request<X...> r({}, x...);
     return describe_request(r.fetched.get(), r.targets.get());
   }
   /// The devices of all tasks of the cluster: name, description, memory in bytes, PCI bus id.
@@ -346,12 +414,23 @@ class session {
       : session(detail::engine_at(target, o.options), o.options) {}
   session(task& self, const detail::numbered_options& o);
   friend class monitored_session;
+  template <class... X>
+  auto run_at(source_place w, const run_options& options, const X&... x) {
+    return detail::run_fetches(
+        [&](auto fetches, auto targets, auto feeds) {
+          return this->run_request(fetches, targets, feeds, options, w);
+        },
+        w, x...);
+  }
   step_results run_request(std::span<const output> fetches, std::span<const output> targets,
-                           std::span<const feed_ref> feeds, const run_options& options);
+                           std::span<const feed_ref> feeds, const run_options& options,
+                           source_place w = {});
   plan_description describe_request(std::span<const output> fetches,
                                     std::span<const output> targets);
+  template <class... X>
+  auto prepare_at(source_place w, const X&... x);
   std::shared_ptr<ready_plan> plan_request(std::span<const output> fetches,
-                                           std::span<const output> feeds);
+                                           std::span<const output> feeds, source_place w);
 
   std::shared_ptr<session_impl> impl_;
 };
@@ -372,7 +451,7 @@ std::string to_dot(session& s, const X&... x) {
 /// The graph as it was written.
 template <class... X>
 requires(sizeof...(X) > 0 && detail::can_be_run<X...>) std::string to_dot(const X&... x) {
-  detail::request<X...> r(x...);
+  detail::request<X...> r({}, x...);
   return to_dot(flatten(r.fetched.get(), r.targets.get()).graph);
 }
 

@@ -37,13 +37,18 @@ class bound_plan final : public ready_plan {
   std::vector<any_array> literals_;
 };
 
+/// "\"x\" at model.cpp:31".
+std::string named(const node& n) {
+  const std::string at = where_of(n.place());
+  return str("\"", name_of(n), "\"", at.empty() ? "" : " ", at);
+}
+
 flat_graph flatten_checked(std::span<const output> fetches, std::span<const output> feeds) {
   if (fetches.empty()) fail(errc::invalid_argument, "[run] nothing is fetched");
   for (std::size_t i = 0; i < feeds.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (feeds[i] == feeds[j])
-        throw error(errc::invalid_argument, "[run] a tensor is fed twice", name_of(*feeds[i].node),
-                    feeds[i].node->place());
+        fail(errc::invalid_argument, "[run] ", named(*feeds[i].node), " is fed twice");
   return flatten(fetches, feeds, plan::open_where_needed(fetches, feeds));
 }
 
@@ -111,11 +116,11 @@ plan_limits session_impl::limits_of(const run_options& options) const {
 }
 
 void session_impl::check_graphs(std::span<const output> fetches) {
-  for (const auto& f : fetches) {
+  for (const auto& f : fetches)
     if (f.node->owner() != fetches[0].node->owner())
-      throw error(errc::invalid_argument, "[run] the fetches are from different graphs",
-                  name_of(*f.node), f.node->place());
-  }
+      fail(errc::invalid_argument,
+           "[run] the fetches are from different graphs: ", named(*fetches[0].node), " and ",
+           named(*f.node));
   if (fetches.empty() || graph::of(*fetches[0].node) == made_in_ || warned_.exchange(true)) return;
   const node& n = *fetches[0].node;
   logging::warning(
@@ -124,10 +129,12 @@ void session_impl::check_graphs(std::span<const output> fetches) {
       "as_default(graph_of(t)) makes the graph of a tensor t current in a thread");
 }
 
-void session_impl::rethrow(const error& e, std::span<const output> fetches) const {
+void session_impl::rethrow(const error& e, std::span<const output> fetches, source_place w) const {
   if (e.code() != errc::failed_precondition || !e.message().ends_with("is not initialized") ||
-      fetches.empty())
-    throw;
+      fetches.empty()) {
+    if (e.where().known() || !w.known()) throw;
+    throw error(e.code(), e.message(), e.node(), w, e.device());
+  }
   const bool is_current = graph::of(*fetches[0].node) == current_graph();
   throw error(
       e.code(),
@@ -234,17 +241,22 @@ session::~session() {
 }
 
 step_results session::run_request(std::span<const output> fetches, std::span<const output> targets,
-                                  std::span<const feed_ref> feeds, const run_options& options) {
+                                  std::span<const feed_ref> feeds, const run_options& options,
+                                  source_place w) {
   try {
     return impl_->find_plan(fetches, targets, options)->run(feeds, options);
   } catch (const error& e) {
-    impl_->rethrow(e, fetches);
+    impl_->rethrow(e, fetches, w);
   }
 }
 
 std::shared_ptr<ready_plan> session::plan_request(std::span<const output> fetches,
-                                                  std::span<const output> feeds) {
-  return impl_->find_plan(fetches, feeds);
+                                                  std::span<const output> feeds, source_place w) {
+  try {
+    return impl_->find_plan(fetches, feeds);
+  } catch (const error& e) {
+    impl_->rethrow(e, fetches, w);
+  }
 }
 
 std::string session_impl::device_of(const output& o) {
@@ -299,11 +311,14 @@ numbered_options numbered(session_options options, std::uint64_t index) {
 std::shared_ptr<engine> engine_at(const std::string& target, const session_options& options) {
   return connect_engine(target, options);
 }
-void refuse_empty_fetch(std::string_view function, std::size_t argument, std::size_t element) {
+void refuse_empty_fetch(std::string_view function, std::size_t argument, std::size_t element,
+                        source_place w) {
   const auto which =
       element ? str("element ", element, " of argument ", argument) : str("argument ", argument);
-  fail(errc::failed_precondition, "[", function, "] ", which,
-       " is empty: a tensor or operation that was declared, but never assigned");
+  throw error(errc::failed_precondition,
+              str("[", function, "] ", which,
+                  " is empty: a tensor or operation that was declared, but never assigned"),
+              {}, w);
 }
 any_array take_result(step_results& r, std::size_t i) { return r.take(i); }
 const void* peek_result(step_results& r, std::size_t i) { return r.peek(i).raw(); }

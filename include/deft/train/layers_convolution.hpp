@@ -49,5 +49,11 @@ auto conv2d(const X& x, window_t<Height, Width> size, std::string_view name,
                                                   .handle());
   }
 }
+template <std::int64_t Filters, typed_expression X>
+detail::refused conv2d(const X&, std::string_view, const conv2d_layer_options& = {}) {
+  static_assert(detail::takes<op::conv2d, detail::got<X>>,
+                "[conv2d] expects a window, as in conv2d<32>(x, window<5>, \"conv1\")");
+  return {};
+}
 
 }  // namespace deft

@@ -72,8 +72,20 @@ struct with_last {
 template <std::int64_t Units, typed_expression X, class K = kernels_for<X>>
 auto dense(const X& x, std::string_view name, const dense_options& options = {},
            source_place w = here()) {
+  constexpr dims in = shape_type_of<X>::value;
+  if constexpr (!is_floating(dtype_of<value_type_of<X>>) || in.n < 2 || in.e[in.n - 1] == dyn)
+    static_assert(detail::takes<op::dense, detail::got<X>>,
+                  "[dense] expects a tensor of float or double of (n,in), whose last extent is "
+                  "known, and got another");
+  static_assert(Units > 0, "[dense] expects at least one unit");
   return tensor_of<value_type_of<X>, detail::with_last<shape_type_of<X>, Units>>(
       dense(any_tensor(detail::any_lower<K>(x, w)), Units, name, options, w).handle());
+}
+template <std::int64_t Units, typed_expression X>
+detail::refused dense(const X&) {
+  static_assert(detail::takes<op::dense, detail::got<X>>,
+                "[dense] expects a name, as in dense<10>(x, \"fc\")");
+  return {};
 }
 
 }  // namespace deft

@@ -20,6 +20,10 @@ any_tensor embedding(const any_tensor& ids, std::int64_t rows, std::int64_t widt
                      std::string_view name, const embedding_options& options = {},
                      source_place w = here());
 
+namespace op {
+struct embedding;  ///< a gather; only messages use this name
+}
+
 namespace detail {
 template <class Shape, std::int64_t Last>
 struct with_one_more {
@@ -36,6 +40,14 @@ struct with_one_more {
 template <std::int64_t Rows, std::int64_t Width, typed_expression X, class K = kernels_for<X>>
 auto embedding(const X& ids, std::string_view name, embedding_options options = {},
                source_place w = here()) {
+  if constexpr (!std::is_same_v<value_type_of<X>, std::int32_t> &&
+                !std::is_same_v<value_type_of<X>, std::int64_t>)
+    static_assert(detail::takes<op::embedding, detail::got<X>>,
+                  "[embedding] expects ids of int32 or int64, and got another dtype: use "
+                  "cast<std::int32_t>(x)");
+  static_assert(Rows > 0 && Width > 0,
+                "[embedding] expects a table of at least one row and one column, as in "
+                "embedding<10'000, 64>(ids, \"words\")");
   options.type = dtype::float32;
   return tensor_of<float, detail::with_one_more<shape_type_of<X>, Width>>(
       embedding(any_tensor(detail::any_lower<K>(ids, w)), Rows, Width, name, options, w).handle());

@@ -63,7 +63,7 @@ class monitored_session {
         [this, &options](auto fetches, auto targets, auto feeds) {
           return this->run_request(fetches, targets, feeds, options);
         },
-        x...);
+        {}, x...);
   }
 
   /// Whether a hook, a signal or request_stop has asked to stop.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/base/elementwise.hpp>
+#include <deft/session/session.hpp>
 
 #include "op/modeling.hpp"
 
@@ -116,4 +117,20 @@ TEST_CASE_FIXTURE(testing::own_graph, "a literal must be representable in the te
   placeholder<std::int64_t> n("n");
   CHECK(testing::error_of([&] { n + ~std::uint64_t{0}; }) ==
         refused("18446744073709551615 does not fit int64", __LINE__ - 2));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "shapes that do not fit are those of an operation of the expression") {
+  placeholder<float, dyn> a("a"), b("b");
+  placeholder<float> scale("scale");
+  session s;
+  const auto said = [&](const auto& y) {
+    return testing::error_of([&] { s.run(y, a = {1, 2, 3}, b = {1, 2}, scale = 2.f); });
+  };
+  CHECK(said(exp((a - b) * scale + 1.f))
+            .starts_with("invalid_argument: [sub] the operands' shapes cannot be broadcast "
+                         "together: (3) (2)"));
+  CHECK(said(exp(a * 2.f + scale) / (b + scale))
+            .starts_with("invalid_argument: [div] the operands' shapes cannot be broadcast "
+                         "together: (3) (2)"));
 }

@@ -1,0 +1,6 @@
+// build error: the list has another number of elements than the tensor
+// got: takes<tensor<float,3>,int,int>
+#include <deft/expr.hpp>
+using namespace deft;
+variable<float, 3> w("w", zeros());
+auto f() { return w.assign({1, 2}); }
