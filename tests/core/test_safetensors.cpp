@@ -49,6 +49,23 @@ TEST_CASE("arrays of every dtype are read as they were written") {
         }).starts_with("not_found: [safetensors] " + path + " has no array \"w2\""));
 }
 
+TEST_CASE("arrays of whole cache lines begin with one, and all with an element") {
+  const temporary_folder folder;
+  for (const std::string name : {"a", "a longer name", "one that is longer still, by far"}) {
+    const std::string path = folder / "x.safetensors";
+    std::map<std::string, any_array> arrays = some_arrays();
+    arrays.emplace(name, ndarray<float, 32>().array());
+    arrays.emplace(name + "2", ndarray<std::uint8_t, 64>().array());
+    write_safetensors(path, arrays);
+    const safetensors_file file(path);
+    for (const auto& [key, e] : file.entries()) {
+      CAPTURE(key);
+      CHECK(e.begin % (e.bytes % 64 == 0 ? 64 : size_of_dtype(e.element)) == 0);
+    }
+    CHECK(read_safetensors(path) == arrays);
+  }
+}
+
 TEST_CASE("a file without deft's checksums is read, as other programs write it") {
   const temporary_folder folder;
   const std::string path = folder / "x.safetensors";

@@ -13,7 +13,8 @@ int main(int argc, char** argv) {
       {"fail", "the worker of this number throws instead of training"},
       {"patience", "how long a worker waits for a lost task, in ms (120,000)"},
       {"deaf", "1: goes on after training, and nothing ends it"},
-      {"sync", "1: synchronous steps"}};
+      {"sync", "1: synchronous steps"},
+      {"save", "saves a checkpoint into this folder every 10 steps, and says where it ends"}};
   return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, own, [](task& self) {
     if (self.flag("fail") == std::to_string(self.index())) throw std::runtime_error("as told");
     placeholder<float, dyn> x("x");
@@ -23,9 +24,11 @@ int main(int argc, char** argv) {
     auto step = global_step();
     auto train = self.flag("sync").empty() ? sgd(0.1).minimize(loss, step)
                                            : sync_replicas(sgd(0.1), 2, 2).minimize(loss, step);
-    monitored_session s(
-        self, {.hooks = {stop_at_step(self.flag("steps", 50))},
-               .start_timeout = std::chrono::milliseconds(self.flag("patience", 120'000))});
+    monitored_session s(self,
+                        {.checkpoint_dir = self.flag("save"),
+                         .hooks = {stop_at_step(self.flag("steps", 50))},
+                         .start_timeout = std::chrono::milliseconds(self.flag("patience", 120'000)),
+                         .checkpoint_steps = 10});
     std::printf("process %d trains\n", static_cast<int>(getpid()));
     std::fflush(stdout);
     while (!s.should_stop()) s.run(train, x = std::vector<float>{1, 2, 3});
@@ -35,5 +38,7 @@ int main(int argc, char** argv) {
       for (;;) pause();
     }
     std::printf("w is %.3f\n", static_cast<double>(s.session().run(w)));
+    if (!self.flag("save").empty())
+      std::printf("ends at step %lld\n", static_cast<long long>(s.session().run(step)));
   });
 }
