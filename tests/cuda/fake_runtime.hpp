@@ -29,7 +29,7 @@ struct state {
   int graphs = 0;                    ///< that there are
   cudaError_t broken = cudaSuccess;  ///< what every call answers from now on
   bool capturing = false;            ///< every stream, into a graph
-  /// Starts a kernel of that mangled name, which is no copy, if it knows it; null: knows none.
+  /// Starts a kernel of that mangled name, other than a copy, if it knows it; null: it knows none.
   bool (*kernel)(const std::string& name, void** arguments, cudaStream_t on) = nullptr;
   int major = 9, minor = 0;           ///< of the compute capability
   cudaError_t loading = cudaSuccess;  ///< what the loading of code answers
