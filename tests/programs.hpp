@@ -6,7 +6,7 @@
 
 namespace testing {
 
-/// The path of a program of tests/programs: beside the one that runs, wherever that was moved to.
+/// The path of a program of tests/programs: next to the running one, wherever that was moved to.
 inline std::string program(const std::string& name) {
   return std::filesystem::read_symlink("/proc/self/exe").replace_filename(name).string();
 }

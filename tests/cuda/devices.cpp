@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counting the GPUs of this machine, which may have none, is no error and makes no context on them.
+// Counting the GPUs of this machine, which may have none, is not an error and creates no context on
+// them.
 #include <dlfcn.h>
 
 #include <cstdio>

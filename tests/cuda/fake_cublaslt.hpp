@@ -22,7 +22,7 @@ struct cublaslt_state {
   int no_algorithm = 0;             ///< what heuristics answer; 0: an algorithm
   bool none_found = false;          ///< they answer success, with no algorithm
   int no_product = 0;               ///< what products answer
-  std::vector<std::string> faults;  ///< of whoever called it
+  std::vector<std::string> faults;  ///< mistakes of the caller
 };
 
 }  // namespace fake

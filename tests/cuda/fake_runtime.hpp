@@ -31,7 +31,7 @@ struct state {
   std::set<void*> pinned;            ///< what is so
   cudaError_t broken = cudaSuccess;  ///< what every call answers from now on
   bool capturing = false;            ///< every stream, into a graph
-  /// Starts a kernel of that mangled name, which is no copy, if it knows it; null: knows none.
+  /// Starts a kernel of that mangled name, other than a copy, if it knows it; null: it knows none.
   bool (*kernel)(const std::string& name, void** arguments, cudaStream_t on) = nullptr;
   cudaError_t starting = cudaSuccess;  ///< what the start of a compiled kernel answers
   int major = 9, minor = 0;            ///< of the compute capability

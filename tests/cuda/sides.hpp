@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/cuda/sides.hpp: what a .cu file that nvcc compiles and a .cpp file beside it both do.
+// tests/cuda/sides.hpp: what a .cu file that nvcc compiles and a .cpp file of the same program both
+// do.
 #pragma once
 #include <vector>
 

@@ -79,7 +79,7 @@ TEST_CASE("an expression of a .cu file is one kernel, and so is its fold") {
   REQUIRE(folded.size() == 1);
   CHECK(has(folded[0], "15folded_elements"));
   CHECK(has(folded[0], "6square"));
-  // Another one, which nobody has compiled, is several.
+  // Another one, which was not compiled, takes several.
   const auto other = deft::detail::program_of<call<op::neg, hidden>>();
   CHECK(launched(other, {to_immediate(2.f)}, {rows, bias}).size() > 1);
 }

@@ -251,7 +251,7 @@ TEST_CASE("sums of nothing, and of integers, are deft's own kernel's") {
   CHECK(log.take().empty());
 }
 
-TEST_CASE("where there is no cuBLASLt, deft's own kernel multiplies, and one line says so") {
+TEST_CASE("without cuBLASLt deft's own kernel multiplies, and the log says so once") {
   const std::string slow = "; products of matrices take deft's own kernel, which is slow\n";
   SUBCASE("no file") {
     with_library here("/nowhere/libcublasLt.so");

@@ -173,7 +173,7 @@ TEST_CASE("events call back from a thread of their own") {
   CHECK(called == 2);
 }
 
-TEST_CASE("an event that nobody looks at keeps what its copy reads") {
+TEST_CASE("an event that is never queried keeps what its copy reads") {
   auto all = gpus();
   device_runtime& d = *all[0];
   constexpr std::size_t bytes = 5 << 20;
@@ -310,7 +310,7 @@ TEST_CASE("memory that is not there is an error that says so") {
                        error);
 }
 
-TEST_CASE("a GPU that has stopped tells every step, and names the node that was running") {
+TEST_CASE("every step on a GPU that has stopped fails, and names the node that was running") {
   auto all = gpus();
   device_runtime& d = *all[0];
   const auto step = d.make_step(), other = d.make_step();

@@ -129,7 +129,7 @@ TEST_CASE("corrupt and truncated files are refused with name and offset") {
         "not_found: [read_npy] there is no file /nowhere.npy");
 }
 
-TEST_CASE("arrays of a kind that deft lacks are refused") {
+TEST_CASE("arrays of dtypes that deft does not have are refused") {
   testing::temporary_folder dir;
   auto of = [&](const std::string& descr, const std::string& order) {
     const std::string s = failure(

@@ -90,7 +90,7 @@ TEST_CASE("elements may be such as can only be moved") {
   CHECK(*kept[2] == 2);
 }
 
-TEST_CASE("cardinality tells endless from unknown") {
+TEST_CASE("cardinality distinguishes endless from unknown") {
   auto known = from_slices(letters(10));
   auto unknown = known.filter([](const std::string&) { return true; });
   CHECK(known.cardinality() == 10);

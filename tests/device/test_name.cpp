@@ -66,6 +66,9 @@ TEST_CASE("a malformed device name says what was wrong and where") {
        "malformed device name \"/Jobb:ps\": unknown part \"Jobb\": expected job, replica, task, "
        "cpu, "
        "gpu or device; did you mean job? (at character 2)"},
+      {"/job:ps/cpu:x",
+       "malformed device name \"/job:ps/cpu:x\": expected a number or '*' after \"cpu:\", got "
+       "'x' (at character 13)"},
       {"/mesh:x",
        "malformed device name \"/mesh:x\": unknown part \"mesh\": expected job, replica, task, "
        "cpu, "

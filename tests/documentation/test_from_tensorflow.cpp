@@ -301,7 +301,7 @@ TEST_CASE_FIXTURE(own_graph, "names, scopes and graphs") {
     auto o = outcome_of([] { variable<float, 10>("b", zeros()); });
     CHECK(o.code == errc::already_exists);
   }
-  CHECK(!g.find_variable("layer1/b"));  // nobody holds it any more
+  CHECK(!g.find_variable("layer1/b"));  // its last handle is gone
 
   auto logits = name(constant({1.f, 2.f}) * 2.f, "logits");
   CHECK(g.find("logits") == any_tensor(logits).handle().node);

@@ -114,7 +114,7 @@ TEST_CASE_FIXTURE(own_graph, "feeds of every kind arrive, and fed fetches come b
   CHECK_FALSE(b);
   CHECK(c == a);
   std::string e = testing::error_of([&] { s.run(y, x = v, x = v); });
-  CHECK(e.starts_with("invalid_argument: [run] \"x\" at test_steps.cpp:"));
+  CHECK(e.starts_with("invalid_argument: [run] \"x\" is fed twice at test_steps.cpp:"));
   CHECK(testing::error_of([&] {
           s.run(y);
         }).starts_with("invalid_argument: [placeholder] a value is needed, and none was fed"));

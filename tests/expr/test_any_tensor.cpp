@@ -84,9 +84,11 @@ TEST_CASE_FIXTURE(own_graph, "a plain tensor rebinds, and empty handles are repo
   tensor<float, 2> t;
   CHECK_FALSE(t.valid());
   CHECK(testing::error_of([&] { (void)t.handle(); }) ==
-        "failed_precondition: an empty tensor is used");
+        "failed_precondition: an empty tensor is used: it was declared, but never assigned");
+  CHECK(testing::error_of([&] { any_tensor() + 1; }) ==
+        "failed_precondition: an empty tensor is used as operand 1, node \"add\"");
   CHECK(testing::error_of([&] { (void)operation().handle(); }) ==
-        "failed_precondition: an empty operation is used");
+        "failed_precondition: an empty operation is used: it was declared, but never assigned");
   CHECK(testing::error_of([&] { x + t; }) ==
         str("failed_precondition: an empty tensor is used as operand 2, node \"add\" near "
             "test_any_tensor.cpp:",

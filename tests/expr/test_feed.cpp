@@ -106,8 +106,9 @@ TEST_CASE_FIXTURE(own_graph, "a feed that does not fit names the tensor and its 
       [&] {
         (x = wrong).verify({"train.cpp", 31});
       },
-      "invalid_argument: [feed] float(2,3) is fed where float(?,2) is expected, by the run at "
-      "train.cpp:31, node \"x\" at test_feed.cpp:");
+      "invalid_argument: [feed] float(2,3) is fed where float(?,2) is expected (run at "
+      "train.cpp:31), "
+      "node \"x\" at test_feed.cpp:");
 }
 
 TEST_CASE_FIXTURE(own_graph, "a braced list is fed in row-major order") {

@@ -270,7 +270,7 @@ TEST_CASE("an expression within an extracted part stays a piece, its operands fi
   const program_part p = extract(r, both, [](std::uint16_t v) { return v < 2; });
   CHECK(p.program->pieces == r.pieces);
   CHECK_NOTHROW(validate(*p.program));
-  // A piece with an inner value that is a result is no longer a piece.
+  // A piece is dropped if one of its inner values becomes a result.
   const std::uint16_t inner[] = {4, 6};
   CHECK(extract(r, inner, [](std::uint16_t v) { return v < 2; }).program->pieces ==
         std::vector<program_piece>{{0, 2}});

@@ -90,7 +90,7 @@ class network {
     enter(machines_[static_cast<std::size_t>(machine)]);
     return f();
   }
-  /// From here on nothing reaches the machine or leaves it, and nobody is told.
+  /// From here on nothing reaches the machine or leaves it, and no peer gets an error.
   void cut_off(int machine) const { ip(deft::str("link set ", port(machine), " down")); }
 
  private:

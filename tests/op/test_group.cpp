@@ -44,7 +44,7 @@ TEST_CASE_FIXTURE(testing::own_graph, "control dependencies are part of a node's
 TEST_CASE_FIXTURE(testing::own_graph, "an operation yields no value") {
   CHECK(testing::error_of([] { group().handle(); }).empty());
   CHECK(testing::error_of([] { (void)operation().handle(); }) ==
-        "failed_precondition: an empty operation is used");
+        "failed_precondition: an empty operation is used: it was declared, but never assigned");
   graph other;
   operation elsewhere = [&] {
     auto in = as_default(other);

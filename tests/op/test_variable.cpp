@@ -72,9 +72,9 @@ TEST_CASE_FIXTURE(testing::own_graph, "initial values may be given in every form
   CHECK(testing::error_of([] {
           variable<float, 3> v("", zeros());
         }).starts_with("invalid_argument: [variable] expects a name"));
-  CHECK(testing::error_of([] {
-          variable<std::uint8_t> v("v", 300);
-        }).starts_with("invalid_argument: the literal 300 does not fit uint8"));
+  CHECK(testing::error_of([] { variable<std::uint8_t> v("v", 300); })
+            .starts_with("invalid_argument: the literal 300 does not fit uint8, node \"v\" at "
+                         "test_variable.cpp:"));
   CHECK(testing::error_of([] {
           variable<float> v("v", 1e300);
         }).starts_with("invalid_argument: the literal 1e+300 does not fit float"));
@@ -437,6 +437,22 @@ TEST_CASE_FIXTURE(testing::own_graph, "a variable is assigned a host value") {
   CHECK(testing::error_of([&] {
           open.assign(ndarray<float, 3>());
         }).starts_with("invalid_argument: [assign] float(3) does not fit variable \"open\""));
+  variable<std::uint8_t> small("small", 0);
+  const unsigned at = __LINE__ + 1;
+  const std::string unfit = testing::error_of([&] { small.assign(300); });
+  CHECK(unfit == str("invalid_argument: the literal 300 does not fit uint8, node \"small\" at "
+                     "test_variable.cpp:",
+                     at));
+  const tensor<float, 2, 2> empty;
+  const unsigned line = __LINE__ + 1;
+  const std::string refused = testing::error_of([&] { fixed.assign(empty); });
+  CHECK(refused ==
+        str("failed_precondition: an empty tensor is used as operand 1, node \"assign\" at "
+            "test_variable.cpp:",
+            line));
+  CHECK(testing::error_of([&] {
+          open.assign_add(any_tensor());
+        }).starts_with("failed_precondition: an empty tensor is used"));
   any_variable whole("whole", {1}, 1, dtype::int32);
   CHECK(testing::error_of([&] {
           whole.assign(0.5);

@@ -31,6 +31,9 @@ TEST_CASE_FIXTURE(own_graph, "nodes that depend only on constants become constan
   CHECK(*value_of(f).data<float>() == 12.f);
   CHECK(f.graph.nodes[0].name == "sum");
   CHECK(f.graph.nodes[0].outputs[0] == y.handle().type());
+  CHECK(written_op(f.graph.nodes[0]) == "sum");
+  tensor<float, 3> expression = constant({1.f, 2.f, 3.f}) * 2 + 1;
+  CHECK(written_op(folded(flat({expression})).graph.nodes[0]) == "add");
 }
 
 TEST_CASE_FIXTURE(own_graph, "constants are folded, and nodes that depend on a feed stay") {

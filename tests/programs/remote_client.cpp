@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/programs/remote_client.cpp TARGET COMMAND: a client in a process of its own.
 //   sum       adds on two workers, reads the shared variable, and prints both
-//   own       runs an expression that nobody else was compiled with; its signature, then values
+//   own       runs an expression that only this program has compiled; its signature, then values
 //   errors    prints what a division by zero on worker 1 says
 //   cancel    cancels a long step, then runs a short one
 //   timeout   lets a long step run out of time, then runs a short one

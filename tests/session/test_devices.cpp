@@ -55,7 +55,7 @@ TEST_CASE_FIXTURE(own_graph, "log_device_placement writes TensorFlow's lines") {
   CHECK(log.take().empty());  // a plan is logged once
 }
 
-TEST_CASE_FIXTURE(own_graph, "explain says what will run where, and what crosses") {
+TEST_CASE_FIXTURE(own_graph, "explain says what will run where, and what is transferred") {
   session s({.cpu_devices = 2});
   placeholder<float, 4> x("x");
   tensor<float, 4> far;
@@ -121,7 +121,7 @@ TEST_CASE_FIXTURE(own_graph, "an update is one pass, whatever dtypes it computes
   CHECK(e.find(" = w = w - where(g > 1.0, g * 0.5, g) -> ") != e.npos);
 }
 
-TEST_CASE_FIXTURE(own_graph, "explain tells the same of a plan on a cluster") {
+TEST_CASE_FIXTURE(own_graph, "explain says the same about a plan on a cluster") {
   local_cluster c{{"worker", 2}};
   tensor<float> y;
   if (auto there = on(device("/job:worker/task:1"))) y = random_uniform(shape<>) * 2.f;

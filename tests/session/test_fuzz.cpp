@@ -205,7 +205,7 @@ void send_part(attacker& a, plan::part& p, std::uint64_t step, dice& d, bool byt
 
 }  // namespace
 
-TEST_CASE("mutated graphs are planned or refused, and run or fail") {
+TEST_CASE("a mutated graph gets a plan or is refused, and runs or fails") {
   target t;
   const flat_graph good = sample_model(false);
   t.serves();

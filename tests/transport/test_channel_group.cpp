@@ -288,7 +288,7 @@ TEST_CASE("connect says what it waited for, for how long, and why it failed") {
         }).find("cannot resolve host \"host.invalid\"") != std::string::npos);
 }
 
-TEST_CASE("a server that sends an invalid frame is lost, and is told why") {
+TEST_CASE("a server that sends an invalid frame is lost, and learns why") {
   test_handler handler;
   mailbox<std::string> told;
   handler.closed = [&](const auto&, const error* why) { told.put(why ? why->what() : "in order"); };

@@ -27,7 +27,7 @@ channel_options client_of(std::chrono::milliseconds timeout) {
 
 namespace {
 
-/// Returns when both ends of a connection have been told that the other is lost.
+/// Returns when both ends of a connection have learnt that the other is lost.
 void lose_one(std::chrono::milliseconds of_server, std::chrono::milliseconds of_client,
               std::string& server_says, std::string& client_says) {
   faulty_network network({});

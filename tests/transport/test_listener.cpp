@@ -77,7 +77,9 @@ TEST_CASE("invalid addresses are refused by name") {
         "(0 to 65535)");
   CHECK(outcome("http://x:1").starts_with("invalid_argument"));
   listener taken(options_of_test(), handler);
-  CHECK(outcome(taken.address()).starts_with("unavailable: cannot listen on " + taken.address()));
+  const std::string said = outcome(taken.address());
+  CHECK(said.starts_with("unavailable: cannot listen on " + taken.address()));
+  CHECK(said.ends_with("use another port, or port 0 for any that is free"));
 }
 
 TEST_CASE("garbage is refused and logged, and disturbs no other connection") {

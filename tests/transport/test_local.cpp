@@ -10,7 +10,7 @@ using namespace testing;
 
 namespace {
 
-/// Data in one direction: written in pieces of any size, read likewise, and compared.
+/// Data in one direction: written and read in pieces of any size, and compared.
 class traffic {
  public:
   traffic(detail::stream& from, detail::stream& to, const std::vector<std::byte>& all,
@@ -110,7 +110,7 @@ TEST_CASE("two threads write and read a stream while two others do so at its oth
   CHECK(back.done());
 }
 
-TEST_CASE("a writer that has filled the shared memory is told when a slot is free again") {
+TEST_CASE("a writer that has filled the shared memory learns when a slot is free again") {
   const auto all = some_bytes(40 * megabyte);
   two_streams s;
   // The memory has been sent, and this much is in the socket.
@@ -150,7 +150,8 @@ TEST_CASE("a writer that has filled the shared memory is told when a slot is fre
   CHECK(got == all);
 }
 
-TEST_CASE("a reader that stops within what has arrived is told at once that there is more") {
+TEST_CASE(
+    "a reader that stops before the end of what has arrived learns at once that there is more") {
   two_streams s;
   const auto all = some_bytes(1000);
   REQUIRE(write_some(*s.a, all) == 1000);

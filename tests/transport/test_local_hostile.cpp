@@ -229,7 +229,7 @@ TEST_CASE("if memory cannot be shared, everything goes through the socket") {
   CHECK(got == all);
 }
 
-TEST_CASE("a peer that returns more slots than there are is told so") {
+TEST_CASE("a peer that returns more slots than there are gets an error") {
   const auto all = some_bytes(8 * megabyte);
   hostile h;
   std::vector<bare_socket> given;

@@ -61,7 +61,7 @@ class device_parser {
       once(type_seen_, "device", start);
       type(key);
       if (!consume(':')) return;
-      if (at_ < text_.size() && letter(text_[at_])) {
+      if (at_ < text_.size() && letter(text_[at_]) && key != "cpu" && key != "gpu") {
         at_ = start;
         const std::string meant = closest(key, {"job", "replica", "task", "cpu", "gpu", "device"});
         bad(str("unknown part \"", written, "\": expected job, replica, task, cpu, gpu or device",

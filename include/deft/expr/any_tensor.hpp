@@ -9,6 +9,11 @@
 
 namespace deft {
 
+namespace detail {
+/// Throws failed_precondition.
+[[noreturn]] void refuse_empty(std::string_view what);
+}  // namespace detail
+
 /// A handle to one output of a node. Operations accept it wherever they accept a tensor<…>, and
 /// check when the node is made what they check at compile time for a tensor<…>.
 class any_tensor : public detail::expression_base {
@@ -23,7 +28,7 @@ class any_tensor : public detail::expression_base {
   bool valid() const { return static_cast<bool>(output_); }
   /// Throws failed_precondition if empty.
   const output& handle() const {
-    if (!valid()) fail(errc::failed_precondition, "an empty tensor is used");
+    if (!valid()) detail::refuse_empty("tensor");
     return output_;
   }
   /// For callers that report an empty handle themselves.
@@ -54,7 +59,7 @@ class operation : public detail::expression_base {
   explicit operation(node_ref n) : node_(std::move(n)) {}
   bool valid() const { return static_cast<bool>(node_); }
   const node_ref& handle() const {
-    if (!valid()) fail(errc::failed_precondition, "an empty operation is used");
+    if (!valid()) detail::refuse_empty("operation");
     return node_;
   }
 

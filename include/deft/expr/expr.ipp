@@ -35,7 +35,7 @@ tensor_type infer_elementwise(std::string_view name, typing rule,
 void feed_value::verify(source_place run) const {
   const tensor_type& t = target_.type();
   if (type() == t.type && fits(t.shape, shape())) return;
-  const std::string at = run.known() ? str(", by the run ", where_of(run)) : std::string();
+  const std::string at = run.known() ? str(" (run ", where_of(run), ")") : std::string();
   throw error(errc::invalid_argument,
               str("[feed] ", type(), shape(), " is fed where ", t, " is expected", at),
               name_of(*target_.node), target_.node->place());
@@ -77,6 +77,11 @@ source_place place_among(const Inputs& inputs, source_place w, Node node_of) {
 }
 }  // namespace
 
+void refuse_empty(std::string_view what) {
+  fail(errc::failed_precondition, "an empty ", what,
+       " is used: it was declared, but never assigned");
+}
+
 void refuse_empty_operand(std::string_view op, std::size_t number, source_place w) {
   throw error(errc::failed_precondition, str("an empty tensor is used as operand ", number),
               std::string(op), w);
@@ -91,6 +96,11 @@ void refuse_literal(const literal& v, dtype type, std::string node, source_place
 
 any_tensor add_node(const op_def& def, int first_value, std::span<const any_argument> arguments,
                     source_place w) {
+  for (std::size_t i = 0; i < arguments.size(); ++i)
+    if (!arguments[i].is_literal && !arguments[i].tensor)
+      refuse_empty_operand(def.name, i + 1, place_among(arguments, w, [](const any_argument& x) {
+                             return x.tensor.node.get();
+                           }));
   dtype literals = dtype::none;
   const auto values = arguments.subspan(static_cast<std::size_t>(std::max(first_value, 0)));
   for (const auto& a : values)

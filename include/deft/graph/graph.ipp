@@ -124,6 +124,10 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 };
 
 node_ref graph_state::add(node_request&& r) {
+  for (std::size_t i = 0; i < r.inputs.size(); ++i)
+    if (!r.inputs[i])
+      throw error(errc::failed_precondition, str("an empty tensor is used as operand ", i + 1),
+                  std::string(r.name.empty() ? r.def->name : r.name), r.place);
   const scope_ref& s = r.scope ? *r.scope : current_scope();
   auto wanted = [&] {
     const bool valued = !r.inputs.empty() && !r.inputs[0].node->outputs.empty();

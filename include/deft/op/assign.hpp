@@ -108,11 +108,14 @@ inline constexpr bool update_shape_fits = [] {
 output constant_with(const output& like, any_array value, source_place w);
 /// A scalar constant, repeated to the shape of `like`, in its graph.
 output filled(any_array scalar, const output& like, source_place w);
+/// The same of a literal, for an update of the variable `like`. Throws invalid_argument that names
+/// it if its dtype cannot represent the literal.
+output filled(const literal& v, const output& like, source_place w);
 
 template <class K, class X>
 output any_update_value(const X& x, const output& variable, source_place w) {
   if constexpr (scalar<X>)
-    return filled(scalar_of(literal_of(x), variable.type().type), variable, w);
+    return filled(literal_of(x), variable, w);
   else if constexpr (typed_expression<X>)
     return lower<K>(x, w);
   else if constexpr (is_ndarray<X>)
@@ -134,7 +137,7 @@ output any_update_value(const X& x, const output& variable, source_place w) {
 template <class T, class X, class K = kernels_for<X>>
 output update_value(const X& x, const output& variable, source_place w) {
   if constexpr (scalar<X>)
-    return filled(any_array::scalar(survive<T>(x)), variable, w);
+    return filled(literal_of(x), variable, w);
   else
     return any_update_value<K>(x, variable, w);
 }

@@ -48,5 +48,15 @@ output filled(any_array scalar, const output& like, source_place w) {
       .handle();
 }
 
+output filled(const literal& v, const output& like, source_place w) {
+  any_array scalar;
+  try {
+    scalar = scalar_of(v, like.type().type);
+  } catch (const error& e) {
+    throw error(e.code(), e.message(), name_of(*like.node), w);
+  }
+  return filled(std::move(scalar), like, w);
+}
+
 }  // namespace detail
 }  // namespace deft

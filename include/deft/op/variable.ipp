@@ -135,7 +135,13 @@ output make_variable(std::string_view name, const tensor_type& type, const initi
     if (device_of_it) there.emplace(device(*device_of_it));
     const std::string prefix = full + "/";
     scope named(push_name{prefix});
-    any_tensor value = initial({type.type, type.shape, mix(g.seed(), hash_text(full)), w});
+    any_tensor value;
+    try {
+      value = initial({type.type, type.shape, mix(g.seed(), hash_text(full)), w});
+    } catch (const error& e) {
+      if (e.where().known()) throw;
+      throw error(e.code(), e.message(), full, w);  // a literal
+    }
     if (value.type() != type.type || !may_equal(type.shape, value.shape()))
       throw error(
           errc::invalid_argument,

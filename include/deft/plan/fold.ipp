@@ -48,7 +48,8 @@ void fold(graph_def& g, std::span<edge_def> fetches, const evaluator& evaluate) 
       throw error(e.code(), e.message(), n.name, n.place);
     }
     if (value.empty()) continue;
-    n.written = n.op;
+    const program* expression = program_in(n.attributes);
+    n.written = expression ? expression->code.back().op : n.op;
     n.op = &record_of<op::constant>;
     n.inputs.clear();
     n.attributes = encode(op::constant{std::move(value[0])});

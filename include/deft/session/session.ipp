@@ -37,18 +37,12 @@ class bound_plan final : public ready_plan {
   std::vector<any_array> literals_;
 };
 
-/// "\"x\" at model.cpp:31".
-std::string named(const node& n) {
-  const std::string at = where_of(n.place());
-  return str("\"", name_of(n), "\"", at.empty() ? "" : " ", at);
-}
-
 flat_graph flatten_checked(std::span<const output> fetches, std::span<const output> feeds) {
   if (fetches.empty()) fail(errc::invalid_argument, "[run] nothing is fetched");
   for (std::size_t i = 0; i < feeds.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
       if (feeds[i] == feeds[j])
-        fail(errc::invalid_argument, "[run] ", named(*feeds[i].node), " is fed twice");
+        fail(errc::invalid_argument, "[run] \"", name_of(*feeds[i].node), "\" is fed twice");
   return flatten(fetches, feeds, plan::open_where_needed(fetches, feeds));
 }
 
@@ -118,9 +112,8 @@ plan_limits session_impl::limits_of(const run_options& options) const {
 void session_impl::check_graphs(std::span<const output> fetches) {
   for (const auto& f : fetches)
     if (f.node->owner() != fetches[0].node->owner())
-      fail(errc::invalid_argument,
-           "[run] the fetches are from different graphs: ", named(*fetches[0].node), " and ",
-           named(*f.node));
+      fail(errc::invalid_argument, "[run] the fetches \"", name_of(*fetches[0].node), "\" and \"",
+           name_of(*f.node), "\" are from different graphs");
   if (fetches.empty() || graph::of(*fetches[0].node) == made_in_ || warned_.exchange(true)) return;
   const node& n = *fetches[0].node;
   logging::warning(
@@ -130,6 +123,10 @@ void session_impl::check_graphs(std::span<const output> fetches) {
 }
 
 void session_impl::rethrow(const error& e, std::span<const output> fetches, source_place w) const {
+  const std::string run = w.known() ? str(" (run ", where_of(w), ")") : std::string();
+  if (e.message().ends_with("none was fed"))
+    throw error(e.code(), e.message() + ", as in s.run(y, x = value)" + run, e.node(), e.where(),
+                e.device());
   if (e.code() != errc::failed_precondition || !e.message().ends_with("is not initialized") ||
       fetches.empty()) {
     if (e.where().known() || !w.known()) throw;
@@ -138,12 +135,13 @@ void session_impl::rethrow(const error& e, std::span<const output> fetches, sour
   const bool is_current = graph::of(*fetches[0].node) == current_graph();
   throw error(
       e.code(),
-      e.message() + (is_current
-                         ? "; run initialize_all(), once all variables have been created, those "
-                           "of optimizers included"
-                         : "; initialize_all() initializes the current graph of this thread, "
-                           "which is another one: auto scope = as_default(graph_of(t)) makes "
-                           "that of t current"),
+      e.message() +
+          (is_current ? "; run initialize_all(), once all variables have been created, those "
+                        "of optimizers included"
+                      : "; initialize_all() initializes the current graph of this thread, "
+                        "which is another one: auto scope = as_default(graph_of(t)) makes "
+                        "that of t current") +
+          run,
       e.node(), e.where(), e.device());
 }
 

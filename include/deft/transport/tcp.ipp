@@ -178,7 +178,11 @@ tcp::acceptor listen_tcp(const tcp::endpoint& at, const std::string& name,
   (void)(a.open(at.protocol(), failed) || (fcntl(a.native_handle(), F_SETFD, FD_CLOEXEC), false) ||
          a.set_option(tcp::acceptor::reuse_address(true), failed) || a.bind(at, failed) ||
          a.listen(boost::asio::socket_base::max_listen_connections, failed));
-  if (failed) fail(errc::unavailable, "cannot listen on ", name, ": ", failed.message());
+  if (failed)
+    fail(errc::unavailable, "cannot listen on ", name, ": ", failed.message(),
+         failed == boost::asio::error::address_in_use
+             ? "; another process listens there: use another port, or port 0 for any that is free"
+             : "");
   return a;
 }
 

@@ -18,7 +18,7 @@ Op convolution_of(const op::convolution& o) {
   static_cast<op::convolution&>(to) = o;
   return to;
 }
-/// The CPU's results but for the order of sums of `terms` products.
+/// The CPU's results, except for the order in which `terms` products are added.
 template <class Op>
 void check(const Op& o, const std::vector<any_array>& in, std::int64_t terms) {
   INFO(Op::name);

@@ -189,7 +189,7 @@ TEST_CASE("a signal ends a worker that waits for a parameter server") {
   }
 }
 
-TEST_CASE("tasks that need a ps are told that a signal stopped it") {
+TEST_CASE("tasks that need a ps learn that a signal stopped it") {
   const testing::default_signals defaults;
   const child_job::flags endless{"--steps=1000000000", "--patience=500"};
   child_job job("line_fit", 1, endless, 2, endless);
@@ -365,7 +365,7 @@ TEST_CASE("--help lists the flags, those of the program too, and the environment
   child_program p("line_fit", {"--help"});
   auto lines = p.lines();
   CHECK(p.wait() == 0);
-  for (const char* name : {"--steps arg                    how many (50)", "--job_name", "--single",
+  for (const char* name : {"--steps                        how many (50)", "--job_name", "--single",
                            "--help", "DEFT_LOG", "DEFT_SECRET"})
     CHECK(has(lines, name));
 }

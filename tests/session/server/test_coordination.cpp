@@ -97,7 +97,7 @@ TEST_CASE("waits of a connection that has ended are forgotten") {
   while (signals.waiting() != 0) std::this_thread::yield();
 }
 
-TEST_CASE("parameter servers are told that a task is done at the same time") {
+TEST_CASE("parameter servers learn at the same time that a task is done") {
   testing::answering_together tasks("ps", 3);
   log_lines log(logging::level::info);
   tasks.here().coordination().done(60s);

@@ -34,7 +34,7 @@ TEST_CASE("calls for unknown sessions and plans are refused") {
   CHECK(client.outcome(wire::pack(wire::cluster_devices{session})).code == errc{});
 }
 
-TEST_CASE("more fetches than an answer holds are refused when they are planned") {
+TEST_CASE("more fetches than an answer holds are refused when the plan is made") {
   local_cluster c{{"worker", 1}};
   testing::raw_caller client(c, "client");
   const auto session = client.open_session();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/cpu/broadcast_kernel.hpp: a program over operands that are broadcast together,
-// walked by groups of rows: what kernels of expressions and of folds over all elements share.
+// iterated by groups of rows: what kernels of expressions and of folds over all elements share.
 #pragma once
 #include <algorithm>
 #include <cstring>

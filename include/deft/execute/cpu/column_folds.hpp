@@ -39,7 +39,7 @@ class column_folds {
     while (piece < rows) piece *= 2;
     return piece;
   }
-  /// Rows but for the last ones, too few to go together, which are no piece of their own.
+  /// The rows without the last ones, which are too few for a piece of their own.
   std::int64_t whole_rows() const { return all_.rows - all_.rest(); }
   std::size_t shared_bytes(std::int64_t pieces) const {
     std::size_t bytes = 0;
@@ -50,7 +50,7 @@ class column_folds {
   void begin(char* room) const {
     for (const fold& f : folds_) f.how->begin(room + f.stream, all_);
   }
-  /// `rows` more of what `phase` has computed; `address(of)` tells where.
+  /// `rows` more of what `phase` has computed; `address(of)` is their address.
   template <class Address>
   void pass(char* room, std::uint8_t phase, std::int64_t rows, Address&& address) const {
     for (const fold& f : folds_)

@@ -109,7 +109,7 @@ struct operand_sizes {
   }
 };
 
-/// The operands of X on their way along a row.
+/// The operands of X while a row is computed from left to right.
 template <class X>
 struct operand_walk {
   static constexpr int inputs = inputs_in<X>, operands = inputs + literals_in<X>;

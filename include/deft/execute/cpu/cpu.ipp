@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/cpu/cpu.ipp: the processor's device and kernels, but for those that
-// cpu_elementwise.ipp and cpu_linear.ipp leave to be compiled on their own.
+// deft/execute/cpu/cpu.ipp: the processor's device and kernels, except for those of
+// cpu_elementwise.ipp and cpu_linear.ipp, which are compiled on their own.
 #pragma once
 #include <deft/execute/cpu/broadcast_kernel.ipp>
 #include <deft/execute/cpu/device.ipp>

@@ -40,7 +40,7 @@ struct column_fold_functions {
   /// Bytes of a stream for a piece of at most `all.rows` rows, aligned to 64.
   std::size_t (*stream_bytes)(const column_layout& all);
   void (*begin)(void* stream, const column_layout& all);
-  /// A multiple of `all.unit()` rows, but for the last ones of all.
+  /// A multiple of `all.unit()` rows, except for the last call.
   void (*add)(void* stream, const void* from, std::int64_t rows);
   /// What a piece gives: `all.wide()` elements; the last one, which has those rows that are too few
   /// to go together, puts them behind it.

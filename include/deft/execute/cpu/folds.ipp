@@ -45,7 +45,7 @@ class fold_stream {
     if ((in_leaf_ += n) == leaf_elements) end_leaf();
   }
 
-  /// The tree over the leaves; there is one at least.
+  /// The tree over the leaves, of which there is at least one.
   lanes root() const {
     int level = levels_;
     lanes sum = in_leaf_ > 0 ? leaf_ : left_[--level];

@@ -185,7 +185,7 @@ class sum_rows_kernel final : public typed_kernel {
   equal_indices<Index> equal_;
 };
 
-/// An update of rows: the variable's elements come first, and may be elsewhere than the result.
+/// An update of rows. The first input is the variable, which need not share the result's memory.
 template <class T, class Index>
 class row_update_kernel : public typed_kernel {
  public:

@@ -41,7 +41,7 @@ void interpreter::select(const program& p, bool in_place) {
       i = piece->first;
       continue;
     }
-    // The argument computed last can be part of this step if nobody else needs it.
+    // The argument computed last can be part of this step if no other step needs it.
     int best = -1;
     compiled_row pair;
     for (int a = 0; a < c.count; ++a) {

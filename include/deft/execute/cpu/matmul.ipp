@@ -75,7 +75,7 @@ void tiles(const task<T>& t) {
   }
 }
 
-/// A row times a matrix whose rows lie in line, or the same with everything transposed:
+/// A row times a matrix whose rows are contiguous, or the same with everything transposed:
 /// c[j] = sum over i of a[i * step] b[i * n + j].
 template <class T>
 void row_times_matrix(const T* a, std::int64_t step, const T* b, std::int64_t k, std::int64_t n,

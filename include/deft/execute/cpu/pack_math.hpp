@@ -7,7 +7,7 @@ namespace deft::num {
 
 namespace detail {
 
-/// Integers have no instruction that divides a whole register.
+/// There is no instruction that divides a whole register of integers.
 template <class T, class V, class F>
 DEFT_ALWAYS_INLINE V lane_by_lane(V a, V b, F f) {
   for (std::size_t i = 0; i < sizeof a / sizeof a[0]; ++i) a[i] = f(T(a[i]), T(b[i])).v;

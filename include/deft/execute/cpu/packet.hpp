@@ -149,7 +149,7 @@ struct packet {
   static DEFT_ALWAYS_INLINE vec log(vec x) {
     if constexpr (N == 1 || !traits::HasLog)
       return lanewise(x, [](T t) DEFT_INLINED { return std::log(t); });
-    else {  // Eigen's takes denormals for the smallest number that is none
+    else {  // Eigen's takes denormals for the smallest normal number
       const auto denormal = x < std::numeric_limits<T>::min();
       const vec y = out(Eigen::internal::plog(in(denormal ? x * T(0x1p64) : x)));
       return denormal ? y - T(44.361419555836499802) : y;

@@ -16,7 +16,7 @@ namespace deft::cpu {
 namespace reduction {
 namespace {
 
-/// Some of the levels, walked in order.
+/// Some of the levels, in the order of iteration.
 struct walk {
   int count = 0;
   std::int64_t extent[max_rank], stride[max_rank];
@@ -191,7 +191,7 @@ class folder {
 template <class T, fold_kind Kind>
 class reduce_kernel final : public typed_kernel {
  public:
-  /// `axes` as given, or empty where the second input's shape tells them.
+  /// `axes` as given, or empty if they follow from the second input's shape.
   explicit reduce_kernel(const dims* axes) : given_(axes != nullptr) {
     if (axes) axes_ = *axes;
   }

@@ -375,7 +375,7 @@ class row_region_kernel final : public kernel {
       }
     }
   }
-  /// Where the elements are computed, but for the last ones of each row.
+  /// Where the elements are computed, except for the last ones of each row.
   void fold_rows(const place_of_values& at, const part& p, const row_fold& f,
                  std::int64_t count) const {
     arguments a;
@@ -460,7 +460,7 @@ class row_region_kernel final : public kernel {
   std::vector<home> homes_;
   std::vector<value> outputs_;                  ///< which one it is, if it is one
   std::vector<std::size_t> offsets_;            ///< in a thread's memory, if it is there
-  std::vector<std::size_t> replicas_, counts_;  ///< likewise its copies, and how many there are
+  std::vector<std::size_t> replicas_, counts_;  ///< of its copies, and how many there are
   std::size_t room_ = 0, stream_ = 0;
   column_folds columns_;
   std::int64_t chunk_ = 1;  ///< rows that pass through all phases together

@@ -102,8 +102,8 @@ struct row {
   }
   /// The same for probabilities.
   static T cross_entropy(const T* x, std::int64_t n, T max, T log_sum, const T* labels) {
-    // The maximum comes off each logit first, which is exact for those that matter, and of which
-    // the logarithm, small beside it, would lose its bits.
+    // The maximum is subtracted from each logit first, which is exact for those that matter; the
+    // logarithm, small in comparison, would lose its bits if it were added to the maximum.
     const P most = broadcast<T, L>(max), rest = broadcast<T, L>(log_sum);
     P loss = broadcast<T, L>(T(0));
     each(n, [&](std::int64_t i, auto count) DEFT_INLINED {

@@ -92,7 +92,7 @@ class whole_fold_kernel final : public broadcast_kernel {
   struct result {
     std::size_t size = 0;         ///< bytes of an element
     std::uint16_t output = none;  ///< of the region
-    std::size_t offset = 0;       ///< in a thread's buffer, if it is no output
+    std::size_t offset = 0;       ///< in a thread's buffer, unless it is an output
   };
   struct whole_fold {
     const fold_functions* how;

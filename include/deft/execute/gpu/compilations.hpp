@@ -90,7 +90,7 @@ class code_compiler {
 };
 
 /// Where a process keeps compiled code: DEFT_CACHE_DIR, else $XDG_CACHE_HOME/deft, else
-/// ~/.cache/deft; "" if DEFT_CACHE_DIR is empty, or there is no home.
+/// ~/.cache/deft; "" if DEFT_CACHE_DIR is empty, or there is no home directory.
 std::string code_directory();
 /// The compiler of the process, with that directory. Devices call this when they are made. Once the
 /// main thread has called it, the end of the process waits for the running compilation; otherwise

@@ -28,7 +28,7 @@ std::uint64_t hash_of(std::string_view source, std::string_view code) {
   return mix(hash_text(source), hash_text(code));
 }
 
-/// A file that nobody but this user could have written.
+/// A file that only this user could have written.
 std::string read_own(const std::string& name) {
   std::string all;
   const int f = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

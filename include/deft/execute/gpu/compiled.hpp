@@ -152,7 +152,7 @@ class fold_kernel final : public queued_kernel {
   std::int64_t rows_ = 0, n_ = 0;
 };
 
-/// Bytes of a kernel's parameters on all GPUs, but for what a launch adds to a functor's.
+/// Bytes of a kernel's parameters on all GPUs, without what a launch adds to a functor's.
 inline constexpr std::size_t most_parameters = 4096 - 64;
 
 template <class X>

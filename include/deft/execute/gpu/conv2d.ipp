@@ -10,7 +10,7 @@ namespace deft::gpu::DEFT_GPU_SYSTEM {
 namespace convolution {
 namespace {
 
-/// Bytes of that matrix, but for a single image.
+/// Bytes of that matrix, except if it is of a single image.
 constexpr std::int64_t most_bytes = std::int64_t{1} << 26;
 
 struct images {

@@ -327,8 +327,8 @@ class sum_rows_kernel final : public sorting_kernel<T, Index> {
   bool repeat_;
 };
 
-/// An update of rows, `Rows` of their elements. The variable's own come first, and may be elsewhere
-/// than the result.
+/// An update of rows, `Rows` of their elements. The first input is the variable, which need not
+/// share the result's memory.
 template <class T, class Index, template <class> class Rows>
 class row_update_kernel final : public sorting_kernel<T, Index> {
  public:

@@ -14,7 +14,7 @@ bool has_nvrtc();
 /// The code of a source for an architecture: of "sm_90" a cubin, of "compute_90" PTX; and PTX of
 /// the newest one that libnvrtc knows, which later GPUs run too, of one that is newer. Takes 20 to
 /// 500 ms. May be called by several threads.
-/// Throws unimplemented if there is no libnvrtc, and internal, with its log, if it refuses the
+/// Throws unimplemented without libnvrtc, and internal, with its log, if it refuses the
 /// source or the architecture.
 std::string compile(const std::string& source, const std::string& architecture);
 

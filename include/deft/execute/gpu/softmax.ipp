@@ -42,8 +42,8 @@ struct exponentials {
 };
 
 /// These, and of labels the sum, and the sum of each times what its element lacks to the largest.
-/// (The largest comes off the elements before the logarithm of the sum is added, which is small
-/// beside them, and would lose its bits.)
+/// (The largest is subtracted from the elements before the logarithm of the sum is added, which is
+/// small in comparison, and would lose its bits.)
 template <class T>
 struct weighed_exponentials : exponentials<T> {
   using base = exponentials<T>;

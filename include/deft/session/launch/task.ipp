@@ -94,7 +94,7 @@ std::string help_text(const std::vector<program_flag>& own) {
     text += str("  ", name, " ", meaning, "\n");
   };
   if (!own.empty()) text += "Flags of this program:\n";
-  for (const auto& f : own) line(str("--", f.name, " arg"), f.meaning);
+  for (const auto& f : own) line(str("--", f.name), f.meaning);
   text += "Flags of every deft task:\n";
   const flags::options_description known = task_flags();
   for (const auto& o : known.options()) line(o->format_name(), o->description());

@@ -133,7 +133,7 @@ class queues : public std::enable_shared_from_this<queues> {
     check(r, "to order streams");
   }
 
-  /// Something that is needed until an event is done that nobody else looks at any more.
+  /// Something that is needed until an event is done that no other code queries any more.
   void keep(cudaEvent_t until, std::shared_ptr<void> what) noexcept {
     std::lock_guard lock(guard_);
     kept_.push_back({until, std::move(what)});

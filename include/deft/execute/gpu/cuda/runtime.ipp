@@ -76,7 +76,7 @@ class launch_log {
     std::lock_guard lock(guard_);
     return broken_ != cudaSuccess;
   }
-  /// What a step is told: the first of its launches that was not known to be done.
+  /// A step's error, at the first of its launches that was not known to be done.
   std::shared_ptr<const error> failure(const device_step* of, std::uint32_t& item) const {
     std::lock_guard lock(guard_);
     if (broken_ == cudaSuccess) return nullptr;

@@ -84,7 +84,7 @@ class stream {
     return false;
   }
 
-  /// Queues f(): for algorithms that are no launch.
+  /// Queues f(): for algorithms that are not launches.
   void call(std::function<void()> f);
 
  private:
