@@ -47,7 +47,7 @@ std::vector<std::string> devices_of(task& self) {
 }
 
 void train(task& self, const std::filesystem::path& to) {
-  const std::int64_t steps = self.flag("steps", 1000), batch = self.flag("batch", 128);
+  const std::int64_t steps = self.flag("steps", 1500), batch = self.flag("batch", 64);
   const auto devices = devices_of(self);
   const auto towers = static_cast<std::int64_t>(devices.size());
 

@@ -194,6 +194,7 @@ TEST_CASE("a graph has names, operations, inputs and devices") {
   g.nodes[1].op = &record_of<op::neg>;
   g.nodes[1].inputs = {{0, 0}};
   g.nodes[1].controls = {0};
+  g.nodes[1].device = intern(parse_device("/job:ps/task:1/gpu:0"));
   summary_writer writer(dir / "a");
   writer.graph(g);
   writer.flush();
@@ -206,7 +207,8 @@ TEST_CASE("a graph has names, operations, inputs and devices") {
     nodes.emplace_back();
     while (node.next()) nodes.back().push_back(node.get_string());
   }
-  CHECK(nodes == std::vector<std::vector<std::string>>{{"a", "constant"}, {"b", "neg", "a", "^a"}});
+  CHECK(nodes == std::vector<std::vector<std::string>>{
+                     {"a", "constant"}, {"b", "neg", "a", "^a", "/job:ps/task:1/gpu:0"}});
 }
 
 TEST_CASE("a folder that cannot be made is named") {

@@ -2,7 +2,8 @@
 // tests/programs/line_fit.cpp: a training job of 1 ps and 2 workers, started like the demo.
 // `--steps N`: how long; `--fail K`: worker K throws instead; `--patience MS`: how long it waits
 // for a lost task; `--deaf 1`: it goes on after training, and nothing ends it; `--sync 1`: in
-// synchronous steps.
+// synchronous steps; `--save FOLDER`: with a checkpoint there every 10 steps, and it says at which
+// step it ends.
 #include <unistd.h>
 
 #include <cstdio>
@@ -20,9 +21,11 @@ int main(int argc, char** argv) {
     auto step = global_step();
     auto train = self.flag("sync").empty() ? sgd(0.1).minimize(loss, step)
                                            : sync_replicas(sgd(0.1), 2, 2).minimize(loss, step);
-    monitored_session s(
-        self, {.hooks = {stop_at_step(self.flag("steps", 50))},
-               .start_timeout = std::chrono::milliseconds(self.flag("patience", 120'000))});
+    monitored_session s(self,
+                        {.checkpoint_dir = self.flag("save"),
+                         .hooks = {stop_at_step(self.flag("steps", 50))},
+                         .start_timeout = std::chrono::milliseconds(self.flag("patience", 120'000)),
+                         .checkpoint_steps = 10});
     std::printf("process %d trains\n", static_cast<int>(getpid()));
     std::fflush(stdout);
     while (!s.should_stop()) s.run(train, x = std::vector<float>{1, 2, 3});
@@ -32,5 +35,7 @@ int main(int argc, char** argv) {
       for (;;) pause();
     }
     std::printf("w is %.3f\n", static_cast<double>(s.session().run(w)));
+    if (!self.flag("save").empty())
+      std::printf("ends at step %lld\n", static_cast<long long>(s.session().run(step)));
   });
 }

@@ -74,6 +74,43 @@ TEST_CASE_FIXTURE(own_graph, "a layer's regularizer is a loss of every scope tha
   CHECK(*any_array(s.run(total_loss("tower_1"))).data<float>() == Approx(1.5));
 }
 
+TEST_CASE_FIXTURE(own_graph, "every layer with weights adds the losses of its regularizer") {
+  placeholder<float, dyn, 2> rows("rows");
+  placeholder<float, dyn, 3, 2> sequence("sequence");
+  placeholder<float, dyn, 4, 4, 2> images("images");
+  const auto sum_of_ones = [](std::int64_t elements) {
+    return 0.5 * static_cast<double>(elements);
+  };
+  const std::pair<const char*, double> expected[] = {{"dense", sum_of_ones(2 * 3)},
+                                                     {"conv2d", sum_of_ones(3 * 3 * 2 * 5)},
+                                                     {"lstm", sum_of_ones((2 + 4) * 16)},
+                                                     {"gru", sum_of_ones((2 + 4) * (8 + 4))}};
+  const regularizer penalty = l2_regularizer(1);
+  std::vector<any_tensor> results;
+  const auto within = [&](const char* name, auto write) {
+    const auto scope = name_scope(name);
+    results.push_back(any_tensor(write()));
+  };
+  const initializer first = ones();
+  within("dense",
+         [&] { return dense<3>(rows, "a", {.initializer = first, .regularizer = penalty}); });
+  within("conv2d", [&] {
+    return conv2d<5>(images, window<3>, "a", {.initializer = first, .regularizer = penalty});
+  });
+  within("lstm", [&] {
+    return lstm<4>(sequence, "a", {.initializer = first, .regularizer = penalty}).outputs;
+  });
+  within("gru", [&] {
+    return gru<4>(sequence, "a", {.initializer = first, .regularizer = penalty}).outputs;
+  });
+  session s;
+  s.run(initialize_all());
+  for (const auto& [name, total] : expected) {
+    CAPTURE(std::string(name));
+    CHECK(*any_array(s.run(total_loss(name))).data<float>() == Approx(total));
+  }
+}
+
 TEST_CASE("losses live as long as the graph, and no longer") {
   graph g;
   {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <unistd.h>
 #include <deft/train/progress.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 
 #include "training.hpp"
 
@@ -10,18 +13,24 @@ using namespace deft;
 
 namespace {
 
+/// Calls `f` with standard output to `file`.
+template <class F>
+void with_output(int file, F&& f) {
+  std::fflush(stdout);
+  const int before = dup(STDOUT_FILENO);
+  dup2(file, STDOUT_FILENO);
+  f();
+  std::fflush(stdout);
+  dup2(before, STDOUT_FILENO);
+  close(before);
+}
+
 /// What `f` prints to standard output, which is then not a terminal.
 template <class F>
 std::string printed(F&& f) {
   std::FILE* file = std::tmpfile();
   REQUIRE(file);
-  std::fflush(stdout);
-  const int terminal = dup(STDOUT_FILENO);
-  dup2(fileno(file), STDOUT_FILENO);
-  f();
-  std::fflush(stdout);
-  dup2(terminal, STDOUT_FILENO);
-  close(terminal);
+  with_output(fileno(file), f);
   std::string text;
   std::rewind(file);
   for (int c; (c = std::fgetc(file)) != EOF;) text += static_cast<char>(c);
@@ -64,6 +73,26 @@ TEST_CASE("a step beyond the last is shown as the last") {
   auto lines = lines_of(printed([] { train(3); }));
   REQUIRE(!lines.empty());
   CHECK(lines.back().starts_with("step 3/3  "));
+}
+
+TEST_CASE("on a terminal a bar is drawn again in its place") {
+  const int screen = posix_openpt(O_RDWR | O_NOCTTY);
+  REQUIRE(screen >= 0);
+  REQUIRE(grantpt(screen) == 0);
+  REQUIRE(unlockpt(screen) == 0);
+  const int terminal = open(ptsname(screen), O_RDWR | O_NOCTTY);
+  REQUIRE(terminal >= 0);
+  with_output(terminal, [] { train(4); });
+  std::string text(4096, '\0');
+  const ssize_t n = read(screen, text.data(), text.size());
+  REQUIRE(n > 0);
+  text.resize(static_cast<std::size_t>(n));
+  close(terminal);
+  close(screen);
+  CAPTURE(text);
+  CHECK(text.starts_with("\r" + progress_bar(1, 4) + " step 1/4  loss 1.0000"));
+  CHECK(text.find("\r" + progress_bar(4, 4) + " step 4/4  loss 0.0156") != text.npos);
+  CHECK(text.find('\n') == text.size() - 1);  // only at the end
 }
 
 TEST_CASE("the bar grows with the steps") {

@@ -215,6 +215,81 @@ TEST_CASE_FIXTURE(own_graph, "parameter servers write their own files, below the
   CHECK(s.run(w[0]) == ndarray<float, 4>{9, 9, 9, 9}.array());
 }
 
+TEST_CASE_FIXTURE(own_graph, "neither links nor .. lead a parameter server out of its roots") {
+  const temporary_folder folder;
+  const std::string root = folder / "root", outside = folder / "outside";
+  std::filesystem::create_directories(root);
+  std::filesystem::create_directories(outside);
+  std::filesystem::create_directory_symlink(outside, root + "/link");
+  local_cluster c({{"ps", 1}, {"worker", 1}}, {.file_roots = {root}});
+  auto there = on(device("/job:ps"));
+  variable<float, 4> w("w", ones());
+  session s(c.target("worker", 0));
+  s.run(initialize_all());
+  saver save;
+  save.save(s, root + "/../root/deep/m");
+  CHECK(latest_checkpoint(root + "/deep") == root + "/deep/m");
+  for (const std::string& path :
+       {root + "/../outside/m", root + "/link/m", root + "/deep/../../outside/m"}) {
+    CAPTURE(path);
+    CHECK(error_of([&] { save.save(s, path); }).starts_with("permission_denied: "));
+  }
+  CHECK(std::filesystem::is_empty(outside));
+  // Nor to be read, wherever an index says that they are.
+  write_safetensors(outside + "/x.safetensors", {{"w", ndarray<float, 4>{5, 5, 5, 5}.array()}});
+  for (const std::string& path : {outside + "/x.safetensors", root + "/link/x.safetensors"})
+    CHECK(error_of([&] { save.restore(s, path); }).starts_with("permission_denied: "));
+  std::filesystem::create_symlink(outside + "/x.safetensors", root + "/y.safetensors");
+  CHECK_FALSE(error_of([&] { save.restore(s, root + "/y.safetensors"); }).empty());
+  CHECK(s.run(w) == ndarray<float, 4>{1, 1, 1, 1});
+}
+
+TEST_CASE_FIXTURE(own_graph, "while others train, every saved value is one that the variable had") {
+  const temporary_folder folder;
+  local_cluster c({{"ps", 2}, {"worker", 1}}, {.file_roots = {folder.path().string()}});
+  auto there = on(replica_device(c.spec(), "/job:worker/task:0"));
+  variable<float, 200'000> a("a", zeros()), b("b", zeros());
+  session s(c.target("worker", 0));
+  s.run(initialize_all());
+  const operation train = group(a.assign_add(1.f), b.assign_add(1.f));
+  std::jthread trains([&](const std::stop_token& stop) {
+    while (!stop.stop_requested()) s.run(train);
+  });
+  saver save({.max_to_keep = 1});
+  float last = 0;
+  for (int i = 0; i < 20; ++i) {
+    const std::string path = save.save(s, folder / "m", i);
+    for (const auto& [file, name] :
+         {std::pair(".1.ps-0.safetensors", "a"), std::pair(".1.ps-1.safetensors", "b")}) {
+      const any_array v = read_safetensors(path + file).at(name);
+      const float first = v.data<float>()[0];
+      CHECK(std::ranges::all_of(v.span<float>(), [&](float e) { return e == first; }));
+      if (name == std::string("a")) {
+        CHECK(first >= last);
+        last = first;
+      }
+    }
+  }
+  CHECK(last > 0);
+}
+
+TEST_CASE_FIXTURE(own_graph, "variables are saved under the names they are given") {
+  const temporary_folder folder;
+  variable<float> w("w", 1.f), u("u", 2.f);
+  session s;
+  s.run(initialize_all());
+  saver renamed({.variables = {u}, .named = {{"old/w", w}}});
+  renamed.save(s, folder / "m");
+  s.run(w.assign(7.f), u.assign(7.f));
+  renamed.restore(s, folder / "m");
+  CHECK(s.run(w) == 1);
+  CHECK(s.run(u) == 2);
+  CHECK(read_safetensors(folder / "m.1.localhost-0.safetensors").contains("old/w"));
+  CHECK(error_of([&] {
+          saver({.variables = {u}, .named = {{"u", w}}});
+        }) == "invalid_argument: [saver] two variables have the name \"u\"");
+}
+
 TEST_CASE_FIXTURE(own_graph, "is_initialized asks, and await_initialized waits") {
   variable<float> w("w", 1.f);
   session s;

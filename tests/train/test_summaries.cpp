@@ -2,8 +2,11 @@
 #include <deft/train/summaries.hpp>
 
 #include <deft/data/record.hpp>
+#include <deft/observe/summary_writer.hpp>
 #include <deft/train/optimizers.hpp>
 #include <filesystem>
+#include <map>
+#include <protozero/pbf_reader.hpp>
 
 #include "../data/temporary_folder.hpp"
 #include "training.hpp"
@@ -24,7 +27,67 @@ std::size_t events_in(const std::filesystem::path& folder) {
   return count;
 }
 
+/// The device of each node in the graph of an event file, by name.
+std::map<std::string, std::string> devices_in(const std::string& file) {
+  std::map<std::string, std::string> devices;
+  record_reader reader(file);
+  while (const auto record = reader.next()) {
+    protozero::pbf_reader event(record->data(), record->size());
+    while (event.next()) {
+      if (event.tag() != 4) {
+        event.skip();
+        continue;
+      }
+      protozero::pbf_reader graph(event.get_view());
+      while (graph.next(1)) {
+        protozero::pbf_reader node = graph.get_message();
+        std::string name, device;
+        while (node.next())
+          if (node.tag() == 1)
+            name = node.get_string();
+          else if (node.tag() == 4)
+            device = node.get_string();
+          else
+            node.skip();
+        devices[name] = device;
+      }
+    }
+  }
+  return devices;
+}
+
 }  // namespace
+
+TEST_CASE("nodes of a graph carry the devices on which they ran") {
+  const testing::temporary_folder folder;
+  local_cluster c{{"ps", 1}, {"worker", 1}};
+  graph g;
+  auto in_graph = as_default(g);
+  auto there = on(replica_device(c.spec(), "/job:worker/task:0"));
+  placeholder<float, 8, 4> x("x");
+  variable<float, 4, 2> w("w", ones());
+  const operation train = sgd(0.1).minimize(mean(square(tanh(matmul(x, w)))));
+  session s(c.target("worker", 0));
+  s.run(initialize_all());
+  const auto in = feed(any_tensor(x), ndarray<float, 8, 4>().array());
+  summary_writer writer(folder / "a");
+  writer.graph(s.describe(train, in).placed);
+  writer.flush();
+  const auto devices = devices_in(writer.file());
+  step_trace ran;
+  s.run(run_options{.trace = &ran}, train, in);
+  int compared = 0;
+  for (const trace_event& e : ran.events)
+    if (const auto at = devices.find(e.node); at != devices.end()) {
+      CAPTURE(e.node);
+      CHECK(at->second == e.device);
+      ++compared;
+    }
+  CHECK(compared >= 3);
+  const std::string device = testing::usual_device();
+  CHECK(devices.at("matmul") == "/job:worker/replica:0/task:0/" + device);
+  CHECK(devices.at("w") == "/job:ps/replica:0/task:0/" + device);
+}
 
 TEST_CASE("summaries are written at the first step and then every so many") {
   testing::temporary_folder dir;

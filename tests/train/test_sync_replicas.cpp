@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <atomic>
+#include <deft/op/replicas.hpp>
 #include <deft/train/sync_replicas.hpp>
 #include <future>
 
@@ -180,6 +181,13 @@ TEST_CASE("gradients of rows stay rows") {
     placeholder<std::int32_t, 2> x("x");
     auto train = sync_replicas(sgd(2), 2, 2).minimize(sum(gather(table, x)), global_step());
     session s(c.target("worker", worker));
+    // What is brought to the parameter server: rows and their numbers.
+    const plan_description plan = s.describe(train, x = ids);
+    const auto brought = std::ranges::find(plan.placed.nodes, op::accumulate_gradient::name,
+                                           [](const node_def& n) { return n.op->name; });
+    CHECK(brought != plan.placed.nodes.end());
+    CHECK(brought->inputs.size() == 2);
+    for (const node_def& n : plan.placed.nodes) CHECK(n.op->name != "scatter_add");
     if (worker == 0) s.run(initialize_all());
     s.run(await_initialized(table));
     replica_updates updates(s);
