@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/programs/line_fit.cpp: a training job of 1 ps and 2 workers, started like the demo.
-<<<<<<< HEAD
-=======
-// `--steps N`: how long; `--fail K`: worker K throws instead; `--patience MS`: how long it waits
-// for a lost task; `--deaf 1`: it goes on after training, and nothing ends it; `--sync 1`: in
-// synchronous steps; `--save FOLDER`: with a checkpoint there every 1000 steps, and it says at
-// which step it ends.
->>>>>>> train
 #include <unistd.h>
 
 #include <cstdio>
@@ -21,7 +14,7 @@ int main(int argc, char** argv) {
       {"patience", "how long a worker waits for a lost task, in ms (120,000)"},
       {"deaf", "1: goes on after training, and nothing ends it"},
       {"sync", "1: synchronous steps"},
-      {"save", "saves a checkpoint into this folder every 10 steps, and says where it ends"}};
+      {"save", "saves a checkpoint into this folder every 1000 steps, and says where it ends"}};
   return cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, own, [](task& self) {
     if (self.flag("fail") == std::to_string(self.index())) throw std::runtime_error("as told");
     placeholder<float, dyn> x("x");
@@ -35,11 +28,7 @@ int main(int argc, char** argv) {
                         {.checkpoint_dir = self.flag("save"),
                          .hooks = {stop_at_step(self.flag("steps", 50))},
                          .start_timeout = std::chrono::milliseconds(self.flag("patience", 120'000)),
-<<<<<<< HEAD
-                         .checkpoint_steps = 10});
-=======
                          .checkpoint_steps = 1000});
->>>>>>> train
     std::printf("process %d trains\n", static_cast<int>(getpid()));
     std::fflush(stdout);
     while (!s.should_stop()) s.run(train, x = std::vector<float>{1, 2, 3});
