@@ -145,6 +145,23 @@ TEST_CASE_FIXTURE(three_launches, "the second of two equal runs is captured") {
   CHECK(run() == at_once);
 }
 
+TEST_CASE_FIXTURE(three_launches, "a run that is cancelled ends between two launches") {
+  std::stop_source source;
+  const std::stop_token token = source.get_token();
+  device.on_launch = [&] {
+    if (device.launches == 2) source.request_stop();
+  };
+  launches.begin(device, &step, token);
+  add_all();
+  CHECK_THROWS_WITH_AS(launches.start(false), doctest::Contains("the step was cancelled"), error);
+  CHECK(launches.last() == 6);
+  launches.end();
+  CHECK(device.launches == 2);
+  device.on_launch = nullptr;
+  CHECK(run() == captured);  // as the second of two equal ones
+  CHECK(run() == at_once);
+}
+
 TEST_CASE_FIXTURE(three_launches, "runs with different arguments are different") {
   run(), run();
   REQUIRE(run() == at_once);

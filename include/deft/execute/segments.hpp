@@ -15,8 +15,9 @@ class segment_launches {
  public:
   explicit segment_launches(const segment_info& s) : info_(s) {}
 
-  /// Begins to gather. `step`: the frame's state on the device.
-  void begin(device_runtime& device, device_step* step);
+  /// Begins to gather. `step`: the frame's state on the device; `stop`: cancels the run.
+  void begin(device_runtime& device, device_step* step,
+             const std::stop_token& stop = never_stopped());
   /// Starts the launches gathered so far; this run then uses no captured graph.
   void interrupt();
   void add(const launch_request& r);
@@ -26,7 +27,7 @@ class segment_launches {
   void hold(buffer b) { held_.push_back(std::move(b)); }
   bool is_locked(const void* elements) const;
   /// Starts all launches. `prepared_anew`: kernels were prepared again, so captured graphs are
-  /// dropped.
+  /// dropped. Throws cancelled between two launches if the run is to stop.
   void start(bool prepared_anew);
   /// Called after a run, successful or not.
   void end();
@@ -50,6 +51,7 @@ class segment_launches {
   const segment_info& info_;
   device_runtime* device_ = nullptr;
   device_step* step_ = nullptr;
+  const std::stop_token* stop_ = nullptr;
   std::vector<launch_request> gathered_;
   std::vector<const void*> key_;
   std::vector<known_run> known_;

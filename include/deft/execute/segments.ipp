@@ -48,8 +48,9 @@ void plan_segments(executable::compiled& c) {
     }
 }
 
-void segment_launches::begin(device_runtime& device, device_step* step) {
-  device_ = &device, step_ = step;
+void segment_launches::begin(device_runtime& device, device_step* step,
+                             const std::stop_token& stop) {
+  device_ = &device, step_ = step, stop_ = &stop;
   gathered_.clear();
   gathered_.reserve(info_.launches);
   key_.clear();
@@ -91,6 +92,7 @@ bool segment_launches::is_locked(const void* elements) const {
 
 void segment_launches::launch_gathered() {
   for (const auto& r : gathered_) {
+    if (stop_->stop_requested()) throw error(errc::cancelled, "the step was cancelled");
     last_ = r.item;
     device_->launch(r, step_);
   }
@@ -163,7 +165,7 @@ void frame_state::run_segment(std::uint32_t l) {
   const locked_variables lock(at->variables);
   me.open = &launches;
   const opened until_end{me};
-  launches.begin(c_.device(first), step_on(first));
+  launches.begin(c_.device(first), step_on(first), context_->stop);
   for (; me.pc < at->end; ++me.pc) {
     const item& i = c_.items[me.pc];
     run_item(i, me.pc, l);

@@ -13,7 +13,7 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, bo
 }
 
 /// What .cu files of the program are linked to; without devices it is never called.
-void stream::start(const void*, std::int64_t, unsigned, void**) {
+void stream::start(const void*, std::int64_t, unsigned, void**, std::span<const int>) {
   fail(errc::internal, "a CUDA kernel was started, but the library was built without CUDA");
 }
 
