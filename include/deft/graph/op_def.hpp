@@ -163,11 +163,11 @@ std::span<const op_def* const> catalog_ops();
 /// Throws already_exists if the name is taken by another record.
 void register_op(const op_def& def);
 
-/// An object with static storage that registers an operation of the program, and its functions,
+/// An object with static storage that registers an operation of the program, and its gradient,
 /// before main. If two have the same name, every look-up of an operation throws already_exists.
 class op_registration {
  public:
-  op_registration(const op_def& def, op_functions& functions, const op_functions& compiled);
+  op_registration(const op_def& def, op_functions& functions, gradient_function gradient);
   op_registration(const op_registration&) = delete;
 
   const op_def& def() const { return def_; }

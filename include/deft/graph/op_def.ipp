@@ -143,9 +143,9 @@ void register_op(const op_def& def) {
 }
 
 op_registration::op_registration(const op_def& def, op_functions& functions,
-                                 const op_functions& compiled)
+                                 gradient_function gradient)
     : def_(def) {
-  functions = compiled;
+  functions.gradient = gradient;
   auto& head = newest_registration();
   next_ = head.load(std::memory_order_relaxed);
   while (!head.compare_exchange_weak(next_, this, std::memory_order_release)) {
