@@ -1,4 +1,4 @@
-// build error: \[all_reduce\] expects tensors of numbers of one dtype and shape, for a mean floating ones, and got others
+// build error: \[all_reduce\] expects tensors of numbers of one dtype and shape, for a mean
 // got: takes<all_reduce,tensor<float,3>,tensor<float,4>>
 #include <deft/expr.hpp>
 using namespace deft;

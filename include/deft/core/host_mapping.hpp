@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/host_mapping.hpp: the pages of large blocks of host_memory(), for devices that pin them.
+// deft/core/host_mapping.hpp: the pages of large blocks of host_memory(), for devices that pin
+// them.
 #pragma once
 #include <cstddef>
 

@@ -123,6 +123,7 @@ using catalog = op_list<
     save_tensors, restore_tensors, arrive_at_round, await_replicas, end_round, fail_round,
     join_rounds, leave_rounds, describe_round, accumulate_gradient, take_gradients,
     // order, and what plans are made of
-    all_reduce, agree, group, no_op, identity, stop_gradient, fused, fused_update, feed, send, recv, copy>;
+    all_reduce, agree, group, no_op, identity, stop_gradient, fused, fused_update, feed, send, recv,
+    copy>;
 
 }  // namespace deft::op
