@@ -145,7 +145,8 @@ void register_op(const op_def& def) {
 op_registration::op_registration(const op_def& def, op_functions& functions,
                                  const op_functions& compiled)
     : def_(def) {
-  functions = compiled;
+  if (compiled.gradient) functions.gradient = compiled.gradient;
+  if (compiled.source) functions.source = compiled.source;
   auto& head = newest_registration();
   next_ = head.load(std::memory_order_relaxed);
   while (!head.compare_exchange_weak(next_, this, std::memory_order_release)) {

@@ -16,30 +16,37 @@ namespace deft::cpu {
 template <class Op>
 inline constexpr bool is_own = !op::catalog::has<record_type<Op>>;
 
-/// See op_functions::source; nullptr for an operation that is not elementwise.
-template <class Op>
-constexpr auto own_source() -> std::string (*)() {
-  if constexpr (requires { Op::typing_rule; })
-    return [] {
-      const num::text x("x"), y("y"), z("z");
-      if constexpr (Op::arity == 1)
-        return Op()(x).s;
-      else if constexpr (Op::arity == 2)
-        return Op()(x, y).s;
-      else
-        return Op()(x, y, z).s;
-    };
-  else
-    return nullptr;
-}
-
 template <class Op>
 struct own_operation {
   static const op_registration entry;
 };
 template <class Op>
 const op_registration own_operation<Op>::entry{
-    record_of<Op>, functions_of<Op>, {deft::detail::gradient_of<Op>(), own_source<Op>()}};
+    record_of<Op>, functions_of<Op>, {.gradient = deft::detail::gradient_of<Op>()}};
+
+#ifndef __CUDACC__  // which takes text for something of the device, and has kernels of its own
+/// Sets op_functions::source before main.
+struct source_registration {
+  source_registration(op_functions& functions, std::string (*source)()) {
+    functions.source = source;
+  }
+};
+template <class Op>
+struct own_source {
+  static std::string written() {
+    const num::text x("x"), y("y"), z("z");
+    if constexpr (Op::arity == 1)
+      return Op()(x).s;
+    else if constexpr (Op::arity == 2)
+      return Op()(x, y).s;
+    else
+      return Op()(x, y, z).s;
+  }
+  static const source_registration entry;
+};
+template <class Op>
+const source_registration own_source<Op>::entry{functions_of<Op>, &written};
+#endif
 
 /// Runs `compute<T>` of an operation.
 template <class Op, class T>
@@ -98,6 +105,9 @@ void use_own() {
   if constexpr (requires { Op::typing_rule; }) {
     static_assert(deft::detail::field_names<Op>.empty(),
                   "[operation] an elementwise operation has no attributes: make them operands");
+#ifndef __CUDACC__
+    static_cast<void>(&own_source<Op>::entry);
+#endif
     if constexpr (!std::is_void_v<T>)
       use_row<Kernels, Op, T>();
     else {
