@@ -40,6 +40,7 @@ TEST_CASE_FIXTURE(own_graph, "sources, updates and attributes are named") {
   CHECK(text_of(x) == "placeholder");
   CHECK(text_of(v) == "variable");
   CHECK(text_of(constant(3)) == "constant(value = 3)");
+  CHECK(text_of(constant({{1.f, 2.f}, {3.f, 4.f}})) == "constant(value = [[1. 2.] [3. 4.]])");
   CHECK(text_of(sum(x, axis<1>)) == "sum(x, axes = [1])");
   CHECK(text_of(v.assign(x)) == "v = x");
   CHECK(text_of(v.assign_add(x)) == "v += x");

@@ -265,8 +265,10 @@ TEST_CASE_FIXTURE(own_graph, "an error that is not that of a node has the line o
   error_of([&] { s.run(x, x = matrix); });
   CHECK(said.find(" (run" + at(__LINE__ - 1) + "), node \"x\"") != std::string::npos);
   error_of([&] { s.run(x); });
-  CHECK(said.find("none was fed, as in s.run(y, x = value) (run" + at(__LINE__ - 1)) !=
+  CHECK(said.find("none was fed: feed one, as in s.run(y, x = value) (run" + at(__LINE__ - 1)) !=
         std::string::npos);
+  error_of([&] { s.run(w + 1.f, x = {1, 2}); });
+  CHECK(said.find("needs the tensor that is fed (run" + at(__LINE__ - 1)) != std::string::npos);
   error_of([&] { s.run(w); });
   CHECK(said.find("optimizers included (run" + at(__LINE__ - 1)) != std::string::npos);
   error_of([&] { s.run(x + w, x = {1, 2}, x = {1, 2}); });

@@ -76,7 +76,9 @@ std::string attributes_text(const node_def& n) {
     const auto* list = std::get_if<integers>(&v);
     const auto* number = std::get_if<std::int64_t>(&v);
     if ((list && list->empty()) || (number && *number == 0)) continue;
-    s += str(s.empty() ? "" : ", ", n.op->attributes[i], " = ", to_string(v));
+    std::string value = to_string(v);
+    std::erase(value, '\n');  // between an array's rows, which begin with a space
+    s += str(s.empty() ? "" : ", ", n.op->attributes[i], " = ", value);
   }
   return s;
 }
