@@ -46,6 +46,7 @@ TEST_CASE_FIXTURE(own_graph, "small variables are sent before large ones") {
   auto on_worker = on(device("/job:worker/task:0/cpu:0"));
   any_tensor used = sum(matmul(w1, w2)) + sum(unknown) + sum(b1);
   flat_graph f = flat({any_tensor(kept), used});
+  for (auto& n : f.graph.nodes) n.device = n.requested;
   plan::order_transfers(f.graph, f.fetches);
   validate(f.graph);
   std::vector<std::string> reads;
