@@ -203,7 +203,7 @@ TEST_CASE_FIXTURE(own_graph, "a task that never comes up is named after the time
                           outcome_of([&] { s.reset(); })}) {
       CAPTURE(o);
       CHECK(o.code == errc::unavailable);
-      CHECK(o.message == late);
+      CHECK(o.message.starts_with(late));
     }
     const auto o = outcome_of([&] { s.run(run_options{.timeout = 50ms}, x); });
     CAPTURE(o);
