@@ -65,10 +65,9 @@ TEST_CASE_FIXTURE(own_graph, "explain says what will run where, and what is tran
   std::string e = explain(s, near, x = ndarray<float, 4>{});
   INFO(e);
   CHECK(e.starts_with("3 nodes as written\n"));
-  CHECK(
-      e.find(str("  add = exp(x) + 1.0 -> float(4) on /job:localhost/replica:0/task:0/cpu:1, at "
-                 "test_devices.cpp:",
-                 line)) != e.npos);
+  CHECK(e.find(str("  add = exp(x) + 1.0 -> float(4) on /job:localhost/replica:0/task:0/cpu:1, at "
+                   "test_devices.cpp:",
+                   line)) != e.npos);
   CHECK(e.find("\n    add: 16 bytes from /job:localhost/replica:0/task:0/cpu:1\n") != e.npos);
 }
 
