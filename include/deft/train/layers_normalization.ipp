@@ -74,7 +74,6 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
   const layer_scope s{"batch_norm", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
   const tensor_type of{{layer_features(s, x, 2)}, x.type()};
-  check_epsilon(s, x, options.epsilon);
   if (!(options.momentum >= 0 && options.momentum <= 1))
     refuse_layer(s, x, str("expects a momentum from 0 to 1, and got ", options.momentum));
   const any_tensor gamma = layer_variable(s, "gamma", of, ones());
@@ -87,10 +86,8 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
 
   const place_scope on_behalf(w);
   const axes over(op::all_axes_of(x.rank() - 1));
-  // The sum of x - m is 0: the variance passes nothing on to the mean. What y passes on is left to
-  // vectors, below, so that the gradient of x is one pass over x after the sums for gamma and beta.
-  const any_tensor m = mean(x, over), at = stop_gradient(m);
-  const any_tensor v = mean(square(x - at), over);
+  const any_tensor m = mean(x, over);
+  const any_tensor v = mean(square(x - m), over);
   const scope_ref around = current_scope();
   const std::string prefix = around ? around->name_prefix : std::string();
   auto move = [&](const any_variable& a, const any_tensor& batch) {
@@ -102,14 +99,10 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
   };
   move(average, m);
   move(average_variance, v);
-  const any_tensor y_mean =
-      training.choose([&] { return at; }, [&] { return any_tensor(average); });
+  const any_tensor y_mean = training.choose([&] { return m; }, [&] { return any_tensor(average); });
   const any_tensor y_variance =
       training.choose([&] { return v; }, [&] { return any_tensor(average_variance); });
-  const any_tensor scale = gamma / sqrt(y_variance + options.epsilon);
-  const any_tensor offset =
-      training.choose([&] { return beta - (m - at) * stop_gradient(scale); }, [&] { return beta; });
-  return (x - y_mean) * scale + offset;
+  return add_batch_norm(x, y_mean, y_variance, gamma, beta, options.epsilon, w);
 }
 
 }  // namespace detail
