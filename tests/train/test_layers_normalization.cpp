@@ -111,7 +111,8 @@ TEST_CASE("gradients of normalizations agree with central differences") {
   // So do those of the gradient: mean and variance depend on x.
   const any_tensor dx = plan::gradients(sum(square(y) * y), std::vector<any_tensor>{x}).at(0);
   check_differences(dx, {{x, numbers({4, 3})},
-                         {any_variable(own.g.find_variable("bn/gamma")), numbers({3}, 1)}});
+                         {any_variable(own.g.find_variable("bn/gamma")), numbers({3}, 1)},
+                         {any_variable(own.g.find_variable("bn/beta")), numbers({3})}});
 }
 
 TEST_CASE_FIXTURE(own_graph, "errors of normalizations") {
