@@ -259,6 +259,10 @@ TEST_CASE_FIXTURE(own_graph, "updates that need one value take it in together") 
   CHECK(f.graph.nodes[1].inputs.size() == 1);
   CHECK(f.graph.nodes[1].outputs.size() == 2);
   CHECK(f.fetches[0].port + f.fetches[1].port == 1);
+  // What waits for both waits for the region, once.
+  flat_graph grouped = fused(flat(group(moved, average)));
+  REQUIRE(ops_of(grouped.graph) == names{"placeholder", "fused_update", "group"});
+  CHECK(grouped.graph.nodes[2].controls.size() == 1);
   auto updates = [&](const flat_graph& kept) {
     return std::ranges::count_if(kept.graph.nodes, [](const node_def& n) {
       return n.op->role == op_role::update || n.op->role == op_role::assign;
@@ -269,6 +273,14 @@ TEST_CASE_FIXTURE(own_graph, "updates that need one value take it in together") 
             {any_tensor(moved.value()), any_tensor(average.value()), any_tensor(step)}))) == 2);
   CHECK(updates(fused(flat({any_tensor(moved.value()), any_tensor(average.value()),
                             any_tensor(sum(step))}))) == 2);
+  {
+    // one of them needs what waits for the other,
+    variable<float, 3> u("u", zeros());
+    tensor<float, 3> after_average;
+    if (auto after = control_dependencies(average)) after_average = identity(u);
+    auto needs = w.assign_sub(step * after_average);
+    CHECK(updates(fused(flat(group(needs, average)))) == 2);
+  }
   // or where one of them has to come before the other.
   control_scope after({average.handle()});
   auto later = w.assign_sub(step * 2.f);

@@ -9,6 +9,7 @@
 #include <deft/plan/region.hpp>
 #include <deft/plan/waits.hpp>
 #include <numeric>
+#include <utility>
 
 namespace deft::plan {
 namespace {
@@ -37,15 +38,15 @@ class fuser {
         extents_(g),
         waits_(g),
         users_(g.nodes.size()),
+        awaiting_(g.nodes.size()),
         fetched_(g.nodes.size()),
-        awaited_(g.nodes.size()),
         taken_(g.nodes.size()),
         positions_(g.nodes.size()),
         moved_(g.nodes.size()) {
     std::iota(positions_.begin(), positions_.end(), 0.);
     for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
       for (auto e : g.nodes[i].inputs) users_[e.node].push_back(i);
-      for (auto c : g.nodes[i].controls) awaited_[c] = true;
+      for (auto c : g.nodes[i].controls) awaiting_[c].push_back(i);
     }
     for (const auto& f : fetches) fetched_[f.node] = true;
     for (const auto& n : g.nodes)
@@ -105,7 +106,7 @@ class fuser {
     const node_def& x = node(value);
     return port == 0 && fusible(x) && !may_refuse(x) && x.device == n.device &&
            x.outputs[0] == n.outputs[0] && users_[value].size() == 1 && !fetched_[value] &&
-           !awaited_[value] && needs_old_value(value, n);
+           !is_awaited(value) && needs_old_value(value, n);
   }
   bool needs_old_value(std::uint32_t value, const node_def& update) const {
     constexpr std::size_t farthest = 64;
@@ -123,6 +124,7 @@ class fuser {
     return node(n).inputs[0].node;
   }
 
+  bool is_awaited(std::uint32_t n) const { return !awaiting_[n].empty(); }
   const node_def& node(std::uint32_t n) const { return graph_.nodes[n]; }
   const dims& shape_of(edge_def e) const { return node(e.node).outputs[e.port].shape; }
 
@@ -237,7 +239,7 @@ class fuser {
         const node_def& user = node(u);
         if (user.device != node(g.root).device || user.outputs.empty() || !has_kernel(g.root, user))
           continue;
-        if (is_ending_fold(user) && user.inputs[0] == edge_def{near[i], 0} && !awaited_[u]) {
+        if (is_ending_fold(user) && user.inputs[0] == edge_def{near[i], 0} && !is_awaited(u)) {
           if (const char* reason = join(g, u); reason && *reason)
             apart_.push_back({user.name, node(g.root).name, reason});
         } else if (fusible(user) && has_extents_of(g, u))
@@ -329,7 +331,7 @@ class fuser {
     if (update && !updates && may_refuse(x))
       return "integer division can fail, and an update must not fail half way";
     const bool shared = is_shared(g, n);
-    if (awaited_[n]) return "others wait for it";
+    if (is_awaited(n)) return "others wait for it";
     auto take = [&](group& into) {
       put(into, n);
       if (axes > 0) into.row_axes = axes;
@@ -362,8 +364,9 @@ class fuser {
         if (all.has(u)) continue;
         const node_def& x = node(u);
         const bool updates = is_joining_update(u);
-        if (taken_[u] || awaited_[u] || !x.controls.empty() || x.device != node(g.root).device ||
-            x.outputs.empty() || !(x.outputs[0].shape == g.extents) || !has_kernel(g.root, x) ||
+        if (taken_[u] || (is_awaited(u) && !updates) || !x.controls.empty() ||
+            x.device != node(g.root).device || x.outputs.empty() ||
+            !(x.outputs[0].shape == g.extents) || !has_kernel(g.root, x) ||
             all.members.size() > 2 * max_fused_operations)
           return false;
         if (updates) {
@@ -402,6 +405,10 @@ class fuser {
       for (auto c : node(m).controls) after = std::max(after, positions_[c]);
       for (auto u : users_[m])
         if (!g.has(u)) before = std::min(before, positions_[u]);
+      for (auto u : awaiting_[m]) {
+        if (g.has(u)) return false;
+        before = std::min(before, positions_[u]);
+      }
     }
     const double own = positions_[g.root];
     g.position = own < before ? own : after + (before - after) / 2;
@@ -465,6 +472,15 @@ class fuser {
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i)
       for (auto& e : graph_.nodes[i].inputs)
         if (e.port == 0) follow(e);
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i)
+      if (auto& controls = graph_.nodes[i].controls;
+          std::ranges::any_of(controls, [&](auto c) { return moved_[c].has_value(); })) {
+        const node_numbers before = std::exchange(controls, {});
+        for (auto c : before) {
+          const std::uint32_t now = moved_[c] ? moved_[c]->node : c;
+          if (!std::ranges::count(controls, now)) controls.push_back(now);
+        }
+      }
     for (auto& f : fetches_) follow(f);
     std::vector<std::uint32_t> order(graph_.nodes.size());
     std::iota(order.begin(), order.end(), 0u);
@@ -478,8 +494,8 @@ class fuser {
   const can_run_test& can_run_;
   const extent_symbols extents_;
   const wait_sets waits_;
-  std::vector<node_numbers> users_;
-  std::vector<bool> fetched_, awaited_, taken_;  ///< awaited: by control dependencies
+  std::vector<node_numbers> users_, awaiting_;  ///< the latter by control dependencies
+  std::vector<bool> fetched_, taken_;
   std::vector<double> positions_;
   moved_values moved_;
   update_counts updates_;
