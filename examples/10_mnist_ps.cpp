@@ -30,11 +30,9 @@ std::string data_folder(const task& self) {
 void run_worker(task& self) {
   const std::int64_t steps = self.flag("steps", 2000);
   const std::string data = data_folder(self), to = self.flag("save");  // where checkpoints go
-
   placeholder<float, dyn, 784> x("x");
   placeholder<std::int32_t, dyn> label("label");
   auto scope = on(replica_device(self.cluster(), self.device()));  // variables -> ps, the rest here
-
   variable<float, 784, 128> w1("w1", truncated_normal(0.05f));
   variable<float, 128> b1("b1", zeros());
   variable<float, 128, 10> w2("w2", truncated_normal(0.05f));
