@@ -105,14 +105,45 @@ TEST_CASE("gradients of normalizations agree with central differences") {
   own_graph own;
   placeholder<double, dyn, 3> x("x");
   const any_tensor y = batch_norm(x, "bn");
-  check_differences(y, {{x, numbers({4, 3})},
-                        {any_variable(own.g.find_variable("bn/gamma")), numbers({3}, 1)},
-                        {any_variable(own.g.find_variable("bn/beta")), numbers({3})}});
+  const std::vector<point> at{{x, numbers({4, 3})},
+                              {any_variable(own.g.find_variable("bn/gamma")), numbers({3}, 1)},
+                              {any_variable(own.g.find_variable("bn/beta")), numbers({3})}};
+  check_differences(y, at);
   // So do those of the gradient: mean and variance depend on x.
-  const any_tensor dx = plan::gradients(sum(square(y) * y), std::vector<any_tensor>{x}).at(0);
-  check_differences(dx, {{x, numbers({4, 3})},
-                         {any_variable(own.g.find_variable("bn/gamma")), numbers({3}, 1)},
-                         {any_variable(own.g.find_variable("bn/beta")), numbers({3})}});
+  const auto gradient_of = [&](const any_tensor& normalized) {
+    return plan::gradients(sum(square(normalized) * normalized), std::vector<any_tensor>{x}).at(0);
+  };
+  check_differences(gradient_of(y), at);
+  for (const bool training : {true, false}) {
+    CAPTURE(training);
+    const any_tensor flagged = batch_norm(x, "bn", {.training = constant(training)});
+    auto more = at;
+    more.push_back({any_variable(own.g.find_variable("bn/moving_mean")), numbers({3}, 0)});
+    more.push_back({any_variable(own.g.find_variable("bn/moving_variance")), numbers({3}, 2)});
+    check_differences(flagged, more);
+    check_differences(gradient_of(flagged), more);
+  }
+}
+
+TEST_CASE_FIXTURE(own_graph, "the gradient of batch_norm is one pass after the sums of another") {
+  placeholder<float, 32, 16, 16, 8> x("x"), dy("dy");
+  const any_tensor y = batch_norm(x, "bn");
+  const any_variable gamma(g.find_variable("bn/gamma")), beta(g.find_variable("bn/beta"));
+  const auto d = plan::gradients(sum(y * dy), std::vector<any_tensor>{x, gamma, beta});
+  session s;
+  const any_array in(dtype::float32, {32, 16, 16, 8});
+  const plan_description plan =
+      s.describe(d[0], d[1], d[2], feed(any_tensor(x), in), feed(any_tensor(dy), in));
+  std::vector<std::string> passes;
+  for (const node_def& n : plan.placed.nodes)
+    if (n.op->role != op_role::feed &&
+        (std::ranges::any_of(n.outputs, [&](const auto& t) { return t.shape == in.shape(); }) ||
+         std::ranges::any_of(n.inputs, [&](const auto& i) {
+           return plan.placed.nodes[i.node].outputs[i.port].shape == in.shape();
+         })))
+      passes.push_back(std::string(n.name));
+  CAPTURE(join(passes, " "));
+  CHECK(passes.size() == 3);  // mean and variance, sums, result
 }
 
 TEST_CASE_FIXTURE(own_graph, "errors of normalizations") {

@@ -74,6 +74,7 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
   const layer_scope s{"batch_norm", name, options.shared, w};
   const auto in_graph = as_default(graph_of(x));
   const tensor_type of{{layer_features(s, x, 2)}, x.type()};
+  check_epsilon(s, x, options.epsilon);
   if (!(options.momentum >= 0 && options.momentum <= 1))
     refuse_layer(s, x, str("expects a momentum from 0 to 1, and got ", options.momentum));
   const any_tensor gamma = layer_variable(s, "gamma", of, ones());
@@ -87,7 +88,12 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
   const place_scope on_behalf(w);
   const axes over(op::all_axes_of(x.rank() - 1));
   const any_tensor m = mean(x, over);
-  const any_tensor v = mean(square(x - m), over);
+  // For every constant c, the variance is mean((x - c)^2) - (m - c)^2, and the result is
+  // (x - c) scale + offset - (m - c) scale. So these have the right derivatives of every order; but
+  // with c = m, what the mean passes on is computed of vectors, and the gradient of x is one pass
+  // over x after the sums for gamma and beta.
+  const any_tensor c = stop_gradient(m);
+  const any_tensor v = mean(square(x - c), over) - square(m - c);
   const scope_ref around = current_scope();
   const std::string prefix = around ? around->name_prefix : std::string();
   auto move = [&](const any_variable& a, const any_tensor& batch) {
@@ -99,10 +105,13 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
   };
   move(average, m);
   move(average_variance, v);
-  const any_tensor y_mean = training.choose([&] { return m; }, [&] { return any_tensor(average); });
+  const any_tensor y_mean = training.choose([&] { return c; }, [&] { return any_tensor(average); });
   const any_tensor y_variance =
       training.choose([&] { return v; }, [&] { return any_tensor(average_variance); });
-  return add_batch_norm(x, y_mean, y_variance, gamma, beta, options.epsilon, w);
+  const any_tensor scale = gamma / sqrt(y_variance + options.epsilon);
+  const any_tensor offset =
+      training.choose([&] { return beta - (m - c) * scale; }, [&] { return beta; });
+  return (x - y_mean) * scale + offset;
 }
 
 }  // namespace detail
