@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake -P run.cmake SOURCE PROGRAM [ARGUMENT...]: runs an example, which has to end well and to say
-# what the lines `// prints: REGEX` of its source promise.
+# cmake -DFOLDER=... -P run.cmake SOURCE PROGRAM [ARGUMENT...]: runs an example in FOLDER, which is
+# made anew: what an earlier run wrote there is gone. The example has to end well and to say what the
+# lines `// prints: REGEX` of its source promise.
 cmake_minimum_required(VERSION 3.25)
-set(source ${CMAKE_ARGV3})
+set(source ${CMAKE_ARGV4})
 set(command)
 math(EXPR last "${CMAKE_ARGC} - 1")
-foreach(i RANGE 4 ${last})
+foreach(i RANGE 5 ${last})
   list(APPEND command "${CMAKE_ARGV${i}}")
 endforeach()
-execute_process(COMMAND ${command} RESULT_VARIABLE status OUTPUT_VARIABLE output
-                ERROR_VARIABLE errors)
+file(REMOVE_RECURSE "${FOLDER}")
+file(MAKE_DIRECTORY "${FOLDER}")
+execute_process(COMMAND ${command} WORKING_DIRECTORY "${FOLDER}" RESULT_VARIABLE status
+                OUTPUT_VARIABLE output ERROR_VARIABLE errors)
 message("${output}${errors}")
 if(NOT status EQUAL 0)
   message(FATAL_ERROR "it ended with ${status}")
