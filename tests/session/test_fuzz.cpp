@@ -312,7 +312,8 @@ TEST_CASE("mutated frames are answered, or end the connection") {
     testing::bare_socket raw(::dup(first.handle()));  // writes past deft's own connection
     auto c = std::make_shared<detail::connection_state>(first.stream(),
                                                         wire_limits::before_authentication());
-    detail::shake_hands_as_client(c, client_options().self, soon(), false);
+    const auto self = client_options().self;
+    testing::shake_hands(c, self);
     std::vector<std::byte> bytes = sound;
     if (d.chance(2)) {
       mutate(bytes, d);

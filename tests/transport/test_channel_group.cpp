@@ -284,8 +284,77 @@ TEST_CASE("connect says what it waited for, for how long, and why it failed") {
   expect("Connection refused");
   CHECK(error_of([&] { h.connect("no port", briefly()); }).starts_with("invalid_argument"));
   CHECK(error_of([&] {
-          h.connect("host.invalid:1", briefly());
+          h.connect("host.invalid:1", deadline_in(std::chrono::milliseconds(500)));
         }).find("cannot resolve host \"host.invalid\"") != std::string::npos);
+}
+
+namespace {
+
+bool says(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+
+/// What `dial` has called back with.
+struct dialled {
+  std::shared_ptr<channel> link;
+  std::string failure;
+};
+/// Dials; the mailbox gets the result.
+std::shared_ptr<mailbox<dialled>> dial(channel_group& h, const std::string& address,
+                                       deadline until) {
+  auto result = std::make_shared<mailbox<dialled>>();
+  h.dial(
+      address, until, {},
+      [result](std::shared_ptr<channel> c, const std::shared_ptr<const error>& failure) {
+        CHECK((c == nullptr) != (failure == nullptr));
+        result->put({std::move(c), failure ? str(failure->code(), ": ", failure->message()) : ""});
+      });
+  return result;
+}
+
+}  // namespace
+
+TEST_CASE("many servers are dialled at the same time, while no thread waits for them") {
+  test_handler handler;
+  channel_group h(client_of_test());
+  std::vector<std::unique_ptr<listener>> servers;
+  std::vector<std::shared_ptr<mailbox<dialled>>> results;
+  for (int i = 0; i < 8; ++i)
+    servers.push_back(std::make_unique<listener>(options_of_test(), handler));
+  for (int i = 0; i < 64; ++i)
+    results.push_back(dial(h, servers[static_cast<std::size_t>(i % 8)]->address(), soon()));
+  for (const auto& r : results) {
+    const auto d = r->get();
+    REQUIRE(d.link);
+    auto p = d.link->call(message(message_kind::first_free));
+    REQUIRE(h.wait_for(*p, soon()));
+    CHECK(p->get().kind == message_kind::reply);
+  }
+}
+
+TEST_CASE("dial calls back with the reason if it fails, at once or at the deadline") {
+  channel_group h(client_of_test());
+  CHECK(says(dial(h, "nowhere", soon())->get().failure,
+             "invalid_argument: \"nowhere\" is not a valid address"));
+  const auto failure = dial(h, "no.such.host.invalid:1", past())->get().failure;
+  CHECK(says(failure, "unavailable: timed out"));
+  CHECK(says(failure, "waiting for no.such.host.invalid:1"));
+  // Accepts connections, and does not answer.
+  const int silent = listen_socket("localhost:0");
+  const auto address = address_of_socket(silent);
+  CHECK(says(dial(h, address, deadline_in(std::chrono::milliseconds(50)))->get().failure,
+             "waiting for " + address + ": it accepted the connection, but does not answer"));
+  ::close(silent);
+}
+
+TEST_CASE("a group may be destroyed while it dials") {
+  const int silent = listen_socket("localhost:0");
+  std::shared_ptr<mailbox<dialled>> result;
+  {
+    channel_group h(client_of_test());
+    result = dial(h, address_of_socket(silent), soon());
+    bare_socket(::accept(silent, nullptr, nullptr));  // and ends the connection
+    ::close(silent);
+  }
+  CHECK(says(result->get().failure, "was destroyed"));
 }
 
 TEST_CASE("a server that sends an invalid frame is lost, and learns why") {

@@ -32,6 +32,14 @@ TEST_CASE("if no thread waits, the keeper runs the loop") {
   CHECK(post_to_loop()->get().keeper);
 }
 
+TEST_CASE("the keeper runs the loop without patience while something is under way") {
+  { event_loop::polling_scope was_here(loop()); }  // which begins the patience
+  event_loop::upkeep under_way(loop());
+  CHECK(post_to_loop()->get().keeper);
+  { event_loop::polling_scope was_here(loop()); }
+  CHECK(post_to_loop()->get().keeper);
+}
+
 TEST_CASE("a thread that waits runs the loop, and sleeps until it is woken") {
   event_loop::sleeper s;
   std::atomic<bool> ran{false};

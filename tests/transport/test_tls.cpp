@@ -340,7 +340,7 @@ TEST_CASE("a process whose certificate is for another one is refused, with both 
         wire_limits::before_authentication());
     caller->peer.address = l.address();
     const process_identity liar{"/job:worker/replica:0/task:1", 0, {}, of_client()};
-    const auto said = error_of([&] { detail::shake_hands_as_client(caller, liar, soon(), false); });
+    const auto said = error_of([&] { shake_hands(caller, liar); });
     CHECK(contains(said, "unauthenticated: "));
     CHECK(contains(said,
                    "refused the connection: the certificate of "

@@ -13,6 +13,7 @@
 #include <deft/core/log.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/channel_group.hpp>
+#include <deft/transport/connection_state.hpp>
 #include <deft/transport/frame.hpp>
 #include <deft/transport/listener.hpp>
 #include <deft/transport/local.hpp>
@@ -63,6 +64,19 @@ class memory_stream final : public no_stream {
   std::size_t step_, at_ = 0;
   bool pause_ = false;
 };
+
+/// The client's side of a handshake, on a connection that the test made.
+inline void shake_hands(const std::shared_ptr<detail::connection_state>& c,
+                        const process_identity& self) {
+  detail::client_handshake h(c, self, false);
+  h.begin();
+  for (message m;;) try {
+      if (!c->receive(m, soon())) throw error(errc::unavailable, "the server ended it");
+      if (h.on_message(m)) return;
+    } catch (const error& e) {
+      h.on_lost(e);
+    }
+}
 
 /// A blocking socket without a protocol.
 class bare_socket {

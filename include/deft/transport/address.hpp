@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/transport/address.hpp: parsing and resolving "host:port". Internal.
 #pragma once
+#include <deft/core/error.hpp>
 #include <deft/transport/asio.hpp>
+#include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +16,12 @@ std::pair<std::string, std::string> split_address(const std::string& address);
 /// The endpoints that `address` resolves to, IPv4 first; an empty host is loopback. Throws
 /// unavailable if the host cannot be resolved, invalid_argument if the address is malformed.
 std::vector<boost::asio::ip::tcp::endpoint> resolve(const std::string& address);
+/// As resolve, without waiting: calls `then` at once if the host is a number, else on a thread that
+/// runs `context`.
+void resolve_on(
+    boost::asio::io_context& context, const std::string& address,
+    std::function<void(std::vector<boost::asio::ip::tcp::endpoint>, std::shared_ptr<const error>)>
+        then);
 /// The text of an endpoint: "127.0.0.1:2222", "[::1]:2222".
 std::string text_of(const boost::asio::ip::tcp::endpoint& e);
 /// The protocol of the socket `fd`, IPv4 or IPv6.

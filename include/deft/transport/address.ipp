@@ -30,21 +30,58 @@ std::pair<std::string, std::string> split_address(const std::string& address) {
   return {host, port};
 }
 
-std::vector<boost::asio::ip::tcp::endpoint> resolve(const std::string& address) {
-  using boost::asio::ip::tcp;
-  auto [host, port] = split_address(address);
+namespace {
+using boost::asio::ip::tcp;
+
+/// The host and port to look up.
+std::pair<std::string, std::string> parts_of(const std::string& address) {
+  auto parts = split_address(address);
   // Loopback needs no resolver (RFC 6761, 6.3): a bare container may not resolve any name.
-  if (host.empty() || host == "localhost") host = "127.0.0.1";
-  boost::asio::io_context io;
-  boost::system::error_code failed;
-  auto found = tcp::resolver(io).resolve(host, port, tcp::resolver::numeric_service, failed);
-  if (failed)
-    fail(errc::unavailable, "cannot resolve host \"", host, "\" of \"", address,
-         "\": ", failed.message());
+  if (parts.first.empty() || parts.first == "localhost") parts.first = "127.0.0.1";
+  return parts;
+}
+
+std::vector<tcp::endpoint> endpoints_of(const tcp::resolver::results_type& found) {
   std::vector<tcp::endpoint> all(found.begin(), found.end());
   std::stable_partition(all.begin(), all.end(),
                         [](const tcp::endpoint& e) { return e.address().is_v4(); });
   return all;
+}
+
+error cannot_resolve(const std::string& address, const boost::system::error_code& why) {
+  return error(errc::unavailable, str("cannot resolve host \"", parts_of(address).first, "\" of \"",
+                                      address, "\": ", why.message()));
+}
+
+}  // namespace
+
+std::vector<tcp::endpoint> resolve(const std::string& address) {
+  const auto [host, port] = parts_of(address);
+  boost::asio::io_context io;
+  boost::system::error_code failed;
+  const auto found = tcp::resolver(io).resolve(host, port, tcp::resolver::numeric_service, failed);
+  if (failed) throw cannot_resolve(address, failed);
+  return endpoints_of(found);
+}
+
+void resolve_on(
+    boost::asio::io_context& context, const std::string& address,
+    std::function<void(std::vector<tcp::endpoint>, std::shared_ptr<const error>)> then) {
+  const auto [host, port] = parts_of(address);
+  boost::system::error_code no_number;
+  const auto number = boost::asio::ip::make_address(host, no_number);
+  if (!no_number)
+    return then({tcp::endpoint(number, static_cast<std::uint16_t>(std::stoi(port)))}, nullptr);
+  const auto resolver = std::make_shared<tcp::resolver>(context);
+  resolver->async_resolve(
+      host, port, tcp::resolver::numeric_service,
+      [resolver, address, then = std::move(then)](const boost::system::error_code& failed,
+                                                  const tcp::resolver::results_type& found) {
+        if (failed)
+          then({}, std::make_shared<const error>(cannot_resolve(address, failed)));
+        else
+          then(endpoints_of(found), nullptr);
+      });
 }
 
 std::string text_of(const boost::asio::ip::tcp::endpoint& e) {
@@ -52,8 +89,7 @@ std::string text_of(const boost::asio::ip::tcp::endpoint& e) {
   return e.address().is_v6() ? str("[", host, "]:", e.port()) : str(host, ":", e.port());
 }
 
-boost::asio::ip::tcp protocol_of(int fd) {
-  using boost::asio::ip::tcp;
+tcp protocol_of(int fd) {
   int family = 0;
   socklen_t size = sizeof family;
   getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &family, &size);

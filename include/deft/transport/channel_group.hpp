@@ -101,6 +101,10 @@ struct channel_events {
   std::function<void(const error&)> on_lost;  ///< after all pending calls have failed
 };
 
+/// Takes a channel, or the error if there is none. It may send, but not wait on the channels.
+using link_callback =
+    std::function<void(std::shared_ptr<channel>, std::shared_ptr<const error> failure)>;
+
 struct channel_options {
   process_identity self{"client", 0, {}, {}};
   wire_limits limits{};
@@ -127,6 +131,8 @@ class channel_group {
   /// failed_precondition, …) and the message that it sent.
   std::shared_ptr<channel> connect(const std::string& address, deadline until,
                                    channel_events events = {});
+  /// As connect, without waiting: calls `then` once, on the thread that reads the channels.
+  void dial(const std::string& address, deadline until, channel_events events, link_callback then);
 
   /// Waits until `ready()` is true; false if the deadline passed first. `ready` is called on this
   /// thread, without locks: after every answer to a call without a listener, after notify(), and

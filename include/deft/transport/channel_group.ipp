@@ -3,13 +3,10 @@
 #pragma once
 #include <algorithm>
 #include <condition_variable>
-#include <deft/core/duration.hpp>
-#include <deft/core/log.hpp>
 #include <deft/transport/channel_group.hpp>
 #include <deft/transport/channel_state.hpp>
+#include <deft/transport/dialer.hpp>
 #include <deft/transport/serving_threads.hpp>
-#include <deft/transport/tcp.hpp>
-#include <deft/transport/tls.hpp>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -26,7 +23,8 @@ constexpr std::size_t looked_at = 4;
 class channel_group_state : public std::enable_shared_from_this<channel_group_state> {
  public:
   explicit channel_group_state(channel_options o)
-      : options(std::move(o)), tls(make_tls_context(options.self.credentials, options.self.name)) {}
+      : options(std::make_shared<const channel_options>(std::move(o))),
+        tls(make_tls_context(options->self.credentials, options->self.name)) {}
 
   void add(std::shared_ptr<channel_state> c) {
     c->connection->on_event([group = weak_from_this(), weak = std::weak_ptr(c)] {
@@ -157,7 +155,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     }
   }
 
-  const channel_options options;
+  const std::shared_ptr<const channel_options> options;
   const std::shared_ptr<const tls_context> tls;  ///< null without TLS
 
  private:
@@ -276,66 +274,6 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
   arrival_wait wait_{most_spin};
 };
 
-/// Tries once each endpoint that `address` resolves to.
-inline std::shared_ptr<connection_state> try_connect(const std::string& address,
-                                                     const channel_group_state& group,
-                                                     deadline until) {
-  boost::system::error_code why;
-  for (const auto& e : resolve(address)) {
-    auto s = connect_tcp(e, event_loop::of_callers(), until, why);
-    if (!s) continue;
-    if (group.tls) s = tls_stream(std::move(s), group.tls, tls_end::caller);
-    auto c = std::make_shared<connection_state>(std::move(s), wire_limits::before_authentication());
-    c->peer.address = address;
-    try {
-      c = shake_hands_as_client(c, group.options.self, until,
-                                group.options.local_sockets && !group.tls);
-    } catch (const error& failure) {
-      if (failure.code() != errc::deadline_exceeded) throw;
-      throw error(failure.code(), "it accepted the connection, but does not answer");
-    }
-    c->set_limits(group.options.limits);
-    return c;
-  }
-  if (why == boost::asio::error::timed_out) fail(errc::deadline_exceeded, "it did not answer");
-  fail(errc::unavailable, why.message());
-}
-
-inline std::shared_ptr<connection_state> connect_until(const std::string& address,
-                                                       const channel_group_state& group,
-                                                       deadline until) {
-  using namespace std::chrono_literals;
-  split_address(address);
-  const serving_threads::blocking_region while_waiting;
-  auto began = std::chrono::steady_clock::now();
-  auto pause = std::chrono::milliseconds(5);
-  bool told = false;
-  std::string why;
-  for (;;) {
-    try {
-      return try_connect(address, group, until);
-    } catch (const error& e) {
-      if (e.code() == errc::deadline_exceeded) {  // an earlier reason says more
-        if (why.empty()) why = e.message();
-      } else if (e.code() == errc::unavailable) {
-        why = e.message();
-      } else {
-        throw;
-      }
-    }
-    auto now = std::chrono::steady_clock::now();
-    if (now >= until)
-      throw error(errc::unavailable, str("timed out after ", duration_text(now - began),
-                                         " waiting for ", address, ": ", why));
-    if (!told && now - began > 1s) {
-      logging::warning("still trying to connect to ", address, ": ", why);
-      told = true;
-    }
-    std::this_thread::sleep_until(std::min(until, now + pause));
-    pause = std::min(2 * pause, 200ms);
-  }
-}
-
 }  // namespace detail
 
 channel::~channel() { close(); }
@@ -367,13 +305,48 @@ channel_group::~channel_group() {
   }
 }
 
+void channel_group::dial(const std::string& address, deadline until, channel_events events,
+                         link_callback then) {
+  std::make_shared<detail::dialer>(address, state_->options, state_->tls, until, state_)
+      ->begin([weak = std::weak_ptr(state_), address, events = std::move(events),
+               then = std::move(then)](std::shared_ptr<detail::connection_state> c,
+                                       std::shared_ptr<const error> failure) mutable {
+        if (!c) return then(nullptr, std::move(failure));
+        const auto group = weak.lock();
+        if (!group) {
+          c->close();
+          return then(nullptr, std::make_shared<const error>(errc::cancelled,
+                                                             "the channel_group was destroyed"));
+        }
+        auto s = std::make_shared<detail::channel_state>(std::move(c), address, group,
+                                                         std::move(events));
+        group->add(s);
+        then(std::make_shared<channel>(std::move(s)), nullptr);
+      });
+}
+
 std::shared_ptr<channel> channel_group::connect(const std::string& address, deadline until,
                                                 channel_events events) {
-  auto c = detail::connect_until(address, *state_, until);
-  auto s =
-      std::make_shared<detail::channel_state>(std::move(c), address, state_, std::move(events));
-  state_->add(s);
-  return std::make_shared<channel>(std::move(s));
+  struct outcome {
+    std::shared_ptr<channel> link;
+    std::shared_ptr<const error> failure;
+    detail::event_loop::sleeper sleeper;
+    std::atomic<bool> there{false};
+  };
+  const auto o = std::make_shared<outcome>();
+  auto& loop = detail::event_loop::of_callers();
+  const detail::serving_threads::blocking_region while_waiting;
+  dial(address, until, std::move(events),
+       [o, &loop](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
+         o->link = std::move(c);
+         o->failure = std::move(failure);
+         o->there = true;
+         loop.wake(o->sleeper);
+       });
+  loop.wait(
+      o->sleeper, [&] { return o->there.load(); }, no_deadline);
+  if (o->failure) throw error(*o->failure);
+  return o->link;
 }
 
 void channel_group::notify() { state_->notify(); }

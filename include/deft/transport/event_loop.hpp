@@ -57,6 +57,18 @@ class event_loop {
     event_loop& loop_;
   };
 
+  /// While this object lives, the keeper runs the loop whenever no other thread does, without
+  /// patience: something is under way that perhaps nobody waits for.
+  class upkeep {
+   public:
+    explicit upkeep(event_loop& l);
+    ~upkeep();
+    upkeep(const upkeep&) = delete;
+
+   private:
+    event_loop& loop_;
+  };
+
   /// Runs the handlers that are ready, unless another thread is running them.
   void poll();
   /// Called by a polling thread: sleeps until it is woken or the deadline passes; may return
@@ -94,6 +106,9 @@ class event_loop {
   explicit event_loop(std::chrono::milliseconds patience);
   void enter();
   void leave();
+  // With the lock held:
+  bool is_left_alone() const;
+  void call_keeper();
   template <class F>
   void run(F f);
   void arm_all();
@@ -111,6 +126,7 @@ class event_loop {
   bool polled_ = false;        ///< since the keeper last checked
   sleeper* leader_ = nullptr;  ///< the one that runs the context while asleep
   int polling_ = 0;
+  int upkeeps_ = 0;
   const std::chrono::milliseconds patience_;
   std::chrono::steady_clock::time_point last_polling_{};  ///< when the last polling thread left
   std::vector<sleeper*> sleepers_;                        ///< that could run the context

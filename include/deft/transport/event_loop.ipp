@@ -44,7 +44,24 @@ void event_loop::leave() {
   std::lock_guard lock(guard_);
   if (--polling_ > 0) return;
   if (patience_ > 0ms) last_polling_ = std::chrono::steady_clock::now();
-  if (!led_ && !sleepers_.empty()) sleepers_.front()->changed_.notify_one();
+  if (led_) return;
+  if (!sleepers_.empty()) return sleepers_.front()->changed_.notify_one();
+  if (upkeeps_ > 0) call_keeper();
+}
+
+event_loop::upkeep::upkeep(event_loop& l) : loop_(l) {
+  std::lock_guard lock(loop_.guard_);
+  if (loop_.upkeeps_++ == 0 && loop_.is_left_alone()) loop_.call_keeper();
+}
+event_loop::upkeep::~upkeep() {
+  std::lock_guard lock(loop_.guard_);
+  --loop_.upkeeps_;
+}
+
+bool event_loop::is_left_alone() const { return !led_ && polling_ == 0 && sleepers_.empty(); }
+void event_loop::call_keeper() {
+  wanted_ = true;
+  keeper_.notify_one();
 }
 
 /// An exception of a handler must not end the thread.
@@ -109,9 +126,7 @@ void event_loop::wake(sleeper& s) {
 
 void event_loop::wake_keeper() {
   std::lock_guard lock(guard_);
-  if (led_ || polling_ || !sleepers_.empty()) return;
-  wanted_ = true;
-  keeper_.notify_one();
+  if (is_left_alone()) call_keeper();
 }
 
 void event_loop::add_unarmed(std::weak_ptr<loop_member> m) {
@@ -175,7 +190,7 @@ void event_loop::keep() {
     const bool stuck = polling_ > 0 && !polled_;
     const bool alone = polling_ == 0 && sleepers_.empty();
     const auto now = std::chrono::steady_clock::now();
-    const bool patient = alone && !wanted_ && now - last_polling_ < patience_;
+    const bool patient = alone && !wanted_ && upkeeps_ == 0 && now - last_polling_ < patience_;
     polled_ = wanted_ = false;
     if (!led_ && (stuck || (alone && !patient))) {
       led_ = keeper_leads_ = true;

@@ -78,12 +78,40 @@ void random_bytes(void* to, std::size_t n);
 /// Throws data_loss if `m` has another kind, or has tensors.
 void check_kind(const message& m, message_kind kind);
 
-/// Performs the client's side of the handshake: waits for the server, fills in `c->peer` and starts
-/// heartbeats. Throws if either end refuses the other. Returns the connection to use: `c`, or one
-/// through a local socket if the server offers one and `local_sockets` is set.
-std::shared_ptr<connection_state> shake_hands_as_client(const std::shared_ptr<connection_state>& c,
-                                                        const process_identity& self,
-                                                        deadline until, bool local_sockets);
+/// The client's side of the handshake, one message at a time. Fills in `peer` of its connection.
+class client_handshake {
+ public:
+  /// `local_sockets`: continue on a local socket if the server offers one.
+  client_handshake(std::shared_ptr<connection_state> c, const process_identity& self,
+                   bool local_sockets);
+  ~client_handshake();
+  /// Sends the first message.
+  void begin();
+  /// The connection on which the next message has to come; once the server is accepted, the one to
+  /// use.
+  const std::shared_ptr<connection_state>& connection() const { return connection_; }
+  /// Handles a message that was received on it. Returns true once the server is accepted and the
+  /// heartbeats have begun. Throws the reason if it is not.
+  bool on_message(const message& m);
+  /// The connection was lost. Returns true if the server is accepted nevertheless, on another
+  /// connection. Throws the reason if it is not: `why`, or what the server refused with.
+  bool on_lost(const error& why);
+  void close();
+
+ private:
+  void on_challenge(const message& m);
+  bool on_welcome(const message& m);
+  bool settle();
+  void on_settled(const message& m);
+  bool stay(const std::string& why);
+  bool accept();
+
+  const process_identity& self_;
+  struct said;
+  const std::unique_ptr<said> said_;
+  std::shared_ptr<connection_state> connection_;
+  std::shared_ptr<connection_state> first_;  ///< while another one is tried
+};
 
 /// The server's side of the handshake, one message at a time. Fills in `c.peer`.
 class server_handshake {

@@ -15,6 +15,7 @@
 #include <deft/transport/handshake.hpp>
 #include <deft/transport/local.hpp>
 #include <deft/transport/tls.hpp>
+#include <mutex>
 
 //   client  hello      name, incarnation, cluster, catalog, nonce, whether it has a secret, its
 //                      heartbeat timeout in milliseconds, its credit window, and which local
@@ -51,12 +52,34 @@ std::string peer_info::to_string() const {
   return address.empty() ? name : str(name, " at ", address);
 }
 
-std::vector<std::string> catalog_list() {
-  std::vector<std::string> list;
-  for (const op_def* d : known_ops()) list.push_back(str(d->name, "/", d->version));
-  std::sort(list.begin(), list.end());
-  return list;
+namespace detail {
+
+/// What two processes compare: the operations of one of them.
+struct process_catalog {
+  std::vector<const op_def*> ops;
+  std::vector<std::string> list;  ///< see catalog_list
+  std::uint64_t hash = 0;         ///< 0 for an empty list
+};
+
+/// This process's catalog; made anew only after an operation has been added.
+inline std::shared_ptr<const process_catalog> own_catalog() {
+  static std::mutex guard;
+  static std::shared_ptr<const process_catalog> last;
+  auto ops = known_ops();
+  std::lock_guard lock(guard);
+  if (last && last->ops == ops) return last;
+  auto fresh = std::make_shared<process_catalog>();
+  fresh->ops = std::move(ops);
+  for (const op_def* d : fresh->ops) fresh->list.push_back(str(d->name, "/", d->version));
+  std::ranges::sort(fresh->list);
+  fresh->hash = fresh->list.size();
+  for (const auto& op : fresh->list) fresh->hash = mix(fresh->hash, hash_text(op));
+  return last = std::move(fresh);
 }
+
+}  // namespace detail
+
+std::vector<std::string> catalog_list() { return detail::own_catalog()->list; }
 
 namespace detail {
 
@@ -84,18 +107,17 @@ struct introduction {
   credit_window window;
   std::uint64_t reach = 0;  ///< local_reach() of a client that would use a local socket
 
-  static introduction of(const process_identity& self, const std::vector<std::string>& catalog) {
+  static introduction of(const process_identity& self, const process_catalog& catalog) {
     introduction i{self.name,
                    self.incarnation,
                    self.cluster.size(),
-                   catalog.size(),
+                   catalog.hash,
                    {},
                    !self.credentials.secret.empty(),
                    static_cast<std::uint32_t>(self.heartbeat_timeout.count()),
                    self.window,
                    0};
     for (const auto& task : self.cluster) i.cluster = mix(i.cluster, hash_text(task));
-    for (const auto& op : catalog) i.catalog = mix(i.catalog, hash_text(op));
     random_bytes(i.random.data(), i.random.size());
     return i;
   }
@@ -186,115 +208,154 @@ void check_kind(const message& m, message_kind kind) {
     fail(errc::data_loss, "received message kind ", static_cast<int>(m.kind), ", expected ",
          static_cast<int>(kind));
 }
-inline void expect_message(connection_state& c, message& m, message_kind kind, deadline until) {
-  if (!c.receive(m, until))
-    throw error(errc::unavailable, str(c.peer, " ended the connection during the handshake"));
-  check_kind(m, kind);
-}
 
-/// What a client learns about the server, besides peer_info.
-struct reception {
-  peer_terms terms;
+struct client_handshake::said {
+  enum class awaited { challenge, welcome, settled } next = awaited::challenge;
+  std::shared_ptr<const process_catalog> catalog = own_catalog();
+  introduction mine, theirs;
+  message hello{message_kind::hello}, challenge;
   local_offer offer;
+  bool certified = false;
+
+  bool catalogs_differ() const { return mine.catalog != theirs.catalog; }
 };
 
-inline reception hello_as_client(connection_state& c, const process_identity& self, deadline until,
-                                 std::uint64_t reach) {
-  auto catalog = catalog_list();
-  auto mine = introduction::of(self, catalog);
-  mine.reach = reach;
-  message hello(message_kind::hello);
-  out_archive(hello.meta) & mine;
-  c.send(hello);
+client_handshake::client_handshake(std::shared_ptr<connection_state> c,
+                                   const process_identity& self, bool local_sockets)
+    : self_(self), said_(std::make_unique<said>()), connection_(std::move(c)) {
+  said_->mine = introduction::of(self, *said_->catalog);
+  if (local_sockets) said_->mine.reach = local_reach();
+}
+client_handshake::~client_handshake() = default;
 
-  message challenge;
-  introduction theirs;
-  expect_message(c, challenge, message_kind::challenge, until);
+void client_handshake::begin() {
+  out_archive(said_->hello.meta) & said_->mine;
+  connection_->send(said_->hello);
+}
+
+bool client_handshake::on_message(const message& m) {
+  switch (said_->next) {
+    case said::awaited::challenge:
+      on_challenge(m);
+      return false;
+    case said::awaited::welcome:
+      return on_welcome(m);
+    case said::awaited::settled:
+      break;
+  }
+  try {
+    on_settled(m);
+  } catch (const error& e) {
+    return stay(e.message());
+  }
+  return accept();
+}
+
+void client_handshake::on_challenge(const message& m) {
+  check_kind(m, message_kind::challenge);
+  auto& [next, catalog, mine, theirs, hello, challenge, offer, certified] = *said_;
+  challenge = m;
   from_bytes(challenge.meta, theirs);
   theirs.check();
-  const bool certified = check_certificate(c, theirs.name);
-  c.peer.name = theirs.name;
-  c.peer.incarnation = theirs.incarnation;
-  if (theirs.has_secret && self.credentials.secret.empty())
-    fail(errc::unauthenticated, c.peer,
+  peer_info& peer = connection_->peer;
+  certified = check_certificate(*connection_, theirs.name);
+  peer.name = theirs.name;
+  peer.incarnation = theirs.incarnation;
+  if (theirs.has_secret && self_.credentials.secret.empty())
+    fail(errc::unauthenticated, peer,
          " requires a secret: set DEFT_SECRET, or give its file by --secret_file");
-  if (!theirs.has_secret && !self.credentials.secret.empty())
-    fail(errc::unauthenticated, c.peer, " has no secret, but this process requires one");
+  if (!theirs.has_secret && !self_.credentials.secret.empty())
+    fail(errc::unauthenticated, peer, " has no secret, but this process requires one");
 
-  bool differ = mine.catalog != theirs.catalog;
   message proof(message_kind::proof);
-  out_archive(proof.meta) & seal_of(self.credentials.secret, "client", hello.meta, challenge.meta) &
-      (differ ? catalog : std::vector<std::string>()) &
-      (mine.belongs_with(theirs) ? std::vector<std::string>() : shortened(self.cluster));
-  c.send(proof);
+  out_archive(proof.meta) &
+      seal_of(self_.credentials.secret, "client", hello.meta, challenge.meta) &
+      (said_->catalogs_differ() ? catalog->list : std::vector<std::string>()) &
+      (mine.belongs_with(theirs) ? std::vector<std::string>() : shortened(self_.cluster));
+  connection_->send(proof);
+  next = said::awaited::welcome;
+}
 
-  message welcome;
+bool client_handshake::on_welcome(const message& m) {
+  check_kind(m, message_kind::welcome);
+  peer_info& peer = connection_->peer;
   seal s;
   std::vector<std::string> list;
-  local_offer offer;
-  expect_message(c, welcome, message_kind::welcome, until);
-  from_bytes(welcome.meta, s, list, offer);
-  if (!same_seal(s, seal_of(self.credentials.secret, "server", hello.meta, challenge.meta)))
-    fail(errc::unauthenticated, c.peer, " cannot prove that it knows the secret");
-  c.peer.authenticated = certified || !self.credentials.secret.empty();
-  if (differ) compare_catalogs(c.peer, catalog, std::move(list));
-  return {theirs.terms(), std::move(offer)};
+  from_bytes(m.meta, s, list, said_->offer);
+  if (!same_seal(
+          s, seal_of(self_.credentials.secret, "server", said_->hello.meta, said_->challenge.meta)))
+    fail(errc::unauthenticated, peer, " cannot prove that it knows the secret");
+  peer.authenticated = said_->certified || !self_.credentials.secret.empty();
+  if (said_->catalogs_differ()) compare_catalogs(peer, said_->catalog->list, std::move(list));
+  return said_->offer.name.empty() ? accept() : settle();
 }
 
-/// A connection through the offered local socket, which replaces `c`; `c` itself if that cannot be
-/// made.
-inline std::shared_ptr<connection_state> settle(const std::shared_ptr<connection_state>& c,
-                                                const local_offer& offer, deadline until) {
+/// Claims the local socket that was offered.
+bool client_handshake::settle() {
+  boost::system::error_code failed;
+  auto s = connect_local(said_->offer.name, connection_->loop(), failed);
+  if (!s) return stay(failed.message());
+  first_ = std::move(connection_);
+  connection_ =
+      std::make_shared<connection_state>(std::move(s), wire_limits::before_authentication());
+  connection_->peer = first_->peer;
+  connection_->peer.local = true;
   message m(message_kind::settle);
-  std::shared_ptr<connection_state> there;
+  m.meta = to_bytes(said_->offer.caller);
+  said_->next = said::awaited::settled;
   try {
-    boost::system::error_code failed;
-    auto s = connect_local(offer.name, c->loop(), failed);
-    if (!s) throw error(errc::unavailable, failed.message());
-    there = std::make_shared<connection_state>(std::move(s), wire_limits::before_authentication());
-    there->peer = c->peer;
-    there->peer.local = true;
-    m.meta = to_bytes(offer.caller);
-    there->send(m);
-    expect_message(*there, m, message_kind::welcome, until);
-    local_offer::token token;
-    from_bytes(m.meta, token);
-    if (!same_token(token, offer.server))
-      fail(errc::unauthenticated, "another process answered on the local socket");
-    c->close();
-    return there;
+    connection_->send(m);
   } catch (const error& e) {
-    if (there) there->close();
-    if (e.code() == errc::deadline_exceeded) throw;
-    logging::info("cannot use a local socket to ", c->peer, ": ", e.message());
+    return stay(e.message());
   }
-  m = message(message_kind::settle);
-  c->send(m);
-  return c;
+  return false;
 }
 
-std::shared_ptr<connection_state> shake_hands_as_client(const std::shared_ptr<connection_state>& c,
-                                                        const process_identity& self,
-                                                        deadline until, bool local_sockets) {
-  try {
-    const auto r = hello_as_client(*c, self, until, local_sockets ? local_reach() : 0);
-    auto used = r.offer.name.empty() ? c : settle(c, r.offer, until);
-    used->agree({self.heartbeat_timeout, self.window}, r.terms);
-    return used;
-  } catch (const error& e) {
-    c->close();
-    if (auto r = c->refusal())
-      throw error(r->code(), str(c->peer, " refused the connection: ", r->message()));
-    if (c->source().fault())
-      throw error(e.code(), str("cannot connect to ", c->peer, ": ", e.message()));
-    throw;
+void client_handshake::on_settled(const message& m) {
+  check_kind(m, message_kind::welcome);
+  local_offer::token token;
+  from_bytes(m.meta, token);
+  if (!same_token(token, said_->offer.server))
+    fail(errc::unauthenticated, "another process answered on the local socket");
+  first_->close();
+}
+
+/// Continues on the first connection.
+bool client_handshake::stay(const std::string& why) {
+  if (first_) {
+    connection_->close();
+    connection_ = std::move(first_);
   }
+  logging::info("cannot use a local socket to ", connection_->peer, ": ", why);
+  connection_->send(message(message_kind::settle));
+  return accept();
+}
+
+bool client_handshake::accept() {
+  first_.reset();
+  connection_->agree({self_.heartbeat_timeout, self_.window}, said_->theirs.terms());
+  return true;
+}
+
+bool client_handshake::on_lost(const error& why) {
+  if (first_) return stay(why.message());
+  connection_->close();
+  if (const auto r = connection_->refusal())
+    throw error(r->code(), str(connection_->peer, " refused the connection: ", r->message()));
+  if (connection_->source().fault())
+    throw error(why.code(), str("cannot connect to ", connection_->peer, ": ", why.message()));
+  throw why;
+}
+
+void client_handshake::close() {
+  if (first_) first_->close();
+  connection_->close();
 }
 
 struct server_handshake::said {
   message hello, challenge;
   introduction mine, theirs;
-  std::vector<std::string> catalog = catalog_list();
+  std::shared_ptr<const process_catalog> catalog = own_catalog();
   bool certified = false;
 };
 
@@ -318,7 +379,7 @@ void server_handshake::on_hello(const message& m) {
   from_bytes(m.meta, s->theirs);
   s->theirs.check();
   s->certified = check_certificate(connection_, s->theirs.name);
-  s->mine = introduction::of(self_, s->catalog);
+  s->mine = introduction::of(self_, *s->catalog);
   s->challenge.kind = message_kind::challenge;
   out_archive(s->challenge.meta) & s->mine;
   connection_.send(s->challenge);
@@ -345,11 +406,11 @@ void server_handshake::on_proof(const message& m,
   peer.authenticated = certified || !self_.credentials.secret.empty();
   admit(peer);
   const bool differ = mine.catalog != theirs.catalog;
-  if (differ) compare_catalogs(peer, catalog, std::move(list));
+  if (differ) compare_catalogs(peer, catalog->list, std::move(list));
   message welcome(message_kind::welcome);
   out_archive(welcome.meta) &
       seal_of(self_.credentials.secret, "server", hello.meta, challenge.meta) &
-      (differ ? catalog : std::vector<std::string>()) &
+      (differ ? catalog->list : std::vector<std::string>()) &
       (theirs.reach != 0 && theirs.reach == local_reach() ? offer() : local_offer());
   connection_.send(welcome);
 }

@@ -22,6 +22,7 @@ int most_serving() {
   return n;
 }
 constexpr int most_blocked = 256;
+constexpr std::size_t taken_alone = 2;
 /// After being the only one to rest for `alone_after`, a connection is assumed to stay so; others
 /// would then wait for at most `unseen_at_most`.
 constexpr auto alone_after = std::chrono::milliseconds(10);
@@ -47,8 +48,8 @@ void serving_threads::serve(std::shared_ptr<served> s) {
   }
   s->state_ = served::state::ready;
   ready_.push_back(std::move(s));
-  // A thread that looks for work takes the first one itself.
-  if (!looks_for_work || ready_.size() > 1) call_another();
+  // A thread that looks for work takes the first ones itself: to wake another costs more.
+  if (!looks_for_work || ready_.size() > taken_alone) call_another();
 }
 
 void serving_threads::call_another() {

@@ -3,16 +3,12 @@
 #pragma once
 #include <deft/transport/address.hpp>
 #include <deft/transport/event_loop.hpp>
-#include <deft/transport/message.hpp>
 #include <deft/transport/stream.hpp>
 
 namespace deft::detail {
 
 /// Takes over a connected socket.
 std::unique_ptr<stream> tcp_stream(boost::asio::ip::tcp::socket s, event_loop& loop);
-/// Connects to `to` until the deadline. If it fails, returns null and sets `failed`.
-std::unique_ptr<stream> connect_tcp(const boost::asio::ip::tcp::endpoint& to, event_loop& loop,
-                                    deadline until, boost::system::error_code& failed);
 /// Opens a listening socket. Throws unavailable if it cannot, with `name` in the message.
 boost::asio::ip::tcp::acceptor listen_tcp(const boost::asio::ip::tcp::endpoint& at,
                                           const std::string& name,

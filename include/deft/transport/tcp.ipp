@@ -141,35 +141,6 @@ std::unique_ptr<stream> tcp_stream(tcp::socket s, event_loop& loop) {
   return filtered(std::make_unique<tcp_stream_t>(std::move(s), loop));
 }
 
-std::unique_ptr<stream> connect_tcp(const tcp::endpoint& to, event_loop& loop, deadline until,
-                                    error_code& failed) {
-  tcp::socket s(loop.context());
-  struct outcome {
-    event_loop::sleeper sleeper;
-    std::atomic<bool> done{false};
-    error_code failed;
-  };
-  auto o = std::make_shared<outcome>();
-  if (s.open(to.protocol(), failed)) return nullptr;
-  fcntl(s.native_handle(), F_SETFD, FD_CLOEXEC);
-  s.async_connect(to, [o, &loop](error_code e) {
-    o->failed = e;
-    o->done = true;
-    loop.wake(o->sleeper);
-  });
-  if (!loop.wait(
-          o->sleeper, [&] { return o->done.load(); }, until)) {
-    failed = boost::asio::error::timed_out;
-    return nullptr;
-  }
-  failed = o->failed;
-  error_code ignored;
-  // On loopback, a socket can connect to itself if no process listens on an ephemeral port.
-  if (!failed && s.local_endpoint(ignored) == s.remote_endpoint(ignored))
-    failed = boost::asio::error::connection_refused;
-  return failed ? nullptr : tcp_stream(std::move(s), loop);
-}
-
 tcp::acceptor listen_tcp(const tcp::endpoint& at, const std::string& name,
                          boost::asio::io_context& context) {
   tcp::acceptor a(context);

@@ -9,6 +9,7 @@
 #include <deft/transport/connection_table.ipp>
 #include <deft/transport/connection_write.ipp>
 #include <deft/transport/credentials.ipp>
+#include <deft/transport/dialer.ipp>
 #include <deft/transport/event_loop.ipp>
 #include <deft/transport/frame.ipp>
 #include <deft/transport/handshake.ipp>

@@ -10,6 +10,7 @@
 #include <deft/transport/tcp.hpp>
 
 #include "session/raw_caller.hpp"
+#include "transport/wire.hpp"
 
 using namespace deft;
 using testing::outcome_of;
@@ -200,13 +201,11 @@ TEST_CASE("a client that does not read its answers gets no more of them") {
   const auto plan = wire::unpack<wire::plan_made>(
       client.answer(wire::pack(wire::make_plan{session, 0s, flatten({&value, 1}, {})})));
   if (credentials::of_environment().has_tls()) return;  // the next line has none
-  boost::system::error_code failed;
-  auto deaf = std::make_shared<detail::connection_state>(
-      detail::connect_tcp(detail::resolve(c.spec().address("worker", 0)).front(),
-                          detail::event_loop::of_callers(), client.soon(), failed),
-      wire_limits());
+  const auto deaf = std::make_shared<detail::connection_state>(
+      testing::bare_socket(c.spec().address("worker", 0)).stream(), wire_limits());
   const std::string task = "/job:worker/replica:0/task:0";  // signals are for tasks
-  deaf = detail::shake_hands_as_client(deaf, {task, 0, {}, {}}, client.soon(), false);
+  const process_identity self{task, 0, {}, {}};
+  testing::shake_hands(deaf, self);
   constexpr std::uint64_t runs = 300;  // of 4 MB each
   for (std::uint64_t i = 1; i <= runs; ++i) {
     message m = wire::pack(wire::run_plan{session, plan.plan, 0s, false, {}});

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/worker/task_links.hpp: a task's channels to the other tasks of its cluster.
 #pragma once
-#include <condition_variable>
 #include <deft/device/placement.hpp>
 #include <deft/session/cluster/cluster_spec.hpp>
 #include <deft/session/threads/background_work.hpp>
@@ -20,15 +19,11 @@ namespace deft {
 std::string timeout_message(const std::string& address, std::chrono::nanoseconds waited,
                             const std::string& why);
 
-/// How long task_links::reach waits.
+/// How long task_links::when_reached waits.
 struct reach_options {
   std::chrono::nanoseconds patience = std::chrono::nanoseconds::max();  ///< then: unavailable
   deadline until = no_deadline;                                         ///< then: deadline_exceeded
 };
-
-/// Takes the channel to a task, or the error if there is none.
-using link_callback =
-    std::function<void(std::shared_ptr<channel>, std::shared_ptr<const error> failure)>;
 
 /// One channel to each task, connected when it is first needed. Thread-safe.
 class task_links {
@@ -36,8 +31,9 @@ class task_links {
   /// How long to try to reconnect to a task that was connected before.
   static constexpr std::chrono::seconds reconnect_time{2};
 
-  /// `self`: how this task introduces itself to others. `dialling` runs the threads that connect.
-  task_links(cluster_spec cluster, process_identity self, background_work& dialling);
+  /// `self`: how this task introduces itself to others. `work` lets the owner wait until nothing is
+  /// being connected any more.
+  task_links(cluster_spec cluster, process_identity self, background_work& work);
 
   const cluster_spec& cluster() const { return cluster_; }
   channel_group& channels() { return channels_; }
@@ -46,28 +42,21 @@ class task_links {
   void on_message(std::function<void(message&&)> f) { on_message_ = std::move(f); }
   void on_lost(std::function<void(placement, const error&)> f) { on_lost_ = std::move(f); }
 
-  /// The channel to a task. Connects if there is none yet, or if it leads to another incarnation
-  /// than the one wanted (0: any). Throws not_found if the cluster has no such task,
-  /// deadline_exceeded, unavailable, aborted if another incarnation answers, or the error with
-  /// which the handshake was refused; all of them name the task.
-  std::shared_ptr<channel> get(placement task, deadline until, std::uint64_t incarnation = 0) {
-    return get(task, until, incarnation, std::chrono::steady_clock::now());
-  }
-  /// Calls `then` with what get returns or throws: at once if the task is connected, else on a
-  /// thread that connects, which keeps trying until `until`. There is one such thread for each
-  /// task, however many callers wait. If `given_up` is requested first, `then` may never be called.
+  /// Calls `then` with the channel to a task. Connects if there is none yet, or if it leads to
+  /// another incarnation than the one wanted (0: any), and keeps trying until `until`. The error is
+  /// not_found if the cluster has no such task, deadline_exceeded, aborted if another incarnation
+  /// answers, or the one with which the handshake was refused; all of them name the task. If the
+  /// task is connected, `then` is called at once, else on the thread that reads the channels. If
+  /// `given_up` is requested first, it may never be called.
   void when_linked(placement task, deadline until, std::uint64_t incarnation,
                    std::stop_token given_up, link_callback then);
-  /// Connects to all of `tasks`, and keeps trying until the time is over; then throws with the
-  /// names of all missing tasks. Throws at once if a handshake is refused, and the error given to
-  /// stop(). Returns early if `give_up` returns true.
-  void reach(const std::vector<placement>& tasks, const reach_options& options,
-             const std::function<bool()>& give_up);
-  /// As reach, but calls `then` with null or the error, as when_linked does.
+  /// Connects to all of `tasks`, and keeps trying until the time is over; then the error names all
+  /// missing tasks. A refused handshake is an error at once. Calls `then` with null or the error,
+  /// as when_linked does.
   void when_reached(const std::vector<placement>& tasks, const reach_options& options,
                     std::stop_token given_up,
                     std::function<void(std::shared_ptr<const error>)> then);
-  /// The channel to `task`, waiting as reach does; interrupt() ends the wait, too.
+  /// Waits for what when_linked gives. Throws its error, or the one given to stop() or interrupt().
   std::shared_ptr<channel> wait_for(placement task, deadline until);
   /// The channel if the task is connected and has that incarnation (0: any), else null; never
   /// waits.
@@ -103,27 +92,22 @@ class task_links {
   };
   struct entry {
     std::mutex guard;
-    std::condition_variable changed;
-    bool connecting = false;
-    deadline until{};                      ///< of the last attempt
-    std::uint64_t tries = 0;               ///< attempts that have ended
-    std::shared_ptr<const error> failure;  ///< of the last attempt, null if it succeeded
     std::shared_ptr<deft::channel> channel;
     std::string why_lost;   ///< why the last channel was lost
-    bool dialling = false;  ///< a thread connects for the callers in `waiting`
+    bool dialling = false;  ///< for the callers in `waiting`
     std::vector<task_links::waiting> waiting;
   };
-  void dial(placement task, entry& e);
+  struct dialled_task;
+  void dial(const std::shared_ptr<dialled_task>& d);
+  void on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_ptr<channel> c,
+                  const std::shared_ptr<const error>& failure);
   static bool leads_to(const entry& e, std::uint64_t incarnation);
   std::shared_ptr<entry> entry_of(placement task);
-  /// `since`: when the caller began to wait for the task.
-  std::shared_ptr<channel> get(placement task, deadline until, std::uint64_t incarnation,
-                               std::chrono::steady_clock::time_point since);
   /// Throws the error given to stop() or interrupt(), if any.
   void check_running() const;
 
   const cluster_spec cluster_;
-  background_work& dialling_;
+  background_work& work_;
   channel_group channels_;
   std::function<void(message&&)> on_message_;
   std::function<void(placement, const error&)> on_lost_;

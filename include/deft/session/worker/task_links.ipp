@@ -27,10 +27,8 @@ std::string timeout_message(const std::string& address, std::chrono::nanoseconds
              reason.empty() ? "" : ": ", reason);
 }
 
-task_links::task_links(cluster_spec cluster, process_identity self, background_work& dialling)
-    : cluster_(std::move(cluster)),
-      dialling_(dialling),
-      channels_(channel_options{std::move(self), {}}) {}
+task_links::task_links(cluster_spec cluster, process_identity self, background_work& work)
+    : cluster_(std::move(cluster)), work_(work), channels_(channel_options{std::move(self), {}}) {}
 
 std::shared_ptr<task_links::entry> task_links::entry_of(placement task) {
   std::lock_guard lock(guard_);
@@ -59,87 +57,29 @@ std::map<placement, std::uint64_t> task_links::standing() {
   return incarnations;
 }
 
-std::shared_ptr<channel> task_links::get(placement task, deadline until, std::uint64_t incarnation,
-                                         std::chrono::steady_clock::time_point since) {
-  if (!task->task || *task->task >= cluster_.tasks(task->job))
-    fail(errc::not_found, "the cluster has no task ", *task, "; it is ", cluster_);
-  const std::string& address = cluster_.address(task->job, *task->task);
-  auto e = entry_of(task);
-  // Notices an old channel that has ended.
-  if (!incarnation) channels_.poll();
-  std::unique_lock lock(e->guard);
-  for (;;) {
-    if (stopped_) throw error(*stopped_error_);
-    if (leads_to(*e, incarnation)) return e->channel;
-    if (!e->connecting) break;
-    // Another thread is connecting. If its attempt lasts about as long as ours would, its result is
-    // ours too; otherwise threads would wait one after another.
-    const auto tries = e->tries;
-    auto over = [&] { return e->tries != tries; };
-    bool in_time = true;
-    until == no_deadline ? e->changed.wait(lock, over)
-                         : static_cast<void>(in_time = e->changed.wait_until(lock, until, over));
-    if (!in_time)
-      fail(errc::deadline_exceeded, *task, ": ", timeout_message(address, until - since, ""));
-    if (e->tries == tries + 1 && e->failure && until <= later(e->until, std::chrono::seconds(1)))
-      throw error(*e->failure);
-  }
-  e->connecting = true;
-  e->until = until;
-  auto old = std::move(e->channel);
-  lock.unlock();
-  old.reset();
-  std::shared_ptr<channel> fresh;
-  channel_events events;
-  events.on_message = on_message_;
-  events.on_lost = [task, f = on_lost_, weak = std::weak_ptr(e)](const error& why) {
-    if (const auto of = weak.lock()) {
-      std::lock_guard guard(of->guard);
-      of->why_lost = why.message();
-    }
-    if (f) f(task, why);
-  };
-  auto failure = failure_of([&] {
-    auto c = channels_.connect(address, until, std::move(events));
-    if (c->peer().name != to_string(*task))
-      fail(errc::failed_precondition, address, " is ", c->peer().name);
-    fresh = std::move(c);
-  });
-  lock.lock();
-  if (fresh && !fresh->lost()) e->why_lost.clear();
-  if (failure) {
-    std::string text = failure->message();
-    auto code = failure->code();
-    if (code == errc::unavailable) {  // nobody answered until the deadline
-      code = errc::deadline_exceeded;
-      text = timeout_message(address, until - since, text);
-    }
-    if (!e->why_lost.empty()) text += "; " + e->why_lost;
-    failure = std::make_shared<const error>(code, str(*task, ": ", text));
-  }
-  e->connecting = false;
-  ++e->tries;
-  e->failure = failure;
-  e->channel = fresh;
-  e->changed.notify_all();
-  lock.unlock();
-  if (failure) throw error(*failure);
-  if (stopped_) {
-    fresh->close();
-    throw error(*stopped_error_);
-  }
-  if (incarnation && fresh->peer().incarnation != incarnation)
-    fail(errc::aborted, *task, " at ", address, " has restarted");
-  return fresh;
-}
-
 bool task_links::leads_to(const entry& e, std::uint64_t incarnation) {
   return e.channel && !e.channel->lost() &&
          (!incarnation || e.channel->peer().incarnation == incarnation);
 }
 
+/// A task that is being connected, by attempts for short turns: after each, callers that have given
+/// up are forgotten, and others may have joined.
+struct task_links::dialled_task {
+  placement task;
+  std::string address;
+  std::shared_ptr<entry> at;
+  background_work::token under_way;
+  std::chrono::nanoseconds turn = std::chrono::milliseconds(250);
+  deadline turn_ends{};
+  bool told = false;
+};
+
 void task_links::when_linked(placement task, deadline until, std::uint64_t incarnation,
                              std::stop_token given_up, link_callback then) {
+  if (!task->task || *task->task >= cluster_.tasks(task->job))
+    return then(nullptr,
+                std::make_shared<const error>(
+                    errc::not_found, str("the cluster has no task ", *task, "; it is ", cluster_)));
   auto e = entry_of(task);
   std::shared_ptr<channel> standing;
   {
@@ -153,54 +93,104 @@ void task_links::when_linked(placement task, deadline until, std::uint64_t incar
     }
   }
   if (standing) return then(std::move(standing), nullptr);
-  const auto failure = failure_of([&] { dialling_.run([this, task, e] { dial(task, *e); }); });
-  if (!failure) return;
-  std::vector<waiting> all;
-  {
-    std::lock_guard lock(e->guard);
-    e->dialling = false;
-    all.swap(e->waiting);
-  }
-  for (auto& w : all) w.then(nullptr, failure);
+  // clang before 16 makes no aggregates in make_shared.
+  dial(std::shared_ptr<dialled_task>(new dialled_task{
+      task, cluster_.address(task->job, *task->task), std::move(e), work_.begin()}));
 }
 
-/// Connects as long as a caller waits. Tries for short turns, after each of which it looks for
-/// callers that have given up or have joined.
-void task_links::dial(placement task, entry& e) {
-  using namespace std::chrono_literals;
-  bool told = false;
-  for (std::chrono::nanoseconds turn = 250ms;;
-       turn = std::min<std::chrono::nanoseconds>(2 * turn, 1s)) {
-    std::vector<waiting> all, left;
-    {
-      std::lock_guard lock(e.guard);
-      all.swap(e.waiting);
-      std::erase_if(all, [](const waiting& w) { return w.given_up.stop_requested(); });
-      if (all.empty()) {
-        e.dialling = false;
-        return;
-      }
-    }
-    const deadline turn_ends =
-        std::min(deadline_in(turn), std::ranges::max(all, {}, &waiting::until).until);
-    std::shared_ptr<const error> missing;
-    for (auto& w : all) {
-      std::shared_ptr<channel> c;
-      const auto failure =
-          missing ? missing : failure_of([&] { c = get(task, turn_ends, w.incarnation, w.since); });
-      if (failure && is_missing(*failure)) missing = failure;
-      if (failure && failure == missing && !stopped_ && std::chrono::steady_clock::now() < w.until)
-        left.push_back(std::move(w));
-      else
-        w.then(std::move(c), failure);
-    }
-    if (left.empty()) continue;
-    if (!told && std::chrono::steady_clock::now() - left.front().since >= 1s)
-      logging::warning("still waiting: ", missing->message()), told = true;
+void task_links::dial(const std::shared_ptr<dialled_task>& d) {
+  entry& e = *d->at;
+  std::shared_ptr<channel> old;
+  std::vector<waiting> over;
+  bool anyone = false;
+  {
     std::lock_guard lock(e.guard);
-    e.waiting.insert(e.waiting.begin(), std::move_iterator(left.begin()),
-                     std::move_iterator(left.end()));
+    const auto left = std::stable_partition(
+        e.waiting.begin(), e.waiting.end(),
+        [&](const waiting& w) { return !stopped_ && !w.given_up.stop_requested(); });
+    over.assign(std::move_iterator(left), std::move_iterator(e.waiting.end()));
+    e.waiting.erase(left, e.waiting.end());
+    anyone = e.dialling = !e.waiting.empty();
+    if (anyone) {
+      d->turn_ends =
+          std::min(deadline_in(d->turn), std::ranges::max(e.waiting, {}, &waiting::until).until);
+      old = std::move(e.channel);
+    }
   }
+  for (auto& w : over)
+    if (!w.given_up.stop_requested()) w.then(nullptr, stopped_error_);
+  if (!anyone) return;
+  old.reset();
+  channel_events events;
+  events.on_message = on_message_;
+  events.on_lost = [task = d->task, f = on_lost_, weak = std::weak_ptr(d->at)](const error& why) {
+    if (const auto of = weak.lock()) {
+      std::lock_guard guard(of->guard);
+      of->why_lost = why.message();
+    }
+    if (f) f(task, why);
+  };
+  channels_.dial(d->address, d->turn_ends, std::move(events),
+                 [this, d](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
+                   if (c && c->peer().name != to_string(*d->task))
+                     failure = std::make_shared<const error>(
+                         errc::failed_precondition, str(d->address, " is ", c->peer().name));
+                   on_dialled(d, failure ? nullptr : std::move(c), failure);
+                 });
+}
+
+/// Either `c` or `failure` is null.
+void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_ptr<channel> c,
+                            const std::shared_ptr<const error>& failure) {
+  using namespace std::chrono_literals;
+  entry& e = *d->at;
+  const auto now = std::chrono::steady_clock::now();
+  auto waits_since = now;
+  std::vector<waiting> over;
+  std::string why_lost;
+  bool again = false;
+  {
+    std::lock_guard lock(e.guard);
+    if (c) e.channel = c;
+    if (c && !c->lost()) e.why_lost.clear();
+    why_lost = e.why_lost;
+    over.swap(e.waiting);
+    if (failure && is_missing(*failure) && !stopped_) {
+      const auto left = std::stable_partition(over.begin(), over.end(),
+                                              [&](const waiting& w) { return now >= w.until; });
+      e.waiting.assign(std::move_iterator(left), std::move_iterator(over.end()));
+      over.erase(left, over.end());
+    }
+    again = e.dialling = !e.waiting.empty();
+    if (again) waits_since = e.waiting.front().since;
+  }
+  const auto failure_since = [&](std::chrono::steady_clock::time_point since) {
+    const bool late = failure->code() == errc::unavailable;  // nobody answered
+    const std::string text =
+        late ? timeout_message(d->address, d->turn_ends - since, failure->message())
+             : failure->message();
+    return std::make_shared<const error>(
+        late ? errc::deadline_exceeded : failure->code(),
+        str(*d->task, ": ", text, why_lost.empty() ? "" : "; ", why_lost));
+  };
+  const auto failure_for = [&](const waiting& w) -> std::shared_ptr<const error> {
+    if (stopped_) return stopped_error_;
+    if (failure) return failure_since(w.since);
+    if (!w.incarnation || w.incarnation == c->peer().incarnation) return nullptr;
+    return std::make_shared<const error>(errc::aborted,
+                                         str(*d->task, " at ", d->address, " has restarted"));
+  };
+  if (stopped_ && c) c->close();
+  for (auto& w : over) {
+    if (w.given_up.stop_requested()) continue;
+    auto why = failure_for(w);
+    w.then(why ? nullptr : c, why);
+  }
+  if (!again) return;
+  if (now - waits_since >= 1s && !std::exchange(d->told, true))
+    logging::warning("still waiting: ", failure_since(waits_since)->message());
+  d->turn = std::min<std::chrono::nanoseconds>(2 * d->turn, 1s);
+  dial(d);
 }
 
 namespace {
@@ -252,25 +242,19 @@ void task_links::when_reached(const std::vector<placement>& tasks, const reach_o
                 });
 }
 
-void task_links::reach(const std::vector<placement>& tasks, const reach_options& options,
-                       const std::function<bool()>& give_up) {
-  const auto all = std::make_shared<awaited<>>();
-  std::stop_source given_up;
-  when_reached(tasks, options, given_up.get_token(),
-               [this, all](std::shared_ptr<const error> failure) {
-                 all->bring(channels_, std::move(failure));
-               });
-  channels_.wait_until([&] { return all->over() || stopped_ || give_up(); });
-  given_up.request_stop();
-  if (stopped_) throw error(*stopped_error_);
-  if (all->over()) all->get();
-}
-
 std::shared_ptr<channel> task_links::wait_for(placement task, deadline until) {
   check_running();
-  reach({task}, {.until = until}, [this] { return interrupted_.load(); });
+  channels_.poll();  // notices a channel that has ended
+  const auto link = std::make_shared<awaited<std::shared_ptr<channel>>>();
+  std::stop_source given_up;
+  when_linked(task, until, 0, given_up.get_token(),
+              [this, link](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
+                link->bring(channels_, std::move(failure), std::move(c));
+              });
+  channels_.wait_until([&] { return link->over() || stopped_ || interrupted_; });
+  given_up.request_stop();
   check_running();
-  return get(task, until);
+  return link->get();
 }
 
 void task_links::check_running() const {
