@@ -6,6 +6,8 @@
 #include <deft/plan/extents.ipp>
 #include <deft/plan/fold.ipp>
 #include <deft/plan/fuse.ipp>
+#include <deft/plan/fuse_joins.ipp>
+#include <deft/plan/fuse_rules.ipp>
 #include <deft/plan/gradients.ipp>
 #include <deft/plan/literals.ipp>
 #include <deft/plan/open.ipp>
