@@ -13,15 +13,17 @@
 #include <deft/execute/gpu/program.ipp>
 #include <deft/execute/gpu/random.ipp>
 #include <deft/execute/gpu/reduce.ipp>
+#include <deft/execute/gpu/scatter.ipp>
 #include <deft/execute/gpu/shapes.ipp>
 #include <deft/execute/gpu/softmax.ipp>
 
 namespace deft::gpu::DEFT_GPU_SYSTEM {
 
 std::span<const kernel_table> kernel_tables() {
-  static const kernel_table tables[] = {
-      conv2d_kernels(), elementwise_kernels(), index_kernels(), matmul_kernels(),  pool_kernels(),
-      random_kernels(), reduce_kernels(),      shape_kernels(), softmax_kernels(), own_kernels()};
+  static const kernel_table tables[] = {conv2d_kernels(),  elementwise_kernels(), index_kernels(),
+                                        matmul_kernels(),  pool_kernels(),        random_kernels(),
+                                        reduce_kernels(),  scatter_kernels(),     shape_kernels(),
+                                        softmax_kernels(), own_kernels()};
   return tables;
 }
 
