@@ -56,6 +56,21 @@ TEST_CASE("stop_at_step stops at its step, and counts only runs that train") {
   CHECK(last == 5);
 }
 
+TEST_CASE("errors of a monitored run have its line") {
+  std::string unfed, empty;
+  unsigned line = 0;
+  CHECK(alone([&](task& self) {
+          placeholder<float> x("x");
+          tensor<float> nothing;
+          monitored_session s(self);
+          line = here().line;
+          unfed = outcome_of([&] { s.run(x + 1.f); }).message;
+          empty = outcome_of([&] { s.run(run_options{}, x, nothing); }).message;
+        }) == 0);
+  CHECK(unfed.find(str("(run at test_monitored_session.cpp:", line + 1, ")")) != unfed.npos);
+  CHECK(empty.find("[run] argument 2 is empty") != empty.npos);
+}
+
 TEST_CASE("a monitored session does not depend on the scopes around it") {
   float last = 0;
   CHECK(alone([&](task& self) {

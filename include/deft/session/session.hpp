@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/session.hpp: runs parts of a graph, in this process or on a cluster.
 #pragma once
-#include <array>
 #include <deft/expr/tensor.hpp>
 #include <deft/graph/dot.hpp>
 #include <deft/op/variable.hpp>
 #include <deft/plan/place.hpp>
 #include <deft/session/engine.hpp>
 #include <deft/session/explain.hpp>
+#include <deft/session/request.hpp>
 #include <memory>
 #include <span>
 #include <string>
@@ -31,221 +31,6 @@ struct numbered_options {
 /// unless they already name one.
 numbered_options numbered(session_options options, std::uint64_t index = 0);
 std::shared_ptr<engine> engine_at(const std::string& target, const session_options& options);
-
-/// How a fetch of type `X` is lowered, and how its value is read; specialised for each kind.
-template <class X>
-struct fetch_of;
-
-template <class X>
-requires std::derived_from<X, operation>
-struct fetch_of<X> {
-  static output handle(const X& x) { return {x.handle(), run_only}; }
-  static std::tuple<> take(step_results&, std::size_t) { return {}; }
-};
-
-/// Moves value `i` out of `r`.
-any_array take_result(step_results& r, std::size_t i);
-/// The first element of value `i`, which stays in `r`: scalars are copied without an allocation.
-const void* peek_result(step_results& r, std::size_t i);
-
-template <class T, class Shape, class Index = std::make_index_sequence<std::size_t(Shape::value.n)>>
-struct ndarray_from;
-template <class T, class Shape, std::size_t... Index>
-struct ndarray_from<T, Shape, std::index_sequence<Index...>> {
-  using type = ndarray<T, Shape::value.e[Index]...>;
-};
-
-template <typed_expression X>
-struct fetch_of<X> {
-  using T = value_type_of<X>;
-  static output handle(const X& x) { return lower<kernels_for<X>>(x, {}); }
-  static auto take(step_results& r, std::size_t i) {
-    if constexpr (shape_type_of<X>::value.n == 0)
-      return std::tuple<T>(*static_cast<const T*>(peek_result(r, i)));
-    else
-      return std::tuple(typename ndarray_from<T, shape_type_of<X>>::type(take_result(r, i)));
-  }
-};
-
-template <std::derived_from<any_tensor> X>
-struct fetch_of<X> {
-  static output handle(const any_tensor& x) { return x.handle(); }
-  static std::tuple<any_array> take(step_results& r, std::size_t i) { return {take_result(r, i)}; }
-};
-
-template <>
-struct fetch_of<any_variable> {
-  static output handle(const any_variable& x) { return x.operand(); }
-  static std::tuple<any_array> take(step_results& r, std::size_t i) { return {take_result(r, i)}; }
-};
-
-/// Several fetches or feeds of one type, whose number is known only at run time.
-template <class X>
-inline constexpr bool is_list = false;
-template <class X>
-inline constexpr bool is_list<std::vector<X>> = true;
-template <class X>
-struct kind_of {
-  using type = X;
-};
-template <class X>
-struct kind_of<std::vector<X>> {
-  using type = X;
-};
-template <class X>
-inline constexpr bool feeds_something = std::same_as<typename kind_of<X>::type, feed_value>;
-
-template <class X>
-concept fetch = expression<typename kind_of<X>::type>;
-template <class... X>
-inline constexpr bool can_be_run = ((fetch<X> || feeds_something<X>)&&...);
-/// An argument of run other than its options.
-template <class X>
-concept run_argument = !std::same_as<X, run_options>;
-
-/// What a run yields that fetches operations alone: nothing.
-struct no_value {
-  template <class T>
-  operator T() const {
-    static_assert(takes<T, operation>,
-                  "[run] an operation yields no value: fetch w.assign_add(x).value(), or a tensor "
-                  "next to the operation");
-    return {};
-  }
-};
-
-/// One value as itself, several as a tuple.
-template <class... V>
-auto unpack(std::tuple<V...> values) {
-  if constexpr (sizeof...(V) == 1)
-    return std::get<0>(std::move(values));
-  else if constexpr (sizeof...(V) > 1)
-    return values;
-  else
-    return no_value();
-}
-
-/// A list of `X`: a fixed array of `N` elements, or a vector where an argument is a container.
-template <class X, std::size_t N, bool Grows>
-class request_list {
- public:
-  void add(X x) {
-    if constexpr (Grows)
-      all_.push_back(std::move(x));
-    else
-      all_[size_++] = std::move(x);
-  }
-  std::span<const X> get() const {
-    if constexpr (Grows)
-      return all_;
-    else
-      return {all_.data(), size_};
-  }
-
- private:
-  std::conditional_t<Grows, std::vector<X>, std::array<X, N + 1>> all_{};
-  std::size_t size_ = 0;
-};
-
-/// The number of fetches in each container among the arguments.
-template <class... X>
-using list_lengths =
-    std::array<std::size_t, (std::size_t{is_list<X> && !feeds_something<X>} + ... + 0)>;
-
-/// Throws failed_precondition because argument `argument` (or its element `element`, if that is not
-/// 0) is a tensor or operation without a node. Both count from 1.
-[[noreturn]] void refuse_empty_fetch(std::string_view function, std::size_t argument,
-                                     std::size_t element, source_place w);
-
-/// The fetches and feeds among the arguments of run, in order.
-template <class... X>
-struct request {
-  static constexpr std::size_t feeds = (std::size_t{feeds_something<X>} + ... + 0);
-  static constexpr std::size_t fetches = sizeof...(X) - feeds;
-  static constexpr bool grows = (is_list<X> || ...);
-  request_list<output, fetches, grows> fetched;
-  request_list<output, feeds, grows> targets;
-  request_list<feed_ref, feeds, grows> fed;
-  list_lengths<X...> lengths{};
-  source_place place;  ///< of the run
-
-  explicit request(source_place w, const X&... x) : place(w) {
-    [[maybe_unused]] std::size_t list = 0;
-    std::size_t argument = 0;
-    auto add = [&](const auto& v) {
-      using V = std::remove_cvref_t<decltype(v)>;
-      ++argument;
-      if constexpr (is_list<V>) {
-        std::size_t element = 0;
-        for (const auto& one : v) this->add_one(one, argument, ++element);
-        if constexpr (!feeds_something<V>) this->lengths[list++] = v.size();
-      } else
-        this->add_one(v, argument, 0);
-    };
-    (add(x), ...);
-  }
-
-  template <class... Y>
-  static auto take(step_results& r, const list_lengths<Y...>& lengths) {
-    std::size_t i = 0;
-    [[maybe_unused]] auto length = lengths.begin();
-    auto one = [&]<class V>() {
-      if constexpr (feeds_something<V>)
-        return std::tuple<>();
-      else if constexpr (is_list<V>)
-        return take_list<typename V::value_type>(r, i, *length++);
-      else
-        return fetch_of<V>::take(r, i++);
-    };
-    // A braced list is evaluated from left to right.
-    std::tuple<decltype(one.template operator()<Y>())...> parts{one.template operator()<Y>()...};
-    return std::apply([](auto&&... p) { return std::tuple_cat(std::move(p)...); },
-                      std::move(parts));
-  }
-
- private:
-  template <class V>
-  void add_one(const V& v, std::size_t argument, std::size_t element) {
-    if constexpr (std::same_as<V, feed_value>)
-      v.verify(place), targets.add(v.target()), fed.add(v.value());
-    else {
-      if constexpr (requires { v.valid(); })
-        if (!v.valid()) refuse_empty_fetch("run", argument, element, place);
-      fetched.add(fetch_of<V>::handle(v));
-    }
-  }
-  template <class V>
-  static auto take_list(step_results& r, std::size_t& i, std::size_t n) {
-    if constexpr (std::derived_from<V, operation>) {
-      i += n;
-      return std::tuple<>();
-    } else {
-      using T = std::tuple_element_t<0, decltype(fetch_of<V>::take(r, i))>;
-      std::vector<T> all;
-      all.reserve(n);
-      for (; n > 0; --n) all.push_back(std::get<0>(fetch_of<V>::take(r, i++)));
-      return std::tuple(std::move(all));
-    }
-  }
-};
-
-/// Splits the arguments of the run at `w` into fetches and feeds for `step`, and gives each fetch
-/// its type.
-template <class Step, class... X>
-auto run_fetches(Step&& step, source_place w, const X&... x) {
-  if constexpr (!can_be_run<X...>) {
-    static_assert(takes<session, X...>,
-                  "[run] expects tensors, expressions, operations and feeds, and got another type");
-    return refused();
-  } else if constexpr (request<X...>::fetches == 0) {
-    static_assert(takes<session, X...>, "[run] expects something to fetch, and got feeds alone");
-    return refused();
-  } else {
-    const request<X...> r(w, x...);
-    step_results results = step(r.fetched.get(), r.targets.get(), r.fed.get());
-    return unpack(request<X...>::template take<X...>(results, r.lengths));
-  }
-}
 
 }  // namespace detail
 
@@ -275,7 +60,7 @@ auto feeds(const X&... x) {
 ///     float l = s.run(train, loss, x = images, label = labels);
 ///
 /// Thread-safe: several threads may call run at once. The destructor closes the session.
-class session {
+class session : public detail::run_forms<session> {
  public:
   /// A session in this process, with its own devices and variables. Throws invalid_argument for
   /// options out of range.
@@ -296,61 +81,6 @@ class session {
   session(session&&) noexcept;
   /// Closes what this session was.
   session& operator=(session&&) noexcept;
-
-  /// Computes the fetches among `x`, given the feeds among them (`placeholder = value`), in any
-  /// order. Returns the value of a single fetch, a tuple for several in the order written, and
-  /// nothing for operations. The value is an `ndarray` of the fetch's dtype and shape, one element
-  /// for a scalar, and an any_array for an any_tensor. A std::vector of fetches returns a vector of
-  /// their values; a std::vector of feed_value feeds all of its elements.
-  /// Throws failed_precondition for an empty tensor, an uninitialized variable or a closed session;
-  /// invalid_argument for feeds whose shape does not fit, a tensor that is fed twice, and fetches
-  /// from several graphs; unavailable if a task is lost or cannot be reached; deadline_exceeded
-  /// after the timeout; cancelled if the run was cancelled or the session closed meanwhile; and
-  /// whatever the operations throw. An error that is not that of a node has the line of the run.
-  template <class... X>
-  auto run(const X&... x) {
-    return run_at({}, run_options{}, x...);
-  }
-  /// The same with options for this run.
-  template <class... X>
-  auto run(const run_options& options, const X&... x) {
-    return run_at({}, options, x...);
-  }
-  // After a pack no default argument knows the line, so there is a function for each number of
-  // arguments.
-  template <detail::run_argument A>
-  auto run(const A& a, source_place w = here()) {
-    return run_at(w, run_options{}, a);
-  }
-  template <detail::run_argument A, class B>
-  auto run(const A& a, const B& b, source_place w = here()) {
-    return run_at(w, run_options{}, a, b);
-  }
-  template <detail::run_argument A, class B, class C>
-  auto run(const A& a, const B& b, const C& c, source_place w = here()) {
-    return run_at(w, run_options{}, a, b, c);
-  }
-  template <detail::run_argument A, class B, class C, class D>
-  auto run(const A& a, const B& b, const C& c, const D& d, source_place w = here()) {
-    return run_at(w, run_options{}, a, b, c, d);
-  }
-  template <detail::run_argument A, class B, class C, class D, class E>
-  auto run(const A& a, const B& b, const C& c, const D& d, const E& e, source_place w = here()) {
-    return run_at(w, run_options{}, a, b, c, d, e);
-  }
-  template <class A>
-  auto run(const run_options& options, const A& a, source_place w = here()) {
-    return run_at(w, options, a);
-  }
-  template <class A, class B>
-  auto run(const run_options& options, const A& a, const B& b, source_place w = here()) {
-    return run_at(w, options, a, b);
-  }
-  template <class A, class B, class C>
-  auto run(const run_options& options, const A& a, const B& b, const C& c,
-           source_place w = here()) {
-    return run_at(w, options, a, b, c);
-  }
 
   /// Makes the plan of a run that is called often, so that each call only runs it:
   /// `auto step = s.prepare(train, loss, feeds(x, label))`, then `float l = step(images, labels)`.
@@ -413,18 +143,11 @@ class session {
   session(const std::string& target, const detail::numbered_options& o)
       : session(detail::engine_at(target, o.options), o.options) {}
   session(task& self, const detail::numbered_options& o);
+  friend class detail::run_forms<session>;
   friend class monitored_session;
-  template <class... X>
-  auto run_at(source_place w, const run_options& options, const X&... x) {
-    return detail::run_fetches(
-        [&](auto fetches, auto targets, auto feeds) {
-          return this->run_request(fetches, targets, feeds, options, w);
-        },
-        w, x...);
-  }
   step_results run_request(std::span<const output> fetches, std::span<const output> targets,
                            std::span<const feed_ref> feeds, const run_options& options,
-                           source_place w = {});
+                           source_place w);
   plan_description describe_request(std::span<const output> fetches,
                                     std::span<const output> targets);
   template <class... X>

@@ -42,7 +42,7 @@ struct monitored_options {
 ///
 /// Hooks run around every step. Ctrl-C and SIGTERM ask the session to stop, as request_stop does;
 /// a second signal ends the process.
-class monitored_session {
+class monitored_session : public detail::run_forms<monitored_session> {
  public:
   /// Throws deadline_exceeded, which names the chief and the variables, if variables are not
   /// initialized within start_timeout; what saver::restore throws.
@@ -52,19 +52,7 @@ class monitored_session {
   ~monitored_session();
   monitored_session(const monitored_session&) = delete;
 
-  /// As session::run; hooks also receive the values that they fetch.
-  template <class... X>
-  auto run(const X&... x) {
-    return run(run_options{}, x...);
-  }
-  template <class... X>
-  auto run(const run_options& options, const X&... x) {
-    return detail::run_fetches(
-        [this, &options](auto fetches, auto targets, auto feeds) {
-          return this->run_request(fetches, targets, feeds, options);
-        },
-        {}, x...);
-  }
+  // run() as a session has it; hooks also receive the values that they fetch.
 
   /// Whether a hook, a signal or request_stop has asked to stop.
   bool should_stop() const { return context_.stop_requested(); }
@@ -75,8 +63,10 @@ class monitored_session {
   std::string device_of(const any_tensor& t) { return session_.device_of(t); }
 
  private:
+  friend class detail::run_forms<monitored_session>;
   step_results run_request(std::span<const output> fetches, std::span<const output> targets,
-                           std::span<const feed_ref> feeds, const run_options& options);
+                           std::span<const feed_ref> feeds, const run_options& options,
+                           source_place w);
   run_options while_starting(std::chrono::steady_clock::time_point until) const;
   /// Those of the numbered variables that have no value.
   std::vector<any_variable> without_values(const std::vector<std::size_t>& which,

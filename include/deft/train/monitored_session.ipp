@@ -193,7 +193,7 @@ void monitored_session::recover(const error& why, bool again) {
 step_results monitored_session::run_request(std::span<const output> fetches,
                                             std::span<const output> targets,
                                             std::span<const feed_ref> feeds,
-                                            const run_options& options) {
+                                            const run_options& options, source_place w) {
   std::optional<step_results> results;
   std::vector<run_arguments> added;  // by each hook
   for (bool again = false; !results; again = true) try {
@@ -209,7 +209,7 @@ step_results monitored_session::run_request(std::span<const output> fetches,
         o.timeout = std::max(o.timeout, a.timeout);
         if (a.trace && !o.trace) o.trace = a.trace;
       }
-      results.emplace(session_.run_request(all, fed, values, o));
+      results.emplace(session_.run_request(all, fed, values, o, w));
       for (const auto& a : added) {
         if (a.trace && a.trace != o.trace) *a.trace = *o.trace;
         if (a.graph) *a.graph = session_.describe_request(all, fed).placed;

@@ -29,7 +29,9 @@ template <class F>
 void dialer::attempt(F f) {
   if (ended_) return;
   const auto failure = failure_of([&] { f(*this); });
-  if (failure) retry(*failure);
+  if (!failure) return;
+  if (ended_) throw error(*failure);  // of then_; the loop logs it
+  retry(*failure);
 }
 
 template <class F>
@@ -97,31 +99,27 @@ void dialer::greet() {
 
 void dialer::receive() {
   if (!handshake_) return;  // an event of an earlier attempt
-  bool accepted = false;
-  for (auto c = handshake_->connection(); !accepted; c = handshake_->connection()) {
-    const auto failure = failure_of([&] {
-      switch (c->try_receive(message_)) {
-        case connection::arrival::nothing:
-          c->on_event(handler([](dialer& d) { d.receive(); }));
-          return c->arm();
-        case connection::arrival::end:
-          throw error(errc::unavailable,
-                      str(c->peer, " ended the connection during the handshake"));
-        case connection::arrival::something:
-          accepted = handshake_->on_message(message_);
-      }
-      c = nullptr;
+  for (bool accepted = false; !accepted;) {
+    const auto c = handshake_->connection();
+    auto arrived = connection::arrival::something;
+    const auto lost = failure_of([&] {
+      arrived = c->try_receive(message_);
+      if (arrived == connection::arrival::end)
+        throw error(errc::unavailable, str(c->peer, " ended the connection during the handshake"));
+      if (arrived == connection::arrival::something) accepted = handshake_->on_message(message_);
     });
-    if (failure)
-      accepted = handshake_->on_lost(*failure);
-    else if (c)
-      return;
+    if (lost) {
+      accepted = handshake_->on_lost(*lost);
+    } else if (arrived == connection::arrival::nothing) {
+      c->on_event(handler([](dialer& d) { d.receive(); }));
+      return c->arm();
+    }
   }
-  auto c = handshake_->connection();
+  const auto c = handshake_->connection();
   c->on_event(nullptr);
   c->set_limits(options_->limits);
   handshake_.reset();
-  end(std::move(c), nullptr);
+  end(c, nullptr);
 }
 
 void dialer::retry(const error& why) {
