@@ -59,14 +59,16 @@ TEST_CASE("stop_at_step stops at its step, and counts only runs that train") {
 TEST_CASE("errors of a monitored run have its line") {
   std::string unfed, empty;
   unsigned line = 0;
-  CHECK(alone([&](task& self) {
-          placeholder<float> x("x");
-          tensor<float> nothing;
-          monitored_session s(self);
-          line = here().line;
-          unfed = outcome_of([&] { s.run(x + 1.f); }).message;
-          empty = outcome_of([&] { s.run(run_options{}, x, nothing); }).message;
-        }) == 0);
+  const auto body = [&](task& self) {
+    placeholder<float> x("x");
+    tensor<float> nothing;
+    monitored_session s(self);
+    line = here().line;
+    unfed = outcome_of([&] { s.run(x + 1.f); }).message;
+    empty = outcome_of([&] { s.run(run_options{}, x, nothing); }).message;
+  };
+  CHECK(alone(body) == 0);
+  CAPTURE(unfed);
   CHECK(unfed.find(str("(run at test_monitored_session.cpp:", line + 1, ")")) != unfed.npos);
   CHECK(empty.find("[run] argument 2 is empty") != empty.npos);
 }
