@@ -113,6 +113,25 @@ class variable : public tensor<T, E...> {
         detail::takes<variable<T, E...>, Name>,
         "[variable] expects an initial value, as in variable<float, 10> b(\"b\", zeros())");
   }
+  template <std::convertible_to<std::string_view> Name, class Initial>
+  requires std::is_function_v<Initial> variable(const Name&, Initial&) {
+    static_assert(
+        detail::takes<variable<T, E...>, Name, Initial>,
+        "[variable] expects an initial value, and got a function: call it, as in zeros()");
+  }
+  template <class Name = detail::missing>
+  explicit variable() {
+    static_assert(
+        detail::takes<variable<T, E...>, Name>,
+        "[variable] expects a name and an initial value, as in variable<float> b(\"b\", zeros())");
+  }
+  template <std::same_as<initializer> Initial>
+  explicit variable(const Initial&) {
+    static_assert(
+        detail::takes<variable<T, E...>, Initial>,
+        "[variable] expects a name before the initial value, as in variable<float> b(\"b\", "
+        "zeros())");
+  }
   /// An existing variable of a graph: `variable<float, 10> b(g.find_variable("b"))`.
   /// Throws not_found if `n` is empty or not a variable, invalid_argument if dtype or shape differ.
   explicit variable(const node_ref& n)

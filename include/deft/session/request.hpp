@@ -69,6 +69,10 @@ inline constexpr bool is_list = false;
 template <class X>
 inline constexpr bool is_list<std::vector<X>> = true;
 template <class X>
+inline constexpr bool is_tuple = false;
+template <class... X>
+inline constexpr bool is_tuple<std::tuple<X...>> = true;
+template <class X>
 struct kind_of {
   using type = X;
 };
@@ -217,7 +221,16 @@ struct request {
 /// its type.
 template <class Step, class... X>
 auto run_fetches(Step&& step, source_place w, const X&... x) {
-  if constexpr (!can_be_run<X...>) {
+  if constexpr ((std::is_function_v<X> || ...)) {
+    static_assert(takes<session, X...>,
+                  "[run] expects what a function returns: call it, as in s.run(initialize_all())");
+    return refused();
+  } else if constexpr ((is_tuple<X> || ...)) {
+    static_assert(takes<session, X...>,
+                  "[run] expects the elements of a tuple one by one, as of auto [dw, db] = "
+                  "gradients(loss, w, b)");
+    return refused();
+  } else if constexpr (!can_be_run<X...>) {
     static_assert(takes<session, X...>,
                   "[run] expects tensors, expressions, operations and feeds, and got another type");
     return refused();

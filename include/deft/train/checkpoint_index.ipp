@@ -115,6 +115,10 @@ std::vector<std::string> checkpoint_index::files() const {
 }
 
 checkpoint_index read_index(const std::string& path) {
+  if (path.empty())
+    fail(errc::not_found,
+         "[saver] there is no checkpoint \"\": latest_checkpoint gives this name if its folder has "
+         "none");
   if (path.ends_with(file_ending)) return index_of_file(path);
   const std::string file = str(path, index_ending);
   std::error_code e;
