@@ -110,8 +110,10 @@ feed_value make_feed(const output& target, V&& value) {
     return feed_value(target, detail::fed_scalar<T>(target, value));
   } else if constexpr (detail::is_ndarray<U>) {
     if constexpr (!std::is_same_v<T, typename U::value_type>)
-      static_assert(detail::takes<tensor_of<T, Shape>, U>,
-                    "[feed] the value has another dtype than the tensor");
+      static_assert(
+          detail::takes<tensor_of<T, Shape>, U>,
+          "[feed] the value has another dtype than the tensor: declare the tensor with it, "
+          "or convert the elements");
     else if constexpr (!detail::feeds_shape<Shape, typename U::shape_type>)
       static_assert(detail::takes<tensor_of<T, Shape>, U>,
                     "[feed] the value has another shape than the tensor");
@@ -120,8 +122,10 @@ feed_value make_feed(const output& target, V&& value) {
     return detail::array_feed(target, std::forward<V>(value));
   } else {
     if constexpr (!std::is_same_v<T, std::iter_value_t<detail::data_of<U>>>)
-      static_assert(detail::takes<tensor_of<T, Shape>, U>,
-                    "[feed] the value has another dtype than the tensor");
+      static_assert(
+          detail::takes<tensor_of<T, Shape>, U>,
+          "[feed] the value has another dtype than the tensor: declare the tensor with it, "
+          "or convert the elements");
     else if constexpr (Shape::value.n != 1)
       static_assert(detail::takes<tensor_of<T, Shape>, U>,
                     "[feed] a list of elements is fed to a tensor that is not a vector: use "

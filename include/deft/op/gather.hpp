@@ -62,7 +62,8 @@ auto gather(const P& params, const Indices& indices, source_place w = here()) {
     using SI = shape_type_of<Indices>;
     if constexpr (!detail::gathers_by<Indices>) {
       static_assert(detail::takes<op::gather, detail::got<P>, detail::got<Indices>>,
-                    "[gather] expects indices of int32 or int64, and got another dtype");
+                    "[gather] expects indices of int32 or int64, and got another dtype: use "
+                    "cast<std::int64_t>(i)");
       return detail::refused();
     } else if constexpr (!detail::can_gather<SP, SI>) {
       static_assert(detail::takes<op::gather, detail::got<P>, detail::got<Indices>>,

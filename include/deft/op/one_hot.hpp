@@ -43,7 +43,8 @@ auto one_hot(const X& indices, source_place w = here()) {
   if constexpr (typed_expression<X>) {
     if constexpr (!detail::is_integer_expression<X>) {
       static_assert(detail::takes<op::one_hot, detail::got<X>>,
-                    "[one_hot] expects integer indices, and got another dtype");
+                    "[one_hot] expects integer indices, and got another dtype: use "
+                    "cast<std::int64_t>(x)");
       return detail::refused();
     } else if constexpr (!detail::can_grow<X>) {
       static_assert(detail::takes<op::one_hot, detail::got<X>>,

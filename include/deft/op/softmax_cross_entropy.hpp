@@ -84,7 +84,8 @@ auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = he
   if constexpr (typed_expression<L> && typed_expression<Y>) {
     if constexpr (!detail::is_floating_expression<L>) {
       static_assert(detail::takes<op::softmax_cross_entropy, detail::got<L>, detail::got<Y>>,
-                    "[softmax_cross_entropy] expects floating logits, and got another dtype");
+                    "[softmax_cross_entropy] expects floating logits, and got another dtype: use "
+                    "cast<float>(x)");
       return detail::refused();
     } else if constexpr (!detail::label_shape_fits<L, Y>) {
       static_assert(
@@ -95,7 +96,7 @@ auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = he
     } else if constexpr (!detail::label_dtype_fits<L, Y>) {
       static_assert(detail::takes<op::softmax_cross_entropy, detail::got<L>, detail::got<Y>>,
                     "[softmax_cross_entropy] expects labels of the logits' dtype, or classes as "
-                    "int32 or int64, and got another dtype");
+                    "int32 or int64, and got another dtype: use cast");
       return detail::refused();
     } else {
       return detail::apply_typed<

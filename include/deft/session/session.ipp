@@ -125,8 +125,8 @@ void session_impl::check_graphs(std::span<const output> fetches) {
 void session_impl::rethrow(const error& e, std::span<const output> fetches, source_place w) const {
   const std::string run = w.known() ? str(" (run ", where_of(w), ")") : std::string();
   if (e.message().ends_with("none was fed"))
-    throw error(e.code(), e.message() + ": feed one, as in s.run(y, x = value)" + run, e.node(),
-                e.where(), e.device());
+    throw error(e.code(), e.message() + ": feed one, as in s.run(fetch, placeholder = value)" + run,
+                e.node(), e.where(), e.device());
   if (e.message().ends_with("the tensor that is fed"))
     throw error(e.code(), e.message() + run, e.node(), e.where(), e.device());
   if (e.code() != errc::failed_precondition || !e.message().ends_with("is not initialized") ||
