@@ -17,9 +17,9 @@ struct runner {
   std::thread::id id;
   bool keeper = false;
 };
-std::shared_ptr<mailbox<runner>> post_to_loop() {
+std::shared_ptr<mailbox<runner>> post_to_loop(event_loop& to = loop()) {
   auto ran = std::make_shared<mailbox<runner>>();
-  boost::asio::post(loop().context(), [ran] {
+  boost::asio::post(to.context(), [ran] {
     ran->put({std::this_thread::get_id(), event_loop::is_keeper()});
   });
   return ran;
@@ -33,11 +33,12 @@ TEST_CASE("if no thread waits, the keeper runs the loop") {
 }
 
 TEST_CASE("the keeper runs the loop without patience while something is under way") {
-  { event_loop::polling_scope was_here(loop()); }  // which begins the patience
-  event_loop::upkeep under_way(loop());
-  CHECK(post_to_loop()->get().keeper);
-  { event_loop::polling_scope was_here(loop()); }
-  CHECK(post_to_loop()->get().keeper);
+  static auto& patient = *new event_loop(std::chrono::hours(1));
+  { event_loop::polling_scope was_here(patient); }  // which begins the patience
+  event_loop::upkeep under_way(patient);
+  CHECK(post_to_loop(patient)->get().keeper);
+  { event_loop::polling_scope was_here(patient); }
+  CHECK(post_to_loop(patient)->get().keeper);
 }
 
 TEST_CASE("a thread that waits runs the loop, and sleeps until it is woken") {

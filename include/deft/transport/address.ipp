@@ -4,7 +4,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <deft/core/error.hpp>
+#include <deft/core/failure.hpp>
+#include <deft/core/thread.hpp>
 #include <deft/transport/address.hpp>
 #include <system_error>
 
@@ -41,18 +42,6 @@ std::pair<std::string, std::string> parts_of(const std::string& address) {
   return parts;
 }
 
-std::vector<tcp::endpoint> endpoints_of(const tcp::resolver::results_type& found) {
-  std::vector<tcp::endpoint> all(found.begin(), found.end());
-  std::stable_partition(all.begin(), all.end(),
-                        [](const tcp::endpoint& e) { return e.address().is_v4(); });
-  return all;
-}
-
-error cannot_resolve(const std::string& address, const boost::system::error_code& why) {
-  return error(errc::unavailable, str("cannot resolve host \"", parts_of(address).first, "\" of \"",
-                                      address, "\": ", why.message()));
-}
-
 }  // namespace
 
 std::vector<tcp::endpoint> resolve(const std::string& address) {
@@ -60,8 +49,13 @@ std::vector<tcp::endpoint> resolve(const std::string& address) {
   boost::asio::io_context io;
   boost::system::error_code failed;
   const auto found = tcp::resolver(io).resolve(host, port, tcp::resolver::numeric_service, failed);
-  if (failed) throw cannot_resolve(address, failed);
-  return endpoints_of(found);
+  if (failed)
+    fail(errc::unavailable, "cannot resolve host \"", host, "\" of \"", address,
+         "\": ", failed.message());
+  std::vector<tcp::endpoint> all(found.begin(), found.end());
+  std::stable_partition(all.begin(), all.end(),
+                        [](const tcp::endpoint& e) { return e.address().is_v4(); });
+  return all;
 }
 
 void resolve_on(
@@ -72,16 +66,13 @@ void resolve_on(
   const auto number = boost::asio::ip::make_address(host, no_number);
   if (!no_number)
     return then({tcp::endpoint(number, static_cast<std::uint16_t>(std::stoi(port)))}, nullptr);
-  const auto resolver = std::make_shared<tcp::resolver>(context);
-  resolver->async_resolve(
-      host, port, tcp::resolver::numeric_service,
-      [resolver, address, then = std::move(then)](const boost::system::error_code& failed,
-                                                  const tcp::resolver::results_type& found) {
-        if (failed)
-          then({}, std::make_shared<const error>(cannot_resolve(address, failed)));
-        else
-          then(endpoints_of(found), nullptr);
-      });
+  // Asio's resolver has one thread, where a name that nobody knows would hold up all others.
+  start_thread([&context, address, then = std::move(then)]() mutable {
+    std::vector<tcp::endpoint> found;
+    auto failure = failure_of([&] { found = resolve(address); });
+    boost::asio::post(context, [then = std::move(then), found = std::move(found),
+                                failure = std::move(failure)] { then(found, failure); });
+  }).detach();
 }
 
 std::string text_of(const boost::asio::ip::tcp::endpoint& e) {

@@ -40,6 +40,7 @@ class dialer final : public std::enable_shared_from_this<dialer> {
   void on_connected(std::size_t endpoint, const boost::system::error_code& failed);
   void greet();
   void receive();
+  void drop_handshake();
   /// An attempt has failed: tries again if the server may still come up.
   void retry(const error& why);
   void give_up();

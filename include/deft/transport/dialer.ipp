@@ -122,12 +122,15 @@ void dialer::receive() {
   end(c, nullptr);
 }
 
+void dialer::drop_handshake() {
+  if (!handshake_) return;
+  handshake_->connection()->on_event(nullptr);
+  handshake_->close();
+  handshake_.reset();
+}
+
 void dialer::retry(const error& why) {
-  if (handshake_) {
-    handshake_->connection()->on_event(nullptr);
-    handshake_->close();
-    handshake_.reset();
-  }
+  drop_handshake();
   const bool late = why.code() == errc::deadline_exceeded;  // another reason says more
   if (!late && why.code() != errc::unavailable)
     return end(nullptr, std::make_shared<const error>(why));
@@ -167,11 +170,7 @@ void dialer::end(std::shared_ptr<connection_state> c, error_ptr failure) {
   pause_.cancel();
   boost::system::error_code ignored;
   socket_.close(ignored);
-  if (handshake_) {
-    handshake_->connection()->on_event(nullptr);
-    handshake_->close();
-    handshake_.reset();
-  }
+  drop_handshake();
   upkeep_.reset();
   const auto then = std::move(then_);
   then(std::move(c), std::move(failure));

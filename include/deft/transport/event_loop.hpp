@@ -37,6 +37,10 @@ class event_loop {
   static event_loop& of_servers();
   static event_loop& of_callers();
 
+  /// One that is not of those two must never be destroyed either. `patience`: how long after the
+  /// last polling thread has left the keeper runs it.
+  explicit event_loop(std::chrono::milliseconds patience);
+
   boost::asio::io_context& context() { return context_; }
 
   /// A place where a thread sleeps until it is woken.
@@ -102,8 +106,6 @@ class event_loop {
   static bool is_keeper();
 
  private:
-  /// `patience`: how long after the last polling thread has left the keeper runs the loop.
-  explicit event_loop(std::chrono::milliseconds patience);
   void enter();
   void leave();
   // With the lock held:

@@ -63,8 +63,9 @@ struct process_catalog {
 
 /// This process's catalog; made anew only after an operation has been added.
 inline std::shared_ptr<const process_catalog> own_catalog() {
-  static std::mutex guard;
-  static std::shared_ptr<const process_catalog> last;
+  // Never destroyed: threads that serve connections outlive main's statics.
+  static auto& guard = *new std::mutex;
+  static auto& last = *new std::shared_ptr<const process_catalog>;
   auto ops = known_ops();
   std::lock_guard lock(guard);
   if (last && last->ops == ops) return last;
