@@ -16,7 +16,6 @@
 
 namespace deft {
 
-class session;
 class session_impl;
 class task;
 class monitored_session;

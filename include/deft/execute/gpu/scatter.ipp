@@ -14,6 +14,14 @@
 namespace deft::gpu::DEFT_GPU_SYSTEM {
 namespace {
 
+/// Rows and positions are sorted as 32-bit numbers.
+void check_sortable(std::string_view op, std::int64_t rows, std::int64_t indices) {
+  constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
+  if (rows > most || indices > most)
+    fail(errc::unimplemented, "[", op, "] on GPUs takes up to ", most,
+         " rows and indices, and got ", rows, " and ", indices);
+}
+
 template <class T>
 struct no_sums {
   T* to;
@@ -122,10 +130,7 @@ class scatter_kernel final : public queued_kernel {
     n_ = 1;
     for (int i = 1; i < out().rank(); ++i) n_ *= out()[i];
     count_ = in(1).elements();
-    constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
-    if (rows_ > most || count_ > most)
-      fail(errc::unimplemented, "[scatter_add] on GPUs takes up to ", most,
-           " rows and indices, and got ", rows_, " and ", count_);
+    check_sortable("scatter_add", rows_, count_);
     words_ = key_bytes(count_);
     levels_ = scratch_ = 4 * words_ + aligned(stream::sort_room(count_));
     for (std::int64_t left = count_; (left = group_sums<T>::rest_of(left)) > 0;)
@@ -206,10 +211,7 @@ class sorting_kernel : public queued_kernel {
 
  protected:
   void set(std::string_view op, std::int64_t rows, std::int64_t n, std::int64_t count) {
-    constexpr std::int64_t most = std::numeric_limits<std::uint32_t>::max();
-    if (count > most || rows > most)
-      fail(errc::unimplemented, "[", op, "] on GPUs takes up to ", most,
-           " rows and indices, and got ", rows, " and ", count);
+    check_sortable(op, rows, count);
     rows_ = rows, n_ = n, count_ = count;
   }
   sorted_rows<T> sort(const kernel_call& c, stream& s, const void* index, const void* from) const {
