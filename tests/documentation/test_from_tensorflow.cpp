@@ -5,19 +5,13 @@
 #include <thread>
 
 #include "data/temporary_folder.hpp"
+#include "op/modeling.hpp"
 #include "train/training.hpp"
 
 using namespace deft;
 using namespace std::chrono_literals;
 using testing::outcome_of;
-
-namespace {
-/// A graph of the case's own.
-struct own_graph {
-  graph of_case;
-  graph_scope scope{of_case};
-};
-}  // namespace
+using testing::own_graph;
 
 TEST_CASE_FIXTURE(own_graph, "a graph is written, fed and run") {
   placeholder<float, dyn, 2> x("x");
@@ -440,17 +434,6 @@ TEST_CASE_FIXTURE(own_graph, "random numbers repeat with the seed, and differ fr
   CHECK(first == same.run(a));
 }
 
-TEST_CASE_FIXTURE(own_graph, "gradients of what the loss does not depend on, and comparisons") {
-  variable<float, 2> v("v", ones()), w("w", ones());
-  auto [dv, dw] = gradients(sum(v * 3.f), v, w);
-  session s;
-  s.run(initialize_all());
-  CHECK(s.run(dv) == ndarray<float, 2>{3, 3});
-  CHECK(s.run(dw) == ndarray<float, 2>{0, 0});
-  CHECK(s.run(v == w) == ndarray<bool, 2>{true, true});
-  CHECK(!same(v, w));
-}
-
 TEST_CASE_FIXTURE(own_graph, "shapes are checked when the graph is written, or when it runs") {
   placeholder<float, dyn> x("x"), y("y");
   auto z = x + y;
@@ -461,33 +444,6 @@ TEST_CASE_FIXTURE(own_graph, "shapes are checked when the graph is written, or w
   any_tensor unknown = make_placeholder("unknown", dtype::float32, {dyn, 2});
   CHECK(outcome_of([&] { matmul(unknown, constant({{1.f}})); }).code == errc::invalid_argument);
   CHECK((tensor<float, dyn, 2>(unknown).extents() == dims{dyn, 2}));
-}
-
-TEST_CASE_FIXTURE(own_graph, "a thread has no scopes, and the process's graph") {
-  auto outer = on(device("/cpu:1"));
-  std::string there, here;
-  here = requested_device(constant(1.f));
-  graph mine = current_graph();
-  std::thread([&] {
-    auto in_graph = as_default(mine);
-    there = requested_device(constant(1.f));
-  }).join();
-  CHECK(here == "/cpu:1");
-  CHECK(there.empty());
-}
-
-TEST_CASE_FIXTURE(own_graph, "a fed tensor stands for its value, and what made it does not run") {
-  variable<float> v("v", 1.f);
-  tensor<float> y = v.assign_add(1.f).value() * 2.f;
-  session s;
-  s.run(initialize_all());
-  CHECK(s.run(y + 1.f, y = 5.f) == 6);
-  CHECK(s.run(v) == 1);           // the update was not needed
-  CHECK(s.run(v, v = 8.f) == 8);  // what is read, not the state
-  CHECK(s.run(v) == 1);
-
-  placeholder<float> x("x");
-  CHECK(outcome_of([&] { s.run(v, x = 1.f); }).code == errc::invalid_argument);
 }
 
 TEST_CASE_FIXTURE(own_graph, "checkpoints") {
