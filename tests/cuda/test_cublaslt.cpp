@@ -13,6 +13,7 @@
 #include "../execute/arrays.hpp"
 #include "../execute/gpu/on_gpu.hpp"
 #include "../session/sessions.hpp"
+#include "called_as.hpp"
 #include "fake_cublaslt.hpp"
 #include "fake_runtime.hpp"
 #include "testing.hpp"
@@ -26,19 +27,6 @@ using namespace testing;
 
 namespace {
 namespace lt = gpu::cuda::cublaslt;
-
-/// Whether A is passed as B is: pointers as pointers, numbers as numbers of that size.
-template <class A, class B>
-constexpr bool passed_as = std::is_pointer_v<A>&& std::is_pointer_v<B>;
-template <class A, class B>
-requires(std::is_arithmetic_v<A> || std::is_enum_v<A>) &&
-    std::is_arithmetic_v<B> constexpr bool passed_as<A, B> = sizeof(A) == sizeof(B);
-template <class A, class B>
-constexpr bool called_as = false;
-template <class R, class... A, class S, class... B>
-requires(sizeof...(A) ==
-         sizeof...(B)) constexpr bool called_as<R(A...), S (*)(B...)> = passed_as<R, S> &&
-                                                                        (passed_as<A, B> && ...);
 
 static_assert(called_as<decltype(cublasLtGetStatusString), decltype(lt::functions::status_string)>);
 static_assert(called_as<decltype(cublasLtCreate), decltype(lt::functions::create)>);
@@ -357,10 +345,11 @@ TEST_CASE("no library is asked for a product that an update makes") {
   } library;
   const std::uint32_t failed = 0;
   const auto type = dtype::float32;
-  CHECK(
-      !gpu::cuda::stream(nullptr, {}, &failed, &library).multiply(type, {}, nullptr, nullptr, {}));
+  CHECK(!gpu::cuda::stream(nullptr, {}, &failed, {&library})
+             .multiply(type, {}, nullptr, nullptr, {}));
   CHECK(library.asked == 0);
-  CHECK(gpu::cuda::stream(nullptr, {}, nullptr, &library).multiply(type, {}, nullptr, nullptr, {}));
+  CHECK(
+      gpu::cuda::stream(nullptr, {}, nullptr, {&library}).multiply(type, {}, nullptr, nullptr, {}));
   CHECK(library.asked == 1);
 }
 

@@ -22,9 +22,9 @@ struct session_options {
   /// Number of GPUs ("/gpu:0", "/gpu:1", …) that the CPU simulates in a session of this process.
   /// Unset: as many as the environment variable DEFT_SIMULATED_GPUS says, else the real GPUs.
   std::optional<int> simulated_gpus = {};
-  /// Whether products of float matrices on GPUs of a session of this process may use TF32, which is
-  /// faster, but rounds the elements to 11 significant bits before multiplying them. Unset: as the
-  /// environment variable DEFT_ALLOW_TF32 says (0 or 1), else false.
+  /// Whether products of float matrices and convolutions on GPUs of a session of this process may
+  /// use TF32: faster, but elements are rounded to 11 significant bits before they are multiplied.
+  /// Unset: as the environment variable DEFT_ALLOW_TF32 says (0 or 1), else false.
   std::optional<bool> allow_tf32 = {};
   /// How much memory of each GPU tensors may use in a session of this process: a value up to 1 is a
   /// fraction of the GPU's memory, a larger one a number of bytes. A run that needs more throws

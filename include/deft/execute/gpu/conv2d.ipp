@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/gpu/conv2d.ipp: convolution and its gradients as products of matrices: the windows
-// of some images are copied into rows of a matrix, or added up from one.
+// deft/execute/gpu/conv2d.ipp: convolution and its gradients: by the system's library where it has
+// one, else as products of matrices: the windows of some images are copied into rows of a matrix,
+// or added up from one.
 #pragma once
+#include <deft/execute/gpu/image_convolution.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/execute/gpu/windows.hpp>
 #include <deft/op/conv2d.hpp>
@@ -112,6 +114,12 @@ class windows_kernel : public queued_kernel {
     p.m = m, p.n = n, p.k = k;
     return p;
   }
+  /// Whether a library does all of it, with the operation's first two operands.
+  bool by_library(const kernel_call& c, stream& s, image_convolution::kind result) const {
+    return !in_place_ &&
+           s.convolve(this->type(), {result, all_, channels_, outputs_, w_.height, w_.width},
+                      c.in[0], c.in[1], c.out[0]);
+  }
   /// The windows of some images as a matrix.
   const void* copy(stream& s, const T* x, std::int64_t images, void* room) const {
     if (in_place_) return x;
@@ -135,6 +143,7 @@ class forward final : public windows_kernel<T> {
     const T* const x = static_cast<const T*>(c.in[0]);
     T* const y = static_cast<T*>(c.out[0]);
     if (this->out().elements() == 0) return;
+    if (this->by_library(c, s, image_convolution::forward)) return;
     this->each([&](std::int64_t b, std::int64_t images) {
       const void* const rows = this->copy(s, x + b * this->image_, images, c.scratch);
       queue_product(s, this->type(),
@@ -154,6 +163,7 @@ class input_gradient final : public windows_kernel<T> {
   explicit input_gradient(const op::conv2d_input_gradient& o) : op_(o) {}
   void queue(const kernel_call& c, stream& s) override {
     if (this->out().elements() == 0) return;
+    if (this->by_library(c, s, image_convolution::input_gradient)) return;
     const T* const dz = static_cast<const T*>(c.in[0]);
     T* const dx = static_cast<T*>(c.out[0]);
     this->each([&](std::int64_t b, std::int64_t images) {
@@ -185,6 +195,7 @@ class filter_gradient final : public windows_kernel<T> {
     const T* const x = static_cast<const T*>(c.in[1]);
     T* const dw = static_cast<T*>(c.out[0]);
     if (this->all_ * this->pixels_ == 0) return s.launch(n, zeros<T>{s.out<T>(dw)});
+    if (this->by_library(c, s, image_convolution::filter_gradient)) return;
     T* const part = reinterpret_cast<T*>(static_cast<char*>(c.scratch) + part_);
     this->each([&](std::int64_t b, std::int64_t images) {
       const void* const rows = this->copy(s, x + b * this->image_, images, c.scratch);

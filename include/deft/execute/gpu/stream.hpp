@@ -19,6 +19,9 @@
 //   multiply(type, p, a, b, c)
 //       queues the product p of matrices at addresses of this device, by a library; false: there is
 //       none that does it, and nothing was queued
+//   convolve(type, c, a, b, to)
+//       the same for an image_convolution of arrays at addresses of this device: a and b are the
+//       first two operands of the operation
 //   faults()
 //       what device code reports errors to, as a fault_report
 //

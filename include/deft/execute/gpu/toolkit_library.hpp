@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/gpu/toolkit_library.hpp: a library of the CUDA Toolkit, loaded where the machine has
-// it.
+// deft/execute/gpu/toolkit_library.hpp: a library of the CUDA Toolkit, or beside it, loaded where
+// the machine has it.
 #pragma once
 #include <dlfcn.h>
 
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace deft::gpu {
 
 /// One that was loaded stays so.
 class toolkit_library {
  public:
-  /// "libnvrtc": of CUDA 13 or 12, by its name or in the toolkit at $CUDA_HOME, $CUDA_PATH or
-  /// /usr/local/cuda. `file`: that one instead, if it is neither null nor empty.
-  explicit toolkit_library(std::string name, const char* file = nullptr);
+  /// Endings of those that belong to CUDA 13 and 12.
+  static constexpr std::string_view of_cuda[] = {".so.13", ".so.12", ".so"};
+
+  /// "libnvrtc" with one of these endings, the first that there is: by its name or in the toolkit
+  /// at $CUDA_HOME, $CUDA_PATH or /usr/local/cuda. `file`: that one instead, if it is neither null
+  /// nor empty.
+  explicit toolkit_library(std::string name, const char* file = nullptr,
+                           std::span<const std::string_view> endings = of_cuda);
 
   template <class F>
   void find(const char* symbol, F& function) {

@@ -8,7 +8,9 @@
 
 namespace deft::gpu {
 
-toolkit_library::toolkit_library(std::string name, const char* file) : name_(std::move(name)) {
+toolkit_library::toolkit_library(std::string name, const char* file,
+                                 std::span<const std::string_view> endings)
+    : name_(std::move(name)) {
   if (file && *file) {
     library_ = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!library_) missing_ = str(name_, " cannot be loaded: ", dlerror());
@@ -20,8 +22,8 @@ toolkit_library::toolkit_library(std::string name, const char* file) : name_(std
       folders.push_back(str(toolkit, "/lib64/"));
   folders.push_back("/usr/local/cuda/lib64/");
   for (const auto& folder : folders)
-    for (const char* version : {".so.13", ".so.12", ".so"})
-      if ((library_ = dlopen((folder + name_ + version).c_str(), RTLD_NOW | RTLD_LOCAL))) return;
+    for (const auto& ending : endings)
+      if ((library_ = dlopen(str(folder, name_, ending).c_str(), RTLD_NOW | RTLD_LOCAL))) return;
   missing_ = name_ + " was not found";
 }
 

@@ -3,6 +3,7 @@
 // find them.
 #pragma once
 #include <algorithm>
+#include <compare>
 #include <deft/execute/gpu/divider.hpp>
 #include <deft/op/base/windows.hpp>
 
@@ -24,6 +25,7 @@ struct window_axis {
         stride(step),
         before(same ? op::padding_before(in, taps, step, out) : 0),
         count(out) {}
+  auto operator<=>(const window_axis&) const = default;
 
   /// Where window i begins: negative in the padding.
   DEFT_HD std::int64_t first(std::int64_t i) const { return i * stride - before; }

@@ -49,7 +49,7 @@ flags::options_description task_flags() {
   d.add_options()("simulated_gpus", flags::value<int>(),
                   "number of GPUs that the CPU simulates: /gpu:0, /gpu:1, …");
   d.add_options()("allow_tf32", flags::bool_switch(),
-                  "multiply float matrices in TF32 on GPUs: faster, with 11 significant bits");
+                  "multiply and convolve floats in TF32 on GPUs: faster, with 11 significant bits");
   d.add_options()("gpu_memory_limit", flags::value<double>(),
                   "memory of each GPU for tensors: a fraction, up to 1, or bytes");
   d.add_options()("intra_op_threads", flags::value<int>()->default_value(0),
@@ -83,6 +83,7 @@ constexpr std::pair<const char*, const char*> environment_variables[] = {
     {"DEFT_ALLOW_TF32", "0 or 1: as --allow_tf32"},
     {"DEFT_GPU_MEMORY_LIMIT", "as --gpu_memory_limit"},
     {"DEFT_CUBLASLT", "path of libcublasLt.so"},
+    {"DEFT_CUDNN", "path of libcudnn.so"},
     {"DEFT_CACHE_DIR", "folder of what was compiled for GPUs; empty: none is kept"},
     {"CUDA_HOME, CUDA_PATH", "where libraries of the CUDA Toolkit are looked for"},
 };

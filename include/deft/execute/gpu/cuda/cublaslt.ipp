@@ -4,12 +4,9 @@
 #pragma once
 #include <bit>
 #include <compare>
-#include <cstdlib>
-#include <deft/core/log.hpp>
 #include <deft/execute/gpu/cuda/cublaslt.hpp>
-#include <deft/execute/gpu/cuda/memory.ipp>
+#include <deft/execute/gpu/cuda/library.ipp>
 #include <deft/execute/gpu/cuda/stream.hpp>
-#include <deft/execute/gpu/toolkit_library.hpp>
 #include <deft/execute/matrix_product.hpp>
 #include <map>
 
@@ -17,15 +14,10 @@ namespace deft::gpu::cuda {
 namespace {
 
 /// Those of one GPU. Thread-safe.
-class cublaslt_products final : public product_library {
+class cublaslt_products final : public product_library, gpu_library<cublaslt::functions> {
  public:
   cublaslt_products(std::shared_ptr<queues> q, std::shared_ptr<device_memory> m, bool allow_tf32)
-      : queues_(std::move(q)), memory_(std::move(m)), allow_tf32_(allow_tf32) {}
-  /// After all products are done.
-  ~cublaslt_products() {
-    if (handle_ && cudaSetDevice(queues_->number()) == cudaSuccess) library_.destroy(handle_);
-  }
-  cublaslt_products(const cublaslt_products&) = delete;
+      : gpu_library(std::move(q), std::move(m)), allow_tf32_(allow_tf32) {}
 
   bool multiply(cudaStream_t on, dtype type, const matrix_product& p, const void* a, const void* b,
                 void* c) override {
@@ -62,7 +54,7 @@ class cublaslt_products final : public product_library {
     std::uint32_t align_a, align_b, align_c;  ///< bytes, up to 256
     auto operator<=>(const key&) const = default;
   };
-  using descriptor = std::unique_ptr<void, int (*)(void*)>;
+  using descriptor = library_descriptor;
   struct plan {
     descriptor product, a, b, c;
     cublaslt::algorithm algorithm{};
@@ -76,32 +68,19 @@ class cublaslt_products final : public product_library {
 
   /// Whether the library is there.
   bool open(cudaStream_t on) {
-    if (workspace_ || missing_) return !missing_;
-    // Nothing may be allocated while a graph is captured.
-    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
-    check(cudaStreamIsCapturing(on, &capture), "to be asked");
-    if (capture != cudaStreamCaptureStatusNone) return false;
-    if (!handle_) {
-      toolkit_library file("libcublasLt", std::getenv("DEFT_CUBLASLT"));
-      library_.each([&](const char* name, auto& function) { file.find(name, function); });
-      std::string why = file.missing();
-      if (why.empty())
-        if (const int said = library_.create(&handle_); said != cublaslt::success)
-          why = str("cuBLASLt cannot be used: ", library_.status_string(said));
-      if (!why.empty()) {
-        missing_ = true;
-        handle_ = nullptr;
-        logging::warning("GPU ", queues_->number(), ": ", why,
-                         "; products of matrices take deft's own kernel, which is slow");
-        return false;
-      }
-    }
-    // What NVIDIA recommends.
-    int major = 0;
-    check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, queues_->number()),
-          "to be asked");
-    workspace_ = buffer(memory_->allocate(std::size_t{major >= 9 ? 32u : 4u} << 20));
-    return true;
+    return gpu_library::open(
+        on, "cuBLASLt", [] { return toolkit_library("libcublasLt", std::getenv("DEFT_CUBLASLT")); },
+        [&] {
+          // What NVIDIA recommends.
+          int major = 0;
+          check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu()),
+                "to be asked");
+          return std::size_t{major >= 9 ? 32u : 4u} << 20;
+        },
+        [&](const std::string& why) {
+          logging::warning("GPU ", gpu(), ": ", why,
+                           "; products of matrices take deft's own kernel, which is slow");
+        });
   }
 
   plan make_plan(const key& what) {
@@ -154,20 +133,14 @@ class cublaslt_products final : public product_library {
   void refuse(plan& p, const key& what, int said) {
     p.refused = true;
     if (std::exchange(refused_, true)) return;
-    logging::warning("GPU ", queues_->number(), ": cuBLASLt refuses a product of ", what.type,
-                     ", (", what.m, ",", what.k, ") x (", what.k, ",", what.n,
-                     "): ", library_.status_string(said),
+    logging::warning("GPU ", gpu(), ": cuBLASLt refuses a product of ", what.type, ", (", what.m,
+                     ",", what.k, ") x (", what.k, ",", what.n, "): ", library_.status_string(said),
                      "; what it refuses takes deft's own kernel, which is slow");
   }
 
-  const std::shared_ptr<queues> queues_;
-  const std::shared_ptr<device_memory> memory_;
   const bool allow_tf32_;
   std::mutex guard_;
-  cublaslt::functions library_;
-  void* handle_ = nullptr;
-  bool missing_ = false, refused_ = false;
-  buffer workspace_;  ///< one for all: products run one after the other
+  bool refused_ = false;
   std::map<key, plan> plans_;
 };
 

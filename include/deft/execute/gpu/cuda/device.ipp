@@ -5,6 +5,7 @@
 #include <bit>
 #include <deft/core/log.hpp>
 #include <deft/execute/gpu/cuda/cublaslt.ipp>
+#include <deft/execute/gpu/cuda/cudnn.ipp>
 #include <deft/execute/gpu/cuda/graph.ipp>
 #include <deft/execute/gpu/cuda/memory.ipp>
 #include <deft/execute/gpu/cuda/pinned.ipp>
@@ -96,7 +97,8 @@ class device final : public device_runtime {
         queues_(std::make_shared<queues>(number)),
         codes_(std::make_shared<program_codes>(queues_, std::move(architecture))),
         memory_(std::make_shared<device_memory>(queues_, this->info(), memory_limit)),
-        products_(queues_, memory_, allow_tf32) {}
+        products_(queues_, memory_, allow_tf32),
+        convolutions_(queues_, memory_, allow_tf32) {}
   ~device() override {
     if (!queues_->is_used()) return;
     queues_->attempt([&] {
@@ -251,7 +253,10 @@ class device final : public device_runtime {
 
   stream stream_of(device_step* of, std::uint32_t item, bool update, cudaStream_t on) {
     const fault_slot& s = static_cast<step*>(of)->slot();
-    return {on, {s.on_device, item}, update ? &s.on_device->taken : nullptr, &products_};
+    return {on,
+            {s.on_device, item},
+            update ? &s.on_device->taken : nullptr,
+            {&products_, &convolutions_}};
   }
   void start(const launch_request& r, device_step* of, cudaStream_t on) {
     stream s = stream_of(of, r.item, r.update, on);
@@ -296,6 +301,7 @@ class device final : public device_runtime {
   const std::shared_ptr<device_memory> memory_;
   arena_pool arenas_{*memory_};
   cublaslt_products products_;
+  cudnn_convolutions convolutions_;
   std::mutex guard_;
   std::unordered_map<const queues*, bool> reached_;
 };

@@ -11,7 +11,10 @@ struct CUstream_st;  // a cudaStream_t points to one
 
 namespace deft {
 struct matrix_product;
+namespace gpu {
+struct image_convolution;
 }
+}  // namespace deft
 namespace deft::gpu::cuda {
 
 /// A library that multiplies matrices.
@@ -24,15 +27,30 @@ class product_library {
  protected:
   ~product_library() = default;
 };
+/// A library that convolves images.
+class convolution_library {
+ public:
+  /// See stream::convolve.
+  virtual bool convolve(CUstream_st* on, dtype type, const image_convolution& c, const void* a,
+                        const void* b, void* to) = 0;
+
+ protected:
+  ~convolution_library() = default;
+};
+/// Those of a device; null where none is to be asked.
+struct libraries {
+  product_library* products = nullptr;
+  convolution_library* convolutions = nullptr;
+};
 
 /// See gpu/stream.hpp.
 class stream {
  public:
   /// `failed`: for an update, the word on the device that is set once its run has failed; for other
-  /// work null. `library`: null where none is to be asked.
+  /// work null.
   stream(CUstream_st* on, const fault_report& faults, const std::uint32_t* failed,
-         product_library* library = nullptr)
-      : on_(on), faults_(faults), failed_(failed), library_(library) {}
+         const libraries& by = {})
+      : on_(on), faults_(faults), failed_(failed), by_(by) {}
 
   template <class T>
   const T* in(const void* p) const {
@@ -65,8 +83,11 @@ class stream {
                    int bits, void* room);
 
   bool multiply(dtype type, const matrix_product& p, const void* a, const void* b, void* c) {
-    // It does not look at the word by which an update is left out.
-    return library_ && !failed_ && library_->multiply(on_, type, p, a, b, c);
+    // No library looks at the word by which an update is left out.
+    return by_.products && !failed_ && by_.products->multiply(on_, type, p, a, b, c);
+  }
+  bool convolve(dtype type, const image_convolution& c, const void* a, const void* b, void* to) {
+    return by_.convolutions && !failed_ && by_.convolutions->convolve(on_, type, c, a, b, to);
   }
 
   /// For libraries that queue kernels of their own.
@@ -86,7 +107,7 @@ class stream {
   CUstream_st* on_;
   fault_report faults_;
   const std::uint32_t* failed_;
-  product_library* library_;
+  libraries by_;
 };
 
 }  // namespace deft::gpu::cuda

@@ -10,7 +10,10 @@
 
 namespace deft {
 struct matrix_product;
+namespace gpu {
+struct image_convolution;
 }
+}  // namespace deft
 namespace deft::gpu::simulated {
 
 /// Work over a part of some numbers.
@@ -81,6 +84,9 @@ class stream {
 
   /// It has no library.
   static bool multiply(dtype, const matrix_product&, const void*, const void*, void*) {
+    return false;
+  }
+  static bool convolve(dtype, const image_convolution&, const void*, const void*, void*) {
     return false;
   }
 
