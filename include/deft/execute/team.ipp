@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/team.ipp: helpers that spin for 50 µs after their last work, then sleep. A wake-up
+// deft/execute/team.ipp: helpers that spin for 100 µs after their last work, then sleep. A wake-up
 // costs 23 µs, a spinning helper answers in a tenth of one.
 #pragma once
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace deft {
 namespace teamwork {
 namespace {
 
-constexpr std::chrono::microseconds spin_time{50};
+constexpr std::chrono::microseconds spin_time{100};
 
 inline void pause() {
 #if defined(__x86_64__) || defined(__i386__)
