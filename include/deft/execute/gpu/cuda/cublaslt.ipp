@@ -54,7 +54,6 @@ class cublaslt_products final : public product_library, gpu_library<cublaslt::fu
     std::uint32_t align_a, align_b, align_c;  ///< bytes, up to 256
     auto operator<=>(const key&) const = default;
   };
-  using descriptor = library_descriptor;
   struct plan {
     descriptor product, a, b, c;
     cublaslt::algorithm algorithm{};

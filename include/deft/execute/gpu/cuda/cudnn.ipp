@@ -24,13 +24,7 @@ class cudnn_convolutions final : public convolution_library, gpu_library<cudnn::
     if (!is_known(c.height) || !is_known(c.width) || !is_short(c)) return false;
     // Held until all of it is queued: convolutions share the workspace.
     std::lock_guard lock(guard_);
-    try {
-      if (!open(on)) return false;
-    } catch (const error& e) {
-      // There is no room for the workspace now.
-      if (e.code() == errc::resource_exhausted) return false;
-      throw;
-    }
+    if (!open(on)) return false;
     const key what{type, c};
     auto at = plans_.find(what);
     if (at == plans_.end()) {
@@ -50,7 +44,6 @@ class cudnn_convolutions final : public convolution_library, gpu_library<cudnn::
     image_convolution what;
     auto operator<=>(const key&) const = default;
   };
-  using descriptor = library_descriptor;
   struct plan {
     descriptor x, y, filter, given_filter, copied_filter, convolution;
     std::size_t copied = 0;  ///< bytes that the filter's copy takes at the front of the workspace
@@ -83,17 +76,26 @@ class cudnn_convolutions final : public convolution_library, gpu_library<cudnn::
            c.height.stride <= most && c.width.stride <= most;
   }
 
+  /// Whether the library is there, and memory for it: what is short is left to tensors.
   bool open(cudaStream_t on) {
-    return gpu_library::open(
-        on, "cuDNN",
-        [] {
-          static constexpr std::string_view endings[] = {".so.9"};
-          return toolkit_library("libcudnn", std::getenv("DEFT_CUDNN"), endings);
-        },
-        [] { return workspace_bytes; },
-        [&](const std::string& why) {
-          logging::info("GPU ", gpu(), ": ", why, "; convolutions are products of matrices");
-        });
+    if (no_room_) return false;
+    auto not_used = [&](const std::string& why) {
+      logging::info("GPU ", gpu(), ": ", why, "; convolutions are products of matrices");
+    };
+    try {
+      return gpu_library::open(
+          on, "cuDNN",
+          [] {
+            static constexpr std::string_view endings[] = {".so.9"};
+            return toolkit_library("libcudnn", std::getenv("DEFT_CUDNN"), endings);
+          },
+          [] { return workspace_bytes; }, not_used);
+    } catch (const error& e) {
+      if (e.code() != errc::resource_exhausted) throw;
+      no_room_ = true;
+      not_used(str("there is no memory for cuDNN: ", e.message()));
+      return false;
+    }
   }
 
   plan make_plan(const key& k) {
@@ -212,7 +214,7 @@ class cudnn_convolutions final : public convolution_library, gpu_library<cudnn::
 
   const bool allow_tf32_;
   std::mutex guard_;
-  bool refused_ = false;
+  bool no_room_ = false, refused_ = false;
   std::map<key, plan> plans_;
 };
 

@@ -17,9 +17,6 @@ bool is_captured(cudaStream_t on) {
   return capture != cudaStreamCaptureStatusNone;
 }
 
-/// Its descriptors.
-using library_descriptor = std::unique_ptr<void, int (*)(void*)>;
-
 /// For one GPU, with one workspace for all work, which runs one after the other. Functions: of its
 /// C interface, create, destroy and status_string among them.
 template <class Functions>
@@ -28,6 +25,8 @@ class gpu_library {
   gpu_library(const gpu_library&) = delete;
 
  protected:
+  using descriptor = std::unique_ptr<void, int (*)(void*)>;
+
   gpu_library(std::shared_ptr<queues> q, std::shared_ptr<device_memory> m)
       : queues_(std::move(q)), memory_(std::move(m)) {}
   /// After all of its work is done.
