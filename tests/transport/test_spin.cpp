@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <unistd.h>
 #include <deft/transport/spin.hpp>
+#include <stop_token>
+#include <thread>
+#include <vector>
 
 #include "wire.hpp"
 
@@ -49,7 +53,7 @@ TEST_CASE("no spin on the processor of the peer that is to answer") {
 }
 
 TEST_CASE("a wait looks again for as long as a spin is worth it, then sleeps until it is over") {
-  deft::detail::arrival_wait wait(1h);
+  deft::detail::arrival_wait wait(1h, [] { return false; });
   const auto now = std::chrono::steady_clock::now();
   CHECK(wait.look_again(now));
   CHECK(wait.look_again(now + 59min));
@@ -68,7 +72,7 @@ TEST_CASE("no spin after a message that was sent from the same processor") {
    private:
     bool is_;
   };
-  deft::detail::arrival_wait wait(1h);
+  deft::detail::arrival_wait wait(1h, [] { return false; });
   auto spins_after = [&](bool is) {
     const auto now = std::chrono::steady_clock::now();
     wait.restart();
@@ -85,7 +89,7 @@ TEST_CASE("no spin after a message that was sent from the same processor") {
 
 TEST_CASE("no spin while other threads spin on all processors") {
   using deft::detail::arrival_wait;
-  arrival_wait wait(1h);
+  arrival_wait wait(1h, [] { return false; });
   const auto now = std::chrono::steady_clock::now();
   wait.set_crowded_until(arrival_wait::crowded_until({1 << 20, now + 1min}));
   CHECK_FALSE(wait.look_again(now + 59s));
@@ -93,6 +97,31 @@ TEST_CASE("no spin while other threads spin on all processors") {
   CHECK(wait.look_again(now + 1min));
   // Even without a thread that works.
   CHECK(arrival_wait::crowded_until({-1, now + 1min}) == arrival_wait::clock::time_point{});
+}
+
+TEST_CASE("a spin ends once a thread that could work lacks a processor") {
+  static bool crowded = false;
+  deft::detail::arrival_wait wait(1h, [] { return crowded; });
+  const auto now = std::chrono::steady_clock::now();
+  CHECK(wait.look_again(now));
+  CHECK(wait.look_again(now + 1s));
+  crowded = true;
+  CHECK(wait.look_again(now + 1s + 1us));  // it is not asked each time
+  CHECK_FALSE(wait.look_again(now + 2s));
+  crowded = false;
+  CHECK_FALSE(wait.look_again(now + 3s));
+  wait.restart();
+  CHECK(wait.look_again(now + 3s));
+}
+
+TEST_CASE("threads that are ready to run are counted") {
+  std::vector<std::jthread> busy;
+  for (long i = 0; i < sysconf(_SC_NPROCESSORS_ONLN); ++i)
+    busy.emplace_back([](std::stop_token stop) {
+      while (!stop.stop_requested()) deft::detail::relax();
+    });
+  // The threads may have yet to start.
+  while (!deft::detail::threads_outnumber_processors()) std::this_thread::yield();
 }
 
 TEST_CASE("threads that spin for a message are counted in all messages that it leads to") {

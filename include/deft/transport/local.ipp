@@ -357,7 +357,8 @@ class local_stream_t final : public stream {
     const auto sent = result_of_call(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
     if (sent == -EAGAIN) return memory_out_.drop_offer(), false;  // try again later
     if (sent < 0) return memory_out_.refuse(static_cast<int>(-sent));
-    return memory_out_.open(std::move(*made));
+    memory_out_.open(std::move(*made));
+    return true;
   }
 
   std::ptrdiff_t take_slot() noexcept {

@@ -61,7 +61,9 @@ class slot_reader {
 /// The end that writes into its own memory.
 class slot_writer {
  public:
-  explicit slot_writer(boost::asio::io_context& context) : returned_(context) {}
+  explicit slot_writer(boost::asio::io_context& context) : waits_(context) {}
+  ~slot_writer();
+  slot_writer(const slot_writer&) = delete;
 
   /// The memory, and both ends of the socket on which its slots are returned.
   struct offer {
@@ -70,8 +72,8 @@ class slot_writer {
   };
   /// Returns nothing if it cannot be made; is_refused() from then on.
   std::optional<offer> make() noexcept;
-  /// Uses the offer, which the peer has received. Returns false if it cannot be used.
-  bool open(offer&& o) noexcept;
+  /// Uses the offer, which the peer has received.
+  void open(offer&& o) noexcept;
   /// The offer could not be sent now.
   void drop_offer() noexcept { share_.give_back(); }
   /// Sends everything through the socket from now on. Returns false.
@@ -91,7 +93,7 @@ class slot_writer {
   /// Marks the next slot as sent.
   void pass() noexcept;
 
-  /// Calls `then` once slots have been returned.
+  /// Calls `then` once slots have been returned; *this must live until then.
   void wait(std::function<void(boost::system::error_code)> then);
   /// Ends waits; from any thread.
   void shut() noexcept;
@@ -106,7 +108,10 @@ class slot_writer {
   std::size_t free_ = 0;  ///< slots
   std::mutex shut_guard_;
   bool shut_ = false;
-  boost::asio::local::stream_protocol::socket returned_;  ///< where slots are returned
+  descriptor returned_;  ///< where slots are returned
+  /// Has that descriptor during a wait only, as otherwise each returned slot would wake a thread
+  /// that sleeps in the context.
+  boost::asio::local::stream_protocol::socket waits_;
 };
 
 }  // namespace deft::detail

@@ -77,15 +77,15 @@ std::optional<slot_writer::offer> slot_writer::make() noexcept {
                std::move(of_peer)};
 }
 
-bool slot_writer::open(offer&& o) noexcept {
-  boost::system::error_code failed;
+slot_writer::~slot_writer() {
+  if (waits_.is_open()) waits_.release();
+}
+
+void slot_writer::open(offer&& o) noexcept {
   std::lock_guard lock(shut_guard_);
-  returned_.assign(boost::asio::local::stream_protocol(), o.mine.get(), failed);
-  if (failed) return refuse(failed.value());
-  o.mine.release();
-  if (shut_) returned_.shutdown(boost::asio::socket_base::shutdown_both, failed);
+  returned_ = std::move(o.mine);
+  if (shut_) ::shutdown(returned_.get(), SHUT_RDWR);
   memory_.emplace(std::move(o.memory));
-  return true;
 }
 
 bool slot_writer::refuse(int reason) noexcept {
@@ -102,8 +102,7 @@ bool slot_writer::refuse(int reason) noexcept {
 std::ptrdiff_t slot_writer::take() noexcept {
   if (free_ > 0) return 1;
   std::array<char, slots + 1> bytes;
-  const auto n =
-      result_of_call(::recv(returned_.native_handle(), bytes.data(), bytes.size(), MSG_DONTWAIT));
+  const auto n = result_of_call(::recv(returned_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT));
   if (n == 0) return -EPIPE;
   if (n < 0) return n;
   if (static_cast<std::size_t>(n) > slots) return -EPROTO;
@@ -123,19 +122,24 @@ void slot_writer::pass() noexcept {
 }
 
 void slot_writer::wait(std::function<void(boost::system::error_code)> then) {
-  returned_.async_wait(boost::asio::socket_base::wait_read, std::move(then));
+  boost::system::error_code failed;
+  waits_.assign(boost::asio::local::stream_protocol(), returned_.get(), failed);
+  if (failed) return boost::asio::post(waits_.get_executor(), [then, failed] { then(failed); });
+  waits_.async_wait(boost::asio::socket_base::wait_read,
+                    [this, then = std::move(then)](boost::system::error_code e) {
+                      waits_.release();
+                      then(e);
+                    });
 }
 void slot_writer::shut() noexcept {
   std::lock_guard lock(shut_guard_);
   shut_ = true;
-  boost::system::error_code ignored;
-  if (returned_.is_open()) returned_.shutdown(boost::asio::socket_base::shutdown_both, ignored);
+  if (returned_.valid()) ::shutdown(returned_.get(), SHUT_RDWR);
 }
 void slot_writer::close() noexcept {
   refuse(ENOMEM);
   std::lock_guard lock(shut_guard_);
-  boost::system::error_code ignored;
-  returned_.close(ignored);
+  returned_ = descriptor();
   memory_.reset();
 }
 

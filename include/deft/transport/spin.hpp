@@ -19,6 +19,10 @@ inline void relax() {
 /// half as long on a virtual machine, and as long again at the other end, which sleeps meanwhile.
 inline constexpr auto most_spin = std::chrono::microseconds(100);
 
+/// Whether more threads of this machine are ready to run than it has processors, so that one of
+/// them waits for a thread that spins. False if the system does not say. Takes 1 us.
+bool threads_outnumber_processors();
+
 /// The threads of this host that spin.
 struct spinning_threads {
   int count = 0;
@@ -77,7 +81,8 @@ class adaptive_spin {
   unsigned failures_ = 0, nearly_ = 0;
 };
 
-/// Decides when a reading thread looks again and when it sleeps. Between two processes of one
+/// Decides when a reading thread looks again and when it sleeps: a long spin ends as soon as a
+/// thread that could work lacks a processor. Between two processes of one
 /// machine it also moves the waiting thread, which may be the caller's, off a processor that both
 /// ends share: each wakes the other in turn while another processor may be idle, and the system's
 /// scheduler, which put them together since one sleeps as it wakes the other, does not separate
@@ -85,7 +90,9 @@ class adaptive_spin {
 class arrival_wait {
  public:
   using clock = std::chrono::steady_clock;
-  explicit arrival_wait(clock::duration most) : most_(most), spin_(most) {}
+  /// `crowded` is asked at intervals during a spin whether it should end.
+  explicit arrival_wait(clock::duration most, bool (*crowded)() = threads_outnumber_processors)
+      : most_(most), spin_(most), crowded_(crowded) {}
   /// Forgets a wait that ended without a message.
   void restart() {
     began_ = {};
@@ -106,7 +113,8 @@ class arrival_wait {
   clock::duration most_;
   adaptive_spin spin_;
   bool slept_ = false;
-  clock::time_point crowded_until_{};
+  bool (*crowded_)();
+  clock::time_point crowded_until_{}, ask_again_{};
   int shared_soon_ = 0;  ///< messages in a row, each soon after a sleep and from the same processor
   clock::time_point began_{}, last_{}, move_again_{};
 };

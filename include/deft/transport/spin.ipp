@@ -1,12 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/transport/spin.ipp: spinning, sleeping and leaving a processor.
 #pragma once
+#include <fcntl.h>
 #include <sched.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <charconv>
 #include <deft/transport/spin.hpp>
 #include <deft/transport/stream.hpp>
+#include <string_view>
 
 namespace deft::detail {
+
+bool threads_outnumber_processors() {
+  static const int file = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
+  static const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  // "0.42 0.37 0.35 3/514 9120": three averages, and the number of threads that are ready to run.
+  char text[128];
+  const auto n = pread(file, text, sizeof text, 0);
+  std::string_view rest(text, static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+  for (int averages = 0; averages < 3; ++averages) {
+    const auto end = rest.find(' ');
+    if (end == rest.npos) return false;
+    rest.remove_prefix(end + 1);
+  }
+  long ready = 0;
+  std::from_chars(rest.data(), rest.data() + rest.size(), ready);
+  return ready > processors;
+}
 
 arrival_wait::clock::time_point arrival_wait::crowded_until(const spinning_threads& others) {
   static const int processors = [] {
@@ -17,9 +39,12 @@ arrival_wait::clock::time_point arrival_wait::crowded_until(const spinning_threa
 }
 
 bool arrival_wait::look_again(clock::time_point now) {
-  if (began_ == clock::time_point{}) began_ = now;
+  constexpr auto ask_every = std::chrono::microseconds(10);
+  if (began_ == clock::time_point{}) began_ = now, ask_again_ = now + ask_every;
   last_ = now;
-  if (!slept_ && now >= crowded_until_ && spin_.worth(now - began_)) {
+  const bool asks = now >= ask_again_;
+  if (asks) ask_again_ = now + ask_every;
+  if (!slept_ && now >= crowded_until_ && spin_.worth(now - began_) && !(asks && crowded_())) {
     relax();
     return true;
   }
