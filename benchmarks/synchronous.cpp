@@ -123,7 +123,7 @@ void two_towers(task& self) {
 }
 
 double rate_of(const char* mode) {
-  bench::program job({"/proc/self/exe", "--mode", mode});
+  bench::program job({"/proc/self/exe", "--bind", "--mode", mode});
   double rate = 0;
   while (job.more()) {
     const std::string line = job.line();

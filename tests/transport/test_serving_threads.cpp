@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/resource.h>
 
+#include <deft/core/thread.hpp>
 #include <deft/transport/serving_threads.hpp>
 #include <filesystem>
 
@@ -36,7 +37,7 @@ TEST_CASE("hundreds of connections are served by few threads") {
   }
   // The serving threads, and a keeper for each loop. A thread that replaced a blocked one ends when
   // it finds nothing to do.
-  const int most = static_cast<int>(std::thread::hardware_concurrency()) + 2;
+  const int most = deft::usable_processors() + 2;
   while (threads() - before > most && std::chrono::steady_clock::now() < until)
     std::this_thread::yield();
   CHECK(threads() - before <= most);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/thread.hpp: the threads of deft, and processes that lost them in fork().
+// deft/core/thread.hpp: processors, the threads of deft, and processes that lost them in fork().
 #pragma once
 #include <thread>
 #include <utility>
 
 namespace deft {
+
+/// The number of processors that this process may use, by its affinity at the first call.
+int usable_processors();
 
 /// Whether fork() made this process from one in which deft had threads. The threads do not exist in
 /// this process, their locks stay locked, and sockets are shared with the other process.

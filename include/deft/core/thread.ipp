@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/thread.ipp: what fork() leaves behind.
+// deft/core/thread.ipp: processors, and what fork() leaves behind.
 #pragma once
 #include <pthread.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <deft/core/error.hpp>
 #include <deft/core/thread.hpp>
@@ -10,6 +12,15 @@
 namespace deft {
 namespace {
 std::atomic<bool> forked{false};
+}
+
+int usable_processors() {
+  static const int count = [] {
+    cpu_set_t usable;
+    if (sched_getaffinity(0, sizeof usable, &usable) == 0) return CPU_COUNT(&usable);
+    return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  }();
+  return count;
 }
 
 bool is_forked() { return forked.load(std::memory_order_relaxed); }

@@ -182,9 +182,8 @@ bool take_back(team_job& j) { return teamwork::the_team().take_back(j); }
 void set_intra_op_threads(int n) { teamwork::chosen_threads = n; }
 
 int intra_op_threads() {
-  static const int processors = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  int n = teamwork::chosen_threads.load(std::memory_order_relaxed);
-  return n > 0 ? n : processors;
+  const int n = teamwork::chosen_threads.load(std::memory_order_relaxed);
+  return n > 0 ? n : usable_processors();
 }
 
 bool worth_splitting(double nanoseconds) {

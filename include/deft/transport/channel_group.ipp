@@ -52,16 +52,17 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     return channels_;
   }
 
+  /// All waiting threads check again.
   void notify() {
-    std::lock_guard lock(guard_);
-    changed();
+    note_answer();
+    wake_leader();
   }
   /// Called by the thread that reads: an answer that a thread may wait for is there.
   void note_answer() {
     epoch_.fetch_add(1);
     if (followers_.load() == 0) return;
-    std::lock_guard lock(guard_);  // they are either asleep or yet to look
-    turn_.notify_all();
+    { std::lock_guard lock(guard_); }  // they are either asleep or yet to look
+    turn_.notify_all();                // without the lock, for which they would wait again
   }
 
   /// Called before a call: other threads may spin until it is done.
@@ -84,7 +85,8 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
       }
       if (reads_for_others_ && !wanted_ && until != deadline{}) {
         wanted_ = true;
-        changed();
+        lock.unlock();
+        notify();
         continue;
       }
       ++followers_;
@@ -164,10 +166,13 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     explicit lead_end(channel_group_state& led) : h(led) {}
     lead_end(const lead_end&) = delete;
     ~lead_end() {
-      std::lock_guard lock(h.guard_);
-      h.waited_for_ |= !h.reads_for_others_;
-      h.led_ = h.reads_for_others_ = h.wanted_ = false;
-      if (h.followers_.load() > 0) h.turn_.notify_one();
+      {
+        std::lock_guard lock(h.guard_);
+        h.waited_for_ |= !h.reads_for_others_;
+        h.led_ = h.reads_for_others_ = h.wanted_ = false;
+        if (h.followers_.load() == 0) return;
+      }
+      h.turn_.notify_one();
     }
   };
 
@@ -180,13 +185,8 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     return result;
   }
 
-  /// With the lock held: all waiting threads check again.
-  void changed() {
-    if (followers_.load() > 0) turn_.notify_all();
-    wake_leader();
-  }
+  /// After a new epoch.
   void wake_leader() {
-    epoch_.fetch_add(1);
     if (asleep_.load()) loop_.wake(sleeper_);
   }
 
@@ -196,7 +196,10 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
     {
       std::lock_guard lock(guard_);
       told_ = true;
-      if (led_) return wake_leader();
+      if (led_) {
+        epoch_.fetch_add(1);
+        return wake_leader();
+      }
     }
     // No thread waits.
     while (c.pump()) continue;

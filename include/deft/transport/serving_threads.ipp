@@ -17,10 +17,6 @@ thread_local int blocking_depth = -1;
 /// The thread is looking for work, and will see what becomes ready.
 thread_local bool looks_for_work = false;
 
-int most_serving() {
-  static const int n = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  return n;
-}
 constexpr int most_blocked = 256;
 constexpr std::size_t taken_alone = 2;
 /// After being the only one to rest for `alone_after`, a connection is assumed to stay so; others
@@ -60,7 +56,7 @@ void serving_threads::call_another() {
     }
   const bool keeper = event_loop::is_keeper();
   // If the keeper runs, the serving threads have not polled for a while.
-  if (threads_ - blocked_ >= most_serving() && !(keeper && threads_ < most_blocked)) return;
+  if (threads_ - blocked_ >= usable_processors() && !(keeper && threads_ < most_blocked)) return;
   try {
     start_thread([this] { run(); }).detach();
     ++threads_;
@@ -74,7 +70,7 @@ bool serving_threads::others_wait(bool busy) {
   if (ready_.empty()) return false;
   if (!busy) return true;
   const bool free = std::any_of(idle_.begin(), idle_.end(), [](auto* t) { return !t->called; });
-  if (!free && threads_ - blocked_ >= most_serving()) return true;
+  if (!free && threads_ - blocked_ >= usable_processors()) return true;
   call_another();
   return false;
 }
@@ -101,7 +97,7 @@ bool serving_threads::next(std::shared_ptr<served>& s) {
       ++served_;
       return true;
     }
-    if (threads_ - blocked_ > most_serving() || std::chrono::steady_clock::now() >= give_up) {
+    if (threads_ - blocked_ > usable_processors() || std::chrono::steady_clock::now() >= give_up) {
       --threads_;
       return false;
     }
@@ -139,7 +135,7 @@ void serving_threads::stay_with(const std::shared_ptr<served>& s) {
 }
 
 bool serving_threads::is_one_of_few(const served& s) const {
-  return served_ - s.left_at_ <= static_cast<unsigned>(most_serving());
+  return served_ - s.left_at_ <= static_cast<unsigned>(usable_processors());
 }
 
 /// Returns whether it ended because others have to be served.

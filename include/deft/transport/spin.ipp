@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <deft/core/thread.hpp>
 #include <deft/transport/spin.hpp>
 #include <deft/transport/stream.hpp>
 #include <string_view>
@@ -31,11 +32,7 @@ bool threads_outnumber_processors() {
 }
 
 arrival_wait::clock::time_point arrival_wait::crowded_until(const spinning_threads& others) {
-  static const int processors = [] {
-    cpu_set_t all;
-    return sched_getaffinity(0, sizeof all, &all) == 0 ? CPU_COUNT(&all) : 1;
-  }();
-  return others.count + 2 > processors ? others.until : clock::time_point{};
+  return others.count + 2 > usable_processors() ? others.until : clock::time_point{};
 }
 
 bool arrival_wait::look_again(clock::time_point now) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients and tasks in separate processes.
 #include <fcntl.h>
+#include <sched.h>
 
 #include <future>
 #include <thread>
@@ -290,6 +291,37 @@ TEST_CASE("a launcher starts tasks again that fail or are killed, as often as it
   CHECK(refused.complaints().find("the argument ('often') for option '--restarts' is invalid") !=
         std::string::npos);
   CHECK(refused.wait() == 1);
+}
+
+TEST_CASE("a launcher gives each task processors of its own if it is asked to") {
+  const auto processors_of = [](pid_t task) {
+    cpu_set_t own;
+    REQUIRE(sched_getaffinity(task, sizeof own, &own) == 0);
+    return own;
+  };
+  const testing::default_signals defaults;
+  const cpu_set_t all = processors_of(0);
+  const int count = CPU_COUNT(&all);
+  for (const bool bind : {false, true}) {
+    CAPTURE(bind);
+    child_program p("line_fit", {"--steps", "1000000000", bind ? "--bind" : "--data=none"});
+    const auto pids = pids_of(p, 2);
+    REQUIRE(pids.size() == 2);
+    const cpu_set_t one = processors_of(pids[0]), other = processors_of(pids[1]);
+    if (bind) {
+      // A third each, or one of two.
+      CHECK(CPU_COUNT(&one) + CPU_COUNT(&other) == std::max(2, count - count / 3));
+      cpu_set_t both;
+      CPU_AND(&both, &one, &other);
+      CHECK(CPU_COUNT(&both) == (count > 1 ? 0 : 1));
+    } else {
+      CHECK(CPU_EQUAL(&one, &all));
+      CHECK(CPU_EQUAL(&other, &all));
+    }
+    p.signal(SIGINT);
+    p.lines();
+    CHECK(p.wait() == 130);
+  }
 }
 
 TEST_CASE("synchronous workers go on when a worker and the ps are killed") {

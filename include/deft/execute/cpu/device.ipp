@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <deft/core/thread.hpp>
 #include <deft/execute/cpu/device.hpp>
 #include <deft/execute/cpu/own.hpp>
 #include <deft/execute/cpu/tables.hpp>
@@ -11,7 +12,6 @@
 #include <deft/execute/task_kernels.hpp>
 #include <deft/execute/transfers.hpp>
 #include <fstream>
-#include <thread>
 
 namespace deft {
 namespace {
@@ -87,7 +87,7 @@ std::unique_ptr<device_runtime> make_cpu_device(const device_name& task, int num
   name.type = "cpu";
   name.index = number;
   info.name = intern(name);
-  info.description = str(processor_name(), ", ", std::thread::hardware_concurrency(), " threads");
+  info.description = str(processor_name(), ", ", usable_processors(), " threads");
   info.memory = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
                 static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   info.kernels = kernels;

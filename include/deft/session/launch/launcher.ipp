@@ -3,6 +3,7 @@
 #pragma once
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -13,11 +14,11 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <deft/core/thread.hpp>
 #include <deft/session/cluster/cluster_spec.hpp>
 #include <deft/session/launch/launcher.hpp>
 #include <deft/transport/listener.hpp>
 #include <map>
-#include <thread>
 #include <utility>
 
 namespace deft {
@@ -35,6 +36,22 @@ struct launched_task {
   std::string partial, bar;
 };
 
+/// The processors of the `k`-th of `n` tasks, of those that this process may use. With fewer
+/// processors than tasks, each task has one, in turn.
+cpu_set_t processors_of(unsigned k, unsigned n) {
+  cpu_set_t all, own;
+  CPU_ZERO(&own);
+  if (sched_getaffinity(0, sizeof all, &all) != 0) CPU_ZERO(&all);
+  std::vector<int> usable;
+  for (int i = 0; i < CPU_SETSIZE; ++i)
+    if (CPU_ISSET(i, &all)) usable.push_back(i);
+  const auto p = static_cast<unsigned>(usable.size());
+  const bool enough = p >= n;
+  for (unsigned i = 0; i < p; ++i)
+    if (enough ? i >= k * p / n && i < (k + 1) * p / n : i == k % p) CPU_SET(usable[i], &own);
+  return own;
+}
+
 class cluster_launcher {
  public:
   cluster_launcher(const std::vector<std::pair<std::string, int>>& jobs,
@@ -46,11 +63,13 @@ class cluster_launcher {
              " is set by the launcher; to start a single task by hand, give --job_name, too");
     restarts_ = take_restarts();
     for (const auto& [job, tasks] : jobs) tasks_in_all_ += static_cast<unsigned>(tasks);
+    unsigned k = 0;
     for (const auto& [job, tasks] : jobs) {
       std::string list;
       for (int i = 0; i < tasks; ++i) {
         int fd = listen_socket("localhost:0");
         sockets_[{job, i}] = fd;
+        if (names(arguments, "bind")) processors_[{job, i}] = processors_of(k++, tasks_in_all_);
         list += str(i ? "," : "", address_of_socket(fd));
         std::printf("/job:%s/task:%d at %s\n", job.c_str(), i, address_of_socket(fd).c_str());
       }
@@ -146,10 +165,10 @@ class cluster_launcher {
                                    "--listen_fd=" + std::to_string(own)};
     words.insert(words.end(), hosts_.begin(), hosts_.end());
     // The tasks share the processors: threads of one that spin take time from the others.
-    if (!names(arguments_, "intra_op_threads"))
+    if (!names(arguments_, "intra_op_threads") && processors_.empty())
       words.push_back(
           "--intra_op_threads=" +
-          std::to_string(std::max(1u, std::thread::hardware_concurrency() / tasks_in_all_)));
+          std::to_string(std::max(1u, static_cast<unsigned>(usable_processors()) / tasks_in_all_)));
     words.insert(words.end(), arguments_.begin(), arguments_.end());
     std::vector<char*> argv;
     for (auto& w : words) argv.push_back(w.data());
@@ -168,6 +187,8 @@ class cluster_launcher {
       prctl(PR_SET_PDEATHSIG, SIGKILL);
       if (getppid() != launcher) _exit(1);  // the launcher died before prctl
       pthread_sigmask(SIG_SETMASK, &unblocked_, nullptr);
+      if (const auto at = processors_.find({job, index}); at != processors_.end())
+        sched_setaffinity(0, sizeof at->second, &at->second);
       dup2(ends[1], STDOUT_FILENO);
       for (const auto& [task, fd] : sockets_)
         if (fd != own) ::close(fd);
@@ -258,7 +279,8 @@ class cluster_launcher {
 
   std::vector<std::string> arguments_, hosts_;
   std::map<std::pair<std::string, int>, int> sockets_;  ///< as long as tasks may be started
-  int restarts_ = 0;                                    ///< that are left
+  std::map<std::pair<std::string, int>, cpu_set_t> processors_;  ///< of each task, if it is bound
+  int restarts_ = 0;                                             ///< that are left
   pid_t group_ = 0;
   bool terminal_, ending_ = false, servers_told_ = false;
   int shown_ = 0;

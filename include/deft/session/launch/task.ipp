@@ -33,6 +33,8 @@ flags::options_description task_flags() {
                   "one process, of a program that otherwise starts a cluster");
   d.add_options()("restarts", flags::value<int>()->default_value(0),
                   "how many tasks that fail a program that starts a cluster starts again");
+  d.add_options()("bind", flags::bool_switch(),
+                  "processors of its own for each task of a cluster that a program starts");
   d.add_options()("task_index", flags::value<int>()->default_value(0),
                   "number of the task within its job, from 0");
   d.add_options()("ps_hosts", flags::value<std::string>(),
@@ -53,7 +55,7 @@ flags::options_description task_flags() {
   d.add_options()("gpu_memory_limit", flags::value<double>(),
                   "memory of each GPU for tensors: a fraction, up to 1, or bytes");
   d.add_options()("intra_op_threads", flags::value<int>()->default_value(0),
-                  "threads of one kernel; 0: one per processor");
+                  "threads of one kernel; 0: one per processor that the task may use");
   d.add_options()("listen_fd", flags::value<int>()->default_value(-1),
                   "listening socket inherited from a launcher");
   d.add_options()("secret_file", flags::value<std::string>(),
