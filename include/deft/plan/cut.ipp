@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/plan/cut.ipp: sends, receives and copies.
 #pragma once
+#include <algorithm>
 #include <deft/op/constant.hpp>
 #include <deft/op/plan/copy.hpp>
 #include <deft/op/plan/recv.hpp>
 #include <deft/op/plan/send.hpp>
 #include <deft/plan/cut.hpp>
+#include <deft/plan/rewrite.hpp>
 #include <map>
 
 namespace deft::plan {
@@ -64,7 +66,7 @@ class cutter {
     part& p = part_of(from.device);
     node_def n = from;
     for (auto& e : n.inputs) e = bring(e, p, from.device);
-    for (auto& c : n.controls) c = bring_control(c, p);
+    n.controls = bring_controls(from.controls, p);
     std::uint32_t number = append(p, std::move(n));
     place_[i] = {&p, number};
   }
@@ -119,24 +121,40 @@ class cutter {
     return copy->second;
   }
 
-  std::uint32_t bring_control(std::uint32_t c, part& p) {
-    location at = place_[c];
-    if (at.in == &p) return at.number;
-    auto [signal, fresh] = signals_.try_emplace({c, &p}, 0u);
-    if (fresh) {
-      // A byte that is sent once the node has run.
-      node_def byte;
-      byte.op = &record_of<op::constant>;
-      byte.attributes = encode(op::constant{any_array::scalar<std::uint8_t>(0)});
-      byte.outputs = {{dims{}, dtype::uint8}};
-      byte.controls = {at.number};
-      byte.requested = byte.device = host_of(*at.in);
-      byte.name = str(graph_.nodes[c].name, "/done");
-      byte.place = graph_.nodes[c].place;
-      edge_def value{append(*at.in, std::move(byte)), 0};
-      signal->second = transfer(value, graph_.nodes[c], *at.in, p).node;
+  /// Of the nodes of another task, one signal says that all have run.
+  node_numbers bring_controls(const node_numbers& controls, part& p) {
+    node_numbers here;
+    std::vector<std::pair<part*, node_numbers>> elsewhere;
+    for (const std::uint32_t c : controls) {
+      const location at = place_[c];
+      if (at.in == &p) {
+        here.push_back(at.number);
+        continue;
+      }
+      auto there = std::ranges::find(elsewhere, at.in, &std::pair<part*, node_numbers>::first);
+      if (there == elsewhere.end()) there = elsewhere.insert(there, {at.in, {}});
+      there->second.push_back(c);
     }
-    return signal->second;
+    for (auto& [sender, of] : elsewhere) {
+      std::ranges::sort(of);
+      const auto [signal, fresh] = signals_.try_emplace({of, &p}, 0u);
+      if (fresh) signal->second = send_signal(of, *sender, p);
+      here.push_back(signal->second);
+    }
+    return here;
+  }
+  /// A byte that is sent once the nodes have run.
+  std::uint32_t send_signal(const node_numbers& of, part& sender, part& receiver) {
+    const node_def& last = graph_.nodes[of.back()];
+    node_def byte;
+    byte.op = &record_of<op::constant>;
+    byte.attributes = encode(op::constant{any_array::scalar<std::uint8_t>(0)});
+    byte.outputs = {{dims{}, dtype::uint8}};
+    for (const std::uint32_t c : of) byte.controls.push_back(place_[c].number);
+    byte.requested = byte.device = host_of(sender);
+    byte.name = str(last.name, "/done");
+    byte.place = last.place;
+    return transfer({append(sender, std::move(byte)), 0}, last, sender, receiver).node;
   }
 
   const graph_def& graph_;
@@ -145,7 +163,7 @@ class cutter {
   std::map<placement, part*> part_of_device_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, part*>, edge_def> received_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, part*, placement>, edge_def> copied_;
-  std::map<std::pair<std::uint32_t, part*>, std::uint32_t> signals_;
+  std::map<std::pair<node_numbers, part*>, std::uint32_t> signals_;
   std::uint64_t keys_ = 0;
 };
 
