@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/execute/run_kernel.hpp: runs one node on the CPU, without a session.
 #pragma once
+#include <cstring>
 #include <deft/execute/cpu/device.hpp>
 #include <deft/expr/op_record.hpp>
 #include <vector>
@@ -41,16 +42,33 @@ struct prepared {
     kernel->prepare(in, node.outputs);
   }
 
+  /// Also over each input that a result may overwrite.
   std::vector<any_array> run(const std::vector<any_array>& inputs, std::uint64_t step = 0) {
+    std::vector<any_array> outputs;
+    for (const auto& t : node.outputs) outputs.emplace_back(t.type, t.shape);
+    run(inputs, outputs, step);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      for (std::size_t o = 0; o < outputs.size(); ++o) {
+        if (in[i] != node.outputs[o] || !kernel->may_overwrite(i, o)) continue;
+        std::vector<any_array> given = inputs, again;
+        for (const auto& t : node.outputs) again.emplace_back(t.type, t.shape);
+        given[i] = inputs[i].clone();
+        again[o] = given[i];
+        run(given, again, step);
+        if (std::memcmp(again[o].raw(), outputs[o].raw(), outputs[o].bytes()) != 0)
+          deft::fail(deft::errc::internal, "[", node.op->name, "] output ", o,
+                     " is wrong when it is written over input ", i);
+      }
+    return outputs;
+  }
+  void run(const std::vector<any_array>& inputs, std::vector<any_array>& outputs,
+           std::uint64_t step) {
     std::vector<const void*> from;
     std::vector<void*> to;
-    std::vector<any_array> outputs;
     for (const auto& i : inputs) from.push_back(i.raw());
-    for (const auto& t : node.outputs)
-      to.push_back(outputs.emplace_back(t.type, t.shape).mutable_raw());
+    for (auto& o : outputs) to.push_back(const_cast<void*>(o.raw()));
     const deft::step_context context{.draw = step};
     run({from.data(), to.data(), &context});
-    return outputs;
   }
   /// Runs the kernel with scratch memory.
   void run(deft::kernel_call c) {

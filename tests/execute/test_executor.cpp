@@ -108,6 +108,42 @@ TEST_CASE_FIXTURE(own_graph,
   }
 }
 
+TEST_CASE_FIXTURE(own_graph, "a result takes the memory of an input that it may overwrite") {
+  constexpr std::int64_t n = 1 << 22;  // 32 MB a value
+  placeholder<double, n> x("x");
+  any_tensor y(x);
+  for (int i = 0; i < 8; ++i) y = abs(y);
+  ndarray<double, dyn> v(n);
+  for (auto& e : v) e = -1;
+  const std::size_t before = recycled_host_memory();
+  {
+    small_task task;
+    executable code(part_for({sum(y)}, {x}), task.resources());
+    auto frame = code.make_frame();
+    feed_ref f[] = {fed(v)};
+    start(*frame, f);
+    CHECK(*frame->peek(0).data<double>() == static_cast<double>(n));
+  }
+  CHECK(recycled_host_memory() <= before + n * sizeof(double) * 3 / 2);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a value that is used later is not overwritten") {
+  placeholder<float, 8> x("x");
+  const any_tensor y = exp(any_tensor(x)), twice = y + y, same = reshape(y, dims{2, 4}), z = abs(y),
+                   w = reshape(z * z, dims{2, 4}) + same;
+  small_task task;
+  executable code(part_for({sum(twice), sum(w)}, {x}), task.resources());
+  auto frame = code.make_frame();
+  ndarray<float, 8> zeros;
+  for (auto& e : zeros) e = 0;
+  for (int run = 0; run < 3; ++run) {
+    feed_ref f[] = {fed(zeros)};
+    start(*frame, f);
+    CHECK(first_of(frame->peek(0)) == 16);
+    CHECK(first_of(frame->peek(1)) == 16);
+  }
+}
+
 TEST_CASE_FIXTURE(own_graph,
                   "a failed run names node, source location and device, and the next succeeds") {
   placeholder<std::int32_t, dyn> x("x"), y("y");

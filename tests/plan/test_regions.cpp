@@ -457,3 +457,37 @@ TEST_CASE("random updates in place have the same bits in one pass and in several
   }
   CHECK(several > 20);
 }
+
+TEST_CASE_FIXTURE(own_graph, "a region's result is not written over what it still folds") {
+  constexpr int rows = 64, width = 32, count = 1024;
+  ndarray<float, rows, width> table;
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < width; ++j) table(i, j) = static_cast<float>((i + j) % 8);
+  const placeholder<float, rows, width> t("t");
+  const placeholder<std::int32_t, count> first("first"), second("second");
+  const any_tensor a(gather(t, first)), b(gather(t, second));
+  // The one may take the place of the gathered rows, the other may not.
+  const any_tensor twice = transpose(a * 2 + 1, {1, 0}), squares = sum(square(a)),
+                   thrice = transpose(b * 3 + 1, {1, 0}), plain = sum(b);
+  session s;
+  ndarray<std::int32_t, count> i, j;
+  for (int k = 0; k < count; ++k) i(k) = k % rows, j(k) = (7 * k + 3) % rows;
+  double sum_of_squares = 0, sum_of_rows = 0;
+  for (int k = 0; k < count; ++k)
+    for (int l = 0; l < width; ++l) {
+      sum_of_squares += table(i(k), l) * table(i(k), l);
+      sum_of_rows += table(j(k), l);
+    }
+  for (int run = 0; run < 3; ++run) {
+    const auto [u, q] = s.run(twice, squares, t = table, first = i);
+    const auto [v, p] = s.run(thrice, plain, t = table, second = j);
+    CHECK(q.data<float>()[0] == sum_of_squares);
+    CHECK(p.data<float>()[0] == sum_of_rows);
+    bool same = true;
+    for (int k = 0; k < count; ++k)
+      for (int l = 0; l < width; ++l)
+        same = same && u.data<float>()[l * count + k] == table(i(k), l) * 2 + 1 &&
+               v.data<float>()[l * count + k] == table(j(k), l) * 3 + 1;
+    CHECK(same);
+  }
+}

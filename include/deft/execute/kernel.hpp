@@ -41,6 +41,11 @@ class kernel {
   virtual std::size_t scratch() const { return 0; }
   /// Whether output `o` may be omitted.
   virtual bool optional_output(int o) const { return static_cast<void>(o), false; }
+  /// Whether output `o` may be at the address of input `i`, which has the same type and is not used
+  /// again: each element is read for the last time before that of the same number is written.
+  virtual bool may_overwrite(std::size_t i, std::size_t o) const {
+    return static_cast<void>(i), static_cast<void>(o), false;
+  }
   /// Estimated nanoseconds of a run.
   virtual double cost() const { return 1000; }
   /// If `run(c)` only calls row functions, those calls; otherwise none. Valid until the kernel is

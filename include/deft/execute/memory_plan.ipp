@@ -67,7 +67,8 @@ class region {
 
 class memory_planner {
  public:
-  explicit memory_planner(executable::compiled& c) : c_(c), lane_of_(c.values.size(), none) {}
+  explicit memory_planner(executable::compiled& c)
+      : c_(c), lane_of_(c.values.size(), none), taken_over_(c.values.size()) {}
 
   void run() {
     for (auto& [v, elements] : c_.constants) is_constant_[v] = true;
@@ -158,7 +159,7 @@ class memory_planner {
         if (v.root != o) continue;
         if (v.where == home::own)
           v.offset = c_.owned++;
-        else if (i.what == action::run)
+        else if (i.what == action::run && !take_over(k, o, placed))
           place(o, v, regions[v.space], placed, idle);
       }
       i.first_release = static_cast<std::uint32_t>(c_.releases.size());
@@ -169,6 +170,34 @@ class memory_planner {
     // Lanes run at the same time: each has a region of its own.
     for (auto v : placed) c_.values[v].offset += c_.spaces[c_.values[v].space].bytes;
     for (std::size_t s = 0; s < regions.size(); ++s) c_.spaces[s].bytes += regions[s].size();
+  }
+  /// Places a result of item `k` over an input that is used for the last time, if its kernel allows
+  /// that: less memory passes through the caches.
+  bool take_over(std::uint32_t k, std::uint32_t result, std::vector<std::uint32_t>& placed) {
+    const item& i = c_.items[k];
+    value_info& v = c_.values[result];
+    const kernel* const what = c_.kernels[i.number].get();
+    if (!what || v.escapes || v.shape != none) return false;
+    const auto allowed = [&](std::uint32_t a) {
+      return what->may_overwrite(a, result - i.first_out);
+    };
+    for (std::uint32_t a = 0; a < i.ins; ++a) {
+      const std::uint32_t in = c_.inputs[i.first_in + a], r = c_.values[in].root;
+      value_info& before = c_.values[r];
+      if (before.where != home::fixed || before.last_use != k || before.space != v.space ||
+          c_.values[in].type != v.type || bytes_of(c_.type(before)) != bytes_of(c_.type(v)))
+        continue;
+      bool all = true;  // of the inputs that share this memory
+      for (std::uint32_t b = 0; b < i.ins && all; ++b)
+        if (c_.values[c_.inputs[i.first_in + b]].root == r) all = allowed(b);
+      if (!all || taken_over_[r]) continue;
+      taken_over_[r] = true;
+      v.where = home::fixed;
+      v.offset = before.offset;
+      placed.push_back(result);
+      return true;
+    }
+    return false;
   }
   void place(std::uint32_t number, value_info& v, region& r, std::vector<std::uint32_t>& placed,
              std::vector<std::uint32_t>& idle) {
@@ -193,6 +222,7 @@ class memory_planner {
   }
   void retire(std::uint32_t v, std::vector<region>& regions, std::vector<std::uint32_t>& idle) {
     const value_info& i = c_.values[v];
+    if (taken_over_[v]) return;
     if (i.where == home::fixed)
       regions[i.space].give(i.offset, bytes_of(c_.type(i)));
     else if (i.where == home::sized)
@@ -223,6 +253,7 @@ class memory_planner {
   executable::compiled& c_;
   std::vector<std::uint32_t> lane_of_;  ///< of each root, the first lane that uses it
   std::unordered_map<std::uint32_t, bool> is_constant_;
+  std::vector<bool> taken_over_;  ///< by a result of the item at which they die
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> sharers_;
 };
 

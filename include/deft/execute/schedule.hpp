@@ -121,7 +121,7 @@ struct executable::compiled {
   bool may_park = false, parallel = false;
   const resource_store* store = nullptr;
   std::vector<exec::computation> computations;
-  /// Kernels made to estimate costs, by computation; the first frame takes them.
+  /// Kernels made to plan with, by computation: those on the host. The first frame takes them.
   mutable std::vector<kernel_ptr> kernels;
   mutable std::atomic<bool> kernels_taken{false};
   std::vector<value_kernel_ptr> performers;

@@ -128,7 +128,7 @@ class compiler {
     lane_choice lane = classify(n, i);
     if (has_computation(i)) {
       i.number = computation_of(n, i);
-      if (const kernel_ptr& k = kernels_[i.number]) lane.cost = cost_of(*k, i);
+      if (const kernel_ptr& k = kernels_[i.number]; k && threads_ > 1) lane.cost = cost_of(*k, i);
     }
     c_.most_ins = std::max(c_.most_ins, i.ins);
     c_.most_outs = std::max(c_.most_outs, i.outs);
@@ -202,8 +202,7 @@ class compiler {
     made.node.outputs = n.outputs;
     made.node.device = n.device;
     made.item = static_cast<std::uint32_t>(items_.size());
-    // Whether there is a kernel at all is known now, what it costs only where lanes depend on it.
-    kernels_.push_back(threads_ > 1 && i.on_host ? c_.make_kernel(made) : nullptr);
+    kernels_.push_back(i.on_host ? c_.make_kernel(made) : nullptr);
     computations_.push_back(std::move(made));
     return number;
   }

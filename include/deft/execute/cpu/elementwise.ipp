@@ -27,6 +27,10 @@ class elementwise_kernel final : public broadcast_kernel {
     single_ = single_ && elements() > 0 && !split_large();
   }
 
+  bool may_overwrite(std::size_t i, std::size_t o) const override {
+    return i < inputs_ && code_.may_overwrite(i, o);
+  }
+
   void run(const kernel_call& c) override {
     begin(c);
     if (single_) {

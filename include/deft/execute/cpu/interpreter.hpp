@@ -39,8 +39,9 @@ class interpreter {
   /// no later instruction uses. Throws unimplemented for an operation that has no row function.
   explicit interpreter(const program& p, bool in_place = false);
 
-  /// The result of an expression may be written over an input.
   void run(const program_call& c) const;
+  /// Whether a result may be written over an input: no later step reads that.
+  bool may_overwrite(std::size_t input, std::size_t result) const;
   /// The calls of `run(c)`, where that is one block of one row.
   std::span<const bound_row> bind(const program_call& c, bound_steps& to) const;
   std::int64_t block() const { return block_; }
@@ -113,6 +114,11 @@ class program_code {
   }
   /// The compiled kernel; without a function if there is none.
   const compiled_row& compiled() const { return row_; }
+  /// See kernel::may_overwrite. Compiled regions may read an input again for another result.
+  bool may_overwrite(std::size_t input, std::size_t result) const {
+    if (region_.run) return false;
+    return steps_ ? steps_->may_overwrite(input, result) : row_.run != nullptr;
+  }
   void set_far(bool value) {
     if (steps_) steps_->set_far(value);
     if (before_) before_->set_far(value);

@@ -77,6 +77,14 @@ void interpreter::select(const program& p, bool in_place) {
                 std::make_move_iterator(reversed.rend()));
 }
 
+bool interpreter::may_overwrite(std::size_t input, std::size_t result) const {
+  const std::size_t place = operands_ + temporaries_ + result;
+  const auto writes = std::ranges::find(steps_, place, &step::result);
+  return writes != steps_.end() && std::none_of(writes + 1, steps_.end(), [&](const step& s) {
+           return std::ranges::count(s.args, input) != 0;
+         });
+}
+
 bool interpreter::select_piece(const program& p, const program_piece& piece, step& s) const {
   if (piece.last - piece.first < least_piece) return false;
   program_part alone = separate(p, piece);

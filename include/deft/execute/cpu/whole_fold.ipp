@@ -20,11 +20,11 @@ struct element_part {
       auto& to = p.made_by(v) ? results : folded;
       if (std::ranges::count(to, v) == 0) to.push_back(v);
     };
+    // Results of the region come last, so that they may be written over its inputs.
     for (const auto& o : p.outputs)
-      if (const instruction& made = *p.made_by(o.value); !made.is_fold())
-        add(o.value);
-      else
-        add(made.args[0]);
+      if (const instruction& made = *p.made_by(o.value); made.is_fold()) add(made.args[0]);
+    for (const auto& o : p.outputs)
+      if (!p.made_by(o.value)->is_fold()) add(o.value);
     const auto operands = p.inputs.size() + p.immediates.size();
     if (!results.empty()) {
       part = extract(p, results, [&](std::uint16_t v) { return v < operands; });
@@ -66,6 +66,15 @@ class whole_fold_kernel final : public broadcast_kernel {
       while (each_ * 32 < elements()) each_ *= 2;
       pieces_ = std::max<std::int64_t>(1, (elements() + each_ - 1) / each_);
     }
+  }
+  bool may_overwrite(std::size_t i, std::size_t o) const override {
+    const auto at = std::ranges::find(taken_, i);
+    const auto to = std::ranges::find(results_, o, &result::output);
+    const auto k = static_cast<std::size_t>(at - taken_.begin());
+    return at != taken_.end() && to != results_.end() &&
+           code_.may_overwrite(k, static_cast<std::size_t>(to - results_.begin())) &&
+           std::ranges::none_of(folds_,
+                                [&](const whole_fold& f) { return f.is_input && f.of == k; });
   }
   std::size_t scratch() const override { return pieces_ > 1 ? shared_bytes(pieces_) : 0; }
 
