@@ -78,7 +78,8 @@ std::optional<slot_writer::offer> slot_writer::make() noexcept {
 }
 
 slot_writer::~slot_writer() {
-  if (waits_.is_open()) waits_.release();
+  boost::system::error_code ignored;
+  if (waits_.is_open()) waits_.release(ignored);
 }
 
 void slot_writer::open(offer&& o) noexcept {
