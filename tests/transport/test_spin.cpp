@@ -100,10 +100,12 @@ TEST_CASE("no spin while other threads spin on all processors") {
 }
 
 TEST_CASE("a spin ends once a thread that could work lacks a processor") {
-  static bool crowded = false;
+  static bool crowded = true;
   deft::detail::arrival_wait wait(1h, [] { return crowded; });
   const auto now = std::chrono::steady_clock::now();
   CHECK(wait.look_again(now));
+  CHECK(wait.look_again(now + 10us));  // a short wait is spun in any case
+  crowded = false;
   CHECK(wait.look_again(now + 1s));
   crowded = true;
   CHECK(wait.look_again(now + 1s + 1us));  // it is not asked each time

@@ -90,7 +90,7 @@ class adaptive_spin {
 class arrival_wait {
  public:
   using clock = std::chrono::steady_clock;
-  /// `crowded` is asked at intervals during a spin whether it should end.
+  /// `crowded` is asked at intervals during a long spin whether it should end.
   explicit arrival_wait(clock::duration most, bool (*crowded)() = threads_outnumber_processors)
       : most_(most), spin_(most), crowded_(crowded) {}
   /// Forgets a wait that ended without a message.

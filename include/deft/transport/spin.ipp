@@ -36,8 +36,10 @@ arrival_wait::clock::time_point arrival_wait::crowded_until(const spinning_threa
 }
 
 bool arrival_wait::look_again(clock::time_point now) {
+  // What answers soon is waited for in any case: to wake takes longer.
+  constexpr auto ask_after = std::chrono::microseconds(40);
   constexpr auto ask_every = std::chrono::microseconds(10);
-  if (began_ == clock::time_point{}) began_ = now, ask_again_ = now + ask_every;
+  if (began_ == clock::time_point{}) began_ = now, ask_again_ = now + ask_after;
   last_ = now;
   const bool asks = now >= ask_again_;
   if (asks) ask_again_ = now + ask_every;
