@@ -3,7 +3,8 @@
 // workers: each with a graph of its own (sync_replicas), and as two towers of one graph.
 //
 // bench_synchronous [--peers ENVIRONMENT]: TensorFlow runs the same jobs in turns if it is
-// installed. bench_synchronous --mode MODE is the job itself.
+// installed. bench_synchronous --bind --mode MODE is the job itself, each task on processors of its
+// own.
 #include <cstdlib>
 #include <deft/deft.hpp>
 #include <deft/session/server/coordination.hpp>

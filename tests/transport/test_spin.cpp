@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unistd.h>
+
 #include <deft/transport/spin.hpp>
 #include <stop_token>
 #include <thread>

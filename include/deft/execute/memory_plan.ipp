@@ -183,14 +183,15 @@ class memory_planner {
     };
     for (std::uint32_t a = 0; a < i.ins; ++a) {
       const std::uint32_t in = c_.inputs[i.first_in + a], r = c_.values[in].root;
-      value_info& before = c_.values[r];
-      if (before.where != home::fixed || before.last_use != k || before.space != v.space ||
-          c_.values[in].type != v.type || bytes_of(c_.type(before)) != bytes_of(c_.type(v)))
+      const value_info& before = c_.values[r];
+      if (before.where != home::fixed || before.last_use != k || taken_over_[r] ||
+          before.space != v.space || c_.values[in].type != v.type ||
+          bytes_of(c_.type(before)) != bytes_of(c_.type(v)))
         continue;
       bool all = true;  // of the inputs that share this memory
       for (std::uint32_t b = 0; b < i.ins && all; ++b)
         if (c_.values[c_.inputs[i.first_in + b]].root == r) all = allowed(b);
-      if (!all || taken_over_[r]) continue;
+      if (!all) continue;
       taken_over_[r] = true;
       v.where = home::fixed;
       v.offset = before.offset;

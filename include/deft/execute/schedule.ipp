@@ -128,6 +128,7 @@ class compiler {
     lane_choice lane = classify(n, i);
     if (has_computation(i)) {
       i.number = computation_of(n, i);
+      // With one thread lanes do not depend on costs.
       if (const kernel_ptr& k = kernels_[i.number]; k && threads_ > 1) lane.cost = cost_of(*k, i);
     }
     c_.most_ins = std::max(c_.most_ins, i.ins);

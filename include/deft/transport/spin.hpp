@@ -82,11 +82,10 @@ class adaptive_spin {
 };
 
 /// Decides when a reading thread looks again and when it sleeps: a long spin ends as soon as a
-/// thread that could work lacks a processor. Between two processes of one
-/// machine it also moves the waiting thread, which may be the caller's, off a processor that both
-/// ends share: each wakes the other in turn while another processor may be idle, and the system's
-/// scheduler, which put them together since one sleeps as it wakes the other, does not separate
-/// them again.
+/// thread that could work lacks a processor. Between two processes of one machine it also moves the
+/// waiting thread, which may be the caller's, off a processor that both ends share: each wakes the
+/// other in turn while another processor may be idle, and the system's scheduler, which put them
+/// together since one sleeps as it wakes the other, does not separate them again.
 class arrival_wait {
  public:
   using clock = std::chrono::steady_clock;
