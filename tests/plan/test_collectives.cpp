@@ -28,7 +28,7 @@ flat_graph expanded(const std::vector<std::string>& devices, const dims& shape, 
   flat_graph f = flatten(fetches, {});
   std::vector<device_info> all;
   for (int i = 0; i < 4; ++i) all.push_back(made_up(str(task, "/gpu:", i)));
-  plan::place(f.graph, all, {device_at(task)});
+  plan::place(f.graph, f.fetches, all, {device_at(task)});
   plan::expand_collectives(f.graph, f.fetches);
   validate(f.graph);
   validate(f.graph, f.fetches);

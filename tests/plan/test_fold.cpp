@@ -62,17 +62,37 @@ TEST_CASE_FIXTURE(own_graph, "state, random numbers, feeds and effects are not f
   CHECK(ops_of(f.graph) == names{"feed", "constant", "add"});
 }
 
-TEST_CASE_FIXTURE(own_graph, "nothing is folded past a control dependency") {
+TEST_CASE_FIXTURE(own_graph, "who uses a constant waits for what it was written after") {
   variable<float> v("v", 0.f);
+  placeholder<float, 2> x("x");
   auto up = v.assign_add(1.f).value();
   any_tensor late = [&] {
     auto after = control_dependencies(up);
     return any_tensor(constant({1.f, 2.f}));
   }();
-  any_tensor y = late + 1;
-  flat_graph f = folded(flat({y}));
-  CHECK(testing::first(f.graph, "assign_add").name == name_of(up));
-  CHECK(f.graph.nodes[f.fetches[0].node].op->name == "add");
+  const auto waits_for_update = [&](const graph_def& g, const node_def& n) {
+    return n.controls.size() == 1 && g.nodes[n.controls[0]].name == name_of(up);
+  };
+  const flat_graph folded_too = folded(flat({late + 1}));
+  const node_def& fetched = folded_too.graph.nodes[folded_too.fetches[0].node];
+  CHECK(fetched.op->name == "constant");
+  CHECK(waits_for_update(folded_too.graph, fetched));
+
+  const flat_graph f = folded(flat({(late + 1) * any_tensor(x)}, {x}));
+  const node_def& user = f.graph.nodes[f.fetches[0].node];
+  CHECK(user.op->name == "mul");
+  CHECK(waits_for_update(f.graph, user));
+  for (const auto& n : f.graph.nodes)
+    if (n.op->name == "constant") CHECK(n.controls.empty());
+
+  const flat_graph by_control = folded(flat([&] {
+    auto after = control_dependencies(late);
+    return no_op();
+  }()));
+  CHECK(ops_of(by_control.graph).back() == "no_op");
+  CHECK(std::ranges::any_of(by_control.graph.nodes.back().controls, [&](std::uint32_t c) {
+    return by_control.graph.nodes[c].name == name_of(up);
+  }));
 }
 
 TEST_CASE_FIXTURE(own_graph, "nodes with large results are not folded") {

@@ -28,7 +28,7 @@ const std::vector<device_info>& devices() {
 }
 
 graph_def placed(flat_graph f, bool soft = false) {
-  plan::place(f.graph, devices(), {device_at("/job:worker/replica:0/task:1"), soft});
+  plan::place(f.graph, f.fetches, devices(), {device_at("/job:worker/replica:0/task:1"), soft});
   validate(f.graph);
   for (const auto& n : f.graph.nodes) REQUIRE(n.device);
   return std::move(f.graph);
@@ -59,6 +59,34 @@ TEST_CASE_FIXTURE(own_graph, "a feed and a constant without request go to their 
   CHECK(where_is(named(g, name_of(other))) == worker + "/gpu:1");
   any_tensor alone = any_tensor(constant({5.f, 6.f}));
   CHECK(where_is(placed(flat({alone})).nodes[0]) == worker + "/gpu:1");
+}
+
+TEST_CASE_FIXTURE(own_graph, "a constant is on each task that uses it") {
+  placeholder<float, 2> x("x");
+  any_tensor c = on(device("/job:ps"), [&] { return any_tensor(constant({1.f, 2.f})); });
+  any_tensor a = on(device("/cpu:1"), [&] { return any_tensor(x) + c; });
+  any_tensor b = on(device("/gpu:1"), [&] { return a * c - c; });
+  any_tensor d = on(device("/gpu:0"), [&] { return b * c; });
+  const auto where_constants_are = [](const graph_def& g) {
+    std::string where;
+    for (const auto& n : g.nodes)
+      if (n.op->name == "constant") where += where_is(n) + " ";
+    return where;
+  };
+  const std::string at_ps = ps + "/cpu:0 ", at_cpu = worker + "/cpu:1 ",
+                    at_gpu = worker + "/gpu:1 ";
+  // Nobody uses it where it was to be.
+  const graph_def g = placed(flat({b}, {x}));
+  CHECK(where_constants_are(g) == at_cpu + at_gpu);
+  for (const auto& n : g.nodes)
+    for (const auto e : n.inputs)
+      if (g.nodes[e.node].op->name == "constant") CHECK(g.nodes[e.node].device == n.device);
+  CHECK(where_constants_are(placed(flat({b, c}, {x}))) == at_ps + at_cpu + at_gpu);
+  // gpu:0 has no kernel for constants.
+  CHECK(where_constants_are(placed(flat({d}, {x}))) == at_ps + at_cpu + at_gpu);
+  any_tensor near = on(device("/cpu:0"), [&] { return any_tensor(constant({1.f, 2.f})); });
+  any_tensor sum = on(device("/cpu:1"), [&] { return any_tensor(x) + near; });
+  CHECK(where_constants_are(placed(flat({sum}, {x}))) == worker + "/cpu:0 ");
 }
 
 TEST_CASE_FIXTURE(own_graph, "requests are met field by field") {

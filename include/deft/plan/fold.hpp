@@ -12,6 +12,7 @@ using evaluator =
 
 /// Replaces pure nodes whose inputs are all constants by constants, which the kernels of those
 /// nodes compute. A node stays if its result is larger than 64 KB and larger than its inputs.
+/// Constants stop waiting: their users wait for what they waited for.
 void fold(graph_def& g, std::span<edge_def> fetches, const evaluator& evaluate);
 
 }  // namespace deft::plan

@@ -57,7 +57,7 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
     fold(g, flat.fetches, evaluate);
     passed("folding");
   }
-  place(g, devices, {options.own_task, options.allow_soft_placement});
+  place(g, flat.fetches, devices, {options.own_task, options.allow_soft_placement});
   passed("placement");
   if (check_passes) check_placed(g);
   if (options.log_device_placement)

@@ -5,6 +5,7 @@
 #include <deft/core/log.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/plan/place.hpp>
+#include <deft/plan/rewrite.hpp>
 #include <map>
 #include <optional>
 
@@ -15,8 +16,9 @@ namespace {
 
 class placer {
  public:
-  placer(graph_def& g, std::span<const device_info> devices, const placement_options& o)
-      : graph_(g), devices_(devices), options_(o) {}
+  placer(graph_def& g, std::span<edge_def> fetches, std::span<const device_info> devices,
+         const placement_options& o)
+      : graph_(g), fetches_(fetches), devices_(devices), options_(o) {}
 
   void run() {
     group_resources();
@@ -40,9 +42,53 @@ class placer {
       node_def& n = graph_.nodes[i];
       n.device = user[i] && can_run(user[i], n) ? user[i] : choose(n);
     }
+    repeat_constants();
   }
 
  private:
+  /// Puts a constant on each task that uses it, as it would be sent there in each step.
+  void repeat_constants() {
+    const std::size_t written = graph_.nodes.size();
+    // By constant: its nodes, of which its own is the first to be used.
+    std::vector<std::map<placement, std::uint32_t>> at(written);
+    std::vector<placement> chosen;
+    for (const node_def& n : graph_.nodes) chosen.push_back(n.device);
+    const auto is_repeated = [&](edge_def e, const node_def& user) {
+      const node_def& n = graph_.nodes[e.node];
+      return n.op->role == op_role::constant && n.controls.empty() &&
+             user.op->role != op_role::collective &&
+             chosen[e.node]->task_name() != user.device->task_name() && can_run(user.device, n);
+    };
+    const auto keep = [&](std::uint32_t n) { at[n].emplace(graph_.nodes[n].device, n); };
+    for (const edge_def f : fetches_) keep(f.node);
+    for (const node_def& n : graph_.nodes) {
+      for (const std::uint32_t c : n.controls) keep(c);
+      for (const edge_def e : n.inputs)
+        if (!is_repeated(e, n)) keep(e.node);
+    }
+    for (std::uint32_t i = 0; i < written; ++i)
+      for (std::size_t k = 0; k < graph_.nodes[i].inputs.size(); ++k) {
+        const edge_def e = graph_.nodes[i].inputs[k];
+        if (is_repeated(e, graph_.nodes[i]))
+          graph_.nodes[i].inputs[k].node = there(e.node, graph_.nodes[i].device, at[e.node]);
+      }
+    if (graph_.nodes.size() > written) sort(graph_, fetches_);
+  }
+  std::uint32_t there(std::uint32_t constant, placement device,
+                      std::map<placement, std::uint32_t>& at) {
+    const auto [known, fresh] = at.try_emplace(device, constant);
+    if (!fresh) return known->second;
+    if (at.size() > 1) {
+      known->second = static_cast<std::uint32_t>(graph_.nodes.size());
+      node_def copy = graph_.nodes[constant];
+      copy.name = str(copy.name, "/copy_", at.size() - 1);
+      graph_.nodes.push_back(std::move(copy));
+    }
+    node_def& n = graph_.nodes[known->second];
+    n.requested = n.device = device;
+    return known->second;
+  }
+
   static bool follows_user(const node_def& n) {
     return !n.requested && n.inputs.empty() &&
            (n.op->role == op_role::constant || n.op->role == op_role::feed);
@@ -192,6 +238,7 @@ class placer {
   }
 
   graph_def& graph_;
+  std::span<edge_def> fetches_;
   std::span<const device_info> devices_;
   const placement_options& options_;
   std::map<resource_key, device_name> groups_;
@@ -200,8 +247,9 @@ class placer {
 
 }  // namespace
 
-void place(graph_def& g, std::span<const device_info> devices, const placement_options& options) {
-  placer(g, devices, options).run();
+void place(graph_def& g, std::span<edge_def> fetches, std::span<const device_info> devices,
+           const placement_options& options) {
+  placer(g, fetches, devices, options).run();
 }
 
 }  // namespace plan
