@@ -57,6 +57,7 @@ class local_stream_t final : public stream {
         buffer_(std::make_unique_for_overwrite<std::byte[]>(read_ahead)) {
     boost::system::error_code ignored;
     socket_.non_blocking(true, ignored);
+    never_cut_ = never_cut();
   }
 
   std::ptrdiff_t read(void* to, std::size_t most) noexcept override {
@@ -117,9 +118,14 @@ class local_stream_t final : public stream {
   // Of a record in the socket: a large piece is cut so that the rest can use memory that becomes
   // available meanwhile.
   static constexpr std::size_t most_in_socket = 256 * 1024;
-  // A socket takes this many bytes entirely or not at all: a fraction of the smallest send buffer
-  // (socket(7)).
-  static constexpr std::size_t never_cut = 1024;
+  /// A socket takes this many bytes entirely or not at all: a fraction of its send buffer, whose
+  /// least size is 4,608 bytes, and of the 16 KB that the system keeps together in any case.
+  std::size_t never_cut() const noexcept {
+    int buffer = 0;
+    socklen_t size = sizeof buffer;
+    ::getsockopt(handle(), SOL_SOCKET, SO_SNDBUF, &buffer, &size);
+    return static_cast<std::size_t>(std::clamp(buffer / 4, 1024, 8192));
+  }
 
   /// A wait to read. The socket signals what arrives in it, but not what is in the buffer already:
   /// that is signalled here, also if it was read from the socket during the wait.
@@ -303,7 +309,7 @@ class local_stream_t final : public stream {
     all[0] = {&here, sizeof here};
     iovec* const first = bytes > 0 ? all.data() : all.data() + 1;
     std::size_t in_slot = 0;
-    if (large && bytes <= never_cut / 2 && used <= 16) {
+    if (large && bytes + 2 * sizeof here <= never_cut_) {
       if (const auto n = take_slot(); n < 0 && (n != -EAGAIN || bytes == 0)) {
         waits_for_slot_ = n == -EAGAIN;
         return n;
@@ -318,7 +324,7 @@ class local_stream_t final : public stream {
     if (sent < 0) return sent;
     const std::size_t heads = (bytes > 0 ? sizeof here : 0) + (in_slot > 0 ? sizeof there : 0);
     const auto n = static_cast<std::size_t>(sent);
-    if (n < (in_slot > 0 ? heads + bytes : heads)) return -EIO;  // cannot happen: see never_cut
+    if (n < (in_slot > 0 ? heads + bytes : heads)) return -EIO;  // cannot happen: see never_cut_
     if (in_slot > 0) {
       memory_out_.pass();
       return static_cast<std::ptrdiff_t>(bytes + in_slot);
@@ -389,6 +395,7 @@ class local_stream_t final : public stream {
   slot_writer memory_out_;
   bool waits_for_slot_ = false;
   std::size_t owed_ = 0;  ///< bytes of the current record still to be written
+  std::size_t never_cut_ = 0;
 
   std::unique_ptr<std::byte[]> buffer_;
   bool drained_ = false;             ///< the last read returned less than it asked for
