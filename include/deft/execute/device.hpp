@@ -38,6 +38,8 @@ class device_step {
   virtual std::shared_ptr<const error> failure(std::uint32_t& item) const = 0;
   /// The run has failed or was cancelled: work that has not begun may be skipped.
   virtual void stop() {}
+  /// After the end of a run that has failed: whether what changes variables may have begun.
+  virtual bool has_updated() const { return true; }
   /// Where kernels of the run record errors. Changes only after an error.
   virtual const void* place() const { return nullptr; }
 };

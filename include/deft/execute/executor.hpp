@@ -80,6 +80,8 @@ class executable::frame {
   void resume(std::uint32_t lane);
   /// After the end: the error of the run; null if it succeeded.
   std::shared_ptr<const error> failure() const;
+  /// After the end: whether the run may have changed a variable.
+  bool has_updated() const;
 
   /// After the end: the value of fetch `i`, on the host. The frame keeps it; its elements are valid
   /// until the next run or release.

@@ -50,6 +50,8 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
   force_ = true;  // until the run has ended well
   failed_.store(false, std::memory_order_relaxed);
   failure_ = nullptr;
+  broken_ = none;
+  for (std::uint32_t l = 0; l < lanes_.size(); ++l) lanes_[l].pc = c_.lanes[l].first;
   const auto refused = failure_of([&] {
     if (values_.take_arenas()) unbind();
     for (auto& s : steps_)
@@ -76,10 +78,7 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
   stopped_.emplace(context.stop, interrupter{this});
   lanes_left_.store(static_cast<std::uint32_t>(lanes_.size()) + 1);
   std::vector<std::uint32_t> ready;
-  for (std::uint32_t l = 0; l < lanes_.size(); ++l) {
-    lanes_[l].pc = c_.lanes[l].first;
-    lanes_[l].drained.reset();
-  }
+  for (auto& l : lanes_) l.drained.reset();
   for (std::uint32_t l = static_cast<std::uint32_t>(lanes_.size()); l-- > 0;)
     if (!c_.lanes[l].parallel || !offer(lanes_[l].job)) ready.push_back(l);
   // This call counts as a lane, so that the run does not end while it looks at the others.
@@ -341,6 +340,7 @@ void frame_state::note_failure(const error& e, std::uint32_t item) {
   {
     std::lock_guard lock(failure_guard_);
     if (!failure_) failure_ = std::make_shared<const error>(located(e, item));
+    if (e.code() != errc::cancelled) broken_ = item;
   }
   failed_.store(true, std::memory_order_release);
   for (auto& s : steps_)
@@ -350,6 +350,22 @@ void frame_state::note_failure(const error& e, std::uint32_t item) {
     if (const auto before = signals_[s].exchange(1, std::memory_order_acq_rel); before >= 2)
       driver_->wake(before - 2);
   interrupter{this}();
+}
+
+bool frame_state::has_updated() const {
+  const auto updates = [this](std::uint32_t k) {
+    const item& i = c_.items[k];
+    if (i.what != action::assign && i.what != action::update) return false;
+    const device_step* const queued = step_on(i);
+    return !queued || queued->has_updated();
+  };
+  // A run that cannot park looks whether it is to stop after an item, others do so before it.
+  for (std::uint32_t l = 0; l < lanes_.size(); ++l) {
+    const std::uint32_t end = std::min(c_.lanes[l].end, lanes_[l].pc + !c_.may_park);
+    for (std::uint32_t k = c_.lanes[l].first; k < end; ++k)
+      if (updates(k)) return true;
+  }
+  return broken_ != none && updates(broken_);
 }
 
 void frame_state::restore_variables() {
@@ -423,6 +439,7 @@ bool executable::frame::start(std::span<const feed_ref> feeds, const step_contex
 }
 void executable::frame::resume(std::uint32_t lane) { state_->resume(lane); }
 std::shared_ptr<const error> executable::frame::failure() const { return state_->failure(); }
+bool executable::frame::has_updated() const { return state_->has_updated(); }
 const any_array& executable::frame::peek(std::size_t i) { return state_->peek(i); }
 any_array executable::frame::take(std::size_t i) { return state_->take(i); }
 void executable::frame::release() { state_->release(); }

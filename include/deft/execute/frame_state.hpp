@@ -43,6 +43,7 @@ class frame_state {
   bool start(std::span<const feed_ref> feeds, const step_context& context, step_driver* driver);
   void resume(std::uint32_t index);
   std::shared_ptr<const error> failure() const { return failure_; }
+  bool has_updated() const;
   const any_array& peek(std::size_t i);
   any_array take(std::size_t i) { return peek(i), std::move(fetched_[i]); }
   void release();
@@ -189,6 +190,7 @@ class frame_state {
   step_driver* driver_ = nullptr;
   std::mutex failure_guard_;
   std::shared_ptr<const error> failure_;
+  std::uint32_t broken_ = none;  ///< the item that threw, if it was not stopped before it began
   std::atomic<std::uint32_t> lanes_left_{0};
   std::atomic<bool> failed_{false};
   bool released_ = true;

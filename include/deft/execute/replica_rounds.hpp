@@ -36,9 +36,10 @@ class replica_barrier final : public resource,
   /// The member takes part from now on, and will apply gradients. `left`: tasks that it knows to
   /// have left.
   void take_part(const membership& m, std::span<const std::string> left = {});
-  /// Whether the gradients of `step` counted, once its round is over; empty if the step has to
-  /// wait, until `w` is called. Throws what failed the round, and failed_precondition if the member
-  /// has left, or no member applies gradients.
+  /// Whether the gradients of `step` counted, once its round is over or the member has left; empty
+  /// if the step has to wait, until `w` is called. Throws what failed the round, and
+  /// failed_precondition if no member applies gradients. Those of a member that has left never
+  /// count.
   std::optional<bool> arrive(const membership& m, std::uint64_t step, const waker& w);
   /// The sessions whose gradients count, ordered by the names of their tasks, once there are
   /// enough; empty if it has to wait. Throws cancelled if the member has left.

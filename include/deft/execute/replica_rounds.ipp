@@ -93,11 +93,13 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
     if (a.round == failed_round_) throw error(*why_);
     return a.counts;
   }
+  if (before != me.arrived.end() && me.left && !leader_) {
+    me.arrived.erase(before);
+    std::erase(counted_, std::pair(me.task, m.session()));
+    return false;
+  }
   if (before == me.arrived.end()) {
-    if (me.left)
-      deft::fail(errc::failed_precondition,
-                 "[sync_replicas] this replica has left synchronous training, as its session was "
-                 "asked to stop");
+    if (me.left) return false;
     if (std::ranges::none_of(members_, [](const auto& other) { return other.second.leads; }))
       deft::fail(errc::failed_precondition,
                  "[sync_replicas] nobody applies the gradients: a session that is not a "
@@ -187,6 +189,7 @@ void replica_barrier::leave(const membership& m) {
     if (std::exchange(me.left, true)) return;
     said = forget(me.task);
     move_to(woken.all, leaders_);
+    move_to(woken.all, arrivals_);  // its own, which wait in vain
   }
   logging::info(said);
 }

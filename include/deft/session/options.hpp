@@ -62,12 +62,22 @@ class cancel_source {
   std::stop_source source_;
 };
 
+/// How a step ended on the tasks whose variables it updates.
+enum class step_fate : std::uint8_t {
+  unknown,    ///< a task has restarted since, cannot be reached, or no longer remembers the step
+  applied,    ///< all updates were made
+  in_part,    ///< some of them may have been made
+  unchanged,  ///< none was made, and none will be
+};
+
 /// Options of one run, as its first argument: `s.run(run_options{.timeout = 5s}, loss)`.
 struct run_options {
   std::chrono::nanoseconds timeout{0};  ///< 0: that of the session's options
   std::stop_token cancel = {};          ///< from a cancel_source or any std::stop_source
   /// Receives when each node ran, on all tasks, if the run succeeds; must live until it has ended.
   step_trace* trace = nullptr;
+  /// Receives the number of the step, by which session::fate_of knows it; 0 if there is none.
+  std::uint64_t* step = nullptr;
 };
 
 }  // namespace deft

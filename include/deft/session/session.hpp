@@ -124,6 +124,13 @@ class session : public detail::run_forms<session> {
   /// Throws unavailable if a task cannot be reached within connect_timeout.
   std::vector<device_info> devices();
 
+  /// How a run that failed ended on the tasks whose variables it updates: `step` is what its
+  /// run_options received. Stops what is left of it, and waits at most `timeout` for answers.
+  /// Throws failed_precondition for a closed session. A session whose master is in another process
+  /// does not know.
+  step_fate fate_of(std::uint64_t step,
+                    std::chrono::nanoseconds timeout = std::chrono::seconds(30));
+
   /// Cancels the runs under way; later ones throw failed_precondition.
   void close();
   /// Deletes the variables of a container ("" is the default one) on all tasks, which are

@@ -243,6 +243,7 @@ session::~session() {
 step_results session::run_request(std::span<const output> fetches, std::span<const output> targets,
                                   std::span<const feed_ref> feeds, const run_options& options,
                                   source_place w) {
+  if (options.step) *options.step = 0;
   try {
     return impl_->find_plan(fetches, targets, options)->run(feeds, options);
   } catch (const error& e) {
@@ -275,6 +276,10 @@ std::string session::device_of(const any_tensor& t) { return impl_->device_of(t.
 plan_description session::describe_request(std::span<const output> fetches,
                                            std::span<const output> targets) {
   return impl_->describe(fetches, targets);
+}
+
+step_fate session::fate_of(std::uint64_t step, std::chrono::nanoseconds timeout) {
+  return step ? impl_->on().fate_of(step, deadline_in(timeout)) : step_fate::unknown;
 }
 
 std::vector<device_info> session::devices() { return impl_->on().devices(); }

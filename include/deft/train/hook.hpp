@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/hook.hpp: what happens around the runs of a monitored session.
 #pragma once
-#include <atomic>
 #include <chrono>
 #include <deft/core/step_trace.hpp>
 #include <deft/expr/feed.hpp>
 #include <deft/expr/tensor.hpp>
 #include <deft/graph/graph_def.hpp>
 #include <memory>
+#include <stop_token>
 #include <vector>
 
 namespace deft {
@@ -23,13 +23,15 @@ class run_context {
   const task& self() const { return self_; }
   /// For what has to be read after the run.
   deft::session& session() { return session_; }
-  void request_stop() { stop_ = true; }
-  bool stop_requested() const { return stop_; }
+  void request_stop() { stop_.request_stop(); }
+  bool stop_requested() const { return stop_.stop_requested(); }
+  /// For what waits while a run is under way.
+  std::stop_token stop_token() const { return stop_.get_token(); }
 
  private:
   const task& self_;
   deft::session& session_;
-  std::atomic<bool> stop_{false};
+  std::stop_source stop_;
 };
 
 /// What a hook adds to a run.

@@ -36,9 +36,11 @@ struct monitored_options {
 /// have values already, as when only the chief was restarted. A worker initializes the variables
 /// that live on its own task and waits until the others have values.
 ///
-/// When a task is lost, runs wait until it is back, the chief has restored or initialized all
-/// variables anew, and are repeated; the session logs the loss once. A run that may have been
-/// applied is not repeated unless what it may have changed was lost.
+/// When a task is lost, runs wait until it is back and are repeated; the session logs the loss
+/// once. If variables were lost, the chief first restores or initializes all of them anew.
+/// Otherwise a run that has updated variables is not repeated: what it fetches is computed again,
+/// without its updates; if it has made only some of them, as when the task was lost that others
+/// waited for, the rest is left out, which is logged.
 ///
 /// Hooks run around every step. Ctrl-C and SIGTERM ask the session to stop, as request_stop does;
 /// a second signal ends the process.
@@ -74,12 +76,18 @@ class monitored_session : public detail::run_forms<monitored_session> {
   /// Gives variables their values, or waits until they have them.
   void give_values(std::chrono::steady_clock::time_point until);
   void make_ready(std::chrono::steady_clock::time_point until);
-  /// Makes a new session where a task was lost, so that the run that failed with `why`, which is
-  /// being handled, can be repeated; throws `why` where none was lost, and `again` is set or the
-  /// run may have been applied.
-  void recover(const error& why, bool again);
-  /// Whether the session can still use all variables.
-  bool is_intact();
+  /// After a run failed with `why`, which is being handled, makes a new session, once all variables
+  /// have values. Returns whether the run, now that or before (`updated`), has changed them; `step`
+  /// is its number, 0 if it did not begin. Throws `why` if no task was lost, or with the reason why
+  /// that failed.
+  bool recover(const error& why, std::uint64_t step, bool updated);
+  void make_anew(std::chrono::steady_clock::time_point until);
+  /// What of `fetches` can be computed without updates; the others are empty.
+  step_results compute_again(std::span<const output> fetches, std::span<const output> fed,
+                             std::span<const feed_ref> values, const run_options& options,
+                             source_place w);
+  /// Whether all variables still have their values. Waits for lost tasks to come back.
+  bool has_kept_values(std::chrono::steady_clock::time_point until);
 
   task& self_;
   monitored_options options_;

@@ -5,6 +5,7 @@
 #include <deft/core/log.hpp>
 #include <deft/op/group.hpp>
 #include <deft/op/initialized.hpp>
+#include <deft/plan/order.hpp>
 #include <deft/session/session_impl.hpp>
 #include <deft/train/checkpoint_index.hpp>
 #include <deft/train/hooks.hpp>
@@ -17,6 +18,7 @@ namespace {
 
 constexpr const char* chief_name = "/job:worker/replica:0/task:0";
 constexpr const char* checkpoint_name = "model";
+constexpr int most_attempts = 10;  ///< of a run, or a recovery: tasks may be lost again
 
 bool is_loss(const error& e) { return e.code() == errc::unavailable || e.code() == errc::aborted; }
 
@@ -70,7 +72,16 @@ monitored_session::monitored_session(task& self, monitored_options options)
     request_stop();
     asked_to_stop_.request_stop();
   });
-  make_ready(std::chrono::steady_clock::now() + options_.start_timeout);
+  const auto begin = std::chrono::steady_clock::now();
+  try {
+    make_ready(begin + options_.start_timeout);
+  } catch (const error& e) {
+    // A connection that was lost, and not a task that was waited for in vain.
+    const auto until = begin + options_.session.connect_timeout;
+    if (!self.distributed() || !is_loss(e) || std::chrono::steady_clock::now() >= until) throw;
+    logging::warning(e.what(), "; starting again");
+    make_anew(begin + options_.start_timeout);
+  }
 }
 
 monitored_session::~monitored_session() {
@@ -157,37 +168,75 @@ void monitored_session::make_ready(std::chrono::steady_clock::time_point until) 
   for (auto& h : options_.hooks) h->after_create(context_);
 }
 
-bool monitored_session::is_intact() {
+bool monitored_session::has_kept_values(std::chrono::steady_clock::time_point until) {
+  if (have_values_.empty()) return true;
+  for (;;) try {
+      const std::vector<any_array> found = session_.run(while_starting(until), have_values_);
+      return std::ranges::all_of(found, [](const any_array& v) { return *v.data<bool>(); });
+    } catch (const error& e) {
+      if (e.code() == errc::aborted) return false;  // a task has restarted
+      if (e.code() != errc::unavailable || std::chrono::steady_clock::now() >= until) throw;
+    }
+}
+
+bool monitored_session::recover(const error& why, std::uint64_t step, bool updated) {
+  if (!self_.distributed() || !is_loss(why)) throw;
+  logging::warning(why.what(), "; recovering");
+  const auto until = std::chrono::steady_clock::now() + options_.start_timeout;
   try {
-    session_.run(have_values_);
-    return true;
-  } catch (const error&) {
-    return false;
+    if (!has_kept_values(until)) {
+      updated = false;  // they get other values
+    } else if (step != 0) {
+      const step_fate fate = session_.fate_of(step, until - std::chrono::steady_clock::now());
+      if (fate == step_fate::unknown) fail(errc::unavailable, "nobody knows how the step ended");
+      if (fate == step_fate::in_part)
+        logging::warning("the step was applied in part, and is not repeated");
+      updated |= fate != step_fate::unchanged;
+    }
+    make_anew(until);
+    logging::warning(self_.device(), " has recovered");
+    return updated;
+  } catch (const error& e) {
+    throw error(why.code(), str(why.message(), "; recovery failed: ", e.message()), why.node(),
+                why.where(), why.device());
   }
 }
 
-void monitored_session::recover(const error& why, bool again) {
-  if (!self_.distributed() || !is_loss(why)) throw;
-  // What can still be asked by the old session has not lost its variables.
-  if (why.code() == errc::unavailable && is_intact() &&
-      (again || why.message().ends_with("the step may have been applied")))
-    throw;
-  logging::warning(why.what(), "; recovering");
-  const auto until = std::chrono::steady_clock::now() + options_.start_timeout;
-  constexpr int most = 10;  // tasks may be lost again
+void monitored_session::make_anew(std::chrono::steady_clock::time_point until) {
   for (int attempt = 1;; ++attempt) try {
       auto in_graph = as_default(graph_);
       session_ = deft::session(self_, session_.options());
-      make_ready(until);
-      logging::warning(self_.device(), " has recovered");
-      return;
+      return make_ready(until);
     } catch (const error& e) {
-      if (is_loss(e) && attempt < most && std::chrono::steady_clock::now() < until &&
-          !should_stop())
-        continue;
-      throw error(why.code(), str(why.message(), "; recovery failed: ", e.message()), why.node(),
-                  why.where(), why.device());
+      if (!is_loss(e) || attempt == most_attempts || std::chrono::steady_clock::now() >= until ||
+          should_stop())
+        throw;
     }
+}
+
+step_results monitored_session::compute_again(std::span<const output> fetches,
+                                              std::span<const output> fed,
+                                              std::span<const feed_ref> values,
+                                              const run_options& options, source_place w) {
+  std::vector<output> asked;
+  for (const output& f : fetches) {
+    if (f.port == run_only) continue;
+    asked.push_back(f);
+    const plan_description needed = session_.describe_request({&f, 1}, {});
+    if (std::ranges::any_of(needed.placed.nodes, plan::is_update))
+      throw error(
+          errc::data_loss,
+          "the step was applied, but a value that only it yields was lost with a connection",
+          name_of(*f.node), f.node->place());
+  }
+  // A fed tensor that is fetched too is one that the run needs.
+  asked.insert(asked.end(), fed.begin(), fed.end());
+  std::vector<any_array> all(fetches.size());
+  if (asked.size() == fed.size()) return step_results(std::move(all));
+  step_results found = session_.run_request(asked, fed, values, options, w);
+  for (std::size_t i = 0, next = 0; i < fetches.size(); ++i)
+    if (fetches[i].port != run_only) all[i] = found.take(next++);
+  return step_results(std::move(all));
 }
 
 step_results monitored_session::run_request(std::span<const output> fetches,
@@ -196,11 +245,15 @@ step_results monitored_session::run_request(std::span<const output> fetches,
                                             const run_options& options, source_place w) {
   std::optional<step_results> results;
   std::vector<run_arguments> added;  // by each hook
-  for (bool again = false; !results; again = true) try {
+  bool updated = false;              // the variables
+  for (int attempt = 1; !results; ++attempt) {
+    std::uint64_t step = 0;
+    try {
       std::vector<output> all(fetches.begin(), fetches.end());
       std::vector<output> fed(targets.begin(), targets.end());
       std::vector<feed_ref> values(feeds.begin(), feeds.end());
       run_options o = options;
+      o.step = &step;
       added.clear();
       for (const auto& h : options_.hooks) {
         const run_arguments& a = added.emplace_back(h->before_run(context_));
@@ -209,14 +262,18 @@ step_results monitored_session::run_request(std::span<const output> fetches,
         o.timeout = std::max(o.timeout, a.timeout);
         if (a.trace && !o.trace) o.trace = a.trace;
       }
-      results.emplace(session_.run_request(all, fed, values, o, w));
+      results.emplace(updated ? compute_again(all, fed, values, o, w)
+                              : session_.run_request(all, fed, values, o, w));
       for (const auto& a : added) {
         if (a.trace && a.trace != o.trace) *a.trace = *o.trace;
         if (a.graph) *a.graph = session_.describe_request(all, fed).placed;
       }
     } catch (const error& e) {
-      recover(e, again);
+      if (attempt == most_attempts) throw;
+      updated = recover(e, step, updated);
     }
+    if (options.step) *options.step = step;
+  }
   std::size_t next = fetches.size();
   std::vector<any_array> values;
   try {
@@ -227,7 +284,7 @@ step_results monitored_session::run_request(std::span<const output> fetches,
       options_.hooks[i]->after_run(context_, values);
     }
   } catch (const error& e) {
-    recover(e, true);  // the run itself has succeeded
+    recover(e, 0, true);  // the run itself has succeeded
   }
   return std::move(*results);
 }

@@ -70,6 +70,8 @@ class replica_updates {
                            const std::vector<std::string>& left = {});
   ~replica_updates();
   replica_updates(const replica_updates&) = delete;
+  /// Leaves the rounds now, which ends the steps that wait in one, from any thread.
+  void leave();
 
  private:
   class state;

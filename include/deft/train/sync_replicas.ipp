@@ -200,13 +200,16 @@ class replica_updates::state {
   }
 
   ~state() {
+    leave();
+    for (auto& t : threads_) t.join();
+  }
+  void leave() {
     ending_.request_stop();
     for (const round& r : rounds_) try {
         r.leave({.timeout = std::chrono::seconds(1)});  // which ends its thread
       } catch (const error&) {
         stopping_.request_stop();
       }
-    for (auto& t : threads_) t.join();
   }
 
  private:
@@ -260,6 +263,7 @@ class replica_updates::state {
 replica_updates::replica_updates(session& s, graph g, const std::vector<std::string>& left)
     : state_(std::make_unique<state>(s, g, left)) {}
 replica_updates::~replica_updates() = default;
+void replica_updates::leave() { state_->leave(); }
 
 namespace {
 
@@ -271,20 +275,36 @@ class replica_hook_of_graph final : public hook {
     left_.resize(states_.size() / 2);
   }
   void after_create(run_context& context) override {
-    updates_.reset();
+    end_updates();
     updates_.emplace(context.session(), graph_, left_);
+    leaving_ = std::jthread([this, asked = context.stop_token()](const std::stop_token& over) {
+      std::condition_variable_any stopped;
+      const std::stop_callback wake(asked, [&] {
+        std::lock_guard lock(leaving_guard_);
+        stopped.notify_all();
+      });
+      std::unique_lock lock(leaving_guard_);
+      stopped.wait(lock, over, [&] { return asked.stop_requested(); });
+      lock.unlock();
+      // A step that waits for workers which do not come would never end.
+      if (asked.stop_requested()) updates_->leave();
+    });
     warning_ = std::jthread([state = context.session().prepare(states_)](
                                 const std::stop_token& stop) { warn_of_absent(state, stop); });
   }
   run_arguments before_run(run_context&) override { return {.fetches = states_}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
     warning_.request_stop();
-    if (context.stop_requested()) return updates_.reset();
+    if (context.stop_requested()) return end_updates();
     for (std::size_t i = 0; i < left_.size(); ++i) note(i, values[2 * i], values[2 * i + 1]);
   }
-  void end(run_context&) override { updates_.reset(); }
+  void end(run_context&) override { end_updates(); }
 
  private:
+  void end_updates() {
+    leaving_ = std::jthread();
+    updates_.reset();
+  }
   /// Says so where the first step waits long for workers that have not come.
   static void warn_of_absent(const std::function<std::vector<any_array>()>& state,
                              const std::stop_token& stop) {
@@ -325,7 +345,8 @@ class replica_hook_of_graph final : public hook {
   std::vector<any_tensor> states_;
   std::vector<std::string> left_;  ///< the tasks of workers that left, when it was last seen
   std::optional<replica_updates> updates_;
-  std::jthread warning_;
+  std::mutex leaving_guard_;
+  std::jthread leaving_, warning_;
 };
 
 }  // namespace

@@ -82,6 +82,8 @@ class channel {
   /// Closes the connection. Pending calls fail with `cancelled`; on_lost is not called.
   void close();
   bool lost() const;
+  /// Calls on_lost now if the connection is lost and no thread has noticed yet.
+  void notice_loss();
   /// The reason, once the channel is lost: "lost /job:ps/replica:0/task:0 at 127.0.0.1:2222: it
   /// ended the connection".
   std::string why_lost() const;

@@ -293,6 +293,7 @@ void channel::close() {
   state_->fail_all(error(errc::cancelled, str("the channel to ", peer(), " was closed")));
   if (auto h = state_->owner.lock()) h->remove(state_.get());
 }
+void channel::notice_loss() { state_->notice_loss(); }
 bool channel::lost() const { return state_->connection->lost(); }
 std::string channel::why_lost() const { return state_->connection->why_lost(); }
 const peer_info& channel::peer() const { return state_->connection->peer; }

@@ -23,8 +23,10 @@ class channel_state {
 
   /// Handles what has arrived. False if there was nothing, or another thread is doing so.
   bool pump();
-  /// All pending calls fail with `why`.
-  void fail_all(const error& why);
+  /// All pending calls fail with `why`. Returns false if they have already.
+  bool fail_all(const error& why);
+  /// If the connection is lost, ends as if a thread had read that.
+  void notice_loss();
   bool gone() const;
 
   const std::shared_ptr<connection_state> connection;

@@ -116,18 +116,21 @@ void channel_state::tell(pending& p) {
   if (const auto h = owner.lock()) h->note_answer();
 }
 
+void channel_state::notice_loss() {
+  if (connection->lost()) end(error(errc::unavailable, connection->why_lost()));
+}
+
 void channel_state::end(const error& why) {
   const bool ours = connection->closed_here();
   connection->on_event(nullptr);
-  fail_all(why);
-  if (!ours && events_.on_lost) events_.on_lost(why);
+  if (fail_all(why) && !ours && events_.on_lost) events_.on_lost(why);
 }
 
-void channel_state::fail_all(const error& why) {
+bool channel_state::fail_all(const error& why) {
   boost::unordered_flat_map<std::uint64_t, std::shared_ptr<pending>> calls;
   {
     std::lock_guard lock(guard_);
-    gone_ = true;
+    if (std::exchange(gone_, true)) return false;
     calls.swap(calls_);
   }
   const auto shared = std::make_shared<const error>(why);
@@ -135,6 +138,7 @@ void channel_state::fail_all(const error& why) {
     p->error_ = shared;
     tell(*p);
   }
+  return true;
 }
 
 bool channel_state::gone() const {

@@ -85,40 +85,48 @@ TEST_CASE("a task answers how a step ended, on another connection too, and repea
   local_cluster c{{"worker", 2}};
   const std::string name = "/job:worker/replica:0/task:0";
   testing::raw_caller master(c, name, 1);
-  auto fate_of = [](testing::raw_caller& asks, std::uint64_t step) {
-    return wire::unpack<wire::fate_of_step>(
-               asks.answer(wire::pack(wire::step_fate{session_id, step})))
-        .fate;
+  const auto settle = [](std::uint64_t step) {
+    return wire::pack(wire::settle_step{session_id, step});
   };
-  master.to->post(wire::pack(wire::register_part{session_id, handle, waiting_part(), {}}));
-  auto send = [&](std::uint64_t step) {
+  const auto fate_of = [&](testing::raw_caller& asks, std::uint64_t step) {
+    return wire::unpack<wire::fate_of_step>(asks.answer(settle(step))).fate;
+  };
+  const wire::register_part part{session_id, handle, waiting_part(), {}};
+  master.to->post(wire::pack(wire::register_part(part)));
+  const auto send = [&](std::uint64_t step) {
     const auto keys = waiting_keys();
     master.to->post(wire::pack(wire::tensors{
         session_id, step, keys, std::vector<any_array>(keys.size(), any_array::scalar(1.f))}));
   };
-  CHECK(fate_of(master, 1) == wire::fate::unknown);
   auto first = master.to->call(wire::pack(run(1, 1)));
-  CHECK(fate_of(master, 1) == wire::fate::under_way);
   send(1);
   master.answer(first);
-  CHECK(fate_of(master, 1) == wire::fate::applied);
+  CHECK(fate_of(master, 1) == step_fate::applied);
   auto second = master.to->call(wire::pack(run(2, 1)));
-  master.to->post(wire::pack(wire::cancel_step{session_id, 2}));
+  CHECK(fate_of(master, 2) == step_fate::unchanged);  // it waited, and was stopped
   CHECK(master.outcome(second).code == errc::cancelled);
-  CHECK(fate_of(master, 2) == wire::fate::in_part);
   send(3);
   master.to->post(wire::pack(wire::cancel_step{session_id, 3}));
-  CHECK(fate_of(master, 3) == wire::fate::not_begun);
+  CHECK(fate_of(master, 3) == step_fate::unchanged);
   auto fourth = master.to->call(wire::pack(run(4, 4)));
-  CHECK(fate_of(master, 4) == wire::fate::under_way);
+  // It is asked for before it comes.
+  CHECK(fate_of(master, 5) == step_fate::unchanged);
+  CHECK(master.outcome(wire::pack(run(5, 4))).code == errc::aborted);
   master.to->close();
 
   testing::raw_caller again(c, name, 1);
-  while (fate_of(again, 4) == wire::fate::under_way) std::this_thread::yield();
-  CHECK(fate_of(again, 4) == wire::fate::in_part);
-  CHECK(fate_of(again, 1) == wire::fate::applied);
-  again.to->post(wire::pack(wire::register_part{session_id, handle, waiting_part(), {}}));
+  CHECK(fate_of(again, 4) == step_fate::unchanged);
+  CHECK(fate_of(again, 1) == step_fate::applied);
+  again.to->post(wire::pack(wire::register_part(part)));
   const auto o = again.outcome(wire::pack(run(1, 1)));
   CHECK(o.code == errc::aborted);
   CHECK(o.says("step 1 has already ended"));
+  // So does a session that the task has never heard of.
+  CHECK(wire::unpack<wire::fate_of_step>(
+            again.answer(wire::pack(wire::settle_step{session_id + 1, 1})))
+            .fate == step_fate::unchanged);
+  again.to->post(wire::pack(wire::register_part{session_id + 1, handle, waiting_part(), {}}));
+  wire::run_part late = run(1, 1);
+  late.session = session_id + 1;
+  CHECK(again.outcome(wire::pack(std::move(late))).code == errc::aborted);
 }

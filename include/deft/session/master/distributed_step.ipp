@@ -20,11 +20,12 @@ class master_plan::distributed_step final : public answer_listener,
                                             public std::enable_shared_from_this<distributed_step> {
  public:
   distributed_step(std::shared_ptr<master_plan> plan, std::span<const feed_ref> feeds,
-                   step_trace* trace, run_callback done)
+                   const run_options& options, run_callback done)
       : plan_(std::move(plan)),
         tasks_(*plan_->tasks_),
         feeds_(feeds),
-        trace_(trace),
+        trace_(options.trace),
+        told_number_(options.step),
         done_(std::move(done)),
         links_(plan_->others_.size()),
         calls_(plan_->others_.size()),
@@ -35,6 +36,7 @@ class master_plan::distributed_step final : public answer_listener,
   /// expire().
   void begin(std::stop_token cancel, deadline until, bool watch) {
     std::tie(number_, ended_below_) = tasks_.begin_step(weak_from_this());
+    if (told_number_) *told_number_ = number_;
     ended_ = false;
     until_ = until;
     cancel_ = std::move(cancel);
@@ -137,6 +139,7 @@ class master_plan::distributed_step final : public answer_listener,
   /// How the own part ended.
   struct own_part {
     step_outcome outcome;
+    bool begun = false;
     std::atomic<bool> done{true};
   };
 
@@ -178,6 +181,7 @@ class master_plan::distributed_step final : public answer_listener,
     std::vector<feed_ref> own_feeds;
     for (auto f : mine.feeds) own_feeds.push_back(feeds_[f]);
     own_.done = false;
+    own_.begun = true;
     tasks_.cluster()->run_part(tasks_.session(), number_, mine.registration.handle, ended_below_,
                                std::move(own_feeds), nullptr, trace_ != nullptr,
                                [self = shared_from_this()](step_outcome o) {
@@ -261,19 +265,26 @@ class master_plan::distributed_step final : public answer_listener,
     return cancelled ? cancelled : say(errc::internal, "the step failed without an error");
   }
 
+  /// The tasks whose parts may have updated variables.
+  std::vector<placement> updating() const {
+    std::vector<placement> all;
+    for (std::size_t i = 0; i < calls_.size(); ++i)
+      if (calls_[i] && plan_->others_[i].updates) all.push_back(plan_->others_[i].task);
+    if (own_.begun && plan_->own_part_.updates) all.push_back(tasks_.self_name());
+    return all;
+  }
+
   /// Adds a node that the lost task was to run, if `e` names none, and that the step may have been
-  /// applied, if a part with updates was called and how it ended is unknown.
+  /// applied, if a part with updates was called.
   std::shared_ptr<const error> with_fate(std::shared_ptr<const error> e) const {
-    if (e->code() != errc::unavailable) return e;
+    if (e->code() != errc::unavailable && e->code() != errc::aborted) return e;
     if (const node_def* n = e->node().empty() ? node_on_lost_task() : nullptr)
       e = std::make_shared<const error>(e->code(), e->message(), n->name, n->place,
                                         to_string(*n->device));
-    for (std::size_t i = 0; i < calls_.size(); ++i)
-      if (calls_[i] && plan_->others_[i].updates)
-        return std::make_shared<const error>(e->code(),
-                                             e->message() + "; the step may have been applied",
-                                             e->node(), e->where(), e->device());
-    return e;
+    if (updating().empty()) return e;
+    return std::make_shared<const error>(e->code(),
+                                         e->message() + "; the step may have been applied",
+                                         e->node(), e->where(), e->device());
   }
   const node_def* node_on_lost_task() const {
     for (std::size_t i = 0; i < links_.size(); ++i) {
@@ -334,6 +345,7 @@ class master_plan::distributed_step final : public answer_listener,
     if (failure_) {
       o.results.reset();
       o.failure = failure_;
+      tasks_.note_failure(number_, updating());
     }
     if (own_.outcome.frame) own_.outcome.pool->give_back(std::move(own_.outcome.frame));
     end_step();
@@ -373,7 +385,8 @@ class master_plan::distributed_step final : public answer_listener,
   const std::shared_ptr<master_plan> plan_;
   task_directory& tasks_;
   const std::span<const feed_ref> feeds_;
-  step_trace* const trace_;  ///< null if the run is not traced
+  step_trace* const trace_;           ///< null if the run is not traced
+  std::uint64_t* const told_number_;  ///< null if the caller does not ask for it
   const run_callback done_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::uint64_t number_ = 0, ended_below_ = 0;
@@ -417,16 +430,19 @@ void master_plan::start(std::span<const feed_ref> feeds, const run_options& opti
   if (others_.empty()) return ready_plan::start(feeds, options, done);
   check_run(feeds);
   auto reads = std::make_shared<worker::unattended>(tasks_->cluster());
-  auto step =
-      std::make_shared<distributed_step>(shared_from_this(), feeds, options.trace,
-                                         [done, reads](run_outcome o) { done(std::move(o)); });
+  auto step = std::make_shared<distributed_step>(
+      shared_from_this(), feeds, options, [done, reads](run_outcome o) { done(std::move(o)); });
   const deadline until = deadline_of(options);
   step->begin(options.cancel, until, until != no_deadline);
 }
 
 step_results master_plan::run(std::span<const feed_ref> feeds, const run_options& options) {
   check_run(feeds);
-  if (others_.empty()) return run_here(feeds, options, tasks_->next_step());
+  if (others_.empty()) {
+    const std::uint64_t number = tasks_->next_step();
+    if (options.step) *options.step = number;
+    return run_here(feeds, options, number);
+  }
   constexpr auto long_wait = std::chrono::seconds(10);
   struct {
     std::optional<step_results> results;
@@ -436,7 +452,7 @@ step_results master_plan::run(std::span<const feed_ref> feeds, const run_options
   channel_group& h = tasks_->cluster()->channels();
   const deadline until = deadline_of(options);
   const auto step = std::make_shared<distributed_step>(
-      shared_from_this(), feeds, options.trace, [&end, &h](run_outcome o) {
+      shared_from_this(), feeds, options, [&end, &h](run_outcome o) {
         if (o.results) end.results.emplace(std::move(*o.results));
         end.failure = std::move(o.failure);
         end.over = true;

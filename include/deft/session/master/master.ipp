@@ -51,6 +51,11 @@ class master_engine final : public engine {
     return tasks_->devices_of(all_tasks());
   }
 
+  step_fate fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until) override {
+    tasks_->check_open();
+    return tasks_->cluster() ? tasks_->fate_of(step, until) : step_fate::unknown;
+  }
+
   void close() override {
     if (!tasks_->close() || !tasks_->cluster()) return;
     tasks_->cluster()->drop_session(tasks_->session());

@@ -38,7 +38,7 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
   };
   class distributed_step;
 
-  void register_at(task_part& r, channel& link);
+  std::shared_ptr<pending> register_at(task_part& r, const std::shared_ptr<channel>& link);
   std::shared_ptr<channel> standing_link(const task_part& r);
   void relink(task_part& r, deadline until, link_callback then);
   void check_run(std::span<const feed_ref> feeds) const;

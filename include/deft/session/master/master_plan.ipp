@@ -62,10 +62,12 @@ void master_plan::register_parts() {
     tasks_->cluster()->register_part(own.session, own.handle, std::move(own.part), incarnations,
                                      nullptr);
   }
+  std::vector<task_directory::task_call> unconfirmed;
   for (std::size_t i = 0; i < others_.size(); ++i) {
     others_[i].registration.incarnations = incarnations;
-    register_at(others_[i], *links[i]);
+    if (auto p = register_at(others_[i], links[i])) unconfirmed.push_back({links[i], std::move(p)});
   }
+  if (!unconfirmed.empty()) tasks_->wait_for(unconfirmed);
 }
 
 master_plan::~master_plan() {
@@ -80,14 +82,20 @@ master_plan::~master_plan() {
     }
 }
 
-void master_plan::register_at(task_part& r, channel& link) {
+/// Returns the call if its answer has to be awaited.
+std::shared_ptr<pending> master_plan::register_at(task_part& r,
+                                                  const std::shared_ptr<channel>& link) {
   for (const auto& n : r.registration.part.graph.nodes)
-    if (!link.peer().knows(*n.op))
+    if (!link->peer().knows(*n.op))
       throw error(errc::unimplemented,
-                  str("[", n.op->name, "] ", link.peer(), " does not have version ", n.op->version,
+                  str("[", n.op->name, "] ", link->peer(), " does not have version ", n.op->version,
                       " of this operation"),
                   n.name, n.place);
-  link.post(wire::pack(r.registration));
+  // A task drops the values that others send it for a session whose connection was lost, until it
+  // hears of the session again.
+  if (tasks_->is_lost_at(r.task, link)) return link->call(wire::pack(r.registration));
+  link->post(wire::pack(r.registration));
+  return nullptr;
 }
 
 std::shared_ptr<channel> master_plan::standing_link(const task_part& r) {

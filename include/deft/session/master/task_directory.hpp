@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/session/engine.hpp>
 #include <deft/session/worker/worker.hpp>
+#include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -31,6 +32,11 @@ class task_directory final : public session_events,
   /// the number below which all steps on several tasks have ended.
   std::pair<std::uint64_t, std::uint64_t> begin_step(std::weak_ptr<session_events> s);
   void end_step(std::uint64_t number);
+  /// A step has failed that had begun to update variables on `tasks`, of which this may be one.
+  void note_failure(std::uint64_t number, std::vector<placement> tasks);
+  /// How such a step ended on them; waits until `until` at most. Remembers the last most_failures.
+  step_fate fate_of(std::uint64_t number, deadline until);
+  static constexpr std::size_t most_failures = 1'024;
   std::uint64_t next_handle() { return ++handles_; }
 
   /// Returns false if it was closed before.
@@ -62,9 +68,18 @@ class task_directory final : public session_events,
                     std::function<void(std::shared_ptr<const error>)> then);
   /// The devices of `tasks`, for each of which knows() is true.
   std::vector<device_info> devices_of(const std::vector<placement>& tasks) const;
-  /// Sends `m` to all `tasks` at once, and waits for their answers for connect_timeout. `tasks`
-  /// must not include this one. Throws the first error that was answered, or deadline_exceeded
-  /// naming the tasks that did not answer.
+  /// Whether the task may know that it has lost the session: parts were registered there by a
+  /// channel other than `link`, by which they are from now on.
+  bool is_lost_at(placement task, const std::shared_ptr<channel>& link);
+  struct task_call {
+    std::shared_ptr<channel> by;
+    std::shared_ptr<pending> answer;
+  };
+  /// Waits for the answers of calls to tasks for connect_timeout. Throws the first error that was
+  /// answered, or deadline_exceeded naming the tasks that did not answer.
+  void wait_for(std::span<const task_call> calls);
+  /// Sends `m` to all `tasks` at once, and waits for their answers. `tasks` must not include this
+  /// one.
   void call_all(const std::vector<placement>& tasks, const message& m);
   /// The incarnations of the tasks that the session has connected to, or that this task was
   /// connected to when the session was made.
@@ -77,6 +92,7 @@ class task_directory final : public session_events,
  private:
   class learning;
   std::vector<std::shared_ptr<session_events>> steps() const;
+  step_fate ask_for_fate(std::uint64_t number, placement task, deadline until);
   std::vector<placement> unknown_of(const std::vector<placement>& tasks) const;
   std::uint64_t known_incarnation(placement task) const;
   void note_incarnation(placement task, std::uint64_t incarnation);
@@ -90,7 +106,9 @@ class task_directory final : public session_events,
   std::stop_source closing_;
   mutable std::mutex guard_;
   std::map<std::uint64_t, std::weak_ptr<session_events>> under_way_;  ///< steps, by number
+  std::deque<std::pair<std::uint64_t, std::vector<placement>>> failures_;
   std::map<placement, std::uint64_t> incarnations_;
+  std::map<placement, std::weak_ptr<channel>> registered_by_;
   std::map<placement, std::vector<device_info>> devices_;
 };
 

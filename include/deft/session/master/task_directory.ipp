@@ -41,6 +41,59 @@ void task_directory::end_step(std::uint64_t number) {
   under_way_.erase(number);
 }
 
+void task_directory::note_failure(std::uint64_t number, std::vector<placement> tasks) {
+  std::lock_guard lock(guard_);
+  failures_.emplace_back(number, std::move(tasks));
+  if (failures_.size() > most_failures) failures_.pop_front();
+}
+
+step_fate task_directory::fate_of(std::uint64_t number, deadline until) {
+  std::vector<placement> tasks;
+  {
+    std::lock_guard lock(guard_);
+    const auto at = std::ranges::find(failures_, number, &decltype(failures_)::value_type::first);
+    if (at == failures_.end()) return step_fate::unknown;
+    tasks = at->second;
+  }
+  std::vector<step_fate> fates;
+  if (const auto own = std::ranges::find(tasks, self_name_); own != tasks.end()) {
+    tasks.erase(own);
+    // The own part has ended, or the step would not have.
+    const auto known = std::make_shared<step_fate>(step_fate::unknown);
+    cluster_->settle(session_, number, [known](step_fate f) { *known = f; });
+    fates.push_back(*known);
+  }
+  while (!tasks.empty()) {
+    std::vector<placement> again;  // their connections were lost once more
+    for (auto t : tasks) {
+      const auto failure = failure_of([&] { fates.push_back(ask_for_fate(number, t, until)); });
+      if (!failure) continue;
+      const bool over = std::chrono::steady_clock::now() >= until || closed();
+      if (failure->code() == errc::unavailable && !over)
+        again.push_back(t);
+      else
+        fates.push_back(step_fate::unknown);  // it has restarted, or cannot be reached
+    }
+    tasks = std::move(again);
+  }
+  const auto all = [&](step_fate f) {
+    return std::ranges::count(fates, f) == static_cast<std::ptrdiff_t>(fates.size());
+  };
+  if (all(step_fate::unchanged)) return step_fate::unchanged;
+  if (std::ranges::count(fates, step_fate::unknown)) return step_fate::unknown;
+  return all(step_fate::applied) ? step_fate::applied : step_fate::in_part;
+}
+
+step_fate task_directory::ask_for_fate(std::uint64_t number, placement task, deadline until) {
+  const auto there = link(task, until);
+  const auto answer = there->call(wire::pack(wire::settle_step{session_, number}));
+  cluster_->channels().wait_until([&] { return answer->done() || cluster_->stopped() || closed(); },
+                                  until);
+  if (answer->done()) return wire::unpack<wire::fate_of_step>(answer->get()).fate;
+  there->abandon(*answer);
+  return step_fate::unknown;
+}
+
 std::vector<std::shared_ptr<session_events>> task_directory::steps() const {
   std::vector<std::shared_ptr<session_events>> all;
   std::lock_guard lock(guard_);
@@ -222,30 +275,39 @@ std::vector<device_info> task_directory::devices_of(const std::vector<placement>
   return all;
 }
 
-void task_directory::call_all(const std::vector<placement>& tasks, const message& m) {
-  if (tasks.empty()) return;
-  // All links come first: if one task cannot be reached, none is called.
-  std::vector<std::shared_ptr<channel>> links;
-  for (auto t : tasks) links.push_back(link(t, no_deadline));
-  std::vector<std::shared_ptr<pending>> calls;
-  for (const auto& l : links) calls.push_back(l->call(message(m)));
+bool task_directory::is_lost_at(placement task, const std::shared_ptr<channel>& link) {
+  std::lock_guard lock(guard_);
+  const auto [at, fresh] = registered_by_.try_emplace(task, link);
+  return !fresh && std::exchange(at->second, link).lock() != link;
+}
+
+void task_directory::wait_for(std::span<const task_call> calls) {
+  const auto unanswered = [](const task_call& c) { return !c.answer->done(); };
   cluster_->channels().wait_until(
-      [&] {
-        return cluster_->stopped() || closed() ||
-               std::ranges::all_of(calls, [](const auto& c) { return c->done(); });
-      },
+      [&] { return cluster_->stopped() || closed() || std::ranges::none_of(calls, unanswered); },
       patience());
-  std::vector<placement> missing;
-  for (std::size_t i = 0; i < calls.size(); ++i)
-    if (!calls[i]->done()) links[i]->abandon(*calls[i]), missing.push_back(tasks[i]);
-  for (const auto& c : calls)
-    if (c->done()) c->get();
+  std::string missing;
+  for (const task_call& c : calls) {
+    if (!unanswered(c)) continue;
+    c.by->abandon(*c.answer);
+    missing += str(missing.empty() ? "" : ", ", c.by->peer().name);
+  }
+  for (const task_call& c : calls)
+    if (!unanswered(c)) c.answer->get();
   if (missing.empty()) return;
   if (cluster_->stopped()) throw cluster_->stopped_error();
   if (closed()) fail(errc::cancelled, "the session was closed");
   fail(errc::deadline_exceeded, "timed out after ", duration_text(options_.connect_timeout),
-       " waiting for an answer from ",
-       join(missing, ", ", [](placement t) { return to_string(*t); }));
+       " waiting for an answer from ", missing);
+}
+
+void task_directory::call_all(const std::vector<placement>& tasks, const message& m) {
+  if (tasks.empty()) return;
+  // All links come first: if one task cannot be reached, none is called.
+  std::vector<task_call> calls;
+  for (auto t : tasks) calls.push_back({link(t, no_deadline), nullptr});
+  for (auto& c : calls) c.answer = c.by->call(message(m));
+  wait_for(calls);
 }
 
 }  // namespace deft

@@ -13,7 +13,7 @@ namespace deft {
 struct server_impl::requests
     : wire::dispatch_table<
           &server_impl::on_register_part, &server_impl::on_run_part, &server_impl::on_tensors,
-          &server_impl::on_cancel_step, &server_impl::on_step_fate, &server_impl::on_drop_part,
+          &server_impl::on_cancel_step, &server_impl::on_settle_step, &server_impl::on_drop_part,
           &server_impl::on_drop_session, &server_impl::on_devices, &server_impl::on_reset,
           &server_impl::on_open_session, &server_impl::on_make_plan, &server_impl::on_describe_plan,
           &server_impl::on_run_plan, &server_impl::on_cancel_run, &server_impl::on_drop_plan,
@@ -62,8 +62,9 @@ void server_impl::on_tensors(const wire::caller& from, wire::tensors&& m) {
 void server_impl::on_cancel_step(const wire::caller&, wire::cancel_step&& m) {
   worker_->cancel(m.session, m.step);
 }
-void server_impl::on_step_fate(const wire::caller& from, wire::step_fate&& m) {
-  from.answer(wire::fate_of_step{worker_->fate_of(m.session, m.step)});
+void server_impl::on_settle_step(const wire::caller& from, wire::settle_step&& m) {
+  worker_->settle(m.session, m.step,
+                  [from](step_fate f) { from.answer_with([f] { return wire::fate_of_step{f}; }); });
 }
 void server_impl::on_drop_part(const wire::caller&, wire::drop_part&& m) {
   worker_->drop_part(m.session, m.handle);

@@ -49,7 +49,7 @@ class server_impl final : public connection_handler {
   void on_run_part(const wire::caller& from, wire::run_part&& m);
   void on_tensors(const wire::caller& from, wire::tensors&& m);
   void on_cancel_step(const wire::caller& from, wire::cancel_step&& m);
-  void on_step_fate(const wire::caller& from, wire::step_fate&& m);
+  void on_settle_step(const wire::caller& from, wire::settle_step&& m);
   void on_drop_part(const wire::caller& from, wire::drop_part&& m);
   void on_drop_session(const wire::caller& from, wire::drop_session&& m);
   void on_devices(const wire::caller& from, wire::devices&& m);

@@ -28,7 +28,7 @@ enum class kind : std::uint16_t {
   // Worker to master.
   link_lost = 24,
   // Master to worker again.
-  step_fate = 25,
+  settle_step = 25,
   // Client to master.
   open_session = 32,
   make_plan = 33,
@@ -43,15 +43,6 @@ enum class kind : std::uint16_t {
   wait_signal = 48,
   set_signal = 49,
   done = 50,
-};
-
-/// How a step ended on a task.
-enum class fate : std::uint8_t {
-  unknown,  ///< it never arrived, or is no longer remembered
-  under_way,
-  applied,    ///< the whole part has run
-  in_part,    ///< it failed: some of its updates may have been made
-  not_begun,  ///< it was stopped before it began, and changed nothing
 };
 
 // Answers.
@@ -94,7 +85,7 @@ struct plan_described {
   }
 };
 struct fate_of_step {
-  wire::fate fate = fate::unknown;
+  step_fate fate = step_fate::unknown;
   template <class F>
   void fields(F& f) {
     f.meta(fate);
@@ -173,10 +164,10 @@ struct link_lost {
     f.meta(from, to, why);
   }
 };
-/// Asks how a step of the session ended, which may have run on a connection that was lost since. A
-/// restarted task does not know.
-struct step_fate {
-  static constexpr kind number = kind::step_fate;
+/// Stops a step of the session, and asks how it ended. It may have run on a connection that was
+/// lost since. A restarted task does not know.
+struct settle_step {
+  static constexpr kind number = kind::settle_step;
   using answer = fate_of_step;
   std::uint64_t session = 0, step = 0;
   template <class F>

@@ -6,6 +6,7 @@
 #include <deft/execute/trace_recorder.hpp>
 #include <deft/session/threads/background_work.hpp>
 #include <deft/session/worker/registered_part.hpp>
+#include <deft/session/worker/step_journal.hpp>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -38,12 +39,14 @@ class running_step final : public rendezvous,
                            public step_driver,
                            public std::enable_shared_from_this<running_step> {
  public:
-  running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step);
+  running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step,
+               std::shared_ptr<step_journal> journal);
   ~running_step() override;
 
   std::uint64_t number() const { return step_; }
-  /// Runs the part until its end, or until a value is missing. Returns false if the step was begun
-  /// before. `master`: the connection by which the master asked; null for a master of this process.
+  /// Runs the part until its end, or until a value is missing. Returns false if the step was
+  /// stopped before. `master`: the connection by which the master asked; null for a master of this
+  /// process.
   bool begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds,
              std::shared_ptr<connection> master, bool trace, step_callback& done);
   /// Takes values that arrived; keeps them if the step has not begun.
@@ -88,6 +91,7 @@ class running_step final : public rendezvous,
       under_way_;  ///< once begun; declared first, as the end of the worker waits for it
   const std::shared_ptr<worker> worker_;
   const std::uint64_t session_, step_;
+  const std::shared_ptr<step_journal> journal_;
   std::mutex guard_;
   phase phase_ = phase::waiting;
   std::shared_ptr<const error> why_;  ///< why the step is to stop; null if it is not

@@ -10,10 +10,12 @@
 
 namespace deft {
 
-running_step::running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step)
+running_step::running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step,
+                           std::shared_ptr<step_journal> journal)
     : worker_(std::move(w)),
       session_(session),
       step_(step),
+      journal_(std::move(journal)),
       context_{.step = step, .exchange = this, .stop = stopping_token_} {}
 
 running_step::~running_step() { take_early(); }
@@ -137,10 +139,12 @@ bool running_step::stop(const std::shared_ptr<const error>& why) {
       dropped = take_early();
     }
   }
-  if (begun)
+  if (begun) {
     stopping_.request_stop();
-  else
-    worker_->ended(session_, step_, wire::fate::not_begun);
+  } else {
+    journal_->end(step_, step_fate::unchanged);
+    worker_->ended(session_, step_);
+  }
   return true;
 }
 
@@ -260,6 +264,7 @@ void running_step::go_now(F f, std::size_t segment) {
 void running_step::finish(std::shared_ptr<const error> failure) {
   const auto self = std::move(self_);
   outgoing with_answer;
+  step_fate fate{};
   {
     std::lock_guard lock(guard_);
     phase_ = phase::ended;
@@ -268,13 +273,17 @@ void running_step::finish(std::shared_ptr<const error> failure) {
       for (std::size_t i = 0; i < outgoing_.size(); ++i)
         if (part_->destinations()[i].is_master) with_answer = std::move(outgoing_[i]);
     outgoing_.clear();
+    fate = !failure                          ? step_fate::applied
+           : frame_ && frame_->has_updated() ? step_fate::in_part
+                                             : step_fate::unchanged;
     if (!failure) failure = unsent_;
     // The executor knows only that it was stopped; why_ says why.
     if (failure && why_ && failure->code() == errc::cancelled)
       failure = std::make_shared<const error>(why_->code(), why_->message(), failure->node(),
                                               failure->where(), failure->device());
   }
-  worker_->ended(session_, step_, failure ? wire::fate::in_part : wire::fate::applied);
+  journal_->end(step_, fate);
+  worker_->ended(session_, step_);
   step_outcome o;
   o.pool = part_;
   if (failure) {

@@ -120,6 +120,7 @@ void task_links::dial(const std::shared_ptr<dialled_task>& d) {
   for (auto& w : over)
     if (!w.given_up.stop_requested()) w.then(nullptr, stopped_error_);
   if (!anyone) return;
+  if (old) old->notice_loss();
   old.reset();
   channel_events events;
   events.on_message = on_message_;

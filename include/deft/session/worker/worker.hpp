@@ -75,8 +75,9 @@ class worker : public std::enable_shared_from_this<worker> {
   /// by; null for a channel of a master of this process, whose session is known.
   void deliver(wire::tensors&& values, const void* from);
   void cancel(std::uint64_t session, std::uint64_t step);
-  /// How a step ended, or that it is under way. Remembers the last step_journal::most steps.
-  wire::fate fate_of(std::uint64_t session, std::uint64_t step);
+  /// Stops a step, and calls `then` with how it ended, once it has. One that has not begun never
+  /// will. Remembers the last step_journal::most steps of a session.
+  void settle(std::uint64_t session, std::uint64_t step, step_journal::callback then);
 
   /// Registers a master of this process for the events of `session`, until that is dropped.
   void add_master(std::uint64_t session, std::weak_ptr<session_events> master);
@@ -111,7 +112,8 @@ class worker : public std::enable_shared_from_this<worker> {
   void check_part(const plan::part& p) const;
   void forget(std::uint64_t session, const std::shared_ptr<const error>& why,
               bool keep_journal = false);
-  void ended(std::uint64_t session, std::uint64_t step, wire::fate f);
+  void keep_journal(std::uint64_t session, std::shared_ptr<step_journal> journal);
+  void ended(std::uint64_t session, std::uint64_t step);
   /// Tells the masters of all sessions, or that of one, that values sent to `task` may be lost, for
   /// steps up to `step`.
   void tell_of_loss(placement task, const error& why);
@@ -131,7 +133,12 @@ class worker : public std::enable_shared_from_this<worker> {
   std::unordered_map<const void*, std::size_t>
       sessions_of_;  ///< number, by the connection that made them
   std::map<std::uint64_t, std::weak_ptr<session_events>> masters_;
-  std::deque<std::pair<std::uint64_t, step_journal>> journals_;  ///< of sessions that were lost
+  struct lost_session {
+    std::uint64_t id;
+    std::shared_ptr<step_journal> journal;
+  };
+  std::deque<lost_session> journals_;
+  bool journals_dropped_ = false;      ///< there were too many
   std::deque<std::uint64_t> dropped_;  ///< sessions; values that still arrive for them are dropped
 };
 

@@ -31,7 +31,7 @@ struct worker::session_entry {
   std::unordered_map<std::uint64_t, part_entry> parts;
   std::unordered_map<std::uint64_t, std::shared_ptr<running_step>> steps;
   ended_steps ended;
-  step_journal journal;
+  std::shared_ptr<step_journal> journal;
 };
 
 worker::worker(std::shared_ptr<task_runtime> task, cluster_spec cluster, process_identity self)
@@ -82,11 +82,12 @@ std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t sessio
          task_->name());
   auto made = std::make_shared<session_entry>();
   made->maker = made->owner = from;
-  const auto before =
-      std::ranges::find(journals_, session, &std::pair<std::uint64_t, step_journal>::first);
+  const auto before = std::ranges::find(journals_, session, &lost_session::id);
   if (before != journals_.end()) {
-    made->journal = std::move(before->second);
+    made->journal = std::move(before->journal);
     journals_.erase(before);
+  } else {
+    made->journal = std::make_shared<step_journal>();
   }
   sessions_.emplace(session, made);
   if (from) ++sessions_of_[from];
@@ -148,7 +149,7 @@ void worker::drop_part(std::uint64_t session, std::uint64_t handle) {
 }
 
 void worker::forget(std::uint64_t session, const std::shared_ptr<const error>& why,
-                    bool keep_journal) {
+                    bool keeps_journal) {
   constexpr std::size_t remembered = 4096;
   std::shared_ptr<session_entry> s;
   {
@@ -160,6 +161,7 @@ void worker::forget(std::uint64_t session, const std::shared_ptr<const error>& w
     if (at == sessions_.end()) return;
     s = std::move(at->second);
     sessions_.erase(at);
+    if (keeps_journal) keep_journal(session, s->journal);
     if (const auto of = sessions_of_.find(s->maker); of != sessions_of_.end() && --of->second == 0)
       sessions_of_.erase(of);
   }
@@ -170,12 +172,14 @@ void worker::forget(std::uint64_t session, const std::shared_ptr<const error>& w
     s->steps.clear();
   }
   for (auto& step : steps) step->stop(why);
-  if (!keep_journal) return;
-  std::scoped_lock lock(guard_, s->guard);
-  for (auto& step : steps) s->journal.note(step->number(), wire::fate::in_part);
-  if (s->journal.empty()) return;
-  journals_.emplace_back(session, std::move(s->journal));
-  if (journals_.size() > most_journals) journals_.pop_front();
+}
+
+/// With the lock held.
+void worker::keep_journal(std::uint64_t session, std::shared_ptr<step_journal> journal) {
+  journals_.push_back({session, std::move(journal)});
+  if (journals_.size() <= most_journals) return;
+  journals_.pop_front();
+  journals_dropped_ = true;
 }
 
 void worker::drop_session(std::uint64_t session) {
@@ -268,18 +272,24 @@ void worker::read_for_others() {
   }
 }
 
-wire::fate worker::fate_of(std::uint64_t session, std::uint64_t step) {
-  if (const auto s = find(session)) {
-    std::lock_guard lock(s->guard);
-    return s->steps.contains(step) ? wire::fate::under_way : s->journal.of(step);
+void worker::settle(std::uint64_t session, std::uint64_t step, step_journal::callback then) {
+  cancel(session, step);
+  std::shared_ptr<step_journal> journal;
+  {
+    std::lock_guard lock(guard_);
+    const auto at = std::ranges::find(journals_, session, &lost_session::id);
+    if (const auto known = sessions_.find(session); known != sessions_.end())
+      journal = known->second->journal;
+    else if (at != journals_.end())
+      journal = at->journal;
+    else if (!journals_dropped_)
+      // Messages of a lost connection may still be read: the step must not begin by one of them.
+      keep_journal(session, journal = std::make_shared<step_journal>());
   }
-  std::lock_guard lock(guard_);
-  const auto at =
-      std::ranges::find(journals_, session, &std::pair<std::uint64_t, step_journal>::first);
-  return at == journals_.end() ? wire::fate::unknown : at->second.of(step);
+  journal ? journal->ask(step, std::move(then)) : then(step_fate::unknown);
 }
 
-void worker::ended(std::uint64_t session, std::uint64_t step, wire::fate f) {
+void worker::ended(std::uint64_t session, std::uint64_t step) {
   std::shared_ptr<running_step> last;  // destroyed without the lock
   auto s = find(session);
   if (!s) return;
@@ -287,7 +297,6 @@ void worker::ended(std::uint64_t session, std::uint64_t step, wire::fate f) {
   s->ended.insert(step);
   auto at = s->steps.find(step);
   if (at == s->steps.end()) return;
-  s->journal.note(step, f);
   last = std::move(at->second);
   s->steps.erase(at);
 }
@@ -317,11 +326,12 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
     if (wanted != feeds.size())
       fail(errc::invalid_argument, "the part takes ", wanted, " feeds, but got ", feeds.size());
     if (s->ended.contains(step) && s->refused) throw error(*s->refused);
-    if (s->ended.contains(step) || s->journal.of(step) != wire::fate::unknown)
-      fail(errc::aborted, "step ", step, " has already ended");
+    if (s->ended.contains(step) || !s->journal->begin(step))
+      fail(errc::aborted, "step ", step,
+           s->steps.contains(step) ? " has already begun" : " has already ended");
     s->last_step = std::max(s->last_step, step);
     auto& slot = s->steps[step];
-    if (!slot) slot = std::make_shared<running_step>(shared_from_this(), session, step);
+    if (!slot) slot = std::make_shared<running_step>(shared_from_this(), session, step, s->journal);
     running = slot;
   });
   // The order to stop them was lost with a connection, or values came too late.
@@ -330,8 +340,7 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
   if (failure) return done({nullptr, nullptr, std::move(failure)});
   if (!running->begin(std::move(entry.part), std::move(feeds), std::move(from), trace, done))
     return done({nullptr, nullptr,
-                 std::make_shared<const error>(errc::already_exists,
-                                               str("step ", step, " is already running"))});
+                 std::make_shared<const error>(errc::cancelled, "the step was cancelled")});
   // If the session was dropped in between, this step was missed.
   if (stopped_)
     running->stop(std::make_shared<const error>(stopped_error()));
@@ -362,7 +371,7 @@ void worker::deliver(wire::tensors&& values, const void* from) {
                                           " unfinished steps on ", to_string(task_->name())));
         throw error(*s->refused);
       }
-      running = std::make_shared<running_step>(shared_from_this(), session, step);
+      running = std::make_shared<running_step>(shared_from_this(), session, step, s->journal);
       s->steps.emplace(step, running);
     }
     // The sender must not wait for a session that may never be opened here.

@@ -75,6 +75,7 @@ void stream::sort_by_key(const std::uint32_t* keys, std::uint32_t* sorted_keys,
 /// Does what was queued for a run, unless that is over.
 void perform(const std::function<void()>& f, bool update, run_record* of) {
   if (of && (of->stopped || (update && std::atomic_ref(of->faults.taken).load()))) return;
+  if (of && update) of->updated = true;
   if (const auto before = simulated_gpus().before_kernel.load()) before();
   f();
 }
@@ -95,6 +96,7 @@ class step final : public device_step {
     if (!record_ || record_.use_count() > 1 || record_->stopped ||
         std::atomic_ref(record_->faults.taken).load())
       record_ = std::make_shared<run_record>();
+    record_->updated = false;
   }
   std::shared_ptr<const error> failure(std::uint32_t& item) const override {
     if (!record_ || !record_->faults.taken) return nullptr;
@@ -104,6 +106,7 @@ class step final : public device_step {
   void stop() override {
     if (record_) record_->stopped = true;
   }
+  bool has_updated() const override { return record_ && record_->updated; }
   const void* place() const override { return record_.get(); }
   const std::shared_ptr<run_record>& record() const { return record_; }
 

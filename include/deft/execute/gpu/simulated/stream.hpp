@@ -29,6 +29,7 @@ struct captured_call {
 struct run_record {
   fault_record faults{};
   std::atomic<bool> stopped{false};
+  std::atomic<bool> updated{false};  ///< a variable
 };
 
 /// See gpu/stream.hpp.
