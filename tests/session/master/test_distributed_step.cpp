@@ -4,6 +4,8 @@
 #include <deft/session/wire/dispatch.hpp>
 #include <deft/session/worker/task_runtime.hpp>
 #include <deft/transport/listener.hpp>
+#include <future>
+#include <thread>
 
 #include "session/sessions.hpp"
 
@@ -103,4 +105,58 @@ TEST_CASE_FIXTURE(own_graph, "values in an answer fail the step if this task has
   CAPTURE(failed);
   CHECK(failed.code == errc::data_loss);
   CHECK(failed.says("values for a part that this task does not have"));
+}
+
+TEST_CASE_FIXTURE(own_graph, "a session learns how a step that failed ended") {
+  local_cluster c{{"ps", 1}, {"worker", 2}};
+  const auto at = [](const char* name, auto f) { return on(device(name), f); };
+  const auto v = at("/job:ps/task:0", [] { return variable<float>("v", 0.f); });
+  const auto own = at("/job:worker/task:0", [] { return variable<float>("own", 0.f); });
+  const auto other = at("/job:worker/task:1", [] { return variable<float>("other", 0.f); });
+  const auto never = at("/job:worker/task:1", [] { return variable<float>("never", 0.f); });
+  const operation waits = await_initialized(never);
+  const auto after = [&](const auto& of) {
+    auto scope = control_dependencies(waits);
+    return operation(of.assign_add(1.f));
+  };
+  session s(c.target("worker", 0));
+  s.run(v.initializer(), own.initializer(), other.initializer());
+  session looks(c.target("worker", 0));
+  const auto value = [&](const auto& of) { return float(looks.run(of)); };
+  // The number of a run of `ops` that was cancelled once `far_enough`, which it is before it ends.
+  const auto cancelled = [&](const auto& far_enough, const auto&... ops) {
+    for (;;) {
+      std::uint64_t step = 0;
+      cancel_source source;
+      auto ran = std::async(std::launch::async, [&] {
+        return outcome_of([&] {
+          s.run(run_options{.timeout = 1min, .cancel = source.token(), .step = &step}, ops...);
+        });
+      });
+      while (!far_enough()) std::this_thread::yield();
+      source.cancel();
+      CHECK(ran.get().code == errc::cancelled);
+      if (step != 0) return step;
+    }
+  };
+  const auto fate_of = [&](const auto&... x) { return s.fate_of(cancelled(x...)); };
+  const auto at_once = [] { return true; };
+  CHECK(fate_of(at_once, waits) == step_fate::unchanged);  // nothing is updated
+  CHECK(fate_of(at_once, after(v)) == step_fate::unchanged);
+  CHECK(value(v) == 0);
+  CHECK(fate_of([&] { return value(v) == 1; }, waits, v.assign_add(1.f)) == step_fate::applied);
+  CHECK(fate_of([&] { return value(own) == 1; }, waits, own.assign_add(1.f)) == step_fate::applied);
+  CHECK(fate_of([&] { return value(v) == 2; }, after(other), v.assign_add(1.f)) ==
+        step_fate::in_part);
+  CHECK(value(other) == 0);
+
+  std::uint64_t step = 1;
+  s.run(run_options{.step = &step}, v);
+  CHECK(s.fate_of(step) == step_fate::unknown);  // it has not failed
+  CHECK(s.fate_of(0) == step_fate::unknown);
+  step = cancelled([&] { return value(v) == 3; }, waits, v.assign_add(1.f));
+  c.restart("ps", 0);
+  CHECK(s.fate_of(step) == step_fate::unknown);
+  s.close();
+  CHECK(outcome_of([&] { s.fate_of(step); }).code == errc::failed_precondition);
 }
