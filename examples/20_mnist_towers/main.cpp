@@ -97,11 +97,11 @@ void train(task& self, const std::filesystem::path& to) {
       s.run(update, x = images, label = labels);
       continue;
     }
-    const any_array l = s.run(loss, update, x = images, label = labels);
+    const auto [l, before] = s.run(loss, step, update, x = images, label = labels);
     const double seconds = std::chrono::duration<double>(clock::now() - begin).count() / 100;
     begin = clock::now();
-    std::printf("step %lld, loss %.3f (%.0f examples/s; %.4f s/batch)\n", static_cast<long long>(n),
-                static_cast<double>(*l.data<float>()),
+    std::printf("step %lld, loss %.3f (%.0f examples/s; %.4f s/batch)\n",
+                static_cast<long long>(before + 1), static_cast<double>(*l.data<float>()),
                 static_cast<double>(towers * batch) / seconds, seconds);
   }
 }
@@ -134,8 +134,8 @@ float evaluate(task& self, const std::filesystem::path& to) {
 int main(int argc, char** argv) {
   task self(argc, argv,
             {{"devices", "as /gpu:0,/gpu:1 (all GPUs, or two towers on the processor)"},
-             {"steps", "number of steps (1000)"},
-             {"batch", "images of a tower's step (128)"},
+             {"steps", "number of steps (1500)"},
+             {"batch", "images of a tower's step (64)"},
              {"to", "folder of records, checkpoints and summaries (towers)"},
              {"evaluate", "1: only evaluates the newest checkpoint"}});
   const std::filesystem::path to = self.flag("to", "towers");

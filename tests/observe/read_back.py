@@ -2,10 +2,13 @@
 # read_back.py PROGRAM: what tests/programs/event_files.cpp writes, read by TensorBoard's own reader
 # and, where it is installed, by TensorFlow. Exits with 77 where there is no TensorBoard.
 import glob
+import math
 import os
+import struct
 import subprocess
 import sys
 import tempfile
+import zlib
 
 try:
     from tensorboard.backend.event_processing import event_accumulator
@@ -18,6 +21,27 @@ except ImportError as e:
 def expect(what, got, expected):
     if got != expected:
         sys.exit(f"{what}: got {got}, expected {expected}")
+
+
+def pixels(png):
+    """The rows of an 8-bit grey image whose rows are stored without a filter."""
+    expect("PNG", png[:8], b"\x89PNG\r\n\x1a\n")
+    at, data, width = 8, b"", 0
+    while at < len(png):
+        size, kind = struct.unpack(">I4s", png[at:at + 8])
+        body = png[at + 8:at + 8 + size]
+        expect("CRC", struct.unpack(">I", png[at + 8 + size:at + 12 + size])[0],
+               zlib.crc32(kind + body))
+        if kind == b"IHDR":
+            width, _, depth, colors = struct.unpack(">IIBB", body[:10])
+            expect("depth and colors", (depth, colors), (8, 0))
+        elif kind == b"IDAT":
+            data += body
+        at += 12 + size
+    data = zlib.decompress(data)
+    rows = [list(data[i:i + width + 1]) for i in range(0, len(data), width + 1)]
+    expect("filters", [r[0] for r in rows], [0] * len(rows))
+    return [r[1:] for r in rows]
 
 
 with tempfile.TemporaryDirectory() as folder:
@@ -33,12 +57,15 @@ with tempfile.TemporaryDirectory() as folder:
     h = weights.histogram_value
     expect("weights", (weights.step, h.min, h.max, h.num, h.sum, h.sum_squares),
            (10, -2, 3, 6, 3, 19))
-    expect("elements in buckets", sum(h.bucket), 6)
     expect("buckets", len(h.bucket), len(h.bucket_limit))
+    expect("limits", list(h.bucket_limit), sorted(h.bucket_limit))
+    within = lambda lowest, limit: sum(lowest <= v < limit for v in range(-2, 4))
+    expect("elements in buckets", list(h.bucket),
+           [within(*ends) for ends in zip([-math.inf, *h.bucket_limit], h.bucket_limit)])
 
     grey = events.Images("grey")[0]
     expect("image", (grey.step, grey.height, grey.width), (3, 2, 3))
-    expect("PNG", grey.encoded_image_string[:8], b"\x89PNG\r\n\x1a\n")
+    expect("pixels", pixels(grey.encoded_image_string), [[0, 64, 128], [191, 255, 0]])
 
     notes = events.Tensors("notes")[0]
     expect("notes", (notes.step, list(notes.tensor_proto.string_val)), (4, [b"**bold**"]))

@@ -209,21 +209,27 @@ TEST_CASE("training goes on from the newest checkpoint") {
 }
 
 TEST_CASE("a number of steps counts from where the session began") {
-  int runs = 0;
-  alone([&](task& self) {
-    auto step = global_step();
-    const operation count = step.assign_add(1);
-    {
-      monitored_session s(self);
-      for (int i = 0; i < 4; ++i) s.session().run(count);
-      auto o = outcome_of([&] { stop_at_step({.last_step = 1, .num_steps = 1})->begin(); });
-      CHECK(o.code == errc::invalid_argument);
-    }
-    task again(1, std::array{"test"}.data());
-    monitored_session s(again, {.hooks = {stop_at_step({.num_steps = 3})}});
-    for (; !s.should_stop(); ++runs) s.run(count);
+  const auto both = outcome_of([] {
+    graph own;
+    auto in_own = as_default(own);
+    const auto step = global_step();
+    stop_at_step({.last_step = 1, .num_steps = 1})->begin();
   });
-  CHECK(runs == 3);
+  CHECK(both.code == errc::invalid_argument);
+  int runs = 0;
+  const testing::temporary_folder folder;
+  std::vector<std::int64_t> ends;
+  for (int session = 0; session < 2; ++session)
+    alone([&](task& self) {
+      const auto step = global_step();
+      const operation count = step.assign_add(1);
+      monitored_session s(self, {.checkpoint_dir = folder.path().string(),
+                                 .hooks = {stop_at_step({.num_steps = 3})}});
+      for (; !s.should_stop(); ++runs) s.run(count);
+      ends.push_back(s.session().run(step));
+    });
+  CHECK(runs == 6);
+  CHECK(ends == std::vector<std::int64_t>{3, 6});
 }
 
 TEST_CASE("hooks feed tensors, log, and run an operation at the end") {
@@ -365,6 +371,8 @@ TEST_CASE("a parameter server that restarts: variables are restored, or initiali
     const auto first = text.find("; recovering");
     CHECK(first != std::string::npos);
     CHECK(text.find("; recovering", first + 1) == std::string::npos);
+    const auto named = text.find("lost /job:ps/replica:0/task:0");
+    CHECK(named < first);
   }
 }
 

@@ -26,8 +26,8 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-/// The upper ends of a histogram's buckets, as TensorBoard expects them: powers of 1.1 on both
-/// sides of 0.
+/// The upper ends, exclusive, of a histogram's buckets, as TensorBoard expects them: powers of 1.1
+/// on both sides of 0.
 const std::vector<double>& bucket_ends() {
   static const auto& ends = *new std::vector<double>([] {
     std::vector<double> positive;
@@ -59,7 +59,7 @@ distribution distribution_of(const any_array& values) {
       ++d.count;
       d.sum += v;
       d.squares += v * v;
-      const auto at = std::ranges::lower_bound(ends, v);
+      const auto at = std::ranges::upper_bound(ends, v);  // as in TensorFlow
       ++counts[std::min(static_cast<std::size_t>(at - ends.begin()), counts.size() - 1)];
     }
   });

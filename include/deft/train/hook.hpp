@@ -39,7 +39,7 @@ struct run_arguments {
   std::vector<any_tensor> fetches = {};
   /// Two hooks, or a hook and the program, must not feed the same tensor.
   std::vector<feed_value> feeds = {};
-  /// The largest one counts, and that of the run itself; 0: no wish.
+  /// The largest one counts, and that of the run itself, or of the session; 0: no wish.
   std::chrono::nanoseconds timeout{0};
   /// Receives the trace of the run; several hooks may ask for one. Must live until the run ends.
   step_trace* trace = nullptr;

@@ -16,6 +16,7 @@ struct checkpoint_policy {
   /// When this time has passed since the last one; 0: however long.
   std::chrono::nanoseconds interval = std::chrono::minutes(10);
   int max_to_keep = 5;
+  double keep_every_hours = 0;  ///< see saver_options
 };
 /// Saves all variables of the graph into `directory`: when the session begins, as `policy` says,
 /// and when it ends. The session's constructor throws failed_precondition where the graph has no

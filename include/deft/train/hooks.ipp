@@ -48,7 +48,8 @@ class checkpoint_hook final : public stepping_hook {
         policy_(std::move(policy)) {}
   void begin() override {
     stepping_hook::begin();
-    saver_.emplace(saver_options{.max_to_keep = policy_.max_to_keep});
+    saver_.emplace(saver_options{.max_to_keep = policy_.max_to_keep,
+                                 .keep_every_hours = policy_.keep_every_hours});
   }
   void after_create(run_context& context) override {
     const std::int64_t step = step_now(context);

@@ -27,7 +27,8 @@ struct monitored_options {
   std::int64_t checkpoint_steps = 0;  ///< 0: however much
   /// or this time has passed since the last one. 0: however long.
   std::chrono::nanoseconds checkpoint_interval = std::chrono::minutes(10);
-  int max_to_keep = 5;  ///< checkpoints
+  int max_to_keep = 5;          ///< checkpoints
+  double keep_every_hours = 0;  ///< one of so many hours is kept beside those; 0: none
 };
 
 /// A session for training, on every worker of a cluster or in a single process.

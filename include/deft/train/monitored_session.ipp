@@ -58,7 +58,8 @@ monitored_session::monitored_session(task& self, monitored_options options)
         save_checkpoints(options_.checkpoint_dir, {.name = checkpoint_name,
                                                    .every_steps = options_.checkpoint_steps,
                                                    .interval = options_.checkpoint_interval,
-                                                   .max_to_keep = options_.max_to_keep}));
+                                                   .max_to_keep = options_.max_to_keep,
+                                                   .keep_every_hours = options_.keep_every_hours}));
   for (auto& h : options_.hooks) h->begin();
   if (auto h = detail::replica_hook(graph_)) options_.hooks.push_back(std::move(h));
   {
@@ -254,6 +255,7 @@ step_results monitored_session::run_request(std::span<const output> fetches,
       std::vector<feed_ref> values(feeds.begin(), feeds.end());
       run_options o = options;
       o.step = &step;
+      if (!o.timeout.count()) o.timeout = session_.options().timeout;
       added.clear();
       for (const auto& h : options_.hooks) {
         const run_arguments& a = added.emplace_back(h->before_run(context_));

@@ -29,7 +29,7 @@ class progress_hook final : public hook {
     auto now = clock::now();
     if (runs_ == 1) began_ = now;
     ended_ = context.stop_requested();
-    if (runs_ == 1 || ended_ || now - shown_ >= std::chrono::milliseconds(500)) show(now);
+    if (runs_ == 1 || ended_ || now - shown_ >= (terminal_ ? often : seldom)) show(now);
     if (ended_) finish();
   }
   void end(run_context&) override {
@@ -40,6 +40,7 @@ class progress_hook final : public hook {
 
  private:
   using clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds often{500}, seldom{3000};
 
   void finish() {
     if (terminal_) std::fputc('\n', stdout);
