@@ -304,8 +304,10 @@ TEST_CASE_FIXTURE(own_graph,
   // As if the task had been started twice: with the same lists of hosts, on another port.
   server second(spec, "worker", 0, {.listen_fd = listen_socket("localhost:0")});
   session s(second.target(), {.fold = false, .connect_timeout = 300ms});
+  testing::log_lines lines;
   const auto o = outcome_of([&] { s.run(x); });
   CAPTURE(o);
+  CHECK(join(lines.take(), "\n").find("another process is connected") != std::string::npos);
   CHECK(o.code == errc::unavailable);
   CHECK(o.says(
       "another process is connected to /job:ps/replica:0/task:0 as /job:worker/replica:0/task:0"));

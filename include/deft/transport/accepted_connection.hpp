@@ -84,6 +84,7 @@ class accepted_connection final : public served,
   boost::asio::steady_timer timer_;
   std::atomic<unsigned> turn_{0};  ///< counts timers; an old one is ignored
   std::atomic<bool> late_{false}, leaving_{false};
+  bool not_admitted_ = false;          ///< by the handler
   std::atomic<bool> replaced_{false};  ///< by a local socket
   std::atomic<phase> phase_{phase::silent};
 };

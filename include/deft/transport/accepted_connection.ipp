@@ -138,7 +138,7 @@ bool accepted_connection::shake_hands() {
     }
     if (!is_settled()) return true;
   } catch (const error& e) {
-    table_->log_refusal(peer().address, e);
+    table_->log_refusal(peer().address, e, not_admitted_);
     refuse(e);
     return true;
   }
@@ -154,7 +154,12 @@ bool accepted_connection::is_settled() {
     return table_->withdraw(*this);
   }
   const bool welcome = handshake_->on_message(
-      message_, [&](const peer_info& caller) { table_->handler.admit(caller); },
+      message_,
+      [&](const peer_info& caller) {
+        not_admitted_ = true;
+        table_->handler.admit(caller);
+        not_admitted_ = false;
+      },
       [&] {
         terms_ = handshake_->terms();
         return table_->offer_to(*this);

@@ -47,7 +47,8 @@ class connection_table : public std::enable_shared_from_this<connection_table> {
   void end_helping();
   bool has(const accepted_connection& c) const;
   void remove(const accepted_connection& c);
-  void log_refusal(const std::string& address, const error& why);
+  /// `warns`: even of what may be a lost connection.
+  void log_refusal(const std::string& address, const error& why, bool warns);
 
   bool stopping() const { return stopping_; }
   /// Accepts no more connections. False the second time.

@@ -103,10 +103,10 @@ void connection_table::remove(const accepted_connection& c) {
   changed_.notify_all();
 }
 
-void connection_table::log_refusal(const std::string& from, const error& why) {
+void connection_table::log_refusal(const std::string& from, const error& why, bool warns) {
   // A caller that only probes the port is not worth a warning.
-  const auto level =
-      why.code() == errc::unavailable || stopping_ ? logging::level::info : logging::level::warning;
+  const bool probes = why.code() == errc::unavailable && !warns;
+  const auto level = probes || stopping_ ? logging::level::info : logging::level::warning;
   refused_.log(level, address, " refused ", from, ": ", why.message());
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps with a task that does not follow the protocol.
+// Steps that fail, also with a task that does not follow the protocol.
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/wire/dispatch.hpp>
 #include <deft/session/worker/task_runtime.hpp>
@@ -74,6 +74,29 @@ TEST_CASE_FIXTURE(own_graph,
     CHECK(failed.line != 0);
     CHECK(!failed.node.empty());
     CHECK(failed.device == "/job:ps/replica:0/task:0/cpu:0");
+  }
+}
+
+TEST_CASE_FIXTURE(own_graph,
+                  "a client whose master is lost hears that the step may have been applied") {
+  const auto v = variable<float>("v", 0.f);
+  const operation up = v.assign_add(1.f), waits = await_initialized(variable<float>("never", 0.f));
+  for (const bool updates : {true, false}) {
+    local_cluster c{{"worker", 1}};
+    // Otherwise than the server knows itself, so that it is not called directly.
+    const std::string target = c.target("worker", 0);
+    session s("deft://localhost" + target.substr(target.rfind(':')));
+    session looks(target);
+    looks.run(v.initializer());
+    auto ran = std::async(std::launch::async, [&] {
+      return outcome_of([&] { updates ? s.run(waits, up) : s.run(waits); });
+    });
+    while (updates && float(looks.run(v)) == 0) std::this_thread::yield();
+    c.kill("worker", 0);
+    const auto o = ran.get();
+    CAPTURE(o);
+    CHECK(o.code == errc::unavailable);
+    CHECK(o.says("; the step may have been applied") == updates);
   }
 }
 

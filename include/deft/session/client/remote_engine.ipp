@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/client/remote_engine.ipp: the client's side of a remote session.
 #pragma once
+#include <algorithm>
 #include <deft/core/duration.hpp>
 #include <deft/core/thread.hpp>
+#include <deft/plan/order.hpp>
 #include <deft/session/client/remote_engine.hpp>
 #include <deft/session/server/server_table.hpp>
 #include <deft/session/wire/codec.hpp>
@@ -36,12 +38,12 @@ struct remote_session {
                                                : options.connect_timeout);
   }
 
-  void connect(const std::string& address) {
+  void connect(const std::string& address, deadline until) {
     check_not_forked();
     const bool limited = options.timeout.count() && options.timeout < options.connect_timeout;
     const auto most = limited ? options.timeout : options.connect_timeout;
     try {
-      master = links.connect(address, deadline_in(most));
+      master = links.connect(address, until);
     } catch (const error& e) {
       if (e.code() != errc::unavailable) throw;
       throw error(limited ? errc::deadline_exceeded : errc::unavailable,
@@ -68,8 +70,8 @@ struct remote_session {
 class remote_plan final : public ready_plan {
  public:
   remote_plan(std::shared_ptr<remote_session> s, std::uint64_t number,
-              std::vector<tensor_type> types)
-      : session_(std::move(s)), number_(number), types_(std::move(types)) {}
+              std::vector<tensor_type> types, bool updates)
+      : session_(std::move(s)), number_(number), types_(std::move(types)), updates_(updates) {}
   ~remote_plan() override {
     if (is_forked()) return;
     if (!session_->closed && !session_->master->lost()) try {
@@ -90,11 +92,15 @@ class remote_plan final : public ready_plan {
     wire::values r;
     try {
       r = call_or_cancel(std::move(m), until, options);
-    } catch (const error&) {
+    } catch (const error& e) {
+      const bool lost = session_->master->lost();
       // A message that is not written yet may refer to the caller's memory.
       if (borrows && !session_->master->drain(deadline_in(std::chrono::seconds(1))))
         session_->master->close();
-      throw;
+      // A master that answers says so itself.
+      if (!lost || !updates_ || e.code() != errc::unavailable) throw;
+      throw error(e.code(), e.message() + "; the step may have been applied", e.node(), e.where(),
+                  e.device());
     }
     if (options.trace) options.trace->events = std::move(r.trace);
     std::vector<any_array> values(types_.size());
@@ -139,6 +145,7 @@ class remote_plan final : public ready_plan {
   std::shared_ptr<remote_session> session_;
   std::uint64_t number_;
   std::vector<tensor_type> types_;  ///< of the fetches; dtype::none for an operation
+  const bool updates_;              ///< variables
 };
 
 class remote_engine final : public engine {
@@ -152,11 +159,12 @@ class remote_engine final : public engine {
     for (auto f : flat.fetches)
       types.push_back(f.port == run_only ? tensor_type()
                                          : flat.graph.nodes[f.node].outputs[f.port]);
+    const bool updates = std::ranges::any_of(flat.graph.nodes, plan::is_update);
     const deadline until = std::min(session_->patience(), limits.until);
     const auto made =
         session_->call(wire::make_plan{session_->id, left(limits.until), std::move(flat)},
                        later(until, grace), "planning", limits);
-    return std::make_shared<remote_plan>(session_, made.plan, std::move(types));
+    return std::make_shared<remote_plan>(session_, made.plan, std::move(types), updates);
   }
 
   plan_description describe(flat_graph flat, const plan_limits& limits) override {
@@ -211,8 +219,9 @@ std::shared_ptr<engine> connect_engine(const std::string& target, const session_
   std::string address = target.substr(scheme.size());
   if (auto here = engine_of_server(address, options)) return here;
   auto s = std::make_shared<remote_session>(options);
-  s->connect(address);
-  s->id = s->call(wire::open_session{options}, s->patience(), "opening a session").session;
+  const deadline until = s->patience();
+  s->connect(address, until);
+  s->id = s->call(wire::open_session{options}, until, "opening a session").session;
   return std::make_shared<remote_engine>(std::move(s));
 }
 

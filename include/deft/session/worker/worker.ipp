@@ -304,6 +304,7 @@ void worker::ended(std::uint64_t session, std::uint64_t step) {
 void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
                       std::uint64_t ended_below, std::vector<feed_ref> feeds,
                       std::shared_ptr<connection> from, bool trace, step_callback done) {
+  const bool remote = from != nullptr;
   session_entry::part_entry entry;
   std::shared_ptr<running_step> running;
   std::vector<std::shared_ptr<running_step>> over;
@@ -326,6 +327,9 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
     if (wanted != feeds.size())
       fail(errc::invalid_argument, "the part takes ", wanted, " feeds, but got ", feeds.size());
     if (s->ended.contains(step) && s->refused) throw error(*s->refused);
+    if (remote && s->steps.size() >= most_steps && !s->steps.contains(step))
+      fail(errc::resource_exhausted, "a session has at most ", most_steps, " unfinished steps on ",
+           task_->name());
     if (s->ended.contains(step) || !s->journal->begin(step))
       fail(errc::aborted, "step ", step,
            s->steps.contains(step) ? " has already begun" : " has already ended");
