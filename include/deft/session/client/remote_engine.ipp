@@ -51,6 +51,17 @@ struct remote_session {
     }
   }
 
+  template <class A>
+  A answer_in(pending& p) const {
+    try {
+      return wire::unpack<A>(p.take());
+    } catch (const error& e) {
+      // The message came after that of close().
+      if (closed && e.code() == errc::not_found) fail(errc::cancelled, "the session was closed");
+      throw;
+    }
+  }
+
   /// Calls the master, and waits for its answer. `what` is the operation, for messages.
   template <class M>
   typename M::answer call(M&& m, deadline until, const char* what, const plan_limits& limits = {}) {
@@ -58,7 +69,7 @@ struct remote_session {
     auto p = master->call(wire::pack(m));
     const std::stop_callback wake(limits.cancel, [this] { links.notify(); });
     links.wait_until([&] { return p->done() || closed || limits.cancelled(); }, until);
-    if (p->done()) return wire::unpack<typename M::answer>(p->take());
+    if (p->done()) return answer_in<typename M::answer>(*p);
     master->abandon(*p);
     if (closed) fail(errc::cancelled, "the session was closed");
     if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
@@ -133,7 +144,7 @@ class remote_plan final : public ready_plan {
       // The master answers a cancelled run, too.
       session_->links.wait_for(*p, std::min(until, deadline_in(grace)));
     }
-    if (p->done()) return wire::unpack<wire::values>(p->take());
+    if (p->done()) return session_->answer_in<wire::values>(*p);
     session_->master->abandon(*p);
     if (cancel.stop_requested())
       fail(errc::cancelled, "the run was cancelled; ", session_->master->peer(),

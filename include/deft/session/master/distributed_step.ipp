@@ -35,11 +35,11 @@ class master_plan::distributed_step final : public answer_listener,
   /// Starts the step. `watch`: it expires by itself at `until`; otherwise its caller calls
   /// expire().
   void begin(std::stop_token cancel, deadline until, bool watch) {
-    std::tie(number_, ended_below_) = tasks_.begin_step(weak_from_this());
-    if (told_number_) *told_number_ = number_;
-    ended_ = false;
     until_ = until;
     cancel_ = std::move(cancel);
+    ended_ = false;
+    tasks_.begin_step(weak_from_this(), number_, ended_below_);
+    if (told_number_) *told_number_ = number_;
     const auto look = [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->look();
     };

@@ -28,9 +28,10 @@ class task_directory final : public session_events,
   /// The number by which workers know the session.
   std::uint64_t session() const { return session_; }
   std::uint64_t next_step() { return ++steps_; }
-  /// Begins a step on several tasks; `s` is told of events until end_step. Returns its number, and
-  /// the number below which all steps on several tasks have ended.
-  std::pair<std::uint64_t, std::uint64_t> begin_step(std::weak_ptr<session_events> s);
+  /// Begins a step on several tasks: sets its number, and the number below which all steps on
+  /// several tasks have ended. From then on `s` is told of events until end_step.
+  void begin_step(std::weak_ptr<session_events> s, std::uint64_t& number,
+                  std::uint64_t& ended_below);
   void end_step(std::uint64_t number);
   /// A step has failed that had begun to update variables on `tasks`, of which this may be one.
   void note_failure(std::uint64_t number, std::vector<placement> tasks);

@@ -29,12 +29,12 @@ void task_directory::check_open() const {
   if (closed()) fail(errc::failed_precondition, "the session is closed");
 }
 
-std::pair<std::uint64_t, std::uint64_t> task_directory::begin_step(
-    std::weak_ptr<session_events> s) {
+void task_directory::begin_step(std::weak_ptr<session_events> s, std::uint64_t& number,
+                                std::uint64_t& ended_below) {
   std::lock_guard lock(guard_);
-  const std::uint64_t number = next_step();
+  number = next_step();
   under_way_.emplace(number, std::move(s));
-  return {number, under_way_.begin()->first};
+  ended_below = under_way_.begin()->first;
 }
 void task_directory::end_step(std::uint64_t number) {
   std::lock_guard lock(guard_);
