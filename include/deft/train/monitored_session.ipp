@@ -171,12 +171,16 @@ void monitored_session::make_ready(std::chrono::steady_clock::time_point until) 
 
 bool monitored_session::has_kept_values(std::chrono::steady_clock::time_point until) {
   if (have_values_.empty()) return true;
-  for (;;) try {
+  const auto begin = std::chrono::steady_clock::now();
+  for (int attempt = 1;; ++attempt) try {
       const std::vector<any_array> found = session_.run(while_starting(until), have_values_);
       return std::ranges::all_of(found, [](const any_array& v) { return *v.data<bool>(); });
     } catch (const error& e) {
       if (e.code() == errc::aborted) return false;  // a task has restarted
-      if (e.code() != errc::unavailable || std::chrono::steady_clock::now() >= until) throw;
+      const auto now = std::chrono::steady_clock::now();
+      // Errors that come at once do not end by waiting, as when this task's own server was stopped.
+      const bool in_vain = attempt >= most_attempts && now - begin < std::chrono::seconds(1);
+      if (e.code() != errc::unavailable || now >= until || in_vain || should_stop()) throw;
     }
 }
 
