@@ -75,6 +75,7 @@ TEST_CASE_FIXTURE(own_graph, "an optimizer with a schedule, clipping and average
   s.run(averages.swap());
   CHECK(s.run(w) > 0);
   CHECK(averages.average(w).name() == "w/moving_average");
+  CHECK(averages.variables_to_restore().at("w/moving_average").name() == "w");
 
   // One step each, from different formulas.
   auto others = group(adam(0.001).minimize(loss),
