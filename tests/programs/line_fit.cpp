@@ -22,8 +22,10 @@ int main(int argc, char** argv) {
     variable<float> w("w", 0.f);
     auto loss = mean(square(x * w - x * 3.f));
     auto step = global_step();
-    auto train = self.flag("sync").empty() ? sgd(0.1).minimize(loss, step)
-                                           : sync_replicas(sgd(0.1), 2, 2).minimize(loss, step);
+    // Converges with stale gradients too, of up to six steps before.
+    const sgd descent(0.015);
+    auto train = self.flag("sync").empty() ? descent.minimize(loss, step)
+                                           : sync_replicas(descent, 2, 2).minimize(loss, step);
     monitored_session s(self,
                         {.checkpoint_dir = self.flag("save"),
                          .hooks = {stop_at_step(self.flag("steps", 50))},
