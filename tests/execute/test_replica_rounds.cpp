@@ -112,6 +112,28 @@ TEST_CASE("a round goes on without a member that leaves or is lost") {
   CHECK(r.arrive(r.b, 1) == std::nullopt);
 }
 
+TEST_CASE("a member that leaves waits no longer, and its gradient does not count") {
+  pair_of_replicas r(2);
+  const auto step = std::make_shared<bell>();
+  CHECK(r.barrier->arrive(*r.a, 1, waker(step, 0)) == std::nullopt);
+  SUBCASE("of a round that nobody ends") {
+    r.barrier->leave(*r.a);
+    CHECK(step->rung == 1);
+    CHECK(r.arrive(r.a, 1) == false);
+    CHECK(r.arrive(r.b, 1) == std::nullopt);
+    CHECK(r.await(r.b) == std::vector<std::uint64_t>{5});
+  }
+  SUBCASE("unless it is being applied") {
+    CHECK(r.arrive(r.b, 1) == std::nullopt);
+    CHECK(r.await(r.b).size() == 2);
+    r.barrier->leave(*r.a);
+    CHECK(r.arrive(r.a, 1) == std::nullopt);
+    r.barrier->end(*r.b);
+    CHECK(r.arrive(r.a, 1) == true);
+  }
+  CHECK(r.arrive(r.a, 2) == false);
+}
+
 TEST_CASE("a round whose leader is lost is over, and its gradients do not count") {
   pair_of_replicas r(2);
   CHECK(r.arrive(r.a, 1) == std::nullopt);

@@ -43,6 +43,7 @@ TEST_CASE("a step is applied once, however often connections are lost") {
       faulty_network network({.cuts = 1});
       as_chief([&](task& self) {
         const auto w = on(device(at), [] { return variable<std::int64_t>("w", 0); });
+        // Always 1, which the planner does not know.
         const auto x = on(device("/job:worker/task:1"), [] {
           return tensor<std::int64_t>(cast<std::int64_t>(random_uniform(shape<>)) + 1);
         });

@@ -48,31 +48,40 @@ class placer {
  private:
   /// Puts a constant on each task that uses it, as it would be sent there in each step.
   void repeat_constants() {
-    const std::size_t written = graph_.nodes.size();
-    // By constant: its nodes, of which its own is the first to be used.
-    std::vector<std::map<placement, std::uint32_t>> at(written);
-    std::vector<placement> chosen;
-    for (const node_def& n : graph_.nodes) chosen.push_back(n.device);
-    const auto is_repeated = [&](edge_def e, const node_def& user) {
-      const node_def& n = graph_.nodes[e.node];
-      return n.op->role == op_role::constant && n.controls.empty() &&
-             user.op->role != op_role::collective &&
-             chosen[e.node]->task_name() != user.device->task_name() && can_run(user.device, n);
+    struct use {
+      std::uint32_t user, input;
     };
-    const auto keep = [&](std::uint32_t n) { at[n].emplace(graph_.nodes[n].device, n); };
+    std::vector<use> far;
+    std::map<std::uint32_t, std::map<placement, std::uint32_t>> at;  // the nodes of a constant
+    for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i)
+      for (std::uint32_t k = 0; k < graph_.nodes[i].inputs.size(); ++k)
+        if (const edge_def e = graph_.nodes[i].inputs[k]; is_sent(e, graph_.nodes[i]))
+          far.push_back({i, k}), at[e.node];
+    if (far.empty()) return;
+    // Its own node moves to the first use, unless it is needed where it is.
+    const auto keep = [&](std::uint32_t n) {
+      if (const auto c = at.find(n); c != at.end()) c->second.emplace(graph_.nodes[n].device, n);
+    };
     for (const edge_def f : fetches_) keep(f.node);
     for (const node_def& n : graph_.nodes) {
       for (const std::uint32_t c : n.controls) keep(c);
       for (const edge_def e : n.inputs)
-        if (!is_repeated(e, n)) keep(e.node);
+        if (!is_sent(e, n)) keep(e.node);
     }
-    for (std::uint32_t i = 0; i < written; ++i)
-      for (std::size_t k = 0; k < graph_.nodes[i].inputs.size(); ++k) {
-        const edge_def e = graph_.nodes[i].inputs[k];
-        if (is_repeated(e, graph_.nodes[i]))
-          graph_.nodes[i].inputs[k].node = there(e.node, graph_.nodes[i].device, at[e.node]);
-      }
+    const std::size_t written = graph_.nodes.size();
+    for (const auto [user, input] : far) {
+      const std::uint32_t constant = graph_.nodes[user].inputs[input].node;
+      graph_.nodes[user].inputs[input].node =
+          there(constant, graph_.nodes[user].device, at.at(constant));
+    }
     if (graph_.nodes.size() > written) sort(graph_, fetches_);
+  }
+  /// Whether `user` needs a constant of another task that its own device can have.
+  bool is_sent(edge_def e, const node_def& user) const {
+    const node_def& n = graph_.nodes[e.node];
+    return n.op->role == op_role::constant && n.controls.empty() && n.device != user.device &&
+           user.op->role != op_role::collective &&
+           n.device->task_name() != user.device->task_name() && can_run(user.device, n);
   }
   std::uint32_t there(std::uint32_t constant, placement device,
                       std::map<placement, std::uint32_t>& at) {

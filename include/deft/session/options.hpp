@@ -76,7 +76,8 @@ struct run_options {
   std::stop_token cancel = {};          ///< from a cancel_source or any std::stop_source
   /// Receives when each node ran, on all tasks, if the run succeeds; must live until it has ended.
   step_trace* trace = nullptr;
-  /// Receives the number of the step, by which session::fate_of knows it; 0 if there is none.
+  /// Receives the number of the step, by which session::fate_of knows it, or 0 if it did not begin;
+  /// must live as long.
   std::uint64_t* step = nullptr;
 };
 

@@ -252,7 +252,8 @@ step_results monitored_session::run_request(std::span<const output> fetches,
   std::vector<run_arguments> added;  // by each hook
   bool updated = false;              // the variables
   for (int attempt = 1; !results; ++attempt) {
-    std::uint64_t step = 0;
+    std::uint64_t own = 0, &step = options.step ? *options.step : own;
+    step = 0;
     try {
       std::vector<output> all(fetches.begin(), fetches.end());
       std::vector<output> fed(targets.begin(), targets.end());
@@ -278,7 +279,6 @@ step_results monitored_session::run_request(std::span<const output> fetches,
       if (attempt == most_attempts) throw;
       updated = recover(e, step, updated);
     }
-    if (options.step) *options.step = step;
   }
   std::size_t next = fetches.size();
   std::vector<any_array> values;

@@ -57,7 +57,6 @@ class local_stream_t final : public stream {
         buffer_(std::make_unique_for_overwrite<std::byte[]>(read_ahead)) {
     boost::system::error_code ignored;
     socket_.non_blocking(true, ignored);
-    never_cut_ = never_cut();
   }
 
   std::ptrdiff_t read(void* to, std::size_t most) noexcept override {
@@ -395,7 +394,7 @@ class local_stream_t final : public stream {
   slot_writer memory_out_;
   bool waits_for_slot_ = false;
   std::size_t owed_ = 0;  ///< bytes of the current record still to be written
-  std::size_t never_cut_ = 0;
+  const std::size_t never_cut_ = never_cut();
 
   std::unique_ptr<std::byte[]> buffer_;
   bool drained_ = false;             ///< the last read returned less than it asked for

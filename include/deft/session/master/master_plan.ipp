@@ -93,7 +93,7 @@ std::shared_ptr<pending> master_plan::register_at(task_part& r,
                   n.name, n.place);
   // A task drops the values that others send it for a session whose connection was lost, until it
   // hears of the session again.
-  if (tasks_->is_lost_at(r.task, link)) return link->call(wire::pack(r.registration));
+  if (tasks_->note_registration(r.task, link)) return link->call(wire::pack(r.registration));
   link->post(wire::pack(r.registration));
   return nullptr;
 }

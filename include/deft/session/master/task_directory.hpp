@@ -69,9 +69,9 @@ class task_directory final : public session_events,
                     std::function<void(std::shared_ptr<const error>)> then);
   /// The devices of `tasks`, for each of which knows() is true.
   std::vector<device_info> devices_of(const std::vector<placement>& tasks) const;
-  /// Whether the task may know that it has lost the session: parts were registered there by a
-  /// channel other than `link`, by which they are from now on.
-  bool is_lost_at(placement task, const std::shared_ptr<channel>& link);
+  /// From now on parts are registered by `link`. Returns whether others were by another channel:
+  /// then the task may know that it has lost the session.
+  bool note_registration(placement task, const std::shared_ptr<channel>& link);
   struct task_call {
     std::shared_ptr<channel> by;
     std::shared_ptr<pending> answer;

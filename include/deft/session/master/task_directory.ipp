@@ -275,7 +275,7 @@ std::vector<device_info> task_directory::devices_of(const std::vector<placement>
   return all;
 }
 
-bool task_directory::is_lost_at(placement task, const std::shared_ptr<channel>& link) {
+bool task_directory::note_registration(placement task, const std::shared_ptr<channel>& link) {
   std::lock_guard lock(guard_);
   const auto [at, fresh] = registered_by_.try_emplace(task, link);
   return !fresh && std::exchange(at->second, link).lock() != link;

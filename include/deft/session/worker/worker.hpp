@@ -111,7 +111,7 @@ class worker : public std::enable_shared_from_this<worker> {
   std::shared_ptr<session_entry> find_or_make(std::uint64_t session, const void* from);
   void check_part(const plan::part& p) const;
   void forget(std::uint64_t session, const std::shared_ptr<const error>& why,
-              bool keep_journal = false);
+              bool keeps_journal = false);
   void keep_journal(std::uint64_t session, std::shared_ptr<step_journal> journal);
   void ended(std::uint64_t session, std::uint64_t step);
   /// Tells the masters of all sessions, or that of one, that values sent to `task` may be lost, for

@@ -10,6 +10,7 @@
 #include <deft/session/worker/ended_steps.hpp>
 #include <deft/session/worker/registered_part.ipp>
 #include <deft/session/worker/running_step.ipp>
+#include <deft/session/worker/step_journal.ipp>
 #include <deft/session/worker/task_links.ipp>
 #include <deft/session/worker/task_runtime.ipp>
 #include <deft/session/worker/worker.hpp>
