@@ -171,3 +171,14 @@ TEST_CASE("arrays compare, iterate and stream") {
   out << a;
   CHECK(out.str() == "[1 2 3]");
 }
+
+TEST_CASE("arrays compare whichever of them knows its extents") {
+  const ndarray<float, 2, 2> a{1, 2, 3, 4};
+  const ndarray<float, dyn, 2> b{1, 2, 3, 4}, c{1, 2, 3, 4, 5, 6};
+  const ndarray<float, 2, dyn> d = ndarray<float, 2, 2>{1, 2, 3, 5};
+  CHECK(a == b);
+  CHECK(b == a);
+  CHECK(a != c);
+  CHECK(d != b);
+  CHECK_FALSE(d == a);
+}

@@ -147,6 +147,13 @@ class ndarray {
   }
 
   friend bool operator==(const ndarray& a, const ndarray& b) { return a.array_ == b.array_; }
+  /// Of arrays of which one knows more of its extents.
+  template <std::int64_t... F>
+  requires(sizeof...(E) > 0 && !std::is_same_v<shape_t<F...>, shape_type> &&
+           may_equal(shape_type::value, shape_t<F...>::value)) friend bool
+  operator==(const ndarray& a, const ndarray<T, F...>& b) {
+    return a.array_ == detail::borrowed::from(b);
+  }
   friend std::string to_string(const ndarray& a) { return to_string(a.array_); }
   template <class Stream>
   friend auto operator<<(Stream& s, const ndarray& a) -> decltype(s << std::string()) {
