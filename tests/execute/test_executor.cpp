@@ -212,6 +212,39 @@ TEST_CASE_FIXTURE(own_graph, "a cancelled run ends between nodes") {
   CHECK(first_of(frame->peek(0)) == 1.f);
 }
 
+TEST_CASE_FIXTURE(own_graph, "a failed run knows whether it may have changed a variable") {
+  variable<float> v("v", zeros());
+  placeholder<std::int32_t> x("x");
+  const auto quotient = [&] { return any_tensor(constant(1)) / any_tensor(x); };
+  any_tensor init = v.assign(v.initial_value()).value(), first = quotient(), late, up;
+  if (auto after = control_dependencies(first)) late = v.assign_add(1.f).value();
+  any_tensor early = v.assign_add(1.f).value(), last;
+  if (auto after = control_dependencies(early)) last = quotient();
+  small_task task;
+  auto initialize = executable(part_for({init}), task.resources());
+  start(*initialize.make_frame(), nothing);
+  const ndarray<std::int32_t> zero(0), one(1);
+  const feed_ref bad[] = {fed(zero)}, good[] = {fed(one)};
+  for (const bool updates : {false, true}) {
+    CAPTURE(updates);
+    executable code(updates ? part_for({early, last}, {x}) : part_for({late}, {x}),
+                    task.resources());
+    auto frame = code.make_frame();
+    for (int i = 0; i < 2; ++i) {
+      CHECK(testing::error_of([&] { start(*frame, bad); }).find("zero") != std::string::npos);
+      CHECK(frame->has_updated() == updates);
+      start(*frame, good);
+    }
+    std::stop_source stopped;
+    stopped.request_stop();
+    CHECK(!testing::error_of([&] {
+             frame->run(good, {.step = 1, .stop = stopped.get_token()});
+           }).empty());
+    if (!updates) CHECK_FALSE(frame->has_updated());
+  }
+  CHECK(first_of(slot_of(task, {dims{}, dtype::float32}).value) == 2.f + 4.f + 1.f);
+}
+
 TEST_CASE_FIXTURE(own_graph, "variables are updated in place unless the elements are shared") {
   variable<float, 1000> v("v", zeros());
   any_tensor init = v.assign(v.initial_value()).value(), up = v.assign_add(1.f).value(), read(v);

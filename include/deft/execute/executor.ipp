@@ -50,7 +50,7 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
   force_ = true;  // until the run has ended well
   failed_.store(false, std::memory_order_relaxed);
   failure_ = nullptr;
-  broken_ = none;
+  update_failed_ = false;
   for (std::uint32_t l = 0; l < lanes_.size(); ++l) lanes_[l].pc = c_.lanes[l].first;
   const auto refused = failure_of([&] {
     if (values_.take_arenas()) unbind();
@@ -340,7 +340,8 @@ void frame_state::note_failure(const error& e, std::uint32_t item) {
   {
     std::lock_guard lock(failure_guard_);
     if (!failure_) failure_ = std::make_shared<const error>(located(e, item));
-    if (e.code() != errc::cancelled) broken_ = item;
+    // A run that is stopped is so before the item.
+    if (e.code() != errc::cancelled && item < c_.items.size()) update_failed_ |= is_update(item);
   }
   failed_.store(true, std::memory_order_release);
   for (auto& s : steps_)
@@ -352,20 +353,23 @@ void frame_state::note_failure(const error& e, std::uint32_t item) {
   interrupter{this}();
 }
 
+bool frame_state::is_update(std::uint32_t k) const {
+  return c_.items[k].what == action::assign || c_.items[k].what == action::update;
+}
+
 bool frame_state::has_updated() const {
-  const auto updates = [this](std::uint32_t k) {
-    const item& i = c_.items[k];
-    if (i.what != action::assign && i.what != action::update) return false;
-    const device_step* const queued = step_on(i);
-    return !queued || queued->has_updated();
+  // A lane is at an item that has not run; but a run that cannot park is stopped after an item, and
+  // a segment at the last one that it has started.
+  const auto has_begun = [this](std::uint32_t k, std::uint32_t pc) {
+    const device_step* const queued = step_on(c_.items[k]);
+    return queued ? queued->has_updated() : k < pc || !c_.may_park;
   };
-  // A run that cannot park looks whether it is to stop after an item, others do so before it.
   for (std::uint32_t l = 0; l < lanes_.size(); ++l) {
-    const std::uint32_t end = std::min(c_.lanes[l].end, lanes_[l].pc + !c_.may_park);
+    const std::uint32_t pc = lanes_[l].pc, end = std::min(c_.lanes[l].end, pc + 1);
     for (std::uint32_t k = c_.lanes[l].first; k < end; ++k)
-      if (updates(k)) return true;
+      if (is_update(k) && has_begun(k, pc)) return true;
   }
-  return broken_ != none && updates(broken_);
+  return update_failed_;
 }
 
 void frame_state::restore_variables() {
@@ -380,11 +384,28 @@ void frame_state::restore_variables() {
   }
 }
 
+error frame_values::explained(const error& e, device_runtime& d) const {
+  if (e.code() != errc::resource_exhausted || !d.asynchronous() || !c_.store) return e;
+  std::vector<std::pair<std::size_t, std::string>> values;
+  for (std::uint32_t v = 0; v < c_.values.size(); ++v) {
+    const value_info& i = c_.values[v];
+    const tensor_type t = type_of(v);
+    if (i.root == v && i.where != home::held && &c_.device(i).space() == &d.space() &&
+        t.shape.is_static())
+      values.emplace_back(bytes_of(t.type, t.shape), str(c_.labels[i.node].name, " ", t));
+  }
+  return error(
+      e.code(),
+      str(e.message(), "; the variables there: ", c_.store->largest(d.info().name),
+          "; the values of this step there, not all at a time: ", largest_of(std::move(values))),
+      e.node(), e.where(), e.device());
+}
+
 error frame_state::located(const error& e, std::uint32_t item) const {
   if (item >= c_.items.size() || !e.node().empty()) return e;
   const exec::item& i = c_.items[item];
   const node_label& n = c_.label(i);
-  return c_.explained(
+  return values_.explained(
       error(e.code(), e.message(), n.name, n.place, to_string(*c_.device(i).info().name)),
       c_.device(i));
 }

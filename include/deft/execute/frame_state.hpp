@@ -133,6 +133,7 @@ class frame_state {
   void look_at_devices();
   /// After a failure: restores variables whose new elements were not written.
   void restore_variables();
+  bool is_update(std::uint32_t k) const;
 
   // Items.
 
@@ -190,7 +191,7 @@ class frame_state {
   step_driver* driver_ = nullptr;
   std::mutex failure_guard_;
   std::shared_ptr<const error> failure_;
-  std::uint32_t broken_ = none;  ///< the item that threw, if it was not stopped before it began
+  bool update_failed_ = false;  ///< perhaps half way
   std::atomic<std::uint32_t> lanes_left_{0};
   std::atomic<bool> failed_{false};
   bool released_ = true;

@@ -144,7 +144,7 @@ class frame_values {
       try {
         a.block = info.device->arenas().take(bytes);
       } catch (const error& e) {
-        throw c_.explained(e, *info.device);
+        throw explained(e, *info.device);
       }
       if (a.block.data() == a.last) continue;
       a.last = a.block.data();
@@ -152,6 +152,8 @@ class frame_values {
     }
     return moved;
   }
+  /// The error of a device; if it is out of memory, with what uses most of it.
+  error explained(const error& e, device_runtime& d) const;
   /// Gives the arenas back at the end of a run.
   void give_arenas() {
     for (std::size_t s = 0; s < arenas_.size(); ++s) {

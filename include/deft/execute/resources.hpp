@@ -10,9 +10,14 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace deft {
+
+/// The largest of `all`, which have sizes in bytes and descriptions, in one line; "none" if there
+/// are none.
+std::string largest_of(std::vector<std::pair<std::size_t, std::string>> all);
 
 /// Named state that operations use, such as a variable or a queue. Thread-safe.
 class resource {
@@ -51,8 +56,7 @@ class resource_store {
   /// "name dtype(shape)" of each, sorted.
   std::vector<std::string> list() const;
   std::size_t bytes() const;
-  /// The resources that use most memory of a device, in that form and with their sizes, in one
-  /// line; empty if there are none.
+  /// The resources that use most memory of a device, as largest_of().
   std::string largest(placement device) const;
 
  private:

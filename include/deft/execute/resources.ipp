@@ -42,13 +42,18 @@ std::size_t resource_store::bytes() const {
 }
 
 std::string resource_store::largest(placement device) const {
-  constexpr std::size_t most = 5;
   std::vector<std::pair<std::size_t, std::string>> all;
   {
     std::lock_guard lock(guard_);
     for (const auto& [key, r] : resources_)
       if (r->place() == device) all.emplace_back(r->bytes(), key.name + " " + r->describe());
   }
+  return largest_of(std::move(all));
+}
+
+std::string largest_of(std::vector<std::pair<std::size_t, std::string>> all) {
+  constexpr std::size_t most = 5;
+  if (all.empty()) return "none";
   std::ranges::sort(all, std::greater<>());
   std::string text;
   for (std::size_t i = 0; i < all.size() && i < most; ++i)

@@ -244,6 +244,18 @@ TEST_CASE("an invalid number of simulated GPUs is refused") {
   }
 }
 
+TEST_CASE("the log has the GPUs of a task: kind, memory and name") {
+  testing::log_lines lines(logging::level::info);
+  const session s({.simulated_gpus = 2, .gpu_memory_limit = 3e9});
+  const auto said = lines.take();
+  CAPTURE(join(said, "\n"));
+  for (const int i : {0, 1})
+    CHECK(std::ranges::any_of(said, [&](const std::string& line) {
+      return line.find(str("uses /job:localhost/replica:0/task:0/gpu:", i, " (simulated, 3 GB)")) !=
+             line.npos;
+    }));
+}
+
 TEST_CASE_FIXTURE(with_gpus,
                   "a GPU allocates no more than its limit, and reports what uses the memory") {
   auto scope = on(device("/gpu:0"));
@@ -259,7 +271,9 @@ TEST_CASE_FIXTURE(with_gpus,
     CHECK(o.says("/job:localhost/replica:0/task:0/gpu:0 cannot allocate "));
     CHECK(
         o.says(" of 1000000 there; the variables there: large float(100,100) of 40000 bytes, "
-               "small float(50,100) of 20000 bytes"));
+               "small float(50,100) of 20000 bytes; the values of this step there, not all at a "
+               "time: "));
+    CHECK(o.says("matmul float(10000,100) of 4000000 bytes"));
     // Runs that fit in memory still work.
     CHECK(s.run(sum(matmul(small, large))) == 0);
   }

@@ -3,6 +3,7 @@
 #pragma once
 #include <charconv>
 #include <cstdlib>
+#include <deft/core/log.hpp>
 #include <deft/core/text.hpp>
 #include <deft/execute/gpu/compilations.ipp>
 #include <deft/execute/gpu/compiled_program.ipp>
@@ -62,9 +63,11 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
       o.allow_tf32 ? *o.allow_tf32 : environment<int>("DEFT_ALLOW_TF32", "0 or 1", [](int n) {
                                        return n == 0 || n == 1;
                                      }).value_or(0) == 1;
-  if (!simulated) return cuda::make_devices(task, allow_tf32, limit);
-  if (*simulated == 0) return {};
-  return gpu::simulated::make_devices(task, *simulated, limit);
+  auto made = !simulated       ? cuda::make_devices(task, allow_tf32, limit)
+              : *simulated > 0 ? gpu::simulated::make_devices(task, *simulated, limit)
+                               : std::vector<std::unique_ptr<device_runtime>>();
+  for (const auto& d : made) logging::info("uses ", to_string(d->info()));
+  return made;
 }
 
 std::size_t limited_memory(double limit, std::size_t all) {

@@ -229,6 +229,7 @@ std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name& tas
     name.index = i;
     info.name = intern(name);
     info.description = "simulated";
+    info.memory = limit;
     info.kernels = kernels;
     all.push_back(std::make_unique<device>(std::move(info), i, limit));
   }
