@@ -341,7 +341,7 @@ TEST_CASE(
   const host_programs library(all);
   auto devices = gpus();
   run_by(library, 0);
-  const op::fused_update update{{"", ""}, {"v", "m"}, shape, p.program, p.literals};
+  const op::fused_update update{{"", ""}, {"v", "m"}, shape, {}, p.program, p.literals};
   gpu_node node(*devices[0], update, inputs, out);
   wait_for_code(p);
   std::uint32_t item = 0;

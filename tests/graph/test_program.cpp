@@ -217,7 +217,8 @@ TEST_CASE("an update does not write what it still reads") {
   const tensor_type v{{4}, f32};
   auto update = [&] {
     r.seal();
-    return op::fused_update{{"c", "c"}, {"w", "s"}, {4}, std::make_shared<const program>(r), {}};
+    return op::fused_update{{"c", "c"}, {"w", "s"}, {4}, {}, std::make_shared<const program>(r),
+                            {}};
   };
   auto refused = [&](const op::fused_update& u, const std::vector<tensor_type>& in) {
     return testing::error_of([&] { u.infer(in); });

@@ -141,7 +141,7 @@ TEST_CASE_FIXTURE(testing::own_graph,
   CHECK(n.def->name == "assign_sub");
   CHECK(n.device() == maker(v).device());
   CHECK(to_string(*n.inputs()[0].node->device()) == "/job:worker");
-  CHECK(n.attributes.size() == 4);
+  CHECK(n.attributes.size() == 5);
   CHECK(n.def->is(op_traits::effect));
   operation op = update;
   CHECK(op.handle() == update.handle());
@@ -287,7 +287,7 @@ TEST_CASE_FIXTURE(testing::own_graph,
       });
       INFO(e);
       CHECK(e.starts_with("invalid_argument: [assign_"));
-      CHECK(e.find(" does not fit variable \"open\", which is float(2,3) now, node \"assign_") !=
+      CHECK(e.find(" does not fit variable \"open\", which is float(2,3), node \"assign_") !=
             std::string::npos);
       CHECK(e.find(" at test_variable.cpp:") != std::string::npos);
     }

@@ -286,3 +286,67 @@ TEST_CASE_FIXTURE(own_graph, "updates that need one value take it in together") 
   auto later = w.assign_sub(step * 2.f);
   CHECK(updates(fused(flat({any_tensor(later.value())}))) == 2);
 }
+
+TEST_CASE_FIXTURE(own_graph, "updates of run-time sized variables are one where extents are kept") {
+  placeholder<float, dyn> g("g");
+  variable<float, dyn> w("w", ndarray<float, 3>{1, 2, 3}), m("m", ndarray<float, 3>{0, 0, 0}),
+      v("v", ndarray<float, 3>{0, 0, 0});
+  REQUIRE(any_variable(m).shape() == dims{dyn});
+  auto ops = [&](auto... updates) {
+    return ops_of(fused(flat({any_tensor(updates.value())...})).graph);
+  };
+  const names one{"placeholder", "fused_update"},
+      two{"placeholder", "fused_update", "fused_update"};
+  const auto keeping = [](const any_variable& x, const any_tensor& value, std::string_view like) {
+    return assigned<any_tensor>(
+        detail::update(record_of<op::assign>, x.handle(), value.handle(), {}, like));
+  };
+  CHECK(ops(w.assign_sub(g * 0.1f)) == one);
+  // An assignment may give the variable other extents, unless it says that it does not.
+  CHECK(ops(w.assign(w * 0.9f + g)) == names{"variable", "placeholder", "fused", "assign"});
+  CHECK(ops(keeping(w, w * 0.9f + g, "w")) == one);
+  auto slot = keeping(m, m * 0.5f + g, "w");
+  CHECK(ops(w.assign_sub(slot.value() * 0.1f)) == one);
+  CHECK(ops(v.assign_sub(slot.value() * 0.1f)) == two);
+  auto sum = m.assign_add(g);
+  CHECK(ops(w.assign_sub(sum.value() * 0.1f)) ==
+        names{"placeholder", "assign_add", "fused_update"});
+
+  auto train = w.assign_sub(slot.value() * 0.5f);
+  session s, unfused({.fuse = false});
+  for (session* each : {&s, &unfused}) {
+    each->run(initialize_all());
+    each->run(train, g = ndarray<float, 3>{2, 4, 6});
+    CHECK(each->run(w) == ndarray<float, dyn>{0, 0, 0});
+    // What would be repeated is refused, and changes nothing.
+    for (const operation& refused : {operation(train), operation(w.assign_sub(g * 0.5f)),
+                                     operation(keeping(w, w * 0.5f + g, "w"))}) {
+      const std::string e = testing::error_of([&] {
+        each->run(refused, g = ndarray<float, 4>{1, 1, 1, 1});
+      });
+      CAPTURE(e);
+      CHECK(e.starts_with("invalid_argument"));
+    }
+    const std::string e =
+        testing::error_of([&] { each->run(w.assign_sub(g * 0.5f), g = ndarray<float, 1>{1}); });
+    CAPTURE(e);
+    CHECK(e.find("(1) does not fit variable \"w\", which is float(3)") != std::string::npos);
+    CHECK(each->run(w) == ndarray<float, dyn>{0, 0, 0});
+    CHECK(each->run(m) == ndarray<float, dyn>{2, 4, 6});
+    // Other extents from one run to the next, with the same feeds.
+    const auto half = w.assign_sub(w * 0.5f);
+    each->run(half);
+    each->run(w.assign(ndarray<float, 2>{4, 8}), m.assign(ndarray<float, 2>{2, 2}));
+    each->run(half);
+    CHECK(each->run(w) == ndarray<float, dyn>{2, 4});
+    each->run(train, g = ndarray<float, 2>{1, 1});
+    CHECK(each->run(w) == ndarray<float, dyn>{1, 3});
+    each->run(m.assign(ndarray<float, 1>{2}));
+    CHECK(testing::error_of([&] { each->run(train, g = ndarray<float, 2>{1, 1}); }) != "");
+    CHECK(each->run(w) == ndarray<float, dyn>{1, 3});
+  }
+  const std::string e = testing::error_of([&] { s.run(train, g = ndarray<float, 2>{1, 1}); });
+  CAPTURE(e);
+  CHECK(e.find("variables \"w\", float(2), and \"m\", float(1), are to be updated together") !=
+        std::string::npos);
+}

@@ -26,13 +26,17 @@ const double first[] = {1.5, -0.7, 0, 2};
 /// The gradient is v - target, so its sign changes during training.
 const double target[] = {0.2, -0.1, 0.4, -3};
 
-/// Ten steps of `o` on float and double, of static and run-time extents, compared with `f`.
+/// Ten steps of `o` on float and double, of static, given and run-time extents, compared with `f`.
 void follow(const optimizer& o, element begin, const formula& f) {
   variable<float, 4> w("w", ndarray<float, 4>{1.5f, -0.7f, 0, 2});
   any_variable d("d", {2, 2}, ndarray<double, 2, 2>{1.5, -0.7, 0, 2}, dtype::float64);
   const auto of_w = square(w - constant({0.2f, -0.1f, 0.4f, -3.f}));
   const any_tensor of_d = square(d - constant(ndarray<double, 2, 2>{0.2, -0.1, 0.4, -3}));
-  const operation step = o.minimize(cast<double>(sum(of_w)) * 0.5 + sum(of_d) * 0.5);
+  variable<double, dyn> r("r", ndarray<double, 4>{1.5, -0.7, 0, 2});
+  REQUIRE(any_variable(r).shape() == dims{dyn});
+  const auto of_r = square(r - constant(ndarray<double, 4>{0.2, -0.1, 0.4, -3}));
+  const operation step =
+      o.minimize(cast<double>(sum(of_w)) * 0.5 + sum(of_d) * 0.5 + sum(of_r) * 0.5);
   element expected[4];
   for (int i = 0; i < 4; ++i) {
     expected[i] = begin;
@@ -43,7 +47,7 @@ void follow(const optimizer& o, element begin, const formula& f) {
   const plan_description plan = s.describe(step);
   CHECK(std::ranges::count_if(plan.placed.nodes, [](const node_def& n) {
           return n.op->role == op_role::update && n.outputs[0].shape.rank() > 0;
-        }) == 2);
+        }) == 3);
   CHECK(std::ranges::none_of(plan.placed.nodes, [](const node_def& n) {
     return n.op->role == op_role::assign && n.outputs[0].shape.rank() > 0;
   }));
@@ -54,7 +58,7 @@ void follow(const optimizer& o, element begin, const formula& f) {
     for (int n = 0; n < 10; ++n) {
       each->run(step);
       const auto got = each->run(w);
-      const any_array exact = each->run(any_tensor(d));
+      const any_array exact = each->run(any_tensor(d)), sized = each->run(any_tensor(r));
       for (int i = 0; i < 4; ++i) {
         CAPTURE(n);
         CAPTURE(i);
@@ -62,6 +66,7 @@ void follow(const optimizer& o, element begin, const formula& f) {
         f(e[i], e[i].v - target[i]);
         CHECK(got(i) == Approx(e[i].v).epsilon(2e-5));
         CHECK(exact.data<double>()[i] == Approx(e[i].v).epsilon(1e-12));
+        CHECK(sized.data<double>()[i] == Approx(e[i].v).epsilon(1e-12));
       }
     }
   }

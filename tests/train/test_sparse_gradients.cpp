@@ -19,8 +19,9 @@ ndarray<float, 6, 2> rows_of_table() {
 }
 
 /// A table, and a loss of some of its rows, gathered in two places.
+template <std::int64_t Rows = 6>
 struct embedded {
-  variable<float, 6, 2> table{"table", rows_of_table()};
+  variable<float, Rows, 2> table{"table", rows_of_table()};
   placeholder<std::int32_t, dyn> ids{"ids"};
   tensor<float, dyn, 2> first = gather(table, ids);
   tensor<float, 2, 2> second = gather(table, constant({1, 5}));
@@ -33,11 +34,13 @@ std::vector<gradient_of_variable> as_whole(std::vector<gradient_of_variable> g) 
 }
 
 using updating = std::function<operation(std::vector<gradient_of_variable>)>;
-/// The table after some steps.
+/// The table after some steps. It has so many rows, or any number.
+template <std::int64_t Rows = 6>
 any_array trained(bool whole, const ndarray<std::int32_t, dyn>& ids, const updating& apply) {
   graph g;
   auto in_graph = as_default(g);
-  embedded m;
+  embedded<Rows> m;
+  REQUIRE(any_variable(m.table).shape() == dims{Rows, 2});
   auto gradients = sgd(0.1).compute_gradients(m.loss);
   REQUIRE(gradients.size() == 1);
   CHECK(detail::slices_of(gradients[0].gradient).has_value());
@@ -58,7 +61,7 @@ void check_near(const any_array& a, const any_array& b) {
 }  // namespace
 
 TEST_CASE_FIXTURE(own_graph, "the gradient of gathered rows is made of them") {
-  embedded m;
+  embedded<> m;
   const auto g = plan::gradients(m.loss, std::vector<any_tensor>{m.table});
   const auto slices = detail::slices_of(g[0]);
   REQUIRE(slices);
@@ -95,8 +98,12 @@ TEST_CASE("every optimizer updates rows as it updates the whole, where all have 
   for (const auto& [name, make] : optimizers) {
     CAPTURE(std::string(name));
     const updating apply = [&](const auto& g) { return make()->apply_gradients(g); };
-    check_near(trained(false, all, apply), trained(true, all, apply));
+    const any_array whole = trained(true, all, apply);
+    check_near(trained(false, all, apply), whole);
+    check_near(trained<dyn>(false, all, apply), whole);
+    check_near(trained<dyn>(true, all, apply), whole);
     const any_array few = trained(false, some, apply);
+    CHECK(trained<dyn>(false, some, apply) == few);
     for (const int untouched : {2, 3})
       for (int c = 0; c < 2; ++c)
         CHECK(few.data<float>()[2 * untouched + c] == rows_of_table()(untouched, c));
@@ -119,15 +126,17 @@ TEST_CASE("slices are clipped and averaged as the whole gradient is") {
   for (const auto& [name, apply] : ways) {
     CAPTURE(std::string(name));
     check_near(trained(false, ids, apply), trained(true, ids, apply));
+    check_near(trained<dyn>(false, ids, apply), trained(true, ids, apply));
   }
 }
 
-TEST_CASE("updates of rows run on simulated GPUs, too") {
+TEST_CASE_TEMPLATE("updates of rows run on simulated GPUs, too", Table, variable<float, 6, 2>,
+                   variable<float, dyn, 2>, variable<float, dyn, dyn>) {
   const auto run = [](const char* where, auto update) {
     graph g;
     auto in_graph = as_default(g);
     auto there = on(device(where));
-    variable<float, 6, 2> v("v", rows_of_table());
+    Table v("v", rows_of_table());
     placeholder<std::int64_t, dyn> ids("ids");
     placeholder<float, dyn, 2> rows("rows");
     const operation changed = update(any_variable(v), any_tensor(ids), any_tensor(rows));
@@ -146,6 +155,23 @@ TEST_CASE("updates of rows run on simulated GPUs, too") {
                   rows = ndarray<float, 2, 2>{1, 1, 1, 1});
           }).find("the index 6 is out of range for 6 rows") != std::string::npos);
     if (std::string_view(where) == "/cpu:0") CHECK(s.run(any_tensor(v)) == before);
+    if (!any_variable(v).shape().is_static()) {
+      // It may have other extents later.
+      ndarray<float, 7, 2> seven;
+      std::ranges::fill(seven, 1.f);
+      s.run(any_variable(v).assign(seven));
+      s.run(changed, ids = ndarray<std::int64_t, dyn>{6}, rows = ndarray<float, 1, 2>{1, 1});
+      CHECK(s.run(any_tensor(v)).shape() == dims{7, 2});
+      if (any_variable(v).shape()[1] == dyn) {
+        ndarray<float, 5, 3> wider;
+        std::ranges::fill(wider, 1.f);
+        s.run(any_variable(v).assign(wider));
+        CHECK(error_of([&] {
+                s.run(changed, ids = at, rows = values);
+              }).find("does not hold rows of variable \"v\", float(5,3)") != std::string::npos);
+        CHECK(s.run(any_tensor(v)) == wider.array());
+      }
+    }
     return before;
   };
   const auto subtract = [](auto v, auto ids, auto rows) { return scatter_sub(v, ids, rows); };
@@ -163,7 +189,7 @@ TEST_CASE_FIXTURE(own_graph,
                   "rows of a variable on a parameter server are read and updated there") {
   local_cluster c{{"ps", 1}, {"worker", 1}};
   auto scope = on(replica_device(c.spec(), "/job:worker/task:0"));
-  embedded m;
+  embedded<> m;
   const auto gradients = adagrad(0.1).compute_gradients(m.loss);
   const operation train = adagrad(0.1).apply_gradients(gradients);
   session s(c.target("worker", 0));

@@ -123,6 +123,30 @@ TEST_CASE("workers of a monitored session train in rounds, and end at the same s
   CHECK(last == -50);
 }
 
+TEST_CASE("gradients of run-time sized variables are averaged, rows as rows") {
+  threaded_job job(1, 2);
+  std::atomic<bool> moved{false};
+  const auto codes = job.run([&](task& self) {
+    auto scope = on(replica_device(self.cluster(), self.device()));
+    variable<float, dyn> w("w", ndarray<float, dyn>{1, 2, 3});
+    variable<float, dyn, 2> table("table", ndarray<float, 3, 2>{0, 1, 2, 3, 4, 5});
+    placeholder<std::int32_t, dyn> ids("ids");
+    const any_tensor loss = sum(w) * (self.is_chief() ? 0.25f : 0.75f) + sum(gather(table, ids));
+    auto train = sync_replicas(momentum(2, 0.5), 2, 2).minimize(loss, global_step());
+    monitored_session s(self, {.hooks = {stop_at_step(1)}});
+    const auto mine =
+        self.is_chief() ? ndarray<std::int32_t, dyn>{0} : ndarray<std::int32_t, dyn>{0, 2};
+    while (!s.should_stop()) s.run(train, ids = mine);
+    if (!self.is_chief()) return;
+    const std::string text = s.session().explain(train);
+    CHECK(text.find("scatter_add") == std::string::npos);
+    moved = s.session().run(w) == ndarray<float, dyn>{0, 1, 2} &&
+            s.session().run(table) == ndarray<float, 3, 2>{-2, -1, 2, 3, 3, 4};
+  });
+  CHECK(codes == std::vector<int>(3, 0));
+  CHECK(moved);
+}
+
 TEST_CASE("a worker that ends leaves the rounds, and the others log it and go on") {
   threaded_job job(1, 2);
   log_lines lines;

@@ -16,17 +16,23 @@ void frame_state::prepare(const item& i, std::uint32_t in_lane) {
   auto& out = lanes_[in_lane].out_types;
   in.clear();
   const std::uint32_t variables = i.what == action::update ? i.outs : 0;
-  // A variable of unknown extents has those of its value.
-  for (std::uint32_t o = 0; o < variables; ++o)
-    in.push_back(declared_of(i, o).shape.is_static() ? declared_of(i, o)
-                                                     : values_.type_of(c_.inputs[i.first_in]));
+  for (std::uint32_t o = 0; o < variables; ++o) {
+    const any_array& now = c_.variables[i.variable + o]->value;
+    in.push_back({now.shape(), now.type()});
+    if (in[o].shape != in[0].shape)
+      fail(errc::invalid_argument, "[", written_op(n), "] variables \"",
+           c_.variables[i.variable]->name, "\", ", in[0], ", and \"",
+           c_.variables[i.variable + o]->name, "\", ", in[o],
+           ", are to be updated together, and have different extents");
+  }
   for (std::uint32_t a = 0; a < i.ins; ++a)
     in.push_back(values_.type_of(c_.inputs[i.first_in + a]));
   std::vector<tensor_type>& before = prepared_[i.number];
   if (before == in && !in.empty()) return fit_slots(i);
   before.clear();  // until all of this has gone well
+  if (variables) values_.set_dirty(true);
   const std::span<const tensor_type> seen = in;
-  infer_types(*n.op, {seen.subspan(variables), n.attributes}, out);
+  infer_types(*n.op, {seen.subspan(variables), n.attributes, seen.first(variables)}, out);
   for (std::uint32_t o = 0; o < i.outs; ++o) {
     if (!out[o].shape.is_static())
       fail(errc::internal, "[", written_op(n), "] cannot tell the shape of its result: ", out[o]);
@@ -228,6 +234,10 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   // After a reset another plan may have given it another type.
   if (variable.type.type != value.type() || !fits(variable.type.shape, value.shape()))
     variable.change(variable_of(i));
+  if (const any_array& now = variable.value;
+      i.keeps_extents && now.valid() && now.shape() != value.shape())
+    fail(errc::invalid_argument, "[assign] ", value.type(), value.shape(),
+         " does not fit variable \"", variable.name, "\", which is ", now.type(), now.shape());
   if (any_array& now = variable.value; device.asynchronous() && now.valid() &&
                                        now.type() == value.type() && now.shape() == value.shape() &&
                                        now.storage().home() == &device.space()) {
@@ -282,16 +292,13 @@ void frame_state::update(const item& i, std::uint32_t k, std::uint32_t l) {
   lane& me = lanes_[l];
   std::optional<all_locked> lock;
   if (!me.open) lock.emplace(variables);
+  bool dynamic = false;
   for (std::uint32_t o = 0; o < i.outs; ++o) {
     need_value(*variables[o], i, o);
-    if (variable_of(i, o).shape.is_static()) continue;
-    const any_array& now = variables[o]->value;
-    if (const std::uint32_t in = c_.inputs[i.first_in]; values_.shape_of(in) != now.shape())
-      fail(errc::invalid_argument, "[", c_.label(i).op->name, "] ", values_.type_of(in),
-           " does not fit variable \"", variables[o]->name, "\", which is ", now.type(),
-           now.shape(), " now");
+    dynamic |= !variable_of(i, o).shape.is_static();
   }
-  if (i.dynamic && values_.dirty()) prepare(i, l);
+  // The variables' extents may have changed, whatever the inputs' are.
+  if (dynamic || (i.dynamic && values_.dirty())) prepare(i, l);
   device_runtime& device = c_.device(i);
   for (std::uint32_t o = 0; o < i.outs; ++o) {
     variable_slot& v = *variables[o];

@@ -28,11 +28,12 @@ enum class action : std::uint8_t {
 /// One step of a lane. Numbers refer to the tables of the compiled part.
 struct item {
   action what = action::run;
-  bool dynamic : 1 = false;   ///< some extent is known only at run time
-  bool on_host : 1 = true;    ///< the kernel may be run directly
-  bool awaits : 1 = false;    ///< an input comes by a copy that may still be under way
-  bool bindable : 1 = false;  ///< its operands stay where they are as long as the arena does
-  bool begins : 1 = false;    ///< a segment
+  bool dynamic : 1 = false;        ///< some extent is known only at run time
+  bool on_host : 1 = true;         ///< the kernel may be run directly
+  bool awaits : 1 = false;         ///< an input comes by a copy that may still be under way
+  bool bindable : 1 = false;       ///< its operands stay where they are as long as the arena does
+  bool begins : 1 = false;         ///< a segment
+  bool keeps_extents : 1 = false;  ///< of an assignment
   std::uint16_t device = 0;
   std::uint32_t node = 0;                 ///< the node that errors name
   std::uint32_t first_in = 0, ins = 0;    ///< into `inputs`
@@ -135,8 +136,6 @@ struct executable::compiled {
   const tensor_type& type(const exec::value_info& v) const { return types[v.type]; }
   /// Makes the kernel, prepared if all extents are known; null if the node needs none.
   kernel_ptr make_kernel(const exec::computation& c) const;
-  /// The error of a device; if it is out of memory, with the variables that use most of it.
-  error explained(const error& e, const device_runtime& d) const;
 };
 
 }  // namespace deft

@@ -260,6 +260,7 @@ class compiler {
         for (const auto& r : n.op->resources(n.attributes)) {
           c_.variables.push_back(find_variable(*task_.store, r.key, r.holds));
           c_.variable_types.push_back(type_of(r.holds));
+          i.keeps_extents = !r.like.empty();
         }
         if (c_.variables.size() - i.variable != i.outs)
           fail(errc::invalid_argument, "[", n.op->name, "] ", i.outs, " outputs for ",
@@ -411,17 +412,10 @@ kernel_ptr executable::compiled::make_kernel(const exec::computation& c) const {
       std::ranges::find(devices, n.device, [](const device_runtime* d) { return d->info().name; });
   kernel_ptr k = (*device)->make_kernel(n, in);
   if (!k)
-    fail(errc::unimplemented, "[", written_op(n), "] has no kernel on ", to_string(*n.device));
+    fail(errc::unimplemented, "[", written_op(n), "] has no kernel for ",
+         dispatch_type(*n.op, in, n.outputs), " on ", to_string(*n.device));
   if (known) k->prepare(in, n.outputs);
   return k;
-}
-
-error executable::compiled::explained(const error& e, const device_runtime& d) const {
-  if (e.code() != errc::resource_exhausted || !d.asynchronous() || !store) return e;
-  const std::string largest = store->largest(d.info().name);
-  return error(e.code(),
-               str(e.message(), "; the variables there: ", largest.empty() ? "none" : largest),
-               e.node(), e.where(), e.device());
 }
 
 executable::executable(plan::part part, const task_resources& task) {

@@ -153,6 +153,14 @@ Op decode(std::span<const attr_value> list) {
 
 namespace detail {
 
+template <class Op>
+constexpr op_role role_of() {
+  if constexpr (requires { Op::role; })
+    return Op::role;
+  else
+    return op_role::compute;
+}
+
 /// `Op::infer(inputs)` gives one tensor_type, or a vector of them, or nothing.
 template <class Op>
 void infer_thunk(const infer_context& c, std::vector<tensor_type>& out) {
@@ -160,7 +168,9 @@ void infer_thunk(const infer_context& c, std::vector<tensor_type>& out) {
     out.push_back(infer_elementwise(Op::name, Op::typing_rule, c.inputs));
     return;
   } else {
-    const Op o = decode<Op>(c.attributes);
+    Op o = decode<Op>(c.attributes);
+    if constexpr (role_of<Op>() == op_role::update && requires { o.shape; })
+      if (!c.held.empty()) o.shape = c.held[0].shape;
     using R = decltype(o.infer(c.inputs));
     if constexpr (std::is_void_v<R>)
       o.infer(c.inputs);
@@ -184,13 +194,6 @@ constexpr op_traits traits_of() {
     return Op::traits;
   else
     return op_traits::none;
-}
-template <class Op>
-constexpr op_role role_of() {
-  if constexpr (requires { Op::role; })
-    return Op::role;
-  else
-    return op_role::compute;
 }
 template <class Op>
 constexpr fold_kind folds_of() {

@@ -53,6 +53,8 @@ const program* program_in(std::span<const attr_value> a);
 struct infer_context {
   std::span<const tensor_type> inputs;
   std::span<const attr_value> attributes;
+  /// Of an update in a run: what the resources hold, all of one shape. Empty: they are as declared.
+  std::span<const tensor_type> held = {};
 };
 
 /// The role of an operation in a run. Passes, executor, server and `explain` depend on the role,
@@ -106,6 +108,9 @@ struct resource_key {
 struct resource_ref {
   resource_key key;
   tensor_type holds;  ///< as declared; dtype none where it holds no single value
+  /// Of an update that keeps the resource's extents: the name of the resource, in the same
+  /// container, whose extents it always has. Empty: an assignment may change them.
+  std::string like = {};
 };
 
 struct node;

@@ -138,6 +138,8 @@ class program_builder {
   void output(value v, extent_class where, bool keep);
   void row_axes(int count) { program_.row_axes = static_cast<std::uint8_t>(count); }
   std::size_t operations() const { return program_.code.size(); }
+  /// Its number in the finished program, once all inputs and immediates are there.
+  std::uint16_t number(value v) const;
   program_ref finish();
 
  private:

@@ -83,12 +83,13 @@ void program_builder::end_piece(std::size_t first) {
       {static_cast<std::uint16_t>(first), static_cast<std::uint16_t>(program_.code.size())});
 }
 
-program_ref program_builder::finish() {
+std::uint16_t program_builder::number(value v) const {
   const std::size_t first[] = {0, program_.inputs.size(),
                                program_.inputs.size() + program_.immediates.size()};
-  auto number = [&](value v) {
-    return static_cast<std::uint16_t>(first[static_cast<std::size_t>(v.what)] + v.number);
-  };
+  return static_cast<std::uint16_t>(first[static_cast<std::size_t>(v.what)] + v.number);
+}
+
+program_ref program_builder::finish() {
   for (std::size_t i = 0; i < args_.size(); ++i)
     for (std::size_t a = 0; a < program_.code[i].count; ++a)
       program_.code[i].args[a] = number(args_[i][a]);

@@ -13,11 +13,15 @@ struct variable_state {
   std::string variable_name;  ///< with its name scopes: the variable's identity on its task
   dtype type = dtype::none;
   dims shape;
+  std::string like;  ///< of an update: see resource_ref
   static constexpr auto fields = field_list(
       field{"container", &variable_state::container}, field{"name", &variable_state::variable_name},
-      field{"dtype", &variable_state::type}, field{"shape", &variable_state::shape});
+      field{"dtype", &variable_state::type}, field{"shape", &variable_state::shape},
+      field{"like", &variable_state::like});
 
-  resource_ref resource() const { return {{"variable", container, variable_name}, {shape, type}}; }
+  resource_ref resource() const {
+    return {{"variable", container, variable_name}, {shape, type}, like};
+  }
 
   tensor_type checked(std::string_view op) const;
   /// The type of an update by `value`. Throws invalid_argument if `value` does not fit.
@@ -80,8 +84,10 @@ class assigned : public operation {
 };
 
 namespace detail {
-/// Adds an update of the variable whose node's output `variable` is, on its device.
-output update(const op_def& def, const output& variable, const output& value, source_place w);
+/// Adds an update of the variable whose node's output `variable` is, on its device. `like`: of one
+/// that keeps the variable's extents, which are always those of that variable.
+output update(const op_def& def, const output& variable, const output& value, source_place w,
+              std::string_view like = {});
 
 template <class T, class X>
 inline constexpr bool update_dtype_fits = [] {

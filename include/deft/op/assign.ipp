@@ -25,10 +25,16 @@ tensor_type op::variable_state::checked_update(std::string_view op, const tensor
 
 namespace detail {
 
-output update(const op_def& def, const output& variable, const output& value, source_place w) {
+output update(const op_def& def, const output& variable, const output& value, source_place w,
+              std::string_view like) {
   node_request r;
   r.def = &def;
   r.attributes = variable.node->attributes;
+  if (!like.empty()) {
+    auto state = decode<op::assign>(r.attributes);
+    state.like = like;
+    r.attributes = encode(state);
+  }
   r.inputs = {&value, 1};
   r.place = w;
   r.device = variable.node->device();

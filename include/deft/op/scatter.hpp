@@ -50,8 +50,7 @@ any_tensor sum_rows(const any_tensor& rows, const any_tensor& indices, bool repe
 
 /// Subtracts `rows` (B,L,D) from the rows of `v` (V,D) at `indices` (B,L), int32 or int64. The
 /// update runs on the variable's device, and touches these rows alone. An index out of range makes
-/// the run throw out_of_range, and changes nothing. Throws invalid_argument if shapes do not fit,
-/// or the variable has extents known only at run time.
+/// the run throw out_of_range, and changes nothing. Throws invalid_argument if shapes do not fit.
 assigned<any_tensor> scatter_sub(const any_variable& v, const any_tensor& indices,
                                  const any_tensor& rows, source_place w = here());
 /// Sets the rows of `v` at `indices`. As scatter_sub otherwise.

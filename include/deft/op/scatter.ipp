@@ -27,9 +27,6 @@ tensor_type op::row_update::checked_rows(std::string_view op,
                                          std::span<const tensor_type> in) const {
   const tensor_type v = checked(op);
   if (!is_numeric(type)) fail(errc::invalid_argument, "[", op, "] is not defined for ", type);
-  if (!shape.is_static())
-    fail(errc::invalid_argument, "[", op, "] expects a variable of known extents, and \"",
-         variable_name, "\" is ", v);
   if (!index_dtypes.has(in[1].type))
     fail(errc::invalid_argument, "[", op, "] expects int32 or int64 indices, and got ", in[1].type);
   dims rows;

@@ -88,7 +88,9 @@ bool fuser::join_updates(group& g, std::uint32_t n) const {
           all.members.size() > 2 * max_fused_operations)
         return false;
       if (updates) {
-        if (variable_among(updates_of(all), x) || waits_.of(u) != waits_.of(g.root)) return false;
+        if (variable_among(updates_of(all), x) || waits_.of(u) != waits_.of(g.root) ||
+            !same_extents(u, g.root))
+          return false;
         all.outputs.push_back(u);
       } else if (!fusible(x) || may_refuse(x)) {
         return false;

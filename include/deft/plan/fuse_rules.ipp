@@ -7,13 +7,24 @@ namespace deft::plan {
 
 bool fuser::is_joining_update(std::uint32_t u) const {
   const node_def& n = node(u);
-  if (n.op->role == op_role::update) return n.op->joins && n.outputs[0].shape.is_static();
-  if (n.op->role != op_role::assign || !n.outputs[0].shape.is_static()) return false;
+  if (n.op->role == op_role::update) return n.op->joins;
+  if (n.op->role != op_role::assign) return false;
+  if (const resource_ref r = resource_of(n); !r.holds.shape.is_static() && r.like.empty())
+    return false;  // it may change the extents
   const auto [value, port] = n.inputs[0];
   const node_def& x = node(value);
   return port == 0 && fusible(x) && !may_refuse(x) && x.device == n.device &&
          x.outputs[0] == n.outputs[0] && users_[value].size() == 1 && !fetched_[value] &&
          !is_awaited(value) && needs_old_value(value, n);
+}
+
+bool fuser::same_extents(std::uint32_t update, std::uint32_t other) const {
+  const resource_ref a = resource_of(node(update)), b = resource_of(node(other));
+  if (!(a.holds.shape == b.holds.shape)) return false;
+  const auto of = [](const resource_ref& r) {
+    return std::pair(r.key.container, r.like.empty() ? r.key.name : r.like);
+  };
+  return a.holds.shape.is_static() || of(a) == of(b);
 }
 
 bool fuser::needs_old_value(std::uint32_t value, const node_def& update) const {
@@ -79,7 +90,8 @@ const char* fuser::why_not(group& g, std::uint32_t n, bool rows) {
     return join_updates(g, n) ? nullptr : "others than updates of its shape need its value";
   if (!updates && !is_large(g.extents)) return "others need its value, which is small";
   if (g.outputs.size() + 2 > program::most_outputs) return "the region has too many results";
-  if (axes == 0 && !extents_.same(n, g.like)) return "its extents may differ";
+  if (axes == 0 && (updates ? !same_extents(n, g.root) : !extents_.same(n, g.like)))
+    return "its extents may differ";
   if (updates && variable_among(updates_of(g), x)) return "the region updates its variable";
   group larger = g;
   take(larger);

@@ -56,6 +56,8 @@ class fuser {
   /// that is computed from the variable, which therefore has one to update in place.
   bool is_joining_update(std::uint32_t u) const;
   bool needs_old_value(std::uint32_t value, const node_def& update) const;
+  /// Whether the variables of two updates always have the same extents.
+  bool same_extents(std::uint32_t update, std::uint32_t other) const;
   /// What `n` cannot do without in a region: the value of an assignment.
   std::optional<std::uint32_t> value_of(std::uint32_t n) const {
     if (node(n).op->role != op_role::assign) return {};

@@ -74,19 +74,29 @@ class update_target : public detail::expression_base {
    private:
     any_tensor after_;
   };
+  /// The value must have the extents of the variable, or of the rows.
   updated assign(const any_tensor& value) const;
   updated assign_add(const any_tensor& value) const;
   updated assign_sub(const any_tensor& value) const;
 
-  /// The same rows of a slot of the variable: a variable of its dtype and shape, filled with
+  /// The same rows of a slot of the variable: a variable of its dtype and extents, filled with
   /// `value` at first.
   update_target slot(std::string_view name, double value) const;
   /// A slot of the whole variable, a scalar of double.
   any_variable scalar_slot(std::string_view name, double value) const;
 
  private:
+  /// The slot `made` of `of`.
+  update_target(any_variable made, const update_target& of)
+      : variable_(std::move(made)),
+        slot_of_(of.slot_of_.empty() ? of.variable_.name() : of.slot_of_),
+        indices_(of.indices_),
+        updates_(of.updates_) {}
+  updated write(const op_def& how, const any_tensor& value) const;
+
   any_variable variable_;
-  any_tensor indices_;  ///< empty: the whole variable
+  std::string slot_of_;  ///< the name of a variable; empty: it is none
+  any_tensor indices_;   ///< empty: the whole variable
   std::vector<operation>* updates_ = nullptr;
 };
 

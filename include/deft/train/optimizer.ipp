@@ -66,7 +66,7 @@ operation optimizer::apply(const std::vector<gradient_of_variable>& gradients,
     // What all of this is written after, the gradient waits for, and the update for the gradient:
     // it still reads the variable and its slots as they are before it.
     const auto ready = [waits](const any_tensor& t) { return waits ? any_tensor(identity(t)) : t; };
-    const auto slices = v.shape().is_static() ? detail::slices_of(g) : std::nullopt;
+    const auto slices = detail::slices_of(g);
     const any_tensor values = ready(slices ? slices->rows : g);
     const any_tensor indices = slices ? ready(slices->indices) : any_tensor();
     const scope without_controls(push_controls{nullptr});
@@ -96,28 +96,31 @@ update_target::operator any_tensor() const {
                           : any_tensor(variable_);
 }
 
+update_target::updated update_target::write(const op_def& how, const any_tensor& value) const {
+  // Those of extents known at run time alone are updated together where they have the same.
+  const std::string like = variable_.shape().is_static() ? ""
+                           : slot_of_.empty()            ? variable_.name()
+                                                         : slot_of_;
+  const any_tensor made(detail::update(how, variable_.handle(), value.handle(), {}, like));
+  return {operation(made.handle().node), made};
+}
+
 update_target::updated update_target::assign(const any_tensor& value) const {
-  if (indices_.valid()) {
-    updates_->push_back(scatter_update(variable_, indices_, value));
-    return {updates_->back(), value};
-  }
-  const auto made = variable_.assign(value);
-  return {made, made.value()};
+  if (!indices_.valid()) return write(record_of<op::assign>, value);
+  updates_->push_back(scatter_update(variable_, indices_, value));
+  return {updates_->back(), value};
 }
 update_target::updated update_target::assign_add(const any_tensor& value) const {
   if (indices_.valid()) return assign(any_tensor(*this) + value);
-  const auto made = variable_.assign_add(value);
-  return {made, made.value()};
+  return write(record_of<op::assign_add>, value);
 }
 update_target::updated update_target::assign_sub(const any_tensor& value) const {
   if (indices_.valid()) return assign(any_tensor(*this) - value);
-  const auto made = variable_.assign_sub(value);
-  return {made, made.value()};
+  return write(record_of<op::assign_sub>, value);
 }
 
 update_target update_target::slot(std::string_view name, double value) const {
-  const any_variable made = detail::slot_of(variable_, name, value);
-  return indices_.valid() ? update_target(made, indices_, *updates_) : update_target(made);
+  return {detail::slot_of(variable_, name, value), *this};
 }
 any_variable update_target::scalar_slot(std::string_view name, double value) const {
   return detail::slot_of(variable_, name, {dims{}, dtype::float64}, value);

@@ -77,7 +77,7 @@ class round_writer {
     o.container = round_.container;
     o.accumulator = name_for(v);
     std::vector<output> in;
-    if (const auto slices = slices_of(v, gradient))
+    if (const auto slices = detail::slices_of(gradient))
       in = {slices->rows.handle(), slices->indices.handle()};
     else
       in = {gradient.handle()};
@@ -87,7 +87,7 @@ class round_writer {
   /// The mean of what `sessions` have brought.
   any_tensor mean(const any_variable& v, const any_tensor& gradient, const output& sessions,
                   const any_tensor& scale) const {
-    const auto slices = slices_of(v, gradient);
+    const auto slices = detail::slices_of(gradient);
     op::take_gradients o;
     o.container = round_.container;
     o.accumulator = name_for(v);
@@ -119,10 +119,6 @@ class round_writer {
   }
 
  private:
-  static std::optional<detail::indexed_slices> slices_of(const any_variable& v,
-                                                         const any_tensor& gradient) {
-    return v.shape().is_static() ? detail::slices_of(gradient) : std::nullopt;
-  }
   std::string name_for(const any_variable& v) const { return str(round_.barrier, "/", v.name()); }
   template <class Op>
   node_ref add(const Op& o, const any_variable& near, std::span<const output> in) const {

@@ -20,3 +20,9 @@ struct fused {
   std::vector<tensor_type> infer(std::span<const tensor_type> in) const;
 };
 }  // namespace deft::op
+
+namespace deft::detail {
+/// The shape of each value of a program over these inputs; that of a fold is taken for a scalar's.
+/// Throws invalid_argument for the first operation whose operands cannot be broadcast together.
+std::vector<dims> shapes_of(const program& p, std::span<const tensor_type> in);
+}  // namespace deft::detail

@@ -20,9 +20,9 @@ dims shape_of_output(const program_output& o, int row_axes, const dims& extents)
   return shape;
 }
 
-/// Throws invalid_argument for the first operation of `p` whose operands' shapes cannot be
-/// broadcast together; they are those of the operation, not of the whole expression.
-[[noreturn]] void refuse_shapes(const program& p, std::span<const tensor_type> in) {
+}  // namespace
+
+std::vector<dims> detail::shapes_of(const program& p, std::span<const tensor_type> in) {
   std::vector<dims> shapes;
   for (const auto& t : in) shapes.push_back(t.shape);
   shapes.resize(p.inputs.size() + p.immediates.size());  // literals have rank 0
@@ -38,12 +38,8 @@ dims shape_of_output(const program_output& o, int row_axes, const dims& extents)
     }
     shapes.push_back(i.is_fold() ? dims() : shape);  // a fold fits whatever its row fits
   }
-  fail(errc::invalid_argument, "[", p.code.back().op->name,
-       "] the operands' shapes cannot be broadcast together: ",
-       join(in, " ", [](const tensor_type& t) { return t.shape; }));
+  return shapes;
 }
-
-}  // namespace
 
 std::vector<tensor_type> op::fused::infer(std::span<const tensor_type> in) const {
   validate(*program);
@@ -64,7 +60,12 @@ std::vector<tensor_type> op::fused::infer(std::span<const tensor_type> in) const
       fail(errc::invalid_argument, "[fused] input ", i, " is ", in[i].type, ", not ",
            program->inputs[i]);
     dims wider;
-    if (!broadcast(shape, in[i].shape, wider)) refuse_shapes(*program, in.first(inputs));
+    if (!broadcast(shape, in[i].shape, wider)) {
+      detail::shapes_of(*program, in.first(inputs));  // names the operation
+      fail(errc::invalid_argument, "[", program->code.back().op->name,
+           "] the operands' shapes cannot be broadcast together: ",
+           join(in, " ", [](const tensor_type& t) { return t.shape; }));
+    }
     shape = wider;
   }
   if (!program->is_region()) return {{shape, program->result()}};

@@ -4,7 +4,7 @@
 #include <deft/op/assign.hpp>
 
 namespace deft::op {
-/// Variables of the same known extents become what a portable program makes of their elements, the
+/// Variables of the same extents become what a portable program makes of their elements, the
 /// program's first inputs, and of this node's inputs, which are broadcast to their shape: its
 /// results, in the order of the variables. One variable's program is an expression, that of several
 /// a region. Yields their new values.
@@ -16,12 +16,15 @@ struct fused_update {
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect;
   strings containers, names;  ///< of the variables
   dims shape;
+  /// Where extents are known only at run time: the program's values that have the variables'
+  /// extents by themselves, as an update repeats no elements.
+  integers whole;
   program_ref program;
   integers immediates;  ///< bits of the literals, as to_immediate makes them
   static constexpr auto fields = field_list(
       field{"containers", &fused_update::containers}, field{"names", &fused_update::names},
-      field{"shape", &fused_update::shape}, field{"program", &fused_update::program},
-      field{"immediates", &fused_update::immediates});
+      field{"shape", &fused_update::shape}, field{"whole", &fused_update::whole},
+      field{"program", &fused_update::program}, field{"immediates", &fused_update::immediates});
 
   std::vector<resource_ref> resources() const;
   std::vector<tensor_type> infer(std::span<const tensor_type> in) const;

@@ -33,7 +33,7 @@ std::vector<resource_ref> op::fused_update::resources() const {
          containers.size(), " containers, and a program of ", program->inputs.size(), " inputs");
   std::vector<resource_ref> all;
   for (std::size_t i = 0; i < names.size(); ++i) {
-    const variable_state v{containers[i], names[i], program->inputs[i], shape};
+    const variable_state v{containers[i], names[i], program->inputs[i], shape, {}};
     if (std::ranges::find(all, v.resource().key, &resource_ref::key) != all.end())
       fail(errc::invalid_argument, "[fused_update] variable \"", names[i], "\" occurs twice");
     all.push_back(v.resource());
@@ -45,9 +45,6 @@ std::vector<tensor_type> op::fused_update::infer(std::span<const tensor_type> in
   std::vector<tensor_type> all, made;
   for (const auto& r : resources()) all.push_back(r.holds);
   const std::vector<tensor_type> own = all;
-  if (!shape.is_static())
-    fail(errc::invalid_argument, "[fused_update] expects variables of known extents, and got ",
-         own[0]);
   all.insert(all.end(), in.begin(), in.end());
   if (all.size() != program->inputs.size())
     fail(errc::invalid_argument, "[fused_update] the program takes ", program->inputs.size(),
@@ -57,9 +54,19 @@ std::vector<tensor_type> op::fused_update::infer(std::span<const tensor_type> in
   if (made.size() != own.size())
     fail(errc::invalid_argument, "[fused_update] ", made.size(), " results for ", own.size(),
          own.size() == 1 ? " variable" : " variables");
+  if (shape.is_static() && !whole.empty()) {
+    const std::vector<dims> extents = detail::shapes_of(*program, all);
+    for (const std::int64_t v : whole)
+      if (v < 0 || v >= std::ssize(extents))
+        fail(errc::invalid_argument, "[fused_update] has no value ", v);
+      else if (const dims& x = extents[static_cast<std::size_t>(v)]; x != shape)
+        fail(errc::invalid_argument, "[fused_update] ", x, " does not fit variable \"", names[0],
+             "\", which is ", own[0]);
+  }
   for (std::size_t i = 0; i < own.size(); ++i)
-    variable_state{containers[i], names[i], own[i].type, shape}.checked_update(name, made[i], true);
-  return own;
+    made[i] = variable_state{containers[i], names[i], own[i].type, shape, {}}.checked_update(
+        name, made[i], true);
+  return made;
 }
 
 }  // namespace deft
