@@ -3,6 +3,7 @@
 #include <deft/train/clip.hpp>
 #include <deft/train/optimizers.hpp>
 #include <functional>
+#include <random>
 
 #include "training.hpp"
 
@@ -183,6 +184,49 @@ TEST_CASE_TEMPLATE("updates of rows run on simulated GPUs, too", Table, variable
   CHECK(other.data<float>()[2] == 9);
   CHECK(run("/gpu:0", subtract) == less);
   CHECK(run("/gpu:0", replace) == other);
+}
+
+TEST_CASE_TEMPLATE("many rows are subtracted, replaced and summed as by a loop", Id, std::int32_t,
+                   std::int64_t) {
+  constexpr std::int64_t rows = 300;
+  std::minstd_rand random(7);
+  for (const std::int64_t width : {1, 7, 128})
+    for (const std::int64_t count : {1, 64, 65, 5000}) {
+      CAPTURE(width);
+      CAPTURE(count);
+      graph g;
+      auto in_graph = as_default(g);
+      any_variable less("less", {rows, width}, 0.f), other("other", {rows, width}, 0.f);
+      placeholder<Id, dyn> ids("ids");
+      placeholder<float, dyn, dyn> values("values");
+      const operation subtract = scatter_sub(less, ids, values),
+                      replace = scatter_update(other, ids, values);
+      const any_tensor sums = sum_rows(values, ids);
+      ndarray<Id, dyn> at(count);
+      ndarray<float, dyn, dyn> x(count, width);
+      for (auto& i : at) i = static_cast<Id>(random() % 2 ? random() % rows : random() % 3);
+      for (auto& e : x) e = static_cast<float>(static_cast<int>(random() % 17) - 8);  // exact sums
+      std::vector<float> total(rows * width), last(rows * width);
+      for (std::int64_t i = 0; i < count; ++i)
+        for (std::int64_t c = 0; c < width; ++c) {
+          total[static_cast<std::size_t>(at(i) * width + c)] += x(i, c);
+          last[static_cast<std::size_t>(at(i) * width + c)] = x(i, c);
+        }
+      session s({.cpu_devices = 1});
+      s.run(initialize_all());
+      const any_array summed = s.run(sums, subtract, replace, ids = at, values = x);
+      const any_array l = s.run(any_tensor(less)), o = s.run(any_tensor(other));
+      std::int64_t wrong = 0;
+      for (std::int64_t k = 0; k < rows * width; ++k) {
+        wrong += l.data<float>()[k] != -total[static_cast<std::size_t>(k)];
+        wrong += o.data<float>()[k] != last[static_cast<std::size_t>(k)];
+      }
+      for (std::int64_t i = 0; i < count; ++i)
+        for (std::int64_t c = 0; c < width; ++c)
+          wrong += summed.data<float>()[i * width + c] !=
+                   total[static_cast<std::size_t>(at(i) * width + c)];
+      CHECK(wrong == 0);
+    }
 }
 
 TEST_CASE_FIXTURE(own_graph,

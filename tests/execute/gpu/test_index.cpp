@@ -5,6 +5,7 @@
 #include <deft/op/max.hpp>
 #include <deft/op/min.hpp>
 #include <deft/op/one_hot.hpp>
+#include <deft/op/scatter.hpp>
 
 #include "../arrays.hpp"
 #include "on_gpu.hpp"
@@ -73,6 +74,22 @@ TEST_CASE_TEMPLATE("scatter_add on a GPU has the CPU's bits if the sums are exac
                             {dz, indices<std::int64_t>({count}, rows, often), x});
         }
       }
+}
+
+TEST_CASE_TEMPLATE("sum_rows on a GPU has the CPU's bits", T, float, double, std::int32_t,
+                   std::uint8_t) {
+  for (const dims& index : {dims{}, dims{0}, dims{1}, dims{64}, dims{5, 13}, dims{4097}})
+    for (std::int64_t rows : {1, 7, 5000})
+      for (const dims& row : {dims{}, dims{3}, dims{0, 2}, dims{2, 5}})
+        for (const bool repeat : {true, false}) {
+          INFO("indices ", to_string(index), " of ", rows, " rows of ", to_string(row));
+          dims given = index;
+          for (auto e : row) given.push_back(e);
+          check_same_bits(op::sum_rows{repeat},
+                          {moderate<T>(given), indices<std::int32_t>(index, rows, 1)});
+          check_same_bits(op::sum_rows{repeat},
+                          {moderate<T>(given), indices<std::int64_t>(index, rows)});
+        }
 }
 
 TEST_CASE_TEMPLATE("floating sums of scatter_add are close, and the same from run to run", T, float,
