@@ -216,7 +216,7 @@ TEST_CASE_FIXTURE(own_graph, "a failed run knows whether it may have changed a v
   variable<float> v("v", zeros());
   placeholder<std::int32_t> x("x");
   const auto quotient = [&] { return any_tensor(constant(1)) / any_tensor(x); };
-  any_tensor init = v.assign(v.initial_value()).value(), first = quotient(), late, up;
+  any_tensor init = v.assign(v.initial_value()).value(), first = quotient(), late;
   if (auto after = control_dependencies(first)) late = v.assign_add(1.f).value();
   any_tensor early = v.assign_add(1.f).value(), last;
   if (auto after = control_dependencies(early)) last = quotient();
@@ -240,7 +240,7 @@ TEST_CASE_FIXTURE(own_graph, "a failed run knows whether it may have changed a v
     CHECK(!testing::error_of([&] {
              frame->run(good, {.step = 1, .stop = stopped.get_token()});
            }).empty());
-    if (!updates) CHECK_FALSE(frame->has_updated());
+    CHECK(frame->has_updated() == updates);
   }
   CHECK(first_of(slot_of(task, {dims{}, dtype::float32}).value) == 2.f + 4.f + 1.f);
 }

@@ -234,13 +234,13 @@ void frame_state::assign(const item& i, std::uint32_t in, std::uint32_t l) {
   // After a reset another plan may have given it another type.
   if (variable.type.type != value.type() || !fits(variable.type.shape, value.shape()))
     variable.change(variable_of(i));
-  if (const any_array& now = variable.value;
-      i.keeps_extents && now.valid() && now.shape() != value.shape())
+  any_array& now = variable.value;
+  const bool same_shape = now.valid() && now.shape() == value.shape();
+  if (i.keeps_extents && now.valid() && !same_shape)
     fail(errc::invalid_argument, "[assign] ", value.type(), value.shape(),
          " does not fit variable \"", variable.name, "\", which is ", now.type(), now.shape());
-  if (any_array& now = variable.value; device.asynchronous() && now.valid() &&
-                                       now.type() == value.type() && now.shape() == value.shape() &&
-                                       now.storage().home() == &device.space()) {
+  if (device.asynchronous() && same_shape && now.type() == value.type() &&
+      now.storage().home() == &device.space()) {
     device.copy_within(writable(variable, device), value.raw(), value.bytes(), step_on(i));
     value = now;
   } else {

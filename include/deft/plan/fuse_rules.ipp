@@ -9,13 +9,16 @@ bool fuser::is_joining_update(std::uint32_t u) const {
   const node_def& n = node(u);
   if (n.op->role == op_role::update) return n.op->joins;
   if (n.op->role != op_role::assign) return false;
-  if (const resource_ref r = resource_of(n); !r.holds.shape.is_static() && r.like.empty())
-    return false;  // it may change the extents
   const auto [value, port] = n.inputs[0];
   const node_def& x = node(value);
   return port == 0 && fusible(x) && !may_refuse(x) && x.device == n.device &&
          x.outputs[0] == n.outputs[0] && users_[value].size() == 1 && !fetched_[value] &&
-         !is_awaited(value) && needs_old_value(value, n);
+         !is_awaited(value) && keeps_extents(n) && needs_old_value(value, n);
+}
+
+bool fuser::keeps_extents(const node_def& assignment) const {
+  const resource_ref r = resource_of(assignment);
+  return r.holds.shape.is_static() || !r.like.empty();
 }
 
 bool fuser::same_extents(std::uint32_t update, std::uint32_t other) const {

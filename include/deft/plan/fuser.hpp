@@ -55,6 +55,7 @@ class fuser {
   /// An update that a program can express: it adds or subtracts, or assigns an elementwise value
   /// that is computed from the variable, which therefore has one to update in place.
   bool is_joining_update(std::uint32_t u) const;
+  bool keeps_extents(const node_def& assignment) const;
   bool needs_old_value(std::uint32_t value, const node_def& update) const;
   /// Whether the variables of two updates always have the same extents.
   bool same_extents(std::uint32_t update, std::uint32_t other) const;

@@ -86,7 +86,7 @@ class region_writer {
     const bool region = is_fold(r) || of_.row_axes > 0 || !of_.outputs.empty();
     const node_numbers updates = updates_of(of_);
     std::vector<value> variables;  // before their updates
-    std::vector<value> whole;
+    std::vector<value> operands(updates.size());
     std::vector<std::set<std::uint32_t>> before;
     for (auto u : updates) {
       variables.push_back(p.input(node(u).outputs[0].type));
@@ -155,8 +155,9 @@ class region_writer {
         done.emplace(f.node,
                      p.fold(*n.op, n.outputs[0].type, f.args[0], class_of(graph_, of_, f.node)));
       } else if (const auto u = std::ranges::find(updates, f.node); u != updates.end()) {
-        const value both[] = {variables[static_cast<std::size_t>(u - updates.begin())], f.args[0]};
-        if (!resource_of(n).holds.shape.is_static()) whole.push_back(f.args[0]);
+        const auto k = static_cast<std::size_t>(u - updates.begin());
+        const value both[] = {variables[k], f.args[0]};
+        operands[k] = f.args[0];
         done.emplace(f.node,
                      n.op->joins ? p.apply(*n.op->joins, n.outputs[0].type, both) : f.args[0]);
       } else {
@@ -192,7 +193,8 @@ class region_writer {
       u.names.push_back(which.key.name);
       u.shape = which.holds.shape;
     }
-    for (const value v : whole) u.whole.push_back(p.number(v));
+    if (!u.shape.is_static())
+      for (const value v : operands) u.operands.push_back(p.number(v));
     u.program = p.finish();
     u.immediates = std::move(immediates);
     r.op = &record_of<op::fused_update>;

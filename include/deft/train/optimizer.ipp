@@ -97,7 +97,7 @@ update_target::operator any_tensor() const {
 }
 
 update_target::updated update_target::write(const op_def& how, const any_tensor& value) const {
-  // Those of extents known at run time alone are updated together where they have the same.
+  // Where extents are known only at run time, a plan has to be told which are equal.
   const std::string like = variable_.shape().is_static() ? ""
                            : slot_of_.empty()            ? variable_.name()
                                                          : slot_of_;

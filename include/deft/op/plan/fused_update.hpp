@@ -16,14 +16,14 @@ struct fused_update {
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect;
   strings containers, names;  ///< of the variables
   dims shape;
-  /// Where extents are known only at run time: the program's values that have the variables'
-  /// extents by themselves, as an update repeats no elements.
-  integers whole;
+  /// Where extents are known only at run time: for each variable the program's value that updates
+  /// it, which has the variable's extents by itself, as an update repeats no elements.
+  integers operands;
   program_ref program;
   integers immediates;  ///< bits of the literals, as to_immediate makes them
   static constexpr auto fields = field_list(
       field{"containers", &fused_update::containers}, field{"names", &fused_update::names},
-      field{"shape", &fused_update::shape}, field{"whole", &fused_update::whole},
+      field{"shape", &fused_update::shape}, field{"operands", &fused_update::operands},
       field{"program", &fused_update::program}, field{"immediates", &fused_update::immediates});
 
   std::vector<resource_ref> resources() const;

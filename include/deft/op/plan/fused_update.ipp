@@ -54,14 +54,17 @@ std::vector<tensor_type> op::fused_update::infer(std::span<const tensor_type> in
   if (made.size() != own.size())
     fail(errc::invalid_argument, "[fused_update] ", made.size(), " results for ", own.size(),
          own.size() == 1 ? " variable" : " variables");
-  if (shape.is_static() && !whole.empty()) {
+  if (!operands.empty() && operands.size() != own.size())
+    fail(errc::invalid_argument, "[fused_update] ", operands.size(), " operands for ", own.size(),
+         own.size() == 1 ? " variable" : " variables");
+  if (shape.is_static() && !operands.empty()) {
     const std::vector<dims> extents = detail::shapes_of(*program, all);
-    for (const std::int64_t v : whole)
-      if (v < 0 || v >= std::ssize(extents))
-        fail(errc::invalid_argument, "[fused_update] has no value ", v);
-      else if (const dims& x = extents[static_cast<std::size_t>(v)]; x != shape)
-        fail(errc::invalid_argument, "[fused_update] ", x, " does not fit variable \"", names[0],
-             "\", which is ", own[0]);
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      if (operands[i] < 0 || operands[i] >= std::ssize(extents))
+        fail(errc::invalid_argument, "[fused_update] has no value ", operands[i]);
+      else if (const dims& x = extents[static_cast<std::size_t>(operands[i])]; x != shape)
+        fail(errc::invalid_argument, "[fused_update] ", tensor_type{x, own[i].type},
+             " does not fit variable \"", names[i], "\", which is ", own[i]);
   }
   for (std::size_t i = 0; i < own.size(); ++i)
     made[i] = variable_state{containers[i], names[i], own[i].type, shape, {}}.checked_update(
