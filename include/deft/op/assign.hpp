@@ -88,6 +88,11 @@ namespace detail {
 /// that keeps the variable's extents, which are always those of that variable.
 output update(const op_def& def, const output& variable, const output& value, source_place w,
               std::string_view like = {});
+template <class Op>
+output update(const output& variable, const output& value, source_place w,
+              std::string_view like = {}) {
+  return update(record_of<Op>, variable, value, w, like);
+}
 
 template <class T, class X>
 inline constexpr bool update_dtype_fits = [] {

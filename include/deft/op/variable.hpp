@@ -260,8 +260,8 @@ class variable : public tensor<T, E...> {
                     "[assign] expects a value of the variable's shape, and got another");
       return R({});
     } else if constexpr (std::is_same_v<Op, op::assign> || is_numeric(dtype_of<T>))
-      return R(detail::update(record_of<Op>, this->handle(),
-                              detail::update_value<T, X, K>(value, this->handle(), w), w));
+      return R(detail::update<Op>(this->handle(),
+                                  detail::update_value<T, X, K>(value, this->handle(), w), w));
     else {
       static_assert(detail::takes<Op, variable<T, E...>, detail::got<X>>,
                     "[assign_add] expects a variable of numbers, and got bool");

@@ -39,7 +39,7 @@ output initial_value(const node& v) {
 }
 
 operation initializer_of(const output& v, source_place w) {
-  return operation(update(record_of<op::assign>, v, initial_value(*v.node), w).node);
+  return operation(update<op::assign>(v, initial_value(*v.node), w).node);
 }
 
 void check_extents(std::string_view name, const dims& declared, const dims& extents,
@@ -219,22 +219,21 @@ operation initialize_all(source_place w) {
                      ": the graph that is current in this thread has no variables; auto scope = "
                      "as_default(graph_of(t)) makes the graph of a tensor t current");
   for (const auto& v : variables)
-    assigns.push_back(
-        detail::update(record_of<op::assign>, {v, 0}, detail::initial_value(*v), w).node);
+    assigns.push_back(detail::update<op::assign>({v, 0}, detail::initial_value(*v), w).node);
   return detail::make_group(std::move(assigns), w);
 }
 
 assigned<any_tensor> assign(const any_tensor& v, const any_tensor& value, source_place w) {
   return assigned<any_tensor>(
-      detail::update(record_of<op::assign>, detail::variable_of(v, "assign"), value.handle(), w));
+      detail::update<op::assign>(detail::variable_of(v, "assign"), value.handle(), w));
 }
 assigned<any_tensor> assign_add(const any_tensor& v, const any_tensor& value, source_place w) {
-  return assigned<any_tensor>(detail::update(
-      record_of<op::assign_add>, detail::variable_of(v, "assign_add"), value.handle(), w));
+  return assigned<any_tensor>(
+      detail::update<op::assign_add>(detail::variable_of(v, "assign_add"), value.handle(), w));
 }
 assigned<any_tensor> assign_sub(const any_tensor& v, const any_tensor& value, source_place w) {
-  return assigned<any_tensor>(detail::update(
-      record_of<op::assign_sub>, detail::variable_of(v, "assign_sub"), value.handle(), w));
+  return assigned<any_tensor>(
+      detail::update<op::assign_sub>(detail::variable_of(v, "assign_sub"), value.handle(), w));
 }
 
 }  // namespace deft

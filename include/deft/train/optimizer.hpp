@@ -92,7 +92,8 @@ class update_target : public detail::expression_base {
         slot_of_(of.slot_of_.empty() ? of.variable_.name() : of.slot_of_),
         indices_(of.indices_),
         updates_(of.updates_) {}
-  updated write(const op_def& how, const any_tensor& value) const;
+  template <class Op>
+  updated write(const any_tensor& value) const;
 
   any_variable variable_;
   std::string slot_of_;  ///< the name of a variable; empty: it is none

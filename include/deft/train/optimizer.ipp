@@ -96,27 +96,28 @@ update_target::operator any_tensor() const {
                           : any_tensor(variable_);
 }
 
-update_target::updated update_target::write(const op_def& how, const any_tensor& value) const {
+template <class Op>
+update_target::updated update_target::write(const any_tensor& value) const {
   // Where extents are known only at run time, a plan has to be told which are equal.
   const std::string like = variable_.shape().is_static() ? ""
                            : slot_of_.empty()            ? variable_.name()
                                                          : slot_of_;
-  const any_tensor made(detail::update(how, variable_.handle(), value.handle(), {}, like));
+  const any_tensor made(detail::update<Op>(variable_.handle(), value.handle(), {}, like));
   return {operation(made.handle().node), made};
 }
 
 update_target::updated update_target::assign(const any_tensor& value) const {
-  if (!indices_.valid()) return write(record_of<op::assign>, value);
+  if (!indices_.valid()) return write<op::assign>(value);
   updates_->push_back(scatter_update(variable_, indices_, value));
   return {updates_->back(), value};
 }
 update_target::updated update_target::assign_add(const any_tensor& value) const {
   if (indices_.valid()) return assign(any_tensor(*this) + value);
-  return write(record_of<op::assign_add>, value);
+  return write<op::assign_add>(value);
 }
 update_target::updated update_target::assign_sub(const any_tensor& value) const {
   if (indices_.valid()) return assign(any_tensor(*this) - value);
-  return write(record_of<op::assign_sub>, value);
+  return write<op::assign_sub>(value);
 }
 
 update_target update_target::slot(std::string_view name, double value) const {
