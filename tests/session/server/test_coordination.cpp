@@ -125,6 +125,32 @@ TEST_CASE("a missing parameter server does not delay the others") {
   CHECK(said.find("/job:ps/replica:0/task:0 was not told that this task is done") != said.npos);
 }
 
+TEST_CASE("a task says that it is done until a parameter server has answered") {
+  struct : connection_handler {
+    void on_message(const std::shared_ptr<connection>& from, message&& m) override {
+      if (++asked <= 3) return from->close();
+      wire::caller(from, m.id).answer(wire::nothing());
+    }
+    std::atomic<int> asked{0};
+  } loses;
+  const int sockets[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
+  const cluster_spec spec{{"ps", {address_of_socket(sockets[0])}},
+                          {"worker", {address_of_socket(sockets[1])}}};
+  listen_options o;
+  o.fd = sockets[0];
+  o.self.name = to_string(task_name("ps", 0));
+  o.self.cluster = spec.entries();
+  o.self.credentials = credentials::of_environment();
+  const listener ps(o, loses);
+  server here(spec, "worker", 0, {.listen_fd = sockets[1]});
+  log_lines log(logging::level::info);
+  here.coordination().done(1h);
+  CHECK(loses.asked == 4);
+  const std::string said = join(log.take(), "\n");
+  INFO(said);
+  CHECK(said.find("was not told") == said.npos);
+}
+
 TEST_CASE("members says who is connected, and who is done") {
   local_cluster c({{"ps", 1}, {"worker", 2}}, {.away = 1h});
   auto& ps = c.at("ps", 0).coordination();

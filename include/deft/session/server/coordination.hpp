@@ -69,8 +69,8 @@ class coordination {
  private:
   /// What is known of a task of the cluster.
   struct member {
-    bool seen = false, done = false;
-    int connections = 0;  ///< that it has to this task
+    bool seen = false, done = false, answered = false;  ///< answered: its message that it is done
+    int connections = 0;                                ///< that it has to this task
     std::chrono::steady_clock::time_point lost{};
   };
   void check_member(const connection& c) const;

@@ -93,53 +93,78 @@ std::vector<task_state> coordination::members() const {
 
 namespace {
 
-/// A parameter server that is told, perhaps on another thread, that this task is done.
-struct farewell {
-  placement task;
-  std::shared_ptr<pending> answer;
-  std::shared_ptr<const error> failure;
-  std::atomic<bool> sent{false};
+/// Tells a parameter server, perhaps on another thread, that a task is done.
+class farewell {
+ public:
+  static std::shared_ptr<farewell> begin(const std::shared_ptr<worker>& from, placement to,
+                                         deadline until) {
+    const auto f = std::make_shared<farewell>(to);
+    from->links().when_linked(
+        to, until, 0, {},
+        [f, from](const std::shared_ptr<channel>& c, std::shared_ptr<const error> missing) {
+          f->failure_ = std::move(missing);
+          if (c)
+            f->failure_ = failure_of([&] {
+              f->linked_ = true;
+              f->answer_ = c->call(wire::pack(wire::done{to_string(from->task().name())}));
+            });
+          f->sent_ = true;
+          from->channels().notify();
+        });
+    return f;
+  }
+  explicit farewell(placement to) : to_(to) {}
 
-  bool over() const { return sent && (failure || answer->done()); }
+  placement to() const { return to_; }
+  bool over() const { return sent_ && (failure_ || answer_->done()); }
+  /// Why it was not told; null if it was. Once it is over.
+  std::shared_ptr<const error> failure() const {
+    return failure_ ? failure_ : failure_of([&] { answer_->get(); });
+  }
+  /// Whether there was a connection that was lost before the answer.
+  bool lost() const {
+    if (!over() || !linked_) return false;
+    const auto why = failure();
+    return why && why->code() == errc::unavailable;
+  }
+
+ private:
+  const placement to_;
+  bool linked_ = false;
+  std::shared_ptr<pending> answer_;
+  std::shared_ptr<const error> failure_;
+  std::atomic<bool> sent_{false};
 };
 
 }  // namespace
 
 void coordination::done(std::chrono::nanoseconds timeout) {
   const deadline until = deadline_in(timeout);
-  const std::string self = to_string(worker_->task().name());
   {
     std::lock_guard lock(guard_);
-    members_.at(self).done = true;
+    members_.at(to_string(worker_->task().name())).done = true;
   }
-  task_links& links = worker_->links();
   std::vector<std::shared_ptr<farewell>> all;
-  for (const auto& n : worker_->cluster().task_names()) {
-    if (n.job != "ps" || n == worker_->task().name()) continue;
-    auto f = all.emplace_back(std::make_shared<farewell>());
-    f->task = intern(n);
-    links.when_linked(
-        f->task, until, 0, {},
-        [f, w = worker_, self](const std::shared_ptr<channel>& c,
-                               std::shared_ptr<const error> missing) {
-          f->failure = std::move(missing);
-          if (!f->failure)
-            f->failure = failure_of([&] { f->answer = c->call(wire::pack(wire::done{self})); });
-          f->sent = true;
-          w->channels().notify();
-        });
-  }
-  // Waits for the answers, as this process could end before the messages are sent.
-  links.channels().wait_until(
-      [&] { return std::ranges::all_of(all, [](const auto& f) { return f->over(); }); }, until);
-  for (const auto& f : all) {
-    std::shared_ptr<const error> failure;
-    if (f->over()) failure = f->failure ? f->failure : failure_of([&] { f->answer->take(); });
-    if (!f->over() || failure)
-      logging::info(*f->task, " was not told that this task is done: ",
+  for (const auto& n : worker_->cluster().task_names())
+    if (n.job == "ps" && n != worker_->task().name())
+      all.push_back(farewell::begin(worker_, intern(n), until));
+  const auto over = [](const auto& f) { return f->over(); };
+  const auto lost = [](const auto& f) { return f->lost(); };
+  // Waits for the answers, as this process could end before the messages are sent. A parameter
+  // server that was not told would wait for ever for a task that it has never seen.
+  while (worker_->channels().wait_until(
+             [&] { return std::ranges::all_of(all, over) || std::ranges::any_of(all, lost); },
+             until) &&
+         std::ranges::any_of(all, lost))
+    for (auto& f : all)
+      if (f->lost())
+        f = farewell::begin(worker_, f->to(),
+                            std::min(until, deadline_in(task_links::reconnect_time)));
+  for (const auto& f : all)
+    if (const auto failure = f->over() ? f->failure() : nullptr; failure || !f->over())
+      logging::info(*f->to(), " was not told that this task is done: ",
                     failure ? std::string(failure->what())
                             : str("no answer within ", duration_text(timeout)));
-  }
 }
 
 void coordination::join() {
@@ -181,7 +206,7 @@ void coordination::on_open(const connection& c) {
   member& m = at->second;
   ++m.connections;
   m.seen = true;
-  m.done = false;
+  m.done = m.answered = false;
 }
 
 void coordination::on_close(const std::shared_ptr<connection>& c) {
@@ -221,14 +246,19 @@ void coordination::on_signal(const wire::caller& from, wire::set_signal&& m) {
 }
 
 void coordination::on_done(const wire::caller& from, wire::done&& m) {
+  const auto at = members_.find(m.task);
+  if (at == members_.end()) fail(errc::not_found, "the cluster has no task \"", m.task, "\"");
   {
     std::lock_guard lock(guard_);
-    const auto at = members_.find(m.task);
-    if (at == members_.end()) fail(errc::not_found, "the cluster has no task \"", m.task, "\"");
     at->second.seen = at->second.done = true;
   }
+  // Before join() returns, as this process could end before the answer is sent.
+  if (from.id()) from.answer_with([] { return wire::nothing(); });
+  {
+    std::lock_guard lock(guard_);
+    at->second.answered = true;
+  }
   changed_.notify_all();
-  if (from.id()) from.answer(wire::nothing());
 }
 
 /// Signals are kept as long as the task, so only tasks of the cluster may set them.
@@ -245,7 +275,7 @@ bool coordination::all_workers_done(std::chrono::steady_clock::time_point& look_
   bool all = true;
   for (int i = 0; i < worker_->cluster().tasks("worker"); ++i) {
     const member& m = members_.at(to_string(task_name("worker", i)));
-    if (m.done) continue;
+    if (m.done && m.answered) continue;
     if (m.seen && m.connections == 0) {
       const auto given_up = m.lost + away_;
       if (now >= given_up) continue;
