@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
 #include <map>
 
 #include "executing.hpp"
@@ -125,6 +126,29 @@ TEST_CASE_FIXTURE(own_graph, "a result takes the memory of an input that it may 
     CHECK(*frame->peek(0).data<double>() == static_cast<double>(n));
   }
   CHECK(recycled_host_memory() <= before + n * sizeof(double) * 3 / 2);
+}
+
+TEST_CASE_FIXTURE(own_graph, "values of other sizes that share memory have room for the largest") {
+  // Of 2.25 and 3.5 MB; a block of the host's memory has whole huge pages.
+  constexpr std::int64_t few = 9 << 16, many = 14 << 16;
+  placeholder<float, dyn> x("x"), y("y");
+  const any_tensor short_lived = exp(any_tensor(x)), kept = tanh(short_lived);
+  any_tensor first = sum(short_lived), large, last;
+  if (auto after = control_dependencies(first, kept)) large = exp(any_tensor(y));
+  const any_tensor middle = sum(large);
+  if (auto after = control_dependencies(middle)) last = sum(abs(kept));
+  small_task task;
+  executable code(part_for({first, middle, last}, {x, y}), task.resources());
+  auto frame = code.make_frame();
+  ndarray<float, dyn> zeros_of_x(few), zeros_of_y(many);
+  for (int run = 0; run < 3; ++run) {
+    feed_ref f[] = {fed(zeros_of_x), fed(zeros_of_y)};
+    start(*frame, f);
+    CHECK(first_of(frame->peek(0)) == static_cast<float>(few));
+    CHECK(first_of(frame->peek(1)) == static_cast<float>(many));
+    CHECK(first_of(frame->peek(2)) ==
+          doctest::Approx(std::tanh(1.f) * static_cast<float>(few)).epsilon(1e-4));
+  }
 }
 
 TEST_CASE_FIXTURE(own_graph, "a value that is used later is not overwritten") {

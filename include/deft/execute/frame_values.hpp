@@ -177,12 +177,14 @@ class frame_values {
     arena& a = arenas_[i.space];
     const std::size_t bytes = bytes_of(c_.type(i).type, shape_of(v));
     std::lock_guard lock(slots_guard_);
+    // All values of a slot fit when it is laid out, even those that this run's block has room for.
+    std::size_t& wanted = a.slot_bytes[i.offset];
+    wanted = std::max(wanted, bytes);
     const std::size_t room = a.overflow[i.offset]
                                  ? a.overflow[i.offset].capacity()
                                  : a.slot_offset[i.offset + 1] - a.slot_offset[i.offset];
     if (bytes <= room) return;
     a.overflow[i.offset] = buffer(c_.device(i).space().allocate(bytes));
-    a.slot_bytes[i.offset] = bytes;
     a.outgrown = true;
   }
 
