@@ -63,6 +63,7 @@ class step final : public device_step {
   ~step() override { give(); }
 
   void begin() override {
+    updated_ = false;
     if (slot_.mirror && !is_taken()) return;
     give();
     queues_->attempt([&] {
@@ -76,8 +77,11 @@ class step final : public device_step {
     item = slot_.mirror->item;
     return std::make_shared<const error>(error_of(*slot_.mirror));
   }
+  bool has_updated() const override { return updated_; }
   const void* place() const override { return slot_.on_device; }
   const fault_slot& slot() const { return slot_; }
+  /// Something that changes variables is about to be queued.
+  void note_update() { updated_ = true; }
 
  private:
   bool is_taken() const { return std::atomic_ref(slot_.mirror->taken).load() != 0; }
@@ -87,6 +91,7 @@ class step final : public device_step {
 
   const std::shared_ptr<queues> queues_;
   fault_slot slot_;
+  std::atomic<bool> updated_{false};  ///< in this run
 };
 
 class device final : public device_runtime {
@@ -172,6 +177,7 @@ class device final : public device_runtime {
               "to copy");
         return;
       }
+      static_cast<step*>(of)->note_update();
       stream s = stream_of(of, 0, true, queues_->compute());
       copy_unless_failed(s, to, from, bytes);
     });
@@ -194,6 +200,7 @@ class device final : public device_runtime {
   std::unique_ptr<device_step> make_step() override { return std::make_unique<step>(queues_); }
   void launch(const launch_request& r, device_step* of) override {
     queues_->attempt([&] {
+      if (r.update) static_cast<step*>(of)->note_update();
       try {
         start(r, of, queues_->compute());
       } catch (...) {
@@ -213,7 +220,8 @@ class device final : public device_runtime {
           start(r, of, now.stream());
           items.push_back(r.item);
         }
-        return std::make_unique<graph>(queues_, now.finish(), std::move(items));
+        const bool updates = std::ranges::any_of(launches, &launch_request::update);
+        return std::make_unique<graph>(queues_, now.finish(), std::move(items), updates);
       } catch (const failed_call& e) {
         if (is_sticky(e.code)) throw;
         logging::warning(to_string(*info().name), " launches ", launches.size(),
@@ -225,6 +233,7 @@ class device final : public device_runtime {
   void launch(launch_graph& g, device_step* of) override {
     const auto& all = static_cast<graph&>(g);
     queues_->attempt([&] {
+      if (all.updates()) static_cast<step*>(of)->note_update();
       check(cudaGraphLaunch(all.native(), queues_->compute()), "to start a graph");
       queues_->log().add(of, all.items());
     });

@@ -36,9 +36,10 @@ class capturing {
 
 class graph final : public launch_graph {
  public:
-  /// `items`: of its launches, for errors.
-  graph(std::shared_ptr<queues> of, cudaGraph_t from, std::vector<std::uint32_t> items)
-      : queues_(std::move(of)), items_(std::move(items)) {
+  /// `items`: of its launches, for errors. `updates`: whether some change variables.
+  graph(std::shared_ptr<queues> of, cudaGraph_t from, std::vector<std::uint32_t> items,
+        bool updates)
+      : queues_(std::move(of)), items_(std::move(items)), updates_(updates) {
     const cudaError_t e = cudaGraphInstantiate(&native_, from, 0);
     cudaGraphDestroy(from);
     check(e, "to make a graph");
@@ -53,10 +54,12 @@ class graph final : public launch_graph {
 
   cudaGraphExec_t native() const { return native_; }
   std::span<const std::uint32_t> items() const { return items_; }
+  bool updates() const { return updates_; }
 
  private:
   const std::shared_ptr<queues> queues_;
   const std::vector<std::uint32_t> items_;
+  const bool updates_;
   cudaGraphExec_t native_ = nullptr;
 };
 
