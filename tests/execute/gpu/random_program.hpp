@@ -20,11 +20,13 @@ struct element_op {
 };
 /// The operations whose results are exact, without casts.
 inline const std::vector<element_op>& exact_operations() {
+  static constexpr std::string_view rounded_by_libraries[] = {"exp", "log", "tanh", "sigmoid",
+                                                              "sin", "cos", "pow"};
   static const auto& all = *new std::vector<element_op>([] {
     std::vector<element_op> made;
     op::catalog::each([&]<class Op>() {
       if constexpr (requires { Op::typing_rule; })
-        if (Op::name != "exp" && Op::name != "log" && Op::name != "tanh" && Op::name != "sigmoid")
+        if (std::ranges::find(rounded_by_libraries, Op::name) == std::end(rounded_by_libraries))
           made.push_back({&record_of<Op>, Op::typing_rule, Op::arity});
     });
     return made;

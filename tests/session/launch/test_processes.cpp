@@ -8,6 +8,7 @@
 
 #include "environment.hpp"
 #include "execute/classifier.hpp"
+#include "gpus.hpp"
 #include "session/processes.hpp"
 #include "session/sessions.hpp"
 
@@ -20,6 +21,10 @@ using testing::usual_device;
 using namespace std::chrono_literals;
 
 namespace {
+
+/// Of workers whose tasks are killed. A process that starts on CUDA's GPUs takes longer.
+std::string short_patience() { return testing::on_cuda() ? "--patience=20000" : "--patience=500"; }
+
 bool has(const std::vector<std::string>& lines, const std::string& text) {
   return std::ranges::any_of(lines, [&](const auto& l) { return l.find(text) != l.npos; });
 }
@@ -130,7 +135,7 @@ TEST_CASE("a server that dies is named to a client in another process") {
 TEST_CASE("a killed ps or worker is named by the tasks that need it, and none hangs") {
   for (int victim : {0, 1}) {
     CAPTURE(victim);
-    const child_job::flags endless{"--steps=1000000000", "--patience=500"};
+    const child_job::flags endless{"--steps=1000000000", short_patience()};
     child_job job("line_fit", 1, endless, 2, endless);
     for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
     if (victim == 0) {
@@ -192,7 +197,7 @@ TEST_CASE("a signal ends a worker that waits for a parameter server") {
 
 TEST_CASE("tasks that need a ps learn that a signal stopped it") {
   const testing::default_signals defaults;
-  const child_job::flags endless{"--steps=1000000000", "--patience=500"};
+  const child_job::flags endless{"--steps=1000000000", short_patience()};
   child_job job("line_fit", 1, endless, 2, endless);
   for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
   job.ps(0).signal(SIGTERM);
