@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <deft/core/thread.hpp>
 #include <deft/transport/serving_threads.hpp>
 #include <filesystem>
+#include <mutex>
+#include <set>
 
 #include "wire.hpp"
 
@@ -41,6 +44,40 @@ TEST_CASE("hundreds of connections are served by few threads") {
   while (threads() - before > most && std::chrono::steady_clock::now() < until)
     std::this_thread::yield();
   CHECK(threads() - before <= most);
+}
+
+TEST_CASE("a thread that took the place of a blocked one does so again in the next step") {
+  constexpr int steps = 200;
+  const int calls = deft::usable_processors() + 1;
+  std::mutex guard;
+  std::set<pid_t> ran;
+  mailbox<int> arrived, go_on;
+  test_handler handler;
+  handler.came = [&](const auto& c, message&& m) {
+    {
+      const detail::serving_threads::blocking_region while_computing;
+      {
+        std::lock_guard lock(guard);
+        ran.insert(gettid());
+      }
+      arrived.put(1);
+      go_on.get();
+    }
+    m.kind = message_kind::reply;
+    c->send(m);
+  };
+  listener l(options_of_test(), handler);
+  channel_group h(client_of_test());
+  std::vector<std::shared_ptr<channel>> channels;
+  for (int i = 0; i < calls; ++i) channels.push_back(h.connect(l.address(), soon()));
+  for (int step = 0; step < steps; ++step) {
+    std::vector<std::shared_ptr<pending>> replies;
+    for (auto& c : channels) replies.push_back(c->call(message(message_kind::first_free)));
+    for (int i = 0; i < calls; ++i) arrived.get();
+    for (int i = 0; i < calls; ++i) go_on.put(1);
+    for (auto& p : replies) REQUIRE(h.wait_for(*p, soon()));
+  }
+  CHECK(static_cast<int>(ran.size()) < steps / 10);
 }
 
 TEST_CASE("handlers that block do not keep other connections from being served") {

@@ -71,6 +71,8 @@ class serving_threads {
   /// With the lock held: whether few others have been served since `s` was.
   bool is_one_of_few(const served& s) const;
   bool wait_until_heard(const std::shared_ptr<served>& s);
+  /// With the lock held: whether fewer threads run than there are processors.
+  bool has_processor() const;
   /// With the lock held: wakes or starts another thread for what is ready.
   void call_another();
   /// Whether the calling thread should serve something else: if others are ready, unless it is busy

@@ -19,6 +19,10 @@ thread_local bool looks_for_work = false;
 
 constexpr int most_blocked = 256;
 constexpr std::size_t taken_alone = 2;
+/// How long a thread without work stays. `spare_for` is for those more than there are processors:
+/// the kernels of the next step are likely to need them again, and waking one costs less than
+/// starting one.
+constexpr std::chrono::milliseconds idle_for(10'000), spare_for(100);
 /// After being the only one to rest for `alone_after`, a connection is assumed to stay so; others
 /// would then wait for at most `unseen_at_most`.
 constexpr auto alone_after = std::chrono::milliseconds(10);
@@ -48,15 +52,21 @@ void serving_threads::serve(std::shared_ptr<served> s) {
   if (!looks_for_work || ready_.size() > taken_alone) call_another();
 }
 
+bool serving_threads::has_processor() const {
+  const auto asleep = std::count_if(idle_.begin(), idle_.end(), [](auto* t) { return !t->called; });
+  return threads_ - blocked_ - static_cast<int>(asleep) < usable_processors();
+}
+
 void serving_threads::call_another() {
+  // If the keeper runs, the serving threads have not polled for a while.
+  const bool keeper = event_loop::is_keeper();
+  if (!has_processor() && !keeper) return;
   for (auto* t : idle_)
     if (!t->called) {
       t->called = true;
       return loop_.wake(t->sleeper);
     }
-  const bool keeper = event_loop::is_keeper();
-  // If the keeper runs, the serving threads have not polled for a while.
-  if (threads_ - blocked_ >= usable_processors() && !(keeper && threads_ < most_blocked)) return;
+  if (threads_ - blocked_ >= usable_processors() && threads_ >= most_blocked) return;
   try {
     start_thread([this] { run(); }).detach();
     ++threads_;
@@ -69,8 +79,7 @@ bool serving_threads::others_wait(bool busy) {
   std::lock_guard lock(guard_);
   if (ready_.empty()) return false;
   if (!busy) return true;
-  const bool free = std::any_of(idle_.begin(), idle_.end(), [](auto* t) { return !t->called; });
-  if (!free && threads_ - blocked_ >= usable_processors()) return true;
+  if (!has_processor()) return true;
   call_another();
   return false;
 }
@@ -86,7 +95,7 @@ void serving_threads::run() {
 }
 
 bool serving_threads::next(std::shared_ptr<served>& s) {
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  const auto since = std::chrono::steady_clock::now();
   idle_thread self;
   std::unique_lock lock(guard_);
   for (;;) {
@@ -97,7 +106,9 @@ bool serving_threads::next(std::shared_ptr<served>& s) {
       ++served_;
       return true;
     }
-    if (threads_ - blocked_ > usable_processors() || std::chrono::steady_clock::now() >= give_up) {
+    const bool spare = threads_ - blocked_ > usable_processors();
+    const auto give_up = since + (spare ? spare_for : idle_for);
+    if (std::chrono::steady_clock::now() >= give_up) {
       --threads_;
       return false;
     }
