@@ -52,6 +52,14 @@ TEST_CASE_FIXTURE(classifier, "a loss and its gradient are one node") {
   CHECK(count(f, "broadcast_to") == 0);
 }
 
+TEST_CASE_FIXTURE(classifier, "a loss and a gradient that others wait for are one node") {
+  const any_tensor loss = mean(rows), gradient = gradient_of(loss);
+  flat_graph f = joined(flat(group(loss, gradient)));
+  const auto node = find_op_in(f.graph, "softmax_cross_entropy_with_grad");
+  const auto& waiting = first(f.graph, "group").controls;
+  CHECK(std::ranges::count(waiting, node) == 1);
+}
+
 TEST_CASE_FIXTURE(classifier, "a loss and its gradient stay separate where they cannot be joined") {
   auto two = [&](const flat_graph& f) {
     CHECK(count(f, "softmax_cross_entropy") == 1);

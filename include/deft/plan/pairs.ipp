@@ -33,17 +33,16 @@ class pair_joiner {
   }
 
  private:
-  bool is_alone(std::uint32_t n) const {
-    return graph_.nodes[n].controls.empty() && !awaited_[n] && !moved_[n];
-  }
+  bool is_free(std::uint32_t n) const { return graph_.nodes[n].controls.empty() && !moved_[n]; }
 
   std::optional<std::uint32_t> first_of(std::uint32_t second) const {
     const node_def& n = graph_.nodes[second];
-    if (!is_alone(second)) return std::nullopt;
+    if (!is_free(second)) return std::nullopt;
     for (auto e : n.inputs) {
       const node_def& from = graph_.nodes[e.node];
-      if (from.op != n.op->after || !is_alone(e.node) || from.device != n.device ||
-          waits_.of(e.node) != waits_.of(second) ||
+      // What waits for the second waits for the first as well.
+      if (from.op != n.op->after || !is_free(e.node) || awaited_[e.node] ||
+          from.device != n.device || waits_.of(e.node) != waits_.of(second) ||
           !std::ranges::equal(from.inputs, std::span(n.inputs).first(from.inputs.size())) ||
           (can_run_ && !can_run_(n.device, *n.op->together, from.outputs[0].type)))
         continue;
