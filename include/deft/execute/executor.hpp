@@ -30,6 +30,9 @@ class step_driver {
   virtual void wake(std::uint32_t lane) = 0;
   /// The same, if an idle thread can take the lane; false if there is none.
   virtual bool wake_idle(std::uint32_t lane) { return static_cast<void>(lane), false; }
+  /// Whether the calling thread has nothing to do but this run: at its end it waits for devices
+  /// itself, which is quicker than to be woken.
+  virtual bool may_wait() const { return false; }
   /// The run has ended. Called once, unless `start` has returned true.
   virtual void ended() = 0;
 };

@@ -2,10 +2,25 @@
 // deft/execute/executor.ipp: runs of a schedule: lanes, signals between them, and the end.
 #pragma once
 #include <algorithm>
+#include <chrono>
 #include <deft/core/failure.hpp>
 #include <deft/execute/frame_state.hpp>
+#include <thread>
 
 namespace deft::exec {
+namespace {
+
+/// Between two looks at a device that has been waited for that long. A thread that sleeps is late
+/// by some 60 us, so only those sleep to whom that is little.
+void rest_after(std::chrono::steady_clock::duration waited) {
+  using namespace std::chrono_literals;
+  if (waited < 5ms)
+    std::this_thread::yield();
+  else
+    std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(waited / 128, 500us));
+}
+
+}  // namespace
 
 frame_state::frame_state(const executable::compiled& c)
     : c_(c),
@@ -296,11 +311,16 @@ bool frame_state::finish() {
   if (!std::exchange(ends_known_, true))
     for (auto* d : c_.queues)
       if (auto e = d->record()) ends_.push_back(std::move(e));
+  const auto begin = std::chrono::steady_clock::now();
   for (;;) {
     std::erase_if(ends_, [](const event_ptr& e) { return e->done(); });
     if (ends_.empty()) break;
     gates_[end]->listen();
     if (!failed_ && context_->stop.stop_requested()) stop_devices();
+    if (driver_->may_wait()) {
+      rest_after(std::chrono::steady_clock::now() - begin);
+      continue;
+    }
     auto all = std::make_shared<countdown>(ends_.size(), waker(gates_[end], run_));
     for (const auto& e : ends_)
       e->when_done([all] {

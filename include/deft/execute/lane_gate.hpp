@@ -84,6 +84,7 @@ class blocking_driver final : public step_driver {
     told();
     return true;
   }
+  bool may_wait() const override { return std::this_thread::get_id() == thread_; }
   void ended() override {
     std::lock_guard lock(guard_);
     over_ = true;
@@ -122,6 +123,7 @@ class blocking_driver final : public step_driver {
       std::this_thread::yield();
   }
 
+  const std::thread::id thread_ = std::this_thread::get_id();
   std::mutex guard_;
   std::condition_variable changed_;
   std::vector<std::uint32_t> ready_;
