@@ -106,7 +106,7 @@ bool run_tiles(const std::string& name, void** arguments, cudaStream_t on) {
                                            : nullptr;
   if (!run) return false;
   tile_arguments t;
-  std::memcpy(&t, arguments[0], sizeof t);
+  std::memcpy(&t, arguments[2], sizeof t);
   ++tiles;
   fake::push(on, [=] { run(t); });
   return true;
@@ -188,7 +188,7 @@ TEST_CASE_TEMPLATE("cuBLASLt multiplies matrices, in every form and size", T, fl
       }
   CHECK(here.library.compute ==
         (sizeof(T) == 8 ? gpu::cuda::cublaslt::compute_64 : gpu::cuda::cublaslt::compute_32));
-  CHECK(here.library.offered == 32 << 20);
+  CHECK(here.library.offered == 64 << 20);
   CHECK(tiles == 0);
 }
 
@@ -310,7 +310,7 @@ TEST_CASE("without memory for the workspace a product fails, and the next one ma
   fake::runtime().free = 1 << 20;
   CHECK(error_of([&] { here.multiply({}, a, a); })
             .starts_with("resource_exhausted: /job:localhost/replica:0/task:0/gpu:0 cannot "
-                         "allocate 33554432 bytes"));
+                         "allocate 67108864 bytes"));
   fake::runtime().free = 1 << 30;
   CHECK(difference(here.multiply({}, a, a), run_op(op::matmul(), {a, a}), 8, 4) == "");
   CHECK(here.library.handles == 1);

@@ -70,11 +70,12 @@ class cublaslt_products final : public product_library, gpu_library<cublaslt::fu
     return gpu_library::open(
         on, "cuBLASLt", [] { return toolkit_library("libcublasLt", std::getenv("DEFT_CUBLASLT")); },
         [&] {
-          // What NVIDIA recommends.
+          // With the 32 MB that NVIDIA recommends for Hopper, an H200 takes 6% longer to multiply
+          // 4096 x 4096 floats.
           int major = 0;
           check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, gpu()),
                 "to be asked");
-          return std::size_t{major >= 9 ? 32u : 4u} << 20;
+          return std::size_t{major >= 9 ? 64u : 4u} << 20;
         },
         [&](const std::string& why) {
           logging::warning("GPU ", gpu(), ": ", why,
