@@ -146,9 +146,9 @@ cudaError_t cudaLaunchKernel(const void* f, dim3, dim3, void** arguments, std::s
     const void* from;
     void* to;
   } c;
-  std::memcpy(&c, arguments[0], sizeof c);
+  std::memcpy(&c, arguments[2], sizeof c);
   const auto bytes = static_cast<std::size_t>(*static_cast<std::int64_t*>(arguments[1])) * width;
-  auto* const failed = *static_cast<const unsigned**>(arguments[2]);
+  auto* const failed = *static_cast<const unsigned**>(arguments[0]);
   return queued(on, [=] {
     if (!failed || !*failed) std::memcpy(c.to, c.from, bytes);
   });

@@ -56,7 +56,7 @@ T __ldcg(const T* p) {
 #define __device__
 #define __global__
 #define __grid_constant__
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __shared__ static
 #define __CUDACC__
 #include <deft/execute/gpu/cuda/launch.hpp>
@@ -97,10 +97,10 @@ struct in_order {
   template <class F>
   void fold_rows(const F& f, std::int64_t rows, std::int64_t n) const {
     for (std::int64_t r = 0; r < rows; ++r) {
-      const int lanes = fold_lanes(n);
+      const int lanes = fold_lanes(n, columns_together<F>);
       std::vector<typename F::state> s(static_cast<std::size_t>(lanes), f.start());
       for (std::int64_t c = 0; c < n; ++c) {
-        auto& lane = s[static_cast<std::size_t>(c % lanes)];
+        auto& lane = s[static_cast<std::size_t>(c / columns_together<F> % lanes)];
         lane = f.add(lane, r, c);
       }
       for (std::size_t d = s.size() / 2; d > 0; d /= 2)
@@ -164,9 +164,48 @@ struct distance_adjacent : distance_to_best {
   bool rows_are_adjacent() const { return row == 1; }
 };
 
+/// Sums by groups of three columns, then what each column lacks to the sum.
+struct lacking_in_groups {
+  using state = float;
+  struct elements {
+    float v[3];
+  };
+  static constexpr int together = 3;
+  const float* x;
+  float* to;
+  float* distance;
+  std::int64_t row, column;
+  float start() const { return 0; }
+  float add(float s, std::int64_t r, std::int64_t c) const { return s + x[r * row + c * column]; }
+  float join(float a, float b) const { return a + b; }
+  void end(std::int64_t r, float s) const { to[r] = s; }
+  void each(std::int64_t r, std::int64_t c, float s) const {
+    distance[r * row + c * column] = s - x[r * row + c * column];
+  }
+  elements load(std::int64_t r, std::int64_t c) const {
+    elements e;
+    for (int u = 0; u < together; ++u) e.v[u] = has(c, u) ? x[r * row + c + u] : 1e30f;
+    return e;
+  }
+  float add_all(float s, const elements& e, std::int64_t, std::int64_t c) const {
+    for (int u = 0; u < together; ++u) s = has(c, u) ? s + e.v[u] : s;
+    return s;
+  }
+  void each_of(const elements& e, std::int64_t r, std::int64_t c, float s) const {
+    for (int u = 0; u < together; ++u)
+      if (has(c, u)) distance[r * row + c + u] = s - e.v[u];
+  }
+
+ private:
+  bool has(std::int64_t c, int u) const { return c + u < row; }  // which is how many there are
+};
+int launches_that_hold = 0;
+std::vector<const void*> that_hold;
+
 template <class F>
 void know() {
   registered(&cuda::fold<F>);
+  if constexpr (fold_of_groups<F>) that_hold.push_back(registered(&cuda::fold_held<F>));
   if constexpr (fold_of_columns<F>) of_columns.push_back(registered(&cuda::fold_adjacent<F>));
 }
 template <class F>
@@ -217,6 +256,7 @@ void deft::gpu::cuda::stream::start(const void* kernel, std::int64_t blocks, uns
                                     void** arguments, std::span<const int>) {
   const auto& call = kernels().at(kernel);
   launches_of_columns += static_cast<int>(std::count(of_columns.begin(), of_columns.end(), kernel));
+  launches_that_hold += static_cast<int>(std::count(that_hold.begin(), that_hold.end(), kernel));
   block_of_threads block(threads);
   running = &block;
   std::vector<std::thread> all;
@@ -246,8 +286,10 @@ TEST_CASE("CUDA's folds have the bits of the stated order") {
     compare<summed<std::uint8_t>>(rows, n, false);
     compare<distance_to_best>(rows, n, false);
     compare<distance_adjacent>(rows, n, true);
+    compare<lacking_in_groups>(rows, n, false);
   }
   CHECK(launches_of_columns > 60);
+  CHECK(launches_that_hold > 8);
 }
 
 TEST_CASE("a launch runs each number once") {

@@ -27,7 +27,7 @@ inline constexpr const char* host_cuda = R"cpp(
 #define __global__
 #define __forceinline__ inline
 #define __shared__ static
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
   struct index3 {
     unsigned x;
   };

@@ -16,7 +16,7 @@ namespace deft::gpu::DEFT_GPU_SYSTEM {
 template <class X>
 class operand_places {
  public:
-  using functor = elements<X, 1>;
+  using functor = evaluated<X, 1>;
   static constexpr int K = functor::K, L = functor::L;
 
   /// The node is X, which has no literals.
@@ -81,8 +81,8 @@ class element_kernel final : public queued_kernel {
   template <int N>
   void queue_groups(const kernel_call& c, stream& s) const {
     elements<X, N> f;
-    f.where = places_;
-    operands_.set(f, in_, c, s);
+    f.of.where = places_;
+    operands_.set(f.of, in_, c, s);
     f.out = s.out<typename X::value_type>(c.out[0]);
     f.count = layout_.elements();
     s.launch((f.count + N - 1) / N, f);

@@ -146,7 +146,8 @@ std::span<const program_launch> compiled_program::launches(const kernel_call& c,
     launches_[0] = lanes > 32 ? program_launch{kernel[1], blocks(count_, 1), 256, words_}
                               : program_launch{kernel[0], blocks(count_, 128 / lanes), 128, words_};
   } else if (form_ == form::columns) {
-    const int lanes = set_lanes(words_, count_), deep = std::min(lanes, 32);
+    const int lanes = set_lanes(words_, count_);
+    const int deep = lanes > 32 ? lanes / column_lanes_of_thread(program_) : lanes;
     const int wide = deep == 32 ? 16 : std::max(32, 256 / deep);
     launches_[0] = {kernel[lanes > 32 ? 1 : 0], blocks(n_, wide),
                     static_cast<std::uint32_t>(wide * deep), words_};

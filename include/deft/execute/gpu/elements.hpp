@@ -34,13 +34,15 @@ struct operands_of<call<Op, A...>> {
   using literals = decltype((typename operands_of<A>::literals() + ...));
 };
 
-/// Where each of K operands has the element of a result's number.
+/// Where each of K operands has the element of a result's number. What arrays without outer levels
+/// need comes first: a launch finds its parameters in no cache, and waits for each line of them.
 template <int K>
 struct places {
   int levels = 1;
-  divider extents[max_rank];    ///< of inner levels first
-  std::uint32_t broadcast = 0;  ///< a bit for each operand that has one element a row
-  std::int64_t steps[max_rank + 1][K > 0 ? K : 1] = {};  ///< elements, of inner levels first
+  std::uint32_t broadcast = 0;             ///< a bit for each operand that has one element a row
+  std::int64_t inner[K > 0 ? K : 1] = {};  ///< elements from one to the next
+  divider extents[max_rank];               ///< of inner levels first
+  std::int64_t outer[max_rank][K > 0 ? K : 1] = {};  ///< likewise, of the levels around the first
 
   places() = default;
   explicit places(const row_layout& l, std::span<const tensor_type> in) {
@@ -49,19 +51,20 @@ struct places {
     for (int level = 0; level < levels; ++level) {
       const std::size_t i = extent.size() - 1 - static_cast<std::size_t>(level);
       if (level + 1 < levels) extents[level] = divider(extent[i]);
+      auto& steps = level == 0 ? inner : outer[level - 1];
       for (std::size_t k = 0; k < in.size(); ++k)
-        steps[level][k] = l.steps(k)[i] / static_cast<std::int64_t>(size_of_dtype(in[k].type));
+        steps[k] = l.steps(k)[i] / static_cast<std::int64_t>(size_of_dtype(in[k].type));
     }
     for (std::size_t k = 0; k < in.size(); ++k)
-      if (steps[0][k] == 0) broadcast |= 1u << k;
+      if (inner[k] == 0) broadcast |= 1u << k;
   }
 
   DEFT_HD void find(std::int64_t element, std::int64_t (&at)[K]) const {
-    std::int64_t column = levels == 1 ? element : extents[0].cut(element);
-    for (int k = 0; k < K; ++k) at[k] = column * steps[0][k];
+    const std::int64_t column = levels == 1 ? element : extents[0].cut(element);
+    for (int k = 0; k < K; ++k) at[k] = column * inner[k];
     for (int level = 1; level < levels; ++level) {
       const std::int64_t i = level + 1 == levels ? element : extents[level].cut(element);
-      for (int k = 0; k < K; ++k) at[k] += i * steps[level][k];
+      for (int k = 0; k < K; ++k) at[k] += i * outer[level - 1][k];
     }
   }
 };
@@ -106,10 +109,10 @@ struct evaluated<X, N, type_list<In...>, type_list<Lit...>> {
   using T = typename X::value_type;
   static constexpr int K = sizeof...(In), L = sizeof...(Lit);
 
-  places<K> where;
   const void* in[K];
   literal_operands<L> literals;
   fault_report report;
+  places<K> where;
 
   /// From element `first` on, of which there are `left`: copies of it take the place of what is
   /// missing.
@@ -192,16 +195,17 @@ struct evaluated<X, N, type_list<In...>, type_list<Lit...>> {
 };
 
 /// X on the elements of arrays. N: elements of a thread.
-template <class X, int N, class Inputs = typename operands_of<X>::inputs>
-struct elements : evaluated<X, N, Inputs> {
+template <class X, int N>
+struct elements {
   using T = typename X::value_type;
 
   T* out;
   std::int64_t count;
+  evaluated<X, N> of;
 
   DEFT_HD void operator()(std::int64_t number) const {
     const std::int64_t first = number * N, left = count - first;
-    write_group(out + first, this->values(first, left), left);
+    write_group(out + first, of.values(first, left), left);
   }
 };
 

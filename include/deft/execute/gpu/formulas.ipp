@@ -26,11 +26,11 @@ template <class F, class T, int Inputs, int N>
 struct formula_elements {
   static constexpr int L = F::operands - Inputs;
 
-  places<Inputs> where;
+  std::int64_t count;
   const T* in[Inputs];
   T literals[L > 0 ? L : 1];
   T* out[F::results];
-  std::int64_t count;
+  places<Inputs> where;
 
   DEFT_HD void operator()(std::int64_t number) const {
     const std::int64_t first = number * N, left = count - first;

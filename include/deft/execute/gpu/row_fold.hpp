@@ -23,6 +23,16 @@ concept row_fold_and_pass = row_fold<F> &&
   f.each(i, i, s);  // row, column, its row's fold
 };
 
+/// One of which a lane takes `together` columns at a time, where all threads of CUDA's GPUs read
+/// them as one, and keep them for the second pass. It has add and each of single columns, too.
+template <class F>
+concept fold_of_groups = row_fold<F> &&
+    requires(const F f, typename F::state s, typename F::elements e, std::int64_t i) {
+  { F::together } -> std::convertible_to<int>;
+  { f.load(i, i) } -> std::same_as<typename F::elements>;  // row, first column
+  { f.add_all(s, e, i, i) } -> std::same_as<typename F::state>;
+};
+
 /// One that may be told that neighbouring rows are neighbours in memory, as in a sum over the first
 /// axis, where neighbouring columns are not. Threads then have rows rather than columns that follow
 /// each other. It changes no order.
@@ -31,14 +41,19 @@ concept fold_of_columns = row_fold<F> && requires(const F f) {
   { f.rows_are_adjacent() } -> std::same_as<bool>;  // asked by the host
 };
 
-/// Lanes that a row of n columns is folded by: lane l takes columns l, l + lanes, …; lanes are
-/// joined as a tree, l with l + lanes / 2 first.
-DEFT_HD constexpr int fold_lanes(std::int64_t n) {
+/// Lanes that a row of n columns is folded by: lane l takes columns l, l + lanes, …, or groups of
+/// `together` columns by these numbers; lanes are joined as a tree, l with l + lanes / 2 first.
+DEFT_HD constexpr int fold_lanes(std::int64_t n, int together = 1) {
   if (n > 2048) return 256;
   int lanes = 1;
-  while (lanes < 32 && lanes < n) lanes *= 2;
+  while (lanes < 32 && lanes * together < n) lanes *= 2;
   return lanes;
 }
+/// Columns that a lane of F takes at a time.
+template <class F>
+inline constexpr int columns_together = 1;
+template <fold_of_groups F>
+inline constexpr int columns_together<F> = F::together;
 
 /// Where rows are few and long, each is folded in parts of this many columns, whose folds are
 /// folded as a row.

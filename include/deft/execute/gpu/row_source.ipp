@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/gpu/row_source.ipp: regions of rows as CUDA source.
 #pragma once
+#include <algorithm>
 #include <deft/execute/gpu/source_writer.hpp>
 
 namespace deft::gpu {
@@ -73,9 +74,9 @@ class row_writer : source_writer {
     };
     auto by_name = [&](std::size_t v) { return name(v); };
     arguments(1);
-    // A lane has every 256th row, and a thread every 32nd lane of 256.
+    // A lane has every 256th row, and a thread K of 256 lanes.
     line("template <int K> DEVICE void run(const args& a) {");
-    line("  const int deep = K == 1 ? static_cast<int>(a.lanes) : 32;");
+    line("  const int deep = K == 1 ? static_cast<int>(a.lanes) : 256 / K;");
     line("  const int wide = static_cast<int>(blockDim.x) / deep;");
     line("  const int x = static_cast<int>(threadIdx.x) % wide;");
     line("  const int y = static_cast<int>(threadIdx.x) / wide;");
@@ -91,13 +92,14 @@ class row_writer : source_writer {
       if (!p_.code[i].is_fold() && once(first_ + i)) line("  " + call(i, by_name));
     each_fold([&](std::size_t i, std::string_view t) {
       line(str("  ", t, " s", i, "[K];"));
+      line("#pragma unroll");
       line(str("  for (auto& s : s", i, ") s = ", how(i), "::neutral<", t, ">();"));
     });
-    line("  for (long long some = y; some < rows; some += deep * K) {");
+    line("  for (long long some = y; some < rows; some += K * deep) {");
     line("#pragma unroll");
     line("    for (int k = 0; k < K; ++k) {");
     line("      const long long row = some + k * deep;");
-    line("      if (row >= rows) break;");
+    line("      if (row >= rows) continue;");
     for (std::size_t v = 0; v < inputs_; ++v)
       if (!once(v)) line("      " + load(v));
     for (std::size_t i = 0; i < p_.code.size(); ++i)
@@ -133,8 +135,8 @@ class row_writer : source_writer {
         "extern \"C\" __global__ void __launch_bounds__(512) columns(const args a) { "
         "run<1>(a); }");
     line(
-        "extern \"C\" __global__ void __launch_bounds__(512) long_columns(const args a) { "
-        "run<8>(a); }");
+        str("extern \"C\" __global__ void __launch_bounds__(512) long_columns(const args a) { run<",
+            column_lanes_of_thread(p_), ">(a); }"));
     return std::move(text_);
   }
 
@@ -219,6 +221,12 @@ class row_writer : source_writer {
 
 }  // namespace
 
+int column_lanes_of_thread(const program& p) {
+  const auto folds = std::ranges::count_if(p.code, &instruction::is_fold);
+  const auto fold = std::ranges::find_if(p.code, &instruction::is_fold);
+  // Compilers keep more bytes in memory, smaller ones too.
+  return folds == 1 && size_of_dtype(fold->type) == 4 ? 16 : 8;
+}
 std::string row_source(const program& p, std::span<const extent_class> operands,
                        source_options options) {
   return row_writer(p, options).rows(operands);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/gpu/softmax.ipp: softmax, and its cross entropy with classes or probabilities.
 #pragma once
+#include <algorithm>
 #include <deft/core/num_lane.hpp>
 #include <deft/execute/gpu/divider.hpp>
+#include <deft/execute/gpu/groups.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/op/softmax.hpp>
 #include <deft/op/softmax_cross_entropy.hpp>
@@ -73,16 +75,55 @@ struct weighed_exponentials : exponentials<T> {
   }
 };
 
+/// Columns that a thread takes at a time.
+constexpr int columns_at_once = 4;
+template <class T>
+using columns = group<T, columns_at_once>;
+
+/// Of rows of n elements each, how groups of columns are read and written.
+struct row_groups {
+  std::int64_t n;
+  bool aligned;  ///< all groups, and none of them is cut off by its row's end
+
+  row_groups() = default;
+  row_groups(std::int64_t columns_of_row, std::initializer_list<const void*> arrays)
+      : n(columns_of_row),
+        aligned(n % columns_at_once == 0 &&
+                std::ranges::all_of(arrays, [](auto* p) { return is_aligned(p, widest); })) {}
+
+  /// From column c on; where the row has ended, its column c again.
+  template <class T>
+  DEFT_HD columns<T> load(const T* from, std::int64_t r, std::int64_t c) const {
+    const T* const at = from + (r * n + c);
+    if (aligned) return *reinterpret_cast<const columns<T>*>(at);
+    columns<T> g;
+    for (int u = 0; u < columns_at_once; ++u) g.v[u] = at[has(c, u) ? u : 0];
+    return g;
+  }
+  template <class T>
+  DEFT_HD void store(T* to, std::int64_t r, std::int64_t c, const columns<T>& g) const {
+    T* const at = to + (r * n + c);
+    if (aligned)
+      *reinterpret_cast<columns<T>*>(at) = g;
+    else
+      for (int u = 0; u < columns_at_once; ++u)
+        if (has(c, u)) at[u] = g.v[u];
+  }
+  DEFT_HD bool has(std::int64_t c, int u) const { return aligned || c + u < n; }
+};
+
 template <class T>
 struct softmax_rows {
   using state = exponentials<T>;
+  using elements = columns<T>;
+  static constexpr int together = columns_at_once;
   const T* x;
   T* y;
-  std::int64_t n;
+  row_groups rows;
 
   DEFT_HD state start() const { return state::none(); }
   DEFT_HD state add(state s, std::int64_t r, std::int64_t c) const {
-    s.add(x[r * n + c]);
+    s.add(x[r * rows.n + c]);
     return s;
   }
   DEFT_HD state join(state a, const state& b) const {
@@ -91,8 +132,23 @@ struct softmax_rows {
   }
   DEFT_HD void end(std::int64_t, const state&) const {}
   DEFT_HD void each(std::int64_t r, std::int64_t c, const state& s) const {
-    const std::int64_t i = r * n + c;
+    const std::int64_t i = r * rows.n + c;
     y[i] = state::product(state::exp(x[i] - s.most), T(1) / s.total());
+  }
+
+  DEFT_HD elements load(std::int64_t r, std::int64_t c) const { return rows.load(x, r, c); }
+  DEFT_HD state add_all(state s, const elements& e, std::int64_t, std::int64_t c) const {
+    for (int u = 0; u < together; ++u) {
+      state more = s;
+      more.add(e.v[u]);
+      if (rows.has(c, u)) s = more;
+    }
+    return s;
+  }
+  DEFT_HD void each_of(elements e, std::int64_t r, std::int64_t c, const state& s) const {
+    const T share = T(1) / s.total();
+    for (T& v : e.v) v = state::product(state::exp(v - s.most), share);
+    rows.store(y, r, c, e);
   }
 };
 
@@ -100,6 +156,7 @@ struct softmax_rows {
 template <class T>
 struct label_classes {
   using state = exponentials<T>;
+  struct elements {};
   const void* of;
   bool wide;  ///< int64, else int32
   std::int64_t n;
@@ -108,10 +165,13 @@ struct label_classes {
   label_classes(const stream& s, const void* labels, const tensor_type& type, std::int64_t classes)
       : of(s.in<void>(labels)), wide(type.type == dtype::int64), n(classes) {}
 
+  const void* array() const { return nullptr; }
   DEFT_HD std::int64_t label(std::int64_t r) const {
     return wide ? static_cast<const std::int64_t*>(of)[r] : static_cast<const std::int32_t*>(of)[r];
   }
+  DEFT_HD elements load(const row_groups&, std::int64_t, std::int64_t) const { return {}; }
   DEFT_HD void add(state& s, T x, std::int64_t, std::int64_t) const { s.add(x); }
+  DEFT_HD void add(state& s, T x, const elements&, int) const { s.add(x); }
   DEFT_HD bool check(std::int64_t r, const fault_report& report) const {
     const std::int64_t l = label(r);
     const bool sound = l >= 0 && l < n;
@@ -126,11 +186,18 @@ struct label_classes {
   DEFT_HD T gradient(T e, T dz, std::int64_t r, std::int64_t c) const {
     return label(r) == c ? e - dz : e;
   }
+  DEFT_HD void gradients(columns<T>& e, T dz, const elements&, std::int64_t r,
+                         std::int64_t c) const {
+    const std::int64_t u = label(r) - c;
+    for (int k = 0; k < columns_at_once; ++k)
+      if (u == k) e.v[k] = e.v[k] - dz;
+  }
 };
 /// Probabilities.
 template <class T>
 struct label_probabilities {
   using state = weighed_exponentials<T>;
+  using elements = columns<T>;
   const T* of;
   std::int64_t n;
 
@@ -138,7 +205,12 @@ struct label_probabilities {
   label_probabilities(const stream& s, const void* labels, const tensor_type&, std::int64_t classes)
       : of(s.in<T>(labels)), n(classes) {}
 
+  const void* array() const { return of; }
+  DEFT_HD elements load(const row_groups& rows, std::int64_t r, std::int64_t c) const {
+    return rows.load(of, r, c);
+  }
   DEFT_HD void add(state& s, T x, std::int64_t r, std::int64_t c) const { s.add(x, of[r * n + c]); }
+  DEFT_HD void add(state& s, T x, const elements& e, int u) const { s.add(x, e.v[u]); }
   DEFT_HD bool check(std::int64_t, const fault_report&) const { return true; }
   DEFT_HD T loss(const T*, std::int64_t, const state& s, T log_sum) const {
     return state::product(s.labels, log_sum) + s.loss;
@@ -147,29 +219,54 @@ struct label_probabilities {
   DEFT_HD T gradient(T e, T dz, std::int64_t r, std::int64_t c) const {
     return e - state::product(of[r * n + c], dz);
   }
+  DEFT_HD void gradients(columns<T>& e, T dz, const elements& labels, std::int64_t,
+                         std::int64_t) const {
+    for (int k = 0; k < columns_at_once; ++k) e.v[k] = e.v[k] - state::product(labels.v[k], dz);
+  }
 };
-/// dz * (total softmax - label) of one element.
+/// dz * (total softmax - label).
 template <class T, class Labels>
-DEFT_HD T gradient_of(T x, T most, T sum, T dz, T total, const Labels& l, std::int64_t r,
-                      std::int64_t c) {
+struct row_gradient {
   using state = exponentials<T>;
-  const T share = state::product(dz, total) / sum;
-  return l.gradient(state::product(state::exp(x - most), share), dz, r, c);
-}
+  T most, share, dz;
+
+  DEFT_HD row_gradient(T largest, T sum, T d, T total)
+      : most(largest), share(state::product(d, total) / sum), dz(d) {}
+  DEFT_HD T of(T x, const Labels& l, std::int64_t r, std::int64_t c) const {
+    return l.gradient(weighed(x), dz, r, c);
+  }
+  DEFT_HD void put(columns<T>& e, const Labels& l, const typename Labels::elements& labels,
+                   std::int64_t r, std::int64_t c) const {
+    for (T& v : e.v) v = weighed(v);
+    l.gradients(e, dz, labels, r, c);
+  }
+
+ private:
+  DEFT_HD T weighed(T x) const { return state::product(state::exp(x - most), share); }
+};
+
+/// Logits and labels of a group.
+template <class T, class Labels>
+struct examples {
+  columns<T> x;
+  [[no_unique_address]] typename Labels::elements labels;
+};
 
 /// Outputs that nothing needs are null.
 template <class T, class Labels>
 struct cross_entropy_rows {
   using state = typename Labels::state;
+  using elements = examples<T, Labels>;
+  static constexpr int together = columns_at_once;
   const T* x;
   Labels labels;
   T *loss, *most, *sum;
-  std::int64_t n;
+  row_groups rows;
   fault_report report;
 
   DEFT_HD state start() const { return state::none(); }
   DEFT_HD state add(state s, std::int64_t r, std::int64_t c) const {
-    labels.add(s, x[r * n + c], r, c);
+    labels.add(s, x[r * rows.n + c], r, c);
     return s;
   }
   DEFT_HD state join(state a, const state& b) const {
@@ -177,28 +274,49 @@ struct cross_entropy_rows {
     return a;
   }
   DEFT_HD void end(std::int64_t r, const state& s) const {
-    const T total = n ? s.total() : T(0);
+    const T total = rows.n ? s.total() : T(0);
     if (most) most[r] = s.most;
     if (sum) sum[r] = total;
     if (!labels.check(r, report) || !loss) return;
-    loss[r] = n ? labels.loss(x + r * n, r, s, num::log(num::lane<T>(total)).v) : T(0);
+    loss[r] = rows.n ? labels.loss(x + r * rows.n, r, s, num::log(num::lane<T>(total)).v) : T(0);
+  }
+
+  DEFT_HD elements load(std::int64_t r, std::int64_t c) const {
+    return {rows.load(x, r, c), labels.load(rows, r, c)};
+  }
+  DEFT_HD state add_all(state s, const elements& e, std::int64_t, std::int64_t c) const {
+    for (int u = 0; u < together; ++u) {
+      state more = s;
+      labels.add(more, e.x.v[u], e.labels, u);
+      if (rows.has(c, u)) s = more;
+    }
+    return s;
   }
 };
 template <class T, class Labels>
 struct cross_entropy_with_grad_rows : cross_entropy_rows<T, Labels> {
   using typename cross_entropy_rows<T, Labels>::state;
+  using typename cross_entropy_rows<T, Labels>::elements;
   const T* dz;
   std::int64_t dz_step;  ///< 0: one for all rows
   T* y;
 
   DEFT_HD void each(std::int64_t r, std::int64_t c, const state& s) const {
-    const std::int64_t i = r * this->n + c;
-    y[i] = gradient_of(this->x[i], s.most, s.total(), dz[r * dz_step], this->labels.total(s),
-                       this->labels, r, c);
+    const std::int64_t i = r * this->rows.n + c;
+    y[i] = gradient(r, s).of(this->x[i], this->labels, r, c);
+  }
+  DEFT_HD void each_of(elements e, std::int64_t r, std::int64_t c, const state& s) const {
+    gradient(r, s).put(e.x, this->labels, e.labels, r, c);
+    this->rows.store(y, r, c, e.x);
+  }
+
+ private:
+  DEFT_HD row_gradient<T, Labels> gradient(std::int64_t r, const state& s) const {
+    return {s.most, s.total(), dz[r * dz_step], this->labels.total(s)};
   }
 };
 
-/// The gradient, given what the loss' pass found in a row.
+/// The gradient, given what the loss' pass found in a row. Of classes, whose sum is 1.
 template <class T, class Labels>
 struct cross_entropy_gradient {
   const T* x;
@@ -208,28 +326,45 @@ struct cross_entropy_gradient {
   divider n;
   fault_report report;
 
-  DEFT_HD void one(std::int64_t r, std::int64_t c, T total) const {
-    const std::int64_t i = r * n.by() + c;
-    y[i] = gradient_of(x[i], most[r], sum[r], dz[r], total, labels, r, c);
+  DEFT_HD row_gradient<T, Labels> gradient(std::int64_t r, T total) const {
+    return {most[r], sum[r], dz[r], total};
   }
-  /// Of classes, whose sum is 1.
   DEFT_HD void operator()(std::int64_t i) const {
     std::int64_t r = i;
     const std::int64_t c = n.cut(r);
-    if (c != 0 || labels.check(r, report)) one(r, c, 1);
+    if (c != 0 || labels.check(r, report)) y[i] = gradient(r, 1).of(x[i], labels, r, c);
   }
 };
 /// Of probabilities, whose sum comes first: in the order in which the loss' pass takes it.
 template <class T, class Labels>
 struct cross_entropy_gradient_rows : cross_entropy_gradient<T, Labels> {
   using state = T;
+  using elements = examples<T, Labels>;
+  static constexpr int together = columns_at_once;
+  row_groups rows;
+
   DEFT_HD state start() const { return 0; }
   DEFT_HD state add(state s, std::int64_t r, std::int64_t c) const {
-    return s + this->labels.of[r * this->n.by() + c];
+    return s + this->labels.of[r * rows.n + c];
   }
   DEFT_HD state join(state a, state b) const { return a + b; }
   DEFT_HD void end(std::int64_t, state) const {}
-  DEFT_HD void each(std::int64_t r, std::int64_t c, state s) const { this->one(r, c, s); }
+  DEFT_HD void each(std::int64_t r, std::int64_t c, state s) const {
+    const std::int64_t i = r * rows.n + c;
+    this->y[i] = this->gradient(r, s).of(this->x[i], this->labels, r, c);
+  }
+
+  DEFT_HD elements load(std::int64_t r, std::int64_t c) const {
+    return {rows.load(this->x, r, c), this->labels.load(rows, r, c)};
+  }
+  DEFT_HD state add_all(state s, const elements& e, std::int64_t, std::int64_t c) const {
+    for (int u = 0; u < together; ++u) s = rows.has(c, u) ? s + e.labels.v[u] : s;
+    return s;
+  }
+  DEFT_HD void each_of(elements e, std::int64_t r, std::int64_t c, state s) const {
+    this->gradient(r, s).put(e.x, this->labels, e.labels, r, c);
+    rows.store(this->y, r, c, e.x);
+  }
 };
 
 class softmax_kernel_base : public queued_kernel {
@@ -247,7 +382,9 @@ class softmax_kernel final : public softmax_kernel_base {
   std::size_t scratch() const override { return row_room(softmax_rows<T>(), rows_, n_); }
   void queue(const kernel_call& c, stream& s) override {
     if (rows_ * n_ == 0) return;
-    s.over_rows(softmax_rows<T>{s.in<T>(c.in[0]), s.out<T>(c.out[0]), n_}, rows_, n_, c.scratch);
+    const T* const x = s.in<T>(c.in[0]);
+    T* const y = s.out<T>(c.out[0]);
+    s.over_rows(softmax_rows<T>{x, y, row_groups(n_, {x, y})}, rows_, n_, c.scratch);
   }
 };
 
@@ -262,12 +399,14 @@ class cross_entropy_kernel final : public softmax_kernel_base {
     f.x = s.in<T>(c.in[0]);
     f.labels = Labels(s, c.in[1], this->in_[1], this->n_);
     f.loss = s.out<T>(c.out[0]), f.most = s.out<T>(c.out[1]), f.sum = s.out<T>(c.out[2]);
-    f.n = this->n_;
     f.report = s.faults();
     if constexpr (Gradient) {
       f.dz = s.in<T>(c.in[2]);
       f.dz_step = this->in(2).rank() == 0 ? 0 : 1;
       f.y = s.out<T>(c.out[3]);
+      f.rows = row_groups(this->n_, {f.x, f.labels.array(), f.y});
+    } else {
+      f.rows = row_groups(this->n_, {f.x, f.labels.array()});
     }
     s.over_rows(f, this->rows_, this->n_, c.scratch);
   }
@@ -296,10 +435,12 @@ class cross_entropy_grad_kernel final : public softmax_kernel_base {
     f.y = s.out<T>(c.out[0]);
     f.n = divider(this->n_);
     f.report = s.faults();
-    if constexpr (dense)
+    if constexpr (dense) {
+      f.rows = row_groups(this->n_, {f.x, f.labels.array(), f.y});
       s.over_rows(f, this->rows_, this->n_, c.scratch);
-    else
+    } else {
       s.launch(elements, f);
+    }
   }
 
  private:

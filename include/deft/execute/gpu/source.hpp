@@ -70,14 +70,16 @@ std::string row_source(const program& p, std::span<const extent_class> operands,
                        source_options options);
 
 /// Source of a region whose folds leave a value for every column; `count` rows of `n` columns.
-/// Kernels: "columns", `lanes` threads, a power of two up to 32, fold a column; "long_columns", 32
-/// threads do, each for 8 of 256 lanes. A block of up to 512 threads has columns that follow each
-/// other, a power of two of them: thread wide * l + x is lane l of column x. The order is that of
-/// row_fold.hpp.
+/// Kernels: "columns", `lanes` threads, a power of two up to 32, fold a column; "long_columns",
+/// threads that have column_lanes_of_thread of 256 lanes each. A block of up to 512 threads has
+/// columns that follow each other, a power of two of them: thread wide * l + x is lane l of column
+/// x. The order is that of row_fold.hpp.
 ///
 /// "" if it is not supported: see above, or there are folds of rows.
 std::string column_source(const program& p, std::span<const extent_class> operands,
                           source_options options);
+/// 16, so that a warp reads whole lines of 128 bytes, or 8, where registers would not hold as many.
+int column_lanes_of_thread(const program& p);
 
 /// Source of a region without rows that is folded as a whole; operands as of element_source.
 /// Kernels, whose blocks have 256 threads: "parts", each block folds `n` elements that follow each

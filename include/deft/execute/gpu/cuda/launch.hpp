@@ -26,10 +26,12 @@ inline constexpr int most_threads = 512;
 /// Whether the run that an update belongs to has failed, as far as earlier kernels tell.
 __device__ inline bool is_void(const std::uint32_t* failed) { return failed && __ldcg(failed); }
 
+// The functor is each kernel's last parameter: see places.
+
 /// f(i) for 0 <= i < n.
 template <class F>
 __global__ void __launch_bounds__(block_threads)
-    for_each(const __grid_constant__ F f, const std::int64_t n, const std::uint32_t* failed) {
+    for_each(const std::uint32_t* failed, const std::int64_t n, const __grid_constant__ F f) {
   if (is_void(failed)) return;
   const std::int64_t i = std::int64_t{blockIdx.x} * block_threads + threadIdx.x;
   if (i < n) f(i);
@@ -58,6 +60,16 @@ __device__ State from_first(const State& s, int lanes) {
   return first;
 }
 
+/// Joins the values of `lanes` lanes of a warp: lane 0 has the result.
+template <class F>
+__device__ typename F::state fold_warp(const F& f, typename F::state s, int lane, int lanes) {
+  for (int d = lanes / 2; d > 0; d /= 2) {
+    const auto other = from_lane(s, d, lanes);
+    if (lane < d) s = f.join(s, other);
+  }
+  return s;
+}
+
 /// Room in shared memory for N values, which need not have a constructor.
 template <class State, int N>
 union shared_states {
@@ -70,8 +82,8 @@ union shared_states {
 /// 32 of a warp, or the 256 of a block.
 template <class F>
 __global__ void __launch_bounds__(block_threads)
-    fold(const __grid_constant__ F f, const std::int64_t rows, const std::int64_t n,
-         const int log_lanes, const std::uint32_t* failed) {
+    fold(const std::uint32_t* failed, const std::int64_t rows, const std::int64_t n,
+         const int log_lanes, const __grid_constant__ F f) {
   if (is_void(failed)) return;
   using state = typename F::state;
   const int lanes = 1 << log_lanes;
@@ -81,8 +93,13 @@ __global__ void __launch_bounds__(block_threads)
   const std::int64_t row = (std::int64_t{blockIdx.x} * block_threads + thread) >> log_lanes;
   state s = f.start();
   if (row < rows) {
+    if constexpr (fold_of_groups<F>) {
+      for (std::int64_t c = lane * F::together; c < n; c += lanes * F::together)
+        s = f.add_all(s, f.load(row, c), row, c);
+    } else {
 #pragma unroll 4
-    for (std::int64_t c = lane; c < n; c += lanes) s = f.add(s, row, c);
+      for (std::int64_t c = lane; c < n; c += lanes) s = f.add(s, row, c);
+    }
   }
 
   for (int d = lanes / 2; d >= 32; d /= 2) {
@@ -92,10 +109,7 @@ __global__ void __launch_bounds__(block_threads)
     __syncthreads();
   }
   const int width = lanes < 32 ? lanes : 32;
-  for (int d = width / 2; d > 0; d /= 2) {
-    const state other = from_lane(s, d, width);
-    if ((lane & 31) < d) s = f.join(s, other);
-  }
+  s = fold_warp(f, s, lane & 31, width);
   if (lane == 0 && row < rows) f.end(row, s);
   if constexpr (row_fold_and_pass<F>) {
     s = from_first(s, width);
@@ -106,22 +120,61 @@ __global__ void __launch_bounds__(block_threads)
     } else {
       __syncwarp();
     }
-    if (row < rows)
+    if (row >= rows) return;
+    if constexpr (fold_of_groups<F>)
+      for (std::int64_t c = lane * F::together; c < n; c += lanes * F::together)
+        f.each_of(f.load(row, c), row, c, s);
+    else
       for (std::int64_t c = lane; c < n; c += lanes) f.each(row, c, s);
   }
 }
 
-/// The same where rows are adjacent: the threads of a warp have rows that follow each other, those
-/// of a block `lanes` lanes, up to 32, of each; each thread of 32 has every 32nd lane of 256.
+/// Groups of columns that a thread of fold_held has at most.
+inline constexpr int most_held = 8;
+/// The same where a warp, or a part of it, holds a row between the two passes: in registers.
 template <class F>
-__global__ void __launch_bounds__(most_threads)
-    fold_adjacent(const __grid_constant__ F f, const std::int64_t rows, const std::int64_t n,
-                  const int log_lanes, const int log_wide, const std::uint32_t* failed) {
+__global__ void __launch_bounds__(block_threads)
+    fold_held(const std::uint32_t* failed, const std::int64_t rows, const std::int64_t n,
+              const int log_lanes, const __grid_constant__ F f) {
+  if (is_void(failed)) return;
+  using state = typename F::state;
+  const int lanes = 1 << log_lanes;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread & (lanes - 1);
+  const std::int64_t row = (std::int64_t{blockIdx.x} * block_threads + thread) >> log_lanes;
+  const int end = row < rows ? static_cast<int>(n) : 0;
+  typename F::elements held[most_held];
+#pragma unroll
+  for (int k = 0; k < most_held; ++k)
+    if (const int c = (k * lanes + lane) * F::together; c < end) held[k] = f.load(row, c);
+  state s = f.start();
+#pragma unroll
+  for (int k = 0; k < most_held; ++k)
+    if (const int c = (k * lanes + lane) * F::together; c < end) s = f.add_all(s, held[k], row, c);
+  s = fold_warp(f, s, lane, lanes);
+  if (lane == 0 && row < rows) f.end(row, s);
+  s = from_first(s, lanes);
+#pragma unroll
+  for (int k = 0; k < most_held; ++k)
+    if (const int c = (k * lanes + lane) * F::together; c < end) f.each_of(held[k], row, c, s);
+}
+
+/// Of a row's 256 lanes, how many a thread has where rows are adjacent: as many as registers hold,
+/// as whole lines of 128 bytes are read the quicker.
+template <class F>
+inline constexpr int lanes_of_thread = sizeof(typename F::state) <= 4 ? 16 : 8;
+
+/// The same where rows are adjacent: the threads of a warp have rows that follow each other, those
+/// of a block `lanes` lanes, up to 32, of each, or every 16th or 32nd lane of 256.
+template <class F>
+__global__ void __launch_bounds__(most_threads, sizeof(typename F::state) <= 8 ? 2 : 1)
+    fold_adjacent(const std::uint32_t* failed, const std::int64_t rows, const std::int64_t n,
+                  const int log_lanes, const int log_wide, const __grid_constant__ F f) {
   if (is_void(failed)) return;
   using state = typename F::state;
   __shared__ shared_states<state, most_threads / 2> room;
   const int lanes = 1 << log_lanes, wide = 1 << log_wide;
-  const int deep = lanes < 32 ? lanes : 32;
+  constexpr int K = lanes_of_thread<F>, apart = 256 / K;
+  const int deep = lanes <= 32 ? lanes : apart;
   const int y = static_cast<int>(threadIdx.x) >> log_wide;
   const int x = static_cast<int>(threadIdx.x) & (wide - 1);
   const std::int64_t row = std::int64_t{blockIdx.x} * wide + x;
@@ -132,18 +185,18 @@ __global__ void __launch_bounds__(most_threads)
       for (std::int64_t c = y; c < n; c += lanes) s = f.add(s, row, c);
     }
   } else if (row < rows) {
-    state part[8];
+    state part[K];
 #pragma unroll
     for (auto& p : part) p = s;
     std::int64_t c = y;
-    for (; c + 7 * 32 < n; c += 8 * 32)
+    for (; c + (K - 1) * apart < n; c += lanes)
 #pragma unroll
-      for (int k = 0; k < 8; ++k) part[k] = f.add(part[k], row, c + 32 * k);
+      for (int k = 0; k < K; ++k) part[k] = f.add(part[k], row, c + apart * k);
 #pragma unroll
-    for (int k = 0; k < 8; ++k)
-      if (c + 32 * k < n) part[k] = f.add(part[k], row, c + 32 * k);
+    for (int k = 0; k < K; ++k)
+      if (c + apart * k < n) part[k] = f.add(part[k], row, c + apart * k);
 #pragma unroll
-    for (int d = 4; d > 0; d /= 2)
+    for (int d = K / 2; d > 0; d /= 2)
 #pragma unroll
       for (int k = 0; k < d; ++k) part[k] = f.join(part[k], part[k + d]);
     s = part[0];
@@ -168,7 +221,7 @@ __global__ void __launch_bounds__(most_threads)
 template <class F>
 void stream::launch(std::int64_t n, const F& f) {
   if (n <= 0) return;
-  void* arguments[] = {const_cast<F*>(&f), &n, &failed_};
+  void* arguments[] = {&failed_, &n, const_cast<F*>(&f)};
   start(reinterpret_cast<const void*>(&for_each<F>), (n + block_threads - 1) / block_threads,
         block_threads, arguments, compiled_for);
 }
@@ -176,25 +229,30 @@ void stream::launch(std::int64_t n, const F& f) {
 template <row_fold F>
 void stream::fold_rows(const F& f, std::int64_t rows, std::int64_t n) {
   if (rows <= 0) return;
-  const int lanes = fold_lanes(n);
+  constexpr int together = columns_together<F>;
+  const int lanes = fold_lanes(n, together);
   int log_lanes = 0;
   while (1 << log_lanes < lanes) ++log_lanes;
   if constexpr (fold_of_columns<F>) {
     if (f.rows_are_adjacent()) {
       // 32 threads along the rows, but no more than 512 in all, and not far fewer.
-      const int log_deep = std::min(log_lanes, 5);
+      constexpr int log_apart = lanes_of_thread<F> == 16 ? 4 : 5;
+      const int log_deep = log_lanes <= 5 ? log_lanes : log_apart;
       int log_wide = log_deep == 5 ? 4 : std::max(5, 8 - log_deep);
       const int wide = 1 << log_wide;
-      void* arguments[] = {const_cast<F*>(&f), &rows, &n, &log_lanes, &log_wide, &failed_};
+      void* arguments[] = {&failed_, &rows, &n, &log_lanes, &log_wide, const_cast<F*>(&f)};
       start(reinterpret_cast<const void*>(&fold_adjacent<F>), (rows + wide - 1) / wide,
             1u << (log_wide + log_deep), arguments, compiled_for);
       return;
     }
   }
   const int some = static_cast<int>(block_threads) / lanes;
-  void* arguments[] = {const_cast<F*>(&f), &rows, &n, &log_lanes, &failed_};
-  start(reinterpret_cast<const void*>(&fold<F>), (rows + some - 1) / some, block_threads, arguments,
-        compiled_for);
+  void* arguments[] = {&failed_, &rows, &n, &log_lanes, const_cast<F*>(&f)};
+  const void* kernel = reinterpret_cast<const void*>(&fold<F>);
+  if constexpr (fold_of_groups<F> && row_fold_and_pass<F>)
+    if (n <= lanes * together * most_held && lanes <= 32)
+      kernel = reinterpret_cast<const void*>(&fold_held<F>);
+  start(kernel, (rows + some - 1) / some, block_threads, arguments, compiled_for);
 }
 
 }  // namespace deft::gpu::cuda

@@ -97,12 +97,14 @@ class stream {
  private:
   template <class F>
   static void fold_row(const F& f, std::int64_t r, std::int64_t n) {
-    const int lanes = fold_lanes(n);
+    constexpr int together = columns_together<F>;
+    const int lanes = fold_lanes(n, together);
     typename F::state s[256];
     for (int l = 0; l < lanes; ++l) s[l] = f.start();
-    for (std::int64_t c = 0; c < n; c += lanes)
-      for (int l = 0, some = static_cast<int>(std::min<std::int64_t>(lanes, n - c)); l < some; ++l)
-        s[l] = f.add(s[l], r, c + l);
+    for (std::int64_t c = 0; c < n; c += lanes * together) {
+      const auto some = static_cast<int>(std::min<std::int64_t>(lanes * together, n - c));
+      for (int i = 0; i < some; ++i) s[i / together] = f.add(s[i / together], r, c + i);
+    }
     for (int d = lanes / 2; d > 0; d /= 2)
       for (int l = 0; l < d; ++l) s[l] = f.join(s[l], s[l + d]);
     f.end(r, s[0]);
