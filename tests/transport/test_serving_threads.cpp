@@ -38,8 +38,7 @@ TEST_CASE("hundreds of connections are served by few threads") {
     for (auto& c : channels) calls.push_back(c->call(message(message_kind::first_free)));
     for (auto& p : calls) REQUIRE(h.wait_for(*p, soon()));
   }
-  // The serving threads, and a keeper for each loop. A thread that replaced a blocked one ends when
-  // it finds nothing to do.
+  // The serving threads, and a keeper for each loop.
   const int most = deft::usable_processors() + 2;
   while (threads() - before > most && std::chrono::steady_clock::now() < until)
     std::this_thread::yield();

@@ -19,10 +19,11 @@ thread_local bool looks_for_work = false;
 
 constexpr int most_blocked = 256;
 constexpr std::size_t taken_alone = 2;
-/// How long a thread without work stays. `spare_for` is for those more than there are processors:
-/// the kernels of the next step are likely to need them again, and waking one costs less than
-/// starting one.
-constexpr std::chrono::milliseconds idle_for(10'000), spare_for(100);
+/// How long a thread without work stays, and how many stay beyond one for each processor: those
+/// that took the place of blocked ones. The kernels of the next step are likely to need them again,
+/// and waking one costs less than starting one.
+constexpr auto idle_for = std::chrono::seconds(10);
+constexpr int most_spare = 32;
 /// After being the only one to rest for `alone_after`, a connection is assumed to stay so; others
 /// would then wait for at most `unseen_at_most`.
 constexpr auto alone_after = std::chrono::milliseconds(10);
@@ -95,7 +96,7 @@ void serving_threads::run() {
 }
 
 bool serving_threads::next(std::shared_ptr<served>& s) {
-  const auto since = std::chrono::steady_clock::now();
+  const auto give_up = std::chrono::steady_clock::now() + idle_for;
   idle_thread self;
   std::unique_lock lock(guard_);
   for (;;) {
@@ -106,9 +107,8 @@ bool serving_threads::next(std::shared_ptr<served>& s) {
       ++served_;
       return true;
     }
-    const bool spare = threads_ - blocked_ > usable_processors();
-    const auto give_up = since + (spare ? spare_for : idle_for);
-    if (std::chrono::steady_clock::now() >= give_up) {
+    if (threads_ - blocked_ > usable_processors() + most_spare ||
+        std::chrono::steady_clock::now() >= give_up) {
       --threads_;
       return false;
     }
