@@ -68,7 +68,7 @@ TEST_CASE("machines train by TCP; tasks of one machine go on by a local socket")
       return std::make_unique<child_program>(
           "line_fit",
           arguments{str("--job_name=", job), str("--task_index=", index), "--ps_hosts=" + ps_host,
-                    "--worker_hosts=" + join(hosts, ","), "--steps=300", "--intra_op_threads=1"});
+                    "--worker_hosts=" + join(hosts, ","), "--steps=10000", "--intra_op_threads=1"});
     });
   };
   const child ps = start(0, "ps", 0);

@@ -22,7 +22,8 @@ int main(int argc, char** argv) {
     variable<float> w("w", 0.f);
     auto loss = mean(square(x * w - x * 3.f));
     auto step = global_step();
-    // Converges with stale gradients too, of up to six steps before.
+    // Converges with stale gradients too, of up to six steps before, and given thousands of steps,
+    // with those of a worker that was not scheduled for hundreds.
     const sgd descent(0.015);
     auto train = self.flag("sync").empty() ? descent.minimize(loss, step)
                                            : sync_replicas(descent, 2, 2).minimize(loss, step);

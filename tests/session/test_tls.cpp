@@ -146,7 +146,7 @@ TEST_CASE("a job of processes trains on TLS, from flags that a launcher hands on
     return std::ranges::any_of(lines, [](const auto& l) { return l.find("w is 3.000") != l.npos; });
   };
   auto flags = flags_of(of_tasks());
-  flags.push_back("--steps=300");
+  flags.push_back("--steps=10000");
   SUBCASE("of a launcher") {
     child_program all("line_fit", flags);
     CHECK(trains(all.lines()));

@@ -235,7 +235,7 @@ TEST_CASE("a model over GPUs of two processes learns as on the processor") {
 }
 
 TEST_CASE("a job of processes trains, and all of them end") {
-  child_program p("line_fit", {"--steps", "300"});
+  child_program p("line_fit", {"--steps", "10000"});
   auto lines = p.lines();
   INFO(join(lines, "\n"));
   CHECK(p.wait() == 0);
