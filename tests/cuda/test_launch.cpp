@@ -5,6 +5,7 @@
 #include <barrier>
 #include <cstring>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <thread>
@@ -164,36 +165,61 @@ struct distance_adjacent : distance_to_best {
   bool rows_are_adjacent() const { return row == 1; }
 };
 
-/// Sums by groups of three columns, then what each column lacks to the sum.
+/// Sums by groups of three columns, and the largest, then what each column lacks to the sum.
+struct sum_and_largest {
+  float sum = 0, largest = -std::numeric_limits<float>::infinity();
+};
 struct lacking_in_groups {
-  using state = float;
+  using state = sum_and_largest;
   struct elements {
     float v[3];
   };
   static constexpr int together = 3;
   const float* x;
-  float* to;
+  state* to;
   float* distance;
   std::int64_t row, column;
-  float start() const { return 0; }
-  float add(float s, std::int64_t r, std::int64_t c) const { return s + x[r * row + c * column]; }
-  float join(float a, float b) const { return a + b; }
-  void end(std::int64_t r, float s) const { to[r] = s; }
-  void each(std::int64_t r, std::int64_t c, float s) const {
-    distance[r * row + c * column] = s - x[r * row + c * column];
+  state start() const { return {}; }
+  state add(state s, std::int64_t r, std::int64_t c) const {
+    const float v = x[r * row + c * column];
+    return {s.sum + v, larger(s.largest, v)};
+  }
+  state join(state a, state b) const { return {a.sum + b.sum, larger(a.largest, b.largest)}; }
+  void end(std::int64_t r, state s) const { to[r] = s; }
+  void each(std::int64_t r, std::int64_t c, state s) const {
+    distance[r * row + c * column] = s.sum - x[r * row + c * column];
   }
   elements load(std::int64_t r, std::int64_t c) const {
     elements e;
-    for (int u = 0; u < together; ++u) e.v[u] = has(c, u) ? x[r * row + c + u] : 1e30f;
+    for (int u = 0; u < together; ++u) e.v[u] = has(c, u) ? x[r * row + c + u] : state().largest;
     return e;
   }
-  float add_all(float s, const elements& e, std::int64_t, std::int64_t c) const {
-    for (int u = 0; u < together; ++u) s = has(c, u) ? s + e.v[u] : s;
+  state add_all(state s, const elements& e, std::int64_t, std::int64_t c) const {
+    for (int u = 0; u < together; ++u)
+      if (has(c, u)) s = {s.sum + e.v[u], larger(s.largest, e.v[u])};
     return s;
   }
-  void each_of(const elements& e, std::int64_t r, std::int64_t c, float s) const {
+  float known(std::int64_t, state s) const { return s.sum; }
+  void each_of(const elements& e, std::int64_t r, std::int64_t c, float sum) const {
     for (int u = 0; u < together; ++u)
-      if (has(c, u)) distance[r * row + c + u] = s - e.v[u];
+      if (has(c, u)) distance[r * row + c + u] = sum - e.v[u];
+  }
+
+  elements none() const { return {state().largest, state().largest, state().largest}; }
+  float larger(float a, float b) const { return std::max(a, b); }
+  float largest(const elements& e) const { return std::max({e.v[0], e.v[1], e.v[2]}); }
+  state start(float most) const { return {0, most}; }
+  /// Puts its double into an element's place.
+  state settle(state s, elements& e, std::int64_t c) const {
+    for (int u = 0; u < together; ++u) {
+      if (has(c, u)) s.sum += e.v[u];
+      e.v[u] *= 2;
+    }
+    return s;
+  }
+  void put(elements e, std::int64_t r, std::int64_t c, float sum) const {
+    for (float& v : e.v) v /= 2;
+    each_of(e, r, c, sum);
   }
 
  private:
@@ -205,7 +231,7 @@ std::vector<const void*> that_hold;
 template <class F>
 void know() {
   registered(&cuda::fold<F>);
-  if constexpr (fold_of_groups<F>) that_hold.push_back(registered(&cuda::fold_held<F>));
+  if constexpr (fold_of_held<F>) that_hold.push_back(registered(&cuda::fold_held<F>));
   if constexpr (fold_of_columns<F>) of_columns.push_back(registered(&cuda::fold_adjacent<F>));
 }
 template <class F>

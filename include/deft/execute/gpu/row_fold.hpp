@@ -23,14 +23,33 @@ concept row_fold_and_pass = row_fold<F> &&
   f.each(i, i, s);  // row, column, its row's fold
 };
 
-/// One of which a lane takes `together` columns at a time, where all threads of CUDA's GPUs read
-/// them as one, and keep them for the second pass. It has add and each of single columns, too.
+/// One of which a lane takes `together` columns at a time, which threads of CUDA's GPUs read as
+/// one. It has add and each of single columns, too.
 template <class F>
 concept fold_of_groups = row_fold<F> &&
     requires(const F f, typename F::state s, typename F::elements e, std::int64_t i) {
   { F::together } -> std::convertible_to<int>;
   { f.load(i, i) } -> std::same_as<typename F::elements>;  // row, first column
   { f.add_all(s, e, i, i) } -> std::same_as<typename F::state>;
+};
+/// One that goes over them again, given what is known of their row by its fold.
+template <class F>
+concept fold_and_pass_of_groups = fold_of_groups<F> && row_fold_and_pass<F> &&
+    requires(const F f, typename F::state s, typename F::elements e, std::int64_t i) {
+  f.each_of(e, i, i, f.known(i, s));  // row, first column
+};
+
+/// One whose row stays in the registers of a warp of CUDA's GPUs, if its columns are few. They find
+/// the row's largest element first, and its fold from there: `settle` adds a group and puts what
+/// the second pass needs in its place. A state is joined with those of the same largest element.
+template <class F>
+concept fold_of_held = fold_and_pass_of_groups<F> &&
+    requires(const F f, typename F::state s, typename F::elements e, std::int64_t i) {
+  { f.none() } -> std::same_as<typename F::elements>;  // of columns behind the last
+  f.larger(f.largest(e), f.largest(e));
+  { f.start(f.largest(e)) } -> std::same_as<typename F::state>;
+  { f.settle(s, e, i) } -> std::same_as<typename F::state>;  // first column
+  f.put(e, i, i, f.known(i, s));                             // row, first column
 };
 
 /// One that may be told that neighbouring rows are neighbours in memory, as in a sum over the first

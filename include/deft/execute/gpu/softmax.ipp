@@ -21,7 +21,8 @@ struct exponentials {
   static constexpr T infinity = std::numeric_limits<T>::infinity();
   T most, sum;
 
-  static DEFT_HD exponentials none() { return {-infinity, 0}; }
+  static DEFT_HD exponentials none() { return below(-infinity); }
+  static DEFT_HD exponentials below(T largest) { return {largest, 0}; }
   static DEFT_HD T exp(T x) { return num::exp(V(x)).v; }
   static DEFT_HD T product(T a, T b) { return (V(a) * V(b)).v; }
 
@@ -30,6 +31,12 @@ struct exponentials {
     const T e = x == -infinity ? T(0) : exp(rises ? most - x : x - most);
     sum = rises ? product(sum, e) + 1 : sum + e;
     if (rises) most = x;
+  }
+  /// Of the largest or less than it: returns its exponential.
+  DEFT_HD T settle(T x) {
+    const T e = exp(x - most);
+    sum += e;
+    return e;
   }
   DEFT_HD void join(const exponentials& o) {
     const T to = o.most > most ? o.most : most;
@@ -51,13 +58,17 @@ struct weighed_exponentials : exponentials<T> {
   using base = exponentials<T>;
   T labels, loss;
 
-  static DEFT_HD weighed_exponentials none() { return {base::none(), 0, 0}; }
+  static DEFT_HD weighed_exponentials none() { return below(-base::infinity); }
+  static DEFT_HD weighed_exponentials below(T largest) { return {base::below(largest), 0, 0}; }
   DEFT_HD void add(T x, T label) {
     const T before = this->most;
     base::add(x);
     raise(before);
-    loss += base::product(label, x == -base::infinity ? base::infinity : this->most - x);
-    labels += label;
+    weigh(x, label);
+  }
+  DEFT_HD T settle(T x, T label) {
+    weigh(x, label);
+    return base::settle(x);
   }
   DEFT_HD void join(weighed_exponentials o) {
     const T mine = this->most, theirs = o.most;
@@ -69,6 +80,10 @@ struct weighed_exponentials : exponentials<T> {
   }
 
  private:
+  DEFT_HD void weigh(T x, T label) {
+    loss += base::product(label, x == -base::infinity ? base::infinity : this->most - x);
+    labels += label;
+  }
   DEFT_HD void raise(T before) {
     if (before != this->most && before != -base::infinity)
       loss += base::product(labels, this->most - before);
@@ -79,6 +94,22 @@ struct weighed_exponentials : exponentials<T> {
 constexpr int columns_at_once = 4;
 template <class T>
 using columns = group<T, columns_at_once>;
+template <class T>
+DEFT_HD columns<T> filled(T value) {
+  columns<T> g;
+  for (T& v : g.v) v = value;
+  return g;
+}
+
+/// The larger of two, of which NaN is none.
+template <class T>
+DEFT_HD T larger_of(T a, T b) {
+  return std::fmax(a, b);
+}
+template <class T>
+DEFT_HD T largest_of(const columns<T>& g) {
+  return larger_of(larger_of(g.v[0], g.v[1]), larger_of(g.v[2], g.v[3]));
+}
 
 /// Of rows of n elements each, how groups of columns are read and written.
 struct row_groups {
@@ -91,13 +122,13 @@ struct row_groups {
         aligned(n % columns_at_once == 0 &&
                 std::ranges::all_of(arrays, [](auto* p) { return is_aligned(p, widest); })) {}
 
-  /// From column c on; where the row has ended, its column c again.
+  /// From column c on; `none` where the row has ended.
   template <class T>
-  DEFT_HD columns<T> load(const T* from, std::int64_t r, std::int64_t c) const {
+  DEFT_HD columns<T> load(const T* from, std::int64_t r, std::int64_t c, T none) const {
     const T* const at = from + (r * n + c);
     if (aligned) return *reinterpret_cast<const columns<T>*>(at);
     columns<T> g;
-    for (int u = 0; u < columns_at_once; ++u) g.v[u] = at[has(c, u) ? u : 0];
+    for (int u = 0; u < columns_at_once; ++u) g.v[u] = has(c, u) ? at[u] : none;
     return g;
   }
   template <class T>
@@ -116,6 +147,9 @@ template <class T>
 struct softmax_rows {
   using state = exponentials<T>;
   using elements = columns<T>;
+  struct pass_of_row {
+    T most, share;
+  };
   static constexpr int together = columns_at_once;
   const T* x;
   T* y;
@@ -136,18 +170,31 @@ struct softmax_rows {
     y[i] = state::product(state::exp(x[i] - s.most), T(1) / s.total());
   }
 
-  DEFT_HD elements load(std::int64_t r, std::int64_t c) const { return rows.load(x, r, c); }
-  DEFT_HD state add_all(state s, const elements& e, std::int64_t, std::int64_t c) const {
-    for (int u = 0; u < together; ++u) {
-      state more = s;
-      more.add(e.v[u]);
-      if (rows.has(c, u)) s = more;
-    }
+  DEFT_HD elements load(std::int64_t r, std::int64_t c) const {
+    return rows.load(x, r, c, -state::infinity);
+  }
+  DEFT_HD state add_all(state s, const elements& e, std::int64_t, std::int64_t) const {
+    for (T v : e.v) s.add(v);
     return s;
   }
-  DEFT_HD void each_of(elements e, std::int64_t r, std::int64_t c, const state& s) const {
-    const T share = T(1) / s.total();
-    for (T& v : e.v) v = state::product(state::exp(v - s.most), share);
+  DEFT_HD pass_of_row known(std::int64_t, const state& s) const {
+    return {s.most, T(1) / s.total()};
+  }
+  DEFT_HD void each_of(elements e, std::int64_t r, std::int64_t c, const pass_of_row& p) const {
+    for (T& v : e.v) v = state::exp(v - p.most);
+    put(e, r, c, p);
+  }
+
+  DEFT_HD elements none() const { return filled(-state::infinity); }
+  DEFT_HD T larger(T a, T b) const { return larger_of(a, b); }
+  DEFT_HD T largest(const elements& e) const { return largest_of(e); }
+  DEFT_HD state start(T most) const { return state::below(most); }
+  DEFT_HD state settle(state s, elements& e, std::int64_t) const {
+    for (T& v : e.v) v = s.settle(v);
+    return s;
+  }
+  DEFT_HD void put(elements e, std::int64_t r, std::int64_t c, const pass_of_row& p) const {
+    for (T& v : e.v) v = state::product(v, p.share);
     rows.store(y, r, c, e);
   }
 };
@@ -170,8 +217,10 @@ struct label_classes {
     return wide ? static_cast<const std::int64_t*>(of)[r] : static_cast<const std::int32_t*>(of)[r];
   }
   DEFT_HD elements load(const row_groups&, std::int64_t, std::int64_t) const { return {}; }
+  DEFT_HD elements none() const { return {}; }
   DEFT_HD void add(state& s, T x, std::int64_t, std::int64_t) const { s.add(x); }
-  DEFT_HD void add(state& s, T x, const elements&, int) const { s.add(x); }
+  DEFT_HD void add(state& s, T x, const elements&, int, std::int64_t) const { s.add(x); }
+  DEFT_HD T settle(state& s, T x, const elements&, int, std::int64_t) const { return s.settle(x); }
   DEFT_HD bool check(std::int64_t r, const fault_report& report) const {
     const std::int64_t l = label(r);
     const bool sound = l >= 0 && l < n;
@@ -186,11 +235,11 @@ struct label_classes {
   DEFT_HD T gradient(T e, T dz, std::int64_t r, std::int64_t c) const {
     return label(r) == c ? e - dz : e;
   }
-  DEFT_HD void gradients(columns<T>& e, T dz, const elements&, std::int64_t r,
-                         std::int64_t c) const {
-    const std::int64_t u = label(r) - c;
-    for (int k = 0; k < columns_at_once; ++k)
-      if (u == k) e.v[k] = e.v[k] - dz;
+  using of_row = std::int64_t;
+  DEFT_HD of_row row(std::int64_t r) const { return label(r); }
+  DEFT_HD void gradients(columns<T>& e, T dz, const elements&, of_row label, std::int64_t c) const {
+    for (int u = 0; u < columns_at_once; ++u)
+      if (label - c == u) e.v[u] = e.v[u] - dz;
   }
 };
 /// Probabilities.
@@ -207,10 +256,17 @@ struct label_probabilities {
 
   const void* array() const { return of; }
   DEFT_HD elements load(const row_groups& rows, std::int64_t r, std::int64_t c) const {
-    return rows.load(of, r, c);
+    return rows.load(of, r, c, T(0));
   }
+  DEFT_HD elements none() const { return filled(T(0)); }
   DEFT_HD void add(state& s, T x, std::int64_t r, std::int64_t c) const { s.add(x, of[r * n + c]); }
-  DEFT_HD void add(state& s, T x, const elements& e, int u) const { s.add(x, e.v[u]); }
+  // Behind the row's end there is nothing to weigh: 0 times infinity is NaN.
+  DEFT_HD void add(state& s, T x, const elements& e, int u, std::int64_t c) const {
+    if (c + u < n) s.add(x, e.v[u]);
+  }
+  DEFT_HD T settle(state& s, T x, const elements& e, int u, std::int64_t c) const {
+    return c + u < n ? s.settle(x, e.v[u]) : T(0);
+  }
   DEFT_HD bool check(std::int64_t, const fault_report&) const { return true; }
   DEFT_HD T loss(const T*, std::int64_t, const state& s, T log_sum) const {
     return state::product(s.labels, log_sum) + s.loss;
@@ -219,9 +275,10 @@ struct label_probabilities {
   DEFT_HD T gradient(T e, T dz, std::int64_t r, std::int64_t c) const {
     return e - state::product(of[r * n + c], dz);
   }
-  DEFT_HD void gradients(columns<T>& e, T dz, const elements& labels, std::int64_t,
-                         std::int64_t) const {
-    for (int k = 0; k < columns_at_once; ++k) e.v[k] = e.v[k] - state::product(labels.v[k], dz);
+  struct of_row {};
+  DEFT_HD of_row row(std::int64_t) const { return {}; }
+  DEFT_HD void gradients(columns<T>& e, T dz, const elements& labels, of_row, std::int64_t) const {
+    for (int u = 0; u < columns_at_once; ++u) e.v[u] = e.v[u] - state::product(labels.v[u], dz);
   }
 };
 /// dz * (total softmax - label).
@@ -233,16 +290,23 @@ struct row_gradient {
   DEFT_HD row_gradient(T largest, T sum, T d, T total)
       : most(largest), share(state::product(d, total) / sum), dz(d) {}
   DEFT_HD T of(T x, const Labels& l, std::int64_t r, std::int64_t c) const {
-    return l.gradient(weighed(x), dz, r, c);
+    return l.gradient(state::product(exp(x), share), dz, r, c);
   }
-  DEFT_HD void put(columns<T>& e, const Labels& l, const typename Labels::elements& labels,
-                   std::int64_t r, std::int64_t c) const {
-    for (T& v : e.v) v = weighed(v);
-    l.gradients(e, dz, labels, r, c);
-  }
+  DEFT_HD T exp(T x) const { return state::exp(x - most); }
+};
+template <class T, class Labels>
+struct known_gradient : row_gradient<T, Labels> {
+  [[no_unique_address]] typename Labels::of_row row;
 
- private:
-  DEFT_HD T weighed(T x) const { return state::product(state::exp(x - most), share); }
+  /// Of the exponentials of a group.
+  DEFT_HD void put(columns<T>& e, const Labels& l, const typename Labels::elements& labels,
+                   std::int64_t c) const {
+    for (T& v : e.v) v = exponentials<T>::product(v, this->share);
+    l.gradients(e, this->dz, labels, row, c);
+  }
+  DEFT_HD void exp_all(columns<T>& e) const {
+    for (T& v : e.v) v = this->exp(v);
+  }
 };
 
 /// Logits and labels of a group.
@@ -282,14 +346,10 @@ struct cross_entropy_rows {
   }
 
   DEFT_HD elements load(std::int64_t r, std::int64_t c) const {
-    return {rows.load(x, r, c), labels.load(rows, r, c)};
+    return {rows.load(x, r, c, -state::infinity), labels.load(rows, r, c)};
   }
   DEFT_HD state add_all(state s, const elements& e, std::int64_t, std::int64_t c) const {
-    for (int u = 0; u < together; ++u) {
-      state more = s;
-      labels.add(more, e.x.v[u], e.labels, u);
-      if (rows.has(c, u)) s = more;
-    }
+    for (int u = 0; u < together; ++u) labels.add(s, e.x.v[u], e.labels, u, c);
     return s;
   }
 };
@@ -305,8 +365,28 @@ struct cross_entropy_with_grad_rows : cross_entropy_rows<T, Labels> {
     const std::int64_t i = r * this->rows.n + c;
     y[i] = gradient(r, s).of(this->x[i], this->labels, r, c);
   }
-  DEFT_HD void each_of(elements e, std::int64_t r, std::int64_t c, const state& s) const {
-    gradient(r, s).put(e.x, this->labels, e.labels, r, c);
+  DEFT_HD known_gradient<T, Labels> known(std::int64_t r, const state& s) const {
+    return {gradient(r, s), this->labels.row(r)};
+  }
+  DEFT_HD void each_of(elements e, std::int64_t r, std::int64_t c,
+                       const known_gradient<T, Labels>& g) const {
+    g.exp_all(e.x);
+    put(e, r, c, g);
+  }
+
+  DEFT_HD elements none() const { return {filled(-state::infinity), this->labels.none()}; }
+  DEFT_HD T larger(T a, T b) const { return larger_of(a, b); }
+  DEFT_HD T largest(const elements& e) const { return largest_of(e.x); }
+  using cross_entropy_rows<T, Labels>::start;
+  DEFT_HD state start(T most) const { return state::below(most); }
+  DEFT_HD state settle(state s, elements& e, std::int64_t c) const {
+    for (int u = 0; u < this->together; ++u)
+      e.x.v[u] = this->labels.settle(s, e.x.v[u], e.labels, u, c);
+    return s;
+  }
+  DEFT_HD void put(elements e, std::int64_t r, std::int64_t c,
+                   const known_gradient<T, Labels>& g) const {
+    g.put(e.x, this->labels, e.labels, c);
     this->rows.store(y, r, c, e.x);
   }
 
@@ -355,14 +435,19 @@ struct cross_entropy_gradient_rows : cross_entropy_gradient<T, Labels> {
   }
 
   DEFT_HD elements load(std::int64_t r, std::int64_t c) const {
-    return {rows.load(this->x, r, c), this->labels.load(rows, r, c)};
+    return {rows.load(this->x, r, c, T(0)), this->labels.load(rows, r, c)};
   }
-  DEFT_HD state add_all(state s, const elements& e, std::int64_t, std::int64_t c) const {
-    for (int u = 0; u < together; ++u) s = rows.has(c, u) ? s + e.labels.v[u] : s;
+  DEFT_HD state add_all(state s, const elements& e, std::int64_t, std::int64_t) const {
+    for (T label : e.labels.v) s += label;
     return s;
   }
-  DEFT_HD void each_of(elements e, std::int64_t r, std::int64_t c, state s) const {
-    this->gradient(r, s).put(e.x, this->labels, e.labels, r, c);
+  DEFT_HD known_gradient<T, Labels> known(std::int64_t r, state s) const {
+    return {this->gradient(r, s), this->labels.row(r)};
+  }
+  DEFT_HD void each_of(elements e, std::int64_t r, std::int64_t c,
+                       const known_gradient<T, Labels>& g) const {
+    g.exp_all(e.x);
+    g.put(e.x, this->labels, e.labels, c);
     rows.store(this->y, r, c, e.x);
   }
 };

@@ -121,41 +121,51 @@ __global__ void __launch_bounds__(block_threads)
       __syncwarp();
     }
     if (row >= rows) return;
-    if constexpr (fold_of_groups<F>)
+    if constexpr (fold_and_pass_of_groups<F>) {
+      const auto known = f.known(row, s);
       for (std::int64_t c = lane * F::together; c < n; c += lanes * F::together)
-        f.each_of(f.load(row, c), row, c, s);
-    else
+        f.each_of(f.load(row, c), row, c, known);
+    } else {
       for (std::int64_t c = lane; c < n; c += lanes) f.each(row, c, s);
+    }
   }
 }
 
 /// Groups of columns that a thread of fold_held has at most.
 inline constexpr int most_held = 8;
-/// The same where a warp, or a part of it, holds a row between the two passes: in registers.
-template <class F>
+/// A row by a warp, which holds it.
+template <fold_of_held F>
 __global__ void __launch_bounds__(block_threads)
     fold_held(const std::uint32_t* failed, const std::int64_t rows, const std::int64_t n,
-              const int log_lanes, const __grid_constant__ F f) {
+              const __grid_constant__ F f) {
   if (is_void(failed)) return;
-  using state = typename F::state;
-  const int lanes = 1 << log_lanes;
-  const int thread = static_cast<int>(threadIdx.x), lane = thread & (lanes - 1);
-  const std::int64_t row = (std::int64_t{blockIdx.x} * block_threads + thread) >> log_lanes;
-  const int end = row < rows ? static_cast<int>(n) : 0;
+  constexpr int lanes = 32, wide = lanes * F::together;
+  const int lane = static_cast<int>(threadIdx.x) % lanes, first = lane * F::together;
+  const std::int64_t row =
+      std::int64_t{blockIdx.x} * (block_threads / lanes) + static_cast<int>(threadIdx.x) / lanes;
+  if (row >= rows) return;
+  const int end = static_cast<int>(n);
   typename F::elements held[most_held];
 #pragma unroll
-  for (int k = 0; k < most_held; ++k)
-    if (const int c = (k * lanes + lane) * F::together; c < end) held[k] = f.load(row, c);
-  state s = f.start();
+  for (int k = 0; k < most_held; ++k) {
+    const int c = k * wide + first;
+    held[k] = c < end ? f.load(row, c) : f.none();
+  }
+  auto largest = f.largest(held[0]);
+#pragma unroll
+  for (int k = 1; k < most_held; ++k)
+    if (k * wide < end) largest = f.larger(largest, f.largest(held[k]));
+  for (int d = lanes / 2; d > 0; d /= 2) largest = f.larger(largest, from_lane(largest, d, lanes));
+  auto s = f.start(from_first(largest, lanes));
 #pragma unroll
   for (int k = 0; k < most_held; ++k)
-    if (const int c = (k * lanes + lane) * F::together; c < end) s = f.add_all(s, held[k], row, c);
-  s = fold_warp(f, s, lane, lanes);
-  if (lane == 0 && row < rows) f.end(row, s);
-  s = from_first(s, lanes);
+    if (k * wide < end) s = f.settle(s, held[k], k * wide + first);
+  s = from_first(fold_warp(f, s, lane, lanes), lanes);
+  const auto known = f.known(row, s);
 #pragma unroll
   for (int k = 0; k < most_held; ++k)
-    if (const int c = (k * lanes + lane) * F::together; c < end) f.each_of(held[k], row, c, s);
+    if (const int c = k * wide + first; c < end) f.put(held[k], row, c, known);
+  if (lane == 0) f.end(row, s);
 }
 
 /// Of a row's 256 lanes, how many a thread has where rows are adjacent: as many as registers hold,
@@ -247,12 +257,17 @@ void stream::fold_rows(const F& f, std::int64_t rows, std::int64_t n) {
     }
   }
   const int some = static_cast<int>(block_threads) / lanes;
+  const std::int64_t blocks = (rows + some - 1) / some;
+  if constexpr (fold_of_held<F>) {
+    if (lanes == 32 && n <= 32 * together * most_held) {
+      void* arguments[] = {&failed_, &rows, &n, const_cast<F*>(&f)};
+      start(reinterpret_cast<const void*>(&fold_held<F>), blocks, block_threads, arguments,
+            compiled_for);
+      return;
+    }
+  }
   void* arguments[] = {&failed_, &rows, &n, &log_lanes, const_cast<F*>(&f)};
-  const void* kernel = reinterpret_cast<const void*>(&fold<F>);
-  if constexpr (fold_of_groups<F> && row_fold_and_pass<F>)
-    if (n <= lanes * together * most_held && lanes <= 32)
-      kernel = reinterpret_cast<const void*>(&fold_held<F>);
-  start(kernel, (rows + some - 1) / some, block_threads, arguments, compiled_for);
+  start(reinterpret_cast<const void*>(&fold<F>), blocks, block_threads, arguments, compiled_for);
 }
 
 }  // namespace deft::gpu::cuda
