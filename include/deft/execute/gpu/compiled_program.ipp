@@ -152,7 +152,8 @@ std::span<const program_launch> compiled_program::launches(const kernel_call& c,
     launches_[0] = {kernel[lanes > 32 ? 1 : 0], blocks(n_, wide),
                     static_cast<std::uint32_t>(wide * deep), words_};
   } else if (form_ == form::whole) {
-    const std::int64_t parts = fold_parts(1, count_), n = parts == 1 ? count_ : part_columns;
+    const std::int64_t parts = fold_parts(1, count_);
+    const std::int64_t n = parts == 1 ? count_ : part_columns(count_);
     words_[w::n] = word_of(n);
     set_lanes(words_, n);
     launches_[0] = {kernel[0], blocks(count_, n), 256, words_};

@@ -40,16 +40,20 @@ concept fold_and_pass_of_groups = fold_of_groups<F> && row_fold_and_pass<F> &&
 };
 
 /// One whose row stays in the registers of a warp of CUDA's GPUs, if its columns are few. They find
-/// the row's largest element first, and its fold from there: `settle` adds a group and puts what
-/// the second pass needs in its place. A state is joined with those of the same largest element.
+/// the row's largest element first, and its fold from there: `settle` adds a group, and puts what a
+/// second pass puts out in its place. A state is joined with those of the same largest element.
 template <class F>
-concept fold_of_held = fold_and_pass_of_groups<F> &&
+concept fold_of_held = fold_of_groups<F> &&
     requires(const F f, typename F::state s, typename F::elements e, std::int64_t i) {
   { f.none() } -> std::same_as<typename F::elements>;  // of columns behind the last
   f.larger(f.largest(e), f.largest(e));
   { f.start(f.largest(e)) } -> std::same_as<typename F::state>;
   { f.settle(s, e, i) } -> std::same_as<typename F::state>;  // first column
-  f.put(e, i, i, f.known(i, s));                             // row, first column
+};
+template <class F>
+concept fold_and_pass_of_held = fold_of_held<F> && fold_and_pass_of_groups<F> &&
+    requires(const F f, typename F::state s, typename F::elements e, std::int64_t i) {
+  f.put(e, i, i, f.known(i, s));  // row, first column
 };
 
 /// One that may be told that neighbouring rows are neighbours in memory, as in a sum over the first
@@ -75,10 +79,10 @@ template <fold_of_groups F>
 inline constexpr int columns_together<F> = F::together;
 
 /// Where rows are few and long, each is folded in parts of this many columns, whose folds are
-/// folded as a row.
-inline constexpr std::int64_t part_columns = 1 << 14;
+/// folded as a row: at most 256 parts as long as each is short.
+constexpr std::int64_t part_columns(std::int64_t n) { return n <= 1 << 20 ? 1 << 12 : 1 << 14; }
 constexpr std::int64_t fold_parts(std::int64_t rows, std::int64_t n) {
-  return rows < 256 && n > part_columns ? (n + part_columns - 1) / part_columns : 1;
+  return rows < 256 && n > 1 << 14 ? (n + part_columns(n) - 1) / part_columns(n) : 1;
 }
 
 /// Bytes of scratch memory that over_rows(f, rows, n) needs.
@@ -99,7 +103,7 @@ struct fold_of_parts {
 
   DEFT_HD state start() const { return f.start(); }
   DEFT_HD state add(state s, std::int64_t row, std::int64_t c) const {
-    const std::int64_t r = row % rows, column = row / rows * part_columns + c;
+    const std::int64_t r = row % rows, column = row / rows * part_columns(n) + c;
     return column < n ? f.add(s, r, column) : s;
   }
   DEFT_HD state join(state a, state b) const { return f.join(a, b); }
@@ -142,7 +146,7 @@ void over_parts(Stream& s, const F& f, std::int64_t rows, std::int64_t n, void* 
   const std::int64_t parts = fold_parts(rows, n);
   auto* of_parts = s.template out<state>(room);
   auto* of_rows = of_parts + parts * rows;
-  s.fold_rows(fold_of_parts<F>{f, rows, n, of_parts}, rows * parts, part_columns);
+  s.fold_rows(fold_of_parts<F>{f, rows, n, of_parts}, rows * parts, part_columns(n));
   s.fold_rows(fold_of_folds<F>{f, rows, of_parts, of_rows}, rows, parts);
   if constexpr (row_fold_and_pass<F>) s.launch(rows * n, pass_of_rows<F>{f, divider(n), of_rows});
 }

@@ -352,6 +352,15 @@ struct cross_entropy_rows {
     for (int u = 0; u < together; ++u) labels.add(s, e.x.v[u], e.labels, u, c);
     return s;
   }
+
+  DEFT_HD elements none() const { return {filled(-state::infinity), labels.none()}; }
+  DEFT_HD T larger(T a, T b) const { return larger_of(a, b); }
+  DEFT_HD T largest(const elements& e) const { return largest_of(e.x); }
+  DEFT_HD state start(T most) const { return state::below(most); }
+  DEFT_HD state settle(state s, elements& e, std::int64_t c) const {
+    for (int u = 0; u < together; ++u) e.x.v[u] = labels.settle(s, e.x.v[u], e.labels, u, c);
+    return s;
+  }
 };
 template <class T, class Labels>
 struct cross_entropy_with_grad_rows : cross_entropy_rows<T, Labels> {
@@ -372,17 +381,6 @@ struct cross_entropy_with_grad_rows : cross_entropy_rows<T, Labels> {
                        const known_gradient<T, Labels>& g) const {
     g.exp_all(e.x);
     put(e, r, c, g);
-  }
-
-  DEFT_HD elements none() const { return {filled(-state::infinity), this->labels.none()}; }
-  DEFT_HD T larger(T a, T b) const { return larger_of(a, b); }
-  DEFT_HD T largest(const elements& e) const { return largest_of(e.x); }
-  using cross_entropy_rows<T, Labels>::start;
-  DEFT_HD state start(T most) const { return state::below(most); }
-  DEFT_HD state settle(state s, elements& e, std::int64_t c) const {
-    for (int u = 0; u < this->together; ++u)
-      e.x.v[u] = this->labels.settle(s, e.x.v[u], e.labels, u, c);
-    return s;
   }
   DEFT_HD void put(elements e, std::int64_t r, std::int64_t c,
                    const known_gradient<T, Labels>& g) const {

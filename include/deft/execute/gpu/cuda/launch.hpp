@@ -161,10 +161,12 @@ __global__ void __launch_bounds__(block_threads)
   for (int k = 0; k < most_held; ++k)
     if (k * wide < end) s = f.settle(s, held[k], k * wide + first);
   s = from_first(fold_warp(f, s, lane, lanes), lanes);
-  const auto known = f.known(row, s);
+  if constexpr (fold_and_pass_of_held<F>) {
+    const auto known = f.known(row, s);
 #pragma unroll
-  for (int k = 0; k < most_held; ++k)
-    if (const int c = k * wide + first; c < end) f.put(held[k], row, c, known);
+    for (int k = 0; k < most_held; ++k)
+      if (const int c = k * wide + first; c < end) f.put(held[k], row, c, known);
+  }
   if (lane == 0) f.end(row, s);
 }
 
