@@ -105,6 +105,9 @@ TEST_CASE("invalid records end the stream with a message") {
   SUBCASE("of kind 0") { h.say(0, 0); }
   SUBCASE("empty") { h.say(hostile::in_socket, 0); }
   SUBCASE("with what should be zero") { h.say(hostile::in_socket, 1, {}, 1); }
+  SUBCASE("in memory, in a slot that there is not") {
+    h.say(hostile::in_memory, 1, {}, detail::slots);
+  }
   SUBCASE("in memory that is not shared") {
     expected = "it referred to shared memory that it has not shared";
     h.say(hostile::in_memory, 100);
@@ -229,7 +232,11 @@ TEST_CASE("if memory cannot be shared, everything goes through the socket") {
   CHECK(got == all);
 }
 
-TEST_CASE("a peer that returns more slots than there are gets an error") {
+TEST_CASE("a peer that returns slots that it does not have gets an error") {
+  std::vector<std::byte> slots;
+  SUBCASE("more than there are") { slots.resize(detail::slots + 1); }
+  SUBCASE("one twice") { slots = {std::byte{3}, std::byte{3}}; }
+  SUBCASE("none of them") { slots = {std::byte{detail::slots}}; }
   const auto all = some_bytes(8 * megabyte);
   hostile h;
   std::vector<bare_socket> given;
@@ -237,7 +244,6 @@ TEST_CASE("a peer that returns more slots than there are gets an error") {
   REQUIRE(n > 0);
   CHECK(h.hear(given) == hostile::memory);
   REQUIRE(given.size() == 2);
-  const std::vector<std::byte> slots(detail::slots + 1);
   given[1].write(slots);
   std::vector<std::byte> rest(64 * megabyte);
   std::size_t at = static_cast<std::size_t>(n);
@@ -246,7 +252,7 @@ TEST_CASE("a peer that returns more slots than there are gets an error") {
     if (n == -EAGAIN) REQUIRE(::recv(h.raw.handle(), rest.data(), rest.size(), 0) > 0);
   }
   CHECK(n == -EPROTO);
-  CHECK(h.victim->why(EPROTO) == "it returned more slots of shared memory than it was given");
+  CHECK(h.victim->why(EPROTO) == "it returned slots of shared memory that it was not given");
 }
 
 TEST_CASE("a peer that violates the protocol is lost, with a message") {

@@ -20,13 +20,13 @@
 
 // A stream is a sequence of records, each a head of 8 bytes:
 //
-//   0 bytes (32 bit)   4 the sender's processor (16 bit)   6 kind (8 bit)   7 zero
+//   0 bytes (32 bit)   4 the sender's processor (16 bit)   6 kind (8 bit)   7 slot, or zero
 //
 //   in_socket   that many bytes follow
-//   in_memory   that many are in the next slot of the sender's memory
+//   in_memory   that many are in that slot of the sender's memory
 //   memory      has two descriptors: the memory of this direction, and a socket on which the reader
-//               returns slots, one byte for each that it has copied. At first it returns all of
-//               them; a reader that cannot map the memory returns none.
+//               returns slots that it has copied, each as a byte, its number. At first it returns
+//               all of them; a reader that cannot map the memory returns none.
 //
 // The memory holds the elements of large tensors (and equally large metadata). They are copied out,
 // once, before they are looked at, as the sender may change them at any time. Slots are returned on
@@ -44,7 +44,7 @@ struct record_head {
   std::uint32_t bytes;
   std::uint16_t processor;
   record kind;
-  std::uint8_t zero;
+  std::uint8_t slot;
 };
 static_assert(sizeof(record_head) == 8);
 
@@ -227,7 +227,8 @@ class local_stream_t final : public stream {
     std::memcpy(&h, buffer_.get() + begin_, sizeof h);
     begin_ += sizeof h;
     sender_ = h.processor;
-    if (h.zero != 0) return unsound("it sent an invalid record on its local socket");
+    if (h.slot >= (h.kind == record::in_memory ? slots : 1))
+      return unsound("it sent an invalid record on its local socket");
     switch (h.kind) {
       case record::in_socket:
         if (h.bytes == 0) return unsound("it sent an invalid record on its local socket");
@@ -241,7 +242,8 @@ class local_stream_t final : public stream {
           return unsound("it sent a record that does not fit into a slot of its shared memory");
         left_ = h.bytes;
         in_memory_ = true;
-        at_ = memory_in_.next();
+        slot_ = h.slot;
+        at_ = memory_in_.at(slot_);
         return 1;
       case record::memory:
         return take_memory();
@@ -261,7 +263,7 @@ class local_stream_t final : public stream {
     at_ += n;
     left_ -= n;
     if (left_ == 0)
-      if (const char* const wrong = memory_in_.pass()) return unsound(wrong);
+      if (const char* const wrong = memory_in_.pass(slot_)) return unsound(wrong);
     return static_cast<std::ptrdiff_t>(n);
   }
 
@@ -274,8 +276,9 @@ class local_stream_t final : public stream {
     return result_of_call(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
   }
 
-  static record_head head_of(record kind, std::size_t bytes) noexcept {
-    return {static_cast<std::uint32_t>(bytes), static_cast<std::uint16_t>(sched_getcpu()), kind, 0};
+  static record_head head_of(record kind, std::size_t bytes, std::uint8_t slot = 0) noexcept {
+    return {static_cast<std::uint32_t>(bytes), static_cast<std::uint16_t>(sched_getcpu()), kind,
+            slot};
   }
 
   /// Writes the rest of a record that the socket took only in part.
@@ -315,7 +318,7 @@ class local_stream_t final : public stream {
       }
       if (memory_out_.has_free()) {
         in_slot = memory_out_.fill(pieces[i]);
-        there = head_of(record::in_memory, in_slot);
+        there = head_of(record::in_memory, in_slot, memory_out_.next());
         all[used++] = {&there, sizeof there};
       }
     }
@@ -368,7 +371,7 @@ class local_stream_t final : public stream {
 
   std::ptrdiff_t take_slot() noexcept {
     const auto n = memory_out_.take();
-    return n == -EPROTO ? unsound("it returned more slots of shared memory than it was given") : n;
+    return n == -EPROTO ? unsound("it returned slots of shared memory that it was not given") : n;
   }
 
   int handle() const noexcept {
@@ -385,8 +388,9 @@ class local_stream_t final : public stream {
   bool memory_came_ = false;
   std::size_t left_ = 0;  ///< of the current record
   bool in_memory_ = false;
-  const std::byte* at_ = nullptr;  ///< in the current slot
-  int sender_ = -1;                ///< the processor that sent the last record
+  std::uint8_t slot_ = 0;  ///< the current one, and where the rest of the record is in it
+  const std::byte* at_ = nullptr;
+  int sender_ = -1;  ///< the processor that sent the last record
   const std::shared_ptr<reading_wait> reading_ = std::make_shared<reading_wait>();
   std::atomic<bool> unread_{false};  ///< there is something to read in the buffer or memory
 

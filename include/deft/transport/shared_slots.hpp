@@ -4,12 +4,16 @@
 #pragma once
 #include <sys/uio.h>
 
+#include <array>
+#include <bitset>
 #include <cstddef>
+#include <cstdint>
 #include <deft/transport/asio.hpp>
 #include <deft/transport/shared_memory.hpp>
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 
 namespace deft::detail {
 
@@ -44,21 +48,23 @@ class slot_reader {
   /// peer sends everything through the socket. Returns what the peer did wrong, or null.
   const char* open(descriptor memory, descriptor credits) noexcept;
   bool is_open() const noexcept { return memory_.has_value(); }
-  /// Where the next slot begins.
-  const std::byte* next() const noexcept { return memory_->data() + next_ * slot_bytes; }
-  /// Returns the next slot, which has been copied out, to the peer. Returns as open does.
-  const char* pass() noexcept;
+  /// Where a slot, one of `slots`, begins.
+  const std::byte* at(std::size_t slot) const noexcept {
+    return memory_->data() + slot * slot_bytes;
+  }
+  /// Returns a slot, which has been copied out, to the peer. Returns as open does.
+  const char* pass(std::uint8_t slot) noexcept { return give_back(std::span(&slot, 1)); }
 
  private:
-  const char* give_back(std::size_t n) noexcept;
+  const char* give_back(std::span<const std::uint8_t> some) noexcept;
 
   memory_share share_;
   std::optional<shared_memory> memory_;
   descriptor credits_;  ///< to return slots on
-  std::size_t next_ = 0;
 };
 
-/// The end that writes into its own memory.
+/// The end that writes into its own memory: into the slot that was returned last, which is the
+/// likeliest to be in caches.
 class slot_writer {
  public:
   explicit slot_writer(boost::asio::io_context& context) : waits_(context) {}
@@ -84,13 +90,15 @@ class slot_writer {
   bool is_granted() const noexcept { return granted_; }
   bool is_refused() const noexcept { return refused_; }
 
-  /// If no slot is free, looks for returned ones. Returns 1 if one is free, -EAGAIN if not, -EPROTO
-  /// if the peer returned more than there are, -EPIPE or -ECONNRESET if it has closed its end.
+  /// Looks for returned slots. Returns 1 if one is free, -EAGAIN if not, -EPROTO if the peer
+  /// returned one that it does not have, -EPIPE or -ECONNRESET if it has closed its end.
   std::ptrdiff_t take() noexcept;
   bool has_free() const noexcept { return free_ > 0; }
-  /// Copies as much as fits into the next slot, which is free. Returns the number of bytes.
+  /// The slot that is filled next: one is free.
+  std::uint8_t next() const noexcept { return order_[free_ - 1]; }
+  /// Copies as much as fits into it. Returns the number of bytes.
   std::size_t fill(const iovec& piece) noexcept;
-  /// Marks the next slot as sent.
+  /// Marks it as sent.
   void pass() noexcept;
 
   /// Calls `then` once slots have been returned; *this must live until then.
@@ -104,8 +112,9 @@ class slot_writer {
   memory_share share_;
   std::optional<shared_memory> memory_;
   bool granted_ = false, refused_ = false;
-  std::size_t next_ = 0;
-  std::size_t free_ = 0;  ///< slots
+  std::array<std::uint8_t, slots> order_{};  ///< the free slots, the one returned last at the end
+  std::size_t free_ = 0;                     ///< how many these are
+  std::bitset<slots> is_free_;
   std::mutex shut_guard_;
   bool shut_ = false;
   descriptor returned_;  ///< where slots are returned

@@ -12,6 +12,7 @@
 #include <deft/core/log.hpp>
 #include <deft/transport/address.hpp>
 #include <deft/transport/shared_slots.hpp>
+#include <numeric>
 
 namespace deft::detail {
 
@@ -47,21 +48,16 @@ const char* slot_reader::open(descriptor memory, descriptor credits) noexcept {
   if (!mapped) return nullptr;
   memory_.emplace(std::move(*mapped));
   credits_ = std::move(credits);
-  return give_back(slots);
-}
-
-const char* slot_reader::pass() noexcept {
-  next_ = (next_ + 1) % slots;
-  return give_back(1);
+  std::array<std::uint8_t, slots> all;
+  std::iota(all.rbegin(), all.rend(), std::uint8_t{0});
+  return give_back(all);
 }
 
 /// It is no fault if the peer has closed its end: it will not write to the memory either.
-const char* slot_reader::give_back(std::size_t n) noexcept {
-  const std::array<char, slots> bytes{};
+const char* slot_reader::give_back(std::span<const std::uint8_t> some) noexcept {
   const auto sent =
-      result_of_call(::send(credits_.get(), bytes.data(), n, MSG_DONTWAIT | MSG_NOSIGNAL));
-  if (sent == static_cast<std::ptrdiff_t>(n) || sent == -EPIPE || sent == -ECONNRESET)
-    return nullptr;
+      result_of_call(::send(credits_.get(), some.data(), some.size(), MSG_DONTWAIT | MSG_NOSIGNAL));
+  if (sent == std::ssize(some) || sent == -EPIPE || sent == -ECONNRESET) return nullptr;
   return "it does not accept the returned slots of its shared memory";
 }
 
@@ -101,24 +97,26 @@ bool slot_writer::refuse(int reason) noexcept {
 }
 
 std::ptrdiff_t slot_writer::take() noexcept {
-  if (free_ > 0) return 1;
-  std::array<char, slots + 1> bytes;
-  const auto n = result_of_call(::recv(returned_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT));
-  if (n == 0) return -EPIPE;
-  if (n < 0) return n;
-  if (static_cast<std::size_t>(n) > slots) return -EPROTO;
-  free_ = static_cast<std::size_t>(n);
+  std::array<std::uint8_t, slots + 1> some;
+  const auto n = result_of_call(::recv(returned_.get(), some.data(), some.size(), MSG_DONTWAIT));
+  if (n <= 0 && free_ > 0) return 1;
+  if (n <= 0) return n == 0 ? -EPIPE : n;
+  for (std::uint8_t slot : std::span(some).first(static_cast<std::size_t>(n))) {
+    if (slot >= slots || is_free_[slot]) return -EPROTO;
+    is_free_.set(slot);
+    order_[free_++] = slot;
+  }
   granted_ = true;
   return 1;
 }
 
 std::size_t slot_writer::fill(const iovec& piece) noexcept {
   const std::size_t n = std::min(piece.iov_len, slot_bytes);
-  std::memcpy(memory_->data() + next_ * slot_bytes, piece.iov_base, n);
+  std::memcpy(memory_->data() + next() * slot_bytes, piece.iov_base, n);
   return n;
 }
 void slot_writer::pass() noexcept {
-  next_ = (next_ + 1) % slots;
+  is_free_.reset(next());
   --free_;
 }
 
