@@ -53,6 +53,7 @@ class local_stream_t final : public stream {
   local_stream_t(local_protocol::socket s, event_loop& loop)
       : socket_(std::move(s)),
         loop_(loop),
+        space_(loop.context()),
         memory_out_(loop.context()),
         buffer_(std::make_unique_for_overwrite<std::byte[]>(read_ahead)) {
     boost::system::error_code ignored;
@@ -85,11 +86,10 @@ class local_stream_t final : public stream {
       if (unread_.load()) reading_->tell_of_buffer(loop_);
       return;
     }
-    auto tell = [then = std::move(then)](boost::system::error_code) { then(); };
     if (waits_for_slot_)
-      memory_out_.wait(std::move(tell));
+      memory_out_.wait([then = std::move(then)](boost::system::error_code) { then(); });
     else
-      socket_.async_wait(socket_base::wait_write, std::move(tell));
+      wait_to_write(std::move(then));
   }
   void shut(bool both) noexcept override {
     using boost::asio::socket_base;
@@ -276,6 +276,23 @@ class local_stream_t final : public stream {
     return result_of_call(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
   }
 
+  /// By a descriptor of its own, which is closed then: once it has waited for space, asio asks for
+  /// all of it that a descriptor ever gets, and a local socket tells of every record that the peer
+  /// has read: each would wake a thread that sleeps in the loop. *this must live until then.
+  void wait_to_write(std::function<void()> then) {
+    using boost::asio::socket_base;
+    boost::system::error_code failed;
+    if (const int copy = ::fcntl(handle(), F_DUPFD_CLOEXEC, 0); copy >= 0)
+      space_.assign(local_protocol(), copy, failed);
+    auto& waits = space_.is_open() ? space_ : socket_;
+    waits.async_wait(socket_base::wait_write,
+                     [this, then = std::move(then)](boost::system::error_code) {
+                       boost::system::error_code ignored;
+                       space_.close(ignored);
+                       then();
+                     });
+  }
+
   static record_head head_of(record kind, std::size_t bytes, std::uint8_t slot = 0) noexcept {
     return {static_cast<std::uint32_t>(bytes), static_cast<std::uint16_t>(sched_getcpu()), kind,
             slot};
@@ -395,6 +412,7 @@ class local_stream_t final : public stream {
   std::atomic<bool> unread_{false};  ///< there is something to read in the buffer or memory
 
   // Used by the writing thread.
+  local_protocol::socket space_;  ///< during a wait for space
   slot_writer memory_out_;
   bool waits_for_slot_ = false;
   std::size_t owed_ = 0;  ///< bytes of the current record still to be written
