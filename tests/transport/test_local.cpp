@@ -189,6 +189,25 @@ TEST_CASE("small messages need no shared memory, and it is freed with the stream
   CHECK(descriptors() == before);
 }
 
+TEST_CASE("a wait for space in the socket does not outlast it") {
+  two_streams s;
+  const auto all = some_bytes(8 * megabyte);
+  std::size_t written = 0;
+  std::ptrdiff_t n;
+  while ((n = write_some(*s.a, all, written)) > 0) written += static_cast<std::size_t>(n);
+  REQUIRE(n == -EAGAIN);
+  REQUIRE(shared_mappings() == 1);  // the peer has not read about it
+  const std::size_t before = descriptors();
+  mailbox<int> told;
+  s.a->wait(detail::stream::direction::out, [&] { told.put(1); });
+  s.a->loop().wake_keeper();
+  std::vector<std::byte> got(all.size());
+  while (s.b->read(got.data(), got.size()) > 0) continue;
+  CHECK(told.get() == 1);
+  CHECK(waits_for_space() == 0);
+  CHECK(descriptors() == before + 1);  // on which the peer returns slots
+}
+
 TEST_CASE("shutting a stream ends a wait for a slot, and ends the other end") {
   const auto all = some_bytes(40 * megabyte);
   two_streams s;

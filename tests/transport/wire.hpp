@@ -2,6 +2,7 @@
 // tests/transport/wire.hpp: streams from memory, bare sockets, and servers for tests.
 #pragma once
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -250,6 +251,16 @@ inline std::size_t sockets() {
   std::error_code gone;
   for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fd"))
     n += std::filesystem::read_symlink(fd.path(), gone).string().starts_with("socket:");
+  return n;
+}
+/// Descriptors of which this process's event loops are told when they have space.
+inline int waits_for_space() {
+  int n = 0;
+  for (const auto& fd : std::filesystem::directory_iterator("/proc/self/fdinfo")) {
+    std::ifstream info(fd.path());
+    for (std::string word; info >> word;)
+      if (word == "events:" && info >> word) n += (std::stoul(word, nullptr, 16) & EPOLLOUT) != 0;
+  }
   return n;
 }
 /// How often this process has mapped shared memory of deft's.

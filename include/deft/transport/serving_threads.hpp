@@ -37,10 +37,12 @@ class served {
 
 /// At most as many threads as the machine has processors. They are started when there is something
 /// to serve, and end after a while without work; more are started only in place of threads that
-/// block or compute. A thread stays with one connection as long as spinning for its next message is
-/// worth it, which it is not if more connections than there are threads take turns.
+/// block or compute, and up to `most_spare` of these stay as long. A thread stays with one
+/// connection as long as spinning for its next message is worth it, which it is not if more
+/// connections than there are threads take turns.
 class serving_threads {
  public:
+  static constexpr int most_spare = 32;
   static serving_threads& instance();
 
   /// Says that `s` may have something to do. From any thread.

@@ -19,11 +19,9 @@ thread_local bool looks_for_work = false;
 
 constexpr int most_blocked = 256;
 constexpr std::size_t taken_alone = 2;
-/// How long a thread without work stays, and how many stay beyond one for each processor: those
-/// that took the place of blocked ones. The kernels of the next step are likely to need them again,
-/// and waking one costs less than starting one.
+/// How long a thread without work stays, also one that took the place of a blocked one: the kernels
+/// of the next step are likely to need it again, and waking one costs less than starting one.
 constexpr auto idle_for = std::chrono::seconds(10);
-constexpr int most_spare = 32;
 /// After being the only one to rest for `alone_after`, a connection is assumed to stay so; others
 /// would then wait for at most `unseen_at_most`.
 constexpr auto alone_after = std::chrono::milliseconds(10);
