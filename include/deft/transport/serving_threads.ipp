@@ -60,11 +60,12 @@ void serving_threads::call_another() {
   // If the keeper runs, the serving threads have not polled for a while.
   const bool keeper = event_loop::is_keeper();
   if (!has_processor() && !keeper) return;
-  for (auto* t : idle_)
-    if (!t->called) {
-      t->called = true;
-      return loop_.wake(t->sleeper);
-    }
+  // The last one to become idle is the likeliest to run the loop, and to be in caches.
+  const auto last = std::find_if(idle_.rbegin(), idle_.rend(), [](auto* t) { return !t->called; });
+  if (last != idle_.rend()) {
+    (*last)->called = true;
+    return loop_.wake((*last)->sleeper);
+  }
   if (threads_ - blocked_ >= usable_processors() && threads_ >= most_blocked) return;
   try {
     start_thread([this] { run(); }).detach();
