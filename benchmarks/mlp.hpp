@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/deft.hpp>
 #include <functional>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -13,9 +14,10 @@ namespace bench {
 template <std::int64_t Batch>
 class mlp {
  public:
-  mlp(const deft::optimizer& rule, const deft::session_options& options) : session_(options) {
+  mlp(const deft::optimizer& rule, const deft::session_options& options) {
     using namespace deft;
     auto in_own = as_default(graph_);
+    session_.emplace(options);
     placeholder<float, Batch, 784> x("x");
     placeholder<std::int32_t, Batch> t("t");
     variable<float, 784, 500> w1("w1", random_normal(0, .05));
@@ -25,7 +27,7 @@ class mlp {
     auto logits = matmul(relu(matmul(x, w1) + b1), w2) + b2;
     auto loss = mean(softmax_cross_entropy(logits, t));
     auto train = rule.minimize(loss);
-    session_.run(initialize_all());
+    session_->run(initialize_all());
     std::mt19937 random(1);
     constexpr std::size_t batches = 20;
     std::vector<ndarray<float, Batch, 784>> xs(batches);
@@ -34,7 +36,7 @@ class mlp {
       for (auto& e : a) e = std::uniform_real_distribution<float>()(random);
     for (auto& a : ts)
       for (auto& e : a) e = std::uniform_int_distribution<std::int32_t>(0, 9)(random);
-    step_ = [step = session_.prepare(loss, train, feeds(x, t)), xs = std::move(xs),
+    step_ = [step = session_->prepare(loss, train, feeds(x, t)), xs = std::move(xs),
              ts = std::move(ts), k = std::size_t{0}]() mutable {
       const float l = step(xs[k], ts[k]);
       k = (k + 1) % batches;
@@ -45,7 +47,7 @@ class mlp {
 
  private:
   deft::graph graph_;
-  deft::session session_;
+  std::optional<deft::session> session_;
   std::function<float()> step_;
 };
 

@@ -82,6 +82,12 @@ TEST_CASE_FIXTURE(own_graph, "a graph and a checkpoint that do not fit are compa
   saver mapped({.named = {{"b", c}}});
   mapped.restore(s, path);
   CHECK(s.run(c) == 5);
+  saver as_doubles({.named = {{"old", c}}});
+  CHECK(error_of([&] { as_doubles.restore(s, path, {.partial = true}); }) ==
+        "invalid_argument: [saver] " + path +
+            " does not fit the variables: \"old\" is float(), and double() in the checkpoint; only "
+            "it has \"b\", \"w\"");
+  CHECK(s.run(c) == 5);
   CHECK(error_of([&] {
           all.restore(s, folder / "none");
         }).starts_with("not_found: [saver] there is no checkpoint \""));
