@@ -356,7 +356,7 @@ struct cross_entropy_rows {
   DEFT_HD elements none() const { return {filled(-state::infinity), labels.none()}; }
   DEFT_HD T larger(T a, T b) const { return larger_of(a, b); }
   DEFT_HD T largest(const elements& e) const { return largest_of(e.x); }
-  DEFT_HD state start(T most) const { return state::below(most); }
+  DEFT_HD state start(T largest_element) const { return state::below(largest_element); }
   DEFT_HD state settle(state s, elements& e, std::int64_t c) const {
     for (int u = 0; u < together; ++u) e.x.v[u] = labels.settle(s, e.x.v[u], e.labels, u, c);
     return s;
