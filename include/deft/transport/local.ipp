@@ -276,14 +276,16 @@ class local_stream_t final : public stream {
     return result_of_call(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
   }
 
-  /// By a descriptor of its own, which is closed then: once it has waited for space, asio asks for
-  /// all of it that a descriptor ever gets, and a local socket tells of every record that the peer
-  /// has read: each would wake a thread that sleeps in the loop. *this must live until then.
+  /// Calls `then` once the socket has space; *this must live until then. Waits on a duplicate of
+  /// the descriptor, which is closed afterwards: asio keeps a descriptor registered for space once
+  /// it has waited for it, and each record that the peer reads would wake a thread that sleeps in
+  /// the loop.
   void wait_to_write(std::function<void()> then) {
     using boost::asio::socket_base;
     boost::system::error_code failed;
-    if (const int copy = ::fcntl(handle(), F_DUPFD_CLOEXEC, 0); copy >= 0)
-      space_.assign(local_protocol(), copy, failed);
+    descriptor copy(::fcntl(handle(), F_DUPFD_CLOEXEC, 0));
+    if (copy.valid()) space_.assign(local_protocol(), copy.get(), failed);
+    if (space_.is_open()) copy.release();
     auto& waits = space_.is_open() ? space_ : socket_;
     waits.async_wait(socket_base::wait_write,
                      [this, then = std::move(then)](boost::system::error_code) {

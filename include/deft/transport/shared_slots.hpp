@@ -5,7 +5,6 @@
 #include <sys/uio.h>
 
 #include <array>
-#include <bitset>
 #include <cstddef>
 #include <cstdint>
 #include <deft/transport/asio.hpp>
@@ -114,7 +113,6 @@ class slot_writer {
   bool granted_ = false, refused_ = false;
   std::array<std::uint8_t, slots> order_{};  ///< the free slots, the one returned last at the end
   std::size_t free_ = 0;                     ///< how many these are
-  std::bitset<slots> is_free_;
   std::mutex shut_guard_;
   bool shut_ = false;
   descriptor returned_;  ///< where slots are returned

@@ -102,8 +102,8 @@ std::ptrdiff_t slot_writer::take() noexcept {
   if (n <= 0 && free_ > 0) return 1;
   if (n <= 0) return n == 0 ? -EPIPE : n;
   for (std::uint8_t slot : std::span(some).first(static_cast<std::size_t>(n))) {
-    if (slot >= slots || is_free_[slot]) return -EPROTO;
-    is_free_.set(slot);
+    if (slot >= slots || std::ranges::count(std::span(order_).first(free_), slot) > 0)
+      return -EPROTO;
     order_[free_++] = slot;
   }
   granted_ = true;
@@ -115,10 +115,7 @@ std::size_t slot_writer::fill(const iovec& piece) noexcept {
   std::memcpy(memory_->data() + next() * slot_bytes, piece.iov_base, n);
   return n;
 }
-void slot_writer::pass() noexcept {
-  is_free_.reset(next());
-  --free_;
-}
+void slot_writer::pass() noexcept { --free_; }
 
 void slot_writer::wait(std::function<void(boost::system::error_code)> then) {
   boost::system::error_code failed;
