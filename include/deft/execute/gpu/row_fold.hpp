@@ -40,8 +40,8 @@ concept fold_and_pass_of_groups = fold_of_groups<F> && row_fold_and_pass<F> &&
 };
 
 /// One whose row stays in the registers of a warp of CUDA's GPUs, if its columns are few. They find
-/// the row's largest element first, and its fold from there: `settle` adds a group, and puts what a
-/// second pass puts out in its place. A state is joined with those of the same largest element.
+/// the row's largest element first, and start from it; the order stays the same. `settle` adds a
+/// group and replaces its elements by what `put`, the second pass, needs of them.
 template <class F>
 concept fold_of_held = fold_of_groups<F> &&
     requires(const F f, typename F::state s, typename F::elements e, std::int64_t i) {
