@@ -24,6 +24,7 @@ int threads() {
 
 TEST_CASE("hundreds of connections are served by few threads") {
   const int before = threads();
+  const deadline until = soon();
   test_handler handler;
   listener l(options_of_test(), handler);
   channel_group h(client_of_test());
@@ -37,8 +38,12 @@ TEST_CASE("hundreds of connections are served by few threads") {
     for (auto& c : channels) calls.push_back(c->call(message(message_kind::first_free)));
     for (auto& p : calls) REQUIRE(h.wait_for(*p, soon()));
   }
-  // The serving threads, and a keeper for each loop.
-  CHECK(threads() - before <= deft::usable_processors() + detail::serving_threads::most_spare + 2);
+  // The serving threads, and a keeper for each loop. Where the system ran the keeper before those
+  // that had been called, it called more of them: they end when they find nothing to do.
+  const int most = deft::usable_processors() + detail::serving_threads::most_spare + 2;
+  while (threads() - before > most && std::chrono::steady_clock::now() < until)
+    std::this_thread::yield();
+  CHECK(threads() - before <= most);
 }
 
 TEST_CASE("a thread that took the place of a blocked one does so again in the next step") {
@@ -72,7 +77,9 @@ TEST_CASE("a thread that took the place of a blocked one does so again in the ne
     for (int i = 0; i < calls; ++i) go_on.put(1);
     for (auto& p : replies) REQUIRE(h.wait_for(*p, soon()));
   }
-  CHECK(static_cast<int>(ran.size()) < steps / 10);
+  // Threads of before may take part.
+  const int most = deft::usable_processors() + detail::serving_threads::most_spare + calls;
+  CHECK(static_cast<int>(ran.size()) <= most);
 }
 
 TEST_CASE("handlers that block do not keep other connections from being served") {
