@@ -36,7 +36,7 @@ void check_product(std::int64_t m, std::int64_t k, std::int64_t n) {
       any_array a = moderate<T>(ta ? dims{k, m} : dims{m, k}, 1),
                 b = moderate<T>(tb ? dims{n, k} : dims{k, n}, 2);
       any_array c = run_op(op::matmul{ta, tb}, {a, b});
-      // k products are added in Eigen's order, with fused multiply-adds.
+      // k products are added in order or in Eigen's blocks, with fused multiply-adds.
       CHECK(difference(c, naive<T>(a, b, ta, tb), 8, static_cast<double>(k)) == "");
     }
 }
@@ -45,10 +45,11 @@ void check_product(std::int64_t m, std::int64_t k, std::int64_t n) {
 
 TEST_CASE_TEMPLATE("products agree with naive loops in every form and size", T, float, double,
                    std::int32_t, std::int64_t) {
-  const std::int64_t sizes[][3] = {{1, 1, 1},   {1, 5, 1},    {1, 100, 70},  {70, 100, 1},
-                                   {3, 4, 5},   {8, 8, 8},    {9, 17, 10},   {100, 50, 10},
-                                   {17, 3, 16}, {20, 33, 17}, {65, 40, 129}, {300, 20, 40},
-                                   {0, 3, 4},   {4, 3, 0},    {4, 0, 3},     {1, 0, 1}};
+  const std::int64_t sizes[][3] = {
+      {1, 1, 1},     {1, 5, 1},     {1, 100, 70}, {70, 100, 1}, {3, 4, 5},     {8, 8, 8},
+      {9, 17, 10},   {100, 50, 10}, {17, 3, 16},  {20, 33, 17}, {65, 40, 129}, {300, 20, 40},
+      {7, 9, 31},    {13, 6, 32},   {5, 7, 33},   {23, 1, 40},  {12, 5, 64},   {4, 3, 300},
+      {30, 11, 300}, {485, 7, 21},  {0, 3, 4},    {4, 3, 0},    {4, 0, 3},     {1, 0, 1}};
   for (const auto& s : sizes) check_product<T>(s[0], s[1], s[2]);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/cpu/matmul.ipp: products of matrices. Eigen's packed kernels for floating ones of
-// some size; tiles of up to 16 columns for thin ones, which Eigen does at half speed, and for
-// integers.
+// deft/execute/cpu/matmul.ipp: products of matrices. Tiles of c in registers where caches hold the
+// operands, as 5 to 90 % faster than Eigen, which packs both, and for integers; else Eigen's
+// kernels.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -21,21 +21,20 @@ struct task : matrix_product {
   T* c;
 };
 
-constexpr int tile_columns = 16;
-
-/// R rows of c, `columns` wide, from k rows of b that are packed to L elements each.
+/// R rows of c, `columns` wide, from k rows of b with L elements each.
 template <int R, int L, class T>
-void tile(const T* a, std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t k, T* c,
-          std::int64_t c_row, std::int64_t columns) {
+void tile(const T* a, std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t b_row,
+          std::int64_t k, T* c, std::int64_t c_row, std::int64_t columns) {
   pack<T, L> sum[R];
   for (auto& s : sum) s = broadcast<T, L>(T(0));
+#pragma GCC unroll 2
   for (std::int64_t i = 0; i < k; ++i) {
-    const auto row = load<T, L>(b + i * L);
+    const auto row = load<T, L>(b + i * b_row);
     const T* at = a + i * a_col;
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < R; ++r) sum[r] = multiply_add(broadcast<T, L>(at[r * a_row]), row, sum[r]);
   }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
     if (columns == L) {
       store(c + r * c_row, sum[r]);
@@ -47,32 +46,80 @@ void tile(const T* a, std::int64_t a_row, std::int64_t a_col, const T* b, std::i
   }
 }
 
-template <int L, class T>
-void tiles(const task<T>& t) {
-  auto* packed = static_cast<T*>(thread_scratch(static_cast<std::size_t>(t.k * L) * sizeof(T)));
-  for (std::int64_t j = 0; j < t.n; j += L) {
-    const std::int64_t columns = std::min<std::int64_t>(L, t.n - j);
-    for (std::int64_t i = 0; i < t.k; ++i) {
-      T* row = packed + i * L;
-      const T* from = t.b + i * t.b_row() + j * t.b_col();
-      for (std::int64_t l = 0; l < columns; ++l) row[l] = from[l * t.b_col()];
-      for (std::int64_t l = columns; l < L; ++l) row[l] = 0;
-    }
-    constexpr int R = 8;
-    constexpr std::int64_t chunk = 256;
-    auto rows = [&](std::int64_t piece) {
-      std::int64_t i = piece * chunk;
-      const std::int64_t end = std::min(t.m, i + chunk);
-      const T* a = t.a + i * t.a_row();
-      T* c = t.c + i * t.n + j;
-      for (; i + R <= end; i += R, a += R * t.a_row(), c += R * t.n)
-        tile<R, L>(a, t.a_row(), t.a_col(), packed, t.k, c, t.n, columns);
-      for (; i < end; ++i, a += t.a_row(), c += t.n)
-        tile<1, L>(a, t.a_row(), t.a_col(), packed, t.k, c, t.n, columns);
-    };
-    const double nanoseconds = static_cast<double>(t.m * t.k) * L / 60;
-    parallel_chunks((t.m + chunk - 1) / chunk, nanoseconds, rows);
+/// Elements in a register.
+template <class T>
+inline constexpr int per_register = std::max<int>(1, register_bytes / sizeof(T));
+
+/// A block of c, and what of a and b it takes. Of each row of b there are as many elements to read
+/// as a tile has columns.
+template <class T>
+struct block {
+  std::int64_t rows, columns;
+  const T *a, *b;
+  std::int64_t b_row;
+  T* c;
+};
+
+/// R rows at a time. The last R overlap those before.
+template <int R, int L, class T>
+void tiles(const task<T>& t, const block<T>& x) {
+  if constexpr (R > 1)
+    if (x.rows < R) return tiles<(R > 4 ? 4 : 1), L>(t, x);
+  for (std::int64_t i = 0; i < x.rows; i += R) {
+    const std::int64_t at = std::min(i, x.rows - R);
+    tile<R, L>(x.a + at * t.a_row(), t.a_row(), t.a_col(), x.b, x.b_row, t.k, x.c + at * t.n, t.n,
+               x.columns);
   }
+}
+
+/// At most L columns. Those of b are copied to where they lie together, if that gains something.
+template <int L, class T>
+void panel(const task<T>& t, block<T> x) {
+  constexpr int R = register_bytes == 64 ? 12 : L > per_register<T> ? 6 : 8;
+  const bool whole = !t.transpose_b && x.columns == L;
+  if (!whole || (t.n > 256 && x.rows > 2 * R)) {
+    auto* packed = static_cast<T*>(thread_scratch(static_cast<std::size_t>(t.k * L) * sizeof(T)));
+    const T *from = x.b, *const end = t.b + t.k * t.n;
+    const std::int64_t next = t.b_row(), step = t.b_col();
+    T* row = packed;
+    for (std::int64_t i = 0; i < t.k; ++i, row += L, from += next) {
+      if (step == 1 && from + L <= end) {  // perhaps with elements of the next row
+        store(row, load<T, L>(from));
+      } else {
+        for (std::int64_t l = 0; l < L; ++l) row[l] = l < x.columns ? from[l * step] : T(0);
+      }
+    }
+    x.b = packed, x.b_row = L;
+  }
+  tiles<R, L>(t, x);
+}
+
+/// Two registers of columns at a time, with as many rows as there are registers for.
+template <class T>
+void by_panels(const task<T>& t) {
+  constexpr std::int64_t L = 2 * per_register<T>, most_rows = 240;
+  const std::int64_t across = (t.n + L - 1) / L, down = (t.m + most_rows - 1) / most_rows;
+  const double nanoseconds = static_cast<double>(across * L * t.m) * static_cast<double>(t.k) / 100;
+  parallel_chunks(across * down, nanoseconds, [&](std::int64_t piece) {
+    const std::int64_t i = piece % down * most_rows, j = piece / down * L;
+    const block<T> x{std::min(most_rows, t.m - i),
+                     std::min(L, t.n - j),
+                     t.a + i * t.a_row(),
+                     t.b + j * t.b_col(),
+                     t.b_row(),
+                     t.c + i * t.n + j};
+    x.columns > per_register<T> ? panel<L>(t, x) : panel<per_register<T>>(t, x);
+  });
+}
+
+/// Whether Eigen, which copies all of a and b to where they are used, would gain nothing by it: the
+/// caches hold a, and the columns of b that are used at a time.
+template <class T>
+bool by_panels_is_faster(const task<T>& t) {
+  constexpr std::int64_t L = 2 * per_register<T>, size = sizeof(T);
+  if (t.n <= 16) return true;  // Eigen is at half its speed
+  return !t.transpose_b && t.k * L * size <= 128 << 10 &&
+         t.m * t.k * size <= (t.transpose_a ? 384 << 10 : 2 << 20);
 }
 
 /// A row times a matrix whose rows are contiguous, or the same with everything transposed:
@@ -204,11 +251,9 @@ void run(const task<T>& t) {
     return;
   }
   if (vector_product(t)) return;
-  if constexpr (std::is_floating_point_v<T>) {
-    if (t.n > tile_columns) return packed_product(t);
-    if (t.n <= tile_columns / 2) return tiles<tile_columns / 2>(t);
-  }
-  tiles<tile_columns>(t);
+  if constexpr (std::is_floating_point_v<T>)
+    if (!by_panels_is_faster(t)) return packed_product(t);
+  by_panels(t);
 }
 
 template <class T>
