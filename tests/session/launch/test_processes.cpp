@@ -334,6 +334,28 @@ TEST_CASE("a launcher gives each task processors of its own if it is asked to") 
   }
 }
 
+TEST_CASE("tasks with fewer processors than there are of them do not interrupt each other") {
+  const testing::default_signals defaults;
+  cpu_set_t all;
+  REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
+  cpu_set_t one = all;
+  for (int i = 0, seen = 0; i < CPU_SETSIZE; ++i)
+    if (CPU_ISSET(i, &all) && ++seen > 1) CPU_CLR(i, &one);
+  for (const bool few : {true, false}) {
+    CAPTURE(few);
+    REQUIRE(sched_setaffinity(0, sizeof one, few ? &one : &all) == 0);
+    child_program p("line_fit", {"--steps", "1000000000"});
+    const auto pids = pids_of(p, 2);
+    REQUIRE(pids.size() == 2);
+    for (const pid_t task : pids)
+      CHECK(sched_getscheduler(task) ==
+            (few || CPU_COUNT(&all) < 3 ? SCHED_BATCH : sched_getscheduler(0)));
+    p.signal(SIGINT);
+    p.lines();
+    CHECK(p.wait() == 130);
+  }
+}
+
 TEST_CASE("synchronous workers go on when a worker and the ps are killed") {
   const testing::default_signals defaults;
   child_program p("line_fit", {"--steps=5000", "--restarts=2", "--sync=1"});

@@ -19,12 +19,13 @@ std::string progress_bar(std::int64_t step, std::int64_t last);
 /// 0, or the exit code of the first task that failed, after which the others are terminated. With
 /// `--restarts=N` among the arguments it first starts tasks that fail, or are killed, again, N
 /// times in all, at their addresses: in a training job that has checkpoints they go on where they
-/// were. With `--bind` each task runs on an equal share of the processors, as mpirun --bind-to
-/// does: faster where tasks outnumber processors and nothing else runs, as the system then may keep
-/// two tasks that compute on one of them. Ctrl-C, SIGTERM and SIGHUP end all tasks and return 130:
-/// the workers get SIGTERM, the parameter servers once the workers have ended, and all that run
-/// after 5 s, or at a second signal, SIGKILL. If the launcher dies, its tasks are killed. Throws
-/// invalid_argument if `arguments` contain a flag that the launcher sets.
+/// were. Where tasks outnumber processors their threads are of SCHED_BATCH: those that wake do not
+/// interrupt those that run. With `--bind` each task runs on an equal share of the processors, as
+/// mpirun --bind-to does: faster where tasks outnumber processors and nothing else runs, as the
+/// system then may keep two tasks that compute on one of them. Ctrl-C, SIGTERM and SIGHUP end all
+/// tasks and return 130: the workers get SIGTERM, the parameter servers once the workers have
+/// ended, and all that run after 5 s, or at a second signal, SIGKILL. If the launcher dies, its
+/// tasks are killed. Throws invalid_argument if `arguments` contain a flag that the launcher sets.
 int launch_cluster(const std::vector<std::pair<std::string, int>>& jobs,
                    const std::vector<std::string>& arguments);
 
