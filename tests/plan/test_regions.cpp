@@ -491,3 +491,30 @@ TEST_CASE_FIXTURE(own_graph, "a region's result is not written over what it stil
     CHECK(same);
   }
 }
+
+TEST_CASE("a fold beside elementwise results has the bits of the fold alone") {
+  for (const dims& shape :
+       {dims{2049}, dims{5000}, dims{70'001}, dims{300, 7}, dims{5, 1000}, dims{3, 2, 700}}) {
+    CAPTURE(str(shape));
+    graph own;
+    const auto in_own = as_default(own);
+    const any_tensor x = make_placeholder("x", dtype::float32, shape),
+                     row = make_placeholder("row", dtype::float32, {shape[shape.rank() - 1]});
+    const any_tensor products = sum(x * row), squares = sum(square(x - row)), most = max(x * row);
+    session s;
+    const auto feed = [&](const any_tensor& t, const dims& d) {
+      return detail::array_feed(t.handle(), values_for(t, d, 3));
+    };
+    const auto run = [&](const auto&... what) {
+      const auto r = s.run(what..., feed(x, shape), feed(row, {shape[shape.rank() - 1]}));
+      if constexpr (sizeof...(what) == 1)
+        return outputs{any_array(r)};
+      else
+        return std::apply([](const auto&... a) { return outputs{any_array(a)...}; }, r);
+    };
+    const outputs all = run(products, squares, most, x * 2 * row, relu(x) + 1 - row),
+                  together{all[0], all[1], all[2]},
+                  alone{run(products)[0], run(squares)[0], run(most)[0]};
+    CHECK(difference(together, alone) == "");
+  }
+}

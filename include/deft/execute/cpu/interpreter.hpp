@@ -104,14 +104,18 @@ class program_code {
   /// Prepares for folds of the expression `p`, by its compiled fold or that of its last operations.
   void find_fold(const program& p, fold_kind kind);
   bool can_fold() const { return fold_.run; }
+  /// From operands alone: nothing is computed before.
+  bool can_fold_at_once() const { return fold_.run && !before_; }
   /// Adds c.n elements of each row, a multiple of the fold's lanes, to those lanes at c.out.
   void fold(const fold_call& c) const { last_.empty() ? fold_.run(c) : fold_last(c); }
 
   /// What a broadcast operand's address must hold.
   int span() const {
     const int own = row_.run ? row_.span : steps_ ? steps_->span() : 1;
-    return std::max({fold_.span, own, region_.span, before_ ? before_->span() : 0});
+    return std::max({fold_.span, own, region_.span, before_ ? before_->span() : 0, least_span_});
   }
+  /// Other code takes the same operands.
+  void widen(int span) { least_span_ = std::max(least_span_, span); }
   /// The compiled kernel; without a function if there is none.
   const compiled_row& compiled() const { return row_; }
   /// See kernel::may_overwrite. Compiled regions may read an input again for another result.
@@ -153,6 +157,7 @@ class program_code {
   compiled_row region_;                          ///< of a region, in addition to its steps
   std::shared_ptr<interpreter> steps_, before_;  ///< before: what the last operations need
   std::size_t inputs_ = 0, literals_ = 0;
+  int least_span_ = 1;
   std::vector<std::uint8_t> sizes_;             ///< of the inputs' elements
   std::size_t lane_bytes_ = 0;                  ///< of the fold, for a row
   std::vector<std::uint16_t> before_operands_;  ///< of the operands, those that `before_` takes

@@ -4,25 +4,66 @@
 #include <deft/execute/cpu/broadcast_kernel.hpp>
 #include <deft/execute/cpu/folds.hpp>
 #include <deft/execute/cpu/tables.hpp>
+#include <optional>
 
 namespace deft::cpu {
 namespace {
+
+/// A value that is only folded, by a compiled fold over operands of the region.
+struct own_fold {
+  program_code code;
+  std::vector<std::uint16_t> operands;
+};
+
+std::optional<own_fold> find_own_fold(const program& p, const instruction& fold) {
+  const std::uint16_t v = fold.args[0];
+  if (!p.made_by(v) || std::ranges::any_of(p.outputs, [&](auto& o) { return o.value == v; }))
+    return std::nullopt;
+  const std::vector<std::uint16_t> results{v};
+  const auto operands = p.inputs.size() + p.immediates.size();
+  program_part part = extract(p, results, [&](std::uint16_t value) { return value < operands; });
+  if (!part.program->immediates.empty()) return std::nullopt;
+  own_fold f{program_code(*part.program), std::move(part.operands)};
+  f.code.find_fold(*part.program, fold.op->folds);
+  if (!f.code.can_fold_at_once()) return std::nullopt;
+  return f;
+}
 
 /// What a region computes for each element, as an expression or a region without folds; without
 /// any code where nothing but inputs is folded.
 struct element_part {
   program_part part;
-  std::vector<std::uint16_t> results;  ///< values: results of the region, and what is folded
+  std::vector<std::uint16_t> results;        ///< values: results of the region, and what is folded
+  std::vector<std::optional<own_fold>> own;  ///< of each output of the region
 
-  explicit element_part(const program& p) {
+  explicit element_part(const program& p) : own(p.outputs.size()) {
+    for (std::size_t o = 0; o < own.size() && own.size() > 1; ++o)
+      if (const instruction& made = *p.made_by(p.outputs[o].value); made.is_fold())
+        own[o] = find_own_fold(p, made);
+    take(p);
+    // Other operands are not brought to where they are used.
+    bool all = !results.empty();
+    for (const auto& f : own)
+      all = all && (!f || std::ranges::all_of(f->operands, [&](std::uint16_t v) {
+              return std::ranges::count(part.operands, v) > 0;
+            }));
+    if (all) return;
+    std::ranges::fill(own, std::nullopt);
+    take(p);
+  }
+
+ private:
+  void take(const program& p) {
+    results.clear();
     std::vector<std::uint16_t> folded;  // inputs
     auto add = [&](std::uint16_t v) {
       auto& to = p.made_by(v) ? results : folded;
       if (std::ranges::count(to, v) == 0) to.push_back(v);
     };
     // Results of the region come last, so that they may be written over its inputs.
-    for (const auto& o : p.outputs)
-      if (const instruction& made = *p.made_by(o.value); made.is_fold()) add(made.args[0]);
+    for (std::size_t o = 0; o < own.size(); ++o)
+      if (const instruction& made = *p.made_by(p.outputs[o].value); made.is_fold() && !own[o])
+        add(made.args[0]);
     for (const auto& o : p.outputs)
       if (!p.made_by(o.value)->is_fold()) add(o.value);
     const auto operands = p.inputs.size() + p.immediates.size();
@@ -60,6 +101,9 @@ class whole_fold_kernel final : public broadcast_kernel {
         r.offset = buffer_bytes_;
         buffer_bytes_ += block() * r.size;
       }
+    own_offset_ = buffer_bytes_;
+    if (std::ranges::any_of(folds_, [](const whole_fold& f) { return f.own.has_value(); }))
+      buffer_bytes_ += block() * 8;
     pieces_ = 1, each_ = elements();
     if (split_) {
       each_ = chunk_elements;  // a power of two of any fold's leaves
@@ -108,6 +152,7 @@ class whole_fold_kernel final : public broadcast_kernel {
     std::uint16_t output;
     std::uint16_t of;  ///< result, or input of the element part
     bool is_input;
+    std::optional<own_fold> own;  ///< of inputs of the element part; then there is no result
   };
   /// A stream for each piece of each fold, fold by fold.
   struct streams {
@@ -142,14 +187,23 @@ class whole_fold_kernel final : public broadcast_kernel {
         results_[result_of(v)].output = o;
         continue;
       }
+      auto input_of = [&](std::uint16_t value) {
+        const auto at = std::ranges::find(taken_, value);
+        if (at == taken_.end())
+          fail(errc::unimplemented, "[fused] input ", value,
+               " is only folded, in a region of others");
+        return static_cast<std::uint16_t>(at - taken_.begin());
+      };
       const std::uint16_t of = made.args[0];
       const bool is_input = !p.made_by(of);
-      const auto at = std::ranges::find(taken_, of);
-      if (is_input && at == taken_.end())
-        fail(errc::unimplemented, "[fused] input ", of, " is only folded, in a region of others");
-      folds_.push_back({&find_fold(made.op->folds, made.type), o,
-                        is_input ? static_cast<std::uint16_t>(at - taken_.begin()) : result_of(of),
-                        is_input});
+      whole_fold f{&find_fold(made.op->folds, made.type), o, 0, is_input, e.own[o]};
+      if (f.own) {
+        for (auto& operand : f.own->operands) operand = input_of(operand);
+        code_.widen(f.own->code.span());
+      } else {
+        f.of = is_input ? input_of(of) : result_of(of);
+      }
+      folds_.push_back(std::move(f));
       stream_bytes_ += folds_.back().how->stream_bytes;
     }
   }
@@ -196,21 +250,49 @@ class whole_fold_kernel final : public broadcast_kernel {
   }
   /// Whole packs of the only row, where they are computed; up to which element.
   std::int64_t fold_packs(std::int64_t begin, std::int64_t end, void* stream) const {
-    const fold_functions& how = *folds_[0].how;
-    end = begin + (end - begin) / how.lanes * how.lanes;
     const void* in[3 * max_fused_operations];
     std::copy(addresses_.begin(), addresses_.end(), in);
-    while (begin < end) {
-      for (std::size_t k = 0; k < in_.size(); ++k)
-        if (masks_[k]) in[k] = static_cast<const char*>(addresses_[k]) + begin * input_sizes_[k];
+    std::int64_t sizes[3 * max_fused_operations];
+    for (std::size_t k = 0; k < in_.size(); ++k) {
+      sizes[k] = masks_[k] ? input_sizes_[k] : 0;
+      in[k] = static_cast<const char*>(in[k]) + begin * sizes[k];
+    }
+    return begin + fold_packs(code_, *folds_[0].how, {in, in_.size()}, sizes, masks_.data(),
+                              end - begin, stream);
+  }
+  /// Whole packs of `n` elements; how many elements they are. Moves `in` behind them.
+  static std::int64_t fold_packs(const program_code& code, const fold_functions& how,
+                                 std::span<const void*> in, const std::int64_t* sizes,
+                                 const std::uintptr_t* masks, std::int64_t n, void* stream) {
+    n = n / how.lanes * how.lanes;
+    for (std::int64_t done = 0; done < n;) {
       std::int64_t most;
       void* lanes = how.open(stream, most);
-      const std::int64_t n = std::min(most, end - begin);
-      code_.fold({{in, masks_.data(), lanes, n}});
-      how.close(stream, n);
-      begin += n;
+      const std::int64_t some = std::min(most, n - done);
+      code.fold({{in.data(), masks, lanes, some}});
+      how.close(stream, some);
+      for (std::size_t k = 0; k < in.size(); ++k)
+        in[k] = static_cast<const char*>(in[k]) + some * sizes[k];
+      done += some;
     }
-    return end;
+    return n;
+  }
+  /// Folds `n` elements of a value that the fold computes by itself; of the only row, whole packs
+  /// at once.
+  void fold_own(const whole_fold& f, const void* const* from, const std::uintptr_t* all_masks,
+                std::int64_t n, void* buffer, void* stream) const {
+    const void* in[3 * max_fused_operations];
+    std::uintptr_t masks[3 * max_fused_operations];
+    std::int64_t sizes[3 * max_fused_operations];
+    const std::size_t count = f.own->operands.size();
+    for (std::size_t k = 0; k < count; ++k) {
+      const std::uint16_t of = f.own->operands[k];
+      in[k] = from[of], masks[k] = all_masks[of], sizes[k] = masks[k] ? input_sizes_[of] : 0;
+    }
+    if (is_one_row()) n -= fold_packs(f.own->code, *f.how, {in, count}, sizes, masks, n, stream);
+    if (n == 0) return;
+    f.own->code.run(program_call{in, masks, &buffer, n});
+    f.how->add(stream, buffer, n);
   }
   /// Of `r`, whose first is number `first`, the elements `begin` to `end`.
   void elements_of(const kernel_call& c, const row_call& r, std::int64_t first, std::int64_t begin,
@@ -230,10 +312,13 @@ class whole_fold_kernel final : public broadcast_kernel {
                     ? buffers + x.offset
                     : static_cast<char*>(c.out[x.output]) + at * static_cast<std::int64_t>(x.size);
       }
+      // First, as results may be written over the inputs.
+      for (std::size_t f = 0; f < folds_.size(); ++f)
+        if (folds_[f].own) fold_own(folds_[f], in, r.mask, n, buffers + own_offset_, into[f]);
       if (!results_.empty()) code_.run(program_call{in, r.mask, to, n});
       for (std::size_t f = 0; f < folds_.size(); ++f) {
         const whole_fold& x = folds_[f];
-        x.how->add(into[f], x.is_input ? in[x.of] : to[x.of], n);
+        if (!x.own) x.how->add(into[f], x.is_input ? in[x.of] : to[x.of], n);
       }
     }
   }
@@ -249,7 +334,7 @@ class whole_fold_kernel final : public broadcast_kernel {
   std::vector<std::int64_t> input_sizes_;
   std::vector<result> results_;
   std::vector<whole_fold> folds_;
-  std::size_t buffer_bytes_ = 0, stream_bytes_ = 0;
+  std::size_t buffer_bytes_ = 0, own_offset_ = 0, stream_bytes_ = 0;
   std::int64_t pieces_ = 1, each_ = 0;  ///< where it is split: how many, and their elements
 };
 
