@@ -9,10 +9,14 @@
 #include <functional>
 
 #include "devices.hpp"
+#include "outputs.hpp"
 #include "planning.hpp"
 
 using namespace deft;
+using testing::difference;
+using testing::outputs;
 using testing::own_graph;
+using testing::values_for;
 
 namespace {
 
@@ -112,22 +116,8 @@ random_graph make_graph(std::uint64_t seed, dtype t, const kind_of_graph& kind) 
   return g;
 }
 
-any_array values_for(const any_tensor& t, const dims& shape, std::uint64_t seed) {
-  philox_stream random(seed);
-  any_array a(t.handle().type().type, shape);
-  visit_dtype(a.type(), [&]<class T>() {
-    for (std::int64_t i = 0; i < a.elements(); ++i) {
-      const float v = random.uniform(-1, 1);
-      a.mutable_data<T>()[i] = static_cast<T>(std::is_floating_point_v<T> ? v : v * 9 + 9);
-    }
-  });
-  return a;
-}
-
 constexpr dtype types[] = {dtype::float32, dtype::float64, dtype::int32,
                            dtype::int64,   dtype::uint8,   dtype::float32};
-
-using outputs = std::vector<any_array>;
 
 outputs run(session& s, const random_graph& g, const dims& shape) {
   const int last = shape.rank() - 1;
@@ -143,22 +133,6 @@ outputs run(session& s, const random_graph& g, const dims& shape) {
   return std::apply([](const auto&... a) { return outputs{any_array(a)...}; }, r);
 }
 
-/// The first difference, or an empty text; NaNs are equal.
-std::string difference(const outputs& a, const outputs& b) {
-  for (std::size_t o = 0; o < a.size(); ++o) {
-    if (a[o].shape() != b[o].shape()) return str(o, ": ", a[o].shape(), " and ", b[o].shape());
-    std::string found = visit_dtype(a[o].type(), [&]<class T>() -> std::string {
-      for (std::int64_t i = 0; i < a[o].elements(); ++i) {
-        const T x = a[o].data<T>()[i], y = b[o].data<T>()[i];
-        if (std::memcmp(&x, &y, sizeof x) != 0 && (x == x || y == y))
-          return str("fetch ", o, " at ", i, ": ", x, " and ", y);
-      }
-      return {};
-    });
-    if (!found.empty()) return found;
-  }
-  return {};
-}
 /// The distance of floats from the same values in double, relative to the largest value.
 double distance(const outputs& a, const outputs& b) {
   double worst = 0;
@@ -363,158 +337,5 @@ TEST_CASE("random regions have the same bits cut over two tasks") {
         make_graph(seed, t, {{dyn, 65}, {"/job:worker/task:0", "/job:worker/task:1"}});
     session local, remote(c.target("worker", 0));
     CHECK(difference(run(local, g, extents), run(remote, cut, extents)) == "");
-  }
-}
-
-namespace {
-
-/// Three variables, each updated once, by values computed from all of them before and after
-/// updates.
-template <class T>
-struct random_updates {
-  using array = ndarray<T, 33, 65>;
-  placeholder<T, 33, 65> x{"x"};
-  placeholder<T, 65> row{"row"};
-  std::vector<variable<T, 33, 65>> variables;
-  std::vector<any_tensor> updated;  ///< the new values, the last one of which needs most others
-
-  explicit random_updates(std::uint64_t seed) {
-    philox_stream random(seed);
-    const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random.below(n)); };
-    std::vector<any_tensor> values{x, any_tensor(x) * any_tensor(row)};
-    for (const char* name : {"a", "b", "c"})
-      values.push_back(variables.emplace_back(name, initializer(ones())));
-    auto map = [&](const any_tensor& a, const any_tensor& b) -> any_tensor {
-      switch (pick(5)) {
-        case 0:
-          return a + b;
-        case 1:
-          return a - b;
-        case 2:
-          return maximum(a, b);
-        case 3:
-          return square(a) - b;
-        default:
-          if constexpr (std::is_floating_point_v<T>)
-            return tanh(a) / (square(b) + 1);
-          else
-            return minimum(a, b) * 3;
-      }
-    };
-    for (auto& v : variables) {
-      for (std::size_t n = 1 + pick(4); n-- > 0;)
-        values.push_back(map(values[values.size() - 1 - pick(2)], values[pick(values.size())]));
-      const any_tensor by = values.back() - values[1];  // needs all feeds
-      updated.push_back(any_tensor(pick(2) ? v.assign_add(by).value() : v.assign_sub(by).value()));
-      values.push_back(updated.back());
-    }
-  }
-};
-
-template <class T>
-std::size_t check_updates(std::uint64_t seed) {
-  graph own;
-  auto in = as_default(own);
-  random_updates<T> g(seed);
-  session with({.intra_op_threads = 1}), without({.fuse = false, .intra_op_threads = 1});
-  typename random_updates<T>::array x;
-  ndarray<T, 65> row;
-  philox_stream random(seed);
-  for (auto& e : x) e = static_cast<T>(random.uniform(0, 3));
-  for (auto& e : row) e = static_cast<T>(random.uniform(0, 2));
-  auto run = [&](session& s) {
-    outputs all;
-    s.run(initialize_all());
-    for (int i = 0; i < 3; ++i) {
-      s.run(g.updated[2], g.x = x, g.row = row);
-      const auto [a, b] = s.run(g.updated[0], g.updated[2], g.x = x, g.row = row);
-      all.insert(all.end(), {a, b});
-      for (auto& v : g.variables) all.push_back(s.run(any_tensor(v)));
-    }
-    return all;
-  };
-  CHECK(difference(run(with), run(without)) == "");
-  flat_graph f = testing::on_cpu(testing::flat({g.updated[2]}));
-  plan::fuse(f.graph, f.fetches);
-  std::size_t most = 0;
-  for (const auto& n : f.graph.nodes)
-    if (n.op->role == op_role::update) most = std::max(most, n.outputs.size());
-  return most;
-}
-
-}  // namespace
-
-TEST_CASE("random updates in place have the same bits in one pass and in several") {
-  std::size_t several = 0;
-  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
-    CAPTURE(seed);
-    const std::size_t most = seed % 5 == 0   ? check_updates<double>(seed)
-                             : seed % 5 == 1 ? check_updates<std::int32_t>(seed)
-                             : seed % 5 == 2 ? check_updates<std::int64_t>(seed)
-                             : seed % 5 == 3 ? check_updates<std::uint8_t>(seed)
-                                             : check_updates<float>(seed);
-    several += most > 1;
-  }
-  CHECK(several > 20);
-}
-
-TEST_CASE_FIXTURE(own_graph, "a region's result is not written over what it still folds") {
-  constexpr int rows = 64, width = 32, count = 1024;
-  ndarray<float, rows, width> table;
-  for (int i = 0; i < rows; ++i)
-    for (int j = 0; j < width; ++j) table(i, j) = static_cast<float>((i + j) % 8);
-  const placeholder<float, rows, width> t("t");
-  const placeholder<std::int32_t, count> first("first"), second("second");
-  const any_tensor a(gather(t, first)), b(gather(t, second));
-  // The one may take the place of the gathered rows, the other may not.
-  const any_tensor twice = transpose(a * 2 + 1, {1, 0}), squares = sum(square(a)),
-                   thrice = transpose(b * 3 + 1, {1, 0}), plain = sum(b);
-  session s;
-  ndarray<std::int32_t, count> i, j;
-  for (int k = 0; k < count; ++k) i(k) = k % rows, j(k) = (7 * k + 3) % rows;
-  double sum_of_squares = 0, sum_of_rows = 0;
-  for (int k = 0; k < count; ++k)
-    for (int l = 0; l < width; ++l) {
-      sum_of_squares += table(i(k), l) * table(i(k), l);
-      sum_of_rows += table(j(k), l);
-    }
-  for (int run = 0; run < 3; ++run) {
-    const auto [u, q] = s.run(twice, squares, t = table, first = i);
-    const auto [v, p] = s.run(thrice, plain, t = table, second = j);
-    CHECK(q.data<float>()[0] == sum_of_squares);
-    CHECK(p.data<float>()[0] == sum_of_rows);
-    bool same = true;
-    for (int k = 0; k < count; ++k)
-      for (int l = 0; l < width; ++l)
-        same = same && u.data<float>()[l * count + k] == table(i(k), l) * 2 + 1 &&
-               v.data<float>()[l * count + k] == table(j(k), l) * 3 + 1;
-    CHECK(same);
-  }
-}
-
-TEST_CASE("a fold beside elementwise results has the bits of the fold alone") {
-  for (const dims& shape :
-       {dims{2049}, dims{5000}, dims{70'001}, dims{300, 7}, dims{5, 1000}, dims{3, 2, 700}}) {
-    CAPTURE(str(shape));
-    graph own;
-    const auto in_own = as_default(own);
-    const any_tensor x = make_placeholder("x", dtype::float32, shape),
-                     row = make_placeholder("row", dtype::float32, {shape[shape.rank() - 1]});
-    const any_tensor products = sum(x * row), squares = sum(square(x - row)), most = max(x * row);
-    session s;
-    const auto feed = [&](const any_tensor& t, const dims& d) {
-      return detail::array_feed(t.handle(), values_for(t, d, 3));
-    };
-    const auto run = [&](const auto&... what) {
-      const auto r = s.run(what..., feed(x, shape), feed(row, {shape[shape.rank() - 1]}));
-      if constexpr (sizeof...(what) == 1)
-        return outputs{any_array(r)};
-      else
-        return std::apply([](const auto&... a) { return outputs{any_array(a)...}; }, r);
-    };
-    const outputs all = run(products, squares, most, x * 2 * row, relu(x) + 1 - row),
-                  together{all[0], all[1], all[2]},
-                  alone{run(products)[0], run(squares)[0], run(most)[0]};
-    CHECK(difference(together, alone) == "");
   }
 }

@@ -43,3 +43,39 @@ TEST_CASE_FIXTURE(own_graph, "wrong embeddings are refused in their name") {
   const any_tensor y = embedding(ids, 5, 3, "b");
   CHECK(error_of([&] { embedding(ids, 5, 4, "b"); }).find("b/table") != std::string::npos);
 }
+
+TEST_CASE("what is folded is not overwritten by a gradient before") {
+  constexpr int rows = 64, width = 128, count = 1024;
+  constexpr float rate = .125f;  // the gradient less the rate differs from what it is of
+  ndarray<float, rows, width> start;
+  ndarray<std::int32_t, count> drawn;
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < width; ++j) start(i, j) = static_cast<float>((i + j) % 8);
+  float squares = 0, total = 0;
+  for (int k = 0; k < count; ++k) {
+    drawn(k) = (7 * k + 3) % rows;
+    for (int j = 0; j < width; ++j) {
+      squares += start(drawn(k), j) * start(drawn(k), j);
+      total += start(drawn(k), j);
+    }
+  }
+  for (const int threads : {1, 2}) {
+    CAPTURE(threads);
+    graph own;
+    const auto in_own = as_default(own);
+    const placeholder<std::int32_t, count> id("id");
+    const variable<float, rows, width> table("table", start);
+    const auto x = gather(table, id);
+    const auto loss = sum(square(x)), plain = sum(x);
+    const auto train = sgd(rate).minimize(loss);
+    session s({.intra_op_threads = threads});
+    s.run(initialize_all());
+    CHECK(s.run(loss, train, id = drawn) == squares);
+    // 16 equal ids add a gradient of 2 x each.
+    constexpr float change = 1 - rate * 16 * 2;
+    CHECK(s.run(table)(3, 2) == change * start(3, 2));
+    const auto [l, t] = s.run(loss, plain, train, id = drawn);
+    CHECK(l == change * change * squares);
+    CHECK(t == change * total);
+  }
+}
