@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/cpu/matmul.ipp: products of matrices. Tiles of c in registers where caches hold the
-// operands, as 5 to 90 % faster than Eigen, which packs both, and for integers; else Eigen's
-// kernels.
+// operands, 5 to 90 % faster than Eigen, which packs both, and for integers; else Eigen's kernels.
 #pragma once
 #include <algorithm>
 #include <cstring>

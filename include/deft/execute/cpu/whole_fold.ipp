@@ -13,6 +13,7 @@ namespace {
 struct own_fold {
   program_code code;
   std::vector<std::uint16_t> operands;
+  double cost;  ///< see element_cost
 };
 
 std::optional<own_fold> find_own_fold(const program& p, const instruction& fold) {
@@ -23,7 +24,7 @@ std::optional<own_fold> find_own_fold(const program& p, const instruction& fold)
   const auto operands = p.inputs.size() + p.immediates.size();
   program_part part = extract(p, results, [&](std::uint16_t value) { return value < operands; });
   if (!part.program->immediates.empty()) return std::nullopt;
-  own_fold f{program_code(*part.program), std::move(part.operands)};
+  own_fold f{program_code(*part.program), std::move(part.operands), element_cost(*part.program)};
   f.code.find_fold(*part.program, fold.op->folds);
   if (!f.code.can_fold_at_once()) return std::nullopt;
   return f;
@@ -41,18 +42,25 @@ struct element_part {
       if (const instruction& made = *p.made_by(p.outputs[o].value); made.is_fold())
         own[o] = find_own_fold(p, made);
     take(p);
-    // Other operands are not brought to where they are used.
+    // Other operands are not brought to where they are used; and what costs more than to be written
+    // down is not computed twice.
     bool all = !results.empty();
+    double cost = element_cost(*part.program), most = element_cost(p);
     for (const auto& f : own)
-      all = all && (!f || std::ranges::all_of(f->operands, [&](std::uint16_t v) {
-              return std::ranges::count(part.operands, v) > 0;
-            }));
-    if (all) return;
+      if (f) {
+        all = all && std::ranges::all_of(f->operands, [&](std::uint16_t v) {
+                return std::ranges::count(part.operands, v) > 0;
+              });
+        cost += f->cost, most += writing;
+      }
+    if (all && cost <= most) return;
     std::ranges::fill(own, std::nullopt);
     take(p);
   }
 
  private:
+  static constexpr double writing = .1;  ///< nanoseconds for an element
+
   void take(const program& p) {
     results.clear();
     std::vector<std::uint16_t> folded;  // inputs
@@ -103,7 +111,7 @@ class whole_fold_kernel final : public broadcast_kernel {
       }
     own_offset_ = buffer_bytes_;
     if (std::ranges::any_of(folds_, [](const whole_fold& f) { return f.own.has_value(); }))
-      buffer_bytes_ += block() * 8;
+      buffer_bytes_ += block() * sizeof(std::int64_t);  // the widest element
     pieces_ = 1, each_ = elements();
     if (split_) {
       each_ = chunk_elements;  // a power of two of any fold's leaves
