@@ -2,9 +2,9 @@
 // 17_tfrecord.cpp: converts MNIST to TFRecord files of tf.Example, and trains on them. Threads of
 // the dataset read and decode the next batches while a step runs.
 //
-//     mnist ── shard 0 … 3 ── encode ── train-0 … train-3.tfrecord ── records
-//                                                                       │
-//     step ◀── prefetch ◀── batch ◀── shuffle ◀── map: decode ◀─────────┘
+//     mnist ── shard 0 … 3 ── encode ── train-0 … train-3.tfrecord
+//                                                              │
+//     step ◀── prefetch ◀── batch ◀── shuffle ◀── decode ◀─────┘
 //
 // --data DIR: the files of MNIST; otherwise deft draws digits. --to DIR: where the records go.
 // prints: [0-9]+ images in 4 files
@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   float first = 0, last = 0;
   int batches = 0;
   for (auto& [images, labels] :
-       records(files).map(decoder(), {.threads = 2}).shuffle(10'000, 1).batch(100).prefetch(2)) {
+       examples(files, image_and_label, {.threads = 2}).shuffle(10'000, 1).batch(100).prefetch(2)) {
     last = step(images, labels);
     if (++batches == 1) first = last;
     written -= labels.size();

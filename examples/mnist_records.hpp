@@ -14,20 +14,16 @@ inline std::string encode(const deft::ndarray<float, 784>& image, std::int32_t l
   return deft::example().set("image_raw", pixels).set("label", label).encode();
 }
 
-/// An image and its label. Each thread of map has a copy.
-struct decoder {
-  deft::example_view view = {};
-  std::tuple<deft::ndarray<float, 784>, std::int32_t> operator()(const std::string& record) {
-    view.parse(record);
-    const std::string_view pixels = view.one_bytes("image_raw");
-    if (pixels.size() != 784)
-      deft::fail(deft::errc::data_loss, "an image of ", pixels.size(), " bytes");
-    deft::ndarray<float, 784> image;
-    float* to = image.data();
-    for (char c : pixels) *to++ = static_cast<float>(static_cast<unsigned char>(c)) / 255;
-    return {std::move(image), static_cast<std::int32_t>(view.one_integer("label"))};
-  }
-};
+inline std::tuple<deft::ndarray<float, 784>, std::int32_t> image_and_label(
+    const deft::example_view& e) {
+  const std::string_view pixels = e.one_bytes("image_raw");
+  if (pixels.size() != 784)
+    deft::fail(deft::errc::data_loss, "an image of ", pixels.size(), " bytes");
+  deft::ndarray<float, 784> image;
+  float* to = image.data();
+  for (char c : pixels) *to++ = static_cast<float>(static_cast<unsigned char>(c)) / 255;
+  return {std::move(image), static_cast<std::int32_t>(e.one_integer("label"))};
+}
 
 /// Writes four files into `folder`, and returns their paths.
 inline std::vector<std::string> write_records(const deft::mnist_dataset& digits,

@@ -86,8 +86,7 @@ void train(task& self, const std::filesystem::path& to) {
   using clock = std::chrono::steady_clock;
   auto begin = clock::now();
   std::int64_t n = 0;
-  for (auto& [images, labels] : records(files)
-                                    .map(decoder(), {.threads = 2})
+  for (auto& [images, labels] : examples(files, image_and_label, {.threads = 2})
                                     .shuffle(10'000)
                                     .batch(towers * batch, true)
                                     .repeat()

@@ -93,19 +93,46 @@ TEST_CASE("records are read as they were written, and decoded on threads") {
   const auto both = records({dir / "a", dir / "b.gz"});
   CHECK(all_of(both) == all);
 
-  const auto decode = [view = example_view()](const std::string& record) mutable {
-    view.parse(record);
+  const auto decode = [](const example_view& e) {
     ndarray<float, 2> x;
-    view.read("x", std::span(x.begin(), x.end()));
-    return std::tuple(std::move(x), view.one_integer("label"));
+    e.read("x", std::span(x.begin(), x.end()));
+    return std::tuple(std::move(x), e.one_integer("label"));
   };
-  std::int64_t next = 0;
-  for (auto& [x, label] : both.map(decode, {.threads = 3}).batch(50).prefetch(2))
-    for (std::int64_t i = 0; i < label.size(); ++i) {
-      CHECK(label(i) == next++);
-      CHECK(x(i, 1) == 2);
-    }
-  CHECK(next == 300);
+  for (const int threads : {0, 3}) {
+    std::int64_t next = 0;
+    for (auto& [x, label] :
+         examples({dir / "a", dir / "b.gz"}, decode, {.threads = threads}).batch(50).prefetch(2))
+      for (std::int64_t i = 0; i < label.size(); ++i) {
+        CHECK(label(i) == next++);
+        CHECK(x(i, 1) == 2);
+      }
+    CHECK(next == 300);
+  }
+}
+
+TEST_CASE("an example that cannot be decoded is named with its file and offset") {
+  testing::temporary_folder dir;
+  const std::string good = example().set("label", 1).encode();
+  const std::string place = str(" (the record at offset ", good.size() + 16, " of r)");
+  const auto label = [](const example_view& e) { return e.one_integer("label"); };
+  const auto second_is = [&](const std::string& bytes) {
+    write_records(dir / "r", {good, bytes, good});
+    const std::string message = failure(dir, examples(dir / "r", label));
+    CHECK(failure(dir, examples(dir / "r", label, {.threads = 2}).prefetch(1)) == message);
+    return message;
+  };
+  CHECK(second_is(example().set("level", 1).encode()) ==
+        "not_found: [example] it has no feature \"label\"; it has level" + place);
+  CHECK(second_is(example().set("label", 1.5).encode()) ==
+        "invalid_argument: [example] feature \"label\" has floats, not integers" + place);
+  const std::string cut = second_is(good.substr(0, good.size() - 1));
+  CHECK(cut.starts_with("data_loss: [example] the message is malformed: "));
+  CHECK(cut.ends_with(place));
+
+  write_records(dir / "s", {good});
+  CHECK(failure(dir, examples(dir / "s", [](const example_view&) -> int {
+                  fail(errc::out_of_range, "too dark");
+                })) == "out_of_range: too dark (the record at offset 0 of s)");
 }
 
 TEST_CASE("missing, corrupt and truncated files are named, with the place in them") {

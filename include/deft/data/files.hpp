@@ -2,6 +2,8 @@
 // deft/data/files.hpp: datasets that read files: lines of text, and TFRecords.
 #pragma once
 #include <concepts>
+#include <deft/core/error.hpp>
+#include <deft/data/example.hpp>
 #include <deft/data/pipeline.hpp>
 #include <deft/data/record.hpp>
 #include <initializer_list>
@@ -80,6 +82,47 @@ class record_source {
   record_reader records_;
 };
 
+/// A record that knows where it was.
+struct placed_record {
+  std::string bytes;
+  std::shared_ptr<const std::string> file;
+  std::uint64_t offset = 0;
+
+  /// Throws e with the place added to its message.
+  [[noreturn]] void rethrow(const error& e) const;
+};
+
+class placed_record_source {
+ public:
+  placed_record_source(const std::string& file, no_options)
+      : records_(file), file_(std::make_shared<const std::string>(file)) {}
+  bool next(std::optional<std::tuple<placed_record>>& element);
+
+ private:
+  record_reader records_;
+  std::shared_ptr<const std::string> file_;
+};
+dataset<placed_record> placed_records(file_names files);
+
+/// Calls a function with the features of a record.
+template <class F>
+class example_decoder {
+ public:
+  explicit example_decoder(F f) : f_(std::move(f)) {}
+  decltype(auto) operator()(const placed_record& record) {
+    try {
+      features_.parse(record.bytes);
+      return f_(std::as_const(features_));
+    } catch (const error& e) {
+      record.rethrow(e);
+    }
+  }
+
+ private:
+  F f_;
+  example_view features_;
+};
+
 }  // namespace detail
 
 /// The lines of text files, plain or gzip (detected by their content), without their ends: "\n" or
@@ -87,16 +130,28 @@ class record_source {
 /// data_loss with its name and the line if its compressed data is corrupt or cut off.
 dataset<std::string> text_lines(file_names files);
 
-/// The records of TFRecord files, plain or gzip (detected by their content).
-///
-///     auto decoded = [view = example_view()](const std::string& record) mutable {
-///       view.parse(record);
-///       return view.one_integer("label");
-///     };
-///     records(files).map(decoded, {.threads = 2}).batch(100).prefetch(1)
-///
-/// A pass throws as record_reader: data_loss with the file's name and the record's offset if it is
-/// corrupt or cut off.
+/// The records of TFRecord files, plain or gzip (detected by their content). A pass throws as
+/// record_reader: data_loss with the file's name and the record's offset if it is corrupt or cut
+/// off.
 dataset<std::string> records(file_names files);
+
+/// What `decode` returns for each tf.Example of TFRecord files: as map of their records, with its
+/// options. It takes the features as a constant example_view, which is valid during the call.
+///
+///     auto label = [](const example_view& e) { return e.one_integer("label"); };
+///     examples(files, label, {.threads = 2}).batch(100).prefetch(1)
+///
+/// A pass throws as records, and what example_view and `decode` throw; deft's errors say which file
+/// and which offset the record has.
+template <class F>
+auto examples(file_names files, F decode, const map_options& options = {}) {
+  if constexpr (!std::is_invocable_v<F&, const example_view&>) {
+    static_assert(std::is_invocable_v<F&, const example_view&>,
+                  "[examples] expects a function that takes a const example_view&");
+  } else {
+    return detail::placed_records(std::move(files))
+        .map(detail::example_decoder<F>(std::move(decode)), options);
+  }
+}
 
 }  // namespace deft

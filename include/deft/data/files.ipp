@@ -56,6 +56,29 @@ bool record_source::next(std::optional<std::tuple<std::string>>& element) {
   return true;
 }
 
+void placed_record::rethrow(const error& e) const {
+  throw error(e.code(), str(e.message(), " (the record at offset ", offset, " of ", *file, ")"),
+              e.node(), e.where(), e.device());
+}
+
+bool placed_record_source::next(std::optional<std::tuple<placed_record>>& element) {
+  const std::uint64_t offset = records_.offset();
+  const auto record = records_.next();
+  if (!record) return false;
+  if (!element) element.emplace();
+  auto& [placed] = *element;
+  placed.bytes.assign(*record);
+  placed.file = file_;
+  placed.offset = offset;
+  return true;
+}
+
+dataset<placed_record> placed_records(file_names files) {
+  return dataset<placed_record>(
+      std::make_shared<file_stage<std::tuple<placed_record>, placed_record_source, no_options>>(
+          std::move(files), no_options()));
+}
+
 }  // namespace detail
 
 dataset<std::string> text_lines(file_names files) {
