@@ -33,6 +33,7 @@ TEST_CASE("a device name is parsed in every form, and printed in one") {
       {"/task:7", "/task:7"},
       {"/cpu:0/task:2/job:my_job2", "/job:my_job2/task:2/cpu:0"},
       {"/null:0", "/null:0"},
+      {"/JOB:worker/Replica:0/TASK:1/DEVICE:Cpu:2", "/job:worker/replica:0/task:1/cpu:2"},
       {"/task:2147483647", "/task:2147483647"},
   };
   for (const row& r : rows) {

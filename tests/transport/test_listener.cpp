@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/transport/listener.hpp>
+// its own header comes first, to check that it is self-contained
+#include <fcntl.h>
+
+#include <optional>
 #include <random>
 
 #include "wire.hpp"
@@ -121,9 +125,9 @@ TEST_CASE("garbage is refused and logged, and disturbs no other connection") {
 namespace {
 
 using silent_callers = std::vector<std::unique_ptr<bare_socket>>;
-silent_callers silent(int count, const std::string& address) {
+silent_callers silent(int count, const std::string& address, const std::string& from = "") {
   silent_callers all;
-  for (int i = 0; i < count; ++i) all.push_back(std::make_unique<bare_socket>(address));
+  for (int i = 0; i < count; ++i) all.push_back(std::make_unique<bare_socket>(address, from));
   return all;
 }
 
@@ -144,6 +148,21 @@ TEST_CASE("the longest handshake makes room, so that silent callers keep no one 
     const auto more = silent(10, l.address());
   }
   CHECK(callers[0]->read_all().empty());  // it was closed
+}
+
+TEST_CASE("silent callers of one machine take the places of their own machine only") {
+  test_handler handler;
+  auto o = options_of_test();
+  o.max_handshakes = 4;
+  o.handshake_timeout = o.silence = std::chrono::minutes(10);
+  listener l(o, handler);
+  const bare_socket other(l.address());
+  const auto callers = silent(40, l.address(), "127.0.0.2:0");
+  for (std::size_t i = 0; i < 38; ++i)  // they have half of the places
+    CHECK(callers[i]->read_all().empty());
+  char c;
+  CHECK(::recv(other.handle(), &c, 1, MSG_DONTWAIT) == -1);
+  CHECK(errno == EAGAIN);  // it is open
 }
 
 TEST_CASE("a caller that sends nothing is refused before one that sends little") {
@@ -183,6 +202,26 @@ TEST_CASE("connections that have ended hold no descriptors") {
     for (int i = 0; i < 20; ++i) honest.push_back(h.connect(l.address(), soon()));
   }
   while (descriptors() > before) std::this_thread::yield();
+}
+
+TEST_CASE("a server that has run out of descriptors accepts callers once it has some") {
+  captured_log log;
+  test_handler handler;
+  listener l(options_of_test(), handler);
+  std::optional<bare_socket> caller;
+  {
+    const descriptor_limit few(descriptors() + 40);
+    std::vector<bare_socket> all;
+    for (int fd; (fd = ::fcntl(0, F_DUPFD_CLOEXEC, 0)) >= 0;) all.emplace_back(fd);
+    REQUIRE(errno == EMFILE);
+    all.pop_back();
+    caller.emplace(l.address());
+    log.wait_for("cannot accept on " + l.address() + ": Too many open files");
+  }
+  channel_group h(client_of_test());
+  CHECK(h.connect(l.address(), soon())->peer().name == options_of_test().self.name);
+  caller->write("GET / HTTP/1.1\r\n\r\n");
+  CHECK(!caller->read_all().empty());  // the one that had to wait is served too
 }
 
 TEST_CASE("an invalid frame ends its connection with a message, and no other") {

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Streams on local sockets with shared memory.
-#include <sys/resource.h>
-
 #include <random>
 
 #include "local_streams.hpp"
@@ -232,13 +230,9 @@ TEST_CASE("shutting a stream ends a wait for a slot, and ends the other end") {
 }
 
 TEST_CASE("shared memory uses at most a part of the process's descriptors") {
-  rlimit before{};
-  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
-  rlimit few = before;
-  few.rlim_cur = 64;
-  REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
-  CHECK(detail::descriptors_for_memory() == 16);
   {
+    const descriptor_limit few(64);
+    CHECK(detail::descriptors_for_memory() == 16);
     const auto all = some_bytes(megabyte);
     std::vector<two_streams> pairs(10);
     for (auto& s : pairs) {
@@ -256,6 +250,5 @@ TEST_CASE("shared memory uses at most a part of the process's descriptors") {
     CHECK(shared_mappings() == 16);
     CHECK(descriptors() < 60);
   }
-  setrlimit(RLIMIT_NOFILE, &before);
   CHECK(shared_mappings() == 0);
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -83,9 +84,14 @@ inline void shake_hands(const std::shared_ptr<detail::connection_state>& c,
 class bare_socket {
  public:
   explicit bare_socket(int fd) : fd_(fd) {}
-  explicit bare_socket(const std::string& address) {
+  /// `from`: the caller's own address, such as "127.0.0.2:0"; empty: any.
+  explicit bare_socket(const std::string& address, const std::string& from = "") {
     const auto to = detail::resolve(address).front();
     fd_ = ::socket(to.protocol().family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (!from.empty()) {
+      const auto own = detail::resolve(from).front();
+      REQUIRE(::bind(fd_, own.data(), static_cast<socklen_t>(own.size())) == 0);
+    }
     REQUIRE(::connect(fd_, to.data(), static_cast<socklen_t>(to.size())) == 0);
   }
   ~bare_socket() {
@@ -238,6 +244,21 @@ class captured_log {
     return all;
   }
   logging::level old_;
+};
+
+/// Limits the number of descriptors of this process.
+class descriptor_limit {
+ public:
+  explicit descriptor_limit(rlim_t most) {
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before_) == 0);
+    const rlimit now{most, before_.rlim_max};
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &now) == 0);
+  }
+  descriptor_limit(const descriptor_limit&) = delete;
+  ~descriptor_limit() { setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
 };
 
 /// Descriptors of this process.

@@ -46,13 +46,12 @@ struct listen_options {
   /// Connections in the handshake at a time, half of them from one address; if there are more, the
   /// oldest is closed.
   int max_handshakes = 64;
-  /// Connections at a time, also limited by the process's file descriptors; further callers are
-  /// turned away.
-  int max_connections = 4'096;
 };
 
 /// Listens from construction to stop(). Callers that send garbage or nothing are refused without
-/// delaying others, and logged, at most one line a second of each kind.
+/// delaying others, and logged, at most one line a second of each kind. There may be as many
+/// connections at a time as the process may have file descriptors, less a reserve; further callers
+/// are turned away.
 class listener {
  public:
   /// Throws permission_denied for an address other than loopback without a secret, TLS or

@@ -40,7 +40,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     table_->address = detail::text_of(by_tcp_.acceptor.local_endpoint());
     by_tcp_.acceptor.non_blocking(true);
     if (o.local_sockets && !tls_ && detail::local_reach() != 0) open_local();
-    table_->most = std::min(static_cast<std::size_t>(o.max_connections), descriptors_for_callers());
+    table_->most = descriptors_for_callers();
   }
 
   void begin() {
