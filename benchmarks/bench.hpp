@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // benchmarks/bench.hpp: measures in turns, and prints the rows of the table of scripts/bench.
 #pragma once
+#include <sys/types.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
@@ -120,6 +124,14 @@ inline void speed_row(const std::string& work, double bytes, outcome o,
                       const std::string& yardstick, std::optional<asked> a) {
   row(work, speed_text(bytes, o.deft), speed_text(bytes, o.yardstick) + " " + yardstick,
       o.yardstick / o.deft, a);
+}
+
+/// A number that the system states of a process: kilobytes of "VmRSS" or "VmHWM", "Threads".
+inline double status_of(pid_t pid, const std::string& what) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(what + ":")) return std::atof(line.c_str() + what.size() + 1);
+  return 0;
 }
 
 /// The value of `--name value` on a command line; empty if absent.

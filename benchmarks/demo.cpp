@@ -5,7 +5,6 @@
 // installed.
 #include <cstdlib>
 #include <deft/deft.hpp>
-#include <fstream>
 #include <sstream>
 
 #include "bench.hpp"
@@ -41,14 +40,6 @@ job run_demo(const std::string& path) {
   return j;
 }
 
-/// Resident megabytes of a process.
-double resident(pid_t pid) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmRSS:")) return std::atof(line.c_str() + 6) / 1024;
-  return 0;
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -77,7 +68,7 @@ int main(int argc, char** argv) {
   }
   bench::program server({"/proc/self/exe", "--serve"});
   server.line();
-  double memory = resident(server.pid());
+  double memory = bench::status_of(server.pid(), "VmRSS") / 1024;
 
   using bench::median, bench::text;
   std::string name = tf ? " TensorFlow" : " TensorFlow, published";

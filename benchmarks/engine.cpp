@@ -114,10 +114,7 @@ double resident_after(int plans) {
       tensor<float, dyn> squares = square(scaled);
       bench::keep(s.run(sum(squares), x = in));
     }
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with("VmRSS:")) return std::stod(line.substr(6)) * 1024;
-  return 0;
+  return bench::status_of(getpid(), "VmRSS") * 1024;
 }
 
 void memory_of_plans() {
