@@ -5,6 +5,7 @@
 //   errors    prints what a division by zero on worker 1 says
 //   cancel    cancels a long step, then runs a short one
 //   timeout   lets a long step run out of time, then runs a short one
+//   fate      lets steps with updates run out of time, and prints how they ended
 //   trace     prints where the nodes of a traced run were
 //   hang      says that it runs, and runs a long step
 #include <cstdio>
@@ -85,6 +86,29 @@ int run(const char* target, const char* command) {
     return 0;
   }
   auto slow = long_step();
+  if (is("fate")) {
+    auto v = on(device("/job:ps/task:0"), [] { return variable<float>("v", 0.f); });
+    operation after;
+    {
+      auto slow_first = control_dependencies(slow);
+      after = v.assign_add(1.f);
+    }
+    s.run(v.initializer());
+    for (const operation& update : {after, operation(v.assign_add(1.f))}) {
+      std::uint64_t number = 0;
+      try {
+        s.run(run_options{.timeout = 300ms, .step = &number}, slow, update);
+      } catch (const error&) {
+        const step_fate fate = s.fate_of(number);
+        std::printf("%s, %g\n",
+                    fate == step_fate::applied     ? "applied"
+                    : fate == step_fate::unchanged ? "unchanged"
+                                                   : "another",
+                    static_cast<double>(s.run(v)));
+      }
+    }
+    return s.fate_of(1'000) == step_fate::unknown ? 0 : 1;
+  }
   auto step = s.prepare(slow);
   if (is("hang")) {
     std::printf("running\n");

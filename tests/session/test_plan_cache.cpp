@@ -41,6 +41,9 @@ class counting_engine final : public engine {
     return other_->describe(std::move(flat), limits);
   }
   std::vector<device_info> devices() override { return other_->devices(); }
+  step_fate fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until) override {
+    return other_->fate_of(step, until);
+  }
   void close() override { other_->close(); }
   void reset(const std::string& container) override { other_->reset(container); }
 

@@ -101,10 +101,7 @@ class engine {
   }
   virtual std::vector<device_info> devices() = 0;
   /// Stops a step that has failed, and waits at most until `until` to learn how it ended.
-  virtual step_fate fate_of(std::uint64_t /*step*/,
-                            std::chrono::steady_clock::time_point /*until*/) {
-    return step_fate::unknown;
-  }
+  virtual step_fate fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until) = 0;
   /// Cancels the runs under way; later ones throw failed_precondition.
   virtual void close() = 0;
   /// Deletes the variables of a container on all tasks.

@@ -126,8 +126,7 @@ class session : public detail::run_forms<session> {
 
   /// How a run that failed ended on the tasks whose variables it updates: `step` is what its
   /// run_options received. Stops what is left of it, and waits at most `timeout` for answers.
-  /// Throws failed_precondition for a closed session. A session whose master is in another process
-  /// does not know.
+  /// Throws failed_precondition for a closed session.
   step_fate fate_of(std::uint64_t step,
                     std::chrono::nanoseconds timeout = std::chrono::seconds(30));
 

@@ -16,7 +16,7 @@
 namespace deft {
 
 /// Version of frames and handshake; peers of different versions refuse each other.
-inline constexpr std::uint16_t protocol_version = 10;
+inline constexpr std::uint16_t protocol_version = 11;
 
 /// How a process introduces itself.
 struct process_identity {

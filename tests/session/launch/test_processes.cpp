@@ -101,6 +101,14 @@ TEST_CASE("runs of a client in another process are cancelled, and time out") {
   CHECK(late.line() == "5");
 }
 
+TEST_CASE("a client in another process learns how a step that failed ended") {
+  local_cluster c{{"ps", 1}, {"worker", 2}};
+  child_program client("remote_client", {c.target("worker", 0), "fate"});
+  CHECK(client.line() == "unchanged, 0");
+  CHECK(client.line() == "applied, 1");
+  CHECK(client.wait() == 0);
+}
+
 TEST_CASE("the death of a client ends its steps, and nothing else") {
   local_cluster c{{"worker", 2}};
   graph g;

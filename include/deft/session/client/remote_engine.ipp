@@ -62,11 +62,14 @@ struct remote_session {
     }
   }
 
-  /// Calls the master, and waits for its answer. `what` is the operation, for messages.
+  /// Calls the master, and waits for its answer. `what` is the operation, for messages; `id`
+  /// receives that of the call.
   template <class M>
-  typename M::answer call(M&& m, deadline until, const char* what, const plan_limits& limits = {}) {
+  typename M::answer call(M&& m, deadline until, const char* what, const plan_limits& limits = {},
+                          std::uint64_t* id = nullptr) {
     const auto begin = std::chrono::steady_clock::now();
     auto p = master->call(wire::pack(m));
+    if (id) *id = p->id();
     const std::stop_callback wake(limits.cancel, [this] { links.notify(); });
     links.wait_until([&] { return p->done() || closed || limits.cancelled(); }, until);
     if (p->done()) return answer_in<typename M::answer>(*p);
@@ -132,11 +135,13 @@ class remote_plan final : public ready_plan {
  private:
   wire::values call_or_cancel(wire::run_plan&& m, deadline until, const run_options& options) {
     const std::stop_token& cancel = options.cancel;
-    if (!cancel.stop_possible()) return session_->call(std::move(m), until, "the step");
+    if (!cancel.stop_possible())
+      return session_->call(std::move(m), until, "the step", {}, options.step);
     if (cancel.stop_requested()) fail(errc::cancelled, "the run was cancelled");
     m.can_be_cancelled = true;
     const auto begin = std::chrono::steady_clock::now();
     auto p = session_->master->call(wire::pack(m));
+    if (options.step) *options.step = p->id();
     const std::stop_callback wake(cancel, [this] { session_->links.notify(); });
     session_->links.wait_until([&] { return p->done() || cancel.stop_requested(); }, until);
     if (!p->done() && cancel.stop_requested()) {
@@ -191,6 +196,19 @@ class remote_engine final : public engine {
         ->call(wire::cluster_devices{session_->id}, later(session_->patience(), grace),
                "listing devices")
         .devices;
+  }
+
+  /// A client knows its steps by the ids of its calls.
+  step_fate fate_of(std::uint64_t step, deadline until) override {
+    if (session_->closed) fail(errc::failed_precondition, "the session is closed");
+    try {
+      return session_
+          ->call(wire::settle_run{session_->id, step, left(until)}, later(until, grace),
+                 "asking how a step ended")
+          .fate;
+    } catch (const error&) {
+      return step_fate::unknown;  // the master is lost, or does not answer
+    }
   }
 
   void close() override {

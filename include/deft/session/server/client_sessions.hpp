@@ -3,12 +3,14 @@
 #pragma once
 #include <atomic>
 #include <deft/session/engine.hpp>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace deft {
 
@@ -36,10 +38,11 @@ class client_plan {
   std::atomic<std::size_t> measured_bytes_{0};
 };
 
-/// A client's session, its plans, and its runs that can be cancelled. Thread-safe.
+/// A client's session, its plans, its runs that can be cancelled, and its last ones that failed.
+/// Thread-safe.
 class client_session {
  public:
-  static constexpr std::size_t most_plans = 65'536;
+  static constexpr std::size_t most_plans = 65'536, most_failed = 1'024;
 
   client_session(std::shared_ptr<engine> master, const connection* owner)
       : master_(std::move(master)), owner_(owner) {}
@@ -59,13 +62,19 @@ class client_session {
   void cancel_run(std::uint64_t id);
   void end_run(std::uint64_t id);
 
+  /// Notes that the run that call `id` asked for has failed, as this step of the master.
+  void note_failure(std::uint64_t id, std::uint64_t step);
+  /// The step that was noted; 0 if there is none, or it has been forgotten.
+  std::uint64_t failed_step(std::uint64_t id);
+
  private:
   const std::shared_ptr<engine> master_;
   const connection* const owner_;
   std::mutex guard_;
   std::unordered_map<std::uint64_t, std::shared_ptr<client_plan>> plans_;
   std::uint64_t last_plan_ = 0;
-  std::map<std::uint64_t, std::stop_source> running_;  ///< by call
+  std::map<std::uint64_t, std::stop_source> running_;           ///< by call
+  std::deque<std::pair<std::uint64_t, std::uint64_t>> failed_;  ///< call and step, the last ones
 };
 
 /// The client sessions of a server. Thread-safe.

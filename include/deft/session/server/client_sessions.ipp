@@ -95,6 +95,18 @@ void client_session::end_run(std::uint64_t id) {
   running_.erase(id);
 }
 
+void client_session::note_failure(std::uint64_t id, std::uint64_t step) {
+  std::lock_guard lock(guard_);
+  failed_.emplace_back(id, step);
+  if (failed_.size() > most_failed) failed_.pop_front();
+}
+
+std::uint64_t client_session::failed_step(std::uint64_t id) {
+  std::lock_guard lock(guard_);
+  const auto at = std::ranges::find(failed_, id, &std::pair<std::uint64_t, std::uint64_t>::first);
+  return at == failed_.end() ? 0 : at->second;
+}
+
 std::uint64_t client_sessions::open(std::shared_ptr<client_session> s) {
   const std::uint64_t id = random_incarnation();
   std::lock_guard lock(guard_);

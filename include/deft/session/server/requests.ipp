@@ -16,10 +16,10 @@ struct server_impl::requests
           &server_impl::on_cancel_step, &server_impl::on_settle_step, &server_impl::on_drop_part,
           &server_impl::on_drop_session, &server_impl::on_devices, &server_impl::on_reset,
           &server_impl::on_open_session, &server_impl::on_make_plan, &server_impl::on_describe_plan,
-          &server_impl::on_run_plan, &server_impl::on_cancel_run, &server_impl::on_drop_plan,
-          &server_impl::on_cluster_devices, &server_impl::on_reset_cluster,
-          &server_impl::on_close_session, &server_impl::on_wait_signal, &server_impl::on_set_signal,
-          &server_impl::on_done> {};
+          &server_impl::on_run_plan, &server_impl::on_cancel_run, &server_impl::on_settle_run,
+          &server_impl::on_drop_plan, &server_impl::on_cluster_devices,
+          &server_impl::on_reset_cluster, &server_impl::on_close_session,
+          &server_impl::on_wait_signal, &server_impl::on_set_signal, &server_impl::on_done> {};
 
 void server_impl::on_message(const std::shared_ptr<connection>& from, message&& m) {
   requests::dispatch(*this, wire::caller(from, m.id), m);
@@ -207,7 +207,10 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
     });
   }
   from.from()->begin_silence();
-  auto answer = [from, plan, trace, end, w = worker_](run_outcome o) {
+  const auto step = std::make_shared<std::uint64_t>(0);
+  options.step = step.get();
+  auto answer = [from, s, plan, trace, step, end, w = worker_](run_outcome o) {
+    if (o.failure && *step) s->note_failure(from.id(), *step);
     from.answer_with([&] {
       if (o.failure) throw error(*o.failure);
       return answer_of(*o.results, plan->fetches(), trace.get());
@@ -222,6 +225,14 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
 
 void server_impl::on_cancel_run(const wire::caller&, wire::cancel_run&& m) {
   sessions_.find(m.session)->cancel_run(m.call);
+}
+void server_impl::on_settle_run(const wire::caller& from, wire::settle_run&& m) {
+  auto s = sessions_.find(m.session);
+  const std::uint64_t step = s->failed_step(m.call);
+  if (step == 0) return from.answer(wire::fate_of_step());
+  worker_->background().run([from, s, step, until = limits_within(m.patience).until] {
+    from.answer_with([&] { return wire::fate_of_step{s->master().fate_of(step, until)}; });
+  });
 }
 void server_impl::on_drop_plan(const wire::caller&, wire::drop_plan&& m) {
   sessions_.find(m.session)->drop(m.plan);

@@ -60,6 +60,7 @@ class server_impl final : public connection_handler {
   void on_describe_plan(const wire::caller& from, wire::describe_plan&& m);
   void on_run_plan(const wire::caller& from, wire::run_plan&& m);
   void on_cancel_run(const wire::caller& from, wire::cancel_run&& m);
+  void on_settle_run(const wire::caller& from, wire::settle_run&& m);
   void on_drop_plan(const wire::caller& from, wire::drop_plan&& m);
   void on_cluster_devices(const wire::caller& from, wire::cluster_devices&& m);
   template <class Request, class Work>

@@ -39,6 +39,7 @@ enum class kind : std::uint16_t {
   close_session = 38,
   cancel_run = 39,
   describe_plan = 40,
+  settle_run = 41,
   // Between the tasks of a training job.
   wait_signal = 48,
   set_signal = 49,
@@ -268,6 +269,18 @@ struct cancel_run {
   template <class F>
   void fields(F& f) {
     f.ids(session, call);
+  }
+};
+/// Stops what is left of a run that failed, and asks how its step ended.
+struct settle_run {
+  static constexpr kind number = kind::settle_run;
+  using answer = fate_of_step;
+  std::uint64_t session = 0, call = 0;     ///< the id of the run_plan
+  std::chrono::nanoseconds patience = {};  ///< how long other tasks may be waited for
+  template <class F>
+  void fields(F& f) {
+    f.ids(session, call);
+    f.meta(patience);
   }
 };
 struct drop_plan {
