@@ -62,14 +62,14 @@ struct remote_session {
     }
   }
 
-  /// Calls the master, and waits for its answer. `what` is the operation, for messages; `id`
-  /// receives that of the call.
+  /// Calls the master, and waits for its answer. `what` is the operation, for messages; `call_id`
+  /// receives the id of the call.
   template <class M>
   typename M::answer call(M&& m, deadline until, const char* what, const plan_limits& limits = {},
-                          std::uint64_t* id = nullptr) {
+                          std::uint64_t* call_id = nullptr) {
     const auto begin = std::chrono::steady_clock::now();
     auto p = master->call(wire::pack(m));
-    if (id) *id = p->id();
+    if (call_id) *call_id = p->id();
     const std::stop_callback wake(limits.cancel, [this] { links.notify(); });
     links.wait_until([&] { return p->done() || closed || limits.cancelled(); }, until);
     if (p->done()) return answer_in<typename M::answer>(*p);
