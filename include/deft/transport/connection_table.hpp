@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_map>
 
 namespace deft::detail {
 
@@ -62,7 +63,8 @@ class connection_table : public std::enable_shared_from_this<connection_table> {
 
   mutable std::mutex guard_;
   std::condition_variable changed_;
-  std::list<std::shared_ptr<accepted_connection>> all_;  ///< the oldest first
+  std::unordered_map<const accepted_connection*, std::shared_ptr<accepted_connection>> all_;
+  std::list<std::shared_ptr<accepted_connection>> not_open_yet_;  ///< the oldest first
   std::size_t open_ = 0;
   int helping_ = 0;
   logging::limited refused_, turned_away_;

@@ -21,7 +21,8 @@ void connection_table::add(std::unique_ptr<stream> s, const std::string& from, b
       return;
     }
     make_room(c->host());
-    all_.push_back(c);
+    all_.emplace(c.get(), c);
+    not_open_yet_.push_back(c);
   }
   c->begin();
 }
@@ -32,7 +33,7 @@ void connection_table::make_room(const std::string& host) {
   const auto at_once = static_cast<std::size_t>(options.max_handshakes);
   std::size_t shaking = 0, of_host = 0;
   accepted_connection *oldest = nullptr, *oldest_of_host = nullptr;
-  for (auto& c : all_) {
+  for (auto& c : not_open_yet_) {
     if (!c->shakes_hands()) continue;
     if (++shaking == 1) oldest = c.get();
     if (c->host() == host && ++of_host == 1) oldest_of_host = c.get();
@@ -59,7 +60,7 @@ local_offer connection_table::offer_to(accepted_connection& c) {
 }
 std::shared_ptr<accepted_connection> connection_table::claim(const local_offer::token& token) {
   std::lock_guard lock(guard_);
-  for (const auto& c : all_)
+  for (const auto& c : not_open_yet_)
     if (c->has_offered(token)) return c->withdraw_offer(), c;
   return nullptr;
 }
@@ -72,6 +73,7 @@ bool connection_table::count_open(accepted_connection& c) {
   std::lock_guard lock(guard_);
   if (stopping_) return false;
   c.mark_open();
+  not_open_yet_.remove_if([&](const auto& i) { return i.get() == &c; });
   ++open_;
   return true;
 }
@@ -95,12 +97,13 @@ std::size_t connection_table::count() const {
 }
 bool connection_table::has(const accepted_connection& c) const {
   std::lock_guard lock(guard_);
-  return std::any_of(all_.begin(), all_.end(), [&](const auto& i) { return i.get() == &c; });
+  return all_.contains(&c);
 }
 void connection_table::remove(const accepted_connection& c) {
   std::lock_guard lock(guard_);
-  all_.remove_if([&](const auto& i) { return i.get() == &c; });
-  changed_.notify_all();
+  not_open_yet_.remove_if([&](const auto& i) { return i.get() == &c; });
+  all_.erase(&c);
+  if (stopping_) changed_.notify_all();
 }
 
 void connection_table::log_refusal(const std::string& from, const error& why, bool warns) {
@@ -116,18 +119,17 @@ bool connection_table::stop() {
 }
 void connection_table::close_all() {
   std::lock_guard lock(guard_);
-  for (auto& c : all_) c->close();
+  for (auto& [key, c] : all_) c->close();
   loop.wake_keeper();
 }
 void connection_table::wait_for_all() {
   std::unique_lock lock(guard_);
   const serving_threads::blocking_region while_waiting;
-  changed_.wait(lock, [&] {
-    return helping_ == 0 && std::all_of(all_.begin(), all_.end(), [](const auto& c) {
-             return c.get() == accepted_connection::current();
-           });
-  });
   // What remains is the connection whose handler called.
+  changed_.wait(lock, [&] {
+    return helping_ == 0 && all_.size() == all_.count(accepted_connection::current());
+  });
+  not_open_yet_.clear();
   all_.clear();
 }
 
