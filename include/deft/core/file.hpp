@@ -80,6 +80,7 @@ class file_writer {
  private:
   file_descriptor directory_, file_;
   std::string name_, path_;
+  std::uint64_t on_the_way_ = 0;  ///< the disk was told to write the bytes before this offset
 };
 
 /// The directory part of a path, "." if it has none, and the rest.

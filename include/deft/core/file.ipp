@@ -15,6 +15,7 @@ namespace deft {
 namespace {
 
 constexpr int directory_flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+constexpr std::uint64_t at_once = 8u << 20;  ///< bytes that the disk is given to write
 
 /// Opens a directory below another, one name after the other, so that no link is followed.
 file_descriptor open_below(file_descriptor from, std::string_view below) {
@@ -169,6 +170,12 @@ void file_writer::write(std::uint64_t offset, const void* data, std::size_t byte
     at += put;
     offset += static_cast<std::uint64_t>(put);
     bytes -= static_cast<std::size_t>(put);
+  }
+  // The disk works while the next bytes are made. What fails there fails in commit().
+  if (offset >= on_the_way_ + at_once) {
+    ::sync_file_range(file_.get(), static_cast<off_t>(on_the_way_),
+                      static_cast<off_t>(offset - on_the_way_), SYNC_FILE_RANGE_WRITE);
+    on_the_way_ = offset;
   }
 }
 
