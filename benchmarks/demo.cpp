@@ -5,6 +5,7 @@
 // installed.
 #include <cstdlib>
 #include <deft/deft.hpp>
+#include <deft/transport/listener.hpp>
 #include <sstream>
 
 #include "bench.hpp"
@@ -40,6 +41,39 @@ job run_demo(const std::string& path) {
   return j;
 }
 
+/// Steps a second of two workers with `count` parameter servers, from start to end.
+double with_servers(const std::string& path, int count) {
+  constexpr int steps = 8000;
+  std::vector<int> sockets;
+  const auto hosts = [&](int n) {
+    std::vector<std::string> all;
+    for (int i = 0; i < n; ++i) {
+      sockets.push_back(deft::listen_socket("localhost:0"));
+      all.push_back(deft::address_of_socket(sockets.back()));
+    }
+    return deft::join(all, ",");
+  };
+  const std::string ps = "--ps_hosts=" + hosts(count), workers = "--worker_hosts=" + hosts(2);
+  for (int fd : sockets) close(fd);
+  std::vector<std::unique_ptr<bench::program>> tasks;
+  const auto start = [&](const char* job, int n) {
+    for (int i = 0; i < n; ++i)
+      tasks.push_back(std::make_unique<bench::program>(std::vector<std::string>{
+          path, deft::str("--job_name=", job), deft::str("--task_index=", i), ps, workers,
+          deft::str("--steps=", steps)}));
+  };
+  return steps / bench::seconds_of(
+                     [&] {
+                       start("ps", count);
+                       start("worker", 2);
+                       for (auto& t : tasks) {
+                         while (t->more()) t->line();
+                         if (t->wait() != 0) std::fprintf(stderr, "a task has failed\n");
+                       }
+                     },
+                     1);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -66,6 +100,11 @@ int main(int argc, char** argv) {
     if (tf && !(std::istringstream(tf->ask()) >> s >> f >> m)) tf.reset();
     tf_steps.push_back(s), tf_first.push_back(f), tf_memory.push_back(m);
   }
+  std::vector<double> one, two;
+  for (int turn = 0; turn < 3; ++turn) {
+    one.push_back(with_servers(path, 1));
+    two.push_back(with_servers(path, 2));
+  }
   bench::program server({"/proc/self/exe", "--serve"});
   server.line();
   double memory = bench::status_of(server.pid(), "VmRSS") / 1024;
@@ -75,6 +114,8 @@ int main(int argc, char** argv) {
   bench::row("the demo's steps a second, both workers", text(median(steps), "/s"),
              text(median(tf_steps), "/s") + name, median(steps) / median(tf_steps),
              bench::at_least(3));
+  bench::row("the demo's steps a second, 2 parameter servers", text(median(two), "/s"),
+             text(median(one), "/s") + " one of them", median(two) / median(one), {});
   bench::row("server at rest, resident", text(memory, "MB"), text(median(tf_memory), "MB") + name,
              memory / median(tf_memory), bench::at_most(15 / median(tf_memory)));
   bench::row("launch to the first step of the demo", text(median(first), "s"),
