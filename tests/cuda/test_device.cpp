@@ -3,6 +3,7 @@
 #include <cstring>
 #include <deft/execute/gpu/cuda/stream.hpp>
 #include <deft/execute/gpu/devices.hpp>
+#include <future>
 #include <thread>
 
 #include "../session/sessions.hpp"
@@ -199,14 +200,31 @@ TEST_CASE("values go from GPU to GPU, after what makes them") {
   const buffer a = on(*all[0], bytes), b = on(*all[1], bytes);
   auto held_back = std::make_unique<held>();
   all[0]->wait(all[0]->copy_in(a.data(), from.data(), bytes, from));
-  all[1]->wait(all[0]->record());
+  const event_ptr made = all[0]->record();
   event_ptr done;
-  REQUIRE(all[1]->copy_between(b.data(), *all[0], a.data(), bytes, a, done));
+  REQUIRE(all[1]->copy_between(b.data(), *all[0], a.data(), bytes, a, {&made, 1}, done));
   all[1]->wait(done);
   const auto out = all[1]->copy_out(to.data(), b.data(), bytes, b);
   held_back.reset();
   out->synchronize();
   CHECK(equal(from, to, bytes));
+}
+
+TEST_CASE("a GPU works on while values come to it from one that has not made them yet") {
+  auto all = gpus();
+  const buffer a = on(*all[0], 100), b = on(*all[1], 100);
+  const auto step = all[0]->make_step();
+  step->begin();
+  std::promise<void> go;
+  launch(*all[0], *step, 1, [f = go.get_future().share()](const auto&) { f.wait(); });
+  const event_ptr made = all[0]->record();
+  event_ptr copied;
+  REQUIRE(all[1]->copy_between(b.data(), *all[0], a.data(), 100, a, {&made, 1}, copied));
+  all[1]->record()->synchronize();  // ends although the copy cannot begin
+  CHECK(!copied->done());
+  go.set_value();
+  copied->synchronize();
+  CHECK(made->done());
 }
 
 TEST_CASE("after a fault of a run its updates are left out, and the next run is well") {

@@ -93,8 +93,11 @@ class delayed_device final : public hidden_device {
     return copy(out_, to, null_memory::hidden(from), bytes, std::move(keep));
   }
   bool copy_between(void* to, device_runtime& source, const void* from, std::size_t bytes,
-                    deft::buffer keep, deft::event_ptr& done) override {
+                    deft::buffer keep, std::span<const deft::event_ptr> after,
+                    deft::event_ptr& done) override {
     if (source.info().name->type != info().name->type) return false;
+    for (const auto& e : after)
+      if (e && !e->done()) in_.push([e] { static_cast<event&>(*e).wait(); });
     done = copy(in_, null_memory::hidden(to), null_memory::hidden(from), bytes, std::move(keep));
     return true;
   }

@@ -179,7 +179,7 @@ class null_device : public hidden_device {
     return nullptr;
   }
   bool copy_between(void* to, device_runtime& source, const void* from, std::size_t bytes,
-                    deft::buffer, deft::event_ptr&) override {
+                    deft::buffer, std::span<const deft::event_ptr>, deft::event_ptr&) override {
     if (source.info().name->type != "null") return false;
     null_traffic().between += bytes;
     std::memcpy(null_memory::hidden(to), null_memory::hidden(from), bytes);

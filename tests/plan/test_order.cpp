@@ -181,3 +181,24 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(order == std::vector<std::string>{"identity", "identity", "identity", "add", "add", "add",
                                           "mul", "mul", "mul"});
 }
+
+TEST_CASE_FIXTURE(own_graph, "what waits for another device comes after what does not") {
+  const auto at = [](int gpu) { return device(str("/gpu:", gpu)); };
+  placeholder<float, 4> x("x");
+  any_tensor other, first, last;
+  if (auto there = on(at(1))) other = exp(any_tensor(x));
+  if (auto here = on(at(0))) {
+    first = tanh(any_tensor(x)) + other;
+    last = sigmoid(any_tensor(x));
+  }
+  flat_graph f = flat({first, last});
+  for (auto& n : f.graph.nodes)
+    n.device =
+        intern(parse_device(str("/job:localhost/replica:0/task:0/gpu:",
+                                n.requested && n.requested->index ? *n.requested->index : 0)));
+  plan::order_transfers(f.graph, f.fetches);
+  validate(f.graph);
+  std::vector<std::string> order;
+  for (const auto& n : f.graph.nodes) order.push_back(std::string(n.op->name));
+  CHECK(order == std::vector<std::string>{"placeholder", "tanh", "sigmoid", "exp", "add"});
+}

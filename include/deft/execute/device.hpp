@@ -75,16 +75,18 @@ class device_runtime {
   /// The pool of memory for activations; devices that share a space share the pool.
   virtual arena_pool& arenas() = 0;
 
-  /// Copies from the host, to the host, or from another device, after all earlier launches. Later
-  /// launches wait for the returned event by `wait`. `keep` holds the source until the copy is
-  /// done; the caller keeps the destination.
+  /// Copies from the host, to the host, or from another device, after all earlier launches on this
+  /// one. Later launches wait for the returned event by `wait`. `keep` holds the source until the
+  /// copy is done; the caller keeps the destination.
   virtual event_ptr copy_in(void* to, const void* from, std::size_t bytes, buffer keep) = 0;
   virtual event_ptr copy_out(void* to, const void* from, std::size_t bytes, buffer keep) = 0;
+  /// Also after the events `after`, some of which may be null; launches do not wait for those.
   /// Returns false, with a null `done`, if values can only be copied through the host.
   virtual bool copy_between(void* to, device_runtime& source, const void* from, std::size_t bytes,
-                            buffer keep, event_ptr& done) {
+                            buffer keep, std::span<const event_ptr> after, event_ptr& done) {
     return static_cast<void>(to), static_cast<void>(source), static_cast<void>(from),
-           static_cast<void>(bytes), static_cast<void>(keep), done = nullptr, false;
+           static_cast<void>(bytes), static_cast<void>(keep), static_cast<void>(after),
+           done = nullptr, false;
   }
   /// Copies within its space, as a launch for the run of `step`; skipped once that run has failed.
   /// If `step` is null the copy is always made.

@@ -341,10 +341,10 @@ void frame_state::copy(const item& i, std::uint32_t in, std::uint32_t l) {
     if (before) from.wait(before);
     done = from.copy_out(into, value.raw(), bytes, value.storage());
   } else {
-    if (before) to.wait(before);
-    to.wait(from.record());
-    if (!to.copy_between(into, from, value.raw(), bytes, value.storage(), done)) {
+    const event_ptr after[] = {before, from.record()};
+    if (!to.copy_between(into, from, value.raw(), bytes, value.storage(), after, done)) {
       // Through the host: the second half begins when the first is done.
+      if (before) from.wait(before);
       buffer host = buffer::host(bytes);
       if (auto e = from.copy_out(host.data(), value.raw(), bytes, value.storage())) to.wait(e);
       done = to.copy_in(into, host.data(), bytes, host);

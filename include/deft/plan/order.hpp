@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/plan/order.hpp: orders nodes: values for other tasks first, reads before updates.
+// deft/plan/order.hpp: orders nodes: values for others first, reads before updates.
 #pragma once
 #include <deft/graph/graph_def.hpp>
 #include <span>
@@ -16,9 +16,10 @@ inline bool is_update(const node_def& n) {
   return n.op->role == op_role::assign || n.op->role == op_role::update;
 }
 
-/// Sorts the nodes, stably, by the number of transfers between tasks on the longest path to them:
-/// values that other tasks wait for are computed first, and values for one task can be sent
-/// together. Of those that need no other value, such as a variable's, small ones come first: they
+/// Sorts the nodes, stably, by the number of transfers between tasks on the longest path to them,
+/// then by that of copies between devices since: values that others wait for are computed first,
+/// what waits for others comes last, and values for one task can be sent together. Of those that
+/// need no other value, such as a variable's, small ones come first: they
 /// leave in one frame with the first large one.
 void order_transfers(graph_def& g, std::span<edge_def> fetches);
 

@@ -71,16 +71,19 @@ void order_transfers(graph_def& g, std::span<edge_def> fetches) {
     tasks.push_back(task);
   }
   struct rank {
-    std::uint32_t transfers = 0;
+    std::uint32_t transfers = 0;     ///< between tasks
+    std::uint32_t copies = 0;        ///< between devices since the last of them
     std::int64_t bytes = INT64_MAX;  ///< of a value that is sent and needs no other
     auto operator<=>(const rank&) const = default;
   };
   std::vector<rank> ranks(g.nodes.size());
   for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
     auto after = [&](std::uint32_t n) {
-      const bool sent = tasks[n] != tasks[i];
-      ranks[i].transfers = std::max(ranks[i].transfers, ranks[n].transfers + sent);
       const node_def& from = g.nodes[n];
+      const bool sent = tasks[n] != tasks[i], copied = from.device != g.nodes[i].device;
+      const rank before = sent ? rank{ranks[n].transfers + 1, 0}
+                               : rank{ranks[n].transfers, ranks[n].copies + copied};
+      ranks[i] = std::max(ranks[i], before);
       if (sent && from.inputs.empty() && from.controls.empty()) ranks[n].bytes = sent_bytes(from);
     };
     for (auto e : g.nodes[i].inputs) after(e.node);

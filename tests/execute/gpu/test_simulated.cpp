@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <condition_variable>
 #include <deft/execute/gpu/simulated/queue.hpp>
+#include <deft/execute/gpu/simulated/stream.hpp>
 #include <deft/op/catalog.hpp>
+#include <future>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -186,6 +188,38 @@ TEST_CASE("a GPU refuses addresses of the host and of another GPU") {
   CHECK(refused(mine.data()).empty());
   CHECK(refused(other.data()).find("an address of another GPU") != std::string::npos);
   CHECK(refused(host.data()).find("an address of the host") != std::string::npos);
+}
+
+namespace {
+
+/// Runs until the test says so.
+struct long_kernel final : kernel {
+  std::shared_future<void> over;
+  explicit long_kernel(std::shared_future<void> f) : over(std::move(f)) {}
+  void prepare(std::span<const tensor_type>, std::span<const tensor_type>) override {}
+  void run(const kernel_call& c) override {
+    static_cast<gpu::simulated::stream*>(c.stream)->call([f = over] { f.wait(); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a GPU works on while values come to it from one that has not made them yet") {
+  const auto gpus = gpu::simulated::make_devices(parse_device("/job:localhost/task:0"), 2);
+  const buffer from(gpus[1]->space().allocate(8)), to(gpus[0]->space().allocate(8));
+  std::promise<void> go;
+  long_kernel k(go.get_future().share());
+  const auto step = gpus[1]->make_step();
+  step->begin();
+  gpus[1]->launch({k, kernel_call{}}, step.get());
+  const event_ptr made = gpus[1]->record();
+  event_ptr copied;
+  REQUIRE(gpus[0]->copy_between(to.data(), *gpus[1], from.data(), 8, from, {&made, 1}, copied));
+  gpus[0]->record()->synchronize();  // ends although the copy cannot begin
+  CHECK(!copied->done());
+  go.set_value();
+  copied->synchronize();
+  CHECK(made->done());
 }
 
 namespace {

@@ -107,7 +107,8 @@ class device final : public device_runtime {
   ~device() override {
     if (!queues_->is_used()) return;
     queues_->attempt([&] {
-      for (auto s : {queues_->in(), queues_->out(), queues_->compute()}) cudaStreamSynchronize(s);
+      for (auto s : {queues_->in(), queues_->out(), queues_->across(), queues_->compute()})
+        cudaStreamSynchronize(s);
     });
     queues_->drop_kept();
   }
@@ -154,12 +155,13 @@ class device final : public device_runtime {
     });
   }
   bool copy_between(void* to, device_runtime& source, const void* from, std::size_t bytes,
-                    buffer keep, event_ptr& done) override {
+                    buffer keep, std::span<const event_ptr> after, event_ptr& done) override {
     auto* other = dynamic_cast<device*>(&source);
     if (!other || !reaches(*other)) return false;
     if (bytes == 0) return true;
+    const cudaStream_t on = queues_->attempt([&] { return queues_->across(); });
+    for (const auto& e : after) queue_wait(on, e);
     done = queues_->attempt([&] {
-      const cudaStream_t on = queues_->in();
       queues_->order(on, queues_->compute());
       check(cudaMemcpyPeerAsync(to, queues_->number(), from, other->queues_->number(), bytes, on),
             "to copy from another GPU");
@@ -243,17 +245,18 @@ class device final : public device_runtime {
     if (!queues_->is_used()) return nullptr;
     return queues_->attempt([&] { return std::make_shared<event>(queues_, queues_->compute()); });
   }
-  void wait(const event_ptr& e) override {
+  void wait(const event_ptr& e) override { queue_wait(queues_->compute(), e); }
+
+ private:
+  void queue_wait(cudaStream_t on, const event_ptr& e) {
     if (!e || e->done()) return;
     auto* const own = dynamic_cast<event*>(e.get());
     if (!own || own->needs_host()) return e->synchronize();
     queues_->attempt([&] {
-      if (!own->is_on(queues_->compute()))
-        check(cudaStreamWaitEvent(queues_->compute(), own->native(), 0), "to order streams");
+      if (!own->is_on(on)) check(cudaStreamWaitEvent(on, own->native(), 0), "to order streams");
     });
   }
 
- private:
   /// Bytes of host memory up to which a copy goes by way of memory that is pinned: from memory that
   /// is not, the runtime would block the caller. Larger blocks are pinned where they are.
   static constexpr std::size_t most_staged = std::size_t{4} << 20;

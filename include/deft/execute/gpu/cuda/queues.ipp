@@ -98,6 +98,8 @@ class queues : public std::enable_shared_from_this<queues> {
   cudaStream_t compute() const { return compute_; }
   cudaStream_t in() const { return in_; }
   cudaStream_t out() const { return out_; }
+  /// For copies from other GPUs, which wait for those.
+  cudaStream_t across() const { return across_; }
   /// What graphs are made on, by who holds the guard.
   cudaStream_t capture() const { return capture_; }
   std::mutex& capture_guard() { return capture_guard_; }
@@ -197,7 +199,8 @@ class queues : public std::enable_shared_from_this<queues> {
   std::once_flag started_;
   std::atomic<bool> used_{false};
   std::atomic<std::uint64_t> code_version_{0};
-  cudaStream_t compute_ = nullptr, in_ = nullptr, out_ = nullptr, capture_ = nullptr;
+  cudaStream_t compute_ = nullptr, in_ = nullptr, out_ = nullptr, across_ = nullptr;
+  cudaStream_t capture_ = nullptr;
   cudaMemPool_t pool_ = nullptr;
   std::mutex guard_, capture_guard_;
   std::vector<cudaEvent_t> events_;
@@ -219,7 +222,7 @@ void queues::start() {
     check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &all),
           "to set up a pool of memory");
   }
-  for (cudaStream_t* s : {&in_, &out_, &capture_, &compute_})
+  for (cudaStream_t* s : {&in_, &out_, &across_, &capture_, &compute_})
     if (!*s) check(cudaStreamCreateWithFlags(s, cudaStreamNonBlocking), "to make a stream");
   used_.store(true, std::memory_order_release);
 }
@@ -243,12 +246,12 @@ void queues::add_slots() {
 }
 queues::~queues() {
   if (!is_used() || cudaSetDevice(number_) != cudaSuccess) return;
-  for (cudaStream_t s : {in_, out_, compute_}) cudaStreamSynchronize(s);
+  for (cudaStream_t s : {in_, out_, across_, compute_}) cudaStreamSynchronize(s);
   kept_.clear();
   for (auto e : events_) cudaEventDestroy(e);
   for (std::size_t i = 0; i < slot_memory_.size(); ++i)
     i % 2 ? cudaFree(slot_memory_[i]) : cudaFreeHost(slot_memory_[i]);
-  for (cudaStream_t s : {in_, out_, capture_, compute_}) cudaStreamDestroy(s);
+  for (cudaStream_t s : {in_, out_, across_, capture_, compute_}) cudaStreamDestroy(s);
   if (pool_) cudaMemPoolDestroy(pool_);
 }
 

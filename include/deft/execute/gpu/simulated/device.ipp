@@ -138,11 +138,12 @@ class device final : public device_runtime {
     return copy(out_, to, memory_.real(from), bytes, std::move(keep));
   }
   bool copy_between(void* to, device_runtime& source, const void* from, std::size_t bytes,
-                    buffer keep, event_ptr& done) override {
+                    buffer keep, std::span<const event_ptr> after, event_ptr& done) override {
     auto* other = dynamic_cast<device*>(&source);
     if (!other) return false;
     ++simulated_gpus().copies_between;
-    done = copy(in_, memory_.real(to), other->memory_.real(from), bytes, std::move(keep));
+    for (const auto& e : after) queue_wait(across_, e);
+    done = copy(across_, memory_.real(to), other->memory_.real(from), bytes, std::move(keep));
     return true;
   }
   void copy_within(void* to, const void* from, std::size_t bytes, device_step* of) override {
@@ -174,17 +175,18 @@ class device final : public device_runtime {
     });
   }
   event_ptr record() override { return compute_.record(); }
-  void wait(const event_ptr& e) override {
+  void wait(const event_ptr& e) override { queue_wait(compute_, e); }
+
+ private:
+  static void queue_wait(queue& on, const event_ptr& e) {
     if (!e || e->done()) return;
-    compute_.push([e] {
+    on.push([e] {
       if (auto* own = dynamic_cast<event*>(e.get()))
         own->wait();
       else
         e->synchronize();
     });
   }
-
- private:
   static const std::shared_ptr<run_record>& record_of(device_step* of) {
     return static_cast<step*>(of)->record();
   }
@@ -210,7 +212,7 @@ class device final : public device_runtime {
   queue compute_;
   tagged_memory memory_;
   arena_pool arenas_{memory_};
-  queue in_, out_;
+  queue in_, out_, across_;
 };
 
 }  // namespace
