@@ -58,6 +58,15 @@ TEST_CASE("files are used below the roots alone, and no link is followed there")
   write_file(roots, folder / "in/secret", "y");  // replaces the link, not what it leads to
   CHECK(read_file(file_roots::anywhere(), outside / "secret", 10) == "x");
 
+  // A root may be given by a link, and files by either of its names.
+  fs::create_directory_symlink(folder / "in", folder / "also");
+  const file_roots by_link({folder / "also"});
+  CHECK(read_file(by_link, folder / "also/deep/a", 10) == "text");
+  CHECK(read_file(by_link, folder / "in/deep/a", 10) == "text");
+  CHECK(error_of([&] {
+          read_file(by_link, folder / "also/link/secret", 10);
+        }).starts_with("permission_denied: "));
+
   CHECK(error_of([&] {
           read_file(file_roots(), folder / "in/b", 10);
         }).ends_with("it was started without --file_root"));

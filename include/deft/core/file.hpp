@@ -50,7 +50,10 @@ class file_roots {
 
  private:
   bool anywhere_ = false;
-  std::vector<std::string> roots_;  ///< absolute, without links
+  struct root {
+    std::string given, real;  ///< absolute; without links
+  };
+  std::vector<root> roots_;
 };
 
 /// Opens a file of an open directory for reading; `path` names it in errors. Throws not_found,

@@ -83,7 +83,8 @@ file_roots::file_roots(const std::vector<std::string>& directories) {
     const auto whole = std::filesystem::canonical(d, e);
     if (e || !std::filesystem::is_directory(whole, e))
       fail(errc::not_found, "\"", d, "\" is not a directory");
-    roots_.push_back(whole.string());
+    const auto given = (std::filesystem::absolute(d) / "").lexically_normal().parent_path();
+    roots_.push_back({given.string(), whole.string()});
   }
 }
 
@@ -104,17 +105,18 @@ file_descriptor file_roots::open_directory(const std::string& path) const {
     if (fd < 0) failed(errno);
     return file_descriptor(fd);
   }
-  for (const auto& root : roots_) {
-    const char* below = part_below(whole, root);
+  for (const auto& r : roots_) {
+    const char* below = part_below(whole, r.given);
+    if (!below) below = part_below(whole, r.real);
     if (!below) continue;
-    file_descriptor from(::open(root.c_str(), directory_flags));
+    file_descriptor from(::open(r.real.c_str(), directory_flags));
     if (!from) failed(errno);
     file_descriptor found = open_below(std::move(from), below);
     if (!found) failed(errno);
     return found;
   }
   std::string allowed;
-  for (const auto& r : roots_) allowed += str(allowed.empty() ? "" : ", ", "\"", r, "\"");
+  for (const auto& r : roots_) allowed += str(allowed.empty() ? "" : ", ", "\"", r.given, "\"");
   fail(errc::permission_denied, "\"", whole, "\" is not a directory that this task may use: ",
        roots_.empty() ? "it was started without --file_root" : "those are " + allowed);
 }
