@@ -66,15 +66,15 @@ TEST_CASE("an invalid IDX file is refused with its name and what is wrong") {
     std::string bytes, message;
   };
   const row rows[] = {
-      {"", "it ends within its header"},
-      {std::string("\0\0\x08", 3), "it ends within its header"},
+      {"", "it ends within its header, at byte 0"},
+      {std::string("\0\0\x08", 3), "it ends within its header, at byte 3"},
       {"not an IDX file at all", "it does not begin with two zero bytes"},
       {idx("\x07\x01", three + "abc"), "its element type 7 is unknown"},
       {idx(std::string("\x08\0", 2), "a"), "its rank is 0; expected 1 to 8"},
       {idx("\x08\x09", std::string(36, '\1')), "its rank is 9; expected 1 to 8"},
-      {idx("\x08\x02", three), "it ends within its header"},
+      {idx("\x08\x02", three), "it ends within its header, at byte 8"},
       {idx("\x08\x01", three + "abcd"), "it has more bytes than (3) elements of uint8 need"},
-      {idx("\x08\x01", three + "ab"), "it ends within its elements"},
+      {idx("\x08\x01", three + "ab"), "it ends within its elements, at byte 10"},
       {idx("\x08\x01", "\xff\xff\xff\xff"),
        "its header announces (4294967295) elements of uint8, more than the file can hold"},
       {idx("\x0e\x08", std::string(32, '\xff')),

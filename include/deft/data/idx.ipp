@@ -120,7 +120,7 @@ class idx_reader {
       auto part = static_cast<unsigned>(std::min<std::size_t>(bytes, 1u << 30));
       int r = gzread(file_.get(), p, part);
       if (r < 0) bad(zlib_error());
-      if (r == 0) bad(str("it ends within its ", what));
+      if (r == 0) bad(str("it ends within its ", what, ", at byte ", gztell(file_.get())));
       p += r;
       bytes -= static_cast<std::size_t>(r);
     }
