@@ -28,6 +28,10 @@ TEST_CASE_FIXTURE(testing::own_graph, "a variable's name includes its scopes") {
   CHECK(name_of(w) == "layer1/w");
   CHECK(g.find_variable("layer1/w") == w.handle().node);
   CHECK(maker(w).variable()->trainable);
+  CHECK(testing::error_of([] {
+          variable<float> bad("my var", 0.f);
+        }).find("[variable] \"my var\" is not a valid name: it may have letters") !=
+        std::string::npos);
 }
 
 TEST_CASE_FIXTURE(testing::own_graph,

@@ -151,3 +151,79 @@ TEST_CASE("Ctrl-C and SIGTERM end training with a checkpoint") {
             lines.back());
     }
 }
+
+TEST_CASE("a null hook is refused") {
+  alone([](task& self) {
+    CHECK(outcome_of([&] {
+            monitored_session s(self, {.hooks = {hook_ref()}});
+          }).says("[monitored_session] one of the hooks is null"));
+  });
+}
+
+TEST_CASE("only the chief saves checkpoints, in whose hooks they may be") {
+  const temporary_folder folder;
+  testing::threaded_job job(0, 2, {"--file_root=" + folder.path().string()});
+  const auto codes = job.run([&](task& self) {
+    variable<float> w("w", 1.f);
+    const operation train = group(w.assign_add(1.f), global_step().assign_add(1));
+    const std::string own = folder / str("of-", self.index());
+    monitored_session s(self, {.hooks = {save_checkpoints(own), stop_at_step(3)}});
+    while (!s.should_stop()) s.run(train);
+  });
+  CHECK(codes == std::vector<int>{0, 0});
+  CHECK(latest_checkpoint(folder / "of-0") == folder / "of-0/model-3");
+  CHECK(latest_checkpoint(folder / "of-1").empty());
+}
+
+namespace {
+
+struct failing_hook : hook {
+  int failures = 0;
+  explicit failing_hook(int most) : failures(most) {}
+  void after_run(run_context&, std::span<const any_array>) override {
+    if (failures > 0 && failures--) fail(errc::unavailable, "no summaries are written");
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a hook that fails after every run ends training, and others hear of each run") {
+  for (const int failures : {2, 100}) {
+    CAPTURE(failures);
+    testing::threaded_job job(1, 1);
+    std::string message;
+    int runs = 0;
+    job.run([&](task& self) {
+      auto scope = on(replica_device(self.cluster(), self.device()));
+      const operation train = global_step().assign_add(1);
+      monitored_session s(self,
+                          {.hooks = {std::make_shared<failing_hook>(failures), stop_at_step(6)}});
+      message = outcome_of([&] {
+                  for (; !s.should_stop(); ++runs) s.run(train);
+                }).message;
+    });
+    CHECK(runs == (failures == 2 ? 6 : 3));
+    CHECK(message.empty() == (failures == 2));
+    CHECK((message.empty() || message.find("no summaries are written") != message.npos));
+  }
+}
+
+TEST_CASE("after a recovery the next run is logged, whatever its step") {
+  alone([](task& self) {
+    variable<float> w("w", 1.f);
+    const operation train = group(w.assign_add(1.f), global_step().assign_add(1));
+    const hook_ref logs = log_tensors({{"w", w}}, 100);
+    testing::log_lines lines(logging::level::info);
+    monitored_session s(self, {.hooks = {logs}});
+    run_context again(self, s.session());
+    for (int i = 0; i < 6; ++i) {
+      if (i == 4) logs->after_create(again);  // as a recovery does
+      s.run(train);
+    }
+    const std::string text = join(lines.take(), "\n");
+    CAPTURE(text);
+    CHECK(text.find("step 1: w = ") != text.npos);
+    CHECK(text.find("step 2: w = ") == text.npos);
+    CHECK(text.find("step 5: w = ") != text.npos);
+  });
+}

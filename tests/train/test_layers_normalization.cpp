@@ -163,3 +163,15 @@ TEST_CASE_FIXTURE(own_graph, "errors of normalizations") {
               "not_found: [update_moving_averages] no batch_norm was written in training in the "
               "name scope elsewhere");
 }
+
+TEST_CASE_FIXTURE(own_graph, "a batch_norm that is used twice moves its averages twice") {
+  placeholder<float, dyn, 1> x("x"), y("y");
+  const tensor<float, dyn, 1> first = batch_norm(x, "bn", {.momentum = 0.5});
+  const tensor<float, dyn, 1> second = batch_norm(y, "bn", {.momentum = 0.5});
+  const any_variable average(g.find_variable("bn/moving_mean"));
+  const operation update = update_moving_averages();
+  session s;
+  s.run(initialize_all());
+  s.run(first, second, update, x = {{1}, {3}}, y = {{5}, {7}});
+  CHECK(*s.run(average).data<float>() == Approx((0 * 0.5 + 2 * 0.5) * 0.5 + 6 * 0.5));
+}

@@ -136,7 +136,9 @@ TEST_CASE_FIXTURE(own_graph, "a loss that is not a floating scalar is refused") 
   CAPTURE(o);
   CHECK(o.code == errc::invalid_argument);
   CHECK(o.says("[minimize] expects a scalar loss, and got float(3): use mean(loss)"));
+  const unsigned line = __LINE__ + 1;
   o = outcome_of([&] { sgd(0.5).minimize(n * 2); });
   CAPTURE(o);
   CHECK(o.code == errc::invalid_argument);
+  CHECK(o.line == line);
 }

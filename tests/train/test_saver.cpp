@@ -221,6 +221,25 @@ TEST_CASE_FIXTURE(own_graph, "parameter servers write their own files, below the
   CHECK(s.run(w[0]) == ndarray<float, 4>{9, 9, 9, 9}.array());
 }
 
+TEST_CASE_FIXTURE(own_graph, "a save that fails leaves no files of tasks that wrote theirs") {
+  const temporary_folder folder;
+  const int sockets[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
+  const cluster_spec spec{{"ps", {address_of_socket(sockets[0]), address_of_socket(sockets[1])}}};
+  server writes(spec, "ps", 0, {.file_roots = {folder.path().string()}, .listen_fd = sockets[0]});
+  server refuses(spec, "ps", 1, {.listen_fd = sockets[1]});
+  std::vector<any_variable> w;
+  for (int i = 0; i < 2; ++i) {
+    auto scope = on(device(str("/job:ps/task:", i)));
+    w.push_back(any_variable(str("w", i), {4}, 1.f));
+  }
+  session s(writes.target());
+  s.run(initialize_all());
+  saver save;
+  for (int i = 0; i < 2; ++i)
+    CHECK(error_of([&] { save.save(s, folder / "m", i); }).starts_with("permission_denied: "));
+  CHECK(names_in(folder).empty());
+}
+
 TEST_CASE_FIXTURE(own_graph, "neither links nor .. lead a parameter server out of its roots") {
   const temporary_folder folder;
   const std::string root = folder / "root", outside = folder / "outside";

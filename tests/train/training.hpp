@@ -16,7 +16,8 @@ namespace testing {
 /// server. Ports are chosen beforehand and passed on by `--listen_fd`, as by a launcher.
 class threaded_job {
  public:
-  threaded_job(int ps, int workers) {
+  threaded_job(int ps, int workers, std::vector<std::string> flags = {})
+      : flags_(std::move(flags)) {
     for (int i = 0; i < ps + workers; ++i) {
       bool is_ps = i < ps;
       int fd = deft::listen_socket("localhost:0");
@@ -45,12 +46,14 @@ class threaded_job {
                                    "--worker_hosts=" + worker_hosts_,
                                    deft::str("--listen_fd=", fds_[static_cast<std::size_t>(i)])};
     if (ps_) words.push_back("--ps_hosts=" + ps_hosts_);
+    words.insert(words.end(), flags_.begin(), flags_.end());
     std::vector<const char*> argv;
     for (auto& w : words) argv.push_back(w.c_str());
     return deft::task_main(static_cast<int>(argv.size()), argv.data(), body);
   }
 
   int ps_ = 0;
+  std::vector<std::string> flags_;  ///< of every task, beside those
   std::string ps_hosts_, worker_hosts_;
   std::vector<int> fds_;
 };

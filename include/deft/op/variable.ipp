@@ -134,7 +134,16 @@ output make_variable(std::string_view name, const tensor_type& type, const initi
     std::optional<scope> there;
     if (device_of_it) there.emplace(device(*device_of_it));
     const std::string prefix = full + "/";
-    scope named(push_name{prefix});
+    std::optional<scope> named;
+    try {
+      named.emplace(push_name{prefix});
+    } catch (const error&) {
+      throw error(errc::invalid_argument,
+                  str("[variable] \"", name,
+                      "\" is not a valid name: it may have letters, digits and \"_.-/>\", and "
+                      "begins with a letter, a digit or '.'"),
+                  {}, w);
+    }
     any_tensor value;
     try {
       value = initial({type.type, type.shape, mix(g.seed(), hash_text(full)), w});

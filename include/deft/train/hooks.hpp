@@ -19,8 +19,8 @@ struct checkpoint_policy {
   double keep_every_hours = 0;  ///< see saver_options
 };
 /// Saves all variables of the graph into `directory`: when the session begins, as `policy` says,
-/// and when it ends. The session's constructor throws failed_precondition where the graph has no
-/// global step, and what saver::save throws.
+/// and when it ends. On workers other than the chief it does nothing. The session's constructor
+/// throws failed_precondition where the graph has no global step, and what saver::save throws.
 hook_ref save_checkpoints(const std::string& directory, checkpoint_policy policy = {});
 
 /// Logs tensors by name at level info: "step 100: loss = 0.25", of the first run, and of one run

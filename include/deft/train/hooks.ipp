@@ -52,6 +52,7 @@ class checkpoint_hook final : public stepping_hook {
                                  .keep_every_hours = policy_.keep_every_hours});
   }
   void after_create(run_context& context) override {
+    if (!context.self().is_chief()) return;
     const std::int64_t step = step_now(context);
     if (latest_checkpoint(split_path(path_).first, policy_.name) == str(path_, "-", step))
       saved_ = step, when_ = clock::now();  // it was restored from there
@@ -59,11 +60,14 @@ class checkpoint_hook final : public stepping_hook {
       save(context);
   }
   void after_run(run_context& context, std::span<const any_array> values) override {
+    if (!context.self().is_chief()) return;
     const bool enough = every_ > 0 && reached(values) >= saved_ + every_;
     const bool long_ago = policy_.interval.count() > 0 && clock::now() - when_ >= policy_.interval;
     if (enough || long_ago) save(context);
   }
-  void end(run_context& context) override { save(context); }
+  void end(run_context& context) override {
+    if (context.self().is_chief()) save(context);
+  }
 
  private:
   void save(run_context& context) {
@@ -85,6 +89,7 @@ class log_hook final : public stepping_hook {
  public:
   log_hook(std::vector<std::pair<std::string, any_tensor>> tensors, std::int64_t every)
       : stepping_hook("log_tensors", every), tensors_(std::move(tensors)) {}
+  void after_create(run_context&) override { due_ = true; }  // a recovery may set the step back
   run_arguments before_run(run_context&) override {
     run_arguments a{.fetches = {step_}};
     if (due_)
@@ -137,6 +142,7 @@ class tracing_hook final : public stepping_hook {
     stepping_hook::begin();
     std::filesystem::create_directories(directory_);
   }
+  void after_create(run_context&) override { due_ = true; }
   run_arguments before_run(run_context&) override {
     return {.fetches = {step_}, .trace = due_ ? &trace_ : nullptr};
   }

@@ -12,6 +12,7 @@
 #include <deft/op/sub.hpp>
 #include <deft/op/where.hpp>
 #include <deft/train/layers_normalization.hpp>
+#include <optional>
 
 namespace deft {
 namespace detail {
@@ -97,11 +98,18 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
   const scope_ref around = current_scope();
   const std::string prefix = around ? around->name_prefix : std::string();
   auto move = [&](const any_variable& a, const any_tensor& batch) {
-    const any_tensor old = a;
+    // A layer that is used again in its scope moves its averages once more, after its earlier uses.
+    const std::string of_average = str(updates_of_averages, "/", a.name(), " in ", prefix);
+    std::vector<node_ref> before;
+    for (const output& o : graph_of(x).collected(of_average, "")) before.push_back(o.node);
+    std::optional<control_scope> after;
+    if (!before.empty()) after.emplace(std::move(before));
+    const any_tensor old = after ? a.read(w) : any_tensor(a);
     const any_tensor step = (old - stop_gradient(batch)) * (1 - options.momentum);
     const any_tensor moved = training.is_known() ? step : where(training.tensor(), step, 0);
     const auto update = a.assign_sub(moved, w);
     graph_of(x).collect(updates_of_averages, prefix, output{update.handle(), 0});
+    graph_of(x).collect(of_average, "", output{update.handle(), 0});
   };
   move(average, m);
   move(average_variance, v);

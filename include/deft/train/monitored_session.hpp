@@ -21,7 +21,8 @@ struct monitored_options {
   std::string checkpoint_dir = {};
   std::vector<hook_ref> hooks = {};
   session_options session = {};
-  /// How long workers wait for variables to be initialized, and for lost tasks to come back.
+  /// How long workers wait for variables to be initialized, and for lost tasks to come back. Tasks
+  /// that have not come yet when the session begins are waited for as session.connect_timeout says.
   std::chrono::nanoseconds start_timeout = std::chrono::minutes(2);
   /// A checkpoint is saved at the start and the end, and when the global step has grown by so much,
   std::int64_t checkpoint_steps = 0;  ///< 0: however much
@@ -90,6 +91,7 @@ class monitored_session : public detail::run_forms<monitored_session> {
   /// Whether all variables still have their values. Waits for lost tasks to come back.
   bool has_kept_values(std::chrono::steady_clock::time_point until);
 
+  int failed_hooks_ = 0;  ///< runs in a row of which a hook has failed
   task& self_;
   monitored_options options_;
   deft::graph graph_;

@@ -18,7 +18,8 @@ namespace {
 
 constexpr const char* chief_name = "/job:worker/replica:0/task:0";
 constexpr const char* checkpoint_name = "model";
-constexpr int most_attempts = 10;  ///< of a run, or a recovery: tasks may be lost again
+constexpr int most_attempts = 10;     ///< of a run, or a recovery: tasks may be lost again
+constexpr int most_failed_hooks = 3;  ///< runs in a row after which a hook has failed
 
 bool is_loss(const error& e) { return e.code() == errc::unavailable || e.code() == errc::aborted; }
 
@@ -60,7 +61,10 @@ monitored_session::monitored_session(task& self, monitored_options options)
                                                    .interval = options_.checkpoint_interval,
                                                    .max_to_keep = options_.max_to_keep,
                                                    .keep_every_hours = options_.keep_every_hours}));
-  for (auto& h : options_.hooks) h->begin();
+  for (auto& h : options_.hooks) {
+    if (!h) fail(errc::invalid_argument, "[monitored_session] one of the hooks is null");
+    h->begin();
+  }
   if (auto h = detail::replica_hook(graph_)) options_.hooks.push_back(std::move(h));
   {
     const scope outside{scope_ref()};  // the caller's devices and control dependencies
@@ -282,16 +286,21 @@ step_results monitored_session::run_request(std::span<const output> fetches,
   }
   std::size_t next = fetches.size();
   std::vector<any_array> values;
-  try {
-    for (std::size_t i = 0; i < options_.hooks.size(); ++i) {
-      values.clear();
-      for (std::size_t n = added[i].fetches.size(); n > 0; --n)
-        values.push_back(results->peek(next++));
+  bool lost = false;
+  for (std::size_t i = 0; i < options_.hooks.size(); ++i) {
+    values.clear();
+    for (std::size_t n = added[i].fetches.size(); n > 0; --n)
+      values.push_back(results->peek(next++));
+    try {
       options_.hooks[i]->after_run(context_, values);
+    } catch (const error& e) {
+      // After every run: it is not a loss, though the code says so.
+      if (failed_hooks_ == most_failed_hooks) throw;
+      recover(e, 0, true);  // the run itself has succeeded
+      lost = true;
     }
-  } catch (const error& e) {
-    recover(e, 0, true);  // the run itself has succeeded
   }
+  failed_hooks_ = lost ? failed_hooks_ + 1 : 0;
   return std::move(*results);
 }
 

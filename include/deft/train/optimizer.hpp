@@ -120,24 +120,24 @@ class optimizer {
   /// the loss is not a floating scalar.
   template <expression L>
   operation minimize(const L& loss, source_place w = here()) const {
-    return minimize_any(scalar_loss(loss), nullptr, nullptr, w);
+    return minimize_any(scalar_loss(loss, w), nullptr, nullptr, w);
   }
   /// Also adds 1 to `step` after the updates.
   template <expression L>
   operation minimize(const L& loss, const variable<std::int64_t>& step,
                      source_place w = here()) const {
-    return minimize_any(scalar_loss(loss), nullptr, &step, w);
+    return minimize_any(scalar_loss(loss, w), nullptr, &step, w);
   }
   /// Updates only the given variables: `minimize(loss, {w, b})`.
   template <expression L>
   operation minimize(const L& loss, const std::vector<any_variable>& variables,
                      source_place w = here()) const {
-    return minimize_any(scalar_loss(loss), &variables, nullptr, w);
+    return minimize_any(scalar_loss(loss, w), &variables, nullptr, w);
   }
   template <expression L>
   operation minimize(const L& loss, const std::vector<any_variable>& variables,
                      const variable<std::int64_t>& step, source_place w = here()) const {
-    return minimize_any(scalar_loss(loss), &variables, &step, w);
+    return minimize_any(scalar_loss(loss, w), &variables, &step, w);
   }
 
   /// The first half of minimize: gradients with respect to all trainable variables of float or
@@ -174,11 +174,12 @@ class optimizer {
 
  private:
   template <class L>
-  static any_tensor scalar_loss(const L& loss) {
+  static any_tensor scalar_loss(const L& loss, source_place w) {
     if constexpr (!detail::may_be_scalar<L>)
       static_assert(
           detail::takes<optimizer, detail::got<L>>,
           "[minimize] expects a scalar loss, and got a tensor: use mean(loss), or sum(loss)");
+    const place_scope on_behalf(w);
     return any_tensor(loss);
   }
   operation minimize_any(const any_tensor& loss, const std::vector<any_variable>* variables,

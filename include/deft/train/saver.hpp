@@ -56,13 +56,15 @@ class saver {
   /// Replaces an older one of that name, and deletes the oldest ones beyond max_to_keep. Throws
   /// resource_exhausted on a full disk, permission_denied where a task may not write there,
   /// failed_precondition for a variable without a value; the checkpoints that were there remain.
-  std::string save(session& s, const std::string& path, std::optional<std::int64_t> step = {});
+  std::string save(session& s, const std::string& path, std::optional<std::int64_t> step = {},
+                   source_place w = here());
 
   /// Gives the variables the values of a checkpoint, or of a `.safetensors` file. Throws not_found
   /// if there is no such checkpoint, or it lacks variables and `options` do not allow that;
   /// invalid_argument if dtypes or shapes differ; data_loss, naming the file, if one is damaged.
   /// The variables are then unchanged.
-  checkpoint_comparison restore(session& s, const std::string& path, restore_options options = {});
+  checkpoint_comparison restore(session& s, const std::string& path, restore_options options = {},
+                                source_place w = here());
   /// What restore would do. Throws not_found or data_loss.
   checkpoint_comparison compare(const std::string& path) const;
 

@@ -138,6 +138,23 @@ checkpoint_comparison compare_with(const detail::checkpoint_index& index,
        " does not fit the variables: ", text);
 }
 
+/// What the tasks have written of a checkpoint, which is deleted unless it is completed.
+class unfinished_files {
+ public:
+  unfinished_files(const std::string& path, const std::vector<std::string>& processors) {
+    for (const auto& p : processors) files_.push_back(path + file_suffix(p));
+  }
+  unfinished_files(const unfinished_files&) = delete;
+  ~unfinished_files() {
+    std::error_code ignored;
+    for (const auto& f : files_) std::filesystem::remove(f, ignored);
+  }
+  void keep() { files_.clear(); }
+
+ private:
+  std::vector<std::string> files_;
+};
+
 }  // namespace
 
 saver::saver(saver_options options) : options_(with_names(std::move(options))) {
@@ -181,7 +198,9 @@ void saver::prepare(session& s, const named_variables& all) {
   saving_ = std::move(next);
 }
 
-std::string saver::save(session& s, const std::string& path, std::optional<std::int64_t> step) {
+std::string saver::save(session& s, const std::string& path, std::optional<std::int64_t> step,
+                        source_place w) {
+  const place_scope on_behalf(w);
   const named_variables all = variables();
   detail::checkpoint_index index;
   index.path = step ? str(path, "-", *step) : path;
@@ -203,6 +222,7 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
     for (auto& f : i.files()) replaced.insert(f);
   }
   const std::string files = str(index.path, ".", index.generation);
+  unfinished_files unfinished(files, saving_->tasks);
   s.run(saving_->save, saving_->path = bytes_of(absolute(files)));
 
   for (const auto& processor : saving_->tasks) {
@@ -220,6 +240,7 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
                       std::chrono::system_clock::now().time_since_epoch())
                       .count();
   detail::write_index(index);
+  unfinished.keep();
 
   for (const auto& f : replaced) std::filesystem::remove(std::filesystem::path(directory) / f, e);
   std::erase_if(there, [&](const auto& i) { return i.path == index.path || i.base != index.base; });
@@ -232,7 +253,9 @@ checkpoint_comparison saver::compare(const std::string& path) const {
   return compare_with(detail::read_index(path), variables());
 }
 
-checkpoint_comparison saver::restore(session& s, const std::string& path, restore_options options) {
+checkpoint_comparison saver::restore(session& s, const std::string& path, restore_options options,
+                                     source_place w) {
+  const place_scope on_behalf(w);
   named_variables all = variables();
   const detail::checkpoint_index index = detail::read_index(path);
   checkpoint_comparison found = compare_with(index, all);

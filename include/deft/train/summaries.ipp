@@ -28,6 +28,7 @@ class summary_hook final : public hook {
     step_ = any_tensor(detail::expect_global_step("save_summaries"));
     writer_.emplace(folder_);
   }
+  void after_create(run_context&) override { due_ = true; }  // a recovery may set the step back
   run_arguments before_run(run_context&) override {
     std::vector<any_tensor> all{step_};
     if (due_)
