@@ -60,7 +60,9 @@ class hook {
     static_cast<void>(context);
     return {};
   }
-  /// After each run that did not fail: `values` are those of the fetches of before_run.
+  /// After each run that did not fail: `values` are those of the fetches of before_run. An error
+  /// that says that a task was lost is recovered from, once all hooks have heard of the run; if
+  /// that happens in more than three runs in a row, it is thrown.
   virtual void after_run(run_context& context, std::span<const any_array> values) {
     static_cast<void>(context), static_cast<void>(values);
   }

@@ -23,17 +23,18 @@ struct checkpoint_policy {
 /// throws failed_precondition where the graph has no global step, and what saver::save throws.
 hook_ref save_checkpoints(const std::string& directory, checkpoint_policy policy = {});
 
-/// Logs tensors by name at level info: "step 100: loss = 0.25", of the first run, and of one run
-/// whenever the global step has grown by `every`. Other runs do not fetch them.
+/// Logs tensors by name at level info: "step 100: loss = 0.25", of the first run, also after a
+/// recovery, and of one run whenever the global step has grown by `every`. Other runs do not fetch
+/// them.
 hook_ref log_tensors(std::vector<std::pair<std::string, any_tensor>> tensors,
                      std::int64_t every = 100);
 
 /// Logs at level info how many steps a second the global step grows, over `every` steps each.
 hook_ref count_steps(std::int64_t every = 100);
 
-/// Traces the first run, and one whenever the global step has grown by `every`, into files
-/// "trace-STEP.json" of `directory`, which is created, or "trace-worker-1-STEP.json" on a task of a
-/// cluster: see write_chrome_trace.
+/// Traces the first run, also after a recovery, and one whenever the global step has grown by
+/// `every`, into files "trace-STEP.json" of `directory`, which is created, or
+/// "trace-worker-1-STEP.json" on a task of a cluster: see write_chrome_trace.
 hook_ref save_traces(const std::string& directory, std::int64_t every = 1000);
 
 /// Runs `op` once when the session ends in order.

@@ -6,6 +6,7 @@
 #include <deft/observe/chrome_trace.hpp>
 #include <deft/op/global_step.hpp>
 #include <deft/session/launch/task.hpp>
+#include <deft/train/due_steps.hpp>
 #include <deft/train/hooks.hpp>
 #include <deft/train/saver.hpp>
 #include <filesystem>
@@ -88,30 +89,29 @@ class checkpoint_hook final : public stepping_hook {
 class log_hook final : public stepping_hook {
  public:
   log_hook(std::vector<std::pair<std::string, any_tensor>> tensors, std::int64_t every)
-      : stepping_hook("log_tensors", every), tensors_(std::move(tensors)) {}
-  void after_create(run_context&) override { due_ = true; }  // a recovery may set the step back
+      : stepping_hook("log_tensors", every), tensors_(std::move(tensors)), due_(every) {}
+  void after_create(run_context&) override { due_.restart(); }
   run_arguments before_run(run_context&) override {
     run_arguments a{.fetches = {step_}};
-    if (due_)
+    if (due_.next())
       for (const auto& [name, t] : tensors_) a.fetches.push_back(t);
     return a;
   }
   void after_run(run_context&, std::span<const any_array> values) override {
     const std::int64_t step = reached(values);
-    if (values.size() > 1) {
+    const bool fetched = values.size() > 1;
+    if (fetched) {
       std::string text = str("step ", step);
       for (std::size_t i = 0; i < tensors_.size(); ++i)
         text += str(i ? ", " : ": ", tensors_[i].first, " = ", values[i + 1]);
       logging::info(text);
-      logged_ = step;
     }
-    due_ = step + 1 >= logged_ + every_;
+    due_.ran(step, fetched);
   }
 
  private:
   std::vector<std::pair<std::string, any_tensor>> tensors_;
-  std::int64_t logged_ = 0;
-  bool due_ = true;
+  detail::due_steps due_;
 };
 
 class counting_hook final : public stepping_hook {
@@ -137,32 +137,31 @@ class counting_hook final : public stepping_hook {
 class tracing_hook final : public stepping_hook {
  public:
   tracing_hook(std::string directory, std::int64_t every)
-      : stepping_hook("save_traces", every), directory_(std::move(directory)) {}
+      : stepping_hook("save_traces", every), directory_(std::move(directory)), due_(every) {}
   void begin() override {
     stepping_hook::begin();
     std::filesystem::create_directories(directory_);
   }
-  void after_create(run_context&) override { due_ = true; }
+  void after_create(run_context&) override { due_.restart(); }
   run_arguments before_run(run_context&) override {
-    return {.fetches = {step_}, .trace = due_ ? &trace_ : nullptr};
+    return {.fetches = {step_}, .trace = due_.next() ? &trace_ : nullptr};
   }
   void after_run(run_context& context, std::span<const any_array> values) override {
     const std::int64_t step = reached(values);
-    if (due_) {
+    const bool traced = due_.next();
+    if (traced) {
       const task& self = context.self();
       const std::string of = self.distributed() ? str(self.job(), "-", self.index(), "-") : "";
       write_chrome_trace((directory_ / str("trace-", of, step, ".json")).string(), trace_);
       trace_.events.clear();
-      saved_ = step;
     }
-    due_ = step + 1 >= saved_ + every_;
+    due_.ran(step, traced);
   }
 
  private:
   const std::filesystem::path directory_;
   step_trace trace_;
-  std::int64_t saved_ = 0;
-  bool due_ = true;
+  detail::due_steps due_;
 };
 
 class final_hook final : public hook {

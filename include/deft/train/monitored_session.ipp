@@ -11,6 +11,7 @@
 #include <deft/train/hooks.hpp>
 #include <deft/train/monitored_session.hpp>
 #include <deft/train/sync_replicas.hpp>
+#include <exception>
 #include <optional>
 
 namespace deft {
@@ -286,7 +287,7 @@ step_results monitored_session::run_request(std::span<const output> fetches,
   }
   std::size_t next = fetches.size();
   std::vector<any_array> values;
-  bool lost = false;
+  std::exception_ptr lost;  // each hook hears of the run before the session recovers
   for (std::size_t i = 0; i < options_.hooks.size(); ++i) {
     values.clear();
     for (std::size_t n = added[i].fetches.size(); n > 0; --n)
@@ -294,12 +295,17 @@ step_results monitored_session::run_request(std::span<const output> fetches,
     try {
       options_.hooks[i]->after_run(context_, values);
     } catch (const error& e) {
+      if (!is_loss(e)) throw;
+      if (!lost) lost = std::current_exception();
+    }
+  }
+  if (lost) try {
+      std::rethrow_exception(lost);
+    } catch (const error& e) {
       // After every run: it is not a loss, though the code says so.
       if (failed_hooks_ == most_failed_hooks) throw;
       recover(e, 0, true);  // the run itself has succeeded
-      lost = true;
     }
-  }
   failed_hooks_ = lost ? failed_hooks_ + 1 : 0;
   return std::move(*results);
 }

@@ -22,10 +22,11 @@ summary histogram_summary(std::string tag, const any_tensor& value, source_place
 /// Throws invalid_argument for another rank.
 summary image_summary(std::string tag, const any_tensor& value, source_place w = here());
 
-/// Writes these summaries into an event file in `folder`: those of the first run, and of one run
-/// whenever the global step has grown by `every` or more. Other runs do not fetch them. The graph
-/// of the first run, with the device of each node, is written too. The session's constructor throws
-/// failed_precondition if the graph has no global step, unavailable if the file cannot be written.
+/// Writes these summaries into an event file in `folder`: those of the first run, also after a
+/// recovery, and of one run whenever the global step has grown by `every` or more. Other runs do
+/// not fetch them. The graph of the first run, with the device of each node, is written too. The
+/// session's constructor throws failed_precondition if the graph has no global step, unavailable if
+/// the file cannot be written.
 hook_ref save_summaries(const std::string& folder, std::vector<summary> summaries,
                         std::int64_t every = 100);
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/observe/summary_writer.hpp>
 #include <deft/op/global_step.hpp>
+#include <deft/train/due_steps.hpp>
 #include <deft/train/summaries.hpp>
 #include <optional>
 
@@ -22,16 +23,16 @@ summary checked_summary(summary::kind shown_as, std::string tag, const any_tenso
 class summary_hook final : public hook {
  public:
   summary_hook(std::string folder, std::vector<summary> summaries, std::int64_t every)
-      : folder_(std::move(folder)), summaries_(std::move(summaries)), every_(every) {}
+      : folder_(std::move(folder)), summaries_(std::move(summaries)), due_(every) {}
 
   void begin() override {
     step_ = any_tensor(detail::expect_global_step("save_summaries"));
     writer_.emplace(folder_);
   }
-  void after_create(run_context&) override { due_ = true; }  // a recovery may set the step back
+  void after_create(run_context&) override { due_.restart(); }
   run_arguments before_run(run_context&) override {
     std::vector<any_tensor> all{step_};
-    if (due_)
+    if (due_.next())
       for (const summary& s : summaries_) all.push_back(s.value);
     return {.fetches = std::move(all), .graph = graph_ ? &*graph_ : nullptr};
   }
@@ -39,13 +40,12 @@ class summary_hook final : public hook {
     const std::int64_t step = *values[0].data<std::int64_t>();
     if (graph_) writer_->graph(*graph_);
     graph_.reset();
-    if (values.size() > 1) {
+    const bool fetched = values.size() > 1;
+    if (fetched) {
       for (std::size_t i = 0; i < summaries_.size(); ++i) write(summaries_[i], values[i + 1], step);
       writer_->flush();
-      written_ = step;
     }
-    // The step of the next run, if each counts one.
-    due_ = step + 1 >= written_ + every_;
+    due_.ran(step, fetched);
   }
   void end(run_context&) override { writer_.reset(); }
 
@@ -65,8 +65,7 @@ class summary_hook final : public hook {
 
   std::string folder_;
   std::vector<summary> summaries_;
-  std::int64_t every_, written_ = 0;
-  bool due_ = true;
+  detail::due_steps due_;
   any_tensor step_;
   std::optional<graph_def> graph_ = graph_def();  ///< empty once it has been written
   std::optional<summary_writer> writer_;

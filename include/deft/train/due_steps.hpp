@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/train/due_steps.hpp: what hooks do every so many global steps. Internal.
+#pragma once
+#include <cstdint>
+#include <optional>
+
+namespace deft::detail {
+
+/// Whether the next run is one of those: the first one, and one whenever the global step has grown
+/// by `every` since the last of them.
+class due_steps {
+ public:
+  explicit due_steps(std::int64_t every) : every_(every) {}
+
+  bool next() const { return next_; }
+  /// The next run is the first again: after a recovery, which may have set the step back.
+  void restart() { last_.reset(), next_ = true; }
+  /// A run has made the global step `step`; `done`: it was one of those.
+  void ran(std::int64_t step, bool done) {
+    if (done) last_ = step;
+    next_ = !last_ || step + 1 >= *last_ + every_;
+  }
+
+ private:
+  std::int64_t every_;
+  std::optional<std::int64_t> last_;
+  bool next_ = true;
+};
+
+}  // namespace deft::detail
