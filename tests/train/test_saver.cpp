@@ -221,7 +221,28 @@ TEST_CASE_FIXTURE(own_graph, "parameter servers write their own files, below the
   CHECK(s.run(w[0]) == ndarray<float, 4>{9, 9, 9, 9}.array());
 }
 
-TEST_CASE_FIXTURE(own_graph, "a save that fails leaves no files of tasks that wrote theirs") {
+TEST_CASE_FIXTURE(own_graph, "errors of save and restore have the line that calls them") {
+  const temporary_folder folder;
+  const variable<float> w("w", 1.f);
+  session s;
+  saver save;
+  const unsigned line = __LINE__ + 1;
+  const std::string unsaved = error_of([&] { save.save(s, folder / "m"); });
+  CAPTURE(unsaved);
+  CHECK(unsaved.starts_with("failed_precondition: "));
+  CHECK(unsaved.find(str("(run at test_saver.cpp:", line, ")")) != unsaved.npos);
+  CHECK(unsaved.find("saver.ipp") == unsaved.npos);
+  s.run(initialize_all());
+  save.save(s, folder / "m");
+  for (const auto& f : names_in(folder))
+    if (f.ends_with(".safetensors")) testing::write_bytes(folder / f, "x");
+  const std::string unread = error_of([&] { save.restore(s, folder / "m"); });
+  CAPTURE(unread);
+  CHECK(unread.starts_with("data_loss: "));
+  CHECK(unread.find("saver.ipp") == unread.npos);
+}
+
+TEST_CASE_FIXTURE(own_graph, "what a save that fails leaves is deleted by the next one") {
   const temporary_folder folder;
   const int sockets[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
   const cluster_spec spec{{"ps", {address_of_socket(sockets[0]), address_of_socket(sockets[1])}}};
@@ -235,9 +256,10 @@ TEST_CASE_FIXTURE(own_graph, "a save that fails leaves no files of tasks that wr
   session s(writes.target());
   s.run(initialize_all());
   saver save;
-  for (int i = 0; i < 2; ++i)
+  for (int i = 0; i < 3; ++i) {
     CHECK(error_of([&] { save.save(s, folder / "m", i); }).starts_with("permission_denied: "));
-  CHECK(names_in(folder).empty());
+    CHECK(names_in(folder) == std::vector<std::string>{str("m-", i, ".1.ps-0.safetensors")});
+  }
 }
 
 TEST_CASE_FIXTURE(own_graph, "neither links nor .. lead a parameter server out of its roots") {

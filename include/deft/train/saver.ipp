@@ -138,23 +138,6 @@ checkpoint_comparison compare_with(const detail::checkpoint_index& index,
        " does not fit the variables: ", text);
 }
 
-/// What the tasks have written of a checkpoint, which is deleted unless it is completed.
-class unfinished_files {
- public:
-  unfinished_files(const std::string& path, const std::vector<std::string>& processors) {
-    for (const auto& p : processors) files_.push_back(path + file_suffix(p));
-  }
-  unfinished_files(const unfinished_files&) = delete;
-  ~unfinished_files() {
-    std::error_code ignored;
-    for (const auto& f : files_) std::filesystem::remove(f, ignored);
-  }
-  void keep() { files_.clear(); }
-
- private:
-  std::vector<std::string> files_;
-};
-
 }  // namespace
 
 saver::saver(saver_options options) : options_(with_names(std::move(options))) {
@@ -222,10 +205,11 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
     for (auto& f : i.files()) replaced.insert(f);
   }
   const std::string files = str(index.path, ".", index.generation);
-  unfinished_files unfinished(files, saving_->tasks);
-  s.run(saving_->save, saving_->path = bytes_of(absolute(files)));
+  // If this save fails, the next one begins anew, and deletes what it has left.
+  const auto now = std::exchange(saving_, nullptr);
+  s.run(now->save, now->path = bytes_of(absolute(files)), w);
 
-  for (const auto& processor : saving_->tasks) {
+  for (const auto& processor : now->tasks) {
     const std::string file = files + file_suffix(processor);
     try {
       const safetensors_file written(file);
@@ -240,7 +224,7 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
                       std::chrono::system_clock::now().time_since_epoch())
                       .count();
   detail::write_index(index);
-  unfinished.keep();
+  saving_ = now;
 
   for (const auto& f : replaced) std::filesystem::remove(std::filesystem::path(directory) / f, e);
   std::erase_if(there, [&](const auto& i) { return i.path == index.path || i.base != index.base; });
@@ -296,7 +280,7 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
   const control_scope after(std::move(reads));
   std::vector<operation> assigns;
   for (const auto& [v, value] : values) assigns.push_back(v.assign(value));
-  s.run(group(assigns), text = bytes_of(request));
+  s.run(group(assigns), text = bytes_of(request), w);
   return found;
 }
 
