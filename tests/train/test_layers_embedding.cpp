@@ -42,6 +42,9 @@ TEST_CASE_FIXTURE(own_graph, "wrong embeddings are refused in their name") {
   CHECK(error_of([&] { embedding(ids, 0, 3, "a"); }).find("[embedding]") != std::string::npos);
   const any_tensor y = embedding(ids, 5, 3, "b");
   CHECK(error_of([&] { embedding(ids, 5, 4, "b"); }).find("b/table") != std::string::npos);
+  CHECK(error_of([&] {
+          embedding<5, 3>(ids, "c", {.type = dtype::float64});
+        }).find("is of float, not of double: use embedding(any_tensor(ids)") != std::string::npos);
 }
 
 TEST_CASE("what is folded is not overwritten by a gradient before") {

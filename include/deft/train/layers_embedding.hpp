@@ -50,8 +50,8 @@ auto embedding(const X& ids, std::string_view name, embedding_options options = 
                 "embedding<10'000, 64>(ids, \"words\")");
   if (options.type != dtype::float32)
     throw error(errc::invalid_argument,
-                str("[embedding] rows of ", options.type,
-                    " are those of embedding(any_tensor(ids), rows, width, name, options)"),
+                str("[embedding] embedding<rows, width> is of float, not of ", options.type,
+                    ": use embedding(any_tensor(ids), rows, width, name, options)"),
                 std::string(name), w);
   return tensor_of<float, detail::with_one_more<shape_type_of<X>, Width>>(
       embedding(any_tensor(detail::any_lower<K>(ids, w)), Rows, Width, name, options, w).handle());
