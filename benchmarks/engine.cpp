@@ -6,7 +6,6 @@
 #include <malloc.h>
 
 #include <deft/deft.hpp>
-#include <fstream>
 
 #include "bench.hpp"
 #include "program.hpp"

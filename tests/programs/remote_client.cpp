@@ -5,7 +5,7 @@
 //   errors    prints what a division by zero on worker 1 says
 //   cancel    cancels a long step, then runs a short one
 //   timeout   lets a long step run out of time, then runs a short one
-//   fate      lets steps with updates run out of time, and prints how they ended
+//   fate      cancels steps with updates, and prints how they ended
 //   trace     prints where the nodes of a traced run were
 //   hang      says that it runs, and runs a long step
 #include <cstdio>
@@ -85,30 +85,40 @@ int run(const char* target, const char* command) {
         if (e.node == wanted) std::printf("%s on %s\n", wanted, e.device.c_str());
     return 0;
   }
-  auto slow = long_step();
   if (is("fate")) {
-    auto v = on(device("/job:ps/task:0"), [] { return variable<float>("v", 0.f); });
+    const auto at = [](const char* name, auto f) { return on(device(name), f); };
+    const auto v = at("/job:ps/task:0", [] { return variable<float>("v", 0.f); });
+    const auto never = at("/job:worker/task:1", [] { return variable<float>("never", 0.f); });
+    const operation waits = await_initialized(never);
     operation after;
     {
-      auto slow_first = control_dependencies(slow);
+      auto scope = control_dependencies(waits);
       after = v.assign_add(1.f);
     }
     s.run(v.initializer());
-    for (const operation& update : {after, operation(v.assign_add(1.f))}) {
+    const auto value = [&] { return static_cast<double>(s.run(v)); };
+    // The fate of a run of both, which is cancelled once v has a value.
+    const auto fate_of = [&](const operation& update, double expected) {
       std::uint64_t number = 0;
+      cancel_source cancel;
+      std::jthread later([&] {
+        while (value() != expected) std::this_thread::yield();
+        cancel.cancel();
+      });
       try {
-        s.run(run_options{.timeout = 300ms, .step = &number}, slow, update);
+        s.run(run_options{.cancel = cancel.token(), .step = &number}, waits, update);
       } catch (const error&) {
-        const step_fate fate = s.fate_of(number);
-        std::printf("%s, %g\n",
-                    fate == step_fate::applied     ? "applied"
-                    : fate == step_fate::unchanged ? "unchanged"
-                                                   : "another",
-                    static_cast<double>(s.run(v)));
       }
-    }
-    return s.fate_of(1'000) == step_fate::unknown ? 0 : 1;
+      return s.fate_of(number);
+    };
+    step_fate fate = step_fate::unknown;
+    while (fate == step_fate::unknown) fate = fate_of(after, 0);  // until it had begun
+    std::printf("%s, %g\n", fate == step_fate::unchanged ? "unchanged" : "another", value());
+    fate = fate_of(v.assign_add(1.f), 1);
+    std::printf("%s, %g\n", fate == step_fate::applied ? "applied" : "another", value());
+    return s.fate_of(1'000'000) == step_fate::unknown ? 0 : 1;
   }
+  auto slow = long_step();
   auto step = s.prepare(slow);
   if (is("hang")) {
     std::printf("running\n");

@@ -341,6 +341,7 @@ class master_plan::distributed_step final : public answer_listener,
 
   void finish() {
     run_outcome o;
+    o.step = number_;
     if (!failure_) failure_ = failure_of([&] { o.results.emplace(collect()); });
     if (failure_) {
       o.results.reset();

@@ -207,10 +207,8 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
     });
   }
   from.from()->begin_silence();
-  const auto step = std::make_shared<std::uint64_t>(0);
-  options.step = step.get();
-  auto answer = [from, s, plan, trace, step, end, w = worker_](run_outcome o) {
-    if (o.failure && *step) s->note_failure(from.id(), *step);
+  auto answer = [from, s, plan, trace, end, w = worker_](run_outcome o) {
+    if (o.failure && o.step) s->note_failure(from.id(), o.step);
     from.answer_with([&] {
       if (o.failure) throw error(*o.failure);
       return answer_of(*o.results, plan->fetches(), trace.get());
