@@ -66,27 +66,32 @@ TEST_CASE("an invalid IDX file is refused with its name and what is wrong") {
     std::string bytes, message;
   };
   const row rows[] = {
-      {"", "it ends within its header, at byte 0"},
-      {std::string("\0\0\x08", 3), "it ends within its header, at byte 3"},
-      {"not an IDX file at all", "it does not begin with two zero bytes"},
-      {idx("\x07\x01", three + "abc"), "its element type 7 is unknown"},
-      {idx(std::string("\x08\0", 2), "a"), "its rank is 0; expected 1 to 8"},
-      {idx("\x08\x09", std::string(36, '\1')), "its rank is 9; expected 1 to 8"},
-      {idx("\x08\x02", three), "it ends within its header, at byte 8"},
-      {idx("\x08\x01", three + "abcd"), "it has more bytes than (3) elements of uint8 need"},
-      {idx("\x08\x01", three + "ab"), "it ends within its elements, at byte 10"},
+      {"", "at offset 0: it ends within its header"},
+      {std::string("\0\0\x08", 3), "at offset 3: it ends within its header"},
+      {"not an IDX file at all", "at offset 0: it does not begin with two zero bytes"},
+      {idx("\x07\x01", three + "abc"), "at offset 2: its element type 7 is unknown"},
+      {idx(std::string("\x08\0", 2), "a"), "at offset 3: its rank is 0; expected 1 to 8"},
+      {idx("\x08\x09", std::string(36, '\1')), "at offset 3: its rank is 9; expected 1 to 8"},
+      {idx("\x08\x02", three), "at offset 8: it ends within its header"},
+      {idx("\x08\x01", three + "abcd"),
+       "at offset 11: it has more bytes than (3) elements of uint8 need"},
+      {idx("\x08\x01", three + "ab"),
+       "at offset 8: its header announces (3) elements of uint8, more than the file can hold"},
       {idx("\x08\x01", "\xff\xff\xff\xff"),
-       "its header announces (4294967295) elements of uint8, more than the file can hold"},
+       "at offset 8: its header announces (4294967295) elements of uint8, more than the file can "
+       "hold"},
       {idx("\x0e\x08", std::string(32, '\xff')),
-       "its header announces (4294967295,4294967295,4294967295,4294967295,4294967295,4294967295,"
+       "at offset 36: its header announces "
+       "(4294967295,4294967295,4294967295,4294967295,4294967295,4294967295,"
        "4294967295,4294967295) elements of double, more than the file can hold"},
       {idx("\x08\x03", std::string(8, '\xff') + std::string(4, '\0')),
-       "its header announces (4294967295,4294967295,0) elements of uint8, more than the file can "
+       "at offset 16: its header announces (4294967295,4294967295,0) elements of uint8, more than "
+       "the file can "
        "hold"},
   };
   for (const row& r : rows) {
     write_bytes(dir / "bad", r.bytes);
-    CHECK(failure(dir, "bad") == "data_loss: [read_idx] bad is not a valid IDX file: " + r.message);
+    CHECK(failure(dir, "bad") == "data_loss: [read_idx] bad: " + r.message);
   }
   CHECK(failure(dir, "none") == "not_found: [read_idx] there is no file none");
   CHECK(testing::error_of([&] { read_idx(dir.path()); }).starts_with("not_found: "));
@@ -104,7 +109,7 @@ TEST_CASE("a compressed IDX file that is cut off or corrupt is refused") {
     CAPTURE(n);
     write_bytes(dir / "cut.gz", whole.substr(0, n));
     std::string f = failure(dir, "cut.gz");
-    CHECK(f.starts_with("data_loss: [read_idx] cut.gz is not a valid IDX file: "));
+    CHECK(f.starts_with("data_loss: [read_idx] cut.gz: at offset "));
   }
   int accepted = 0;
   for (std::size_t n = 12; n < whole.size(); n += 13) {
@@ -113,7 +118,7 @@ TEST_CASE("a compressed IDX file that is cut off or corrupt is refused") {
     bent[n] = static_cast<char>(bent[n] ^ (1 << random.below(8)));
     write_bytes(dir / "bent.gz", bent);
     std::string f = failure(dir, "bent.gz");
-    CHECK_MESSAGE(f.starts_with("data_loss: [read_idx] bent.gz is not a valid IDX file: "), f);
+    CHECK_MESSAGE(f.starts_with("data_loss: [read_idx] bent.gz: at offset "), f);
     accepted += f.empty();
   }
   CHECK(accepted == 0);
@@ -129,5 +134,7 @@ TEST_CASE("arrays that the format cannot hold are not written") {
         }).starts_with("invalid_argument: [write_idx] IDX files cannot hold scalars"));
   CHECK(testing::error_of([&] {
           write_idx(dir / "no/x", counting<float>({2}));
-        }).starts_with("unavailable: [write_idx] cannot write"));
+        }).ends_with("/no/x: No such file or directory"));
+  CHECK(testing::error_of([&] { write_idx("/dev/full", counting<float>({2})); }) ==
+        "resource_exhausted: [write_idx] cannot write /dev/full: No space left on device");
 }

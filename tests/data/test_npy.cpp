@@ -50,6 +50,25 @@ TEST_CASE("an array is read back as it was written") {
   CHECK(ndarray<float, dyn>(read_npy(file)) == ndarray<float, dyn>{1, 2});
 }
 
+TEST_CASE("a compressed file is detected by its content") {
+  testing::temporary_folder dir;
+  const any_array a = ndarray<float, dyn>(100'000).array();
+  write_npy(dir / "a.npy.gz", a);
+  const std::string whole = read_bytes(dir / "a.npy.gz");
+  CHECK(whole.substr(0, 2) == "\x1f\x8b");
+  CHECK(whole.size() < a.bytes() / 100);
+  CHECK(read_npy(dir / "a.npy.gz") == a);
+  write_bytes(dir / "b", whole);
+  CHECK(read_npy(dir / "b") == a);
+  for (std::size_t cut = 2; cut < whole.size(); ++cut) {
+    CAPTURE(cut);
+    CHECK(
+        failure(dir, whole.substr(0, cut)).starts_with("data_loss: [read_npy] a.npy: at offset "));
+  }
+  CHECK(
+      failure(dir, whole.substr(0, whole.size() - 1)).ends_with("its compressed data is cut off"));
+}
+
 TEST_CASE("files are those of NumPy") {
   testing::temporary_folder dir;
   write_npy(dir / "a.npy", ndarray<std::int32_t, 2>{1, 2});
@@ -99,9 +118,10 @@ TEST_CASE("corrupt and truncated files are refused with name and offset") {
   CHECK(failure(dir, whole.substr(0, 7)) ==
         "data_loss: [read_npy] a.npy: at offset 7: it ends within its header");
   CHECK(failure(dir, whole.substr(0, whole.size() - 1)) ==
-        "data_loss: [read_npy] a.npy: at offset 68: its header announces 8 bytes of int32(2), but "
-        "7 follow");
-  CHECK(failure(dir, whole + "x").ends_with("but 9 follow"));
+        "data_loss: [read_npy] a.npy: at offset 68: its header announces (2) elements of int32, "
+        "more than the file can hold");
+  CHECK(failure(dir, whole + "x")
+            .ends_with("at offset 76: it has more bytes than (2) elements of int32 need"));
   CHECK(failure(dir, "x" + whole) ==
         "data_loss: [read_npy] a.npy: at offset 0: it does not begin with \\x93NUMPY");
   std::string other = whole;

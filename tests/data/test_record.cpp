@@ -110,7 +110,7 @@ TEST_CASE("a corrupt file is refused with its name and the record's offset") {
   CHECK(failure(dir, "a").starts_with("data_loss"));
   CHECK(failure(dir, "missing") == "not_found: [record_reader] there is no file missing");
   CHECK(testing::error_of([] { record_writer("/nowhere/a"); }) ==
-        "unavailable: [record_writer] cannot create /nowhere/a: No such file or directory");
+        "unavailable: [record_writer] cannot write /nowhere/a: No such file or directory");
 }
 
 TEST_CASE("a compressed file that is cut off is refused") {

@@ -10,7 +10,7 @@ namespace deft {
 /// bytes, 16-bit and 32-bit integers int32; floats and doubles stay what they are. The format: two
 /// zero bytes, a type, a rank, the extents and then the elements, all big-endian.
 /// Throws not_found if there is no such file, unavailable if it cannot be read, data_loss with its
-/// name and what is wrong if it is truncated or corrupt. Nothing is allocated before the extents
+/// name and the offset if it is truncated or corrupt. Nothing is allocated before the extents
 /// have been checked against the size of the file.
 any_array read_idx(const std::string& file);
 
@@ -24,7 +24,8 @@ idx_header read_idx_header(const std::string& file);
 
 /// Writes `array` as an IDX file, compressed if the name ends with ".gz".
 /// Throws invalid_argument for dtypes that the format lacks (int64, bool), for scalars and for
-/// extents of 2^32 or more, unavailable if the file cannot be written.
+/// extents of 2^32 or more, unavailable if the file cannot be written, resource_exhausted if the
+/// disk is full.
 void write_idx(const std::string& file, const any_array& array);
 template <element T, std::int64_t... E>
 void write_idx(const std::string& file, const ndarray<T, E...>& array) {

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/data/idx.ipp: reading and writing IDX files through zlib, which also reads plain files.
+// deft/data/idx.ipp: reading and writing IDX files.
 #pragma once
-#include <zlib.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <deft/data/idx.hpp>
-#include <filesystem>
-#include <memory>
+#include <deft/data/input_file.ipp>
+#include <deft/data/output_file.ipp>
 #include <type_traits>
 #include <vector>
 
@@ -35,22 +32,27 @@ constexpr U swapped(U v) {
 }
 
 /// Reads an IDX file: the header on construction, then the elements.
-class idx_reader {
+class idx_reader : input_file {
  public:
-  explicit idx_reader(const std::string& file) : name_(file) {
-    std::error_code e;
-    if (!std::filesystem::is_regular_file(file, e))
-      fail(errc::not_found, "[read_idx] there is no file ", name_);
-    auto bytes = std::filesystem::file_size(file, e);
-    if (e) fail(errc::unavailable, "[read_idx] cannot read ", name_, ": ", e.message());
-    file_.reset(gzopen(name_.c_str(), "rb"));
-    if (!file_)
-      fail(errc::unavailable, "[read_idx] cannot open ", name_, ": ", std::strerror(errno));
-    gzbuffer(file_.get(), 1u << 17);
-    read_header();
-    // Deflate compresses by a factor of at most 1032.
-    std::uint64_t most = gzdirect(file_.get()) ? bytes : saturated(bytes, 1032);
-    check_size(most);
+  explicit idx_reader(const std::string& file) : input_file("read_idx", file) {
+    unsigned char magic[4];
+    read(magic, 4, "header");
+    auto found = std::find_if(std::begin(idx_codes), std::end(idx_codes),
+                              [&](const idx_code& c) { return c.code == magic[2]; });
+    if (magic[0] || magic[1]) bad_at("at offset 0", "it does not begin with two zero bytes");
+    if (found == std::end(idx_codes))
+      bad_at("at offset 2", str("its element type ", int{magic[2]}, " is unknown"));
+    if (magic[3] == 0 || magic[3] > max_rank)
+      bad_at("at offset 3", str("its rank is ", int{magic[3]}, "; expected 1 to ", max_rank));
+    code_ = *found;
+    header_.type = code_.type;
+    for (int i = 0; i < magic[3]; ++i) {
+      std::uint32_t extent = 0;
+      read(&extent, 4, "header");
+      header_.shape.push_back(std::endian::native == std::endian::little ? swapped(extent)
+                                                                         : extent);
+    }
+    expect_array(header_.type, header_.shape, code_.width);
   }
 
   const idx_header& header() const { return header_; }
@@ -66,66 +68,11 @@ class idx_reader {
     } else {
       widen<std::int16_t>(a, n);
     }
-    char more;
-    int r = gzread(file_.get(), &more, 1);
-    if (r < 0) bad(zlib_error());  // the checksum is checked only at the end
-    if (r > 0)
-      bad(str("it has more bytes than ", header_.shape, " elements of ", header_.type, " need"));
-    if (int e = gzclose_r(file_.release()); e != Z_OK) bad("its compressed data is cut off");
+    expect_end(header_.type, header_.shape);
     return a;
   }
 
  private:
-  struct closer {
-    void operator()(gzFile_s* f) const { gzclose_r(f); }
-  };
-
-  static std::uint64_t saturated(std::uint64_t a, std::uint64_t b) {
-    std::uint64_t r = 0;
-    return __builtin_mul_overflow(a, b, &r) ? ~std::uint64_t{0} : r;
-  }
-
-  void read_header() {
-    unsigned char magic[4];
-    read(magic, 4, "header");
-    auto found = std::find_if(std::begin(idx_codes), std::end(idx_codes),
-                              [&](const idx_code& c) { return c.code == magic[2]; });
-    if (magic[0] || magic[1]) bad("it does not begin with two zero bytes");
-    if (found == std::end(idx_codes)) bad(str("its element type ", int{magic[2]}, " is unknown"));
-    if (magic[3] == 0 || magic[3] > max_rank)
-      bad(str("its rank is ", int{magic[3]}, "; expected 1 to ", max_rank));
-    code_ = *found;
-    header_.type = code_.type;
-    for (int i = 0; i < magic[3]; ++i) {
-      std::uint32_t extent = 0;
-      read(&extent, 4, "header");
-      header_.shape.push_back(std::endian::native == std::endian::little ? swapped(extent)
-                                                                         : extent);
-    }
-  }
-
-  void check_size(std::uint64_t most) const {
-    // An empty array needs no bytes, but its other extents must be plausible too.
-    std::uint64_t needed = code_.width;
-    for (auto e : header_.shape)
-      if (e) needed = saturated(needed, static_cast<std::uint64_t>(e));
-    if (needed > (header_.shape.contains(0) ? std::uint64_t{1} << 40 : most))
-      bad(str("its header announces ", header_.shape, " elements of ", header_.type,
-              ", more than the file can hold"));
-  }
-
-  void read(void* to, std::size_t bytes, std::string_view what) {
-    auto* p = static_cast<char*>(to);
-    while (bytes) {
-      auto part = static_cast<unsigned>(std::min<std::size_t>(bytes, 1u << 30));
-      int r = gzread(file_.get(), p, part);
-      if (r < 0) bad(zlib_error());
-      if (r == 0) bad(str("it ends within its ", what, ", at byte ", gztell(file_.get())));
-      p += r;
-      bytes -= static_cast<std::size_t>(r);
-    }
-  }
-
   template <class From>
   void widen(any_array& a, std::size_t n) {
     std::vector<From> raw(n);
@@ -153,19 +100,6 @@ class idx_reader {
     if (size_of_dtype(a.type()) == 8) swap_all<std::uint64_t>(a.mutable_raw(), n);
   }
 
-  std::string zlib_error() {
-    int code = 0;
-    const char* text = gzerror(file_.get(), &code);
-    if (code == Z_BUF_ERROR) return "its compressed data is cut off";
-    if (code == Z_ERRNO) return str("reading failed: ", std::strerror(errno));
-    return str("its compressed data is corrupt: ", text);
-  }
-  [[noreturn]] void bad(const std::string& what) const {
-    fail(errc::data_loss, "[read_idx] ", name_, " is not a valid IDX file: ", what);
-  }
-
-  std::string name_;
-  std::unique_ptr<gzFile_s, closer> file_;
   idx_header header_;
   idx_code code_{};
 };
@@ -205,15 +139,9 @@ void write_idx(const std::string& file, const any_array& array) {
         bytes += static_cast<char>(v);
     }
   });
-  gzFile f = gzopen(file.c_str(), file.ends_with(".gz") ? "wb" : "wbT");
-  if (!f) fail(errc::unavailable, "[write_idx] cannot write ", file, ": ", std::strerror(errno));
-  bool written = true;
-  for (std::size_t at = 0; at < bytes.size() && written;) {
-    auto part = static_cast<unsigned>(std::min<std::size_t>(bytes.size() - at, 1u << 30));
-    written = gzwrite(f, bytes.data() + at, part) == static_cast<int>(part);
-    at += part;
-  }
-  if (gzclose_w(f) != Z_OK || !written) fail(errc::unavailable, "[write_idx] cannot write ", file);
+  detail::output_file f("write_idx", file);
+  f.write(bytes);
+  f.close();
 }
 
 }  // namespace deft

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <deft/core/dims.hpp>
+#include <deft/core/dtype.hpp>
 #include <deft/core/error.hpp>
 #include <filesystem>
 #include <string>
@@ -28,6 +30,8 @@ class input_file {
     std::error_code e;
     if (!std::filesystem::is_regular_file(file, e))
       fail(errc::not_found, "[", operation_, "] there is no file ", name_);
+    size_ = std::filesystem::file_size(file, e);
+    if (e) fail(errc::unavailable, "[", operation_, "] cannot read ", name_, ": ", e.message());
     file_ = gzopen(name_.c_str(), "rb");
     if (!file_)
       fail(errc::unavailable, "[", operation_, "] cannot open ", name_, ": ", std::strerror(errno));
@@ -35,8 +39,9 @@ class input_file {
   }
   virtual ~input_file() { gzclose_r(file_); }
 
+  const std::string& name() const { return name_; }
   /// Where in the file an error is: "line 7".
-  virtual std::string where() const = 0;
+  virtual std::string where() const { return str("at offset ", consumed_); }
   [[noreturn]] void bad(const std::string& what) const { bad_at(where(), what); }
   [[noreturn]] void bad_at(const std::string& place, const std::string& what) const {
     fail(errc::data_loss, "[", operation_, "] ", name_, ": ", place, ": ", what);
@@ -46,7 +51,9 @@ class input_file {
   char* at() { return buffer_.data() + begin_; }
   const char* at() const { return buffer_.data() + begin_; }
   std::size_t available() const { return end_ - begin_; }
-  void consume(std::size_t n) { begin_ += n; }
+  void consume(std::size_t n) { begin_ += n, consumed_ += n; }
+  /// How many bytes have been consumed, as they are without compression.
+  std::uint64_t consumed() const { return consumed_; }
 
   /// Reads until `n` bytes are buffered, or the file ends; how many of them there are. Throws
   /// data_loss if the compressed data is corrupt or cut off, unavailable if it cannot be read.
@@ -58,22 +65,62 @@ class input_file {
         begin_ = 0;
       }
       if (end_ == buffer_.size()) buffer_.resize(2 * buffer_.size());
-      constexpr std::size_t most = 1u << 30;  // bytes of one read
-      const int got = gzread(file_, buffer_.data() + end_,
-                             static_cast<unsigned>(std::min(buffer_.size() - end_, most)));
-      if (got < 0) fail_reading();
-      if (got == 0) {
-        int code = Z_OK;
-        gzerror(file_, &code);
-        if (code == Z_BUF_ERROR) bad("its compressed data is cut off");
-        break;
-      }
-      end_ += static_cast<std::size_t>(got);
+      const std::size_t got = read_some(buffer_.data() + end_, buffer_.size() - end_);
+      if (got == 0) break;
+      end_ += got;
     }
     return std::min(n, available());
   }
 
+  /// Consumes `n` bytes into `to`. Throws as fill, and data_loss if the file ends within its
+  /// `what`.
+  void read(void* to, std::size_t n, std::string_view what) {
+    auto* p = static_cast<char*>(to);
+    const std::size_t buffered = std::min(n, available());
+    if (buffered > 0) std::memcpy(p, at(), buffered);
+    consume(buffered);
+    for (std::size_t left = n - buffered; left > 0;) {
+      const std::size_t got = read_some(p + n - left, left);
+      if (got == 0) bad(str("it ends within its ", what));
+      consumed_ += got;
+      left -= got;
+    }
+  }
+
+  /// Throws data_loss if the file is too small for an array whose elements have `width` bytes in
+  /// it, before anything is allocated for them.
+  void expect_array(dtype type, const dims& shape, std::size_t width) const {
+    // An empty array needs no bytes, but its other extents must be plausible too.
+    std::uint64_t needed = width;
+    for (auto e : shape)
+      if (e != 0) needed = product(needed, static_cast<std::uint64_t>(e));
+    // Deflate compresses by a factor of at most 1032.
+    const std::uint64_t most = gzdirect(file_) ? size_ - consumed_ : product(size_, 1032);
+    if (needed > (shape.contains(0) ? std::uint64_t{1} << 40 : most))
+      bad(str("its header announces ", shape, " elements of ", type,
+              ", more than the file can hold"));
+  }
+  /// Throws data_loss if bytes follow an array's, and if those of a compressed file were corrupt.
+  void expect_end(dtype type, const dims& shape) {
+    if (fill(1) > 0) bad(str("it has more bytes than ", shape, " elements of ", type, " need"));
+  }
+
  private:
+  static std::uint64_t product(std::uint64_t a, std::uint64_t b) {
+    std::uint64_t r = 0;
+    return __builtin_mul_overflow(a, b, &r) ? ~std::uint64_t{0} : r;
+  }
+  /// At least a byte and `n` at most, or none at the end of the file.
+  std::size_t read_some(char* to, std::size_t n) {
+    constexpr std::size_t most = 1u << 30;  // bytes of one read
+    errno = 0;
+    const int got = gzread(file_, to, static_cast<unsigned>(std::min(n, most)));
+    if (got < 0) fail_reading();
+    int code = Z_OK;
+    if (got == 0) gzerror(file_, &code);
+    if (code == Z_BUF_ERROR) bad("its compressed data is cut off");
+    return static_cast<std::size_t>(got);
+  }
   [[noreturn]] void fail_reading() {
     int code = Z_OK;
     const char* text = gzerror(file_, &code);
@@ -87,6 +134,7 @@ class input_file {
   gzFile file_ = nullptr;
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;
+  std::uint64_t size_ = 0, consumed_ = 0;
 };
 
 }  // namespace deft::detail

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/data/npy.hpp: .npy files, in which NumPy saves an array.
+// deft/data/npy.hpp: .npy files, in which NumPy saves an array, plain or compressed.
 #pragma once
 #include <deft/core/ndarray.hpp>
 #include <string>
 
 namespace deft {
 
-/// Reads a file that numpy.save wrote: format versions 1 to 3, elements of deft's dtypes
-/// (little-endian), in C order.
+/// Reads a file that numpy.save wrote, plain or gzip (detected by its content): format versions 1
+/// to 3, elements of deft's dtypes (little-endian), in C order.
 ///
 ///     from_slices(ndarray<float, dyn, 784>(read_npy("x.npy"))).batch(100)
 ///
@@ -17,7 +17,8 @@ namespace deft {
 /// size of the file.
 any_array read_npy(const std::string& file);
 
-/// Writes `array` as a file that numpy.load reads (format version 1).
+/// Writes `array` as a file that numpy.load reads (format version 1), compressed if the name ends
+/// with ".gz".
 /// Throws unavailable if the file cannot be written, resource_exhausted if the disk is full.
 void write_npy(const std::string& file, const any_array& array);
 template <element T, std::int64_t... E>

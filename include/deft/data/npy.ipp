@@ -3,15 +3,12 @@
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 #pragma once
 #include <bit>
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <deft/core/error.hpp>
+#include <deft/data/input_file.ipp>
 #include <deft/data/npy.hpp>
-#include <filesystem>
-#include <memory>
-#include <optional>
+#include <deft/data/output_file.ipp>
 
 namespace deft {
 namespace {
@@ -27,64 +24,41 @@ constexpr npy_dtype npy_dtypes[] = {{"f4", dtype::float32}, {"f8", dtype::float6
                                     {"u1", dtype::uint8},   {"b1", dtype::boolean}};
 constexpr std::string_view npy_magic("\x93NUMPY", 6);
 
-struct npy_closer {
-  void operator()(std::FILE* f) const { std::fclose(f); }
-};
-using npy_file = std::unique_ptr<std::FILE, npy_closer>;
-
-class npy_reader {
+class npy_reader : detail::input_file {
  public:
-  explicit npy_reader(const std::string& file) : name_(file) {
-    std::error_code e;
-    if (!std::filesystem::is_regular_file(file, e))
-      fail(errc::not_found, "[read_npy] there is no file ", name_);
-    size_ = std::filesystem::file_size(file, e);
-    if (e) fail(errc::unavailable, "[read_npy] cannot read ", name_, ": ", e.message());
-    file_.reset(std::fopen(file.c_str(), "rb"));
-    if (!file_)
-      fail(errc::unavailable, "[read_npy] cannot open ", name_, ": ", std::strerror(errno));
-  }
+  explicit npy_reader(const std::string& file) : input_file("read_npy", file) {}
 
-  any_array read() {
+  any_array array() {
     read_header();
     parse_header();
     const auto type = dtype_of_header();
-    if (!is_sound(shape_)) bad(header_at_, str("its shape ", shape_, " is too large"));
-    const std::uint64_t bytes = static_cast<std::uint64_t>(shape_.elements()) * size_of_dtype(type);
-    if (bytes != size_ - at_)
-      bad(at_, str("its header announces ", bytes, " bytes of ", type, shape_, ", but ",
-                   size_ - at_, " follow"));
+    if (!is_sound(shape_)) bad_at(in_header(0), str("its shape ", shape_, " is too large"));
+    expect_array(type, shape_, size_of_dtype(type));
     any_array a(type, shape_);
     read(a.mutable_raw(), a.bytes(), "elements");
     if (type == dtype::boolean) check_bools(a);
+    expect_end(type, shape_);
     return a;
   }
 
  private:
-  void read(void* to, std::size_t bytes, std::string_view what) {
-    errno = 0;
-    const std::size_t got = bytes ? std::fread(to, 1, bytes, file_.get()) : 0;
-    if (got < bytes && std::ferror(file_.get()))
-      fail(errc::unavailable, "[read_npy] cannot read ", name_, ": ", std::strerror(errno));
-    at_ += got;
-    if (got < bytes) bad(at_, str("it ends within its ", what));
-  }
   void read_header() {
     unsigned char head[12];
     read(head, 8, "header");
     if (std::memcmp(head, npy_magic.data(), npy_magic.size()) != 0)
-      bad(0, "it does not begin with \\x93NUMPY");
+      bad_at("at offset 0", "it does not begin with \\x93NUMPY");
     const int version = head[6];
     if (version < 1 || version > 3 || head[7] != 0)
-      bad(6, str("its format version is ", version, ".", int{head[7]}, "; expected 1.0 to 3.0"));
+      bad_at("at offset 6",
+             str("its format version is ", version, ".", int{head[7]}, "; expected 1.0 to 3.0"));
     const std::size_t width = version == 1 ? 2 : 4;
     read(head + 8, width, "header");
     std::uint32_t length = 0;
     std::memcpy(&length, head + 8, width);
-    header_at_ = at_;
-    if (length > size_ - at_) bad(header_at_, str("its header announces ", length, " bytes"));
-    header_.resize(length);
-    read(header_.data(), length, "header");
+    header_at_ = consumed();
+    if (fill(length) < length) bad("it ends within its header");
+    header_.assign(at(), length);
+    consume(length);
   }
 
   // {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }, keys in any order
@@ -168,23 +142,20 @@ class npy_reader {
   void check_bools(const any_array& a) const {
     const auto* bytes = static_cast<const unsigned char*>(a.raw());
     for (std::size_t i = 0; i < a.bytes(); ++i)
-      if (bytes[i] > 1) bad(size_ - a.bytes() + i, str("a bool is ", int{bytes[i]}));
+      if (bytes[i] > 1)
+        bad_at(str("at offset ", consumed() - a.bytes() + i), str("a bool is ", int{bytes[i]}));
   }
 
-  [[noreturn]] void bad(std::uint64_t offset, const std::string& what) const {
-    fail(errc::data_loss, "[read_npy] ", name_, ": at offset ", offset, ": ", what);
-  }
+  std::string in_header(std::size_t i) const { return str("at offset ", header_at_ + i); }
   [[noreturn]] void bad_header() const {
-    bad(header_at_ + parsed_, "its header is not that of an array");
+    bad_at(in_header(parsed_), "its header is not that of an array");
   }
   [[noreturn]] void unsupported(const std::string& what) const {
-    fail(errc::unimplemented, "[read_npy] ", name_, " has ", what,
+    fail(errc::unimplemented, "[read_npy] ", name(), " has ", what,
          "; expected f4, f8, i4, i8, u1 or b1, little-endian, in C order");
   }
 
-  std::string name_;
-  npy_file file_;
-  std::uint64_t size_ = 0, at_ = 0, header_at_ = 0;
+  std::uint64_t header_at_ = 0;
   std::string header_;
   std::size_t parsed_ = 0;  ///< of the header
   std::string_view descr_, fortran_;
@@ -194,7 +165,7 @@ class npy_reader {
 
 }  // namespace
 
-any_array read_npy(const std::string& file) { return npy_reader(file).read(); }
+any_array read_npy(const std::string& file) { return npy_reader(file).array(); }
 
 void write_npy(const std::string& file, const any_array& array) {
   std::string descr;
@@ -212,16 +183,10 @@ void write_npy(const std::string& file, const any_array& array) {
   head += {'\1', '\0', static_cast<char>(length & 0xff), static_cast<char>(length >> 8)};
   head += header;
 
-  const auto fail_writing = [&] {
-    fail(errno == ENOSPC ? errc::resource_exhausted : errc::unavailable,
-         "[write_npy] cannot write ", file, ": ", std::strerror(errno));
-  };
-  npy_file f(std::fopen(file.c_str(), "wb"));
-  if (!f || std::fwrite(head.data(), 1, head.size(), f.get()) != head.size() ||
-      std::fwrite(array.raw(), 1, array.bytes(), f.get()) != array.bytes() ||
-      std::fflush(f.get()) != 0)
-    fail_writing();
-  if (std::fclose(f.release()) != 0) fail_writing();
+  detail::output_file f("write_npy", file);
+  f.write(head);
+  f.write({static_cast<const char*>(array.raw()), array.bytes()});
+  f.close();
 }
 
 }  // namespace deft

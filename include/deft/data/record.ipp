@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/data/record.ipp: TFRecord files through zlib, which also reads and writes plain files.
 #pragma once
-#include <zlib.h>
-
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <deft/core/crc32c.hpp>
 #include <deft/core/error.hpp>
 #include <deft/core/log.hpp>
 #include <deft/data/input_file.ipp>
+#include <deft/data/output_file.ipp>
 #include <deft/data/record.hpp>
-#include <utility>
 
 namespace deft {
 namespace {
@@ -48,7 +45,7 @@ class record_reader::state : detail::input_file {
     const std::string_view record(at(), static_cast<std::size_t>(length));
     if (stored(record.size()) != masked(crc32c(record))) bad("the checksum of its bytes is wrong");
     consume(whole);
-    offset_ += length_bytes + whole;
+    offset_ = consumed();
     return record;
   }
 
@@ -72,15 +69,10 @@ std::uint64_t record_reader::offset() const { return state_->offset(); }
 
 class record_writer::state {
  public:
-  explicit state(const std::string& file) : name_(file) {
-    file_ = gzopen(name_.c_str(), name_.ends_with(".gz") ? "wb" : "wbT");
-    if (!file_)
-      fail(errc::unavailable, "[record_writer] cannot create ", name_, ": ", std::strerror(errno));
-    gzbuffer(file_, 1u << 18);
-  }
+  explicit state(const std::string& file) : file_("record_writer", file) {}
   ~state() {
     try {
-      close();
+      file_.close();
     } catch (const error& e) {
       logging::warning(e.what());
     }
@@ -94,37 +86,15 @@ class record_writer::state {
     const std::uint32_t of_length = masked(crc32c({head, sizeof length}));
     std::memcpy(head + sizeof length, &of_length, checksum_bytes);
     const std::uint32_t of_record = masked(crc32c(record));
-    put({head, length_bytes});
-    put(record);
-    put({reinterpret_cast<const char*>(&of_record), checksum_bytes});
+    file_.write({head, length_bytes});
+    file_.write(record);
+    file_.write({reinterpret_cast<const char*>(&of_record), checksum_bytes});
   }
-  void flush() {
-    if (gzflush(file_, Z_SYNC_FLUSH) != Z_OK) fail_writing();
-  }
-  void close() {
-    if (!file_) return;
-    errno = 0;
-    if (gzclose_w(std::exchange(file_, nullptr)) != Z_OK) fail_writing();
-  }
+  void flush() { file_.flush(); }
+  void close() { file_.close(); }
 
  private:
-  void put(std::string_view bytes) {
-    if (!file_) fail(errc::failed_precondition, "[record_writer] ", name_, " is closed");
-    while (!bytes.empty()) {
-      const auto part = static_cast<unsigned>(std::min<std::size_t>(bytes.size(), 1u << 30));
-      errno = 0;
-      if (gzwrite(file_, bytes.data(), part) != static_cast<int>(part)) fail_writing();
-      bytes.remove_prefix(part);
-    }
-  }
-  [[noreturn]] void fail_writing() const {
-    fail(errno == ENOSPC ? errc::resource_exhausted : errc::unavailable,
-         "[record_writer] cannot write ", name_, ": ",
-         errno ? std::strerror(errno) : "the data cannot be compressed");
-  }
-
-  std::string name_;
-  gzFile file_ = nullptr;
+  detail::output_file file_;
 };
 
 record_writer::record_writer(const std::string& file) : state_(new state(file)) {}
