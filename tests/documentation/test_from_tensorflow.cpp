@@ -240,7 +240,10 @@ TEST_CASE("summaries for TensorBoard") {
             summary_writer writer(folder);
             writer.graph(s.describe(train).placed);
           }
-          std::vector<summary> summaries{scalar_summary("loss", loss), histogram_summary("w", w)};
+          const auto x = broadcast_to(w, shape<2, 3>);
+          const std::string text = "| rate | 0.1 |";
+          std::vector<summary> summaries{scalar_summary("loss", loss), histogram_summary("w", w),
+                                         image_summary("x", x), text_summary("options", text)};
           monitored_session s(self,
                               {.hooks = {stop_at_step(250), save_summaries(folder, summaries, 100),
                                          save_traces(folder, 100)}});

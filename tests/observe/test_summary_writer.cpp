@@ -26,6 +26,7 @@ struct event {
   std::int64_t step = 0;
   std::string version, graph, tag, image, histogram, plugin, tensor;
   float scalar = 0;
+  bool start = false;
 };
 
 event event_of(std::string_view bytes) {
@@ -77,6 +78,12 @@ event event_of(std::string_view bytes) {
           }
         break;
       }
+      case 7: {
+        pbf_reader session = m.get_message();
+        REQUIRE(session.next(1));
+        e.start = session.get_enum() == 1;
+        break;
+      }
       default:
         FAIL("an unknown field of an event: ", m.tag());
     }
@@ -98,9 +105,10 @@ TEST_CASE("an event file begins with its version, and holds scalars and text") {
   CHECK(writer.file().find("/a/b/events.out.tfevents.") != std::string::npos);
   writer.scalar("loss", 0.25, 7);
   writer.text("notes", "*well*", 8);
+  writer.start_at(5);
   writer.flush();
   const auto events = events_of(writer.file());
-  REQUIRE(events.size() == 3);
+  REQUIRE(events.size() == 4);
   CHECK(events[0].version == "brain.Event:2");
   CHECK(events[0].time > 1.7e9);
   CHECK(events[1].tag == "loss");
@@ -108,6 +116,9 @@ TEST_CASE("an event file begins with its version, and holds scalars and text") {
   CHECK(events[1].step == 7);
   CHECK(events[2].plugin == "text");
   CHECK(events[2].tensor.ends_with("*well*"));
+  CHECK(events[3].start);
+  CHECK(events[3].step == 5);
+  CHECK(!events[2].start);
   CHECK(!(summary_writer(dir / "a/b").file() == writer.file()));
 }
 

@@ -9,6 +9,8 @@ int main(int argc, char** argv) {
   if (argc != 2) return 2;
   const std::string folder = argv[1];
   summary_writer events(folder);
+  for (int step : {7, 40}) events.scalar("loss", -1, step);  // of a run that is lost
+  events.start_at(0);
   for (int step = 0; step < 5; ++step) events.scalar("loss", 1. / (step + 1), 10 * step);
   events.histogram("weights", ndarray<float, 6>{-2, -1, 0, 1, 2, 3}, 10);
   ndarray<float, 2, 3> grey{0, 0.25f, 0.5f, 0.75f, 1, 0};

@@ -69,6 +69,13 @@ TEST_CASE_FIXTURE(own_graph, "dense takes activations, initializers and more axe
   const ndarray<float, dyn, 3, 2> v = s.run(y, x = ndarray<float, dyn, 3, 2>{1, 0, 0, 1, 1, 1});
   CHECK(v == ndarray<float, dyn, 3, 2>{3, 5, 7, 9, 9, 13});
   CHECK(type_of(dense(any(dtype::float64, {4, 3, 7}), 5, "wide")) == "double(4,3,5)");
+  placeholder<float, dyn, dyn, 2> sequences("sequences");  // a batch of sequences of one length
+  const tensor<float, dyn, dyn, 2> z =
+      dense<2>(sequences, "fc2", {.initializer = initializer(ndarray<float, 2, 2>{1, 2, 3, 4})});
+  s.run(initialize_all());
+  CHECK(ndarray<float, dyn, dyn, 2>(
+            s.run(z, sequences = {{{1, 0}, {0, 1}, {1, 1}}, {{2, 0}, {0, 2}, {2, 2}}})) ==
+        ndarray<float, dyn, dyn, 2>{{{1, 2}, {3, 4}, {4, 6}}, {{2, 4}, {6, 8}, {8, 12}}});
 }
 
 TEST_CASE("gradients of dense agree with central differences") {
@@ -80,6 +87,11 @@ TEST_CASE("gradients of dense agree with central differences") {
   check_differences(y, {{x, numbers({4, 3})},
                         {any_variable(own.g.find_variable("fc/kernel")), numbers({3, 2})},
                         {any_variable(own.g.find_variable("fc/bias")), numbers({2})}});
+  placeholder<double, dyn, dyn, 3> sequences("sequences");
+  check_differences(dense<2>(sequences, "fc", {.activation = sigmoid}),
+                    {{sequences, numbers({2, 3, 3})},
+                     {any_variable(own.g.find_variable("fc/kernel")), numbers({3, 2})},
+                     {any_variable(own.g.find_variable("fc/bias")), numbers({2})}});
 }
 
 TEST_CASE_FIXTURE(own_graph, "errors of dense") {
@@ -102,9 +114,4 @@ TEST_CASE_FIXTURE(own_graph, "errors of dense") {
         dense(any(dtype::int32, {4, 3}), 3, "integers");
       },
       "invalid_argument: [dense] expects a floating tensor");
-  check_error(
-      [&] {
-        dense(any(dtype::float32, {dyn, dyn, 3}), 3, "two");
-      },
-      "invalid_argument: [dense] expects one unknown extent at most, and got (?,?,3)");
 }

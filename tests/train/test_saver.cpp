@@ -30,6 +30,28 @@ std::vector<std::string> names_in(const temporary_folder& folder) {
 
 }  // namespace
 
+TEST_CASE_FIXTURE(own_graph, "the latest checkpoint of the current directory, and of none") {
+  const temporary_folder folder;
+  variable<float> w("w", 1.f);
+  session s;
+  s.run(initialize_all());
+  saver save;
+  save.save(s, folder / "model", 3);
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(folder.path());
+  const std::string here = latest_checkpoint("");
+  save.save(s, "model", 4);
+  const std::string later = latest_checkpoint("");
+  save.restore(s, later);
+  std::filesystem::current_path(before);
+  CHECK(here == "./model-3");
+  CHECK(later == "./model-4");
+  CHECK(latest_checkpoint(folder / "none").empty());
+  const auto no_directory = testing::outcome_of([&] { latest_checkpoint(folder / "model-3.index.json"); });
+  CHECK(no_directory.code == errc::not_found);
+  CHECK(no_directory.says("[saver] cannot read the directory"));
+}
+
 TEST_CASE_FIXTURE(own_graph, "variables are saved, and restored in another session") {
   const temporary_folder folder;
   variable<float, 2, 2> w("w", ndarray<float, 2, 2>{1, 2, 3, 4});

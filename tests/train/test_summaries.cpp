@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <map>
 #include <protozero/pbf_reader.hpp>
+#include <set>
+#include <vector>
 
 #include "../data/temporary_folder.hpp"
 #include "training.hpp"
@@ -17,14 +19,47 @@ using testing::own_graph;
 
 namespace {
 
-/// Events of the only file in a folder; the first is its version.
-std::size_t events_in(const std::filesystem::path& folder) {
-  std::size_t count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    record_reader reader(entry.path().string());
-    while (reader.next()) ++count;
+/// The events of all files in a folder but for their versions, the file's that was written first
+/// first: "5 start, 5 loss, graph".
+std::string events_in(const std::filesystem::path& folder) {
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder))
+    files.insert(entry.path().string());
+  std::vector<std::string> events;
+  for (const std::string& file : files) {
+    record_reader reader(file);
+    reader.next();
+    while (const auto record = reader.next()) {
+      std::int64_t step = 0;
+      std::string what;
+      protozero::pbf_reader event(record->data(), record->size());
+      while (event.next()) switch (event.tag()) {
+          case 2:
+            step = event.get_int64();
+            break;
+          case 4:
+            what = "graph";
+            event.skip();
+            break;
+          case 5: {
+            protozero::pbf_reader summary = event.get_message();
+            REQUIRE(summary.next(1));
+            protozero::pbf_reader value = summary.get_message();
+            REQUIRE(value.next(1));
+            what = value.get_string();
+            break;
+          }
+          case 7:
+            what = "start";
+            event.skip();
+            break;
+          default:
+            event.skip();
+        }
+      events.push_back(what == "graph" ? what : str(step, " ", what));
+    }
   }
-  return count;
+  return join(events, ", ");
 }
 
 /// The device of each node in the graph of an event file, by name.
@@ -95,12 +130,35 @@ TEST_CASE("summaries are written at the first step and then every so many") {
     variable<float> w("w", 1.f);
     const auto loss = square(w);
     const operation train = sgd(0.1).minimize(loss, global_step());
+    const auto image = broadcast_to(w, shape<2, 3>);
     monitored_session s(
-        self, {.hooks = {save_summaries(
-                   dir / "logs", {scalar_summary("loss", loss), histogram_summary("w", w)}, 10)}});
+        self,
+        {.hooks = {save_summaries(dir / "logs",
+                                  {scalar_summary("loss", loss), text_summary("options", "*none*"),
+                                   histogram_summary("w", w), image_summary("image", image)},
+                                  10)}});
     for (int i = 0; i < 25; ++i) s.run(train);
   }) == std::vector<int>{0});
-  CHECK(events_in(dir.path() / "logs") == 1 + 1 + 2 * 3);  // the graph; steps 0, 10 and 20
+  CHECK(events_in(dir.path() / "logs") ==
+        "0 start, graph, 0 options, 0 loss, 0 w, 0 image, 10 loss, 10 w, 10 image, 20 loss, 20 w, "
+        "20 image");
+}
+
+TEST_CASE("TensorBoard is told where training goes on") {
+  testing::temporary_folder dir;
+  testing::threaded_job job(0, 1);
+  job.run([&](task& self) {
+    variable<float> w("w", 1.f);
+    const operation train = sgd(0.1).minimize(square(w), global_step());
+    const hook_ref hook = save_summaries(dir / "logs", {scalar_summary("w", w)}, 4);
+    monitored_session s(self, {.hooks = {hook}});
+    for (int i = 0; i < 6; ++i) s.run(train);
+    s.session().run(global_step().assign(3));
+    run_context again(self, s.session());
+    hook->after_create(again);  // as a recovery does
+    for (int i = 0; i < 2; ++i) s.run(train);
+  });
+  CHECK(events_in(dir.path() / "logs") == "0 start, graph, 0 w, 4 w, 3 start, 3 w");
 }
 
 TEST_CASE_FIXTURE(own_graph, "a summary of what cannot be shown is refused") {

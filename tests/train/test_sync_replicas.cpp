@@ -123,6 +123,26 @@ TEST_CASE("workers of a monitored session train in rounds, and end at the same s
   CHECK(last == -50);
 }
 
+TEST_CASE("a monitored session refuses to wait for workers that the cluster does not have") {
+  const auto said = [](task& self) {
+    variable<float> w("w", 0.f);
+    sync_replicas(sgd(1), 1, 3).minimize(w * 1.f, global_step());
+    return outcome_of([&] { monitored_session s(self); });
+  };
+  threaded_job job(0, 2);
+  std::atomic<int> refused{0};
+  job.run([&](task& self) {
+    const auto got = said(self);
+    refused += got.code == errc::invalid_argument && got.line != 0 &&
+               got.says("[sync_replicas] waits for 3 replicas, and there are 2 workers");
+  });
+  CHECK(refused == 2);
+  const char* const argv[] = {"program"};
+  task_main(1, argv, [&](task& self) {
+    CHECK(said(self).says("[sync_replicas] waits for 3 replicas, and there is 1 worker"));
+  });
+}
+
 TEST_CASE("gradients of run-time sized variables are averaged, rows as rows") {
   threaded_job job(1, 2);
   std::atomic<bool> moved{false};

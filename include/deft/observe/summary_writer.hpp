@@ -44,6 +44,11 @@ class summary_writer {
   /// session has placed it.
   void graph(const graph_def& g);
 
+  /// Training begins, or goes on, at `step`: TensorBoard forgets what the folder's files had for it
+  /// and for later ones, as of steps that are made again after a recovery (TensorFlow's
+  /// SessionLog.START).
+  void start_at(std::int64_t step);
+
   /// Hands everything to the operating system, so that TensorBoard sees it.
   void flush();
   /// The path of the event file.

@@ -191,8 +191,8 @@ class summary_writer::state {
   // Fields of Event, Summary and Summary.Value.
   static constexpr protozero::pbf_tag_type wall_time_field = 1, step_field = 2,
                                            file_version_field = 3, graph_field = 4,
-                                           summary_field = 5, value_field = 1, tag_field = 1,
-                                           simple_value_field = 2, image_field = 4,
+                                           summary_field = 5, session_field = 7, value_field = 1,
+                                           tag_field = 1, simple_value_field = 2, image_field = 4,
                                            histogram_field = 5, tensor_field = 8,
                                            metadata_field = 9;
 
@@ -272,6 +272,13 @@ void summary_writer::text(std::string_view tag, std::string_view markdown, std::
 void summary_writer::graph(const graph_def& g) {
   const std::string bytes = encoded(g);
   state_->add([&](pbf_writer& event) { event.add_bytes(state::graph_field, bytes); });
+}
+
+void summary_writer::start_at(std::int64_t step) {
+  state_->add([&](pbf_writer& event) {
+    event.add_int64(state::step_field, step);
+    pbf_writer(event, state::session_field).add_enum(1, 1);  // its status: START
+  });
 }
 
 }  // namespace deft

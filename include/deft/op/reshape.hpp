@@ -8,13 +8,12 @@ struct reshape {
   static constexpr std::string_view name = "reshape";
   static constexpr int arity = 1;
   static constexpr op_role role = op_role::alias;
-  static constexpr int max_arity = 2;  ///< x, and what has the shape that is wanted
-  /// Extents; `dyn`, once, follows from the number of elements; extent_of(i) is x's on axis i.
-  /// Empty where a second input has the shape.
+  static constexpr int max_arity = 2;  ///< x, and what has extents that are wanted
+  /// Extents; `dyn`, once, follows from the number of elements; extent_of(i) is that of axis i of
+  /// x, or of the second input. Empty where a second input has the whole shape.
   dims to;
   static constexpr auto fields = field_list(field{"shape", &reshape::to});
 
-  /// In `to`: the extent of the input's axis i.
   static constexpr std::int64_t extent_of(int i) { return -2 - i; }
 
   enum class fault { none, extent, several, elements };
@@ -108,6 +107,9 @@ namespace detail {
 /// Uses only the shape of `like` where at most one extent is unknown, so that `like` need not be
 /// computed.
 any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_place w);
+/// The elements of x in the shape of `like` but for the last extent, which is `last`.
+any_tensor reshape_rows(const any_tensor& x, const any_tensor& like, std::int64_t last,
+                        source_place w);
 }  // namespace detail
 
 /// The elements of x in the shape of `like`. Throws invalid_argument if their numbers differ.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/reshape.ipp: shape rule of reshape, and shapes known only at run time.
 #pragma once
+#include <algorithm>
 #include <deft/op/reshape.hpp>
 
 namespace deft {
@@ -8,11 +9,14 @@ namespace deft {
 tensor_type op::reshape::infer(std::span<const tensor_type> in) const {
   const dims& x = in[0].shape;
   if (in.size() == 2) {
-    const dims& like = in[1].shape;
-    if (!to.empty()) fail(errc::invalid_argument, "[reshape] has two shapes: ", to, " and ", like);
-    if (x.is_static() && like.is_static() && x.elements() != like.elements())
-      fail(errc::invalid_argument, "[reshape] ", x, " does not have as many elements as ", like);
-    return {like, in[0].type};
+    dims out = to.empty() ? in[1].shape : to;
+    for (auto& e : out)
+      if (e < dyn) e = -2 - e < in[1].shape.rank() ? in[1].shape[-2 - e] : e;
+    if (!is_sound(out) || to.contains(dyn))
+      fail(errc::invalid_argument, "[reshape] ", to, " is not a valid shape by ", in[1].shape);
+    if (x.is_static() && out.is_static() && x.elements() != out.elements())
+      fail(errc::invalid_argument, "[reshape] ", x, " does not have as many elements as ", out);
+    return {out, in[0].type};
   }
   dims out;
   switch (shape(x, out)) {
@@ -52,6 +56,17 @@ any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_plac
   if (unknown == 0 || (unknown == 1 && !to.contains(0))) return reshape(x, to, w);
   const output in[] = {x.handle(), like.handle()};
   return apply_any(op::reshape{}, in, w);
+}
+
+any_tensor reshape_rows(const any_tensor& x, const any_tensor& like, std::int64_t last,
+                        source_place w) {
+  dims to = like.shape();
+  to[to.n - 1] = last;
+  if (std::ranges::count(to, dyn) <= 1) return reshape(x, to, w);
+  for (int i = 0; i < to.n; ++i)
+    if (to[i] == dyn) to[i] = op::reshape::extent_of(i);
+  const output in[] = {x.handle(), like.handle()};
+  return apply_any(op::reshape{to}, in, w);
 }
 
 }  // namespace detail

@@ -154,7 +154,10 @@ void write_index(const checkpoint_index& index) {
 std::vector<checkpoint_index> read_indexes(const std::string& directory) {
   std::vector<checkpoint_index> all;
   std::error_code e;
-  for (const auto& entry : std::filesystem::directory_iterator(directory, e)) {
+  const std::filesystem::directory_iterator entries(directory.empty() ? "." : directory, e);
+  if (e && e != std::errc::no_such_file_or_directory)
+    fail_system(e.value(), str("[saver] cannot read the directory \"", directory, "\""));
+  for (const auto& entry : entries) {
     const std::string file = entry.path().string();
     if (!file.ends_with(index_ending)) continue;
     try {

@@ -51,9 +51,8 @@ struct dense_options {
 
 /// activation(x w + b), with variables NAME/kernel of (in,units) and NAME/bias of (units) under the
 /// name scopes in force. Where the graph has them already, they are used again. x is (n,in), or of
-/// higher rank, with one unknown extent at most; its last axis becomes (units). Throws
-/// invalid_argument if x is not floating or its last extent unknown, or if variables of these names
-/// have other shapes.
+/// higher rank; its last axis becomes (units). Throws invalid_argument if x is not floating or its
+/// last extent unknown, or if variables of these names have other shapes.
 any_tensor dense(const any_tensor& x, std::int64_t units, std::string_view name,
                  const dense_options& options = {}, source_place w = here());
 

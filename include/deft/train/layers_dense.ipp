@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/layers_dense.ipp: fully connected layers with variables of their own.
 #pragma once
-#include <algorithm>
 #include <deft/op/reshape.hpp>
 #include <deft/train/layers_dense.hpp>
 
@@ -14,8 +13,6 @@ any_tensor dense(const any_tensor& x, std::int64_t units, std::string_view name,
   const auto in_graph = as_default(graph_of(x));
   const std::int64_t in = detail::layer_features(s, x, 2);
   if (units < 1) detail::refuse_layer(s, x, str("expects units, and got ", units));
-  if (x.rank() > 2 && std::ranges::count(x.shape(), dyn) > 1)
-    detail::refuse_layer(s, x, str("expects one unknown extent at most, and got ", x.shape()));
   const any_variable kernel = detail::layer_weights(s, "kernel", {{in, units}, x.type()},
                                                     options.initializer, options.regularizer);
   any_tensor y = matmul(x.rank() == 2 ? x : reshape(x, {dyn, in}, w), any_tensor(kernel), w);
@@ -23,11 +20,7 @@ any_tensor dense(const any_tensor& x, std::int64_t units, std::string_view name,
     y = y + any_tensor(detail::layer_variable(
                 s, "bias", {{units}, x.type()},
                 options.bias_initializer ? *options.bias_initializer : zeros()));
-  if (x.rank() > 2) {
-    dims to = x.shape();
-    to[x.rank() - 1] = units;
-    y = reshape(y, to, w);
-  }
+  if (x.rank() > 2) y = detail::reshape_rows(y, x, units, w);
   return options.activation(y);
 }
 

@@ -66,7 +66,7 @@ monitored_session::monitored_session(task& self, monitored_options options)
     if (!h) fail(errc::invalid_argument, "[monitored_session] one of the hooks is null");
     h->begin();
   }
-  if (auto h = detail::replica_hook(graph_)) options_.hooks.push_back(std::move(h));
+  if (auto h = detail::replica_hook(self, graph_)) options_.hooks.push_back(std::move(h));
   {
     const scope outside{scope_ref()};  // the caller's devices and control dependencies
     for (const auto& v : graph_.variables()) {

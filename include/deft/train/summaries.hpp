@@ -8,11 +8,12 @@
 
 namespace deft {
 
-/// A tensor whose values TensorBoard shows under a tag.
+/// What TensorBoard shows under a tag: the values of a tensor, or a text.
 struct summary {
-  enum class kind : std::uint8_t { scalar, histogram, image } shown_as;
+  enum class kind : std::uint8_t { scalar, histogram, image, text } shown_as;
   std::string tag;
-  any_tensor value;
+  any_tensor value = {};
+  std::string text = {};
 };
 /// A curve of a scalar's values. Throws invalid_argument if `value` is not a scalar of numbers.
 summary scalar_summary(std::string tag, const any_tensor& value, source_place w = here());
@@ -22,11 +23,16 @@ summary histogram_summary(std::string tag, const any_tensor& value, source_place
 /// Throws invalid_argument for another rank.
 summary image_summary(std::string tag, const any_tensor& value, source_place w = here());
 
+/// A text, in which TensorBoard understands Markdown, such as the options of a training run. It is
+/// written once, with the first run.
+summary text_summary(std::string tag, std::string markdown);
+
 /// Writes these summaries into an event file in `folder`: those of the first run, also after a
 /// recovery, and of one run whenever the global step has grown by `every` or more. Other runs do
-/// not fetch them. The graph of the first run, with the device of each node, is written too. The
-/// session's constructor throws failed_precondition if the graph has no global step, unavailable if
-/// the file cannot be written.
+/// not fetch them. The graph of the first run, with the device of each node, is written too. Where
+/// training goes on at an earlier step than the folder's files have seen, TensorBoard forgets what
+/// they had for the steps that are made again. The session's constructor throws failed_precondition
+/// if the graph has no global step, unavailable if the file cannot be written.
 hook_ref save_summaries(const std::string& folder, std::vector<summary> summaries,
                         std::int64_t every = 100);
 

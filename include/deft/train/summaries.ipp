@@ -6,6 +6,7 @@
 #include <deft/train/due_steps.hpp>
 #include <deft/train/summaries.hpp>
 #include <optional>
+#include <utility>
 
 namespace deft {
 namespace {
@@ -17,7 +18,7 @@ summary checked_summary(summary::kind shown_as, std::string tag, const any_tenso
         errc::invalid_argument,
         str("[summary] \"", tag, "\" expects ", expected, ", and got ", value.handle().type()),
         name_of(value), w);
-  return {shown_as, std::move(tag), value};
+  return {.shown_as = shown_as, .tag = std::move(tag), .value = value};
 }
 
 class summary_hook final : public hook {
@@ -29,23 +30,34 @@ class summary_hook final : public hook {
     step_ = any_tensor(detail::expect_global_step("save_summaries"));
     writer_.emplace(folder_);
   }
-  void after_create(run_context&) override { due_.restart(); }
+  void after_create(run_context&) override {
+    due_.restart();
+    starts_ = true;
+  }
   run_arguments before_run(run_context&) override {
     std::vector<any_tensor> all{step_};
     if (due_.next())
-      for (const summary& s : summaries_) all.push_back(s.value);
+      for (const summary& s : summaries_)
+        if (s.value.valid()) all.push_back(s.value);
     return {.fetches = std::move(all), .graph = graph_ ? &*graph_ : nullptr};
   }
   void after_run(run_context&, std::span<const any_array> values) override {
     const std::int64_t step = *values[0].data<std::int64_t>();
-    if (graph_) writer_->graph(*graph_);
-    graph_.reset();
-    const bool fetched = values.size() > 1;
-    if (fetched) {
-      for (std::size_t i = 0; i < summaries_.size(); ++i) write(summaries_[i], values[i + 1], step);
+    if (std::exchange(starts_, false)) writer_->start_at(step);
+    if (graph_) {
+      writer_->graph(*graph_);
+      for (const summary& s : summaries_)
+        if (!s.value.valid()) writer_->text(s.tag, s.text, step);
+      graph_.reset();
+    }
+    const bool due = due_.next();
+    if (due) {
+      auto value = values.begin();
+      for (const summary& s : summaries_)
+        if (s.value.valid()) write(s, *++value, step);
       writer_->flush();
     }
-    due_.ran(step, fetched);
+    due_.ran(step, due);
   }
   void end(run_context&) override { writer_.reset(); }
 
@@ -60,6 +72,8 @@ class summary_hook final : public hook {
         return writer_->histogram(s.tag, value, step);
       case summary::kind::image:
         return writer_->image(s.tag, value, step);
+      case summary::kind::text:
+        return;
     }
   }
 
@@ -67,6 +81,7 @@ class summary_hook final : public hook {
   std::vector<summary> summaries_;
   detail::due_steps due_;
   any_tensor step_;
+  bool starts_ = false;                           ///< the next run is the first of a session
   std::optional<graph_def> graph_ = graph_def();  ///< empty once it has been written
   std::optional<summary_writer> writer_;
 };
@@ -85,6 +100,9 @@ summary image_summary(std::string tag, const any_tensor& value, source_place w) 
   return checked_summary(summary::kind::image, std::move(tag), value,
                          value.rank() == 2 || value.rank() == 3,
                          "(height, width) or (height, width, channels)", w);
+}
+summary text_summary(std::string tag, std::string markdown) {
+  return {.shown_as = summary::kind::text, .tag = std::move(tag), .text = std::move(markdown)};
 }
 
 hook_ref save_summaries(const std::string& folder, std::vector<summary> summaries,

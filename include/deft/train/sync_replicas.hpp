@@ -80,8 +80,9 @@ class replica_updates {
 
 namespace detail {
 /// The hook by which a monitored_session applies gradients and logs which workers have left; null
-/// if the graph has no sync_replicas.
-hook_ref replica_hook(graph g);
+/// if the graph has no sync_replicas. Throws invalid_argument if one of them waits for more
+/// replicas than there are workers.
+hook_ref replica_hook(const task& self, graph g);
 }  // namespace detail
 
 }  // namespace deft

@@ -347,8 +347,16 @@ class replica_hook_of_graph final : public hook {
 
 }  // namespace
 
-hook_ref detail::replica_hook(graph g) {
-  if (g.collected(states_of_graph, "").empty()) return nullptr;
+hook_ref detail::replica_hook(const task& self, graph g) {
+  const int workers = self.distributed() ? self.cluster().tasks("worker") : 1;
+  const auto states = collected(g, states_of_graph);
+  for (const node_ref& n : states)
+    if (const auto total = decode<op::describe_round>(n->attributes).total; total > workers)
+      throw error(errc::invalid_argument,
+                  str("[sync_replicas] waits for ", total, " replicas, and there ",
+                      workers == 1 ? "is 1 worker" : str("are ", workers, " workers")),
+                  {}, n->place());
+  if (states.empty()) return nullptr;
   return std::make_shared<replica_hook_of_graph>(std::move(g));
 }
 

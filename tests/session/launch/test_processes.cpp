@@ -6,6 +6,7 @@
 #include <future>
 #include <thread>
 
+#include "data/temporary_folder.hpp"
 #include "environment.hpp"
 #include "execute/classifier.hpp"
 #include "gpus.hpp"
@@ -381,6 +382,33 @@ TEST_CASE("synchronous workers go on when a worker and the ps are killed") {
   CHECK(said.find("ps/0 Killed, and is started again\n") != said.npos);
 }
 
+TEST_CASE("workers go on when the chief is killed") {
+  const testing::default_signals defaults;
+  for (const bool synchronous : {false, true}) {
+    CAPTURE(synchronous);
+    const testing::temporary_folder temporary;
+    const std::string folder = temporary.path().string();
+    std::vector<std::string> arguments{"--steps=5000", "--restarts=1", "--file_root=" + folder,
+                                       "--save=" + folder + "/c"};
+    if (synchronous) arguments.push_back("--sync=1");
+    child_program p("line_fit", arguments);
+    const auto pids = pids_of(p, 2);
+    REQUIRE(pids.size() == 2);
+    REQUIRE(std::system(str("pkill -KILL -P ", p.pid(), " -f -- --job_name=worker.--task_index=0")
+                            .c_str()) == 0);
+    const auto lines = p.lines();
+    const std::string said = p.complaints();
+    CAPTURE(said);
+    CHECK(p.wait() == 0);
+    CHECK(said.find("worker/0 Killed, and is started again\n") != said.npos);
+    for (const char* worker : {"worker/0", "worker/1"}) {
+      CHECK(has(lines, str(worker, ": w is 3.000")));
+      CHECK(has(lines, str(worker, ": ends at step 500")));
+    }
+    CHECK(latest_checkpoint(folder + "/c").find("-500") != std::string::npos);
+  }
+}
+
 TEST_CASE("nothing is left running after the launcher is interrupted or killed") {
   const testing::default_signals defaults;
   for (int number : {SIGINT, SIGTERM, SIGKILL}) {
@@ -398,12 +426,14 @@ TEST_CASE("nothing is left running after the launcher is interrupted or killed")
 
 TEST_CASE("an interrupted launcher kills a task that does not end") {
   const testing::default_signals defaults;
-  child_program p("line_fit", {"--steps", "1000000000", "--deaf", "1"});
+  child_program p("line_fit", {"--steps", "1000000000", "--deaf", "1", "--grace=1"});
   const auto pids = pids_of(p, 2);
   REQUIRE(pids.size() == 2);
   p.signal(SIGINT);
   const auto said = p.lines();
   CHECK(has(said, "goes on"));
+  CHECK(p.complaints().find("worker/0 has not ended within 1 s, and is killed\n") !=
+        std::string::npos);
   CHECK(p.wait() == 130);
   for (int pid : pids) wait_until_gone(pid);
 }

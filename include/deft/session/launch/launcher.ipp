@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
@@ -55,13 +54,19 @@ cpu_set_t processors_of(unsigned k, unsigned n) {
 class cluster_launcher {
  public:
   cluster_launcher(const std::vector<std::pair<std::string, int>>& jobs,
-                   const std::vector<std::string>& arguments)
-      : arguments_(arguments), terminal_(isatty(STDOUT_FILENO)) {
+                   const std::vector<std::string>& arguments, const launch_options& options)
+      : arguments_(arguments),
+        options_(options),
+        restarts_(options.restarts),
+        terminal_(isatty(STDOUT_FILENO)) {
     for (const char* flag : {"task_index", "ps_hosts", "worker_hosts", "listen_fd"})
       if (names(arguments, flag))
         fail(errc::invalid_argument, "--", flag,
              " is set by the launcher; to start a single task by hand, give --job_name, too");
-    restarts_ = take_restarts();
+    for (const auto& [flag, value] :
+         {std::pair{"restarts", options.restarts}, {"grace", options.grace}})
+      if (value < 0)
+        fail(errc::invalid_argument, "--", flag, "=", value, ": expected a number from 0");
     for (const auto& [job, tasks] : jobs) tasks_in_all_ += static_cast<unsigned>(tasks);
     unsigned k = 0;
     for (const auto& [job, tasks] : jobs) {
@@ -69,7 +74,7 @@ class cluster_launcher {
       for (int i = 0; i < tasks; ++i) {
         int fd = listen_socket("localhost:0");
         sockets_[{job, i}] = fd;
-        if (names(arguments, "bind")) processors_[{job, i}] = processors_of(k++, tasks_in_all_);
+        if (options.bind) processors_[{job, i}] = processors_of(k++, tasks_in_all_);
         list += str(i ? "," : "", address_of_socket(fd));
         std::printf("/job:%s/task:%d at %s\n", job.c_str(), i, address_of_socket(fd).c_str());
       }
@@ -95,7 +100,7 @@ class cluster_launcher {
         launcher_interrupted = 0;
         // A wrapper may pass on one Ctrl-C twice.
         if (ending_ && std::chrono::steady_clock::now() > ended_at_ + std::chrono::seconds(1))
-          kill_at_ = {};
+          kill_all(SIGKILL);
         code = 130;
         end_all();
       }
@@ -104,7 +109,7 @@ class cluster_launcher {
       for (auto& t : tasks_) fds.push_back({t.output, POLLIN, 0});
       const timespec moment{0, 100'000'000};
       if (ppoll(fds.data(), fds.size(), ending_ ? &moment : nullptr, &unblocked_) < 0) continue;
-      if (ending_ && std::chrono::steady_clock::now() >= kill_at_) kill_all(SIGKILL);
+      if (ending_ && !killed_ && std::chrono::steady_clock::now() >= kill_at_) kill_late();
       for (std::size_t i = fds.size(); i-- > 0;)
         if (fds[i].revents && !read_lines(tasks_[i])) {
           int status = 0;
@@ -135,24 +140,6 @@ class cluster_launcher {
   }
 
  private:
-  /// Takes `--restarts` out of the arguments.
-  int take_restarts() {
-    constexpr std::string_view flag = "--restarts";
-    const auto at = std::ranges::find_if(arguments_, [&](const std::string& a) {
-      return a == flag || a.starts_with(str(flag, "="));
-    });
-    if (at == arguments_.end()) return 0;
-    const bool apart = *at == flag;
-    const auto end = apart && at + 1 != arguments_.end() ? at + 2 : at + 1;
-    const std::string text = apart ? (end == at + 2 ? at[1] : "") : at->substr(flag.size() + 1);
-    int n = 0;
-    const auto [last, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
-    if (wrong != std::errc() || last != text.data() + text.size() || n < 0)
-      fail(errc::invalid_argument, "--restarts expects a number of restarts, and got \"", text,
-           "\"");
-    arguments_.erase(at, end);
-    return n;
-  }
   void close_sockets() {
     for (auto& [task, fd] : sockets_) ::close(fd);
     sockets_.clear();
@@ -266,7 +253,7 @@ class cluster_launcher {
   void end_all() {
     if (std::exchange(ending_, true)) return;
     ended_at_ = std::chrono::steady_clock::now();
-    kill_at_ = ended_at_ + std::chrono::seconds(5);
+    kill_at_ = ended_at_ + std::chrono::seconds(options_.grace);
     for (auto& t : tasks_)
       if (!is_server(t)) ::kill(t.pid, SIGTERM);
   }
@@ -276,6 +263,14 @@ class cluster_launcher {
     servers_told_ = true;
     kill_all(SIGTERM);
   }
+  void kill_late() {
+    killed_ = true;
+    clear_bars();
+    for (const auto& t : tasks_)
+      std::fprintf(stderr, "%s has not ended within %d s, and is killed\n", t.name.c_str(),
+                   options_.grace);
+    kill_all(SIGKILL);
+  }
   static bool is_server(const launched_task& t) { return t.name.starts_with("ps/"); }
   void kill_all(int signal) {
     for (auto& t : tasks_) ::kill(t.pid, signal);
@@ -284,9 +279,10 @@ class cluster_launcher {
   std::vector<std::string> arguments_, hosts_;
   std::map<std::pair<std::string, int>, int> sockets_;  ///< as long as tasks may be started
   std::map<std::pair<std::string, int>, cpu_set_t> processors_;  ///< of each task, if it is bound
-  int restarts_ = 0;                                             ///< that are left
+  const launch_options options_;
+  int restarts_;  ///< that are left
   pid_t group_ = 0;
-  bool terminal_, ending_ = false, servers_told_ = false;
+  bool terminal_, ending_ = false, servers_told_ = false, killed_ = false;
   int shown_ = 0;
   sigset_t unblocked_{};
   std::chrono::steady_clock::time_point ended_at_, kill_at_;
@@ -307,8 +303,8 @@ std::string progress_bar(std::int64_t step, std::int64_t last) {
 }
 
 int launch_cluster(const std::vector<std::pair<std::string, int>>& jobs,
-                   const std::vector<std::string>& arguments) {
-  return cluster_launcher(jobs, arguments).run();
+                   const std::vector<std::string>& arguments, const launch_options& options) {
+  return cluster_launcher(jobs, arguments, options).run();
 }
 
 }  // namespace deft

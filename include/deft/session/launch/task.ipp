@@ -33,6 +33,8 @@ flags::options_description task_flags() {
                   "one process, of a program that otherwise starts a cluster");
   d.add_options()("restarts", flags::value<int>()->default_value(0),
                   "how many tasks that fail a program that starts a cluster starts again");
+  d.add_options()("grace", flags::value<int>()->default_value(launch_options().grace),
+                  "seconds that tasks of a cluster have to end after Ctrl-C, before it kills them");
   d.add_options()("bind", flags::bool_switch(),
                   "processors of its own for each task of a cluster that a program starts");
   d.add_options()("task_index", flags::value<int>()->default_value(0),
@@ -439,8 +441,11 @@ int cluster_main(int argc, const char* const* argv,
     if (a.starts_with("--job_name") || a == "--single" || a == "--help")
       return task_main(argc, argv, own, body);
   try {
-    read_command_line(argc, argv, own);
-    return launch_cluster(jobs, arguments);
+    const flags::variables_map given = read_command_line(argc, argv, own).of_deft;
+    return launch_cluster(jobs, arguments,
+                          {.restarts = given["restarts"].as<int>(),
+                           .grace = given["grace"].as<int>(),
+                           .bind = given["bind"].as<bool>()});
   } catch (const error& e) {
     std::fprintf(stderr, "%s: %s\n", argc ? argv[0] : "deft", e.what());
     return 1;
