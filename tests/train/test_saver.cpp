@@ -30,6 +30,37 @@ std::vector<std::string> names_in(const temporary_folder& folder) {
 
 }  // namespace
 
+TEST_CASE_FIXTURE(own_graph, "variables of a GPU and of the processor are one checkpoint") {
+  const temporary_folder folder;
+  std::optional<variable<float, 2>> a, b;
+  {
+    auto there = on(device("/gpu:0"));
+    a.emplace("a", ndarray<float, 2>{1, 2});
+  }
+  {
+    auto here = on(device("/cpu:0"));
+    b.emplace("b", ndarray<float, 2>{3, 4});
+  }
+  saver save;
+  std::string path;
+  {
+    session s({.simulated_gpus = 1});
+    s.run(initialize_all());
+    path = save.save(s, folder / "m");
+    s.run(a->assign({5.f, 6.f}));
+    save.restore(s, path);
+    CHECK(s.run(*a) == ndarray<float, 2>{1, 2});
+  }
+  for (int gpus : {0, 1}) {  // without one, what is to run on it runs on the processor
+    CAPTURE(gpus);
+    session s({.allow_soft_placement = true, .simulated_gpus = gpus});
+    save.restore(s, path);
+    const auto [of_gpu, of_processor] = s.run(*a, *b);
+    CHECK(of_gpu == ndarray<float, 2>{1, 2});
+    CHECK(of_processor == ndarray<float, 2>{3, 4});
+  }
+}
+
 TEST_CASE_FIXTURE(own_graph, "the latest checkpoint of the current directory, and of none") {
   const temporary_folder folder;
   variable<float> w("w", 1.f);
@@ -47,7 +78,8 @@ TEST_CASE_FIXTURE(own_graph, "the latest checkpoint of the current directory, an
   CHECK(here == "./model-3");
   CHECK(later == "./model-4");
   CHECK(latest_checkpoint(folder / "none").empty());
-  const auto no_directory = testing::outcome_of([&] { latest_checkpoint(folder / "model-3.index.json"); });
+  const auto no_directory =
+      testing::outcome_of([&] { latest_checkpoint(folder / "model-3.index.json"); });
   CHECK(no_directory.code == errc::not_found);
   CHECK(no_directory.says("[saver] cannot read the directory"));
 }
