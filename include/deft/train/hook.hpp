@@ -77,8 +77,9 @@ struct step_limit {
   std::int64_t last_step = 0;  ///< once the global step is this
   std::int64_t num_steps = 0;  ///< once it has grown by this since the session began
 };
-/// Asks the session to stop at a global step. The session's constructor throws failed_precondition
-/// where the graph has no global step, invalid_argument unless one of the two is above 0.
+/// Asks the session to stop at a global step; at once if it has been reached, as where training
+/// goes on from its last checkpoint. The session's constructor throws failed_precondition where the
+/// graph has no global step, invalid_argument unless one of the two is above 0.
 hook_ref stop_at_step(step_limit limit);
 /// The same for a last step: `stop_at_step(2000)`.
 hook_ref stop_at_step(std::int64_t last);

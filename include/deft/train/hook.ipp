@@ -21,9 +21,9 @@ class stop_at_step_hook final : public hook {
            "[stop_at_step] expects a last step or a number of steps above 0");
   }
   void after_create(run_context& context) override {
-    if (limit_.num_steps == 0 || last_ > 0) return;
-    const any_array now = context.session().run(step_);
-    last_ = *now.data<std::int64_t>() + limit_.num_steps;
+    const std::int64_t now = step_now(context);
+    if (last_ == 0) last_ = now + limit_.num_steps;
+    if (now >= last_) context.request_stop();  // as where a job that has ended is started again
   }
   run_arguments before_run(run_context&) override { return {.fetches = {step_}}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
@@ -31,11 +31,14 @@ class stop_at_step_hook final : public hook {
     const std::int64_t step = *values[0].data<std::int64_t>();
     warn_if_not_counted(step);
     if (step + 1 < last_) return;
-    any_array now = context.session().run(step_);
-    if (*now.data<std::int64_t>() >= last_) context.request_stop();
+    if (step_now(context) >= last_) context.request_stop();
   }
 
  private:
+  std::int64_t step_now(run_context& context) const {
+    const any_array now = context.session().run(step_);
+    return *now.data<std::int64_t>();
+  }
   void warn_if_not_counted(std::int64_t step) {
     constexpr int many = 100;
     still_ = step == seen_ ? still_ + 1 : 0;
