@@ -41,6 +41,13 @@ TEST_CASE_TEMPLATE("GPUs transpose as the processor does", T, float, double, std
       {{16, 16}, {1, 0}},
       {{100, 37}, {1, 0}},
       {{1, 9}, {1, 0}},
+      {{8, 8}, {1, 0}},  // squares of 16 bytes by as many rows
+      {{72, 136}, {1, 0}},
+      {{256, 8}, {1, 0}},
+      {{3, 16, 24}, {0, 2, 1}},
+      {{16, 3, 24}, {2, 1, 0}},
+      {{8, 5, 16, 3}, {1, 2, 3, 0}},  // across, what is dense in the input is not a multiple
+      {{3, 8, 2, 16, 8}, {4, 2, 0, 3, 1}},
       {{300, 70}, {1, 0}},
       {{7, 11, 13}, {1, 2, 0}},
       {{2, 3, 4}, {2, 0, 1}},

@@ -50,7 +50,7 @@ struct moved {
 /// The elements of the result in order, from where `path_` leads after `first_` elements.
 class moving_kernel : public queued_kernel {
  public:
-  void queue(const kernel_call& c, stream& s) final {
+  void queue(const kernel_call& c, stream& s) override {
     if (out().elements() == 0) return;
     by_size(type(), [&]<class T>() {
       constexpr int N = widest / sizeof(T);
@@ -94,19 +94,90 @@ class broadcast_kernel final : public moving_kernel {
   }
 };
 
+/// A square of N rows of N elements, which become its columns. Neighbouring threads take squares
+/// beside each other, eight along the rows of the result and four along those of the input, so that
+/// what a warp reads and writes are whole sectors.
+template <class T, int N>
+struct turned_square {
+  const T* from;
+  T* to;
+  std::int64_t wide, high;          ///< squares along a row of the result, and of the input
+  std::int64_t from_step, to_step;  ///< elements from a row to the next
+  divider wide_blocks, high_blocks;
+  walk from_outer, to_outer;
+
+  static constexpr std::int64_t block_width = 8, block_height = 4;
+  std::int64_t threads() const {
+    return wide_blocks.by() * high_blocks.by() * from_outer.size() * block_width * block_height;
+  }
+
+  DEFT_HD void operator()(std::int64_t thread) const {
+    constexpr std::int64_t in_block = block_width * block_height;
+    const std::int64_t place = thread % in_block;
+    std::int64_t block = thread / in_block;
+    const std::int64_t x = wide_blocks.cut(block) * block_width + place % block_width;
+    const std::int64_t y = high_blocks.cut(block) * block_height + place / block_width;
+    if (x >= wide || y >= high) return;
+    const T* const rows = from + from_outer.offset(block) + x * N * from_step + y * N;
+    T* const columns = to + to_outer.offset(block) + y * N * to_step + x * N;
+    group<T, N> square[N];
+    for (int i = 0; i < N; ++i)
+      square[i] = *reinterpret_cast<const group<T, N>*>(rows + i * from_step);
+    for (int j = 0; j < N; ++j) {
+      group<T, N> column;
+      for (int i = 0; i < N; ++i) column.v[i] = square[i].v[j];
+      *reinterpret_cast<group<T, N>*>(columns + j * to_step) = column;
+    }
+  }
+};
+
 class transpose_kernel final : public moving_kernel {
  public:
   explicit transpose_kernel(const dims& perm) : perm_(perm) {}
+
+  void queue(const kernel_call& c, stream& s) override {
+    const bool turned = out().elements() != 0 && by_size(type(), [&]<class T>() {
+                          constexpr int N = sizeof(T) == 1 ? 8 : widest / sizeof(T);
+                          return queue_squares<T, N>(c, s);
+                        });
+    if (!turned) moving_kernel::queue(c, s);
+  }
 
  private:
   void ready() override {
     path_ = {};
     if (out().elements() == 0) return;
-    const transpose_levels v(in(0), perm_);
-    for (int l = v.count; l-- > 0;) path_.add(v.extent[l], v.from[l]);
+    levels_ = transpose_levels(in(0), perm_);
+    for (int l = levels_.count; l-- > 0;) path_.add(levels_.extent[l], levels_.from[l]);
+  }
+  /// False, and nothing is queued, unless the array consists of squares.
+  template <class T, int N>
+  bool queue_squares(const kernel_call& c, stream& s) const {
+    const transpose_levels& v = levels_;
+    const int last = v.last(), across = v.across;
+    if (v.rows() || v.extent[last] % N != 0 || v.extent[across] % N != 0 ||
+        !is_aligned(c.in[0], sizeof(group<T, N>)) || !is_aligned(c.out[0], sizeof(group<T, N>)))
+      return false;
+    turned_square<T, N> f{};
+    f.from = s.in<T>(c.in[0]);
+    f.to = s.out<T>(c.out[0]);
+    f.wide = v.extent[last] / N;
+    f.high = v.extent[across] / N;
+    f.from_step = v.from[last];
+    f.to_step = v.to[across];
+    f.wide_blocks = divider((f.wide + f.block_width - 1) / f.block_width);
+    f.high_blocks = divider((f.high + f.block_height - 1) / f.block_height);
+    for (int l = last; l-- > 0;)
+      if (l != across) {
+        f.from_outer.add(v.extent[l], v.from[l]);
+        f.to_outer.add(v.extent[l], v.to[l]);
+      }
+    s.launch(f.threads(), f);
+    return true;
   }
 
   dims perm_;
+  transpose_levels levels_;
 };
 
 class concat_kernel final : public queued_kernel {
