@@ -23,8 +23,8 @@ struct sizes {
   std::int64_t chain, parameters;  // floats
   std::int64_t rows, classes;      // of logits
   int product;                     // extents of square matrices
-  std::int64_t sums;
-  std::int64_t moved;  // floats fed and fetched
+  std::int64_t sums;               // extents of square matrices that are summed and transposed
+  std::int64_t moved;              // floats fed and fetched
   int turns;
 };
 constexpr sizes large{100'000'000, 100'000'000, 65'536, 1000, 4096, 16'384, 1 << 25, 15};
@@ -73,6 +73,7 @@ class table {
     attempt("cross entropy", [&] { cross_entropy(); });
     for (bool tf32 : {false, true}) attempt("matmul", [&] { product(tf32); });
     for (int axis : {0, 1}) attempt("sum", [&] { total(axis); });
+    attempt("transpose", [&] { transposed(); });
     attempt("adagrad", [&] { adagrad(); });
     copy_ = {};
     attempt("MLP", [&] { mlp(); });
@@ -196,6 +197,15 @@ class table {
     measure_bytes({str("sum of ", n_.sums, "x", n_.sums, " along axis ", axis),
                    str("total ", n_.sums, " ", axis), m.s.prepare(group(sum(x, axes{axis})))},
                   bytes_of(n_.sums * n_.sums), 0.9);
+  }
+
+  void transposed() const {
+    model m;
+    const auto x = m.variable("x", {n_.sums, n_.sums});
+    m.s.run(initialize_all());
+    measure_bytes({str("transpose of ", n_.sums, "x", n_.sums), str("transposed ", n_.sums),
+                   m.s.prepare(group(transpose(x, {1, 0})))},
+                  2 * bytes_of(n_.sums * n_.sums), 0.8);
   }
 
   void adagrad() const {

@@ -63,6 +63,9 @@ def torch_work():
     def total(n, axis):
         return waited(lambda x: torch.sum(x, axis), randn(n, n))
 
+    def transposed(n):
+        return waited(lambda x: x.t().contiguous(), randn(n, n))
+
     def adagrad(n):
         w, g = randn(n), randn(n)
         if compiled:
@@ -139,6 +142,9 @@ def jax_work():
     def total(n, axis):
         return waited(lambda x: jnp.sum(x, axis), randn(n, n))
 
+    def transposed(n):
+        return waited(jnp.transpose, randn(n, n))
+
     def adagrad(n):
         def update(w, a, g):
             a = a + g * g
@@ -182,8 +188,8 @@ print("ready", about, flush=True)
 
 
 def work(words):
-    """"chain N", "cross_entropy ROWS CLASSES", "product N float|tf32", "total N AXIS", "adagrad N",
-    "tiny", "mlp BATCH", "feed N" and "fetch N", N in floats."""
+    """"chain N", "cross_entropy ROWS CLASSES", "product N float|tf32", "total N AXIS",
+    "transposed N", "adagrad N", "tiny", "mlp BATCH", "feed N" and "fetch N", N in floats."""
     try:
         return known[words[0]](*(int(w) if w.isdigit() else w for w in words[1:]))
     except Exception:
