@@ -98,6 +98,9 @@ struct pooling_gradient {
     std::int64_t best = of.element(b, down.begin, across.begin, c);
     T most = x[best];
     for (std::int64_t h = down.begin; h < down.end; ++h)
+#ifdef __CUDA_ARCH__
+#pragma unroll 1  // else registers do not suffice, as the loops around it are unrolled, too
+#endif
       for (std::int64_t w = across.begin; w < across.end; ++w) {
         const std::int64_t at = of.element(b, h, w, c);
         const T v = x[at];

@@ -99,12 +99,12 @@ class broadcast_kernel final : public moving_kernel {
 /// what a warp reads and writes are whole sectors.
 template <class T, int N>
 struct turned_square {
-  const T* from;
-  T* to;
+  const group<T, N>* from;
+  group<T, N>* to;
   std::int64_t wide, high;          ///< squares along a row of the result, and of the input
-  std::int64_t from_step, to_step;  ///< elements from a row to the next
+  std::int64_t from_step, to_step;  ///< groups from a row to the next
   divider wide_blocks, high_blocks;
-  walk from_outer, to_outer;
+  walk from_outer, to_outer;  ///< in groups, too
 
   static constexpr std::int64_t block_width = 8, block_height = 4;
   std::int64_t threads() const {
@@ -118,15 +118,14 @@ struct turned_square {
     const std::int64_t x = wide_blocks.cut(block) * block_width + place % block_width;
     const std::int64_t y = high_blocks.cut(block) * block_height + place / block_width;
     if (x >= wide || y >= high) return;
-    const T* const rows = from + from_outer.offset(block) + x * N * from_step + y * N;
-    T* const columns = to + to_outer.offset(block) + y * N * to_step + x * N;
+    const auto* const rows = from + from_outer.offset(block) + x * N * from_step + y;
+    auto* const columns = to + to_outer.offset(block) + y * N * to_step + x;
     group<T, N> square[N];
-    for (int i = 0; i < N; ++i)
-      square[i] = *reinterpret_cast<const group<T, N>*>(rows + i * from_step);
+    for (int i = 0; i < N; ++i) square[i] = rows[i * from_step];
     for (int j = 0; j < N; ++j) {
       group<T, N> column;
       for (int i = 0; i < N; ++i) column.v[i] = square[i].v[j];
-      *reinterpret_cast<group<T, N>*>(columns + j * to_step) = column;
+      columns[j * to_step] = column;
     }
   }
 };
@@ -159,18 +158,18 @@ class transpose_kernel final : public moving_kernel {
         !is_aligned(c.in[0], sizeof(group<T, N>)) || !is_aligned(c.out[0], sizeof(group<T, N>)))
       return false;
     turned_square<T, N> f{};
-    f.from = s.in<T>(c.in[0]);
-    f.to = s.out<T>(c.out[0]);
+    f.from = s.in<group<T, N>>(c.in[0]);
+    f.to = s.out<group<T, N>>(c.out[0]);
     f.wide = v.extent[last] / N;
     f.high = v.extent[across] / N;
-    f.from_step = v.from[last];
-    f.to_step = v.to[across];
+    f.from_step = v.from[last] / N;
+    f.to_step = v.to[across] / N;
     f.wide_blocks = divider((f.wide + f.block_width - 1) / f.block_width);
     f.high_blocks = divider((f.high + f.block_height - 1) / f.block_height);
     for (int l = last; l-- > 0;)
       if (l != across) {
-        f.from_outer.add(v.extent[l], v.from[l]);
-        f.to_outer.add(v.extent[l], v.to[l]);
+        f.from_outer.add(v.extent[l], v.from[l] / N);
+        f.to_outer.add(v.extent[l], v.to[l] / N);
       }
     s.launch(f.threads(), f);
     return true;

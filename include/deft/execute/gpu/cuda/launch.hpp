@@ -207,10 +207,12 @@ __global__ void __launch_bounds__(most_threads, sizeof(typename F::state) <= 8 ?
 #pragma unroll
     for (int k = 0; k < K; ++k)
       if (c + apart * k < n) part[k] = f.add(part[k], row, c + apart * k);
+    // One loop, as a loop around another one is not unrolled, and `part` then not in registers.
 #pragma unroll
-    for (int d = K / 2; d > 0; d /= 2)
-#pragma unroll
-      for (int k = 0; k < d; ++k) part[k] = f.join(part[k], part[k + d]);
+    for (int k = K - 1; k > 0; --k) {
+      const int d = k >= 8 ? 8 : k >= 4 ? 4 : k >= 2 ? 2 : 1;
+      part[k - d] = f.join(part[k - d], part[k]);
+    }
     s = part[0];
   }
 
