@@ -67,6 +67,9 @@ TEST_CASE("a compressed file is detected by its content") {
   }
   CHECK(
       failure(dir, whole.substr(0, whole.size() - 1)).ends_with("its compressed data is cut off"));
+  std::string flipped = whole;
+  flipped[flipped.size() - 6] ^= 1;  // in the checksum
+  CHECK(failure(dir, flipped).ends_with("its compressed data is corrupt: incorrect data check"));
 }
 
 TEST_CASE("files are those of NumPy") {

@@ -226,6 +226,92 @@ TEST_CASE("a hook of the program's own") {
         }) == 0);
 }
 
+TEST_CASE("hooks of training, and norms") {
+  testing::temporary_folder temporary;
+  const std::string folder = temporary.path().string();
+  const char* argv[] = {"program"};
+  CHECK(task_main(1, argv, [&](task& self) {
+          variable<float, 2> w("w", ndarray<float, 2>{3, 4});
+          variable<std::int64_t> ends("ends", std::int64_t{0});
+          const auto loss = sum(square(w)) / 2.f;
+          const sgd optimizer(0.1);
+          const operation train = optimizer.minimize(loss, global_step());
+          const operation count = ends.assign_add(1);
+          const any_tensor norm = global_norm(optimizer.compute_gradients(loss));
+          const any_tensor x(w), clipped = clip_by_norm(x, 5);
+          monitored_session s(
+              self, {.hooks = {stop_at_step({.num_steps = 3}), log_tensors({{"loss", loss}}, 100),
+                               count_steps(100), save_checkpoints(folder, {.every_steps = 100}),
+                               run_at_end(count)}});
+          const auto before = s.run(std::vector<any_tensor>{norm, clipped});
+          CHECK(*before[0].data<double>() == 5);
+          CHECK(before[1] == ndarray<float, 2>{3, 4}.array());
+          while (!s.should_stop()) s.run(train);
+          CHECK(s.session().run(global_step()) == 3);
+        }) == 0);
+  CHECK(!latest_checkpoint(folder).empty());
+  std::atomic<int> turns{0};
+  {
+    coordinator threads;
+    threads.start([&] { ++turns; });
+    threads.join();
+  }
+  CHECK(turns == 1);
+}
+
+TEST_CASE("datasets") {
+  testing::temporary_folder temporary;
+  const std::string records_file = temporary / "examples", table = temporary / "table.csv",
+                    text = temporary / "text";
+  {
+    record_writer writer(records_file);
+    for (int i = 0; i < 3; ++i) writer.write(example().set("label", i).encode());
+  }
+  testing::write_bytes(table, "x,y\n0.5,1\n1.5,2\n");
+  testing::write_bytes(text, "a\nb\n");
+  const std::vector<std::string> files{text, text};
+
+  const ndarray<float, dyn> x{1, 2, 3}, y{4, 5, 6};
+  const auto both = from_slices(x, y);
+  CHECK(both.cardinality() == 3);
+  int lines = 0;
+  for (auto& [line] : text_lines(files)) lines += line.size() == 1;
+  CHECK(lines == 4);
+  const auto lines_of = [](const std::string& file) { return text_lines(file); };
+  std::string taken;
+  for (auto& [line] : from_slices(files).interleave(lines_of, 2)) taken += line;
+  CHECK(taken == "aabb");
+  std::size_t bytes = 0;
+  for (auto& [record] : records(records_file)) bytes += record.size();
+  CHECK(bytes > 0);
+  const auto label = [](const example_view& e) { return e.one_integer("label"); };
+  std::int64_t labels = 0;
+  for (auto& [l] : examples(records_file, label)) labels += l;
+  CHECK(labels == 3);
+  float in_table = 0;
+  for (auto& [a, b] : csv<float, std::int32_t>(table, {.header = true}))
+    in_table += a * static_cast<float>(b);
+  CHECK(in_table == 3.5f);
+
+  const auto numbers = [n = 0]() mutable { return n < 20 ? std::optional(n++) : std::nullopt; };
+  const auto twice = [](int n) { return 2 * n; };
+  const auto small = [](int n) { return n < 30; };
+  int sum = 0;
+  const auto pipeline = from_generator(numbers)
+                            .map(twice, {.threads = 2})
+                            .filter(small)
+                            .shard(2, 0)
+                            .skip(1)
+                            .take(9)
+                            .repeat(2)
+                            .shuffle(1000, 7)
+                            .batch(4, true)
+                            .prefetch(2);
+  for (auto& [number] : pipeline)
+    for (int n : number) sum += n;
+  CHECK(sum > 0);
+}
+
 TEST_CASE("summaries for TensorBoard") {
   testing::temporary_folder temporary;
   const std::string folder = temporary.path().string();
@@ -446,6 +532,13 @@ TEST_CASE_FIXTURE(own_graph, "shapes are checked when the graph is written, or w
   CHECK(outcome_of([&] { s.run(z, x = {1, 2}, y = {1, 2, 3}); }).code == errc::invalid_argument);
 
   any_tensor unknown = make_placeholder("unknown", dtype::float32, {dyn, 2});
+  const any_tensor total = sum(unknown, axes{1});
+  const auto xs = ndarray<float, 2, 2>{1, 2, 3, 4};
+  CHECK(ndarray<float, dyn>(s.run(total, feed(unknown, xs))) == ndarray<float, dyn>{3, 7});
+  const std::vector<any_tensor> fetches{sum(total, axes{0}), total};
+  const std::vector<any_array> values = s.run(fetches, feed(unknown, xs));
+  CHECK(*values[0].data<float>() == 10);
+  CHECK((ndarray<float, dyn>(values[1]) == ndarray<float, dyn>{3, 7}));
   CHECK(outcome_of([&] { matmul(unknown, constant({{1.f}})); }).code == errc::invalid_argument);
   CHECK((tensor<float, dyn, 2>(unknown).extents() == dims{dyn, 2}));
 }

@@ -140,8 +140,8 @@ TEST_CASE("summaries are written at the first step and then every so many") {
     for (int i = 0; i < 25; ++i) s.run(train);
   }) == std::vector<int>{0});
   CHECK(events_in(dir.path() / "logs") ==
-        "0 start, graph, 0 options, 0 loss, 0 w, 0 image, 10 loss, 10 w, 10 image, 20 loss, 20 w, "
-        "20 image");
+        "1 start, graph, 1 options, 1 loss, 1 w, 1 image, 11 loss, 11 w, 11 image, 21 loss, 21 w, "
+        "21 image");
 }
 
 TEST_CASE("TensorBoard is told where training goes on") {
@@ -150,7 +150,8 @@ TEST_CASE("TensorBoard is told where training goes on") {
   job.run([&](task& self) {
     variable<float> w("w", 1.f);
     const operation train = sgd(0.1).minimize(square(w), global_step());
-    const hook_ref hook = save_summaries(dir / "logs", {scalar_summary("w", w)}, 4);
+    const hook_ref hook = save_summaries(
+        dir / "logs", {scalar_summary("w", w), text_summary("options", "*none*")}, 4);
     monitored_session s(self, {.hooks = {hook}});
     for (int i = 0; i < 6; ++i) s.run(train);
     s.session().run(global_step().assign(3));
@@ -158,7 +159,8 @@ TEST_CASE("TensorBoard is told where training goes on") {
     hook->after_create(again);  // as a recovery does
     for (int i = 0; i < 2; ++i) s.run(train);
   });
-  CHECK(events_in(dir.path() / "logs") == "0 start, graph, 0 w, 4 w, 3 start, 3 w");
+  CHECK(events_in(dir.path() / "logs") ==
+        "1 start, graph, 1 options, 1 w, 5 w, 4 start, graph, 4 options, 4 w");
 }
 
 TEST_CASE_FIXTURE(own_graph, "a summary of what cannot be shown is refused") {
@@ -170,6 +172,14 @@ TEST_CASE_FIXTURE(own_graph, "a summary of what cannot be shown is refused") {
                        "float(3), node \"w\" at"));
   CHECK(error_of([&] { histogram_summary("b", b); }).find("expects numbers") != std::string::npos);
   CHECK(error_of([&] { image_summary("w", w); }).find("(height, width)") != std::string::npos);
+  for (const tensor_type& t : {tensor_type{{4, 4, 5}, dtype::uint8}, {{4, 4}, dtype::int32}})
+    CHECK(error_of([&] {
+            image_summary("x", testing::any(t.type, t.shape));
+          }).starts_with("invalid_argument: [summary] \"x\" expects (height, width) or"));
+  const auto counted = global_step();
+  CHECK(error_of([&] {
+          save_summaries("a", {text_summary("t", ""), text_summary("t", "")})->begin();
+        }) == "invalid_argument: [save_summaries] two summaries have the tag \"t\"");
   CHECK(error_of([&] {
           save_summaries("a", {}, 0);
         }).starts_with("invalid_argument: [save_summaries] expects a number of steps above 0"));

@@ -82,7 +82,7 @@ file_roots::file_roots(const std::vector<std::string>& directories) {
     std::error_code e;
     const auto whole = std::filesystem::canonical(d, e);
     if (e || !std::filesystem::is_directory(whole, e))
-      fail(errc::not_found, "\"", d, "\" is not a directory");
+      fail(errc::not_found, "the file root \"", d, "\" is not a directory");
     const auto given = (std::filesystem::absolute(d) / "").lexically_normal().parent_path();
     roots_.push_back({given.string(), whole.string()});
   }

@@ -167,7 +167,8 @@ void write(level l, const std::string& text) {
   char head[32];
   std::snprintf(head, sizeof head, "%02d:%02d:%02d.%03ld %c ", parts.tm_hour, parts.tm_min,
                 parts.tm_sec, now.tv_nsec / 1000000, "DIWE-"[static_cast<int>(l)]);
-  std::string line = str(head, text, "\n");
+  static const char* const name = std::getenv("DEFT_LOG_NAME");
+  const std::string line = name ? str(head, name, ": ", text, "\n") : str(head, text, "\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

@@ -28,8 +28,9 @@ class input_file {
   input_file(std::string_view operation, const std::string& file)
       : operation_(operation), name_(file), buffer_(1u << 20) {
     std::error_code e;
-    if (!std::filesystem::is_regular_file(file, e))
-      fail(errc::not_found, "[", operation_, "] there is no file ", name_);
+    if (const auto found = std::filesystem::status(file, e); !is_regular_file(found))
+      fail(errc::not_found, "[", operation_, "] ",
+           exists(found) ? str(name_, " is not a file") : str("there is no file ", name_));
     size_ = std::filesystem::file_size(file, e);
     if (e) fail(errc::unavailable, "[", operation_, "] cannot read ", name_, ": ", e.message());
     file_ = gzopen(name_.c_str(), "rb");
@@ -123,7 +124,8 @@ class input_file {
   }
   [[noreturn]] void fail_reading() {
     int code = Z_OK;
-    const char* text = gzerror(file_, &code);
+    std::string text = gzerror(file_, &code);
+    if (text.starts_with(name_ + ": ")) text.erase(0, name_.size() + 2);
     if (code == Z_ERRNO)
       fail(errc::unavailable, "[", operation_, "] cannot read ", name_, ": ", std::strerror(errno));
     bad(str("its compressed data is corrupt: ", text));

@@ -91,7 +91,8 @@ class npy_reader : detail::input_file {
       const auto [end, error] = std::from_chars(begin, header_.data() + header_.size(), extent);
       if (error != std::errc() || extent < 0) bad_header();
       parsed_ += static_cast<std::size_t>(end - begin);
-      if (shape_.rank() == max_rank) unsupported(str("a rank above ", max_rank));
+      if (shape_.rank() == max_rank)
+        fail(errc::unimplemented, "[read_npy] ", name(), " has a rank above ", max_rank);
       shape_.push_back(extent);
       if (!accept(',') && next() != ')') bad_header();
     }

@@ -68,7 +68,8 @@ class stop_on_nan_hook final : public hook {
     if (fails_)
       throw error(errc::invalid_argument, "the loss is not a number", name_of(loss_),
                   loss_.handle().node->place());
-    logging::log(logging::level::error, "the loss is not a number: stopping");
+    logging::log(logging::level::error, "the loss \"", name_of(loss_),
+                 "\" is not a number: stopping");
     context.request_stop();
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/hooks.ipp: what the hooks do at which global step.
 #pragma once
+#include <cmath>
 #include <deft/core/file.hpp>
 #include <deft/core/log.hpp>
 #include <deft/observe/chrome_trace.hpp>
@@ -122,7 +123,8 @@ class counting_hook final : public stepping_hook {
     const std::int64_t step = reached(values);
     if (step < from_ + every_) return;
     const double seconds = std::chrono::duration<double>(clock::now() - since_).count();
-    logging::info("step ", step, ": ", static_cast<double>(step - from_) / seconds,
+    logging::info("step ", step, ": ",
+                  std::round(10 * static_cast<double>(step - from_) / seconds) / 10,
                   " steps a second");
     restart(step);
   }

@@ -149,15 +149,22 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until)
   steps.clear();
   for (const std::size_t i : others) steps.push_back(await_initialized(variables_[i]));
   if (steps.empty()) return;
-  try {
-    session_.run(while_starting(until), group(steps));
-  } catch (const error& e) {
-    if (e.code() != errc::deadline_exceeded) throw;
-    const auto none =
-        without_values(others, std::chrono::steady_clock::now() + std::chrono::seconds(5));
-    fail(errc::deadline_exceeded, "[monitored_session] timed out waiting for the chief, ",
-         chief_name, ", to initialize ", names_of(none));
-  }
+  constexpr auto long_time = std::chrono::seconds(9);  // before the run itself is called long
+  const operation await = group(steps);
+  for (bool said = false;; said = true) try {
+      session_.run(while_starting(std::min(until, std::chrono::steady_clock::now() + long_time)),
+                   await);
+      return;
+    } catch (const error& e) {
+      if (e.code() != errc::deadline_exceeded) throw;
+      const auto none = without_values(
+          others, std::max(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
+      const std::string what =
+          str("waiting for the chief, ", chief_name, ", to initialize ", names_of(none));
+      if (std::chrono::steady_clock::now() >= until)
+        fail(errc::deadline_exceeded, "[monitored_session] timed out ", what);
+      if (!said) logging::warning(what);
+    }
 }
 
 void monitored_session::make_ready(std::chrono::steady_clock::time_point until) {

@@ -80,8 +80,8 @@ class saver {
 };
 
 /// The path of the newest checkpoint in a directory, of those called `name` (or `name-step`) if it
-/// is not empty; "" if there is none. An empty `directory` is the current one. Throws not_found if it
-/// is no directory, permission_denied or unavailable if it cannot be read.
+/// is not empty; "" if there is none. An empty `directory` is the current one. Throws not_found if
+/// it is no directory, permission_denied or unavailable if it cannot be read.
 std::string latest_checkpoint(const std::string& directory, const std::string& name = {});
 /// The paths of all checkpoints of a directory, the oldest first.
 std::vector<std::string> checkpoints_in(const std::string& directory, const std::string& name = {});

@@ -20,19 +20,20 @@ summary scalar_summary(std::string tag, const any_tensor& value, source_place w 
 /// How the elements of `value`, numbers, are distributed. Throws invalid_argument for bool.
 summary histogram_summary(std::string tag, const any_tensor& value, source_place w = here());
 /// An image of (height, width) or (height, width, channels), as summary_writer::image has it.
-/// Throws invalid_argument for another rank.
+/// Throws invalid_argument for other shapes and dtypes.
 summary image_summary(std::string tag, const any_tensor& value, source_place w = here());
 
 /// A text, in which TensorBoard understands Markdown, such as the options of a training run. It is
-/// written once, with the first run.
+/// written with the first run, also after a recovery.
 summary text_summary(std::string tag, std::string markdown);
 
-/// Writes these summaries into an event file in `folder`: those of the first run, also after a
-/// recovery, and of one run whenever the global step has grown by `every` or more. Other runs do
-/// not fetch them. The graph of the first run, with the device of each node, is written too. Where
-/// training goes on at an earlier step than the folder's files have seen, TensorBoard forgets what
-/// they had for the steps that are made again. The session's constructor throws failed_precondition
-/// if the graph has no global step, unavailable if the file cannot be written.
+/// Writes these summaries into an event file in `folder`, at the global step that a run reaches:
+/// those of the first run, also after a recovery, and of one run whenever the global step has grown
+/// by `every` or more. Other runs do not fetch them. The graph of the first run, with the device of
+/// each node, is written too. Where training goes on at an earlier step than the folder's files
+/// have seen, TensorBoard forgets what they had for the steps that are made again. The session's
+/// constructor throws failed_precondition if the graph has no global step, invalid_argument if two
+/// summaries have one tag, unavailable if the file cannot be written.
 hook_ref save_summaries(const std::string& folder, std::vector<summary> summaries,
                         std::int64_t every = 100);
 

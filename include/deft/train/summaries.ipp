@@ -6,6 +6,8 @@
 #include <deft/train/due_steps.hpp>
 #include <deft/train/summaries.hpp>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 namespace deft {
@@ -21,6 +23,13 @@ summary checked_summary(summary::kind shown_as, std::string tag, const any_tenso
   return {.shown_as = shown_as, .tag = std::move(tag), .value = value};
 }
 
+bool is_image(const tensor_type& t) {
+  const std::int64_t channels = t.shape.rank() == 3 ? t.shape[2] : 1;
+  const bool fits = channels == dyn || channels == 1 || channels == 3 || channels == 4;
+  return (t.shape.rank() == 2 || t.shape.rank() == 3) && fits &&
+         (t.type == dtype::uint8 || is_floating(t.type));
+}
+
 class summary_hook final : public hook {
  public:
   summary_hook(std::string folder, std::vector<summary> summaries, std::int64_t every)
@@ -28,6 +37,10 @@ class summary_hook final : public hook {
 
   void begin() override {
     step_ = any_tensor(detail::expect_global_step("save_summaries"));
+    std::set<std::string_view> tags;
+    for (const summary& s : summaries_)
+      if (!tags.insert(s.tag).second)
+        fail(errc::invalid_argument, "[save_summaries] two summaries have the tag \"", s.tag, "\"");
     writer_.emplace(folder_);
   }
   void after_create(run_context&) override {
@@ -39,16 +52,16 @@ class summary_hook final : public hook {
     if (due_.next())
       for (const summary& s : summaries_)
         if (s.value.valid()) all.push_back(s.value);
-    return {.fetches = std::move(all), .graph = graph_ ? &*graph_ : nullptr};
+    return {.fetches = std::move(all), .graph = starts_ ? &graph_ : nullptr};
   }
   void after_run(run_context&, std::span<const any_array> values) override {
-    const std::int64_t step = *values[0].data<std::int64_t>();
-    if (std::exchange(starts_, false)) writer_->start_at(step);
-    if (graph_) {
-      writer_->graph(*graph_);
+    // Of a run that counts: its value is that from before the run.
+    const std::int64_t step = *values[0].data<std::int64_t>() + 1;
+    if (std::exchange(starts_, false)) {
+      writer_->start_at(step);  // which makes TensorBoard forget the graph and texts, too
+      writer_->graph(std::exchange(graph_, {}));
       for (const summary& s : summaries_)
         if (!s.value.valid()) writer_->text(s.tag, s.text, step);
-      graph_.reset();
     }
     const bool due = due_.next();
     if (due) {
@@ -81,8 +94,8 @@ class summary_hook final : public hook {
   std::vector<summary> summaries_;
   detail::due_steps due_;
   any_tensor step_;
-  bool starts_ = false;                           ///< the next run is the first of a session
-  std::optional<graph_def> graph_ = graph_def();  ///< empty once it has been written
+  bool starts_ = false;  ///< the next run is the first of a session, or after a recovery
+  graph_def graph_;
   std::optional<summary_writer> writer_;
 };
 
@@ -98,8 +111,10 @@ summary histogram_summary(std::string tag, const any_tensor& value, source_place
 }
 summary image_summary(std::string tag, const any_tensor& value, source_place w) {
   return checked_summary(summary::kind::image, std::move(tag), value,
-                         value.rank() == 2 || value.rank() == 3,
-                         "(height, width) or (height, width, channels)", w);
+                         is_image(value.handle().type()),
+                         "(height, width) or (height, width, channels) with 1, 3 or 4 channels, of "
+                         "uint8, float or double",
+                         w);
 }
 summary text_summary(std::string tag, std::string markdown) {
   return {.shown_as = summary::kind::text, .tag = std::move(tag), .text = std::move(markdown)};

@@ -180,6 +180,7 @@ class cluster_launcher {
       // two workers on two processors make a fifth more steps than if they interrupted each other.
       if (const sched_param none{}; processors < tasks_in_all_)
         sched_setscheduler(0, SCHED_BATCH, &none);
+      setenv("DEFT_LOG_NAME", str(job, "/", index).c_str(), 1);
       dup2(ends[1], STDOUT_FILENO);
       for (const auto& [task, fd] : sockets_)
         if (fd != own) ::close(fd);

@@ -78,6 +78,7 @@ flags::options_description task_flags() {
 constexpr std::pair<const char*, const char*> environment_variables[] = {
     {"DEFT_LOG",
      "what is logged to standard error: debug, info, warning (the default), error, off"},
+    {"DEFT_LOG_NAME", "whose lines of the log they are, as worker/0"},
     {"DEFT_SECRET", "the cluster's shared secret, of tasks and sessions"},
     {"DEFT_TLS_CERT", "as --tls_cert, of tasks and sessions"},
     {"DEFT_TLS_KEY", "as --tls_key, of tasks and sessions"},

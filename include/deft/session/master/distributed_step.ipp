@@ -118,7 +118,7 @@ class master_plan::distributed_step final : public answer_listener,
     if (warned_ || state_ == state::over || std::chrono::steady_clock::now() - began_ < long_time)
       return;
     warned_ = true;
-    logging::warning("step ", number_, " is still waiting for ", missing());
+    logging::warning("run ", number_, " of a session is still waiting for ", missing());
   }
 
   /// After a failed run: returns once no message refers to the caller's memory any more.
