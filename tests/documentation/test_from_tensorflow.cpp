@@ -84,39 +84,6 @@ TEST_CASE_FIXTURE(own_graph, "an optimizer with a schedule, clipping and average
   CHECK(trainable_variables().size() == 1);
 }
 
-TEST_CASE_FIXTURE(own_graph, "layers, and the losses of their weights") {
-  placeholder<float, dyn, 4> x("x");
-  placeholder<float, dyn, 5, 4> sequence("sequence");
-  placeholder<bool> training("training");
-  variable<float, 4, 2> w("w", glorot_uniform());
-  variable<float, 2> b("b", zeros());
-  tensor<float, dyn, 2> own = dense(x, w, b);
-  placeholder<float, dyn, 28, 28, 1> image("image");
-  placeholder<std::int32_t, dyn, 9> ids("ids");
-  tensor<float, dyn, 28, 28, 32> filtered = conv2d<32>(image, window<5>, "conv");
-  tensor<float, dyn, 9, 16> vectors = embedding<1000, 16>(ids, "words");
-  tensor<float, dyn, 8> h = dense<8>(x, "fc", {.activation = relu});
-  h = batch_norm(h, "bn", {.training = training});
-  h = dropout(h, 0.5, {.training = training});
-  h = layer_norm(h, "ln");
-  auto [outputs, state] = lstm<16>(sequence, "lstm");
-  auto last = gru<16>(sequence, "gru").state;
-  const operation update = update_moving_averages();
-  {
-    auto tower = name_scope("tower_0");
-    auto y = dense<1>(h, "out", {.regularizer = l2_regularizer(0.001)});
-    auto error = mean(square(y));
-    add_loss(error);
-  }
-  CHECK(losses("tower_0").size() == 2);
-  any_tensor loss = total_loss();
-
-  session s;
-  s.run(initialize_all());
-  s.run(loss, update, own, state.h, last, outputs, x = {{1, 2, 3, 4}, {4, 3, 2, 1}},
-        training = true, sequence = ndarray<float, dyn, 5, 4>(1));
-}
-
 TEST_CASE_FIXTURE(own_graph, "what runs before what is said by control dependencies") {
   variable<std::int32_t> count("count", 0);
   auto add = count.assign_add(1);
@@ -257,59 +224,6 @@ TEST_CASE("hooks of training, and norms") {
     threads.join();
   }
   CHECK(turns == 1);
-}
-
-TEST_CASE("datasets") {
-  testing::temporary_folder temporary;
-  const std::string records_file = temporary / "examples", table = temporary / "table.csv",
-                    text = temporary / "text";
-  {
-    record_writer writer(records_file);
-    for (int i = 0; i < 3; ++i) writer.write(example().set("label", i).encode());
-  }
-  testing::write_bytes(table, "x,y\n0.5,1\n1.5,2\n");
-  testing::write_bytes(text, "a\nb\n");
-  const std::vector<std::string> files{text, text};
-
-  const ndarray<float, dyn> x{1, 2, 3}, y{4, 5, 6};
-  const auto both = from_slices(x, y);
-  CHECK(both.cardinality() == 3);
-  int lines = 0;
-  for (auto& [line] : text_lines(files)) lines += line.size() == 1;
-  CHECK(lines == 4);
-  const auto lines_of = [](const std::string& file) { return text_lines(file); };
-  std::string taken;
-  for (auto& [line] : from_slices(files).interleave(lines_of, 2)) taken += line;
-  CHECK(taken == "aabb");
-  std::size_t bytes = 0;
-  for (auto& [record] : records(records_file)) bytes += record.size();
-  CHECK(bytes > 0);
-  const auto label = [](const example_view& e) { return e.one_integer("label"); };
-  std::int64_t labels = 0;
-  for (auto& [l] : examples(records_file, label)) labels += l;
-  CHECK(labels == 3);
-  float in_table = 0;
-  for (auto& [a, b] : csv<float, std::int32_t>(table, {.header = true}))
-    in_table += a * static_cast<float>(b);
-  CHECK(in_table == 3.5f);
-
-  const auto numbers = [n = 0]() mutable { return n < 20 ? std::optional(n++) : std::nullopt; };
-  const auto twice = [](int n) { return 2 * n; };
-  const auto small = [](int n) { return n < 30; };
-  int sum = 0;
-  const auto pipeline = from_generator(numbers)
-                            .map(twice, {.threads = 2})
-                            .filter(small)
-                            .shard(2, 0)
-                            .skip(1)
-                            .take(9)
-                            .repeat(2)
-                            .shuffle(1000, 7)
-                            .batch(4, true)
-                            .prefetch(2);
-  for (auto& [number] : pipeline)
-    for (int n : number) sum += n;
-  CHECK(sum > 0);
 }
 
 TEST_CASE("summaries for TensorBoard") {

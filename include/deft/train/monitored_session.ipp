@@ -163,7 +163,7 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until)
           str("waiting for the chief, ", chief_name, ", to initialize ", names_of(none));
       if (std::chrono::steady_clock::now() >= until)
         fail(errc::deadline_exceeded, "[monitored_session] timed out ", what);
-      if (!said) logging::warning(what);
+      if (!said && !none.empty()) logging::warning(what);
     }
 }
 

@@ -305,6 +305,10 @@ TEST_CASE("a launcher starts tasks again that fail or are killed, as often as it
   CHECK(refused.complaints().find("the argument ('often') for option '--restarts' is invalid") !=
         std::string::npos);
   CHECK(refused.wait() == 1);
+  child_program negative("line_fit", {"--grace=-1"});
+  negative.lines();
+  CHECK(negative.complaints().find("--grace=-1: expected a number from 0") != std::string::npos);
+  CHECK(negative.wait() == 1);
 }
 
 TEST_CASE("a launcher gives each task processors of its own if it is asked to") {
