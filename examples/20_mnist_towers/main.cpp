@@ -100,7 +100,7 @@ void train(task& self, const std::filesystem::path& to) {
     const double seconds = std::chrono::duration<double>(clock::now() - begin).count() / 100;
     begin = clock::now();
     std::printf("step %lld, loss %.3f (%.0f examples/s; %.4f s/batch)\n",
-                static_cast<long long>(before + 1), static_cast<double>(*l.data<float>()),
+                static_cast<long long>(before + 1), static_cast<double>(l.item<float>()),
                 static_cast<double>(towers * batch) / seconds, seconds);
   }
 }

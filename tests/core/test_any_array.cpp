@@ -51,6 +51,18 @@ TEST_CASE("errors of arrays are sentences") {
         "invalid_argument: an array of float cannot be read as int32");
 }
 
+TEST_CASE("the only element of an array is its item") {
+  CHECK(any_array::scalar(2.5f).item<float>() == 2.5f);
+  CHECK(array_of<int>({1, 1}, {7}).item<int>() == 7);
+  CHECK(testing::error_of([] {
+          array_of<int>({2}, {1, 2}).item<int>();
+        }) == "invalid_argument: an array of shape (2) is not one element");
+  CHECK(testing::error_of([] { array_of<int>({0}, {}).item<int>(); }) ==
+        "invalid_argument: an array of shape (0) is not one element");
+  CHECK(testing::error_of([] { any_array::scalar(1.f).item<double>(); }) ==
+        "invalid_argument: an array of float cannot be read as double");
+}
+
 TEST_CASE("copies share elements until one is written") {
   auto a = array_of<float>({2}, {1, 2});
   auto copy = a;

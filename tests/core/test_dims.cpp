@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/core/dims.hpp>
 #include <optional>
+#include <sstream>
 #include <vector>
 
 #include "testing.hpp"
@@ -58,6 +59,9 @@ TEST_CASE("shapes print with a question mark for dyn") {
   CHECK(to_string(dims{5}) == "(5)");
   CHECK(to_string(dims{100, 784}) == "(100,784)");
   CHECK(to_string(dims{dyn, 10}) == "(?,10)");
+  std::ostringstream printed;
+  printed << dims{dyn, 10};
+  CHECK(printed.str() == "(?,10)");
 }
 
 TEST_CASE("the number of elements is the product of the extents, or dyn if one is dyn") {

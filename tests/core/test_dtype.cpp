@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/core/dtype.hpp>
-#include <string>
+#include <sstream>
 
 #include "testing.hpp"
 
@@ -27,6 +27,9 @@ TEST_CASE("dtypes have fixed wire numbers, TensorFlow's names, and sizes") {
     CAPTURE(r.name);
     CHECK(static_cast<int>(r.type) == r.wire);
     CHECK(to_string(r.type) == r.name);
+    std::ostringstream printed;
+    printed << r.type;
+    CHECK(printed.str() == r.name);
     CHECK(size_of_dtype(r.type) == r.size);
     CHECK(is_floating(r.type) == r.floating);
     CHECK(is_integer(r.type) == r.integer);

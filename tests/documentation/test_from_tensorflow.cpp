@@ -171,7 +171,7 @@ class counting : public hook {
   run_arguments before_run(run_context&) override { return {.fetches = {loss_}}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
     ++runs_;
-    if (*values[0].data<float>() > 2) context.request_stop();
+    if (values[0].item<float>() > 2) context.request_stop();
   }
   void end(run_context&) override { CHECK(runs_ == 3); }
 
@@ -311,12 +311,16 @@ TEST_CASE_FIXTURE(own_graph, "the initial values of variables") {
   variable<float, 4> w2("w2", random_uniform(-1, 1), {.trainable = false});
   variable<float, 4> w3("w3", w2.initial_value() * 2.f);
   any_variable w4("w4", {2, 3}, random_normal(0, 0.1));
+  variable<float, 2, 2> w5("w5", {{1, 2}, {3, 4}});
   session s;
   s.run(w1.initializer(), w2.initializer(), w3.initializer(), w4.initializer());
+  s.run(w5.initializer());
   auto [two, three] = s.run(w2, w3);
   for (int i = 0; i < 4; ++i) CHECK(three(i) == 2 * two(i));
   s.run(w2.assign(ndarray<float, 4>{1, 2, 3, 4}));
   CHECK(s.run(w2) == ndarray<float, 4>{1, 2, 3, 4});
+  const std::vector<any_tensor> by_each = gradients(sum(w5) * 3.f, {w5, w1});
+  CHECK(s.run(by_each[0]) == ndarray<float, 2, 2>{3, 3, 3, 3}.array());
 }
 
 TEST_CASE_FIXTURE(own_graph, "operations under their names") {
@@ -376,7 +380,7 @@ TEST_CASE_FIXTURE(own_graph, "several fetches, and lists of them") {
   CHECK(first + second == 3);
   std::vector<any_tensor> layers{a, b, a + b};
   std::vector<any_array> values = s.run(layers);
-  CHECK(*values[2].data<float>() == 3);
+  CHECK(values[2].item<float>() == 3);
 }
 
 TEST_CASE_FIXTURE(own_graph, "what is wrong is an error with a code, a node and a line") {
@@ -451,7 +455,7 @@ TEST_CASE_FIXTURE(own_graph, "shapes are checked when the graph is written, or w
   CHECK(ndarray<float, dyn>(s.run(total, feed(unknown, xs))) == ndarray<float, dyn>{3, 7});
   const std::vector<any_tensor> fetches{sum(total, axes{0}), total};
   const std::vector<any_array> values = s.run(fetches, feed(unknown, xs));
-  CHECK(*values[0].data<float>() == 10);
+  CHECK(values[0].item<float>() == 10);
   CHECK((ndarray<float, dyn>(values[1]) == ndarray<float, dyn>{3, 7}));
   CHECK(outcome_of([&] { matmul(unknown, constant({{1.f}})); }).code == errc::invalid_argument);
   CHECK((tensor<float, dyn, 2>(unknown).extents() == dims{dyn, 2}));

@@ -22,6 +22,23 @@ TEST_CASE_FIXTURE(own_graph, "gradients have the types of their tensors") {
   CHECK(bool(s.run(db, loss, x = xs, b = bs) == std::tuple(ndarray<float, 3>{5, 7, 9}, 460.f)));
 }
 
+TEST_CASE_FIXTURE(own_graph, "gradients of a list of tensors, or a vector, are any_tensors") {
+  variable<float, 2> w("w", {1, 2});
+  any_variable b("b", {2}, 3.f), unused("unused", {2}, 1.f);
+  const any_tensor loss = sum(w * b);
+  session s;
+  s.run(initialize_all());
+  for (const tensors& d :
+       {gradients(loss, {w, b, unused}), gradients(loss, std::vector<any_variable>{w, b, unused}),
+        gradients(loss, tensors{w, b, unused})}) {
+    REQUIRE(d.size() == 3);
+    CHECK(s.run(d[0]) == ndarray<float, 2>{3, 3}.array());
+    CHECK(s.run(d[1]) == ndarray<float, 2>{1, 2}.array());
+    CHECK(s.run(d[2]) == ndarray<float, 2>{0, 0}.array());
+  }
+  CHECK(gradients(loss, tensors{}).empty());
+}
+
 TEST_CASE_FIXTURE(own_graph, "dyn extents that are 1 at run time are summed over") {
   placeholder<float, dyn> a("a"), b("b");
   auto loss = sum(a * b);

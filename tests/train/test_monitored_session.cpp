@@ -73,6 +73,20 @@ TEST_CASE("errors of a monitored run have its line") {
   CHECK(empty.find("[run] argument 2 is empty") != empty.npos);
 }
 
+TEST_CASE("errors of what a session runs by itself have the line that made it") {
+  std::string unmade;
+  unsigned line = 0;
+  const auto body = [&](task& self) {
+    placeholder<float> x("x");
+    variable<float> w("w", x + 1.f);  // unfed
+    line = here().line + 1;
+    unmade = outcome_of([&] { monitored_session s(self); }).message;
+  };
+  CHECK(alone(body) == 0);
+  CAPTURE(unmade);
+  CHECK(unmade.find(str("(run at test_monitored_session.cpp:", line, ")")) != unmade.npos);
+}
+
 TEST_CASE("a monitored session does not depend on the scopes around it") {
   float last = 0;
   CHECK(alone([&](task& self) {

@@ -90,6 +90,12 @@ TEST_CASE_FIXTURE(own_graph, "minimize updates the variables it is given, and no
   CHECK(s.run(a) == -1);
   CHECK(s.run(b) == -2);
   CHECK(s.run(step) == 1);
+  // A single one needs no list.
+  s.run(sgd(1).minimize(loss, a));
+  s.run(sgd(1).minimize(loss, any_variable(b), step));
+  CHECK(s.run(a) == -3);
+  CHECK(s.run(b) == -5);
+  CHECK(s.run(step) == 2);
 }
 
 TEST_CASE_FIXTURE(own_graph, "minimize adds to the global step after the updates") {

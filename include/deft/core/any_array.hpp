@@ -64,6 +64,14 @@ class any_array {
   std::span<const T> span() const {
     return {data<T>(), static_cast<std::size_t>(elements())};
   }
+  /// The only element. Throws invalid_argument if there are others, or T is not the element type.
+  template <element T>
+  T item() const {
+    const T* only = data<T>();
+    if (elements() != 1)
+      fail(errc::invalid_argument, "an array of shape ", shape_, " is not one element");
+    return *only;
+  }
 
   /// A copy that shares nothing.
   any_array clone() const;

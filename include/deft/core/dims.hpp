@@ -2,10 +2,12 @@
 // deft/core/dims.hpp: shapes as run-time values, and as types.
 #pragma once
 #include <array>
+#include <concepts>
 #include <cstdint>
 #include <deft/core/config.hpp>
 #include <deft/core/error.hpp>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 
@@ -75,6 +77,11 @@ struct dims {
 
 /// "(100,784)", "(?,10)", "()".
 std::string to_string(const dims& d);
+template <std::derived_from<std::ios_base> Stream>
+Stream& operator<<(Stream& s, const dims& d) {
+  s << to_string(d);
+  return s;
+}
 
 /// Whether `actual` matches the declared shape, in which `dyn` matches any extent.
 constexpr bool fits(const dims& declared, const dims& actual) {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/dtype.hpp: element types.
 #pragma once
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <deft/core/error.hpp>
 #include <initializer_list>
+#include <iosfwd>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -124,6 +126,11 @@ constexpr std::string_view to_string(dtype t) {
       break;
   }
   return "none";
+}
+template <std::derived_from<std::ios_base> Stream>
+Stream& operator<<(Stream& s, dtype t) {
+  s << to_string(t);
+  return s;
 }
 
 /// Calls `f.template operator()<T>()` with the C++ type of `t`.

@@ -176,6 +176,7 @@ void replica_barrier::fail(const membership& m, const error& why) {
 
 std::string replica_barrier::forget(const std::string& task) {
   left_.push_back(task);
+  if (std::ssize(left_) == total_) return str(task, " was the last to leave synchronous training");
   return str(task, " has left synchronous training, where ", left_.size(), " of ", total_,
              " replicas are no longer expected; a step averages ", needed_now());
 }

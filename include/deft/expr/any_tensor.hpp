@@ -25,6 +25,13 @@ class any_tensor : public detail::expression_base {
   template <typed_expression X, class Kernels = kernels_for<X>>
   any_tensor(const X& x, source_place w = here());  // NOLINT: implicit on purpose
 
+  template <class V>
+  requires(!std::convertible_to<const V&, any_tensor>) any_tensor& operator=(const V&) {
+    static_assert(detail::takes<any_tensor, V>,
+                  "[any_tensor] expects an expression, and got a value: feed(x, value) feeds it");
+    return *this;
+  }
+
   bool valid() const { return static_cast<bool>(output_); }
   /// Throws failed_precondition if empty.
   const output& handle() const {

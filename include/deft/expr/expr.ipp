@@ -43,7 +43,7 @@ void feed_value::verify(source_place run) const {
 
 namespace detail {
 
-any_array list_values(const output& target, dtype type, const dims& declared,
+any_array list_values(std::string_view name, source_place w, dtype type, const dims& declared,
                       std::span<const literal> list) {
   const auto n = static_cast<std::int64_t>(list.size());
   dims extents = declared;
@@ -55,12 +55,12 @@ any_array list_values(const output& target, dtype type, const dims& declared,
     throw error(errc::invalid_argument,
                 str("[feed] a list of ", n, " elements is fed where ", tensor_type{declared, type},
                     " is expected"),
-                name_of(*target.node), target.node->place());
+                std::string(name), w);
   any_array values(type, extents);
   visit_dtype(type, [&]<class T>() {
     T* to = values.mutable_data<T>();
     for (const literal& v : list)
-      *to++ = std::visit([&](auto s) { return fed_scalar<T>(target, s); }, v);
+      *to++ = std::visit([&](auto s) { return fed_scalar<T>(name, w, s); }, v);
   });
   return values;
 }

@@ -60,6 +60,14 @@ using data_of = decltype(std::size(std::declval<V&>()), std::data(std::declval<V
 template <class V>
 concept element_range = std::contiguous_iterator<data_of<V>> &&
     element<std::iter_value_t<data_of<V>>> && !is_ndarray<std::remove_cvref_t<V>>;
+/// The elements, as a vector.
+template <element_range V>
+feed_ref ref_of(V& v) {
+  return {std::data(v),
+          {static_cast<std::int64_t>(std::size(v))},
+          dtype_of<std::iter_value_t<data_of<V>>>,
+          {}};
+}
 
 template <class Tensor, class Value>
 inline constexpr bool feeds_shape = may_equal(Tensor::value, Value::value);
@@ -74,10 +82,9 @@ concept host_value = scalar<V> || detail::is_ndarray<std::remove_cvref_t<V>> ||
 namespace detail {
 /// A scalar as dtype T. Throws invalid_argument, with the tensor's name, if T cannot represent it.
 template <class T, class S>
-T fed_scalar(const output& target, S s) {
+T fed_scalar(std::string_view name, source_place w, S s) {
   if constexpr (!std::is_same_v<T, S>)
-    if (!survives<T>(s))
-      refuse_literal(literal_of(s), dtype_of<T>, name_of(*target.node), target.node->place());
+    if (!survives<T>(s)) refuse_literal(literal_of(s), dtype_of<T>, std::string(name), w);
   return static_cast<T>(s);
 }
 /// Borrows an lvalue, takes over an rvalue.
@@ -107,7 +114,8 @@ feed_value make_feed(const output& target, V&& value) {
     else if constexpr (!detail::literal_fits<T, U>)
       static_assert(detail::takes<tensor_of<T, Shape>, U>,
                     "[feed] the value has another dtype than the tensor: use static_cast");
-    return feed_value(target, detail::fed_scalar<T>(target, value));
+    return feed_value(target,
+                      detail::fed_scalar<T>(name_of(*target.node), target.node->place(), value));
   } else if constexpr (detail::is_ndarray<U>) {
     if constexpr (!std::is_same_v<T, typename U::value_type>)
       static_assert(
@@ -179,8 +187,9 @@ feed_value refuse_feed() {
 }
 
 /// `list` as an array of `type`, of the extents that `declared` has, one of which may be dyn.
-/// Throws invalid_argument that names `target` if their number or one of them does not fit.
-any_array list_values(const output& target, dtype type, const dims& declared,
+/// Throws invalid_argument with the tensor's name and place if their number or one of them does not
+/// fit.
+any_array list_values(std::string_view name, source_place w, dtype type, const dims& declared,
                       std::span<const literal> list);
 
 /// A braced list as a value to feed: the elements in row-major order, at least one.
@@ -202,7 +211,11 @@ struct element_list {
   /// The elements for that tensor. Throws invalid_argument that names it if their number or one of
   /// them does not fit.
   ndarray<T, E...> values_for(const output& target) const {
-    return ndarray<T, E...>(list_values(target, dtype_of<T>, shape_t<E...>::value, written_));
+    return values_for(name_of(*target.node), target.node->place());
+  }
+  /// The same for one of that name, which is made at `w`.
+  ndarray<T, E...> values_for(std::string_view name, source_place w) const {
+    return ndarray<T, E...>(list_values(name, w, dtype_of<T>, shape_t<E...>::value, written_));
   }
 
  private:

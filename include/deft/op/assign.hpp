@@ -134,14 +134,7 @@ output any_update_value(const X& x, const output& variable, source_place w) {
   else if constexpr (std::same_as<X, any_array>)
     return constant_with(variable, x.clone(), w);
   else if constexpr (element_range<const X>)
-    return constant_with(variable,
-                         feed_ref{std::data(x),
-                                  dims{static_cast<std::int64_t>(std::size(x))},
-                                  dtype_of<std::iter_value_t<data_of<const X>>>,
-                                  {}}
-                             .array()
-                             .clone(),
-                         w);
+    return constant_with(variable, ref_of(x).array().clone(), w);
   else
     return any_tensor(x).handle();
 }

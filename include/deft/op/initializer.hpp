@@ -35,6 +35,10 @@ class initializer {
   initializer(ndarray<T, E...> a)  // NOLINT: implicit on purpose
       : initializer(std::move(a).array()) {}
   initializer(any_array a) : initializer(of(std::move(a))) {}  // NOLINT: implicit on purpose
+  /// The elements of a variable of rank 1.
+  template <detail::element_range R>
+  initializer(const R& elements)  // NOLINT: implicit on purpose
+      : initializer(detail::ref_of(elements).array().clone()) {}
   initializer(const initializer& o);
   initializer(initializer&& o) noexcept;
   initializer& operator=(initializer o) noexcept;
@@ -54,7 +58,16 @@ class initializer {
 template <class X>
 concept initializes =
     (expression<X> && !std::derived_from<X, operation>) || scalar<X> || detail::is_ndarray<X> ||
-    std::same_as<X, any_array> || std::same_as<X, initializer>;
+    std::same_as<X, any_array> || detail::element_range<const X> || std::same_as<X, initializer>;
+
+namespace detail {
+/// For a variable that is made at `w`, the place of what an expression is made of.
+template <initializes X>
+initializer initializer_at(const X& x, source_place w) {
+  const place_scope on_behalf(w);
+  return initializer(x);
+}
+}  // namespace detail
 
 /// Initializers take dtype and shape from the variable: `variable<float, 10> b("b", zeros())`.
 /// All elements 0, or false.

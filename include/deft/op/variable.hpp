@@ -52,21 +52,11 @@ operation initializer_of(const output& variable, source_place w);
 void check_extents(std::string_view name, const dims& declared, const dims& extents,
                    source_place w);
 
-template <class T, class Initial>
-inline constexpr bool initial_dtype_fits = [] {
-  if constexpr (typed_expression<Initial> || is_ndarray<Initial>)
-    return std::is_same_v<T, typename Initial::value_type>;
-  else if constexpr (scalar<Initial>)
-    return literal_fits<T, Initial>;
-  else
-    return true;
-}();
 template <class Shape, class Initial>
 inline constexpr bool initial_shape_fits = [] {
   if constexpr (typed_expression<Initial> || is_ndarray<Initial>)
-    return Initial::shape_type::value.n == 0 || may_equal(Shape::value, Initial::shape_type::value);
-  else
-    return true;
+    if (shape_type_of<Initial>::value.n == 0) return true;  // fills the variable
+  return update_shape_fits<Shape, Initial>;
 }();
 }  // namespace detail
 
@@ -94,6 +84,22 @@ class variable : public tensor<T, E...> {
                     "[variable] expects its extents where some of them are dyn, as in "
                     "variable<float, dyn, 3> w(\"w\", {rows, 3}, zeros())");
   }
+  /// With the elements in row-major order, or row by row: `variable<float, 2, 2> w("w", {{1, 2},
+  /// {3, 4}})`. A variable of rank 1 also takes a vector, array or span.
+  template <std::convertible_to<std::string_view> Name>
+  variable(const Name& name, const detail::element_list<T, E...>& list,
+           const variable_options& options = detail::default_options(), source_place w = here())
+      : variable(name, list.values_for(name, w), options, w) {}
+  template <std::convertible_to<std::string_view> Name, std::size_t N, std::size_t M>
+  variable(const Name& name, const T (&rows)[N][M],
+           const variable_options& options = detail::default_options(), source_place w = here())
+      : variable(name, detail::nested_list<T, shape_t<E...>, N, M>(rows[0]), options, w) {}
+  template <std::convertible_to<std::string_view> Name, std::size_t N, std::size_t M, std::size_t L>
+  variable(const Name& name, const T (&rows)[N][M][L],
+           const variable_options& options = detail::default_options(), source_place w = here())
+      : variable(name, detail::nested_list<T, shape_t<E...>, N, M, L>(rows[0][0]), options, w) {}
+  template <std::convertible_to<std::string_view> Name>
+  variable(const Name& name, const detail::uneven_rows<tensor<T, E...>>&);
   /// With extents known only at run time, which stay as they are:
   /// `variable<float, dyn, dyn> w("w", {in, out}, truncated_normal(0.1f))`.
   /// Throws invalid_argument if they do not match those of the type.
@@ -238,14 +244,15 @@ class variable : public tensor<T, E...> {
   template <class Initial>
   static output make(std::string_view name, const Initial& initial, const variable_options& options,
                      source_place w, const dims& extents = shape_t<E...>::value) {
-    if constexpr (!detail::initial_dtype_fits<T, Initial>)
+    if constexpr (!detail::update_dtype_fits<T, Initial>)
       static_assert(detail::takes<variable<T, E...>, detail::got<Initial>>,
                     "[variable] expects an initial value of its own dtype, and got another");
     else if constexpr (!detail::initial_shape_fits<shape_t<E...>, Initial>)
       static_assert(detail::takes<variable<T, E...>, detail::got<Initial>>,
                     "[variable] expects an initial value of its own shape, and got another");
     detail::check_extents(name, shape_t<E...>::value, extents, w);
-    return detail::make_variable(name, {extents, dtype_of<T>}, initial, options, w);
+    return detail::make_variable(name, {extents, dtype_of<T>}, detail::initializer_at(initial, w),
+                                 options, w);
   }
   template <class Op, class K, class X>
   assigned<tensor<T, E...>> update(const X& value, source_place w) const {
@@ -283,7 +290,7 @@ class any_variable : public detail::expression_base {
   template <std::convertible_to<std::string_view> Name, initializes Initial>
   any_variable(const Name& name, const dims& extents, const Initial& initial, dtype type,
                const variable_options& options, source_place w = here())
-      : any_variable(make(name, {extents, type}, initial, options, w)) {}
+      : any_variable(make(name, {extents, type}, detail::initializer_at(initial, w), options, w)) {}
   /// An existing variable of a graph. Throws not_found if `n` is empty or not a variable.
   explicit any_variable(const node_ref& n);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/plan/gradients.hpp: reverse-mode differentiation of the graph.
 #pragma once
+#include <concepts>
 #include <deft/expr/tensor.hpp>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -24,7 +26,7 @@ any_tensor zeros_like(const any_tensor& x);
 /// elements. Throws invalid_argument if `loss` is not floating, unimplemented if an operation
 /// between them has no gradient.
 template <expression L, expression... X>
-auto gradients(const L& loss, const X&... x) {
+requires(sizeof...(X) > 0) auto gradients(const L& loss, const X&... x) {
   const any_tensor xs[] = {any_tensor(x)...};
   std::vector<any_tensor> d = plan::gradients(any_tensor(loss), xs);
   std::size_t i = 0;
@@ -37,6 +39,16 @@ auto gradients(const L& loss, const X&... x) {
       return g;
   };
   return std::tuple<decltype(take(x))...>{take(x)...};
+}
+/// The same where their number is known only at run time: `gradients(loss, {w, b})`, or of a vector
+/// of variables or tensors.
+template <expression L, std::convertible_to<any_tensor> X = any_tensor>
+std::vector<any_tensor> gradients(const L& loss, const std::vector<X>& xs) {
+  const std::vector<any_tensor> tensors(xs.begin(), xs.end());
+  std::vector<any_tensor> d = plan::gradients(any_tensor(loss), tensors);
+  for (std::size_t i = 0; i < d.size(); ++i)
+    if (!d[i].valid()) d[i] = plan::zeros_like(tensors[i]);
+  return d;
 }
 
 }  // namespace deft

@@ -127,7 +127,7 @@ class region_writer {
         } else if (is_literal(from) && !expression_in(n) && !is_fold(n)) {
           const any_array a = decode<op::constant>(from.attributes).value;
           f.args.push_back(visit_dtype(
-              a.type(), [&]<class T>() { return literal(a.type(), to_immediate(*a.data<T>())); }));
+              a.type(), [&]<class T>() { return literal(a.type(), to_immediate(a.item<T>())); }));
         } else if (auto seen = known.find(e); seen != known.end()) {
           f.args.push_back(seen->second);
         } else {

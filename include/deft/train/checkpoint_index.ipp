@@ -132,7 +132,7 @@ std::int64_t saved_step(const std::string& path) {
   const auto step = index.tensors.find("global_step");
   if (step == index.tensors.end() || step->second.holds.type != dtype::int64) return 0;
   const auto file = std::filesystem::path(split_path(path).first) / step->second.file;
-  return *safetensors_file(file.string()).read(step->second.name).data<std::int64_t>();
+  return safetensors_file(file.string()).read(step->second.name).item<std::int64_t>();
 }
 
 void write_index(const checkpoint_index& index) {

@@ -18,11 +18,14 @@ class task;
 /// What a hook may ask of its session during a run.
 class run_context {
  public:
-  run_context(const task& self, deft::session& s) : self_(self), session_(s) {}
+  run_context(const task& self, deft::session& s, source_place w = here())
+      : self_(self), session_(s), place_(w) {}
   /// The task of this process, which may be the chief, or one of many workers.
   const task& self() const { return self_; }
   /// For what has to be read after the run.
   deft::session& session() { return session_; }
+  /// Where the program made the session, for errors of what a hook runs.
+  source_place place() const { return place_; }
   void request_stop() { stop_.request_stop(); }
   bool stop_requested() const { return stop_.stop_requested(); }
   /// For what waits while a run is under way.
@@ -31,6 +34,7 @@ class run_context {
  private:
   const task& self_;
   deft::session& session_;
+  source_place place_;
   std::stop_source stop_;
 };
 

@@ -28,7 +28,7 @@ class stop_at_step_hook final : public hook {
   run_arguments before_run(run_context&) override { return {.fetches = {step_}}; }
   void after_run(run_context& context, std::span<const any_array> values) override {
     // The value is that from before this run's own update, if the run had one.
-    const std::int64_t step = *values[0].data<std::int64_t>();
+    const std::int64_t step = values[0].item<std::int64_t>();
     warn_if_not_counted(step);
     if (step + 1 < last_) return;
     if (step_now(context) >= last_) context.request_stop();
@@ -36,8 +36,8 @@ class stop_at_step_hook final : public hook {
 
  private:
   std::int64_t step_now(run_context& context) const {
-    const any_array now = context.session().run(step_);
-    return *now.data<std::int64_t>();
+    const any_array now = context.session().run(step_, context.place());
+    return now.item<std::int64_t>();
   }
   void warn_if_not_counted(std::int64_t step) {
     constexpr int many = 100;

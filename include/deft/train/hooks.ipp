@@ -30,11 +30,11 @@ class stepping_hook : public hook {
 
  protected:
   std::int64_t step_now(run_context& context) {
-    return *context.session().run(step_).data<std::int64_t>();
+    return context.session().run(step_, context.place()).item<std::int64_t>();
   }
   /// After a run that may have counted one step: its value is that from before the run.
   static std::int64_t reached(std::span<const any_array> values) {
-    return *values[0].data<std::int64_t>() + 1;
+    return values[0].item<std::int64_t>() + 1;
   }
 
   std::string_view name_;
@@ -76,7 +76,7 @@ class checkpoint_hook final : public stepping_hook {
     const std::int64_t step = step_now(context);
     when_ = clock::now();
     if (step == saved_) return;
-    logging::info("saved ", saver_->save(context.session(), path_, step));
+    logging::info("saved ", saver_->save(context.session(), path_, step, context.place()));
     saved_ = step;
   }
 
@@ -169,7 +169,7 @@ class tracing_hook final : public stepping_hook {
 class final_hook final : public hook {
  public:
   explicit final_hook(operation op) : op_(std::move(op)) {}
-  void end(run_context& context) override { context.session().run(op_); }
+  void end(run_context& context) override { context.session().run(op_, context.place()); }
 
  private:
   operation op_;

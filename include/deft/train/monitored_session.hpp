@@ -50,7 +50,7 @@ class monitored_session : public detail::run_forms<monitored_session> {
  public:
   /// Throws deadline_exceeded, which names the chief and the variables, if variables are not
   /// initialized within start_timeout; what saver::restore throws.
-  explicit monitored_session(task& self, monitored_options options = {});
+  explicit monitored_session(task& self, monitored_options options = {}, source_place w = here());
   /// Calls the hooks' end, unless an exception ends the session's block. As in TensorFlow, so that
   /// no hook saves a broken state.
   ~monitored_session();
@@ -93,12 +93,13 @@ class monitored_session : public detail::run_forms<monitored_session> {
 
   int failed_hooks_ = 0;  ///< runs in a row of which a hook has failed
   task& self_;
+  source_place place_;  ///< where the program made the session
   monitored_options options_;
   deft::graph graph_;
   std::vector<any_variable> variables_;  ///< of the graph
   std::vector<any_tensor> have_values_;  ///< of each variable, whether it has one
   deft::session session_;
-  run_context context_{self_, session_};
+  run_context context_{self_, session_, place_};
   std::stop_source asked_to_stop_;  ///< by a signal, which also ends waits for other tasks
   std::shared_ptr<void> on_signal_;
   const int exceptions_ = std::uncaught_exceptions();  ///< in flight when the session was made

@@ -50,8 +50,9 @@ session_options first_options(const task& self, const monitored_options& given) 
 
 }  // namespace
 
-monitored_session::monitored_session(task& self, monitored_options options)
+monitored_session::monitored_session(task& self, monitored_options options, source_place w)
     : self_(self),
+      place_(w),
       options_(std::move(options)),
       graph_(current_graph()),
       session_(self, first_options(self, options_)) {
@@ -114,9 +115,9 @@ std::vector<any_variable> monitored_session::without_values(
   for (const std::size_t i : which) asked.push_back(have_values_[i]);
   std::vector<any_variable> none;
   if (asked.empty()) return none;
-  const std::vector<any_array> found = session_.run(while_starting(until), asked);
+  const std::vector<any_array> found = session_.run(while_starting(until), asked, place_);
   for (std::size_t i = 0; i < which.size(); ++i)
-    if (!*found[i].data<bool>()) none.push_back(variables_[which[i]]);
+    if (!found[i].item<bool>()) none.push_back(variables_[which[i]]);
   return none;
 }
 
@@ -129,9 +130,9 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until)
     const std::string saved = newest_checkpoint(options_);
     auto in_graph = as_default(graph_);
     if (saved.empty()) {
-      session_.run(while_starting(until), initialize_all());
+      session_.run(while_starting(until), initialize_all(place_), place_);
     } else {
-      saver().restore(session_, saved);
+      saver().restore(session_, saved, {}, place_);
       logging::info("restored ", saved);
     }
     return;
@@ -145,7 +146,7 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until)
   for (const std::size_t i : all) (devices[i]->task_name() == here ? own : others).push_back(i);
   std::vector<operation> steps;
   for (const auto& v : without_values(own, until)) steps.push_back(v.initializer());
-  if (!steps.empty()) session_.run(while_starting(until), group(steps));
+  if (!steps.empty()) session_.run(while_starting(until), group(steps), place_);
   steps.clear();
   for (const std::size_t i : others) steps.push_back(await_initialized(variables_[i]));
   if (steps.empty()) return;
@@ -153,7 +154,7 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until)
   const operation await = group(steps);
   for (bool said = false;; said = true) try {
       session_.run(while_starting(std::min(until, std::chrono::steady_clock::now() + long_time)),
-                   await);
+                   await, place_);
       return;
     } catch (const error& e) {
       if (e.code() != errc::deadline_exceeded) throw;
@@ -173,9 +174,10 @@ void monitored_session::make_ready(std::chrono::steady_clock::time_point until) 
   // Random numbers go on where the steps that are counted ended.
   if (const node_ref counted = graph_.find_variable("global_step");
       counted && self_.distributed() && options_.session.first_step == 0) {
-    const any_array step = session_.run(while_starting(until), any_tensor(output{counted, 0}));
+    const any_array step =
+        session_.run(while_starting(until), any_tensor(output{counted, 0}), place_);
     session_options o = session_.options();
-    o.first_step = static_cast<std::uint64_t>(*step.data<std::int64_t>());
+    o.first_step = static_cast<std::uint64_t>(step.item<std::int64_t>());
     if (o.first_step != session_.options().first_step) session_ = deft::session(self_, o);
   }
   for (auto& h : options_.hooks) h->after_create(context_);
@@ -185,8 +187,9 @@ bool monitored_session::has_kept_values(std::chrono::steady_clock::time_point un
   if (have_values_.empty()) return true;
   const auto begin = std::chrono::steady_clock::now();
   for (int attempt = 1;; ++attempt) try {
-      const std::vector<any_array> found = session_.run(while_starting(until), have_values_);
-      return std::ranges::all_of(found, [](const any_array& v) { return *v.data<bool>(); });
+      const std::vector<any_array> found =
+          session_.run(while_starting(until), have_values_, place_);
+      return std::ranges::all_of(found, [](const any_array& v) { return v.item<bool>(); });
     } catch (const error& e) {
       if (e.code() == errc::aborted) return false;  // a task has restarted
       const auto now = std::chrono::steady_clock::now();

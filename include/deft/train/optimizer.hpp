@@ -128,7 +128,7 @@ class optimizer {
                      source_place w = here()) const {
     return minimize_any(scalar_loss(loss, w), nullptr, &step, w);
   }
-  /// Updates only the given variables: `minimize(loss, {w, b})`.
+  /// Updates only the given variables: `minimize(loss, {w, b})`, `minimize(loss, w)`.
   template <expression L>
   operation minimize(const L& loss, const std::vector<any_variable>& variables,
                      source_place w = here()) const {
@@ -138,6 +138,23 @@ class optimizer {
   operation minimize(const L& loss, const std::vector<any_variable>& variables,
                      const variable<std::int64_t>& step, source_place w = here()) const {
     return minimize_any(scalar_loss(loss, w), &variables, &step, w);
+  }
+  template <expression L, std::convertible_to<any_variable> V>
+  operation minimize(const L& loss, const V& of, source_place w = here()) const {
+    return minimize(loss, std::vector<any_variable>{of}, w);
+  }
+  template <expression L, std::convertible_to<any_variable> V>
+  operation minimize(const L& loss, const V& of, const variable<std::int64_t>& step,
+                     source_place w = here()) const {
+    return minimize(loss, std::vector<any_variable>{of}, step, w);
+  }
+  template <expression L, class F>
+  requires std::is_function_v<F> operation minimize(const L&, F&)
+  const {
+    static_assert(detail::takes<optimizer, F>,
+                  "[minimize] expects a global step, and got a function: call it, as in "
+                  "global_step()");
+    return {};
   }
 
   /// The first half of minimize: gradients with respect to all trainable variables of float or

@@ -66,6 +66,7 @@ class adadelta : public optimizer {
  public:
   explicit adadelta(hyperparameter learning_rate = 0.001, adadelta_options options = {})
       : rate_(std::move(learning_rate)), options_(options) {}
+  explicit adadelta(adadelta_options options) : adadelta(0.001, options) {}
 
  protected:
   operation update(const update_target& v, const any_tensor& gradient) const override;
@@ -115,6 +116,7 @@ class adam : public optimizer {
  public:
   explicit adam(hyperparameter learning_rate = 0.001, adam_options options = {})
       : rate_(std::move(learning_rate)), options_(options) {}
+  explicit adam(adam_options options) : adam(0.001, options) {}
 
  protected:
   operation update(const update_target& v, const any_tensor& gradient) const override;

@@ -23,8 +23,8 @@ class progress_hook final : public hook {
 
   void after_run(run_context& context, std::span<const any_array> values) override {
     loss_value_ = visit_dtype(values[0].type(),
-                              [&]<class T>() { return static_cast<double>(*values[0].data<T>()); });
-    step_value_ = *values[1].data<std::int64_t>() + 1;
+                              [&]<class T>() { return static_cast<double>(values[0].item<T>()); });
+    step_value_ = values[1].item<std::int64_t>() + 1;
     ++runs_;
     auto now = clock::now();
     if (runs_ == 1) began_ = now;

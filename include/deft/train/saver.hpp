@@ -51,6 +51,12 @@ class saver {
  public:
   /// Throws invalid_argument if the given variables are of several graphs, or two have one name.
   explicit saver(saver_options options = {});
+  template <std::convertible_to<std::string_view> Path>
+  explicit saver(const Path&) {
+    static_assert(detail::takes<saver, Path>,
+                  "[saver] expects options, and got a path: it is an argument of save and restore, "
+                  "as in saver save; save.save(s, \"ckpt/model\")");
+  }
 
   /// Writes a checkpoint and returns its path, `path` or `path-step`. Its directory is created.
   /// Replaces an older one of that name, and deletes the oldest ones beyond max_to_keep. Throws

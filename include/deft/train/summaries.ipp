@@ -56,7 +56,7 @@ class summary_hook final : public hook {
   }
   void after_run(run_context&, std::span<const any_array> values) override {
     // Of a run that counts: its value is that from before the run.
-    const std::int64_t step = *values[0].data<std::int64_t>() + 1;
+    const std::int64_t step = values[0].item<std::int64_t>() + 1;
     if (std::exchange(starts_, false)) {
       writer_->start_at(step);  // which makes TensorBoard forget the graph and texts, too
       writer_->graph(std::exchange(graph_, {}));
@@ -79,7 +79,7 @@ class summary_hook final : public hook {
     switch (s.shown_as) {
       case summary::kind::scalar:
         return visit_dtype(value.type(), [&]<class T>() {
-          writer_->scalar(s.tag, static_cast<double>(*value.data<T>()), step);
+          writer_->scalar(s.tag, static_cast<double>(value.item<T>()), step);
         });
       case summary::kind::histogram:
         return writer_->histogram(s.tag, value, step);

@@ -285,7 +285,7 @@ class replica_hook_of_graph final : public hook {
       // A step that waits for workers which do not come would never end.
       if (asked.stop_requested()) updates_->leave();
     });
-    warning_ = std::jthread([state = context.session().prepare(states_)](
+    warning_ = std::jthread([state = context.session().prepare(states_, context.place())](
                                 const std::stop_token& stop) { warn_of_absent(state, stop); });
   }
   run_arguments before_run(run_context&) override { return {.fetches = states_}; }
