@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/variable.hpp>
+#include <deft/train/monitored_session.hpp>
 #include <deft/train/replica.hpp>
+#include <mutex>
 
 #include "training.hpp"
 
@@ -43,4 +45,40 @@ TEST_CASE_FIXTURE(own_graph, "replica_device places variables on the parameter s
   auto alone = on(replica_device(without, "/job:worker/task:0"));
   variable<float> w("w", 0.f);
   CHECK(requested_device(w) == "/job:worker/task:0");
+}
+
+TEST_CASE("between-graph training of a line converges with 1 ps and 2 workers") {
+  testing::threaded_job job(1, 2);
+  std::mutex guard;
+  std::vector<std::pair<float, float>> found;
+  std::vector<std::string> places;
+  auto codes = job.run([&](task& self) {
+    placeholder<float, dyn> x("x"), y("y");
+    auto scope = on(replica_device(self.cluster(), self.device()));
+    variable<float> slope("slope", 0.f), offset("offset", 0.f);
+    auto loss = mean(square(x * slope + offset - y));
+    auto step = global_step();
+    operation train = sgd(0.1).minimize(loss, step);
+    monitored_session s(self, {.hooks = {stop_at_step(600), stop_on_nan(loss)}});
+    // y = 3 x - 1, with different points on each worker.
+    float from = self.is_chief() ? -1.f : 0.f;
+    std::vector<float> xs, ys;
+    for (int i = 0; i < 16; ++i) {
+      xs.push_back(from + static_cast<float>(i) / 16);
+      ys.push_back(3 * xs.back() - 1);
+    }
+    while (!s.should_stop()) s.run(train, x = xs, y = ys);
+    auto [a, b] = s.session().run(slope, offset);
+    std::lock_guard lock(guard);
+    found.emplace_back(a, b);
+    places.push_back(s.device_of(slope));
+    CHECK(s.session().run(step) >= 600);
+  });
+  CHECK(codes == std::vector<int>{0, 0, 0});
+  REQUIRE(found.size() == 2);
+  for (auto [a, b] : found) {
+    CHECK(a == doctest::Approx(3).epsilon(0.02));
+    CHECK(b == doctest::Approx(-1).epsilon(0.02));
+  }
+  for (const auto& p : places) CHECK(p == "/job:ps/replica:0/task:0/" + testing::usual_device());
 }

@@ -150,9 +150,11 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until)
   steps.clear();
   for (const std::size_t i : others) steps.push_back(await_initialized(variables_[i]));
   if (steps.empty()) return;
-  constexpr auto long_time = std::chrono::seconds(9);  // before the run itself is called long
+  // Before the run itself is called long.
+  const auto long_time =
+      std::min<std::chrono::nanoseconds>(std::chrono::seconds(9), options_.start_timeout / 4);
   const operation await = group(steps);
-  for (bool said = false;; said = true) try {
+  for (bool said = false;;) try {
       session_.run(while_starting(std::min(until, std::chrono::steady_clock::now() + long_time)),
                    await, place_);
       return;
@@ -164,7 +166,9 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until)
           str("waiting for the chief, ", chief_name, ", to initialize ", names_of(none));
       if (std::chrono::steady_clock::now() >= until)
         fail(errc::deadline_exceeded, "[monitored_session] timed out ", what);
-      if (!said && !none.empty()) logging::warning(what);
+      if (said || none.empty()) continue;
+      logging::warning(what);
+      said = true;
     }
 }
 
