@@ -459,7 +459,9 @@ int main(int argc, char** argv) {
     understood = understood && rest != argv[i + 1] && *rest == 0;
   }
   if (!understood || !(minutes > 0) || (steps != "all" && steps != "direct")) {
-    std::fprintf(stderr, "usage: scripts/soak [--minutes N] [--seed S] [--steps all|direct]\n");
+    std::fprintf(stderr,
+                 "usage: scripts/soak [--transport tcp|tls|local] [--minutes N] [--seed S] "
+                 "[--steps all|direct]\n");
     return 2;
   }
   std::setvbuf(stdout, nullptr, _IOLBF, 0);

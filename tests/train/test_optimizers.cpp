@@ -147,6 +147,23 @@ TEST_CASE_FIXTURE(own_graph, "Adam with decoupled weight decay") {
          [](element& e, double g) { adam_step(e, g, 0.05); });
 }
 
+TEST_CASE("options alone leave the usual rate") {
+  auto step_of = [](const optimizer& o) {
+    const graph g;
+    const auto in_graph = as_default(g);
+    const variable<float> v("v", 1.f);
+    const operation step = o.minimize(v * v);
+    session s;
+    s.run(initialize_all());
+    s.run(step);
+    return 1 - s.run(v);
+  };
+  CHECK(step_of(adam({.epsilon = 1})) == step_of(adam(0.001, {.epsilon = 1})));
+  CHECK(step_of(adam({.epsilon = 1})) != step_of(adam()));
+  CHECK(step_of(adadelta({.rho = 0.5})) == step_of(adadelta(0.001, {.rho = 0.5})));
+  CHECK(step_of(adadelta({.rho = 0.5})) != step_of(adadelta()));
+}
+
 TEST_CASE_FIXTURE(own_graph, "FTRL") {
   for (const double power : {-0.5, -0.7}) {
     graph other;

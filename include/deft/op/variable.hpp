@@ -87,8 +87,9 @@ class variable : public tensor<T, E...> {
   /// With the elements in row-major order, or row by row: `variable<float, 2, 2> w("w", {{1, 2},
   /// {3, 4}})`. A variable of rank 1 also takes a vector, array or span.
   template <std::convertible_to<std::string_view> Name>
-  variable(const Name& name, const detail::element_list<T, E...>& list,
-           const variable_options& options = detail::default_options(), source_place w = here())
+  requires(shape_t<E...>::value.is_static())
+      variable(const Name& name, const detail::element_list<T, E...>& list,
+               const variable_options& options = detail::default_options(), source_place w = here())
       : variable(name, list.values_for(name, w), options, w) {}
   template <std::convertible_to<std::string_view> Name, std::size_t N, std::size_t M>
   variable(const Name& name, const T (&rows)[N][M],
@@ -112,6 +113,12 @@ class variable : public tensor<T, E...> {
       : tensor<T, E...>(make(name, initial, options, w, extents)) {
     static_assert(!shape_t<E...>::value.is_static(),
                   "[variable] expects extents only where its own are dyn");
+  }
+  template <std::convertible_to<std::string_view> Name>
+  requires(!shape_t<E...>::value.is_static()) variable(const Name&, const dims&) {
+    static_assert(detail::takes<variable<T, E...>, Name, dims>,
+                  "[variable] expects an initial value after its extents, as in "
+                  "variable<float, dyn, 3> w(\"w\", {rows, 3}, zeros())");
   }
   template <std::convertible_to<std::string_view> Name>
   explicit variable(const Name&) {

@@ -21,27 +21,10 @@ any_tensor zeros_like(const any_tensor& x);
 
 }  // namespace plan
 
-/// The gradients of `loss` with respect to `x…`, typed like them; zeros where `loss` does not
-/// depend on one. As in TensorFlow, a loss that is not a scalar counts as the sum of its
-/// elements. Throws invalid_argument if `loss` is not floating, unimplemented if an operation
-/// between them has no gradient.
-template <expression L, expression... X>
-requires(sizeof...(X) > 0) auto gradients(const L& loss, const X&... x) {
-  const any_tensor xs[] = {any_tensor(x)...};
-  std::vector<any_tensor> d = plan::gradients(any_tensor(loss), xs);
-  std::size_t i = 0;
-  auto take = [&]<class Y>(const Y& y) {
-    any_tensor g = std::move(d[i++]);
-    if (!g.valid()) g = plan::zeros_like(any_tensor(y));
-    if constexpr (typed_expression<Y>)
-      return tensor_of<value_type_of<Y>, shape_type_of<Y>>(g);
-    else
-      return g;
-  };
-  return std::tuple<decltype(take(x))...>{take(x)...};
-}
-/// The same where their number is known only at run time: `gradients(loss, {w, b})`, or of a vector
-/// of variables or tensors.
+/// The gradients of `loss` with respect to tensors or variables, `gradients(loss, {w, b})` or of a
+/// vector of them; zeros where `loss` does not depend on one. As in TensorFlow, a loss that is not
+/// a scalar counts as the sum of its elements. Throws invalid_argument if `loss` is not floating,
+/// unimplemented if an operation between them has no gradient.
 template <expression L, std::convertible_to<any_tensor> X = any_tensor>
 std::vector<any_tensor> gradients(const L& loss, const std::vector<X>& xs) {
   const std::vector<any_tensor> tensors(xs.begin(), xs.end());
@@ -49,6 +32,20 @@ std::vector<any_tensor> gradients(const L& loss, const std::vector<X>& xs) {
   for (std::size_t i = 0; i < d.size(); ++i)
     if (!d[i].valid()) d[i] = plan::zeros_like(tensors[i]);
   return d;
+}
+/// The same for `x…`, typed like them.
+template <expression L, expression... X>
+requires(sizeof...(X) > 0) auto gradients(const L& loss, const X&... x) {
+  std::vector<any_tensor> d = gradients(loss, std::vector<any_tensor>{any_tensor(x)...});
+  std::size_t i = 0;
+  auto take = [&]<class Y>(const Y&) {
+    any_tensor g = std::move(d[i++]);
+    if constexpr (typed_expression<Y>)
+      return tensor_of<value_type_of<Y>, shape_type_of<Y>>(g);
+    else
+      return g;
+  };
+  return std::tuple<decltype(take(x))...>{take(x)...};
 }
 
 }  // namespace deft

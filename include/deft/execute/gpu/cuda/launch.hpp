@@ -207,8 +207,8 @@ __global__ void __launch_bounds__(most_threads, sizeof(typename F::state) <= 8 ?
 #pragma unroll
     for (int k = 0; k < K; ++k)
       if (c + apart * k < n) part[k] = f.add(part[k], row, c + apart * k);
-        // One loop, as a loop around another one is not unrolled, and `part` then not in registers.
 #pragma unroll
+    // One loop, as a loop around another one is not unrolled, and `part` then not in registers.
     for (int k = K - 1; k > 0; --k) {
       const int d = k >= 8 ? 8 : k >= 4 ? 4 : k >= 2 ? 2 : 1;
       part[k - d] = f.join(part[k - d], part[k]);
