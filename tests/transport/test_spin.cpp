@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sched.h>
 #include <unistd.h>
 
 #include <deft/transport/spin.hpp>
@@ -9,7 +10,13 @@
 #include "wire.hpp"
 
 using deft::detail::adaptive_spin;
+using deft::detail::arrival_wait;
 using namespace std::chrono_literals;
+
+namespace {
+bool no() { return false; }
+bool yes() { return true; }
+}  // namespace
 
 TEST_CASE("a spin that fails becomes shorter, with a full attempt now and then") {
   adaptive_spin spin(32us);
@@ -54,7 +61,7 @@ TEST_CASE("no spin on the processor of the peer that is to answer") {
 }
 
 TEST_CASE("a wait looks again for as long as a spin is worth it, then sleeps until it is over") {
-  deft::detail::arrival_wait wait(1h, [] { return false; });
+  arrival_wait wait(1h, no, no);
   const auto now = std::chrono::steady_clock::now();
   CHECK(wait.look_again(now));
   CHECK(wait.look_again(now + 59min));
@@ -73,7 +80,7 @@ TEST_CASE("no spin after a message that was sent from the same processor") {
    private:
     bool is_;
   };
-  deft::detail::arrival_wait wait(1h, [] { return false; });
+  arrival_wait wait(1h, no, no);
   auto spins_after = [&](bool is) {
     const auto now = std::chrono::steady_clock::now();
     wait.restart();
@@ -88,21 +95,47 @@ TEST_CASE("no spin after a message that was sent from the same processor") {
   CHECK(spins_after(false));
 }
 
-TEST_CASE("no spin while other threads spin on all processors") {
-  using deft::detail::arrival_wait;
-  arrival_wait wait(1h, [] { return false; });
+TEST_CASE("a long spin gives way to other threads") {
+  static int given = 0;
+  arrival_wait wait(
+      1h, [] { return ++given, true; }, yes);
+  const auto now = std::chrono::steady_clock::now();
+  CHECK(wait.look_again(now));
+  CHECK(wait.look_again(now + 9us));  // a short wait is spun in any case
+  CHECK(given == 0);
+  CHECK(wait.look_again(now + 10us));
+  CHECK(wait.look_again(now + 59min));
+  CHECK(given == 2);
+  CHECK_FALSE(wait.look_again(now + 1h));
+  CHECK(given == 2);
+}
+
+TEST_CASE("a spin gives way at once while other threads spin on all processors") {
+  static int given = 0;
+  arrival_wait wait(
+      1h, [] { return ++given, true; }, no);
+  const auto now = std::chrono::steady_clock::now();
+  wait.set_crowded_until(arrival_wait::crowded_until({1 << 20, now + 5us}));
+  CHECK(wait.look_again(now + 4us));
+  CHECK(given == 1);
+  CHECK(wait.look_again(now + 5us));
+  CHECK(given == 1);
+  // Even without a thread that works.
+  CHECK(arrival_wait::crowded_until({-1, now + 1min}) == arrival_wait::clock::time_point{});
+}
+
+TEST_CASE("no spin while other threads spin on all processors, if it does not pay to give way") {
+  arrival_wait wait(1h, no, no);
   const auto now = std::chrono::steady_clock::now();
   wait.set_crowded_until(arrival_wait::crowded_until({1 << 20, now + 1min}));
   CHECK_FALSE(wait.look_again(now + 59s));
   wait.restart();
   CHECK(wait.look_again(now + 1min));
-  // Even without a thread that works.
-  CHECK(arrival_wait::crowded_until({-1, now + 1min}) == arrival_wait::clock::time_point{});
 }
 
-TEST_CASE("a spin ends once a thread that could work lacks a processor") {
+TEST_CASE("a spin that does not give way ends once a thread that could work lacks a processor") {
   static bool crowded = true;
-  deft::detail::arrival_wait wait(1h, [] { return crowded; });
+  arrival_wait wait(1h, no, [] { return crowded; });
   const auto now = std::chrono::steady_clock::now();
   CHECK(wait.look_again(now));
   CHECK(wait.look_again(now + 10us));  // a short wait is spun in any case
@@ -115,6 +148,22 @@ TEST_CASE("a spin ends once a thread that could work lacks a processor") {
   CHECK_FALSE(wait.look_again(now + 3s));
   wait.restart();
   CHECK(wait.look_again(now + 3s));
+}
+
+TEST_CASE("a thread does not give way for a while after another one kept its processor for long") {
+  cpu_set_t all, one;
+  REQUIRE(sched_getaffinity(0, sizeof all, &all) == 0);
+  CPU_ZERO(&one);
+  CPU_SET(sched_getcpu(), &one);
+  REQUIRE(sched_setaffinity(0, sizeof one, &one) == 0);
+  {
+    const std::jthread busy([](std::stop_token stop) {  // on the same processor
+      while (!stop.stop_requested()) deft::detail::relax();
+    });
+    while (deft::detail::give_way()) continue;
+  }
+  REQUIRE(sched_setaffinity(0, sizeof all, &all) == 0);
+  while (!deft::detail::give_way()) std::this_thread::yield();
 }
 
 TEST_CASE("threads that are ready to run are counted") {

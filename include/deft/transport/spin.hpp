@@ -23,6 +23,12 @@ inline constexpr auto most_spin = std::chrono::microseconds(100);
 /// them waits for a thread that spins. False if the system does not say. Takes 1 us.
 bool threads_outnumber_processors();
 
+/// Lets another thread that is ready to run have the calling thread's processor: one that is about
+/// to answer runs at once, and one that spins gives it back at once. Returns false without doing so
+/// for 100 ms after the other thread kept it for long: the system has a thread that gave way wait,
+/// even for a message that is there, until the other one had its share, which takes milliseconds.
+bool give_way();
+
 /// The threads of this host that spin.
 struct spinning_threads {
   int count = 0;
@@ -81,24 +87,27 @@ class adaptive_spin {
   unsigned failures_ = 0, nearly_ = 0;
 };
 
-/// Decides when a reading thread looks again and when it sleeps: a long spin ends as soon as a
-/// thread that could work lacks a processor. Between two processes of one machine it also moves the
-/// waiting thread, which may be the caller's, off a processor that both ends share: each wakes the
-/// other in turn while another processor may be idle, and the system's scheduler, which put them
-/// together since one sleeps as it wakes the other, does not separate them again.
+/// Decides when a reading thread looks again and when it sleeps. A thread that spins for long, or
+/// while others spin on all processors, gives way to threads that work; where that does not pay, it
+/// sleeps as soon as one of them lacks a processor. Between two processes of one machine it also
+/// moves the waiting thread, which may be the caller's, off a processor that both ends share: each
+/// wakes the other in turn while another processor may be idle, and the system's scheduler, which
+/// put them together since one sleeps as it wakes the other, does not separate them again.
 class arrival_wait {
  public:
   using clock = std::chrono::steady_clock;
-  /// `crowded` is asked at intervals during a long spin whether it should end.
-  explicit arrival_wait(clock::duration most, bool (*crowded)() = threads_outnumber_processors)
-      : most_(most), spin_(most), crowded_(crowded) {}
+  /// Where `give_way` returns false, `crowded` is asked at intervals whether a long spin should
+  /// end.
+  explicit arrival_wait(clock::duration most, bool (*give_way)() = detail::give_way,
+                        bool (*crowded)() = threads_outnumber_processors)
+      : most_(most), spin_(most), give_way_(give_way), crowded_(crowded) {}
   /// Forgets a wait that ended without a message.
   void restart() {
     began_ = {};
     slept_ = false;
   }
-  /// Until when spinning does not pay, given the `others` that spin: each of them needs a
-  /// processor, and so do a thread that works and one more.
+  /// Until when a thread that spins gives way at once, given the `others` that spin: each of them
+  /// needs a processor, and so do a thread that works and one more.
   static clock::time_point crowded_until(const spinning_threads& others);
   void set_crowded_until(clock::time_point t) { crowded_until_ = t; }
   /// After a look at `now` found nothing. Returns true to look again at once; false to sleep, and
@@ -112,6 +121,7 @@ class arrival_wait {
   clock::duration most_;
   adaptive_spin spin_;
   bool slept_ = false;
+  bool (*give_way_)();
   bool (*crowded_)();
   clock::time_point crowded_until_{}, ask_again_{};
   int shared_soon_ = 0;  ///< messages in a row, each soon after a sleep and from the same processor

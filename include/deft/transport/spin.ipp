@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <deft/core/thread.hpp>
 #include <deft/transport/spin.hpp>
@@ -35,17 +36,35 @@ arrival_wait::clock::time_point arrival_wait::crowded_until(const spinning_threa
   return others.count + 2 > usable_processors() ? others.until : clock::time_point{};
 }
 
+bool give_way() {
+  using clock = std::chrono::steady_clock;
+  constexpr auto long_wait = std::chrono::microseconds(300);
+  constexpr auto rest = std::chrono::milliseconds(100);
+  static std::atomic<clock::time_point> not_before{};
+  const auto before = clock::now();
+  if (before < not_before.load(std::memory_order_relaxed)) return false;
+  sched_yield();
+  const auto after = clock::now();
+  if (after - before > long_wait) not_before.store(after + rest, std::memory_order_relaxed);
+  return true;
+}
+
 bool arrival_wait::look_again(clock::time_point now) {
   // What answers soon is waited for in any case: to wake takes longer.
+  constexpr auto gives_way_after = std::chrono::microseconds(10);
   constexpr auto ask_after = std::chrono::microseconds(40);
   constexpr auto ask_every = std::chrono::microseconds(10);
   if (began_ == clock::time_point{}) began_ = now, ask_again_ = now + ask_after;
   last_ = now;
-  const bool asks = now >= ask_again_;
-  if (asks) ask_again_ = now + ask_every;
-  if (!slept_ && now >= crowded_until_ && spin_.worth(now - began_) && !(asks && crowded_())) {
-    relax();
-    return true;
+  if (!slept_ && spin_.worth(now - began_)) {
+    const bool others_spin = now < crowded_until_;
+    if ((others_spin || now - began_ >= gives_way_after) && give_way_()) return true;
+    const bool asks = now >= ask_again_;
+    if (asks) ask_again_ = now + ask_every;
+    if (!others_spin && !(asks && crowded_())) {
+      relax();
+      return true;
+    }
   }
   slept_ = true;
   return false;
