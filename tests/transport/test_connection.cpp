@@ -223,6 +223,23 @@ TEST_CASE_TEMPLATE("receive keeps its deadline, and the part of a message that i
   CHECK(same_bytes(m.tensors[0], large));
 }
 
+TEST_CASE("a connection says whether it has just read a part of a message") {
+  message m(message_kind::first_free), got;
+  m.meta.resize(50);
+  const auto bytes = detail::flatten_frame(m);
+  const std::size_t step = 50;  // after a pause each time
+  const auto c = std::make_shared<detail::connection_state>(
+      std::make_unique<testing::memory_stream>(bytes, step), wire_limits());
+  CHECK(c->try_receive(got) == connection::arrival::nothing);
+  CHECK_FALSE(c->has_received_part());
+  for (std::size_t read = step; read < bytes.size(); read += step) {
+    CHECK(c->try_receive(got) == connection::arrival::nothing);
+    CHECK(c->has_received_part());
+  }
+  CHECK(c->try_receive(got) == connection::arrival::something);
+  CHECK_FALSE(c->has_received_part());
+}
+
 TEST_CASE_TEMPLATE("closing one end ends the other, and wakes a thread that receives", ends, by_tcp,
                    by_local_socket, by_tls) {
   ends e;

@@ -71,6 +71,29 @@ TEST_CASE("a wait looks again for as long as a spin is worth it, then sleeps unt
   CHECK(wait.look_again(now));
 }
 
+TEST_CASE("the rest of a message is spun for, however long the message was waited for") {
+  arrival_wait wait(1h, no, no);
+  const testing::no_stream from;
+  const auto now = std::chrono::steady_clock::now();
+  auto spins = [&](auto limit) {
+    CHECK(wait.look_again(now));
+    CHECK(wait.look_again(now + limit - 1ns));
+    CHECK_FALSE(wait.look_again(now + limit));
+    CHECK_FALSE(wait.look_again(now + 4h));
+  };
+  for (auto limit : {60min, 30min, 15min}) {
+    spins(limit);
+    wait.came(from);
+  }
+  spins(450s);
+  for (int part = 0; part < 3; ++part) {
+    wait.came_in_part(from);
+    spins(60min);
+  }
+  wait.came(from);
+  spins(225s);  // only the wait for the first part has counted
+}
+
 TEST_CASE("no spin after a message that was sent from the same processor") {
   class beside final : public testing::no_stream {
    public:

@@ -213,6 +213,7 @@ served::work accepted_connection::receive() {
     try {
       switch (state_->try_receive(message_)) {
         case connection::arrival::nothing:
+          if (state_->has_received_part()) wait_.came_in_part(state_->source());
           return i > 0 ? work::all : work::none;
         case connection::arrival::end:
           return end(nullptr), work::some;

@@ -225,6 +225,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
           if (!few && !c.told.exchange(false)) continue;
           const bool pumped = c.pump();
           if (!few) c.connection->arm();
+          if (c.connection->has_received_part()) wait_.came_in_part(c.connection->source());
           if (!pumped) continue;
           if (c.told) told_ = true;
           if (!some) wait_.came(c.connection->source());

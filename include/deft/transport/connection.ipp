@@ -168,7 +168,9 @@ connection::arrival connection_state::step(message& m) {
   try {
     do {
       const auto status = reader_.advance(*stream_, m);
-      if (reader_.has_read()) heard_.store(true, std::memory_order_relaxed);
+      const bool has_read = reader_.has_read();
+      if (has_read) heard_.store(true, std::memory_order_relaxed);
+      part_ = has_read && status == frame_reader::status::more && reader_.is_within_message();
       if (status == frame_reader::status::more) return arrival::nothing;
       if (status == frame_reader::status::end) {
         const bool broken = lost();
@@ -233,6 +235,7 @@ bool connection_state::receive(message& m, deadline until) {
       case connection::arrival::end:
         return false;
       case connection::arrival::nothing:
+        if (part_) wait_.came_in_part(*stream_);
         break;
     }
     const auto now = std::chrono::steady_clock::now();

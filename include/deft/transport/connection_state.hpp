@@ -24,6 +24,8 @@ class connection_state final : public loop_member,
   /// One thread at a time.
   bool receive(message& m, deadline until);
   connection::arrival try_receive(message& m);
+  /// Whether try_receive has just read a part of a message, of which the rest is yet to arrive.
+  bool has_received_part() const { return part_; }
   bool drain(deadline until);
   std::size_t queued() const;
   /// Whether something is queued for writing.
@@ -93,6 +95,7 @@ class connection_state final : public loop_member,
   std::unique_ptr<stream> stream_;
   frame_reader reader_;
   arrival_wait wait_;  ///< used by the receiving thread
+  bool part_ = false;  ///< of the receiving thread
 
   mutable std::mutex guard_;
   std::condition_variable changed_;

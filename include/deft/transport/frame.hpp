@@ -68,6 +68,8 @@ class frame_reader {
   void set_limits(const wire_limits& limits) { limits_ = limits; }
   /// Whether anything was read since the last call.
   bool has_read() { return std::exchange(has_read_, false); }
+  /// Whether a message has been read in part.
+  bool is_within_message() const { return stage_ != stage::header || done_ > 0; }
 
  private:
   enum class stage { header, meta, descriptors, payload };

@@ -104,7 +104,7 @@ class arrival_wait {
   /// Forgets a wait that ended without a message.
   void restart() {
     began_ = {};
-    slept_ = false;
+    slept_ = in_part_ = false;
   }
   /// Until when a thread that spins gives way at once, given the `others` that spin: each of them
   /// needs a processor, and so do a thread that works and one more.
@@ -114,13 +114,16 @@ class arrival_wait {
   /// then call woke.
   bool look_again(clock::time_point now);
   void woke() { last_ = clock::now(); }
-  /// Something arrived from `s`.
+  /// A message arrived from `s`.
   void came(const stream& s);
+  /// A part of a message arrived from `s`: the rest is on its way, and is spun for as long as for
+  /// an answer that always comes soon.
+  void came_in_part(const stream& s);
 
  private:
   clock::duration most_;
   adaptive_spin spin_;
-  bool slept_ = false;
+  bool slept_ = false, in_part_ = false;
   bool (*give_way_)();
   bool (*crowded_)();
   clock::time_point crowded_until_{}, ask_again_{};

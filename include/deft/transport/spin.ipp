@@ -56,7 +56,7 @@ bool arrival_wait::look_again(clock::time_point now) {
   constexpr auto ask_every = std::chrono::microseconds(10);
   if (began_ == clock::time_point{}) began_ = now, ask_again_ = now + ask_after;
   last_ = now;
-  if (!slept_ && spin_.worth(now - began_)) {
+  if (!slept_ && (in_part_ ? now - began_ < most_ : spin_.worth(now - began_))) {
     const bool others_spin = now < crowded_until_;
     if ((others_spin || now - began_ >= gives_way_after) && give_way_()) return true;
     const bool asks = now >= ask_again_;
@@ -85,7 +85,7 @@ inline void leave_processor() {
 void arrival_wait::came(const stream& s) {
   constexpr int often = 32;
   constexpr auto rest = std::chrono::milliseconds(100);
-  if (began_ == clock::time_point{}) return;
+  if (began_ == clock::time_point{} || in_part_) return restart();
   const auto waited = last_ - began_;
   const bool shared = slept_ && s.shares_processor();
   spin_.came(slept_, waited, shared);
@@ -98,6 +98,11 @@ void arrival_wait::came(const stream& s) {
     move_again_ = last_ + rest;
   }
   restart();
+}
+
+void arrival_wait::came_in_part(const stream& s) {
+  came(s);
+  in_part_ = true;
 }
 
 }  // namespace deft::detail
