@@ -58,14 +58,17 @@ class ready_plan {
   /// Runs one step. `feeds` are in the order that the plan was made with. Throws the first error of
   /// the step.
   virtual step_results run(std::span<const feed_ref> feeds, const run_options& options) = 0;
-  /// The same without waiting for other tasks, if a master made the plan. `done` is called once, on
-  /// the thread that ends the run. `feeds` must stay alive until then, and must not be borrowed.
+  /// The same without waiting for other tasks or for what its nodes wait for, if a master that is a
+  /// task of a cluster made the plan. `done` is called once, on the thread that ends the run.
+  /// `feeds` must stay alive until then, and must not be borrowed.
   virtual void start(std::span<const feed_ref> feeds, const run_options& options,
                      const run_callback& done);
   /// The number of fetches, including operations.
   virtual std::size_t fetches() const = 0;
   /// Whether it runs on this task only.
   virtual bool is_local() const { return false; }
+  /// Whether nodes may wait for something outside the step, such as a barrier.
+  virtual bool waits() const { return false; }
 };
 
 /// How long planning may wait for tasks.

@@ -248,3 +248,35 @@ TEST_CASE("the longest timeouts count as none, and a session's timeout limits co
   ::close(fd);
   CHECK(outcome_of([&] { session s(dead, {.timeout = 50ms}); }).code == errc::deadline_exceeded);
 }
+
+TEST_CASE("runs that wait on their task hold no thread of it") {
+  constexpr int many = 1'100;  // more than there are threads for background work
+  local_cluster c{{"worker", 1}};
+  testing::raw_caller client(c, "client"), other(c, "other");
+  auto plan_of = [](testing::raw_caller& who, std::uint64_t session, const output& fetched) {
+    return wire::unpack<wire::plan_made>(
+               who.answer(wire::pack(wire::make_plan{session, 0s, flatten({&fetched, 1}, {})})))
+        .plan;
+  };
+  graph own;
+  auto in_own = as_default(own);
+  // A round of replicas that never come.
+  op::await_replicas waits;
+  waits.barrier = "round";
+  waits.needed = waits.total = 2;
+  node_request r;
+  r.def = &record_of<op::await_replicas>;
+  r.attributes = encode(waits);
+  const auto session = client.open_session(), theirs = other.open_session();
+  const auto waiting = plan_of(client, session, {own.add(std::move(r)), 1});
+  const auto quick = plan_of(other, theirs, any_tensor(constant(1.f)).handle());
+  std::vector<std::shared_ptr<pending>> calls;
+  for (int i = 0; i < many; ++i)
+    calls.push_back(
+        client.to->call(wire::pack(wire::run_plan{.session = session, .plan = waiting})));
+  client.answer(wire::pack(wire::cancel_run{session, 0}));  // so all of them have been read
+  CHECK(other.outcome(wire::pack(wire::run_plan{.session = theirs, .plan = quick})).code == errc{});
+  CHECK(std::ranges::none_of(calls, [](auto& p) { return p->done(); }));
+  client.to->post(wire::pack(wire::close_session{session}));
+  CHECK(std::ranges::none_of(calls, [&](auto& p) { return client.outcome(p).code == errc{}; }));
+}

@@ -428,8 +428,9 @@ void ready_plan::start(std::span<const feed_ref> feeds, const run_options& optio
 
 void master_plan::start(std::span<const feed_ref> feeds, const run_options& options,
                         const run_callback& done) {
-  if (others_.empty()) return ready_plan::start(feeds, options, done);
+  if (others_.empty() && !waits_) return ready_plan::start(feeds, options, done);
   check_run(feeds);
+  if (others_.empty()) return start_here(feeds, options, done);
   auto reads = std::make_shared<worker::unattended>(tasks_->cluster());
   auto step = std::make_shared<distributed_step>(
       shared_from_this(), feeds, options, [done, reads](run_outcome o) { done(std::move(o)); });
@@ -439,11 +440,7 @@ void master_plan::start(std::span<const feed_ref> feeds, const run_options& opti
 
 step_results master_plan::run(std::span<const feed_ref> feeds, const run_options& options) {
   check_run(feeds);
-  if (others_.empty()) {
-    const std::uint64_t number = tasks_->next_step();
-    if (options.step) *options.step = number;
-    return run_here(feeds, options, number);
-  }
+  if (others_.empty()) return run_here(feeds, options);
   constexpr auto long_wait = std::chrono::seconds(10);
   struct {
     std::optional<step_results> results;

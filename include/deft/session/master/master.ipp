@@ -6,6 +6,7 @@
 #include <deft/execute/evaluate.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/session/master/distributed_step.ipp>
+#include <deft/session/master/local_step.ipp>
 #include <deft/session/master/master.hpp>
 #include <deft/session/master/master_plan.ipp>
 #include <deft/session/master/task_directory.ipp>

@@ -25,6 +25,7 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
              const run_callback& done) override;
   std::size_t fetches() const override { return fetches_; }
   bool is_local() const override { return others_.empty(); }
+  bool waits() const override { return waits_; }
 
  private:
   struct task_part {
@@ -37,19 +38,23 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
     bool updates = false;  ///< whether it updates variables
   };
   class distributed_step;
+  class local_step;
+  class unattended_step;
 
   std::shared_ptr<pending> register_at(task_part& r, const std::shared_ptr<channel>& link);
   std::shared_ptr<channel> standing_link(const task_part& r);
   void relink(task_part& r, deadline until, link_callback then);
   void check_run(std::span<const feed_ref> feeds) const;
   deadline deadline_of(const run_options& options) const;
-  step_results run_here(std::span<const feed_ref> feeds, const run_options& options,
-                        std::uint64_t step);
+  step_results run_here(std::span<const feed_ref> feeds, const run_options& options);
+  void start_here(std::span<const feed_ref> feeds, const run_options& options,
+                  const run_callback& done);
 
   const std::shared_ptr<task_directory> tasks_;
   const std::stop_token closing_;
   const std::size_t fetches_;
-  std::size_t feeds_ = 0;            ///< one more than the highest feed number
+  std::size_t feeds_ = 0;  ///< one more than the highest feed number
+  bool waits_ = false;
   bool feeds_in_order_ = true;       ///< the own part takes all feeds, in their order
   std::shared_ptr<frame_pool> own_;  ///< if there are no other parts
   task_part own_part_;               ///< task is null if this task has no part

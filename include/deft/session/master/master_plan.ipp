@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/master/master_plan.ipp: registers parts, and runs steps on this task alone.
+// deft/session/master/master_plan.ipp: registers the parts of a plan on their tasks.
 #pragma once
-#include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/core/thread.hpp>
-#include <deft/execute/trace_recorder.hpp>
 #include <deft/op/plan/feed.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/session/master/master_plan.hpp>
-#include <deft/session/threads/watchdog.hpp>
 #include <deft/session/wire/codec.hpp>
-#include <deft/session/wire/values.hpp>
 
 namespace deft {
 
@@ -23,6 +19,7 @@ master_plan::master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan
     r.fetches = part.fetch_numbers;
     for (const auto& n : part.graph.nodes) {
       r.updates |= plan::is_update(n);
+      waits_ |= n.op->is(op_traits::waits);
       if (n.op->role == op_role::feed) {
         const auto number = decode<op::feed>(n.attributes).index;
         r.feeds.push_back(static_cast<std::uint32_t>(number));
@@ -140,50 +137,6 @@ void master_plan::relink(task_part& r, deadline until, link_callback then) {
 deadline master_plan::deadline_of(const run_options& options) const {
   const auto timeout = options.timeout.count() ? options.timeout : tasks_->options().timeout;
   return timeout.count() ? deadline_in(timeout) : no_deadline;
-}
-
-step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_options& options,
-                                   std::uint64_t step) {
-  // Usually the part takes all feeds in their order.
-  std::vector<feed_ref> reordered;
-  if (!feeds_in_order_) {
-    for (auto f : own_part_.feeds) reordered.push_back(feeds[f]);
-    feeds = reordered;
-  }
-  std::optional<watched> watch;
-  const auto begin = std::chrono::steady_clock::now();
-  const deadline until = deadline_of(options);
-  if (until != no_deadline || options.cancel.stop_possible())
-    watch.emplace(until, options.cancel, closing_);
-  const std::stop_token stopped = watch ? watch->stop() : std::stop_token();
-  std::optional<trace_recorder> recorder;
-  if (options.trace) recorder.emplace();
-  const step_context context{.step = step,
-                             .draw = draw_counter(*tasks_->options().stream, step),
-                             .stop = watch ? stopped : closing_,
-                             .observer = recorder ? &*recorder : nullptr};
-  std::unique_ptr<executable::frame> frame;
-  // The only part has all fetches, so its values are already in their order.
-  try {
-    frame = own_->take();
-    frame->run(feeds, context);
-    if (recorder) options.trace->events = recorder->take();
-  } catch (const error& e) {
-    if (frame) own_->give_back(std::move(frame));
-    if (e.code() != errc::cancelled) throw;
-    if (watch && watch->late())
-      throw error(errc::deadline_exceeded,
-                  str("the step timed out after ", duration_text(until - begin), " on ",
-                      to_string(*tasks_->self_name())),
-                  e.node(), e.where(), e.device());
-    if (tasks_->cluster() && tasks_->cluster()->stopped()) throw tasks_->cluster()->stopped_error();
-    throw error(errc::cancelled,
-                tasks_->closed() ? "the session was closed" : "the run was cancelled", e.node(),
-                e.where(), e.device());
-  } catch (const std::bad_alloc&) {
-    fail(errc::resource_exhausted, to_string(*tasks_->self_name()), " ran out of host memory");
-  }
-  return step_results(std::move(frame), &frame_pool::return_to, own_);
 }
 
 }  // namespace deft

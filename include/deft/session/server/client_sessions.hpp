@@ -16,8 +16,9 @@ namespace deft {
 
 class connection;
 
-/// A client's plan, and whether it is quick: it runs on this task only, and its last two runs were
-/// so short that changing threads is not worth it. The thread that reads messages runs quick plans.
+/// A client's plan, and whether it is quick: it runs on this task only, waits for nothing, and its
+/// last two runs were so short that changing threads is not worth it. The thread that reads
+/// messages runs quick plans.
 class client_plan {
  public:
   explicit client_plan(std::shared_ptr<ready_plan> plan) : plan_(std::move(plan)) {}
@@ -28,11 +29,13 @@ class client_plan {
   /// Whether a run with these feeds is quick: one with more bytes than were measured may take
   /// longer.
   bool is_quick(std::span<const any_array> feeds) const;
-  step_results run(std::span<const any_array> feeds, const run_options& options);
   /// See ready_plan::start.
   void start(std::vector<any_array> feeds, const run_options& options, run_callback done);
 
  private:
+  void measure(std::span<const any_array> feeds, const run_options& options,
+               const run_callback& done);
+
   const std::shared_ptr<ready_plan> plan_;
   std::atomic<int> slowness_{2};  ///< how many quick runs it takes to count as quick
   std::atomic<std::size_t> measured_bytes_{0};

@@ -2,6 +2,7 @@
 // deft/session/server/client_sessions.ipp: the sessions, plans and runs of clients.
 #pragma once
 #include <algorithm>
+#include <deft/core/failure.hpp>
 #include <deft/session/server/client_sessions.hpp>
 #include <deft/session/wire/values.hpp>
 #include <deft/transport/handshake.hpp>
@@ -19,27 +20,13 @@ std::size_t bytes_of(std::span<const any_array> feeds) {
 }  // namespace
 
 bool client_plan::is_quick(std::span<const any_array> feeds) const {
-  return plan_->is_local() && slowness_.load(std::memory_order_relaxed) == 0 &&
+  return plan_->is_local() && !plan_->waits() && slowness_.load(std::memory_order_relaxed) == 0 &&
          bytes_of(feeds) <= measured_bytes_.load(std::memory_order_relaxed);
-}
-
-step_results client_plan::run(std::span<const any_array> feeds, const run_options& options) {
-  // Passing a run to another thread takes up to 100 µs; a longer run delays the next messages.
-  constexpr auto quick = std::chrono::microseconds(200);
-  const auto begin = std::chrono::steady_clock::now();
-  step_results results = plan_->run(feeds_of(feeds), options);
-  const bool was_quick = std::chrono::steady_clock::now() - begin < quick;
-  const int before = slowness_.load(std::memory_order_relaxed);
-  const int now = was_quick ? std::max(before - 1, 0) : 2;
-  if (now != before) slowness_.store(now, std::memory_order_relaxed);
-  if (const std::size_t bytes = bytes_of(feeds);
-      was_quick && bytes > measured_bytes_.load(std::memory_order_relaxed))
-    measured_bytes_.store(bytes, std::memory_order_relaxed);
-  return results;
 }
 
 void client_plan::start(std::vector<any_array> feeds, const run_options& options,
                         run_callback done) {
+  if (plan_->is_local() && !plan_->waits()) return measure(feeds, options, done);
   struct held {
     std::vector<any_array> values;
     std::vector<feed_ref> feeds;
@@ -49,6 +36,23 @@ void client_plan::start(std::vector<any_array> feeds, const run_options& options
   h->feeds = feeds_of(h->values);
   plan_->start(h->feeds, options,
                [h, done = std::move(done)](run_outcome o) { done(std::move(o)); });
+}
+
+void client_plan::measure(std::span<const any_array> feeds, const run_options& options,
+                          const run_callback& done) {
+  // Passing a run to another thread takes up to 100 µs; a longer run delays the next messages.
+  constexpr auto quick = std::chrono::microseconds(200);
+  const auto begin = std::chrono::steady_clock::now();
+  run_outcome o;
+  o.failure = failure_of([&] { o.results.emplace(plan_->run(feeds_of(feeds), options)); });
+  const bool was_quick = std::chrono::steady_clock::now() - begin < quick;
+  const int before = slowness_.load(std::memory_order_relaxed);
+  const int now = was_quick ? std::max(before - 1, 0) : 2;
+  if (now != before) slowness_.store(now, std::memory_order_relaxed);
+  if (const std::size_t bytes = bytes_of(feeds);
+      was_quick && bytes > measured_bytes_.load(std::memory_order_relaxed))
+    measured_bytes_.store(bytes, std::memory_order_relaxed);
+  done(std::move(o));
 }
 
 std::uint64_t client_session::keep(std::shared_ptr<ready_plan> plan) {

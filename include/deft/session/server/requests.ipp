@@ -187,38 +187,33 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
   options.timeout = m.timeout;
   const auto trace = m.trace ? std::make_shared<step_trace>() : nullptr;
   options.trace = trace.get();
-  auto run = [from, plan, trace](const std::vector<any_array>& feeds, const run_options& o) {
-    from.answer_with([&] {
-      step_results results = plan->run(feeds, o);
-      return answer_of(results, plan->fetches(), trace.get());
-    });
-  };
   // On this thread, which reads messages: it could not read a cancel_run meanwhile.
-  if (!m.can_be_cancelled && plan->is_quick(m.feeds)) return run(m.feeds, options);
+  const bool at_once = !m.can_be_cancelled && plan->is_quick(m.feeds);
+  const bool others_run = !plan->is_local();
   if (m.can_be_cancelled) options.cancel = s->begin_run(from.id());
-  auto end = [s, id = from.id(), can_be_cancelled = m.can_be_cancelled] {
-    if (can_be_cancelled) s->end_run(id);
-  };
-  if (plan->is_local()) {
-    auto feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds));
-    return worker_->background().run([run, feeds, options, end] {
-      run(*feeds, options);
-      end();
-    });
-  }
-  from.from()->begin_silence();
-  auto answer = [from, s, plan, trace, end, w = worker_](run_outcome o) {
+  auto answer = [from, s, plan, trace, others_run, can_be_cancelled = m.can_be_cancelled,
+                 w = worker_](run_outcome o) {
     if (o.failure && o.step) s->note_failure(from.id(), o.step);
     from.answer_with([&] {
       if (o.failure) throw error(*o.failure);
       return answer_of(*o.results, plan->fetches(), trace.get());
     });
-    end();
+    if (can_be_cancelled) s->end_run(from.id());
+    if (!others_run) return;
     from.from()->end_silence();
     w->channels().notify();
   };
-  const auto failure = failure_of([&] { plan->start(std::move(m.feeds), options, answer); });
-  if (failure) answer({std::nullopt, failure});
+  auto start = [plan, options, answer](std::vector<any_array>&& feeds) {
+    const auto failure = failure_of([&] { plan->start(std::move(feeds), options, answer); });
+    if (failure) answer({std::nullopt, failure});
+  };
+  if (at_once) return start(std::move(m.feeds));
+  if (others_run) {
+    from.from()->begin_silence();
+    return start(std::move(m.feeds));
+  }
+  worker_->background().run([start, feeds = std::make_shared<std::vector<any_array>>(
+                                        std::move(m.feeds))] { start(std::move(*feeds)); });
 }
 
 void server_impl::on_cancel_run(const wire::caller&, wire::cancel_run&& m) {
