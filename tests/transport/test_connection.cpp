@@ -223,6 +223,25 @@ TEST_CASE_TEMPLATE("receive keeps its deadline, and the part of a message that i
   CHECK(same_bytes(m.tensors[0], large));
 }
 
+TEST_CASE_TEMPLATE("borrowed memory is the lender's again before it was written", ends, by_tcp,
+                   by_local_socket, by_tls) {
+  ends e;
+  any_array mine = pattern(dtype::uint8, {64 * megabyte}, 3);
+  const any_array as_sent = mine.clone();
+  message m(message_kind::first_free), got;
+  m.tensors = {any_array::view(dtype::uint8, dims{64 * megabyte}, mine.raw())};
+  e.a->send(m);
+  m.tensors.clear();
+  CHECK(e.a->queued() > 0);
+  e.a->copy_borrowed();
+  std::memset(mine.mutable_raw(), 0, mine.bytes());
+  e.a->send(m);
+  REQUIRE(e.b->receive(got, soon()));
+  CHECK(same_bytes(got.tensors[0], as_sent));
+  REQUIRE(e.b->receive(got, soon()));
+  CHECK(got.tensors.empty());
+}
+
 TEST_CASE("a connection says whether it has just read a part of a message") {
   message m(message_kind::first_free), got;
   m.meta.resize(50);

@@ -76,9 +76,10 @@ class channel {
   /// Forgets a call: its answer will be dropped, and its listener is not notified.
   void abandon(const pending& p);
 
-  /// Waits until everything sent has been written; see connection::drain. If that returns false,
-  /// close() ensures that nothing refers to the sent tensors any more.
+  /// Waits until everything sent has been written; see connection::drain.
   bool drain(deadline until);
+  /// See connection::copy_borrowed. Closes the connection if there is no memory for that.
+  void copy_borrowed();
   /// Closes the connection. Pending calls fail with `cancelled`; on_lost is not called.
   void close();
   bool lost() const;

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <condition_variable>
+#include <deft/core/failure.hpp>
 #include <deft/transport/channel_group.hpp>
 #include <deft/transport/channel_state.hpp>
 #include <deft/transport/dialer.hpp>
@@ -288,6 +289,9 @@ std::shared_ptr<pending> channel::call(message& m, std::shared_ptr<answer_listen
 }
 void channel::abandon(const pending& p) { state_->abandon(p.id()); }
 bool channel::drain(deadline until) { return state_->connection->drain(until); }
+void channel::copy_borrowed() {
+  if (failure_of([&] { state_->connection->copy_borrowed(); })) close();
+}
 void channel::close() {
   state_->connection->on_event(nullptr);
   state_->connection->close();

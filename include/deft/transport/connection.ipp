@@ -263,6 +263,7 @@ void connection::send(const message& m) { state_->send(m); }
 bool connection::receive(message& m, deadline until) { return state_->receive(m, until); }
 connection::arrival connection::try_receive(message& m) { return state_->try_receive(m); }
 bool connection::drain(deadline until) { return state_->drain(until); }
+void connection::copy_borrowed() { state_->copy_borrowed(); }
 std::size_t connection::queued() const { return state_->queued(); }
 void connection::close() { state_->close(); }
 bool connection::lost() const { return state_->lost(); }

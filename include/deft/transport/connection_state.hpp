@@ -27,6 +27,7 @@ class connection_state final : public loop_member,
   /// Whether try_receive has just read a part of a message, of which the rest is yet to arrive.
   bool has_received_part() const { return part_; }
   bool drain(deadline until);
+  void copy_borrowed();
   std::size_t queued() const;
   /// Whether something is queued for writing.
   bool writes() const;
@@ -84,6 +85,7 @@ class connection_state final : public loop_member,
   progress write_pieces(std::vector<iovec>& pieces, std::size_t& written, std::size_t total,
                         bool spin);
   progress write_queue(std::unique_lock<std::mutex>& lock, int most);
+  void end_writing();
   void hand_over(std::unique_lock<std::mutex>& lock);
   void write_when_possible();
   void stop_writing(std::unique_lock<std::mutex>& lock);
@@ -101,6 +103,7 @@ class connection_state final : public loop_member,
   std::condition_variable changed_;
   writer writer_ = writer::none;
   bool writing_ = false;  ///< the writer is within a call of stream::write
+  int copiers_ = 0;       ///< calls of copy_borrowed that wait for the end of it
   std::deque<waiting> queue_;
   std::size_t queued_ = 0;  ///< bytes
   credit_account on_the_way_;

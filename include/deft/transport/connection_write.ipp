@@ -194,6 +194,25 @@ void connection_state::free_credit(std::uint64_t bytes) {
   }
 }
 
+/// With the lock held.
+void connection_state::end_writing() {
+  writing_ = false;
+  if (copiers_ > 0) changed_.notify_all();
+}
+
+void connection_state::copy_borrowed() {
+  auto copy = [](std::vector<any_array>& tensors) {
+    for (auto& t : tensors)
+      if (t.storage().is_borrowed()) t = t.clone();
+  };
+  std::unique_lock lock(guard_);
+  ++copiers_;
+  changed_.wait(lock, [&] { return !writing_; });
+  --copiers_;
+  for (auto& w : queue_) copy(w.tensors);
+  for (auto& m : held_) copy(m.tensors);
+}
+
 /// With the lock held, which it releases.
 void connection_state::send(const message& m, std::unique_lock<std::mutex>& lock) {
   if (writer_ != writer::none) {
@@ -215,7 +234,7 @@ void connection_state::send(const message& m, std::unique_lock<std::mutex>& lock
   progress p = write_pieces(pieces_, written, total, true);
 
   lock.lock();
-  writing_ = false;
+  end_writing();
   if (p == progress::some && !closed_here()) {
     queue_.push_front(keep(m, head, descriptors_, written));
     queued_ += total - written;
@@ -247,7 +266,7 @@ connection_state::progress connection_state::write_queue(std::unique_lock<std::m
     std::size_t before = w.written;
     progress p = write_pieces(pieces_, w.written, w.total, false);
     lock.lock();
-    writing_ = false;
+    end_writing();
     queued_ -= w.written - before;
     if (p != progress::all) return p;
     queue_.pop_front();
@@ -284,7 +303,7 @@ void connection_state::write_when_possible() {
       if (mine.owns_lock()) mine.unlock();
       self->break_off("out of memory while writing");
       mine.lock();
-      self->writing_ = false;
+      self->end_writing();
     }
     // A peer that takes bytes is alive.
     if (self->queued_ < before) self->heard_.store(true, std::memory_order_relaxed);

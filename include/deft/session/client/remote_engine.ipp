@@ -109,8 +109,7 @@ class remote_plan final : public ready_plan {
     } catch (const error& e) {
       const bool lost = session_->master->lost();
       // A message that is not written yet may refer to the caller's memory.
-      if (borrows && !session_->master->drain(deadline_in(std::chrono::seconds(1))))
-        session_->master->close();
+      if (borrows) session_->master->copy_borrowed();
       // A master that answers says so itself.
       if (!lost || !updates_ || e.code() != errc::unavailable) throw;
       throw error(e.code(), e.message() + "; the step may have been applied", e.node(), e.where(),

@@ -121,15 +121,11 @@ class master_plan::distributed_step final : public answer_listener,
     logging::warning("run ", number_, " of a session is still waiting for ", missing());
   }
 
-  /// After a failed run: returns once no message refers to the caller's memory any more.
-  void drain_borrowed() {
+  /// After a failed run: no message refers to the caller's memory any more.
+  void copy_borrowed() {
     if (!borrows_) return;
-    for (const auto& link : links_) try {
-        if (link && !link->lost() && !link->drain(deadline_in(std::chrono::seconds(1))))
-          link->close();
-      } catch (const error&) {
-        // The link was lost in the meantime.
-      }
+    for (const auto& link : links_)
+      if (link) link->copy_borrowed();
   }
 
  private:
@@ -466,7 +462,7 @@ step_results master_plan::run(std::span<const feed_ref> feeds, const run_options
     }
   }
   if (!end.failure) return std::move(*end.results);
-  step->drain_borrowed();
+  step->copy_borrowed();
   throw error(*end.failure);
 }
 
