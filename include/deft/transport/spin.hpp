@@ -96,8 +96,7 @@ class adaptive_spin {
 class arrival_wait {
  public:
   using clock = std::chrono::steady_clock;
-  /// Where `give_way` returns false, `crowded` is asked at intervals whether a long spin should
-  /// end.
+  /// Where `give_way` returns false, `crowded` is asked at intervals whether a long spin is to end.
   explicit arrival_wait(clock::duration most, bool (*give_way)() = detail::give_way,
                         bool (*crowded)() = threads_outnumber_processors)
       : most_(most), spin_(most), give_way_(give_way), crowded_(crowded) {}
