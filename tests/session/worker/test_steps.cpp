@@ -5,6 +5,7 @@
 #include <deft/op/plan/recv.hpp>
 #include <deft/plan/passes.hpp>
 #include <deft/session/worker/task_runtime.hpp>
+#include <deft/session/worker/worker.hpp>
 #include <thread>
 
 #include "session/raw_caller.hpp"
@@ -129,4 +130,37 @@ TEST_CASE("a task answers how a step ended, on another connection too, and repea
   wire::run_part late = run(1, 1);
   late.session = session_id + 1;
   CHECK(again.outcome(wire::pack(std::move(late))).code == errc::aborted);
+}
+
+TEST_CASE("values that come too early end steps of their own session only") {
+  const auto w = worker::make(std::make_shared<task_runtime>(task_name("worker", 1), 1),
+                              cluster_spec{{"worker", {"localhost:1", "localhost:2"}}}, {});
+  const auto keys = waiting_keys();
+  const auto deliver = [&](std::uint64_t session, const any_array& value) {
+    w->deliver({session, 1, keys, std::vector<any_array>(keys.size(), value)}, nullptr);
+  };
+  const auto outcome_of_step = [&](std::uint64_t session) {
+    std::shared_ptr<const error> failure;
+    w->run_part(session, 1, handle, 1, {}, nullptr, false,
+                [&](step_outcome o) { failure = std::move(o.failure); });
+    return failure;
+  };
+  for (std::uint64_t session : {1, 2})
+    w->register_part(session, handle, waiting_part(), {}, nullptr);
+  // As much as is allowed; the values share their memory.
+  constexpr std::size_t about_a_value = 128;
+  std::size_t all = 0;
+  for (std::int64_t size : {64 << 20, 64 << 10, 1 << 10, 0}) {
+    const any_array value(dtype::uint8, dims{size});
+    const std::size_t counted = keys.size() * (value.bytes() + about_a_value);
+    for (; all + counted <= worker::most_early_bytes; all += counted) deliver(1, value);
+  }
+  deliver(2, any_array::scalar(1.f));
+  deliver(1, any_array::scalar(1.f));
+  const auto failure = outcome_of_step(1);
+  REQUIRE(failure);
+  CHECK(failure->code() == errc::resource_exhausted);
+  CHECK(failure->message().find("received too many values for step 1 before it began") !=
+        std::string::npos);
+  CHECK_FALSE(outcome_of_step(2));
 }

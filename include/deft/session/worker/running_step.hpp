@@ -33,6 +33,9 @@ struct step_outcome {
 };
 using step_callback = std::function<void(step_outcome)>;
 
+/// The size of all values that wait for steps of a session that have not begun.
+using early_bytes = std::atomic<std::size_t>;
+
 /// One step of one part on this task. It exists from the first value that arrives for it, or the
 /// order to run it, until the part has ended.
 class running_step final : public rendezvous,
@@ -40,7 +43,7 @@ class running_step final : public rendezvous,
                            public std::enable_shared_from_this<running_step> {
  public:
   running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step,
-               std::shared_ptr<step_journal> journal);
+               std::shared_ptr<step_journal> journal, std::shared_ptr<early_bytes> early);
   ~running_step() override;
 
   std::uint64_t number() const { return step_; }
@@ -92,6 +95,7 @@ class running_step final : public rendezvous,
   const std::shared_ptr<worker> worker_;
   const std::uint64_t session_, step_;
   const std::shared_ptr<step_journal> journal_;
+  const std::shared_ptr<early_bytes> all_early_;  ///< those of the session
   std::mutex guard_;
   phase phase_ = phase::waiting;
   std::shared_ptr<const error> why_;  ///< why the step is to stop; null if it is not

@@ -11,11 +11,13 @@
 namespace deft {
 
 running_step::running_step(std::shared_ptr<worker> w, std::uint64_t session, std::uint64_t step,
-                           std::shared_ptr<step_journal> journal)
+                           std::shared_ptr<step_journal> journal,
+                           std::shared_ptr<early_bytes> early)
     : worker_(std::move(w)),
       session_(session),
       step_(step),
       journal_(std::move(journal)),
+      all_early_(std::move(early)),
       context_{.step = step, .exchange = this, .stop = stopping_token_} {}
 
 running_step::~running_step() { take_early(); }
@@ -23,7 +25,7 @@ running_step::~running_step() { take_early(); }
 /// Called with the lock held. The caller destroys the values after releasing it, as that returns
 /// credit to their senders.
 std::vector<wire::tensors> running_step::take_early() {
-  worker_->early_bytes_ -= std::exchange(early_bytes_, 0);
+  *all_early_ -= std::exchange(early_bytes_, 0);
   return std::exchange(early_, {});
 }
 
@@ -98,10 +100,9 @@ std::vector<wire::tensors> running_step::keep_early(wire::tensors&& values) {
   std::size_t bytes = 0;
   for (const auto& v : values.values) bytes += v.bytes() + about_a_value;
   early_bytes_ += bytes;
-  worker_->early_bytes_ += bytes;
+  *all_early_ += bytes;
   early_.push_back(std::move(values));
-  if (early_.size() <= most_messages && worker_->early_bytes_ <= worker::most_early_bytes)
-    return {};
+  if (early_.size() <= most_messages && *all_early_ <= worker::most_early_bytes) return {};
   // begin() reports it.
   why_ = std::make_shared<const error>(
       errc::resource_exhausted,

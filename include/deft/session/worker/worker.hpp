@@ -32,7 +32,7 @@ class session_events {
 /// isolated from each other. Thread-safe.
 class worker : public std::enable_shared_from_this<worker> {
  public:
-  /// Limit in bytes for values that wait for steps that have not begun.
+  /// Limit in bytes for values that wait for steps of a session that have not begun.
   static constexpr std::size_t most_early_bytes = std::size_t{4} << 30;
   /// Limits for a session of another process: parts; steps that have begun or received values.
   static constexpr std::size_t most_parts = 65'536, most_steps = 65'536;
@@ -125,7 +125,6 @@ class worker : public std::enable_shared_from_this<worker> {
   background_work background_;
   task_links links_;
   std::atomic<bool> stopped_{false};
-  std::atomic<std::size_t> early_bytes_{0};
   std::atomic<int> unattended_{0};
   std::atomic<bool> reading_{false}, read_lately_{false};
   mutable std::mutex guard_;

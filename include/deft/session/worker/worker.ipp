@@ -33,6 +33,7 @@ struct worker::session_entry {
   std::unordered_map<std::uint64_t, std::shared_ptr<running_step>> steps;
   ended_steps ended;
   std::shared_ptr<step_journal> journal;
+  const std::shared_ptr<early_bytes> early = std::make_shared<early_bytes>(0);
 };
 
 worker::worker(std::shared_ptr<task_runtime> task, cluster_spec cluster, process_identity self)
@@ -336,7 +337,9 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
            s->steps.contains(step) ? " has already begun" : " has already ended");
     s->last_step = std::max(s->last_step, step);
     auto& slot = s->steps[step];
-    if (!slot) slot = std::make_shared<running_step>(shared_from_this(), session, step, s->journal);
+    if (!slot)
+      slot =
+          std::make_shared<running_step>(shared_from_this(), session, step, s->journal, s->early);
     running = slot;
   });
   // The order to stop them was lost with a connection, or values came too late.
@@ -376,7 +379,8 @@ void worker::deliver(wire::tensors&& values, const void* from) {
                                           " unfinished steps on ", to_string(task_->name())));
         throw error(*s->refused);
       }
-      running = std::make_shared<running_step>(shared_from_this(), session, step, s->journal);
+      running =
+          std::make_shared<running_step>(shared_from_this(), session, step, s->journal, s->early);
       s->steps.emplace(step, running);
     }
     // The sender must not wait for a session that may never be opened here.
