@@ -44,8 +44,8 @@ class connection {
   /// Waits until everything sent has been written, or the connection is lost. False if the deadline
   /// passed first.
   bool drain(deadline until);
-  /// Copies what is still to be written and is borrowed (any_array::view): afterwards nothing refers
-  /// to the lender's memory. Throws std::bad_alloc if there is no memory for that.
+  /// Copies what is still to be written and is borrowed (any_array::view): afterwards nothing
+  /// refers to the lender's memory. Throws std::bad_alloc if there is no memory for that.
   void copy_borrowed();
   /// Bytes that are queued, as the socket has not taken them yet.
   std::size_t queued() const;
