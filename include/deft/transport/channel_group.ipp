@@ -203,7 +203,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
       }
     }
     // No thread waits.
-    while (c.pump()) continue;
+    while (c.pump() == channel_state::pumped::some) continue;
     if (c.gone()) return remove(&c);
     c.connection->arm();
   }
@@ -224,10 +224,10 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
         for (std::size_t i = 0; i < known_.size(); ++i) {
           auto& c = *known_[i];
           if (!few && !c.told.exchange(false)) continue;
-          const bool pumped = c.pump();
+          const auto pumped = c.pump();
           if (!few) c.connection->arm();
-          if (c.connection->has_received_part()) wait_.came_in_part(c.connection->source());
-          if (!pumped) continue;
+          if (pumped == channel_state::pumped::part) wait_.came_in_part(c.connection->source());
+          if (pumped != channel_state::pumped::some) continue;
           if (c.told) told_ = true;
           if (!some) wait_.came(c.connection->source());
           some = true;

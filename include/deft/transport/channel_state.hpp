@@ -21,8 +21,10 @@ class channel_state {
   std::shared_ptr<pending> call(message& m, std::shared_ptr<answer_listener> listener);
   void abandon(std::uint64_t id);
 
-  /// Handles what has arrived. False if there was nothing, or another thread is doing so.
-  bool pump();
+  enum class pumped { nothing, part, some };
+  /// Handles the messages that have arrived; `part` if there was only a part of one, and `nothing`
+  /// also if another thread is doing so.
+  pumped pump();
   /// All pending calls fail with `why`. Returns false if they have already.
   bool fail_all(const error& why);
   /// If the connection is lost, ends as if a thread had read that.

@@ -58,19 +58,20 @@ void channel_state::abandon(std::uint64_t id) {
   if (const auto p = take_call(id)) p->listener_.reset();  // it may hold the call
 }
 
-bool channel_state::pump() {
+channel_state::pumped channel_state::pump() {
   std::unique_lock alone(pumping_, std::try_to_lock);
-  if (!alone || gone()) return false;
+  if (!alone || gone()) return pumped::nothing;
   bool some = false;
   try {
     for (int i = 0; i < messages_at_once; ++i) {
       switch (connection->try_receive(incoming_)) {
         case deft::connection::arrival::nothing:
-          return some;
+          if (some) return pumped::some;
+          return connection->has_received_part() ? pumped::part : pumped::nothing;
         case deft::connection::arrival::end:
           end(error(errc::unavailable,
                     str("lost ", connection->peer, ": it ended the connection")));
-          return true;
+          return pumped::some;
         case deft::connection::arrival::something:
           some = true;
           deliver();
@@ -85,7 +86,7 @@ bool channel_state::pump() {
     connection->close();
     end(error(errc::unavailable, str("lost ", connection->peer, ": ", e.what())));
   }
-  return true;
+  return pumped::some;
 }
 
 void channel_state::deliver() {
