@@ -119,12 +119,17 @@ endif()
 # Only the file of simulated GPUs sees OpenMP: other headers may depend on it.
 option(DEFT_SIMULATED_GPU_OPENMP "Simulated GPUs run their kernels on OpenMP's threads" OFF)
 if(DEFT_THRUST_DIR AND DEFT_SIMULATED_GPU_OPENMP)
-  find_dependency(OpenMP COMPONENTS CXX)
-  separate_arguments(openmp NATIVE_COMMAND "${OpenMP_CXX_FLAGS}")
-  set_source_files_properties(
-    ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/execute_gpu_gpu_ipp.cpp
-    PROPERTIES COMPILE_OPTIONS "${openmp}")
-  target_link_libraries(deft_compiled PRIVATE ${OpenMP_CXX_LIBRARIES})
+  find_package(OpenMP COMPONENTS CXX)
+  if(OpenMP_CXX_FOUND)
+    separate_arguments(openmp NATIVE_COMMAND "${OpenMP_CXX_FLAGS}")
+    set_source_files_properties(
+      ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/execute_gpu_gpu_ipp.cpp
+      PROPERTIES COMPILE_OPTIONS "${openmp}")
+    target_link_libraries(deft_compiled PRIVATE ${OpenMP_CXX_LIBRARIES})
+  else()
+    message(WARNING "deft: OpenMP was not found: simulated GPUs run their kernels on one thread")
+    set(DEFT_SIMULATED_GPU_OPENMP OFF)
+  endif()
 endif()
 
 # GPU kernels. nvcc is called directly: CMake 3.25 refuses C++20 for its CUDA language, which then
