@@ -277,6 +277,9 @@ TEST_CASE("runs that wait on their task hold no thread of it") {
   client.answer(wire::pack(wire::cancel_run{session, 0}));  // so all of them have been read
   CHECK(other.outcome(wire::pack(wire::run_plan{.session = theirs, .plan = quick})).code == errc{});
   CHECK(std::ranges::none_of(calls, [](auto& p) { return p->done(); }));
-  client.to->post(wire::pack(wire::close_session{session}));
+  SUBCASE("until their session is closed") {
+    client.to->post(wire::pack(wire::close_session{session}));
+  }
+  SUBCASE("until the task ends") { c.kill("worker", 0); }
   CHECK(std::ranges::none_of(calls, [&](auto& p) { return client.outcome(p).code == errc{}; }));
 }
