@@ -252,7 +252,7 @@ TEST_CASE("the longest timeouts count as none, and a session's timeout limits co
 TEST_CASE("runs that wait on their task hold no thread of it") {
   constexpr int many = 1'100;  // more than there are threads for background work
   local_cluster c{{"worker", 1}};
-  testing::raw_caller client(c, "client"), other(c, "other");
+  testing::raw_caller client(c, "client"), other(c, "client");
   auto plan_of = [](testing::raw_caller& who, std::uint64_t session, const output& fetched) {
     return wire::unpack<wire::plan_made>(
                who.answer(wire::pack(wire::make_plan{session, 0s, flatten({&fetched, 1}, {})})))

@@ -6,6 +6,7 @@
 #include <deft/plan/passes.hpp>
 #include <deft/session/worker/task_runtime.hpp>
 #include <deft/session/worker/worker.hpp>
+#include <future>
 #include <thread>
 
 #include "session/raw_caller.hpp"
@@ -140,10 +141,11 @@ TEST_CASE("values that come too early end steps of their own session only") {
     w->deliver({session, 1, keys, std::vector<any_array>(keys.size(), value)}, nullptr);
   };
   const auto outcome_of_step = [&](std::uint64_t session) {
-    std::shared_ptr<const error> failure;
+    // Another thread may run the step.
+    const auto failure = std::make_shared<std::promise<std::shared_ptr<const error>>>();
     w->run_part(session, 1, handle, 1, {}, nullptr, false,
-                [&](step_outcome o) { failure = std::move(o.failure); });
-    return failure;
+                [failure](step_outcome o) { failure->set_value(std::move(o.failure)); });
+    return failure->get_future().get();
   };
   for (std::uint64_t session : {1, 2})
     w->register_part(session, handle, waiting_part(), {}, nullptr);
