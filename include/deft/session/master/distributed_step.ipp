@@ -424,7 +424,8 @@ void ready_plan::start(std::span<const feed_ref> feeds, const run_options& optio
 
 void master_plan::start(std::span<const feed_ref> feeds, const run_options& options,
                         const run_callback& done) {
-  if (others_.empty() && !waits_) return ready_plan::start(feeds, options, done);
+  const bool goes_on_later = waits_ && tasks_->cluster();
+  if (others_.empty() && !goes_on_later) return ready_plan::start(feeds, options, done);
   check_run(feeds);
   if (others_.empty()) return start_here(feeds, options, done);
   auto reads = std::make_shared<worker::unattended>(tasks_->cluster());

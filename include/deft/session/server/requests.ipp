@@ -212,8 +212,11 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
     from.from()->begin_silence();
     return start(std::move(m.feeds));
   }
-  worker_->background().run([start, feeds = std::make_shared<std::vector<any_array>>(
-                                        std::move(m.feeds))] { start(std::move(*feeds)); });
+  auto later = [start, feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds))] {
+    start(std::move(*feeds));
+  };
+  const auto busy = failure_of([&] { worker_->background().run(later); });
+  if (busy) answer({std::nullopt, busy});
 }
 
 void server_impl::on_cancel_run(const wire::caller&, wire::cancel_run&& m) {
