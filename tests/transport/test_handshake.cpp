@@ -166,12 +166,12 @@ TEST_CASE(
         "c:9");
   CHECK(refusal({"/job:ps/task:0 at a:1"}) ==
         "it was started with /job:worker/task:0 at b:1, and the caller with no further task");
-  auto more = o.self.cluster;
+  auto more = o.self.cluster.lines();
   more.push_back("/job:worker/task:1 at d:1");
   CHECK(refusal(more) ==
         "it was started with no further task, and the caller with /job:worker/task:1 at d:1");
   // A list too long for a handshake is compared as far as it is sent.
-  std::vector<std::string> many = o.self.cluster;
+  auto many = o.self.cluster.lines();
   for (int i = 0; i < 10'000; ++i) many.push_back(str("/job:worker/task:", i + 1, " at e:1"));
   CHECK(refusal(many) ==
         "it was started with no further task, and the caller with /job:worker/task:1 at e:1");
@@ -184,9 +184,11 @@ TEST_CASE(
     "lists of hosts that differ only in the part that is not sent are reported as different") {
   test_handler handler;
   auto o = options_of_test();
-  for (int i = 0; i < 2'000; ++i) o.self.cluster.push_back(str("/job:worker/task:", i, " at e:1"));
+  std::vector<std::string> tasks;
+  for (int i = 0; i < 2'000; ++i) tasks.push_back(str("/job:worker/task:", i, " at e:1"));
+  o.self.cluster = tasks;
   listener l(o, handler);
-  auto other = o.self.cluster;
+  auto other = tasks;
   other.back() = "/job:worker/task:1999 at f:1";
   const std::string text = outcome(l, {"worker/0", 0, other, ""});
   CHECK(text.ends_with("they were started with different lists of hosts"));

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <deft/core/dtype.hpp>
+#include <deft/core/hash.hpp>
 #include <deft/device/placement.hpp>
 #include <map>
 #include <memory>
@@ -17,12 +18,19 @@ class kernel_set {
   /// Adds kernels of `op` for `types`.
   void add(std::string_view op, dtype_set types) {
     auto at = types_.find(op);
-    if (at == types_.end()) at = types_.emplace(op, dtype_set()).first;
+    if (at == types_.end())
+      at = types_.emplace(op, dtype_set()).first;
+    else
+      hash_ -= hash_of(*at);
     at->second = at->second | types;
+    hash_ += hash_of(*at);
   }
   /// Removes all kernels of `op`.
   void remove(std::string_view op) {
-    if (auto at = types_.find(op); at != types_.end()) types_.erase(at);
+    const auto at = types_.find(op);
+    if (at == types_.end()) return;
+    hash_ -= hash_of(*at);
+    types_.erase(at);
   }
   /// The dtypes for which there is a kernel of `op`; empty if there is none.
   dtype_set types_of(std::string_view op) const {
@@ -33,10 +41,18 @@ class kernel_set {
   bool has(std::string_view op, dtype t) const { return types_of(op).has(t); }
 
   /// All operations with their dtypes, by name.
-  const std::map<std::string, dtype_set, std::less<>>& entries() const { return types_; }
+  const auto& entries() const { return types_; }
+  /// The same for the same entries, in any process.
+  std::uint64_t hash() const { return hash_; }
 
  private:
-  std::map<std::string, dtype_set, std::less<>> types_;
+  using entry_map = std::map<std::string, dtype_set, std::less<>>;
+  static std::uint64_t hash_of(const entry_map::value_type& e) {
+    return mix(hash_text(e.first), e.second.bits);
+  }
+
+  entry_map types_;
+  std::uint64_t hash_ = 0;  ///< the sum of the entries' hashes
 };
 
 /// A device that nodes can be placed on.

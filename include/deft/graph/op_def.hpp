@@ -189,6 +189,8 @@ const op_def* find_op(std::string_view name);
 bool is_known(const op_def& def);
 /// All operations of the process: the catalog's and the registered ones.
 std::vector<const op_def*> known_ops();
+/// Their number, which grows with each operation that is registered.
+std::size_t known_op_count();
 
 /// The dtype by which a device chooses the kernel of a node: the last operand's of an elementwise
 /// operation, the first one's of others, the result's if it has no operands. `none` if it

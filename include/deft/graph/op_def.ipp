@@ -171,6 +171,12 @@ std::vector<const op_def*> known_ops() {
   return all;
 }
 
+std::size_t known_op_count() {
+  auto& t = table_of_ops();
+  std::lock_guard lock(t.guard);
+  return t.ops().size();
+}
+
 gradient_function gradient_of(const op_def& def) {
   table_of_ops();  // the catalog fills in its functions
   return def.functions->gradient;

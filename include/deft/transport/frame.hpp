@@ -14,8 +14,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deft/transport/message.hpp>
+#include <deft/transport/read_buffer.hpp>
 #include <deft/transport/stream.hpp>
-#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -58,7 +58,7 @@ std::vector<std::byte> flatten_frame(const message& m);
 /// Reads messages from a stream. Elements are read into their final buffers.
 class frame_reader {
  public:
-  explicit frame_reader(const wire_limits& limits);
+  explicit frame_reader(const wire_limits& limits) : limits_(limits) {}
 
   enum class status { more, whole, end };
   /// Reads without waiting until a message is complete, the stream has no more for now, or it has
@@ -75,6 +75,7 @@ class frame_reader {
   enum class stage { header, meta, descriptors, payload };
   enum class got { all, part, end };
 
+  status go_on(stream& from, message& m);
   got take(stream& from, std::byte* to, std::size_t n);
   void start(message& m);
   void allocate(message& m);
@@ -91,8 +92,7 @@ class frame_reader {
   bool allocated_ = false;
   bool has_read_ = false;
   bool goes_on_ = false;  ///< something was read in this call of advance
-  std::unique_ptr<std::byte[]> buffer_;
-  std::size_t begin_ = 0, end_ = 0;  ///< the unread bytes in buffer_
+  read_buffer buffer_;
 };
 
 /// Releases large allocations of a message that waits to be reused.

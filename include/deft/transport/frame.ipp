@@ -7,6 +7,7 @@
 #include <deft/transport/archive.hpp>
 #include <deft/transport/frame.hpp>
 #include <deft/transport/handshake.hpp>
+#include <new>
 
 namespace deft {
 
@@ -49,7 +50,6 @@ error decode_error(const message& m) {
 namespace detail {
 
 namespace {
-constexpr std::size_t read_ahead = 32 * 1024;     // bytes read at once while messages are small
 constexpr std::size_t read_direct = 8 * 1024;     // from this size on straight to the destination
 constexpr std::size_t meta_step = 1024 * 1024;    // metadata is allocated as it arrives
 constexpr std::size_t reuse_at_most = 64 * 1024;  // bytes of a tensor kept for the next message
@@ -185,23 +185,18 @@ std::vector<std::byte> flatten_frame(const message& m) {
   return all;
 }
 
-frame_reader::frame_reader(const wire_limits& limits)
-    : limits_(limits), buffer_(std::make_unique_for_overwrite<std::byte[]>(read_ahead)) {}
-
 frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n) {
   while (done_ < n) {
-    if (begin_ < end_) {
-      std::size_t some = std::min(n - done_, end_ - begin_);
-      std::memcpy(to + done_, buffer_.get() + begin_, some);
-      begin_ += some;
-      done_ += some;
+    if (buffer_.size() > 0) {
+      done_ += buffer_.take(to + done_, n - done_);
       continue;
     }
     bool direct = n - done_ >= read_direct;
     // Reading again at once would find nothing, except while a large piece is still arriving.
     if (std::exchange(goes_on_, false) && !direct && from.is_drained()) return got::part;
-    std::ptrdiff_t r =
-        direct ? from.read(to + done_, n - done_) : from.read(buffer_.get(), read_ahead);
+    const std::span<std::byte> into = direct ? std::span(to + done_, n - done_) : buffer_.space();
+    if (into.empty()) throw std::bad_alloc();
+    const std::ptrdiff_t r = from.read(into.data(), into.size());
     if (r == -EAGAIN || r == -EWOULDBLOCK) return got::part;
     if (r < 0) {
       if (const error* why = from.fault()) throw error(*why);
@@ -209,12 +204,10 @@ frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n)
     }
     if (r == 0) return got::end;
     has_read_ = goes_on_ = true;
-    if (direct) {
+    if (direct)
       done_ += static_cast<std::size_t>(r);
-    } else {
-      begin_ = 0;
-      end_ = static_cast<std::size_t>(r);
-    }
+    else
+      buffer_.add(static_cast<std::size_t>(r));
   }
   done_ = 0;
   return got::all;
@@ -277,6 +270,12 @@ any_array frame_reader::fitting(any_array&& old, dtype type, const dims& shape,
 }
 
 frame_reader::status frame_reader::advance(stream& from, message& m) {
+  const auto s = go_on(from, m);
+  buffer_.rest();
+  return s;
+}
+
+frame_reader::status frame_reader::go_on(stream& from, message& m) {
   for (;;) {
     switch (stage_) {
       case stage::header: {

@@ -16,14 +16,31 @@
 namespace deft {
 
 /// Version of frames and handshake; peers of different versions refuse each other.
-inline constexpr std::uint16_t protocol_version = 11;
+inline constexpr std::uint16_t protocol_version = 12;
+
+/// The tasks of a cluster, a line each with the task's address.
+class task_list {
+ public:
+  task_list() = default;
+  task_list(std::vector<std::string> lines);
+  task_list(std::initializer_list<std::string> lines)
+      : task_list(std::vector<std::string>(lines)) {}
+
+  const std::vector<std::string>& lines() const { return lines_; }
+  /// The same for the same lines, in any process; 0 for none.
+  std::uint64_t hash() const { return hash_; }
+
+ private:
+  std::vector<std::string> lines_;
+  std::uint64_t hash_ = 0;
+};
 
 /// How a process introduces itself.
 struct process_identity {
-  std::string name;                  ///< "/job:ps/replica:0/task:0", "worker/0", "client"
-  std::uint64_t incarnation = 0;     ///< of a server: a new number after each restart
-  std::vector<std::string> cluster;  ///< a line per task with its address; empty matches any
-  deft::credentials credentials;     ///< used as they are, without the environment
+  std::string name;               ///< "/job:ps/replica:0/task:0", "worker/0", "client"
+  std::uint64_t incarnation = 0;  ///< of a server: a new number after each restart
+  task_list cluster;              ///< empty matches any
+  deft::credentials credentials;  ///< used as they are, without the environment
   /// A peer from which nothing is received for this long counts as lost; zero: never. Both ends
   /// send heartbeats.
   std::chrono::milliseconds heartbeat_timeout{20'000};

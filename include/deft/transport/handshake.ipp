@@ -56,7 +56,6 @@ namespace detail {
 
 /// What two processes compare: the operations of one of them.
 struct process_catalog {
-  std::vector<const op_def*> ops;
   std::vector<std::string> list;  ///< see catalog_list
   std::uint64_t hash = 0;         ///< 0 for an empty list
 };
@@ -66,12 +65,10 @@ inline std::shared_ptr<const process_catalog> own_catalog() {
   // Never destroyed: threads that serve connections outlive main's statics.
   static auto& guard = *new std::mutex;
   static auto& last = *new std::shared_ptr<const process_catalog>;
-  auto ops = known_ops();
   std::lock_guard lock(guard);
-  if (last && last->ops == ops) return last;
+  if (last && last->list.size() == known_op_count()) return last;
   auto fresh = std::make_shared<process_catalog>();
-  fresh->ops = std::move(ops);
-  for (const op_def* d : fresh->ops) fresh->list.push_back(str(d->name, "/", d->version));
+  for (const op_def* d : known_ops()) fresh->list.push_back(str(d->name, "/", d->version));
   std::ranges::sort(fresh->list);
   fresh->hash = fresh->list.size();
   for (const auto& op : fresh->list) fresh->hash = mix(fresh->hash, hash_text(op));
@@ -79,6 +76,11 @@ inline std::shared_ptr<const process_catalog> own_catalog() {
 }
 
 }  // namespace detail
+
+task_list::task_list(std::vector<std::string> lines)
+    : lines_(std::move(lines)), hash_(lines_.size()) {
+  for (const auto& line : lines_) hash_ = mix(hash_, hash_text(line));
+}
 
 std::vector<std::string> catalog_list() { return detail::own_catalog()->list; }
 
@@ -111,14 +113,13 @@ struct introduction {
   static introduction of(const process_identity& self, const process_catalog& catalog) {
     introduction i{self.name,
                    self.incarnation,
-                   self.cluster.size(),
+                   self.cluster.hash(),
                    catalog.hash,
                    {},
                    !self.credentials.secret.empty(),
                    static_cast<std::uint32_t>(self.heartbeat_timeout.count()),
                    self.window,
                    0};
-    for (const auto& task : self.cluster) i.cluster = mix(i.cluster, hash_text(task));
     random_bytes(i.random.data(), i.random.size());
     return i;
   }
@@ -272,7 +273,7 @@ void client_handshake::on_challenge(const message& m) {
   out_archive(proof.meta) &
       seal_of(self_.credentials.secret, "client", hello.meta, challenge.meta) &
       (said_->catalogs_differ() ? catalog->list : std::vector<std::string>()) &
-      (mine.belongs_with(theirs) ? std::vector<std::string>() : shortened(self_.cluster));
+      (mine.belongs_with(theirs) ? std::vector<std::string>() : shortened(self_.cluster.lines()));
   connection_->send(proof);
   next = said::awaited::welcome;
 }
@@ -399,7 +400,7 @@ void server_handshake::on_proof(const message& m,
     fail(errc::unauthenticated, self_.name, " does not accept the caller's secret");
   if (!mine.belongs_with(theirs))
     fail(errc::failed_precondition, self_.name, " belongs to another cluster than \"", theirs.name,
-         "\": ", first_difference(self_.cluster, cluster));
+         "\": ", first_difference(self_.cluster.lines(), cluster));
 
   peer_info& peer = connection_.peer;
   peer.name = theirs.name;

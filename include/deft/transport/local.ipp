@@ -16,6 +16,7 @@
 #include <deft/core/hash.hpp>
 #include <deft/core/log.hpp>
 #include <deft/transport/local.hpp>
+#include <deft/transport/read_buffer.hpp>
 #include <mutex>
 
 // A stream is a sequence of records, each a head of 8 bytes:
@@ -51,19 +52,16 @@ static_assert(sizeof(record_head) == 8);
 class local_stream_t final : public stream {
  public:
   local_stream_t(local_protocol::socket s, event_loop& loop)
-      : socket_(std::move(s)),
-        loop_(loop),
-        space_(loop.context()),
-        memory_out_(loop.context()),
-        buffer_(std::make_unique_for_overwrite<std::byte[]>(read_ahead)) {
+      : socket_(std::move(s)), loop_(loop), space_(loop.context()), memory_out_(loop.context()) {
     boost::system::error_code ignored;
     socket_.non_blocking(true, ignored);
   }
 
   std::ptrdiff_t read(void* to, std::size_t most) noexcept override {
     const auto n = read_some(static_cast<std::byte*>(to), most);
-    const std::size_t buffered = end_ - begin_;
+    const std::size_t buffered = buffer_.size();
     const bool unread = left_ > 0 ? in_memory_ || buffered > 0 : buffered >= sizeof(record_head);
+    buffer_.rest();
     if (unread != unread_.load(std::memory_order_relaxed)) unread_.store(unread);
     if (unread) reading_->tell_of_buffer(loop_);
     return n;
@@ -110,7 +108,6 @@ class local_stream_t final : public stream {
 
  private:
   // As in frame_reader: small records are read many at a time.
-  static constexpr std::size_t read_ahead = 32 * 1024;
   static constexpr std::size_t read_direct =
       8 * 1024;  // from this size on straight to the destination
   static constexpr int most_pieces = 64;
@@ -169,10 +166,8 @@ class local_stream_t final : public stream {
     if (unsound_.load(std::memory_order_relaxed)) return -EPROTO;
     for (;;) {
       if (left_ > 0 && in_memory_) return read_memory(to, most);
-      if (left_ > 0 && begin_ < end_) {
-        const std::size_t n = std::min({left_, most, end_ - begin_});
-        std::memcpy(to, buffer_.get() + begin_, n);
-        begin_ += n;
+      if (left_ > 0 && buffer_.size() > 0) {
+        const std::size_t n = buffer_.take(to, std::min(left_, most));
         left_ -= n;
         return static_cast<std::ptrdiff_t>(n);
       }
@@ -182,7 +177,7 @@ class local_stream_t final : public stream {
         if (n > 0) left_ -= static_cast<std::size_t>(n);
         return n;
       }
-      if (left_ == 0 && end_ - begin_ >= sizeof(record_head)) {
+      if (left_ == 0 && buffer_.size() >= sizeof(record_head)) {
         if (n = begin_record(); n < 0) return n;
       } else if (n = fill(); n <= 0) {
         return n;
@@ -192,12 +187,11 @@ class local_stream_t final : public stream {
 
   /// Reads more into the buffer, which holds at most part of a head.
   std::ptrdiff_t fill() noexcept {
-    std::memmove(buffer_.get(), buffer_.get() + begin_, end_ - begin_);
-    end_ -= begin_;
-    begin_ = 0;
-    iovec rest{buffer_.get() + end_, read_ahead - end_};
+    const std::span<std::byte> space = buffer_.space();
+    if (space.empty()) return -ENOMEM;
+    iovec into{space.data(), space.size()};
     msghdr m{};
-    m.msg_iov = &rest;
+    m.msg_iov = &into;
     m.msg_iovlen = 1;
     // Only the descriptors of the memory are received; the system closes any others.
     alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))];
@@ -208,8 +202,8 @@ class local_stream_t final : public stream {
     const std::ptrdiff_t n =
         result_of_call(::recvmsg(handle(), &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
     if (n <= 0) return n;
-    drained_ = static_cast<std::size_t>(n) < rest.iov_len;
-    end_ += static_cast<std::size_t>(n);
+    drained_ = static_cast<std::size_t>(n) < space.size();
+    buffer_.add(static_cast<std::size_t>(n));
     for (cmsghdr* c = CMSG_FIRSTHDR(&m); c; c = CMSG_NXTHDR(&m, c)) {
       if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
       const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -224,8 +218,7 @@ class local_stream_t final : public stream {
 
   std::ptrdiff_t begin_record() noexcept {
     record_head h;
-    std::memcpy(&h, buffer_.get() + begin_, sizeof h);
-    begin_ += sizeof h;
+    buffer_.take(&h, sizeof h);
     sender_ = h.processor;
     if (h.slot >= (h.kind == record::in_memory ? slots : 1))
       return unsound("it sent an invalid record on its local socket");
@@ -330,7 +323,7 @@ class local_stream_t final : public stream {
     all[0] = {&here, sizeof here};
     iovec* const first = bytes > 0 ? all.data() : all.data() + 1;
     std::size_t in_slot = 0;
-    if (large && bytes + 2 * sizeof here <= never_cut_) {
+    if (large && bytes + 2 * sizeof here <= never_cut()) {
       if (const auto n = take_slot(); n < 0 && (n != -EAGAIN || bytes == 0)) {
         waits_for_slot_ = n == -EAGAIN;
         return n;
@@ -345,7 +338,7 @@ class local_stream_t final : public stream {
     if (sent < 0) return sent;
     const std::size_t heads = (bytes > 0 ? sizeof here : 0) + (in_slot > 0 ? sizeof there : 0);
     const auto n = static_cast<std::size_t>(sent);
-    if (n < (in_slot > 0 ? heads + bytes : heads)) return -EIO;  // cannot happen: see never_cut_
+    if (n < (in_slot > 0 ? heads + bytes : heads)) return -EIO;  // cannot happen: see never_cut
     if (in_slot > 0) {
       memory_out_.pass();
       return static_cast<std::ptrdiff_t>(bytes + in_slot);
@@ -418,11 +411,9 @@ class local_stream_t final : public stream {
   slot_writer memory_out_;
   bool waits_for_slot_ = false;
   std::size_t owed_ = 0;  ///< bytes of the current record still to be written
-  const std::size_t never_cut_ = never_cut();
 
-  std::unique_ptr<std::byte[]> buffer_;
-  bool drained_ = false;             ///< the last read returned less than it asked for
-  std::size_t begin_ = 0, end_ = 0;  ///< the unread bytes in buffer_
+  read_buffer buffer_;
+  bool drained_ = false;  ///< the last read returned less than it asked for
 };
 
 /// An abstract name, without a file: the first character is 0 (unix(7)).

@@ -26,17 +26,8 @@ class tcp_stream_t final : public stream {
     error_code ignored;
     socket_.non_blocking(true, ignored);
     socket_.set_option(tcp::no_delay(true), ignored);
-    socket_.set_option(boost::asio::socket_base::keep_alive(true), ignored);
-    // Keep-alive finds out within 15 s that the machine of an idle peer is gone; heartbeats do if
-    // data is in flight. No TCP_USER_TIMEOUT: it would also end connections to peers that are only
-    // too busy to read.
-    auto set = [&](int name, int value) {
-      setsockopt(socket_.native_handle(), IPPROTO_TCP, name, &value, sizeof value);
-    };
-    set(TCP_KEEPIDLE, 5);
-    set(TCP_KEEPINTVL, 2);
-    set(TCP_KEEPCNT, 5);
     loopback_ = socket_.local_endpoint(ignored).address().is_loopback();
+    if (!loopback_) keep_alive();
   }
 
   std::ptrdiff_t read(void* to, std::size_t most) noexcept override {
@@ -77,6 +68,20 @@ class tcp_stream_t final : public stream {
   event_loop& loop() const noexcept override { return loop_; }
 
  private:
+  /// Finds out within 15 s that the machine of an idle peer is gone; heartbeats do if data is in
+  /// flight. No TCP_USER_TIMEOUT: it would also end connections to peers that are only too busy to
+  /// read.
+  void keep_alive() {
+    error_code ignored;
+    socket_.set_option(boost::asio::socket_base::keep_alive(true), ignored);
+    auto set = [&](int name, int value) {
+      setsockopt(socket_.native_handle(), IPPROTO_TCP, name, &value, sizeof value);
+    };
+    set(TCP_KEEPIDLE, 5);
+    set(TCP_KEEPINTVL, 2);
+    set(TCP_KEEPCNT, 5);
+  }
+
   /// The pieces as a buffer sequence of Asio.
   class buffers {
    public:

@@ -155,16 +155,17 @@ std::shared_ptr<channel> task_directory::link(placement task, deadline until) {
   return link->get();
 }
 
-/// Connects to all unknown tasks, then asks them for their devices.
+/// Connects to all unknown tasks, and asks each for its devices once it is connected.
 class task_directory::learning final : public std::enable_shared_from_this<learning> {
  public:
   learning(std::shared_ptr<task_directory> d, std::vector<placement> unknown, deadline until,
            std::function<void(std::shared_ptr<const error>)> then)
       : directory_(std::move(d)),
         unknown_(std::move(unknown)),
+        own_(directory_->self_->devices()),
         until_(until),
         then_(std::move(then)),
-        left_(unknown_.size()) {}
+        left_(unknown_.size() + 1) {}
 
   void begin() {
     std::vector<placement> missing;
@@ -172,9 +173,21 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
       if (!directory_->known_incarnation(t)) missing.push_back(t);
     directory_->cluster_->links().when_reached(
         missing, {directory_->options_.connect_timeout, until_}, directory_->closing(),
+        [self = shared_from_this()](placement t, const std::shared_ptr<channel>& c) {
+          self->directory_->note_incarnation(t, c->peer().incarnation);
+          self->ask(t, c);
+        },
         [self = shared_from_this()](std::shared_ptr<const error> failure) {
-          failure ? self->then_(std::move(failure)) : self->ask();
+          const bool fails = failure != nullptr;
+          self->end_one(std::move(failure), fails);
         });
+    for (auto t : unknown_)
+      if (!std::ranges::count(missing, t))
+        directory_->when_linked(t, until_,
+                                [self = shared_from_this(), t](const std::shared_ptr<channel>& c,
+                                                               std::shared_ptr<const error> why) {
+                                  why ? self->end_one(std::move(why)) : self->ask(t, c);
+                                });
   }
 
  private:
@@ -185,41 +198,52 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
     void answered(pending& p) override {
       asks->end_one(failure_of([&] {
         auto answer = wire::unpack<wire::device_list>(p.get());
+        asks->fill_in(answer);
         std::lock_guard lock(asks->directory_->guard_);
         asks->directory_->devices_[task] = std::move(answer.devices);
       }));
     }
   };
 
-  void ask() {
-    for (auto t : unknown_)
-      directory_->when_linked(t, until_,
-                              [self = shared_from_this(), t](const std::shared_ptr<channel>& c,
-                                                             std::shared_ptr<const error> failure) {
-                                if (!failure)
-                                  failure = failure_of([&] {
-                                    c->call(wire::pack(wire::devices()),
-                                            std::make_shared<question>(self, t));
-                                  });
-                                if (failure) self->end_one(std::move(failure));
-                              });
+  void ask(placement t, const std::shared_ptr<channel>& c) {
+    auto failure = failure_of([&] {
+      wire::devices m;
+      for (const auto& d : own_) m.known_kernels.push_back(d.kernels->hash());
+      c->call(wire::pack(m), std::make_shared<question>(shared_from_this(), t));
+    });
+    if (failure) end_one(std::move(failure));
   }
 
-  void end_one(std::shared_ptr<const error> failure) {
+  /// Fills in the kernels that were left out, as this task has the same.
+  void fill_in(wire::device_list& answer) const {
+    for (std::size_t i = 0; i < answer.known_kernels.size(); ++i) {
+      if (answer.known_kernels[i] == 0) continue;
+      const auto same = std::ranges::find_if(
+          own_, [&](const device_info& d) { return d.kernels->hash() == answer.known_kernels[i]; });
+      if (i >= answer.devices.size() || same == own_.end())
+        fail(errc::data_loss, "a list of devices leaves out kernels that this task does not have");
+      answer.devices[i].kernels = same->kernels;
+    }
+  }
+
+  void end_one(std::shared_ptr<const error> failure, bool ends_all = false) {
     {
       std::lock_guard lock(guard_);
+      if (left_ == 0) return;
       if (failure && !failure_) failure_ = std::move(failure);
-      if (--left_ > 0) return;
+      left_ = ends_all ? 0 : left_ - 1;
+      if (left_ > 0) return;
     }
     then_(failure_);
   }
 
   const std::shared_ptr<task_directory> directory_;
   const std::vector<placement> unknown_;
+  const std::vector<device_info> own_;
   const deadline until_;
   const std::function<void(std::shared_ptr<const error>)> then_;
   std::mutex guard_;
-  std::size_t left_;
+  std::size_t left_;  ///< answers, and 1 until all tasks are connected
   std::shared_ptr<const error> failure_;
 };
 

@@ -72,8 +72,14 @@ void server_impl::on_drop_part(const wire::caller&, wire::drop_part&& m) {
 void server_impl::on_drop_session(const wire::caller&, wire::drop_session&& m) {
   worker_->drop_session(m.session);
 }
-void server_impl::on_devices(const wire::caller& from, wire::devices&&) {
-  from.answer(wire::device_list{task_->devices()});
+void server_impl::on_devices(const wire::caller& from, wire::devices&& m) {
+  wire::device_list all{task_->devices()};
+  for (auto& d : all.devices) {
+    const bool known = std::ranges::count(m.known_kernels, d.kernels->hash());
+    all.known_kernels.push_back(known ? d.kernels->hash() : 0);
+    if (known) d.kernels = nullptr;
+  }
+  from.answer(all);
 }
 void server_impl::on_reset(const wire::caller& from, wire::reset&& m) {
   task_->store().clear(m.container);

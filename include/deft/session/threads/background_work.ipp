@@ -6,25 +6,28 @@
 #include <deft/core/thread.hpp>
 #include <deft/session/threads/background_work.hpp>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
+#include <vector>
 
 namespace deft {
 namespace {
 
+/// Work begins in the order in which it came. Only one thread at a time is on its way from sleep:
+/// when it takes its work and there is more, it calls the next. So work that is short does not wake
+/// a thread each, and work that waits does not hold up what came after it.
 class thread_cache {
  public:
   void run(std::function<void()> f) {
-    std::lock_guard lock(guard_);
+    std::unique_lock lock(guard_);
     work_.push_back(std::move(f));
-    if (idle_ >= work_.size()) return ready_.notify_one();
-    if (threads_ == most) return;  // the next thread to become idle takes it
+    if (coming_ > 0) return;
     try {
-      start_thread([this] { serve(); }).detach();
-      ++threads_;
+      call_another(lock);
     } catch (const std::system_error& e) {
-      if (threads_) return;
+      if (threads_ > 0) return;  // the next thread to become idle takes it
       work_.pop_back();
       fail(errc::resource_exhausted, "cannot start a thread for background work: ", e.what());
     }
@@ -33,31 +36,61 @@ class thread_cache {
  private:
   static constexpr std::size_t most = 1024;
 
+  struct idle_thread {
+    std::condition_variable changed;
+    bool called = false;
+  };
+
+  /// Unlocks. Throws system_error, with the lock held, if no thread can be started.
+  void call_another(std::unique_lock<std::mutex>& lock) {
+    if (!idle_.empty()) {
+      const auto t = std::move(idle_.back());
+      idle_.pop_back();
+      t->called = true;
+      ++coming_;
+      lock.unlock();  // or the thread would wake only to wait for it
+      t->changed.notify_one();
+    } else if (threads_ < most) {
+      start_thread([this] { serve(); }).detach();
+      ++threads_;
+      ++coming_;
+      lock.unlock();
+    }
+  }
+
   void serve() {
+    const auto self = std::make_shared<idle_thread>();
     std::unique_lock lock(guard_);
     for (;;) {
+      --coming_;
       while (!work_.empty()) {
         auto f = std::move(work_.front());
         work_.pop_front();
-        lock.unlock();
+        if (!work_.empty() && coming_ == 0) try {
+            call_another(lock);
+          } catch (const std::system_error&) {
+            // The threads there are carry on.
+          }
+        if (lock.owns_lock()) lock.unlock();
         f();
         f = nullptr;
         lock.lock();
       }
-      ++idle_;
-      bool more = ready_.wait_for(lock, std::chrono::seconds(10), [&] { return !work_.empty(); });
-      --idle_;
-      if (!more) {
-        --threads_;
-        return;
-      }
+      self->called = false;
+      idle_.push_back(self);
+      if (self->changed.wait_for(lock, std::chrono::seconds(10), [&] { return self->called; }))
+        continue;
+      std::erase(idle_, self);
+      --threads_;
+      return;
     }
   }
 
   std::mutex guard_;
-  std::condition_variable ready_;
   std::deque<std::function<void()>> work_;
-  std::size_t idle_ = 0, threads_ = 0;
+  std::vector<std::shared_ptr<idle_thread>> idle_;  ///< the last one is the likeliest in caches
+  std::size_t threads_ = 0;
+  std::size_t coming_ = 0;  ///< threads that were called or started, and have not looked for work
 };
 
 }  // namespace

@@ -94,9 +94,12 @@ struct fate_of_step {
 };
 struct device_list {
   std::vector<device_info> devices = {};
+  /// For each device, the hash of its kernels if they were left out, as the caller has the same;
+  /// else 0. Empty: none were.
+  std::vector<std::uint64_t> known_kernels = {};
   template <class F>
   void fields(F& f) {
-    f.meta(devices);
+    f.meta(devices, known_kernels);
   }
 };
 
@@ -196,8 +199,11 @@ struct drop_session {
 struct devices {
   static constexpr kind number = kind::devices;
   using answer = device_list;
+  std::vector<std::uint64_t> known_kernels = {};  ///< hashes of kernel sets that the caller has
   template <class F>
-  void fields(F&) {}
+  void fields(F& f) {
+    f.meta(known_kernels);
+  }
 };
 /// Deletes the variables of the task in a container.
 struct reset {

@@ -62,7 +62,8 @@ void serialize(Archive& ar, device_info& d, unsigned) {
   std::vector<kernel_entry_on_wire> kernels;
   if constexpr (Archive::is_saving::value) {
     name = to_string(*d.name);
-    for (const auto& [op, types] : d.kernels->entries()) kernels.push_back({op, types.bits});
+    if (d.kernels)
+      for (const auto& [op, types] : d.kernels->entries()) kernels.push_back({op, types.bits});
   }
   ar& named("name", name) & named("description", d.description) & named("memory", d.memory) &
       named("bus_id", d.bus_id) & named("kernels", kernels);

@@ -228,19 +228,22 @@ class reached_tasks {
 
 }  // namespace
 
-void task_links::when_reached(const std::vector<placement>& tasks, const reach_options& options,
-                              std::stop_token given_up,
-                              std::function<void(std::shared_ptr<const error>)> then) {
+void task_links::when_reached(
+    const std::vector<placement>& tasks, const reach_options& options, std::stop_token given_up,
+    const std::function<void(placement, const std::shared_ptr<channel>&)>& reached,
+    std::function<void(std::shared_ptr<const error>)> then) {
   if (tasks.empty()) return then(nullptr);
   const deadline patience = deadline_in(options.patience);
   const bool patient = patience <= options.until;
   const auto all = std::make_shared<reached_tasks>(
       tasks.size(), patient ? errc::unavailable : errc::deadline_exceeded, std::move(then));
   for (auto t : tasks)
-    when_linked(t, patient ? patience : options.until, 0, given_up,
-                [all](const std::shared_ptr<channel>&, std::shared_ptr<const error> failure) {
-                  all->add(std::move(failure));
-                });
+    when_linked(
+        t, patient ? patience : options.until, 0, given_up,
+        [all, t, reached](const std::shared_ptr<channel>& c, std::shared_ptr<const error> failure) {
+          if (!failure) reached(t, c);
+          all->add(std::move(failure));
+        });
 }
 
 std::shared_ptr<channel> task_links::wait_for(placement task, deadline until) {
