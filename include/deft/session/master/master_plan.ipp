@@ -4,9 +4,13 @@
 #include <deft/core/failure.hpp>
 #include <deft/core/thread.hpp>
 #include <deft/op/plan/feed.hpp>
+#include <deft/op/plan/recv.hpp>
+#include <deft/op/plan/send.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/session/master/master_plan.hpp>
 #include <deft/session/wire/codec.hpp>
+#include <map>
+#include <set>
 
 namespace deft {
 
@@ -44,24 +48,41 @@ master_plan::master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan
     feeds_in_order_ &= own_part_.feeds[i] == i;
 }
 
+/// The tasks that the part with these nodes exchanges values with.
+inline std::set<std::string> peers_of(const graph_def& g) {
+  std::set<std::string> peers;
+  for (const auto& n : g.nodes)
+    if (n.op->role == op_role::send)
+      peers.insert(decode<op::send>(n.attributes).peer);
+    else if (n.op->role == op_role::receive)
+      peers.insert(decode<op::recv>(n.attributes).peer);
+  return peers;
+}
+
 void master_plan::register_parts() {
   if (others_.empty()) return;
-  incarnation_list incarnations;
+  std::map<std::string, std::uint64_t> incarnations;
   std::vector<std::shared_ptr<channel>> links;
   for (auto& r : others_) {
     links.push_back(tasks_->link(r.task));
     r.link = links.back();
-    incarnations.emplace_back(to_string(*r.task), links.back()->peer().incarnation);
+    incarnations.emplace(to_string(*r.task), links.back()->peer().incarnation);
   }
+  const auto fill_in = [&](wire::register_part& r) {
+    for (auto& peer : peers_of(r.part.graph))
+      if (const auto at = incarnations.find(peer); at != incarnations.end())
+        r.incarnations.push_back(*at);
+  };
   if (own_part_.task) {
-    incarnations.emplace_back(to_string(*own_part_.task), tasks_->self().incarnation());
+    incarnations.emplace(to_string(*own_part_.task), tasks_->self().incarnation());
     auto& own = own_part_.registration;
-    tasks_->cluster()->register_part(own.session, own.handle, std::move(own.part), incarnations,
+    fill_in(own);
+    tasks_->cluster()->register_part(own.session, own.handle, std::move(own.part), own.incarnations,
                                      nullptr);
   }
   std::vector<task_directory::task_call> unconfirmed;
   for (std::size_t i = 0; i < others_.size(); ++i) {
-    others_[i].registration.incarnations = incarnations;
+    fill_in(others_[i].registration);
     if (auto p = register_at(others_[i], links[i])) unconfirmed.push_back({links[i], std::move(p)});
   }
   if (!unconfirmed.empty()) tasks_->wait_for(unconfirmed);

@@ -10,7 +10,7 @@
 
 namespace deft {
 
-/// The incarnations of the tasks that a plan spans, as its master knows them.
+/// The incarnations of tasks, as a master knows them.
 using incarnation_list = std::vector<std::pair<std::string, std::uint64_t>>;
 
 namespace wire {
@@ -110,7 +110,7 @@ struct register_part {
   static constexpr kind number = kind::register_part;
   std::uint64_t session = 0, handle = 0;
   plan::part part = {};
-  incarnation_list incarnations = {};  ///< of the tasks of the plan
+  incarnation_list incarnations = {};  ///< of the tasks that the part exchanges values with
   template <class F>
   void fields(F& f) {
     f.ids(session, handle);
