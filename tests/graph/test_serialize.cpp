@@ -236,17 +236,25 @@ TEST_CASE("a graph can be written as readable XML") {
 TEST_CASE("received file names are bounded in number and length; others become \"?\"") {
   CHECK(std::string(detail::file_of_wire("a.cpp")) == "a.cpp");
   CHECK(std::string(detail::file_of_wire(std::string(1025, 'a'))) == "?");
-  detail::wire_names<const char*> names;
-  auto kept = [&](const std::string& text) {
-    return std::string(names.of(
-        text, [](const std::string&) { return "kept"; }, [](const char* why) { return why; }));
-  };
-  for (std::size_t i = 0; i < names.most; ++i) CHECK(kept(std::to_string(i)) == "kept");
-  CHECK(kept("one more") == "too many names from peers (limit 16,384)");
-  CHECK(kept("7") == "kept");
+  detail::wire_files files;
+  auto of = [&](const std::string& text) { return std::string(files.of(text)); };
+  for (std::size_t i = 0; i < files.most; ++i) CHECK(of(std::to_string(i)) == std::to_string(i));
+  CHECK(of("one more") == "?");
+  CHECK(of("7") == "7");
 }
 
-TEST_CASE("a received device name beyond the limits is refused by name") {
+TEST_CASE("the number of received device names is not bounded, as none is kept") {
+  const placement one = detail::device_of_wire("/job:a/task:1");
+  const auto before = detail::interned_names();
+  for (int i = 0; i < 100'000; ++i) {
+    const placement p = detail::device_of_wire(str("/job:a/task:", i));
+    if (i == 1) CHECK(p == one);
+  }
+  CHECK(detail::interned_names() <= before + 1);  // the last one is remembered
+  CHECK(detail::device_of_wire("/job:a/task:1") == one);
+}
+
+TEST_CASE("a received device name that is too long is refused by name") {
   const auto e = testing::error_of(
       [] { detail::device_of_wire("/job:" + std::string(2000, 'a') + "/task:0"); });
   CHECK(e.starts_with("resource_exhausted: the device name \"/job:aaa"));

@@ -8,7 +8,7 @@
 #include <deft/device/placement.hpp>
 #include <mutex>
 #include <shared_mutex>
-#include <unordered_set>
+#include <unordered_map>
 
 namespace deft {
 namespace detail {
@@ -162,16 +162,45 @@ std::uint64_t hash_of(const device_name& d) {
   return mix(h, number(d.index));
 }
 
+namespace {
+/// Each name has a user while the lock is free: the last one is counted down, and the name removed,
+/// with the lock held by one thread only.
+struct name_table {
+  std::shared_mutex guard;
+  std::unordered_map<device_name, std::atomic<std::uint32_t>> names;
+
+  /// Never destroyed, as placements of static duration may be dropped later.
+  static name_table& instance() {
+    static auto& table = *new name_table;
+    return table;
+  }
+};
+}  // namespace
+
 placement intern(const device_name& d) {
-  static auto& names = *new std::unordered_set<device_name>;
-  static auto& guard = *new std::shared_mutex;
   if (d.empty()) return nullptr;
+  auto& [guard, names] = name_table::instance();
+  const auto used = [](detail::interned_name& n) {
+    n.second.fetch_add(1, std::memory_order_relaxed);
+    return placement(n);
+  };
   {
     std::shared_lock lock(guard);
-    if (auto found = names.find(d); found != names.end()) return placement(&*found);
+    if (auto found = names.find(d); found != names.end()) return used(*found);
   }
   std::lock_guard lock(guard);
-  return placement(&*names.insert(d).first);
+  return used(*names.try_emplace(d, 0).first);
+}
+
+std::size_t detail::interned_names() {
+  auto& [guard, names] = name_table::instance();
+  std::shared_lock lock(guard);
+  return names.size();
+}
+void detail::drop_interned(interned_name& n) noexcept {
+  auto& [guard, names] = name_table::instance();
+  std::lock_guard lock(guard);
+  if (n.second.fetch_sub(1, std::memory_order_acq_rel) == 1) names.erase(names.find(n.first));
 }
 
 }  // namespace deft

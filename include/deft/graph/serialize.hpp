@@ -33,51 +33,50 @@ inline constexpr bool is_compact = requires {
   typename Archive::compact;
 };
 
-/// Names received from a peer are kept as long as the process lives, so their number and length
-/// are bounded.
-template <class Value>
-class wire_names {
- public:
-  static constexpr std::size_t most = 16'384, longest = 1'024;
+/// The longest name of a device or source file that a peer may send.
+inline constexpr std::size_t longest_name = 1'024;
 
-  /// The result of the first `make(text)` for this text; that of `refuse(reason)` if there are too
-  /// many texts or this one is too long.
-  template <class Make, class Refuse>
-  Value of(const std::string& text, Make make, Refuse refuse) {
-    thread_local std::pair<std::string, Value> last{};  // runs of nodes share device and file
-    if (last.second && last.first == text) return last.second;
-    if (text.size() > longest) return refuse("it is too long (limit 1,024 bytes)");
+inline placement device_of_wire(const std::string& text) {
+  if (text.empty()) return nullptr;
+  thread_local std::pair<std::string, placement> last;  // runs of nodes share their device
+  if (last.first == text) return last.second;
+  if (text.size() > longest_name)
+    fail(errc::resource_exhausted, "the device name \"", std::string_view(text).substr(0, 80),
+         "\" is refused: it is too long (limit 1,024 bytes)");
+  last = {text, intern(parse_device(text))};
+  return last.second;
+}
+
+/// The names of source files received from peers. They are kept as long as the process lives, so
+/// their number and length are bounded; they appear in messages only, where "?" can stand for the
+/// others.
+class wire_files {
+ public:
+  static constexpr std::size_t most = 16'384;
+
+  const char* of(const std::string& text) {
+    if (text.empty()) return "";
+    if (text.size() > longest_name) return "?";
     std::lock_guard lock(guard_);
-    auto at = values_.find(text);
-    if (at == values_.end()) {
-      if (values_.size() == most) return refuse("too many names from peers (limit 16,384)");
-      at = values_.emplace(text, make(text)).first;
+    auto at = files_.find(text);
+    if (at == files_.end()) {
+      if (files_.size() == most) return "?";
+      at = files_.emplace(text, intern_file(text)).first;
     }
-    last = *at;
     return at->second;
   }
 
  private:
   std::mutex guard_;
-  std::unordered_map<std::string, Value> values_;
+  std::unordered_map<std::string, const char*> files_;
 };
 
-inline placement device_of_wire(const std::string& text) {
-  static auto& names = *new wire_names<placement>;
-  if (text.empty()) return nullptr;
-  return names.of(
-      text, [](const std::string& t) { return intern(parse_device(t)); },
-      [&](const char* reason) -> placement {
-        fail(errc::resource_exhausted, "the device name \"", std::string_view(text).substr(0, 80),
-             "\" is refused: ", reason);
-      });
-}
-/// Source files appear in messages only, which can do without them.
 inline const char* file_of_wire(const std::string& text) {
-  static auto& names = *new wire_names<const char*>;
-  if (text.empty()) return "";
-  return names.of(
-      text, [](const std::string& t) { return intern_file(t); }, [](const char*) { return "?"; });
+  static auto& files = *new wire_files;
+  thread_local std::pair<std::string, const char*> last{};  // runs of nodes share their file
+  if (last.second && last.first == text) return last.second;
+  last = {text, files.of(text)};
+  return last.second;
 }
 inline std::string& device_text(placement d) {
   thread_local std::pair<placement, std::string> last{};
