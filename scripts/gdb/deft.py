@@ -58,7 +58,7 @@ def place_text(file, line):
 def device_text(placement):
     if not placement["name_"]:
         return ""
-    name = placement["name_"].dereference()
+    name = placement["name_"].dereference()["first"]
 
     def optional(member, before):
         payload = name[member]["_M_payload"]

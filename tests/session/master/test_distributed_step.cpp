@@ -5,6 +5,7 @@
 #include <deft/session/worker/task_runtime.hpp>
 #include <deft/transport/listener.hpp>
 #include <future>
+#include <mutex>
 #include <thread>
 
 #include "session/sessions.hpp"
@@ -44,14 +45,21 @@ struct false_ps final : connection_handler {
   void on_message(const std::shared_ptr<connection>& from, message&& m) override {
     const wire::caller caller(from, m.id);
     if (m.kind == static_cast<message_kind>(wire::devices::number))
-      caller.answer(wire::device_list{task.devices()});
+      caller.answer(devices);
     else if (m.kind == static_cast<message_kind>(wire::run_part::number))
       on_run_part(from, caller);
     else if (m.id)
       caller.answer(wire::nothing());
+    if (m.kind == static_cast<message_kind>(wire::register_part::number)) {
+      std::lock_guard lock(guard);
+      incarnations.push_back(wire::unpack<wire::register_part>(m).incarnations);
+    }
   }
 
   task_runtime task{task_name("ps", 0), 1};
+  wire::device_list devices{task.devices()};
+  std::mutex guard;
+  std::vector<incarnation_list> incarnations;  ///< of the parts that were registered
   const run_part on_run_part;
   std::vector<std::unique_ptr<server>> servers;
   std::optional<listener> listens;
@@ -116,6 +124,42 @@ TEST_CASE_FIXTURE(
   CAPTURE(failed);
   CHECK(failed.code == errc::unavailable);
   CHECK(failed.says("lost /job:ps/replica:0/task:0"));
+}
+
+TEST_CASE_FIXTURE(own_graph,
+                  "a part knows the incarnations of the tasks it exchanges values with") {
+  false_ps c(3, [](const auto&, const wire::caller&) { throw error(errc::aborted, "enough"); });
+  auto v = on(device("/job:ps/task:0"), [] { return variable<float>("v", 3.f); });
+  auto alone = on(device("/job:worker/task:2"), [] { return random_normal(shape<1>); });
+  session s(c.servers[0]->target());
+  CHECK(outcome_of([&] { s.run(v, alone); }).says("enough"));
+  auto sum = on(device("/job:worker/task:1"), [&] { return tensor<float>(v + 1.f); });
+  CHECK(outcome_of([&] { s.run(sum, alone); }).says("enough"));
+  std::lock_guard lock(c.guard);
+  REQUIRE(c.incarnations.size() == 2);
+  CHECK(c.incarnations[0].empty());
+  REQUIRE(c.incarnations[1].size() == 1);
+  CHECK(c.incarnations[1][0].first == "/job:worker/replica:0/task:1");
+}
+
+TEST_CASE_FIXTURE(own_graph, "a task may leave out only kernels that the master has") {
+  false_ps c(1, [](const auto&, const wire::caller& caller) {
+    caller.answer(wire::values{{any_array::scalar(1.f)}});
+  });
+  auto v = on(device("/job:ps/task:0"), [] { return variable<float>("v", 3.f); });
+  auto& left_out = c.devices.known_kernels;
+  for (auto& d : c.devices.devices) {
+    left_out.push_back(d.kernels->hash());
+    d.kernels = nullptr;
+  }
+  bool sound = false;
+  SUBCASE("the same") { sound = true; }
+  SUBCASE("others") { left_out[0] += 1; }
+  SUBCASE("of more devices than there are") { left_out.push_back(left_out[0]); }
+  const auto o = outcome_of([&] { session(c.servers[0]->target()).run(v); });
+  CAPTURE(o);
+  CHECK(o.code == (sound ? errc{} : errc::data_loss));
+  if (!sound) CHECK(o.says("leaves out kernels that this task does not have"));
 }
 
 TEST_CASE_FIXTURE(own_graph, "values in an answer fail the step if this task has no part in it") {

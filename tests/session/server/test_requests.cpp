@@ -24,6 +24,24 @@ TEST_CASE("a call with a message that has no answer gets an empty one") {
     CHECK(client.answer(std::move(m)).kind == message_kind::reply);
 }
 
+TEST_CASE("a list of devices leaves out the kernels that the caller has") {
+  local_cluster c{{"worker", 1}};
+  testing::raw_caller client(c, "client");
+  const auto list = [&](std::vector<std::uint64_t> known) {
+    return wire::unpack<wire::device_list>(
+        client.answer(wire::pack(wire::devices{std::move(known)})));
+  };
+  const auto full = list({7});
+  REQUIRE(!full.devices.empty());
+  const auto& kernels = *full.devices[0].kernels;
+  CHECK(kernels.has("matmul", dtype::float32));
+  CHECK(full.known_kernels[0] == 0);
+  const auto brief = list({7, kernels.hash()});
+  REQUIRE(brief.devices.size() == full.devices.size());
+  CHECK(brief.devices[0].kernels->entries().empty());
+  CHECK(brief.known_kernels[0] == kernels.hash());
+}
+
 TEST_CASE("calls for unknown sessions and plans are refused") {
   local_cluster c{{"worker", 1}};
   testing::raw_caller client(c, "client");
@@ -193,13 +211,16 @@ TEST_CASE("a client that does not read its answers gets no more of them") {
   graph own;
   auto in_own = as_default(own);
   variable<float, megabyte> v("large", zeros());
-  const output value = any_tensor(v).handle();
+  const output value = any_tensor(v).handle(), other = any_tensor(v + 1.f).handle();
   {
     deft::session s(c.target("worker", 0));
     s.run(initialize_all());
   }
-  const auto plan = wire::unpack<wire::plan_made>(
-      client.answer(wire::pack(wire::make_plan{session, 0s, flatten({&value, 1}, {})})));
+  const auto make_plan = [&](const output& fetch) {
+    return wire::unpack<wire::plan_made>(
+        client.answer(wire::pack(wire::make_plan{session, 0s, flatten({&fetch, 1}, {})})));
+  };
+  const auto plan = make_plan(value), next = make_plan(other);
   if (credentials::of_environment().has_tls()) return;  // the next line has none
   const auto deaf = std::make_shared<detail::connection_state>(
       testing::bare_socket(c.spec().address("worker", 0)).stream(), wire_limits());
@@ -213,10 +234,11 @@ TEST_CASE("a client that does not read its answers gets no more of them") {
     deaf->send(m);
   }
   deaf->send(wire::pack(wire::set_signal{"all asked"}));
-  // Others are served meanwhile, and afterwards.
+  // Others are served meanwhile, and afterwards: the first run of a plan begins after all that were
+  // asked for before.
   testing::raw_caller waits(c, task);
   waits.answer(wire::pack(wire::wait_signal{"all asked"}));
-  CHECK(client.outcome(wire::pack(wire::run_plan{session, plan.plan, 0s, false, {}})).code ==
+  CHECK(client.outcome(wire::pack(wire::run_plan{session, next.plan, 0s, false, {}})).code ==
         errc{});
   int refused = 0;
   message answer;

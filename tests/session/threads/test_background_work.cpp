@@ -2,6 +2,7 @@
 #include <atomic>
 #include <deft/session/threads/background_work.hpp>
 #include <future>
+#include <latch>
 #include <memory>
 
 #include "testing.hpp"
@@ -17,6 +18,14 @@ TEST_CASE("after wait() all background work is done and destroyed") {
   all.wait();
   CHECK(done == 100);
   CHECK(held.use_count() == 1);
+}
+
+TEST_CASE("work that waits does not hold up what came after it") {
+  background_work all;
+  std::latch together(50);
+  for (int i = 0; i < 50; ++i) all.run([&] { together.arrive_and_wait(); });
+  all.wait();
+  CHECK(together.try_wait());
 }
 
 TEST_CASE("wait() ignores the work of other owners, and the work that calls it") {

@@ -180,13 +180,16 @@ wire::values answer_of(step_results& results, std::size_t fetches, step_trace* t
   return fetched;
 }
 
+/// A client that sends requests and does not read the answers would fill the memory.
+void check_reads(const connection& client) {
+  constexpr std::size_t most_unread = std::size_t{1} << 30;
+  if (const auto unread = client.queued(); unread > most_unread)
+    fail(errc::resource_exhausted, "the client has not read ", unread, " bytes of answers");
+}
+
 }  // namespace
 
 void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
-  // A client that sends requests and does not read the answers would fill the memory.
-  constexpr std::size_t most_unread = std::size_t{1} << 30;
-  if (const auto unread = from.from()->queued(); unread > most_unread)
-    fail(errc::resource_exhausted, "the client has not read ", unread, " bytes of answers");
   auto s = sessions_.find(m.session);
   auto plan = s->plan(m.plan);
   run_options options;
@@ -209,8 +212,11 @@ void server_impl::on_run_plan(const wire::caller& from, wire::run_plan&& m) {
     from.from()->end_silence();
     w->channels().notify();
   };
-  auto start = [plan, options, answer](std::vector<any_array>&& feeds) {
-    const auto failure = failure_of([&] { plan->start(std::move(feeds), options, answer); });
+  auto start = [from, plan, options, answer](std::vector<any_array>&& feeds) {
+    const auto failure = failure_of([&] {
+      check_reads(*from.from());
+      plan->start(std::move(feeds), options, answer);
+    });
     if (failure) answer({std::nullopt, failure});
   };
   if (at_once) return start(std::move(m.feeds));
