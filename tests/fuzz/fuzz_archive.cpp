@@ -23,8 +23,7 @@ void compare(const bytes& once, const bytes& twice, const char* what) {
   if (once != twice) fuzzing::found(what, " is another once it was saved and loaded");
 }
 
-/// Loads again what was saved. Names that came over the wire are kept for good, up to a number:
-/// beyond it they are refused.
+/// Loads again what was saved.
 template <class F>
 void again(F&& f, const char* what) {
   try {

@@ -25,6 +25,20 @@ TEST_CASE_FIXTURE(own_graph, "graphs that differ only in literals have one outli
   CHECK(other(outline(x * 2.f)));
 }
 
+TEST_CASE_FIXTURE(own_graph, "outlines tell devices apart that exist one after the other") {
+  placeholder<float, dyn> x("x");
+  flat_graph f = flat({tensor<float, dyn>(x * 2.f)});
+  auto on_task = [&](int i) {
+    for (auto& n : f.graph.nodes) n.requested = intern(parse_device(str("/job:outline/task:", i)));
+    plan::outline o(f);
+    for (auto& n : f.graph.nodes) n.requested = nullptr;  // the name is forgotten
+    return o;
+  };
+  const auto first = on_task(0);
+  for (int i = 1; i < 20; ++i) CHECK_FALSE(on_task(i) == first);
+  CHECK(on_task(0) == first);
+}
+
 TEST_CASE_FIXTURE(own_graph, "different graphs have different outlines") {
   placeholder<float, dyn, 2> x("x");
   auto outline = [&](const flat_graph& f) { return plan::outline(f); };

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <deft/core/error.hpp>
 #include <deft/core/hash.hpp>
+#include <deft/core/thread.hpp>
 #include <deft/device/name.hpp>
 #include <deft/device/placement.hpp>
 #include <mutex>
@@ -198,6 +199,7 @@ std::size_t detail::interned_names() {
   return names.size();
 }
 void detail::drop_interned(interned_name& n) noexcept {
+  if (is_forked()) return;  // another thread may have had the lock
   auto& [guard, names] = name_table::instance();
   std::lock_guard lock(guard);
   if (n.second.fetch_sub(1, std::memory_order_acq_rel) == 1) names.erase(names.find(n.first));

@@ -56,7 +56,6 @@ class wire_files {
 
   const char* of(const std::string& text) {
     if (text.empty()) return "";
-    if (text.size() > longest_name) return "?";
     std::lock_guard lock(guard_);
     auto at = files_.find(text);
     if (at == files_.end()) {
@@ -74,6 +73,7 @@ class wire_files {
 inline const char* file_of_wire(const std::string& text) {
   static auto& files = *new wire_files;
   thread_local std::pair<std::string, const char*> last{};  // runs of nodes share their file
+  if (text.size() > longest_name) return "?";
   if (last.second && last.first == text) return last.second;
   last = {text, files.of(text)};
   return last.second;

@@ -26,6 +26,7 @@ class outline {
   std::string bytes_;  ///< an unambiguous encoding of the nodes
   std::vector<attr_value>
       contents_;  ///< programs and arrays, in the order of the nodes; shared, not copied
+  std::vector<placement> requested_;  ///< kept, as the encoding has their numbers
   std::uint64_t hash_ = 0;
 };
 

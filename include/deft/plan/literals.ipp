@@ -120,7 +120,10 @@ outline::outline(const flat_graph& flat) {
     }
     // What is as at the node before takes one byte.
     to.number(n.requested == requested);
-    if (n.requested != requested) to.number((requested = n.requested).id());
+    if (n.requested != requested) {
+      to.number((requested = n.requested).id());
+      requested_.push_back(requested);
+    }
     to.number(n.place.file == file);
     if (n.place.file != file) to.text(file = n.place.file);
     to.number(std::uint64_t{n.place.line} << 1 | n.place.approximate);

@@ -395,6 +395,8 @@ class local_stream_t final : public stream {
   std::atomic<const char*> unsound_{nullptr};
 
   // Used by the reading thread.
+  read_buffer buffer_;
+  bool drained_ = false;  ///< the last read returned less than it asked for
   slot_reader memory_in_;
   std::array<descriptor, 2> given_;  ///< received with the bytes in the buffer
   bool memory_came_ = false;
@@ -411,9 +413,6 @@ class local_stream_t final : public stream {
   slot_writer memory_out_;
   bool waits_for_slot_ = false;
   std::size_t owed_ = 0;  ///< bytes of the current record still to be written
-
-  read_buffer buffer_;
-  bool drained_ = false;  ///< the last read returned less than it asked for
 };
 
 /// An abstract name, without a file: the first character is 0 (unix(7)).

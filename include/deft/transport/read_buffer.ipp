@@ -14,9 +14,11 @@ namespace {
 /// Without a destructor, as a thread's last connections may be closed after its other variables
 /// have been destroyed.
 constinit thread_local std::byte* kept_memory[2] = {};
+constinit thread_local bool thread_ends = false;
 
 struct at_end_of_thread {
   ~at_end_of_thread() {
+    thread_ends = true;
     for (auto& m : kept_memory) delete[] std::exchange(m, nullptr);
   }
 };
@@ -27,17 +29,19 @@ std::byte* new_memory() {
   return new (std::nothrow) std::byte[read_buffer::capacity];
 }
 void keep_or_delete(std::byte* memory) {
-  static thread_local at_end_of_thread deletes_it;
-  static_cast<void>(deletes_it);
-  for (auto& m : kept_memory)
-    if (!m) return static_cast<void>(m = memory);
+  if (!thread_ends) {
+    static thread_local at_end_of_thread deletes_it;
+    static_cast<void>(deletes_it);
+    for (auto& m : kept_memory)
+      if (!m) return static_cast<void>(m = memory);
+  }
   delete[] memory;
 }
 }  // namespace
 
 std::size_t read_buffer::take(void* to, std::size_t most) noexcept {
   const std::size_t n = std::min(size(), most);
-  std::memcpy(to, data(), n);
+  if (n > 0) std::memcpy(to, data(), n);
   drop(n);
   return n;
 }

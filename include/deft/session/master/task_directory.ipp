@@ -173,8 +173,8 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
       if (!directory_->known_incarnation(t)) missing.push_back(t);
     directory_->cluster_->links().when_reached(
         missing, {directory_->options_.connect_timeout, until_}, directory_->closing(),
+        // The incarnation is noted when the task gets a part: until then it may restart.
         [self = shared_from_this()](placement t, const std::shared_ptr<channel>& c) {
-          self->directory_->note_incarnation(t, c->peer().incarnation);
           self->ask(t, c);
         },
         [self = shared_from_this()](std::shared_ptr<const error> failure) {

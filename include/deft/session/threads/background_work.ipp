@@ -8,7 +8,6 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -23,10 +22,10 @@ class thread_cache {
   void run(std::function<void()> f) {
     std::unique_lock lock(guard_);
     work_.push_back(std::move(f));
-    if (coming_ > 0) return;
+    if (coming_) return;
     try {
       call_another(lock);
-    } catch (const std::system_error& e) {
+    } catch (const std::exception& e) {
       if (threads_ > 0) return;  // the next thread to become idle takes it
       work_.pop_back();
       fail(errc::resource_exhausted, "cannot start a thread for background work: ", e.what());
@@ -41,19 +40,19 @@ class thread_cache {
     bool called = false;
   };
 
-  /// Unlocks. Throws system_error, with the lock held, if no thread can be started.
+  /// Calls or starts a thread, if it can, and unlocks. Throws, with the lock held, if the system
+  /// cannot start one.
   void call_another(std::unique_lock<std::mutex>& lock) {
     if (!idle_.empty()) {
       const auto t = std::move(idle_.back());
       idle_.pop_back();
-      t->called = true;
-      ++coming_;
+      t->called = coming_ = true;
       lock.unlock();  // or the thread would wake only to wait for it
       t->changed.notify_one();
     } else if (threads_ < most) {
       start_thread([this] { serve(); }).detach();
       ++threads_;
-      ++coming_;
+      coming_ = true;
       lock.unlock();
     }
   }
@@ -62,13 +61,13 @@ class thread_cache {
     const auto self = std::make_shared<idle_thread>();
     std::unique_lock lock(guard_);
     for (;;) {
-      --coming_;
+      coming_ = false;
       while (!work_.empty()) {
         auto f = std::move(work_.front());
         work_.pop_front();
-        if (!work_.empty() && coming_ == 0) try {
+        if (!work_.empty() && !coming_) try {
             call_another(lock);
-          } catch (const std::system_error&) {
+          } catch (const std::exception&) {
             // The threads there are carry on.
           }
         if (lock.owns_lock()) lock.unlock();
@@ -90,7 +89,7 @@ class thread_cache {
   std::deque<std::function<void()>> work_;
   std::vector<std::shared_ptr<idle_thread>> idle_;  ///< the last one is the likeliest in caches
   std::size_t threads_ = 0;
-  std::size_t coming_ = 0;  ///< threads that were called or started, and have not looked for work
+  bool coming_ = false;  ///< a thread was called or started, and has not looked for work yet
 };
 
 }  // namespace

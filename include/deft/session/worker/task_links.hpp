@@ -51,8 +51,8 @@ class task_links {
   void when_linked(placement task, deadline until, std::uint64_t incarnation,
                    std::stop_token given_up, link_callback then);
   /// Connects to all of `tasks`, and keeps trying until the time is over; then the error names all
-  /// missing tasks. A refused handshake is an error at once. Calls `reached` for each task that is
-  /// connected, and at last `then` with null or the error, as when_linked does.
+  /// missing tasks. Calls `reached` for each task that is connected, and `then` with null or the
+  /// error, as when_linked does: once all tasks are over, or at once if a handshake is refused.
   void when_reached(const std::vector<placement>& tasks, const reach_options& options,
                     std::stop_token given_up,
                     const std::function<void(placement, const std::shared_ptr<channel>&)>& reached,

@@ -97,7 +97,6 @@ std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t sessio
 }
 
 /// Checks a part from another process: a valid graph whose transfers lead to tasks of the cluster.
-/// Device names are interned for good, so they are checked first.
 void worker::check_part(const plan::part& p) const {
   validate(p.graph);
   validate(p.graph, p.fetches);
