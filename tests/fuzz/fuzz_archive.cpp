@@ -23,7 +23,7 @@ void compare(const bytes& once, const bytes& twice, const char* what) {
   if (once != twice) fuzzing::found(what, " is another once it was saved and loaded");
 }
 
-/// Loads again what was saved.
+/// Loads again what was saved. What was at a limit may exceed it then: "/gpu" is saved as "/gpu:*".
 template <class F>
 void again(F&& f, const char* what) {
   try {

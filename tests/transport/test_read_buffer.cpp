@@ -37,8 +37,7 @@ TEST_CASE("a read buffer is a queue of bytes") {
   CHECK(b.size() == 3);
   CHECK(b.space().size() == read_buffer::capacity - 3);  // the rest moved to the front
   fill(b, " three");
-  b.drop(4);
-  CHECK(taken(b, 100) == "three");
+  CHECK(taken(b, 100) == "two three");
 }
 
 TEST_CASE("an empty read buffer leaves its memory to the next one that is filled") {

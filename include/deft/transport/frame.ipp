@@ -50,7 +50,6 @@ error decode_error(const message& m) {
 namespace detail {
 
 namespace {
-constexpr std::size_t read_direct = 8 * 1024;     // from this size on straight to the destination
 constexpr std::size_t meta_step = 1024 * 1024;    // metadata is allocated as it arrives
 constexpr std::size_t reuse_at_most = 64 * 1024;  // bytes of a tensor kept for the next message
 constexpr std::size_t credit_at = 62;             // in a header
@@ -191,7 +190,7 @@ frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n)
       done_ += buffer_.take(to + done_, n - done_);
       continue;
     }
-    bool direct = n - done_ >= read_direct;
+    bool direct = n - done_ >= read_buffer::direct_size;
     // Reading again at once would find nothing, except while a large piece is still arriving.
     if (std::exchange(goes_on_, false) && !direct && from.is_drained()) return got::part;
     const std::span<std::byte> into = direct ? std::span(to + done_, n - done_) : buffer_.space();

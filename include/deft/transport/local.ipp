@@ -107,9 +107,6 @@ class local_stream_t final : public stream {
   }
 
  private:
-  // As in frame_reader: small records are read many at a time.
-  static constexpr std::size_t read_direct =
-      8 * 1024;  // from this size on straight to the destination
   static constexpr int most_pieces = 64;
   // Of a record in the socket: a large piece is cut so that the rest can use memory that becomes
   // available meanwhile.
@@ -172,7 +169,7 @@ class local_stream_t final : public stream {
         return static_cast<std::ptrdiff_t>(n);
       }
       std::ptrdiff_t n = 0;
-      if (std::min(left_, most) >= read_direct) {
+      if (std::min(left_, most) >= read_buffer::direct_size) {
         n = result_of_call(::recv(handle(), to, std::min(left_, most), MSG_DONTWAIT));
         if (n > 0) left_ -= static_cast<std::size_t>(n);
         return n;

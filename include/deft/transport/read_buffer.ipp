@@ -41,8 +41,8 @@ void keep_or_delete(std::byte* memory) {
 
 std::size_t read_buffer::take(void* to, std::size_t most) noexcept {
   const std::size_t n = std::min(size(), most);
-  if (n > 0) std::memcpy(to, data(), n);
-  drop(n);
+  if (n > 0) std::memcpy(to, memory_.get() + begin_, n);
+  begin_ += n;
   return n;
 }
 
@@ -52,7 +52,7 @@ std::span<std::byte> read_buffer::space() noexcept {
     if (!memory_) return {};
   }
   if (begin_ > 0) {
-    std::memmove(memory_.get(), data(), size());
+    std::memmove(memory_.get(), memory_.get() + begin_, size());
     end_ = size();
     begin_ = 0;
   }

@@ -169,25 +169,26 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
 
   void begin() {
     std::vector<placement> missing;
-    for (auto t : unknown_)
-      if (!directory_->known_incarnation(t)) missing.push_back(t);
+    for (auto t : unknown_) {
+      if (!directory_->known_incarnation(t)) {
+        missing.push_back(t);
+        continue;
+      }
+      directory_->when_linked(t, until_,
+                              [self = shared_from_this(), t](const std::shared_ptr<channel>& c,
+                                                             std::shared_ptr<const error> why) {
+                                why ? self->end_one(std::move(why)) : self->ask(t, c);
+                              });
+    }
     directory_->cluster_->links().when_reached(
         missing, {directory_->options_.connect_timeout, until_}, directory_->closing(),
         // The incarnation is noted when the task gets a part: until then it may restart.
         [self = shared_from_this()](placement t, const std::shared_ptr<channel>& c) {
           self->ask(t, c);
         },
-        [self = shared_from_this()](std::shared_ptr<const error> failure) {
-          const bool fails = failure != nullptr;
-          self->end_one(std::move(failure), fails);
+        [self = shared_from_this()](const std::shared_ptr<const error>& failure) {
+          self->end_one(failure, failure != nullptr);
         });
-    for (auto t : unknown_)
-      if (!std::ranges::count(missing, t))
-        directory_->when_linked(t, until_,
-                                [self = shared_from_this(), t](const std::shared_ptr<channel>& c,
-                                                               std::shared_ptr<const error> why) {
-                                  why ? self->end_one(std::move(why)) : self->ask(t, c);
-                                });
   }
 
  private:

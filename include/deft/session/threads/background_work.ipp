@@ -50,15 +50,16 @@ class thread_cache {
       lock.unlock();  // or the thread would wake only to wait for it
       t->changed.notify_one();
     } else if (threads_ < most) {
-      start_thread([this] { serve(); }).detach();
+      idle_.reserve(threads_ + 1);
+      const auto self = std::make_shared<idle_thread>();
+      start_thread([this, self] { serve(self); }).detach();
       ++threads_;
       coming_ = true;
       lock.unlock();
     }
   }
 
-  void serve() {
-    const auto self = std::make_shared<idle_thread>();
+  void serve(const std::shared_ptr<idle_thread>& self) {
     std::unique_lock lock(guard_);
     for (;;) {
       coming_ = false;
