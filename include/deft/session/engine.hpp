@@ -96,13 +96,6 @@ class engine {
   virtual std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) = 0;
   /// What make_plan would make of `flat`, without keeping it. Throws as make_plan does.
   virtual plan_description describe(flat_graph flat, const plan_limits& limits) = 0;
-  /// Returns true if planning `g`, or listing the devices if `g` is null, would not wait for other
-  /// tasks. Otherwise returns false, and calls `then` once it would not, with null, or with the
-  /// error that they would throw. Only a master ever returns false.
-  virtual bool when_known(const graph_def* /*g*/, const plan_limits&,
-                          std::function<void(std::shared_ptr<const error>)> /*then*/) {
-    return true;
-  }
   virtual std::vector<device_info> devices() = 0;
   /// Stops a step that has failed, and waits at most until `until` to learn how it ended.
   virtual step_fate fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until) = 0;

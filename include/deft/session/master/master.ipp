@@ -9,24 +9,30 @@
 #include <deft/session/master/local_step.ipp>
 #include <deft/session/master/master.hpp>
 #include <deft/session/master/master_plan.ipp>
+#include <deft/session/master/task_answers.ipp>
 #include <deft/session/master/task_directory.ipp>
 #include <set>
 
 namespace deft {
 namespace {
 
-class master_engine final : public engine {
+class cluster_master final : public master_engine {
  public:
-  explicit master_engine(std::shared_ptr<task_directory> t) : tasks_(std::move(t)) {}
-  ~master_engine() override { master_engine::close(); }
+  explicit cluster_master(std::shared_ptr<task_directory> t) : tasks_(std::move(t)) {}
+  ~cluster_master() override { cluster_master::close(); }
 
   std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) override {
-    tasks_->check_open();
-    std::size_t fetches = flat.fetches.size();
-    auto made = run_passes(std::move(flat), limits, tasks_->options().log_device_placement);
-    auto plan = std::make_shared<master_plan>(tasks_, std::move(made.parts), fetches);
-    plan->register_parts();
+    auto plan = plan_for(std::move(flat), limits);
+    if (!plan->is_local()) tasks_->await([&](auto then) { plan->register_parts(std::move(then)); });
     return plan;
+  }
+  void make_plan(flat_graph flat, const plan_limits& limits,
+                 std::function<void(std::shared_ptr<ready_plan>, std::shared_ptr<const error>)>
+                     then) override {
+    auto plan = plan_for(std::move(flat), limits);
+    plan->register_parts([plan, then = std::move(then)](std::shared_ptr<const error> failure) {
+      then(failure ? nullptr : plan, failure);
+    });
   }
 
   plan_description describe(flat_graph flat, const plan_limits& limits) override {
@@ -35,8 +41,7 @@ class master_engine final : public engine {
     return {std::move(made.placed), std::move(made.passes), std::move(made.apart)};
   }
 
-  bool when_known(const graph_def* g, const plan_limits& limits,
-                  std::function<void(std::shared_ptr<const error>)> then) override {
+  bool when_known(const graph_def* g, const plan_limits& limits, failure_callback then) override {
     tasks_->check_open();
     const auto tasks = g ? tasks_of(*g) : all_tasks();
     if (tasks_->knows(tasks)) return true;
@@ -54,7 +59,15 @@ class master_engine final : public engine {
 
   step_fate fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until) override {
     tasks_->check_open();
-    return tasks_->cluster() ? tasks_->fate_of(step, until) : step_fate::unknown;
+    if (!tasks_->cluster()) return step_fate::unknown;
+    return tasks_->await<step_fate>([&](auto then) {
+      tasks_->fate_of(step, until, [then](step_fate f) { then(nullptr, f); });
+    });
+  }
+  void fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until,
+               std::function<void(step_fate)> then) override {
+    tasks_->check_open();
+    tasks_->fate_of(step, until, std::move(then));
   }
 
   void close() override {
@@ -71,15 +84,46 @@ class master_engine final : public engine {
   }
 
   void reset(const std::string& container) override {
+    if (all_tasks().size() > 1)
+      tasks_->await([&](auto then) { reset(container, std::move(then)); });
+    else
+      reset(container, [](const auto&) {});
+  }
+  void reset(const std::string& container, failure_callback then) override {
     tasks_->check_open();
     auto others = all_tasks();
-    tasks_->learn(others, {});
     std::erase(others, tasks_->self_name());
-    tasks_->self().store().clear(container);
-    tasks_->call_all(others, wire::pack(wire::reset{container}));
+    tasks_->when_learned(others, {},
+                         [tasks = tasks_, container, others,
+                          then = std::move(then)](std::shared_ptr<const error> failure) {
+                           if (failure) return then(std::move(failure));
+                           reset_known(tasks, others, container, then);
+                         });
   }
 
  private:
+  static void reset_known(const std::shared_ptr<task_directory>& tasks,
+                          const std::vector<placement>& others, const std::string& container,
+                          failure_callback then) {
+    tasks->self().store().clear(container);
+    // All links come first: if one task cannot be reached, none is called.
+    tasks->when_linked(others, [tasks, container, then = std::move(then)](
+                                   const std::vector<std::shared_ptr<channel>>& links,
+                                   std::shared_ptr<const error> failure) {
+      if (failure) return then(std::move(failure));
+      std::vector<task_directory::task_call> calls;
+      for (const auto& c : links) calls.push_back({c, wire::pack(wire::reset{container})});
+      tasks->when_answered(std::move(calls), then);
+    });
+  }
+
+  std::shared_ptr<master_plan> plan_for(flat_graph flat, const plan_limits& limits) {
+    tasks_->check_open();
+    const std::size_t fetches = flat.fetches.size();
+    auto made = run_passes(std::move(flat), limits, tasks_->options().log_device_placement);
+    return std::make_shared<master_plan>(tasks_, std::move(made.parts), fetches);
+  }
+
   plan::prepared run_passes(flat_graph flat, const plan_limits& limits, bool log) {
     const std::vector<placement> needed = tasks_of(flat.graph);
     tasks_->learn(needed, limits);
@@ -130,14 +174,15 @@ class master_engine final : public engine {
 
 }  // namespace
 
-std::shared_ptr<engine> make_master(std::shared_ptr<task_runtime> self,
-                                    std::shared_ptr<worker> cluster, session_options options) {
+std::shared_ptr<master_engine> make_master(std::shared_ptr<task_runtime> self,
+                                           std::shared_ptr<worker> cluster,
+                                           session_options options) {
   check_not_forked();
   if (options.intra_op_threads) set_intra_op_threads(options.intra_op_threads);
   auto tasks =
       std::make_shared<task_directory>(std::move(self), std::move(cluster), std::move(options));
   if (tasks->cluster()) tasks->cluster()->add_master(tasks->session(), tasks);
-  return std::make_shared<master_engine>(std::move(tasks));
+  return std::make_shared<cluster_master>(std::move(tasks));
 }
 
 }  // namespace deft

@@ -16,9 +16,9 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
   master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan::part> parts,
               std::size_t fetches);
   ~master_plan() override;
-  /// Called once, after construction: if it throws, the destructor drops the parts that were
-  /// registered.
-  void register_parts();
+  /// Called once, after construction. Calls `then` once the tasks have their parts, or soon will;
+  /// if it fails, the destructor drops the parts that were registered.
+  void register_parts(failure_callback then);
 
   step_results run(std::span<const feed_ref> feeds, const run_options& options) override;
   void start(std::span<const feed_ref> feeds, const run_options& options,
@@ -41,7 +41,9 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
   class local_step;
   class unattended_step;
 
-  std::shared_ptr<pending> register_at(task_part& r, const std::shared_ptr<channel>& link);
+  std::vector<task_directory::task_call> register_parts_by(
+      const std::vector<std::shared_ptr<channel>>& links);
+  static void check_operations(const task_part& r, const peer_info& peer);
   std::shared_ptr<channel> standing_link(const task_part& r);
   void relink(task_part& r, deadline until, link_callback then);
   void check_run(std::span<const feed_ref> feeds) const;

@@ -59,14 +59,26 @@ inline std::set<std::string> peers_of(const graph_def& g) {
   return peers;
 }
 
-void master_plan::register_parts() {
-  if (others_.empty()) return;
+void master_plan::register_parts(failure_callback then) {
+  std::vector<placement> others;
+  for (const auto& r : others_) others.push_back(r.task);
+  tasks_->when_linked(others, [self = shared_from_this(), then = std::move(then)](
+                                  const std::vector<std::shared_ptr<channel>>& links,
+                                  std::shared_ptr<const error> failure) {
+    std::vector<task_directory::task_call> unconfirmed;
+    if (!failure) failure = failure_of([&] { unconfirmed = self->register_parts_by(links); });
+    if (failure) return then(std::move(failure));
+    self->tasks_->when_answered(std::move(unconfirmed), then);
+  });
+}
+
+/// Returns the registrations that have to be confirmed; they are not sent yet.
+std::vector<task_directory::task_call> master_plan::register_parts_by(
+    const std::vector<std::shared_ptr<channel>>& links) {
   std::map<std::string, std::uint64_t> incarnations;
-  std::vector<std::shared_ptr<channel>> links;
-  for (auto& r : others_) {
-    links.push_back(tasks_->link(r.task));
-    r.link = links.back();
-    incarnations.emplace(to_string(*r.task), links.back()->peer().incarnation);
+  for (std::size_t i = 0; i < others_.size(); ++i) {
+    others_[i].link = links[i];
+    incarnations.emplace(to_string(*others_[i].task), links[i]->peer().incarnation);
   }
   const auto fill_in = [&](wire::register_part& r) {
     for (auto& peer : peers_of(r.part.graph))
@@ -82,10 +94,18 @@ void master_plan::register_parts() {
   }
   std::vector<task_directory::task_call> unconfirmed;
   for (std::size_t i = 0; i < others_.size(); ++i) {
-    fill_in(others_[i].registration);
-    if (auto p = register_at(others_[i], links[i])) unconfirmed.push_back({links[i], std::move(p)});
+    auto& r = others_[i];
+    fill_in(r.registration);
+    check_operations(r, links[i]->peer());
+    // A task drops the values that others send it for a session whose connection was lost, until it
+    // hears of the session again.
+    auto m = wire::pack(r.registration);
+    if (tasks_->note_registration(r.task, links[i]))
+      unconfirmed.push_back({links[i], std::move(m)});
+    else
+      links[i]->post(m);
   }
-  if (!unconfirmed.empty()) tasks_->wait_for(unconfirmed);
+  return unconfirmed;
 }
 
 master_plan::~master_plan() {
@@ -100,20 +120,13 @@ master_plan::~master_plan() {
     }
 }
 
-/// Returns the call if its answer has to be awaited.
-std::shared_ptr<pending> master_plan::register_at(task_part& r,
-                                                  const std::shared_ptr<channel>& link) {
+void master_plan::check_operations(const task_part& r, const peer_info& peer) {
   for (const auto& n : r.registration.part.graph.nodes)
-    if (!link->peer().knows(*n.op))
+    if (!peer.knows(*n.op))
       throw error(errc::unimplemented,
-                  str("[", n.op->name, "] ", link->peer(), " does not have version ", n.op->version,
+                  str("[", n.op->name, "] ", peer, " does not have version ", n.op->version,
                       " of this operation"),
                   n.name, n.place);
-  // A task drops the values that others send it for a session whose connection was lost, until it
-  // hears of the session again.
-  if (tasks_->note_registration(r.task, link)) return link->call(wire::pack(r.registration));
-  link->post(wire::pack(r.registration));
-  return nullptr;
 }
 
 std::shared_ptr<channel> master_plan::standing_link(const task_part& r) {

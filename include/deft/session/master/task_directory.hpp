@@ -2,6 +2,8 @@
 // deft/session/master/task_directory.hpp: the tasks that a session uses, their links and devices.
 #pragma once
 #include <deft/session/engine.hpp>
+#include <deft/session/threads/awaited.hpp>
+#include <deft/session/threads/countdown.hpp>
 #include <deft/session/worker/worker.hpp>
 #include <deque>
 #include <functional>
@@ -11,6 +13,9 @@
 #include <vector>
 
 namespace deft {
+
+using links_callback = std::function<void(std::vector<std::shared_ptr<channel>>,
+                                          std::shared_ptr<const error> failure)>;
 
 /// What a master and its plans know of the tasks of a session. Thread-safe.
 class task_directory final : public session_events,
@@ -35,8 +40,9 @@ class task_directory final : public session_events,
   void end_step(std::uint64_t number);
   /// A step has failed that had begun to update variables on `tasks`, of which this may be one.
   void note_failure(std::uint64_t number, std::vector<placement> tasks);
-  /// How such a step ended on them; waits until `until` at most. Remembers the last most_failures.
-  step_fate fate_of(std::uint64_t number, deadline until);
+  /// Stops such a step, and calls `then` with how it ended on them; unknown if they do not say so
+  /// until `until`, and for all but the last most_failures.
+  void fate_of(std::uint64_t number, deadline until, std::function<void(step_fate)> then);
   static constexpr std::size_t most_failures = 1'024;
   std::uint64_t next_handle() { return ++handles_; }
 
@@ -50,12 +56,13 @@ class task_directory final : public session_events,
   /// was stopped.
   void check_open() const;
 
-  /// The channel to a task. Waits for connect_timeout, or less (task_links::reconnect_time) if the
-  /// task was connected before. Throws aborted if it has restarted since the session began,
-  /// unavailable, or deadline_exceeded after `until`; all errors name the task.
-  std::shared_ptr<channel> link(placement task, deadline until = no_deadline);
-  /// As link, but calls `then`, now or later, instead of waiting; see task_links::when_linked.
+  /// Calls `then` with the channel to a task, as task_links::when_linked does. Tries for
+  /// connect_timeout, or less (task_links::reconnect_time) if the task was connected before. The
+  /// error is aborted if it has restarted since the session began, unavailable, or
+  /// deadline_exceeded after `until`; it names the task.
   void when_linked(placement task, deadline until, link_callback then);
+  /// As when_linked, for all of `tasks`: their channels in the same order, or the first error.
+  void when_linked(const std::vector<placement>& tasks, links_callback then);
   /// Connects to those of `tasks` whose devices are not known yet, all within the same deadline,
   /// and asks each for its devices. Throws with the names of all missing tasks: unavailable after
   /// connect_timeout, deadline_exceeded if the deadline of `limits` passes first; cancelled if
@@ -66,7 +73,7 @@ class task_directory final : public session_events,
   /// As learn, but calls `then`, with null or the error, instead of waiting. Does not call it if
   /// the session is closed first.
   void when_learned(const std::vector<placement>& tasks, const plan_limits& limits,
-                    std::function<void(std::shared_ptr<const error>)> then);
+                    failure_callback then);
   /// The devices of `tasks`, for each of which knows() is true.
   std::vector<device_info> devices_of(const std::vector<placement>& tasks) const;
   /// From now on parts are registered by `link`. Returns whether others were by another channel:
@@ -74,14 +81,26 @@ class task_directory final : public session_events,
   bool note_registration(placement task, const std::shared_ptr<channel>& link);
   struct task_call {
     std::shared_ptr<channel> by;
-    std::shared_ptr<pending> answer;
+    message m;
   };
-  /// Waits for the answers of calls to tasks for connect_timeout. Throws the first error that was
-  /// answered, or deadline_exceeded naming the tasks that did not answer.
-  void wait_for(std::span<const task_call> calls);
-  /// Sends `m` to all `tasks` at once, and waits for their answers. `tasks` must not include this
-  /// one.
-  void call_all(const std::vector<placement>& tasks, const message& m);
+  /// Makes the calls, and calls `then` once all are answered, with null or the first error that was
+  /// answered, or with deadline_exceeded after connect_timeout, naming the tasks that did not
+  /// answer.
+  void when_answered(std::vector<task_call> calls, failure_callback then);
+  /// Waits, on the channels, for the value that `start` gives to the function `(failure, value)`
+  /// that it is called with. Throws the failure, and unavailable or cancelled once this task is
+  /// stopped or the session closed.
+  template <class Value = no_value, class Start>
+  Value await(Start start) {
+    const auto value = std::make_shared<awaited<Value>>();
+    start([value, w = cluster_](std::shared_ptr<const error> failure, Value v = {}) {
+      value->bring(w->channels(), std::move(failure), std::move(v));
+    });
+    cluster_->channels().wait_until(
+        [&] { return value->over() || cluster_->stopped() || closed(); });
+    if (!value->over()) throw ended_error();
+    return std::move(value->get());
+  }
   /// The incarnations of the tasks that the session has connected to, or that this task was
   /// connected to when the session was made.
   std::map<placement, std::uint64_t> incarnations() const;
@@ -92,8 +111,11 @@ class task_directory final : public session_events,
 
  private:
   class learning;
+  class answers;
+  class settling;
+  /// Why nothing is waited for any more, once this task is stopped or the session closed.
+  error ended_error() const;
   std::vector<std::shared_ptr<session_events>> steps() const;
-  step_fate ask_for_fate(std::uint64_t number, placement task, deadline until);
   std::vector<placement> unknown_of(const std::vector<placement>& tasks) const;
   std::uint64_t known_incarnation(placement task) const;
   void note_incarnation(placement task, std::uint64_t incarnation);

@@ -29,6 +29,11 @@ void task_directory::check_open() const {
   if (closed()) fail(errc::failed_precondition, "the session is closed");
 }
 
+error task_directory::ended_error() const {
+  return cluster_->stopped() ? cluster_->stopped_error()
+                             : error(errc::cancelled, "the session was closed");
+}
+
 void task_directory::begin_step(std::weak_ptr<session_events> s, std::uint64_t& number,
                                 std::uint64_t& ended_below) {
   std::lock_guard lock(guard_);
@@ -45,53 +50,6 @@ void task_directory::note_failure(std::uint64_t number, std::vector<placement> t
   std::lock_guard lock(guard_);
   failures_.emplace_back(number, std::move(tasks));
   if (failures_.size() > most_failures) failures_.pop_front();
-}
-
-step_fate task_directory::fate_of(std::uint64_t number, deadline until) {
-  std::vector<placement> tasks;
-  {
-    std::lock_guard lock(guard_);
-    const auto at = std::ranges::find(failures_, number, &decltype(failures_)::value_type::first);
-    if (at == failures_.end()) return step_fate::unknown;
-    tasks = at->second;
-  }
-  std::vector<step_fate> fates;
-  if (const auto own = std::ranges::find(tasks, self_name_); own != tasks.end()) {
-    tasks.erase(own);
-    // The own part has ended, or the step would not have.
-    const auto known = std::make_shared<step_fate>(step_fate::unknown);
-    cluster_->settle(session_, number, [known](step_fate f) { *known = f; });
-    fates.push_back(*known);
-  }
-  while (!tasks.empty()) {
-    std::vector<placement> again;  // their connections were lost once more
-    for (auto t : tasks) {
-      const auto failure = failure_of([&] { fates.push_back(ask_for_fate(number, t, until)); });
-      if (!failure) continue;
-      const bool over = std::chrono::steady_clock::now() >= until || closed();
-      if (failure->code() == errc::unavailable && !over)
-        again.push_back(t);
-      else
-        fates.push_back(step_fate::unknown);  // it has restarted, or cannot be reached
-    }
-    tasks = std::move(again);
-  }
-  const auto all = [&](step_fate f) {
-    return std::ranges::count(fates, f) == static_cast<std::ptrdiff_t>(fates.size());
-  };
-  if (all(step_fate::unchanged)) return step_fate::unchanged;
-  if (std::ranges::count(fates, step_fate::unknown)) return step_fate::unknown;
-  return all(step_fate::applied) ? step_fate::applied : step_fate::in_part;
-}
-
-step_fate task_directory::ask_for_fate(std::uint64_t number, placement task, deadline until) {
-  const auto there = link(task, until);
-  const auto answer = there->call(wire::pack(wire::settle_step{session_, number}));
-  cluster_->channels().wait_until([&] { return answer->done() || cluster_->stopped() || closed(); },
-                                  until);
-  if (answer->done()) return wire::unpack<wire::fate_of_step>(answer->get()).fate;
-  there->abandon(*answer);
-  return step_fate::unknown;
 }
 
 std::vector<std::shared_ptr<session_events>> task_directory::steps() const {
@@ -145,27 +103,32 @@ void task_directory::when_linked(placement task, deadline until, link_callback t
       });
 }
 
-std::shared_ptr<channel> task_directory::link(placement task, deadline until) {
-  const auto link = std::make_shared<awaited<std::shared_ptr<channel>>>();
-  when_linked(task, until, [link, w = cluster_](auto c, auto failure) {
-    link->bring(w->channels(), std::move(failure), std::move(c));
-  });
-  cluster_->channels().wait_until([&] { return link->over() || closed(); });
-  if (!link->over()) fail(errc::cancelled, "the session was closed");
-  return link->get();
+void task_directory::when_linked(const std::vector<placement>& tasks, links_callback then) {
+  if (tasks.empty()) return then({}, nullptr);
+  const auto links = std::make_shared<std::vector<std::shared_ptr<channel>>>(tasks.size());
+  const auto all = std::make_shared<countdown>(
+      tasks.size(), [links, then = std::move(then)](std::shared_ptr<const error> failure) {
+        failure ? then({}, std::move(failure)) : then(std::move(*links), nullptr);
+      });
+  for (std::size_t i = 0; i < tasks.size(); ++i)
+    when_linked(tasks[i], no_deadline,
+                [links, all, i](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
+                  const bool failed = failure != nullptr;
+                  if (!failed) (*links)[i] = std::move(c);
+                  all->end_one(std::move(failure), failed);
+                });
 }
 
 /// Connects to all unknown tasks, and asks each for its devices once it is connected.
 class task_directory::learning final : public std::enable_shared_from_this<learning> {
  public:
   learning(std::shared_ptr<task_directory> d, std::vector<placement> unknown, deadline until,
-           std::function<void(std::shared_ptr<const error>)> then)
+           failure_callback then)
       : directory_(std::move(d)),
         unknown_(std::move(unknown)),
         own_(directory_->self_->devices()),
         until_(until),
-        then_(std::move(then)),
-        left_(unknown_.size() + 1) {}
+        left_(unknown_.size() + 1, std::move(then)) {}
 
   void begin() {
     std::vector<placement> missing;
@@ -177,7 +140,7 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
       directory_->when_linked(t, until_,
                               [self = shared_from_this(), t](const std::shared_ptr<channel>& c,
                                                              std::shared_ptr<const error> why) {
-                                why ? self->end_one(std::move(why)) : self->ask(t, c);
+                                why ? self->left_.end_one(std::move(why)) : self->ask(t, c);
                               });
     }
     directory_->cluster_->links().when_reached(
@@ -187,7 +150,7 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
           self->ask(t, c);
         },
         [self = shared_from_this()](const std::shared_ptr<const error>& failure) {
-          self->end_one(failure, failure != nullptr);
+          self->left_.end_one(failure, failure != nullptr);
         });
   }
 
@@ -197,7 +160,7 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
     placement task;
     question(std::shared_ptr<learning> l, placement t) : asks(std::move(l)), task(t) {}
     void answered(pending& p) override {
-      asks->end_one(failure_of([&] {
+      asks->left_.end_one(failure_of([&] {
         auto answer = wire::unpack<wire::device_list>(p.get());
         asks->fill_in(answer);
         std::lock_guard lock(asks->directory_->guard_);
@@ -212,7 +175,7 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
       for (const auto& d : own_) m.known_kernels.push_back(d.kernels->hash());
       c->call(wire::pack(m), std::make_shared<question>(shared_from_this(), t));
     });
-    if (failure) end_one(std::move(failure));
+    if (failure) left_.end_one(std::move(failure));
   }
 
   /// Fills in the kernels that were left out, as this task has the same.
@@ -227,25 +190,11 @@ class task_directory::learning final : public std::enable_shared_from_this<learn
     }
   }
 
-  void end_one(std::shared_ptr<const error> failure, bool ends_all = false) {
-    {
-      std::lock_guard lock(guard_);
-      if (left_ == 0) return;
-      if (failure && !failure_) failure_ = std::move(failure);
-      left_ = ends_all ? 0 : left_ - 1;
-      if (left_ > 0) return;
-    }
-    then_(failure_);
-  }
-
   const std::shared_ptr<task_directory> directory_;
   const std::vector<placement> unknown_;
   const std::vector<device_info> own_;
   const deadline until_;
-  const std::function<void(std::shared_ptr<const error>)> then_;
-  std::mutex guard_;
-  std::size_t left_;  ///< answers, and 1 until all tasks are connected
-  std::shared_ptr<const error> failure_;
+  countdown left_;  ///< answers, and 1 until all tasks are connected
 };
 
 std::vector<placement> task_directory::unknown_of(const std::vector<placement>& tasks) const {
@@ -261,7 +210,7 @@ bool task_directory::knows(const std::vector<placement>& tasks) const {
 }
 
 void task_directory::when_learned(const std::vector<placement>& tasks, const plan_limits& limits,
-                                  std::function<void(std::shared_ptr<const error>)> then) {
+                                  failure_callback then) {
   auto unknown = unknown_of(tasks);
   if (unknown.empty()) return then(nullptr);
   std::make_shared<learning>(shared_from_this(), std::move(unknown), limits.until, std::move(then))
@@ -281,8 +230,7 @@ void task_directory::learn(const std::vector<placement>& tasks, const plan_limit
   h.wait_until(
       [&] { return known->over() || cluster_->stopped() || closed() || limits.cancelled(); },
       later(limits.until, std::chrono::seconds(1)));
-  if (cluster_->stopped()) throw cluster_->stopped_error();
-  if (closed()) fail(errc::cancelled, "the session was closed");
+  if (cluster_->stopped() || closed()) throw ended_error();
   if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
   if (!known->over())
     fail(errc::deadline_exceeded, "timed out waiting for the devices of ",
@@ -304,35 +252,6 @@ bool task_directory::note_registration(placement task, const std::shared_ptr<cha
   std::lock_guard lock(guard_);
   const auto [at, fresh] = registered_by_.try_emplace(task, link);
   return !fresh && std::exchange(at->second, link).lock() != link;
-}
-
-void task_directory::wait_for(std::span<const task_call> calls) {
-  const auto unanswered = [](const task_call& c) { return !c.answer->done(); };
-  cluster_->channels().wait_until(
-      [&] { return cluster_->stopped() || closed() || std::ranges::none_of(calls, unanswered); },
-      patience());
-  std::string missing;
-  for (const task_call& c : calls) {
-    if (!unanswered(c)) continue;
-    c.by->abandon(*c.answer);
-    missing += str(missing.empty() ? "" : ", ", c.by->peer().name);
-  }
-  for (const task_call& c : calls)
-    if (!unanswered(c)) c.answer->get();
-  if (missing.empty()) return;
-  if (cluster_->stopped()) throw cluster_->stopped_error();
-  if (closed()) fail(errc::cancelled, "the session was closed");
-  fail(errc::deadline_exceeded, "timed out after ", duration_text(options_.connect_timeout),
-       " waiting for an answer from ", missing);
-}
-
-void task_directory::call_all(const std::vector<placement>& tasks, const message& m) {
-  if (tasks.empty()) return;
-  // All links come first: if one task cannot be reached, none is called.
-  std::vector<task_call> calls;
-  for (auto t : tasks) calls.push_back({link(t, no_deadline), nullptr});
-  for (auto& c : calls) c.answer = c.by->call(message(m));
-  wait_for(calls);
 }
 
 }  // namespace deft

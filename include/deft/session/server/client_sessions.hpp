@@ -2,7 +2,7 @@
 // deft/session/server/client_sessions.hpp: the sessions of clients whose master this task is.
 #pragma once
 #include <atomic>
-#include <deft/session/engine.hpp>
+#include <deft/session/master/master.hpp>
 #include <deque>
 #include <map>
 #include <memory>
@@ -47,10 +47,10 @@ class client_session {
  public:
   static constexpr std::size_t most_plans = 65'536, most_failed = 1'024;
 
-  client_session(std::shared_ptr<engine> master, const connection* owner)
+  client_session(std::shared_ptr<master_engine> master, const connection* owner)
       : master_(std::move(master)), owner_(owner) {}
 
-  engine& master() { return *master_; }
+  master_engine& master() { return *master_; }
   /// The connection that opened it; the session ends with it.
   const connection* owner() const { return owner_; }
 
@@ -71,7 +71,7 @@ class client_session {
   std::uint64_t failed_step(std::uint64_t id);
 
  private:
-  const std::shared_ptr<engine> master_;
+  const std::shared_ptr<master_engine> master_;
   const connection* const owner_;
   std::mutex guard_;
   std::unordered_map<std::uint64_t, std::shared_ptr<client_plan>> plans_;

@@ -86,7 +86,7 @@ void server_impl::on_reset(const wire::caller& from, wire::reset&& m) {
   from.answer(wire::nothing());
 }
 
-// From clients. Whatever may wait for other tasks runs on a background thread.
+// From clients. Nothing here waits for other tasks.
 
 namespace {
 
@@ -119,20 +119,18 @@ void server_impl::on_open_session(const wire::caller& from, wire::open_session&&
       sessions_.open(std::make_shared<client_session>(std::move(master), from.from().get()))});
 }
 
-/// Answers with the result of `work` on the session and the request. Runs it on a background
-/// thread, once everything that it needs to know of other tasks is known.
+/// Calls `work` with the session, the request and its limits, on a background thread, once
+/// everything that it needs to know of other tasks is known. It answers, or throws.
 template <class Request, class Work>
 void server_impl::when_known(const wire::caller& from, Request&& m, Work work) {
   auto s = sessions_.find(m.session);
   auto request = std::make_shared<std::remove_cvref_t<Request>>(std::move(m));
-  auto answer = [from, s, request, work](const std::shared_ptr<const error>& missing,
-                                         const plan_limits& limits) {
-    from.answer_with([&] {
-      if (missing) throw error(*missing);
-      return work(*s, *request, limits);
-    });
+  auto begin = [from, s, request, work](std::shared_ptr<const error> failure,
+                                        const plan_limits& limits) {
+    if (!failure) failure = failure_of([&] { work(s, *request, limits); });
+    if (failure) from.fail(*failure);
   };
-  worker_->background().run([w = worker_, s, request, answer] {
+  worker_->background().run([w = worker_, s, request, begin] {
     plan_limits limits;
     const graph_def* g = nullptr;
     bool known = false;
@@ -143,30 +141,39 @@ void server_impl::when_known(const wire::caller& from, Request&& m, Work work) {
         g = &request->flat.graph;
       }
       known = s->master().when_known(
-          g, limits, [w, answer, limits](const std::shared_ptr<const error>& missing) {
-            if (missing) return answer(missing, limits);
+          g, limits, [w, begin, limits](const std::shared_ptr<const error>& missing) {
+            if (missing) return begin(missing, limits);
             const auto busy = failure_of(
-                [&] { w->background().run([answer, limits] { answer(nullptr, limits); }); });
-            if (busy) answer(busy, limits);
+                [&] { w->background().run([begin, limits] { begin(nullptr, limits); }); });
+            if (busy) begin(busy, limits);
           });
     });
-    if (failure || known) answer(failure, limits);
+    if (failure || known) begin(failure, limits);
   });
 }
 
 void server_impl::on_make_plan(const wire::caller& from, wire::make_plan&& m) {
-  when_known(from, std::move(m),
-             [](client_session& s, wire::make_plan& request, const plan_limits& limits) {
-               return wire::plan_made{
-                   request.session, s.keep(s.master().make_plan(std::move(request.flat), limits))};
-             });
+  when_known(
+      from, std::move(m),
+      [from, w = worker_](const std::shared_ptr<client_session>& s, wire::make_plan& request,
+                          const plan_limits& limits) {
+        s->master().make_plan(
+            std::move(request.flat), limits,
+            [from, s, id = request.session, reads = std::make_shared<worker::unattended>(w)](
+                std::shared_ptr<ready_plan> plan, const std::shared_ptr<const error>& failure) {
+              if (failure) return from.fail(*failure);
+              from.answer_with([&] { return wire::plan_made{id, s->keep(std::move(plan))}; });
+            });
+      });
 }
 
 void server_impl::on_describe_plan(const wire::caller& from, wire::describe_plan&& m) {
-  when_known(from, std::move(m),
-             [](client_session& s, wire::describe_plan& request, const plan_limits& limits) {
-               return wire::plan_described{s.master().describe(std::move(request.flat), limits)};
-             });
+  when_known(
+      from, std::move(m),
+      [from](const std::shared_ptr<client_session>& s, wire::describe_plan& request,
+             const plan_limits& limits) {
+        from.answer(wire::plan_described{s->master().describe(std::move(request.flat), limits)});
+      });
 }
 
 namespace {
@@ -238,26 +245,29 @@ void server_impl::on_settle_run(const wire::caller& from, wire::settle_run&& m) 
   auto s = sessions_.find(m.session);
   const std::uint64_t step = s->failed_step(m.call);
   if (step == 0) return from.answer(wire::fate_of_step());
-  worker_->background().run([from, s, step, until = limits_within(m.patience).until] {
-    from.answer_with([&] { return wire::fate_of_step{s->master().fate_of(step, until)}; });
-  });
+  s->master().fate_of(
+      step, limits_within(m.patience).until,
+      [from, s, reads = std::make_shared<worker::unattended>(worker_)](step_fate f) {
+        from.answer_with([f] { return wire::fate_of_step{f}; });
+      });
 }
 void server_impl::on_drop_plan(const wire::caller&, wire::drop_plan&& m) {
   sessions_.find(m.session)->drop(m.plan);
 }
 
 void server_impl::on_cluster_devices(const wire::caller& from, wire::cluster_devices&& m) {
-  when_known(from, std::move(m), [](client_session& s, wire::cluster_devices&, const plan_limits&) {
-    return wire::device_list{s.master().devices()};
-  });
+  when_known(from, std::move(m),
+             [from](const std::shared_ptr<client_session>& s, wire::cluster_devices&,
+                    const plan_limits&) { from.answer(wire::device_list{s->master().devices()}); });
 }
 
 void server_impl::on_reset_cluster(const wire::caller& from, wire::reset_cluster&& m) {
-  when_known(from, std::move(m),
-             [](client_session& s, wire::reset_cluster& request, const plan_limits&) {
-               s.master().reset(request.container);
-               return wire::nothing();
-             });
+  auto s = sessions_.find(m.session);
+  s->master().reset(m.container, [from, s, reads = std::make_shared<worker::unattended>(worker_)](
+                                     const std::shared_ptr<const error>& failure) {
+    if (failure) return from.fail(*failure);
+    from.answer_with([] { return wire::nothing(); });
+  });
 }
 
 void server_impl::on_close_session(const wire::caller&, wire::close_session&& m) {

@@ -28,15 +28,21 @@ class caller {
   template <class F>
   void answer_with(F&& make) const {
     message m;
-    if (auto failure = failure_of([&] { m = pack(make()); })) {
-      m = message();
-      encode_error(m, id_, *failure);
-    }
-    if (auto lost = failure_of([&] { send(std::move(m)); }))
-      logging::info("an answer could not be sent: ", lost->what());
+    if (const auto failure = failure_of([&] { m = pack(make()); })) return fail(*failure);
+    send_or_log(std::move(m));
+  }
+  /// Answers with an error. Logs it if the connection is lost.
+  void fail(const error& failure) const {
+    message m;
+    encode_error(m, id_, failure);
+    send_or_log(std::move(m));
   }
 
  private:
+  void send_or_log(message&& m) const {
+    if (const auto lost = failure_of([&] { send(std::move(m)); }))
+      logging::info("an answer could not be sent: ", lost->what());
+  }
   void send(message&& m) const {
     m.id = id_;
     from_->send(m);
