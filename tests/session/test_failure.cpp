@@ -214,6 +214,31 @@ TEST_CASE_FIXTURE(own_graph, "a task that never comes up is named after the time
   }
 }
 
+TEST_CASE_FIXTURE(own_graph, "planning for a task that has died keeps to the limits of the run") {
+  local_cluster c{{"worker", 2}};
+  auto x = on(device("/job:worker/task:1"), [] { return tensor<int>(identity(constant(1))); });
+  const std::string address = c.spec().address("worker", 0);
+  // By another name of this host it is not recognized as a server of this process.
+  for (const auto& target :
+       {c.target("worker", 0), "deft://localhost" + address.substr(address.rfind(':'))}) {
+    CAPTURE(target);
+    session s(target, {.fold = false, .connect_timeout = 1h});
+    s.devices();  // known from now on, although no part was registered there
+    c.kill("worker", 1);
+    session other_session(target);  // notices that
+    auto o = outcome_of([&] { s.run(run_options{.timeout = 50ms}, x); });
+    CAPTURE(o);
+    CHECK(o.code == errc::deadline_exceeded);
+    CHECK(o.says("/job:worker/replica:0/task:1"));
+    cancel_source stop;
+    std::thread other([&] { stop.cancel(); });
+    o = outcome_of([&] { s.run(run_options{.cancel = stop.token()}, x); });
+    other.join();
+    CHECK(o.code == errc::cancelled);
+    c.restart("worker", 1);
+  }
+}
+
 TEST_CASE_FIXTURE(own_graph,
                   "a session that begins before its second server goes on once it is up") {
   int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};

@@ -70,26 +70,45 @@ TEST_CASE("more fetches than an answer holds are refused when the plan is made")
 }
 
 TEST_CASE("a run that can be cancelled is cancelled, even if its plan was quick before") {
-  local_cluster c{{"worker", 1}};
+  local_cluster c{{"worker", 2}};
   testing::raw_caller client(c, "client");
   const auto session = client.open_session();
-  graph own;
-  auto in_own = as_default(own);
-  placeholder<float, dyn, dyn> x("x");
-  any_tensor y = x;
-  for (int i = 0; i < 100; ++i) y = any_tensor(matmul(y, any_tensor(x)) * 0.001f);
-  const output z = any_tensor(sum(y)).handle(), fed = any_tensor(x).handle();
-  const auto plan = wire::unpack<wire::plan_made>(
-      client.answer(wire::pack(wire::make_plan{session, 0s, flatten({&z, 1}, {&fed, 1})})));
-  auto run = [&](std::int64_t n) {
-    any_array a(dtype::float32, dims{n, n});
-    std::fill_n(static_cast<float*>(a.mutable_raw()), n * n, 1.f);
-    return client.to->call(wire::pack(wire::run_plan{session, plan.plan, 0s, true, {a}}));
+  const std::string here = "/job:worker/task:0", far = "/job:worker/task:1";
+  struct places {
+    std::string products, other;
   };
-  for (int i = 0; i < 4; ++i) client.answer(run(2));
-  auto large = run(600);  // some seconds
-  client.to->post(wire::pack(wire::cancel_run{session, large->id()}));
-  CHECK(client.outcome(large).code == errc::cancelled);
+  for (const auto& at : {places{here, here}, {here, far}, {far, here}}) {
+    CAPTURE(at.products);
+    CAPTURE(at.other);
+    graph own;
+    auto in_own = as_default(own);
+    placeholder<float, dyn, dyn> x("x");
+    std::optional<variable<float>> v;
+    any_tensor y = x, other;
+    output update;
+    if (auto there = on(device(at.products))) {
+      v.emplace("v", zeros());
+      for (int i = 0; i < 100; ++i) y = any_tensor(matmul(y, any_tensor(x)) * 0.001f);
+      update = v->assign(tensor<float>(sum(y))).value().handle();
+    }
+    if (auto there = on(device(at.other))) other = sum(x);
+    deft::session s(c.target("worker", 0));
+    s.run(initialize_all());
+    const output fetched[] = {update, other.handle()}, fed = any_tensor(x).handle();
+    const auto plan = wire::unpack<wire::plan_made>(
+        client.answer(wire::pack(wire::make_plan{session, 0s, flatten(fetched, {&fed, 1})})));
+    auto run = [&](std::int64_t n) {
+      any_array a(dtype::float32, dims{n, n});
+      std::fill_n(static_cast<float*>(a.mutable_raw()), n * n, 1.f);
+      return client.to->call(wire::pack(wire::run_plan{session, plan.plan, 0s, true, {a}}));
+    };
+    for (int i = 0; i < 4; ++i) client.answer(run(2));
+    const float before = s.run(*v);
+    auto large = run(600);  // some seconds
+    client.to->post(wire::pack(wire::cancel_run{session, large->id()}));
+    CHECK(client.outcome(large).code == errc::cancelled);
+    CHECK(s.run(*v) == before);  // the products have not ended
+  }
 }
 
 TEST_CASE("a run that is cancelled before it begins does not") {

@@ -23,16 +23,19 @@ class cluster_master final : public master_engine {
 
   std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) override {
     auto plan = plan_for(std::move(flat), limits);
-    if (!plan->is_local()) tasks_->await([&](auto then) { plan->register_parts(std::move(then)); });
+    if (!plan->is_local())
+      tasks_->await(limits,
+                    [&](auto then) { plan->register_parts(limits.until, std::move(then)); });
     return plan;
   }
   void make_plan(flat_graph flat, const plan_limits& limits,
                  std::function<void(std::shared_ptr<ready_plan>, std::shared_ptr<const error>)>
                      then) override {
     auto plan = plan_for(std::move(flat), limits);
-    plan->register_parts([plan, then = std::move(then)](std::shared_ptr<const error> failure) {
-      then(failure ? nullptr : plan, failure);
-    });
+    plan->register_parts(limits.until,
+                         [plan, then = std::move(then)](std::shared_ptr<const error> failure) {
+                           then(failure ? nullptr : plan, failure);
+                         });
   }
 
   plan_description describe(flat_graph flat, const plan_limits& limits) override {
@@ -60,7 +63,7 @@ class cluster_master final : public master_engine {
   step_fate fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until) override {
     tasks_->check_open();
     if (!tasks_->cluster()) return step_fate::unknown;
-    return tasks_->await<step_fate>([&](auto then) {
+    return tasks_->await<step_fate>({}, [&](auto then) {
       tasks_->fate_of(step, until, [then](step_fate f) { then(nullptr, f); });
     });
   }
@@ -85,7 +88,7 @@ class cluster_master final : public master_engine {
 
   void reset(const std::string& container) override {
     if (all_tasks().size() > 1)
-      tasks_->await([&](auto then) { reset(container, std::move(then)); });
+      tasks_->await({}, [&](auto then) { reset(container, std::move(then)); });
     else
       reset(container, [](const auto&) {});
   }
@@ -107,14 +110,16 @@ class cluster_master final : public master_engine {
                           failure_callback then) {
     tasks->self().store().clear(container);
     // All links come first: if one task cannot be reached, none is called.
-    tasks->when_linked(others, [tasks, container, then = std::move(then)](
-                                   const std::vector<std::shared_ptr<channel>>& links,
-                                   std::shared_ptr<const error> failure) {
-      if (failure) return then(std::move(failure));
-      std::vector<task_directory::task_call> calls;
-      for (const auto& c : links) calls.push_back({c, wire::pack(wire::reset{container})});
-      tasks->when_answered(std::move(calls), then);
-    });
+    tasks->when_linked(others, no_deadline,
+                       [tasks, container, then = std::move(then)](
+                           const std::vector<std::shared_ptr<channel>>& links,
+                           std::shared_ptr<const error> failure) {
+                         if (failure) return then(std::move(failure));
+                         std::vector<task_directory::task_call> calls;
+                         for (const auto& c : links)
+                           calls.push_back({c, wire::pack(wire::reset{container})});
+                         tasks->when_answered(std::move(calls), no_deadline, then);
+                       });
   }
 
   std::shared_ptr<master_plan> plan_for(flat_graph flat, const plan_limits& limits) {

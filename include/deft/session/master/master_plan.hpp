@@ -16,9 +16,10 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
   master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan::part> parts,
               std::size_t fetches);
   ~master_plan() override;
-  /// Called once, after construction. Calls `then` once the tasks have their parts, or soon will;
-  /// if it fails, the destructor drops the parts that were registered.
-  void register_parts(failure_callback then);
+  /// Called once, after construction. Calls `then` once the tasks have their parts, or soon will,
+  /// or with deadline_exceeded after `until`. If it fails, the destructor drops the parts that were
+  /// registered.
+  void register_parts(deadline until, failure_callback then);
 
   step_results run(std::span<const feed_ref> feeds, const run_options& options) override;
   void start(std::span<const feed_ref> feeds, const run_options& options,

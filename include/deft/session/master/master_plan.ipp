@@ -59,17 +59,20 @@ inline std::set<std::string> peers_of(const graph_def& g) {
   return peers;
 }
 
-void master_plan::register_parts(failure_callback then) {
+void master_plan::register_parts(deadline until, failure_callback then) {
   std::vector<placement> others;
   for (const auto& r : others_) others.push_back(r.task);
-  tasks_->when_linked(others, [self = shared_from_this(), then = std::move(then)](
-                                  const std::vector<std::shared_ptr<channel>>& links,
-                                  std::shared_ptr<const error> failure) {
-    std::vector<task_directory::task_call> unconfirmed;
-    if (!failure) failure = failure_of([&] { unconfirmed = self->register_parts_by(links); });
-    if (failure) return then(std::move(failure));
-    self->tasks_->when_answered(std::move(unconfirmed), then);
-  });
+  tasks_->when_linked(others, until,
+                      [self = shared_from_this(), until, then = std::move(then)](
+                          const std::vector<std::shared_ptr<channel>>& links,
+                          std::shared_ptr<const error> failure) {
+                        std::vector<task_directory::task_call> unconfirmed;
+                        if (!failure)
+                          failure =
+                              failure_of([&] { unconfirmed = self->register_parts_by(links); });
+                        if (failure) return then(std::move(failure));
+                        self->tasks_->when_answered(std::move(unconfirmed), until, then);
+                      });
 }
 
 /// Returns the registrations that have to be confirmed; they are not sent yet.

@@ -16,14 +16,16 @@ namespace deft {
 class task_directory::answers final : public answer_listener,
                                       public std::enable_shared_from_this<answers> {
  public:
-  answers(std::shared_ptr<task_directory> d, std::vector<task_call> calls, failure_callback then)
+  answers(std::shared_ptr<task_directory> d, std::vector<task_call> calls, deadline until,
+          failure_callback then)
       : directory_(std::move(d)),
         calls_(std::move(calls)),
+        until_(std::min(until, directory_->patience())),
         then_(std::move(then)),
         pending_(calls_.size()) {}
 
   void begin() {
-    watch_.emplace(directory_->patience(), std::stop_token(), directory_->closing());
+    watch_.emplace(until_, std::stop_token(), directory_->closing());
     on_stop_.emplace(watch_->stop(), [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->look();
     });
@@ -65,14 +67,15 @@ class task_directory::answers final : public answer_listener,
       else
         missing += str(missing.empty() ? "" : ", ", calls_[i].by->peer().name);
     if (missing.empty()) return;
-    if (directory_->cluster_->stopped() || directory_->closed()) throw directory_->ended_error();
-    fail(errc::deadline_exceeded, "timed out after ",
-         duration_text(directory_->options_.connect_timeout), " waiting for an answer from ",
-         missing);
+    if (directory_->cluster_->stopped() || directory_->closed()) throw directory_->ended_error({});
+    fail(errc::deadline_exceeded, "timed out after ", duration_text(until_ - began_),
+         " waiting for an answer from ", missing);
   }
 
   const std::shared_ptr<task_directory> directory_;
   std::vector<task_call> calls_;
+  const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  const deadline until_;
   const failure_callback then_;
   std::mutex guard_;
   bool sent_ = false, over_ = false;
@@ -83,9 +86,10 @@ class task_directory::answers final : public answer_listener,
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 };
 
-void task_directory::when_answered(std::vector<task_call> calls, failure_callback then) {
+void task_directory::when_answered(std::vector<task_call> calls, deadline until,
+                                   failure_callback then) {
   if (calls.empty()) return then(nullptr);
-  std::make_shared<answers>(shared_from_this(), std::move(calls), std::move(then))->begin();
+  std::make_shared<answers>(shared_from_this(), std::move(calls), until, std::move(then))->begin();
 }
 
 /// Asks the tasks of a step how it ended, again if their connections are lost meanwhile.

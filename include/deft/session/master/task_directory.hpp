@@ -62,7 +62,7 @@ class task_directory final : public session_events,
   /// deadline_exceeded after `until`; it names the task.
   void when_linked(placement task, deadline until, link_callback then);
   /// As when_linked, for all of `tasks`: their channels in the same order, or the first error.
-  void when_linked(const std::vector<placement>& tasks, links_callback then);
+  void when_linked(const std::vector<placement>& tasks, deadline until, links_callback then);
   /// Connects to those of `tasks` whose devices are not known yet, all within the same deadline,
   /// and asks each for its devices. Throws with the names of all missing tasks: unavailable after
   /// connect_timeout, deadline_exceeded if the deadline of `limits` passes first; cancelled if
@@ -84,21 +84,26 @@ class task_directory final : public session_events,
     message m;
   };
   /// Makes the calls, and calls `then` once all are answered, with null or the first error that was
-  /// answered, or with deadline_exceeded after connect_timeout, naming the tasks that did not
-  /// answer.
-  void when_answered(std::vector<task_call> calls, failure_callback then);
+  /// answered, or with deadline_exceeded after `until`, or connect_timeout if that is shorter,
+  /// naming the tasks that did not answer.
+  void when_answered(std::vector<task_call> calls, deadline until, failure_callback then);
   /// Waits, on the channels, for the value that `start` gives to the function `(failure, value)`
-  /// that it is called with. Throws the failure, and unavailable or cancelled once this task is
-  /// stopped or the session closed.
+  /// that it is called with. Throws the failure; unavailable or cancelled once this task is
+  /// stopped, the session closed or `limits` cancelled; and deadline_exceeded if `start` does not
+  /// keep to the deadline of `limits`.
   template <class Value = no_value, class Start>
-  Value await(Start start) {
+  Value await(const plan_limits& limits, Start start) {
     const auto value = std::make_shared<awaited<Value>>();
     start([value, w = cluster_](std::shared_ptr<const error> failure, Value v = {}) {
       value->bring(w->channels(), std::move(failure), std::move(v));
     });
-    cluster_->channels().wait_until(
-        [&] { return value->over() || cluster_->stopped() || closed(); });
-    if (!value->over()) throw ended_error();
+    channel_group& h = cluster_->channels();
+    const std::stop_callback wake(limits.cancel, [&h] { h.notify(); });
+    // When the time is over, other threads say what is missing; they get a second for that.
+    h.wait_until(
+        [&] { return value->over() || cluster_->stopped() || closed() || limits.cancelled(); },
+        later(limits.until, std::chrono::seconds(1)));
+    if (!value->over()) throw ended_error(limits);
     return std::move(value->get());
   }
   /// The incarnations of the tasks that the session has connected to, or that this task was
@@ -113,8 +118,8 @@ class task_directory final : public session_events,
   class learning;
   class answers;
   class settling;
-  /// Why nothing is waited for any more, once this task is stopped or the session closed.
-  error ended_error() const;
+  /// Why nothing is waited for any more.
+  error ended_error(const plan_limits& limits) const;
   std::vector<std::shared_ptr<session_events>> steps() const;
   std::vector<placement> unknown_of(const std::vector<placement>& tasks) const;
   std::uint64_t known_incarnation(placement task) const;

@@ -29,9 +29,11 @@ void task_directory::check_open() const {
   if (closed()) fail(errc::failed_precondition, "the session is closed");
 }
 
-error task_directory::ended_error() const {
-  return cluster_->stopped() ? cluster_->stopped_error()
-                             : error(errc::cancelled, "the session was closed");
+error task_directory::ended_error(const plan_limits& limits) const {
+  if (cluster_->stopped()) return cluster_->stopped_error();
+  if (closed()) return error(errc::cancelled, "the session was closed");
+  if (limits.cancelled()) return error(errc::cancelled, "the run was cancelled");
+  return error(errc::deadline_exceeded, "timed out waiting for answers of other tasks");
 }
 
 void task_directory::begin_step(std::weak_ptr<session_events> s, std::uint64_t& number,
@@ -103,7 +105,8 @@ void task_directory::when_linked(placement task, deadline until, link_callback t
       });
 }
 
-void task_directory::when_linked(const std::vector<placement>& tasks, links_callback then) {
+void task_directory::when_linked(const std::vector<placement>& tasks, deadline until,
+                                 links_callback then) {
   if (tasks.empty()) return then({}, nullptr);
   const auto links = std::make_shared<std::vector<std::shared_ptr<channel>>>(tasks.size());
   const auto all = std::make_shared<countdown>(
@@ -111,7 +114,7 @@ void task_directory::when_linked(const std::vector<placement>& tasks, links_call
         failure ? then({}, std::move(failure)) : then(std::move(*links), nullptr);
       });
   for (std::size_t i = 0; i < tasks.size(); ++i)
-    when_linked(tasks[i], no_deadline,
+    when_linked(tasks[i], until,
                 [links, all, i](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
                   const bool failed = failure != nullptr;
                   if (!failed) (*links)[i] = std::move(c);
@@ -219,23 +222,7 @@ void task_directory::when_learned(const std::vector<placement>& tasks, const pla
 
 void task_directory::learn(const std::vector<placement>& tasks, const plan_limits& limits) {
   if (knows(tasks)) return;
-  const auto known = std::make_shared<awaited<>>();
-  when_learned(tasks, limits, [known, w = cluster_](std::shared_ptr<const error> failure) {
-    known->bring(w->channels(), std::move(failure));
-  });
-  channel_group& h = cluster_->channels();
-  const std::stop_callback wake(limits.cancel, [&h] { h.notify(); });
-  // When the time is over, the connecting thread reports what is missing; give it a second for
-  // that.
-  h.wait_until(
-      [&] { return known->over() || cluster_->stopped() || closed() || limits.cancelled(); },
-      later(limits.until, std::chrono::seconds(1)));
-  if (cluster_->stopped() || closed()) throw ended_error();
-  if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
-  if (!known->over())
-    fail(errc::deadline_exceeded, "timed out waiting for the devices of ",
-         join(tasks, ", ", [](placement t) { return to_string(*t); }));
-  known->get();
+  await(limits, [&](auto then) { when_learned(tasks, limits, std::move(then)); });
 }
 
 std::vector<device_info> task_directory::devices_of(const std::vector<placement>& tasks) const {

@@ -32,19 +32,27 @@ class registered_part : public frame_pool {
   std::size_t destination_of(std::size_t send) const { return receivers_[send]; }
   /// Whether receive number `receive` takes its value from that incarnation of task `name`.
   bool expects(std::size_t receive, const std::string& name, std::uint64_t incarnation) const;
-  /// Whether `segment` took long lately: then it must not run on a thread that reads messages.
-  bool slow(std::size_t segment) const {
-    return slowness_[segment].load(std::memory_order_relaxed) > 0;
+  /// Whether `segment`, in a step that has been given `bytes` bytes, may take long: if it did
+  /// lately, or if it was not quick with as many bytes yet. Then it must not run on a thread that
+  /// reads messages.
+  bool slow(std::size_t segment, std::size_t bytes) const {
+    const segment_time& s = times_[segment];
+    return s.slowness.load(std::memory_order_relaxed) > 0 ||
+           bytes > s.quick_bytes.load(std::memory_order_relaxed);
   }
-  /// Notes how long `segment` took in a step.
-  void took(std::size_t segment, std::chrono::nanoseconds time);
+  /// Notes how long `segment` took in a step that has been given `bytes` bytes.
+  void took(std::size_t segment, std::size_t bytes, std::chrono::nanoseconds time);
 
  private:
+  struct segment_time {
+    std::atomic<std::int8_t> slowness{1};
+    std::atomic<std::size_t> quick_bytes{0};  ///< with so many, it was quick
+  };
   std::uint64_t stream_;
   std::vector<destination> destinations_;
-  std::vector<std::size_t> receivers_;                    ///< by send: index of the destination
-  std::vector<std::uint64_t> senders_;                    ///< by receive: incarnation, 0 if unknown
-  std::unique_ptr<std::atomic<std::int8_t>[]> slowness_;  ///< by segment
+  std::vector<std::size_t> receivers_;  ///< by send: index of the destination
+  std::vector<std::uint64_t> senders_;  ///< by receive: incarnation, 0 if unknown
+  std::vector<segment_time> times_;     ///< by segment
 };
 
 }  // namespace deft

@@ -8,7 +8,9 @@ namespace deft {
 
 registered_part::registered_part(plan::part part, const task_resources& task,
                                  const incarnation_list& peers, const std::string& master)
-    : frame_pool(std::move(part), task), stream_(part.stream) {
+    : frame_pool(std::move(part), task),
+      stream_(part.stream),
+      times_(code().lanes() + 2) {  // the start, the lanes, and the end
   auto incarnation_of = [&](const transfer& c) {
     auto at = std::ranges::find(peers, to_string(*c.peer), &incarnation_list::value_type::first);
     return at == peers.end() ? 0 : at->second;
@@ -20,9 +22,6 @@ registered_part::registered_part(plan::part part, const task_resources& task,
       destinations_.push_back({s.peer, incarnation_of(s), to_string(*s.peer) == master});
   }
   for (const auto& r : code().receives()) senders_.push_back(incarnation_of(r));
-  const std::size_t segments = code().lanes() + 2;  // the start, the lanes, and the end
-  slowness_ = std::make_unique<std::atomic<std::int8_t>[]>(segments);
-  for (std::size_t i = 0; i < segments; ++i) slowness_[i] = 1;
 }
 
 bool registered_part::expects(std::size_t receive, const std::string& name,
@@ -32,13 +31,16 @@ bool registered_part::expects(std::size_t receive, const std::string& name,
          to_string(*code().receives()[receive].peer) == name;
 }
 
-void registered_part::took(std::size_t segment, std::chrono::nanoseconds time) {
+void registered_part::took(std::size_t segment, std::size_t bytes, std::chrono::nanoseconds time) {
   // Changing threads costs some 25 µs, which is not worth it for shorter work.
   constexpr auto long_time = std::chrono::milliseconds(1);
-  auto& slowness = slowness_[segment];
-  const int now = slowness.load(std::memory_order_relaxed);
-  const int next = time > long_time ? 2 : std::max(now - 1, 0);
-  if (next != now) slowness.store(static_cast<std::int8_t>(next), std::memory_order_relaxed);
+  segment_time& s = times_[segment];
+  const bool quick = time <= long_time;
+  const int now = s.slowness.load(std::memory_order_relaxed);
+  const int next = quick ? std::max(now - 1, 0) : 2;
+  if (next != now) s.slowness.store(static_cast<std::int8_t>(next), std::memory_order_relaxed);
+  if (quick && bytes > s.quick_bytes.load(std::memory_order_relaxed))
+    s.quick_bytes.store(bytes, std::memory_order_relaxed);
 }
 
 }  // namespace deft

@@ -113,6 +113,7 @@ class running_step final : public rendezvous,
     waker waiting;  ///< wakes the lane that waits for it
   };
   std::vector<arrival> arrivals_;                           ///< by receive
+  std::atomic<std::size_t> bytes_{0};                       ///< of the feeds and arrivals so far
   std::unordered_map<std::uint32_t, std::size_t> numbers_;  ///< of the receive, by key
   std::stop_source stopping_;
   const std::stop_token stopping_token_ = stopping_.get_token();

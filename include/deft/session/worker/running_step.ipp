@@ -44,6 +44,8 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     done_ = std::move(done);
     master_ = std::move(master);
     feeds_ = std::move(feeds);
+    for (const auto& f : feeds_)
+      bytes_ += static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type);
     if (trace) recorder_ = std::make_unique<trace_recorder>();
     context_.observer = recorder_.get();
     auto receives = part_->code().receives();
@@ -122,6 +124,7 @@ std::vector<waker> running_step::take(wire::tensors& values) {
     }
     arrival& a = arrivals_[at->second];
     a.value = std::move(values.values[i]);
+    bytes_ += a.value.bytes();
     if (std::exchange(a.awaited, false)) waiting.push_back(std::move(a.waiting));
   }
   return waiting;
@@ -243,7 +246,7 @@ void running_step::ended() { finish(frame_->failure()); }
 
 template <class F>
 void running_step::go(F f, std::size_t segment) {
-  if (!part_->slow(segment) && !detail::event_loop::is_keeper()) return go_now(f, segment);
+  if (!part_->slow(segment, bytes_) && !detail::event_loop::is_keeper()) return go_now(f, segment);
   try {
     worker_->background().run(
         [self = shared_from_this(), f, segment] { self->go_now(f, segment); });
@@ -257,9 +260,10 @@ template <class F>
 void running_step::go_now(F f, std::size_t segment) {
   auto self = shared_from_this();
   const auto part = part_;
+  const std::size_t bytes = bytes_;
   const auto begin = std::chrono::steady_clock::now();
   f(*this);
-  part->took(segment, std::chrono::steady_clock::now() - begin);
+  part->took(segment, bytes, std::chrono::steady_clock::now() - begin);
 }
 
 void running_step::finish(std::shared_ptr<const error> failure) {
