@@ -3,6 +3,7 @@
 // its own header comes first, to check that it is self-contained
 #include <fcntl.h>
 
+#include <filesystem>
 #include <optional>
 #include <random>
 
@@ -163,6 +164,31 @@ TEST_CASE("silent callers of one machine take the places of their own machine on
   char c;
   CHECK(::recv(other.handle(), &c, 1, MSG_DONTWAIT) == -1);
   CHECK(errno == EAGAIN);  // it is open
+}
+
+namespace {
+std::ptrdiff_t open_descriptors() {
+  namespace fs = std::filesystem;
+  return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+}
+}  // namespace
+
+TEST_CASE("callers that were refused keep few connections open") {
+  test_handler handler;
+  auto o = options_of_test();
+  o.max_handshakes = 4;
+  o.time_to_hear = std::chrono::minutes(10);
+  listener l(o, handler);
+  constexpr int callers = 40;
+  const auto before = open_descriptors();
+  silent_callers refused;
+  for (int i = 0; i < callers; ++i) {
+    refused.push_back(std::make_unique<bare_socket>(l.address()));
+    refused.back()->write("GET / HTTP/1.1\r\n");
+    CHECK(!refused.back()->read_all().empty());  // why
+  }
+  // Those of the callers, and of the connections in the handshake or refused.
+  while (open_descriptors() > before + callers + 2 * o.max_handshakes) std::this_thread::yield();
 }
 
 TEST_CASE("a caller that sends nothing is refused before one that sends little") {

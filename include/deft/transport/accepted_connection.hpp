@@ -33,6 +33,8 @@ class accepted_connection final : public served,
   const std::string& host() const { return host_; }
   const peer_info& peer() const { return state_->peer; }
   bool shakes_hands() const { return phase_ < phase::welcome && !leaving_; }
+  /// Whether it still gives the caller time to read why it was refused.
+  bool is_refused() const { return phase_ == phase::refused && !state_->closed_here(); }
 
   // These need the table's lock.
   void mark_open() { phase_ = phase::open; }
@@ -52,8 +54,6 @@ class accepted_connection final : public served,
   enum class phase { silent, greeting, welcome, open, refused, ended };
 
   static constexpr int messages_at_once = 16;
-  /// How long a refused peer has to read why.
-  static constexpr std::chrono::milliseconds time_to_hear{500};
 
   work go_on();
   void begin_timer(std::chrono::milliseconds after);

@@ -4,9 +4,8 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <deft/core/failure.hpp>
-#include <deft/core/thread.hpp>
 #include <deft/transport/address.hpp>
+#include <deft/transport/lookups.hpp>
 #include <system_error>
 
 namespace deft::detail {
@@ -66,13 +65,8 @@ void resolve_on(
   const auto number = boost::asio::ip::make_address(host, no_number);
   if (!no_number)
     return then({tcp::endpoint(number, static_cast<std::uint16_t>(std::stoi(port)))}, nullptr);
-  // Asio's resolver has one thread, where a name that nobody knows would hold up all others.
-  start_thread([&context, address, then = std::move(then)]() mutable {
-    std::vector<tcp::endpoint> found;
-    auto failure = failure_of([&] { found = resolve(address); });
-    boost::asio::post(context, [then = std::move(then), found = std::move(found),
-                                failure = std::move(failure)] { then(found, failure); });
-  }).detach();
+  static auto& all = *new lookups(resolve);
+  all.ask(context, address, std::move(then));
 }
 
 std::string text_of(const boost::asio::ip::tcp::endpoint& e) {

@@ -28,16 +28,19 @@ void connection_table::add(std::unique_ptr<stream> s, const std::string& from, b
 }
 
 /// Makes room for a caller from `host`: closes the connection that has been in the handshake
-/// longest, if there are too many.
+/// longest, and that which was refused first, if there are too many.
 void connection_table::make_room(const std::string& host) {
   const auto at_once = static_cast<std::size_t>(options.max_handshakes);
   std::size_t shaking = 0, of_host = 0;
-  accepted_connection *oldest = nullptr, *oldest_of_host = nullptr;
+  std::size_t refused = 0;
+  accepted_connection *oldest = nullptr, *oldest_of_host = nullptr, *first_refused = nullptr;
   for (auto& c : not_open_yet_) {
+    if (c->is_refused() && ++refused == 1) first_refused = c.get();
     if (!c->shakes_hands()) continue;
     if (++shaking == 1) oldest = c.get();
     if (c->host() == host && ++of_host == 1) oldest_of_host = c.get();
   }
+  if (refused >= at_once) first_refused->close();
   accepted_connection* const goes = of_host >= std::max<std::size_t>(1, at_once / 2)
                                         ? oldest_of_host
                                     : shaking >= at_once ? oldest

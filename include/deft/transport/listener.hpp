@@ -43,8 +43,9 @@ struct listen_options {
   bool local_sockets = true;  ///< offer these to callers on this machine; see channel_options
   std::chrono::milliseconds handshake_timeout{10'000};
   std::chrono::milliseconds silence{1'000};  ///< how long a caller may take to send its first byte
-  /// Connections in the handshake at a time, half of them from one address; if there are more, the
-  /// oldest is closed.
+  std::chrono::milliseconds time_to_hear{500};  ///< how long a refused caller has to read why
+  /// Connections in the handshake at a time, half of them from one address, and as many that have
+  /// been refused; if there are more, the oldest is closed.
   int max_handshakes = 64;
 };
 

@@ -15,6 +15,7 @@
 #include <deft/transport/handshake.ipp>
 #include <deft/transport/listener.ipp>
 #include <deft/transport/local.ipp>
+#include <deft/transport/lookups.ipp>
 #include <deft/transport/read_buffer.ipp>
 #include <deft/transport/serving_threads.ipp>
 #include <deft/transport/shared_memory.ipp>
