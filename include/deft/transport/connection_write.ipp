@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_state.hpp>
+#include <exception>
 #include <new>
 
 namespace deft::detail {
@@ -160,7 +161,12 @@ void connection_state::take_back(const message& m) {
     const message next = std::move(held_.front());
     held_.pop_front();
     held_bytes_ -= credit_of(next);
-    send(next, lock);
+    try {
+      send(next, lock);
+    } catch (const std::bad_alloc&) {
+      if (lock.owns_lock()) lock.unlock();
+      return break_off("out of memory while writing");  // the peer would miss a message
+    }
     lock.lock();
   }
 }
@@ -229,26 +235,37 @@ void connection_state::send(const message& m, std::unique_lock<std::mutex>& lock
   writing_ = true;
   lock.unlock();
 
-  std::size_t written = 0;
-  const std::size_t total = gather(m, head);
-  progress p = write_pieces(pieces_, written, total, true);
+  std::size_t written = 0, total = 0;
+  progress p = progress::all;
+  std::exception_ptr no_memory;
+  try {
+    total = gather(m, head);
+    p = write_pieces(pieces_, written, total, true);
+  } catch (const std::bad_alloc&) {
+    no_memory = std::current_exception();  // nothing of `m` has been written
+  }
 
   lock.lock();
   end_writing();
-  if (p == progress::some && !closed_here()) {
-    queue_.push_front(keep(m, head, descriptors_, written));
-    queued_ += total - written;
-    return hand_over(lock);
-  }
-  if (p == progress::all && !queue_.empty() && !closed_here()) {
-    // Other senders queued messages behind this one.
-    p = write_queue(lock, frames_for_others);
-    if (p == progress::some && !closed_here()) return hand_over(lock);
+  if (p == progress::some && !closed_here()) try {
+      queue_.push_front(keep(m, head, descriptors_, written));
+      queued_ += total - written;
+      return hand_over(lock);
+    } catch (const std::bad_alloc&) {
+      no_memory = std::current_exception();
+      lock.unlock();
+      break_off("out of memory while writing");
+      lock.lock();
+    }
+  // Other senders may have queued messages behind this one.
+  if (p == progress::all && write_queue(lock, frames_for_others) == progress::some &&
+      !closed_here()) {
+    hand_over(lock);
+  } else {
     stop_writing(lock);
-    return lock.unlock();
+    lock.unlock();
   }
-  stop_writing(lock);
-  lock.unlock();
+  if (no_memory) std::rethrow_exception(no_memory);
   if (p != progress::all) throw_lost();
 }
 
@@ -260,11 +277,16 @@ connection_state::progress connection_state::write_queue(std::unique_lock<std::m
     waiting& w = queue_.front();
     writing_ = true;
     lock.unlock();
-    pieces_.clear();
-    pieces_.push_back({w.head.data(), w.head.size()});
-    for (const auto& t : w.tensors) pieces_.push_back({const_cast<void*>(t.raw()), t.bytes()});
-    std::size_t before = w.written;
-    progress p = write_pieces(pieces_, w.written, w.total, false);
+    const std::size_t before = w.written;
+    progress p = progress::broken;
+    try {
+      pieces_.clear();
+      pieces_.push_back({w.head.data(), w.head.size()});
+      for (const auto& t : w.tensors) pieces_.push_back({const_cast<void*>(t.raw()), t.bytes()});
+      p = write_pieces(pieces_, w.written, w.total, false);
+    } catch (const std::bad_alloc&) {
+      break_off("out of memory while writing");
+    }
     lock.lock();
     end_writing();
     queued_ -= w.written - before;
@@ -296,15 +318,7 @@ void connection_state::write_when_possible() {
   stream_->wait(stream::direction::out, [self = shared_from_this()] {
     std::unique_lock mine(self->guard_);
     const std::size_t before = self->queued_;
-    progress p = progress::broken;
-    try {
-      p = self->write_queue(mine, frames_at_once);
-    } catch (const std::bad_alloc&) {
-      if (mine.owns_lock()) mine.unlock();
-      self->break_off("out of memory while writing");
-      mine.lock();
-      self->end_writing();
-    }
+    const progress p = self->write_queue(mine, frames_at_once);
     // A peer that takes bytes is alive.
     if (self->queued_ < before) self->heard_.store(true, std::memory_order_relaxed);
     if (p != progress::some || self->closed_here()) return self->stop_writing(mine);
