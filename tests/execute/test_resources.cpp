@@ -47,6 +47,18 @@ TEST_CASE("reset empties resources that are held, and removes the others") {
   CHECK(v->describe() == "int32(5)");
 }
 
+TEST_CASE("variables that never had a value are forgotten once nothing uses them") {
+  resource_store store;
+  const tensor_type scalar{dims{}, dtype::float32};
+  auto held = find_variable(store, key("", "held"), scalar);
+  find_variable(store, key("", "has a value"), scalar)->value = any_array::scalar(1.f);
+  for (int i = 0; i < 100'000; ++i)
+    static_cast<void>(find_variable(store, key("", str("v", i).c_str()), scalar));
+  CHECK(store.list().size() < 2'000);
+  CHECK(find_variable(store, key("", "held"), scalar) == held);
+  CHECK(find_variable(store, key("", "has a value"), scalar)->value.valid());
+}
+
 TEST_CASE("resources of different kinds may share a name, those of one kind have one type") {
   resource_store store;
   auto make = [] { return std::make_shared<box>(); };

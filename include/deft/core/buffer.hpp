@@ -44,6 +44,8 @@ std::size_t recycled_host_memory();
 /// container. Beyond it allocation throws resource_exhausted, where otherwise the system would kill
 /// the process once the pages are written.
 void set_host_memory_limit(std::size_t bytes);
+/// Bytes of memory that this machine, or container, has.
+std::size_t physical_memory();
 
 /// A counted reference to a block.
 class buffer {

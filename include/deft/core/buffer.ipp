@@ -69,13 +69,6 @@ std::size_t number_in(const char* file, std::size_t otherwise) {
   return read ? static_cast<std::size_t>(n) : otherwise;
 }
 
-/// Bytes that this machine, or container, has.
-std::size_t physical_memory() {
-  auto all = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
-             static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return std::min(all, number_in("/sys/fs/cgroup/memory.max", all));
-}
-
 /// Bytes that could be written now without swapping, as far as the system reports it.
 std::size_t available_memory() {
   std::FILE* f = std::fopen("/proc/meminfo", "re");
@@ -311,6 +304,12 @@ memory& borrowed() {
 }
 
 }  // namespace
+
+std::size_t physical_memory() {
+  const auto all = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) *
+                   static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return std::min(all, number_in("/sys/fs/cgroup/memory.max", all));
+}
 
 memory& host_memory() { return host(); }
 void trim_host_memory() { host().trim(); }

@@ -227,6 +227,10 @@ void replica_barrier::clear() {
   std::lock_guard lock(guard_);
   begin_next(false, woken.all);
 }
+bool replica_barrier::empty() const {
+  std::lock_guard lock(guard_);
+  return members_.empty() && left_.empty();
+}
 std::string replica_barrier::describe() const { return str(needed_, " of ", total_, " replicas"); }
 
 gradient_accumulator::place gradient_accumulator::join(std::uint64_t session) {

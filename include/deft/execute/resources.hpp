@@ -25,6 +25,8 @@ class resource {
   virtual ~resource() = default;
   /// Resets it, in place, to the state of a new one; all holders see it empty.
   virtual void clear() = 0;
+  /// Whether it is in the state of a new one, so that nothing is lost with it.
+  virtual bool empty() const { return false; }
   virtual std::size_t bytes() const = 0;
   /// Describes the contents, such as "float(784,10)".
   virtual std::string describe() const = 0;
@@ -32,7 +34,8 @@ class resource {
   virtual placement place() const { return nullptr; }
 };
 
-/// The resources of a task, by kind, container and name.
+/// The resources of a task, by kind, container and name. Those that are empty and have no other
+/// holder are forgotten from time to time.
 class resource_store {
  public:
   /// `files`: where the task reads and writes files.
@@ -45,7 +48,10 @@ class resource_store {
   std::shared_ptr<R> get(const resource_key& key, Make make) {
     std::lock_guard lock(guard_);
     auto& there = resources_[key];
-    if (!there) there = make();
+    if (!there) {
+      there = make();
+      if (resources_.size() > forget_at_) forget_unused(there);
+    }
     auto r = std::dynamic_pointer_cast<R>(there);
     if (!r) refuse(key);
     return r;
@@ -61,10 +67,12 @@ class resource_store {
 
  private:
   [[noreturn]] static void refuse(const resource_key& key);
+  void forget_unused(const std::shared_ptr<resource>& except);
 
   const file_roots files_;
   mutable std::mutex guard_;
   std::map<resource_key, std::shared_ptr<resource>> resources_;
+  std::size_t forget_at_ = 1'024;  ///< how many there may be until the next time
 };
 
 /// One variable. Readers take a reference to the whole value and never see a partial update: an
@@ -73,6 +81,7 @@ struct variable_slot final : resource {
   explicit variable_slot(std::string n, const tensor_type& t) : name(std::move(n)), type(t) {}
 
   void clear() override;
+  bool empty() const override;
   std::size_t bytes() const override;
   std::string describe() const override;
   placement place() const override;

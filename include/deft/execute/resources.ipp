@@ -12,6 +12,15 @@ void resource_store::refuse(const resource_key& key) {
        " of another type on this task");
 }
 
+/// With the lock held. Takes constant time for each resource that is made.
+void resource_store::forget_unused(const std::shared_ptr<resource>& except) {
+  std::erase_if(resources_, [&](const auto& entry) {
+    const auto& r = entry.second;
+    return r != except && r.use_count() == 1 && r->empty();
+  });
+  forget_at_ = std::max(forget_at_, 2 * resources_.size());
+}
+
 void resource_store::clear(const std::string& container) {
   std::vector<std::shared_ptr<resource>> emptied;
   {
@@ -67,6 +76,10 @@ void variable_slot::clear() {
   std::lock_guard lock(guard);
   dropped = std::exchange(value, any_array());
   device = nullptr;
+}
+bool variable_slot::empty() const {
+  std::lock_guard lock(guard);
+  return !value.valid();
 }
 std::size_t variable_slot::bytes() const {
   std::lock_guard lock(guard);

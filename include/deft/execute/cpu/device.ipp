@@ -88,8 +88,7 @@ std::unique_ptr<device_runtime> make_cpu_device(const device_name& task, int num
   name.index = number;
   info.name = intern(name);
   info.description = str(processor_name(), ", ", usable_processors(), " threads");
-  info.memory = static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) *
-                static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  info.memory = physical_memory();
   info.kernels = kernels;
   return std::make_unique<cpu_device>(std::move(info));
 }
