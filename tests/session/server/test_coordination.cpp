@@ -86,6 +86,24 @@ TEST_CASE("only tasks of a cluster may use signals, and their number is limited"
   waits->take();
 }
 
+TEST_CASE("a task has a limited number of signals, and those that are cleared make room") {
+  local_cluster c{{"worker", 2}};
+  auto& signals = c.at("worker", 0).coordination();
+  auto& others = c.at("worker", 1).coordination();
+  const auto task = task_name("worker", 0);
+  for (std::size_t i = 0; i < coordination::most_signals; ++i) signals.signal(str("signal ", i));
+  for (const auto& o : {outcome_of([&] { signals.signal("one more"); }),
+                        outcome_of([&] { others.signal(task, "one more", 1min); })}) {
+    CHECK(o.code == errc::resource_exhausted);
+    CHECK(o.says("/job:worker/replica:0/task:0 has too many signals (limit 65536)"));
+  }
+  CHECK_NOTHROW(signals.signal("signal 1"));  // it is set already
+  signals.clear_signal("signal 0");
+  CHECK_NOTHROW(others.signal(task, "one more", 1min));
+  CHECK_NOTHROW(others.wait(task, "one more", 1min));
+  CHECK(outcome_of([&] { others.wait(task, "signal 0", 1ms); }).code == errc::deadline_exceeded);
+}
+
 TEST_CASE("waits of a connection that has ended are forgotten") {
   local_cluster c{{"worker", 2}};
   auto& signals = c.at("worker", 0).coordination();

@@ -30,10 +30,14 @@ class coordination {
   /// `away`: how long a worker may be disconnected before it counts as done.
   coordination(std::shared_ptr<worker> self, std::chrono::nanoseconds away);
 
-  /// Sets signal `name` on this task for good, and wakes all that wait for it. Throws
+  /// Limit for the signals that are set on a task.
+  static constexpr std::size_t most_signals = 65'536;
+  /// Sets signal `name` on this task, until it is cleared, and wakes all that wait for it. Throws
   /// invalid_argument for a name above 256 bytes, resource_exhausted if the task has too many
   /// signals.
   void signal(const std::string& name);
+  /// Clears signal `name` on this task, if it is set: later waits wait until it is set again.
+  void clear_signal(const std::string& name);
   /// Sets signal `name` on `task`. Throws as above, and deadline_exceeded or unavailable naming the
   /// task.
   void signal(const device_name& task, const std::string& name, std::chrono::nanoseconds timeout);

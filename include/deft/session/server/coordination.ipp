@@ -10,8 +10,8 @@
 namespace deft {
 namespace {
 
-// Limits for the signals of a task, the waits of a connection, and bytes of a name.
-constexpr std::size_t most_signals = 65'536, most_waits = 1'024, longest_name = 256;
+// Limits for the waits of a connection, and bytes of a name.
+constexpr std::size_t most_waits = 1'024, longest_name = 256;
 
 void check_name(const std::string& name) {
   if (name.size() > longest_name)
@@ -33,7 +33,7 @@ void coordination::signal(const std::string& name) {
     std::lock_guard lock(guard_);
     if (signals_.size() == most_signals && !signals_.contains(name))
       fail(errc::resource_exhausted, worker_->task().name(), " has too many signals (limit ",
-           most_signals, ")");
+           most_signals, "): clear_signal() removes one");
     signals_.insert(name);
     auto [begin, end] = waiting_.equal_range(name);
     for (auto i = begin; i != end; ++i) released.push_back(std::move(i->second));
@@ -41,6 +41,11 @@ void coordination::signal(const std::string& name) {
   }
   changed_.notify_all();
   for (const auto& w : released) w.answer_with([] { return wire::nothing(); });
+}
+
+void coordination::clear_signal(const std::string& name) {
+  std::lock_guard lock(guard_);
+  signals_.erase(name);
 }
 
 void coordination::signal(const device_name& task, const std::string& name,
