@@ -62,20 +62,32 @@ struct remote_session {
     }
   }
 
-  /// Calls the master, and waits for its answer. `what` is the operation, for messages; `call_id`
-  /// receives the id of the call.
+  /// Calls the master, and waits for its answer; a run that is cancelled is cancelled there, too.
+  /// `what` is the operation, for messages; `call_id` receives the id of the call.
   template <class M>
-  typename M::answer call(M&& m, deadline until, const char* what, const plan_limits& limits = {},
-                          std::uint64_t* call_id = nullptr) {
+  typename M::answer call(M&& m, deadline until, const char* what,
+                          const std::stop_token& cancel = {}, std::uint64_t* call_id = nullptr) {
+    constexpr bool is_run = std::is_same_v<M, wire::run_plan>;
     const auto begin = std::chrono::steady_clock::now();
+    if (cancel.stop_requested()) fail(errc::cancelled, "the run was cancelled");
+    if constexpr (is_run) m.can_be_cancelled = cancel.stop_possible();
     auto p = master->call(wire::pack(m));
     if (call_id) *call_id = p->id();
-    const std::stop_callback wake(limits.cancel, [this] { links.notify(); });
-    links.wait_until([&] { return p->done() || closed || limits.cancelled(); }, until);
+    const std::stop_callback wake(cancel, [this] { links.notify(); });
+    links.wait_until([&] { return p->done() || closed || cancel.stop_requested(); }, until);
+    const bool cancelled = !p->done() && !closed && cancel.stop_requested();
+    if constexpr (is_run)
+      if (cancelled) {
+        master->post(wire::pack(wire::cancel_run{id, p->id()}));
+        // The master answers a cancelled run, too.
+        links.wait_until([&] { return p->done() || closed; }, std::min(until, deadline_in(grace)));
+      }
     if (p->done()) return answer_in<typename M::answer>(*p);
     master->abandon(*p);
     if (closed) fail(errc::cancelled, "the session was closed");
-    if (limits.cancelled()) fail(errc::cancelled, "the run was cancelled");
+    if (cancelled && is_run)
+      fail(errc::cancelled, "the run was cancelled; ", master->peer(), " did not answer in time");
+    if (cancelled) fail(errc::cancelled, "the run was cancelled");
     fail(errc::deadline_exceeded, what, " timed out after ", duration_text(until - begin),
          " waiting for ", master->peer());
   }
@@ -105,7 +117,7 @@ class remote_plan final : public ready_plan {
     deadline until = timeout.count() ? later(deadline_in(timeout), grace) : no_deadline;
     wire::values r;
     try {
-      r = call_or_cancel(std::move(m), until, options);
+      r = session_->call(std::move(m), until, "the step", options.cancel, options.step);
     } catch (const error& e) {
       const bool lost = session_->master->lost();
       // A message that is not written yet may refer to the caller's memory.
@@ -132,31 +144,6 @@ class remote_plan final : public ready_plan {
   std::size_t fetches() const override { return types_.size(); }
 
  private:
-  wire::values call_or_cancel(wire::run_plan&& m, deadline until, const run_options& options) {
-    const std::stop_token& cancel = options.cancel;
-    if (!cancel.stop_possible())
-      return session_->call(std::move(m), until, "the step", {}, options.step);
-    if (cancel.stop_requested()) fail(errc::cancelled, "the run was cancelled");
-    m.can_be_cancelled = true;
-    const auto begin = std::chrono::steady_clock::now();
-    auto p = session_->master->call(wire::pack(m));
-    if (options.step) *options.step = p->id();
-    const std::stop_callback wake(cancel, [this] { session_->links.notify(); });
-    session_->links.wait_until([&] { return p->done() || cancel.stop_requested(); }, until);
-    if (!p->done() && cancel.stop_requested()) {
-      session_->master->post(wire::pack(wire::cancel_run{session_->id, p->id()}));
-      // The master answers a cancelled run, too.
-      session_->links.wait_for(*p, std::min(until, deadline_in(grace)));
-    }
-    if (p->done()) return session_->answer_in<wire::values>(*p);
-    session_->master->abandon(*p);
-    if (cancel.stop_requested())
-      fail(errc::cancelled, "the run was cancelled; ", session_->master->peer(),
-           " did not answer in time");
-    fail(errc::deadline_exceeded, "the step timed out after ", duration_text(until - begin),
-         " waiting for ", session_->master->peer());
-  }
-
   std::shared_ptr<remote_session> session_;
   std::uint64_t number_;
   std::vector<tensor_type> types_;  ///< of the fetches; dtype::none for an operation
@@ -178,7 +165,7 @@ class remote_engine final : public engine {
     const deadline until = std::min(session_->patience(), limits.until);
     const auto made =
         session_->call(wire::make_plan{session_->id, left(limits.until), std::move(flat)},
-                       later(until, grace), "planning", limits);
+                       later(until, grace), "planning", limits.cancel);
     return std::make_shared<remote_plan>(session_, made.plan, std::move(types), updates);
   }
 
@@ -186,7 +173,7 @@ class remote_engine final : public engine {
     const deadline until = std::min(session_->patience(), limits.until);
     return session_
         ->call(wire::describe_plan{session_->id, left(limits.until), std::move(flat)},
-               later(until, grace), "planning", limits)
+               later(until, grace), "planning", limits.cancel)
         .made;
   }
 
