@@ -309,3 +309,18 @@ TEST_CASE_TEMPLATE("tensors that cannot be sent are refused before anything is w
   REQUIRE(e.b->receive(got, soon()));
   CHECK(got.id == 5);
 }
+
+TEST_CASE("the bytes of a peer's calls are limited") {
+  connection c(
+      std::make_shared<detail::connection_state>(std::make_unique<no_stream>(), wire_limits()));
+  const std::size_t most = connection::most_bytes();
+  CHECK(most > 0);
+  c.begin_call(most);
+  c.begin_call(1);  // one call may be as large as it likes, if there is not too much already
+  CHECK(error_of([&] { c.begin_call(0); }).find("resource_exhausted") == 0);
+  c.end_call(1);
+  CHECK_NOTHROW(c.begin_call(most));
+  c.end_call(most);
+  c.end_call(most);
+  CHECK_NOTHROW(c.begin_call(0));
+}

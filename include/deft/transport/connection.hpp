@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/transport/connection.hpp: one authenticated stream of messages between two processes.
 #pragma once
+#include <atomic>
 #include <deft/transport/handshake.hpp>
 #include <deft/transport/message.hpp>
 #include <memory>
@@ -50,6 +51,16 @@ class connection {
   /// Bytes that are queued, as the socket has not taken them yet.
   std::size_t queued() const;
 
+  /// Counts a call of the peer until end_call, with the bytes of its message. Throws
+  /// resource_exhausted, without counting it, if there are most_calls, or if their bytes are more
+  /// than most_bytes().
+  void begin_call(std::size_t bytes);
+  void end_call(std::size_t bytes) noexcept;
+  static constexpr std::size_t most_calls = 65'536;
+  /// How much memory a peer may make this process keep for its calls and their answers, before
+  /// further ones are refused: a quarter of the machine's.
+  static std::size_t most_bytes();
+
   /// Ends both directions and drops what is queued: afterwards nothing refers to a tensor that was
   /// sent. Wakes a thread that receives. Thread-safe.
   void close();
@@ -60,6 +71,7 @@ class connection {
 
  private:
   std::shared_ptr<detail::connection_state> state_;
+  std::atomic<std::size_t> calls_{0}, call_bytes_{0};
 };
 
 }  // namespace deft

@@ -265,6 +265,22 @@ connection::arrival connection::try_receive(message& m) { return state_->try_rec
 bool connection::drain(deadline until) { return state_->drain(until); }
 void connection::copy_borrowed() { state_->copy_borrowed(); }
 std::size_t connection::queued() const { return state_->queued(); }
+std::size_t connection::most_bytes() {
+  static const std::size_t most = physical_memory() / 4;
+  return most;
+}
+void connection::begin_call(std::size_t bytes) {
+  const std::size_t calls = calls_++, before = call_bytes_.fetch_add(bytes);
+  if (calls < most_calls && before <= most_bytes()) return;
+  end_call(bytes);
+  fail(errc::resource_exhausted, peer(), " has ", calls, " calls of ", before,
+       " bytes that are not answered yet (limit ", most_calls, " calls, or ", most_bytes(),
+       " bytes)");
+}
+void connection::end_call(std::size_t bytes) noexcept {
+  --calls_;
+  call_bytes_ -= bytes;
+}
 void connection::close() { state_->close(); }
 bool connection::lost() const { return state_->lost(); }
 const peer_info& connection::peer() const { return state_->peer; }

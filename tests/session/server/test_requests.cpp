@@ -133,7 +133,14 @@ TEST_CASE("more runs at once than there are threads all end") {
   placeholder<float> x("x");
   any_tensor far, near;
   if (auto there = on(device("/job:worker/task:1"))) far = x * 2.f;
-  if (auto here = on(device("/job:worker/task:0"))) near = far + 1.f;
+  if (auto here = on(device("/job:worker/task:0"))) {
+    // Takes so long that no thread which reads messages may run it.
+    any_tensor long_work = any_tensor(far * 0.f) + any_tensor(constant(0.001f));
+    long_work = broadcast_to(long_work, {64, 64});
+    const any_tensor factor = long_work;
+    for (int i = 0; i < 40; ++i) long_work = matmul(long_work, factor);
+    near = far + any_tensor(sum(long_work)) * 0.f + any_tensor(constant(1.f));
+  }
   const output y = near.handle(), fed = any_tensor(x).handle();
   const auto plan = wire::unpack<wire::plan_made>(
       client.answer(wire::pack(wire::make_plan{session, 0s, flatten({&y, 1}, {&fed, 1})})));
@@ -220,6 +227,30 @@ TEST_CASE("the state that an authenticated peer can make a task keep is limited"
     CHECK(o.code == errc::resource_exhausted);
     CHECK(o.says("a connection has at most 4096 sessions"));
   }
+}
+
+TEST_CASE("the calls of a client that are not answered yet are limited") {
+  const int fd = listen_socket("localhost:0");
+  const std::string dead = address_of_socket(fd);
+  ::close(fd);
+  const int up = listen_socket("localhost:0");
+  const cluster_spec spec{{"worker", {address_of_socket(up), dead}}};
+  server first(spec, "worker", 0, {.listen_fd = up});
+  testing::raw_caller client(spec.address("worker", 0), "client");
+  const auto session = client.open_session();
+  std::vector<std::shared_ptr<pending>> waiting;
+  for (std::size_t i = 0; i < connection::most_calls; ++i)
+    waiting.push_back(client.to->call(wire::pack(wire::cluster_devices{session})));
+  const auto o = client.outcome(wire::pack(wire::devices{}));
+  CHECK(o.code == errc::resource_exhausted);
+  CHECK(o.says("client at "));
+  CHECK(o.says(" has 65536 calls of "));
+  // The others do not notice, and those that are answered do not count any more.
+  testing::raw_caller other(spec.address("worker", 0), "client");
+  CHECK(other.outcome(wire::pack(wire::devices{})).code == errc{});
+  server second(spec, "worker", 1, {});
+  for (const auto& w : waiting) client.answer(w);
+  CHECK(client.outcome(wire::pack(wire::devices{})).code == errc{});
 }
 
 TEST_CASE("a client that does not read its answers gets no more of them") {

@@ -22,7 +22,7 @@ struct server_impl::requests
           &server_impl::on_wait_signal, &server_impl::on_set_signal, &server_impl::on_done> {};
 
 void server_impl::on_message(const std::shared_ptr<connection>& from, message&& m) {
-  requests::dispatch(*this, wire::caller(from, m.id), m);
+  requests::dispatch(*this, wire::caller(from, m), m);
 }
 
 /// Serves the worker's channels: the answers of other tasks in a run come on those.
@@ -63,7 +63,7 @@ void server_impl::on_cancel_step(const wire::caller&, wire::cancel_step&& m) {
   worker_->cancel(m.session, m.step);
 }
 void server_impl::on_settle_step(const wire::caller& from, wire::settle_step&& m) {
-  worker_->settle(m.session, m.step,
+  worker_->settle(m.session, m.step, from.from().get(),
                   [from](step_fate f) { from.answer_with([f] { return wire::fate_of_step{f}; }); });
 }
 void server_impl::on_drop_part(const wire::caller&, wire::drop_part&& m) {

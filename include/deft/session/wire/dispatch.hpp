@@ -14,6 +14,11 @@ namespace deft::wire {
 class caller {
  public:
   caller(std::shared_ptr<connection> from, std::uint64_t id) : from_(std::move(from)), id_(id) {}
+  /// Counts the call until the last copy is destroyed. Throws resource_exhausted if the sender has
+  /// too many; see connection::begin_call.
+  caller(std::shared_ptr<connection> from, const message& m) : caller(std::move(from), m.id) {
+    if (id_) counted_ = std::make_shared<const counted>(from_, m);
+  }
 
   const std::shared_ptr<connection>& from() const { return from_; }
   /// The id of the call; 0 if the sender does not wait for an answer.
@@ -45,11 +50,31 @@ class caller {
   }
   void send(message&& m) const {
     m.id = id_;
+    if (const auto unread = from_->queued();
+        unread > connection::most_bytes() && m.kind != message_kind::error) {
+      m = message();
+      encode_error(
+          m, id_,
+          error(errc::resource_exhausted, str("the answer is dropped, as ", from_->peer(),
+                                              " has not read ", unread, " bytes of others")));
+    }
     from_->send(m);
   }
 
+  struct counted {
+    std::shared_ptr<connection> by;
+    std::size_t bytes;
+    counted(std::shared_ptr<connection> c, const message& m)
+        : by(std::move(c)), bytes(m.meta.size()) {
+      for (const auto& t : m.tensors) bytes += t.bytes();
+      by->begin_call(bytes);
+    }
+    ~counted() { by->end_call(bytes); }
+  };
+
   std::shared_ptr<connection> from_;
   std::uint64_t id_;
+  std::shared_ptr<const counted> counted_;
 };
 
 /// A table of handlers: members `void handle(const caller&, M&&)` of one class, one for each
