@@ -10,10 +10,11 @@
 namespace testing {
 
 struct raw_caller {
-  raw_caller(const deft::local_cluster& c, std::string name, int task = 0)
-      : raw_caller(c.spec().address("worker", task), std::move(name)) {}
-  raw_caller(const std::string& address, std::string name)
-      : links({{std::move(name), 0, {}, deft::credentials::of_environment()}, {}}),
+  raw_caller(const deft::local_cluster& c, std::string name, int task = 0,
+             std::uint64_t incarnation = 0)
+      : raw_caller(c.spec().address("worker", task), std::move(name), incarnation) {}
+  raw_caller(const std::string& address, std::string name, std::uint64_t incarnation = 0)
+      : links({{std::move(name), incarnation, {}, deft::credentials::of_environment()}, {}}),
         to(links.connect(address, soon())) {}
 
   static deft::deadline soon() { return deft::deadline_in(std::chrono::seconds(60)); }

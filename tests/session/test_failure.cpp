@@ -339,8 +339,12 @@ TEST_CASE_FIXTURE(own_graph,
   CHECK(used->run(x) == 7);
   used.reset();
   first.reset();
+  testing::log_lines later(logging::level::info);
   session after(second.target(), {.fold = false});
   CHECK(after.run(x) == 7);
+  const auto said = join(later.take(), "\n");
+  CAPTURE(said);
+  CHECK(said.find("takes the place of a former process") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(own_graph,

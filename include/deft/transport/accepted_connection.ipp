@@ -3,7 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/duration.hpp>
-#include <deft/core/log.hpp>
+#include <deft/core/limited_log.hpp>
 #include <deft/transport/accepted_connection.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_table.hpp>
@@ -250,8 +250,11 @@ void accepted_connection::dispatch() {
   }
 }
 void accepted_connection::answer_error(std::uint64_t id, const error& e) {
-  if (id == 0)
-    return logging::warning("the handler of a message from ", peer(), " failed: ", e.what());
+  if (id == 0) {
+    static logging::limited failed;
+    return failed.log(logging::level::warning, "the handler of a message from ", peer(),
+                      " failed: ", e.what());
+  }
   message answer;
   encode_error(answer, id, e);
   try {
@@ -270,7 +273,7 @@ void accepted_connection::refuse(const error& why) {
 void accepted_connection::wait_for_end() {
   phase_ = phase::refused;
   leaving_ = true;
-  begin_timer(time_to_hear);
+  begin_timer(table_->options.time_to_hear);
 }
 bool accepted_connection::drop_input() {
   try {

@@ -2,7 +2,7 @@
 // deft/transport/channel_state.ipp: calls over a connection, and their answers.
 #pragma once
 #include <deft/core/failure.hpp>
-#include <deft/core/log.hpp>
+#include <deft/core/limited_log.hpp>
 #include <deft/transport/channel_state.hpp>
 
 namespace deft {
@@ -96,7 +96,9 @@ void channel_state::deliver() {
     try {
       if (events_.on_message) events_.on_message(std::move(incoming_));
     } catch (const std::exception& e) {
-      logging::warning("the handler of a message from ", connection->peer, " failed: ", e.what());
+      static logging::limited failed;
+      failed.log(logging::level::warning, "the handler of a message from ", connection->peer,
+                 " failed: ", e.what());
     }
     return trim(incoming_);
   }

@@ -133,6 +133,52 @@ TEST_CASE("a task answers how a step ended, on another connection too, and repea
   CHECK(again.outcome(wire::pack(std::move(late))).code == errc::aborted);
 }
 
+TEST_CASE("the end of a connection that was replaced does not fail later steps") {
+  local_cluster c{{"worker", 2}};
+  const std::string name = "/job:worker/replica:0/task:0";
+  testing::raw_caller master(c, "client", 1);
+  master.to->post(wire::pack(wire::register_part{session_id, handle, waiting_part(), {{name, 5}}}));
+  // A call is answered after the messages before it.
+  const auto begin = [&](std::uint64_t step) {
+    auto asked = master.to->call(wire::pack(run(step, 1)));
+    master.answer(wire::pack(wire::devices{}));
+    return asked;
+  };
+  testing::raw_caller before(c, name, 1, 5);
+  auto first = begin(1);
+  testing::raw_caller now(c, name, 1, 5);
+  auto second = begin(2);
+  before.to->close();
+  const auto o = master.outcome(first);
+  CHECK(o.code == errc::unavailable);
+  CHECK(o.says("lost " + name));
+  CHECK_FALSE(second->done());
+  const auto keys = waiting_keys();
+  now.to->post(wire::pack(wire::tensors{
+      session_id, 2, keys, std::vector<any_array>(keys.size(), any_array::scalar(1.f))}));
+  const auto values = wire::unpack<wire::values>(master.answer(second));
+  REQUIRE(values.tensors.size() == 1);
+  CHECK(values.tensors[0] == any_array::scalar(2.f));
+  // Nor does a step survive the end of the newer one.
+  auto third = begin(3);
+  now.to->close();
+  CHECK(master.outcome(third).code == errc::unavailable);
+}
+
+TEST_CASE("how steps of unknown sessions ended is told for a limited number of them") {
+  local_cluster c{{"worker", 2}};
+  const auto fate_of = [&](testing::raw_caller& asks, std::uint64_t session) {
+    return wire::unpack<wire::fate_of_step>(asks.answer(wire::pack(wire::settle_step{session, 1})))
+        .fate;
+  };
+  testing::raw_caller one(c, "client", 1), other(c, "client", 1);
+  for (std::uint64_t i = 1; i <= worker::most_unheard; ++i)
+    CHECK(fate_of(one, i) == step_fate::unchanged);
+  CHECK(fate_of(one, 1'000) == step_fate::unknown);
+  CHECK(fate_of(one, 1) == step_fate::unchanged);
+  CHECK(fate_of(other, 1'000) == step_fate::unchanged);
+}
+
 TEST_CASE("values that come too early end steps of their own session only") {
   const auto w = worker::make(std::make_shared<task_runtime>(task_name("worker", 1), 1),
                               cluster_spec{{"worker", {"localhost:1", "localhost:2"}}}, {});

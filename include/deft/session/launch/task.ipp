@@ -191,7 +191,7 @@ class task_signals {
   }
   ~task_signals() {
     self_.signals_ = nullptr;
-    caught_.reset();
+    termination_.reset();
   }
   task_signals(const task_signals&) = delete;
 
@@ -201,18 +201,18 @@ class task_signals {
   std::shared_ptr<void> call(std::function<void()> f) {
     std::lock_guard lock(guard_);
     handlers_.push_back(std::move(f));
-    if (!caught_) listen();
+    if (!termination_) listen();
     return {static_cast<void*>(&handlers_.back()), [this, at = std::prev(handlers_.end())](void*) {
               std::unique_ptr<detail::termination_signals> ended;
               std::lock_guard removing(guard_);
               handlers_.erase(at);
-              if (handlers_.empty() && !self_.distributed()) ended.swap(caught_);
+              if (handlers_.empty() && !self_.distributed()) ended.swap(termination_);
             }};
   }
 
  private:
   void listen() {
-    caught_ = std::make_unique<detail::termination_signals>([this](int number) {
+    termination_ = std::make_unique<detail::termination_signals>([this](int number) {
       number_ = number;
       std::lock_guard lock(guard_);
       for (const auto& h : handlers_) h();
@@ -224,7 +224,7 @@ class task_signals {
   std::atomic<int> number_{0};
   std::mutex guard_;
   std::list<std::function<void()>> handlers_;
-  std::unique_ptr<detail::termination_signals> caught_;
+  std::unique_ptr<detail::termination_signals> termination_;
 };
 
 std::shared_ptr<void> task::when_asked_to_stop(std::function<void()> f) {

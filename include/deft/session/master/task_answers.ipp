@@ -110,7 +110,7 @@ class task_directory::settling final : public std::enable_shared_from_this<settl
     });
     for (auto t : tasks)
       if (t == directory_->self_name_)
-        directory_->cluster_->settle(directory_->session_, number_,
+        directory_->cluster_->settle(directory_->session_, number_, nullptr,
                                      [self = shared_from_this()](step_fate f) { self->add(f); });
       else
         ask(t);

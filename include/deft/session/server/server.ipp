@@ -102,31 +102,43 @@ void server_impl::admit(const peer_info& caller) {
 }
 
 void server_impl::on_open(const std::shared_ptr<connection>& c) {
+  bool replaces = false;
   {
     std::lock_guard lock(guard_);
     if (const peer_info& caller = c->peer(); caller.incarnation != 0) {
       check_is_only_one(caller);  // two may have been admitted at the same time
       live_task& t = tasks_[caller.name];
       t.incarnation = caller.incarnation;
-      ++t.connections;
+      t.connections.emplace(c.get(), worker_->next_connection());
+      auto& last = incarnations_[caller.name];
+      replaces = last != 0 && last != caller.incarnation;
+      last = caller.incarnation;
     }
     connections_.insert(c);
   }
+  if (replaces)
+    logging::info(task_->name(), ": ", c->peer(), " takes the place of a former process");
   coordination_->on_open(*c);
 }
 
 void server_impl::on_close(const std::shared_ptr<connection>& c, const error* why) {
   if (why) logging::info(task_->name(), ": ", c->peer(), " is gone: ", why->what());
-  worker_->connection_lost(c.get(), c->peer());
   bool idle = false;
+  std::uint64_t newer = 0;
   {
     std::lock_guard lock(guard_);
     connections_.erase(c);
     idle = connections_.empty();
     if (const auto at = tasks_.find(c->peer().name);
-        c->peer().incarnation != 0 && at != tasks_.end() && --at->second.connections == 0)
-      tasks_.erase(at);
+        c->peer().incarnation != 0 && at != tasks_.end()) {
+      auto& all = at->second.connections;
+      const std::uint64_t ended = all.extract(c.get()).mapped();
+      for (const auto& [other, number] : all)
+        if (number > ended) newer = std::max(newer, number);
+      if (all.empty()) tasks_.erase(at);
+    }
   }
+  worker_->connection_lost(c.get(), c->peer(), newer);
   changed_.notify_all();
   coordination_->on_close(c);
   sessions_.close_all_of(c.get());

@@ -79,13 +79,14 @@ class server_impl final : public connection_handler {
   /// A task that is connected to this one.
   struct live_task {
     std::uint64_t incarnation = 0;
-    int connections = 0;
+    std::map<const connection*, std::uint64_t> connections;  ///< with the worker's numbers for them
   };
   std::mutex guard_;
   std::condition_variable changed_;  ///< when connections_ changes
   std::set<std::shared_ptr<connection>> connections_;
   std::map<std::string, live_task> tasks_;
-  std::vector<std::weak_ptr<engine>> engines_;  ///< of sessions of this process
+  std::map<std::string, std::uint64_t> incarnations_;  ///< of each task, as it connected last
+  std::vector<std::weak_ptr<engine>> engines_;         ///< of sessions of this process
   bool interrupted_ = false;
   std::atomic<bool> stopped_{false};
   std::unique_ptr<listener> listener_;  ///< declared last, as its threads use all of the above

@@ -47,6 +47,8 @@ class running_step final : public rendezvous,
   ~running_step() override;
 
   std::uint64_t number() const { return step_; }
+  /// The last connection of another task that was accepted before the step began.
+  std::uint64_t begun_after() const { return begun_after_; }
   /// Runs the part until its end, or until a value is missing. Returns false if the step was
   /// stopped before. `master`: the connection by which the master asked; null for a master of this
   /// process.
@@ -93,7 +95,7 @@ class running_step final : public rendezvous,
   background_work::token
       under_way_;  ///< once begun; declared first, as the end of the worker waits for it
   const std::shared_ptr<worker> worker_;
-  const std::uint64_t session_, step_;
+  const std::uint64_t session_, step_, begun_after_;
   const std::shared_ptr<step_journal> journal_;
   const std::shared_ptr<early_bytes> all_early_;  ///< those of the session
   std::mutex guard_;

@@ -2,7 +2,7 @@
 // deft/session/worker/running_step.ipp: starts, resumes and stops a step, and moves its values.
 #pragma once
 #include <deft/core/failure.hpp>
-#include <deft/core/log.hpp>
+#include <deft/core/limited_log.hpp>
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/worker/running_step.hpp>
 #include <deft/session/worker/worker.hpp>
@@ -16,6 +16,7 @@ running_step::running_step(std::shared_ptr<worker> w, std::uint64_t session, std
     : worker_(std::move(w)),
       session_(session),
       step_(step),
+      begun_after_(worker_->last_connection()),
       journal_(std::move(journal)),
       all_early_(std::move(early)),
       context_{.step = step, .exchange = this, .stop = stopping_token_} {}
@@ -119,7 +120,9 @@ std::vector<waker> running_step::take(wire::tensors& values) {
   for (std::size_t i = 0; i < values.keys.size(); ++i) {
     const auto at = numbers_.find(values.keys[i]);
     if (at == numbers_.end()) {
-      logging::warning("step ", step_, " received a value that none of its nodes receives");
+      static logging::limited stray;
+      stray.log(logging::level::warning, "step ", step_,
+                " received a value that none of its nodes receives");
       continue;
     }
     arrival& a = arrivals_[at->second];

@@ -37,8 +37,9 @@ class worker : public std::enable_shared_from_this<worker> {
   /// Limits for a session of another process: parts; steps that have begun or received values.
   static constexpr std::size_t most_parts = 65'536, most_steps = 65'536;
   static constexpr std::size_t most_sessions = 4'096;  ///< per connection
-  /// Limit for sessions whose connection was lost and whose steps are remembered.
-  static constexpr std::size_t most_journals = 256;
+  /// Limits for sessions whose connection was lost and whose steps are remembered; and for sessions
+  /// that this task has not heard of, of whose steps one connection asks how they ended.
+  static constexpr std::size_t most_journals = 4'096, most_unheard = 64;
 
   /// `self`: how this task introduces itself to others.
   static std::shared_ptr<worker> make(std::shared_ptr<task_runtime> task, cluster_spec cluster,
@@ -59,9 +60,13 @@ class worker : public std::enable_shared_from_this<worker> {
                      const incarnation_list& peers, const std::shared_ptr<connection>& owner);
   void drop_part(std::uint64_t session, std::uint64_t handle);
   void drop_session(std::uint64_t session);
+  /// Counts the connections of other tasks: a number for one that has just been accepted.
+  std::uint64_t next_connection() { return ++connections_; }
+  std::uint64_t last_connection() const { return connections_; }
   /// A connection has ended: drops the sessions that came by it, and fails steps that wait for
-  /// values of `peer`.
-  void connection_lost(const void* owner, const peer_info& peer);
+  /// values of `peer`, but not those that began after `newer`, another connection of that peer, was
+  /// accepted (0: there is none).
+  void connection_lost(const void* owner, const peer_info& peer, std::uint64_t newer = 0);
 
   /// Runs a step of a part until it waits or ends, on this thread if that is short. `done` is
   /// called once, on the thread that ends the step; `feeds` must stay alive until then. `from`: the
@@ -76,8 +81,10 @@ class worker : public std::enable_shared_from_this<worker> {
   void deliver(wire::tensors&& values, const void* from);
   void cancel(std::uint64_t session, std::uint64_t step);
   /// Stops a step, and calls `then` with how it ended, once it has. One that has not begun never
-  /// will. Remembers the last step_journal::most steps of a session.
-  void settle(std::uint64_t session, std::uint64_t step, step_journal::callback then);
+  /// will. Remembers the last step_journal::most steps of a session. `from`: the connection by
+  /// which the master asks; null for a master of this process.
+  void settle(std::uint64_t session, std::uint64_t step, const void* from,
+              step_journal::callback then);
 
   /// Registers a master of this process for the events of `session`, until that is dropped.
   void add_master(std::uint64_t session, std::weak_ptr<session_events> master);
@@ -124,6 +131,7 @@ class worker : public std::enable_shared_from_this<worker> {
   std::shared_ptr<task_runtime> task_;
   background_work background_;
   task_links links_;
+  std::atomic<std::uint64_t> connections_{0};
   std::atomic<bool> stopped_{false};
   std::atomic<int> unattended_{0};
   std::atomic<bool> reading_{false}, read_lately_{false};
@@ -137,7 +145,9 @@ class worker : public std::enable_shared_from_this<worker> {
     std::shared_ptr<step_journal> journal;
   };
   std::deque<lost_session> journals_;
-  bool journals_dropped_ = false;      ///< there were too many
+  bool journals_dropped_ = false;  ///< there were too many
+  std::unordered_map<const void*, std::size_t>
+      unheard_of_;                     ///< number, by the connection that asks
   std::deque<std::uint64_t> dropped_;  ///< sessions; values that still arrive for them are dropped
 };
 

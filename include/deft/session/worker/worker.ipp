@@ -188,17 +188,19 @@ void worker::drop_session(std::uint64_t session) {
          std::make_shared<const error>(errc::cancelled, "the session of the step was closed"));
 }
 
-void worker::connection_lost(const void* owner, const peer_info& peer) {
+void worker::connection_lost(const void* owner, const peer_info& peer, std::uint64_t newer) {
   std::vector<std::uint64_t> gone;
   std::vector<std::shared_ptr<running_step>> steps;
   {
     std::lock_guard lock(guard_);
+    unheard_of_.erase(owner);
     for (const auto& [id, s] : sessions_) {
       std::lock_guard inner(s->guard);
       if (!s->local && s->owner == owner)
         gone.push_back(id);
       else
-        for (const auto& [number, step] : s->steps) steps.push_back(step);
+        for (const auto& [number, step] : s->steps)
+          if (!newer || step->begun_after() < newer) steps.push_back(step);
     }
   }
   auto why = std::make_shared<const error>(errc::cancelled,
@@ -273,7 +275,8 @@ void worker::read_for_others() {
   }
 }
 
-void worker::settle(std::uint64_t session, std::uint64_t step, step_journal::callback then) {
+void worker::settle(std::uint64_t session, std::uint64_t step, const void* from,
+                    step_journal::callback then) {
   cancel(session, step);
   std::shared_ptr<step_journal> journal;
   {
@@ -283,7 +286,7 @@ void worker::settle(std::uint64_t session, std::uint64_t step, step_journal::cal
       journal = known->second->journal;
     else if (at != journals_.end())
       journal = at->journal;
-    else if (!journals_dropped_)
+    else if (!journals_dropped_ && unheard_of_[from]++ < most_unheard)
       // Messages of a lost connection may still be read: the step must not begin by one of them.
       keep_journal(session, journal = std::make_shared<step_journal>());
   }
