@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstring>
 #include <deft/core/place.hpp>
+// its own header comes first, to check that it is self-contained
+#include <deft/core/error.hpp>
 
 #include "testing.hpp"
 
@@ -26,14 +27,18 @@ TEST_CASE("source locations print without folders, unknown ones as empty text") 
   CHECK_FALSE(source_place{}.known());
 }
 
-TEST_CASE("an interned file name outlives its string and is stored once") {
-  const char* name = nullptr;
+TEST_CASE("the file name that came from a peer lives as long as a location that keeps it") {
+  std::weak_ptr<const std::string> name;
   {
-    std::string file = "far/away.cpp";
-    name = intern_file(file);
-    file.assign(file.size(), '?');
+    error copy(errc::internal, "other");
+    {
+      auto file = std::make_shared<const std::string>("far/away.cpp");
+      name = file;
+      const error e(errc::internal, "it failed", "node", owned_place(std::move(file), 31, true));
+      copy = error(e.code(), "it failed again", e.node(), e.where());
+    }
+    CHECK(copy.where() == source_place{"far/away.cpp", 31, true});
+    CHECK_FALSE(name.expired());
   }
-  CHECK(std::strcmp(name, "far/away.cpp") == 0);
-  CHECK(intern_file("far/away.cpp") == name);
-  CHECK(intern_file("far/other.cpp") != name);
+  CHECK(name.expired());
 }

@@ -266,7 +266,7 @@ TEST_CASE("errors travel with code, message, node, device and source location") 
   CHECK(to_string(e.where()) == "model.cpp:31");
   m.meta.pop_back();
   CHECK(decode_error(m).code() == errc::data_loss);
-  m.meta = to_bytes(std::uint8_t{99}, "s", "", "", source_place{});
+  m.meta = to_bytes(std::uint8_t{99}, "s", "", "", owned_place{});
   CHECK(decode_error(m).code() == errc::unknown);
 }
 

@@ -36,7 +36,7 @@ std::string_view to_string(errc code);
 /// location.
 class error : public std::runtime_error {
  public:
-  error(errc code, std::string message, std::string node = {}, source_place place = {},
+  error(errc code, std::string message, std::string node = {}, owned_place place = {},
         std::string device = {});
 
   /// Each copy has its own text, so that threads can share a failure.
@@ -49,12 +49,12 @@ class error : public std::runtime_error {
   /// Full name of the device it ran on; empty if it did not run.
   const std::string& device() const noexcept { return device_; }
   /// Source location where the node was made.
-  source_place where() const noexcept { return place_; }
+  const owned_place& where() const noexcept { return place_; }
 
  private:
   errc code_;
   std::string what_, message_, node_, device_;
-  source_place place_;
+  owned_place place_;
 };
 
 /// Throws an error whose message is `parts` joined.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/core/place.hpp: the source location that made a node.
 #pragma once
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace deft {
 
-/// A source location: file and line. The file name must outlive the program's graphs: a literal, or
-/// interned.
+/// A source location: file and line. The file name is a literal, or kept by an owned_place.
 struct source_place {
   const char* file = "";
   unsigned line = 0;
@@ -28,7 +29,16 @@ std::string to_string(const source_place& w);
 /// The same with its preposition: "at model.cpp:31", or "near model.cpp:31".
 std::string where_of(const source_place& w);
 
-/// A copy of `file` that lives as long as the process, for source locations received from a peer.
-const char* intern_file(const std::string& file);
+/// A source location that keeps the name of its file, if that came from a peer.
+struct owned_place : source_place {
+  owned_place() = default;
+  owned_place(const source_place& w) : source_place(w) {}
+  owned_place(const char* literal, unsigned l) : source_place{literal, l} {}
+  owned_place(std::shared_ptr<const std::string> f, unsigned l, bool near)
+      : source_place{f->c_str(), l, near}, name_(std::move(f)) {}
+
+ private:
+  std::shared_ptr<const std::string> name_;
+};
 
 }  // namespace deft

@@ -11,8 +11,6 @@
 #include <deft/core/duration.hpp>
 #include <deft/core/error.hpp>
 #include <deft/core/limited_log.hpp>
-#include <mutex>
-#include <unordered_set>
 #include <utility>
 
 namespace deft {
@@ -23,13 +21,6 @@ std::string to_string(const source_place& w) {
   return str(file.substr(file.find_last_of('/') + 1), ":", w.line);
 }
 std::string where_of(const source_place& w) { return str(w.approximate ? "near " : "at ", w); }
-
-const char* intern_file(const std::string& file) {
-  static auto& names = *new std::unordered_set<std::string>;
-  static auto& guard = *new std::mutex;
-  std::lock_guard lock(guard);
-  return names.insert(file).first->c_str();
-}
 
 std::string_view to_string(errc code) {
   switch (code) {
@@ -80,7 +71,7 @@ inline std::string sentence(const std::string& message, const std::string& node,
 }
 }  // namespace detail
 
-error::error(errc code, std::string message, std::string node, source_place place,
+error::error(errc code, std::string message, std::string node, owned_place place,
              std::string device)
     : std::runtime_error(detail::sentence(message, node, place, device)),
       code_(code),
@@ -88,7 +79,7 @@ error::error(errc code, std::string message, std::string node, source_place plac
       message_(std::move(message)),
       node_(std::move(node)),
       device_(std::move(device)),
-      place_(place) {}
+      place_(std::move(place)) {}
 
 namespace {
 /// Letters to insert, remove or replace. (Levenshtein, row by row.)

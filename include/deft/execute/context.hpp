@@ -57,7 +57,7 @@ class rendezvous {
 struct node_label {
   const op_def* op = nullptr;
   node_name name;
-  source_place place;
+  owned_place place;
   placement device = nullptr;
 };
 

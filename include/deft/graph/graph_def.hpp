@@ -52,7 +52,7 @@ struct node_def {
   placement requested;  ///< as written
   placement device;     ///< full name, once placed
   node_name name;
-  source_place place;
+  owned_place place;
   const op_def* written = nullptr;  ///< what folding replaced by a constant; not sent
 };
 

@@ -6,11 +6,9 @@
 // sound by itself; whether a graph is, validate(graph_def) says afterwards.
 #pragma once
 #include <deft/graph/graph_def.hpp>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <unordered_map>
 
 namespace deft {
 
@@ -47,36 +45,14 @@ inline placement device_of_wire(const std::string& text) {
   return last.second;
 }
 
-/// The names of source files received from peers. They are kept as long as the process lives, so
-/// their number and length are bounded; they appear in messages only, where "?" can stand for the
-/// others.
-class wire_files {
- public:
-  static constexpr std::size_t most = 16'384;
-
-  const char* of(const std::string& text) {
-    if (text.empty()) return "";
-    std::lock_guard lock(guard_);
-    auto at = files_.find(text);
-    if (at == files_.end()) {
-      if (files_.size() == most) return "?";
-      at = files_.emplace(text, intern_file(text)).first;
-    }
-    return at->second;
-  }
-
- private:
-  std::mutex guard_;
-  std::unordered_map<std::string, const char*> files_;
-};
-
-inline const char* file_of_wire(const std::string& text) {
-  static auto& files = *new wire_files;
-  thread_local std::pair<std::string, const char*> last{};  // runs of nodes share their file
-  if (text.size() > longest_name) return "?";
-  if (last.second && last.first == text) return last.second;
-  last = {text, files.of(text)};
-  return last.second;
+/// The name of a source file that a peer sent, shared by the nodes that come in a row. "?" if it is
+/// too long, as it only appears in messages.
+inline std::shared_ptr<const std::string> file_of_wire(const std::string& text) {
+  thread_local std::weak_ptr<const std::string> last;
+  if (auto same = last.lock(); same && *same == text) return same;
+  auto name = std::make_shared<const std::string>(text.size() > longest_name ? "?" : text);
+  last = name;
+  return name;
 }
 inline std::string& device_text(placement d) {
   thread_local std::pair<placement, std::string> last{};
@@ -196,15 +172,17 @@ void serialize(Archive& ar, any_array& a, unsigned) {
 }
 
 template <class Archive>
-void serialize(Archive& ar, source_place& w, unsigned) {
+void serialize(Archive& ar, owned_place& w, unsigned) {
   if constexpr (Archive::is_saving::value) {
     detail::write_text(ar, "file", w.file);
+    ar& named("line", w.line) & named("approximate", w.approximate);
   } else {
     thread_local std::string file;
-    ar& named("file", file);
-    w.file = detail::file_of_wire(file);
+    unsigned line = 0;
+    bool approximate = false;
+    ar& named("file", file) & named("line", line) & named("approximate", approximate);
+    w = owned_place(detail::file_of_wire(file), line, approximate);
   }
-  ar& named("line", w.line) & named("approximate", w.approximate);
 }
 
 template <class Archive>

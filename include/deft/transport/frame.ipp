@@ -34,13 +34,13 @@ error decode_error(const message& m) {
   try {
     std::uint8_t code = 0;
     std::string sentence, node, device;
-    source_place place;
+    owned_place place;
     in_archive ar(m.meta);
     ar& code& sentence& node& device& place;
     ar.finish();
     bool known = code >= 1 && code <= static_cast<std::uint8_t>(errc::unauthenticated);
     return error(known ? static_cast<errc>(code) : errc::unknown, std::move(sentence),
-                 std::move(node), place, std::move(device));
+                 std::move(node), std::move(place), std::move(device));
   } catch (const error& e) {
     return error(errc::data_loss,
                  str("the peer sent an error that cannot be decoded: ", e.message()));
