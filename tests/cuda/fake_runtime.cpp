@@ -401,6 +401,7 @@ cudaError_t cudaMemPoolSetAccess(cudaMemPool_t, const cudaMemAccessDesc*, std::s
 }
 cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return cudaSuccess; }
 cudaError_t cudaMallocFromPoolAsync(void** p, std::size_t n, cudaMemPool_t, cudaStream_t) {
+  if (const auto before = fake::runtime().allocating) before();
   if (auto e = answer()) return e;
   if (n > fake::runtime().free) return cudaErrorMemoryAllocation;
   *p = std::aligned_alloc(256, n);

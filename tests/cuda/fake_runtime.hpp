@@ -33,6 +33,7 @@ struct state {
   bool capturing = false;            ///< every stream, into a graph
   /// Starts a kernel of that mangled name, other than a copy, if it knows it; null: it knows none.
   bool (*kernel)(const std::string& name, void** arguments, cudaStream_t on) = nullptr;
+  void (*allocating)() = nullptr;      ///< called before memory of a GPU is allocated
   cudaError_t starting = cudaSuccess;  ///< what the start of a compiled kernel answers
   int major = 9, minor = 0;            ///< of the compute capability
   cudaError_t loading = cudaSuccess;   ///< what the loading of code answers

@@ -330,6 +330,7 @@ TEST_CASE("memory that is not there is an error that says so") {
 
 TEST_CASE("every step on a GPU that has stopped fails, and names the node that was running") {
   auto all = gpus();
+  testing::log_lines logged;
   device_runtime& d = *all[0];
   const auto step = d.make_step(), other = d.make_step();
   step->begin();
@@ -352,14 +353,73 @@ TEST_CASE("every step on a GPU that has stopped fails, and names the node that w
   CHECK(e->message() ==
         "the GPU has stopped for good in this node: something happened "
         "(cudaErrorIllegalAddress); start the task again");
-  CHECK(other->failure(item)->message() ==
-        "the GPU has stopped for good before this step: something happened "
-        "(cudaErrorIllegalAddress); start the task again");
+  const std::string later =
+      "the GPU has stopped for good before this step: something happened "
+      "(cudaErrorIllegalAddress); start the task again";
+  CHECK(other->failure(item)->message() == later);
   CHECK(item == UINT32_MAX);
   // Nothing throws in the middle, and nothing is waited for.
   other->begin();
   launch(d, *other, 1, [](auto&) {});
   CHECK(d.copy_out(host.data(), there.data(), 8, there) == nullptr);
   CHECK(d.record() == nullptr);
-  CHECK_THROWS_AS(on(d, 1), error);
+  CHECK_THROWS_WITH_AS(on(d, 1), later.c_str(), error);
+  CHECK(logged.take() ==
+        std::vector<std::string>{"GPU 0 has stopped for good: something happened "
+                                 "(cudaErrorIllegalAddress); start the task again"});
+}
+
+TEST_CASE("every error that CUDA does not recover from stops the GPU, the first time it is seen") {
+  for (const int e : {214, 220, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719, 721, 810, 999}) {
+    INFO(e);
+    auto all = gpus();
+    testing::log_lines logged;
+    const buffer there = on(*all[0], 8);
+    const auto step = all[0]->make_step();
+    step->begin();
+    launch(*all[0], *step, 3, [](auto&) {});
+    // An allocation is what comes next, and no event has told of the launch.
+    fake::stop(static_cast<cudaError_t>(e));
+    CHECK_THROWS_WITH_AS(on(*all[0], 8), doctest::Contains("has stopped for good before"), error);
+    std::uint32_t item = 0;
+    const auto why = step->failure(item);
+    REQUIRE(why);
+    CHECK(item == 3);
+    CHECK(why->message().starts_with("the GPU has stopped for good in this node: "));
+    CHECK(logged.take().size() == 1);
+  }
+}
+
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "a step on a GPU that stops names the node that ran, not one that allocates") {
+  gpus();
+  testing::log_lines logged;
+  static std::atomic<int> launches;
+  launches = 0;
+  fake::runtime().kernel = [](const std::string&, void**, cudaStream_t) { return ++launches > 0; };
+  session s;
+  placeholder<float, dyn> x("x");
+  placeholder<std::int32_t, dyn> at("at");
+  const tensor<float, dyn> first = gather(x, at);
+  const auto line = here().line;
+  const tensor<float, dyn> second = gather(first, at);
+  auto run = [&](std::int64_t n) {
+    const ndarray<float, dyn> values(n);
+    const ndarray<std::int32_t, dyn> indices(n);
+    return testing::outcome_of([&] { s.run(second, x = values, at = indices); });
+  };
+  CHECK(to_string(run(8)) == "no error");
+  CHECK(launches == 2);
+  // The second node needs more memory than there is of the first step, after the first has run.
+  fake::runtime().allocating = [] {
+    if (launches == 3) fake::stop(cudaErrorIllegalAddress);
+  };
+  const auto why = run(1 << 20);
+  CHECK(launches == 3);
+  CHECK(why.line == line - 1);
+  CHECK(why.code == errc::internal);
+  CHECK(why.says("the GPU has stopped for good in this node: "));
+  const auto later = run(1 << 20);
+  CHECK(later.says("the GPU has stopped for good before this step: "));
+  CHECK(logged.take().size() == 1);
 }

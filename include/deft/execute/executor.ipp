@@ -343,7 +343,8 @@ void frame_state::stop_devices() {
 void frame_state::end_run() {
   stopped_.reset();
   for (auto& g : gates_) g->close();
-  if (!failed_.load(std::memory_order_relaxed))
+  // An internal error may follow from one of a device, which names the item that caused both.
+  if (!failed_.load(std::memory_order_relaxed) || failure_->code() == errc::internal)
     if (auto why = failure_of([&] { look_at_devices(); })) end_with(std::move(why));
   if (!c_.queues.empty()) restore_variables();
   for (auto& e : events_) e.reset();

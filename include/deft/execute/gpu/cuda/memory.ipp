@@ -19,21 +19,8 @@ class device_memory final : public memory, public std::enable_shared_from_this<d
   block* allocate(std::size_t bytes) override {
     bytes = (std::max<std::size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
     auto b = std::make_unique<own_block>();
-    queues_->use();
-    cudaError_t e = take(&b->data, bytes);
-    if (e == cudaErrorMemoryAllocation) {
-      // What copies still hold, and what the pool keeps in pieces, or still waits for.
-      cudaStreamSynchronize(queues_->compute());
-      queues_->drop_kept();
-      if (queues_->pool()) cudaMemPoolTrimTo(queues_->pool(), 0);
-      e = take(&b->data, bytes);
-    }
-    if (e == cudaErrorMemoryAllocation) {
-      std::size_t free = 0, all = 0;
-      cudaMemGetInfo(&free, &all);
-      out_of_memory(where_, bytes, used_, std::min(limit_, used_ + free));
-    }
-    check(e, "to allocate memory");
+    b->data = queues_->attempt([&] { return taken(bytes); });
+    if (!b->data) queues_->log().refuse();
     b->capacity = bytes;
     b->home = this;
     b->keeps = shared_from_this();
@@ -56,6 +43,24 @@ class device_memory final : public memory, public std::enable_shared_from_this<d
   };
   static constexpr std::size_t alignment = 256;
 
+  void* taken(std::size_t bytes) {
+    void* p = nullptr;
+    cudaError_t e = take(&p, bytes);
+    if (e == cudaErrorMemoryAllocation) {
+      // What copies still hold, and what the pool keeps in pieces, or still waits for.
+      cudaStreamSynchronize(queues_->compute());
+      queues_->drop_kept();
+      if (queues_->pool()) cudaMemPoolTrimTo(queues_->pool(), 0);
+      e = take(&p, bytes);
+    }
+    if (e == cudaErrorMemoryAllocation) {
+      std::size_t free = 0, all = 0;
+      cudaMemGetInfo(&free, &all);
+      out_of_memory(where_, bytes, used_, std::min(limit_, used_ + free));
+    }
+    check(e, "to allocate memory");
+    return p;
+  }
   /// Counts what it takes.
   cudaError_t take(void** p, std::size_t bytes) {
     if (used_.fetch_add(bytes) + bytes > limit_) {

@@ -66,7 +66,7 @@ struct fault_slot {
 /// Streams of one GPU and what belongs to them, shared by the device and its events.
 class queues : public std::enable_shared_from_this<queues> {
  public:
-  explicit queues(int number) : number_(number) {}
+  explicit queues(int number) : number_(number), log_(number) {}
   ~queues();
   queues(const queues&) = delete;
 

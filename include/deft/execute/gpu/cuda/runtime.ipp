@@ -5,8 +5,10 @@
 #include <cuda_runtime_api.h>
 
 #include <deft/core/error.hpp>
+#include <deft/core/log.hpp>
 #include <deft/execute/device.hpp>
 #include <mutex>
+#include <utility>
 
 namespace deft::gpu::cuda {
 namespace {
@@ -17,7 +19,7 @@ std::string text_of(cudaError_t e) {
 
 /// Whether every later call of the process will fail, too: what was running has broken the context.
 bool is_sticky(cudaError_t e) {
-  switch (e) {
+  switch (static_cast<int>(e)) {
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
     case cudaErrorIllegalAddress:
@@ -29,6 +31,9 @@ bool is_sticky(cudaError_t e) {
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
+    case cudaErrorMpsClientTerminated:
+    case 226:  // cudaErrorContained, which older toolkits do not declare
+    case 721:  // cudaErrorTensorMemoryLeak, likewise
     case cudaErrorUnknown:
       return true;
     default:
@@ -51,9 +56,11 @@ void check(cudaError_t e, const char* doing) {
   throw failed_call(e, doing);
 }
 
-/// Which launches are known to be done, and what broke the device. Thread-safe.
+/// Which launches of a GPU are known to be done, and what broke it. Thread-safe.
 class launch_log {
  public:
+  explicit launch_log(int gpu) : gpu_(gpu) {}
+
   /// After they were queued.
   void add(const device_step* step, std::span<const std::uint32_t> items) {
     std::lock_guard lock(guard_);
@@ -68,9 +75,15 @@ class launch_log {
     std::lock_guard lock(guard_);
     if (n > done_) done_ = n;
   }
+  /// The GPU does nothing more. Logged once.
   void broke(cudaError_t e) {
-    std::lock_guard lock(guard_);
-    if (broken_ == cudaSuccess) broken_ = e;
+    {
+      std::lock_guard lock(guard_);
+      if (std::exchange(broken_, broken_ == cudaSuccess ? e : broken_) != cudaSuccess) return;
+    }
+    if (e == cudaErrorCudartUnloading) return;  // the process is ending
+    logging::log(logging::level::error, "GPU ", gpu_, " has stopped for good: ", text_of(e),
+                 "; start the task again");
   }
   bool is_broken() const {
     std::lock_guard lock(guard_);
@@ -95,6 +108,12 @@ class launch_log {
         errc::internal, str("the GPU has stopped for good ", who, ": ", text_of(broken_),
                             "; start the task again"));
   }
+  /// Throws what a step is told that asks something of the broken GPU. Its own `failure` names the
+  /// node, if it was this step that was running.
+  [[noreturn]] void refuse() const {
+    std::uint32_t item = 0;
+    throw error(*failure(nullptr, item));
+  }
 
  private:
   static constexpr std::uint64_t most = 1024;
@@ -104,6 +123,7 @@ class launch_log {
   };
   std::uint64_t first() const { return std::max(done_, launched_ > most ? launched_ - most : 0); }
 
+  const int gpu_;
   mutable std::mutex guard_;
   entry recent_[most];
   std::uint64_t launched_ = 0, done_ = 0;
