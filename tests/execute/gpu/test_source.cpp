@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/execute/evaluation.hpp>
+#include <deft/execute/gpu/compilations.hpp>
 #include <deft/execute/gpu/source.hpp>
+#include <set>
 
 #include "../expressions.hpp"
+#include "nvrtc.hpp"
 #include "own_operations.hpp"
 #include "testing.hpp"
 // Must come after doctest.
@@ -367,6 +370,8 @@ TEST_CASE("an operation without a kernel is not supported") {
 
 TEST_CASE("random programs on CUDA give the bits of simulated GPUs" *
           doctest::test_suite(needs_cuda)) {
+  if (skipped_without_nvrtc()) return;
+  std::set<std::string> sources;
   for (std::int64_t k = 0; k < 100; ++k) {
     const auto seed = static_cast<std::uint64_t>(k);
     const host_program all[] = {random_program(seed).elements(seed % 2 == 0, false),
@@ -374,8 +379,20 @@ TEST_CASE("random programs on CUDA give the bits of simulated GPUs" *
                                 random_program(5000 + seed).whole({13, 1 + 10 * k})};
     for (const auto& p : all) {
       INFO("program ", p.program->signature, " of ", p.inputs[0].shape());
+      // Asks for the code, which no run waits for.
+      const prepared_on_gpu asked(record_of<op::fused>, {p.program, p.literals},
+                                  types_of(p.inputs));
+      if (p.compiled->supported()) {
+        const auto code = gpu::compilations().ask(p.compiled->source(), cuda_architecture());
+        code->wait();
+        CHECK(code->failure() == nullptr);
+        sources.insert(p.compiled->source());
+      }
       CHECK(difference_from_simulated(record_of<op::fused>, {p.program, p.literals}, p.inputs) ==
             "");
     }
   }
+  CHECK(sources.size() > 250);
+  // It rises with each source whose code is loaded: none was run an instruction at a time.
+  CHECK(test_gpu().code_version() >= sources.size());
 }
