@@ -300,11 +300,13 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e) {
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) {
   if (auto r = answer()) return r;
+  ++fake::runtime().replays;
   for (const auto& f : e->work) fake::push(s, f);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t s) {
   std::unique_lock lock(guard);
+  ++fake::runtime().waits;
   changed.wait(lock, [&] { return s->work.empty() && !s->busy; });
   return fake::runtime().broken;
 }
@@ -351,6 +353,7 @@ cudaError_t cudaEventQuery(cudaEvent_t e) {
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) {
   std::unique_lock lock(guard);
+  ++fake::runtime().waits;
   changed.wait(lock, [&] { return *e->done || fake::runtime().broken; });
   return fake::runtime().broken;
 }
@@ -365,7 +368,9 @@ cudaError_t cudaMalloc(void** p, std::size_t n) {
 }
 cudaError_t cudaFree(void* p) {
   std::free(p);
-  return answer();
+  std::lock_guard lock(guard);
+  ++fake::runtime().waits;
+  return fake::runtime().broken;
 }
 cudaError_t cudaHostAlloc(void** p, std::size_t n, unsigned) { return cudaMalloc(p, n); }
 cudaError_t cudaHostRegister(void* p, std::size_t, unsigned) {

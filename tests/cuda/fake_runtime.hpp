@@ -25,7 +25,9 @@ struct state {
   std::set<int> contexts;            ///< GPUs that have one
   std::size_t free = 1 << 30;        ///< bytes of each GPU, not counted down
   std::size_t in_pools = 0;          ///< bytes allocated there
+  int waits = 0;                     ///< of the host, in calls that return when a GPU is done
   bool captures = true;              ///< streams into graphs
+  int replays = 0;                   ///< starts of graphs
   int graphs = 0;                    ///< that there are
   int pinnings = 0;                  ///< of the host's memory where it is, so far
   std::set<void*> pinned;            ///< what is so

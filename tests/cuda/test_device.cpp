@@ -6,7 +6,9 @@
 #include <future>
 #include <thread>
 
+#include "../execute/training_step.hpp"
 #include "../session/sessions.hpp"
+#include "environment.hpp"
 #include "fake_runtime.hpp"
 
 using namespace deft;
@@ -100,6 +102,29 @@ TEST_CASE("launches that are captured run when their graph is started, as often 
   }
   CHECK(ran == std::vector{1, 2, 1, 2, 1, 2});
   CHECK(fake::runtime().graphs == 0);
+}
+
+TEST_CASE("a step waits once, and no call of the runtime waits for a GPU in it") {
+  gpus();
+  testing::log_lines logged;
+  const testing::environment none("DEFT_CUBLASLT", "/none");
+  fake::runtime().kernel = [](const std::string&, void**, cudaStream_t) { return true; };
+  fake::runtime().program = [](const fake::program_launch&) { return [] {}; };
+  testing::training_step step("/gpu:0", true);
+  fake::runtime().waits = 0;
+  for (int i = 0; i < 5; ++i) {
+    CAPTURE(i);
+    testing::unattended run(step.frame());
+    {
+      held now;
+      CHECK_FALSE(step.start(run));
+    }
+    run.wait();
+    CHECK(step.frame().failure() == nullptr);
+    CHECK(run.wakes == 1);
+    CHECK(fake::runtime().waits == 0);
+  }
+  CHECK(fake::runtime().replays > 0);
 }
 
 TEST_CASE("a GPU that keeps no graphs says so, and goes on") {

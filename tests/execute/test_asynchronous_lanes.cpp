@@ -8,33 +8,15 @@
 #include <deft/train/optimizers.hpp>
 
 #include "delayed_device.hpp"
+#include "training_step.hpp"
 
 using namespace deft;
 using testing::simulated_gpus;
+using testing::training_step;
+using testing::unattended;
 using testing::with_slow_devices;
 
 namespace {
-
-/// A run without a thread that waits for it.
-class unattended final : public step_driver {
- public:
-  explicit unattended(executable::frame& f) : frame_(f) {}
-  void wake(std::uint32_t lane) override {
-    ++wakes;
-    frame_.resume(lane);
-  }
-  void ended() override {
-    over_ = true;
-    over_.notify_all();
-  }
-  void wait() { over_.wait(false); }
-  std::atomic<int> wakes{0};
-  bool over() const { return over_; }
-
- private:
-  executable::frame& frame_;
-  std::atomic<bool> over_{false};
-};
 
 plan::part part_of(const any_tensor& fetch, const any_tensor& feed) {
   const output f[] = {fetch.handle()}, d[] = {feed.handle()};
@@ -77,47 +59,13 @@ TEST_CASE_FIXTURE(with_slow_devices,
                   "a training step parks once, at its end, and allocates nothing") {
   for (const bool slots : {false, true}) {
     CAPTURE(slots);
-    graph own;
-    auto in_own = as_default(own);
-    placeholder<float, 16, 8> x("x");
-    placeholder<std::int32_t, 16> label("label");
-    auto scope = on(device("/slow:0"));
-    variable<float, 8, 12> w1("w1", truncated_normal(0.5f));
-    variable<float, 12> b1("b1", zeros());
-    variable<float, 12, 4> w2("w2", truncated_normal(0.5f));
-    variable<float, 4> b2("b2", zeros());
-    tensor<float, 16, 4> logits = matmul(relu(matmul(x, w1) + b1), w2) + b2;
-    auto loss = mean(softmax_cross_entropy(logits, label));
-    operation step = slots ? adagrad(0.1f).minimize(loss) : sgd(0.1f).minimize(loss);
-    task_runtime task(local_task_name(), 1);
-    auto compiled = [&](std::span<const output> fetches, std::span<const output> feeds) {
-      plan::prepared p = plan::run_passes(flatten(fetches, feeds), task.devices(),
-                                          {.own_task = intern(task.name())}, &evaluate_on_host);
-      return executable(std::move(p.parts.at(0)), task.resources());
-    };
-    const output init[] = {{initialize_all().handle(), run_only}};
-    compiled(init, {}).make_frame()->run({}, {.step = 1});
-
-    const output fetches[] = {any_tensor(loss).handle(), {step.handle(), run_only}};
-    const output fed[] = {any_tensor(x).handle(), any_tensor(label).handle()};
-    executable code = compiled(fetches, fed);
-    auto frame = code.make_frame();
-    ndarray<float, 16, 8> images;
-    ndarray<std::int32_t, 16> labels;
-    for (int r = 0; r < 16; ++r) {
-      for (int c = 0; c < 8; ++c) images(r, c) = static_cast<float>((r * 7 + c * 3) % 11) / 11;
-      labels(r) = r % 4;
-    }
-    const feed_ref feeds[] = {{images.data(), dims{16, 8}, dtype::float32, {}},
-                              {labels.data(), dims{16}, dtype::int32, {}}};
-    REQUIRE(std::ranges::equal(code.feeds(), std::array{0u, 1u}));
+    training_step step("/slow:0", slots);
     float last = 100;
     for (int i = 0; i < 6; ++i) {
       simulated_gpus().reset_counts();
       simulated_gpus().hold();
-      unattended run(*frame);
-      const step_context context{.step = 2};
-      CHECK_FALSE(frame->start(feeds, context, run));
+      unattended run(step.frame());
+      CHECK_FALSE(step.start(run));
       // All work has been started, and the lane waits only for its end.
       const std::size_t launches = simulated_gpus().launches;
       CHECK(launches > 4);
@@ -125,13 +73,13 @@ TEST_CASE_FIXTURE(with_slow_devices,
       CHECK(simulated_gpus().copies_out == 1);
       simulated_gpus().go_on();
       run.wait();
-      CHECK(frame->failure() == nullptr);
+      CHECK(step.frame().failure() == nullptr);
       CHECK(run.wakes == 1);
       CHECK(simulated_gpus().launches == launches);
       CHECK(simulated_gpus().blocked == 0);
       if (i > 1) CHECK(simulated_gpus().allocations == 0);
-      CHECK(*frame->peek(0).data<float>() < last);
-      last = *frame->peek(0).data<float>();
+      CHECK(step.loss() < last);
+      last = step.loss();
     }
   }
 }

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "../classifier.hpp"
+#include "../training_step.hpp"
 #include "environment.hpp"
 #include "on_gpu.hpp"
 #include "session/sessions.hpp"
@@ -82,6 +83,30 @@ TEST_CASE_FIXTURE(with_gpus, "a training step on a GPU allocates nothing once it
   CHECK(simulated_gpus().blocked == 0);
   CHECK(simulated_gpus().copies_in == 10);
   CHECK(simulated_gpus().copies_out == 10);
+}
+
+TEST_CASE_FIXTURE(with_gpus, "a training step on a GPU waits once, for its work and its copies") {
+  testing::training_step step("/gpu:0", true, {.simulated = 1});
+  float last = 100;
+  for (int i = 0; i < 5; ++i) {
+    simulated_gpus().reset_counts();
+    simulated_gpus().hold();
+    testing::unattended run(step.frame());
+    CHECK_FALSE(step.start(run));
+    // All of it is queued.
+    const std::size_t launches = simulated_gpus().launches;
+    CHECK(launches > 4);
+    simulated_gpus().go_on();
+    run.wait();
+    CHECK(step.frame().failure() == nullptr);
+    CHECK(run.wakes == 1);
+    CHECK(simulated_gpus().waits == 4);  // two feeds, the loss, and the GPU's queue
+    CHECK(simulated_gpus().blocked == 0);
+    CHECK(simulated_gpus().launches == launches);
+    CHECK(step.loss() < last);
+    last = step.loss();
+  }
+  CHECK(simulated_gpus().replays > 0);
 }
 
 TEST_CASE_FIXTURE(with_gpus, "towers on several GPUs run at the same time") {
@@ -224,24 +249,33 @@ TEST_CASE("a GPU works on while values come to it from one that has not made the
 
 namespace {
 
-/// Allocates memory while it queues its run, which no kernel may do.
-struct greedy_kernel final : kernel {
-  memory& from;
-  explicit greedy_kernel(memory& m) : from(m) {}
+/// Does something while it queues its run.
+struct any_kernel final : kernel {
+  std::function<void()> what;
+  explicit any_kernel(std::function<void()> f) : what(std::move(f)) {}
   void prepare(std::span<const tensor_type>, std::span<const tensor_type>) override {}
-  void run(const kernel_call&) override { buffer(from.allocate(10)); }
+  void run(const kernel_call&) override { what(); }
 };
 
 }  // namespace
 
 TEST_CASE("a kernel neither allocates nor waits while it queues its run") {
   const auto gpus = gpu::simulated::make_devices(parse_device("/job:localhost/task:0"), 1);
-  greedy_kernel k(gpus[0]->space());
   const auto step = gpus[0]->make_step();
   step->begin();
-  const kernel_call call{};
-  auto o = outcome_of([&] { gpus[0]->launch({k, call}, step.get()); });
-  CHECK(o.says("a kernel allocates while it queues its run"));
+  auto says = [&](std::function<void()> what) {
+    any_kernel k(std::move(what));
+    const kernel_call call{};
+    return outcome_of([&] { gpus[0]->launch({k, call}, step.get()); }).message;
+  };
+  CHECK(says([&] {
+          buffer(gpus[0]->space().allocate(10));
+        }).find("a kernel allocates while it queues its run") != std::string::npos);
+  const event_ptr e = gpus[0]->record();
+  e->synchronize();
+  CHECK(says([&] {
+          e->synchronize();
+        }).find("a kernel waits for the device while it queues its run") != std::string::npos);
 }
 
 namespace {
