@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Simulated GPUs as devices: what they have, what they refuse, and how their work is ordered.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <condition_variable>
+#include <csignal>
 #include <deft/execute/gpu/simulated/queue.hpp>
 #include <deft/execute/gpu/simulated/stream.hpp>
 #include <deft/op/catalog.hpp>
@@ -213,6 +217,28 @@ TEST_CASE("a GPU refuses addresses of the host and of another GPU") {
   CHECK(refused(mine.data()).empty());
   CHECK(refused(other.data()).find("an address of another GPU") != std::string::npos);
   CHECK(refused(host.data()).find("an address of the host") != std::string::npos);
+}
+
+TEST_CASE("the host that follows an address of a GPU faults at once") {
+  const auto gpus = gpu::simulated::make_devices(parse_device("/job:localhost/task:0"), 2);
+  for (const auto& g : gpus) {
+    const buffer there(g->space().allocate(100));
+    for (const bool writes : {false, true}) {
+      CAPTURE(writes);
+      const pid_t child = fork();
+      REQUIRE(child >= 0);
+      if (child == 0) {
+        std::signal(SIGSEGV, SIG_DFL);
+        auto* const at = static_cast<volatile char*>(there.data());
+        if (writes) at[99] = 1;
+        _exit(writes ? 0 : at[0] * 0);
+      }
+      int status = 0;
+      REQUIRE(waitpid(child, &status, 0) == child);
+      REQUIRE(WIFSIGNALED(status));
+      CHECK(WTERMSIG(status) == SIGSEGV);
+    }
+  }
 }
 
 namespace {
