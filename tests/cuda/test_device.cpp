@@ -70,6 +70,24 @@ TEST_CASE("GPUs are listed without a context on any of them") {
   CHECK(gpu::cuda::make_devices(parse_device("/job:a/task:0")).empty());
 }
 
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "a session that uses the processor alone makes no context on a GPU") {
+  fake::runtime() = {};
+  placeholder<float, dyn> x("x");
+  variable<float> w = on(device("/cpu:0"), [] { return variable<float>("w", ones()); });
+  auto on_processor = on(device("/cpu:0"), [&] { return sum(x * w); });
+  session s;
+  REQUIRE(s.devices().size() == 3);
+  s.run(initialize_all());
+  s.run(on_processor, x = ndarray<float, dyn>(3 << 20));
+  CHECK(fake::runtime().contexts.empty());
+  // Of two GPUs one is used.
+  fake::runtime().kernel = [](const std::string&, void**, cudaStream_t) { return true; };
+  fake::runtime().program = [](const fake::program_launch&) { return [] {}; };
+  s.run(on(device("/gpu:1"), [&] { return exp(x); }), x = ndarray<float, dyn>(8));
+  CHECK(fake::runtime().contexts == std::set{1});
+}
+
 TEST_CASE("launches that are captured run when their graph is started, as often as it is") {
   auto all = gpus();
   device_runtime& d = *all[0];

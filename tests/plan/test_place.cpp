@@ -89,6 +89,19 @@ TEST_CASE_FIXTURE(own_graph, "a constant is on each task that uses it") {
   CHECK(where_constants_are(placed(flat({sum}, {x}))) == worker + "/cpu:0 ");
 }
 
+TEST_CASE_FIXTURE(own_graph, "a group is where it waits for something of its task") {
+  auto at = [&](const char* one, const char* other) {
+    auto constant_on = [](const char* w) {
+      return on(device(w), [] { return constant({1.f, 2.f}); });
+    };
+    return where_is(placed(flat(group(constant_on(one), constant_on(other)))).nodes.back());
+  };
+  CHECK(at("/cpu:1", "/gpu:1") == worker + "/cpu:1");
+  CHECK(at("/gpu:1", "/cpu:1") == worker + "/gpu:1");
+  CHECK(at("/job:ps", "/gpu:1") == worker + "/gpu:1");
+  CHECK(at("/job:ps", "/job:ps") == worker + "/gpu:0");
+}
+
 TEST_CASE_FIXTURE(own_graph, "requests are met field by field") {
   placeholder<float, 2> x("x");
   auto at = [&](const char* request) {

@@ -17,7 +17,8 @@ struct placement_options {
 /// Sets `device` of every node. A request that names no task means the session's task. Of the
 /// devices that match the request, the first GPU that has a kernel is taken, else the CPU.
 /// Operations on a variable go to the device of the variable; a constant or feed without a request
-/// goes to the device of its first consumer; a collective operation is where its first input is.
+/// goes to the device of its first consumer; a collective operation is where its first input is; a
+/// group without a request is where it first waits for something of its task.
 /// A constant that other tasks use gets a node on each of them, so that it need not be sent.
 /// Throws invalid_argument with the node, the request, the devices and the kernels that exist.
 void place(graph_def& g, std::span<edge_def> fetches, std::span<const device_info> devices,

@@ -33,7 +33,7 @@ class placer {
       else if (follows_user(n) && !followed[i])
         late.push_back(i);
       else
-        n.device = choose(n);
+        n.device = orders(n) ? ordered(n, choose(n)) : choose(n);
     }
     std::vector<placement> user(graph_.nodes.size(), nullptr);
     for (std::size_t i = graph_.nodes.size(); i-- > 0;)
@@ -101,6 +101,16 @@ class placer {
   static bool follows_user(const node_def& n) {
     return !n.requested && n.inputs.empty() &&
            (n.op->role == op_role::constant || n.op->role == op_role::feed);
+  }
+
+  static bool orders(const node_def& n) { return !n.requested && n.op->role == op_role::order; }
+  /// It computes nothing: where it waits for something of its task, instead of using a GPU alone.
+  placement ordered(const node_def& n, placement alone) const {
+    for (auto c : n.controls) {
+      const placement d = graph_.nodes[c].device;
+      if (d && d->task_name() == alone->task_name() && can_run(d, n)) return d;
+    }
+    return alone;
   }
 
   void group_resources() {
