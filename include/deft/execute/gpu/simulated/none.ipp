@@ -8,8 +8,10 @@ namespace deft::gpu::simulated {
 
 std::vector<std::unique_ptr<device_runtime>> make_devices(const device_name&, int count, double) {
   fail(errc::unimplemented, count,
-       " simulated GPUs are asked for, but this program was built without Thrust: install the CUDA "
-       "Toolkit or libthrust-dev, and build it again");
+       " simulated GPUs are asked for, but deft was compiled without Thrust: install the CUDA "
+       "Toolkit or libthrust-dev, and build deft::compiled again; a file that defines "
+       "DEFT_IMPLEMENTATION needs the headers in its include path, those of the toolkit from its "
+       "folder include/cccl");
 }
 
 }  // namespace deft::gpu::simulated
