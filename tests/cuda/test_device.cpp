@@ -462,7 +462,9 @@ TEST_CASE_FIXTURE(testing::own_graph,
   CHECK(why.line == line - 1);
   CHECK(why.code == errc::internal);
   CHECK(why.says("the GPU has stopped for good in this node: "));
-  const auto later = run(1 << 20);
-  CHECK(later.says("the GPU has stopped for good before this step: "));
-  CHECK(logged.take().size() == 1);
+  const std::string running = str(", while node \"", why.node, "\" ran: something happened");
+  CHECK(run(1 << 20).says("the GPU has stopped for good before this step" + running));
+  const auto lines = logged.take();
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].starts_with("GPU 0 has stopped for good" + running));
 }

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <deft/core/failure.hpp>
 #include <deft/execute/frame_state.hpp>
+#include <deft/execute/named_step.hpp>
 #include <thread>
 
 namespace deft::exec {
@@ -31,7 +32,11 @@ frame_state::frame_state(const executable::compiled& c)
       lanes_(c.lanes.size()),
       signals_(std::make_unique<std::atomic<std::uint32_t>[]>(c.signals)),
       fetched_(c.fetch_values.size()) {
-  for (auto* d : c.queues) steps_.push_back(d->make_step());
+  for (auto* d : c.queues) {
+    steps_.push_back(d->make_step());
+    if (auto* s = dynamic_cast<named_step*>(steps_.back().get()))
+      s->set_names([this](std::uint32_t k) { return c_.label(c_.items[k]).name; });
+  }
   for (const auto& s : c.segments) segments_.emplace_back(s);
   if (c.may_park)
     for (std::uint32_t l = 0; l <= c.lanes.size(); ++l)

@@ -6,7 +6,7 @@
 
 #include <deft/core/error.hpp>
 #include <deft/core/log.hpp>
-#include <deft/execute/device.hpp>
+#include <deft/execute/named_step.hpp>
 #include <mutex>
 #include <utility>
 
@@ -61,7 +61,7 @@ class launch_log {
  public:
   explicit launch_log(int gpu) : gpu_(gpu) {}
 
-  /// After they were queued.
+  /// After they were queued. The step stays until they are done.
   void add(const device_step* step, std::span<const std::uint32_t> items) {
     std::lock_guard lock(guard_);
     for (auto item : items) recent_[launched_++ % most] = {step, item};
@@ -79,11 +79,13 @@ class launch_log {
   void broke(cudaError_t e) {
     {
       std::lock_guard lock(guard_);
-      if (std::exchange(broken_, broken_ == cudaSuccess ? e : broken_) != cudaSuccess) return;
+      if (broken_ != cudaSuccess) return;
+      broken_ = e;
+      running_ = running();
     }
     if (e == cudaErrorCudartUnloading) return;  // the process is ending
-    logging::log(logging::level::error, "GPU ", gpu_, " has stopped for good: ", text_of(e),
-                 "; start the task again");
+    logging::log(logging::level::error, "GPU ", gpu_, " has stopped for good", running_, ": ",
+                 text_of(e), "; start the task again");
   }
   bool is_broken() const {
     std::lock_guard lock(guard_);
@@ -99,7 +101,7 @@ class launch_log {
         item = recent_[i % most].item;
         break;
       }
-    std::string who = "before this step";
+    std::string who = "before this step" + running_;
     if (const std::uint64_t others = launched_ - first(); item != UINT32_MAX)
       who = others == 1 ? "in this node"
                         : str("in this node or one of ", others - 1,
@@ -121,6 +123,16 @@ class launch_log {
     const device_step* step;
     std::uint32_t item;
   };
+  /// Of the first launch that is not known to be done; "" if there is none.
+  std::string running() const {
+    if (first() == launched_) return {};
+    const entry& e = recent_[first() % most];
+    const std::string name = static_cast<const named_step*>(e.step)->name_of(e.item);
+    if (name.empty()) return {};
+    const std::uint64_t others = launched_ - first() - 1;
+    return str(", while node \"", name, "\" ",
+               others ? str("or one of ", others, " that were queued with it ") : "", "ran");
+  }
   std::uint64_t first() const { return std::max(done_, launched_ > most ? launched_ - most : 0); }
 
   const int gpu_;
@@ -128,6 +140,7 @@ class launch_log {
   entry recent_[most];
   std::uint64_t launched_ = 0, done_ = 0;
   cudaError_t broken_ = cudaSuccess;
+  std::string running_;  ///< when it broke
 };
 
 }  // namespace
