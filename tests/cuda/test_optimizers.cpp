@@ -5,7 +5,6 @@
 #include <chrono>
 #include <deft/session/session.hpp>
 #include <deft/train/optimizers.hpp>
-#include <thread>
 
 #include "../session/sessions.hpp"
 #include "execute/gpu/nvrtc.hpp"
@@ -53,7 +52,6 @@ launches of_update(const optimizer& o) {
   do {
     seen = {};
     step(fed);
-    std::this_thread::sleep_for(1ms);
     // Not of an earlier program's instructions, nor of launches that were captured before.
   } while ((seen.kernels > 1 || seen == launches{}) && std::chrono::steady_clock::now() < until);
   return seen;

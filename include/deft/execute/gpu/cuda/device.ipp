@@ -60,7 +60,10 @@ namespace {
 class step final : public named_step {
  public:
   explicit step(std::shared_ptr<queues> q) : queues_(std::move(q)) {}
-  ~step() override { give(); }
+  ~step() override {
+    queues_->log().forget(this);
+    give();
+  }
 
   void begin() override {
     updated_ = false;

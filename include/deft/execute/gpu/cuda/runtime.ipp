@@ -61,10 +61,15 @@ class launch_log {
  public:
   explicit launch_log(int gpu) : gpu_(gpu) {}
 
-  /// After they were queued. The step stays until they are done.
+  /// After they were queued. Call forget before the step is destroyed.
   void add(const device_step* step, std::span<const std::uint32_t> items) {
     std::lock_guard lock(guard_);
     for (auto item : items) recent_[launched_++ % most] = {step, item};
+  }
+  void forget(const device_step* step) {
+    std::lock_guard lock(guard_);
+    for (auto& e : recent_)
+      if (e.step == step) e.step = nullptr;
   }
   std::uint64_t launched() const {
     std::lock_guard lock(guard_);
@@ -120,14 +125,15 @@ class launch_log {
  private:
   static constexpr std::uint64_t most = 1024;
   struct entry {
-    const device_step* step;
-    std::uint32_t item;
+    const device_step* step = nullptr;
+    std::uint32_t item = 0;
   };
   /// Of the first launch that is not known to be done; "" if there is none.
   std::string running() const {
     if (first() == launched_) return {};
     const entry& e = recent_[first() % most];
-    const std::string name = static_cast<const named_step*>(e.step)->name_of(e.item);
+    const auto* step = static_cast<const named_step*>(e.step);
+    const std::string name = step ? step->name_of(e.item) : std::string();
     if (name.empty()) return {};
     const std::uint64_t others = launched_ - first() - 1;
     return str(", while node \"", name, "\" ",
