@@ -132,6 +132,9 @@ void small_steps(const far_side& far) {
     const auto two = prepared(s, *v[1] + 1.f);
     measured("step on two tasks", back_to_back, two, {.seconds = 20e-6});
     measured("step on two tasks", every_ms, two, {.ratio = 2.2});
+    // The master, worker 0, has no part in it.
+    const auto elsewhere = on(device(worker(1)), [&] { return prepared(s, *v[1] + 1.f); });
+    measured("step on a task other than the master's", every_ms, elsewhere, {.ratio = 2.2});
   }
   constexpr int hops = 100;
   tensor<float> end = *v[0];
@@ -177,6 +180,31 @@ void values_between_tasks(const far_side& far) {
            {.ratio = 1.3});
 }
 
+/// What it costs that two tasks hold the variables.
+void second_holder(const far_side& far) {
+  constexpr int count = 20;
+  auto s = far.sessions({.fold = false});
+  auto updates_of = [](int holders) {
+    std::vector<operation> updates;
+    for (int i = 0; i < count; ++i) {
+      const auto v = on(device(worker(1 + i % holders)),
+                        [&] { return variable<float, 256>(str("held", holders, "_", i), ones()); });
+      auto here = on(device(worker(0)));
+      updates.push_back(assign_sub(v, 1e-6f * v));
+    }
+    return group(updates);
+  };
+  const operation one = updates_of(1), two = updates_of(2);
+  bench::initialize(s);
+  const auto by_one = prepared(s, one), by_two = prepared(s, two);
+  for (std::size_t i = 0; i < s.size(); ++i) {
+    const auto time = bench::in_turns(
+        {bench::timed([&] { by_two[i](); }), bench::timed([&] { by_one[i](); })}, 41);
+    bench::time_row("20 variables of 1 KB on two tasks, updated, " + far.clusters[i].transport,
+                    {time[0], time[1]}, "on one task", bench::at_most(1.29));
+  }
+}
+
 /// The time of a plan of many nodes on a remote task, minus its time in this process.
 void many_nodes(const far_side& far) {
   constexpr int nodes = 2000;
@@ -207,5 +235,6 @@ int main() {
   prctl(PR_SET_TIMERSLACK, 1);
   small_steps(far);
   values_between_tasks(far);
+  second_holder(far);
   many_nodes(far);
 }

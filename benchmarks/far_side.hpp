@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// benchmarks/far_side.hpp: the remote processes of the benchmarks: a cluster of two workers for
-// each transport, and bare blocking sockets.
+// benchmarks/far_side.hpp: the remote processes of the benchmarks: a cluster of three workers
+// for each transport, and bare blocking sockets.
 //
-//     this process ──── session, by TCP ──── worker 0 ──── tensors ──── worker 1
+//     this process ──── session, by TCP ──── worker 0 ──── tensors ──── workers 1, 2
 //          ├─────────── session, by TLS ──── …
 //          ├─────────── session, local ───── …                a local socket and shared memory
 //          └─────────── bare socket ──────── the yardstick's process
@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include <array>
 #include <deft/deft.hpp>
 #include <filesystem>
 #include <string>
@@ -77,7 +78,7 @@ class certificates {
   std::string folder_;
 };
 
-/// Two workers that use one transport for all connections.
+/// Three workers that use one transport for all connections.
 struct cluster {
   std::string transport, target;
   deft::credentials client;
@@ -122,17 +123,19 @@ struct far_side {
 
  private:
   cluster start(const std::string& transport) {
-    const int sockets[] = {deft::listen_socket("localhost:0"), deft::listen_socket("localhost:0")};
-    const deft::cluster_spec spec{
-        {"worker", {deft::address_of_socket(sockets[0]), deft::address_of_socket(sockets[1])}}};
+    std::array<int, 3> sockets;
+    std::vector<std::string> addresses;
+    for (int& fd : sockets)
+      addresses.push_back(deft::address_of_socket(fd = deft::listen_socket("localhost:0")));
+    const deft::cluster_spec spec{{"worker", addresses}};
     const bool tls = transport == "TLS";
     auto of = [&](const char* name) { return tls ? files.of(name) : deft::credentials{}; };
     cluster c{transport, "deft://" + spec.address("worker", 0), of("client"), {}};
-    for (int task : {0, 1})
+    for (std::size_t task = 0; task < sockets.size(); ++task)
       c.tasks.push_back(children.start([&] {
         // Callers switch to a local socket if the task offers one.
         if (transport != "local") setenv("DEFT_LOCAL_SOCKETS", "0", 1);
-        deft::server(spec, "worker", task,
+        deft::server(spec, "worker", static_cast<int>(task),
                      {.listen_fd = sockets[task], .credentials = of("worker-all")})
             .join();
       }));

@@ -95,3 +95,61 @@ TEST_CASE("a peer that is busy or has nothing to send is not lost") {
   CHECK(h.wait_for(*p, soon()));
   CHECK(p->take().kind == message_kind::reply);
 }
+
+namespace {
+
+/// What the test allows to pass of another stream.
+class gated_stream final : public no_stream {
+ public:
+  struct gate {
+    std::atomic<bool> mute{false};                ///< what is written does not arrive
+    std::atomic<std::size_t> readable{SIZE_MAX};  ///< bytes
+  };
+  gated_stream(std::unique_ptr<stream> inner, gate& g) : inner_(std::move(inner)), gate_(g) {}
+  std::ptrdiff_t read(void* to, std::size_t most) noexcept override {
+    most = std::min<std::size_t>(most, gate_.readable);
+    const auto n = most == 0 ? -EAGAIN : inner_->read(to, most);
+    if (n > 0) gate_.readable -= static_cast<std::size_t>(n);
+    return n;
+  }
+  std::ptrdiff_t write(const iovec* pieces, int count) noexcept override {
+    return gate_.mute ? static_cast<std::ptrdiff_t>(pieces[0].iov_len)
+                      : inner_->write(pieces, count);
+  }
+  void wait(direction d, std::function<void()> then) override { inner_->wait(d, std::move(then)); }
+  void shut(bool both) noexcept override { inner_->shut(both); }
+
+ private:
+  const std::unique_ptr<stream> inner_;
+  gate& gate_;
+};
+
+}  // namespace
+
+TEST_CASE("a peer that says nothing, but takes what it is sent, is not lost") {
+  test_handler handler;
+  handler.came = [](const auto& c, message&& m) {
+    m.kind = message_kind::reply;
+    for (int i = 0; i < 64; ++i) m.tensors.emplace_back(dtype::uint8, dims{1 << 20});
+    c->send(m);
+  };
+  listener l(server_of(long_timeout), handler);
+  gated_stream::gate gate;
+  const auto c = std::make_shared<detail::connection_state>(
+      std::make_unique<gated_stream>(bare_socket(l.address()).stream(), gate), wire_limits{});
+  shake_hands(c, client_of(never).self);
+  c->send(message(message_kind::first_free, 1));
+  gate.mute = true;
+  // Twice the time after which a silent peer is lost.
+  std::string ignored;
+  message answer;
+  for (int i = 0; i < 4; ++i) {
+    lose_one(long_timeout / 2, long_timeout / 2, ignored, ignored);
+    gate.readable = 8 << 20;
+    while (gate.readable > 0) REQUIRE(c->try_receive(answer) == connection::arrival::nothing);
+  }
+  CHECK(l.connections() == 1);
+  // One that does not take it either is.
+  while (l.connections() == 1) lose_one(short_timeout, short_timeout, ignored, ignored);
+  c->close();
+}
