@@ -57,7 +57,6 @@ class replica_barrier final : public resource,
   state describe_state() const;
 
   void clear() override;
-  bool empty() const override;
   std::size_t bytes() const override { return 0; }
   std::string describe() const override;
 
@@ -113,7 +112,7 @@ class gradient_accumulator final : public resource {
   std::vector<std::vector<any_array>> take(std::span<const std::int64_t> sessions);
 
   void clear() override;
-  bool empty() const override { return bytes() == 0; }
+  bool empty() const override;
   std::size_t bytes() const override;
   std::string describe() const override;
 

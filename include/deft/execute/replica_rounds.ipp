@@ -227,10 +227,7 @@ void replica_barrier::clear() {
   std::lock_guard lock(guard_);
   begin_next(false, woken.all);
 }
-bool replica_barrier::empty() const {
-  std::lock_guard lock(guard_);
-  return members_.empty() && left_.empty();
-}
+
 std::string replica_barrier::describe() const { return str(needed_, " of ", total_, " replicas"); }
 
 gradient_accumulator::place gradient_accumulator::join(std::uint64_t session) {
@@ -270,6 +267,10 @@ std::vector<std::vector<any_array>> gradient_accumulator::take(
 void gradient_accumulator::clear() {
   std::lock_guard lock(guard_);
   for (auto& [session, e] : entries_) e.gradient.clear();
+}
+bool gradient_accumulator::empty() const {
+  std::lock_guard lock(guard_);
+  return std::ranges::all_of(entries_, [](const auto& e) { return e.second.gradient.empty(); });
 }
 std::size_t gradient_accumulator::bytes() const {
   std::lock_guard lock(guard_);

@@ -147,7 +147,7 @@ class collective_expander {
 
   graph_def& graph_;
   std::vector<collective> all_;
-  source_place place_;  ///< of the operation that is expanded
+  owned_place place_;  ///< of the operation that is expanded
   std::string name_;
 };
 

@@ -57,8 +57,9 @@ class connection {
   void begin_call(std::size_t bytes);
   void end_call(std::size_t bytes) noexcept;
   static constexpr std::size_t most_calls = 65'536;
-  /// How much memory a peer may make this process keep for its calls and their answers, before
-  /// further ones are refused: a quarter of the machine's.
+  /// How much memory a peer may make this process keep for its calls, and likewise for answers that
+  /// it does not read, before further ones are refused: a quarter of the machine's. Beyond twice as
+  /// many unread bytes, the connection is closed in place of a refusal.
   static std::size_t most_bytes();
 
   /// Ends both directions and drops what is queued: afterwards nothing refers to a tensor that was

@@ -259,7 +259,10 @@ connection::connection(std::shared_ptr<detail::connection_state> state)
 connection::~connection() { state_->close(); }
 void connection::begin_silence() { state_->add_silence(1); }
 void connection::end_silence() { state_->add_silence(-1); }
-void connection::send(const message& m) { state_->send(m); }
+void connection::send(const message& m) {
+  if (m.kind == message_kind::error && queued() > 2 * most_bytes()) state_->close();
+  state_->send(m);
+}
 bool connection::receive(message& m, deadline until) { return state_->receive(m, until); }
 connection::arrival connection::try_receive(message& m) { return state_->try_receive(m); }
 bool connection::drain(deadline until) { return state_->drain(until); }
@@ -270,7 +273,8 @@ std::size_t connection::most_bytes() {
   return most;
 }
 void connection::begin_call(std::size_t bytes) {
-  const std::size_t calls = calls_++, before = call_bytes_.fetch_add(bytes);
+  const std::size_t calls = calls_.fetch_add(1, std::memory_order_relaxed),
+                    before = call_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   if (calls < most_calls && before <= most_bytes()) return;
   end_call(bytes);
   fail(errc::resource_exhausted, peer(), " has ", calls, " calls of ", before,
@@ -278,8 +282,8 @@ void connection::begin_call(std::size_t bytes) {
        " bytes)");
 }
 void connection::end_call(std::size_t bytes) noexcept {
-  --calls_;
-  call_bytes_ -= bytes;
+  calls_.fetch_sub(1, std::memory_order_relaxed);
+  call_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 void connection::close() { state_->close(); }
 bool connection::lost() const { return state_->lost(); }

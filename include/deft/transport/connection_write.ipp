@@ -137,7 +137,14 @@ void connection_state::send(const message& m) {
     throw_lost();
   }
   if (m.takes_credit && (!held_.empty() || !on_the_way_.take(credit_of(m)))) return hold(m);
-  send(m, lock);
+  try {
+    send(m, lock);
+  } catch (const std::bad_alloc&) {
+    if (!m.takes_credit) throw;
+    if (!lock.owns_lock()) lock.lock();
+    on_the_way_.give_back({credit_of(m), 1});
+    throw;
+  }
 }
 
 /// With the lock held. Queues `m` until there is credit.
@@ -247,16 +254,18 @@ void connection_state::send(const message& m, std::unique_lock<std::mutex>& lock
 
   lock.lock();
   end_writing();
+  bool kept = false;
   if (p == progress::some && !closed_here()) try {
       queue_.push_front(keep(m, head, descriptors_, written));
       queued_ += total - written;
-      return hand_over(lock);
+      kept = true;
     } catch (const std::bad_alloc&) {
       no_memory = std::current_exception();
       lock.unlock();
       break_off("out of memory while writing");
       lock.lock();
     }
+  if (kept) return hand_over(lock);
   // Other senders may have queued messages behind this one.
   if (p == progress::all && write_queue(lock, frames_for_others) == progress::some &&
       !closed_here()) {

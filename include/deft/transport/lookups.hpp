@@ -13,8 +13,8 @@
 
 namespace deft::detail {
 
-/// Lookups of addresses that a slow name server may hold up: for those who ask for an address that
-/// is being looked up there is one lookup, and a limited number of lookups are under way at a time.
+/// Lookups of addresses that a slow name server may hold up: callers that ask for the same address
+/// share one lookup, and a limited number of lookups are under way at a time.
 /// (Asio's resolver has one thread, where a name that nobody knows would hold up all others.)
 /// Thread-safe; lives as long as the process.
 class lookups {

@@ -13,15 +13,15 @@ void lookups::ask(boost::asio::io_context& context, const std::string& address, 
   auto& of_address = asked_[address];
   of_address.push_back({&context, std::move(then)});
   if (of_address.size() > 1) return;
-  waiting_.push_back(address);
-  if (threads_ == most_at_once) return;
   try {
+    waiting_.push_back(address);
+    if (threads_ == most_at_once) return;
     start_thread([this] { run(); }).detach();
     ++threads_;
-  } catch (const std::system_error& e) {
-    if (threads_ > 0) return;
+  } catch (const std::exception& e) {
+    if (threads_ > 0 && !waiting_.empty() && waiting_.back() == address) return;
     asked_.erase(address);
-    waiting_.pop_back();
+    std::erase(waiting_, address);
     fail(errc::unavailable, "\"", address, "\" cannot be looked up: ", e.what());
   }
 }

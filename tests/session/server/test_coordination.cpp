@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signals between tasks, and when a job is done.
 #include <deft/session/server/coordination.hpp>
+#include <future>
 #include <thread>
 
 #include "session/raw_caller.hpp"
@@ -102,6 +103,22 @@ TEST_CASE("a task has a limited number of signals, and those that are cleared ma
   CHECK_NOTHROW(others.signal(task, "one more", 1min));
   CHECK_NOTHROW(others.wait(task, "one more", 1min));
   CHECK(outcome_of([&] { others.wait(task, "signal 0", 1ms); }).code == errc::deadline_exceeded);
+}
+
+TEST_CASE("a signal wakes all that wait for it, even if it is cleared at once") {
+  local_cluster c{{"worker", 2}};
+  auto& signals = c.at("worker", 0).coordination();
+  const auto task = task_name("worker", 0);
+  std::vector<std::future<void>> waits;
+  for (int i : {0, 1})
+    waits.push_back(std::async(std::launch::async, [&c, &task, i] {
+      c.at("worker", i).coordination().wait(task, "now", 1min);
+    }));
+  while (signals.waiting() < 2) std::this_thread::yield();
+  signals.signal("now");
+  signals.clear_signal("now");
+  for (auto& w : waits) CHECK_NOTHROW(w.get());
+  CHECK(signals.waiting() == 0);
 }
 
 TEST_CASE("waits of a connection that has ended are forgotten") {

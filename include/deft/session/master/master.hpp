@@ -13,7 +13,8 @@ class worker;
 
 /// The engine of sessions whose master is a task of this process. A server, which has no thread for
 /// each request, uses the functions with `then`: they call it, once, instead of waiting for other
-/// tasks, perhaps on the thread that reads the channels. If they throw, they do not call it.
+/// tasks, perhaps on the thread that reads the channels. They do not if they throw, and may not if
+/// the session is closed first.
 class master_engine : public engine {
  public:
   /// Returns true if planning `g`, or listing the devices if `g` is null, would not wait for other

@@ -32,10 +32,11 @@ class cluster_master final : public master_engine {
                  std::function<void(std::shared_ptr<ready_plan>, std::shared_ptr<const error>)>
                      then) override {
     auto plan = plan_for(std::move(flat), limits);
-    plan->register_parts(limits.until,
-                         [plan, then = std::move(then)](std::shared_ptr<const error> failure) {
-                           then(failure ? nullptr : plan, failure);
-                         });
+    if (plan->is_local()) return then(std::move(plan), nullptr);
+    plan->register_parts(limits.until, [plan, reads = unattended(), then = std::move(then)](
+                                           std::shared_ptr<const error> failure) {
+      then(failure ? nullptr : plan, failure);
+    });
   }
 
   plan_description describe(flat_graph flat, const plan_limits& limits) override {
@@ -48,10 +49,9 @@ class cluster_master final : public master_engine {
     tasks_->check_open();
     const auto tasks = g ? tasks_of(*g) : all_tasks();
     if (tasks_->knows(tasks)) return true;
-    tasks_->when_learned(
-        tasks, limits,
-        [then = std::move(then), reads = std::make_shared<worker::unattended>(tasks_->cluster())](
-            std::shared_ptr<const error> failure) { then(std::move(failure)); });
+    tasks_->when_learned(tasks, limits,
+                         [then = std::move(then), reads = unattended()](
+                             std::shared_ptr<const error> failure) { then(std::move(failure)); });
     return false;
   }
 
@@ -63,14 +63,19 @@ class cluster_master final : public master_engine {
   step_fate fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until) override {
     tasks_->check_open();
     if (!tasks_->cluster()) return step_fate::unknown;
-    return tasks_->await<step_fate>({}, [&](auto then) {
-      tasks_->fate_of(step, until, [then](step_fate f) { then(nullptr, f); });
-    });
+    try {
+      return tasks_->await<step_fate>({}, [&](auto then) {
+        tasks_->fate_of(step, until, [then](step_fate f) { then(nullptr, f); });
+      });
+    } catch (const error&) {
+      return step_fate::unknown;  // the session was closed, or this task stopped
+    }
   }
   void fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until,
                std::function<void(step_fate)> then) override {
     tasks_->check_open();
-    tasks_->fate_of(step, until, std::move(then));
+    tasks_->fate_of(step, until,
+                    [then = std::move(then), reads = unattended()](step_fate f) { then(f); });
   }
 
   void close() override {
@@ -87,39 +92,44 @@ class cluster_master final : public master_engine {
   }
 
   void reset(const std::string& container) override {
-    if (all_tasks().size() > 1)
-      tasks_->await({}, [&](auto then) { reset(container, std::move(then)); });
+    tasks_->check_open();
+    if (tasks_->cluster())
+      tasks_->await({}, [&](auto then) { begin_reset(container, std::move(then)); });
     else
-      reset(container, [](const auto&) {});
+      tasks_->self().store().clear(container);
   }
   void reset(const std::string& container, failure_callback then) override {
     tasks_->check_open();
-    auto others = all_tasks();
-    std::erase(others, tasks_->self_name());
-    tasks_->when_learned(others, {},
-                         [tasks = tasks_, container, others,
-                          then = std::move(then)](std::shared_ptr<const error> failure) {
-                           if (failure) return then(std::move(failure));
-                           reset_known(tasks, others, container, then);
-                         });
+    begin_reset(container, [then = std::move(then), reads = unattended()](
+                               std::shared_ptr<const error> failure) { then(std::move(failure)); });
   }
 
  private:
-  static void reset_known(const std::shared_ptr<task_directory>& tasks,
-                          const std::vector<placement>& others, const std::string& container,
-                          failure_callback then) {
-    tasks->self().store().clear(container);
-    // All links come first: if one task cannot be reached, none is called.
-    tasks->when_linked(others, no_deadline,
-                       [tasks, container, then = std::move(then)](
-                           const std::vector<std::shared_ptr<channel>>& links,
-                           std::shared_ptr<const error> failure) {
-                         if (failure) return then(std::move(failure));
-                         std::vector<task_directory::task_call> calls;
-                         for (const auto& c : links)
-                           calls.push_back({c, wire::pack(wire::reset{container})});
-                         tasks->when_answered(std::move(calls), no_deadline, then);
-                       });
+  std::shared_ptr<worker::unattended> unattended() const {
+    return std::make_shared<worker::unattended>(tasks_->cluster());
+  }
+
+  /// All links come first: if one task cannot be reached, no other is asked.
+  void begin_reset(const std::string& container, failure_callback then) {
+    auto others = all_tasks();
+    std::erase(others, tasks_->self_name());
+    auto ask = [tasks = tasks_, container, then](const std::vector<std::shared_ptr<channel>>& links,
+                                                 std::shared_ptr<const error> failure) {
+      std::vector<task_directory::task_call> calls;
+      if (!failure)
+        failure = failure_of([&] {
+          tasks->self().store().clear(container);
+          for (const auto& c : links) calls.push_back({c, wire::pack(wire::reset{container})});
+        });
+      if (failure) return then(std::move(failure));
+      tasks->when_answered(std::move(calls), no_deadline, then);
+    };
+    tasks_->when_learned(others, {},
+                         [tasks = tasks_, others, then = std::move(then),
+                          ask = std::move(ask)](std::shared_ptr<const error> failure) {
+                           failure ? then(std::move(failure))
+                                   : tasks->when_linked(others, no_deadline, ask);
+                         });
   }
 
   std::shared_ptr<master_plan> plan_for(flat_graph flat, const plan_limits& limits) {

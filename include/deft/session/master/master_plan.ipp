@@ -70,8 +70,14 @@ void master_plan::register_parts(deadline until, failure_callback then) {
                         if (!failure)
                           failure =
                               failure_of([&] { unconfirmed = self->register_parts_by(links); });
-                        if (failure) return then(std::move(failure));
-                        self->tasks_->when_answered(std::move(unconfirmed), until, then);
+                        auto end = [self, then](const std::shared_ptr<const error>& why) {
+                          if (why)
+                            for (const auto& r : self->others_)
+                              self->tasks_->doubt_registration(r.task);
+                          then(why);
+                        };
+                        if (failure) return end(failure);
+                        self->tasks_->when_answered(std::move(unconfirmed), until, std::move(end));
                       });
 }
 

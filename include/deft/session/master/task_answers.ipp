@@ -138,8 +138,10 @@ class task_directory::settling final : public std::enable_shared_from_this<settl
               auto p =
                   c->call(wire::pack(wire::settle_step{self->directory_->session_, self->number_}),
                           std::make_shared<question>(self, task));
-              std::lock_guard lock(self->guard_);
-              self->asked_.emplace_back(c, std::move(p));
+              std::unique_lock lock(self->guard_);
+              if (!self->over_) return static_cast<void>(self->asked_.emplace_back(c, p));
+              lock.unlock();
+              c->abandon(*p);
             });
           if (failure) self->ask_again(task, *failure);
         });

@@ -59,7 +59,8 @@ class task_directory final : public session_events,
   /// Calls `then` with the channel to a task, as task_links::when_linked does. Tries for
   /// connect_timeout, or less (task_links::reconnect_time) if the task was connected before. The
   /// error is aborted if it has restarted since the session began, unavailable, or
-  /// deadline_exceeded after `until`; it names the task.
+  /// deadline_exceeded after `until`; it names the task. If the session is closed first, `then` may
+  /// never be called.
   void when_linked(placement task, deadline until, link_callback then);
   /// As when_linked, for all of `tasks`: their channels in the same order, or the first error.
   void when_linked(const std::vector<placement>& tasks, deadline until, links_callback then);
@@ -79,6 +80,8 @@ class task_directory final : public session_events,
   /// From now on parts are registered by `link`. Returns whether others were by another channel:
   /// then the task may know that it has lost the session.
   bool note_registration(placement task, const std::shared_ptr<channel>& link);
+  /// It is not known whether the parts that were registered last have arrived.
+  void doubt_registration(placement task);
   struct task_call {
     std::shared_ptr<channel> by;
     message m;
@@ -103,7 +106,7 @@ class task_directory final : public session_events,
     h.wait_until(
         [&] { return value->over() || cluster_->stopped() || closed() || limits.cancelled(); },
         later(limits.until, std::chrono::seconds(1)));
-    if (!value->over()) throw ended_error(limits);
+    if (!value->over() || cluster_->stopped()) throw ended_error(limits);
     return std::move(value->get());
   }
   /// The incarnations of the tasks that the session has connected to, or that this task was

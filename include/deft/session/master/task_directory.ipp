@@ -235,6 +235,10 @@ std::vector<device_info> task_directory::devices_of(const std::vector<placement>
   return all;
 }
 
+void task_directory::doubt_registration(placement task) {
+  std::lock_guard lock(guard_);
+  if (const auto at = registered_by_.find(task); at != registered_by_.end()) at->second.reset();
+}
 bool task_directory::note_registration(placement task, const std::shared_ptr<channel>& link) {
   std::lock_guard lock(guard_);
   const auto [at, fresh] = registered_by_.try_emplace(task, link);

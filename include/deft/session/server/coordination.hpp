@@ -45,7 +45,7 @@ class coordination {
   /// `timeout`, unavailable if the task is lost or stopped, cancelled once this task is
   /// interrupted.
   void wait(const device_name& task, const std::string& name, std::chrono::nanoseconds timeout);
-  /// The number of waits of other tasks for signals of this one.
+  /// The number of waits for signals of this task.
   std::size_t waiting() const;
 
   /// Every task of the cluster in its order, including this one, which is connected, and done once
@@ -88,6 +88,7 @@ class coordination {
   std::map<std::string, member> members_;  ///< all tasks, by name
   std::set<std::string> signals_;
   std::multimap<std::string, wire::caller> waiting_;
+  std::multimap<std::string, bool*> waiting_here_;  ///< set to true with the signal
 };
 
 }  // namespace deft

@@ -38,6 +38,8 @@ void coordination::signal(const std::string& name) {
     auto [begin, end] = waiting_.equal_range(name);
     for (auto i = begin; i != end; ++i) released.push_back(std::move(i->second));
     waiting_.erase(begin, end);
+    auto [first, last] = waiting_here_.equal_range(name);
+    for (auto i = first; i != last; ++i) *i->second = true;
   }
   changed_.notify_all();
   for (const auto& w : released) w.answer_with([] { return wire::nothing(); });
@@ -68,8 +70,13 @@ void coordination::wait(const device_name& task, const std::string& name,
   };
   if (task == worker_->task().name()) {
     std::unique_lock lock(guard_);
-    auto over = [&] { return stopped_ || interrupted_ || signals_.contains(name); };
-    if (!changed_.wait_until(lock, until, over)) fail(errc::deadline_exceeded, late());
+    bool set = signals_.contains(name);
+    // It may be cleared again before this thread runs.
+    const auto here = waiting_here_.emplace(name, &set);
+    const bool in_time =
+        changed_.wait_until(lock, until, [&] { return stopped_ || interrupted_ || set; });
+    waiting_here_.erase(here);
+    if (!in_time) fail(errc::deadline_exceeded, late());
     if (stopped_) throw worker_->stopped_error();
     if (interrupted_) throw worker_->interrupted_error();
     return;
@@ -80,7 +87,7 @@ void coordination::wait(const device_name& task, const std::string& name,
 
 std::size_t coordination::waiting() const {
   std::lock_guard lock(guard_);
-  return waiting_.size();
+  return waiting_.size() + waiting_here_.size();
 }
 
 std::vector<task_state> coordination::members() const {
@@ -266,7 +273,7 @@ void coordination::on_done(const wire::caller& from, wire::done&& m) {
   changed_.notify_all();
 }
 
-/// Signals are kept as long as the task, so only tasks of the cluster may set them.
+/// Signals are kept until they are cleared, so only tasks of the cluster may set them.
 void coordination::check_member(const connection& c) const {
   if (!members_.contains(c.peer().name))
     fail(errc::permission_denied,

@@ -155,12 +155,12 @@ void server_impl::when_known(const wire::caller& from, Request&& m, Work work) {
 void server_impl::on_make_plan(const wire::caller& from, wire::make_plan&& m) {
   when_known(
       from, std::move(m),
-      [from, w = worker_](const std::shared_ptr<client_session>& s, wire::make_plan& request,
-                          const plan_limits& limits) {
+      [from](const std::shared_ptr<client_session>& s, wire::make_plan& request,
+             const plan_limits& limits) {
         s->master().make_plan(
             std::move(request.flat), limits,
-            [from, s, id = request.session, reads = std::make_shared<worker::unattended>(w)](
-                std::shared_ptr<ready_plan> plan, const std::shared_ptr<const error>& failure) {
+            [from, s, id = request.session](std::shared_ptr<ready_plan> plan,
+                                            const std::shared_ptr<const error>& failure) {
               if (failure) return from.fail(*failure);
               from.answer_with([&] { return wire::plan_made{id, s->keep(std::move(plan))}; });
             });
@@ -245,11 +245,9 @@ void server_impl::on_settle_run(const wire::caller& from, wire::settle_run&& m) 
   auto s = sessions_.find(m.session);
   const std::uint64_t step = s->failed_step(m.call);
   if (step == 0) return from.answer(wire::fate_of_step());
-  s->master().fate_of(
-      step, limits_within(m.patience).until,
-      [from, s, reads = std::make_shared<worker::unattended>(worker_)](step_fate f) {
-        from.answer_with([f] { return wire::fate_of_step{f}; });
-      });
+  s->master().fate_of(step, limits_within(m.patience).until, [from, s](step_fate f) {
+    from.answer_with([f] { return wire::fate_of_step{f}; });
+  });
 }
 void server_impl::on_drop_plan(const wire::caller&, wire::drop_plan&& m) {
   sessions_.find(m.session)->drop(m.plan);
@@ -263,8 +261,7 @@ void server_impl::on_cluster_devices(const wire::caller& from, wire::cluster_dev
 
 void server_impl::on_reset_cluster(const wire::caller& from, wire::reset_cluster&& m) {
   auto s = sessions_.find(m.session);
-  s->master().reset(m.container, [from, s, reads = std::make_shared<worker::unattended>(worker_)](
-                                     const std::shared_ptr<const error>& failure) {
+  s->master().reset(m.container, [from, s](const std::shared_ptr<const error>& failure) {
     if (failure) return from.fail(*failure);
     from.answer_with([] { return wire::nothing(); });
   });

@@ -110,9 +110,12 @@ void server_impl::on_open(const std::shared_ptr<connection>& c) {
       live_task& t = tasks_[caller.name];
       t.incarnation = caller.incarnation;
       t.connections.emplace(c.get(), worker_->next_connection());
-      auto& last = incarnations_[caller.name];
-      replaces = last != 0 && last != caller.incarnation;
-      last = caller.incarnation;
+      if (incarnations_.empty())
+        for (const auto& n : worker_->cluster().task_names()) incarnations_[to_string(n)] = 0;
+      if (const auto of = incarnations_.find(caller.name); of != incarnations_.end()) {
+        const std::uint64_t last = std::exchange(of->second, caller.incarnation);
+        replaces = last != 0 && last != caller.incarnation;
+      }
     }
     connections_.insert(c);
   }

@@ -85,7 +85,7 @@ class server_impl final : public connection_handler {
   std::condition_variable changed_;  ///< when connections_ changes
   std::set<std::shared_ptr<connection>> connections_;
   std::map<std::string, live_task> tasks_;
-  std::map<std::string, std::uint64_t> incarnations_;  ///< of each task, as it connected last
+  std::map<std::string, std::uint64_t> incarnations_;  ///< of the cluster's tasks, 0: not yet known
   std::vector<std::weak_ptr<engine>> engines_;         ///< of sessions of this process
   bool interrupted_ = false;
   std::atomic<bool> stopped_{false};

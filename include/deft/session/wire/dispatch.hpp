@@ -14,10 +14,12 @@ namespace deft::wire {
 class caller {
  public:
   caller(std::shared_ptr<connection> from, std::uint64_t id) : from_(std::move(from)), id_(id) {}
-  /// Counts the call until the last copy is destroyed. Throws resource_exhausted if the sender has
-  /// too many; see connection::begin_call.
+  /// Counts `m` as a call until the last copy is destroyed, unless it has values of a step, which
+  /// credit limits. Throws resource_exhausted if the sender has too many; see
+  /// connection::begin_call.
   caller(std::shared_ptr<connection> from, const message& m) : caller(std::move(from), m.id) {
-    if (id_) counted_ = std::make_shared<const counted>(from_, m);
+    if (m.kind != static_cast<message_kind>(tensors::number))
+      counted_ = std::make_shared<const counted>(from_, m);
   }
 
   const std::shared_ptr<connection>& from() const { return from_; }

@@ -46,7 +46,7 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     master_ = std::move(master);
     feeds_ = std::move(feeds);
     for (const auto& f : feeds_)
-      bytes_ += static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type);
+      add_bytes(static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type));
     if (trace) recorder_ = std::make_unique<trace_recorder>();
     context_.observer = recorder_.get();
     auto receives = part_->code().receives();
@@ -127,7 +127,7 @@ std::vector<waker> running_step::take(wire::tensors& values) {
     }
     arrival& a = arrivals_[at->second];
     a.value = std::move(values.values[i]);
-    bytes_ += a.value.bytes();
+    add_bytes(a.value.bytes());
     if (std::exchange(a.awaited, false)) waiting.push_back(std::move(a.waiting));
   }
   return waiting;

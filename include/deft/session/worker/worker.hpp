@@ -37,8 +37,8 @@ class worker : public std::enable_shared_from_this<worker> {
   /// Limits for a session of another process: parts; steps that have begun or received values.
   static constexpr std::size_t most_parts = 65'536, most_steps = 65'536;
   static constexpr std::size_t most_sessions = 4'096;  ///< per connection
-  /// Limits for sessions whose connection was lost and whose steps are remembered; and for sessions
-  /// that this task has not heard of, of whose steps one connection asks how they ended.
+  /// Limits for sessions whose connection was lost and whose steps are remembered; and for unknown
+  /// sessions whose steps one connection may ask about.
   static constexpr std::size_t most_journals = 4'096, most_unheard = 64;
 
   /// `self`: how this task introduces itself to others.
