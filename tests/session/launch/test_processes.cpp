@@ -207,17 +207,20 @@ TEST_CASE("a signal ends a worker that waits for a parameter server") {
 TEST_CASE("tasks that need a ps learn that a signal stopped it") {
   const testing::default_signals defaults;
   const child_job::flags endless{"--steps=1000000000", short_patience()};
-  child_job job("line_fit", 1, endless, 2, endless);
-  for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
-  job.ps(0).signal(SIGTERM);
-  CHECK(job.ps(0).wait() == 128 + SIGTERM);
-  for (int i : {0, 1}) {
-    child_program& worker = job.worker(i);
-    worker.lines();
-    const std::string said = worker.complaints();
-    INFO(said);
-    CHECK(worker.wait() == 1);
-    CHECK(said.find("/job:ps/replica:0/task:0 was stopped") != said.npos);
+  for (int number : {SIGTERM, SIGINT}) {
+    CAPTURE(number);
+    child_job job("line_fit", 1, endless, 2, endless);
+    for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
+    job.ps(0).signal(number);
+    CHECK(job.ps(0).wait() == 128 + number);
+    for (int i : {0, 1}) {
+      child_program& worker = job.worker(i);
+      worker.lines();
+      const std::string said = worker.complaints();
+      INFO(said);
+      CHECK(worker.wait() == 1);
+      CHECK(said.find("/job:ps/replica:0/task:0 was stopped") != said.npos);
+    }
   }
 }
 
