@@ -11,6 +11,7 @@ TEST_CASE("an address is looked up once for all who ask meanwhile, and few at a 
   using detail::lookups;
   // They outlive the test, as threads of the lookups may.
   struct shared {
+    boost::asio::io_context context;
     std::promise<void> gate;
     std::shared_future<void> open = gate.get_future().share();
     std::atomic<int> begun{0}, under_way{0}, most{0};
@@ -26,7 +27,7 @@ TEST_CASE("an address is looked up once for all who ask meanwhile, and few at a 
     if (address == "nowhere") fail(errc::unavailable, "cannot resolve host");
     return {{boost::asio::ip::make_address("10.0.0.1"), 7}};
   });
-  boost::asio::io_context context;
+  boost::asio::io_context& context = s.context;
   const auto work = boost::asio::make_work_guard(context);
   constexpr int hosts = 50, asks = 100;
   int found = 0, failed = 0;
