@@ -178,7 +178,7 @@ connection::arrival connection_state::step(message& m) {
         if (broken && !closed_here()) throw_lost();
         return arrival::end;
       }
-      if (m.kind == message_kind::credit) take_back(m);
+      if (m.kind == message_kind::credit) give_back({m.session, m.flags});
     } while (m.kind == message_kind::heartbeat || m.kind == message_kind::credit);
     if (m.takes_credit) note_credit(m);
   } catch (const error& e) {

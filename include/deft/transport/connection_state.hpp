@@ -75,7 +75,7 @@ class connection_state final : public loop_member,
   void send(const message& m, std::unique_lock<std::mutex>& lock);
   void hold(const message& m);
   void drop_held();
-  void take_back(const message& m);
+  void give_back(const credit& c);
   void note_credit(message& m);
   void free_credit(std::uint64_t bytes);
   waiting keep(const message& m, const header_block& head,

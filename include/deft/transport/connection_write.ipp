@@ -141,8 +141,8 @@ void connection_state::send(const message& m) {
     send(m, lock);
   } catch (const std::bad_alloc&) {
     if (!m.takes_credit) throw;
-    if (!lock.owns_lock()) lock.lock();
-    on_the_way_.give_back({credit_of(m), 1});
+    if (lock.owns_lock()) lock.unlock();
+    give_back({credit_of(m), 1});
     throw;
   }
 }
@@ -160,10 +160,11 @@ void connection_state::drop_held() {
   held_bytes_ = 0;
 }
 
-/// The peer has processed some messages: sends the waiting ones that now have credit.
-void connection_state::take_back(const message& m) {
+/// Messages have been processed by the peer, or not been sent: sends the waiting ones that now have
+/// credit.
+void connection_state::give_back(const credit& c) {
   std::unique_lock lock(guard_);
-  on_the_way_.give_back({m.session, m.flags});
+  on_the_way_.give_back(c);
   while (!held_.empty() && !lost() && on_the_way_.take(credit_of(held_.front()))) {
     const message next = std::move(held_.front());
     held_.pop_front();
@@ -204,6 +205,8 @@ void connection_state::free_credit(std::uint64_t bytes) {
     send(m);
   } catch (const error&) {
     // The connection was lost in the meantime.
+  } catch (const std::bad_alloc&) {
+    break_off("out of memory while writing");  // the peer would wait for its credit
   }
 }
 
