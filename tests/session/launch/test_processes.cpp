@@ -141,6 +141,20 @@ TEST_CASE("a server that dies is named to a client in another process") {
   }
 }
 
+namespace {
+/// Checks that both workers end with an error that says `why`.
+void check_workers_fail(child_job& job, const std::string& why) {
+  for (int i : {0, 1}) {
+    child_program& worker = job.worker(i);
+    worker.lines();
+    const std::string said = worker.complaints();
+    INFO(said);
+    CHECK(worker.wait() == 1);
+    CHECK(said.find(why) != said.npos);
+  }
+}
+}  // namespace
+
 TEST_CASE("a killed ps or worker is named by the tasks that need it, and none hangs") {
   for (int victim : {0, 1}) {
     CAPTURE(victim);
@@ -149,14 +163,7 @@ TEST_CASE("a killed ps or worker is named by the tasks that need it, and none ha
     for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
     if (victim == 0) {
       job.ps(0).signal(SIGKILL);
-      for (int i : {0, 1}) {
-        child_program& worker = job.worker(i);
-        worker.lines();
-        const std::string said = worker.complaints();
-        INFO(said);
-        CHECK(worker.wait() == 1);
-        CHECK(said.find("/job:ps/replica:0/task:0") != said.npos);
-      }
+      check_workers_fail(job, "/job:ps/replica:0/task:0");
     } else {
       job.worker(0).signal(SIGKILL);
       // Asynchronous training continues without it.
@@ -213,14 +220,7 @@ TEST_CASE("tasks that need a ps learn that a signal stopped it") {
     for (int i : {0, 1}) REQUIRE(pids_of(job.worker(i), 1).size() == 1);
     job.ps(0).signal(number);
     CHECK(job.ps(0).wait() == 128 + number);
-    for (int i : {0, 1}) {
-      child_program& worker = job.worker(i);
-      worker.lines();
-      const std::string said = worker.complaints();
-      INFO(said);
-      CHECK(worker.wait() == 1);
-      CHECK(said.find("/job:ps/replica:0/task:0 was stopped") != said.npos);
-    }
+    check_workers_fail(job, "/job:ps/replica:0/task:0 was stopped");
   }
 }
 

@@ -155,14 +155,26 @@ TEST_CASE("more runs at once than there are threads all end") {
   }
 }
 
+namespace {
+
+/// A cluster of two workers, of which only the first is there.
+struct one_of_two {
+  cluster_spec spec;
+  std::unique_ptr<server> first;
+
+  one_of_two() {
+    const int missing = listen_socket("localhost:0"), here = listen_socket("localhost:0");
+    spec = {{"worker", {address_of_socket(here), address_of_socket(missing)}}};
+    ::close(missing);
+    first = std::make_unique<server>(spec, "worker", 0, server_options{.listen_fd = here});
+  }
+};
+
+}  // namespace
+
 TEST_CASE("planning for a missing task does not block other clients") {
-  const int fd = listen_socket("localhost:0");
-  const std::string dead = address_of_socket(fd);
-  ::close(fd);
-  const int up = listen_socket("localhost:0");
-  const cluster_spec spec{{"worker", {address_of_socket(up), dead}}};
-  server first(spec, "worker", 0, {.listen_fd = up});
-  testing::raw_caller client(spec.address("worker", 0), "client");
+  const one_of_two c;
+  testing::raw_caller client(c.spec.address("worker", 0), "client");
   const auto session = client.open_session();
   graph own;
   auto in_own = as_default(own);
@@ -183,7 +195,7 @@ TEST_CASE("planning for a missing task does not block other clients") {
   CHECK(values.tensors[0] == any_array::scalar(2.f));
   for (const auto& w : waiting) CHECK_FALSE(w->done());
   // The task comes up at last, and all plans are made.
-  server second(spec, "worker", 1, {});
+  server second(c.spec, "worker", 1, {});
   for (const auto& w : waiting) CHECK(wire::unpack<wire::plan_made>(client.answer(w)).plan != 0);
 }
 
@@ -230,13 +242,8 @@ TEST_CASE("the state that an authenticated peer can make a task keep is limited"
 }
 
 TEST_CASE("the calls of a client that are not answered yet are limited") {
-  const int fd = listen_socket("localhost:0");
-  const std::string dead = address_of_socket(fd);
-  ::close(fd);
-  const int up = listen_socket("localhost:0");
-  const cluster_spec spec{{"worker", {address_of_socket(up), dead}}};
-  server first(spec, "worker", 0, {.listen_fd = up});
-  testing::raw_caller client(spec.address("worker", 0), "client");
+  const one_of_two c;
+  testing::raw_caller client(c.spec.address("worker", 0), "client");
   const auto session = client.open_session();
   std::vector<std::shared_ptr<pending>> waiting;
   for (std::size_t i = 0; i < connection::most_calls; ++i)
@@ -246,9 +253,9 @@ TEST_CASE("the calls of a client that are not answered yet are limited") {
   CHECK(o.says("client at "));
   CHECK(o.says(" has 65536 calls of "));
   // The others do not notice, and those that are answered do not count any more.
-  testing::raw_caller other(spec.address("worker", 0), "client");
+  testing::raw_caller other(c.spec.address("worker", 0), "client");
   CHECK(other.outcome(wire::pack(wire::devices{})).code == errc{});
-  server second(spec, "worker", 1, {});
+  server second(c.spec, "worker", 1, {});
   for (const auto& w : waiting) client.answer(w);
   CHECK(client.outcome(wire::pack(wire::devices{})).code == errc{});
 }
