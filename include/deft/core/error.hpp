@@ -48,7 +48,7 @@ class error : public std::runtime_error {
   const std::string& node() const noexcept { return node_; }
   /// Full name of the device it ran on; empty if it did not run.
   const std::string& device() const noexcept { return device_; }
-  /// Source location where the node was made.
+  /// Where the node was made. The name of the file lives as long as the error, or a copy of this.
   const owned_place& where() const noexcept { return place_; }
 
  private:

@@ -227,7 +227,6 @@ void replica_barrier::clear() {
   std::lock_guard lock(guard_);
   begin_next(false, woken.all);
 }
-
 std::string replica_barrier::describe() const { return str(needed_, " of ", total_, " replicas"); }
 
 gradient_accumulator::place gradient_accumulator::join(std::uint64_t session) {
