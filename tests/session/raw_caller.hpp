@@ -10,10 +10,14 @@
 namespace testing {
 
 struct raw_caller {
-  raw_caller(const deft::local_cluster& c, std::string name, int task = 0,
-             std::uint64_t incarnation = 0)
-      : raw_caller(c.spec().address("worker", task), std::move(name), incarnation) {}
-  raw_caller(const std::string& address, std::string name, std::uint64_t incarnation = 0)
+  /// What a caller states that calls itself a task: those of one name are one process.
+  static constexpr std::uint64_t incarnation_of_tasks = 5;
+
+  raw_caller(const deft::local_cluster& c, const std::string& name, int task = 0)
+      : raw_caller(c.spec().address("worker", task), name) {}
+  raw_caller(const std::string& address, const std::string& name)
+      : raw_caller(address, name, name.starts_with("/job:") ? incarnation_of_tasks : 0) {}
+  raw_caller(const std::string& address, std::string name, std::uint64_t incarnation)
       : links({{std::move(name), incarnation, {}, deft::credentials::of_environment()}, {}}),
         to(links.connect(address, soon())) {}
 

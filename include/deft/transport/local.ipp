@@ -17,6 +17,7 @@
 #include <deft/core/log.hpp>
 #include <deft/transport/local.hpp>
 #include <deft/transport/read_buffer.hpp>
+#include <deft/transport/socket_calls.hpp>
 #include <mutex>
 
 // A stream is a sequence of records, each a head of 8 bytes:
@@ -107,7 +108,8 @@ class local_stream_t final : public stream {
   }
 
  private:
-  static constexpr int most_pieces = 64;
+  // With their heads, as many as Asio writes at once.
+  static constexpr int most_pieces = 62;
   // Of a record in the socket: a large piece is cut so that the rest can use memory that becomes
   // available meanwhile.
   static constexpr std::size_t most_in_socket = 256 * 1024;
@@ -170,7 +172,7 @@ class local_stream_t final : public stream {
       }
       std::ptrdiff_t n = 0;
       if (std::min(left_, most) >= read_buffer::direct_size) {
-        n = result_of_call(::recv(handle(), to, std::min(left_, most), MSG_DONTWAIT));
+        n = read_from(socket_, to, std::min(left_, most));
         if (n > 0) left_ -= static_cast<std::size_t>(n);
         return n;
       }
@@ -259,13 +261,6 @@ class local_stream_t final : public stream {
 
   // ---- writing
 
-  std::ptrdiff_t send_pieces(iovec* pieces, std::size_t count) noexcept {
-    msghdr m{};
-    m.msg_iov = pieces;
-    m.msg_iovlen = count;
-    return result_of_call(::sendmsg(handle(), &m, MSG_DONTWAIT | MSG_NOSIGNAL));
-  }
-
   /// Calls `then` once the socket has space; *this must live until then. Waits on a duplicate of
   /// the descriptor, which is closed afterwards: asio keeps a descriptor registered for space once
   /// it has waited for it, and each record that the peer reads would wake a thread that sleeps in
@@ -299,7 +294,7 @@ class local_stream_t final : public stream {
       some[used++] = {pieces[i].iov_base, n};
       bytes += n;
     }
-    const auto sent = send_pieces(some.data(), used);
+    const auto sent = write_to(socket_, some.data(), static_cast<std::ptrdiff_t>(used));
     if (sent > 0) owed_ -= static_cast<std::size_t>(sent);
     return sent;
   }
@@ -331,7 +326,7 @@ class local_stream_t final : public stream {
         all[used++] = {&there, sizeof there};
       }
     }
-    const auto sent = send_pieces(first, static_cast<std::size_t>(all.data() + used - first));
+    const auto sent = write_to(socket_, first, all.data() + used - first);
     if (sent < 0) return sent;
     const std::size_t heads = (bytes > 0 ? sizeof here : 0) + (in_slot > 0 ? sizeof there : 0);
     const auto n = static_cast<std::size_t>(sent);

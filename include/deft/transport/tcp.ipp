@@ -6,10 +6,9 @@
 #include <sched.h>
 #include <sys/socket.h>
 
-#include <cerrno>
 #include <deft/core/error.hpp>
+#include <deft/transport/socket_calls.hpp>
 #include <deft/transport/tcp.hpp>
-#include <iterator>
 #include <mutex>
 
 namespace deft {
@@ -31,16 +30,12 @@ class tcp_stream_t final : public stream {
   }
 
   std::ptrdiff_t read(void* to, std::size_t most) noexcept override {
-    error_code failed;
-    const std::size_t n = socket_.read_some(boost::asio::buffer(to, most), failed);
-    if (failed == boost::asio::error::eof) return 0;
-    drained_ = !failed && n < most;
-    return result(n, failed);
+    const auto n = read_from(socket_, to, most);
+    drained_ = n > 0 && static_cast<std::size_t>(n) < most;
+    return n;
   }
   std::ptrdiff_t write(const iovec* pieces, int count) noexcept override {
-    error_code failed;
-    const std::size_t written = socket_.write_some(buffers(pieces, count), failed);
-    return result(written, failed);
+    return write_to(socket_, pieces, count);
   }
   bool has_unread() const noexcept override {
     error_code failed;
@@ -80,43 +75,6 @@ class tcp_stream_t final : public stream {
     set(TCP_KEEPIDLE, 5);
     set(TCP_KEEPINTVL, 2);
     set(TCP_KEEPCNT, 5);
-  }
-
-  /// The pieces as a buffer sequence of Asio.
-  class buffers {
-   public:
-    using value_type = boost::asio::const_buffer;
-    class const_iterator {
-     public:
-      using iterator_category = std::bidirectional_iterator_tag;
-      using value_type = boost::asio::const_buffer;
-      using difference_type = std::ptrdiff_t;
-      using pointer = const value_type*;
-      using reference = value_type;
-      explicit const_iterator(const iovec* at = nullptr) : at_(at) {}
-      value_type operator*() const { return {at_->iov_base, at_->iov_len}; }
-      const_iterator& operator++() { return ++at_, *this; }
-      const_iterator operator++(int) { return const_iterator(at_++); }
-      const_iterator& operator--() { return --at_, *this; }
-      const_iterator operator--(int) { return const_iterator(at_--); }
-      bool operator==(const const_iterator&) const = default;
-
-     private:
-      const iovec* at_;
-    };
-    buffers(const iovec* pieces, int count) : begin_(pieces), end_(pieces + count) {}
-    const_iterator begin() const { return begin_; }
-    const_iterator end() const { return end_; }
-
-   private:
-    const_iterator begin_, end_;
-  };
-
-  static std::ptrdiff_t result(std::size_t n, error_code failed) noexcept {
-    if (!failed) return static_cast<std::ptrdiff_t>(n);
-    if (failed == boost::asio::error::would_block || failed == boost::asio::error::try_again)
-      return -EAGAIN;
-    return -failed.value();
   }
 
   tcp::socket socket_;

@@ -282,7 +282,7 @@ TEST_CASE("a client that does not read its answers gets no more of them") {
   const auto deaf = std::make_shared<detail::connection_state>(
       testing::bare_socket(c.spec().address("worker", 0)).stream(), wire_limits());
   const std::string task = "/job:worker/replica:0/task:0";  // signals are for tasks
-  const process_identity self{task, 0, {}, {}};
+  const process_identity self{task, testing::raw_caller::incarnation_of_tasks, {}, {}};
   testing::shake_hands(deaf, self);
   constexpr std::uint64_t runs = 300;  // of 4 MB each
   for (std::uint64_t i = 1; i <= runs; ++i) {
@@ -309,6 +309,18 @@ TEST_CASE("a client that does not read its answers gets no more of them") {
   }
   CHECK(refused > 0);
   CHECK(refused < 60);
+}
+
+TEST_CASE("a caller that calls itself a task must say which process of that task it is") {
+  local_cluster c{{"worker", 2}};
+  const std::string at = c.spec().address("worker", 0), task = "/job:worker/replica:0/task:1";
+  const auto o = outcome_of([&] { testing::raw_caller(at, task, 0); });
+  CHECK(o.code == errc::invalid_argument);
+  CHECK(o.says(task + " does not say which process of that task it is"));
+  testing::raw_caller one(at, task, 1);
+  channel_group other({{task, 2, {}, credentials::of_environment()}, {}});
+  CHECK(outcome_of([&] { other.connect(at, deadline_in(100ms)); }).code == errc::unavailable);
+  testing::raw_caller again(at, task, 1);
 }
 
 TEST_CASE("the longest timeouts count as none, and a session's timeout limits connecting") {

@@ -144,9 +144,9 @@ TEST_CASE("the end of a connection that was replaced does not fail later steps")
     master.answer(wire::pack(wire::devices{}));
     return asked;
   };
-  testing::raw_caller before(c, name, 1, 5);
+  testing::raw_caller before(c, name, 1);
   auto first = begin(1);
-  testing::raw_caller now(c, name, 1, 5);
+  testing::raw_caller now(c, name, 1);
   auto second = begin(2);
   before.to->close();
   const auto o = master.outcome(first);

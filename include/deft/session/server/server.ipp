@@ -96,7 +96,11 @@ void server_impl::check_is_only_one(const peer_info& caller) const {
 
 void server_impl::admit(const peer_info& caller) {
   if (stopped_) throw worker_->stopped_error();
-  if (caller.incarnation == 0) return;  // not a task
+  if (caller.incarnation == 0) {
+    if (caller.name.starts_with("/job:"))
+      fail(errc::invalid_argument, caller.name, " does not say which process of that task it is");
+    return;
+  }
   std::lock_guard lock(guard_);
   check_is_only_one(caller);
 }
