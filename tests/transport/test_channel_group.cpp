@@ -375,3 +375,33 @@ TEST_CASE("a server that sends an invalid frame is lost, and learns why") {
   CHECK(error_of([&] { c->call(m); }).starts_with("unavailable: lost /job:ps"));
   CHECK(told.get().find("it refused: a message with 3 tensors (limit 2)") != std::string::npos);
 }
+
+TEST_CASE("an error that cannot be decoded ends its call") {
+  test_handler handler;
+  handler.came = [](const auto& c, message&& m) { c->send(m); };
+  listener l(options_of_test(), handler);
+  channel_group h(client_of_test());
+  auto c = h.connect(l.address(), soon());
+  message m(message_kind::error);
+  m.meta.resize(3);
+  auto p = c->call(m);
+  REQUIRE(h.wait_for(*p, soon()));
+  CHECK(p->failed());
+  CHECK_FALSE(c->lost());
+}
+
+TEST_CASE("a message that cannot be handled ends its channel, as somebody may wait for it") {
+  test_handler handler;
+  handler.came = [](const auto& c, message&& m) {
+    if (m.id == 0) c->send(m);
+  };
+  listener l(options_of_test(), handler);
+  channel_group h(client_of_test());
+  auto c = h.connect(l.address(), soon(),
+                     {.on_message = [](message&&) { throw std::bad_alloc(); }, .on_lost = {}});
+  auto waits = c->call(message(message_kind::first_free));
+  c->post(message(message_kind::first_free));
+  REQUIRE(h.wait_for(*waits, soon()));
+  CHECK(error_of([&] { waits->take(); }).ends_with(": out of memory"));
+  CHECK(c->lost());
+}

@@ -306,6 +306,30 @@ TEST_CASE("an error that a handler throws is the answer, and the connection stay
   CHECK(error_of([&] { s->post(m); }).find("it refused: not today") != std::string::npos);
 }
 
+TEST_CASE("a message without an answer that cannot be handled ends its connection") {
+  test_handler handler;
+  mailbox<std::string> told;
+  handler.came = [](const auto&, message&& m) {
+    if (m.flags == 1) throw std::bad_alloc();
+    if (m.flags == 2) from_bytes(m.meta, m.session);
+  };
+  handler.closed = [&](const auto&, const error* why) { told.put(why ? why->what() : "in order"); };
+  listener l(options_of_test(), handler);
+  for (std::uint8_t kind : {1, 2}) {
+    captured_log log;
+    channel_group h(client_of_test());
+    auto c = h.connect(l.address(), soon());
+    message m(message_kind::first_free);
+    m.flags = kind;
+    c->post(m);
+    REQUIRE(h.wait_until([&] { return c->lost(); }, soon()));
+    const std::string why =
+        kind == 1 ? "out of memory" : "metadata ends early: expected 8 more bytes, got 0";
+    CHECK(told.get() == why);
+    CHECK(error_of([&] { c->post(m); }).ends_with("it refused: " + why));
+  }
+}
+
 TEST_CASE("whatever a handler throws ends one connection at most") {
   captured_log log;
   test_handler handler;

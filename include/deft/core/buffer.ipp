@@ -147,21 +147,30 @@ class host_memory_t final : public memory {
   bool keep(block* b) {
     std::lock_guard lock(guard_);
     if (kept_bytes_ + b->capacity > host_memory_cache_limit) return false;
+    if (!add(kept_, b)) return false;
     kept_bytes_ += b->capacity;
-    kept_.push_back(b);
     mark_unused(b);
     return true;
   }
   bool keep_medium(block* b) {
-    if (kept_medium_bytes_.fetch_add(b->capacity) + b->capacity > medium_cache_limit) {
+    medium_blocks& of_size = medium_[number_of_medium(b->capacity)];
+    std::lock_guard lock(of_size.guard);
+    const std::size_t before = kept_medium_bytes_.fetch_add(b->capacity);
+    if (before + b->capacity > medium_cache_limit || !add(of_size.kept, b)) {
       kept_medium_bytes_ -= b->capacity;
       return false;
     }
-    medium_blocks& of_size = medium_[number_of_medium(b->capacity)];
-    std::lock_guard lock(of_size.guard);
-    of_size.kept.push_back(b);
     mark_unused(b);
     return true;
+  }
+  /// Returns false if there is no memory to remember it.
+  static bool add(std::vector<block*>& kept, block* b) noexcept {
+    try {
+      kept.push_back(b);
+      return true;
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
   }
   void give_back(block* b) noexcept {
     mark_used(b);

@@ -7,20 +7,28 @@
 
 namespace deft {
 
+/// Made beforehand: there may be no memory for it later.
+inline const std::shared_ptr<const error> out_of_memory =
+    std::make_shared<const error>(errc::resource_exhausted, "out of memory");
+
 /// The exception that `f` throws, of any type, as an error; null if it returns.
 template <class F>
-std::shared_ptr<const error> failure_of(F&& f) {
+std::shared_ptr<const error> failure_of(F&& f) noexcept {
   try {
-    f();
-    return nullptr;
-  } catch (const error& e) {
-    return std::make_shared<const error>(e);
+    try {
+      f();
+      return nullptr;
+    } catch (const error& e) {
+      return std::make_shared<const error>(e);
+    } catch (const std::bad_alloc&) {
+      return out_of_memory;
+    } catch (const std::exception& e) {
+      return std::make_shared<const error>(errc::internal, e.what());
+    } catch (...) {
+      return std::make_shared<const error>(errc::internal, "an exception of an unknown type");
+    }
   } catch (const std::bad_alloc&) {
-    return std::make_shared<const error>(errc::resource_exhausted, "out of memory");
-  } catch (const std::exception& e) {
-    return std::make_shared<const error>(errc::internal, e.what());
-  } catch (...) {
-    return std::make_shared<const error>(errc::internal, "an exception of an unknown type");
+    return out_of_memory;
   }
 }
 

@@ -40,7 +40,7 @@ frame_state::frame_state(const executable::compiled& c)
   for (const auto& s : c.segments) segments_.emplace_back(s);
   if (c.may_park)
     for (std::uint32_t l = 0; l <= c.lanes.size(); ++l)
-      gates_.push_back(std::make_shared<lane_gate>(l));
+      gates_->push_back(std::make_shared<lane_gate>(l));
   if (!c.kernels_taken.exchange(true)) kernels_ = std::move(c.kernels);
   kernels_.resize(c.computations.size());
   for (std::size_t k = 0; k < kernels_.size(); ++k) try {
@@ -94,28 +94,30 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
     return true;
   }
   for (std::size_t s = 0; s < c_.signals; ++s) signals_[s].store(0, std::memory_order_relaxed);
-  for (auto& g : gates_) g->open(run_, *driver);
+  for (auto& g : *gates_) g->open(run_, *driver);
   stopped_.emplace(context.stop, interrupter{this});
   lanes_left_.store(static_cast<std::uint32_t>(lanes_.size()) + 1);
-  std::vector<std::uint32_t> ready;
+  ready_lanes ready(lanes_);
   for (auto& l : lanes_) l.drained.reset();
   for (std::uint32_t l = static_cast<std::uint32_t>(lanes_.size()); l-- > 0;)
-    if (!c_.lanes[l].parallel || !offer(lanes_[l].job)) ready.push_back(l);
+    if (!c_.lanes[l].parallel || !offer(lanes_[l].job)) ready.push(l);
   // This call counts as a lane, so that the run does not end while it looks at the others.
   drive(ready, true);
   // What no other thread has begun by now it need not begin.
   if (c_.parallel)
     for (std::uint32_t l = 0; l < lanes_.size(); ++l)
-      if (c_.lanes[l].parallel && take_back(lanes_[l].job)) ready.push_back(l), drive(ready, true);
+      if (c_.lanes[l].parallel && take_back(lanes_[l].job)) ready.push(l), drive(ready, true);
   if (!lane_ended()) return false;
   if (failure_) throw error(*failure_);
   return true;
 }
 
 void frame_state::resume(std::uint32_t index) {
-  std::vector<std::uint32_t> ready{index};
   step_driver* driver = driver_;
-  if (index == lanes_.size() ? finish() : drive(ready)) driver->ended();
+  ready_lanes ready(lanes_);
+  const bool is_end = index == lanes_.size();
+  if (!is_end) ready.push(index);
+  if (is_end ? finish() : drive(ready)) driver->ended();
 }
 
 void frame_state::unbind() {
@@ -130,11 +132,9 @@ void frame_state::give_up_start() {
 }
 
 /// `starting`: the caller ends a lane of its own next, with which what this one sends may leave.
-bool frame_state::drive(std::vector<std::uint32_t>& ready, bool starting) {
+bool frame_state::drive(ready_lanes& ready, bool starting) {
   while (!ready.empty()) {
-    const std::uint32_t l = ready.back();
-    ready.pop_back();
-    if (!run_lane(l, ready)) continue;
+    if (!run_lane(ready.pop(), ready)) continue;
     if (starting && ready.empty())
       --lanes_left_;
     else if (lane_ended())
@@ -143,14 +143,14 @@ bool frame_state::drive(std::vector<std::uint32_t>& ready, bool starting) {
   return false;
 }
 
-bool frame_state::run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready) {
+bool frame_state::run_lane(std::uint32_t l, ready_lanes& ready) {
   bool ended = true;
   if (const auto why = failure_of([&] { ended = run_items(l, ready); }))
     note_failure(*why, lanes_[l].pc);
   return ended;
 }
 
-bool frame_state::run_items(std::uint32_t l, std::vector<std::uint32_t>& ready) {
+bool frame_state::run_items(std::uint32_t l, ready_lanes& ready) {
   lane& me = lanes_[l];
   const bool observed = context_->observer != nullptr;
   for (; me.pc < c_.lanes[l].end; ++me.pc) {
@@ -258,13 +258,13 @@ bool frame_state::is_drained(const item& i, std::uint32_t l) {
 }
 
 void frame_state::call_back(const event_ptr& e, std::uint32_t l) {
-  gates_[l]->listen();
-  e->when_done([w = waker(gates_[l], run_)] { w(); });
+  gate(l)->listen();
+  e->when_done([w = waker(gate(l), run_)] { w(); });
 }
 
 bool frame_state::park(std::uint32_t l) {
   if (context_->exchange) context_->exchange->flush(false);
-  return gates_[l]->park();
+  return gate(l)->park();
 }
 
 bool frame_state::wait_signal(std::uint32_t s, std::uint32_t l) {
@@ -279,7 +279,7 @@ bool frame_state::wait_signal(std::uint32_t s, std::uint32_t l) {
   return true;
 }
 
-void frame_state::give_signal(std::uint32_t s, std::vector<std::uint32_t>& ready) {
+void frame_state::give_signal(std::uint32_t s, ready_lanes& ready) {
   const std::uint32_t before = signals_[s].exchange(1, std::memory_order_acq_rel);
   if (before < 2) return;
   const std::uint32_t l = before - 2;
@@ -288,7 +288,7 @@ void frame_state::give_signal(std::uint32_t s, std::vector<std::uint32_t>& ready
     if (run_lane(l, ready)) lane_ended();
   } else if (!c_.parallel ||
              (!driver_->wake_idle(l) && !(c_.lanes[l].parallel && offer(lanes_[l].job)))) {
-    ready.push_back(l);
+    ready.push(l);
   }
 }
 
@@ -320,18 +320,18 @@ bool frame_state::finish() {
   for (;;) {
     std::erase_if(ends_, [](const event_ptr& e) { return e->done(); });
     if (ends_.empty()) break;
-    gates_[end]->listen();
+    gate(end)->listen();
     if (!failed_ && context_->stop.stop_requested()) stop_devices();
     if (driver_->may_wait()) {
       rest_after(std::chrono::steady_clock::now() - begin);
       continue;
     }
-    auto all = std::make_shared<countdown>(ends_.size(), waker(gates_[end], run_));
+    auto all = std::make_shared<countdown>(ends_.size(), waker(gate(end), run_));
     for (const auto& e : ends_)
       e->when_done([all] {
         if (all->left.fetch_sub(1, std::memory_order_acq_rel) == 1) all->last();
       });
-    if (gates_[end]->park()) return false;
+    if (gate(end)->park()) return false;
   }
   ends_known_ = false;
   end_run();
@@ -347,7 +347,7 @@ void frame_state::stop_devices() {
 
 void frame_state::end_run() {
   stopped_.reset();
-  for (auto& g : gates_) g->close();
+  for (auto& g : *gates_) g->close();
   // An internal error may follow from one of a device, which names the item that caused both.
   if (!failed_.load(std::memory_order_relaxed) || failure_->code() == errc::internal)
     if (auto why = failure_of([&] { look_at_devices(); })) end_with(std::move(why));
@@ -365,7 +365,7 @@ void frame_state::end_with(std::shared_ptr<const error> why) {
 void frame_state::note_failure(const error& e, std::uint32_t item) {
   {
     std::lock_guard lock(failure_guard_);
-    if (!failure_) failure_ = std::make_shared<const error>(located(e, item));
+    if (!failure_) failure_ = failure_of([&] { throw located(e, item); });
     // A run that is stopped is so before the item.
     if (e.code() != errc::cancelled && item < c_.items.size()) update_failed_ |= is_update(item);
   }

@@ -36,7 +36,7 @@ class frame_state {
  public:
   explicit frame_state(const executable::compiled& c);
   ~frame_state() {
-    for (auto& g : gates_) g->close();
+    for (auto& g : *gates_) g->close();
   }
 
   /// See executable::frame.
@@ -72,18 +72,32 @@ class frame_state {
     event_ptr drained;                 ///< work that the lane waits for
     std::vector<replaced> variables;   ///< replaced by work that may still fail
     segment_launches* open = nullptr;  ///< of the segment that is run
+    std::uint32_t next = none;         ///< of the ready_lanes that it is in
+  };
+  /// Lanes that can be run, the last one first. Each is in one such list at most, so adding it
+  /// needs no memory.
+  class ready_lanes {
+   public:
+    explicit ready_lanes(std::vector<lane>& lanes) : lanes_(lanes) {}
+    bool empty() const { return top_ == none; }
+    void push(std::uint32_t l) { lanes_[l].next = std::exchange(top_, l); }
+    std::uint32_t pop() { return std::exchange(top_, lanes_[top_].next); }
+
+   private:
+    std::vector<lane>& lanes_;
+    std::uint32_t top_ = none;
   };
   class call_of;
 
   // Lanes.
 
   /// Runs these lanes, and those that they wake. Returns true if this call ended the run.
-  bool drive(std::vector<std::uint32_t>& ready, bool starting = false);
+  bool drive(ready_lanes& ready, bool starting = false);
   /// Runs from lanes_[l].pc to the end of the lane and returns true, or until it has to wait and
   /// returns false: another thread may then already run the lane. Adds lanes that it wakes to
   /// `ready`.
-  bool run_lane(std::uint32_t l, std::vector<std::uint32_t>& ready);
-  bool run_items(std::uint32_t l, std::vector<std::uint32_t>& ready);
+  bool run_lane(std::uint32_t l, ready_lanes& ready);
+  bool run_items(std::uint32_t l, ready_lanes& ready);
   /// Runs the only lane of a part in which nothing waits.
   void run_items();
   bool lane_ended();
@@ -102,6 +116,7 @@ class frame_state {
 
   // Waiting.
 
+  const std::shared_ptr<lane_gate>& gate(std::uint32_t l) const { return (*gates_)[l]; }
   /// Whether the host may read the item's inputs; if not, the lane is woken when it may.
   bool inputs_ready(const item& i, std::uint32_t l);
   /// Whether all work of the lane on the item's device is done; if not, the lane is woken when it
@@ -111,14 +126,14 @@ class frame_state {
   bool park(std::uint32_t l);
   /// Signals between lanes: 0, 1 once given, or 2 more than the number of the lane that waits.
   bool wait_signal(std::uint32_t s, std::uint32_t l);
-  void give_signal(std::uint32_t s, std::vector<std::uint32_t>& ready);
+  void give_signal(std::uint32_t s, ready_lanes& ready);
   /// Wakes all waiting lanes, which then see that the run is to end.
   struct interrupter {
     frame_state* f;
     /// The gates are copied: a lane that is woken here may end the run, and the frame with it.
     void operator()() const {
       const auto gates = f->gates_;
-      for (const auto& g : gates) g->interrupt();
+      for (const auto& g : *gates) g->interrupt();
     }
   };
 
@@ -181,7 +196,9 @@ class frame_state {
   std::vector<segment_launches> segments_;
   std::unique_ptr<std::atomic<std::uint32_t>[]> signals_;
   std::vector<any_array> fetched_;
-  std::vector<std::shared_ptr<lane_gate>> gates_;    ///< of the lanes, and of the end
+  /// Of the lanes, and of the end.
+  const std::shared_ptr<std::vector<std::shared_ptr<lane_gate>>> gates_ =
+      std::make_shared<std::vector<std::shared_ptr<lane_gate>>>();
   std::vector<std::unique_ptr<device_step>> steps_;  ///< by number of c_.queues
   std::vector<event_ptr> feeding_;  ///< copies of feeds, which the run has to wait for
   std::vector<event_ptr> ends_;     ///< awaited at the end of the run, after all lanes

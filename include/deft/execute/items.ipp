@@ -143,7 +143,7 @@ class frame_state::call_of final : public value_call {
     f_.values_.hold(v, std::move(a));
   }
   const step_context& step() const override { return *f_.context_; }
-  waker make_waker() const override { return waker(f_.gates_[lane_], f_.run_); }
+  waker make_waker() const override { return waker(f_.gate(lane_), f_.run_); }
 
  private:
   frame_state& f_;
@@ -152,7 +152,7 @@ class frame_state::call_of final : public value_call {
 };
 
 bool frame_state::perform(const item& i, std::uint32_t l) {
-  gates_[l]->listen();
+  gate(l)->listen();
   // What was to end the run before it listened did not wake it.
   check_stop();
   if (failed_.load()) throw error(errc::cancelled, "the step has failed");

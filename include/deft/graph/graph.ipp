@@ -365,22 +365,37 @@ void node::destroy(node* n) noexcept {
 }
 
 void release_node(node* first) noexcept {
-  std::vector<node*> dead{first};
+  std::vector<node*> dead;
+  // Recurses only without memory.
   auto drop = [&](node_ref& r) {
     node* n = r.release();
-    if (n && n->references.fetch_sub(1, std::memory_order_acq_rel) == 1) dead.push_back(n);
+    if (!n || n->references.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+    try {
+      dead.push_back(n);
+    } catch (const std::bad_alloc&) {
+      release_node(n);
+    }
   };
-  while (!dead.empty()) {
-    node* n = dead.back();
+  auto next = [&] {
+    if (dead.empty()) return static_cast<node*>(nullptr);
+    node* const n = dead.back();
     dead.pop_back();
+    return n;
+  };
+  for (node* n = first; n; n = next()) {
     std::shared_ptr<graph_state> last;
     n->owner()->forget(n, last);
     auto* inputs = reinterpret_cast<output*>(n + 1);
     for (std::uint32_t i = 0; i < n->input_count; ++i) drop(inputs[i].node);
     // Keep what the context holds alive until the context is freed, or this would recurse.
-    std::vector<node_ref> held(n->controls().begin(), n->controls().end());
-    if (n->keeps()) held.push_back(n->keeps());
-    if (n->variable() && n->variable()->initial) held.push_back(n->variable()->initial.node);
+    std::vector<node_ref> held;
+    try {
+      held.assign(n->controls().begin(), n->controls().end());
+      if (n->keeps()) held.push_back(n->keeps());
+      if (n->variable() && n->variable()->initial) held.push_back(n->variable()->initial.node);
+    } catch (const std::bad_alloc&) {
+      // The context drops them.
+    }
     node::destroy(n);
     for (auto& h : held) drop(h);
   }

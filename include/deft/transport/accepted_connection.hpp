@@ -62,8 +62,7 @@ class accepted_connection final : public served,
   void replace_offering();
   void open();
   work receive();
-  void dispatch();
-  void answer_error(std::uint64_t id, const error& e);
+  std::shared_ptr<const error> dispatch();
   void refuse(const error& why);
   void wait_for_end();
   bool drop_input();

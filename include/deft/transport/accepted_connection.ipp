@@ -3,11 +3,11 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/duration.hpp>
+#include <deft/core/failure.hpp>
 #include <deft/core/limited_log.hpp>
 #include <deft/transport/accepted_connection.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_table.hpp>
-#include <new>
 
 namespace deft::detail {
 
@@ -229,39 +229,32 @@ served::work accepted_connection::receive() {
       wait_.set_crowded_until(arrival_wait::crowded_until(
           {message_.spinning,
            std::chrono::steady_clock::now() + std::chrono::microseconds(message_.spinning_for)}));
-    dispatch();
+    if (auto why = dispatch()) return end(std::move(why)), work::some;
     trim(message_);
   }
   return work::some;
 }
 
-void accepted_connection::dispatch() {
+/// Returns why the connection must end; null if it goes on.
+std::shared_ptr<const error> accepted_connection::dispatch() {
   const spinning_for_this sender(message_.spinning,
                                  std::chrono::microseconds(message_.spinning_for));
   const auto id = message_.id;
-  try {
-    table_->handler.on_message(connection_, std::move(message_));
-  } catch (const error& e) {
-    answer_error(id, e);
-  } catch (const std::bad_alloc&) {
-    answer_error(id, error(errc::resource_exhausted, "out of memory"));
-  } catch (const std::exception& e) {
-    answer_error(id, error(errc::internal, e.what()));
-  }
-}
-void accepted_connection::answer_error(std::uint64_t id, const error& e) {
-  if (id == 0) {
-    static logging::limited failed;
-    return failed.log(logging::level::warning, "the handler of a message from ", peer(),
-                      " failed: ", e.what());
-  }
-  message answer;
-  encode_error(answer, id, e);
-  try {
-    connection_->send(answer);
-  } catch (const error&) {
-    // The connection is lost; receive reports it.
-  }
+  auto failure = failure_of([&] { table_->handler.on_message(connection_, std::move(message_)); });
+  if (failure && id != 0)
+    failure = failure_of([&] {
+      message answer;
+      encode_error(answer, id, *failure);
+      connection_->send(answer);
+    });
+  if (!failure || state_->lost()) return nullptr;
+  static logging::limited failed;
+  failed.log(logging::level::warning, "the handler of a message from ", peer(),
+             " failed: ", failure->what());
+  if (failure != out_of_memory && failure->code() != errc::data_loss) return nullptr;
+  // Somebody may wait for what the message would have brought.
+  state_->refuse(*failure);
+  return failure;
 }
 
 void accepted_connection::refuse(const error& why) {

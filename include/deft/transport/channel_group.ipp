@@ -295,7 +295,8 @@ void channel::copy_borrowed() {
 void channel::close() {
   state_->connection->on_event(nullptr);
   state_->connection->close();
-  state_->fail_all(error(errc::cancelled, str("the channel to ", peer(), " was closed")));
+  state_->fail_all(
+      failure_of([&] { fail(errc::cancelled, "the channel to ", peer(), " was closed"); }));
   if (auto h = state_->owner.lock()) h->remove(state_.get());
 }
 void channel::notice_loss() { state_->notice_loss(); }
@@ -310,7 +311,7 @@ channel_group::~channel_group() {
   for (auto& c : state_->channels()) {
     c->connection->on_event(nullptr);
     c->connection->close();
-    c->fail_all(error(errc::cancelled, "the channel_group was destroyed"));
+    c->fail_all(failure_of([] { fail(errc::cancelled, "the channel_group was destroyed"); }));
   }
 }
 

@@ -26,7 +26,7 @@ class channel_state {
   /// also if another thread is doing so.
   pumped pump();
   /// All pending calls fail with `why`. Returns false if they have already.
-  bool fail_all(const error& why);
+  bool fail_all(std::shared_ptr<const error> why);
   /// If the connection is lost, ends as if a thread had read that.
   void notice_loss();
   bool gone() const;
@@ -39,7 +39,10 @@ class channel_state {
  private:
   void deliver();
   void tell(pending& p);
-  void end(const error& why);
+  /// "lost " and the peer, with a reason that `why` returns.
+  template <class F>
+  std::shared_ptr<const error> loss(F why) const;
+  void end(std::shared_ptr<const error> why);
   /// Removes the pending call of that number, and returns it; null if there is none.
   std::shared_ptr<pending> take_call(std::uint64_t id);
 

@@ -2,7 +2,6 @@
 // deft/transport/channel_state.ipp: calls over a connection, and their answers.
 #pragma once
 #include <deft/core/failure.hpp>
-#include <deft/core/limited_log.hpp>
 #include <deft/transport/channel_state.hpp>
 
 namespace deft {
@@ -69,8 +68,7 @@ channel_state::pumped channel_state::pump() {
           if (some) return pumped::some;
           return connection->has_received_part() ? pumped::part : pumped::nothing;
         case deft::connection::arrival::end:
-          end(error(errc::unavailable,
-                    str("lost ", connection->peer, ": it ended the connection")));
+          end(loss([] { return "it ended the connection"; }));
           return pumped::some;
         case deft::connection::arrival::something:
           some = true;
@@ -78,13 +76,10 @@ channel_state::pumped channel_state::pump() {
       }
     }
     told = true;  // more may have been read
-  } catch (const error& e) {
-    end(e.code() == errc::unavailable
-            ? e
-            : error(errc::unavailable, str("lost ", connection->peer, ": ", e.message())));
-  } catch (const std::exception& e) {
-    connection->close();
-    end(error(errc::unavailable, str("lost ", connection->peer, ": ", e.what())));
+  } catch (...) {
+    const auto why = failure_of([] { throw; });
+    end(why->code() == errc::unavailable ? why : loss([&] { return why->message(); }));
+    connection->close();  // a message that was lost may be one that somebody waits for
   }
   return pumped::some;
 }
@@ -93,19 +88,13 @@ void channel_state::deliver() {
   const bool answer =
       incoming_.kind == message_kind::reply || incoming_.kind == message_kind::error;
   if (!answer) {
-    try {
-      if (events_.on_message) events_.on_message(std::move(incoming_));
-    } catch (const std::exception& e) {
-      static logging::limited failed;
-      failed.log(logging::level::warning, "the handler of a message from ", connection->peer,
-                 " failed: ", e.what());
-    }
+    if (events_.on_message) events_.on_message(std::move(incoming_));
     return trim(incoming_);
   }
   const auto p = take_call(incoming_.id);
   if (!p) return;  // abandoned
   if (incoming_.kind == message_kind::error)
-    p->error_ = std::make_shared<const error>(decode_error(incoming_));
+    p->error_ = failure_of([&] { throw decode_error(incoming_); });
   else
     std::swap(p->answer_, incoming_);
   if (p->listener_ && !p->error_) p->error_ = failure_of([&] { p->listener_->came(p->answer_); });
@@ -120,25 +109,30 @@ void channel_state::tell(pending& p) {
 }
 
 void channel_state::notice_loss() {
-  if (connection->lost()) end(error(errc::unavailable, connection->why_lost()));
+  if (connection->lost())
+    end(failure_of([&] { throw error(errc::unavailable, connection->why_lost()); }));
 }
 
-void channel_state::end(const error& why) {
+template <class F>
+std::shared_ptr<const error> channel_state::loss(F why) const {
+  return failure_of([&] { fail(errc::unavailable, "lost ", connection->peer, ": ", why()); });
+}
+
+void channel_state::end(std::shared_ptr<const error> why) {
   const bool ours = connection->closed_here();
   connection->on_event(nullptr);
-  if (fail_all(why) && !ours && events_.on_lost) events_.on_lost(why);
+  if (fail_all(why) && !ours && events_.on_lost) events_.on_lost(*why);
 }
 
-bool channel_state::fail_all(const error& why) {
+bool channel_state::fail_all(std::shared_ptr<const error> why) {
   boost::unordered_flat_map<std::uint64_t, std::shared_ptr<pending>> calls;
   {
     std::lock_guard lock(guard_);
     if (std::exchange(gone_, true)) return false;
     calls.swap(calls_);
   }
-  const auto shared = std::make_shared<const error>(why);
   for (auto& [id, p] : calls) {
-    p->error_ = shared;
+    p->error_ = why;
     tell(*p);
   }
   return true;

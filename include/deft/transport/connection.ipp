@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <deft/core/duration.hpp>
+#include <deft/core/failure.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <new>
@@ -19,9 +20,10 @@ connection_state::connection_state(std::unique_ptr<stream> s, const wire_limits&
     : stream_(std::move(s)), reader_(limits), wait_(most_spin) {}
 
 void connection_state::on_event(std::function<void()> tell) {
+  auto kept = tell ? std::make_shared<const std::function<void()>>(std::move(tell)) : nullptr;
   {
     std::lock_guard lock(event_guard_);
-    tell_.swap(tell);
+    tell_.swap(kept);
     if (armed_ || listed_ || !tell_) return;
     listed_ = true;
   }
@@ -35,18 +37,25 @@ void connection_state::arm() {
     if (armed_ || !tell_) return;
     armed_ = true;
   }
-  stream_->wait(stream::direction::in, [self = shared_from_this()] {
-    std::function<void()> tell;
-    {
-      std::lock_guard lock(self->event_guard_);
-      self->armed_ = false;
-      tell = self->tell_;
-      if (!tell) return;
-      self->listed_ = true;
-    }
-    self->loop().add_unarmed(self);
-    tell();
+  const auto failure = failure_of([&] {
+    stream_->wait(stream::direction::in, [self = shared_from_this()] { self->event(true); });
   });
+  if (failure) event(false);
+}
+
+/// `sound`: it can wait for the next one. Otherwise nobody would learn of what arrives.
+void connection_state::event(bool sound) {
+  std::shared_ptr<const std::function<void()>> tell;
+  {
+    std::lock_guard lock(event_guard_);
+    armed_ = false;
+    tell = tell_;
+    if (!tell) return;
+    listed_ = sound;
+  }
+  if (sound) sound = !failure_of([&] { loop().add_unarmed(weak_from_this()); });
+  if (!sound) break_off("out of memory");
+  (*tell)();
 }
 
 void connection_state::agree(const peer_terms& own, const peer_terms& of_peer) {
@@ -89,10 +98,13 @@ std::string connection_state::why_lost() const {
 }
 void connection_state::throw_lost() { throw error(errc::unavailable, why_lost()); }
 
-void connection_state::break_off(const std::string& why) {
+void connection_state::break_off(std::string_view why) noexcept {
   {
     std::lock_guard lock(guard_);
-    if (why_lost_.empty()) why_lost_ = why;
+    // Without memory it is lost without a reason.
+    (void)failure_of([&] {
+      if (why_lost_.empty()) why_lost_ = why;
+    });
     drop_held();
   }
   lost_.store(true, std::memory_order_release);
@@ -131,16 +143,14 @@ bool connection_state::writes() const {
 }
 
 void connection_state::refuse(const error& why) {
-  message m(message_kind::refused);
-  out_archive(m.meta) & why.code() & why.message();
   try {
+    message m(message_kind::refused);
+    out_archive(m.meta) & why.code() & why.message();
     send(m);
-  } catch (const error&) {
-    // The peer is gone.
-  }
-  {
     std::lock_guard lock(guard_);
     if (why_lost_.empty()) why_lost_ = why.message();
+  } catch (const std::exception&) {
+    // The peer is gone, or there is no memory to tell it.
   }
   refused_.store(true, std::memory_order_release);
   lost_.store(true, std::memory_order_release);

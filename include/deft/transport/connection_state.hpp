@@ -61,6 +61,7 @@ class connection_state final : public loop_member,
   peer_info peer;  ///< set by the handshake, then constant
 
  private:
+  void event(bool sound);
   /// A queued frame, or the rest of one.
   struct waiting {
     std::vector<std::byte> head;  ///< header, metadata and descriptors
@@ -89,7 +90,7 @@ class connection_state final : public loop_member,
   void hand_over(std::unique_lock<std::mutex>& lock);
   void write_when_possible();
   void stop_writing(std::unique_lock<std::mutex>& lock);
-  void break_off(const std::string& why);
+  void break_off(std::string_view why) noexcept;
   [[noreturn]] void throw_lost();
   connection::arrival step(message& m);
   connection::arrival drop_input();
@@ -116,7 +117,7 @@ class connection_state final : public loop_member,
 
   std::mutex event_guard_;
   bool armed_ = false, listed_ = false;  ///< listed: as unarmed, with the loop
-  std::function<void()> tell_;
+  std::shared_ptr<const std::function<void()>> tell_;
 
   std::chrono::milliseconds timeout_{0}, interval_{0};
   std::chrono::steady_clock::time_point last_heard_{}, last_said_{};  ///< of beat

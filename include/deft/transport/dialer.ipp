@@ -31,7 +31,8 @@ void dialer::attempt(F f) {
   const auto failure = failure_of([&] { f(*this); });
   if (!failure) return;
   if (ended_) throw error(*failure);  // of then_; the loop logs it
-  retry(*failure);
+  if (auto worse = failure_of([&] { retry(*failure); }); worse && !ended_)
+    end(nullptr, std::move(worse));
 }
 
 template <class F>
@@ -154,14 +155,15 @@ void dialer::retry(const error& why) {
 }
 
 void dialer::give_up() {
-  // An earlier reason says more.
-  if (why_.empty())
-    why_ = handshake_           ? "it accepted the connection, but does not answer"
-           : endpoints_.empty() ? "its name has not been resolved"
-                                : "it did not answer";
-  end(nullptr, std::make_shared<const error>(
-                   errc::unavailable, str("timed out after ", duration_text(clock::now() - began_),
-                                          " waiting for ", address_, ": ", why_)));
+  end(nullptr, failure_of([&] {
+        // An earlier reason says more.
+        if (why_.empty())
+          why_ = handshake_           ? "it accepted the connection, but does not answer"
+                 : endpoints_.empty() ? "its name has not been resolved"
+                                      : "it did not answer";
+        fail(errc::unavailable, "timed out after ", duration_text(clock::now() - began_),
+             " waiting for ", address_, ": ", why_);
+      }));
 }
 
 void dialer::end(std::shared_ptr<connection_state> c, error_ptr failure) {

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <deft/core/failure.hpp>
 #include <deft/core/hash.hpp>
 #include <deft/core/log.hpp>
 #include <deft/transport/local.hpp>
@@ -64,8 +65,7 @@ class local_stream_t final : public stream {
     const bool unread = left_ > 0 ? in_memory_ || buffered > 0 : buffered >= sizeof(record_head);
     buffer_.rest();
     if (unread != unread_.load(std::memory_order_relaxed)) unread_.store(unread);
-    if (unread) reading_->tell_of_buffer(loop_);
-    return n;
+    return unread && !reading_->tell_of_buffer(loop_) ? -ENOMEM : n;
   }
   std::ptrdiff_t write(const iovec* pieces, int count) noexcept override {
     if (unsound_.load(std::memory_order_relaxed)) return -EPROTO;
@@ -79,10 +79,11 @@ class local_stream_t final : public stream {
   void wait(direction d, std::function<void()> then) override {
     using boost::asio::socket_base;
     if (d == direction::in) {
-      if (reading_->begin(std::move(then)))
+      reading_->begin(std::move(then), [this] {
         socket_.async_wait(socket_base::wait_read,
                            [w = reading_](boost::system::error_code) { w->tell(true); });
-      if (unread_.load()) reading_->tell_of_buffer(loop_);
+      });
+      if (unread_.load() && !reading_->tell_of_buffer(loop_)) throw std::bad_alloc();
       return;
     }
     if (waits_for_slot_)
@@ -126,12 +127,14 @@ class local_stream_t final : public stream {
   /// that is signalled here, also if it was read from the socket during the wait.
   class reading_wait : public std::enable_shared_from_this<reading_wait> {
    public:
-    /// Returns whether the caller must start a wait on the socket.
-    bool begin(std::function<void()> then) {
+    /// `ask` starts a wait on the socket.
+    template <class F>
+    void begin(std::function<void()> then, F ask) {
       std::lock_guard lock(guard_);
+      if (!asked_) ask();
+      asked_ = true;
       then_ = std::move(then);
       waits_.store(true);
-      return !std::exchange(asked_, true);
     }
     void tell(bool by_socket) {
       std::unique_lock lock(guard_);
@@ -141,9 +144,11 @@ class local_stream_t final : public stream {
       lock.unlock();
       if (then) then();
     }
-    void tell_of_buffer(event_loop& loop) {
-      if (waits_.load() && waits_.exchange(false))
-        boost::asio::post(loop.context(), [w = shared_from_this()] { w->tell(false); });
+    /// Returns false if there is no memory for that.
+    bool tell_of_buffer(event_loop& loop) noexcept {
+      if (!waits_.load() || !waits_.exchange(false)) return true;
+      return !failure_of(
+          [&] { boost::asio::post(loop.context(), [w = shared_from_this()] { w->tell(false); }); });
     }
 
    private:

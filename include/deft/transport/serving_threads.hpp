@@ -4,7 +4,6 @@
 #pragma once
 #include <cstdint>
 #include <deft/transport/event_loop.hpp>
-#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -32,7 +31,8 @@ class served {
  private:
   friend class serving_threads;
   enum class state { idle, ready, active, again } state_ = state::idle;
-  std::uint64_t left_at_ = 0;  ///< how often anything had been served when the thread left
+  std::shared_ptr<served> next_;  ///< the one that is ready after it
+  std::uint64_t left_at_ = 0;     ///< how often anything had been served when the thread left
 };
 
 /// At most as many threads as the machine has processors. They are started when there is something
@@ -66,6 +66,29 @@ class serving_threads {
     bool called = false;
   };
 
+  /// A list, so that it needs no memory.
+  class ready_queue {
+   public:
+    bool empty() const { return size_ == 0; }
+    std::size_t size() const { return size_; }
+    void push(std::shared_ptr<served> s) {
+      served* const last = s.get();
+      (size_++ == 0 ? first_ : last_->next_) = std::move(s);
+      last_ = last;
+    }
+    std::shared_ptr<served> pop() {
+      --size_;
+      auto s = std::move(first_);
+      first_ = std::move(s->next_);
+      return s;
+    }
+
+   private:
+    std::shared_ptr<served> first_;
+    served* last_ = nullptr;
+    std::size_t size_ = 0;
+  };
+
   void run();
   bool next(std::shared_ptr<served>& s);
   void stay_with(const std::shared_ptr<served>& s);
@@ -83,7 +106,7 @@ class serving_threads {
 
   event_loop& loop_ = event_loop::of_servers();
   std::mutex guard_;
-  std::deque<std::shared_ptr<served>> ready_;
+  ready_queue ready_;
   std::vector<idle_thread*> idle_;
   const served* last_rested_ = nullptr;  ///< the one that was last without work
   std::chrono::steady_clock::time_point

@@ -46,7 +46,7 @@ void serving_threads::serve(std::shared_ptr<served> s) {
       break;
   }
   s->state_ = served::state::ready;
-  ready_.push_back(std::move(s));
+  ready_.push(std::move(s));
   // A thread that looks for work takes the first ones itself: to wake another costs more.
   if (!looks_for_work || ready_.size() > taken_alone) call_another();
 }
@@ -100,8 +100,7 @@ bool serving_threads::next(std::shared_ptr<served>& s) {
   std::unique_lock lock(guard_);
   for (;;) {
     if (!ready_.empty()) {
-      s = std::move(ready_.front());
-      ready_.pop_front();
+      s = ready_.pop();
       s->state_ = served::state::active;
       ++served_;
       return true;

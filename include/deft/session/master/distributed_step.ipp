@@ -32,46 +32,12 @@ class master_plan::distributed_step final : public answer_listener,
         unanswered_(calls_.size()) {}
   ~distributed_step() override { end_step(); }
 
-  /// Starts the step. `watch`: it expires by itself at `until`; otherwise its caller calls
-  /// expire().
-  void begin(std::stop_token cancel, deadline until, bool watch) {
+  /// Starts the step, which calls `done` once, whatever happens. `watch`: it expires by itself at
+  /// `until`; otherwise its caller calls expire().
+  void begin(std::stop_token cancel, deadline until, bool watch) noexcept {
     until_ = until;
     cancel_ = std::move(cancel);
-    ended_ = false;
-    tasks_.begin_step(weak_from_this(), number_, ended_below_);
-    if (told_number_) *told_number_ = number_;
-    const auto look = [weak = weak_from_this()] {
-      if (const auto self = weak.lock()) self->look();
-    };
-    on_close_.emplace(tasks_.closing(), look);
-    if (cancel_.stop_possible()) on_cancel_.emplace(cancel_, look);
-    if (watch) {
-      watch_.emplace(until, std::stop_token(), std::stop_token());
-      on_time_.emplace(watch_->stop(), [weak = weak_from_this()] {
-        if (const auto self = weak.lock()) self->expire();
-      });
-    }
-    // All links come first: a part may send values to another only once that one is registered.
-    std::vector<std::size_t> lost;
-    {
-      std::lock_guard lock(guard_);
-      for (std::size_t i = 0; i < links_.size(); ++i)
-        if (!(links_[i] = plan_->standing_link(plan_->others_[i]))) lost.push_back(i);
-      unlinked_ = lost.size();
-    }
-    if (lost.empty()) return send();
-    for (auto i : lost)
-      plan_->relink(plan_->others_[i], until,
-                    [self = shared_from_this(), i](std::shared_ptr<channel> c,
-                                                   std::shared_ptr<const error> failure) {
-                      {
-                        std::lock_guard lock(self->guard_);
-                        if (failure && !self->failure_) self->failure_ = std::move(failure);
-                        self->links_[i] = std::move(c);
-                        if (--self->unlinked_ > 0 && !self->failure_) return;
-                      }
-                      self->failure_ ? self->look() : self->send();
-                    });
+    if (auto failure = failure_of([&] { start(watch); })) fail_with(std::move(failure));
   }
 
   /// The time for the step is over.
@@ -148,6 +114,52 @@ class master_plan::distributed_step final : public answer_listener,
   }
   bool done() const { return own_.done && unanswered_ == 0; }
 
+  void start(bool watch) {
+    ended_ = false;
+    tasks_.begin_step(weak_from_this(), number_, ended_below_);
+    if (told_number_) *told_number_ = number_;
+    const auto look = [weak = weak_from_this()] {
+      if (const auto self = weak.lock()) self->look();
+    };
+    on_close_.emplace(tasks_.closing(), look);
+    if (cancel_.stop_possible()) on_cancel_.emplace(cancel_, look);
+    if (watch) {
+      watch_.emplace(until_, std::stop_token(), std::stop_token());
+      on_time_.emplace(watch_->stop(), [weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->expire();
+      });
+    }
+    // All links come first: a part may send values to another only once that one is registered.
+    std::vector<std::size_t> lost;
+    {
+      std::lock_guard lock(guard_);
+      for (std::size_t i = 0; i < links_.size(); ++i)
+        if (!(links_[i] = plan_->standing_link(plan_->others_[i]))) lost.push_back(i);
+      unlinked_ = lost.size();
+    }
+    if (lost.empty()) return send();
+    for (auto i : lost)
+      plan_->relink(plan_->others_[i], until_,
+                    [self = shared_from_this(), i](std::shared_ptr<channel> c,
+                                                   std::shared_ptr<const error> failure) {
+                      {
+                        std::lock_guard lock(self->guard_);
+                        if (failure && !self->failure_) self->failure_ = std::move(failure);
+                        self->links_[i] = std::move(c);
+                        if (--self->unlinked_ > 0 && !self->failure_) return;
+                      }
+                      self->failure_ ? self->look() : self->send();
+                    });
+  }
+
+  void fail_with(std::shared_ptr<const error> failure) noexcept {
+    {
+      std::lock_guard lock(guard_);
+      if (!failure_) failure_ = std::move(failure);
+    }
+    look();
+  }
+
   void send() {
     {
       std::lock_guard lock(guard_);
@@ -162,8 +174,8 @@ class master_plan::distributed_step final : public answer_listener,
         for (auto f : r.feeds) m.feeds.push_back(fed_array(feeds_[f], borrows_));
         calls_[i] = links_[i]->call(wire::pack(m), shared_from_this());
       }
+      if (plan_->own_part_.task) run_own_part();
     });
-    if (!failure && plan_->own_part_.task) run_own_part();
     {
       std::lock_guard lock(guard_);
       state_ = state::running;
@@ -176,15 +188,15 @@ class master_plan::distributed_step final : public answer_listener,
     const task_part& mine = plan_->own_part_;
     std::vector<feed_ref> own_feeds;
     for (auto f : mine.feeds) own_feeds.push_back(feeds_[f]);
+    step_callback done = [self = shared_from_this()](step_outcome o) {
+      self->own_.outcome = std::move(o);
+      self->own_.done = true;
+      self->look();
+    };
     own_.done = false;
     own_.begun = true;
     tasks_.cluster()->run_part(tasks_.session(), number_, mine.registration.handle, ended_below_,
-                               std::move(own_feeds), nullptr, trace_ != nullptr,
-                               [self = shared_from_this()](step_outcome o) {
-                                 self->own_.outcome = std::move(o);
-                                 self->own_.done = true;
-                                 self->look();
-                               });
+                               std::move(own_feeds), nullptr, trace_ != nullptr, std::move(done));
   }
 
   /// Ends the step if all parts are done, or if it has failed and the own part has ended.
@@ -206,7 +218,9 @@ class master_plan::distributed_step final : public answer_listener,
           if (state_ == state::running && !ends) consider_lost_links();
           fails_now = failed() || stop_asked();
           if (fails_now) ends = own_.done;
-          if (fails_now) failure_ = with_fate(first_error());
+          if (fails_now)
+            if (const auto failure = failure_of([&] { failure_ = with_fate(first_error()); }))
+              failure_ = failure;
       }
       if (ends)
         state_ = state::over;
@@ -220,8 +234,8 @@ class master_plan::distributed_step final : public answer_listener,
   void consider_losses() {
     for (const auto& l : losses_)
       if (!failure_ && takes_part(l.from, false) && takes_part(l.to, true))
-        failure_ = std::make_shared<const error>(
-            errc::unavailable, str(l.from, " lost ", l.to, " during the step: ", l.why));
+        failure_ = failure_of(
+            [&] { fail(errc::unavailable, l.from, " lost ", l.to, " during the step: ", l.why); });
     losses_.clear();
   }
 
@@ -230,7 +244,7 @@ class master_plan::distributed_step final : public answer_listener,
   void consider_lost_links() {
     for (std::size_t i = 0; i < links_.size() && !failure_; ++i)
       if (links_[i]->lost() && calls_[i]->done() && !calls_[i]->failed())
-        failure_ = std::make_shared<const error>(errc::unavailable, links_[i]->why_lost());
+        failure_ = failure_of([&] { throw error(errc::unavailable, links_[i]->why_lost()); });
   }
 
   /// The error that caused the others: cancellations come last.
@@ -329,8 +343,8 @@ class master_plan::distributed_step final : public answer_listener,
         if (!link || link->lost()) continue;
         if (calls_[i] && !calls_[i]->done()) link->abandon(*calls_[i]);
         link->post(wire::pack(wire::cancel_step{tasks_.session(), number_}));
-      } catch (const error&) {
-        // The link was lost in the meantime.
+      } catch (const std::exception&) {
+        // The link was lost in the meantime, or there is no memory for the message.
       }
     if (plan_->own_part_.task) tasks_.cluster()->cancel(tasks_.session(), number_);
   }
@@ -342,7 +356,8 @@ class master_plan::distributed_step final : public answer_listener,
     if (failure_) {
       o.results.reset();
       o.failure = failure_;
-      tasks_.note_failure(number_, updating());
+      // Without memory, what fails later may say that this step's fate is unknown.
+      (void)failure_of([&] { tasks_.note_failure(number_, updating()); });
     }
     if (own_.outcome.frame) own_.outcome.pool->give_back(std::move(own_.outcome.frame));
     end_step();

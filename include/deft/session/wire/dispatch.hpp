@@ -31,24 +31,30 @@ class caller {
   void answer(A&& a) const {
     send(pack(std::forward<A>(a)));
   }
-  /// Answers with what `make` returns or throws. Logs it if the connection is lost.
+  /// Answers with what `make` returns or throws. Logs it if the connection is lost, and ends one
+  /// that there is no memory to answer on, as the peer would wait.
   template <class F>
   void answer_with(F&& make) const {
     message m;
     if (const auto failure = failure_of([&] { m = pack(make()); })) return fail(*failure);
-    send_or_log(std::move(m));
+    send_or_log([&] { return std::move(m); });
   }
-  /// Answers with an error. Logs it if the connection is lost.
+  /// Answers with an error, likewise.
   void fail(const error& failure) const {
-    message m;
-    encode_error(m, id_, failure);
-    send_or_log(std::move(m));
+    send_or_log([&] {
+      message m;
+      encode_error(m, id_, failure);
+      return m;
+    });
   }
 
  private:
-  void send_or_log(message&& m) const {
-    if (const auto lost = failure_of([&] { send(std::move(m)); }))
-      logging::info("an answer could not be sent: ", lost->what());
+  template <class F>
+  void send_or_log(F&& make) const {
+    const auto failure = failure_of([&] { send(make()); });
+    if (!failure) return;
+    if (!from_->lost()) from_->close();
+    logging::info("an answer could not be sent: ", failure->what());
   }
   void send(message&& m) const {
     m.id = id_;

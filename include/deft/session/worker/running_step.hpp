@@ -80,6 +80,7 @@ class running_step final : public rendezvous,
   template <class F>
   void go_now(F f, std::size_t segment);
   void add_bytes(std::size_t n) { bytes_.fetch_add(n, std::memory_order_relaxed); }
+  void prepare(bool trace);
   void finish(std::shared_ptr<const error> failure);
   std::vector<wire::tensors> keep_early(wire::tensors&& values);
   std::vector<wire::tensors> take_early();

@@ -41,22 +41,15 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     self_ = shared_from_this();
     under_way_ = worker_->background().begin();
     part_ = std::move(part);
-    context_.draw = draw_counter(part_->stream(), step_);
     done_ = std::move(done);
     master_ = std::move(master);
     feeds_ = std::move(feeds);
-    for (const auto& f : feeds_)
-      add_bytes(static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type));
-    if (trace) recorder_ = std::make_unique<trace_recorder>();
-    context_.observer = recorder_.get();
-    auto receives = part_->code().receives();
-    for (std::size_t i = 0; i < receives.size(); ++i)
-      numbers_.emplace(static_cast<std::uint32_t>(receives[i].key), i);
-    arrivals_.resize(receives.size());
-    outgoing_.resize(part_->destinations().size());
-    early = take_early();
-    for (auto& values : early) take(values);
-    stopped = why_;
+    stopped = failure_of([&] {
+      prepare(trace);
+      early = take_early();
+      for (auto& values : early) take(values);
+    });
+    if (!stopped) stopped = why_;
   }
   early.clear();
   if (stopped) {
@@ -77,6 +70,20 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
       },
       0);
   return true;
+}
+
+/// Called with the lock held.
+void running_step::prepare(bool trace) {
+  context_.draw = draw_counter(part_->stream(), step_);
+  for (const auto& f : feeds_)
+    add_bytes(static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type));
+  if (trace) recorder_ = std::make_unique<trace_recorder>();
+  context_.observer = recorder_.get();
+  const auto receives = part_->code().receives();
+  for (std::size_t i = 0; i < receives.size(); ++i)
+    numbers_.emplace(static_cast<std::uint32_t>(receives[i].key), i);
+  arrivals_.resize(receives.size());
+  outgoing_.resize(part_->destinations().size());
 }
 
 void running_step::deliver(wire::tensors&& values) {
@@ -253,7 +260,7 @@ void running_step::go(F f, std::size_t segment) {
   try {
     worker_->background().run(
         [self = shared_from_this(), f, segment] { self->go_now(f, segment); });
-  } catch (const error&) {
+  } catch (const std::exception&) {
     go_now(f, segment);  // no other thread can be started
   }
 }
@@ -287,11 +294,14 @@ void running_step::finish(std::shared_ptr<const error> failure) {
     if (!failure) failure = unsent_;
     // The executor knows only that it was stopped; why_ says why.
     if (failure && why_ && failure->code() == errc::cancelled)
-      failure = std::make_shared<const error>(why_->code(), why_->message(), failure->node(),
-                                              failure->where(), failure->device());
+      failure = failure_of([&] {
+        throw error(why_->code(), why_->message(), failure->node(), failure->where(),
+                    failure->device());
+      });
   }
-  journal_->end(step_, fate);
-  worker_->ended(session_, step_);
+  // Without memory, a late value may make the step once more, until the master ends it.
+  (void)failure_of([&] { journal_->end(step_, fate); });
+  (void)failure_of([&] { worker_->ended(session_, step_); });
   step_outcome o;
   o.pool = part_;
   if (failure) {

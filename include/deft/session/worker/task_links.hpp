@@ -100,6 +100,8 @@ class task_links {
   };
   struct dialled_task;
   void dial(const std::shared_ptr<dialled_task>& d);
+  template <class F>
+  void or_fail_all(entry& e, F f);
   void on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_ptr<channel> c,
                   const std::shared_ptr<const error>& failure);
   static bool leads_to(const entry& e, std::uint64_t incarnation);

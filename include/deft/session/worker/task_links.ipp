@@ -94,8 +94,25 @@ void task_links::when_linked(placement task, deadline until, std::uint64_t incar
   }
   if (standing) return then(std::move(standing), nullptr);
   // clang before 16 makes no aggregates in make_shared.
-  dial(std::shared_ptr<dialled_task>(new dialled_task{
-      task, cluster_.address(task->job, *task->task), std::move(e), work_.begin()}));
+  or_fail_all(*e, [&] {
+    dial(std::shared_ptr<dialled_task>(
+        new dialled_task{task, cluster_.address(task->job, *task->task), e, work_.begin()}));
+  });
+}
+
+/// If `f`, which dials, throws, nobody else does.
+template <class F>
+void task_links::or_fail_all(entry& e, F f) {
+  const auto failure = failure_of(f);
+  if (!failure) return;
+  std::vector<waiting> over;
+  {
+    std::lock_guard lock(e.guard);
+    over.swap(e.waiting);
+    e.dialling = false;
+  }
+  for (auto& w : over)
+    if (!w.given_up.stop_requested()) w.then(nullptr, failure);
 }
 
 void task_links::dial(const std::shared_ptr<dialled_task>& d) {
@@ -133,10 +150,12 @@ void task_links::dial(const std::shared_ptr<dialled_task>& d) {
   };
   channels_.dial(d->address, d->turn_ends, std::move(events),
                  [this, d](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
-                   if (c && c->peer().name != to_string(*d->task))
-                     failure = std::make_shared<const error>(
-                         errc::failed_precondition, str(d->address, " is ", c->peer().name));
-                   on_dialled(d, failure ? nullptr : std::move(c), failure);
+                   or_fail_all(*d->at, [&] {
+                     if (c && c->peer().name != to_string(*d->task))
+                       failure = std::make_shared<const error>(
+                           errc::failed_precondition, str(d->address, " is ", c->peer().name));
+                     on_dialled(d, failure ? nullptr : std::move(c), failure);
+                   });
                  });
 }
 

@@ -34,6 +34,14 @@ struct worker::session_entry {
   ended_steps ended;
   std::shared_ptr<step_journal> journal;
   const std::shared_ptr<early_bytes> early = std::make_shared<early_bytes>(0);
+
+  std::shared_ptr<running_step> find_or_make(std::uint64_t step, std::shared_ptr<worker> w,
+                                             std::uint64_t session) {
+    if (const auto at = steps.find(step); at != steps.end()) return at->second;
+    auto made = std::make_shared<running_step>(std::move(w), session, step, journal, early);
+    steps.emplace(step, made);
+    return made;
+  }
 };
 
 worker::worker(std::shared_ptr<task_runtime> task, cluster_spec cluster, process_identity self)
@@ -124,6 +132,8 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
     made.part = std::make_shared<registered_part>(std::move(p), task_->resources(session, master),
                                                   peers, master);
   });
+  // Without memory, it may be registered later.
+  if (made.failure && made.failure->code() == errc::resource_exhausted) throw error(*made.failure);
   auto s = find_or_make(session, owner.get());
   std::lock_guard lock(s->guard);
   s->owner = owner.get();
@@ -298,11 +308,11 @@ void worker::ended(std::uint64_t session, std::uint64_t step) {
   auto s = find(session);
   if (!s) return;
   std::lock_guard lock(s->guard);
+  if (const auto at = s->steps.find(step); at != s->steps.end()) {
+    last = std::move(at->second);
+    s->steps.erase(at);
+  }
   s->ended.insert(step);
-  auto at = s->steps.find(step);
-  if (at == s->steps.end()) return;
-  last = std::move(at->second);
-  s->steps.erase(at);
 }
 
 void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
@@ -338,11 +348,7 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
       fail(errc::aborted, "step ", step,
            s->steps.contains(step) ? " has already begun" : " has already ended");
     s->last_step = std::max(s->last_step, step);
-    auto& slot = s->steps[step];
-    if (!slot)
-      slot =
-          std::make_shared<running_step>(shared_from_this(), session, step, s->journal, s->early);
-    running = slot;
+    running = s->find_or_make(step, shared_from_this(), session);
   });
   // The order to stop them was lost with a connection, or values came too late.
   for (const auto& o : over)
@@ -369,10 +375,7 @@ void worker::deliver(wire::tensors&& values, const void* from) {
   std::shared_ptr<const void> unclaimed;
   {
     std::lock_guard lock(s->guard);
-    auto at = s->steps.find(step);
-    if (at != s->steps.end()) {
-      running = at->second;
-    } else {
+    if (!s->steps.contains(step)) {
       if (s->ended.contains(step)) return;
       if (from && s->steps.size() >= most_steps) {
         s->ended.insert(step);
@@ -381,10 +384,8 @@ void worker::deliver(wire::tensors&& values, const void* from) {
                                           " unfinished steps on ", to_string(task_->name())));
         throw error(*s->refused);
       }
-      running =
-          std::make_shared<running_step>(shared_from_this(), session, step, s->journal, s->early);
-      s->steps.emplace(step, running);
     }
+    running = s->find_or_make(step, shared_from_this(), session);
     // The sender must not wait for a session that may never be opened here.
     if (s->parts.empty()) unclaimed = std::move(values.credit);
   }
@@ -405,7 +406,7 @@ void worker::cancel(std::uint64_t session, std::uint64_t step) {
     }
     running = at->second;
   }
-  running->stop(std::make_shared<const error>(errc::cancelled, "the step was cancelled"));
+  running->stop(failure_of([] { fail(errc::cancelled, "the step was cancelled"); }));
 }
 
 void worker::stop() {
