@@ -260,13 +260,13 @@ TEST_CASE_FIXTURE(own_graph,
 
 namespace {
 
-/// The first socket of this process that was connected to `address`.
-int socket_to(const std::string& address) {
+/// The socket of this process that was connected from port `port`.
+int socket_from(int port) {
   for (int fd = 3; fd < 1024; ++fd) {
-    sockaddr_in to{};
-    socklen_t size = sizeof to;
-    if (getpeername(fd, reinterpret_cast<sockaddr*>(&to), &size) == 0 &&
-        str("127.0.0.1:", ntohs(to.sin_port)) == address)
+    sockaddr_in own{};
+    socklen_t size = sizeof own;
+    if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+        ntohs(own.sin_port) == port)
       return fd;
   }
   return -1;
@@ -285,10 +285,16 @@ TEST_CASE_FIXTURE(own_graph, "a run succeeds after one that has lost a connectio
   if (auto there = on(device("/job:worker/task:1"))) y = w + 1.f;
   session s(c.target("worker", 0), {.timeout = 60s});
   s.run(initialize_all());
+  testing::log_lines lines(logging::level::info);
+  const std::string accepted =
+      c.spec().address("worker", 1) + " accepted /job:worker/replica:0/task:0 at 127.0.0.1:";
   for (int i = 0; i < 5; ++i) {
     CHECK(s.run(y) == ndarray<float, 4>{1, 1, 1, 1});
-    // The connection of the master, which is older than that of the ps.
-    const int fd = socket_to(c.spec().address("worker", 1));
+    // The connection of the master, not that of the ps.
+    const std::string said = join(lines.take(), "\n");
+    const auto at = said.rfind(accepted);
+    REQUIRE(at != std::string::npos);
+    const int fd = socket_from(std::stoi(said.substr(at + accepted.size())));
     REQUIRE(fd >= 0);
     ::shutdown(fd, SHUT_RDWR);
     const auto o = outcome_of([&] { s.run(y); });

@@ -79,7 +79,8 @@ channel_state::pumped channel_state::pump() {
   } catch (...) {
     const auto why = failure_of([] { throw; });
     end(why->code() == errc::unavailable ? why : loss([&] { return why->message(); }));
-    connection->close();  // a message that was lost may be one that somebody waits for
+    // What was lost may be a message that somebody waits for.
+    if (!connection->lost()) connection->close();
   }
   return pumped::some;
 }
