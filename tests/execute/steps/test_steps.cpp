@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// Steps of sessions, on the devices that nodes go to by themselves.
 #include <malloc.h>
 #include <deft/deft.hpp>
 #include <thread>
 
+#include "devices.hpp"
+#include "execute/arrays.hpp"
 #include "op/modeling.hpp"
 
 using namespace deft;
 using testing::own_graph;
+using testing::usual_device;
 
 // Every allocation of this thread is counted. Sanitizers have allocators of their own.
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -28,6 +32,7 @@ void* aligned_alloc(std::size_t a, std::size_t n) { return ++allocations, __libc
 
 TEST_CASE_FIXTURE(own_graph, "a prepared step allocates nothing once it has run") {
 #ifdef DEFT_TEST_COUNTS_ALLOCATIONS
+  auto here = on(device("/cpu:0"));  // queues of simulated GPUs allocate
   placeholder<float> a("a"), b("b");
   placeholder<float, dyn, 4> x("x");
   variable<float, 4> w("w", zeros());
@@ -62,6 +67,7 @@ TEST_CASE_FIXTURE(own_graph, "a prepared step allocates nothing once it has run"
 
 TEST_CASE_FIXTURE(own_graph, "kernels that run on several threads allocate nothing either") {
 #ifdef DEFT_TEST_COUNTS_ALLOCATIONS
+  auto here = on(device("/cpu:0"));
   // Large enough to be split. Each result is a scalar or a row, which a step may fetch.
   constexpr int rows = 4096, n = 200;
   placeholder<float, rows, n> x("x");
@@ -294,6 +300,65 @@ TEST_CASE_FIXTURE(own_graph, "the process's compiled kernel and the portable pro
     CHECK(a(i) == b.data<float>()[i]);
     CHECK(a(i) == c.data<float>()[i]);
   }
+}
+
+namespace {
+
+/// What steps make of variables on one device by work on another. All sums are exact.
+std::vector<any_array> trained(const std::string& variables, const std::string& work,
+                               const std::string& target) {
+  const own_graph own;
+  placeholder<float, dyn, 3> x("x");
+  placeholder<std::int32_t, dyn> rows("rows");
+  const auto there = [&](auto f) { return on(device(variables), f); };
+  auto w = there([] { return variable<float, 5, 3>("w", ones()); });
+  auto count = there([] { return variable<std::int32_t>("count", 0); });
+  any_tensor loss, taken;
+  operation step;
+  if (auto here = on(device(work))) {
+    taken = gather(w, rows);
+    loss = sum(square(taken - x)) + any_tensor(max(w));
+    auto [dw] = gradients(loss, w);
+    auto after = control_dependencies(dw);
+    step = there([&] { return group(w.assign_sub(dw * 0.5f), count.assign_add(1)); });
+  }
+  session s(target);
+  s.run(initialize_all());
+  CHECK(s.device_of(w).ends_with(variables));
+  CHECK(s.device_of(loss).ends_with(work));
+  std::vector<any_array> made;
+  for (std::int64_t n : {1, 4, 0, 7}) {
+    ndarray<float, dyn, 3> batch(n);
+    ndarray<std::int32_t, dyn> indices(n);
+    for (std::int64_t i = 0; i < n; ++i) indices(i) = static_cast<std::int32_t>(i * i % 5);
+    for (auto& e : batch) e = static_cast<float>(n);
+    auto [l, t] = s.run(loss, taken, x = batch, rows = indices);
+    made.push_back(l), made.push_back(t);
+    s.run(step, x = batch, rows = indices);
+    if (n == 0) continue;
+    indices(0) = 5;
+    const std::string e = testing::error_of([&] { s.run(step, x = batch, rows = indices); });
+    CHECK(e.starts_with("out_of_range: [gather] the index 5 is out of range for 5 rows"));
+    made.push_back(any_array::scalar(s.run(count)));
+    made.push_back(s.run(any_tensor(w)));
+  }
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("steps over the devices of two tasks give what those of a processor give") {
+  const server alone = server::local();
+  const auto expected = trained("/cpu:0", "/cpu:0", alone.target());
+  local_cluster c{{"ps", 1}, {"worker", 1}};
+  const std::string ps = "/job:ps/replica:0/task:0/", worker = "/job:worker/replica:0/task:0/";
+  for (const std::string& variables : {ps + "cpu:0", ps + usual_device()})
+    for (const std::string& work : {worker + usual_device(), ps + usual_device()}) {
+      INFO("variables on ", variables, ", work on ", work);
+      const auto made = trained(variables, work, c.target("worker", 0));
+      REQUIRE(made.size() == expected.size());
+      for (std::size_t i = 0; i < made.size(); ++i) CHECK(testing::identical(made[i], expected[i]));
+    }
 }
 
 TEST_CASE("a chain of a million nodes is run") {
