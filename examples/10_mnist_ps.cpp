@@ -58,8 +58,8 @@ void run_worker(task& self) {
   if (const std::string file = self.flag("dot"); self.is_chief() && !file.empty())
     std::ofstream(file) << to_dot(s.session(), train, x = ndarray<float, dyn, 784>(100),
                                   label = ndarray<std::int32_t, dyn>(100));
-
-  for (auto& [images, labels] : mnist(data).shuffle(10'000).batch(100, true).repeat()) {
+  const auto order = static_cast<std::uint64_t>(self.index());  // in which it draws its images
+  for (auto& [images, labels] : mnist(data).shuffle(10'000, order).batch(100, true).repeat()) {
     if (s.should_stop()) break;
     s.run(train, x = images, label = labels);
   }

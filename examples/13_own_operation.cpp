@@ -5,6 +5,7 @@
 //     x ── swish ── running_sum ── sum ── loss
 //
 // prints: loss 4.16
+// same losses: 0.011
 // prints: slope 2.22 1.86 1.09
 #include <cstdio>
 #include <deft/deft.hpp>

@@ -9,6 +9,7 @@
 // --data DIR: the files of MNIST; otherwise deft draws digits. --to DIR: where the records go.
 // prints: [0-9]+ images in 4 files
 // prints: read [0-9]+ batches, loss 2\.[0-9]+, then [01]\.[0-9]+
+// same losses: 0.02
 #include <cstdio>
 
 #include "mnist_records.hpp"

@@ -8,6 +8,7 @@
 //        └────────── adagrad, on the rows of these words ◀── gradients ◀────────────┘
 //
 // prints: loss 0\.69, then 0\.[0-5]
+// same losses: 0.011
 // prints: nearest to word 42 \(topic 2\): topics 2 2 2 2 2
 // prints: training changed 400 of 20000 rows
 #include <algorithm>
