@@ -189,11 +189,18 @@ TEST_CASE_TEMPLATE("updates of rows run on simulated GPUs, too", Table, variable
 TEST_CASE_TEMPLATE("many rows are subtracted, replaced and summed as by a loop", Id, std::int32_t,
                    std::int64_t) {
   constexpr std::int64_t rows = 300;
+  // Half of the indices are below the first, half below the second.
+  constexpr std::pair<unsigned, unsigned> spread{3, rows}, hot{1, rows}, equal{1, 1};
+  struct {
+    std::int64_t count;
+    std::pair<unsigned, unsigned> below;
+  } const cases[] = {{1, spread}, {64, equal},   {65, spread}, {65, equal},   {4096, equal},
+                     {4097, hot}, {4161, equal}, {5000, hot},  {5000, equal}, {5000, spread}};
   std::minstd_rand random(7);
   for (const std::int64_t width : {1, 7, 128})
-    for (const std::int64_t count : {1, 64, 65, 5000}) {
-      CAPTURE(width);
-      CAPTURE(count);
+    for (const auto& [count, below] : cases) {
+      INFO(count, " indices, half of them below ", below.first, ", half below ", below.second,
+           ", rows of ", width);
       graph g;
       auto in_graph = as_default(g);
       any_variable less("less", {rows, width}, 0.f), other("other", {rows, width}, 0.f);
@@ -204,7 +211,8 @@ TEST_CASE_TEMPLATE("many rows are subtracted, replaced and summed as by a loop",
       const any_tensor sums = sum_rows(values, ids);
       ndarray<Id, dyn> at(count);
       ndarray<float, dyn, dyn> x(count, width);
-      for (auto& i : at) i = static_cast<Id>(random() % 2 ? random() % rows : random() % 3);
+      for (auto& i : at)
+        i = static_cast<Id>(random() % (random() % 2 ? below.first : below.second));
       for (auto& e : x) e = static_cast<float>(static_cast<int>(random() % 17) - 8);  // exact sums
       std::vector<float> total(rows * width), last(rows * width);
       for (std::int64_t i = 0; i < count; ++i)
@@ -227,6 +235,34 @@ TEST_CASE_TEMPLATE("many rows are subtracted, replaced and summed as by a loop",
                    total[static_cast<std::size_t>(at(i) * width + c)];
       CHECK(wrong == 0);
     }
+}
+
+TEST_CASE_FIXTURE(own_graph, "a GPU adds few rows of one index after each other") {
+  // Added to 2^24 a 1 is lost. Of 5,000 that come together first, none is.
+  constexpr std::int64_t count = 5000, few = 64;
+  constexpr float large = 1 << 24;
+  auto there = on(device("/gpu:0"));
+  placeholder<std::int32_t, dyn> ids("ids");
+  placeholder<float, dyn, 3> values("values");
+  variable<float, 4, 3> less("less", zeros()), table("table", zeros()), steps("steps", zeros());
+  const auto [gradient] = gradients(sum(gather(table, ids) * values), table);
+  const auto loss = sum(gather(steps, ids) * values);
+  const any_tensor results[] = {-scatter_sub(less, ids, values).value(), any_tensor(gradient) + 0.f,
+                                sum_rows(values, ids)};
+  session s({.simulated_gpus = 1});
+  s.run(initialize_all());
+  ndarray<std::int32_t, dyn> at(count);
+  ndarray<float, dyn, 3> x(count, 3);
+  std::ranges::fill(x, 1.f);
+  for (std::int64_t c = 0; c < 3; ++c) x(0, c) = large;
+  for (const any_tensor& t : results) {
+    const any_array sums = s.run(t, ids = at, values = x);
+    CAPTURE(sums.data<float>()[0]);
+    for (std::int64_t c = 0; c < 3; ++c) CHECK(sums.data<float>()[c] >= large + count - few - 1);
+  }
+  const operation descent = sgd(1.f).minimize(loss);
+  s.run(descent, ids = at, values = x);
+  CHECK(-s.run(steps)(0, 0) >= large + count - few - 1);
 }
 
 TEST_CASE_FIXTURE(own_graph,

@@ -3,8 +3,8 @@
 // one_hot, argmax, argmin, first_max, first_min.
 #pragma once
 #include <algorithm>
-#include <bit>
 #include <cstring>
+#include <deft/execute/cpu/equal_rows.hpp>
 #include <deft/execute/cpu/fold.hpp>
 #include <deft/execute/cpu/tables.hpp>
 #include <deft/execute/team.hpp>
@@ -109,43 +109,6 @@ class scatter_kernel final : public typed_kernel {
   std::int64_t rows_ = 0, n_ = 0, count_ = 0;
 };
 
-/// Which of a list of indices are equal: a hash table of positions, of at most `distinct` values.
-template <class Index>
-class equal_indices {
- public:
-  void prepare(std::int64_t count, std::int64_t distinct) {
-    next_.resize(at(count));
-    firsts_.reserve(at(count));
-    const std::size_t slots = std::bit_ceil(2 * at(std::min(count, distinct)) + 2);
-    slots_.resize(slots);
-    shift_ = 64 - std::countr_zero(slots);
-  }
-  void find(const Index* index, std::int64_t count) {
-    firsts_.clear();
-    std::ranges::fill(slots_, -1);
-    for (std::int64_t i = 0; i < count; ++i) {
-      std::size_t s = (static_cast<std::uint64_t>(index[i]) * 0x9E3779B97F4A7C15u) >> shift_;
-      while (slots_[s] >= 0 && index[slots_[s]] != index[i]) s = (s + 1) & (slots_.size() - 1);
-      if (slots_[s] >= 0)
-        next_[at(slots_[s])] = i;
-      else
-        firsts_.push_back(i);
-      slots_[s] = i;
-      next_[at(i)] = -1;
-    }
-  }
-  /// The first positions of the indices, in their order.
-  const std::vector<std::int64_t>& firsts() const { return firsts_; }
-  /// The next position of the same index; -1: none.
-  std::int64_t next(std::int64_t i) const { return next_[at(i)]; }
-
- private:
-  static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  std::vector<std::int64_t> slots_;  ///< the last position of an index so far; -1: free
-  std::vector<std::int64_t> next_, firsts_;
-  int shift_ = 0;
-};
-
 /// Calls f(k) for k of 0 to n - 1, each of them work on a row of `bytes`.
 template <class F>
 void each_row(std::int64_t n, std::int64_t bytes, double nanoseconds, F f) {
@@ -181,9 +144,7 @@ class sum_rows_kernel final : public typed_kernel {
     each_row(static_cast<std::int64_t>(firsts.size()), bytes, cost_, [&](std::int64_t k) {
       const std::int64_t first = firsts[static_cast<std::size_t>(k)];
       T* const sum = to + first * n_;
-      std::copy_n(from + first * n_, n_, sum);
-      for (std::int64_t i = equal_.next(first); i >= 0; i = equal_.next(i))
-        fold<T, plus>::into(sum, from + i * n_, n_);
+      equal_rows<T, Index>{equal_, from, n_}.sum_from(first, sum);
       for (std::int64_t i = equal_.next(first); i >= 0; i = equal_.next(i))
         if (repeat_)
           std::copy_n(sum, n_, to + i * n_);
@@ -246,9 +207,8 @@ class scatter_sub_kernel final : public row_update_kernel<T, Index> {
       const T* rows = from + first * n;
       thread_local std::vector<T> sum;
       if (this->equal_.next(first) >= 0) {
-        sum.assign(rows, rows + n);
-        for (std::int64_t i = this->equal_.next(first); i >= 0; i = this->equal_.next(i))
-          fold<T, plus>::into(sum.data(), from + i * n, n);
+        sum.resize(static_cast<std::size_t>(n));
+        equal_rows<T, Index>{this->equal_, from, n}.sum_from(first, sum.data());
         rows = sum.data();
       }
       fold<T, minus>::into(row, rows, n);
