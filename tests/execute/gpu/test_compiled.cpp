@@ -260,7 +260,7 @@ TEST_CASE_FIXTURE(on_one_gpu, "a user's operation may fail on GPUs") {
 }
 
 TEST_CASE_FIXTURE(on_one_gpu, "packs of a .cpp file come before the lanes of a .cu file") {
-  // Used in test_own_operation.cpp, too.
+  // Used in test_simulated.cpp, too.
   placeholder<float, dyn> x("x");
   tensor<float, dyn> y = make_leak(x, x, x);
   CHECK(cpu::find_own_row(record_of<leak>, dtype::float32, dtype::float32).span > 1);

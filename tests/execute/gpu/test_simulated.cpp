@@ -18,6 +18,7 @@
 #include "../training_step.hpp"
 #include "environment.hpp"
 #include "on_gpu.hpp"
+#include "own_operations.hpp"
 #include "session/sessions.hpp"
 
 using namespace deft;
@@ -68,6 +69,17 @@ TEST_CASE_FIXTURE(with_gpus, "a model trains on simulated GPUs as on the process
     CHECK(train("/gpu:0", "/gpu:1") == alone);
     CHECK(train("/gpu:1", "/cpu:0").size() == alone.size());
   }
+}
+
+TEST_CASE_FIXTURE(with_gpus, "an operation of the program's own has the processor's bits") {
+  placeholder<float, dyn> x("x");
+  session s({.simulated_gpus = 1});
+  const ndarray<float, dyn> values{-2.f, 0.3f, 0, 1e30f, -7.7f};
+  auto run = [&](const char* where) {
+    return s.run(on(device(where), [&] { return any_tensor(testing::make_leak(x, x, x)); }),
+                 x = values);
+  };
+  CHECK(testing::identical(run("/gpu:0"), run("/cpu:0")));
 }
 
 TEST_CASE_FIXTURE(with_gpus, "a training step on a GPU allocates nothing once it has run") {
@@ -240,6 +252,72 @@ TEST_CASE("the host that follows an address of a GPU faults at once") {
     }
   }
 }
+
+#ifdef __SANITIZE_ADDRESS__
+namespace {
+
+/// A functor on elements of an array, and what is one element too far, of so many.
+struct one_too_far final : kernel {
+  std::int64_t count, bad;
+  bool writes;
+  one_too_far(std::int64_t n, std::int64_t i, bool w) : count(n), bad(i), writes(w) {}
+  void prepare(std::span<const tensor_type>, std::span<const tensor_type>) override {}
+  void run(const kernel_call& c) override {
+    auto& s = *static_cast<gpu::simulated::stream*>(c.stream);
+    s.launch(count, [x = s.out<float>(c.out[0]), at = bad, w = writes](std::int64_t i) {
+      volatile float* const p = x + (i == 0 ? at : i);
+      if (w) *p = 1;
+      [[maybe_unused]] const float read = *p;
+    });
+  }
+};
+
+/// What a process says that runs such a kernel on a GPU of its own; empty if it is sound.
+std::string said_of(std::int64_t count, std::int64_t bad, bool writes) {
+  int ends[2];
+  REQUIRE(pipe(ends) == 0);
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    dup2(ends[1], STDERR_FILENO);
+    const auto gpus = gpu::simulated::make_devices(parse_device("/job:localhost/task:0"), 1);
+    const buffer x(gpus[0]->space().allocate(static_cast<std::size_t>(count) * sizeof(float)));
+    one_too_far k(count, bad, writes);
+    void* const to[] = {x.data()};
+    const auto step = gpus[0]->make_step();
+    step->begin();
+    gpus[0]->launch({k, {nullptr, to, nullptr}, 0, 1}, step.get());
+    gpus[0]->record()->synchronize();
+    _exit(0);
+  }
+  close(ends[1]);
+  std::string said(1 << 16, '\0');
+  std::size_t size = 0;
+  while (const auto n = read(ends[0], said.data() + size, said.size() - size)) {
+    if (n < 0 || size == said.size()) break;
+    size += static_cast<std::size_t>(n);
+  }
+  said.resize(size);
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((status == 0) == said.empty());
+  return said;
+}
+
+}  // namespace
+
+TEST_CASE("AddressSanitizer reports a functor that goes one element too far") {
+  for (std::int64_t count : {1, 3, 100, 5000, 1'000'000})
+    for (bool writes : {false, true}) {
+      INFO(count, " elements", writes ? ", written" : "");
+      CHECK(said_of(count, count - 1, writes) == "");
+      for (std::int64_t bad : {count, std::int64_t{-1}})
+        CHECK(said_of(count, bad, writes).find("AddressSanitizer: use-after-poison") !=
+              std::string::npos);
+    }
+}
+#endif
 
 namespace {
 

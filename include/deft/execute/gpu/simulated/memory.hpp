@@ -13,7 +13,8 @@ class queue;
 
 /// Real addresses with the device's number and a bit added that makes them none of the machine's:
 /// dereferencing one faults at once. Sums and alignment stay as they are. Blocks are used again
-/// in the order of the compute stream, as those of a GPU's caching allocator are.
+/// in the order of the compute stream, as those of a GPU's caching allocator are. AddressSanitizer
+/// reports what is read or written in front of a block, and behind the bytes that were asked for.
 class tagged_memory final : public memory {
  public:
   /// `number` < 2^12; `limit`: bytes that tensors may have.
@@ -33,8 +34,6 @@ class tagged_memory final : public memory {
   static constexpr std::size_t most_kept = std::size_t{256} << 20;
 
   void* tagged(void* p) const;
-  /// Gives a block back to the host, given its real address.
-  static void give_back(block* b, void* at) noexcept;
 
   const std::uintptr_t number_;
   queue& compute_;

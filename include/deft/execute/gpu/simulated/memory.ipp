@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/gpu/simulated/memory.ipp: tagged addresses.
 #pragma once
+#include <algorithm>
 #include <deft/core/error.hpp>
 #include <deft/execute/gpu/devices.hpp>
 #include <deft/execute/gpu/simulated/memory.hpp>
 #include <deft/execute/gpu/simulated/queue.hpp>
+#include <memory>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 namespace deft::gpu::simulated {
 namespace {
@@ -13,6 +18,38 @@ constexpr std::uintptr_t foreign = std::uintptr_t{1} << 62;
 constexpr int number_shift = 48;
 
 thread_local int kernels_queueing = 0;
+
+/// In memory of the host.
+struct device_block final : block {
+  buffer host;
+};
+
+#ifdef __SANITIZE_ADDRESS__
+/// Blocks have room around them that nothing may touch, and are used again for the same size alone:
+/// work that is queued may still use them as they were.
+constexpr std::size_t red_zone = 256;
+bool fits(std::size_t capacity, std::size_t bytes) {
+  return capacity == std::max<std::size_t>(bytes, 1);
+}
+void fill(device_block& b, std::size_t bytes) {
+  b.host = buffer::host(bytes + 2 * red_zone);
+  char* const begin = static_cast<char*>(b.host.data());
+  b.data = begin + red_zone;
+  b.capacity = bytes;
+  ASAN_POISON_MEMORY_REGION(begin, red_zone);
+  ASAN_POISON_MEMORY_REGION(begin + red_zone + bytes, b.host.capacity() - red_zone - bytes);
+}
+#else
+bool fits(std::size_t capacity, std::size_t bytes) {
+  return capacity >= bytes && capacity <= 2 * bytes + 256;
+}
+void fill(device_block& b, std::size_t bytes) {
+  b.host = buffer::host(bytes);
+  b.data = b.host.data();
+  b.capacity = b.host.capacity();
+}
+#endif
+void give_back(block* b) noexcept { delete static_cast<device_block*>(b); }
 
 }  // namespace
 
@@ -40,7 +77,7 @@ block* tagged_memory::allocate(std::size_t bytes) {
   std::lock_guard lock(guard_);
   if (bytes > limit_ || used_ > limit_ - bytes) out_of_memory(where_, bytes, used_, limit_);
   for (std::size_t i = free_.size(); i-- > 0;)
-    if (free_[i]->capacity >= bytes && free_[i]->capacity <= 2 * bytes + 256) {
+    if (fits(free_[i]->capacity, bytes)) {
       block* b = free_[i];
       free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(i));
       kept_ -= b->capacity;
@@ -49,11 +86,12 @@ block* tagged_memory::allocate(std::size_t bytes) {
       return b;
     }
   ++simulated_gpus().allocations;
-  block* b = host_memory().allocate(std::max<std::size_t>(bytes, 1));
+  auto b = std::make_unique<device_block>();
+  fill(*b, std::max<std::size_t>(bytes, 1));
   used_ += b->capacity;
   b->data = tagged(b->data);
   b->home = this;
-  return b;
+  return b.release();
 }
 void tagged_memory::release(block* b) noexcept {
   std::lock_guard lock(guard_);
@@ -63,17 +101,12 @@ void tagged_memory::release(block* b) noexcept {
   while (kept_ > most_kept) {
     block* const old = free_.front();
     kept_ -= old->capacity;
-    compute_.push([old, at = real(old->data)] { give_back(old, at); });
+    compute_.push([old] { give_back(old); });
     free_.pop_front();
   }
 }
 tagged_memory::~tagged_memory() {
-  for (block* b : free_) give_back(b, real(b->data));
-}
-void tagged_memory::give_back(block* b, void* at) noexcept {
-  b->data = at;
-  b->home = &host_memory();
-  host_memory().release(b);
+  for (block* b : free_) give_back(b);
 }
 
 }  // namespace deft::gpu::simulated
