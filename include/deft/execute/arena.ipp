@@ -44,8 +44,13 @@ void arena_pool::give(buffer block_of) noexcept {
   deft::block* nobody = nullptr;
   deft::block* b = block_of.release();
   if (top_[c].compare_exchange_strong(nobody, b, std::memory_order_release)) return;
+  buffer kept(b);
   std::lock_guard lock(guard_);
-  more_.emplace_back(c, buffer(b));
+  try {
+    more_.emplace_back(c, std::move(kept));
+  } catch (const std::bad_alloc&) {
+    // It is not kept.
+  }
 }
 
 void arena_pool::trim() noexcept {

@@ -36,7 +36,11 @@ class frame_pool {
       return;
     }
     std::lock_guard lock(guard_);
-    more_.push_back(std::move(f));
+    try {
+      more_.push_back(std::move(f));
+    } catch (const std::bad_alloc&) {
+      // It is not kept.
+    }
   }
   /// `give_back` with the signature that step_results expects.
   static void return_to(void* pool, std::unique_ptr<executable::frame> f) {

@@ -130,7 +130,7 @@ class frame_state {
   /// Wakes all waiting lanes, which then see that the run is to end.
   struct interrupter {
     frame_state* f;
-    /// The gates are copied: a lane that is woken here may end the run, and the frame with it.
+    /// The gates are kept: a lane that is woken here may end the run, and the frame with it.
     void operator()() const {
       const auto gates = f->gates_;
       for (const auto& g : *gates) g->interrupt();

@@ -92,7 +92,7 @@ class team {
     try {
       for (; size_ < helpers; ++size_)
         start_thread([this, me = size_.load()] { help(me); }).detach();
-    } catch (const std::system_error&) {  // no more threads to be had: those there are will do
+    } catch (const std::exception&) {  // no more threads to be had: those there are will do
     }
   }
 

@@ -55,9 +55,9 @@ served::work accepted_connection::serve() {
   try {
     return go_on();
   } catch (const std::exception& e) {
-    logging::warning(table_->address, ": the connection of ", peer(), " failed: ", e.what());
     state_->close();
     end(nullptr);
+    logging::warning(table_->address, ": the connection of ", peer(), " failed: ", e.what());
     return work::some;
   }
 }
@@ -241,7 +241,7 @@ std::shared_ptr<const error> accepted_connection::dispatch() {
                                  std::chrono::microseconds(message_.spinning_for));
   const auto id = message_.id;
   auto failure = failure_of([&] { table_->handler.on_message(connection_, std::move(message_)); });
-  if (failure && id != 0)
+  if (failure && id != 0 && !state_->lost())
     failure = failure_of([&] {
       message answer;
       encode_error(answer, id, *failure);
@@ -282,10 +282,10 @@ bool accepted_connection::drop_input() {
 void accepted_connection::end(const std::shared_ptr<const error>& why) {
   const bool was_open = phase_ == phase::open;
   ++turn_;
-  if (why) logging::info(table_->address, ": ", why->what());
-  if (why && !state_->closed_here() && why->code() != errc::unavailable) {
-    wait_for_end();  // an invalid frame: the caller has been told
-  } else {
+  if (why) (void)failure_of([&] { logging::info(table_->address, ": ", why->what()); });
+  // After an invalid frame, the caller has been told.
+  const bool told = why && !state_->closed_here() && why->code() != errc::unavailable;
+  if (!told || failure_of([&] { wait_for_end(); })) {
     phase_ = phase::ended;
     state_->close();
     state_->on_event(nullptr);

@@ -97,8 +97,8 @@ class channel {
   std::shared_ptr<detail::channel_state> state_;
 };
 
-/// Handlers of what happens on a channel outside of calls. Called on the thread that reads, without
-/// locks; they may send, but not wait on the channels.
+/// Handlers of what happens on a channel outside of calls, on the thread that reads, without locks;
+/// they may send, but not wait on the channels. What on_message throws ends the channel.
 struct channel_events {
   std::function<void(message&&)> on_message;  ///< a message that is not an answer
   std::function<void(const error&)> on_lost;  ///< after all pending calls have failed

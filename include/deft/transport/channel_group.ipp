@@ -328,10 +328,14 @@ void channel_group::dial(const std::string& address, deadline until, channel_eve
           return then(nullptr, std::make_shared<const error>(errc::cancelled,
                                                              "the channel_group was destroyed"));
         }
-        auto s = std::make_shared<detail::channel_state>(std::move(c), address, group,
-                                                         std::move(events));
-        group->add(s);
-        then(std::make_shared<channel>(std::move(s)), nullptr);
+        std::shared_ptr<channel> made;
+        failure = failure_of([&] {
+          auto s = std::make_shared<detail::channel_state>(c, address, group, std::move(events));
+          made = std::make_shared<channel>(s);
+          group->add(std::move(s));
+        });
+        if (failure) c->close();
+        then(failure ? nullptr : std::move(made), failure);
       });
 }
 

@@ -33,7 +33,8 @@ std::shared_ptr<pending> channel_state::call(message& m,
   {
     std::lock_guard lock(guard_);
     p->id_ = m.id = ++last_id_;
-    if (!gone_) calls_.emplace(p->id_, p);
+    if (gone_) throw error(errc::unavailable, connection->why_lost());
+    calls_.emplace(p->id_, p);
   }
   try {
     connection->send(m);
@@ -79,8 +80,6 @@ channel_state::pumped channel_state::pump() {
   } catch (...) {
     const auto why = failure_of([] { throw; });
     end(why->code() == errc::unavailable ? why : loss([&] { return why->message(); }));
-    // What was lost may be a message that somebody waits for.
-    if (!connection->lost()) connection->close();
   }
   return pumped::some;
 }
@@ -122,6 +121,8 @@ std::shared_ptr<const error> channel_state::loss(F why) const {
 void channel_state::end(std::shared_ptr<const error> why) {
   const bool ours = connection->closed_here();
   connection->on_event(nullptr);
+  // A message could not be handled, and somebody may wait for it.
+  if (!connection->lost()) connection->close();
   if (fail_all(why) && !ours && events_.on_lost) events_.on_lost(*why);
 }
 

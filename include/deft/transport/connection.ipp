@@ -87,8 +87,8 @@ void connection_state::beat(std::chrono::steady_clock::time_point now) {
   if (now - last_said_ + interval_ / 2 < interval_ || writes()) return;
   try {
     send(message(message_kind::heartbeat));
-  } catch (const error&) {
-    // The connection was lost in the meantime.
+  } catch (const std::exception&) {
+    // The connection was lost in the meantime, or there is no memory: the next one may arrive.
   }
 }
 

@@ -89,6 +89,7 @@ class connection_state final : public loop_member,
   void end_writing();
   void hand_over(std::unique_lock<std::mutex>& lock);
   void write_when_possible();
+  void wait_to_write();
   void stop_writing(std::unique_lock<std::mutex>& lock);
   void break_off(std::string_view why) noexcept;
   [[noreturn]] void throw_lost();

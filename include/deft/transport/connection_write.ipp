@@ -327,6 +327,13 @@ void connection_state::hand_over(std::unique_lock<std::mutex>& lock) {
 }
 
 void connection_state::write_when_possible() {
+  const auto failure = failure_of([&] { wait_to_write(); });
+  if (!failure) return;
+  break_off("out of memory while writing");
+  std::unique_lock lock(guard_);
+  stop_writing(lock);
+}
+void connection_state::wait_to_write() {
   stream_->wait(stream::direction::out, [self = shared_from_this()] {
     std::unique_lock mine(self->guard_);
     const std::size_t before = self->queued_;

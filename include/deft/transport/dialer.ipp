@@ -31,8 +31,10 @@ void dialer::attempt(F f) {
   const auto failure = failure_of([&] { f(*this); });
   if (!failure) return;
   if (ended_) throw error(*failure);  // of then_; the loop logs it
-  if (auto worse = failure_of([&] { retry(*failure); }); worse && !ended_)
-    end(nullptr, std::move(worse));
+  auto worse = failure_of([&] { retry(*failure); });
+  if (!worse) return;
+  if (ended_) throw error(*worse);  // likewise
+  end(nullptr, std::move(worse));
 }
 
 template <class F>

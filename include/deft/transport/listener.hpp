@@ -20,8 +20,8 @@ class connection_handler {
   /// Called after the handshake. An error thrown here refuses the connection with its message.
   virtual void on_open(const std::shared_ptr<connection>&) {}
   /// Called for each message. The answer may be sent from here, or later from any thread. What is
-  /// not moved out of `m` is reused for the next message. An error thrown here is sent as the
-  /// answer if the message has an id, and logged otherwise; the connection stays open either way.
+  /// not moved out of `m` is reused for the next message. An error thrown here is the answer if the
+  /// message has an id; otherwise it is logged, and data_loss or no memory ends the connection.
   virtual void on_message(const std::shared_ptr<connection>& from, message&& m) = 0;
   /// Called while a peer is silent (connection::begin_silence): waits until `heard()` is true, and
   /// meanwhile reads the answers that the peer waits for. `unseen`: how long before another thread

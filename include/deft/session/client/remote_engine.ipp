@@ -102,8 +102,8 @@ class remote_plan final : public ready_plan {
     if (is_forked()) return;
     if (!session_->closed && !session_->master->lost()) try {
         session_->master->post(wire::pack(wire::drop_plan{session_->id, number_}));
-      } catch (const error&) {
-        // A lost master has dropped it.
+      } catch (const std::exception&) {
+        // A lost master has dropped it; without memory it stays until the session ends.
       }
   }
 

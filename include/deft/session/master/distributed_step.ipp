@@ -219,7 +219,8 @@ class master_plan::distributed_step final : public answer_listener,
           fails_now = failed() || stop_asked();
           if (fails_now) ends = own_.done;
           if (fails_now)
-            if (const auto failure = failure_of([&] { failure_ = with_fate(first_error()); }))
+            if (const auto failure = failure_of([&] { failure_ = with_fate(first_error()); });
+                failure && !failure_)
               failure_ = failure;
       }
       if (ends)
@@ -227,7 +228,7 @@ class master_plan::distributed_step final : public answer_listener,
       else if (fails_now)
         state_ = state::failing;
     }
-    if (fails_now) cancel_parts();
+    if (fails_now) (void)failure_of([&] { cancel_parts(); });
     if (ends) finish();
   }
 
@@ -356,7 +357,7 @@ class master_plan::distributed_step final : public answer_listener,
     if (failure_) {
       o.results.reset();
       o.failure = failure_;
-      // Without memory, what fails later may say that this step's fate is unknown.
+      // Without memory, whoever asks later is told that the step's fate is unknown.
       (void)failure_of([&] { tasks_.note_failure(number_, updating()); });
     }
     if (own_.outcome.frame) own_.outcome.pool->give_back(std::move(own_.outcome.frame));

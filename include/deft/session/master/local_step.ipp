@@ -97,7 +97,7 @@ class master_plan::unattended_step final : public step_driver,
     const auto go_on = [self = shared_from_this(), lane] { self->frame_->resume(lane); };
     try {
       plan_->tasks_->cluster()->background().run(go_on);
-    } catch (const error&) {
+    } catch (const std::exception&) {
       go_on();  // no other thread can be started
     }
   }

@@ -124,8 +124,8 @@ master_plan::~master_plan() {
   for (auto& r : others_) try {
       if (const auto link = r.link.lock(); link && !link->lost())
         link->post(wire::pack(wire::drop_part{tasks_->session(), r.registration.handle}));
-    } catch (const error&) {
-      // A lost task has dropped it.
+    } catch (const std::exception&) {
+      // A lost task has dropped it; without memory it stays until the session ends.
     }
 }
 

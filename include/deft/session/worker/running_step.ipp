@@ -206,24 +206,20 @@ void running_step::flush(bool ends) {
 }
 
 void running_step::post(const registered_part::destination& to, outgoing&& o) {
-  message m = wire::pack(wire::tensors{session_, step_, std::move(o.keys), std::move(o.values)});
-  std::shared_ptr<channel> link;
   const auto failure = failure_of([&] {
-    if (master_ && to.is_master)
-      master_->send(m);
-    else if ((link = worker_->links().standing(to.task, to.incarnation)))
-      link->post(m);
+    message m = wire::pack(wire::tensors{session_, step_, std::move(o.keys), std::move(o.values)});
+    if (master_ && to.is_master) return master_->send(m);
+    if (const auto link = worker_->links().standing(to.task, to.incarnation)) return link->post(m);
+    // The step may end here before these values are sent.
+    worker_->links().when_linked(
+        to.task, deadline_in(task_links::reconnect_time), to.incarnation, {},
+        [self = shared_from_this(), task = to.task, m = std::move(m)](
+            const std::shared_ptr<channel>& c, std::shared_ptr<const error> missing) {
+          if (!missing) missing = failure_of([&] { c->post(m); });
+          if (missing) self->could_not_send(task, missing);
+        });
   });
-  if (failure) return could_not_send(to.task, failure);
-  if (link || (master_ && to.is_master)) return;
-  // The step may end here before these values are sent.
-  worker_->links().when_linked(
-      to.task, deadline_in(task_links::reconnect_time), to.incarnation, {},
-      [self = shared_from_this(), task = to.task, m = std::move(m)](
-          const std::shared_ptr<channel>& c, std::shared_ptr<const error> missing) {
-        if (!missing) missing = failure_of([&] { c->post(m); });
-        if (missing) self->could_not_send(task, missing);
-      });
+  if (failure) could_not_send(to.task, failure);
 }
 
 void running_step::could_not_send(placement task, const std::shared_ptr<const error>& why) {
@@ -299,8 +295,8 @@ void running_step::finish(std::shared_ptr<const error> failure) {
                     failure->device());
       });
   }
+  journal_->end(step_, fate);
   // Without memory, a late value may make the step once more, until the master ends it.
-  (void)failure_of([&] { journal_->end(step_, fate); });
   (void)failure_of([&] { worker_->ended(session_, step_); });
   step_outcome o;
   o.pool = part_;
@@ -311,7 +307,7 @@ void running_step::finish(std::shared_ptr<const error> failure) {
     o.frame = std::move(frame_);
     o.keys = std::move(with_answer.keys);
     o.values = std::move(with_answer.values);
-    if (recorder_) o.trace = recorder_->take();
+    if (recorder_) (void)failure_of([&] { o.trace = recorder_->take(); });
   }
   master_.reset();
   auto done = std::move(done_);

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/session/worker/step_journal.hpp>
+#include <new>
 
 namespace deft {
 
@@ -22,7 +23,11 @@ void step_journal::end(std::uint64_t step, step_fate f) {
       std::swap(*at, under_way_.back());
       under_way_.pop_back();
     }
-    note(step, f);
+    try {
+      note(step, f);
+    } catch (const std::bad_alloc&) {
+      forgotten_ = std::max(forgotten_, step);  // its fate is unknown
+    }
   }
   for (const auto& then : asked) then(f);
 }

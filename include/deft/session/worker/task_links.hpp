@@ -103,7 +103,7 @@ class task_links {
   template <class F>
   void or_fail_all(entry& e, F f);
   void on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_ptr<channel> c,
-                  const std::shared_ptr<const error>& failure);
+                  std::shared_ptr<const error> failure);
   static bool leads_to(const entry& e, std::uint64_t incarnation);
   std::shared_ptr<entry> entry_of(placement task);
   /// Throws the error given to stop() or interrupt(), if any.

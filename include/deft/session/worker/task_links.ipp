@@ -100,7 +100,7 @@ void task_links::when_linked(placement task, deadline until, std::uint64_t incar
   });
 }
 
-/// If `f`, which dials, throws, nobody else does.
+/// If `f`, which dials a task, throws, all that wait for the task fail.
 template <class F>
 void task_links::or_fail_all(entry& e, F f) {
   const auto failure = failure_of(f);
@@ -150,36 +150,38 @@ void task_links::dial(const std::shared_ptr<dialled_task>& d) {
   };
   channels_.dial(d->address, d->turn_ends, std::move(events),
                  [this, d](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
-                   or_fail_all(*d->at, [&] {
-                     if (c && c->peer().name != to_string(*d->task))
-                       failure = std::make_shared<const error>(
-                           errc::failed_precondition, str(d->address, " is ", c->peer().name));
-                     on_dialled(d, failure ? nullptr : std::move(c), failure);
-                   });
+                   if (c && c->peer().name != to_string(*d->task))
+                     failure = failure_of([&] {
+                       fail(errc::failed_precondition, d->address, " is ", c->peer().name);
+                     });
+                   on_dialled(d, failure ? nullptr : std::move(c), failure);
                  });
 }
 
 /// Either `c` or `failure` is null.
 void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_ptr<channel> c,
-                            const std::shared_ptr<const error>& failure) {
+                            std::shared_ptr<const error> failure) {
   using namespace std::chrono_literals;
   entry& e = *d->at;
   const auto now = std::chrono::steady_clock::now();
   auto waits_since = now;
   std::vector<waiting> over;
-  std::string why_lost;
+  std::string why_lost;  // no reason if there is no memory for it
   bool again = false;
   {
     std::lock_guard lock(e.guard);
     if (c) e.channel = c;
     if (c && !c->lost()) e.why_lost.clear();
-    why_lost = e.why_lost;
+    (void)failure_of([&] { why_lost = e.why_lost; });
     over.swap(e.waiting);
     if (failure && is_missing(*failure) && !stopped_) {
       const auto left = std::stable_partition(over.begin(), over.end(),
                                               [&](const waiting& w) { return now >= w.until; });
-      e.waiting.assign(std::move_iterator(left), std::move_iterator(over.end()));
-      over.erase(left, over.end());
+      if (const auto worse = failure_of(
+              [&] { e.waiting.assign(std::move_iterator(left), std::move_iterator(over.end())); }))
+        failure = worse;
+      else
+        over.erase(left, over.end());
     }
     again = e.dialling = !e.waiting.empty();
     if (again) waits_since = e.waiting.front().since;
@@ -203,14 +205,16 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
   if (stopped_ && c) c->close();
   for (auto& w : over) {
     if (w.given_up.stop_requested()) continue;
-    auto why = failure_for(w);
-    w.then(why ? nullptr : c, why);
+    std::shared_ptr<const error> why;
+    if (auto worse = failure_of([&] { why = failure_for(w); })) why = std::move(worse);
+    if (const auto thrown = failure_of([&] { w.then(why ? nullptr : c, why); }))
+      logging::warning("what waited for ", d->address, " failed: ", thrown->what());
   }
   if (!again) return;
   if (now - waits_since >= 1s && !std::exchange(d->told, true))
     logging::warning("still waiting: ", failure_since(waits_since)->message());
   d->turn = std::min<std::chrono::nanoseconds>(2 * d->turn, 1s);
-  dial(d);
+  or_fail_all(e, [&] { dial(d); });
 }
 
 namespace {

@@ -132,8 +132,7 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
     made.part = std::make_shared<registered_part>(std::move(p), task_->resources(session, master),
                                                   peers, master);
   });
-  // Without memory, it may be registered later.
-  if (made.failure && made.failure->code() == errc::resource_exhausted) throw error(*made.failure);
+  if (made.failure == out_of_memory) throw std::bad_alloc();  // ends a connection: see dispatch
   auto s = find_or_make(session, owner.get());
   std::lock_guard lock(s->guard);
   s->owner = owner.get();
@@ -246,6 +245,8 @@ void worker::tell_of_loss(std::uint64_t session, std::uint64_t step, placement t
                                               to_string(*task), why.message()}));
     } catch (const error&) {
       // The master is lost, and its session with it.
+    } catch (const std::bad_alloc&) {
+      master->close();  // it would wait
     }
 }
 
@@ -267,7 +268,7 @@ worker::unattended::unattended(const std::shared_ptr<worker>& w) : worker_(w) {
   worker_->read_lately_ = true;
   if (!worker_->reading_.exchange(true)) try {
       worker_->background_.run([w] { w->read_for_others(); });
-    } catch (const error&) {
+    } catch (const std::exception&) {
       worker_->reading_ = false;  // the keeper thread reads, more slowly
     }
 }
@@ -348,11 +349,15 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
       fail(errc::aborted, "step ", step,
            s->steps.contains(step) ? " has already begun" : " has already ended");
     s->last_step = std::max(s->last_step, step);
-    running = s->find_or_make(step, shared_from_this(), session);
+    const auto unmade =
+        failure_of([&] { running = s->find_or_make(step, shared_from_this(), session); });
+    if (!unmade) return;
+    s->journal->end(step, step_fate::unchanged);
+    throw error(*unmade);
   });
   // The order to stop them was lost with a connection, or values came too late.
   for (const auto& o : over)
-    o->stop(std::make_shared<const error>(errc::cancelled, "the master has ended the step"));
+    o->stop(failure_of([] { fail(errc::cancelled, "the master has ended the step"); }));
   if (failure) return done({nullptr, nullptr, std::move(failure)});
   if (!running->begin(std::move(entry.part), std::move(feeds), std::move(from), trace, done))
     return done({nullptr, nullptr,
