@@ -7,9 +7,10 @@
 
 namespace deft {
 
-/// Made beforehand: there may be no memory for it later.
-inline const std::shared_ptr<const error> out_of_memory =
-    std::make_shared<const error>(errc::resource_exhausted, "out of memory");
+/// Made beforehand, as there may be no memory for it later; never destroyed, as threads may outlive
+/// static objects.
+inline const std::shared_ptr<const error>& out_of_memory = *new std::shared_ptr<const error>(
+    std::make_shared<const error>(errc::resource_exhausted, "out of memory"));
 
 /// The exception that `f` throws, of any type, as an error; null if it returns.
 template <class F>

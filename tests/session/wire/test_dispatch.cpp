@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/session/wire/dispatch.hpp>
+#include <deft/transport/channel_group.hpp>
 
 #include "session/sessions.hpp"
+#include "transport/wire.hpp"
 
 using namespace deft;
 using testing::outcome_of;
@@ -38,4 +40,20 @@ TEST_CASE("a message without a handler is refused, naming its kind") {
     CHECK(o.code == errc::unimplemented);
     CHECK(o.says(str("this task does not know messages of kind ", static_cast<unsigned>(kind))));
   }
+}
+
+TEST_CASE("an answer that cannot be sent is replaced by the error, and the connection stays") {
+  testing::test_handler handler;
+  handler.came = [](const auto& from, message&& m) {
+    wire::caller(from, m).answer_with([] { return wire::values{{any_array()}, {}, {}}; });
+  };
+  listener l(testing::options_of_test(), handler);
+  channel_group links(testing::client_of_test());
+  const auto c = links.connect(l.address(), testing::soon());
+  const auto p = c->call(message(message_kind::first_free));
+  REQUIRE(links.wait_for(*p, testing::soon()));
+  const auto o = outcome_of([&] { p->take(); });
+  CHECK(o.code == errc::internal);
+  CHECK(o.says("cannot send an empty tensor"));
+  CHECK_FALSE(c->lost());
 }

@@ -31,30 +31,31 @@ class caller {
   void answer(A&& a) const {
     send(pack(std::forward<A>(a)));
   }
-  /// Answers with what `make` returns or throws. Logs it if the connection is lost, and ends one
-  /// that there is no memory to answer on, as the peer would wait.
+  /// Answers with what `make` returns or throws. If neither can be sent, ends the connection, as
+  /// the peer would wait.
   template <class F>
   void answer_with(F&& make) const {
     message m;
     if (const auto failure = failure_of([&] { m = pack(make()); })) return fail(*failure);
-    send_or_log([&] { return std::move(m); });
+    send_or_end([&] { return std::move(m); });
   }
   /// Answers with an error, likewise.
   void fail(const error& failure) const {
-    send_or_log([&] {
-      message m;
-      encode_error(m, id_, failure);
-      return m;
-    });
+    send_or_end([&] { return of_error(failure); });
   }
 
  private:
   template <class F>
-  void send_or_log(F&& make) const {
-    const auto failure = failure_of([&] { send(make()); });
-    if (!failure) return;
-    if (!from_->lost()) from_->close();
-    logging::info("an answer could not be sent: ", failure->what());
+  void send_or_end(F&& make) const {
+    const auto unsent = failure_of([&] { send(make()); });
+    if (!unsent) return;
+    if (!from_->lost() && failure_of([&] { send(of_error(*unsent)); })) from_->close();
+    (void)failure_of([&] { logging::info("an answer could not be sent: ", unsent->what()); });
+  }
+  message of_error(const error& failure) const {
+    message m;
+    encode_error(m, id_, failure);
+    return m;
   }
   void send(message&& m) const {
     m.id = id_;
