@@ -10,6 +10,7 @@ using namespace std::chrono_literals;
 
 // Sanitizers have allocators of their own.
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define DEFT_TEST_FAILS_ALLOCATIONS 1
 namespace {
 
 /// How many more allocations of this process succeed before one fails; negative: all.
@@ -107,8 +108,10 @@ bool fails_without(long n, bool remote) {
 }
 
 }  // namespace
+#endif
 
 TEST_CASE("a step for which there is no memory fails, and the next one runs") {
+#ifdef DEFT_TEST_FAILS_ALLOCATIONS
   testing::log_lines quiet(logging::level::error);
   for (bool remote : {false, true}) {
     CAPTURE(remote);
@@ -116,5 +119,7 @@ TEST_CASE("a step for which there is no memory fails, and the next one runs") {
     while (fails_without(n, remote)) ++n;
     CHECK(n > 20);
   }
-}
+#else
+  MESSAGE("allocations cannot be made to fail here");
 #endif
+}

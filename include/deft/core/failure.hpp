@@ -12,6 +12,16 @@ namespace deft {
 inline const std::shared_ptr<const error>& out_of_memory = *new std::shared_ptr<const error>(
     std::make_shared<const error>(errc::resource_exhausted, "out of memory"));
 
+/// An error to be stored or sent, with `parts` joined as its message.
+template <class... Parts>
+std::shared_ptr<const error> make_failure(errc code, const Parts&... parts) noexcept {
+  try {
+    return std::make_shared<const error>(code, str(parts...));
+  } catch (const std::bad_alloc&) {
+    return out_of_memory;
+  }
+}
+
 /// The exception that `f` throws, of any type, as an error; null if it returns.
 template <class F>
 std::shared_ptr<const error> failure_of(F&& f) noexcept {

@@ -295,8 +295,7 @@ void channel::copy_borrowed() {
 void channel::close() {
   state_->connection->on_event(nullptr);
   state_->connection->close();
-  state_->fail_all(
-      failure_of([&] { fail(errc::cancelled, "the channel to ", peer(), " was closed"); }));
+  state_->fail_all(make_failure(errc::cancelled, "the channel to ", peer(), " was closed"));
   if (auto h = state_->owner.lock()) h->remove(state_.get());
 }
 void channel::notice_loss() { state_->notice_loss(); }
@@ -311,7 +310,7 @@ channel_group::~channel_group() {
   for (auto& c : state_->channels()) {
     c->connection->on_event(nullptr);
     c->connection->close();
-    c->fail_all(failure_of([] { fail(errc::cancelled, "the channel_group was destroyed"); }));
+    c->fail_all(make_failure(errc::cancelled, "the channel_group was destroyed"));
   }
 }
 
@@ -325,8 +324,7 @@ void channel_group::dial(const std::string& address, deadline until, channel_eve
         const auto group = weak.lock();
         if (!group) {
           c->close();
-          return then(nullptr, std::make_shared<const error>(errc::cancelled,
-                                                             "the channel_group was destroyed"));
+          return then(nullptr, make_failure(errc::cancelled, "the channel_group was destroyed"));
         }
         std::shared_ptr<channel> made;
         failure = failure_of([&] {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 namespace deft::detail {
 
@@ -39,9 +40,8 @@ class channel_state {
  private:
   void deliver();
   void tell(pending& p);
-  /// "lost " and the peer, with a reason that `why` returns.
-  template <class F>
-  std::shared_ptr<const error> loss(F why) const;
+  /// An error for the loss of the peer.
+  std::shared_ptr<const error> lost(std::string_view why) const;
   void end(std::shared_ptr<const error> why);
   /// Removes the pending call of that number, and returns it; null if there is none.
   std::shared_ptr<pending> take_call(std::uint64_t id);

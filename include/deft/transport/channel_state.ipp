@@ -69,7 +69,7 @@ channel_state::pumped channel_state::pump() {
           if (some) return pumped::some;
           return connection->has_received_part() ? pumped::part : pumped::nothing;
         case deft::connection::arrival::end:
-          end(loss([] { return "it ended the connection"; }));
+          end(lost("it ended the connection"));
           return pumped::some;
         case deft::connection::arrival::something:
           some = true;
@@ -79,7 +79,7 @@ channel_state::pumped channel_state::pump() {
     told = true;  // more may have been read
   } catch (...) {
     const auto why = failure_of([] { throw; });
-    end(why->code() == errc::unavailable ? why : loss([&] { return why->message(); }));
+    end(why->code() == errc::unavailable ? why : lost(why->message()));
   }
   return pumped::some;
 }
@@ -113,9 +113,8 @@ void channel_state::notice_loss() {
     end(failure_of([&] { throw error(errc::unavailable, connection->why_lost()); }));
 }
 
-template <class F>
-std::shared_ptr<const error> channel_state::loss(F why) const {
-  return failure_of([&] { fail(errc::unavailable, "lost ", connection->peer, ": ", why()); });
+std::shared_ptr<const error> channel_state::lost(std::string_view why) const {
+  return make_failure(errc::unavailable, "lost ", connection->peer, ": ", why);
 }
 
 void channel_state::end(std::shared_ptr<const error> why) {

@@ -139,8 +139,7 @@ void dialer::retry(const error& why) {
     return end(nullptr, std::make_shared<const error>(why));
   if (!late || why_.empty()) why_ = why.message();
   if (owner_.expired())
-    return end(nullptr,
-               std::make_shared<const error>(errc::cancelled, "the channel_group was destroyed"));
+    return end(nullptr, make_failure(errc::cancelled, "the channel_group was destroyed"));
   const auto now = clock::now();
   if (now >= until_) return give_up();
   if (!told_ && now - began_ > std::chrono::seconds(1)) {

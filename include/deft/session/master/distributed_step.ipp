@@ -37,7 +37,13 @@ class master_plan::distributed_step final : public answer_listener,
   void begin(std::stop_token cancel, deadline until, bool watch) noexcept {
     until_ = until;
     cancel_ = std::move(cancel);
-    if (auto failure = failure_of([&] { start(watch); })) fail_with(std::move(failure));
+    auto failure = failure_of([&] { start(watch); });
+    if (!failure) return;
+    {
+      std::lock_guard lock(guard_);
+      if (!failure_) failure_ = std::move(failure);
+    }
+    look();
   }
 
   /// The time for the step is over.
@@ -152,14 +158,6 @@ class master_plan::distributed_step final : public answer_listener,
                     });
   }
 
-  void fail_with(std::shared_ptr<const error> failure) noexcept {
-    {
-      std::lock_guard lock(guard_);
-      if (!failure_) failure_ = std::move(failure);
-    }
-    look();
-  }
-
   void send() {
     {
       std::lock_guard lock(guard_);
@@ -235,8 +233,8 @@ class master_plan::distributed_step final : public answer_listener,
   void consider_losses() {
     for (const auto& l : losses_)
       if (!failure_ && takes_part(l.from, false) && takes_part(l.to, true))
-        failure_ = failure_of(
-            [&] { fail(errc::unavailable, l.from, " lost ", l.to, " during the step: ", l.why); });
+        failure_ =
+            make_failure(errc::unavailable, l.from, " lost ", l.to, " during the step: ", l.why);
     losses_.clear();
   }
 

@@ -94,15 +94,12 @@ void task_directory::when_linked(placement task, deadline until, link_callback t
       task, std::min(until, most), known, closing(),
       [self = shared_from_this(), task, shorter = most < until, then = std::move(then)](
           std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
-        if (auto why = failure_of([&] {
-              if (c) self->note_incarnation(task, c->peer().incarnation);
-              if (failure && failure->code() == errc::aborted)
-                fail(errc::aborted, failure->message(),
-                     "; its variables and this session's plans there are lost");
-              if (failure && failure->code() == errc::deadline_exceeded && shorter)
-                fail(errc::unavailable, failure->message());
-            }))
-          failure = std::move(why);
+        if (c) failure = failure_of([&] { self->note_incarnation(task, c->peer().incarnation); });
+        if (failure && failure->code() == errc::aborted)
+          failure = make_failure(errc::aborted, failure->message(),
+                                 "; its variables and this session's plans there are lost");
+        if (failure && failure->code() == errc::deadline_exceeded && shorter)
+          failure = make_failure(errc::unavailable, failure->message());
         then(failure ? nullptr : std::move(c), std::move(failure));
       });
 }

@@ -114,10 +114,8 @@ std::vector<wire::tensors> running_step::keep_early(wire::tensors&& values) {
   early_.push_back(std::move(values));
   if (early_.size() <= most_messages && *all_early_ <= worker::most_early_bytes) return {};
   // begin() reports it.
-  why_ = std::make_shared<const error>(
-      errc::resource_exhausted,
-      str(to_string(worker_->task().name()), " received too many values for step ", step_,
-          " before it began"));
+  why_ = make_failure(errc::resource_exhausted, to_string(worker_->task().name()),
+                      " received too many values for step ", step_, " before it began");
   return take_early();
 }
 

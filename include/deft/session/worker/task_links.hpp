@@ -90,6 +90,8 @@ class task_links {
     std::uint64_t incarnation;
     std::stop_token given_up;
     link_callback then;
+    /// Calls `then`, unless the caller has given up. Logs what it throws.
+    void tell(std::shared_ptr<channel> c, const std::shared_ptr<const error>& why) const;
   };
   struct entry {
     std::mutex guard;

@@ -77,9 +77,8 @@ struct task_links::dialled_task {
 void task_links::when_linked(placement task, deadline until, std::uint64_t incarnation,
                              std::stop_token given_up, link_callback then) {
   if (!task->task || *task->task >= cluster_.tasks(task->job))
-    return then(nullptr,
-                std::make_shared<const error>(
-                    errc::not_found, str("the cluster has no task ", *task, "; it is ", cluster_)));
+    return then(nullptr, make_failure(errc::not_found, "the cluster has no task ", *task,
+                                      "; it is ", cluster_));
   auto e = entry_of(task);
   std::shared_ptr<channel> standing;
   {
@@ -100,6 +99,13 @@ void task_links::when_linked(placement task, deadline until, std::uint64_t incar
   });
 }
 
+void task_links::waiting::tell(std::shared_ptr<channel> c,
+                               const std::shared_ptr<const error>& why) const {
+  if (given_up.stop_requested()) return;
+  if (const auto thrown = failure_of([&] { then(std::move(c), why); }))
+    (void)failure_of([&] { logging::warning("what waited for a task failed: ", thrown->what()); });
+}
+
 /// If `f`, which dials a task, throws, all that wait for the task fail.
 template <class F>
 void task_links::or_fail_all(entry& e, F f) {
@@ -111,8 +117,7 @@ void task_links::or_fail_all(entry& e, F f) {
     over.swap(e.waiting);
     e.dialling = false;
   }
-  for (auto& w : over)
-    if (!w.given_up.stop_requested()) w.then(nullptr, failure);
+  for (auto& w : over) w.tell(nullptr, failure);
 }
 
 void task_links::dial(const std::shared_ptr<dialled_task>& d) {
@@ -134,8 +139,7 @@ void task_links::dial(const std::shared_ptr<dialled_task>& d) {
       old = std::move(e.channel);
     }
   }
-  for (auto& w : over)
-    if (!w.given_up.stop_requested()) w.then(nullptr, stopped_error_);
+  for (auto& w : over) w.tell(nullptr, stopped_error_);
   if (!anyone) return;
   if (old) old->notice_loss();
   old.reset();
@@ -151,9 +155,8 @@ void task_links::dial(const std::shared_ptr<dialled_task>& d) {
   channels_.dial(d->address, d->turn_ends, std::move(events),
                  [this, d](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
                    if (c && c->peer().name != to_string(*d->task))
-                     failure = failure_of([&] {
-                       fail(errc::failed_precondition, d->address, " is ", c->peer().name);
-                     });
+                     failure = make_failure(errc::failed_precondition, d->address, " is ",
+                                            c->peer().name);
                    on_dialled(d, failure ? nullptr : std::move(c), failure);
                  });
 }
@@ -191,24 +194,20 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
     const std::string text =
         late ? timeout_message(d->address, d->turn_ends - since, failure->message())
              : failure->message();
-    return std::make_shared<const error>(
-        late ? errc::deadline_exceeded : failure->code(),
-        str(*d->task, ": ", text, why_lost.empty() ? "" : "; ", why_lost));
+    return make_failure(late ? errc::deadline_exceeded : failure->code(), *d->task, ": ", text,
+                        why_lost.empty() ? "" : "; ", why_lost);
   };
   const auto failure_for = [&](const waiting& w) -> std::shared_ptr<const error> {
     if (stopped_) return stopped_error_;
     if (failure) return failure_since(w.since);
     if (!w.incarnation || w.incarnation == c->peer().incarnation) return nullptr;
-    return std::make_shared<const error>(errc::aborted,
-                                         str(*d->task, " at ", d->address, " has restarted"));
+    return make_failure(errc::aborted, *d->task, " at ", d->address, " has restarted");
   };
   if (stopped_ && c) c->close();
   for (auto& w : over) {
-    if (w.given_up.stop_requested()) continue;
     std::shared_ptr<const error> why;
     if (auto worse = failure_of([&] { why = failure_for(w); })) why = std::move(worse);
-    if (const auto thrown = failure_of([&] { w.then(why ? nullptr : c, why); }))
-      logging::warning("what waited for ", d->address, " failed: ", thrown->what());
+    w.tell(why ? nullptr : c, why);
   }
   if (!again) return;
   if (now - waits_since >= 1s && !std::exchange(d->told, true))

@@ -35,9 +35,13 @@ struct worker::session_entry {
   std::shared_ptr<step_journal> journal;
   const std::shared_ptr<early_bytes> early = std::make_shared<early_bytes>(0);
 
-  std::shared_ptr<running_step> find_or_make(std::uint64_t step, std::shared_ptr<worker> w,
-                                             std::uint64_t session) {
-    if (const auto at = steps.find(step); at != steps.end()) return at->second;
+  /// Null if it is not known.
+  std::shared_ptr<running_step> find(std::uint64_t step) const {
+    const auto at = steps.find(step);
+    return at == steps.end() ? nullptr : at->second;
+  }
+  std::shared_ptr<running_step> make(std::uint64_t step, std::shared_ptr<worker> w,
+                                     std::uint64_t session) {
     auto made = std::make_shared<running_step>(std::move(w), session, step, journal, early);
     steps.emplace(step, made);
     return made;
@@ -139,9 +143,8 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
   s->master = owner;
   s->local = !owner;
   if (owner && s->parts.size() >= most_parts && !s->parts.contains(handle)) {
-    s->refused = std::make_shared<const error>(
-        errc::resource_exhausted,
-        str("a session has at most ", most_parts, " parts on ", to_string(task_->name())));
+    s->refused = make_failure(errc::resource_exhausted, "a session has at most ", most_parts,
+                              " parts on ", to_string(task_->name()));
     throw error(*s->refused);
   }
   s->parts[handle] = std::move(made);
@@ -193,8 +196,7 @@ void worker::keep_journal(std::uint64_t session, std::shared_ptr<step_journal> j
 }
 
 void worker::drop_session(std::uint64_t session) {
-  forget(session,
-         std::make_shared<const error>(errc::cancelled, "the session of the step was closed"));
+  forget(session, make_failure(errc::cancelled, "the session of the step was closed"));
 }
 
 void worker::connection_lost(const void* owner, const peer_info& peer, std::uint64_t newer) {
@@ -212,8 +214,8 @@ void worker::connection_lost(const void* owner, const peer_info& peer, std::uint
           if (!newer || step->begun_after() < newer) steps.push_back(step);
     }
   }
-  auto why = std::make_shared<const error>(errc::cancelled,
-                                           "the connection to the master of the step was lost");
+  const auto why =
+      make_failure(errc::cancelled, "the connection to the master of the step was lost");
   for (auto id : gone) forget(id, why, true);
   error lost(errc::unavailable, str("lost ", peer.name, " while waiting for its values"));
   for (auto& step : steps) step->peer_lost(peer.name, peer.incarnation, lost);
@@ -349,24 +351,23 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
       fail(errc::aborted, "step ", step,
            s->steps.contains(step) ? " has already begun" : " has already ended");
     s->last_step = std::max(s->last_step, step);
-    const auto unmade =
-        failure_of([&] { running = s->find_or_make(step, shared_from_this(), session); });
+    if ((running = s->find(step))) return;
+    const auto unmade = failure_of([&] { running = s->make(step, shared_from_this(), session); });
     if (!unmade) return;
     s->journal->end(step, step_fate::unchanged);
     throw error(*unmade);
   });
   // The order to stop them was lost with a connection, or values came too late.
   for (const auto& o : over)
-    o->stop(failure_of([] { fail(errc::cancelled, "the master has ended the step"); }));
+    o->stop(make_failure(errc::cancelled, "the master has ended the step"));
   if (failure) return done({nullptr, nullptr, std::move(failure)});
   if (!running->begin(std::move(entry.part), std::move(feeds), std::move(from), trace, done))
-    return done({nullptr, nullptr,
-                 std::make_shared<const error>(errc::cancelled, "the step was cancelled")});
+    return done({nullptr, nullptr, make_failure(errc::cancelled, "the step was cancelled")});
   // If the session was dropped in between, this step was missed.
   if (stopped_)
     running->stop(std::make_shared<const error>(stopped_error()));
   else if (!find(session))
-    running->stop(std::make_shared<const error>(errc::cancelled, "the session was closed"));
+    running->stop(make_failure(errc::cancelled, "the session was closed"));
 }
 
 void worker::deliver(wire::tensors&& values, const void* from) {
@@ -380,17 +381,17 @@ void worker::deliver(wire::tensors&& values, const void* from) {
   std::shared_ptr<const void> unclaimed;
   {
     std::lock_guard lock(s->guard);
-    if (!s->steps.contains(step)) {
+    running = s->find(step);
+    if (!running) {
       if (s->ended.contains(step)) return;
       if (from && s->steps.size() >= most_steps) {
         s->ended.insert(step);
-        s->refused = std::make_shared<const error>(
-            errc::resource_exhausted, str("a session has at most ", most_steps,
-                                          " unfinished steps on ", to_string(task_->name())));
+        s->refused = make_failure(errc::resource_exhausted, "a session has at most ", most_steps,
+                                  " unfinished steps on ", to_string(task_->name()));
         throw error(*s->refused);
       }
+      running = s->make(step, shared_from_this(), session);
     }
-    running = s->find_or_make(step, shared_from_this(), session);
     // The sender must not wait for a session that may never be opened here.
     if (s->parts.empty()) unclaimed = std::move(values.credit);
   }
@@ -411,7 +412,7 @@ void worker::cancel(std::uint64_t session, std::uint64_t step) {
     }
     running = at->second;
   }
-  running->stop(failure_of([] { fail(errc::cancelled, "the step was cancelled"); }));
+  running->stop(make_failure(errc::cancelled, "the step was cancelled"));
 }
 
 void worker::stop() {
