@@ -5,7 +5,9 @@
 #include <deft/execute/frame_pool.hpp>
 #include <deft/session/wire/messages.hpp>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace deft {
@@ -30,6 +32,8 @@ class registered_part : public frame_pool {
   const std::vector<destination>& destinations() const { return destinations_; }
   /// The index of the destination of send number `send`.
   std::size_t destination_of(std::size_t send) const { return receivers_[send]; }
+  /// The number of the receive that takes the value sent with `key`; nothing if none does.
+  std::optional<std::size_t> receive_of(std::uint32_t key) const;
   /// Whether receive number `receive` takes its value from that incarnation of task `name`.
   bool expects(std::size_t receive, const std::string& name, std::uint64_t incarnation) const;
   /// Whether `segment`, in a step that has been given `bytes` bytes, may take long: if it did
@@ -52,7 +56,8 @@ class registered_part : public frame_pool {
   std::vector<destination> destinations_;
   std::vector<std::size_t> receivers_;  ///< by send: index of the destination
   std::vector<std::uint64_t> senders_;  ///< by receive: incarnation, 0 if unknown
-  std::vector<segment_time> times_;     ///< by segment
+  std::vector<std::pair<std::uint32_t, std::size_t>> receives_;  ///< keys, sorted, and numbers
+  std::vector<segment_time> times_;                              ///< by segment
 };
 
 }  // namespace deft

@@ -21,7 +21,17 @@ registered_part::registered_part(plan::part part, const task_resources& task,
     if (known == destinations_.end())
       destinations_.push_back({s.peer, incarnation_of(s), to_string(*s.peer) == master});
   }
-  for (const auto& r : code().receives()) senders_.push_back(incarnation_of(r));
+  for (const auto& r : code().receives()) {
+    receives_.emplace_back(static_cast<std::uint32_t>(r.key), senders_.size());
+    senders_.push_back(incarnation_of(r));
+  }
+  std::ranges::sort(receives_);
+}
+
+std::optional<std::size_t> registered_part::receive_of(std::uint32_t key) const {
+  const auto at = std::ranges::lower_bound(receives_, key, {}, [](auto& r) { return r.first; });
+  if (at == receives_.end() || at->first != key) return std::nullopt;
+  return at->second;
 }
 
 bool registered_part::expects(std::size_t receive, const std::string& name,

@@ -12,7 +12,6 @@
 #include <mutex>
 #include <stop_token>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -116,9 +115,8 @@ class running_step final : public rendezvous,
     bool awaited = false;
     waker waiting;  ///< wakes the lane that waits for it
   };
-  std::vector<arrival> arrivals_;                           ///< by receive
-  std::atomic<std::size_t> bytes_{0};                       ///< of the feeds and arrivals so far
-  std::unordered_map<std::uint32_t, std::size_t> numbers_;  ///< of the receive, by key
+  std::vector<arrival> arrivals_;      ///< by receive
+  std::atomic<std::size_t> bytes_{0};  ///< of the feeds and arrivals so far
   std::stop_source stopping_;
   const std::stop_token stopping_token_ = stopping_.get_token();
   step_context context_;

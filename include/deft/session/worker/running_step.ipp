@@ -79,10 +79,7 @@ void running_step::prepare(bool trace) {
     add_bytes(static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type));
   if (trace) recorder_ = std::make_unique<trace_recorder>();
   context_.observer = recorder_.get();
-  const auto receives = part_->code().receives();
-  for (std::size_t i = 0; i < receives.size(); ++i)
-    numbers_.emplace(static_cast<std::uint32_t>(receives[i].key), i);
-  arrivals_.resize(receives.size());
+  arrivals_.resize(part_->code().receives().size());
   outgoing_.resize(part_->destinations().size());
 }
 
@@ -123,14 +120,14 @@ std::vector<wire::tensors> running_step::keep_early(wire::tensors&& values) {
 std::vector<waker> running_step::take(wire::tensors& values) {
   std::vector<waker> waiting;
   for (std::size_t i = 0; i < values.keys.size(); ++i) {
-    const auto at = numbers_.find(values.keys[i]);
-    if (at == numbers_.end()) {
+    const auto number = part_->receive_of(values.keys[i]);
+    if (!number) {
       static logging::limited stray;
       stray.log(logging::level::warning, "step ", step_,
                 " received a value that none of its nodes receives");
       continue;
     }
-    arrival& a = arrivals_[at->second];
+    arrival& a = arrivals_[*number];
     a.value = std::move(values.values[i]);
     add_bytes(a.value.bytes());
     if (std::exchange(a.awaited, false)) waiting.push_back(std::move(a.waiting));
