@@ -326,12 +326,17 @@ bool frame_state::finish() {
       rest_after(std::chrono::steady_clock::now() - begin);
       continue;
     }
-    auto all = std::make_shared<countdown>(ends_.size(), waker(gate(end), run_));
-    for (const auto& e : ends_)
-      e->when_done([all] {
-        if (all->left.fetch_sub(1, std::memory_order_acq_rel) == 1) all->last();
-      });
-    if (gate(end)->park()) return false;
+    const auto unheard = failure_of([&] {
+      auto all = std::make_shared<countdown>(ends_.size(), waker(gate(end), run_));
+      for (const auto& e : ends_)
+        e->when_done([all] {
+          if (all->left.fetch_sub(1, std::memory_order_acq_rel) == 1) all->last();
+        });
+    });
+    if (unheard)  // there is no memory for a call back
+      rest_after(std::chrono::steady_clock::now() - begin);
+    else if (gate(end)->park())
+      return false;
   }
   ends_known_ = false;
   end_run();
@@ -475,7 +480,7 @@ void executable::frame::run(std::span<const feed_ref> feeds, const step_context&
     state_->start(feeds, context, nullptr);
     return;
   }
-  exec::blocking_driver driver;
+  exec::blocking_driver driver(state_->lanes());
   if (state_->start(feeds, context, &driver)) return;
   driver.drive(*this);
   if (auto e = state_->failure()) throw error(*e);

@@ -48,6 +48,7 @@ class frame_state {
   any_array take(std::size_t i) { return peek(i), std::move(fetched_[i]); }
   void release();
   bool may_park() const { return c_.may_park; }
+  std::size_t lanes() const { return lanes_.size(); }
 
  private:
   struct lane_job : team_job {

@@ -72,6 +72,10 @@ class lane_gate final : public waker::target {
 /// Waits on the calling thread for lanes that wait, and runs them there.
 class blocking_driver final : public step_driver {
  public:
+  /// For a frame of so many lanes, none of which can be woken twice before it has run.
+  explicit blocking_driver(std::size_t lanes) {
+    for (auto* list : {&ready_, &running_}) list->reserve(lanes + 1);  // and its end
+  }
   void wake(std::uint32_t lane) override {
     std::lock_guard lock(guard_);
     ready_.push_back(lane);
@@ -104,9 +108,10 @@ class blocking_driver final : public step_driver {
       changed_.wait(lock, [&] { return over_ || !ready_.empty(); });
       if (over_) return;
       idle_ = told_ = false;
-      std::vector<std::uint32_t> lanes = std::exchange(ready_, {});
+      running_.clear();
+      running_.swap(ready_);
       lock.unlock();
-      for (auto l : lanes) f.resume(l);
+      for (auto l : running_) f.resume(l);
       lock.lock();
     }
   }
@@ -126,7 +131,7 @@ class blocking_driver final : public step_driver {
   const std::thread::id thread_ = std::this_thread::get_id();
   std::mutex guard_;
   std::condition_variable changed_;
-  std::vector<std::uint32_t> ready_;
+  std::vector<std::uint32_t> ready_, running_;
   bool over_ = false, idle_ = false;
   std::atomic<bool> told_{false};
 };
