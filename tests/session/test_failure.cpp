@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "environment.hpp"
+#include "reserved_address.hpp"
 #include "sessions.hpp"
 
 using namespace deft;
@@ -17,6 +18,7 @@ using testing::is_loss;
 using testing::log_lines;
 using testing::outcome_of;
 using testing::own_graph;
+using testing::reserved_address;
 using testing::usual_device;
 using namespace std::chrono_literals;
 
@@ -169,24 +171,20 @@ TEST_CASE_FIXTURE(own_graph, "killing the master's own task ends its steps, wher
 }
 
 TEST_CASE_FIXTURE(own_graph, "a client that starts before its servers waits, and names them") {
-  int fd = listen_socket("localhost:0");
-  std::string address = address_of_socket(fd);
-  ::close(fd);
+  const reserved_address at;
   log_lines log;
-  auto o = outcome_of([&] { session s("deft://" + address, {.connect_timeout = 1200ms}); });
+  auto o = outcome_of([&] { session s("deft://" + at.text, {.connect_timeout = 1200ms}); });
   CAPTURE(o);
   CHECK(o.code == errc::unavailable);
-  CHECK(o.message == str("timed out after 1.2 s waiting for ", address, ": Connection refused"));
+  CHECK(o.message == str("timed out after 1.2 s waiting for ", at.text, ": Connection refused"));
   std::string lines = join(log.take(), "\n");
   INFO(lines);
-  CHECK(lines.find("still trying to connect to " + address) != lines.npos);
+  CHECK(lines.find("still trying to connect to " + at.text) != lines.npos);
 }
 
 TEST_CASE_FIXTURE(own_graph, "a task that never comes up is named after the timeout") {
-  int fd = listen_socket("localhost:0");
-  std::string nobody = address_of_socket(fd);
-  ::close(fd);
-  cluster_spec spec{{"ps", {nobody}}, {"worker", {"localhost:0"}}};
+  const reserved_address nobody;
+  cluster_spec spec{{"ps", {nobody.text}}, {"worker", {"localhost:0"}}};
   server worker(spec, "worker", 0);
   tensor<int> x;
   if (auto there = on(device("/job:ps/task:0"))) x = identity(constant(1));
@@ -197,7 +195,7 @@ TEST_CASE_FIXTURE(own_graph, "a task that never comes up is named after the time
     CAPTURE(target);
     session s(target, {.fold = false, .connect_timeout = 100ms});
     const std::string late =
-        str(ps, ": timed out after 100 ms waiting for ", nobody, ": Connection refused");
+        str(ps, ": timed out after 100 ms waiting for ", nobody.text, ": Connection refused");
     for (const auto& o : {outcome_of([&] { s.run(x); }), outcome_of([&] { s.devices(); }),
                           outcome_of([&] { s.reset(); })}) {
       CAPTURE(o);
@@ -240,10 +238,10 @@ TEST_CASE_FIXTURE(own_graph, "planning for a task that has died keeps to the lim
 
 TEST_CASE_FIXTURE(own_graph,
                   "a session that begins before its second server goes on once it is up") {
-  int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
-  cluster_spec spec{{"worker", {address_of_socket(fds[0]), address_of_socket(fds[1])}}};
-  ::close(fds[1]);
-  server first(spec, "worker", 0, {.listen_fd = fds[0]});
+  const int fd = listen_socket("localhost:0");
+  const reserved_address later;
+  cluster_spec spec{{"worker", {address_of_socket(fd), later.text}}};
+  server first(spec, "worker", 0, {.listen_fd = fd});
   tensor<int> x;
   if (auto there = on(device("/job:worker/task:1"))) x = identity(constant(7));
   session s(first.target(), {.fold = false});
@@ -305,12 +303,11 @@ TEST_CASE_FIXTURE(own_graph, "a run succeeds after one that has lost a connectio
 
 TEST_CASE_FIXTURE(own_graph,
                   "all tasks that are missing are named, and waited for no longer than asked") {
-  int sockets[] = {listen_socket("localhost:0"), listen_socket("localhost:0"),
-                   listen_socket("localhost:0")};
-  cluster_spec spec{{"ps", {address_of_socket(sockets[0]), address_of_socket(sockets[1])}},
-                    {"worker", {address_of_socket(sockets[2])}}};
-  ::close(sockets[0]), ::close(sockets[1]);
-  server here(spec, "worker", 0, {.listen_fd = sockets[2]});
+  const reserved_address missing[2];
+  const int fd = listen_socket("localhost:0");
+  cluster_spec spec{{"ps", {missing[0].text, missing[1].text}},
+                    {"worker", {address_of_socket(fd)}}};
+  server here(spec, "worker", 0, {.listen_fd = fd});
   tensor<float> sum = constant(0.f);
   for (int i : {0, 1}) {
     auto there = on(device(str("/job:ps/task:", i)));

@@ -3,6 +3,7 @@
 #include <deft/transport/channel_group.hpp>
 #include <map>
 
+#include "reserved_address.hpp"
 #include "wire.hpp"
 
 using namespace testing;
@@ -252,9 +253,8 @@ TEST_CASE("an abandoned call releases its listener, even if that holds the call"
 TEST_CASE("connect waits for a server that is not up yet") {
   test_handler handler;
   auto o = options_of_test();
-  int fd = listen_socket("localhost:0");
-  o.address = address_of_socket(fd);
-  ::close(fd);
+  const reserved_address meanwhile;
+  o.address = meanwhile.text;
   std::string name;
   mailbox<int> begun;
   std::thread client([&] {
@@ -281,6 +281,7 @@ TEST_CASE("connect says what it waited for, for how long, and why it failed") {
   };
   expect("it accepted the connection, but does not answer");
   ::close(fd);
+  const file_descriptor reserved(reserve_address(address));
   expect("Connection refused");
   CHECK(error_of([&] { h.connect("no port", briefly()); }).starts_with("invalid_argument"));
   CHECK(error_of([&] {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 
+#include "reserved_address.hpp"
 #include "wire.hpp"
 
 using namespace testing;
@@ -48,6 +49,30 @@ TEST_CASE("a listening socket can be inherited") {
   char c;
   CHECK(::read(pair[1], &c, 1) == 0);  // the listener owned it, and has closed it
   ::close(pair[1]);
+}
+
+TEST_CASE("a reserved port refuses callers and others who bind, and a listener may use it") {
+  using boost::asio::ip::tcp;
+  const reserved_address reserved;
+  boost::asio::io_context context;
+  const tcp::endpoint at = detail::resolve(reserved.text).front();
+  boost::system::error_code failed;
+  tcp::socket(context).connect(at, failed);
+  CHECK(failed == boost::asio::error::connection_refused);
+  tcp::acceptor other(context, at.protocol());
+  other.bind(at, failed);
+  CHECK(failed == boost::asio::error::address_in_use);
+
+  test_handler handler;
+  auto o = options_of_test();
+  o.address = reserved.text;
+  for (int i = 0; i < 2; ++i) {
+    listener l(o, handler);
+    channel_group h(client_of_test());
+    CHECK(h.connect(reserved.text, soon())->peer().name == o.self.name);
+    CHECK(error_of([&] { reserve_address(reserved.text); }).find("another process listens there") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("an address that other machines can reach needs a secret, or insecure") {

@@ -84,6 +84,10 @@ class listener {
 /// Opens a listening socket on "host:port" that children inherit and exec does not close, for a
 /// launcher that passes it on by `--listen_fd`. Returns the descriptor. Throws as listener does.
 int listen_socket(const std::string& address);
+/// Binds a socket to "host:port" without listening, so that no other process is given the port
+/// while nobody listens there; callers are refused. Returns the descriptor. A listener may use the
+/// address meanwhile. Throws as listener does.
+int reserve_address(const std::string& address);
 /// The address that a socket is bound to: "127.0.0.1:40123". Throws invalid_argument if `fd` is not
 /// a socket.
 std::string address_of_socket(int fd);

@@ -79,7 +79,7 @@ class listener::impl : public std::enable_shared_from_this<impl> {
     } else {
       const auto at = detail::resolve(o.address).front();
       check_reach(at.address().is_loopback(), o.address);
-      by_tcp_.acceptor = detail::listen_tcp(at, o.address, table_->loop.context());
+      by_tcp_.acceptor = detail::bind_tcp(at, o.address, table_->loop.context(), true);
     }
   }
   /// Opens the local socket for callers on this machine. A failure is only logged.

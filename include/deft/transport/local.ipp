@@ -214,7 +214,7 @@ class local_stream_t final : public stream {
       for (std::size_t i = 0; i < count; ++i) {
         int fd = -1;
         std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-        given_[std::min(i, given_.size() - 1)] = descriptor(fd);
+        given_[std::min(i, given_.size() - 1)] = file_descriptor(fd);
       }
     }
     return n;
@@ -273,8 +273,8 @@ class local_stream_t final : public stream {
   void wait_to_write(std::function<void()> then) {
     using boost::asio::socket_base;
     boost::system::error_code failed;
-    descriptor copy(::fcntl(handle(), F_DUPFD_CLOEXEC, 0));
-    if (copy.valid()) space_.assign(local_protocol(), copy.get(), failed);
+    file_descriptor copy(::fcntl(handle(), F_DUPFD_CLOEXEC, 0));
+    if (copy) space_.assign(local_protocol(), copy.get(), failed);
     if (space_.is_open()) copy.release();
     auto& waits = space_.is_open() ? space_ : socket_;
     waits.async_wait(socket_base::wait_write,
@@ -395,7 +395,7 @@ class local_stream_t final : public stream {
   read_buffer buffer_;
   bool drained_ = false;  ///< the last read returned less than it asked for
   slot_reader memory_in_;
-  std::array<descriptor, 2> given_;  ///< received with the bytes in the buffer
+  std::array<file_descriptor, 2> given_;  ///< received with the bytes in the buffer
   bool memory_came_ = false;
   std::size_t left_ = 0;  ///< of the current record
   bool in_memory_ = false;

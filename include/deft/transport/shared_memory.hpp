@@ -2,28 +2,11 @@
 // deft/transport/shared_memory.hpp: unnamed memory that two processes map. Internal.
 #pragma once
 #include <cstddef>
+#include <deft/core/file.hpp>
 #include <optional>
 #include <utility>
 
 namespace deft::detail {
-
-/// Owns a file descriptor.
-class descriptor {
- public:
-  explicit descriptor(int fd = -1) : fd_(fd) {}
-  descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  descriptor& operator=(descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~descriptor();
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 /// Pages that are mapped in this process and another one. The system frees them with the last
 /// mapping and descriptor, even if a process crashes.
@@ -31,13 +14,13 @@ class shared_memory {
  public:
   /// Allocates pages of a fixed size, and returns them with the descriptor to pass to another
   /// process. Returns nothing if the system has none; errno says why.
-  static std::optional<std::pair<shared_memory, descriptor>> make(std::size_t bytes);
+  static std::optional<std::pair<shared_memory, file_descriptor>> make(std::size_t bytes);
   /// Whether `fd`, received from another process, is sealed memory of this size, so that its owner
   /// cannot harm the reader by resizing it.
-  static bool is_sealed(const descriptor& fd, std::size_t bytes);
+  static bool is_sealed(const file_descriptor& fd, std::size_t bytes);
   /// Maps the memory of `fd`, which is_sealed has checked, for reading. Returns nothing if it
   /// cannot be mapped.
-  static std::optional<shared_memory> map(const descriptor& fd, std::size_t bytes);
+  static std::optional<shared_memory> map(const file_descriptor& fd, std::size_t bytes);
 
   shared_memory(shared_memory&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}

@@ -17,13 +17,9 @@ namespace {
 constexpr int all_seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 }  // namespace
 
-descriptor::~descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
-std::optional<std::pair<shared_memory, descriptor>> shared_memory::make(std::size_t bytes) {
-  descriptor fd(memfd_create("deft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!fd.valid() || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
+std::optional<std::pair<shared_memory, file_descriptor>> shared_memory::make(std::size_t bytes) {
+  file_descriptor fd(memfd_create("deft", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!fd || ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0 ||
       fcntl(fd.get(), F_ADD_SEALS, all_seals) != 0)
     return std::nullopt;
   void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
@@ -31,7 +27,7 @@ std::optional<std::pair<shared_memory, descriptor>> shared_memory::make(std::siz
   return std::pair(shared_memory(data, bytes), std::move(fd));
 }
 
-bool shared_memory::is_sealed(const descriptor& fd, std::size_t bytes) {
+bool shared_memory::is_sealed(const file_descriptor& fd, std::size_t bytes) {
   const int seals = fcntl(fd.get(), F_GET_SEALS);
   struct stat about {};
   struct statfs system {};
@@ -41,7 +37,7 @@ bool shared_memory::is_sealed(const descriptor& fd, std::size_t bytes) {
          system.f_type == TMPFS_MAGIC;
 }
 
-std::optional<shared_memory> shared_memory::map(const descriptor& fd, std::size_t bytes) {
+std::optional<shared_memory> shared_memory::map(const file_descriptor& fd, std::size_t bytes) {
   void* const data = mmap(nullptr, bytes, PROT_READ, MAP_SHARED, fd.get(), 0);
   if (data == MAP_FAILED) return std::nullopt;
   return shared_memory(data, bytes);

@@ -45,7 +45,7 @@ class slot_reader {
  public:
   /// Opens what the peer has sent. If the memory cannot be mapped, no slot is returned, and the
   /// peer sends everything through the socket. Returns what the peer did wrong, or null.
-  const char* open(descriptor memory, descriptor credits) noexcept;
+  const char* open(file_descriptor memory, file_descriptor credits) noexcept;
   bool is_open() const noexcept { return memory_.has_value(); }
   /// Where a slot, one of `slots`, begins.
   const std::byte* at(std::size_t slot) const noexcept {
@@ -59,7 +59,7 @@ class slot_reader {
 
   memory_share share_;
   std::optional<shared_memory> memory_;
-  descriptor credits_;  ///< to return slots on
+  file_descriptor credits_;  ///< to return slots on
 };
 
 /// The end that writes into its own memory: into the slot that was returned last, which is the
@@ -73,7 +73,7 @@ class slot_writer {
   /// The memory, and both ends of the socket on which its slots are returned.
   struct offer {
     shared_memory memory;
-    descriptor file, mine, of_peer;
+    file_descriptor file, mine, of_peer;
   };
   /// Returns nothing if it cannot be made; is_refused() from then on.
   std::optional<offer> make() noexcept;
@@ -115,7 +115,7 @@ class slot_writer {
   std::size_t free_ = 0;                     ///< how many these are
   std::mutex shut_guard_;
   bool shut_ = false;
-  descriptor returned_;  ///< where slots are returned
+  file_descriptor returned_;  ///< where slots are returned
   /// Has that descriptor during a wait only, as otherwise each returned slot would wake a thread
   /// that sleeps in the context.
   boost::asio::local::stream_protocol::socket waits_;

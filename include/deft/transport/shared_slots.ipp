@@ -40,8 +40,8 @@ std::ptrdiff_t result_of_call(std::ptrdiff_t n) noexcept {
   return errno == EWOULDBLOCK || errno == EINTR ? -EAGAIN : -errno;
 }
 
-const char* slot_reader::open(descriptor memory, descriptor credits) noexcept {
-  if (!memory.valid() || !credits.valid() || !share_.take()) return nullptr;
+const char* slot_reader::open(file_descriptor memory, file_descriptor credits) noexcept {
+  if (!memory || !credits || !share_.take()) return nullptr;
   if (!shared_memory::is_sealed(memory, slots * slot_bytes))
     return "the memory that it shares is not sealed, or does not have the agreed size";
   auto mapped = shared_memory::map(memory, slots * slot_bytes);
@@ -66,7 +66,7 @@ std::optional<slot_writer::offer> slot_writer::make() noexcept {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0)
     return refuse(errno), std::nullopt;
-  descriptor mine(ends[0]), of_peer(ends[1]);
+  file_descriptor mine(ends[0]), of_peer(ends[1]);
   auto made = shared_memory::make(slots * slot_bytes);
   if (!made) return refuse(errno), std::nullopt;
   return offer{std::move(made->first), std::move(made->second), std::move(mine),
@@ -130,12 +130,12 @@ void slot_writer::wait(std::function<void(boost::system::error_code)> then) {
 void slot_writer::shut() noexcept {
   std::lock_guard lock(shut_guard_);
   shut_ = true;
-  if (returned_.valid()) ::shutdown(returned_.get(), SHUT_RDWR);
+  if (returned_) ::shutdown(returned_.get(), SHUT_RDWR);
 }
 void slot_writer::close() noexcept {
   refuse(ENOMEM);
   std::lock_guard lock(shut_guard_);
-  returned_ = descriptor();
+  returned_ = {};
   memory_.reset();
 }
 

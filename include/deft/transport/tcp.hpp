@@ -9,9 +9,10 @@ namespace deft::detail {
 
 /// Takes over a connected socket.
 std::unique_ptr<stream> tcp_stream(boost::asio::ip::tcp::socket s, event_loop& loop);
-/// Opens a listening socket. Throws unavailable if it cannot, with `name` in the message.
-boost::asio::ip::tcp::acceptor listen_tcp(const boost::asio::ip::tcp::endpoint& at,
-                                          const std::string& name,
-                                          boost::asio::io_context& context);
+/// Opens a socket that is bound, and listens if it should. Throws unavailable if it cannot, with
+/// `name` in the message.
+boost::asio::ip::tcp::acceptor bind_tcp(const boost::asio::ip::tcp::endpoint& at,
+                                        const std::string& name, boost::asio::io_context& context,
+                                        bool listens);
 
 }  // namespace deft::detail

@@ -104,14 +104,14 @@ std::unique_ptr<stream> tcp_stream(tcp::socket s, event_loop& loop) {
   return filtered(std::make_unique<tcp_stream_t>(std::move(s), loop));
 }
 
-tcp::acceptor listen_tcp(const tcp::endpoint& at, const std::string& name,
-                         boost::asio::io_context& context) {
+tcp::acceptor bind_tcp(const tcp::endpoint& at, const std::string& name,
+                       boost::asio::io_context& context, bool listens) {
   tcp::acceptor a(context);
   error_code failed;
   // Stops at the first failure.
   (void)(a.open(at.protocol(), failed) || (fcntl(a.native_handle(), F_SETFD, FD_CLOEXEC), false) ||
          a.set_option(tcp::acceptor::reuse_address(true), failed) || a.bind(at, failed) ||
-         a.listen(boost::asio::socket_base::max_listen_connections, failed));
+         (listens && a.listen(boost::asio::socket_base::max_listen_connections, failed)));
   if (failed)
     fail(errc::unavailable, "cannot listen on ", name, ": ", failed.message(),
          failed == boost::asio::error::address_in_use
@@ -124,10 +124,16 @@ tcp::acceptor listen_tcp(const tcp::endpoint& at, const std::string& name,
 
 int listen_socket(const std::string& address) {
   boost::asio::io_context context;
-  auto all = detail::resolve(address);
-  const int fd = detail::listen_tcp(all.front(), address, context).release();
+  const auto all = detail::resolve(address);
+  const int fd = detail::bind_tcp(all.front(), address, context, true).release();
   fcntl(fd, F_SETFD, 0);
   return fd;
+}
+
+int reserve_address(const std::string& address) {
+  boost::asio::io_context context;
+  const auto all = detail::resolve(address);
+  return detail::bind_tcp(all.front(), address, context, false).release();
 }
 
 std::string address_of_socket(int fd) {

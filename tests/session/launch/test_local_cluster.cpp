@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/session/launch/local_cluster.hpp>
+#include <deft/transport/address.hpp>
 #include <thread>
 
 #include "session/sessions.hpp"
@@ -49,6 +50,24 @@ TEST_CASE_FIXTURE(own_graph, "ports are chosen, and the servers know those of ea
   session t(one.target());
   CHECK(t.run(constant(3)) == 3);
   CHECK(t.device_of(constant(3)) == "/job:localhost/replica:0/task:0/" + usual_device());
+}
+
+TEST_CASE_FIXTURE(own_graph, "nobody else is given the port of a task that was killed") {
+  using boost::asio::ip::tcp;
+  local_cluster c{{"ps", 1}, {"worker", 1}};
+  boost::asio::io_context context;
+  const tcp::endpoint at = detail::resolve(c.spec().address("ps", 0)).front();
+  for (int i = 0; i < 2; ++i) {
+    c.kill("ps", 0);
+    c.kill("ps", 0);  // it has ended already
+    tcp::acceptor other(context, at.protocol());
+    boost::system::error_code failed;
+    other.bind(at, failed);
+    CHECK(failed == boost::asio::error::address_in_use);
+    c.restart("ps", 0);
+    session s(c.target("ps", 0));
+    CHECK(s.run(constant(i) + 1) == i + 1);
+  }
 }
 
 TEST_CASE_FIXTURE(own_graph, "sessions share variables by name, and reset forgets them") {

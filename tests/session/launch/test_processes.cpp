@@ -10,6 +10,7 @@
 #include "environment.hpp"
 #include "execute/classifier.hpp"
 #include "gpus.hpp"
+#include "reserved_address.hpp"
 #include "session/processes.hpp"
 #include "session/sessions.hpp"
 
@@ -198,10 +199,8 @@ TEST_CASE("a worker that gets a signal tells the others that it is done") {
 
 TEST_CASE("a signal ends a worker that waits for a parameter server") {
   const testing::default_signals defaults;
-  const int fd = listen_socket("localhost:0");
-  const std::string nobody = address_of_socket(fd);
-  ::close(fd);
-  child_job job("line_fit", 0, {}, 2, {"--ps_hosts=" + nobody});
+  const testing::reserved_address nobody;
+  child_job job("line_fit", 0, {}, 2, {"--ps_hosts=" + nobody.text});
   for (int i : {0, 1}) {
     const std::string said = job.worker(i).complaint();
     INFO(said);

@@ -4,6 +4,7 @@
 #include <future>
 #include <thread>
 
+#include "reserved_address.hpp"
 #include "session/raw_caller.hpp"
 #include "session/together.hpp"
 
@@ -143,13 +144,12 @@ TEST_CASE("parameter servers learn at the same time that a task is done") {
 }
 
 TEST_CASE("a missing parameter server does not delay the others") {
-  int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0"),
-               listen_socket("localhost:0")};
-  const cluster_spec spec{{"ps", {address_of_socket(fds[0]), address_of_socket(fds[1])}},
-                          {"worker", {address_of_socket(fds[2])}}};
-  ::close(fds[0]);
-  server ps(spec, "ps", 1, {.listen_fd = fds[1], .away = 1h});
-  server here(spec, "worker", 0, {.listen_fd = fds[2]});
+  const testing::reserved_address missing;
+  const int sockets[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
+  const cluster_spec spec{{"ps", {missing.text, address_of_socket(sockets[0])}},
+                          {"worker", {address_of_socket(sockets[1])}}};
+  server ps(spec, "ps", 1, {.listen_fd = sockets[0], .away = 1h});
+  server here(spec, "worker", 0, {.listen_fd = sockets[1]});
   log_lines log(logging::level::info);
   std::thread ends([&] { here.coordination().done(1h); });
   ps.join();

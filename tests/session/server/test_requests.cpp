@@ -9,6 +9,7 @@
 #include <deft/transport/listener.hpp>
 #include <deft/transport/tcp.hpp>
 
+#include "reserved_address.hpp"
 #include "session/raw_caller.hpp"
 #include "transport/wire.hpp"
 
@@ -159,13 +160,13 @@ namespace {
 
 /// A cluster of two workers, of which only the first is there.
 struct one_of_two {
+  const testing::reserved_address missing;
   cluster_spec spec;
   std::unique_ptr<server> first;
 
   one_of_two() {
-    const int missing = listen_socket("localhost:0"), here = listen_socket("localhost:0");
-    spec = {{"worker", {address_of_socket(here), address_of_socket(missing)}}};
-    ::close(missing);
+    const int here = listen_socket("localhost:0");
+    spec = {{"worker", {address_of_socket(here), missing.text}}};
     first = std::make_unique<server>(spec, "worker", 0, server_options{.listen_fd = here});
   }
 };
@@ -334,10 +335,9 @@ TEST_CASE("the longest timeouts count as none, and a session's timeout limits co
     CHECK(s.run(constant(1.f) + 1.f) == 2.f);
     CHECK(s.run(run_options{.timeout = longest}, constant(2.f) + 1.f) == 3.f);
   }
-  const int fd = listen_socket("localhost:0");
-  const std::string dead = "deft://" + address_of_socket(fd);
-  ::close(fd);
-  CHECK(outcome_of([&] { session s(dead, {.timeout = 50ms}); }).code == errc::deadline_exceeded);
+  const testing::reserved_address dead;
+  CHECK(outcome_of([&] { session s("deft://" + dead.text, {.timeout = 50ms}); }).code ==
+        errc::deadline_exceeded);
 }
 
 TEST_CASE("runs that wait on their task hold no thread of it") {

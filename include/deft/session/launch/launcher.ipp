@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <deft/core/file.hpp>
 #include <deft/core/thread.hpp>
 #include <deft/session/cluster/cluster_spec.hpp>
 #include <deft/session/launch/launcher.hpp>
@@ -31,7 +32,7 @@ struct launched_task {
   int index = 0;
   std::string name;
   pid_t pid = -1;
-  int output = -1;
+  file_descriptor output;
   std::string partial, bar;
 };
 
@@ -72,8 +73,8 @@ class cluster_launcher {
     for (const auto& [job, tasks] : jobs) {
       std::string list;
       for (int i = 0; i < tasks; ++i) {
-        int fd = listen_socket("localhost:0");
-        sockets_[{job, i}] = fd;
+        const int fd = listen_socket("localhost:0");
+        sockets_[{job, i}] = file_descriptor(fd);
         if (options.bind) processors_[{job, i}] = processors_of(k++, tasks_in_all_);
         list += str(i ? "," : "", address_of_socket(fd));
         std::printf("/job:%s/task:%d at %s\n", job.c_str(), i, address_of_socket(fd).c_str());
@@ -90,7 +91,7 @@ class cluster_launcher {
     pthread_sigmask(SIG_BLOCK, &ends, &unblocked_);
     for (const auto& [job, tasks] : jobs)
       for (int i = 0; i < tasks; ++i) start(job, i);
-    if (restarts_ == 0) close_sockets();
+    if (restarts_ == 0) sockets_.clear();
   }
 
   int run() {
@@ -106,7 +107,7 @@ class cluster_launcher {
       }
       end_servers();
       std::vector<pollfd> fds;
-      for (auto& t : tasks_) fds.push_back({t.output, POLLIN, 0});
+      for (auto& t : tasks_) fds.push_back({t.output.get(), POLLIN, 0});
       const timespec moment{0, 100'000'000};
       if (ppoll(fds.data(), fds.size(), ending_ ? &moment : nullptr, &unblocked_) < 0) continue;
       if (ending_ && !killed_ && std::chrono::steady_clock::now() >= kill_at_) kill_late();
@@ -123,13 +124,12 @@ class cluster_launcher {
                          WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "has failed",
                          again ? ", and is started again" : "");
           }
-          ::close(tasks_[i].output);
           finish_bar(tasks_[i]);
           const launched_task ended = std::move(tasks_[i]);
           tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
           if (again) {
             start(ended.job, ended.index);
-            if (--restarts_ == 0) close_sockets();
+            if (--restarts_ == 0) sockets_.clear();
           } else if (failed) {
             code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
             end_all();
@@ -140,13 +140,8 @@ class cluster_launcher {
   }
 
  private:
-  void close_sockets() {
-    for (auto& [task, fd] : sockets_) ::close(fd);
-    sockets_.clear();
-  }
-
   void start(const std::string& job, int index) {
-    int own = sockets_.at({job, index});
+    const int own = sockets_.at({job, index}).get();
     std::vector<std::string> words{program_invocation_name, "--job_name=" + job,
                                    "--task_index=" + std::to_string(index),
                                    "--listen_fd=" + std::to_string(own)};
@@ -164,6 +159,7 @@ class cluster_launcher {
     if (pipe2(ends, O_CLOEXEC) != 0)
       fail(errc::resource_exhausted, "cannot make a pipe for ", job, "/", index, ": ",
            std::strerror(errno));
+    file_descriptor output(ends[0]), input(ends[1]);
     pid_t launcher = getpid();
     pid_t pid = fork();
     if (pid < 0)
@@ -181,28 +177,27 @@ class cluster_launcher {
       if (const sched_param none{}; processors < tasks_in_all_)
         sched_setscheduler(0, SCHED_BATCH, &none);
       setenv("DEFT_LOG_NAME", str(job, "/", index).c_str(), 1);
-      dup2(ends[1], STDOUT_FILENO);
+      dup2(input.get(), STDOUT_FILENO);
       for (const auto& [task, fd] : sockets_)
-        if (fd != own) ::close(fd);
+        if (fd.get() != own) ::close(fd.get());
       execv("/proc/self/exe", argv.data());
       _exit(127);
     }
     setpgid(pid, group_ ? group_ : pid);
     if (!group_) group_ = pid;
-    ::close(ends[1]);
     launched_task t;
     t.job = job;
     t.index = index;
     t.name = job + "/" + std::to_string(index);
     t.pid = pid;
-    t.output = ends[0];
+    t.output = std::move(output);
     tasks_.push_back(std::move(t));
   }
 
   /// False once the task has closed its output.
   bool read_lines(launched_task& t) {
     char text[4096];
-    ssize_t n = ::read(t.output, text, sizeof text);
+    ssize_t n = ::read(t.output.get(), text, sizeof text);
     if (n < 0) return errno == EINTR;
     if (n == 0) return false;
     t.partial.append(text, static_cast<std::size_t>(n));
@@ -278,7 +273,8 @@ class cluster_launcher {
   }
 
   std::vector<std::string> arguments_, hosts_;
-  std::map<std::pair<std::string, int>, int> sockets_;  ///< as long as tasks may be started
+  std::map<std::pair<std::string, int>, file_descriptor>
+      sockets_;  ///< as long as tasks may be started
   std::map<std::pair<std::string, int>, cpu_set_t> processors_;  ///< of each task, if it is bound
   const launch_options options_;
   int restarts_;  ///< that are left

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/launch/local_cluster.hpp: a whole cluster in one process, for tests and first steps.
 #pragma once
+#include <deft/core/file.hpp>
 #include <deft/session/server/server.hpp>
 #include <map>
 #include <memory>
@@ -28,7 +29,8 @@ class local_cluster {
   }
   /// The server of a task. Throws not_found if there is no such task, or it was killed.
   server& at(const std::string& job_name, int task);
-  /// Ends a server as a crash would: its connections break, its variables are lost.
+  /// Ends a server as a crash would: its connections break, its variables are lost. No other
+  /// process is given its port meanwhile.
   void kill(const std::string& job_name, int task);
   /// Kills the server of a task if it runs, and starts a new one at the same address, without
   /// variables. Throws not_found if there is no such task, unavailable if its port is taken.
@@ -38,6 +40,7 @@ class local_cluster {
   server_options options_;
   cluster_spec spec_;
   std::map<device_name, std::unique_ptr<server>> servers_;
+  std::map<device_name, file_descriptor> reserved_;  ///< addresses of servers that were killed
 };
 
 }  // namespace deft

@@ -35,13 +35,16 @@ server& local_cluster::at(const std::string& job_name, int task) {
 }
 
 void local_cluster::kill(const std::string& job_name, int task) {
-  servers_.erase(task_name(job_name, task));
+  const device_name name = task_name(job_name, task);
+  if (servers_.erase(name) > 0)
+    reserved_[name] = file_descriptor(reserve_address(spec_.address(job_name, task)));
 }
 
 void local_cluster::restart(const std::string& job_name, int task) {
   kill(job_name, task);
-  servers_.emplace(task_name(job_name, task),
-                   std::make_unique<server>(spec_, job_name, task, options_));
+  const device_name name = task_name(job_name, task);
+  servers_.emplace(name, std::make_unique<server>(spec_, job_name, task, options_));
+  reserved_.erase(name);
 }
 
 }  // namespace deft
