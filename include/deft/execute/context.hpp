@@ -75,10 +75,11 @@ inline const std::stop_token& never_stopped() {
   return token;
 }
 
-/// The counter of random operations. Streams begin far apart: multiples of the golden section of
-/// 2^64 keep their distance.
-constexpr std::uint64_t draw_counter(std::uint64_t stream, std::uint64_t step) {
-  return stream * 0x9e3779b97f4a7c15u + step;
+/// The counter of random operations; `draw` is the number of the step among those of its session
+/// that draw random numbers. Streams begin far apart: multiples of the golden section of 2^64 keep
+/// their distance.
+constexpr std::uint64_t draw_counter(std::uint64_t stream, std::uint64_t draw) {
+  return stream * 0x9e3779b97f4a7c15u + draw;
 }
 
 /// A step of a part. The caller keeps it, and what it refers to, alive until the run has ended.

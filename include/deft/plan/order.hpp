@@ -16,6 +16,9 @@ inline bool is_update(const node_def& n) {
   return n.op->role == op_role::assign || n.op->role == op_role::update;
 }
 
+/// Whether `n` draws other random numbers in each step.
+bool draws(const node_def& n);
+
 /// Sorts the nodes, stably, by the number of transfers between tasks on the longest path to them,
 /// then by that of copies between devices since: values that others wait for are computed first,
 /// what waits for others comes last, and values for one task can be sent together. Of those that

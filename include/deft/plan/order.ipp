@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <compare>
 #include <cstdint>
+#include <deft/op/random_normal.hpp>
+#include <deft/op/random_uniform.hpp>
+#include <deft/op/truncated_normal.hpp>
 #include <deft/plan/cut.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/plan/rewrite.hpp>
@@ -41,6 +44,11 @@ std::int64_t sent_bytes(const node_def& n) {
   return bytes;
 }
 
+template <class... Op>
+bool is_drawing_one_of(const node_def& n) {
+  return ((n.op->name == Op::name && decode<Op>(n.attributes).every_step) || ...);
+}
+
 struct touched {
   node_numbers reads, updates;
 };
@@ -61,6 +69,10 @@ void prefer_users(const graph_def& g, const std::vector<node_numbers>& users, st
 }
 
 }  // namespace
+
+bool draws(const node_def& n) {
+  return is_drawing_one_of<op::random_uniform, op::random_normal, op::truncated_normal>(n);
+}
 
 void order_transfers(graph_def& g, std::span<edge_def> fetches) {
   std::map<placement, placement> task_of_device;

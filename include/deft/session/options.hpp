@@ -42,8 +42,8 @@ struct session_options {
   /// derived from the index of the task that opens the session and the number of the session on its
   /// graph; the first session of a single process and of worker 0 has stream 0.
   std::optional<std::uint64_t> stream = {};
-  /// The number of steps done before: a session that continues a lost one with the same stream
-  /// draws the random numbers which that one would have drawn next.
+  /// The number of steps done before that drew random numbers: a session that continues a lost one
+  /// with the same stream draws those which that one would have drawn next.
   std::uint64_t first_step = 0;
   deft::credentials credentials = {};  ///< as the servers' credentials
 };

@@ -16,7 +16,7 @@
 namespace deft {
 
 /// Version of frames and handshake; peers of different versions refuse each other.
-inline constexpr std::uint16_t protocol_version = 12;
+inline constexpr std::uint16_t protocol_version = 13;
 
 /// The tasks of a cluster, a line each with the task's address.
 class task_list {

@@ -31,15 +31,16 @@ flat_graph some_graph() {
 }  // namespace
 
 TEST_CASE("ids, numbers and strings of messages arrive") {
-  const auto part = travelled(wire::run_part{1, 2, 3, 5, {any_array::scalar(4.f)}});
+  const auto part = travelled(wire::run_part{1, 2, 3, 5, 6, {any_array::scalar(4.f)}});
   CHECK(part.session == 1);
   CHECK(part.step == 2);
   CHECK(part.handle == 3);
   CHECK(part.ended_below == 5);
+  CHECK(part.draw == 6);
   REQUIRE(part.feeds.size() == 1);
   CHECK(part.feeds[0] == any_array::scalar(4.f));
   CHECK_FALSE(part.trace);
-  CHECK(travelled(wire::run_part{1, 2, 3, 5, {}, true}).trace);
+  CHECK(travelled(wire::run_part{1, 2, 3, 5, 6, {}, true}).trace);
 
   const auto value = travelled(wire::tensors{1, 2, {0xffff'ffff}, {any_array::scalar(7)}});
   CHECK(value.session == 1);

@@ -48,7 +48,7 @@ std::vector<std::uint32_t> waiting_keys() {
 }
 
 wire::run_part run(std::uint64_t step, std::uint64_t ended_below) {
-  return {session_id, step, handle, ended_below, {}};
+  return {session_id, step, handle, ended_below};
 }
 
 }  // namespace
@@ -189,7 +189,7 @@ TEST_CASE("values that come too early end steps of their own session only") {
   const auto outcome_of_step = [&](std::uint64_t session) {
     // Another thread may run the step.
     const auto failure = std::make_shared<std::promise<std::shared_ptr<const error>>>();
-    w->run_part(session, 1, handle, 1, {}, nullptr, false,
+    w->run_part({session, 1, handle, 1}, {}, nullptr,
                 [failure](step_outcome o) { failure->set_value(std::move(o.failure)); });
     return failure->get_future().get();
   };

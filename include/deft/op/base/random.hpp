@@ -7,7 +7,7 @@
 
 namespace deft::op {
 
-/// Element i depends only on key, draw_counter(stream, step) and i, so that the numbers are the
+/// Element i depends only on key, draw_counter(stream, draw) and i, so that the numbers are the
 /// same on every task and device and with any number of threads.
 struct random {
   static constexpr int arity = 0;

@@ -124,6 +124,7 @@ class master_plan::distributed_step final : public answer_listener,
     ended_ = false;
     tasks_.begin_step(weak_from_this(), number_, ended_below_);
     if (told_number_) *told_number_ = number_;
+    if (plan_->draws_) draw_ = tasks_.next_draw();
     const auto look = [weak = weak_from_this()] {
       if (const auto self = weak.lock()) self->look();
     };
@@ -167,8 +168,7 @@ class master_plan::distributed_step final : public answer_listener,
     auto failure = failure_of([&] {
       for (std::size_t i = 0; i < calls_.size(); ++i) {
         const task_part& r = plan_->others_[i];
-        wire::run_part m{tasks_.session(), number_, r.registration.handle,
-                         ended_below_,     {},      trace_ != nullptr};
+        wire::run_part m = order_of(r);
         for (auto f : r.feeds) m.feeds.push_back(fed_array(feeds_[f], borrows_));
         calls_[i] = links_[i]->call(wire::pack(m), shared_from_this());
       }
@@ -193,8 +193,16 @@ class master_plan::distributed_step final : public answer_listener,
     };
     own_.done = false;
     own_.begun = true;
-    tasks_.cluster()->run_part(tasks_.session(), number_, mine.registration.handle, ended_below_,
-                               std::move(own_feeds), nullptr, trace_ != nullptr, std::move(done));
+    tasks_.cluster()->run_part(order_of(mine), std::move(own_feeds), nullptr, std::move(done));
+  }
+
+  wire::run_part order_of(const task_part& r) const {
+    return {.session = tasks_.session(),
+            .step = number_,
+            .handle = r.registration.handle,
+            .ended_below = ended_below_,
+            .draw = draw_,
+            .trace = trace_ != nullptr};
   }
 
   /// Ends the step if all parts are done, or if it has failed and the own part has ended.
@@ -400,7 +408,7 @@ class master_plan::distributed_step final : public answer_listener,
   std::uint64_t* const told_number_;  ///< null if the caller does not ask for it
   const run_callback done_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
-  std::uint64_t number_ = 0, ended_below_ = 0;
+  std::uint64_t number_ = 0, ended_below_ = 0, draw_ = 0;
   bool ended_ = true;  ///< as the task directory knows
   deadline until_ = no_deadline;
   std::stop_token cancel_;

@@ -31,7 +31,7 @@ class master_plan::local_step {
       stop_ = watch_->stop();
     }
     context_.step = number;
-    context_.draw = draw_counter(*tasks_.options().stream, number);
+    if (plan.draws_) context_.draw = draw_counter(*tasks_.options().stream, tasks_.next_draw());
     if (trace_) context_.observer = &recorder_.emplace();
   }
   local_step(const local_step&) = delete;

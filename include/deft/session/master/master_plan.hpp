@@ -58,6 +58,7 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
   const std::size_t fetches_;
   std::size_t feeds_ = 0;  ///< one more than the highest feed number
   bool waits_ = false;
+  bool draws_ = false;               ///< other random numbers in each step
   bool feeds_in_order_ = true;       ///< the own part takes all feeds, in their order
   std::shared_ptr<frame_pool> own_;  ///< if there are no other parts
   task_part own_part_;               ///< task is null if this task has no part

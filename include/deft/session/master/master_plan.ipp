@@ -24,6 +24,7 @@ master_plan::master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan
     for (const auto& n : part.graph.nodes) {
       r.updates |= plan::is_update(n);
       waits_ |= n.op->is(op_traits::waits);
+      draws_ |= plan::draws(n);
       if (n.op->role == op_role::feed) {
         const auto number = decode<op::feed>(n.attributes).index;
         r.feeds.push_back(static_cast<std::uint32_t>(number));

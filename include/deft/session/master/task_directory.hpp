@@ -33,6 +33,8 @@ class task_directory final : public session_events,
   /// The number by which workers know the session.
   std::uint64_t session() const { return session_; }
   std::uint64_t next_step() { return ++steps_; }
+  /// The number of a step that draws random numbers: see draw_counter.
+  std::uint64_t next_draw() { return ++draws_; }
   /// Begins a step on several tasks: sets its number, and the number below which all steps on
   /// several tasks have ended. From then on `s` is told of events until end_step.
   void begin_step(std::weak_ptr<session_events> s, std::uint64_t& number,
@@ -133,7 +135,7 @@ class task_directory final : public session_events,
   const std::shared_ptr<worker> cluster_;
   session_options options_;
   const std::uint64_t session_;
-  std::atomic<std::uint64_t> steps_{0}, handles_{0};
+  std::atomic<std::uint64_t> steps_, draws_, handles_{0};
   std::stop_source closing_;
   mutable std::mutex guard_;
   std::map<std::uint64_t, std::weak_ptr<session_events>> under_way_;  ///< steps, by number

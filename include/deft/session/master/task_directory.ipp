@@ -18,7 +18,8 @@ task_directory::task_directory(std::shared_ptr<task_runtime> self, std::shared_p
       cluster_(std::move(cluster)),
       options_(std::move(options)),
       session_(random_incarnation()),
-      steps_(options_.first_step) {
+      steps_(options_.first_step),
+      draws_(options_.first_step) {
   if (!options_.stream) options_.stream = 0;
   if (cluster_) incarnations_ = cluster_->links().standing();
 }

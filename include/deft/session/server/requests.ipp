@@ -39,21 +39,19 @@ void server_impl::on_register_part(const wire::caller& from, wire::register_part
 
 void server_impl::on_run_part(const wire::caller& from, wire::run_part&& m) {
   auto feeds = std::make_shared<std::vector<any_array>>(std::move(m.feeds));
-  worker_->run_part(m.session, m.step, m.handle, m.ended_below, feeds_of(*feeds), from.from(),
-                    m.trace, [from, feeds](step_outcome o) {
-                      from.answer_with([&] {
-                        if (o.failure) throw error(*o.failure);
-                        wire::values fetched;
-                        for (std::size_t i = 0; i < o.pool->code().fetches(); ++i)
-                          if (const any_array& v = o.frame->peek(i); v.valid())
-                            fetched.tensors.push_back(v);
-                        std::ranges::move(o.values, std::back_inserter(fetched.tensors));
-                        fetched.keys = std::move(o.keys);
-                        fetched.trace = std::move(o.trace);
-                        return fetched;
-                      });
-                      if (o.frame) o.pool->give_back(std::move(o.frame));
-                    });
+  worker_->run_part(m, feeds_of(*feeds), from.from(), [from, feeds](step_outcome o) {
+    from.answer_with([&] {
+      if (o.failure) throw error(*o.failure);
+      wire::values fetched;
+      for (std::size_t i = 0; i < o.pool->code().fetches(); ++i)
+        if (const any_array& v = o.frame->peek(i); v.valid()) fetched.tensors.push_back(v);
+      std::ranges::move(o.values, std::back_inserter(fetched.tensors));
+      fetched.keys = std::move(o.keys);
+      fetched.trace = std::move(o.trace);
+      return fetched;
+    });
+    if (o.frame) o.pool->give_back(std::move(o.frame));
+  });
 }
 
 void server_impl::on_tensors(const wire::caller& from, wire::tensors&& m) {

@@ -51,8 +51,8 @@ class running_step final : public rendezvous,
   /// Runs the part until its end, or until a value is missing. Returns false if the step was
   /// stopped before. `master`: the connection by which the master asked; null for a master of this
   /// process.
-  bool begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds,
-             std::shared_ptr<connection> master, bool trace, step_callback& done);
+  bool begin(const wire::run_part& order, std::shared_ptr<registered_part> part,
+             std::vector<feed_ref> feeds, std::shared_ptr<connection> master, step_callback& done);
   /// Takes values that arrived; keeps them if the step has not begun.
   void deliver(wire::tensors&& values);
   /// Ends the step with `why`, at once if it has not begun, else as soon as possible. Returns false
@@ -79,7 +79,7 @@ class running_step final : public rendezvous,
   template <class F>
   void go_now(F f, std::size_t segment);
   void add_bytes(std::size_t n) { bytes_.fetch_add(n, std::memory_order_relaxed); }
-  void prepare(bool trace);
+  void prepare(const wire::run_part& order);
   void finish(std::shared_ptr<const error> failure);
   std::vector<wire::tensors> keep_early(wire::tensors&& values);
   std::vector<wire::tensors> take_early();

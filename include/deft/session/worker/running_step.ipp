@@ -30,8 +30,9 @@ std::vector<wire::tensors> running_step::take_early() {
   return std::exchange(early_, {});
 }
 
-bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed_ref> feeds,
-                         std::shared_ptr<connection> master, bool trace, step_callback& done) {
+bool running_step::begin(const wire::run_part& order, std::shared_ptr<registered_part> part,
+                         std::vector<feed_ref> feeds, std::shared_ptr<connection> master,
+                         step_callback& done) {
   std::shared_ptr<const error> stopped;
   std::vector<wire::tensors> early;
   {
@@ -45,7 +46,7 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
     master_ = std::move(master);
     feeds_ = std::move(feeds);
     stopped = failure_of([&] {
-      prepare(trace);
+      prepare(order);
       early = take_early();
       for (auto& values : early) take(values);
     });
@@ -73,11 +74,11 @@ bool running_step::begin(std::shared_ptr<registered_part> part, std::vector<feed
 }
 
 /// Called with the lock held.
-void running_step::prepare(bool trace) {
-  context_.draw = draw_counter(part_->stream(), step_);
+void running_step::prepare(const wire::run_part& order) {
+  context_.draw = draw_counter(part_->stream(), order.draw);
   for (const auto& f : feeds_)
     add_bytes(static_cast<std::size_t>(f.shape.elements()) * size_of_dtype(f.type));
-  if (trace) recorder_ = std::make_unique<trace_recorder>();
+  if (order.trace) recorder_ = std::make_unique<trace_recorder>();
   context_.observer = recorder_.get();
   arrivals_.resize(part_->code().receives().size());
   outgoing_.resize(part_->destinations().size());

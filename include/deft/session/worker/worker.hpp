@@ -70,12 +70,10 @@ class worker : public std::enable_shared_from_this<worker> {
 
   /// Runs a step of a part until it waits or ends, on this thread if that is short. `done` is
   /// called once, on the thread that ends the step; `feeds` must stay alive until then. `from`: the
-  /// connection by which the master asks; null for a master of this process. Steps below
-  /// `ended_below` have ended: those still here are stopped. `trace`: the outcome says when each
-  /// node ran.
-  void run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
-                std::uint64_t ended_below, std::vector<feed_ref> feeds,
-                std::shared_ptr<connection> from, bool trace, step_callback done);
+  /// connection by which the master asks; null for a master of this process. The feeds of `order`
+  /// are not used.
+  void run_part(const wire::run_part& order, std::vector<feed_ref> feeds,
+                std::shared_ptr<connection> from, step_callback done);
   /// Takes values for a step, which may not have begun yet. `from`: the connection that they came
   /// by; null for a channel of a master of this process, whose session is known.
   void deliver(wire::tensors&& values, const void* from);

@@ -318,9 +318,9 @@ void worker::ended(std::uint64_t session, std::uint64_t step) {
   s->ended.insert(step);
 }
 
-void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t handle,
-                      std::uint64_t ended_below, std::vector<feed_ref> feeds,
-                      std::shared_ptr<connection> from, bool trace, step_callback done) {
+void worker::run_part(const wire::run_part& order, std::vector<feed_ref> feeds,
+                      std::shared_ptr<connection> from, step_callback done) {
+  const auto [session, step] = std::pair(order.session, order.step);
   const bool remote = from != nullptr;
   session_entry::part_entry entry;
   std::shared_ptr<running_step> running;
@@ -330,13 +330,13 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
     auto s = find(session);
     if (!s) fail(errc::not_found, task_->name(), " has no session ", session);
     std::lock_guard lock(s->guard);
-    if (s->ended.raise(ended_below))
+    if (s->ended.raise(order.ended_below))
       for (const auto& [number, other] : s->steps)
-        if (number < ended_below) over.push_back(other);
-    auto at = s->parts.find(handle);
+        if (number < order.ended_below) over.push_back(other);
+    auto at = s->parts.find(order.handle);
     if (at == s->parts.end() && s->refused) throw error(*s->refused);
     if (at == s->parts.end())
-      fail(errc::not_found, task_->name(), " has no part ", handle, " of this session");
+      fail(errc::not_found, task_->name(), " has no part ", order.handle, " of this session");
     entry = at->second;
     if (s->owner != from.get()) from.reset();
     if (entry.failure) throw error(*entry.failure);
@@ -361,7 +361,7 @@ void worker::run_part(std::uint64_t session, std::uint64_t step, std::uint64_t h
   for (const auto& o : over)
     o->stop(make_failure(errc::cancelled, "the master has ended the step"));
   if (failure) return done({nullptr, nullptr, std::move(failure)});
-  if (!running->begin(std::move(entry.part), std::move(feeds), std::move(from), trace, done))
+  if (!running->begin(order, std::move(entry.part), std::move(feeds), std::move(from), done))
     return done({nullptr, nullptr, make_failure(errc::cancelled, "the step was cancelled")});
   // If the session was dropped in between, this step was missed.
   if (stopped_)
