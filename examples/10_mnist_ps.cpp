@@ -48,7 +48,7 @@ void run_worker(task& self) {
   monitored_options o{
       .checkpoint_dir = to.empty() ? to : to + "/checkpoints",
       .hooks = {stop_at_step(steps), stop_on_nan(loss), show_progress(loss, steps, 100)}};
-  if (self.is_chief() && !to.empty())
+  if (!to.empty())
     o.hooks.push_back(save_summaries(to + "/summaries", {scalar_summary("loss", loss)}));
   monitored_session s(self, o);
   if (self.is_chief())

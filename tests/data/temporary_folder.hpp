@@ -4,10 +4,12 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 namespace testing {
 
@@ -58,6 +60,15 @@ inline std::string read_bytes(const std::filesystem::path& p) {
 inline void write_bytes(const std::filesystem::path& p, const std::string& bytes) {
   std::ofstream(p, std::ios::binary)
       .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+/// The names of the files and folders in it, sorted.
+inline std::vector<std::string> names_in(const temporary_folder& folder) {
+  std::vector<std::string> names;
+  for (const auto& f : std::filesystem::directory_iterator(folder.path()))
+    names.push_back(f.path().filename().string());
+  std::ranges::sort(names);
+  return names;
 }
 
 }  // namespace testing

@@ -4,6 +4,8 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <random>
 
 #include "training.hpp"
 
@@ -66,4 +68,52 @@ TEST_CASE_FIXTURE(own_graph, "gradients are clipped by their global norm") {
   CHECK(testing::error_of([&] {
           global_norm({gradients[2]});
         }).starts_with("invalid_argument: [global_norm] there are no gradients at test_clip.cpp"));
+}
+
+TEST_CASE_FIXTURE(own_graph, "the norm of rows of one index is that of their sum") {
+  constexpr int n = 20;
+  variable<float, 4, 1> w("w", zeros());
+  placeholder<float, n, 1> x("x");
+  placeholder<std::int32_t, n> ids("ids");
+  const auto gradients = sgd(1).compute_gradients(sum(gather(w, ids) * x));
+  const any_tensor norm = global_norm(gradients);
+  const auto limited = clip_by_global_norm(gradients, 1);
+  session s;
+  s.run(initialize_all());
+  std::mt19937 random(1);
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  const std::vector<std::int32_t> all_the_same(n, 2);
+  for (int i = 0; i < 200; ++i) {
+    ndarray<float, n, 1> rows;
+    for (float& r : rows) r = uniform(random);
+    // They nearly cancel each other.
+    rows.begin()[n - 1] = -std::accumulate(rows.begin(), rows.begin() + n - 1, 0.f);
+    const double exact = std::accumulate(rows.begin(), rows.begin() + n, 0.0);
+    const double got = s.run(norm, x = rows, ids = all_the_same).item<double>();
+    CHECK(got == Approx(std::abs(exact)).epsilon(1e-5).scale(1));
+    s.run(sgd(1).apply_gradients(limited), x = rows, ids = all_the_same);
+  }
+  for (const float v : s.run(w)) CHECK(std::isfinite(v));
+}
+
+TEST_CASE_FIXTURE(own_graph, "squares that overflow, and limits that are none") {
+  placeholder<float, 2> x("x");
+  session s;
+  const any_array clipped = s.run(clip_by_norm(x, 1), x = {3e19f, 4e19f});
+  CHECK(clipped.data<float>()[0] == Approx(0.6));
+  CHECK(clipped.data<float>()[1] == Approx(0.8));
+  const any_tensor of[] = {x}, slope = plan::gradients(sum(clip_by_norm(x, 1)), of)[0];
+  CHECK(s.run(slope, x = {0, 0}) == ndarray<float, 2>{1, 1}.array());
+  variable<float, 2> w("w", zeros());
+  const auto gradients = sgd(1).compute_gradients(sum(w * x));
+  CHECK(s.run(global_norm(gradients), x = {3e19f, 4e19f}).item<double>() == Approx(5e19));
+  for (const double limit : {0., -1., std::numeric_limits<double>::quiet_NaN()}) {
+    CAPTURE(limit);
+    CHECK(testing::error_of([&] {
+            clip_by_norm(x, limit);
+          }).starts_with("invalid_argument: [clip_by_norm] expects a norm above 0, and got "));
+    CHECK(testing::error_of([&] {
+            clip_by_global_norm(gradients, limit);
+          }).starts_with("invalid_argument: [clip_by_global_norm] expects a norm above 0, and "));
+  }
 }

@@ -175,6 +175,21 @@ TEST_CASE("only the chief saves checkpoints, in whose hooks they may be") {
   CHECK(latest_checkpoint(folder / "of-1").empty());
 }
 
+TEST_CASE("only the chief writes summaries") {
+  const temporary_folder folder;
+  testing::threaded_job job(0, 2);
+  const auto codes = job.run([&](task& self) {
+    variable<float> w("w", 1.f);
+    const operation train = group(w.assign_add(1.f), global_step().assign_add(1));
+    monitored_session s(self, {.hooks = {save_summaries(folder / "logs", {scalar_summary("w", w)}),
+                                         stop_at_step(3)}});
+    while (!s.should_stop()) s.run(train);
+  });
+  CHECK(codes == std::vector<int>{0, 0});
+  const std::filesystem::directory_iterator files(folder / "logs");
+  CHECK(std::distance(begin(files), end(files)) == 1);
+}
+
 namespace {
 
 struct failing_hook : hook {

@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <deft/train/monitored_session.hpp>
 #include <deft/transport/listener.hpp>
+#include <limits>
 #include <mutex>
 #include <optional>
+#include <utility>
 
 #include "../data/temporary_folder.hpp"
 #include "training.hpp"
@@ -133,6 +135,26 @@ TEST_CASE("stop_on_nan stops, or throws with the loss's name and source location
   CHECK(join(lines.take(), "\n").find("not a number") != std::string::npos);
 }
 
+TEST_CASE("what is not a number is not saved") {
+  const testing::temporary_folder folder;
+  log_lines lines;
+  for (const bool saves_often : {true, false})
+    CHECK(alone([&](task& self) {
+            variable<float> w("w", 1.f);
+            placeholder<float> x("x");
+            const tensor<float> loss = w * x;
+            const operation train = group(w.assign_add(loss), global_step().assign_add(1));
+            monitored_session s(self, {.checkpoint_dir = folder / str("often-", saves_often),
+                                       .hooks = {stop_on_nan(loss)},
+                                       .checkpoint_steps = saves_often ? 1 : 0});
+            s.run(train, x = 1.f);
+            s.run(train, x = std::numeric_limits<float>::quiet_NaN());
+            CHECK(s.should_stop());
+          }) == 0);
+  CHECK(latest_checkpoint(folder / "often-true") == folder / "often-true/model-1");
+  CHECK(latest_checkpoint(folder / "often-false") == folder / "often-false/model-0");
+}
+
 TEST_CASE("hooks begin, receive their values from every run, and end") {
   std::shared_ptr<counting_hook> h;
   alone([&](task& self) {
@@ -200,28 +222,37 @@ TEST_CASE("hooks that need a global step are refused without one") {
 TEST_CASE("training goes on from the newest checkpoint") {
   const testing::temporary_folder folder;
   std::vector<float> drawn;
-  const auto train_until = [&](std::int64_t last, float expected) {
+  const auto train_until = [&](const std::string& directory, std::int64_t last, float expected) {
     CHECK(alone([&](task& self) {
             variable<float> w("w", 1.f);
             auto step = global_step();
             tensor<float, 1> noise = random_uniform(shape<1>);
             const operation train = group(w.assign_add(1.f), step.assign_add(1));
-            monitored_session s(self, {.checkpoint_dir = folder.path().string(),
-                                       .hooks = {stop_at_step(last)},
+            monitored_session s(self, {.checkpoint_dir = directory,
+                                       .hooks = {stop_at_step(last), count_steps(1)},
                                        .checkpoint_steps = 2});
             CHECK(s.session().run(w) == expected);
             while (!s.should_stop()) drawn.push_back(s.run(noise, train)(0));
           }) == 0);
   };
-  train_until(5, 1);
+  const std::string own = folder.path().string();
+  train_until(own, 5, 1);
   CHECK(checkpoints_in(folder.path().string()) ==
         std::vector<std::string>{folder / "model-0", folder / "model-2", folder / "model-4",
                                  folder / "model-5"});
-  train_until(7, 6);
-  train_until(7, 8);  // nothing is left to do
+  train_until(own, 7, 6);
+  train_until(own, 7, 8);  // nothing is left to do
   CHECK(latest_checkpoint(folder.path().string()) == (folder / "model-7").string());
   REQUIRE(drawn.size() == 7);
-  CHECK(drawn[5] != drawn[0]);  // random numbers go on, too
+  // Random numbers are those of training without an interruption, and without hooks.
+  const std::vector<float> interrupted = std::exchange(drawn, {});
+  train_until(folder / "other", 7, 1);
+  CHECK(drawn == interrupted);
+  graph own_graph;
+  auto in_own = as_default(own_graph);
+  const tensor<float, 1> noise = random_uniform(shape<1>);
+  session s;
+  for (const float d : drawn) CHECK(s.run(noise)(0) == d);
 }
 
 TEST_CASE("a number of steps counts from where the session began") {

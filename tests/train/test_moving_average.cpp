@@ -80,6 +80,10 @@ TEST_CASE_FIXTURE(own_graph, "variables and averages are swapped for an evaluati
 }
 
 TEST_CASE_FIXTURE(own_graph, "a tensor that cannot be averaged is refused by name") {
+  variable<int> count("count", 1);
+  CHECK(testing::error_of([&] { exponential_moving_average(0.5).apply({count}); })
+            .starts_with("invalid_argument: [exponential_moving_average] expects floating "
+                         "variables, and got int32(), node \"count\""));
   variable<double> w("w", 1.);
   variable<double, 2> wide("wide", ones());
   exponential_moving_average averages(0.5);

@@ -6,6 +6,7 @@
 #include <deft/train/moving_average.hpp>
 #include <deft/train/schedule.hpp>
 #include <functional>
+#include <limits>
 
 #include "training.hpp"
 
@@ -126,6 +127,18 @@ TEST_CASE_FIXTURE(own_graph, "RMSProp, with momentum and centered") {
          });
 }
 
+TEST_CASE_FIXTURE(own_graph, "centered RMSProp stays finite where the gradient settles") {
+  variable<float> w("w", 0.f);
+  placeholder<float> x("x");
+  const operation step = rmsprop(0.01, {.centered = true}).minimize(w * x);
+  session s;
+  for (const float settled : {1000.f, 1.f, 0.1f, 3.3f}) {
+    s.run(initialize_all());
+    for (int i = 0; i < 400; ++i) s.run(step, x = i < 100 ? 2 * settled : settled);
+    CHECK(std::isfinite(s.run(w)));
+  }
+}
+
 namespace {
 
 void adam_step(element& e, double g, double decay) {
@@ -179,6 +192,48 @@ TEST_CASE_FIXTURE(own_graph, "FTRL") {
                        : (sign * 0.3 - e.b) / (std::pow(e.a, -power) / rate + 2 * 0.01);
            });
   }
+}
+
+TEST_CASE_FIXTURE(own_graph, "FTRL keeps what is not a number") {
+  variable<float, 2> w("w", ones());
+  placeholder<float, 2> x("x");
+  session s;
+  const operation step = ftrl(0.1).minimize(sum(w * x));
+  s.run(initialize_all());
+  s.run(step, x = {std::numeric_limits<float>::quiet_NaN(), 1});
+  CHECK(std::isnan(s.run(w)(0)));
+  CHECK(std::isfinite(s.run(w)(1)));
+}
+
+TEST_CASE_FIXTURE(own_graph, "options that no formula has are refused") {
+  variable<float> w("w", 1.f);
+  const auto says = [&](const optimizer& o, std::string_view text) {
+    const std::string e = testing::error_of([&] { o.minimize(w * 2.f); });
+    CAPTURE(e);
+    CHECK(e == str("invalid_argument: ", text));
+  };
+  says(adagrad(0.1, 0), "[adagrad] expects an initial accumulator above 0, and got 0");
+  says(adadelta({.rho = 1.5}), "[adadelta] expects a rho from 0 to below 1, and got 1.5");
+  says(rmsprop(0.1, {.epsilon = 0}), "[rmsprop] expects an epsilon above 0, and got 0");
+  says(adam({.beta1 = 1}), "[adam] expects a beta1 from 0 to below 1, and got 1");
+  says(adam({.beta2 = std::numeric_limits<double>::quiet_NaN()}),
+       "[adam] expects a beta2 from 0 to below 1, and got nan");
+  says(adamw(0.1, -1), "[adam] expects a weight_decay from 0, and got -1");
+  says(ftrl(0.1, {.power = 1}), "[ftrl] expects a power of at most 0, and got 1");
+  says(ftrl(0.1, {.l1 = -1}), "[ftrl] expects an l1 from 0, and got -1");
+  CHECK(current_graph().variables().size() == 1);  // no slots are left
+}
+
+TEST_CASE_FIXTURE(own_graph, "a slot is not another variable of its name") {
+  variable<float> w("w", 1.f), taken("w/adagrad", 5.f);
+  variable<int> wrong("w/momentum", 5);
+  CHECK(testing::error_of([&] {
+          adagrad(0.1).minimize(w * 2.f, {w});
+        }).starts_with("invalid_argument: a variable of this name, float(), is in the graph"));
+  CHECK(
+      testing::error_of([&] { momentum(0.1, 0.5).minimize(w * 2.f, {w}); })
+          .starts_with("invalid_argument: a variable of this name, int32(), is in the graph "
+                       "already, where a slot of \"w\", float(), is needed, node \"w/momentum\""));
 }
 
 TEST_CASE_FIXTURE(own_graph, "a rate may be a tensor that changes in each step") {
@@ -268,6 +323,9 @@ TEST_CASE_FIXTURE(own_graph, "gradients of replicas are averaged") {
   CHECK(s.run(w) == 1 - 3);
   CHECK(s.run(u) == 0.5);  // a missing gradient counts as 0
   CHECK(average_gradients({}).empty());
+  CHECK(testing::error_of([&] {
+          average_gradients({{}, of(w * 2.)});
+        }).starts_with("invalid_argument: [average_gradients] the replicas have gradients of"));
   CHECK(testing::error_of([&] {
           average_gradients({of(w * 2.), o.compute_gradients(w * 2., {u, w})});
         })

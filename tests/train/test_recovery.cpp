@@ -5,6 +5,7 @@
 #include <latch>
 #include <optional>
 
+#include "../data/temporary_folder.hpp"
 #include "../transport/faulty_stream.hpp"
 #include "training.hpp"
 
@@ -124,6 +125,43 @@ TEST_CASE("a task without variables that restarts interrupts training, and no mo
   const std::string text = join(lines.take(), "\n");
   CAPTURE(text);
   CHECK(text.find("/job:worker/replica:0/task:1") != text.npos);
+}
+
+TEST_CASE("a variable of a worker that restarts is restored, whoever initialized it meanwhile") {
+  const testing::temporary_folder folder;
+  const int fds[] = {listen_socket("localhost:0"), listen_socket("localhost:0")};
+  const cluster_spec spec{{"worker", {address_of_socket(fds[0]), address_of_socket(fds[1])}}};
+  std::optional<server> other(
+      std::in_place, spec, "worker", 1,
+      server_options{.file_roots = {folder.path().string()}, .listen_fd = fds[1]});
+  const std::string workers = str("--worker_hosts=", spec.address("worker", 0), ",",
+                                  spec.address("worker", 1)),
+                    fd = str("--listen_fd=", fds[0]),
+                    root = "--file_root=" + folder.path().string();
+  const char* argv[] = {"test",          "--job_name=worker", "--task_index=0",
+                        workers.c_str(), fd.c_str(),          root.c_str()};
+  log_lines lines(logging::level::info);
+  std::vector<float> seen;
+  CHECK(task_main(6, argv, [&](task& self) {
+          const auto w = on(device("/job:worker/task:1"), [] { return variable<float>("w", 0.f); });
+          const operation train = group(w.assign_add(1.f), global_step().assign_add(1));
+          monitored_session s(self,
+                              {.checkpoint_dir = folder.path().string(), .checkpoint_steps = 4});
+          for (int i = 0; i < 10; ++i) {
+            if (i == 6) {
+              other.reset();
+              other.emplace(spec, "worker", 1,
+                            server_options{.file_roots = {folder.path().string()}});
+              // As the worker that restarts does.
+              session(other->target()).run(w.initializer());
+            }
+            s.run(train);
+            seen.push_back(s.session().run(w));
+          }
+        }) == 0);
+  const std::string text = join(lines.take(), "\n");
+  CAPTURE(text);
+  CHECK(seen == std::vector<float>{1, 2, 3, 4, 5, 6, 5, 6, 7, 8});
 }
 
 TEST_CASE("a session that is asked to stop does not wait for workers that have not come") {

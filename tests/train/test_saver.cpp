@@ -14,21 +14,10 @@
 
 using namespace deft;
 using testing::error_of;
+using testing::names_in;
 using testing::own_graph;
 using testing::temporary_folder;
 using namespace std::chrono_literals;
-
-namespace {
-
-std::vector<std::string> names_in(const temporary_folder& folder) {
-  std::vector<std::string> names;
-  for (const auto& f : std::filesystem::directory_iterator(folder.path()))
-    names.push_back(f.path().filename().string());
-  std::ranges::sort(names);
-  return names;
-}
-
-}  // namespace
 
 TEST_CASE_FIXTURE(own_graph, "variables of a GPU and of the processor are one checkpoint") {
   const temporary_folder folder;

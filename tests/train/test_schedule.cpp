@@ -2,6 +2,7 @@
 #include <deft/train/schedule.hpp>
 
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "training.hpp"
@@ -89,6 +90,12 @@ TEST_CASE_FIXTURE(own_graph, "a schedule reports invalid arguments") {
   };
   says([&] { exponential_decay(1, step, 0, 0.5); },
        "[exponential_decay] expects decay_steps above 0, and got 0");
+  says([&] { exponential_decay(1, step, std::numeric_limits<double>::infinity(), 0.5); },
+       "[exponential_decay] expects decay_steps above 0, and got inf");
+  says([&] { polynomial_decay(1, step, 10, {.power = -1}); },
+       "[polynomial_decay] expects a power from 0, and got -1");
+  says([&] { cosine_decay(1, step, 10, std::numeric_limits<double>::quiet_NaN()); },
+       "[cosine_decay] expects an alpha from 0, and got nan");
   says([&] { cosine_decay(1, wide, 1); },
        "[cosine_decay] expects a scalar of numbers as the step, and got float(2)");
   says([&] { linear_warmup(1, any_tensor(), 1); }, "[linear_warmup] the step is an empty tensor");

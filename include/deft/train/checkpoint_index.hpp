@@ -27,6 +27,8 @@ struct checkpoint_index {
   std::int64_t generation = 1;  ///< how often a checkpoint of this name was written
   std::map<std::string, saved_tensor> tensors;
 
+  /// Its name in its directory: "model-1000".
+  std::string name() const;
   std::vector<std::string> files() const;
 };
 

@@ -108,6 +108,7 @@ void remove_file(const std::filesystem::path& file) {
 
 }  // namespace
 
+std::string checkpoint_index::name() const { return split_path(path).second; }
 std::vector<std::string> checkpoint_index::files() const {
   std::set<std::string> all;
   for (const auto& [name, t] : tensors) all.insert(t.file);
@@ -180,7 +181,7 @@ void delete_leftovers(const std::string& directory, const std::string& base,
                       const std::vector<checkpoint_index>& there) {
   std::set<std::string> used, readable;
   for (const auto& i : there) {
-    readable.insert(split_path(i.path).second);
+    readable.insert(i.name());
     for (auto& f : i.files()) used.insert(f);
   }
   std::error_code e;

@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/op/catalog.hpp>
 #include <deft/train/clip.hpp>
+#include <limits>
 
 namespace deft {
 namespace {
@@ -14,21 +15,29 @@ std::vector<gradient_of_variable> each(std::vector<gradient_of_variable> gradien
   return gradients;
 }
 
-/// The sum of the squares of a gradient's elements. Of slices, each element is multiplied by the
-/// sum of those in its place.
+/// The sum of the squares of a gradient's elements, in double, as those of float may overflow.
 any_tensor sum_of_squares(const any_tensor& g) {
   const auto s = detail::slices_of(g);
-  return s ? sum(s->rows * sum_rows(s->rows, s->indices)) : sum(square(g));
+  const any_tensor once = s ? any_tensor(sum_rows(s->rows, s->indices, false)) : g;
+  return sum(square(cast(once, dtype::float64)));
+}
+
+void expect_limit(std::string_view name, const hyperparameter& norm, source_place w) {
+  if (const double* n = norm.number(); n && !(*n > 0))
+    throw error(errc::invalid_argument, str("[", name, "] expects a norm above 0, and got ", *n),
+                {}, w);
 }
 
 }  // namespace
 
 any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, source_place w) {
+  expect_limit("clip_by_norm", norm, w);
   const place_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(x));
-  const any_tensor limit = norm.as(x.type());
-  // No division by the norm of zeros.
-  const any_tensor scale = limit / maximum(sqrt(sum_of_squares(x)), limit);
+  const any_tensor limit = norm.as(dtype::float64);
+  // No division by the norm of zeros, whose gradient is finite, too.
+  const any_tensor size = sqrt(maximum(sum_of_squares(x), std::numeric_limits<double>::min()));
+  const any_tensor scale = cast(limit / maximum(size, limit), x.type());
   return detail::each_value(x, [&](const any_tensor& v) { return any_tensor(v * scale); });
 }
 
@@ -37,7 +46,7 @@ any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, sourc
   any_tensor squares;
   for (const auto& [v, g] : gradients) {
     if (!g.valid()) continue;
-    const any_tensor more = cast(sum_of_squares(g), dtype::float64);
+    const any_tensor more = sum_of_squares(g);
     squares = squares.valid() ? squares + more : more;
   }
   if (!squares.valid())
@@ -47,6 +56,7 @@ any_tensor global_norm(const std::vector<gradient_of_variable>& gradients, sourc
 
 std::vector<gradient_of_variable> clip_by_global_norm(std::vector<gradient_of_variable> gradients,
                                                       const hyperparameter& norm, source_place w) {
+  expect_limit("clip_by_global_norm", norm, w);
   const any_tensor whole = global_norm(gradients, w);
   const place_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(whole));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/hook.hpp: what happens around the runs of a monitored session.
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <deft/core/step_trace.hpp>
 #include <deft/expr/feed.hpp>
@@ -27,6 +28,12 @@ class run_context {
   /// Where the program made the session, for errors of what a hook runs.
   source_place place() const { return place_; }
   void request_stop() { stop_.request_stop(); }
+  /// Asks to stop because the variables have no useful values any more: no hook saves them.
+  void give_up() {
+    given_up_ = true;
+    stop_.request_stop();
+  }
+  bool given_up() const { return given_up_; }
   bool stop_requested() const { return stop_.stop_requested(); }
   /// For what waits while a run is under way.
   std::stop_token stop_token() const { return stop_.get_token(); }
@@ -36,6 +43,7 @@ class run_context {
   deft::session& session_;
   source_place place_;
   std::stop_source stop_;
+  std::atomic<bool> given_up_{false};
 };
 
 /// What a hook adds to a run.
@@ -87,8 +95,8 @@ struct step_limit {
 hook_ref stop_at_step(step_limit limit);
 /// The same for a last step: `stop_at_step(2000)`.
 hook_ref stop_at_step(std::int64_t last);
-/// Stops when `loss` is not a number, with an error in the log; or throws invalid_argument if
-/// `fail` is set.
+/// Stops when `loss` is not a number, with an error in the log, and no checkpoint is saved any
+/// more; or throws invalid_argument if `fail` is set.
 hook_ref stop_on_nan(const any_tensor& loss, bool fail = false);
 
 }  // namespace deft

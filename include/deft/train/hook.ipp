@@ -70,7 +70,7 @@ class stop_on_nan_hook final : public hook {
                   loss_.handle().node->place());
     logging::log(logging::level::error, "the loss \"", name_of(loss_),
                  "\" is not a number: stopping");
-    context.request_stop();
+    context.give_up();
   }
 
  private:

@@ -56,14 +56,15 @@ class checkpoint_hook final : public stepping_hook {
   void after_create(run_context& context) override {
     if (!context.self().is_chief()) return;
     const std::int64_t step = step_now(context);
-    if (latest_checkpoint(split_path(path_).first, policy_.name) == str(path_, "-", step))
+    const auto [directory, name] = split_path(path_);
+    if (split_path(latest_checkpoint(directory, name)).second == str(name, "-", step))
       saved_ = step, when_ = clock::now();  // it was restored from there
     else
       save(context);
   }
   void after_run(run_context& context, std::span<const any_array> values) override {
     if (!context.self().is_chief()) return;
-    const bool enough = every_ > 0 && reached(values) >= saved_ + every_;
+    const bool enough = every_ > 0 && reached(values) - saved_ >= every_;
     const bool long_ago = policy_.interval.count() > 0 && clock::now() - when_ >= policy_.interval;
     if (enough || long_ago) save(context);
   }
@@ -73,6 +74,7 @@ class checkpoint_hook final : public stepping_hook {
 
  private:
   void save(run_context& context) {
+    if (context.given_up()) return;
     const std::int64_t step = step_now(context);
     when_ = clock::now();
     if (step == saved_) return;
@@ -121,7 +123,7 @@ class counting_hook final : public stepping_hook {
   void after_create(run_context& context) override { restart(step_now(context)); }
   void after_run(run_context&, std::span<const any_array> values) override {
     const std::int64_t step = reached(values);
-    if (step < from_ + every_) return;
+    if (step - from_ < every_) return;
     const double seconds = std::chrono::duration<double>(clock::now() - since_).count();
     logging::info("step ", step, ": ",
                   std::round(10 * static_cast<double>(step - from_) / seconds) / 10,
@@ -142,7 +144,11 @@ class tracing_hook final : public stepping_hook {
       : stepping_hook("save_traces", every), directory_(std::move(directory)), due_(every) {}
   void begin() override {
     stepping_hook::begin();
-    std::filesystem::create_directories(directory_);
+    std::error_code e;
+    std::filesystem::create_directories(directory_, e);
+    if (e)
+      fail_system(e.value(),
+                  str("[save_traces] cannot make the directory \"", directory_.string(), "\""));
   }
   void after_create(run_context&) override { due_.restart(); }
   run_arguments before_run(run_context&) override {

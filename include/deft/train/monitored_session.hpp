@@ -35,8 +35,8 @@ struct monitored_options {
 /// A session for training, on every worker of a cluster or in a single process.
 ///
 /// At the start the chief restores the newest checkpoint, or initializes all variables, unless all
-/// have values already, as when only the chief was restarted. A worker initializes the variables
-/// that live on its own task and waits until the others have values.
+/// have values already, as when only the chief was restarted. A worker waits until the variables of
+/// other tasks have values, and then initializes those of its own task that have none.
 ///
 /// When a task is lost, runs wait until it is back and are repeated; the session logs the loss
 /// once. If variables were lost, the chief first restores or initializes all of them anew.
@@ -75,15 +75,19 @@ class monitored_session : public detail::run_forms<monitored_session> {
   /// Those of the numbered variables that have no value.
   std::vector<any_variable> without_values(const std::vector<std::size_t>& which,
                                            std::chrono::steady_clock::time_point until);
-  /// Gives variables their values, or waits until they have them.
-  void give_values(std::chrono::steady_clock::time_point until);
-  void make_ready(std::chrono::steady_clock::time_point until);
+  /// Gives variables their values, or waits until they have them. `lost`: some were, though a task
+  /// that has restarted may have given them first values again.
+  void give_values(std::chrono::steady_clock::time_point until, bool lost);
+  /// Waits until the numbered variables have values, which the chief gives them.
+  void await_values(const std::vector<std::size_t>& which,
+                    std::chrono::steady_clock::time_point until);
+  void make_ready(std::chrono::steady_clock::time_point until, bool lost = false);
   /// After a run failed with `why`, which is being handled, makes a new session, once all variables
   /// have values. Returns whether the run, now that or before (`updated`), has changed them; `step`
   /// is its number, 0 if it did not begin. Throws `why` if no task was lost, or with the reason why
   /// that failed.
   bool recover(const error& why, std::uint64_t step, bool updated);
-  void make_anew(std::chrono::steady_clock::time_point until);
+  void make_anew(std::chrono::steady_clock::time_point until, bool lost = false);
   /// What of `fetches` can be computed without updates; the others are empty.
   step_results compute_again(std::span<const output> fetches, std::span<const output> fed,
                              std::span<const feed_ref> values, const run_options& options,

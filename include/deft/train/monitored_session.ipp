@@ -121,12 +121,12 @@ std::vector<any_variable> monitored_session::without_values(
   return none;
 }
 
-void monitored_session::give_values(std::chrono::steady_clock::time_point until) {
+void monitored_session::give_values(std::chrono::steady_clock::time_point until, bool lost) {
   std::vector<std::size_t> all, own, others;
   for (std::size_t i = 0; i < variables_.size(); ++i) all.push_back(i);
   if (all.empty()) return;
   if (self_.is_chief()) {
-    if (without_values(all, until).empty()) return;
+    if (without_values(all, until).empty() && !lost) return;
     const std::string saved = newest_checkpoint(options_);
     auto in_graph = as_default(graph_);
     if (saved.empty()) {
@@ -144,11 +144,17 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until)
   const auto devices = session_.impl().devices_of(reads);
   const device_name here = parse_device(self_.device()).task_name();
   for (const std::size_t i : all) (devices[i]->task_name() == here ? own : others).push_back(i);
+  await_values(others, until);
+  // What the chief restores is not initialized again.
   std::vector<operation> steps;
   for (const auto& v : without_values(own, until)) steps.push_back(v.initializer());
   if (!steps.empty()) session_.run(while_starting(until), group(steps), place_);
-  steps.clear();
-  for (const std::size_t i : others) steps.push_back(await_initialized(variables_[i]));
+}
+
+void monitored_session::await_values(const std::vector<std::size_t>& which,
+                                     std::chrono::steady_clock::time_point until) {
+  std::vector<operation> steps;
+  for (const std::size_t i : which) steps.push_back(await_initialized(variables_[i]));
   if (steps.empty()) return;
   // Before the run itself is called long.
   const auto long_time =
@@ -161,7 +167,7 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until)
     } catch (const error& e) {
       if (e.code() != errc::deadline_exceeded) throw;
       const auto none = without_values(
-          others, std::max(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
+          which, std::max(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
       const std::string what =
           str("waiting for the chief, ", chief_name, ", to initialize ", names_of(none));
       if (std::chrono::steady_clock::now() >= until)
@@ -172,9 +178,9 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until)
     }
 }
 
-void monitored_session::make_ready(std::chrono::steady_clock::time_point until) {
+void monitored_session::make_ready(std::chrono::steady_clock::time_point until, bool lost) {
   const scope outside{scope_ref()};  // the caller's devices and control dependencies
-  give_values(until);
+  give_values(until, lost);
   // Random numbers go on where the steps that are counted ended.
   if (const node_ref counted = graph_.find_variable("global_step");
       counted && self_.distributed() && options_.session.first_step == 0) {
@@ -208,7 +214,8 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
   logging::warning(why.what(), "; recovering");
   const auto until = std::chrono::steady_clock::now() + options_.start_timeout;
   try {
-    if (!has_kept_values(until)) {
+    const bool lost = !has_kept_values(until);
+    if (lost) {
       updated = false;  // they get other values
     } else if (step != 0) {
       const step_fate fate = session_.fate_of(step, until - std::chrono::steady_clock::now());
@@ -217,7 +224,7 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
         logging::warning("the step was applied in part, and is not repeated");
       updated |= fate != step_fate::unchanged;
     }
-    make_anew(until);
+    make_anew(until, lost);
     logging::warning(self_.device(), " has recovered");
     return updated;
   } catch (const error& e) {
@@ -226,15 +233,16 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
   }
 }
 
-void monitored_session::make_anew(std::chrono::steady_clock::time_point until) {
+void monitored_session::make_anew(std::chrono::steady_clock::time_point until, bool lost) {
   for (int attempt = 1;; ++attempt) try {
       auto in_graph = as_default(graph_);
       session_ = deft::session(self_, session_.options());
-      return make_ready(until);
+      return make_ready(until, lost);
     } catch (const error& e) {
       if (!is_loss(e) || attempt == most_attempts || std::chrono::steady_clock::now() >= until ||
           should_stop())
         throw;
+      lost |= e.code() == errc::aborted;  // another task has restarted
     }
 }
 

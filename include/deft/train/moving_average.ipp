@@ -34,6 +34,12 @@ operation exponential_moving_average::apply(const std::vector<any_variable>& var
   if (variables.empty())
     throw error(errc::invalid_argument,
                 "[exponential_moving_average] there are no variables to average", {}, w);
+  for (const any_variable& v : variables)
+    if (!is_floating(v.type()))
+      throw error(errc::invalid_argument,
+                  str("[exponential_moving_average] expects floating variables, and got ",
+                      v.handle().type()),
+                  v.name(), w);
   const place_scope on_behalf(w);
   const auto in_graph = as_default(graph::of(*variables[0].handle().node));
   any_tensor fresh = hyperparameter(1 - decay_).as(dtype::float64);

@@ -33,6 +33,8 @@ class hyperparameter {
 
   /// As a scalar tensor of that dtype.
   any_tensor as(dtype type) const;
+  /// Null if it is a tensor.
+  const double* number() const { return tensor_.valid() ? nullptr : &value_; }
 
  private:
   void expect_scalar(source_place w) const;

@@ -139,15 +139,19 @@ std::vector<gradient_of_variable> average_gradients(
   if (replicas.empty()) return {};
   const place_scope on_behalf(w);
   std::vector<gradient_of_variable> result = replicas[0];
+  auto refuse = [&](std::string name) {
+    throw error(errc::invalid_argument,
+                "[average_gradients] the replicas have gradients of different variables",
+                std::move(name), w);
+  };
+  for (const auto& r : replicas)
+    if (r.size() != result.size()) refuse({});
   for (std::size_t i = 0; i < result.size(); ++i) {
     auto& [v, total] = result[i];
     std::vector<any_tensor> parts;
     if (total.valid()) parts.push_back(total);
     for (std::size_t r = 1; r < replicas.size(); ++r) {
-      if (replicas[r].size() != result.size() || !(replicas[r][i].variable.handle() == v.handle()))
-        throw error(errc::invalid_argument,
-                    "[average_gradients] the replicas have gradients of different variables",
-                    v.name(), w);
+      if (!(replicas[r][i].variable.handle() == v.handle())) refuse(v.name());
       const any_tensor& more = replicas[r][i].gradient;
       if (more.valid()) parts.push_back(more);
     }

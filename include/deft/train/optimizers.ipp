@@ -6,6 +6,17 @@
 #include <deft/train/optimizers.hpp>
 
 namespace deft {
+namespace {
+
+/// Throws invalid_argument unless the option of an optimizer `is_valid`.
+void expect(bool is_valid, std::string_view optimizer, std::string_view what, double got) {
+  if (!is_valid)
+    fail(errc::invalid_argument, "[", optimizer, "] expects ", what, ", and got ", got);
+}
+/// How much of an average a step keeps.
+bool is_part(double x) { return x >= 0 && x < 1; }
+
+}  // namespace
 
 operation sgd::update(const update_target& v, const any_tensor& g) const {
   return v.assign_sub(g * rate_.as(v.type()));
@@ -25,6 +36,7 @@ operation momentum::update(const update_target& v, const any_tensor& g) const {
 }
 
 operation adagrad::update(const update_target& v, const any_tensor& g) const {
+  expect(initial_ > 0, "adagrad", "an initial accumulator above 0", initial_);
   const update_target a = v.slot("adagrad", initial_);
   const any_tensor squares = a.assign_add(square(g)).value();
   return v.assign_sub(g * rate_.as(v.type()) / sqrt(squares));
@@ -32,6 +44,8 @@ operation adagrad::update(const update_target& v, const any_tensor& g) const {
 
 operation adadelta::update(const update_target& v, const any_tensor& g) const {
   const auto [rho, epsilon] = options_;
+  expect(is_part(rho), "adadelta", "a rho from 0 to below 1", rho);
+  expect(epsilon > 0, "adadelta", "an epsilon above 0", epsilon);
   const update_target a = v.slot("adadelta/accumulator", 0), d = v.slot("adadelta/update", 0);
   const any_tensor squares = a.assign(a * rho + square(g) * (1 - rho)).value();
   const any_tensor step = sqrt(d + epsilon) / sqrt(squares + epsilon) * g;
@@ -41,11 +55,15 @@ operation adadelta::update(const update_target& v, const any_tensor& g) const {
 
 operation rmsprop::update(const update_target& v, const any_tensor& g) const {
   const double fresh = 1 - options_.decay;
+  expect(is_part(options_.decay), "rmsprop", "a decay from 0 to below 1", options_.decay);
+  expect(options_.epsilon > 0, "rmsprop", "an epsilon above 0", options_.epsilon);
+  expect(options_.momentum >= 0, "rmsprop", "a momentum from 0", options_.momentum);
   const update_target s = v.slot("rmsprop/square", 1);
   any_tensor variance = s.assign_add((square(g) - s) * fresh).value();
   if (options_.centered) {
     const update_target c = v.slot("rmsprop/mean", 0);
-    variance = variance - square(c.assign_add((g - c) * fresh).value());
+    // Rounding can make it negative where the gradient hardly changes.
+    variance = maximum(variance - square(c.assign_add((g - c) * fresh).value()), 0);
   }
   const any_tensor step = g * rate_.as(v.type()) / sqrt(variance + options_.epsilon);
   if (options_.momentum == 0) return v.assign_sub(step);
@@ -55,6 +73,10 @@ operation rmsprop::update(const update_target& v, const any_tensor& g) const {
 
 operation adam::update(const update_target& v, const any_tensor& g) const {
   const auto [beta1, beta2, epsilon, weight_decay] = options_;
+  expect(is_part(beta1), "adam", "a beta1 from 0 to below 1", beta1);
+  expect(is_part(beta2), "adam", "a beta2 from 0 to below 1", beta2);
+  expect(epsilon >= 0, "adam", "an epsilon from 0", epsilon);
+  expect(weight_decay >= 0, "adam", "a weight_decay from 0", weight_decay);
   const any_variable power1 = v.scalar_slot("adam/beta1_power", 1);
   const any_variable power2 = v.scalar_slot("adam/beta2_power", 1);
   const any_tensor kept1 = power1.assign(power1 * beta1).value();
@@ -71,6 +93,10 @@ operation adam::update(const update_target& v, const any_tensor& g) const {
 
 operation ftrl::update(const update_target& v, const any_tensor& g) const {
   const auto [power, initial, l1, l2] = options_;
+  expect(power <= 0, "ftrl", "a power of at most 0", power);
+  expect(initial > 0, "ftrl", "an initial accumulator above 0", initial);
+  expect(l1 >= 0, "ftrl", "an l1 from 0", l1);
+  expect(l2 >= 0, "ftrl", "an l2 from 0", l2);
   const update_target n = v.slot("ftrl/accumulator", initial), z = v.slot("ftrl/linear", 0);
   auto inverse_rate = [&, power = power](const any_tensor& accumulated) {
     const any_tensor root =
@@ -81,7 +107,8 @@ operation ftrl::update(const update_target& v, const any_tensor& g) const {
   const any_tensor now = inverse_rate(n.assign_add(square(g)).value());
   const any_tensor linear = z.assign_add(g - (now - before) * v).value();
   const any_tensor pull = abs(linear) - l1;
-  return v.assign(where(pull > 0, any_tensor(-sign(linear) * pull / (now + 2 * l2)), 0));
+  // NaN stays NaN.
+  return v.assign(where(pull <= 0, 0, any_tensor(-sign(linear) * pull / (now + 2 * l2))));
 }
 
 }  // namespace deft

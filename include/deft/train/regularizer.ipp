@@ -14,6 +14,7 @@ any_tensor regularizer::operator()(const any_tensor& weights, source_place w) co
     throw error(errc::invalid_argument,
                 str("[regularizer] expects floating weights, and got ", weights.handle().type()),
                 name_of(weights), w);
+  if (!make_) throw error(errc::invalid_argument, "[regularizer] it is empty", {}, w);
   const place_scope on_behalf(w);
   return make_(weights);
 }

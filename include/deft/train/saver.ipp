@@ -72,12 +72,20 @@ std::string list_of(const std::vector<std::string>& names) {
   return text;
 }
 
+bool has_control_characters(std::string_view text) {
+  return std::ranges::any_of(text, [](char c) { return static_cast<unsigned char>(c) < ' '; });
+}
+
 /// Adds the variables that were given to those that were named.
 saver_options with_names(saver_options o) {
   for (const auto& v : o.variables)
     if (!o.named.emplace(v.name(), v).second)
       fail(errc::invalid_argument, "[saver] two variables have the name \"", v.name(), "\"");
   o.variables.clear();
+  for (const auto& [name, v] : o.named)
+    if (name.empty() || name == "__metadata__" || has_control_characters(name))
+      fail(errc::invalid_argument, "[saver] \"", name,
+           "\" cannot be the name of a tensor in a file");
   return o;
 }
 
@@ -190,6 +198,10 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
   const auto [directory, base] = split_path(path);
   index.base = base;
   if (base.empty()) fail(errc::invalid_argument, "[saver] \"", path, "\" does not end with a name");
+  if (index.path.ends_with(".safetensors") || has_control_characters(path))
+    fail(errc::invalid_argument, "[saver] \"", index.path,
+         "\" cannot be the name of a checkpoint: it is that of a single file, or has control "
+         "characters");
   std::error_code e;
   std::filesystem::create_directories(directory, e);
   if (e) fail_system(e.value(), str("[saver] cannot make the directory \"", directory, "\""));
@@ -200,7 +212,7 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
   std::set<std::string> replaced;  // files
   for (const auto& i : there) {
     index.sequence = std::max(index.sequence, i.sequence + 1);
-    if (i.path != index.path) continue;
+    if (i.name() != index.name()) continue;
     index.generation = i.generation + 1;
     for (auto& f : i.files()) replaced.insert(f);
   }
@@ -227,7 +239,8 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
   saving_ = now;
 
   for (const auto& f : replaced) std::filesystem::remove(std::filesystem::path(directory) / f, e);
-  std::erase_if(there, [&](const auto& i) { return i.path == index.path || i.base != index.base; });
+  std::erase_if(there,
+                [&](const auto& i) { return i.name() == index.name() || i.base != index.base; });
   there.push_back(index);
   delete_old(there, options_);
   return index.path;

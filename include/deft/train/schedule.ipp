@@ -2,6 +2,7 @@
 // deft/train/schedule.ipp: rates as expressions of the step.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <deft/op/catalog.hpp>
 #include <deft/train/schedule.hpp>
 #include <numbers>
@@ -23,7 +24,13 @@ any_tensor step_of(std::string_view schedule, const any_tensor& step, source_pla
 
 void expect_positive(std::string_view schedule, std::string_view what, double steps,
                      source_place w) {
-  if (!(steps > 0)) refuse(schedule, str("expects ", what, " above 0, and got ", steps), w);
+  if (!(steps > 0) || std::isinf(steps))
+    refuse(schedule, str("expects ", what, " above 0, and got ", steps), w);
+}
+
+void expect_from_0(std::string_view schedule, std::string_view what, double x, source_place w) {
+  if (!(x >= 0) || std::isinf(x))
+    refuse(schedule, str("expects ", what, " from 0, and got ", x), w);
 }
 
 tensor<float> as_rate(const any_tensor& rate) { return tensor<float>(cast(rate, dtype::float32)); }
@@ -67,6 +74,8 @@ tensor<float> polynomial_decay(const hyperparameter& rate, const any_tensor& ste
                                double decay_steps, polynomial_options options, source_place w) {
   const place_scope on_behalf(w);
   expect_positive("polynomial_decay", "decay_steps", decay_steps, w);
+  expect_from_0("polynomial_decay", "a power", options.power, w);
+  expect_from_0("polynomial_decay", "an end_rate", options.end_rate, w);
   const any_tensor now = step_of("polynomial_decay", step, w);
   const auto in_graph = as_default(graph_of(step));
   const any_tensor whole = options.cycle
@@ -81,6 +90,7 @@ tensor<float> cosine_decay(const hyperparameter& rate, const any_tensor& step, d
                            double alpha, source_place w) {
   const place_scope on_behalf(w);
   expect_positive("cosine_decay", "decay_steps", decay_steps, w);
+  expect_from_0("cosine_decay", "an alpha", alpha, w);
   const any_tensor now = step_of("cosine_decay", step, w);
   const auto in_graph = as_default(graph_of(step));
   const any_tensor part = minimum(now, decay_steps) * (std::numbers::pi / decay_steps);

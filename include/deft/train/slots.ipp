@@ -14,7 +14,16 @@ any_variable slot_of(const any_variable& v, std::string_view suffix, const tenso
                      const initializer& first) {
   const node& n = *v.handle().node;
   const std::string name = str(v.name(), "/", suffix);
-  if (node_ref made = graph::of(n).find_variable(name)) return any_variable(made);
+  if (node_ref made = graph::of(n).find_variable(name)) {
+    const any_variable found(made);
+    if (made->variable()->trainable || !(found.handle().type() == type))
+      throw error(errc::invalid_argument,
+                  str("a variable of this name, ", found.handle().type(),
+                      ", is in the graph already, where a slot of \"", v.name(), "\", ", type,
+                      ", is needed"),
+                  name, made->place());
+    return found;
+  }
   const placed_with there(v);
   auto in_graph = as_default(graph::of(n));
   variable_options options;

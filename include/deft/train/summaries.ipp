@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/observe/summary_writer.hpp>
 #include <deft/op/global_step.hpp>
+#include <deft/session/launch/task.hpp>
 #include <deft/train/due_steps.hpp>
 #include <deft/train/summaries.hpp>
 #include <optional>
@@ -41,13 +42,15 @@ class summary_hook final : public hook {
     for (const summary& s : summaries_)
       if (!tags.insert(s.tag).second)
         fail(errc::invalid_argument, "[save_summaries] two summaries have the tag \"", s.tag, "\"");
-    writer_.emplace(folder_);
   }
-  void after_create(run_context&) override {
+  void after_create(run_context& context) override {
+    if (!context.self().is_chief()) return;
+    if (!writer_) writer_.emplace(folder_);
     due_.restart();
     starts_ = true;
   }
   run_arguments before_run(run_context&) override {
+    if (!writer_) return {};
     std::vector<any_tensor> all{step_};
     if (due_.next())
       for (const summary& s : summaries_)
@@ -55,6 +58,7 @@ class summary_hook final : public hook {
     return {.fetches = std::move(all), .graph = starts_ ? &graph_ : nullptr};
   }
   void after_run(run_context&, std::span<const any_array> values) override {
+    if (!writer_) return;
     // Of a run that counts: its value is that from before the run.
     const std::int64_t step = values[0].item<std::int64_t>() + 1;
     if (std::exchange(starts_, false)) {
