@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/core/any_array.hpp>
+#include <deft/core/ndarray.hpp>
 #include <limits>
 #include <numeric>
 
@@ -151,6 +152,26 @@ TEST_CASE("arrays print as in NumPy") {
        "[1000 1001]]"},
   };
   for (auto& [a, text] : cases) CHECK(to_string(a) == text);
+}
+
+TEST_CASE("a view has known extents, and an array that was moved from is empty") {
+  const float elements[4] = {1, 2, 3, 4};
+  CHECK(testing::error_of([&] { any_array::view(dtype::float32, {-1}, elements); }) ==
+        "invalid_argument: an array expects known extents, and got (?)");
+  CHECK(testing::error_of([&] {
+          ndarray<float, dyn>::view(elements, -2);
+        }).starts_with("invalid_argument: an array expects known extents"));
+  any_array a = any_array::view(dtype::float32, {4}, elements).clone(), b = std::move(a);
+  CHECK_FALSE(a.valid());
+  CHECK(a.elements() == 0);
+  a = std::move(b);
+  CHECK_FALSE(b.valid());
+  CHECK(a.elements() == 4);
+  ndarray<float, dyn> n = {1, 2, 3};
+  const any_array taken = std::move(n).array();
+  CHECK(taken.elements() == 3);
+  CHECK(n.size() == 0);
+  CHECK(n.begin() == n.end());
 }
 
 TEST_CASE("printing a large array reads only the elements that it shows") {

@@ -236,6 +236,29 @@ TEST_CASE_FIXTURE(own_graph, "a cancelled run ends between nodes") {
   CHECK(first_of(frame->peek(0)) == 1.f);
 }
 
+TEST_CASE_FIXTURE(own_graph, "a run that is cancelled before it begins changes nothing") {
+  variable<float> v("v", zeros());
+  small_task task;
+  executable initialize(part_for({v.assign(v.initial_value()).value()}), task.resources());
+  start(*initialize.make_frame(), nothing);
+  executable add(part_for({v.assign_add(1.f).value()}), task.resources());
+  executable read(part_for({any_tensor(v)}), task.resources());
+  executable constant_only(part_for({any_tensor(constant(3.f))}), task.resources());
+  std::stop_source cancelled;
+  cancelled.request_stop();
+  auto adds = add.make_frame(), reads = read.make_frame(), takes = constant_only.make_frame();
+  for (int i = 0; i < 2; ++i) {  // bound calls, too
+    for (auto* frame : {adds.get(), takes.get()})
+      CHECK(testing::error_of([&] {
+              frame->run({}, {.step = 1, .stop = cancelled.get_token()});
+            }).starts_with("cancelled: the step was cancelled"));
+    CHECK_FALSE(adds->has_updated());
+    start(*reads, nothing);
+    CHECK(first_of(reads->peek(0)) == static_cast<float>(i));
+    start(*adds, nothing);
+  }
+}
+
 TEST_CASE_FIXTURE(own_graph, "a failed run knows whether it may have changed a variable") {
   variable<float> v("v", zeros());
   placeholder<std::int32_t> x("x");
@@ -264,9 +287,9 @@ TEST_CASE_FIXTURE(own_graph, "a failed run knows whether it may have changed a v
     CHECK(!testing::error_of([&] {
              frame->run(good, {.step = 1, .stop = stopped.get_token()});
            }).empty());
-    CHECK(frame->has_updated() == updates);
+    CHECK_FALSE(frame->has_updated());
   }
-  CHECK(first_of(slot_of(task, {dims{}, dtype::float32}).value) == 2.f + 4.f + 1.f);
+  CHECK(first_of(slot_of(task, {dims{}, dtype::float32}).value) == 2.f + 4.f);
 }
 
 TEST_CASE_FIXTURE(own_graph, "variables are updated in place unless the elements are shared") {

@@ -26,6 +26,10 @@ TEST_CASE_FIXTURE(own_graph, "literals with an any_tensor take its dtype, or are
   CHECK(type_of(i + 1) == "int32(2)");
   CHECK(type_of(1 - u) == "uint8()");
   CHECK(type_of(any(dtype::float64, {}) * 2) == "double()");
+  const any_tensor b = any(dtype::boolean, {2});
+  CHECK(type_of(where(b, 1.f, 2)) == "float(2)");
+  CHECK(type_of(where(b, 1, 2)) == "int32(2)");
+  CHECK(type_of(where(b, 1., 2.)) == "double(2)");
   const std::int64_t wide = (std::int64_t{1} << 62) + 1;
   CHECK(*decode<op::constant>(maker(l + wide).inputs()[1].node->attributes)
              .value.data<std::int64_t>() == wide);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/concat.hpp>
+#include <deft/plan/gradients.hpp>
+#include <deft/session/session.hpp>
 
 #include "modeling.hpp"
 
 using namespace deft;
 using testing::any;
+using testing::maker;
 using testing::type_of;
 
 TEST_CASE_FIXTURE(testing::own_graph, "concat adds extents along one axis") {
@@ -60,4 +63,29 @@ TEST_CASE_FIXTURE(testing::own_graph, "one_hot adds an axis") {
   CHECK(testing::error_of([&] {
           one_hot(any(dtype::float32, {}), 3);
         }).starts_with("invalid_argument: [one_hot] expects integer indices, and got float"));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph,
+                  "the gradients of concat need only it where extents are known") {
+  placeholder<float, dyn, 2> x("x");
+  placeholder<float, dyn, 3> y("y");
+  placeholder<float, dyn, 2> z("z");
+  const any_tensor xs[] = {x, y}, zs[] = {x, z};
+  const auto known = plan::gradients(sum(concat(axis<1>, x, y) * 3.f), xs);
+  for (const auto& g : known) CHECK(maker(g).def->name == "slice");
+  const auto unknown = plan::gradients(sum(concat(axis<0>, x, z) * 3.f), zs);
+  for (const auto& g : unknown) CHECK(maker(g).def->name == "concat_part");
+  session s;
+  const auto values = s.run(known, x = {{1, 2}}, y = {{1, 2, 3}});
+  CHECK(values[0] == ndarray<float, 1, 2>{3, 3}.array());
+  CHECK(values[1] == ndarray<float, 1, 3>{3, 3, 3}.array());
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "no gradient flows through one_hot") {
+  placeholder<float, 2, 3> x("x");
+  const any_tensor picked = sum(one_hot(argmax(any_tensor(x), axes{1}), 3) * x);
+  const any_tensor of[] = {x};
+  session s;
+  const any_array g = s.run(plan::gradients(picked, of)[0], x = {{1, 3, 2}, {9, 5, 6}});
+  CHECK(g == ndarray<float, 2, 3>{0, 1, 0, 1, 0, 0}.array());
 }

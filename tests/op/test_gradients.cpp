@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/plan/gradients.hpp>
+#include <deft/session/session.hpp>
 #include <functional>
 
 #include "modeling.hpp"
@@ -141,4 +142,11 @@ TEST_CASE_FIXTURE(testing::own_graph, "no gradient flows through stop_gradient, 
   CHECK(zero(stop_gradient(x * 2)));
   CHECK(zero(cast<float>(argmax(x, axis<0>))));
   CHECK(zero(where(x > 0, 1.f, 0.f)));
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "a power of 0 has a finite gradient") {
+  placeholder<float, 3> x("x"), y("y");
+  session s;
+  const any_tensor of[] = {x}, slope = plan::gradients(sum(pow(x, y)), of)[0];
+  CHECK(s.run(slope, x = {0, 0, 2}, y = {0, 1, 0}) == ndarray<float, 3>{0, 1, 0}.array());
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/concat.hpp>
 #include <deft/op/scatter.hpp>
+#include <deft/plan/gradients.hpp>
 
 #include "modeling.hpp"
 
@@ -46,4 +47,12 @@ TEST_CASE_FIXTURE(testing::own_graph, "only sums of slices of one shape are made
   CHECK_FALSE(detail::sum_of_slices(mixed).valid());
   CHECK_FALSE(detail::sum_of_slices(whole).valid());
   CHECK_FALSE(detail::slices_of(any_tensor(a)).has_value());
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "rows without elements have gradients") {
+  variable<float, 4, 0> w("w", zeros());
+  placeholder<std::int32_t, 2, 3> ids("ids");
+  const any_tensor of[] = {w};
+  const auto g = plan::gradients(sum(gather(w, ids)) + sum(gather(w, ids + 1)), of);
+  CHECK(g[0].shape() == dims{4, 0});
 }

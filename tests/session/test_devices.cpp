@@ -35,6 +35,12 @@ TEST_CASE_FIXTURE(own_graph, "list_devices names every device of the process") {
     CHECK(std::ranges::count(names, str("/job:localhost/replica:0/task:0/cpu:", i)) == 1);
   CHECK(all[0].memory > 0);
   CHECK(!all[0].description.empty());
+  for (const int n : {-1, 1'000'000})
+    CHECK(outcome_of([&] {
+            session s({.intra_op_threads = n});
+          }).says(str("intra_op_threads must be 0 to 1024, not ", n)));
+  CHECK(outcome_of([] { session s({.timeout = std::chrono::seconds(-1)}); }).code ==
+        errc::invalid_argument);
   auto o = outcome_of([] { session none({.cpu_devices = 0}); });
   CHECK(o.code == errc::invalid_argument);
 }

@@ -6,6 +6,7 @@
 #include <deft/core/dtype.hpp>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace deft {
 
@@ -19,11 +20,22 @@ std::string to_string(const any_array& a);
 class any_array {
  public:
   any_array() = default;
+  any_array(const any_array&) = default;
+  any_array& operator=(const any_array&) = default;
+  /// Leaves `o` empty.
+  any_array(any_array&& o) noexcept
+      : buffer_(std::move(o.buffer_)), shape_(o.shape_), type_(std::exchange(o.type_, {})) {}
+  any_array& operator=(any_array&& o) noexcept {
+    buffer_ = std::move(o.buffer_);
+    shape_ = o.shape_;
+    type_ = std::exchange(o.type_, {});
+    return *this;
+  }
   /// Elements not initialized. Throws invalid_argument if `shape` has a `dyn` extent.
   any_array(dtype type, const dims& shape);
   any_array(dtype type, const dims& shape, buffer elements)
       : buffer_(std::move(elements)), shape_(shape), type_(type) {}
-  /// Refers to `data`, which must outlive all copies of the array.
+  /// Refers to `data`, which must outlive all copies of the array. Throws as the constructor.
   static any_array view(dtype type, const dims& shape, const void* data);
   /// A scalar.
   template <element T>

@@ -7,8 +7,9 @@
 #include <limits>
 
 namespace deft {
+namespace {
 
-any_array::any_array(dtype type, const dims& shape) : shape_(shape), type_(type) {
+std::size_t bytes_of_known(dtype type, const dims& shape) {
   std::size_t bytes = size_of_dtype(type);
   for (auto e : shape) {
     if (e < 0) fail(errc::invalid_argument, "an array expects known extents, and got ", shape);
@@ -16,13 +17,16 @@ any_array::any_array(dtype type, const dims& shape) : shape_(shape), type_(type)
       fail(errc::resource_exhausted, "an array of ", shape, " is larger than memory");
     bytes *= static_cast<std::size_t>(e);
   }
-  buffer_ = buffer::host(bytes);
+  return bytes;
 }
 
+}  // namespace
+
+any_array::any_array(dtype type, const dims& shape)
+    : buffer_(buffer::host(bytes_of_known(type, shape))), shape_(shape), type_(type) {}
+
 any_array any_array::view(dtype type, const dims& shape, const void* data) {
-  any_array a(type, shape, buffer());
-  a.buffer_ = buffer::borrow(data, a.bytes());
-  return a;
+  return any_array(type, shape, buffer::borrow(data, bytes_of_known(type, shape)));
 }
 
 void any_array::own() { *this = clone(); }

@@ -86,7 +86,7 @@ class ndarray {
   }
 
   /// Refers to `data`, which must outlive the array; `extents` are the `dyn` ones, or all of them.
-  /// Throws invalid_argument if an extent contradicts the type.
+  /// Throws invalid_argument if an extent contradicts the type, or is negative.
   template <std::convertible_to<std::int64_t>... N>
   static ndarray view(const T* data, N... extents) {
     const dims d = dims_from({static_cast<std::int64_t>(extents)...});
@@ -143,7 +143,7 @@ class ndarray {
   any_array array() && {
     elements_ = nullptr;
     writable_ = false;
-    return std::move(array_);
+    return std::exchange(array_, any_array());
   }
 
   friend bool operator==(const ndarray& a, const ndarray& b) { return a.array_ == b.array_; }

@@ -11,6 +11,8 @@
 namespace deft::exec {
 namespace {
 
+constexpr std::uint32_t stops_between = 64;  ///< kernels that are bound, each quick to call
+
 /// Between two looks at a device that has been waited for that long. A thread that sleeps is late
 /// by some 60 us, so only those sleep to whom that is little.
 void rest_after(std::chrono::steady_clock::duration waited) {
@@ -76,6 +78,7 @@ bool frame_state::start(std::span<const feed_ref> feeds, const step_context& con
     if (values_.take_arenas()) unbind();
     for (auto& s : steps_)
       if (s) s->begin();
+    check_stop();
     for (std::size_t f = 0; f < c_.feed_values.size(); ++f)
       values_.check_feed(c_.feed_values[f], feeds[f]);
     for (std::size_t f = 0; f < c_.feed_values.size(); ++f)
@@ -156,6 +159,7 @@ bool frame_state::run_items(std::uint32_t l, ready_lanes& ready) {
   for (; me.pc < c_.lanes[l].end; ++me.pc) {
     if (failed_.load(std::memory_order_relaxed)) return true;
     if (const bound_call* b = bound_[me.pc]; b && !observed) {
+      if (me.pc % stops_between == 0) check_stop();
       b->run_all();
       continue;
     }
@@ -211,17 +215,19 @@ void frame_state::run_items() {
   const auto why = failure_of([&] {
     for (; me.pc < end; ++me.pc) {
       if (const bound_call* b = bound_[me.pc]; b && !observed) {
+        if (me.pc % stops_between == 0) check_stop();
         b->run_all();
         continue;
       }
+      check_stop();
       const item& i = c_.items[me.pc];
       {
         observation seen(context_->observer, c_.label(i), 0);
         run_item(i, me.pc, 0);
       }
       for (std::uint32_t r = 0; r < i.releases; ++r) values_.drop(c_.releases[i.first_release + r]);
-      check_stop();
     }
+    check_stop();
   });
   if (why) note_failure(*why, me.pc);
 }
@@ -389,11 +395,10 @@ bool frame_state::is_update(std::uint32_t k) const {
 }
 
 bool frame_state::has_updated() const {
-  // A lane is at an item that has not run; but a run that cannot park is stopped after an item, and
-  // a segment at the last one that it has started.
+  // A lane is at an item that has not run; but a segment at the last one that it has started.
   const auto has_begun = [this](std::uint32_t k, std::uint32_t pc) {
     const device_step* const queued = step_on(c_.items[k]);
-    return queued ? queued->has_updated() : k < pc || !c_.may_park;
+    return queued ? queued->has_updated() : k < pc;
   };
   for (std::uint32_t l = 0; l < lanes_.size(); ++l) {
     const std::uint32_t pc = lanes_[l].pc, end = std::min(c_.lanes[l].end, pc + 1);

@@ -105,6 +105,13 @@ any_tensor add_node(const op_def& def, int first_value, std::span<const any_argu
   const auto values = arguments.subspan(static_cast<std::size_t>(std::max(first_value, 0)));
   for (const auto& a : values)
     if (a.tensor && literals == dtype::none) literals = a.tensor.type().type;
+  for (const auto& a : values)
+    if (a.is_literal && literals == dtype::none)
+      literals = std::visit(
+          []<class T>(T) {
+            return dtype_of<std::conditional_t<std::is_integral_v<T>, std::int32_t, T>>;
+          },
+          a.number);
   std::vector<output> inputs;
   for (const auto& a : arguments) {
     if (!a.is_literal) {

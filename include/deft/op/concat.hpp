@@ -100,14 +100,28 @@ any_tensor concat(const axes& axis, std::span<const any_tensor> parts, source_pl
 }  // namespace deft
 
 #include <deft/op/broadcast_to.hpp>
+#include <deft/op/slice.hpp>
 template <class N>
 auto deft::op::concat::grad(const N& n, any_tensor dz) {
-  std::vector<output> in{dz.handle()};
-  for (std::size_t i = 0; i < n.inputs(); ++i) in.push_back(n.in(i).handle());
+  const auto axis = static_cast<int>(n.attr().axis);
+  std::vector<output> in;  // only if an extent is known only at run time
   std::vector<any_tensor> parts;
-  for (std::size_t i = 0; i < n.inputs(); ++i)
-    parts.push_back(
-        detail::apply_any(concat_part{n.attr().axis, static_cast<std::int64_t>(i)}, in, {}));
+  dims begin, size;
+  for (int i = 0; i < dz.rank(); ++i) begin.push_back(0), size.push_back(dyn);
+  for (std::size_t i = 0; i < n.inputs(); ++i) {
+    size[axis] = n.in(i).shape()[axis];
+    if (begin[axis] != dyn && size[axis] != dyn) {
+      parts.push_back(deft::slice(dz, begin, size, {}));
+    } else {
+      if (in.empty()) {
+        in.push_back(dz.handle());
+        for (std::size_t k = 0; k < n.inputs(); ++k) in.push_back(n.in(k).handle());
+      }
+      parts.push_back(
+          detail::apply_any(concat_part{n.attr().axis, static_cast<std::int64_t>(i)}, in, {}));
+    }
+    begin[axis] = begin[axis] == dyn || size[axis] == dyn ? dyn : begin[axis] + size[axis];
+  }
   return parts;
 }
 template <class N>

@@ -19,6 +19,11 @@ struct one_hot {
   }
 
   tensor_type infer(std::span<const tensor_type> in) const;
+
+  template <class N>
+  static auto grad(const N&, any_tensor) {
+    return any_tensor();
+  }
 };
 }  // namespace deft::op
 

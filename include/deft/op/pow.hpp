@@ -25,6 +25,7 @@ requires operands<X, Y>
 auto pow(const X& x, const Y& y, source_place w = here()) { return make<op::pow>(w, x, y); }
 }  // namespace deft
 
+#include <deft/op/equal.hpp>
 #include <deft/op/greater.hpp>
 #include <deft/op/log.hpp>
 #include <deft/op/mul.hpp>
@@ -36,5 +37,7 @@ auto deft::op::pow::grad(const N& n, any_tensor dz) {
   // No logarithm of what has none.
   auto positive = x > 0;
   auto dy = deft::where(positive, dz * n.out() * deft::log(deft::where(positive, x, 1)), 0);
-  return std::tuple{dz * y * deft::pow(x, y - 1), dy};
+  // Nothing times infinity where both are 0.
+  auto dx = deft::where(y == 0, 0, dz * y * deft::pow(x, y - 1));
+  return std::tuple{dx, dy};
 }

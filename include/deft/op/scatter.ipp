@@ -85,7 +85,7 @@ std::optional<indexed_slices> slices_of(const any_tensor& t) {
   dims row{dyn};
   for (int i = 1; i < s.like.rank(); ++i) row.push_back(s.like.shape()[i]);
   for (int i = 1; i < row.rank(); ++i)
-    if (row[i] == dyn) return {};  // reshape can find out one extent alone
+    if (row[i] == dyn || row[i] == 0) return {};  // reshape can find out one extent alone
   return indexed_slices{reshape(s.rows, row), reshape(s.indices, dims{dyn}), s.like};
 }
 

@@ -193,6 +193,12 @@ std::shared_ptr<master_engine> make_master(std::shared_ptr<task_runtime> self,
                                            std::shared_ptr<worker> cluster,
                                            session_options options) {
   check_not_forked();
+  constexpr int most_threads = 1024;
+  if (options.intra_op_threads < 0 || options.intra_op_threads > most_threads)
+    fail(errc::invalid_argument, "intra_op_threads must be 0 to ", most_threads, ", not ",
+         options.intra_op_threads);
+  if (options.timeout.count() < 0)
+    fail(errc::invalid_argument, "the timeout of a session must not be negative");
   if (options.intra_op_threads) set_intra_op_threads(options.intra_op_threads);
   auto tasks =
       std::make_shared<task_directory>(std::move(self), std::move(cluster), std::move(options));
