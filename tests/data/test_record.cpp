@@ -60,6 +60,19 @@ TEST_CASE("a record is its length, its bytes and a checksum of each") {
                                              21));
 }
 
+TEST_CASE("a plain file whose first length begins as gzip does is read as it is") {
+  testing::temporary_folder dir;
+  for (const std::size_t size : {0x8b1f, 0x8b1f + 65536}) {
+    const std::vector<std::string> records{std::string(size, 'x'), "more"};
+    for (const std::string name : {"a", "a.gz"}) {
+      record_writer writer(dir / name);
+      for (const auto& r : records) writer.write(r);
+      writer.close();
+      CHECK(records_of(dir / name) == records);
+    }
+  }
+}
+
 TEST_CASE("what is flushed can be read") {
   testing::temporary_folder dir;
   record_writer writer(dir / "a");
@@ -122,6 +135,46 @@ TEST_CASE("a compressed file that is cut off is refused") {
   const std::string whole = read_bytes(dir / "whole.gz");
   write_bytes(dir / "a.gz", whole.substr(0, whole.size() / 2));
   CHECK(failure(dir, "a.gz").starts_with("data_loss: [record_reader] a.gz: the record at offset"));
+}
+
+TEST_CASE("damage to one of several compressed parts is an error after those before it") {
+  testing::temporary_folder dir;
+  const std::vector<std::string> records(50, "record");
+  {
+    record_writer writer(dir / "part.gz");
+    for (const auto& r : records) writer.write(r);
+  }
+  const std::string part = read_bytes(dir / "part.gz");
+  // How many records are read of a first part and these bytes, and what reading them throws.
+  const auto read = [&](const std::string& bytes) {
+    write_bytes(dir / "a.gz", part + bytes);
+    std::size_t n = 0;
+    const std::string e = testing::error_of([&] {
+      record_reader reader(dir / "a.gz");
+      while (reader.next()) ++n;
+    });
+    return std::pair(n, e.substr(0, e.find(':')));
+  };
+  CHECK(read("") == std::pair(50ul, std::string()));
+  CHECK(read(part + part) == std::pair(150ul, std::string()));
+  CHECK(read(part + std::string(1'000'000, '\0')) == std::pair(100ul, std::string()));
+  CHECK(read(std::string(511, '\0') + part) == std::pair(100ul, std::string()));
+  const std::pair lost(50ul, std::string("data_loss"));
+  CHECK(read("rubbish") == lost);
+  for (std::size_t cut = 1; cut < 20; ++cut) CHECK(read(part.substr(0, cut)) == lost);
+  for (std::size_t at = 0; at < 3; ++at)
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string damaged = part;
+      damaged[at] = static_cast<char>(damaged[at] ^ (1 << bit));
+      CHECK(read(damaged) == lost);
+    }
+  for (const std::size_t at : {part.size() - 1, part.size() - 8}) {  // its length and checksum
+    std::string damaged = part;
+    damaged[at] ^= 1;
+    CHECK(read(damaged) == std::pair(100ul, std::string("data_loss")));
+    CHECK(failure(dir, "a.gz").find("its compressed data is corrupt: incorrect ") !=
+          std::string::npos);
+  }
 }
 
 TEST_CASE("a full disk is an error of its own") {

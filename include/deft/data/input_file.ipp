@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/data/input_file.ipp: files read in order through zlib, which also reads plain ones.
+// deft/data/input_file.ipp: files read in order, plain or through zlib.
 #pragma once
+#include <fcntl.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -9,9 +11,12 @@
 #include <deft/core/dims.hpp>
 #include <deft/core/dtype.hpp>
 #include <deft/core/error.hpp>
+#include <deft/core/file.hpp>
 #include <filesystem>
+#include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace deft::detail {
@@ -24,8 +29,10 @@ class input_file {
   input_file& operator=(const input_file&) = delete;
 
  protected:
-  /// `operation` is named in errors. Throws not_found, unavailable.
-  input_file(std::string_view operation, const std::string& file)
+  /// `operation` is named in errors; `is_plain` says of a file that begins as gzip's do whether it
+  /// is a plain one all the same. Throws not_found, unavailable.
+  input_file(std::string_view operation, const std::string& file,
+             bool (*is_plain)(std::string_view begin) = nullptr)
       : operation_(operation), name_(file), buffer_(1u << 20) {
     std::error_code e;
     if (const auto found = std::filesystem::status(file, e); !is_regular_file(found))
@@ -33,12 +40,18 @@ class input_file {
            exists(found) ? str(name_, " is not a file") : str("there is no file ", name_));
     size_ = std::filesystem::file_size(file, e);
     if (e) fail(errc::unavailable, "[", operation_, "] cannot read ", name_, ": ", e.message());
-    file_ = gzopen(name_.c_str(), "rb");
+    file_ = file_descriptor(::open(name_.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file_)
       fail(errc::unavailable, "[", operation_, "] cannot open ", name_, ": ", std::strerror(errno));
-    gzbuffer(file_, 1u << 18);
+    end_ = read_file(buffer_.data(), compressed_bytes);
+    const std::string_view begin(buffer_.data(), end_);
+    if (!begin.starts_with("\x1f\x8b") || (is_plain && is_plain(begin))) return;
+    compressed_.assign(buffer_.begin(), buffer_.begin() + compressed_bytes);
+    constexpr int gzip_alone = 16;
+    if (inflateInit2(&stream_, MAX_WBITS + gzip_alone) != Z_OK) throw std::bad_alloc();
+    give_stream(std::exchange(end_, 0));
   }
-  virtual ~input_file() { gzclose_r(file_); }
+  virtual ~input_file() { inflateEnd(&stream_); }
 
   const std::string& name() const { return name_; }
   /// Where in the file an error is: "line 7".
@@ -96,7 +109,7 @@ class input_file {
     for (auto e : shape)
       if (e != 0) needed = product(needed, static_cast<std::uint64_t>(e));
     // Deflate compresses by a factor of at most 1032.
-    const std::uint64_t most = gzdirect(file_) ? size_ - consumed_ : product(size_, 1032);
+    const std::uint64_t most = compressed_.empty() ? size_ - consumed_ : product(size_, 1032);
     if (needed > (shape.contains(0) ? std::uint64_t{1} << 40 : most))
       bad(str("its header announces ", shape, " elements of ", type,
               ", more than the file can hold"));
@@ -113,30 +126,53 @@ class input_file {
   }
   /// At least a byte and `n` at most, or none at the end of the file.
   std::size_t read_some(char* to, std::size_t n) {
-    constexpr std::size_t most = 1u << 30;  // bytes of one read
-    errno = 0;
-    const int got = gzread(file_, to, static_cast<unsigned>(std::min(n, most)));
-    if (got < 0) fail_reading();
-    int code = Z_OK;
-    if (got == 0) gzerror(file_, &code);
-    if (code == Z_BUF_ERROR) bad("its compressed data is cut off");
+    return compressed_.empty() ? read_file(to, n) : inflate_some(to, n);
+  }
+  /// The same of the bytes that the file itself has.
+  std::size_t read_file(char* to, std::size_t n) {
+    const ssize_t got = ::read(file_.get(), to, n);
+    if (got < 0)
+      fail(errc::unavailable, "[", operation_, "] cannot read ", name_, ": ", std::strerror(errno));
     return static_cast<std::size_t>(got);
   }
-  [[noreturn]] void fail_reading() {
-    int code = Z_OK;
-    std::string text = gzerror(file_, &code);
-    if (text.starts_with(name_ + ": ")) text.erase(0, name_.size() + 2);
-    if (code == Z_ERRNO)
-      fail(errc::unavailable, "[", operation_, "] cannot read ", name_, ": ", std::strerror(errno));
-    bad(str("its compressed data is corrupt: ", text));
+  /// Bytes that precede corrupt data are returned; the next call throws. Other compressed parts may
+  /// follow the first, and zeros, which fill up blocks.
+  std::size_t inflate_some(char* to, std::size_t n) {
+    const auto most = static_cast<unsigned>(std::min<std::size_t>(n, 1u << 30));
+    stream_.next_out = reinterpret_cast<Bytef*>(to);
+    stream_.avail_out = most;
+    while (stream_.avail_out == most) {
+      if (inflated_ == Z_MEM_ERROR) throw std::bad_alloc();
+      if (inflated_ != Z_OK && inflated_ != Z_STREAM_END)
+        bad(str("its compressed data is corrupt: ", stream_.msg));
+      if (stream_.avail_in == 0) give_stream(read_file(compressed_.data(), compressed_.size()));
+      if (stream_.avail_in == 0 && inflated_ == Z_OK) bad("its compressed data is cut off");
+      if (stream_.avail_in == 0) break;
+      if (inflated_ == Z_STREAM_END && *stream_.next_in == 0) {
+        ++stream_.next_in, --stream_.avail_in;
+        continue;
+      }
+      if (inflated_ == Z_STREAM_END) inflateReset(&stream_);
+      inflated_ = inflate(&stream_, Z_NO_FLUSH);
+    }
+    return most - stream_.avail_out;
+  }
+  void give_stream(std::size_t bytes) {
+    stream_.next_in = reinterpret_cast<Bytef*>(compressed_.data());
+    stream_.avail_in = static_cast<unsigned>(bytes);
   }
 
   std::string_view operation_;
   std::string name_;
-  gzFile file_ = nullptr;
+  file_descriptor file_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;
   std::uint64_t size_ = 0, consumed_ = 0;
+
+  static constexpr std::size_t compressed_bytes = 1u << 18;  ///< read at a time
+  std::vector<char> compressed_;                             ///< empty if the file is plain
+  z_stream stream_{};
+  int inflated_ = Z_STREAM_END;  ///< what zlib returned last
 };
 
 }  // namespace deft::detail

@@ -21,8 +21,8 @@ class record_reader {
   ~record_reader();
 
   /// The next record, which is valid until the next call; nothing at the end of the file. Throws
-  /// data_loss with the file's name and the record's offset if the file is cut off or a checksum
-  /// differs, unavailable if it cannot be read.
+  /// data_loss with the file's name and the record's offset if the file is cut off or corrupt,
+  /// unavailable if it cannot be read.
   std::optional<std::string_view> next();
   /// The offset in bytes, uncompressed, of the record that next() reads next.
   std::uint64_t offset() const;

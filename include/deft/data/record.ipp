@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/data/record.ipp: TFRecord files through zlib, which also reads and writes plain files.
+// deft/data/record.ipp: TFRecord files, plain or through zlib.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -21,11 +21,18 @@ std::uint32_t masked(std::uint32_t crc) { return std::rotr(crc, 15) + 0xa282ead8
 
 constexpr std::size_t length_bytes = 12, checksum_bytes = 4;
 
+/// Whether the checksum of `bytes` follows them.
+bool is_intact(std::string_view bytes) {
+  std::uint32_t stored;
+  std::memcpy(&stored, bytes.data() + bytes.size(), sizeof stored);
+  return stored == masked(crc32c(bytes));
+}
+
 }  // namespace
 
 class record_reader::state : detail::input_file {
  public:
-  explicit state(const std::string& file) : input_file("record_reader", file) {}
+  explicit state(const std::string& file) : input_file("record_reader", file, begins_plain) {}
 
   std::uint64_t offset() const { return offset_; }
 
@@ -35,15 +42,14 @@ class record_reader::state : detail::input_file {
     if (head < length_bytes) bad("the file ends within its length");
     std::uint64_t length;
     std::memcpy(&length, at(), sizeof length);
-    if (stored(sizeof length) != masked(crc32c({at(), sizeof length})))
-      bad("the checksum of its length is wrong");
+    if (!is_intact({at(), sizeof length})) bad("the checksum of its length is wrong");
     consume(length_bytes);
     // No more than what is there is allocated, whatever the length says.
     const auto whole = static_cast<std::size_t>(
         std::min<std::uint64_t>(length, SIZE_MAX - checksum_bytes) + checksum_bytes);
     if (fill(whole) < whole) bad(str("the file ends within its ", length, " bytes"));
     const std::string_view record(at(), static_cast<std::size_t>(length));
-    if (stored(record.size()) != masked(crc32c(record))) bad("the checksum of its bytes is wrong");
+    if (!is_intact(record)) bad("the checksum of its bytes is wrong");
     consume(whole);
     offset_ = consumed();
     return record;
@@ -51,10 +57,9 @@ class record_reader::state : detail::input_file {
 
  private:
   std::string where() const override { return str("the record at offset ", offset_); }
-  std::uint32_t stored(std::size_t position) const {
-    std::uint32_t crc;
-    std::memcpy(&crc, at() + position, sizeof crc);
-    return crc;
+  /// A length may begin as gzip does, with 1f 8b.
+  static bool begins_plain(std::string_view bytes) {
+    return bytes.size() >= length_bytes && is_intact(bytes.substr(0, sizeof(std::uint64_t)));
   }
 
   std::uint64_t offset_ = 0;
