@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/data/record.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <deft/core/crc32c.hpp>
+#include <random>
 #include <vector>
 
 #include "../testing.hpp"
@@ -174,6 +176,28 @@ TEST_CASE("damage to one of several compressed parts is an error after those bef
     CHECK(read(damaged) == std::pair(100ul, std::string("data_loss")));
     CHECK(failure(dir, "a.gz").find("its compressed data is corrupt: incorrect ") !=
           std::string::npos);
+  }
+}
+
+TEST_CASE("a file that could not be written once fails with the same error from then on") {
+  testing::temporary_folder dir;
+  for (const std::string name : {"a", "a.gz"}) {
+    record_writer writer(dir / name);
+    const std::string reason =
+        "unavailable: [record_writer] cannot write " + (dir / name).string() + ": File too large";
+    const auto write = [&] {
+      std::string noise(1u << 20, '\0');  // which does not become smaller
+      std::ranges::generate(noise, std::mt19937());
+      writer.write(noise);
+      writer.flush();
+    };
+    {
+      const testing::file_size_limit full(1000);
+      CHECK(testing::error_of(write) == reason);
+    }
+    CHECK(testing::error_of(write) == reason);
+    CHECK(testing::error_of([&] { writer.flush(); }) == reason);
+    CHECK(testing::error_of([&] { writer.close(); }) == reason);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deft/core/error.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -14,14 +15,15 @@
 namespace deft::detail {
 
 /// A file, compressed if its name ends with ".gz". `operation` is named in errors: unavailable if
-/// it cannot be written, resource_exhausted if the disk is full.
+/// it cannot be written, resource_exhausted if the disk is full. After an
+/// error the file has a gap, and every call throws that error again.
 class output_file {
  public:
   output_file(std::string_view operation, const std::string& file)
       : operation_(operation), name_(file) {
     errno = 0;
     file_ = gzopen(name_.c_str(), name_.ends_with(".gz") ? "wb" : "wbT");
-    if (!file_) fail_writing();
+    check(file_ != nullptr);
     gzbuffer(file_, 1u << 18);
   }
   /// Without close, errors of what is written last are lost.
@@ -32,33 +34,42 @@ class output_file {
   output_file& operator=(const output_file&) = delete;
 
   void write(std::string_view bytes) {
-    if (!file_) fail(errc::failed_precondition, "[", operation_, "] ", name_, " is closed");
+    if (!file_ && !failure_)
+      fail(errc::failed_precondition, "[", operation_, "] ", name_, " is closed");
     while (!bytes.empty()) {
       const auto part = static_cast<unsigned>(std::min<std::size_t>(bytes.size(), 1u << 30));
       errno = 0;
-      if (gzwrite(file_, bytes.data(), part) != static_cast<int>(part)) fail_writing();
+      check(file_ && gzwrite(file_, bytes.data(), part) == static_cast<int>(part));
       bytes.remove_prefix(part);
     }
   }
   void flush() {
     errno = 0;
-    if (file_ && gzflush(file_, Z_SYNC_FLUSH) != Z_OK) fail_writing();
+    check(!file_ || gzflush(file_, Z_SYNC_FLUSH) == Z_OK);
   }
   void close() {
     errno = 0;
-    if (file_ && gzclose_w(std::exchange(file_, nullptr)) != Z_OK) fail_writing();
+    check(!file_ || gzclose_w(std::exchange(file_, nullptr)) == Z_OK);
   }
 
  private:
-  [[noreturn]] void fail_writing() const {
-    fail(errno == ENOSPC ? errc::resource_exhausted : errc::unavailable, "[", operation_,
+  /// Throws the first error, and again whenever it is called afterwards.
+  void check(bool succeeded) {
+    if (!succeeded && !failure_) {
+      failure_ = errno;
+      // Now, as zlib may still refer to the caller's bytes.
+      if (file_) gzclose_w(std::exchange(file_, nullptr));
+    }
+    if (!failure_) return;
+    fail(*failure_ == ENOSPC ? errc::resource_exhausted : errc::unavailable, "[", operation_,
          "] cannot write ", name_, ": ",
-         errno ? std::strerror(errno) : "the data cannot be compressed");
+         *failure_ ? std::strerror(*failure_) : "the data cannot be compressed");
   }
 
   std::string_view operation_;
   std::string name_;
   gzFile file_ = nullptr;
+  std::optional<int> failure_;  ///< errno of what failed first
 };
 
 }  // namespace deft::detail

@@ -32,7 +32,8 @@ class record_reader {
   std::unique_ptr<state> state_;
 };
 
-/// Writes a TFRecord file, compressed if its name ends with ".gz".
+/// Writes a TFRecord file, compressed if its name ends with ".gz". After an error the file has a
+/// gap, and every call throws that error again.
 class record_writer {
  public:
   /// Creates the file, or empties it. Throws unavailable if it cannot be created.
