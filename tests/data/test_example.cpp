@@ -59,3 +59,32 @@ TEST_CASE("what is wrong with a feature is said") {
   for (std::size_t cut = 1; cut < bytes.size(); ++cut)
     error_of([&] { example_view(bytes.substr(0, cut)).one_integer("label"); });
 }
+
+TEST_CASE("a field of the wrong wire type is malformed") {
+  // In the message, the map, an entry's key and its value.
+  for (const std::string& encoded :
+       {std::string("\x08\2\x0a\0", 4), std::string("\x0a\2\x08\0", 4),
+        std::string("\x0a\4\x0a\2\x08\0", 6), std::string("\x0a\4\x0a\2\x10\0", 6)})
+    CHECK(error_of([&] { example_view v(encoded); }) ==
+          "data_loss: [example] the message is malformed: a field has the wrong wire type");
+
+  const auto with_length = [](char tag, const std::string& bytes) {
+    return str(tag, static_cast<char>(bytes.size()), bytes);
+  };
+  const auto reading = [&](const std::string& feature, auto get) {
+    const std::string entry = "\x0a\1a" + with_length('\x12', feature);
+    const std::string encoded = with_length('\x0a', with_length('\x0a', entry));
+    return error_of([&] { get(example_view(encoded)); });
+  };
+  const std::string malformed =
+      "data_loss: [example] feature \"a\" is malformed: a field has the wrong wire type";
+  // A list, and a value in it.
+  for (const char* feature : {"\x08\1", "\x0a\2\x08\1"}) {
+    CHECK(reading(feature, [](const example_view& v) { v.bytes("a"); }) == malformed);
+    CHECK(reading(feature, [](const example_view& v) { v.one_bytes("a"); }) == malformed);
+  }
+  for (const char* feature : {"\x15\1\1\1\1", "\x12\2\x08\1"})
+    CHECK(reading(feature, [](const example_view& v) { v.floats("a"); }) == malformed);
+  for (const char* feature : {"\x1d\1\1\1\1", "\x1a\5\x0d\1\1\1\1"})
+    CHECK(reading(feature, [](const example_view& v) { v.integers("a"); }) == malformed);
+}

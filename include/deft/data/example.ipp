@@ -19,6 +19,15 @@ constexpr const char* kind_names[] = {"nothing", "bytes", "floats", "integers"};
 
 std::string_view view(const protozero::data_view& d) { return {d.data(), d.size()}; }
 
+struct wrong_wire_type : protozero::exception {
+  const char* what() const noexcept override { return "a field has the wrong wire type"; }
+};
+/// A field that is a message, bytes or packed numbers. Protozero only asserts that it is.
+protozero::pbf_reader& delimited(protozero::pbf_reader& field) {
+  if (field.wire_type() != protozero::pbf_wire_type::length_delimited) throw wrong_wire_type();
+  return field;
+}
+
 /// Calls f, and throws data_loss for what protozero throws.
 template <class F>
 auto parsing(std::string_view what, F f) {
@@ -71,17 +80,15 @@ void example_view::parse(std::string_view encoded) {
   parsing("the message", [&] {
     protozero::pbf_reader message(encoded.data(), encoded.size());
     while (message.next(features_field)) {
-      protozero::pbf_reader all = message.get_message();
+      protozero::pbf_reader all = delimited(message).get_message();
       while (all.next(map_field)) {
-        protozero::pbf_reader entry = all.get_message();
+        protozero::pbf_reader entry = delimited(all).get_message();
         std::pair<std::string_view, std::string_view> feature;
         while (entry.next()) {
-          if (entry.tag_and_type() ==
-              tag_and_type(key_field, protozero::pbf_wire_type::length_delimited))
-            feature.first = view(entry.get_view());
-          else if (entry.tag_and_type() ==
-                   tag_and_type(value_field, protozero::pbf_wire_type::length_delimited))
-            feature.second = view(entry.get_view());
+          if (entry.tag() == key_field)
+            feature.first = view(delimited(entry).get_view());
+          else if (entry.tag() == value_field)
+            feature.second = view(delimited(entry).get_view());
           else
             entry.skip();
         }
@@ -117,23 +124,21 @@ void each_list(std::string_view name, std::string_view feature, kind expected, T
         fail(errc::invalid_argument, "[example] feature \"", name, "\" has ",
              f.tag() <= 3 ? kind_names[f.tag()] : "values of an unknown kind", ", not ",
              kind_names[static_cast<int>(expected)]);
-      protozero::pbf_reader list = f.get_message();
+      protozero::pbf_reader list = delimited(f).get_message();
       while (list.next(list_field)) take(list);
     }
   });
 }
 void each_float(std::string_view name, std::string_view feature, auto put) {
   each_list(name, feature, kind::floats, [&](protozero::pbf_reader& list) {
-    if (list.wire_type() != protozero::pbf_wire_type::length_delimited)
-      return put(list.get_float());
-    for (const float v : list.get_packed_float()) put(v);
+    if (list.wire_type() == protozero::pbf_wire_type::fixed32) return put(list.get_float());
+    for (const float v : delimited(list).get_packed_float()) put(v);
   });
 }
 void each_integer(std::string_view name, std::string_view feature, auto put) {
   each_list(name, feature, kind::integers, [&](protozero::pbf_reader& list) {
-    if (list.wire_type() != protozero::pbf_wire_type::length_delimited)
-      return put(list.get_int64());
-    for (const std::int64_t v : list.get_packed_int64()) put(v);
+    if (list.wire_type() == protozero::pbf_wire_type::varint) return put(list.get_int64());
+    for (const std::int64_t v : delimited(list).get_packed_int64()) put(v);
   });
 }
 
@@ -163,7 +168,7 @@ class exactly {
 std::vector<std::string_view> example_view::bytes(std::string_view name) const {
   std::vector<std::string_view> all;
   each_list(name, feature(name), kind::bytes,
-            [&](protozero::pbf_reader& list) { all.push_back(view(list.get_view())); });
+            [&](protozero::pbf_reader& list) { all.push_back(view(delimited(list).get_view())); });
   return all;
 }
 std::vector<float> example_view::floats(std::string_view name) const {
@@ -181,7 +186,7 @@ std::string_view example_view::one_bytes(std::string_view name) const {
   std::string_view one;
   exactly<std::string_view> put(name, {&one, 1});
   each_list(name, feature(name), kind::bytes,
-            [&](protozero::pbf_reader& list) { put(view(list.get_view())); });
+            [&](protozero::pbf_reader& list) { put(view(delimited(list).get_view())); });
   put.expect_all();
   return one;
 }
