@@ -3,6 +3,7 @@
 #include <deft/data/pipeline.hpp>
 // its own header comes first, to check that it is self-contained
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <set>
 #include <vector>
@@ -105,6 +106,10 @@ TEST_CASE("cardinality is the number of elements of a pass") {
   CHECK(all.batch(3).cardinality() == 4);
   CHECK(all.batch(3, true).cardinality() == 3);
   CHECK(all.take(0).repeat().cardinality() == 0);
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  CHECK(all.repeat(most).cardinality() == most);
+  CHECK(all.repeat(most / 10).cardinality() == most / 10 * 10);
+  CHECK(all.repeat(most).take(15).cardinality() == 15);
 }
 
 TEST_CASE("a seed decides the order of every pass, and each pass has its own") {

@@ -108,8 +108,8 @@ class dataset {
   iterator begin() const { return iterator(*this); }
   std::default_sentinel_t end() const { return {}; }
 
-  /// The number of elements of a pass; -1 (infinite_cardinality) if it is endless, -2
-  /// (unknown_cardinality) if only a pass can tell.
+  /// The number of elements of a pass, or the largest std::int64_t if there are more; -1
+  /// (infinite_cardinality) if it is endless, -2 (unknown_cardinality) if only a pass can tell.
   std::int64_t cardinality() const { return stage_->cardinality(); }
 
   /// What f returns for each element. If that is a tuple, its components are those of the new

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/data/pipeline.hpp>
+#include <limits>
 
 namespace deft::detail {
 
@@ -53,7 +54,9 @@ void check_sizes(std::initializer_list<std::size_t> sizes) {
 std::int64_t repeated_cardinality(std::int64_t of, std::int64_t count) {
   if (of == 0 || count == 0) return 0;
   if (count < 0) return infinite_cardinality;
-  return of < 0 ? of : of * count;
+  if (of < 0) return of;
+  std::int64_t all = 0;
+  return __builtin_mul_overflow(of, count, &all) ? std::numeric_limits<std::int64_t>::max() : all;
 }
 std::int64_t ranged_cardinality(std::int64_t of, std::int64_t first, std::int64_t step,
                                 std::int64_t end) {
