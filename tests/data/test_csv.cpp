@@ -67,6 +67,23 @@ TEST_CASE("columns have types") {
   CHECK(batches == "[1. 2.][10 20][3.][30]");
 }
 
+TEST_CASE("blanks around numbers and blank lines are ignored") {
+  testing::temporary_folder dir;
+  std::string seen;
+  for (auto& [x, i, b] : csv_of<std::optional<float>, std::optional<int>, std::optional<bool>>(
+           dir, " \n 1\t,\t,\" \"\n \t\r\n ,2 , true\n\t"))
+    seen += str(x.value_or(-1), " ", i.value_or(-1), " ", b.value_or(false), "; ");
+  CHECK(seen == "1 -1 false; -1 2 true; ");
+
+  // Of text they are a part.
+  rows text;
+  for (auto& [s] : csv_of<std::optional<std::string>>(dir, " x\n  \n\" \"\n\"\"\n"))
+    text.push_back(s.value_or("none"));
+  CHECK(text == rows{" x", " ", "none"});
+  CHECK(pairs(csv_of<std::string, std::string>(dir, "\t\na\t", {.separator = '\t'})) ==
+        rows{"|", "a|"});
+}
+
 TEST_CASE("quotes hold separators, line ends and quotes") {
   testing::temporary_folder dir;
   auto read = [&](const std::string& bytes) {

@@ -42,14 +42,15 @@ class csv_reader {
   void get(std::size_t column, std::string& to) const;
   template <class T>
   void get(std::size_t column, std::optional<T>& to) const {
-    if (is_empty(column))
+    if (is_empty(column, !std::same_as<T, std::string>))
       to.reset();
     else
       get(column, to.emplace());
   }
 
  private:
-  bool is_empty(std::size_t column) const;
+  /// Blanks around a field count unless they are `ignored`.
+  bool is_empty(std::size_t column, bool blanks_ignored) const;
   class state;
   std::unique_ptr<state> state_;
 };

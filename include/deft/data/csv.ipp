@@ -20,6 +20,17 @@ void check_csv(const csv_options& options, std::size_t columns) {
          " types and ", options.columns.size(), " columns");
 }
 
+namespace {
+
+std::string_view trimmed(std::string_view s) {
+  const auto blank = [](char c) { return c == ' ' || c == '\t'; };
+  while (!s.empty() && blank(s.front())) s.remove_prefix(1);
+  while (!s.empty() && blank(s.back())) s.remove_suffix(1);
+  return s;
+}
+
+}  // namespace
+
 class csv_reader::state : input_file {
  public:
   state(const std::string& file, const csv_options& options, std::size_t columns)
@@ -49,13 +60,6 @@ class csv_reader::state : input_file {
   }
 
   std::string_view text(std::size_t column) const { return field(chosen_[column]); }
-  std::string_view trimmed(std::size_t column) const {
-    std::string_view s = text(column);
-    const auto blank = [](char c) { return c == ' ' || c == '\t'; };
-    while (!s.empty() && blank(s.front())) s.remove_prefix(1);
-    while (!s.empty() && blank(s.back())) s.remove_suffix(1);
-    return s;
-  }
   [[noreturn]] void bad_field(std::size_t column, std::string_view what) const {
     const std::string_view s = text(column);
     const bool is_long = s.size() > 40;
@@ -90,7 +94,7 @@ class csv_reader::state : input_file {
       row_bytes_ = row_lines_ = 0;
       if (!has(0)) return false;
       split_row();
-    } while (fields_.size() == 1 && fields_[0].size == 0 && at()[0] != '"');
+    } while (fields_.size() == 1 && trimmed(field(0)).empty() && at()[0] != '"');
     return true;
   }
   void split_row() {
@@ -142,7 +146,7 @@ namespace {
 /// The whole of `text` as a number; `state` names the field in errors.
 template <class T, class State>
 void read_number(const State& state, std::size_t column, T& to) {
-  std::string_view s = state.trimmed(column);
+  std::string_view s = trimmed(state.text(column));
   if (s.starts_with('+') && !s.starts_with("+-")) s.remove_prefix(1);
   const char* const last = s.data() + s.size();
   auto [end, error] = std::from_chars(s.data(), last, to);
@@ -178,11 +182,14 @@ void csv_reader::get(std::size_t column, std::uint8_t& to) const {
   read_number(*state_, column, to);
 }
 void csv_reader::get(std::size_t column, bool& to) const {
-  const std::string_view s = state_->trimmed(column);
+  const std::string_view s = trimmed(state_->text(column));
   to = s == "1" || s == "true";
   if (!to && s != "0" && s != "false") state_->bad_field(column, "is not a bool");
 }
 void csv_reader::get(std::size_t column, std::string& to) const { to.assign(state_->text(column)); }
-bool csv_reader::is_empty(std::size_t column) const { return state_->text(column).empty(); }
+bool csv_reader::is_empty(std::size_t column, bool blanks_ignored) const {
+  const std::string_view s = state_->text(column);
+  return (blanks_ignored ? trimmed(s) : s).empty();
+}
 
 }  // namespace deft::detail
