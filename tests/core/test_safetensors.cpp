@@ -132,6 +132,24 @@ TEST_CASE("the pieces of a large array are read in any order, and all are checke
   }
 }
 
+TEST_CASE("what could not be read again is not written") {
+  const temporary_folder folder;
+  const std::string path = folder / "x.safetensors";
+  const auto refusal = [&](const std::string& name, const any_array& a) {
+    const std::string e = error_of([&] { write_safetensors(path, {{name, a}}); });
+    CHECK_FALSE(std::filesystem::exists(path));
+    return e;
+  };
+  const std::string begin = "invalid_argument: [safetensors] " + path + ": cannot hold ";
+  const any_array a = any_array::scalar(1.f);
+  CHECK(refusal("__metadata__", a) == begin + "\"__metadata__\": the format reserves this name");
+  for (const std::string name : {"w\xff", "w\xc3", "\xed\xa0\x80"})
+    CHECK(refusal(name, a) == begin + "\"" + name + "\": its name is not valid UTF-8");
+  CHECK(refusal("w", {}) == begin + "\"w\": it is an any_array without a dtype");
+  write_safetensors(path, {{"größe", a}});
+  CHECK(read_safetensors(path).at("größe") == a);
+}
+
 TEST_CASE("headers that are not sound are refused before anything is allocated") {
   const temporary_folder folder;
   const std::string path = folder / "x.safetensors";

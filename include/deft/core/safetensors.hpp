@@ -55,7 +55,9 @@ class safetensors_file {
 std::map<std::string, any_array> read_safetensors(const std::string& path);
 
 /// Writes host arrays to a file, which replaces an older one only when it is complete and on the
-/// disk. Throws resource_exhausted on a full disk, not_found if there is no such directory.
+/// disk. Throws resource_exhausted on a full disk, not_found if there is no such directory,
+/// invalid_argument for the name "__metadata__", a name that is not UTF-8, and an array without a
+/// dtype.
 void write_safetensors(const std::string& path, const std::map<std::string, any_array>& arrays);
 
 namespace detail {

@@ -22,6 +22,7 @@ constexpr std::uint64_t piece_bytes = 1u << 21;      ///< for one thread: a huge
 /// The system copies a third faster between a file and memory that begin a cache line alike.
 constexpr std::size_t data_alignment = 64;
 
+constexpr std::string_view metadata_key = "__metadata__";
 // Among the file's metadata, which other readers ignore: checksums of the header, with this one
 // written as zeros, and of each array.
 constexpr std::string_view header_key = "deft.header_crc32c", array_key = "deft.crc32c.";
@@ -78,6 +79,18 @@ json::object parse_header(const std::string& path, std::string text) {
   return header;
 }
 
+/// Throws invalid_argument for what a file cannot hold.
+void check_array(const std::string& path, const detail::named_array& a) {
+  const auto refuse = [&](std::string_view why) {
+    fail(errc::invalid_argument, "[safetensors] ", path, ": cannot hold \"", a.name, "\": ", why);
+  };
+  if (a.name == metadata_key) refuse("the format reserves this name");
+  boost::system::error_code e;
+  json::parse(json::serialize(a.name), e);
+  if (e) refuse("its name is not valid UTF-8");
+  if (a.value->type() == dtype::none) refuse("it is an any_array without a dtype");
+}
+
 safetensors_entry parse_entry(const std::string& path, const std::string& name,
                               const json::value& v) {
   const auto bad = [&] { bad_file(path, str("the entry of \"", name, "\" is not sound")); };
@@ -131,13 +144,13 @@ safetensors_file::safetensors_file(const std::string& path, const file_roots& ro
   const std::uint64_t data = sizeof length + length;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> parts;
   for (const auto& [key, v] : header) {
-    if (key == "__metadata__") continue;
+    if (key == metadata_key) continue;
     safetensors_entry e = parse_entry(path, key, v);
     parts.emplace_back(e.begin, e.begin + e.bytes);
     e.begin += data;
     entries_.emplace(key, std::move(e));
   }
-  if (const json::value* metadata = header.if_contains("__metadata__");
+  if (const json::value* metadata = header.if_contains(metadata_key);
       metadata && metadata->is_object())
     for (const auto& [key, v] : metadata->get_object())
       if (key.starts_with(array_key) && v.is_string())
@@ -204,6 +217,7 @@ void write_safetensors(const std::string& path, const std::map<std::string, any_
 
 void detail::write_safetensors(const file_roots& roots, const std::string& path,
                                std::vector<named_array> arrays, const std::stop_token& stop) {
+  for (const named_array& a : arrays) check_array(path, a);
   // Arrays of whole cache lines first; then, as the Python package does, the widest elements, so
   // that all are aligned.
   std::ranges::stable_sort(arrays, std::ranges::greater(), [](const named_array& a) {
@@ -217,7 +231,7 @@ void detail::write_safetensors(const file_roots& roots, const std::string& path,
     metadata.emplace(header_key, unset);
     for (std::size_t i = 0; i < arrays.size(); ++i)
       metadata.emplace(str(array_key, arrays[i].name), checksums[i]);
-    root.emplace("__metadata__", std::move(metadata));
+    root.emplace(metadata_key, std::move(metadata));
     std::uint64_t at = 0;
     for (const auto& a : arrays) {
       json::object entry;
