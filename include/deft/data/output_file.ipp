@@ -15,8 +15,8 @@
 namespace deft::detail {
 
 /// A file, compressed if its name ends with ".gz". `operation` is named in errors: unavailable if
-/// it cannot be written, resource_exhausted if the disk is full. After an
-/// error the file has a gap, and every call throws that error again.
+/// it cannot be written, resource_exhausted if the disk is full. After an error the file has a gap,
+/// and every call throws that error again.
 class output_file {
  public:
   output_file(std::string_view operation, const std::string& file)
