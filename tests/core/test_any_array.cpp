@@ -134,6 +134,7 @@ TEST_CASE("arrays print as in NumPy") {
       {array_of<double>({2}, {1, 1234.5}), "[1.0000e+00 1.2345e+03]"},
       {array_of<float>({2}, {1e6, 2.5e6}), "[1.0e+06 2.5e+06]"},
       {array_of<double>({2}, {1e-100, -1}), "[ 1.e-100 -1.e+000]"},
+      {array_of<double>({2}, {2 * 5e-324, 1.2345678e5}), "[9.8813129e-324 1.2345678e+005]"},
       {array_of<std::int32_t>({4}, {1, 10, -100, 0}), "[   1   10 -100    0]"},
       {array_of<bool>({2}, {true, false}), "[ True False]"},
       {array_of<bool>({2}, {true, true}), "[ True  True]"},

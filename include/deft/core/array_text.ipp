@@ -35,9 +35,10 @@ struct number_parts {
   std::string whole, fraction, exponent;  ///< "-1", "25", "e+10"
 
   template <class T>
-  number_parts(T v, bool scientific) {
-    std::string s =
-        digits_of(v, scientific ? std::chars_format::scientific : std::chars_format::fixed, 8);
+  number_parts(T v, bool scientific)
+      : number_parts(digits_of(
+            v, scientific ? std::chars_format::scientific : std::chars_format::fixed, 8)) {}
+  explicit number_parts(std::string s) {
     if (std::size_t e = s.find('e'); e != s.npos) {
       exponent = s.substr(e);
       s.erase(e);
@@ -102,12 +103,12 @@ class element_format<T> {
     if (std::isnan(v) || std::isinf(v)) {
       s = scalar(v);
     } else {
-      const number_parts parts(v, scientific_);
+      number_parts parts(v, scientific_);
+      if (scientific_ && parts.fraction.size() < fraction_) parts = exactly(v);
       s = parts.whole + "." + parts.fraction;
       if (!scientific_) {
         s.append(fraction_ - parts.fraction.size(), ' ');
       } else {
-        if (parts.fraction.size() < fraction_) s = exactly(v);
         s += parts.exponent.substr(0, 2);
         s.append(exponent_ - (parts.exponent.size() - 2), '0');
         s += parts.exponent.substr(2);
@@ -142,12 +143,11 @@ class element_format<T> {
   }
 
   /// With as many digits as the others: further ones of `v` itself where its shortest form ends.
-  std::string exactly(T v) const {
+  number_parts exactly(T v) const {
     char text[64];
     const auto end = std::to_chars(text, text + sizeof text, v, std::chars_format::scientific,
                                    static_cast<int>(fraction_));
-    const std::string_view s(text, static_cast<std::size_t>(end.ptr - text));
-    return std::string(s.substr(0, s.find('e')));
+    return number_parts(std::string(text, end.ptr));
   }
 
   static constexpr T largest_positional = std::same_as<T, float> ? T(1e6) : T(1e8);
