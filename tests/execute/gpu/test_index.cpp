@@ -143,6 +143,14 @@ TEST_CASE("an index out of range fails on a GPU as on the CPU") {
   }
 }
 
+TEST_CASE("an index that sum_rows cannot sort is its own error") {
+  any_array index = indices<std::int64_t>({300}, 5);
+  index.mutable_data<std::int64_t>()[299] = -1;
+  CHECK(error_of([&] {
+          run_op_on_gpu(op::sum_rows(), {moderate<float>({300, 3}), index});
+        }).starts_with("out_of_range: [sum_rows] the index -1 is out of range for "));
+}
+
 TEST_CASE_TEMPLATE("one_hot on a GPU gives the CPU's values", I, std::int32_t, std::int64_t,
                    std::uint8_t) {
   for (int t = 1; t < dtype_count; ++t)

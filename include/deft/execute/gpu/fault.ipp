@@ -20,6 +20,12 @@ error error_of(const fault_record& r) {
       return bad_index("gather");
     case fault_kind::scattered:
       return bad_index("scatter_add");
+    case fault_kind::summed:
+      return bad_index("sum_rows");
+    case fault_kind::subtracted:
+      return bad_index("scatter_sub");
+    case fault_kind::replaced:
+      return bad_index("scatter_update");
     case fault_kind::labelled:
       return error(errc::out_of_range,
                    str("[softmax_cross_entropy] the label ", r.value, " of row ", r.row,

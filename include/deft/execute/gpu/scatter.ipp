@@ -110,9 +110,11 @@ class sorting_kernel : public queued_kernel {
   }
 
  protected:
-  /// `sums`: rows are added up.
-  void set(std::string_view op, std::int64_t rows, std::int64_t n, std::int64_t count, bool sums) {
+  /// `sums`: rows are added up. `fault`: what an index out of range is reported as.
+  void set(std::string_view op, fault_kind fault, std::int64_t rows, std::int64_t n,
+           std::int64_t count, bool sums) {
     check_sortable(op, rows, count);
+    fault_ = fault;
     rows_ = rows, n_ = n, count_ = count;
     parts_ = sums ? part_sums<T, to_first<T>>::parts_of(count) * n : 0;
   }
@@ -155,10 +157,11 @@ class sorting_kernel : public queued_kernel {
     return s.out<std::uint32_t>(room(c, i * word_bytes()));
   }
   row_indices<Index> indices(stream& s, const void* index) const {
-    return {s.in<Index>(index), rows_, fault_kind::scattered, s.faults()};
+    return {s.in<Index>(index), rows_, fault_, s.faults()};
   }
 
   std::int64_t parts_ = 0;  ///< elements of sums that are to be added up
+  fault_kind fault_ = fault_kind::none;
 };
 
 inline std::int64_t elements_from(const dims& shape, int axis) {
@@ -180,8 +183,8 @@ class scatter_add_kernel final : public sorting_kernel<T, Index> {
 
  private:
   void ready() override {
-    this->set(op::scatter_add::name, this->out()[0], elements_from(this->out(), 1),
-              this->in(1).elements(), true);
+    this->set(op::scatter_add::name, fault_kind::scattered, this->out()[0],
+              elements_from(this->out(), 1), this->in(1).elements(), true);
   }
 };
 
@@ -200,7 +203,7 @@ class sum_rows_kernel final : public sorting_kernel<T, Index> {
  private:
   void ready() override {
     // Any index: how many rows there are is not known here.
-    this->set(op::sum_rows::name, std::numeric_limits<std::uint32_t>::max(),
+    this->set(op::sum_rows::name, fault_kind::summed, std::numeric_limits<std::uint32_t>::max(),
               elements_from(this->in(0), this->in(1).rank()), this->in(1).elements(), true);
   }
   bool repeat_;
@@ -225,8 +228,8 @@ class row_update_kernel final : public sorting_kernel<T, Index> {
  private:
   static constexpr bool sums = std::is_same_v<Op, op::scatter_sub>;
   void ready() override {
-    this->set(Op::name, this->out()[0], elements_from(this->out(), 1), this->in(2).elements(),
-              sums);
+    this->set(Op::name, sums ? fault_kind::subtracted : fault_kind::replaced, this->out()[0],
+              elements_from(this->out(), 1), this->in(2).elements(), sums);
   }
 };
 
