@@ -173,8 +173,11 @@ TEST_CASE_FIXTURE(own_graph, "feed() takes expressions and tensors known only at
       },
       "invalid_argument: [feed] float(3) is fed where double(?) is expected");
   says([&] { feed(t, 1.0).verify(); }, "invalid_argument: [feed] double() is fed where double(?)");
-  says([&] { (void)feed(s, 0.5); }, "invalid_argument: [feed] a literal is fed where uint8()");
-  says([&] { (void)feed(s, 300); }, "invalid_argument: the literal 300 does not fit uint8");
+  says([&] { (void)feed(s, 0.5); },
+       "invalid_argument: [feed] a literal is fed where uint8() is expected: it has another dtype, "
+       "node \"any_1\" at modeling.hpp:");
+  says([&] { (void)feed(s, 300); },
+       "invalid_argument: the literal 300 does not fit uint8, node \"any_1\" at modeling.hpp:");
   any_tensor n = any(dtype::int32, {}), f32 = any(dtype::float32, {});
   says([&] { (void)feed(n, (std::int64_t{1} << 40) + 5); },
        "invalid_argument: the literal 1099511627781 does not fit int32");

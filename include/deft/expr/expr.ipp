@@ -65,6 +65,13 @@ any_array list_values(std::string_view name, source_place w, dtype type, const d
   return values;
 }
 
+void refuse_literal_feed(const output& target) {
+  throw error(
+      errc::invalid_argument,
+      str("[feed] a literal is fed where ", target.type(), " is expected: it has another dtype"),
+      name_of(*target.node), target.node->place());
+}
+
 namespace {
 /// Where an operation on `inputs` was written, or near which of them.
 template <class Inputs, class Node>

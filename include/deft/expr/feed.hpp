@@ -87,6 +87,14 @@ T fed_scalar(std::string_view name, source_place w, S s) {
     if (!survives<T>(s)) refuse_literal(literal_of(s), dtype_of<T>, std::string(name), w);
   return static_cast<T>(s);
 }
+/// The same for a tensor, whose name is looked up only for the error.
+template <class T, class S>
+T fed_scalar(const output& target, S s) {
+  if constexpr (!std::is_same_v<T, S>)
+    if (!survives<T>(s))
+      refuse_literal(literal_of(s), dtype_of<T>, name_of(*target.node), target.node->place());
+  return static_cast<T>(s);
+}
 /// Borrows an lvalue, takes over an rvalue.
 inline feed_value array_feed(const output& target, const any_array& value) {
   return {target, feed_ref::borrow(value)};
@@ -114,8 +122,7 @@ feed_value make_feed(const output& target, V&& value) {
     else if constexpr (!detail::literal_fits<T, U>)
       static_assert(detail::takes<tensor_of<T, Shape>, U>,
                     "[feed] the value has another dtype than the tensor: use static_cast");
-    return feed_value(target,
-                      detail::fed_scalar<T>(name_of(*target.node), target.node->place(), value));
+    return feed_value(target, detail::fed_scalar<T>(target, value));
   } else if constexpr (detail::is_ndarray<U>) {
     if constexpr (!std::is_same_v<T, typename U::value_type>)
       static_assert(
@@ -250,6 +257,9 @@ struct uneven_rows {
   }
 };
 
+/// Throws invalid_argument: a literal of another dtype is fed to `target`.
+[[noreturn]] void refuse_literal_feed(const output& target);
+
 /// The feed of a tensor with a dtype and shape known only at run time; a scalar takes its dtype.
 template <host_value V>
 feed_value make_any_feed(const output& target, V&& value) {
@@ -259,10 +269,9 @@ feed_value make_any_feed(const output& target, V&& value) {
     any_array a(t, {});
     visit_dtype(t, [&]<class T>() {
       if constexpr (literal_fits<T, U>)
-        *a.mutable_data<T>() = survive<T>(value);
+        *a.mutable_data<T>() = fed_scalar<T>(target, value);
       else
-        fail(errc::invalid_argument, "[feed] a literal is fed where ", target.type(),
-             " is expected: it has another dtype");
+        refuse_literal_feed(target);
     });
     return {target, std::move(a)};
   } else if constexpr (std::same_as<U, any_array>) {
