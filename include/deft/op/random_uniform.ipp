@@ -9,14 +9,15 @@ tensor_type op::random_uniform::infer(std::span<const tensor_type> in) const {
   tensor_type t = checked(name, {low, high});
   if (low > high)
     fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high, ") is empty");
-  if (!std::isfinite(high - low))
-    fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high,
-         ") is wider than the largest double");
   visit_dtype(type, [&]<class T>() {
-    if constexpr (std::is_floating_point_v<T>)
+    if constexpr (std::is_floating_point_v<T>) {
+      if (!std::isfinite(static_cast<T>(high - low)))
+        fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high,
+             ") is wider than the largest ", type);
       if (low < high && first<T>() > last<T>())
         fail(errc::invalid_argument, "[random_uniform] no ", type, " lies in [", low, ", ", high,
              ")");
+    }
   });
   if (in.empty()) return t;
   if (!shape.empty())

@@ -58,6 +58,9 @@ TEST_CASE_FIXTURE(testing::own_graph, "random tensors refuse invalid parameters"
     CHECK(e.starts_with("invalid_argument: " + std::string(text)));
   };
   check([] { random_uniform(shape<2>, 1, 0); }, "[random_uniform] the range [1, 0) is empty");
+  check([] { random_uniform(dims{2}, -3e38, 3e38); },
+        "[random_uniform] the range [-3e+38, 3e+38) is wider than the largest float");
+  CHECK_NOTHROW(random_uniform(dims{2}, -3e38, 3e38, dtype::float64));
   check([] { random_normal(shape<2>, 0, -1); },
         "[random_normal] the standard deviation -1 is negative");
   check([] { random_normal(shape<2>, 0, NAN); }, "[random_normal] nan is not finite");
