@@ -16,6 +16,12 @@ constexpr std::optional<dims> together(const dims& a, const dims& b) {
 }
 }  // namespace
 
+TEST_CASE("lists that are not shapes print their numbers") {
+  CHECK(to_string(dims{dyn, 3}) == "(?,3)");
+  CHECK(list_text({-1, 0, 3}) == "(-1,0,3)");
+  CHECK(list_text({}) == "()");
+}
+
 TEST_CASE("shapes broadcast as in NumPy, also with dyn") {
   struct {
     dims a, b;

@@ -35,7 +35,9 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of concat") {
   check([&] { concat(axis<2>, a, a); },
         "[concat] expects an axis of a tensor of rank 2, and got 2");
   check([&] { concat(axis<0>, a, i); }, "[concat] the operands' dtypes differ: float and int32");
-  check([&] { concat(axes{0}, {}); }, "[concat] expects one axis and one tensor at least");
+  check([&] { concat(axes{0}, {}); },
+        "[concat] expects one axis and one tensor at least, and got 1 and 0, node \"concat\" at "
+        "test_concat.cpp:");
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "gather takes rows") {

@@ -77,6 +77,8 @@ struct dims {
 
 /// "(100,784)", "(?,10)", "()".
 std::string to_string(const dims& d);
+/// "(0,-1)": numbers that are not extents, as axes are.
+std::string list_text(const dims& d);
 template <std::derived_from<std::ios_base> Stream>
 Stream& operator<<(Stream& s, const dims& d) {
   s << to_string(d);

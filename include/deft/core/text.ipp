@@ -113,6 +113,7 @@ std::string to_string(const dims& d) {
   return "(" + join(d, ",", [](std::int64_t e) { return e == dyn ? std::string("?") : str(e); }) +
          ")";
 }
+std::string list_text(const dims& d) { return "(" + join(d, ",") + ")"; }
 
 std::string duration_text(std::chrono::nanoseconds d) {
   const auto ms = std::chrono::round<std::chrono::milliseconds>(d).count();

@@ -22,10 +22,10 @@ namespace detail {
 any_tensor add_argmin(const any_tensor& x, const dims& given, source_place w) {
   dims axis = given.size() == 1 ? given : dims{};
   if (axis.empty() || normalize_axis(axis[0], x.rank()) < 0)
-    throw error(
-        errc::invalid_argument,
-        str("[argmin] expects one axis of a tensor of rank ", x.rank(), ", and got ", given),
-        name_of(x), x.handle().node->place());
+    refuse_call(x,
+                str("[argmin] expects one axis of a tensor of rank ", x.rank(), ", and got ",
+                    list_text(given)),
+                w);
   const output in[] = {x.handle()};
   return apply_any(op::argmin{normalize_axis(axis[0], x.rank())}, in, w);
 }

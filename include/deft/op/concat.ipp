@@ -40,8 +40,10 @@ any_tensor concat(const axes& axis, std::span<const any_tensor> parts, source_pl
   std::vector<output> in;
   for (const auto& p : parts) in.push_back(p.handle());
   if (in.empty() || axis.value.size() != 1)
-    fail(errc::invalid_argument, "[concat] expects one axis and one tensor at least, and got ",
-         axis.value.size(), " and ", in.size());
+    throw error(errc::invalid_argument,
+                str("[concat] expects one axis and one tensor at least, and got ",
+                    axis.value.size(), " and ", in.size()),
+                "concat", w);
   return detail::add_concat(axis.value[0], in, w);
 }
 
@@ -51,9 +53,8 @@ any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_p
   int rank = parts[0].type().shape.rank();
   int front = normalize_axis(axis, rank);
   if (front < 0)
-    throw error(errc::invalid_argument,
-                str("[concat] expects an axis of a tensor of rank ", rank, ", and got ", axis),
-                name_of(*parts[0].node), parts[0].node->place());
+    refuse_call(any_tensor(parts[0]),
+                str("[concat] expects an axis of a tensor of rank ", rank, ", and got ", axis), w);
   return apply_any(op::concat{front}, parts, w);
 }
 

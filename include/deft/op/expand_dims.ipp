@@ -11,10 +11,10 @@ any_tensor expand_checked(const any_tensor& x, const dims& given, source_place w
   dims added;
   int rank = x.rank() + given.size();
   if (rank > max_rank || !op::normalize_axes(given, rank, added))
-    throw error(errc::invalid_argument,
+    refuse_call(x,
                 str("[expand_dims] expects axes of a result of rank ", rank,
-                    ", at most 8, each once, and got ", given),
-                name_of(x), x.handle().node->place());
+                    ", at most 8, each once, and got ", list_text(given)),
+                w);
   return expand(x, added, w);
 }
 

@@ -22,7 +22,7 @@ tensor_type op::first_max::infer(std::span<const tensor_type> in) const {
     fail(errc::invalid_argument, "[first_max] is not defined for ", in[0].type);
   if (!normalize_axes(axes, in[0].shape.rank(), sorted) || !(sorted == axes))
     fail(errc::invalid_argument, "[first_max] expects axes of a tensor of rank ",
-         in[0].shape.rank(), ", ascending and each once, and got ", axes);
+         in[0].shape.rank(), ", ascending and each once, and got ", list_text(axes));
   return {in[0].shape, dtype::boolean};
 }
 

@@ -9,14 +9,14 @@ tensor_type op::size_of::infer(std::span<const tensor_type> in) const {
   dims sorted;
   if (!normalize_axes(axes, in[0].shape.rank(), sorted) || !(sorted == axes))
     fail(errc::invalid_argument, "[size_of] expects axes of a tensor of rank ", in[0].shape.rank(),
-         ", ascending and each once, and got ", axes);
+         ", ascending and each once, and got ", list_text(axes));
   return {dims{}, dtype::int64};
 }
 
 namespace detail {
 
 any_tensor size_along(const any_tensor& x, const axes* given, source_place w) {
-  dims along = axes_from_front("size_of", x, given), extents;
+  dims along = axes_from_front("size_of", x, given, w), extents;
   for (auto a : along) extents.push_back(x.shape()[static_cast<int>(a)]);
   if (extents.is_static()) return add_constant(any_array::scalar(extents.elements()), w);
   const output in[] = {x.handle()};

@@ -15,7 +15,8 @@ tensor_type op::slice::infer(std::span<const tensor_type> in) const {
   }
   dims out;
   if (!o.shape(x, out))
-    fail(errc::invalid_argument, "[slice] ", x, " has no part of size ", o.size, " at ", begin);
+    fail(errc::invalid_argument, "[slice] ", x, " has no part of size ", o.size, " at ",
+         list_text(begin));
   return {in.size() == 2 ? in[1].shape : out, in[0].type};
 }
 

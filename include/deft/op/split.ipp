@@ -18,15 +18,16 @@ std::vector<any_tensor> add_split(const any_tensor& x, const dims& given, std::i
                                   source_place w) {
   const int axis = given.size() == 1 ? normalize_axis(given[0], x.rank()) : -1;
   if (axis < 0)
-    throw error(errc::invalid_argument,
-                str("[split] expects one axis of a tensor of rank ", x.rank(), ", and got ", given),
-                name_of(x), x.handle().node->place());
+    refuse_call(x,
+                str("[split] expects one axis of a tensor of rank ", x.rank(), ", and got ",
+                    list_text(given)),
+                w);
   const std::int64_t extent = x.shape()[axis];
   if (n < 1 || extent == dyn || extent % n != 0)
-    throw error(errc::invalid_argument,
+    refuse_call(x,
                 str("[split] expects an axis whose extent is known and a multiple of the ", n,
                     " parts, and got axis ", axis, " of ", x.shape()),
-                name_of(x), x.handle().node->place());
+                w);
   std::vector<any_tensor> parts;
   for (std::int64_t i = 0; i < n; ++i) parts.push_back(split_part(x, axis, n, i, w));
   return parts;

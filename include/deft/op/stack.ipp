@@ -7,8 +7,10 @@ namespace deft {
 
 any_tensor stack(const axes& axis, std::span<const any_tensor> parts, source_place w) {
   if (parts.empty() || axis.value.size() != 1)
-    fail(errc::invalid_argument, "[stack] expects one axis and one tensor at least, and got ",
-         axis.value.size(), " and ", parts.size());
+    throw error(errc::invalid_argument,
+                str("[stack] expects one axis and one tensor at least, and got ", axis.value.size(),
+                    " and ", parts.size()),
+                "stack", w);
   return detail::add_stack(axis.value[0], parts, w);
 }
 
@@ -16,17 +18,17 @@ any_tensor detail::add_stack(std::int64_t axis, std::span<const any_tensor> part
   const any_tensor& first = parts[0];
   const int front = normalize_axis(axis, first.rank() + 1);
   if (front < 0 || first.rank() == max_rank)
-    throw error(errc::invalid_argument,
+    refuse_call(first,
                 str("[stack] expects an axis of a result of rank ", first.rank() + 1,
                     ", at most 8, and got ", axis),
-                name_of(first), first.handle().node->place());
+                w);
   std::vector<output> expanded;
   for (const any_tensor& p : parts) {
     if (p.type() != first.type() || !may_equal(p.shape(), first.shape()))
-      throw error(errc::invalid_argument,
+      refuse_call(p,
                   str("[stack] expects tensors of one dtype and shape, and got ",
                       first.handle().type(), " and ", p.handle().type()),
-                  name_of(p), p.handle().node->place());
+                  w);
     expanded.push_back(expand(p, {front}, w).handle());
   }
   return add_concat(front, expanded, w);

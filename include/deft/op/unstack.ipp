@@ -19,10 +19,10 @@ any_tensor unstack_part(const any_tensor& x, int axis, std::int64_t i, source_pl
 std::vector<any_tensor> add_unstack(const any_tensor& x, const dims& given, source_place w) {
   const int axis = given.size() == 1 ? normalize_axis(given[0], x.rank()) : -1;
   if (axis < 0 || x.shape()[axis] == dyn)
-    throw error(
-        errc::invalid_argument,
-        str("[unstack] expects one axis whose extent is known, and got ", given, " of ", x.shape()),
-        name_of(x), x.handle().node->place());
+    refuse_call(x,
+                str("[unstack] expects one axis whose extent is known, and got ", list_text(given),
+                    " of ", x.shape()),
+                w);
   std::vector<any_tensor> parts;
   for (std::int64_t i = 0; i < x.shape()[axis]; ++i) parts.push_back(unstack_part(x, axis, i, w));
   return parts;

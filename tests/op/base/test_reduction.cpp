@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/base/reduction.hpp>
+#include <functional>
 
 #include "op/modeling.hpp"
 
@@ -48,7 +49,11 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of reductions") {
   };
   check([&] { sum(i, axes{2}); },
         "[sum] expects axes of a tensor of rank 2, each once, and got (2)");
-  check([&] { sum(i, axes{1, -1}); }, "[sum] expects axes of a tensor of rank 2, each once");
+  check(
+      [&] {
+        sum(i, axes{1, -1});
+      },
+      "[sum] expects axes of a tensor of rank 2, each once, and got (1,-1)");
   check([&] { mean(i); }, "[mean] expects a floating tensor, and got int32; use cast");
   check([&] { sum(m); }, "[sum] is not defined for bool");
   check([&] { max(f, axis<1>); }, "[max] is undefined for zero elements: axis 1 of (4,0)");
@@ -56,6 +61,29 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of reductions") {
   check([&] { argmax(i, axes{0, 1}); }, "[argmax] expects one axis");
   check([&] { softmax(sum(f)); }, "[softmax] expects a last axis, and got a scalar");
   check([&] { softmax(i); }, "[softmax] is not defined for int32");
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "an error about axes names the tensor and the call's line") {
+  const any_tensor a = make_placeholder("a", dtype::float32, {4, 3});
+  const std::vector<any_tensor> parts{a, a};
+  const source_place call{"model.cpp", 67};
+  const std::function<void()> calls[] = {
+      [&] { sum(a, axes{2}, keepdims, call); }, [&] { max(a, axes{-3}, keepdims, call); },
+      [&] { size_of(a, axes{2}, call); },       [&] { argmax(a, axes{2}, call); },
+      [&] { argmin(a, axis<-3>, call); },       [&] { expand_dims(a, axes{4}, call); },
+      [&] { split(a, axes{2}, 3, call); },      [&] { split<2>(a, axis<1>, call); },
+      [&] { unstack(a, axes{-3}, call); },      [&] { concat(axes{2}, parts, call); },
+      [&] { stack(axes{4}, parts, call); },
+  };
+  for (const auto& f : calls) {
+    const std::string e = testing::error_of(f);
+    INFO(e);
+    CHECK(e.starts_with("invalid_argument: "));
+    CHECK(e.ends_with(", node \"a\" at model.cpp:67"));
+  }
+  CHECK(testing::error_of([&] {
+          concat(axis<2>, a, a);
+        }).find(", node \"a\" near test_reduction.cpp:") != std::string::npos);
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "size_of is a constant where the extents are known") {

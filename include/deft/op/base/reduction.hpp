@@ -66,7 +66,7 @@ struct reduced_shape {
 /// The axes `given` (nullptr: all) of `x`, counted from the front, ascending.
 /// Throws invalid_argument in the name of the operation `name` if one is out of range or given
 /// twice.
-dims axes_from_front(std::string_view name, const any_tensor& x, const axes* given);
+dims axes_from_front(std::string_view name, const any_tensor& x, const axes* given, source_place w);
 
 /// Adds a reduction of `x` over `given` axes (nullptr: all), which may be negative.
 any_tensor add_reduction(const op_def& def, const any_tensor& x, const axes* given, bool keep,

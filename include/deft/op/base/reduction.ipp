@@ -11,27 +11,28 @@ dims op::reduction::shape_checked(std::string_view of, const dims& x) const {
   dims sorted;
   if (!normalize_axes(axes, x.rank(), sorted) || !(sorted == axes))
     fail(errc::invalid_argument, "[", of, "] expects axes of a tensor of rank ", x.rank(),
-         ", ascending and each once, and got ", axes);
+         ", ascending and each once, and got ", list_text(axes));
   return shape(x);
 }
 
 namespace detail {
 
-dims axes_from_front(std::string_view name, const any_tensor& x, const axes* given) {
+dims axes_from_front(std::string_view name, const any_tensor& x, const axes* given,
+                     source_place w) {
   if (!given) return op::all_axes_of(x.rank());
   dims out;
   if (!op::normalize_axes(given->value, x.rank(), out))
-    throw error(errc::invalid_argument,
+    refuse_call(x,
                 str("[", name, "] expects axes of a tensor of rank ", x.rank(),
-                    ", each once, and got ", given->value),
-                name_of(x), x.handle().node->place());
+                    ", each once, and got ", list_text(given->value)),
+                w);
   return out;
 }
 
 any_tensor add_reduction(const op_def& def, const any_tensor& x, const axes* given, bool keep,
                          source_place w) {
   const output in[] = {x.handle()};
-  return add_node(def, encode(op::reduction{axes_from_front(def.name, x, given), keep}), in, w);
+  return add_node(def, encode(op::reduction{axes_from_front(def.name, x, given, w), keep}), in, w);
 }
 
 any_tensor spread(const any_tensor& dz, const any_tensor& x, const op::reduction& r) {

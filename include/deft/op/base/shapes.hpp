@@ -56,6 +56,10 @@ void expect_extents(std::string_view op, const dims& shape, bool dynamic);
 
 namespace deft::detail {
 
+/// Throws invalid_argument: an operation that was called at `w` does not take `x`. Where `w` is not
+/// known, the error says near what made x.
+[[noreturn]] void refuse_call(const any_tensor& x, std::string message, source_place w);
+
 /// The shape that a shape rule computes from types: `value` if it is `possible`. `Rule` derives
 /// from this and states `static constexpr bool make(dims& out)`.
 template <class Rule>

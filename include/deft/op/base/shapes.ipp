@@ -2,6 +2,7 @@
 // deft/op/base/shapes.ipp: what shape rules check at run time.
 #pragma once
 #include <deft/op/base/shapes.hpp>
+#include <utility>
 
 namespace deft {
 
@@ -9,6 +10,11 @@ void op::expect_extents(std::string_view op, const dims& shape, bool dynamic) {
   if (!is_sound(shape) || (!dynamic && !shape.is_static()))
     fail(errc::invalid_argument, "[", op, "] ", shape, " is not a valid shape",
          dynamic ? "" : ": every extent must be known");
+}
+
+void detail::refuse_call(const any_tensor& x, std::string message, source_place w) {
+  throw error(errc::invalid_argument, std::move(message), name_of(x),
+              w.known() ? w : x.handle().node->place().nearby());
 }
 
 }  // namespace deft
