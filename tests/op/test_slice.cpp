@@ -71,25 +71,43 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of slice, pad, split, stack and un
       "[slice] (4,?) has no part of size (4,2) at (1,0)");
   check_error([&] { slice(x, {5, 0}, {dyn, 2}); }, "[slice] (4,?) has no part of size (?,2)");
   check_error([&] { slice(x, {0}, {2}); }, "[slice] (4,?) has no part of size (2) at (0)");
-  check_error([&] { slice(x, {-1, 0}, {1, 1}); }, "[slice] (4,?) has no part of size (1,1)");
+  check_error(
+      [&] {
+        slice(x, {-1, 0}, {1, 1});
+      },
+      "[slice] (4,?) has no part of size (1,1) at (-1,0)");
   check_error([&] { pad(x, {1}, {1}); },
               "[pad] expects numbers of elements before and after each axis of (4,?), and got (1) "
               "and (1)");
-  check_error([&] { pad(x, {0, -1}, {0, 0}); }, "[pad] expects numbers of elements");
+  check_error(
+      [&] {
+        pad(x, {0, -1}, {0, 0});
+      },
+      "[pad] expects numbers of elements before and after each axis of (4,?), and got (0,-1) "
+      "and (0,0)");
   check_error([&] { pad(i, {1, 1}, {0, 0}, 0.5); }, "[pad] 0.5 does not fit int32");
   check_error([&] { pad(i, {1, 1}, {0, 0}, 3e9); }, "[pad] 3e+09 does not fit int32");
+  check_error([&] { pad(i, {0, 0}, {0, 0}, 0.5); }, "[pad] 0.5 does not fit int32");
   check_error([&] { pad(x, {1, 1}, {0, 0}, 1e300); }, "[pad] 1e+300 does not fit float");
   check_error([&] { split(x, axes{1}, 2); },
               "[split] expects an axis whose extent is known and a multiple of the 2 parts, and "
               "got axis 1 of (4,?)");
   check_error([&] { split<3>(x, axis<0>); }, "[split] expects an axis whose extent is known");
   check_error([&] { split(x, axes{2}, 2); }, "[split] expects one axis of a tensor of rank 2");
+  check_error(
+      [&] {
+        split(x, axes{-1, 0}, 2);
+      },
+      "[split] expects one axis of a tensor of rank 2, and got (-1,0)");
   check_error([&] { unstack(x, axis<1>); },
               "[unstack] expects one axis whose extent is known, and got (1) of (4,?)");
   check_error([&] { stack(axis<0>, x, i); },
               "[stack] expects tensors of one dtype and shape, and got float(4,?) and int32(4,?)");
   check_error([&] { stack(axis<3>, x, x); }, "[stack] expects an axis of a result of rank 3");
-  check_error([&] { stack(axes{0}, {}); }, "[stack] expects one axis and one tensor at least");
+  check_error(
+      [&] { stack(axes{0}, {}); },
+      "[stack] expects one axis and one tensor at least, and got 1 and 0, node \"stack\" at "
+      "test_slice.cpp:");
 }
 
 TEST_CASE_FIXTURE(testing::own_graph,

@@ -27,6 +27,8 @@ struct pad {
     return is_sound(out);
   }
 
+  /// Whether an element of that dtype can be `value`.
+  bool value_fits(dtype type) const;
   tensor_type infer(std::span<const tensor_type> in) const;
 
   template <class N>
@@ -71,8 +73,9 @@ any_tensor sum_of(std::vector<any_tensor> terms);
 }  // namespace detail
 
 /// x with `before[i]` elements in front of it and `after[i]` behind it along each axis i, all of
-/// that value. Throws invalid_argument unless both have a number for each axis, none negative, and
-/// x's dtype can represent the value.
+/// that value, which is a double: an integer is exact up to 2^53. Throws invalid_argument unless
+/// both have a number for each axis, none negative, and the value is within the range of x's dtype,
+/// and an integer if that is one.
 any_tensor pad(const any_tensor& x, const dims& before, const dims& after, double value = 0,
                source_place w = here());
 

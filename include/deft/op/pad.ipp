@@ -10,9 +10,8 @@
 
 namespace deft {
 
-tensor_type op::pad::infer(std::span<const tensor_type> in) const {
-  const dims& x = in[0].shape;
-  const bool fits = visit_dtype(in[0].type, [&]<class T>() {
+bool op::pad::value_fits(dtype type) const {
+  return visit_dtype(type, [&]<class T>() {
     if constexpr (std::is_floating_point_v<T>)
       return std::isinf(static_cast<T>(value)) == std::isinf(value);
     else if constexpr (std::is_same_v<T, bool>)
@@ -22,26 +21,33 @@ tensor_type op::pad::infer(std::span<const tensor_type> in) const {
              value >= static_cast<double>(std::numeric_limits<T>::min()) &&
              value < static_cast<double>(std::numeric_limits<T>::max() / 2 + 1) * 2;
   });
-  if (!fits) fail(errc::invalid_argument, "[pad] ", value, " does not fit ", in[0].type);
+}
+
+tensor_type op::pad::infer(std::span<const tensor_type> in) const {
+  const dims& x = in[0].shape;
+  if (!value_fits(in[0].type))
+    fail(errc::invalid_argument, "[pad] ", value, " does not fit ", in[0].type);
   if (in.size() == 2) {
     dims part;
     if (!after.empty() || !slice{before, x}.shape(in[1].shape, part))
-      fail(errc::invalid_argument, "[pad] ", x, " does not fit into ", in[1].shape, " at ", before);
+      fail(errc::invalid_argument, "[pad] ", x, " does not fit into ", in[1].shape, " at ",
+           list_text(before));
     return {in[1].shape, in[0].type};
   }
   dims out;
   if (!shape(x, out))
     fail(errc::invalid_argument, "[pad] expects numbers of elements before and after each axis of ",
-         x, ", and got ", before, " and ", after);
+         x, ", and got ", list_text(before), " and ", list_text(after));
   return {out, in[0].type};
 }
 
 any_tensor pad(const any_tensor& x, const dims& before, const dims& after, double value,
                source_place w) {
   const dims none = dims::filled(x.rank(), 0);
-  if (before == none && after == none) return x;
+  const op::pad o{before, after, value};
+  if (before == none && after == none && o.value_fits(x.type())) return x;
   const output in[] = {x.handle()};
-  return detail::apply_any(op::pad{before, after, value}, in, w);
+  return detail::apply_any(o, in, w);
 }
 
 any_tensor detail::pad_to(const any_tensor& part, const dims& begin, const dims& size,
