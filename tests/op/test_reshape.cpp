@@ -67,6 +67,18 @@ TEST_CASE_FIXTURE(testing::own_graph, "reshape is typed") {
                 "invalid_argument: [reshape] (100,784) does not have as many elements as (7)"));
 }
 
+TEST_CASE_FIXTURE(testing::own_graph, "reshape refuses negative extents") {
+  const any_tensor x = any(dtype::float32, {2, 3});
+  for (const dims& to : {dims{-3, -2}, dims{-2, 3}, dims{-2}}) {
+    CAPTURE(to);
+    CHECK(
+        testing::error_of([&] {
+          reshape(x, to);
+        }).starts_with(str("invalid_argument: [reshape] ", to, " is not a valid shape for (2,3)")));
+  }
+  CHECK(type_of(reshape(x, dims{3, dyn})) == "float(3,2)");
+}
+
 TEST_CASE_FIXTURE(testing::own_graph, "expand_dims numbers the new axes as in the result") {
   placeholder<float, dyn, 10> x("x");
   static_assert(std::is_same_v<decltype(expand_dims(x, axis<1>)), tensor<float, dyn, 1, 10>>);

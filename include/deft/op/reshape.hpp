@@ -76,10 +76,13 @@ inline constexpr bool one_dyn_at_most = reshaped<From, To>::fault != op::reshape
 
 /// `x` with the axes `added` (ascending, in range of the result) of extent 1.
 any_tensor expand(const any_tensor& x, const dims& added, source_place w = {});
+/// `x` in the shape `to`, whose extents may be op::reshape::extent_of.
+any_tensor add_reshape(const any_tensor& x, const dims& to, source_place w);
 }  // namespace detail
 
 /// The elements of x in row-major order, in the shape `to`. One extent may be `dyn`: it follows
-/// from the number of elements. Throws invalid_argument if the numbers of elements differ.
+/// from the number of elements. Throws invalid_argument if the numbers of elements differ, or if
+/// another extent is negative.
 any_tensor reshape(const any_tensor& x, const dims& to, source_place w = here());
 
 /// The same with a shape known at compile time: `reshape(x, shape<dyn, 784>)`.

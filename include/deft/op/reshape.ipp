@@ -33,19 +33,25 @@ tensor_type op::reshape::infer(std::span<const tensor_type> in) const {
 }
 
 any_tensor reshape(const any_tensor& x, const dims& to, source_place w) {
-  if (to.is_static() && x.shape() == to) return x;
-  const output in[] = {x.handle()};
-  return detail::apply_any(op::reshape{to}, in, w);
+  if (std::ranges::any_of(to, [](std::int64_t e) { return e < dyn; }))
+    detail::refuse_call(x, str("[reshape] ", to, " is not a valid shape for ", x.shape()), w);
+  return detail::add_reshape(x, to, w);
 }
 
 namespace detail {
+
+any_tensor add_reshape(const any_tensor& x, const dims& to, source_place w) {
+  if (to.is_static() && x.shape() == to) return x;
+  const output in[] = {x.handle()};
+  return apply_any(op::reshape{to}, in, w);
+}
 
 any_tensor expand(const any_tensor& x, const dims& added, source_place w) {
   dims to = x.shape();
   if (!to.is_static())
     for (int i = 0; i < to.n; ++i)
       if (to[i] == dyn) to[i] = op::reshape::extent_of(i);
-  return reshape(x, op::with_axes(to, added), w);
+  return add_reshape(x, op::with_axes(to, added), w);
 }
 
 any_tensor reshape_like(const any_tensor& x, const any_tensor& like, source_place w) {

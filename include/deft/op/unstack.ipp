@@ -13,7 +13,7 @@ any_tensor unstack_part(const any_tensor& x, int axis, std::int64_t i, source_pl
   size[axis] = 1;
   for (int a = 0; a < x.rank(); ++a)
     if (a != axis) to.push_back(size[a] == dyn ? op::reshape::extent_of(a) : size[a]);
-  return reshape(slice(x, begin, size, w), to, w);
+  return add_reshape(slice(x, begin, size, w), to, w);
 }
 
 std::vector<any_tensor> add_unstack(const any_tensor& x, const dims& given, source_place w) {
