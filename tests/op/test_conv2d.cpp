@@ -45,7 +45,9 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of conv2d") {
   check(x, any(dtype::float32, {9, 3, 3, 4}), {},
         "filters of (9,3,3,4) do not fit into images of (2,8,9,3) without padding");
   check(x, any(dtype::float32, {0, 3, 3, 4}), {.padding = padding::same},
-        "filters of (0,3,3,4) do not fit into images of (2,8,9,3)");
+        "expects filters of 1 or more along height and width, and got (0,3,3,4)");
+  check(x, any(dtype::float32, {4, 3}), {},
+        "expects filters (height, width, channels, outputs), and got (4,3)");
   check(x, filter, {.stride = {0, 1}},
         "expects a stride of 1 or more along height and width, and got (0,1)");
   check(x, filter, {.stride = {1}}, "expects a stride of 1 or more");

@@ -40,12 +40,23 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of poolings") {
   check([&] { avg_pool(x, window<5>); },
         "[avg_pool] windows of (5,5) do not fit into images of (2,4,9,3) without padding: use "
         "padding::same, or smaller ones");
-  check([&] { max_pool(x, {.window = {2, 0}}); }, "[max_pool] windows of (2,0) do not fit");
+  check(
+      [&] {
+        max_pool(x, {.window = {2, 0}});
+      },
+      "[max_pool] expects windows of 1 or more along height and width, and got (2,0)");
+  check(
+      [&] {
+        max_pool(x, {.window = {-1, 1}});
+      },
+      "[max_pool] expects windows of 1 or more along height and width, and got (-1,1)");
+  check([&] { avg_pool(x, {.window = {1}}); },
+        "[avg_pool] expects windows (height, width), and got (1)");
   check(
       [&] {
         max_pool(x, {.window = {2, 2}, .stride = {1, -1}});
       },
-      "[max_pool] expects a stride of 1 or more along height and width, and got (1,?)");
+      "[max_pool] expects a stride of 1 or more along height and width, and got (1,-1)");
   check(
       [&] {
         avg_pool(any(dtype::int32, {2, 4, 9, 3}), window<2>);

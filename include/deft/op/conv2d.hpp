@@ -14,7 +14,8 @@ struct convolution {
 
   /// The shape rule: x (batch, height, width, channels), filter (height, width, channels, outputs).
   constexpr window_fault shape(const dims& x, const dims& filter, dims& out) const {
-    if (x.n != 4 || filter.n != 4) return window_fault::rank;
+    if (x.n != 4) return window_fault::rank;
+    if (filter.n != 4) return window_fault::window_rank;
     if (x.e[3] != filter.e[2] && x.e[3] != dyn && filter.e[2] != dyn) return window_fault::channels;
     return window_shape(x, {filter.e[0], filter.e[1]}, stride, same, filter.e[3], out);
   }

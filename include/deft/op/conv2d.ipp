@@ -13,7 +13,7 @@ tensor_type op::convolution::checked(std::string_view op, const tensor_type& x,
   if (!is_floating(x.type)) fail(errc::invalid_argument, "[", op, "] is not defined for ", x.type);
   dims out;
   if (const window_fault f = shape(x.shape, filter.shape, out); f != window_fault::none)
-    refuse_windows(op, f, x.shape, filter.shape, stride, same);
+    refuse_windows(op, f, x.shape, true, filter.shape, stride, same);
   return {out, x.type};
 }
 void op::convolution::expect(std::string_view op, const tensor_type& x, const tensor_type& filter,

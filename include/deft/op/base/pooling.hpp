@@ -14,7 +14,8 @@ struct pooling {
                  field{"same", &pooling::same});
 
   constexpr window_fault shape(const dims& x, dims& out) const {
-    if (window.n != 2 || window.contains(dyn)) return window_fault::window;
+    if (window.n != 2) return window_fault::window_rank;
+    if (window.contains(dyn)) return window_fault::extent;
     return window_shape(x, window, stride, same, x.n == 4 ? x.e[3] : 0, out);
   }
   /// The type of the result; throws invalid_argument in the name of `op`.

@@ -9,7 +9,7 @@ tensor_type op::pooling::checked(std::string_view op, const tensor_type& x) cons
   if (!is_floating(x.type)) fail(errc::invalid_argument, "[", op, "] is not defined for ", x.type);
   dims out;
   if (const window_fault f = shape(x.shape, out); f != window_fault::none)
-    refuse_windows(op, f, x.shape, window, stride, same);
+    refuse_windows(op, f, x.shape, false, window, stride, same);
   return {out, x.type};
 }
 void op::pooling::expect(std::string_view op, const tensor_type& x, const tensor_type& dz) const {

@@ -43,7 +43,16 @@ inline constexpr window_t<Height, Width> window{};
 namespace deft::op {
 
 /// Why windows do not lie on images.
-enum class window_fault : std::uint8_t { none, rank, channels, stride, window, elements };
+enum class window_fault : std::uint8_t {
+  none,
+  rank,         ///< of the images
+  window_rank,  ///< of the filters or the window
+  channels,
+  stride,
+  extent,  ///< a window without elements
+  window,  ///< it is larger than the images
+  elements,
+};
 
 /// The number of windows along an axis; dyn if it is not known. False if there is none.
 /// Of `same`: ceil(in / stride); of `valid`: floor((in - window) / stride) + 1.
@@ -68,9 +77,10 @@ constexpr std::int64_t padding_before(std::int64_t in, std::int64_t window, std:
 constexpr window_fault window_shape(const dims& x, const dims& window, const dims& stride,
                                     bool same, std::int64_t channels, dims& out) {
   if (x.n != 4) return window_fault::rank;
-  for (int i = 0; i < 2; ++i)
-    if ((window.e[i] < 1 && window.e[i] != dyn) || window.e[i] > max_elements)
-      return window_fault::window;
+  for (int i = 0; i < 2; ++i) {
+    if (window.e[i] < 1 && window.e[i] != dyn) return window_fault::extent;
+    if (window.e[i] > max_elements) return window_fault::window;
+  }
   if (stride.n != 2 || stride.e[0] < 1 || stride.e[1] < 1) return window_fault::stride;
   out = {x.e[0], 0, 0, channels};
   for (int i = 0; i < 2; ++i)
@@ -79,8 +89,9 @@ constexpr window_fault window_shape(const dims& x, const dims& window, const dim
   return is_sound(out) ? window_fault::none : window_fault::elements;
 }
 
-/// Throws invalid_argument for an operation on images and `other`: a filter's shape, or a window.
-[[noreturn]] void refuse_windows(std::string_view op, window_fault f, const dims& x,
+/// Throws invalid_argument for an operation on images and `other`: the shape of filters if
+/// `filters` is set, or a window.
+[[noreturn]] void refuse_windows(std::string_view op, window_fault f, const dims& x, bool filters,
                                  const dims& other, const dims& stride, bool same);
 
 }  // namespace deft::op
