@@ -144,7 +144,7 @@ const target targets[] = {
      }},
     {"run_part", unpack<wire::run_part>,
      [] {
-       return packed(wire::run_part{1, 2, 3, 4, {}});
+       return packed(wire::run_part{1, 2, 3, 4});
      }},
     {"reset", unpack<wire::reset>, [] { return packed(wire::reset{"models"}); }},
     {"open_session", unpack<wire::open_session>, [] { return packed(wire::open_session{}); }},

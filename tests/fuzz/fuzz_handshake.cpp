@@ -126,7 +126,7 @@ std::vector<bytes> fuzzing::seeds() {
   p.fetches = {{static_cast<std::uint32_t>(p.graph.nodes.size() - 1), 0}};
   p.fetch_numbers = {0};
   add(all[2], wire::pack(wire::register_part{1, 1, p, {}}));
-  add(all[2], wire::pack(wire::run_part{1, 1, 1, 0, {}}));
+  add(all[2], wire::pack(wire::run_part{1, 1, 1}));
   add(all[2], wire::pack(wire::cancel_step{1, 1}));
   add(all[2], wire::pack(wire::drop_session{1}));
   add(all[3],

@@ -188,7 +188,7 @@ void send_part(attacker& a, plan::part& p, std::uint64_t step, dice& d, bool byt
   const std::uint64_t session = 4711, handle = 1;
   message part = wire::pack(wire::register_part{session, handle, p, {}});
   if (bytes) mutate(part.meta, d);
-  wire::run_part run{session, step, handle, 0, good_feeds()};
+  wire::run_part run{session, step, handle, 0, step, good_feeds()};
   if (d.chance(3)) mutate_feeds(run.feeds, d);
   std::vector<message> before{std::move(part)};
   for (const auto& node : p.graph.nodes) {

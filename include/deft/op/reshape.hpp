@@ -81,8 +81,8 @@ any_tensor add_reshape(const any_tensor& x, const dims& to, source_place w);
 }  // namespace detail
 
 /// The elements of x in row-major order, in the shape `to`. One extent may be `dyn`: it follows
-/// from the number of elements. Throws invalid_argument if the numbers of elements differ, or if
-/// another extent is negative.
+/// from the number of elements. Throws invalid_argument if the numbers of elements differ, or if an
+/// extent is negative.
 any_tensor reshape(const any_tensor& x, const dims& to, source_place w = here());
 
 /// The same with a shape known at compile time: `reshape(x, shape<dyn, 784>)`.

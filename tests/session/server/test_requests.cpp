@@ -226,7 +226,7 @@ TEST_CASE("the state that an authenticated peer can make a task keep is limited"
     plan::part nothing;
     nothing.task = intern(task_name("worker", 0));
     client.to->post(wire::pack(wire::register_part{77, 1, nothing, {}}));
-    const auto o = client.outcome(wire::pack(wire::run_part{77, worker::most_steps + 1, 1, 0, {}}));
+    const auto o = client.outcome(wire::pack(wire::run_part{77, worker::most_steps + 1, 1}));
     CHECK(o.code == errc::resource_exhausted);
     CHECK(o.says("a session has at most 65536 unfinished steps"));
     const auto other = client.open_session();
