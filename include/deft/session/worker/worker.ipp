@@ -320,7 +320,7 @@ void worker::ended(std::uint64_t session, std::uint64_t step) {
 
 void worker::run_part(const wire::run_part& order, std::vector<feed_ref> feeds,
                       std::shared_ptr<connection> from, step_callback done) {
-  const auto [session, step] = std::pair(order.session, order.step);
+  const std::uint64_t session = order.session, step = order.step;
   const bool remote = from != nullptr;
   session_entry::part_entry entry;
   std::shared_ptr<running_step> running;
