@@ -107,13 +107,19 @@ TEST_CASE_FIXTURE(own_graph, "squares that overflow, and limits that are none") 
   variable<float, 2> w("w", zeros());
   const auto gradients = sgd(1).compute_gradients(sum(w * x));
   CHECK(s.run(global_norm(gradients), x = {3e19f, 4e19f}).item<double>() == Approx(5e19));
-  for (const double limit : {0., -1., std::numeric_limits<double>::quiet_NaN()}) {
+  CHECK(testing::error_of([&] {
+          clip_by_norm(constant(3), 1);
+        }).starts_with("invalid_argument: [clip_by_norm] expects a floating tensor, and got int"));
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const double limit : {0., -1., nan, std::numeric_limits<double>::infinity()}) {
     CAPTURE(limit);
-    CHECK(testing::error_of([&] {
-            clip_by_norm(x, limit);
-          }).starts_with("invalid_argument: [clip_by_norm] expects a norm above 0, and got "));
-    CHECK(testing::error_of([&] {
-            clip_by_global_norm(gradients, limit);
-          }).starts_with("invalid_argument: [clip_by_global_norm] expects a norm above 0, and "));
+    CHECK(
+        testing::error_of([&] {
+          clip_by_norm(x, limit);
+        }).starts_with("invalid_argument: [clip_by_norm] expects a finite norm above 0, and got "));
+    CHECK(
+        testing::error_of([&] {
+          clip_by_global_norm(gradients, limit);
+        }).starts_with("invalid_argument: [clip_by_global_norm] expects a finite norm above 0, "));
   }
 }

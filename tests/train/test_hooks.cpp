@@ -188,6 +188,19 @@ TEST_CASE("only the chief writes summaries") {
   CHECK(codes == std::vector<int>{0, 0});
   const std::filesystem::directory_iterator files(folder / "logs");
   CHECK(std::distance(begin(files), end(files)) == 1);
+
+  // Where they cannot be written, no task is thought to be lost.
+  testing::write_bytes(folder / "file", "x");
+  testing::log_lines lines;
+  CHECK(testing::threaded_job(0, 1).run([&](task& self) {
+    const auto step = global_step();
+    const auto o = testing::outcome_of(
+        [&] { monitored_session s(self, {.hooks = {save_summaries(folder / "file", {})}}); });
+    CHECK(o.code == errc::failed_precondition);
+    CAPTURE(o);
+    CHECK(o.says("[summary_writer]"));
+  }) == std::vector<int>{0});
+  CHECK(join(lines.take(), "\n").find("starting again") == std::string::npos);
 }
 
 namespace {

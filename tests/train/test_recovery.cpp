@@ -115,6 +115,7 @@ TEST_CASE("a task without variables that restarts interrupts training, and no mo
           for (int i = 0; i < 30; ++i) {
             if (i % 10 == 5) {
               other.reset();
+              const file_descriptor kept(reserve_address(spec.address("worker", 1)));
               other.emplace(spec, "worker", 1);
             }
             CHECK(s.run(tower, train, x = 1.f) == 2);
@@ -150,6 +151,7 @@ TEST_CASE("a variable of a worker that restarts is restored, whoever initialized
           for (int i = 0; i < 10; ++i) {
             if (i == 6) {
               other.reset();
+              const file_descriptor kept(reserve_address(spec.address("worker", 1)));
               other.emplace(spec, "worker", 1,
                             server_options{.file_roots = {folder.path().string()}});
               // As the worker that restarts does.

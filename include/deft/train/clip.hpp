@@ -15,7 +15,7 @@ auto clip_by_value(const X& x, const Low& low, const High& high, source_place w 
 }
 
 /// x times norm / |x| if |x|, its Euclidean norm over all elements, is above `norm`. Throws
-/// invalid_argument if `norm` is a number that is not above 0, and so do the others.
+/// invalid_argument if `norm` is a number that is not finite or not above 0, as the others do.
 any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, source_place w = here());
 
 /// The Euclidean norm of all gradients together, a scalar of double. Those that are empty count as

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/clip.ipp: limits of values and norms.
 #pragma once
+#include <cmath>
 #include <deft/op/catalog.hpp>
 #include <deft/train/clip.hpp>
 #include <limits>
@@ -23,15 +24,19 @@ any_tensor sum_of_squares(const any_tensor& g) {
 }
 
 void expect_limit(std::string_view name, const hyperparameter& norm, source_place w) {
-  if (const double* n = norm.number(); n && !(*n > 0))
-    throw error(errc::invalid_argument, str("[", name, "] expects a norm above 0, and got ", *n),
-                {}, w);
+  if (const double* n = norm.number(); n && (!(*n > 0) || std::isinf(*n)))
+    throw error(errc::invalid_argument,
+                str("[", name, "] expects a finite norm above 0, and got ", *n), {}, w);
 }
 
 }  // namespace
 
 any_tensor clip_by_norm(const any_tensor& x, const hyperparameter& norm, source_place w) {
   expect_limit("clip_by_norm", norm, w);
+  if (!is_floating(x.type()))
+    throw error(errc::invalid_argument,
+                str("[clip_by_norm] expects a floating tensor, and got ", x.handle().type()),
+                name_of(x), w);
   const place_scope on_behalf(w);
   const auto in_graph = as_default(graph_of(x));
   const any_tensor limit = norm.as(dtype::float64);

@@ -95,8 +95,8 @@ struct step_limit {
 hook_ref stop_at_step(step_limit limit);
 /// The same for a last step: `stop_at_step(2000)`.
 hook_ref stop_at_step(std::int64_t last);
-/// Stops when `loss` is not a number, with an error in the log, and no checkpoint is saved any
-/// more; or throws invalid_argument if `fail` is set.
+/// Stops when `loss` is not a number, with an error in the log, and hooks that come after it save
+/// no checkpoint any more; or throws invalid_argument if `fail` is set.
 hook_ref stop_on_nan(const any_tensor& loss, bool fail = false);
 
 }  // namespace deft

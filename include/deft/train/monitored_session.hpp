@@ -35,8 +35,8 @@ struct monitored_options {
 /// A session for training, on every worker of a cluster or in a single process.
 ///
 /// At the start the chief restores the newest checkpoint, or initializes all variables, unless all
-/// have values already, as when only the chief was restarted. A worker waits until the variables of
-/// other tasks have values, and then initializes those of its own task that have none.
+/// have values already, as when only the chief was restarted. A worker initializes the variables
+/// that live on its own task and waits until the others have values.
 ///
 /// When a task is lost, runs wait until it is back and are repeated; the session logs the loss
 /// once. If variables were lost, the chief first restores or initializes all of them anew.

@@ -87,7 +87,7 @@ monitored_session::monitored_session(task& self, monitored_options options, sour
     const auto until = begin + options_.session.connect_timeout;
     if (!self.distributed() || !is_loss(e) || std::chrono::steady_clock::now() >= until) throw;
     logging::warning(e.what(), "; starting again");
-    make_anew(begin + options_.start_timeout);
+    make_anew(begin + options_.start_timeout, e.code() == errc::aborted);
   }
 }
 
@@ -144,11 +144,10 @@ void monitored_session::give_values(std::chrono::steady_clock::time_point until,
   const auto devices = session_.impl().devices_of(reads);
   const device_name here = parse_device(self_.device()).task_name();
   for (const std::size_t i : all) (devices[i]->task_name() == here ? own : others).push_back(i);
-  await_values(others, until);
-  // What the chief restores is not initialized again.
   std::vector<operation> steps;
   for (const auto& v : without_values(own, until)) steps.push_back(v.initializer());
   if (!steps.empty()) session_.run(while_starting(until), group(steps), place_);
+  await_values(others, until);
 }
 
 void monitored_session::await_values(const std::vector<std::size_t>& which,
@@ -237,7 +236,12 @@ void monitored_session::make_anew(std::chrono::steady_clock::time_point until, b
   for (int attempt = 1;; ++attempt) try {
       auto in_graph = as_default(graph_);
       session_ = deft::session(self_, session_.options());
-      return make_ready(until, lost);
+      if (lost) {
+        const scope outside{scope_ref()};
+        give_values(until, true);
+        lost = false;  // whatever else fails, they are not given others again
+      }
+      return make_ready(until);
     } catch (const error& e) {
       if (!is_loss(e) || attempt == most_attempts || std::chrono::steady_clock::now() >= until ||
           should_stop())

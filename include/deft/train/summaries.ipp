@@ -45,7 +45,13 @@ class summary_hook final : public hook {
   }
   void after_create(run_context& context) override {
     if (!context.self().is_chief()) return;
-    if (!writer_) writer_.emplace(folder_);
+    if (!writer_) try {
+        writer_.emplace(folder_);
+      } catch (const error& e) {
+        // `unavailable` would mean that a task was lost.
+        if (e.code() != errc::unavailable) throw;
+        fail(errc::failed_precondition, e.message());
+      }
     due_.restart();
     starts_ = true;
   }

@@ -29,8 +29,8 @@ class local_cluster {
   }
   /// The server of a task. Throws not_found if there is no such task, or it was killed.
   server& at(const std::string& job_name, int task);
-  /// Ends a server as a crash would: its connections break, its variables are lost. No other
-  /// process is given its port meanwhile.
+  /// Ends a server as a crash would: its connections break, its variables are lost. Keeps
+  /// its port from other processes; throws unavailable if it cannot.
   void kill(const std::string& job_name, int task);
   /// Kills the server of a task if it runs, and starts a new one at the same address, without
   /// variables. Throws not_found if there is no such task, unavailable if its port is taken.

@@ -122,7 +122,7 @@ std::vector<waker> running_step::take(wire::tensors& values) {
   std::vector<waker> waiting;
   for (std::size_t i = 0; i < values.keys.size(); ++i) {
     const auto number = part_->receive_of(values.keys[i]);
-    if (!number) {
+    if (!number || *number >= arrivals_.size()) {  // there are none if there was no memory
       static logging::limited stray;
       stray.log(logging::level::warning, "step ", step_,
                 " received a value that none of its nodes receives");
