@@ -50,6 +50,12 @@ template <class T, std::int64_t... E>
 deft::feed_ref fed(const deft::ndarray<T, E...>& a) {
   return {a.data(), a.extents(), deft::dtype_of<T>, {}};
 }
+inline constexpr std::span<const deft::feed_ref> nothing{};
+inline float first_of(const deft::any_array& a) { return a.data<float>()[0]; }
+/// The variable "v" in a task's store.
+inline deft::variable_slot& slot_of(small_task& t, const deft::tensor_type& type) {
+  return *deft::find_variable(t.store, {"variable", "", "v"}, type);
+}
 inline const deft::step_context first_step{.step = 1};
 inline void start(deft::executable::frame& f, std::span<const deft::feed_ref> feeds) {
   f.run(feeds, first_step);

@@ -9,6 +9,7 @@
 #include <deft/execute/memory_plan.ipp>
 #include <deft/execute/region_extents.ipp>
 #include <deft/execute/resources.ipp>
+#include <deft/execute/run_end.ipp>
 #include <deft/execute/schedule.ipp>
 #include <deft/execute/segments.ipp>
 #include <deft/execute/task_kernels.ipp>

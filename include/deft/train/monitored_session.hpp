@@ -81,7 +81,7 @@ class monitored_session : public detail::run_forms<monitored_session> {
   /// Waits until the numbered variables have values, which the chief gives them.
   void await_values(const std::vector<std::size_t>& which,
                     std::chrono::steady_clock::time_point until);
-  void make_ready(std::chrono::steady_clock::time_point until, bool lost = false);
+  void make_ready(std::chrono::steady_clock::time_point until);
   /// After a run failed with `why`, which is being handled, makes a new session, once all variables
   /// have values. Returns whether the run, now that or before (`updated`), has changed them; `step`
   /// is its number, 0 if it did not begin. Throws `why` if no task was lost, or with the reason why

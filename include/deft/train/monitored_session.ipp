@@ -177,9 +177,9 @@ void monitored_session::await_values(const std::vector<std::size_t>& which,
     }
 }
 
-void monitored_session::make_ready(std::chrono::steady_clock::time_point until, bool lost) {
+void monitored_session::make_ready(std::chrono::steady_clock::time_point until) {
   const scope outside{scope_ref()};  // the caller's devices and control dependencies
-  give_values(until, lost);
+  give_values(until, false);
   // Random numbers go on where the steps that are counted ended.
   if (const node_ref counted = graph_.find_variable("global_step");
       counted && self_.distributed() && options_.session.first_step == 0) {

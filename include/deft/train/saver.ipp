@@ -83,7 +83,7 @@ saver_options with_names(saver_options o) {
       fail(errc::invalid_argument, "[saver] two variables have the name \"", v.name(), "\"");
   o.variables.clear();
   for (const auto& [name, v] : o.named)
-    if (name.empty() || name == "__metadata__" || has_control_characters(name))
+    if (name.empty() || has_control_characters(name))
       fail(errc::invalid_argument, "[saver] \"", name,
            "\" cannot be the name of a tensor in a file");
   return o;

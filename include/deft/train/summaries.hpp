@@ -30,11 +30,11 @@ summary text_summary(std::string tag, std::string markdown);
 /// Writes these summaries into an event file in `folder`, at the global step that a run reaches:
 /// those of the first run, also after a recovery, and of one run whenever the global step has grown
 /// by `every` or more. Other runs do not fetch them. On workers other than the chief it does
-/// nothing. The graph of the first run, with the device of
-/// each node, is written too. Where training goes on at an earlier step than the folder's files
-/// have seen, TensorBoard forgets what they had for the steps that are made again. The session's
-/// constructor throws failed_precondition if the graph has no global step or the file cannot be
-/// written, invalid_argument if two summaries have one tag.
+/// nothing. The graph of the first run, with the device of each node, is written too. Where
+/// training goes on at an earlier step than the folder's files have seen, TensorBoard forgets what
+/// they had for the steps that are made again. The session's constructor throws failed_precondition
+/// if the graph has no global step or the file cannot be written, invalid_argument if two summaries
+/// have one tag.
 hook_ref save_summaries(const std::string& folder, std::vector<summary> summaries,
                         std::int64_t every = 100);
 

@@ -273,8 +273,8 @@ class cluster_launcher {
   }
 
   std::vector<std::string> arguments_, hosts_;
-  std::map<std::pair<std::string, int>, file_descriptor>
-      sockets_;  ///< as long as tasks may be started
+  /// As long as tasks may be started.
+  std::map<std::pair<std::string, int>, file_descriptor> sockets_;
   std::map<std::pair<std::string, int>, cpu_set_t> processors_;  ///< of each task, if it is bound
   const launch_options options_;
   int restarts_;  ///< that are left

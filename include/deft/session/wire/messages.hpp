@@ -122,7 +122,7 @@ struct run_part {
   using answer = values;
   std::uint64_t session = 0, step = 0, handle = 0;
   std::uint64_t ended_below = 0;  ///< all steps with lower numbers have ended
-  std::uint64_t draw = 0;         ///< the number of random numbers: see draw_counter
+  std::uint64_t draw = 0;         ///< of a step that draws random numbers: see draw_counter
   std::vector<any_array> feeds = {};
   bool trace = false;  ///< the answer says when each node ran
   template <class F>
