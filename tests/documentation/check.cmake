@@ -70,7 +70,8 @@ foreach(page IN LISTS pages)
     endforeach()
   endwhile()
 
-  string(REGEX REPLACE "`[^`\n]+`" "" rest "${text}")  # code that looks like a link
+  string(REGEX REPLACE "```[^`]*```" "" rest "${text}")  # code that looks like a link
+  string(REGEX REPLACE "`[^`\n]+`" "" rest "${rest}")
   while(rest MATCHES "\\]\\(([^):#]+)\\)")
     set(file ${CMAKE_MATCH_1})
     string(FIND "${rest}" "${CMAKE_MATCH_0}" begin)
