@@ -15,21 +15,14 @@
 // prints: accuracy on [0-9]+ held-out images: 0\.[5-9]
 #include <cstdio>
 #include <deft/deft.hpp>
-#include <filesystem>
 #include <fstream>
 
 using namespace deft;
 
-/// --data, else the folder beside the project, else digits that deft draws.
-std::string data_folder(const task& self) {
-  constexpr const char* beside = "../shared/data/mnist";
-  return self.data_dir().empty() && std::filesystem::exists(beside) ? beside : self.data_dir();
-}
-
 /// A worker's whole program; the parameter server only serves.
 void run_worker(task& self) {
   const std::int64_t steps = self.flag("steps", 2000);
-  const std::string data = data_folder(self), to = self.flag("save");  // where checkpoints go
+  const std::string data = self.data_dir(), to = self.flag("save");  // where checkpoints go
   placeholder<float, dyn, 784> x("x");
   placeholder<std::int32_t, dyn> label("label");
   auto scope = on(replica_device(self.cluster(), self.device()));  // variables -> ps, the rest here

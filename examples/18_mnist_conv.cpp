@@ -13,15 +13,8 @@
 // prints: accuracy on 100 held-out images: 0\.[2-9]
 #include <cstdio>
 #include <deft/deft.hpp>
-#include <filesystem>
 
 using namespace deft;
-
-/// --data, else the folder beside the project, else digits that deft draws.
-std::string data_folder(const task& self) {
-  constexpr const char* beside = "../shared/data/mnist";
-  return self.data_dir().empty() && std::filesystem::exists(beside) ? beside : self.data_dir();
-}
 
 int main(int argc, char** argv) {
   task self(argc, argv,
@@ -30,7 +23,7 @@ int main(int argc, char** argv) {
              {"test", "images to test with (10,000)"}});
   const std::int64_t steps = self.flag("steps", 1200), batch = self.flag("batch", 64);
   const std::int64_t test = self.flag("test", 10'000);
-  const std::string data = data_folder(self);
+  const std::string data = self.data_dir();
   std::printf("%s\n", mnist_source(data).c_str());
 
   placeholder<float, dyn, 784> x("x");

@@ -14,19 +14,12 @@
 // prints: accuracy on [0-9]+ held-out images: 0\.[5-9]
 #include <cstdio>
 #include <deft/deft.hpp>
-#include <filesystem>
 
 using namespace deft;
 
-/// --data, else the folder beside the project, else digits that deft draws.
-std::string data_folder(const task& self) {
-  constexpr const char* beside = "../shared/data/mnist";
-  return self.data_dir().empty() && std::filesystem::exists(beside) ? beside : self.data_dir();
-}
-
 void run_worker(task& self) {
   const std::int64_t steps = self.flag("steps", 1000);
-  const std::string data = data_folder(self);
+  const std::string data = self.data_dir();
   const int workers = self.cluster().tasks("worker");
 
   placeholder<float, dyn, 784> x("x");

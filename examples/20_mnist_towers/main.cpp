@@ -26,12 +26,6 @@ using namespace deft;
 
 namespace {
 
-/// --data, else the folder beside the project, else digits that deft draws.
-std::string data_folder(const task& self) {
-  constexpr const char* beside = "../shared/data/mnist";
-  return self.data_dir().empty() && std::filesystem::exists(beside) ? beside : self.data_dir();
-}
-
 std::vector<std::string> devices_of(task& self) {
   std::vector<std::string> names;
   std::istringstream given(self.flag("devices"));
@@ -83,7 +77,7 @@ void train(task& self, const std::filesystem::path& to) {
                                        save_summaries(to / "summaries", summaries)},
                              .checkpoint_steps = 1000});
   std::printf("%lld towers: %s\n", static_cast<long long>(towers), join(devices, ", ").c_str());
-  const auto files = write_records(mnist(data_folder(self)), to / "records");
+  const auto files = write_records(mnist(self.data_dir()), to / "records");
   using clock = std::chrono::steady_clock;
   auto begin = clock::now();
   std::int64_t n = 0;
@@ -119,7 +113,7 @@ float evaluate(task& self, const std::filesystem::path& to) {
   saver restorer({.named = exponential_moving_average(0.99).variables_to_restore()});
   restorer.restore(s, latest_checkpoint(to / "checkpoints"));
   float sum = 0, batches = 0;
-  for (auto& [images, labels] : mnist_test(data_folder(self)).batch(1000, true)) {
+  for (auto& [images, labels] : mnist_test(self.data_dir()).batch(1000, true)) {
     sum += s.run(accuracy, x = images,
                  label = std::vector<std::int64_t>(labels.begin(), labels.end()));
     ++batches;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cmake -D ROOT=. -P check.cmake: a block of code after `<!-- FILE -->` occurs in FILE word for
 # word, and so does each piece of code in the second column of a table. Every file that the
-# documentation links to exists. README.md and --help list the flags and environment variables that
+# documentation links to exists. docs/flags.md and --help list the flags and environment variables that
 # deft reads.
 cmake_minimum_required(VERSION 3.25)
 cmake_path(ABSOLUTE_PATH ROOT NORMALIZE)
@@ -85,10 +85,8 @@ foreach(page IN LISTS pages)
   endwhile()
 endforeach()
 
-set(page README.md)
-file(READ ${ROOT}/README.md text)
-string(REGEX MATCH "## Flags and environment variables\n(.*)" section "${text}")
-string(REGEX REPLACE "\n## .*" "" section "${CMAKE_MATCH_1}")
+set(page docs/flags.md)
+file(READ ${ROOT}/${page} section)
 file(READ ${ROOT}/include/deft/session/launch/task.ipp flags)
 file(GLOB_RECURSE sources ${ROOT}/include/deft/*.ipp)
 set(names)
@@ -101,7 +99,7 @@ list(TRANSFORM names REPLACE ".*\"([A-Z0-9_]+)\"" "\\1")
 list(REMOVE_DUPLICATES names)
 foreach(name IN LISTS names)
   if(NOT section MATCHES "`${name}`")
-    fault("its section on environment variables lacks ${name}")
+    fault("lacks ${name}")
   endif()
   if(name MATCHES "^DEFT_" AND NOT flags MATCHES "{\"${name}\",")
     fault("--help (session/launch/task.ipp) lacks ${name}")
@@ -111,7 +109,7 @@ string(REGEX MATCHALL "add_options\\(\\)\\(\"[a-z0-9_]+" found "${flags}")
 list(TRANSFORM found REPLACE ".*\"" "--")
 foreach(flag IN LISTS found)
   if(NOT section MATCHES "`${flag}`")
-    fault("its section on flags lacks ${flag}")
+    fault("lacks ${flag}")
   endif()
 endforeach()
 if(NOT names OR NOT found)

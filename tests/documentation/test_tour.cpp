@@ -62,6 +62,39 @@ TEST_CASE_FIXTURE(own_graph, "gradients are tensors, and a step is prepared once
   CHECK(s.run(slope) == doctest::Approx(2).epsilon(0.01));
 }
 
+TEST_CASE_FIXTURE(own_graph, "layers have variables of their own, and data is a loop") {
+  placeholder<float, dyn, 784> x("x");
+  placeholder<std::int32_t, dyn> label("label");
+  auto hidden = dense<64>(x, "hidden", {.activation = relu});  // hidden/kernel, hidden/bias
+  auto logits = dense<10>(hidden, "logits");
+  auto loss = mean(softmax_cross_entropy(logits, label));
+  auto train = adam(0.001).minimize(loss);
+
+  session s;
+  s.run(initialize_all());
+  auto step = s.prepare(train, loss, feeds(x, label));
+  for (auto& [images, labels] : mnist().shuffle(8000).batch(100).take(20)) step(images, labels);
+
+  auto swish = dense<64>(x, "swish", {.activation = [](auto v) { return v * sigmoid(v); }});
+  s.run(initialize_all());
+  CHECK(s.run(swish, x = ndarray<float, dyn, 784>(2)).extent(1) == 64);
+}
+
+TEST_CASE_FIXTURE(own_graph, "a function's tensors and variables are on the device that is said") {
+  struct half {
+    variable<float, 4, 4> w;
+    tensor<float, dyn, 4> y;
+  };
+  placeholder<float, dyn, 4> x("x");
+  auto second = on(device("/cpu:1"), [&] {
+    variable<float, 4, 4> w("w", ones());
+    return half{w, matmul(x, w)};
+  });
+  session s({.cpu_devices = 2});
+  s.run(initialize_all());
+  CHECK(s.device_of(second.y).ends_with("/cpu:1"));
+}
+
 TEST_CASE_FIXTURE(own_graph, "variables are saved in checkpoints, and restored") {
   const testing::temporary_folder files;
   const std::string folder = files.path().string();
