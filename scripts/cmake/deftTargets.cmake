@@ -140,7 +140,14 @@ set(DEFT_CUDA_ARCHITECTURES 80-real 90-real 90-virtual CACHE STRING
 set(deft_gpus)
 set(deft_cuda_objects)
 if(DEFT_CUDA AND TARGET CUDA::cudart_static AND CUDAToolkit_NVCC_EXECUTABLE)
-  set(deft_nvcc ${CUDAToolkit_NVCC_EXECUTABLE} -ccbin ${CMAKE_CXX_COMPILER} -std=c++20)
+  # clang does not accept what nvcc generates for Thrust's kernels. Objects of both link.
+  if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    find_program(DEFT_CUDA_HOST_COMPILER g++ DOC "The compiler of the host's part of .cu files")
+  endif()
+  if(NOT DEFT_CUDA_HOST_COMPILER)
+    set(DEFT_CUDA_HOST_COMPILER ${CMAKE_CXX_COMPILER})
+  endif()
+  set(deft_nvcc ${CUDAToolkit_NVCC_EXECUTABLE} -ccbin ${DEFT_CUDA_HOST_COMPILER} -std=c++20)
   if(NOT "${DEFT_NVCC_TRIED}" STREQUAL "${deft_nvcc}")
     set(source ${CMAKE_CURRENT_BINARY_DIR}/deft_compiled/try_nvcc.cu)
     file(WRITE ${source} "#include <string>\n__global__ void f() {}\n")
@@ -153,7 +160,7 @@ if(DEFT_CUDA AND TARGET CUDA::cudart_static AND CUDAToolkit_NVCC_EXECUTABLE)
     endif()
   endif()
   if(DEFT_NVCC_SAID)
-    message(WARNING "${CUDAToolkit_NVCC_EXECUTABLE} does not work with ${CMAKE_CXX_COMPILER}, so "
+    message(WARNING "${CUDAToolkit_NVCC_EXECUTABLE} does not work with ${DEFT_CUDA_HOST_COMPILER}, so "
                     "that there will be no kernels for GPUs; -D DEFT_CUDA=OFF says so without this "
                     "warning.\n${DEFT_NVCC_SAID}")
   else()
