@@ -222,6 +222,37 @@ TEST_CASE("a graph has names, operations, inputs and devices") {
                      {"a", "constant"}, {"b", "neg", "a", "^a", "/job:ps/task:1/gpu:0"}});
 }
 
+TEST_CASE("what TensorBoard could not read is refused at the call, or escaped") {
+  testing::temporary_folder dir;
+  summary_writer writer(dir / "a");
+  writer.scalar("gr\u00f6\u00dfe", 1, 1);
+  const std::string bad = "f\xfcr";
+  const std::string refused =
+      "invalid_argument: [summary] \"f\\xfcr\" is not a valid tag: it is not UTF-8";
+  CHECK(error_of([&] { writer.scalar(bad, 2, 1); }) == refused);
+  CHECK(error_of([&] { writer.text(bad, "x", 1); }) == refused);
+  CHECK(error_of([&] { writer.histogram(bad, ndarray<float, 1>{1}, 1); }) == refused);
+  CHECK(error_of([&] { writer.image(bad, ndarray<float, 1, 1>{1}, 1); }) == refused);
+  writer.text("notes", "f\xfcr", 2);
+  graph_def g;
+  g.nodes.resize(2);
+  g.nodes[0].name = bad;
+  g.nodes[0].op = &record_of<op::constant>;
+  g.nodes[1].name = "b";
+  g.nodes[1].op = &record_of<op::neg>;
+  g.nodes[1].inputs = {{0, 0}};
+  g.nodes[1].controls = {0};
+  writer.graph(g);
+  writer.flush();
+  const auto events = events_of(writer.file());
+  REQUIRE(events.size() == 4);
+  CHECK(events[1].tag == "gr\u00f6\u00dfe");
+  CHECK(events[2].tensor.ends_with("f\\xfcr"));
+  for (const std::string& name : {std::string("f\\xfcr"), std::string("^f\\xfcr")})
+    CHECK(events[3].graph.find(name) != std::string::npos);
+  CHECK(events[3].graph.find(bad) == std::string::npos);
+}
+
 TEST_CASE("a folder that cannot be made is named") {
   CHECK(error_of([] {
           summary_writer("/dev/null/a");

@@ -135,23 +135,31 @@ std::string png_of(const bitmap& b) {
 std::string encoded(const graph_def& g) {
   // Fields of GraphDef and NodeDef.
   constexpr protozero::pbf_tag_type node = 1, name = 1, op = 2, input = 3, device = 4;
+  const auto name_of = [](const node_def& n) { return as_utf8(n.name.str()); };
   std::string bytes;
   pbf_writer all(bytes);
   for (const node_def& n : g.nodes) {
     pbf_writer one(all, node);
-    one.add_string(name, std::string(n.name));
+    one.add_string(name, name_of(n));
     one.add_string(op, n.op->name.data(), n.op->name.size());
     for (const edge_def& e : n.inputs) {
-      const std::string from(g.nodes[e.node].name);
+      const std::string from = name_of(g.nodes[e.node]);
       one.add_string(input, e.port == 0 ? from : str(from, ":", e.port));
     }
-    for (const auto c : n.controls) one.add_string(input, str("^", g.nodes[c].name));
-    if (n.device) one.add_string(device, to_string(*n.device));
+    for (const auto c : n.controls) one.add_string(input, str("^", name_of(g.nodes[c])));
+    if (n.device) one.add_string(device, as_utf8(to_string(*n.device)));
   }
   return bytes;
 }
 
 }  // namespace
+
+// TensorBoard would lose the value and the rest of the file.
+void detail::check_summary_tag(std::string_view tag) {
+  if (!is_utf8(tag))
+    fail(errc::invalid_argument, "[summary] \"", printable(tag),
+         "\" is not a valid tag: it is not UTF-8");
+}
 
 class summary_writer::state {
  public:
@@ -179,6 +187,7 @@ class summary_writer::state {
   /// Writes one value, which `put` completes.
   template <class F>
   void add_value(std::string_view tag, std::int64_t step, F put) {
+    detail::check_summary_tag(tag);
     add([&](pbf_writer& event) {
       event.add_int64(step_field, step);
       pbf_writer summary(event, summary_field);
@@ -260,7 +269,7 @@ void summary_writer::text(std::string_view tag, std::string_view markdown, std::
         pbf_writer extent(shape, 2);
         extent.add_int64(1, 1);
       }
-      t.add_bytes(8, markdown.data(), markdown.size());
+      t.add_bytes(8, as_utf8(markdown));
     }
     // SummaryMetadata: the plugin that shows it.
     pbf_writer metadata(v, state::metadata_field);

@@ -14,7 +14,7 @@ void add_alias(const output& o, std::string_view alias, source_place w) {
   try {
     graph::of(*o.node).alias(o.node, full);
   } catch (const error& e) {
-    throw error(e.code(), "[name] " + e.message(), full, w);
+    throw error(e.code(), e.message(), printable(full), w);
   }
 }
 

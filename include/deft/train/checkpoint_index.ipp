@@ -2,10 +2,10 @@
 // deft/train/checkpoint_index.ipp: indexes as JSON with a checksum, and the files of a directory.
 #pragma once
 #include <algorithm>
-#include <boost/json.hpp>
 #include <cctype>
 #include <deft/core/crc32c.hpp>
 #include <deft/core/file.hpp>
+#include <deft/core/json.ipp>
 #include <deft/core/log.hpp>
 #include <deft/core/safetensors.hpp>
 #include <deft/train/checkpoint_index.hpp>
@@ -37,7 +37,7 @@ checkpoint_index parse_index(const std::string& path, const std::string& file,
   if (text.substr(opening.size(), middle - opening.size()) != std::to_string(crc32c(inner)))
     bad_index(file, "its checksum is wrong");
   try {
-    const json::value parsed = json::parse(inner);
+    const json::value parsed = parse_json(inner, str("[saver] ", file, ": the index"));
     checkpoint_index index;
     index.path = path;
     index.base = parsed.at("base").as_string().c_str();
@@ -65,10 +65,8 @@ checkpoint_index index_of_file(const std::string& path) {
   checkpoint_index index;
   index.path = path;
   for (const auto& [name, e] : file.entries())
-    index.tensors.emplace(name, saved_tensor{split_path(path).second,
-                                             name,
-                                             e.element == dtype::none ? e.type : std::string(),
-                                             {e.shape, e.element}});
+    index.tensors.emplace(
+        name, saved_tensor{split_path(path).second, name, e.unsupported, {e.shape, e.element}});
   return index;
 }
 
@@ -86,9 +84,10 @@ std::pair<std::string_view, std::string_view> split_last(std::string_view text, 
 }
 
 /// The checkpoint "base[-step]" whose file has this name, as tasks name them:
-/// base[-step].generation.job-index.safetensors, or that with .tmp. Empty for another file.
+/// base[-step].generation.job-index.safetensors, or a temporary file for it. Empty for another
+/// file.
 std::string checkpoint_of(std::string_view file, const std::string& base) {
-  if (file.ends_with(".tmp")) file.remove_suffix(4);
+  file = completed_name(file);
   if (!file.ends_with(file_ending)) return {};
   file.remove_suffix(file_ending.size());
   const auto [rest, task] = split_last(file, '.');
@@ -136,7 +135,10 @@ std::int64_t saved_step(const std::string& path) {
   return safetensors_file(file.string()).read(step->second.name).item<std::int64_t>();
 }
 
-void write_index(const checkpoint_index& index) {
+index_writer::index_writer(const std::string& path)
+    : file_(file_roots::anywhere(), str(path, index_ending)) {}
+
+void index_writer::write(const checkpoint_index& index) {
   json::object tensors;
   for (const auto& [name, t] : index.tensors)
     tensors[name] = {{"file", t.file},
@@ -148,8 +150,9 @@ void write_index(const checkpoint_index& index) {
                              {"generation", index.generation},
                              {"tensors", std::move(tensors)}};
   const std::string text = json::serialize(inner);
-  write_file(file_roots::anywhere(), str(index.path, index_ending),
-             str(opening, crc32c(text), before_index, text, "}\n"));
+  const std::string whole = str(opening, crc32c(text), before_index, text, "}\n");
+  file_.write(0, whole.data(), whole.size());
+  file_.commit();
 }
 
 std::vector<checkpoint_index> read_indexes(const std::string& directory) {
@@ -185,17 +188,24 @@ void delete_leftovers(const std::string& directory, const std::string& base,
     for (auto& f : i.files()) used.insert(f);
   }
   std::error_code e;
-  std::vector<std::filesystem::path> left;
+  std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(directory, e)) {
     const std::string name = entry.path().filename().string();
     const std::string checkpoint = checkpoint_of(name, base);
-    if (checkpoint.empty() || used.contains(name)) continue;
+    // The index of a save that another process has begun is being written until its end.
+    if (checkpoint.empty() || used.contains(name) ||
+        is_being_written(directory, str(checkpoint, index_ending)))
+      continue;
     // The files of an index that is damaged may still be wanted.
     if (readable.contains(checkpoint) ||
         !std::filesystem::exists(entry.path().parent_path() / str(checkpoint, index_ending)))
-      left.push_back(entry.path());
+      left.push_back(name);
   }
-  for (const auto& f : left) remove_file(f);
+  for (const auto& name : left)
+    if (completed_name(name) != name)
+      delete_leftover(directory, name);
+    else
+      remove_file(std::filesystem::path(directory) / name);
 }
 
 }  // namespace deft::detail

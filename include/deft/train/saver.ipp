@@ -83,8 +83,8 @@ saver_options with_names(saver_options o) {
       fail(errc::invalid_argument, "[saver] two variables have the name \"", v.name(), "\"");
   o.variables.clear();
   for (const auto& [name, v] : o.named)
-    if (name.empty() || has_control_characters(name))
-      fail(errc::invalid_argument, "[saver] \"", name,
+    if (name.empty() || has_control_characters(name) || !is_utf8(name))
+      fail(errc::invalid_argument, "[saver] \"", printable(name),
            "\" cannot be the name of a tensor in a file");
   return o;
 }
@@ -198,16 +198,17 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
   const auto [directory, base] = split_path(path);
   index.base = base;
   if (base.empty()) fail(errc::invalid_argument, "[saver] \"", path, "\" does not end with a name");
-  if (index.path.ends_with(".safetensors") || has_control_characters(path))
-    fail(errc::invalid_argument, "[saver] \"", index.path,
-         "\" cannot be the name of a checkpoint: it is that of a single file, or has control "
-         "characters");
+  if (index.path.ends_with(".safetensors") || has_control_characters(path) || !is_utf8(base))
+    fail(errc::invalid_argument, "[saver] \"", printable(index.path),
+         "\" cannot be the name of a checkpoint: it is that of a single file, has control "
+         "characters, or is not UTF-8");
   std::error_code e;
   std::filesystem::create_directories(directory, e);
   if (e) fail_system(e.value(), str("[saver] cannot make the directory \"", directory, "\""));
   std::vector<detail::checkpoint_index> there = detail::read_indexes(directory);
   if (!saving_) detail::delete_leftovers(directory, base, there);
   prepare(s, all);
+  detail::index_writer writer(index.path);
 
   std::set<std::string> replaced;  // files
   for (const auto& i : there) {
@@ -235,7 +236,7 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
   index.seconds = std::chrono::duration_cast<std::chrono::seconds>(
                       std::chrono::system_clock::now().time_since_epoch())
                       .count();
-  detail::write_index(index);
+  writer.write(index);
   saving_ = now;
 
   for (const auto& f : replaced) std::filesystem::remove(std::filesystem::path(directory) / f, e);
