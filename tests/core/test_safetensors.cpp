@@ -198,21 +198,14 @@ TEST_CASE("a file with one bit flipped, or cut off anywhere, is data_loss and na
   const std::string path = folder / "x.safetensors";
   write_safetensors(path, some_arrays());
   const std::string bytes = testing::read_bytes(path);
-  std::size_t harmless = 0;
   for (std::size_t i = 0; i < 8 * bytes.size(); ++i) {
     std::string flipped = bytes;
     flipped[i / 8] = static_cast<char>(flipped[i / 8] ^ (1 << i % 8));
     testing::write_bytes(path, flipped);
-    std::map<std::string, any_array> read;
-    const std::string e = error_of([&] { read = read_safetensors(path); });
-    if (e.empty()) {  // in the name of a checksum
-      CHECK(read == some_arrays());
-      ++harmless;
-    } else {
-      CHECK(e.starts_with("data_loss: [safetensors] " + path));
-    }
+    CAPTURE(i);
+    CHECK(
+        error_of([&] { read_safetensors(path); }).starts_with("data_loss: [safetensors] " + path));
   }
-  CHECK(harmless < 8 * 40);
   for (std::size_t n = 0; n < bytes.size(); ++n) {
     testing::write_bytes(path, bytes.substr(0, n));
     CHECK(error_of([&] { read_safetensors(path); }).starts_with("data_loss: "));

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "../comma_locale.hpp"
 #include "../testing.hpp"
 #include "temporary_folder.hpp"
 
@@ -87,6 +88,17 @@ TEST_CASE("columns have types") {
   for (auto& [x, label] : csv_of<float, std::int32_t>(dir, "1,10\n2,20\n3,30").batch(2))
     batches += str(x, label);
   CHECK(batches == "[1. 2.][10 20][3.][30]");
+}
+
+TEST_CASE("numbers are read alike in every locale") {
+  const testing::comma_locale german;
+  testing::temporary_folder dir;
+  // The last one is read in a wider type.
+  for (auto& [a, b, c] : csv_of<float, double, float>(dir, "1.5,1234.25,2.5e-46"))
+    CHECK((a == 1.5f && b == 1234.25 && c == 0));
+  CHECK(failure(dir, csv_of<float>(dir, "1;5", {.separator = '/'})).find("not a number") !=
+        std::string::npos);
+  CHECK(failure(dir, csv_of<float>(dir, "\"1,5\"")).find("not a number") != std::string::npos);
 }
 
 TEST_CASE("blanks around numbers and blank lines are ignored") {

@@ -136,10 +136,10 @@ TEST_CASE("a histogram counts every finite element once") {
     std::vector<double> ends, counts;
     pbf_reader h(bytes);
     while (h.next())
-      if (h.tag() < 6)
-        numbers[static_cast<int>(h.tag())] = h.get_double();
+      if (const int tag = static_cast<int>(h.tag()); tag < 6)
+        numbers[tag] = h.get_double();
       else
-        for (const double v : h.get_packed_double()) (h.tag() == 6 ? ends : counts).push_back(v);
+        for (const double v : h.get_packed_double()) (tag == 6 ? ends : counts).push_back(v);
     return std::tuple(numbers, ends, counts);
   };
   const auto [numbers, ends, counts] = parsed(events[1].histogram);

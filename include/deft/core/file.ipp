@@ -31,7 +31,7 @@ constexpr std::uint64_t at_once = 8u << 20;  ///< bytes that the disk is given t
 /// Opens a directory below a root, one name after the other, so that no link is followed.
 file_descriptor open_below(const std::string& root, std::string_view below, std::string_view what) {
   file_descriptor from(::open(root.c_str(), directory_flags));
-  std::string at = root;
+  std::string at = root == "/" ? "" : root;
   while (from && !below.empty()) {
     const std::string name(below.substr(0, below.find('/')));
     below.remove_prefix(std::min(below.size(), name.size() + 1));
@@ -180,16 +180,15 @@ std::pair<file_descriptor, std::string> file_roots::open_place(const std::string
     fail(errc::failed_precondition, what, ": it is ", kind,
          ", and only a regular file is replaced; choose another name");
   if (!anywhere_) return {std::move(in), name};
-  for (std::string to; !(to = link_target(in, name)).empty();) {
+  bool is_link = false;
+  for (std::string to; !(to = link_target(in, name)).empty(); is_link = true) {
     auto [next, last] = split_path(to);
     in = file_descriptor(::openat(in.get(), next.c_str(), directory_flags));
     if (!in) fail_system(errno, what);
     name = std::move(last);
   }
   // The links of /proc lead to files that may have no name.
-  struct stat found {};
-  if (is_there && (::fstatat(in.get(), name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0 ||
-                   found.st_ino != there.st_ino || found.st_dev != there.st_dev))
+  if (is_link && is_there && ::fstatat(in.get(), name.c_str(), &there, AT_SYMLINK_NOFOLLOW) != 0)
     fail(errc::failed_precondition, what, ": the file that it leads to has no name");
   return {std::move(in), name};
 }
@@ -283,7 +282,7 @@ bool is_being_written(const std::string& directory, const std::string& name) {
   if (in)
     each_temporary(in, beginning_of(name), [&](const std::string& entry) {
       const file_descriptor f = open_temporary_of_others(in, entry);
-      is = is || (f && !lock_now(f));
+      is = is || (f ? !lock_now(f) : errno == EACCES);  // perhaps of another user
     });
   return is;
 }

@@ -64,7 +64,7 @@ std::string hex(std::uint32_t v) {
 std::optional<std::uint32_t> from_hex(std::string_view text) {
   std::uint32_t v = 0;
   const auto [at, e] = std::from_chars(text.data(), text.data() + text.size(), v, 16);
-  if (e != std::errc() || at != text.data() + text.size() || text.size() != 8) return {};
+  if (e != std::errc() || at != text.data() + text.size() || hex(v) != text) return {};
   return v;
 }
 
@@ -95,6 +95,12 @@ json::object parse_header(const std::string& path, std::string text) {
     const auto stored = from_hex(std::string_view(text).substr(at + key.size(), 8));
     if (stored) text.replace(at + key.size(), 8, 8, '0');
     if (!stored || crc32c(text) != *stored) bad_file(path, "the checksum of its header is wrong");
+  } else if (const json::value* metadata = header.if_contains(metadata_key);
+             metadata && metadata->is_object() &&
+             std::ranges::any_of(metadata->get_object(), [](const auto& entry) {
+               return entry.key().starts_with(array_key);
+             })) {
+    bad_file(path, "the checksum of its header is missing");
   }
   return header;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/observe/summary_writer.ipp: TensorFlow's Event messages as records, written with protozero.
 #pragma once
+#include <fcntl.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <deft/core/error.hpp>
+#include <deft/core/file.hpp>
 #include <deft/data/record.hpp>
 #include <deft/observe/summary_writer.hpp>
 #include <filesystem>
@@ -213,8 +215,15 @@ class summary_writer::state {
     static std::atomic<int> count{0};
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
-    return str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(seconds_now()), ".", host,
-               ".", getpid(), ".", count++);
+    for (;;) {
+      const std::string file =
+          str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(seconds_now()), ".", host,
+              ".", getpid(), ".", count++);
+      // Another machine may have this name, and a process of this number.
+      const file_descriptor made(
+          ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666));
+      if (made || errno != EEXIST) return file;
+    }
   }
 
   std::string file_;
