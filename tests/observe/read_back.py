@@ -130,7 +130,7 @@ with tempfile.TemporaryDirectory() as folder:
     try:
         import tensorflow as tf
     except ImportError:
-        print("TensorFlow is not installed: records were not compared")
+        print("TensorFlow is not installed: it has not read the records")
         sys.exit(0)
     for i, record in enumerate(tf.data.TFRecordDataset(folder + "/examples")):
         parsed = tf.io.parse_single_example(record, {

@@ -78,6 +78,28 @@ TEST_CASE_FIXTURE(own_graph, "an index in which a key occurs twice is refused") 
         }).starts_with("data_loss: [saver] " + file + ": the index has the key \"base\" twice"));
 }
 
+TEST_CASE("an index that is not sound is data_loss") {
+  const temporary_folder folder;
+  const std::string path = folder / "m", before = ",\"index\":";
+  const auto with = [](const std::string& tensor) {
+    return R"({"base":"m","sequence":0,"seconds":0,"generation":1,"tensors":{"w":)" + tensor + "}}";
+  };
+  for (const std::string& body :
+       {std::string("{}"), std::string("[]"), std::string("1"), with("1"), with("{}"),
+        with(R"({"file":"f","dtype":1})"), with(R"({"file":1,"dtype":1,"shape":[]})"),
+        with(R"({"file":"f","dtype":99,"shape":[]})"),
+        with(R"({"file":"f","dtype":1,"shape":[-1]})"),
+        with(R"({"file":"f","dtype":1,"shape":[4611686018427387904,4]})"),
+        with(R"({"file":"f","dtype":1,"shape":[1,1,1,1,1,1,1,1,1]})")}) {
+    CAPTURE(body);
+    testing::write_bytes(path + ".index.json",
+                         str("{\"crc32c\":", crc32c(body), before, body, "}\n"));
+    testing::log_lines lines;
+    CHECK(latest_checkpoint(folder.path()).empty());
+    CHECK(error_of([&] { detail::read_index(path); }).starts_with("data_loss: [saver] " + path));
+  }
+}
+
 TEST_CASE_FIXTURE(own_graph, "the files of a save that goes on are no leftovers") {
   const temporary_folder folder;
   variable<float> w("w", 1.f);

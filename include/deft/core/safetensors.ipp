@@ -30,29 +30,29 @@ constexpr std::string_view metadata_key = "__metadata__";
 // written as zeros, and of each array.
 constexpr std::string_view header_key = "deft.header_crc32c", array_key = "deft.crc32c.";
 
-struct element_type {
+struct stored_type {
   std::string_view name;
   dtype type;                                 ///< of the array
   float (*widened)(std::uint16_t) = nullptr;  ///< of an element, if the file's are narrower
 
   std::size_t bytes() const { return widened ? sizeof(std::uint16_t) : size_of_dtype(type); }
 };
-constexpr element_type element_types[] = {{"F32", dtype::float32},
-                                          {"F64", dtype::float64},
-                                          {"I32", dtype::int32},
-                                          {"I64", dtype::int64},
-                                          {"U8", dtype::uint8},
-                                          {"BOOL", dtype::boolean},
-                                          {"F16", dtype::float32, from_float16},
-                                          {"BF16", dtype::float32, from_bfloat16}};
+constexpr stored_type stored_types[] = {{"F32", dtype::float32},
+                                        {"F64", dtype::float64},
+                                        {"I32", dtype::int32},
+                                        {"I64", dtype::int64},
+                                        {"U8", dtype::uint8},
+                                        {"BOOL", dtype::boolean},
+                                        {"F16", dtype::float32, from_float16},
+                                        {"BF16", dtype::float32, from_bfloat16}};
 
 std::string_view name_of_type(dtype t) {
-  return std::ranges::find(element_types, t, &element_type::type)->name;
+  return std::ranges::find(stored_types, t, &stored_type::type)->name;
 }
 /// nullptr if there is none.
-const element_type* type_of_name(std::string_view name) {
-  const auto* found = std::ranges::find(element_types, name, &element_type::name);
-  return found == std::end(element_types) ? nullptr : found;
+const stored_type* type_of_name(std::string_view name) {
+  const auto* found = std::ranges::find(stored_types, name, &stored_type::name);
+  return found == std::end(stored_types) ? nullptr : found;
 }
 
 std::string hex(std::uint32_t v) {
@@ -137,7 +137,7 @@ safetensors_entry parse_entry(const std::string& path, const std::string& name,
       !offsets->is_array() || offsets->get_array().size() != 2)
     bad();
   e.type = type->get_string().c_str();
-  const element_type* held = type_of_name(e.type);
+  const stored_type* held = type_of_name(e.type);
   const std::size_t rank = shape->get_array().size();
   if (!held)
     e.unsupported = str("of ", printable(e.type));

@@ -51,12 +51,18 @@ checkpoint_index parse_index(const std::string& path, const std::string& file,
       const auto type = v.at("dtype").as_int64();
       if (type <= 0 || type >= dtype_count) bad_index(file, "a dtype is not known");
       t.holds.type = static_cast<dtype>(type);
-      for (const auto& e : v.at("shape").as_array()) t.holds.shape.push_back(e.as_int64());
+      const json::array& shape = v.at("shape").as_array();
+      if (shape.size() > max_rank) bad_index(file, "a shape has too many extents");
+      for (const auto& e : shape) t.holds.shape.push_back(e.as_int64());
+      if (!is_sound(t.holds.shape) || t.holds.shape.contains(dyn))
+        bad_index(file, "a shape is not valid");
       index.tensors.emplace(name, std::move(t));
     }
     return index;
-  } catch (const boost::system::system_error& e) {
-    bad_index(file, e.what());
+  } catch (const error&) {
+    throw;
+  } catch (const std::exception&) {  // of Boost.JSON
+    bad_index(file, "the index lacks an entry, or has one of another type");
   }
 }
 
