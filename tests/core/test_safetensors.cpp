@@ -3,6 +3,7 @@
 #include <cstring>
 #include <deft/core/log.hpp>
 #include <deft/core/ndarray.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/core/safetensors.hpp>
 #include <filesystem>
 

@@ -212,9 +212,10 @@ TEST_CASE("what is wrong is named by file, line and column") {
   CHECK(failure(dir, csv_of<int>(dir, "a\x1b[m,b\n1,2\n", {.header = true, .columns = {"c"}})) ==
         "not_found: [csv] a.csv has no column \"c\"; it has a\\x1b[m, b");
   // Names that are read as numbers.
-  CHECK(of("user,2\n") ==
-        "data_loss: [csv] a.csv: line 1, column 1: \"user\" is not a number of type float; if the "
-        "first row has names, set .header = true");
+  CHECK(
+      of("user,2\n") ==
+      "data_loss: [csv] a.csv: line 1, column 1: \"user\" is not a number of type float: a line of "
+      "names is skipped by .header = true");
   CHECK(of("1,2\nuser,2\n").ends_with("\"user\" is not a number of type float"));
   CHECK(of("a,b\nuser,2\n", {.header = true}).ends_with("\"user\" is not a number of type float"));
   CHECK(failure(dir, csv<int>(dir / "none")) == "not_found: [csv] there is no file none");

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <deft/core/error.hpp>
 #include <deft/core/file.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/core/text.hpp>
 #include <filesystem>
 #include <fstream>

@@ -3,6 +3,7 @@
 #include <deft/train/checkpoint_index.hpp>
 #include <deft/train/saver.hpp>
 #include <filesystem>
+#include <thread>
 
 #include "../data/temporary_folder.hpp"
 #include "training.hpp"
@@ -152,4 +153,32 @@ TEST_CASE_FIXTURE(own_graph, "a checkpoint may be a link, and files of F16 are r
   CHECK(error_of([&] {
           saver().restore(s, folder / "hub.safetensors");
         }).find("\"x\" is float(1), and of F8_E4M3 in the checkpoint") != std::string::npos);
+}
+
+TEST_CASE("two jobs may save into one directory") {
+  const temporary_folder folder;
+  std::vector<std::string> errors(2);
+  {
+    std::vector<std::jthread> jobs;
+    for (int job = 0; job < 2; ++job)
+      jobs.emplace_back([&, job] {
+        errors[static_cast<std::size_t>(job)] = error_of([&] {
+          graph g;
+          auto in = as_default(g);
+          variable<float, 3000> w("w", ones());
+          session s;
+          s.run(initialize_all());
+          for (int i = 0; i < 15; ++i) {
+            s.run(w.assign_add(1.f));
+            saver({.max_to_keep = 100}).save(s, folder / "m", 2 * i + job);
+          }
+        });
+      });
+  }
+  CHECK(errors == std::vector<std::string>(2, ""));
+  const auto paths = checkpoints_in(folder.path());
+  CHECK(paths.size() == 30);
+  for (const std::string& path : paths)
+    CHECK(error_of([&] { read_safetensors(path + ".1.localhost-0.safetensors"); }) == "");
+  CHECK(names_in(folder).size() == 60);
 }

@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 #include <boost/json/basic_parser_impl.hpp>
 #include <deft/core/error.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/core/text.hpp>
 #include <optional>
 #include <set>

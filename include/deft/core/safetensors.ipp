@@ -9,6 +9,7 @@
 #include <deft/core/half.hpp>
 #include <deft/core/json.ipp>
 #include <deft/core/log.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/core/safetensors.hpp>
 #include <vector>
 

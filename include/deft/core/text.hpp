@@ -62,8 +62,6 @@ std::string join(const Range& items, std::string_view separator) {
 bool is_utf8(std::string_view text);
 /// `text` as UTF-8: bytes that are not are written as "\xfc".
 std::string as_utf8(std::string_view text);
-/// The same for a line of a message: control characters, too, as "\n" or "\x00".
-std::string printable(std::string_view text);
 
 /// The element of `known` closest to `text`, at most two edits away; `text` itself if it is one of
 /// them, or if none is that close.

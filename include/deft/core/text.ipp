@@ -11,6 +11,7 @@
 #include <deft/core/duration.hpp>
 #include <deft/core/error.hpp>
 #include <deft/core/limited_log.hpp>
+#include <deft/core/printable.ipp>
 #include <utility>
 
 namespace deft {
@@ -110,54 +111,8 @@ std::string closest(const std::string& text, const std::vector<std::string>& kno
 }
 
 namespace {
-
-/// How many bytes the first character of `text` has; 0 if it does not begin with one of UTF-8.
-std::size_t character_bytes(std::string_view text) {
-  const auto byte = [&](std::size_t i) {
-    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
-  };
-  const auto follow = [&](std::size_t n) {
-    for (std::size_t i = 1; i < n; ++i)
-      if ((byte(i) & 0xc0) != 0x80) return std::size_t{0};
-    return n;
-  };
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  if (first >= 0xc2 && first <= 0xdf) return follow(2);
-  // Neither longer than needed, nor half of a UTF-16 pair, nor above U+10FFFF.
-  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f))
-    return 0;
-  if (first >= 0xe0 && first <= 0xef) return follow(3);
-  if (first >= 0xf0 && first <= 0xf4) return follow(4);
-  return 0;
-}
-
-/// `text` with the characters for which is_bad(c), and bytes that are not UTF-8, as escapes.
-template <class F>
-std::string escaped(std::string_view text, F is_bad) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string s;
-  while (!text.empty()) {
-    const std::size_t bytes = character_bytes(text);
-    const auto c = static_cast<unsigned char>(text[0]);
-    if (bytes == 0 || (bytes == 1 && is_bad(c))) {
-      if (c == '\n')
-        s += "\\n";
-      else if (c == '\r')
-        s += "\\r";
-      else if (c == '\t')
-        s += "\\t";
-      else
-        ((s += "\\x") += digits[c >> 4]) += digits[c & 15];
-    } else {
-      s += text.substr(0, bytes);
-    }
-    text.remove_prefix(std::max<std::size_t>(bytes, 1));
-  }
-  return s;
-}
-
+/// How many bytes the first character has; 0 if it is not one of UTF-8.
+std::size_t character_bytes(std::string_view text) { return first_character(text).second; }
 }  // namespace
 
 bool is_utf8(std::string_view text) {
@@ -169,10 +124,13 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 std::string as_utf8(std::string_view text) {
-  return escaped(text, [](unsigned char) { return false; });
-}
-std::string printable(std::string_view text) {
-  return escaped(text, [](unsigned char c) { return c < ' ' || c == 0x7f; });
+  std::string s;
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    s += bytes ? std::string(text.substr(0, bytes)) : printable(text.substr(0, 1));
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return s;
 }
 
 std::string to_string(const dims& d) {

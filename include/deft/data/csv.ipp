@@ -2,6 +2,7 @@
 // deft/data/csv.ipp: splitting rows into fields, and fields into numbers.
 #pragma once
 #include <charconv>
+#include <deft/core/printable.hpp>
 #include <deft/data/csv.hpp>
 #include <deft/data/input_file.ipp>
 
@@ -69,20 +70,14 @@ class csv_reader::state : input_file {
 
   std::string_view text(std::size_t column) const { return field(chosen_[column]); }
   [[noreturn]] void bad_field(std::size_t column, std::string_view what) const {
-    const std::string_view s = text(column);
-    std::size_t shown = std::min<std::size_t>(s.size(), 40);
-    while (shown < s.size() && shown > 36 && (s[shown] & 0xc0) == 0x80)
-      --shown;  // whole characters
-    bad_column(chosen_[column],
-               str('"', printable(s.substr(0, shown)), shown < s.size() ? "…" : "", "\" ", what));
+    bad_column(chosen_[column], str('"', printable(text(column), 40), "\" ", what));
   }
   /// What helps where names are read as numbers.
   std::string_view hint(std::string_view field) const {
     constexpr std::string_view no_name = "0123456789+-.,;:\"' ";
     const bool is_name = !field.empty() && no_name.find(field[0]) == no_name.npos;
-    return rows_ == 1 && !has_header_ && is_name
-               ? "; if the first row has names, set .header = true"
-               : "";
+    return rows_ == 1 && !has_header_ && is_name ? ": a line of names is skipped by .header = true"
+                                                 : "";
   }
 
  private:

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/error.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/data/example.hpp>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <deft/core/error.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/data/input_file.ipp>
 #include <deft/data/npy.hpp>
 #include <deft/data/output_file.ipp>

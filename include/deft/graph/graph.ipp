@@ -5,6 +5,7 @@
 #include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/graph/dot.ipp>
 #include <deft/graph/graph.hpp>
 #include <deft/graph/graph_def.ipp>

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <deft/core/error.hpp>
 #include <deft/core/file.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/data/record.hpp>
 #include <deft/observe/summary_writer.hpp>
 #include <filesystem>

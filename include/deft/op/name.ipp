@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/name.ipp: a further name for a tensor.
 #pragma once
+#include <deft/core/printable.hpp>
 #include <deft/op/name.hpp>
 
 namespace deft {

@@ -37,7 +37,7 @@ checkpoint_index parse_index(const std::string& path, const std::string& file,
   if (text.substr(opening.size(), middle - opening.size()) != std::to_string(crc32c(inner)))
     bad_index(file, "its checksum is wrong");
   try {
-    const json::value parsed = parse_json(inner, str("[saver] ", file, ": the index"));
+    const json::value parsed = parse_json(inner, "the index");
     checkpoint_index index;
     index.path = path;
     index.base = parsed.at("base").as_string().c_str();
@@ -49,18 +49,18 @@ checkpoint_index parse_index(const std::string& path, const std::string& file,
       t.file = v.at("file").as_string().c_str();
       t.name = name;
       const auto type = v.at("dtype").as_int64();
-      if (type <= 0 || type >= dtype_count) bad_index(file, "a dtype is not known");
+      if (type <= 0 || type >= dtype_count) fail(errc::data_loss, "a dtype is not known");
       t.holds.type = static_cast<dtype>(type);
       const json::array& shape = v.at("shape").as_array();
-      if (shape.size() > max_rank) bad_index(file, "a shape has too many extents");
+      if (shape.size() > max_rank) fail(errc::data_loss, "a shape has too many extents");
       for (const auto& e : shape) t.holds.shape.push_back(e.as_int64());
       if (!is_sound(t.holds.shape) || t.holds.shape.contains(dyn))
-        bad_index(file, "a shape is not valid");
+        fail(errc::data_loss, "a shape is not valid");
       index.tensors.emplace(name, std::move(t));
     }
     return index;
-  } catch (const error&) {
-    throw;
+  } catch (const error& e) {
+    bad_index(file, e.message());
   } catch (const std::exception&) {  // of Boost.JSON
     bad_index(file, "the index lacks an entry, or has one of another type");
   }

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <deft/core/printable.hpp>
 #include <deft/core/safetensors.hpp>
 #include <deft/op/group.hpp>
 #include <deft/op/placeholder.hpp>
