@@ -111,6 +111,7 @@ TEST_CASE_FIXTURE(own_graph, "the files of a save that goes on are no leftovers"
   testing::write_bytes(folder / "m-7.1.ps-0.safetensors", "x");
   testing::write_bytes(folder / "m-7.1.ps-1.safetensors.1-0.tmp", "x");
   testing::write_bytes(folder / "m-8.1.ps-0.safetensors", "x");
+  testing::write_bytes(folder / "m-8.index.json.1-0.tmp", "x");
   testing::write_bytes(folder / "m-8.1.ps-1.safetensors.1-0.tmp", "x");
   file_writer next(file_roots::anywhere(), folder / "m-9.1.ps-0.safetensors");
   next.write(0, "x", 1);

@@ -52,7 +52,8 @@ class index_writer {
 std::int64_t saved_step(const std::string& path);
 /// Those of a directory in their order; damaged ones are logged and left out.
 std::vector<checkpoint_index> read_indexes(const std::string& directory);
-/// Deletes a checkpoint: its index first, then its files.
+/// Deletes a checkpoint: its index first, then its files. One that another process is saving again
+/// stays.
 void delete_checkpoint(const checkpoint_index& index);
 /// Deletes what saves of `base` that did not end have left: files of no index, but not those that
 /// another process is still writing.

@@ -181,8 +181,9 @@ std::vector<checkpoint_index> read_indexes(const std::string& directory) {
 }
 
 void delete_checkpoint(const checkpoint_index& index) {
-  remove_file(str(index.path, index_ending));
   const std::filesystem::path directory = split_path(index.path).first;
+  if (is_being_written(directory, str(index.name(), index_ending))) return;
+  remove_file(str(index.path, index_ending));
   for (const auto& f : index.files()) remove_file(directory / f);
 }
 
@@ -197,6 +198,10 @@ void delete_leftovers(const std::string& directory, const std::string& base,
   std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(directory, e)) {
     const std::string name = entry.path().filename().string();
+    if (completed_name(name) != name && completed_name(name).ends_with(index_ending)) {
+      left.push_back(name);
+      continue;
+    }
     const std::string checkpoint = checkpoint_of(name, base);
     // The index of a save that another process has begun is being written until its end.
     if (checkpoint.empty() || used.contains(name) ||
