@@ -22,6 +22,7 @@ struct saved_tensor {
 /// The index of a checkpoint, written when its files are complete.
 struct checkpoint_index {
   std::string path;             ///< of the checkpoint: "ckpt/model-1000"
+  std::string origin;           ///< the same, or what it leads to if its index is a link
   std::string base;             ///< its name without the step: "model"
   std::int64_t sequence = 0;    ///< a later checkpoint of the directory has a larger one
   std::int64_t seconds = 0;     ///< when it was written, since 1970

@@ -11,6 +11,7 @@
 #include <deft/train/checkpoint_index.hpp>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 namespace deft::detail {
 namespace {
@@ -69,7 +70,7 @@ checkpoint_index parse_index(const std::string& path, const std::string& file,
 checkpoint_index index_of_file(const std::string& path) {
   const safetensors_file file(path);
   checkpoint_index index;
-  index.path = path;
+  index.path = index.origin = path;
   for (const auto& [name, e] : file.entries())
     index.tensors.emplace(
         name, saved_tensor{split_path(path).second, name, e.unsupported, {e.shape, e.element}});
@@ -130,19 +131,27 @@ checkpoint_index read_index(const std::string& path) {
   std::error_code e;
   if (!std::filesystem::exists(file, e))
     fail(errc::not_found, "[saver] there is no checkpoint \"", path, "\"");
-  return parse_index(path, file, read_file(file_roots::anywhere(), file, longest_index));
+  std::string real = file;
+  if (std::filesystem::is_symlink(file, e)) real = std::filesystem::canonical(file, e).string();
+  if (!real.ends_with(index_ending)) bad_index(file, "it leads to a file that is not an index");
+  real.resize(real.size() - index_ending.size());
+  checkpoint_index index =
+      parse_index(real, file, read_file(file_roots::anywhere(), file, longest_index));
+  index.origin = std::exchange(index.path, path);
+  return index;
 }
 
 std::int64_t saved_step(const std::string& path) {
   const checkpoint_index index = read_index(path);
   const auto step = index.tensors.find("global_step");
   if (step == index.tensors.end() || step->second.holds.type != dtype::int64) return 0;
-  const auto file = std::filesystem::path(split_path(path).first) / step->second.file;
+  const auto file = std::filesystem::path(split_path(index.origin).first) / step->second.file;
   return safetensors_file(file.string()).read(step->second.name).item<std::int64_t>();
 }
 
 index_writer::index_writer(const std::string& path)
-    : file_(file_roots::anywhere(), str(path, index_ending)) {}
+    // The files are next to `path`, and not where a link leads.
+    : file_(file_roots::anywhere(), str(path, index_ending), true) {}
 
 void index_writer::write(const checkpoint_index& index) {
   json::object tensors;
@@ -171,7 +180,9 @@ std::vector<checkpoint_index> read_indexes(const std::string& directory) {
     const std::string file = entry.path().string();
     if (!file.ends_with(index_ending)) continue;
     try {
-      all.push_back(read_index(file.substr(0, file.size() - index_ending.size())));
+      checkpoint_index index = read_index(file.substr(0, file.size() - index_ending.size()));
+      // A link of another name is not a checkpoint of its own, whose files could be deleted.
+      if (split_path(index.origin).second == index.name()) all.push_back(std::move(index));
     } catch (const error& damaged) {
       if (damaged.code() != errc::not_found) logging::warning(damaged.message());
     }
