@@ -2,6 +2,7 @@
 // deft/train/checkpoint_index.hpp: what a checkpoint consists of, in a small file of its own.
 #pragma once
 #include <cstdint>
+#include <deft/core/file.hpp>
 #include <deft/graph/op_def.hpp>
 #include <map>
 #include <optional>
@@ -14,13 +15,14 @@ namespace deft::detail {
 struct saved_tensor {
   std::string file;  ///< in the directory of the index
   std::string name;  ///< in that file
-  std::string type;  ///< as the file has it, if deft has no such dtype
+  std::string type;  ///< what it is, if deft has no such arrays: "of F8_E4M3", "of rank 9"
   tensor_type holds;
 };
 
 /// The index of a checkpoint, written when its files are complete.
 struct checkpoint_index {
   std::string path;             ///< of the checkpoint: "ckpt/model-1000"
+  std::string origin;           ///< the same, or what it leads to if its index is a link
   std::string base;             ///< its name without the step: "model"
   std::int64_t sequence = 0;    ///< a later checkpoint of the directory has a larger one
   std::int64_t seconds = 0;     ///< when it was written, since 1970
@@ -34,14 +36,28 @@ struct checkpoint_index {
 
 /// The index of a checkpoint, or one made of a `.safetensors` file. Throws not_found or data_loss.
 checkpoint_index read_index(const std::string& path);
-void write_index(const checkpoint_index& index);
+
+/// Writes the index of the checkpoint `path`. It is made when the save begins: while it is there,
+/// delete_leftovers() of other processes leaves the files of this checkpoint alone.
+class index_writer {
+ public:
+  explicit index_writer(const std::string& path);
+  /// The index appears whole. Called once.
+  void write(const checkpoint_index& index);
+
+ private:
+  file_writer file_;
+};
+
 /// The global step in a checkpoint; 0 if it has none.
 std::int64_t saved_step(const std::string& path);
 /// Those of a directory in their order; damaged ones are logged and left out.
 std::vector<checkpoint_index> read_indexes(const std::string& directory);
-/// Deletes a checkpoint: its index first, then its files.
+/// Deletes a checkpoint: its index first, then its files. One that another process is saving again
+/// stays.
 void delete_checkpoint(const checkpoint_index& index);
-/// Deletes what saves of `base` that did not end have left: files of no index.
+/// Deletes what saves of `base` that did not end have left: files of no index, but not those that
+/// another process is still writing.
 void delete_leftovers(const std::string& directory, const std::string& base,
                       const std::vector<checkpoint_index>& there);
 

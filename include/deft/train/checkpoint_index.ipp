@@ -2,15 +2,16 @@
 // deft/train/checkpoint_index.ipp: indexes as JSON with a checksum, and the files of a directory.
 #pragma once
 #include <algorithm>
-#include <boost/json.hpp>
 #include <cctype>
 #include <deft/core/crc32c.hpp>
 #include <deft/core/file.hpp>
+#include <deft/core/json.ipp>
 #include <deft/core/log.hpp>
 #include <deft/core/safetensors.hpp>
 #include <deft/train/checkpoint_index.hpp>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 namespace deft::detail {
 namespace {
@@ -37,7 +38,7 @@ checkpoint_index parse_index(const std::string& path, const std::string& file,
   if (text.substr(opening.size(), middle - opening.size()) != std::to_string(crc32c(inner)))
     bad_index(file, "its checksum is wrong");
   try {
-    const json::value parsed = json::parse(inner);
+    const json::value parsed = parse_json(inner, "the index");
     checkpoint_index index;
     index.path = path;
     index.base = parsed.at("base").as_string().c_str();
@@ -49,26 +50,30 @@ checkpoint_index parse_index(const std::string& path, const std::string& file,
       t.file = v.at("file").as_string().c_str();
       t.name = name;
       const auto type = v.at("dtype").as_int64();
-      if (type <= 0 || type >= dtype_count) bad_index(file, "a dtype is not known");
+      if (type <= 0 || type >= dtype_count) fail(errc::data_loss, "a dtype is not known");
       t.holds.type = static_cast<dtype>(type);
-      for (const auto& e : v.at("shape").as_array()) t.holds.shape.push_back(e.as_int64());
+      const json::array& shape = v.at("shape").as_array();
+      if (shape.size() > max_rank) fail(errc::data_loss, "a shape has too many extents");
+      for (const auto& e : shape) t.holds.shape.push_back(e.as_int64());
+      if (!is_sound(t.holds.shape) || t.holds.shape.contains(dyn))
+        fail(errc::data_loss, "a shape is not valid");
       index.tensors.emplace(name, std::move(t));
     }
     return index;
-  } catch (const boost::system::system_error& e) {
-    bad_index(file, e.what());
+  } catch (const error& e) {
+    bad_index(file, e.message());
+  } catch (const std::exception&) {  // of Boost.JSON
+    bad_index(file, "the index lacks an entry, or has one of another type");
   }
 }
 
 checkpoint_index index_of_file(const std::string& path) {
   const safetensors_file file(path);
   checkpoint_index index;
-  index.path = path;
+  index.path = index.origin = path;
   for (const auto& [name, e] : file.entries())
-    index.tensors.emplace(name, saved_tensor{split_path(path).second,
-                                             name,
-                                             e.element == dtype::none ? e.type : std::string(),
-                                             {e.shape, e.element}});
+    index.tensors.emplace(
+        name, saved_tensor{split_path(path).second, name, e.unsupported, {e.shape, e.element}});
   return index;
 }
 
@@ -86,9 +91,10 @@ std::pair<std::string_view, std::string_view> split_last(std::string_view text, 
 }
 
 /// The checkpoint "base[-step]" whose file has this name, as tasks name them:
-/// base[-step].generation.job-index.safetensors, or that with .tmp. Empty for another file.
+/// base[-step].generation.job-index.safetensors, or a temporary file for it. Empty for another
+/// file.
 std::string checkpoint_of(std::string_view file, const std::string& base) {
-  if (file.ends_with(".tmp")) file.remove_suffix(4);
+  file = completed_name(file);
   if (!file.ends_with(file_ending)) return {};
   file.remove_suffix(file_ending.size());
   const auto [rest, task] = split_last(file, '.');
@@ -125,18 +131,29 @@ checkpoint_index read_index(const std::string& path) {
   std::error_code e;
   if (!std::filesystem::exists(file, e))
     fail(errc::not_found, "[saver] there is no checkpoint \"", path, "\"");
-  return parse_index(path, file, read_file(file_roots::anywhere(), file, longest_index));
+  std::string real = file;
+  if (std::filesystem::is_symlink(file, e)) real = std::filesystem::canonical(file, e).string();
+  if (!real.ends_with(index_ending)) bad_index(file, "it leads to a file that is not an index");
+  real.resize(real.size() - index_ending.size());
+  checkpoint_index index =
+      parse_index(real, file, read_file(file_roots::anywhere(), file, longest_index));
+  index.origin = std::exchange(index.path, path);
+  return index;
 }
 
 std::int64_t saved_step(const std::string& path) {
   const checkpoint_index index = read_index(path);
   const auto step = index.tensors.find("global_step");
   if (step == index.tensors.end() || step->second.holds.type != dtype::int64) return 0;
-  const auto file = std::filesystem::path(split_path(path).first) / step->second.file;
+  const auto file = std::filesystem::path(split_path(index.origin).first) / step->second.file;
   return safetensors_file(file.string()).read(step->second.name).item<std::int64_t>();
 }
 
-void write_index(const checkpoint_index& index) {
+index_writer::index_writer(const std::string& path)
+    // The files are next to `path`, and not where a link leads.
+    : file_(file_roots::anywhere(), str(path, index_ending), true) {}
+
+void index_writer::write(const checkpoint_index& index) {
   json::object tensors;
   for (const auto& [name, t] : index.tensors)
     tensors[name] = {{"file", t.file},
@@ -148,8 +165,9 @@ void write_index(const checkpoint_index& index) {
                              {"generation", index.generation},
                              {"tensors", std::move(tensors)}};
   const std::string text = json::serialize(inner);
-  write_file(file_roots::anywhere(), str(index.path, index_ending),
-             str(opening, crc32c(text), before_index, text, "}\n"));
+  const std::string whole = str(opening, crc32c(text), before_index, text, "}\n");
+  file_.write(0, whole.data(), whole.size());
+  file_.commit();
 }
 
 std::vector<checkpoint_index> read_indexes(const std::string& directory) {
@@ -162,7 +180,9 @@ std::vector<checkpoint_index> read_indexes(const std::string& directory) {
     const std::string file = entry.path().string();
     if (!file.ends_with(index_ending)) continue;
     try {
-      all.push_back(read_index(file.substr(0, file.size() - index_ending.size())));
+      checkpoint_index index = read_index(file.substr(0, file.size() - index_ending.size()));
+      // A link of another name is not a checkpoint of its own, whose files could be deleted.
+      if (split_path(index.origin).second == index.name()) all.push_back(std::move(index));
     } catch (const error& damaged) {
       if (damaged.code() != errc::not_found) logging::warning(damaged.message());
     }
@@ -172,8 +192,9 @@ std::vector<checkpoint_index> read_indexes(const std::string& directory) {
 }
 
 void delete_checkpoint(const checkpoint_index& index) {
-  remove_file(str(index.path, index_ending));
   const std::filesystem::path directory = split_path(index.path).first;
+  if (is_being_written(directory, str(index.name(), index_ending))) return;
+  remove_file(str(index.path, index_ending));
   for (const auto& f : index.files()) remove_file(directory / f);
 }
 
@@ -185,17 +206,28 @@ void delete_leftovers(const std::string& directory, const std::string& base,
     for (auto& f : i.files()) used.insert(f);
   }
   std::error_code e;
-  std::vector<std::filesystem::path> left;
+  std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(directory, e)) {
     const std::string name = entry.path().filename().string();
+    if (completed_name(name) != name && completed_name(name).ends_with(index_ending)) {
+      left.push_back(name);
+      continue;
+    }
     const std::string checkpoint = checkpoint_of(name, base);
-    if (checkpoint.empty() || used.contains(name)) continue;
+    // The index of a save that another process has begun is being written until its end.
+    if (checkpoint.empty() || used.contains(name) ||
+        is_being_written(directory, str(checkpoint, index_ending)))
+      continue;
     // The files of an index that is damaged may still be wanted.
     if (readable.contains(checkpoint) ||
         !std::filesystem::exists(entry.path().parent_path() / str(checkpoint, index_ending)))
-      left.push_back(entry.path());
+      left.push_back(name);
   }
-  for (const auto& f : left) remove_file(f);
+  for (const auto& name : left)
+    if (completed_name(name) != name)
+      delete_leftover(directory, name);
+    else
+      remove_file(std::filesystem::path(directory) / name);
 }
 
 }  // namespace deft::detail

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <deft/core/printable.hpp>
 #include <deft/core/safetensors.hpp>
 #include <deft/op/group.hpp>
 #include <deft/op/placeholder.hpp>
@@ -83,8 +84,8 @@ saver_options with_names(saver_options o) {
       fail(errc::invalid_argument, "[saver] two variables have the name \"", v.name(), "\"");
   o.variables.clear();
   for (const auto& [name, v] : o.named)
-    if (name.empty() || has_control_characters(name))
-      fail(errc::invalid_argument, "[saver] \"", name,
+    if (name.empty() || has_control_characters(name) || !is_utf8(name))
+      fail(errc::invalid_argument, "[saver] \"", printable(name),
            "\" cannot be the name of a tensor in a file");
   return o;
 }
@@ -198,16 +199,17 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
   const auto [directory, base] = split_path(path);
   index.base = base;
   if (base.empty()) fail(errc::invalid_argument, "[saver] \"", path, "\" does not end with a name");
-  if (index.path.ends_with(".safetensors") || has_control_characters(path))
-    fail(errc::invalid_argument, "[saver] \"", index.path,
-         "\" cannot be the name of a checkpoint: it is that of a single file, or has control "
-         "characters");
+  if (index.path.ends_with(".safetensors") || has_control_characters(path) || !is_utf8(base))
+    fail(errc::invalid_argument, "[saver] \"", printable(index.path),
+         "\" cannot be the name of a checkpoint: it is that of a single file, has control "
+         "characters, or is not UTF-8");
   std::error_code e;
   std::filesystem::create_directories(directory, e);
   if (e) fail_system(e.value(), str("[saver] cannot make the directory \"", directory, "\""));
   std::vector<detail::checkpoint_index> there = detail::read_indexes(directory);
   if (!saving_) detail::delete_leftovers(directory, base, there);
   prepare(s, all);
+  detail::index_writer writer(index.path);
 
   std::set<std::string> replaced;  // files
   for (const auto& i : there) {
@@ -235,7 +237,7 @@ std::string saver::save(session& s, const std::string& path, std::optional<std::
   index.seconds = std::chrono::duration_cast<std::chrono::seconds>(
                       std::chrono::system_clock::now().time_since_epoch())
                       .count();
-  detail::write_index(index);
+  writer.write(index);
   saving_ = now;
 
   for (const auto& f : replaced) std::filesystem::remove(std::filesystem::path(directory) / f, e);
@@ -261,7 +263,7 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
   for (const auto& name : found.missing) all.erase(name);
   if (all.empty()) return found;
 
-  const std::string directory = absolute(split_path(path).first);
+  const std::string directory = absolute(split_path(index.origin).first);
   std::string request;
   for (const auto& [name, v] : all) {
     const detail::saved_tensor& t = index.tensors.at(name);
