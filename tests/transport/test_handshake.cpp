@@ -247,6 +247,36 @@ TEST_CASE("another version of the protocol is refused with a message that it can
         text.npos);
 }
 
+TEST_CASE("why a peer refuses is escaped in errors and in the log") {
+  const std::string evil = "x\n04:00:00.000 E worker/0: forged \x1b[31m",
+                    shown = "x\\n04:00:00.000 E worker/0: forged \\x1b[31m";
+  SUBCASE("by a false server") {
+    const int trap = listen_socket("localhost:0");
+    std::string what;
+    std::thread victim([&, address = address_of_socket(trap)] {
+      channel_group h(client_of_test());
+      what = error_of([&] { h.connect(address, soon()); });
+    });
+    {
+      raw_peer server(bare_socket(::accept(trap, nullptr, nullptr)).stream());
+      server.hear();
+      server.say(message_kind::refused, to_bytes(errc::permission_denied, evil));
+      server.state().drain(soon());
+      victim.join();
+    }
+    ::close(trap);
+    CHECK(what.ends_with("refused the connection: " + shown));
+  }
+  SUBCASE("by a caller that has not been authenticated") {
+    captured_log log;
+    test_handler handler;
+    listener l(options_of_test("secret"), handler);
+    raw_peer caller(l.address());
+    caller.say(message_kind::refused, to_bytes(errc::permission_denied, evil));
+    CHECK(log.wait_for("forged").ends_with("it refused: " + shown));
+  }
+}
+
 TEST_CASE("names with characters other than printable ASCII are refused") {
   test_handler handler;
   listener l(options_of_test(), handler);

@@ -60,6 +60,7 @@ class memory_stream final : public no_stream {
     at_ += n;
     return static_cast<std::ptrdiff_t>(n);
   }
+  std::size_t left() const { return bytes_.size() - at_; }
 
  private:
   std::vector<std::byte> bytes_;

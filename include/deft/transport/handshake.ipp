@@ -10,6 +10,7 @@
 #include <array>
 #include <deft/core/hash.hpp>
 #include <deft/core/log.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/handshake.hpp>
@@ -182,7 +183,8 @@ inline std::string first_difference(const std::vector<std::string>& ours,
       (other != theirs.end() && !can_be_shown(*other)))
     return "they were started with different lists of hosts";
   return str("it was started with ", mine == ours.end() ? "no further task" : *mine,
-             ", and the caller with ", other == theirs.end() ? "no further task" : *other);
+             ", and the caller with ",
+             other == theirs.end() ? "no further task" : printable(*other, 256));
 }
 
 inline void compare_catalogs(peer_info& peer, const std::vector<std::string>& ours,
