@@ -71,7 +71,7 @@ class memory_stream final : public no_stream {
 /// The client's side of a handshake, on a connection that the test made.
 inline void shake_hands(const std::shared_ptr<detail::connection_state>& c,
                         const process_identity& self) {
-  detail::client_handshake h(c, self, false);
+  detail::client_handshake h(c, self, {}, false);
   h.begin();
   for (message m;;) try {
       if (!c->receive(m, soon())) throw error(errc::unavailable, "the server ended it");

@@ -131,9 +131,10 @@ std::atomic<sink> chosen_sink{nullptr};
 
 /// Whatever a line says, it is one entry of the log: further lines of an entry are indented.
 std::string entry_of(std::string_view text) {
-  constexpr std::size_t most_of_line = 16 * 1024;
+  constexpr std::size_t most_of_line = 16 * 1024, most = 64 * 1024;
   std::string all;
   for (std::size_t begin = 0; begin <= text.size();) {
+    if (all.size() > most) return all + "…";
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     all += str(begin ? "\n    " : "", printable(text.substr(begin, end - begin), most_of_line));
     begin = end + 1;
