@@ -254,7 +254,7 @@ TEST_CASE("mutated frames end in an error or in messages") {
 }
 
 TEST_CASE("memory is taken as the bytes of a frame arrive, not as they are announced") {
-  constexpr std::size_t mb = std::size_t{1} << 20, announced = 200 * mb;
+  constexpr std::size_t mb = std::size_t{1} << 20, announced = 150 * mb;
   trim_host_memory();
   set_host_memory_limit(256 * mb);
   const auto frame = lying_frame(announced, announced, {std::int64_t{announced}});

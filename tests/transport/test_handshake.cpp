@@ -321,16 +321,18 @@ TEST_CASE("a server has to be a task of a cluster, and the one that the caller w
             "\", which is not the name of a task of a cluster, such as /job:ps/replica:0/task:0"));
   }
   const std::string wanted = "/job:worker/replica:0/task:0";
-  CHECK(outcome_with(answers_as("/job:worker/replica:0/task:1"), wanted, &at) ==
-        "failed_precondition: " + at + " is /job:worker/replica:0/task:1, not " + wanted);
+  const std::string what = outcome_with(answers_as("/job:worker/replica:0/task:1"), wanted, &at);
+  CHECK(what == "failed_precondition: " + at + " is /job:worker/replica:0/task:1, not " + wanted);
 }
 
 TEST_CASE("errors of a handshake name the address") {
   std::string at;
-  CHECK(
-      outcome_with([](bare_socket& s) { s.write("HTTP/1.1 400 Bad Request\r\n\r\n"); }, "", &at) ==
-      "data_loss: cannot connect to " + at +
-          ": received something other than a deft frame: it begins with 48 54 54 50 2f 31 2e 31");
+  std::string what =
+      outcome_with([](bare_socket& s) { s.write("HTTP/1.1 400 Bad Request\r\n\r\n"); }, "", &at);
+  CHECK(what ==
+        "data_loss: cannot connect to " + at +
+            ": received something other than a deft frame: it begins with 48 54 54 50 2f 31 "
+            "2e 31");
   const int another = protocol_version + 1;
   auto of_another_version = [&](bare_socket& s) {
     message challenge(message_kind::challenge);
@@ -339,15 +341,16 @@ TEST_CASE("errors of a handshake name the address") {
     frame[4] = static_cast<std::byte>(another);
     s.write(frame);
   };
-  CHECK(outcome_with(of_another_version, "", &at) ==
-        str("failed_precondition: cannot connect to ", at, ": the peer uses version ", another,
-            " of the protocol, and this process version ", protocol_version));
+  what = outcome_with(of_another_version, "", &at);
+  CHECK(what == str("failed_precondition: cannot connect to ", at, ": the peer uses version ",
+                    another, " of the protocol, and this process version ", protocol_version));
   auto cut_off = [](bare_socket& s) {
     message challenge(message_kind::challenge);
     challenge.meta = to_bytes(std::uint32_t{1});
     s.write(detail::flatten_frame(challenge));
   };
-  CHECK(outcome_with(cut_off, "", &at).starts_with("data_loss: cannot connect to " + at));
+  what = outcome_with(cut_off, "", &at);
+  CHECK(what.starts_with("data_loss: cannot connect to " + at));
 }
 
 TEST_CASE("a task whose own address is that of all interfaces belongs to its cluster") {

@@ -154,9 +154,10 @@ class host_memory_t final : public memory {
     }
     return nullptr;
   }
-  /// Addresses without memory; null if there are none, or `capacity` is more than the limit.
+  /// Addresses without memory; null if there are none, or the memory could not be claimed now.
   void* reserve(std::size_t capacity) {
-    return capacity <= limit() ? map(capacity, PROT_NONE, MAP_NORESERVE) : nullptr;
+    if (!has_room(capacity)) trim();
+    return has_room(capacity) ? map(capacity, PROT_NONE, MAP_NORESERVE) : nullptr;
   }
   /// Makes `bytes` more of what is reserved usable. False if that cannot be.
   bool claim(std::byte* at, std::size_t bytes, bool leaves_some) {
@@ -277,14 +278,17 @@ class host_memory_t final : public memory {
     return b;
   }
 
+  /// Whether `bytes` bytes fit into the limit, and are there.
+  bool has_room(std::size_t bytes) { return may_count(bytes, 0, false); }
   /// Counts `bytes` toward the limit, of which `left` must be left then. False if that cannot be.
-  bool count(std::size_t bytes, std::size_t left = 0) {
+  bool count(std::size_t bytes, std::size_t left = 0) { return may_count(bytes, left, true); }
+  bool may_count(std::size_t bytes, std::size_t left, bool counts) {
     // Reading /proc/meminfo pays only where the pages cost far more.
     constexpr std::size_t large_enough = std::size_t{256} << 20;
     if (bytes >= large_enough && bytes > available_memory()) return false;
     std::lock_guard lock(guard_);
     if (bytes + left > limit_ || mapped_ > limit_ - bytes - left) return false;
-    mapped_ += bytes;
+    if (counts) mapped_ += bytes;
     return true;
   }
   bool try_claim(std::byte* at, std::size_t bytes, bool leaves_some) {
@@ -399,8 +403,9 @@ void growing_block::claim(std::size_t bytes) {
   const std::size_t wanted = std::min(whole_pages(bytes), capacity_);
   if (wanted <= claimed_) return;
   if (!host().claim(data_ + claimed_, wanted - claimed_, wanted > small)) {
+    const std::size_t all = capacity_;
     give_back();
-    host().fail_to_allocate(bytes);
+    host().fail_to_allocate(all);
   }
   claimed_ = wanted;
 }

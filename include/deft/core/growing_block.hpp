@@ -16,7 +16,7 @@ class growing_block {
 
   growing_block() = default;
   /// Of at least `bytes` bytes. A recycled block has been claimed already. Throws
-  /// resource_exhausted if `bytes` are more than the limit, or cannot be reserved.
+  /// resource_exhausted if so much could not be claimed now.
   explicit growing_block(std::size_t bytes);
   growing_block(growing_block&& o) noexcept { *this = std::move(o); }
   growing_block& operator=(growing_block&& o) noexcept {
