@@ -48,6 +48,15 @@ TEST_CASE("lines below the level are dropped") {
   CHECK(lines.size() == 2);
 }
 
+TEST_CASE("no text looks like an entry of its own, or controls the terminal") {
+  capture c;
+  logging::set_level(logging::level::warning);
+  logging::warning("it refused: x\n04:00:00.000 E worker/0: forged \x1b[31m\r");
+  CHECK(lines.back() == "2 it refused: x\n    04:00:00.000 E worker/0: forged \\x1b[31m\\r");
+  logging::warning(std::string(1 << 20, 'x'));
+  CHECK(lines.back().size() < 20'000);
+}
+
 TEST_CASE("DEFT_LOG names a level, and an invalid value is reported") {
   capture c;
   CHECK(logging::level_of("debug") == logging::level::debug);

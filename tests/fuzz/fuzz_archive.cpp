@@ -129,6 +129,8 @@ const target targets[] = {
        message m(message_kind::error);
        m.meta.assign(from.begin(), from.end());
        const error e = decode_error(m);
+       for (const char c : std::string(e.what()))
+         if ((c >= 0 && c < ' ') || c == 127) fuzzing::found("an error has a control character");
        encode_error(m, 1, e);
        if (decode_error(m).message() != e.message())
          fuzzing::found("an error has another sentence once it was saved and loaded");

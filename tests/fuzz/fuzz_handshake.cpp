@@ -89,8 +89,7 @@ void check_served() {
 bytes shake_hands() {
   message hello(message_kind::hello), proof(message_kind::proof);
   hello.meta = testing::introduction_by_hand{"client"}.meta();
-  proof.meta = to_bytes(std::vector<std::uint8_t>(), std::vector<std::string>{"add/1"},
-                        std::vector<std::string>());
+  proof.meta = testing::proof_by_hand({"add/1"});
   bytes b = detail::flatten_frame(hello);
   fuzzing::append(b, detail::flatten_frame(proof));
   return b;

@@ -3,6 +3,7 @@
 #pragma once
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/mount.h>
 #include <unistd.h>
 
 #include <boost/process.hpp>
@@ -35,11 +36,11 @@ inline std::string enter_own_network() {
   const auto user = ::geteuid();
   const auto group = ::getegid();
   auto write = [](const char* file, const std::string& text) { std::ofstream(file) << text; };
-  if (::unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0) {
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWNS) == 0) {
     write("/proc/self/setgroups", "deny");
     write("/proc/self/uid_map", deft::str("0 ", user, " 1"));
     write("/proc/self/gid_map", deft::str("0 ", group, " 1"));
-  } else if (::unshare(CLONE_NEWNET) != 0) {
+  } else if (::unshare(CLONE_NEWNET | CLONE_NEWNS) != 0) {
     return deft::str("no network namespace can be made: ", std::strerror(errno));
   }
   for (const char* kind : {"bridge", "veth"}) {
@@ -49,6 +50,27 @@ inline std::string enter_own_network() {
   }
   return "";
 }
+
+/// Replaces /etc/hosts, for this process and its children only. Needs enter_own_network.
+class own_hosts {
+ public:
+  explicit own_hosts(const std::string& lines) {
+    const int fd = ::mkstemp(path_);
+    REQUIRE(fd >= 0);
+    ::close(fd);
+    std::ofstream(path_) << lines;
+    REQUIRE(::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0);
+    REQUIRE(::mount(path_, "/etc/hosts", nullptr, MS_BIND, nullptr) == 0);
+  }
+  ~own_hosts() {
+    ::umount("/etc/hosts");
+    ::unlink(path_);
+  }
+  own_hosts(const own_hosts&) = delete;
+
+ private:
+  char path_[32] = "/tmp/deft_hosts_XXXXXX";
+};
 
 /// Machines 10.77.0.1, 10.77.0.2, … joined by a bridge. Each is a network namespace.
 class network {
@@ -89,6 +111,12 @@ class network {
     } ends{switch_};
     enter(machines_[static_cast<std::size_t>(machine)]);
     return f();
+  }
+  /// Packets from that machine to the address are dropped, though it is on the same network.
+  void drop(int machine, const std::string& address) const {
+    on(machine, [&] {
+      ip(deft::str("neighbour add ", address, " lladdr 02:00:00:00:00:03 dev eth0 nud permanent"));
+    });
   }
   /// From here on nothing reaches the machine or leaves it, and no peer gets an error.
   void cut_off(int machine) const { ip(deft::str("link set ", port(machine), " down")); }

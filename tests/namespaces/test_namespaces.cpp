@@ -93,6 +93,20 @@ TEST_CASE("machines train by TCP; tasks of one machine go on by a local socket")
   }
 }
 
+TEST_CASE("a task is reached at its second address if packets to the first are dropped") {
+  const network n(2);
+  const testing::own_hosts hosts("10.77.0.3 two\n10.77.0.1 two\n");
+  n.drop(1, "10.77.0.3");
+  auto start = [&](int machine, const char* job, const char* ps) {
+    return n.on(machine, [&] {
+      return std::make_unique<child_program>(self, arguments{job, ps, network::host(1) + ":2222"});
+    });
+  };
+  // The first address is not one of this machine: it listens at all that it has.
+  const child ps = start(0, "ps", "0.0.0.0:2222"), worker = start(1, "worker", "two:2222");
+  CHECK(worker->line() == "runs");
+}
+
 TEST_CASE("a link that goes down is reported by name on both sides") {
   const network n(2);
   const testing::environment talkative("DEFT_LOG", "info");

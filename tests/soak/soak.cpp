@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// tests/soak/soak.cpp [--minutes N] [--seed S] [--steps direct]: two parameter servers and six
-// workers, each a process, whose connections go through a relay. Workers are killed and started
-// again, tasks are stopped for a moment, connections are broken in every way. Now and then the
-// workers pause, and then
+// tests/soak/soak.cpp [--scenario steps] [--minutes N] [--seed S] [--steps direct]: two parameter
+// servers and six workers, each a process, whose connections go through a relay. Workers are killed
+// and started again, tasks are stopped for a moment, connections are broken in every way. Now and
+// then the workers pause, and then
 //   - every counter is at least what was acknowledged, and at most what was tried;
 //   - tasks that were never killed have as many descriptors as before, and no more memory.
 // No step may hang, and at the end all processes end by themselves. With `--steps direct` no step
@@ -16,9 +16,8 @@
 #include <thread>
 
 #include "board.hpp"
-#include "deft/transport/listener.hpp"
-#include "process.hpp"
-#include "relay.hpp"
+#include "cluster.hpp"
+#include "jobs.hpp"
 
 using namespace deft;
 using namespace std::chrono_literals;
@@ -27,15 +26,6 @@ namespace soak {
 namespace {
 
 using clock = std::chrono::steady_clock;
-
-/// What must not be.
-struct violation : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-template <class... Parts>
-[[noreturn]] void violated(const Parts&... parts) {
-  throw violation(str(parts...));
-}
 
 constexpr int tasks = servers + workers;
 /// Worker 0 and the parameter servers live as long as the test; at most so many others are dead at
@@ -62,18 +52,9 @@ class driver {
         dice_(seed),
         length_(std::chrono::duration_cast<clock::duration>(
             std::chrono::duration<double>(60 * minutes))),
-        folder_(make_folder()),
-        shared_(make_board()),
-        relay_(tasks),
-        processes_(tasks) {
-    board_ = &board::map(shared_);
-    for (const char* job : {"ps", "worker"}) {
-      std::vector<std::string> list;
-      const int first = job == std::string("ps") ? 0 : servers;
-      for (int t = first; t < (first ? tasks : servers); ++t) list.push_back(relay_.address(t));
-      hosts_.push_back(str("--", job, "_hosts=", join(list, ",")));
-    }
-  }
+        shared_(make_board(sizeof(board))),
+        board_(board::map(shared_)),
+        cluster_(servers, workers, folder_.path(), shared_, {}) {}
 
   void run() {
     began_ = clock::now();
@@ -101,7 +82,7 @@ class driver {
 
   void print_table() const {
     std::uint64_t steps = 0, failures = 0, sessions = 0;
-    for (const auto& w : board_->of_worker)
+    for (const auto& w : board_.of_worker)
       steps += w.steps, failures += w.failures, sessions += w.sessions;
     const auto seconds = std::chrono::duration<double>(clock::now() - began_).count();
     std::printf("soak test of %.0f s with seed %llu\n", seconds, ull(seed_));
@@ -124,63 +105,17 @@ class driver {
               last.threads));
     }
   }
-  /// The last lines that each task has written.
-  void print_logs() const {
-    for (int t = 0; t < tasks; ++t) {
-      std::ifstream file(log_of(t));
-      std::vector<std::string> lines;
-      for (std::string line; std::getline(file, line);) {
-        lines.push_back(line);
-        if (lines.size() > 20) lines.erase(lines.begin());
-      }
-      for (const auto& line : lines) std::printf("%s: %s\n", name_of(t).c_str(), line.c_str());
-    }
-    std::printf("all that the tasks have written is in %s\n", folder_.c_str());
-  }
-  void remove_logs() const { std::filesystem::remove_all(folder_); }
+  void print_logs() const { cluster_.print_logs(); }
+  void remove_logs() const { folder_.remove(); }
 
  private:
   static unsigned long long ull(std::uint64_t n) { return n; }
   static void row(const std::string& what, const std::string& text) {
     std::printf("  %-18s %s\n", what.c_str(), text.c_str());
   }
-  static std::string make_folder() {
-    std::string path = (std::filesystem::temp_directory_path() / "deft_soak_XXXXXX").string();
-    if (!::mkdtemp(path.data())) violated("no folder ", path);
-    return path;
-  }
-  static int make_board() {
-    const int made = ::memfd_create("board", 0);
-    if (made < 0 || ::ftruncate(made, sizeof(board)) != 0) violated("no shared memory");
-    // Of a number that is none of a task's descriptors.
-    const int fd = ::fcntl(made, F_DUPFD_CLOEXEC, board_fd + 1);
-    ::close(made);
-    return fd;
-  }
-  static std::string name_of(int t) {
-    return t < servers ? str("ps ", t) : str("worker ", t - servers);
-  }
-  std::string log_of(int t) const {
-    return str(folder_, "/", t < servers ? "ps" : "worker", t < servers ? t : t - servers, ".log");
-  }
-  process& at(int t) { return processes_[static_cast<std::size_t>(t)]; }
-
-  void start(int t) {
-    const int listening = listen_socket("127.0.0.1:0");
-    const std::string address = address_of_socket(listening);
-    std::vector<std::string> arguments{t < servers ? "--job_name=ps" : "--job_name=worker"};
-    arguments.insert(arguments.end(), hosts_.begin(), hosts_.end());
-    arguments.push_back(str("--task_index=", t < servers ? t : t - servers));
-    arguments.push_back(str("--listen_fd=", listen_fd));
-    arguments.insert(arguments.end(), {"--intra_op_threads=1", "--simulated_gpus=0"});
-    arguments.push_back(str("--seed=", dice_.next()));
-    arguments.push_back("--steps=" + steps_);
-    at(t) = process(arguments, listening, shared_, log_of(t));
-    ::close(listening);
-    relay_.lead_to(t,
-                   static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
-    if (t < servers) targets_[t] = "deft://" + address;
-  }
+  std::string name_of(int t) const { return cluster_.name_of(t); }
+  process& at(int t) { return cluster_.at(t); }
+  void start(int t) { cluster_.start(t, {str("--seed=", dice_.next()), "--steps=" + steps_}); }
 
   /// Fails if a task has ended that was not killed.
   void look_at_tasks() {
@@ -210,7 +145,8 @@ class driver {
     std::string why;
     const bool done = wait_until([&] {
       try {
-        session s(targets_[dice_.below(servers)], {.timeout = patience, .connect_timeout = 5s});
+        session s(cluster_.target(static_cast<int>(dice_.below(servers))),
+                  {.timeout = patience, .connect_timeout = 5s});
         f(s);
         return true;
       } catch (const error& e) {
@@ -260,7 +196,7 @@ class driver {
         return stop(static_cast<int>(dice_.below(servers)), "servers");
       default: {
         const auto h = static_cast<harm>(dice_.below(harm_names.size()));
-        if (relay_.inflict(h, some_time(10, 1'000), dice_))
+        if (cluster_.relay().inflict(h, some_time(10, 1'000), dice_))
           ++done_[harm_names[static_cast<std::size_t>(h)]];
       }
     }
@@ -268,8 +204,7 @@ class driver {
   void kill_worker() {
     const int t = servers + 1 + static_cast<int>(dice_.below(workers - 1));
     if (!at(t).running() || dead_ == dead_at_most) return;
-    at(t).kill();
-    relay_.lead_to(t, 0);
+    cluster_.kill(t);
     ++dead_;
     ++done_["killed"];
     later(some_time(1, 1'500), [this, t] {
@@ -287,18 +222,18 @@ class driver {
   /// Everything runs, and everything is passed on.
   void calm() {
     run_timers(clock::time_point::max());
-    relay_.heal();
+    cluster_.relay().heal();
   }
 
   // Pauses.
 
   void pause() {
-    board_->pause = ++pauses_;
+    board_.pause = ++pauses_;
     for (std::size_t w = 0; w < workers; ++w)
-      if (!wait_until([&] { return board_->of_worker[w].paused == pauses_; }))
+      if (!wait_until([&] { return board_.of_worker[w].paused == pauses_; }))
         violated("worker ", w, " hangs: it does not come to the end of a step");
   }
-  void resume() { board_->pause = 0; }
+  void resume() { board_.pause = 0; }
 
   void check_counter(const std::string& name, std::int64_t value, std::uint64_t acknowledged,
                      std::uint64_t tried) {
@@ -326,7 +261,7 @@ class driver {
     });
     std::array<std::array<std::uint64_t, 2>, servers> sums{};
     for (std::size_t w = 0; w < workers; ++w) {
-      const worker_board& b = board_->of_worker[w];
+      const worker_board& b = board_.of_worker[w];
       for (std::size_t p = 0; p < servers; ++p) {
         check_counter(str("own_", w, "_", p), own[w * servers + p], b.own[p].acknowledged,
                       b.own[p].tried);
@@ -382,7 +317,7 @@ class driver {
   }
 
   void finish() {
-    board_->stop = true;
+    board_.stop = true;
     resume();
     const auto until = clock::now() + patience;
     for (int t = tasks; t-- > 0;) {
@@ -397,13 +332,10 @@ class driver {
   const std::string steps_;
   testing::dice dice_;
   const clock::duration length_;
-  const std::string folder_;
+  const scratch folder_;
   const int shared_;
-  board* board_ = nullptr;
-  relay relay_;
-  std::vector<process> processes_;  ///< parameter servers first
-  std::vector<std::string> hosts_;
-  std::array<std::string, servers> targets_;
+  board& board_;
+  job_cluster cluster_;  ///< parameter servers first
   std::multimap<clock::time_point, std::function<void()>> timers_;
   int dead_ = 0;
   std::uint32_t pauses_ = 0;
@@ -445,7 +377,7 @@ int main(int argc, char** argv) {
   ::setenv("DEFT_LOCAL_SOCKETS", "0", 0);  // unless asked for: they pass by the relay
   double minutes = 1;
   unsigned long long seed = 1;
-  std::string steps = "all";
+  std::string steps = "all", scenario = "steps";
   bool understood = argc % 2 == 1;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string_view flag = argv[i];
@@ -456,16 +388,21 @@ int main(int argc, char** argv) {
       seed = std::strtoull(argv[i + 1], &rest, 10);
     else if (flag == "--steps")
       steps = std::exchange(rest, rest + std::strlen(rest));
+    else if (flag == "--scenario")
+      scenario = std::exchange(rest, rest + std::strlen(rest));
     understood = understood && rest != argv[i + 1] && *rest == 0;
   }
-  if (!understood || !(minutes > 0) || (steps != "all" && steps != "direct")) {
+  const bool known = scenario == "steps" || scenario == "cuts" || scenario == "jobs";
+  if (!understood || !known || !(minutes > 0) || (steps != "all" && steps != "direct")) {
     std::fprintf(stderr,
-                 "usage: scripts/soak [--transport tcp|tls|local] [--minutes N] [--seed S] "
-                 "[--steps all|direct]\n");
+                 "usage: scripts/soak [--scenario steps|cuts|jobs] [--transport tcp|tls|local] "
+                 "[--minutes N] [--seed S] [--steps all|direct]\n");
     return 2;
   }
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   try {
+    if (scenario == "cuts") return soak::run_cuts(minutes, seed);
+    if (scenario == "jobs") return soak::run_jobs(minutes, seed);
     return soak::run(minutes, seed, steps);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "soak: %s\n", e.what());

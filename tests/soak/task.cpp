@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "board.hpp"
+#include "jobs.hpp"
 #include "session/mutate.hpp"
 
 using namespace deft;
@@ -143,7 +144,14 @@ int run_task(int argc, const char* const* argv) {
   // None outlives the driver.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() == 1) return 1;
-  return task_main(argc, argv, [](deft::task& self) { worker_loop(self).run(); });
+  return task_main(argc, argv, [](deft::task& self) {
+    if (const std::string folder = self.flag("trains"); !folder.empty())
+      train_job(self, folder);
+    else if (!self.flag("serves").empty())
+      self.server().join();
+    else
+      worker_loop(self).run();
+  });
 }
 
 }  // namespace soak

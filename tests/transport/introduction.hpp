@@ -18,10 +18,16 @@ struct introduction_by_hand {
 
   std::vector<std::byte> meta() const {
     const deft::credit_window window;
-    return deft::to_bytes(name, incarnation, std::uint64_t{0}, catalog,
+    return deft::to_bytes(name, incarnation, std::uint64_t{0}, false, catalog,
                           std::array<std::uint8_t, 32>{}, has_secret, std::uint32_t{0},
                           window.bytes, window.frames, reach);
   }
 };
+
+/// The contents of a proof without a secret, of a process with these operations.
+inline std::vector<std::byte> proof_by_hand(const std::vector<std::string>& catalog = {}) {
+  return deft::to_bytes(std::vector<std::uint8_t>(), catalog, std::vector<std::string>(),
+                        std::uint64_t{0});
+}
 
 }  // namespace testing

@@ -253,6 +253,30 @@ TEST_CASE("mutated frames end in an error or in messages") {
   CHECK(refused > 1'000);
 }
 
+TEST_CASE("memory is taken as the bytes of a frame arrive, not as they are announced") {
+  constexpr std::size_t mb = std::size_t{1} << 20, announced = 150 * mb;
+  trim_host_memory();
+  set_host_memory_limit(256 * mb);
+  const auto frame = lying_frame(announced, announced, {std::int64_t{announced}});
+  std::vector<std::unique_ptr<frame_reader>> readers;
+  std::vector<message> messages(60);
+  for (auto& m : messages) {
+    auto bytes = frame;
+    bytes.resize(bytes.size() + (readers.size() % 2 ? 4 : mb / 2));  // so much arrives
+    memory_stream s(bytes, bytes.size());
+    readers.push_back(std::make_unique<frame_reader>(wire_limits()));
+    while (readers.back()->advance(s, m) != frame_reader::status::more || s.left() > 0) continue;
+    CHECK(readers.back()->is_within_message());
+  }
+  message honest(message_kind::first_free);
+  honest.tensors = {pattern(dtype::uint8, {std::int64_t{40 * mb}}, 1)};
+  const auto all = read_all(detail::flatten_frame(honest));
+  CHECK(same(all[0], honest));
+  readers.clear();
+  trim_host_memory();
+  set_host_memory_limit(0);
+}
+
 TEST_CASE("errors travel with code, message, node, device and source location") {
   message m;
   encode_error(m, 9, error(errc::out_of_range, "index 7", "gather_1", {"model.cpp", 31}, "/cpu:0"));
@@ -268,6 +292,20 @@ TEST_CASE("errors travel with code, message, node, device and source location") 
   CHECK(decode_error(m).code() == errc::data_loss);
   m.meta = to_bytes(std::uint8_t{99}, "s", "", "", owned_place{});
   CHECK(decode_error(m).code() == errc::unknown);
+}
+
+TEST_CASE("what an error of a peer says controls no terminal, and is no line of a log") {
+  message m;
+  const std::string evil = "x\n04:00:00.000 E worker/0: forged \x1b[31m\xff";
+  const std::string shown = "x\\n04:00:00.000 E worker/0: forged \\x1b[31m\\xff";
+  encode_error(m, 1, error(errc::internal, evil, evil, {evil.c_str(), 7}, evil));
+  const error e = decode_error(m);
+  CHECK(e.message() == shown);
+  CHECK(e.node() == shown);
+  CHECK(e.device() == shown);
+  CHECK(e.where().file == shown);
+  encode_error(m, 1, error(errc::internal, std::string(1 << 20, 'x')));
+  CHECK(decode_error(m).message().size() < 5'000);
 }
 
 TEST_CASE("a stream that was drained is not read again at once") {

@@ -75,7 +75,6 @@ TEST_CASE("a proof can be neither omitted, nor replayed, nor reflected") {
   bool opened = false;
   handler.opened = [&](const auto&) { opened = true; };
   listener l(options_of_test("secret"), handler);
-  auto none = std::vector<std::string>();
   auto refused = [](raw_peer& f) {
     return f.refusal().find("does not accept") != std::string::npos;
   };
@@ -83,7 +82,7 @@ TEST_CASE("a proof can be neither omitted, nor replayed, nor reflected") {
   raw_peer without(l.address());
   without.say(message_kind::hello, hello_of_forger(true));
   without.hear();
-  without.say(message_kind::proof, to_bytes(std::vector<std::uint8_t>(), none, none));
+  without.say(message_kind::proof, proof_by_hand());
   CHECK(refused(without));
 
   // A client proves itself to an impostor, who sends the same hello and the proof to the server.
@@ -100,7 +99,8 @@ TEST_CASE("a proof can be neither omitted, nor replayed, nor reflected") {
     hello = impostor.hear().meta;
     thief.say(message_kind::hello, hello);
     // Its own: the server's would contain the server's nonce.
-    impostor.say(message_kind::challenge, hello_of_forger(true));
+    impostor.say(message_kind::challenge,
+                 introduction_by_hand{options_of_test().self.name, 1, true}.meta());
     const auto m = impostor.hear();
     CHECK(m.kind == message_kind::proof);
     proof = m.meta;
@@ -130,13 +130,14 @@ TEST_CASE("a server has to prove that it knows the secret") {
     message m;
     REQUIRE(impostor.receive(m, soon()));
     message challenge(message_kind::challenge);
-    challenge.meta = m.meta;  // introduces itself as the client did
+    challenge.meta = introduction_by_hand{options_of_test().self.name, 1, true}.meta();
     impostor.send(challenge);
     REQUIRE(impostor.receive(m, soon()));
     message welcome(message_kind::welcome);
     std::vector<std::uint8_t> proof;
     std::vector<std::string> catalog, hosts;
-    from_bytes(m.meta, proof, catalog, hosts);
+    std::uint64_t hash = 0;
+    from_bytes(m.meta, proof, catalog, hosts, hash);
     // Sends the client's own proof back.
     welcome.meta = to_bytes(proof, catalog, std::string(), detail::local_offer::token{},
                             detail::local_offer::token{});
@@ -205,8 +206,7 @@ TEST_CASE("if catalogs differ, both ends learn what is missing, and continue") {
   auto mine = catalog_list();
   std::erase(mine, "add/1");
   mine.push_back("conv9d/3");
-  f.say(message_kind::proof,
-        to_bytes(std::vector<std::uint8_t>(), mine, std::vector<std::string>()));
+  f.say(message_kind::proof, proof_by_hand(mine));
   auto welcome = f.hear();
   CHECK(welcome.kind == message_kind::welcome);
   std::vector<std::uint8_t> seal;
@@ -245,6 +245,140 @@ TEST_CASE("another version of the protocol is refused with a message that it can
   CHECK(text.find(str("the peer uses version ", another,
                       " of the protocol, and this process version ", protocol_version)) !=
         text.npos);
+}
+
+TEST_CASE("why a peer refuses is escaped in errors and in the log") {
+  const std::string evil = "x\n04:00:00.000 E worker/0: forged \x1b[31m",
+                    shown = "x\\n04:00:00.000 E worker/0: forged \\x1b[31m";
+  SUBCASE("by a false server") {
+    const int trap = listen_socket("localhost:0");
+    std::string what;
+    std::thread victim([&, address = address_of_socket(trap)] {
+      channel_group h(client_of_test());
+      what = error_of([&] { h.connect(address, soon()); });
+    });
+    {
+      raw_peer server(bare_socket(::accept(trap, nullptr, nullptr)).stream());
+      server.hear();
+      server.say(message_kind::refused, to_bytes(errc::permission_denied, evil));
+      server.state().drain(soon());
+      victim.join();
+    }
+    ::close(trap);
+    CHECK(what.ends_with("refused the connection: " + shown));
+  }
+  SUBCASE("by a caller that has not been authenticated") {
+    captured_log log;
+    test_handler handler;
+    listener l(options_of_test("secret"), handler);
+    raw_peer caller(l.address());
+    caller.say(message_kind::refused, to_bytes(errc::permission_denied, evil));
+    CHECK(log.wait_for("forged").ends_with("it refused: " + shown));
+  }
+}
+
+namespace {
+
+/// What a client says that connects to a server written by hand, which does `serve`.
+template <class Serve>
+std::string outcome_with(Serve serve, const std::string& task = "", std::string* at = nullptr) {
+  const int trap = listen_socket("localhost:0");
+  const std::string address = address_of_socket(trap);
+  std::string what;
+  std::thread client([&] {
+    channel_group h(client_of_test());
+    what = error_of([&] { h.connect(address, soon(), {}, task); });
+  });
+  {
+    bare_socket accepted(::accept(trap, nullptr, nullptr));
+    serve(accepted);
+    client.join();
+  }
+  ::close(trap);
+  if (at) *at = address;
+  return what;
+}
+
+}  // namespace
+
+TEST_CASE("a server has to be a task of a cluster, and the one that the caller wants") {
+  auto answers_as = [](const std::string& name) {
+    return [name](bare_socket& s) {
+      raw_peer server(s.stream());
+      server.hear();
+      server.say(message_kind::challenge, introduction_by_hand{name, 1}.meta());
+      server.hears_the_end();  // and gets no proof
+    };
+  };
+  std::string at;
+  for (const char* name : {"client", "worker/0", "", "/job:ps", "/job:ps/task:0", "/cpu:0",
+                           "/job:ps/replica:1/task:0", "/job:ps/replica:0/task:0/cpu:0"}) {
+    CAPTURE(name);
+    const std::string what = outcome_with(answers_as(name), "", &at);
+    CHECK(
+        what ==
+        str("failed_precondition: ", at, " is \"", name,
+            "\", which is not the name of a task of a cluster, such as /job:ps/replica:0/task:0"));
+  }
+  const std::string wanted = "/job:worker/replica:0/task:0";
+  const std::string what = outcome_with(answers_as("/job:worker/replica:0/task:1"), wanted, &at);
+  CHECK(what == "failed_precondition: " + at + " is /job:worker/replica:0/task:1, not " + wanted);
+}
+
+TEST_CASE("errors of a handshake name the address") {
+  std::string at;
+  std::string what =
+      outcome_with([](bare_socket& s) { s.write("HTTP/1.1 400 Bad Request\r\n\r\n"); }, "", &at);
+  CHECK(what ==
+        "data_loss: cannot connect to " + at +
+            ": received something other than a deft frame: it begins with 48 54 54 50 2f 31 "
+            "2e 31");
+  const int another = protocol_version + 1;
+  auto of_another_version = [&](bare_socket& s) {
+    message challenge(message_kind::challenge);
+    challenge.meta = introduction_by_hand{"/job:ps/replica:0/task:0"}.meta();
+    auto frame = detail::flatten_frame(challenge);
+    frame[4] = static_cast<std::byte>(another);
+    s.write(frame);
+  };
+  what = outcome_with(of_another_version, "", &at);
+  CHECK(what == str("failed_precondition: cannot connect to ", at, ": the peer uses version ",
+                    another, " of the protocol, and this process version ", protocol_version));
+  auto cut_off = [](bare_socket& s) {
+    message challenge(message_kind::challenge);
+    challenge.meta = to_bytes(std::uint32_t{1});
+    s.write(detail::flatten_frame(challenge));
+  };
+  what = outcome_with(cut_off, "", &at);
+  CHECK(what.starts_with("data_loss: cannot connect to " + at));
+}
+
+TEST_CASE("a task whose own address is that of all interfaces belongs to its cluster") {
+  test_handler handler;
+  const std::string ps = "/job:ps/task:0 at ", worker = "/job:worker/task:0 at ",
+                    worker_name = "/job:worker/replica:0/task:0";
+  auto outcome_of = [&](task_list of_server, task_list of_caller) {
+    auto o = options_of_test();
+    o.self.cluster = std::move(of_server);
+    listener l(o, handler);
+    return outcome(l, {worker_name, 7, std::move(of_caller), ""});
+  };
+  const task_list given{ps + "a:1", worker + "b:1"};
+  for (const char* any : {"0.0.0.0:1", "[::]:1"}) {
+    CAPTURE(any);
+    CHECK(outcome_of({ps + any, worker + "b:1"}, given) == "");
+    CHECK(outcome_of(given, {ps + "a:1", worker + any}) == "");
+    CHECK(outcome_of({ps + any, worker + "b:1"}, {ps + "a:1", worker + any}) == "");
+    // All else has to be equal.
+    CHECK(outcome_of({ps + any, worker + "c:1"}, given)
+              .ends_with("it was started with /job:worker/task:0 at c:1, and the caller with "
+                         "/job:worker/task:0 at b:1"));
+    CHECK(outcome_of(given, {ps + any, worker + "b:1"})
+              .ends_with(str("it was started with /job:ps/task:0 at a:1, and the caller with "
+                             "/job:ps/task:0 at ",
+                             any)));
+    CHECK(outcome_of({ps + any}, given).ends_with("and the caller with /job:worker/task:0 at b:1"));
+  }
 }
 
 TEST_CASE("names with characters other than printable ASCII are refused") {

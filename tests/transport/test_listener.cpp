@@ -93,6 +93,21 @@ TEST_CASE("an address that other machines can reach needs a secret, or insecure"
   CHECK(error_of([&] { listener(o, handler); }) == "");
 }
 
+TEST_CASE("all interfaces are those of IPv4, and with [::] those of IPv6 as well") {
+  test_handler handler;
+  auto o = options_of_test("s");
+  const bool has_ipv6 = error_of([&] { ::close(listen_socket("[::1]:0")); }) == "";
+  for (const char* address : {"0.0.0.0:0", "[::]:0"}) {
+    if (address[0] == '[' && !has_ipv6) continue;
+    o.address = address;
+    listener l(o, handler);
+    channel_group h(client_of_test("s"));
+    CHECK(h.connect(str("127.0.0.1:", l.port()), soon())->peer().name == o.self.name);
+    if (address[0] == '[')
+      CHECK(h.connect(str("[::1]:", l.port()), soon())->peer().name == o.self.name);
+  }
+}
+
 TEST_CASE("invalid addresses are refused by name") {
   test_handler handler;
   auto o = options_of_test();

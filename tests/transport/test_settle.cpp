@@ -21,8 +21,7 @@ struct newcomer : raw_peer {
       : raw_peer(address) {
     say(message_kind::hello, introduction_by_hand{.name = "newcomer", .reach = reach}.meta());
     CHECK(hear().kind == message_kind::challenge);
-    const std::vector<std::string> none;
-    say(message_kind::proof, to_bytes(std::vector<std::uint8_t>(), none, none));
+    say(message_kind::proof, proof_by_hand());
     const auto welcome = hear();
     REQUIRE(welcome.kind == message_kind::welcome);
     std::vector<std::uint8_t> seal;
@@ -47,8 +46,8 @@ message settled_with(const std::string& name) {
     CHECK(!h.connect(address, soon())->peer().local);
   });
   raw_peer c(bare_socket(::accept(trap, nullptr, nullptr)).stream());
-  const auto hello = c.hear();
-  c.say(message_kind::challenge, hello.meta);
+  c.hear();
+  c.say(message_kind::challenge, introduction_by_hand{options_of_test().self.name}.meta());
   CHECK(c.hear().kind == message_kind::proof);
   c.say(message_kind::welcome,
         to_bytes(std::vector<std::uint8_t>(), std::vector<std::string>(), name,

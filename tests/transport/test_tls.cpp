@@ -417,3 +417,22 @@ TEST_CASE("a server that other machines can reach may have TLS in place of a sec
   o.address = "0.0.0.0:0";
   CHECK(error_of([&] { listener(o, handler); }) == "");
 }
+
+TEST_CASE("a certificate of a client, or of another task, does not serve") {
+  test_handler handler;
+  channel_group h(client_of(of_client()));
+  auto as_client = server_of(of_client());
+  as_client.self.name = "client";
+  listener client(as_client, handler);
+  CHECK(error_of([&] {
+          h.connect(client.address(), soon());
+        }).starts_with("failed_precondition: " + client.address() + " is \"client\""));
+  auto as_another = server_of(authority().issue("worker", {"deft:/job:worker/task:1"}));
+  as_another.self.name = "/job:worker/replica:0/task:1";
+  listener another(as_another, handler);
+  CHECK(h.connect(another.address(), soon(), {}, as_another.self.name)->peer().authenticated);
+  CHECK(error_of([&] {
+          h.connect(another.address(), soon(), {}, "/job:worker/replica:0/task:0");
+        }) == "failed_precondition: " + another.address() +
+                  " is /job:worker/replica:0/task:1, not /job:worker/replica:0/task:0");
+}

@@ -60,6 +60,7 @@ class memory_stream final : public no_stream {
     at_ += n;
     return static_cast<std::ptrdiff_t>(n);
   }
+  std::size_t left() const { return bytes_.size() - at_; }
 
  private:
   std::vector<std::byte> bytes_;
@@ -70,7 +71,7 @@ class memory_stream final : public no_stream {
 /// The client's side of a handshake, on a connection that the test made.
 inline void shake_hands(const std::shared_ptr<detail::connection_state>& c,
                         const process_identity& self) {
-  detail::client_handshake h(c, self, false);
+  detail::client_handshake h(c, self, {}, false);
   h.begin();
   for (message m;;) try {
       if (!c->receive(m, soon())) throw error(errc::unavailable, "the server ended it");

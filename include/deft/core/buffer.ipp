@@ -14,8 +14,10 @@
 #include <cstdlib>
 #include <deft/core/buffer.hpp>
 #include <deft/core/error.hpp>
+#include <deft/core/growing_block.hpp>
 #include <deft/core/host_mapping.hpp>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <vector>
@@ -35,6 +37,9 @@ constexpr std::size_t smallest_medium = 1024;
 constexpr std::size_t medium_sizes = 4 * 11;
 constexpr std::size_t medium_cache_limit = std::size_t{64} << 20;
 
+constexpr std::size_t whole_pages(std::size_t bytes) {
+  return (bytes + huge_page - 1) / huge_page * huge_page;
+}
 constexpr std::size_t medium_size(std::size_t bytes) {
   const std::size_t step = std::bit_floor(bytes) / 4;
   return (bytes + step - 1) / step * step;
@@ -134,6 +139,51 @@ class host_memory_t final : public memory {
     limit_ = bytes ? bytes : physical_memory();
   }
 
+  // For growing_block; sizes are multiples of huge_page.
+
+  /// A kept block that fits; null if there is none.
+  block* recycled(std::size_t capacity) {
+    std::lock_guard lock(guard_);
+    // The most recently released one that fits and wastes at most a quarter.
+    for (std::size_t i = kept_.size(); i-- > 0;) {
+      block* b = kept_[i];
+      if (b->capacity < capacity || b->capacity > capacity + capacity / 4) continue;
+      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
+      kept_bytes_ -= b->capacity;
+      return again(b);
+    }
+    return nullptr;
+  }
+  /// Addresses without memory; null if there are none, or the memory could not be claimed now.
+  void* reserve(std::size_t capacity) {
+    if (!has_room(capacity)) trim();
+    return has_room(capacity) ? map(capacity, PROT_NONE, MAP_NORESERVE) : nullptr;
+  }
+  /// Makes `bytes` more of what is reserved usable. False if that cannot be.
+  bool claim(std::byte* at, std::size_t bytes, bool leaves_some) {
+    if (try_claim(at, bytes, leaves_some)) return true;
+    trim();
+    return try_claim(at, bytes, leaves_some);
+  }
+  /// A block of what is reserved and claimed.
+  block* adopt(std::byte* p, std::size_t capacity) {
+    std::unique_ptr<block> b(large_block(p, capacity));
+    std::lock_guard lock(guard_);
+    mappings_.emplace(reinterpret_cast<const char*>(p), capacity);
+    return b.release();
+  }
+  void abandon(std::byte* p, std::size_t capacity, std::size_t claimed) noexcept {
+    {
+      std::lock_guard lock(guard_);
+      mapped_ -= claimed;
+    }
+    munmap(p, capacity);
+  }
+  [[noreturn]] void fail_to_allocate(std::size_t bytes) {
+    fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes; tensors have ", mapped(),
+         " of ", limit());
+  }
+
  private:
   std::size_t mapped() {
     std::lock_guard lock(guard_);
@@ -210,26 +260,17 @@ class host_memory_t final : public memory {
   }
 
   block* large(std::size_t bytes) {
-    std::size_t capacity = (bytes + huge_page - 1) / huge_page * huge_page;
-    {
-      std::lock_guard lock(guard_);
-      // The most recently released one that fits and wastes at most a quarter.
-      for (std::size_t i = kept_.size(); i-- > 0;) {
-        block* b = kept_[i];
-        if (b->capacity < capacity || b->capacity > capacity + capacity / 4) continue;
-        kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
-        kept_bytes_ -= b->capacity;
-        return again(b);
-      }
-    }
+    const std::size_t capacity = whole_pages(bytes);
+    if (block* b = recycled(capacity)) return b;
     void* p = map_within_limit(capacity);
     if (!p) {
       trim();
       p = map_within_limit(capacity);
     }
-    if (!p)
-      fail(errc::resource_exhausted, "cannot allocate ", bytes, " bytes; tensors have ", mapped(),
-           " of ", limit());
+    if (!p) fail_to_allocate(bytes);
+    return large_block(p, capacity);
+  }
+  block* large_block(void* p, std::size_t capacity) {
     auto* b = new block;
     b->data = p;
     b->capacity = capacity;
@@ -237,16 +278,30 @@ class host_memory_t final : public memory {
     return b;
   }
 
-  void* map_within_limit(std::size_t capacity) {
+  /// Whether `bytes` bytes fit into the limit, and are there.
+  bool has_room(std::size_t bytes) { return may_count(bytes, 0, false); }
+  /// Counts `bytes` toward the limit, of which `left` must be left then. False if that cannot be.
+  bool count(std::size_t bytes, std::size_t left = 0) { return may_count(bytes, left, true); }
+  bool may_count(std::size_t bytes, std::size_t left, bool counts) {
     // Reading /proc/meminfo pays only where the pages cost far more.
     constexpr std::size_t large_enough = std::size_t{256} << 20;
-    if (capacity >= large_enough && capacity > available_memory()) return nullptr;
-    {
-      std::lock_guard lock(guard_);
-      if (capacity > limit_ || mapped_ > limit_ - capacity) return nullptr;
-      mapped_ += capacity;
-    }
-    void* p = map(capacity);
+    if (bytes >= large_enough && bytes > available_memory()) return false;
+    std::lock_guard lock(guard_);
+    if (bytes + left > limit_ || mapped_ > limit_ - bytes - left) return false;
+    if (counts) mapped_ += bytes;
+    return true;
+  }
+  bool try_claim(std::byte* at, std::size_t bytes, bool leaves_some) {
+    if (!count(bytes, leaves_some ? limit() / 64 : 0)) return false;
+    if (mprotect(at, bytes, PROT_READ | PROT_WRITE) == 0) return true;
+    std::lock_guard lock(guard_);
+    mapped_ -= bytes;
+    return false;
+  }
+
+  void* map_within_limit(std::size_t capacity) {
+    if (!count(capacity)) return nullptr;
+    void* p = map(capacity, PROT_READ | PROT_WRITE, 0);
     std::lock_guard lock(guard_);
     if (p)
       mappings_.emplace(static_cast<const char*>(p), capacity);
@@ -255,9 +310,9 @@ class host_memory_t final : public memory {
     return p;
   }
 
-  static void* map(std::size_t capacity) {
+  static void* map(std::size_t capacity, int access, int flags) {
     std::size_t reserve = capacity + huge_page;
-    void* p = mmap(nullptr, reserve, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void* p = mmap(nullptr, reserve, access, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
     if (p == MAP_FAILED) return nullptr;
     auto begin = reinterpret_cast<std::uintptr_t>(p);
     auto aligned = (begin + huge_page - 1) & ~(huge_page - 1);
@@ -333,6 +388,44 @@ buffer buffer::borrow(const void* data, std::size_t bytes) {
   b->capacity = bytes;
   b->home = &borrowed();
   return buffer(b);
+}
+
+growing_block::growing_block(std::size_t bytes) : capacity_(whole_pages(bytes)) {
+  whole_ = host().recycled(capacity_);
+  if (whole_) capacity_ = claimed_ = whole_->capacity;
+  data_ = static_cast<std::byte*>(whole_ ? whole_->data : host().reserve(capacity_));
+  if (!data_) host().fail_to_allocate(bytes);
+}
+growing_block::~growing_block() { give_back(); }
+
+void growing_block::claim(std::size_t bytes) {
+  constexpr std::size_t small = std::size_t{64} << 20;
+  const std::size_t wanted = std::min(whole_pages(bytes), capacity_);
+  if (wanted <= claimed_) return;
+  if (!host().claim(data_ + claimed_, wanted - claimed_, wanted > small)) {
+    const std::size_t all = capacity_;
+    give_back();
+    host().fail_to_allocate(all);
+  }
+  claimed_ = wanted;
+}
+
+buffer growing_block::take() {
+  block* const b = whole_ ? whole_ : host().adopt(data_, capacity_);
+  data_ = nullptr;
+  whole_ = nullptr;
+  capacity_ = claimed_ = 0;
+  return buffer(b);
+}
+
+void growing_block::give_back() noexcept {
+  if (whole_)
+    host().release(whole_);
+  else if (data_)
+    host().abandon(data_, capacity_, claimed_);
+  data_ = nullptr;
+  whole_ = nullptr;
+  capacity_ = claimed_ = 0;
 }
 
 bool buffer::is_borrowed() const { return block_ && block_->home == &borrowed(); }

@@ -16,8 +16,8 @@ level level_of(const char* text);
 level threshold();
 /// Lines below level `l` are not logged. Overrides DEFT_LOG.
 void set_level(level l);
-/// Writes one line in a single call: time, level, the environment variable DEFT_LOG_NAME where it
-/// is set, and the text.
+/// Writes one entry in a single call: time, level, the environment variable DEFT_LOG_NAME if set,
+/// and the text, escaped as by printable(); further lines of the text are indented.
 void write(level l, const std::string& text);
 /// A function that receives log lines, without the time, from any thread.
 using sink = void (*)(level, const std::string&);

@@ -152,6 +152,19 @@ namespace {
 std::atomic<int> chosen_level{-1};
 std::atomic<sink> chosen_sink{nullptr};
 
+/// Whatever a line says, it is one entry of the log: further lines of an entry are indented.
+std::string entry_of(std::string_view text) {
+  constexpr std::size_t most_of_line = 16 * 1024, most = 64 * 1024;
+  std::string all;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    if (all.size() > most) return all + "…";
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    all += str(begin ? "\n    " : "", printable(text.substr(begin, end - begin), most_of_line));
+    begin = end + 1;
+  }
+  return all;
+}
+
 }  // namespace
 
 level level_of(const char* text) {
@@ -175,7 +188,8 @@ void set_level(level l) { chosen_level = static_cast<int>(l); }
 void set_sink(sink s) { chosen_sink = s; }
 
 void write(level l, const std::string& text) {
-  if (sink s = chosen_sink) return s(l, text);
+  const std::string entry = entry_of(text);
+  if (sink s = chosen_sink) return s(l, entry);
   timespec now{};
   clock_gettime(CLOCK_REALTIME, &now);
   tm parts{};
@@ -184,7 +198,7 @@ void write(level l, const std::string& text) {
   std::snprintf(head, sizeof head, "%02d:%02d:%02d.%03ld %c ", parts.tm_hour, parts.tm_min,
                 parts.tm_sec, now.tv_nsec / 1000000, "DIWE-"[static_cast<int>(l)]);
   static const char* const name = std::getenv("DEFT_LOG_NAME");
-  const std::string line = name ? str(head, name, ": ", text, "\n") : str(head, text, "\n");
+  const std::string line = name ? str(head, name, ": ", entry, "\n") : str(head, entry, "\n");
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

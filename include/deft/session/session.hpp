@@ -64,10 +64,12 @@ class session : public detail::run_forms<session> {
   /// A session in this process, with its own devices and variables. Throws invalid_argument for
   /// options out of range.
   explicit session(session_options options = {});
-  /// A session whose master is the task at `target` ("deft://host:port"); that task connects to the
-  /// others of its cluster. A server of this process is called directly, without a socket. Throws
-  /// invalid_argument if `target` has another form, unavailable if the task does not answer within
-  /// connect_timeout, deadline_exceeded if `options.timeout` is shorter and passes first.
+  /// A session whose master is the task at `target`: "deft://host:port", or, if no other task may
+  /// answer there, "deft://host:port/job:worker/task:0". That task connects to the others of its
+  /// cluster. A server of this process is called directly, without a socket. Throws
+  /// invalid_argument if `target` has another form, failed_precondition if another task answers,
+  /// unavailable if the task does not answer within connect_timeout, deadline_exceeded if
+  /// `options.timeout` is shorter and passes first.
   // A template, so that a braced list of options does not convert to a string.
   template <std::convertible_to<std::string_view> Target>
   explicit session(const Target& target, session_options options = {})

@@ -8,6 +8,7 @@
 #include <deft/plan/open.hpp>
 #include <deft/session/client/remote_engine.ipp>
 #include <deft/session/cluster/cluster_spec.ipp>
+#include <deft/session/cluster/own_address.ipp>
 #include <deft/session/explain.ipp>
 #include <deft/session/launch/task.hpp>
 #include <deft/session/master/master.hpp>

@@ -5,6 +5,7 @@
 #include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/core/limited_log.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/transport/accepted_connection.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_table.hpp>
@@ -57,7 +58,8 @@ served::work accepted_connection::serve() {
   } catch (const std::exception& e) {
     state_->close();
     end(nullptr);
-    logging::warning(table_->address, ": the connection of ", peer(), " failed: ", e.what());
+    logging::warning(table_->address, ": the connection of ", peer(),
+                     " failed: ", printable(e.what()));
     return work::some;
   }
 }
@@ -250,7 +252,7 @@ std::shared_ptr<const error> accepted_connection::dispatch() {
   if (!failure || state_->lost()) return nullptr;
   static logging::limited failed;
   failed.log(logging::level::warning, "the handler of a message from ", peer(),
-             " failed: ", failure->what());
+             " failed: ", printable(failure->what()));
   if (failure != out_of_memory && failure->code() != errc::data_loss) return nullptr;
   // Somebody may wait for what the message would have brought.
   state_->refuse(*failure);
@@ -282,7 +284,7 @@ bool accepted_connection::drop_input() {
 void accepted_connection::end(const std::shared_ptr<const error>& why) {
   const bool was_open = phase_ == phase::open;
   ++turn_;
-  if (why) (void)failure_of([&] { logging::info(table_->address, ": ", why->what()); });
+  if (why) (void)failure_of([&] { logging::info(table_->address, ": ", printable(why->what())); });
   // After an invalid frame, the caller has been told.
   const bool told = why && !state_->closed_here() && why->code() != errc::unavailable;
   if (!told || failure_of([&] { wait_for_end(); })) {

@@ -22,6 +22,11 @@ void resolve_on(
     boost::asio::io_context& context, const std::string& address,
     std::function<void(std::vector<boost::asio::ip::tcp::endpoint>, std::shared_ptr<const error>)>
         then);
+/// Whether `address` is "0.0.0.0:port" or "[::]:port", on which a server listens at all interfaces.
+bool is_any_address(const std::string& address);
+/// Replaces the system's resolver by one that tests provide; null for none.
+using host_resolver = std::function<std::vector<boost::asio::ip::address>(const std::string& host)>;
+void resolve_by(host_resolver r);
 /// The text of an endpoint: "127.0.0.1:2222", "[::1]:2222".
 std::string text_of(const boost::asio::ip::tcp::endpoint& e);
 /// The protocol of the socket `fd`, IPv4 or IPv6.

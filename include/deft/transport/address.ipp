@@ -4,8 +4,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <deft/core/failure.hpp>
 #include <deft/transport/address.hpp>
 #include <deft/transport/lookups.hpp>
+#include <mutex>
 #include <system_error>
 
 namespace deft::detail {
@@ -41,10 +43,36 @@ std::pair<std::string, std::string> parts_of(const std::string& address) {
   return parts;
 }
 
+std::mutex resolver_guard;
+host_resolver resolver;
+
 }  // namespace
+
+void resolve_by(host_resolver r) {
+  std::lock_guard lock(resolver_guard);
+  resolver = std::move(r);
+}
+
+bool is_any_address(const std::string& address) {
+  boost::system::error_code no_number;
+  std::string host;
+  if (failure_of([&] { host = split_address(address).first; })) return false;
+  const auto number = boost::asio::ip::make_address(host, no_number);
+  return !no_number && number.is_unspecified();
+}
 
 std::vector<tcp::endpoint> resolve(const std::string& address) {
   const auto [host, port] = parts_of(address);
+  host_resolver by;
+  {
+    std::lock_guard lock(resolver_guard);
+    by = resolver;
+  }
+  if (by) {
+    std::vector<tcp::endpoint> all;
+    for (const auto& a : by(host)) all.emplace_back(a, static_cast<std::uint16_t>(std::stoi(port)));
+    return all;
+  }
   boost::asio::io_context io;
   boost::system::error_code failed;
   const auto found = tcp::resolver(io).resolve(host, port, tcp::resolver::numeric_service, failed);

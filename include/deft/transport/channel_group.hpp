@@ -131,11 +131,14 @@ class channel_group {
   /// Connects to `address` ("host:port") and performs the handshake. Retries until the deadline
   /// while no server answers there, and logs that it does. Throws unavailable, with the address,
   /// the time and the last reason; if the server refuses, at once the code (unauthenticated,
-  /// failed_precondition, …) and the message that it sent.
+  /// failed_precondition, …) and the message that it sent. A server has to be a task of a cluster;
+  /// `task`: the one that the caller wants ("/job:ps/replica:0/task:0"), by whose name the server
+  /// has to answer, with a certificate for it if TLS is used, else failed_precondition; empty: any.
   std::shared_ptr<channel> connect(const std::string& address, deadline until,
-                                   channel_events events = {});
+                                   channel_events events = {}, const std::string& task = {});
   /// As connect, without waiting: calls `then` once, on the thread that reads the channels.
-  void dial(const std::string& address, deadline until, channel_events events, link_callback then);
+  void dial(const std::string& address, deadline until, channel_events events, link_callback then,
+            const std::string& task = {});
 
   /// Waits until `ready()` is true; false if the deadline passed first. `ready` is called on this
   /// thread, without locks: after every answer to a call without a listener, after notify(), and

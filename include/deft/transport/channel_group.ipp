@@ -315,8 +315,8 @@ channel_group::~channel_group() {
 }
 
 void channel_group::dial(const std::string& address, deadline until, channel_events events,
-                         link_callback then) {
-  std::make_shared<detail::dialer>(address, state_->options, state_->tls, until, state_)
+                         link_callback then, const std::string& task) {
+  std::make_shared<detail::dialer>(address, task, state_->options, state_->tls, until, state_)
       ->begin([weak = std::weak_ptr(state_), address, events = std::move(events),
                then = std::move(then)](std::shared_ptr<detail::connection_state> c,
                                        std::shared_ptr<const error> failure) mutable {
@@ -338,7 +338,7 @@ void channel_group::dial(const std::string& address, deadline until, channel_eve
 }
 
 std::shared_ptr<channel> channel_group::connect(const std::string& address, deadline until,
-                                                channel_events events) {
+                                                channel_events events, const std::string& task) {
   struct outcome {
     std::shared_ptr<channel> link;
     std::shared_ptr<const error> failure;
@@ -348,13 +348,15 @@ std::shared_ptr<channel> channel_group::connect(const std::string& address, dead
   const auto o = std::make_shared<outcome>();
   auto& loop = detail::event_loop::of_callers();
   const detail::serving_threads::blocking_region while_waiting;
-  dial(address, until, std::move(events),
-       [o, &loop](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
-         o->link = std::move(c);
-         o->failure = std::move(failure);
-         o->there = true;
-         loop.wake(o->sleeper);
-       });
+  dial(
+      address, until, std::move(events),
+      [o, &loop](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
+        o->link = std::move(c);
+        o->failure = std::move(failure);
+        o->there = true;
+        loop.wake(o->sleeper);
+      },
+      task);
   loop.wait(
       o->sleeper, [&] { return o->there.load(); }, no_deadline);
   if (o->failure) throw error(*o->failure);

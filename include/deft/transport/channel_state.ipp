@@ -2,6 +2,7 @@
 // deft/transport/channel_state.ipp: calls over a connection, and their answers.
 #pragma once
 #include <deft/core/failure.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/transport/channel_state.hpp>
 
 namespace deft {
@@ -79,7 +80,7 @@ channel_state::pumped channel_state::pump() {
     told = true;  // more may have been read
   } catch (...) {
     const auto why = failure_of([] { throw; });
-    end(why->code() == errc::unavailable ? why : lost(why->message()));
+    end(why->code() == errc::unavailable ? why : lost(printable(why->message())));
   }
   return pumped::some;
 }

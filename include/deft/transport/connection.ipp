@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <new>
@@ -213,6 +214,7 @@ connection::arrival connection_state::step(message& m) {
       why = "its reason cannot be decoded";
     }
     bool known = code >= errc::cancelled && code <= errc::unauthenticated;
+    why = printable(why);
     refusal_ = std::make_shared<error>(known ? code : errc::unknown, why);
     break_off(str("it refused: ", why));
     throw_lost();

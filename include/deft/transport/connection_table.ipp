@@ -3,6 +3,7 @@
 // others.
 #pragma once
 #include <algorithm>
+#include <deft/core/printable.hpp>
 #include <deft/transport/connection_table.hpp>
 
 namespace deft::detail {
@@ -113,7 +114,7 @@ void connection_table::log_refusal(const std::string& from, const error& why, bo
   // A caller that only probes the port is not worth a warning.
   const bool probes = why.code() == errc::unavailable && !warns;
   const auto level = probes || stopping_ ? logging::level::info : logging::level::warning;
-  refused_.log(level, address, " refused ", from, ": ", why.message());
+  refused_.log(level, address, " refused ", from, ": ", printable(why.message()));
 }
 
 bool connection_table::stop() {

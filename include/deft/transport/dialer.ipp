@@ -13,25 +13,36 @@
 
 namespace deft::detail {
 
-dialer::dialer(std::string address, std::shared_ptr<const channel_options> options,
+namespace {
+/// How long an address has before the next one is tried as well: RFC 8305, 5 and 8.
+constexpr std::chrono::milliseconds usual_delay{250}, least_delay{10};
+
+/// Whether the server may still come up after this error.
+bool is_passing(const error& e) {
+  return e.code() == errc::unavailable || e.code() == errc::deadline_exceeded;
+}
+}  // namespace
+
+dialer::dialer(std::string address, std::string task,
+               std::shared_ptr<const channel_options> options,
                std::shared_ptr<const tls_context> tls, deadline until,
                std::weak_ptr<const void> owner)
     : address_(std::move(address)),
+      task_(std::move(task)),
       options_(std::move(options)),
       tls_(std::move(tls)),
       until_(until),
       owner_(std::move(owner)),
       late_(loop_.context()),
       pause_(loop_.context()),
-      socket_(loop_.context()) {}
+      next_address_(loop_.context()) {}
 
-template <class F>
-void dialer::attempt(F f) {
-  if (ended_) return;
-  const auto failure = failure_of([&] { f(*this); });
+template <class F, class Failed>
+void dialer::guarded(F f, Failed failed) {
+  const auto failure = failure_of(f);
   if (!failure) return;
   if (ended_) throw error(*failure);  // of then_; the loop logs it
-  auto worse = failure_of([&] { retry(*failure); });
+  auto worse = failure_of([&] { failed(*failure); });
   if (!worse) return;
   if (ended_) throw error(*worse);  // likewise
   end(nullptr, std::move(worse));
@@ -40,7 +51,18 @@ void dialer::attempt(F f) {
 template <class F>
 auto dialer::handler(F f) {
   return [self = shared_from_this(), f](auto&&... result) {
-    self->attempt([&](dialer& d) { f(d, std::forward<decltype(result)>(result)...); });
+    if (self->ended_) return;
+    self->guarded([&] { f(*self, std::forward<decltype(result)>(result)...); },
+                  [&](const error& why) { self->retry(why); });
+  };
+}
+
+template <class F>
+auto dialer::handler_of(const attempt_ptr& a, F f) {
+  return [self = shared_from_this(), a, f](auto&&... result) {
+    if (self->ended_ || a->over) return;
+    self->guarded([&] { f(*self, a, std::forward<decltype(result)>(result)...); },
+                  [&](const error& why) { self->on_failure(a, why); });
   };
 }
 
@@ -61,105 +83,155 @@ void dialer::begin(dial_callback then) {
 
 void dialer::resolve() {
   resolve_on(loop_.context(), address_,
-             handler([](dialer& d, std::vector<boost::asio::ip::tcp::endpoint> found,
-                        const error_ptr& failure) {
+             handler([](dialer& d, std::vector<endpoint> found, const error_ptr& failure) {
                if (failure) throw error(*failure);
                d.endpoints_ = std::move(found);
-               d.connect(0);
+               d.next_ = 0;
+               d.connect_next();
              }));
 }
 
-void dialer::connect(std::size_t i) {
-  boost::system::error_code failed;
-  socket_.close(failed);
-  if (socket_.open(endpoints_[i].protocol(), failed)) return on_connected(i, failed);
-  fcntl(socket_.native_handle(), F_SETFD, FD_CLOEXEC);
-  socket_.async_connect(endpoints_[i],
-                        handler([i](dialer& d, const boost::system::error_code& failed_later) {
-                          d.on_connected(i, failed_later);
-                        }));
+/// Tries the next address, and later the one after it.
+void dialer::connect_next() {
+  const endpoint to = endpoints_[next_++];
+  if (const auto after = endpoints_.size() - next_; after > 0) {
+    // All of them have their turn before the deadline.
+    const auto share = (until_ - clock::now()) / (static_cast<std::int64_t>(after) + 1);
+    next_address_.expires_after(std::clamp<clock::duration>(share, least_delay, usual_delay));
+    next_address_.async_wait(handler([](dialer& d, const boost::system::error_code& cancelled) {
+      if (!cancelled && d.next_ < d.endpoints_.size()) d.connect_next();
+    }));
+  }
+  connect(to);
 }
 
-void dialer::on_connected(std::size_t i, const boost::system::error_code& result) {
+void dialer::connect(const endpoint& to) {
+  const auto a = std::make_shared<attempt>(to, loop_.context());
+  attempts_.push_back(a);
+  const auto connected =
+      handler_of(a, [](dialer& d, const attempt_ptr& of, const boost::system::error_code& failed) {
+        d.on_connected(of, failed);
+      });
+  boost::system::error_code failed;
+  if (a->socket.open(to.protocol(), failed)) return connected(failed);
+  fcntl(a->socket.native_handle(), F_SETFD, FD_CLOEXEC);
+  a->socket.async_connect(to, connected);
+}
+
+void dialer::on_connected(const attempt_ptr& a, const boost::system::error_code& result) {
   boost::system::error_code failed = result, ignored;
   // On loopback, a socket can connect to itself if no process listens on an ephemeral port.
-  if (!failed && socket_.local_endpoint(ignored) == socket_.remote_endpoint(ignored))
+  if (!failed && a->socket.local_endpoint(ignored) == a->socket.remote_endpoint(ignored))
     failed = boost::asio::error::connection_refused;
-  if (!failed) return greet();
-  if (i + 1 < endpoints_.size()) return connect(i + 1);
-  throw error(errc::unavailable, failed.message());
-}
-
-void dialer::greet() {
-  auto s = tcp_stream(std::exchange(socket_, boost::asio::ip::tcp::socket(loop_.context())), loop_);
+  if (failed)
+    throw error(errc::unavailable, endpoints_.size() == 1
+                                       ? failed.message()
+                                       : str(text_of(a->to), ": ", failed.message()));
+  auto s = tcp_stream(std::move(a->socket), loop_);
   if (tls_) s = tls_stream(std::move(s), tls_, tls_end::caller);
   auto c = std::make_shared<connection_state>(std::move(s), wire_limits::before_authentication());
   c->peer.address = address_;
-  handshake_.emplace(std::move(c), options_->self, options_->local_sockets && !tls_);
-  handshake_->begin();
-  receive();
+  a->handshake.emplace(std::move(c), options_->self, task_, options_->local_sockets && !tls_);
+  a->handshake->begin();
+  receive(a);
 }
 
-void dialer::receive() {
-  if (!handshake_) return;  // an event of an earlier attempt
+void dialer::receive(const attempt_ptr& a) {
   for (bool accepted = false; !accepted;) {
-    const auto c = handshake_->connection();
+    const auto c = a->handshake->connection();
     auto arrived = connection::arrival::something;
     const auto lost = failure_of([&] {
-      arrived = c->try_receive(message_);
+      arrived = c->try_receive(a->received);
       if (arrived == connection::arrival::end)
         throw error(errc::unavailable, str(c->peer, " ended the connection during the handshake"));
-      if (arrived == connection::arrival::something) accepted = handshake_->on_message(message_);
+      if (arrived == connection::arrival::something)
+        accepted = a->handshake->on_message(a->received);
     });
     if (lost) {
-      accepted = handshake_->on_lost(*lost);
+      accepted = a->handshake->on_lost(*lost);
     } else if (arrived == connection::arrival::nothing) {
-      c->on_event(handler([](dialer& d) { d.receive(); }));
+      c->on_event(handler_of(a, [](dialer& d, const attempt_ptr& of) { d.receive(of); }));
       return c->arm();
     }
   }
-  const auto c = handshake_->connection();
+  const auto c = a->handshake->connection();
   c->on_event(nullptr);
   c->set_limits(options_->limits);
-  handshake_.reset();
+  a->handshake.reset();
   end(c, nullptr);
 }
 
-void dialer::drop_handshake() {
-  if (!handshake_) return;
-  handshake_->connection()->on_event(nullptr);
-  handshake_->close();
-  handshake_.reset();
+void dialer::drop(attempt& a) {
+  a.over = true;
+  boost::system::error_code ignored;
+  a.socket.close(ignored);
+  if (!a.handshake) return;
+  a.handshake->connection()->on_event(nullptr);
+  a.handshake->close();
+  a.handshake.reset();
+}
+void dialer::drop_all() {
+  next_address_.cancel();
+  next_ = endpoints_.size();
+  failed_.clear();
+  for (const auto& a : std::exchange(attempts_, {})) drop(*a);
+}
+
+void dialer::on_failure(const attempt_ptr& a, const error& why) {
+  drop(*a);
+  std::erase(attempts_, a);
+  if (!is_passing(why) || owner_.expired()) return retry(why);
+  if (next_ < endpoints_.size()) {
+    note(why);
+    next_address_.cancel();
+    return connect_next();
+  }
+  if (attempts_.empty()) return retry(why);
+  // It may come up while another address does not answer.
+  note(why);
+  failed_.push_back(a->to);
+  if (failed_.size() > 1) return;
+  pause_.expires_after(next_pause_);
+  next_pause_ = std::min(2 * next_pause_, std::chrono::milliseconds(200));
+  pause_.async_wait(handler([](dialer& d, const boost::system::error_code& cancelled) {
+    if (cancelled) return;
+    for (const auto& to : std::exchange(d.failed_, {})) d.connect(to);
+  }));
+}
+
+void dialer::note(const error& why) {
+  // Another reason says more than that the time is over.
+  if (why.code() != errc::deadline_exceeded || why_.empty()) why_ = why.message();
+  if (told_ || clock::now() - began_ <= std::chrono::seconds(1)) return;
+  logging::warning("still trying to connect to ", address_, ": ", why_);
+  told_ = true;
 }
 
 void dialer::retry(const error& why) {
-  drop_handshake();
-  const bool late = why.code() == errc::deadline_exceeded;  // another reason says more
-  if (!late && why.code() != errc::unavailable)
-    return end(nullptr, std::make_shared<const error>(why));
-  if (!late || why_.empty()) why_ = why.message();
+  drop_all();
+  if (!is_passing(why)) return end(nullptr, std::make_shared<const error>(why));
   if (owner_.expired())
     return end(nullptr, make_failure(errc::cancelled, "the channel_group was destroyed"));
+  note(why);
   const auto now = clock::now();
   if (now >= until_) return give_up();
-  if (!told_ && now - began_ > std::chrono::seconds(1)) {
-    logging::warning("still trying to connect to ", address_, ": ", why_);
-    told_ = true;
-  }
   upkeep_.reset();
   pause_.expires_at(std::min(until_, now + next_pause_));
   next_pause_ = std::min(2 * next_pause_, std::chrono::milliseconds(200));
-  pause_.async_wait(handler([](dialer& d, const boost::system::error_code&) {
+  pause_.async_wait(handler([](dialer& d, const boost::system::error_code& cancelled) {
+    if (cancelled) return;
     d.upkeep_.emplace(d.loop_);
     d.resolve();
   }));
 }
 
 void dialer::give_up() {
+  const bool accepted =
+      std::ranges::any_of(attempts_, [](const attempt_ptr& a) { return a->handshake.has_value(); });
   end(nullptr, failure_of([&] {
         // An earlier reason says more.
         if (why_.empty())
-          why_ = handshake_           ? "it accepted the connection, but does not answer"
+          why_ = accepted             ? "it accepted the connection, but does not answer"
                  : endpoints_.empty() ? "its name has not been resolved"
                                       : "it did not answer";
         fail(errc::unavailable, "timed out after ", duration_text(clock::now() - began_),
@@ -171,9 +243,7 @@ void dialer::end(std::shared_ptr<connection_state> c, error_ptr failure) {
   ended_ = true;
   late_.cancel();
   pause_.cancel();
-  boost::system::error_code ignored;
-  socket_.close(ignored);
-  drop_handshake();
+  drop_all();
   upkeep_.reset();
   const auto then = std::move(then_);
   then(std::move(c), std::move(failure));

@@ -13,6 +13,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deft/core/growing_block.hpp>
 #include <deft/transport/message.hpp>
 #include <deft/transport/read_buffer.hpp>
 #include <deft/transport/stream.hpp>
@@ -55,7 +56,8 @@ header_block encode_frame(const message& m, std::vector<std::byte>& descriptors)
 /// A frame as one block of bytes; for tests.
 std::vector<std::byte> flatten_frame(const message& m);
 
-/// Reads messages from a stream. Elements are read into their final buffers.
+/// Reads messages from a stream. Elements are read into their final buffers. A peer that announces
+/// much and sends little gets little memory: it is taken as the bytes arrive.
 class frame_reader {
  public:
   explicit frame_reader(const wire_limits& limits) : limits_(limits) {}
@@ -77,6 +79,8 @@ class frame_reader {
 
   status go_on(stream& from, message& m);
   got take(stream& from, std::byte* to, std::size_t n);
+  got take(stream& from, std::vector<std::byte>& to, std::size_t n);
+  got take_large(stream& from, std::size_t n);
   void start(message& m);
   void allocate(message& m);
   any_array fitting(any_array&& old, dtype type, const dims& shape, std::uint64_t bytes);
@@ -90,6 +94,8 @@ class frame_reader {
   std::size_t tensor_ = 0;     ///< index of the tensor being read
   std::size_t described_ = 0;  ///< the offset of its descriptor
   bool allocated_ = false;
+  buffer first_;           ///< the first bytes of a large tensor
+  growing_block growing_;  ///< then all of them
   bool has_read_ = false;
   bool goes_on_ = false;  ///< something was read in this call of advance
   read_buffer buffer_;

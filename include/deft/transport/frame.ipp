@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <deft/core/printable.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/frame.hpp>
 #include <deft/transport/handshake.hpp>
@@ -39,8 +40,12 @@ error decode_error(const message& m) {
     ar& code& sentence& node& device& place;
     ar.finish();
     bool known = code >= 1 && code <= static_cast<std::uint8_t>(errc::unauthenticated);
-    return error(known ? static_cast<errc>(code) : errc::unknown, std::move(sentence),
-                 std::move(node), std::move(place), std::move(device));
+    constexpr std::size_t longest_name = 1024;
+    return error(known ? static_cast<errc>(code) : errc::unknown, printable(sentence),
+                 printable(node, longest_name),
+                 {std::make_shared<const std::string>(printable(place.file, longest_name)),
+                  place.line, place.approximate},
+                 printable(device, longest_name));
   } catch (const error& e) {
     return error(errc::data_loss,
                  str("the peer sent an error that cannot be decoded: ", e.message()));
@@ -50,9 +55,11 @@ error decode_error(const message& m) {
 namespace detail {
 
 namespace {
-constexpr std::size_t meta_step = 1024 * 1024;    // metadata is allocated as it arrives
-constexpr std::size_t reuse_at_most = 64 * 1024;  // bytes of a tensor kept for the next message
-constexpr std::size_t credit_at = 62;             // in a header
+// What is allocated when it is announced; then twice as much as has arrived.
+constexpr std::size_t first_step = 16 * 1024, first_elements = 256 * 1024;
+constexpr std::size_t keep_at_most = 1024 * 1024;  // bytes of metadata kept for the next message
+constexpr std::size_t reuse_at_most = 64 * 1024;   // and of a tensor
+constexpr std::size_t credit_at = 62;              // in a header
 
 template <class T>
 void store(std::byte* to, T v) {
@@ -212,6 +219,37 @@ frame_reader::got frame_reader::take(stream& from, std::byte* to, std::size_t n)
   return got::all;
 }
 
+/// Allocated in steps.
+frame_reader::got frame_reader::take(stream& from, std::vector<std::byte>& to, std::size_t n) {
+  for (;;) {
+    to.resize(std::min(n, std::max({first_step, to.capacity(), 2 * done_})));
+    const got g = take(from, to.data(), to.size());
+    if (g != got::all || to.size() == n) return g;
+    done_ = to.size();
+  }
+}
+
+/// The elements of a large tensor, into growing_. Its first bytes come before it takes even a
+/// recycled block, which others may need.
+frame_reader::got frame_reader::take_large(stream& from, std::size_t n) {
+  if (first_) {
+    const got g = take(from, static_cast<std::byte*>(first_.data()), first_elements);
+    if (g != got::all) return g;
+    growing_ = growing_block(n);
+    growing_.claim(2 * first_elements);
+    std::memcpy(growing_.data(), first_.data(), first_elements);
+    first_.reset();
+    done_ = first_elements;
+  }
+  for (;;) {
+    const std::size_t there = std::min(n, growing_.claimed());
+    const got g = take(from, growing_.data(), there);
+    if (g != got::all || there == n) return g;
+    done_ = there;
+    growing_.claim(std::min(n, 2 * there));
+  }
+}
+
 /// Called once the header is complete.
 void frame_reader::start(message& m) {
   header_ = decode_header(head_, limits_);
@@ -223,7 +261,6 @@ void frame_reader::start(message& m) {
   m.spinning = header_.spinning;
   m.spinning_for = header_.spinning_for;
   m.takes_credit = header_.takes_credit;
-  m.meta.resize(std::min<std::size_t>(header_.meta, meta_step));
 }
 
 /// Called once the descriptors are complete; all are checked before the first allocation.
@@ -289,21 +326,14 @@ frame_reader::status frame_reader::go_on(stream& from, message& m) {
         break;
       }
       case stage::meta: {
-        // In steps: a peer that announces much and sends little gets little memory.
-        got g = take(from, m.meta.data(), m.meta.size());
+        got g = take(from, m.meta, header_.meta);
         if (g == got::part) return status::more;
         if (g == got::end) throw error(errc::unavailable, "the stream ended within a message");
-        if (m.meta.size() < header_.meta) {
-          done_ = m.meta.size();
-          m.meta.resize(std::min<std::size_t>(header_.meta, 2 * m.meta.size()));
-          break;
-        }
-        descriptors_.resize(header_.descriptors);
         stage_ = stage::descriptors;
         break;
       }
       case stage::descriptors: {
-        got g = take(from, descriptors_.data(), descriptors_.size());
+        got g = take(from, descriptors_, header_.descriptors);
         if (g == got::part) return status::more;
         if (g == got::end) throw error(errc::unavailable, "the stream ended within a message");
         allocate(m);
@@ -320,16 +350,24 @@ frame_reader::status frame_reader::go_on(stream& from, message& m) {
         any_array& t = m.tensors[tensor_];
         const std::byte* at = descriptors_.data() + described_;
         std::size_t bytes = load<std::uint64_t>(at + 8);
-        if (!allocated_) {
-          dims shape;
+        const bool large = bytes >= growing_block::least;
+        const auto type = static_cast<dtype>(at[0]);
+        dims shape;
+        if (large || !allocated_)
           for (std::size_t d = 0; d < std::to_integer<std::size_t>(at[1]); ++d)
             shape.push_back(load<std::int64_t>(at + descriptor_bytes + 8 * d));
-          t = fitting(std::move(t), static_cast<dtype>(at[0]), shape, bytes);
+        if (!allocated_) {
+          if (large)
+            t = any_array(), first_ = buffer::host(first_elements);
+          else
+            t = fitting(std::move(t), type, shape, bytes);
           allocated_ = true;
         }
-        got g = take(from, static_cast<std::byte*>(t.mutable_raw()), bytes);
+        got g = large ? take_large(from, bytes)
+                      : take(from, static_cast<std::byte*>(t.mutable_raw()), bytes);
         if (g == got::part) return status::more;
         if (g == got::end) throw error(errc::unavailable, "the stream ended within a message");
+        if (large) t = any_array(type, shape, growing_.take());
         if (t.type() == dtype::boolean)
           for (std::size_t i = 0; i < bytes; ++i)
             if (static_cast<const std::uint8_t*>(t.raw())[i] > 1)
@@ -345,7 +383,7 @@ frame_reader::status frame_reader::go_on(stream& from, message& m) {
 
 void trim(message& m) {
   m.credit.reset();
-  if (m.meta.capacity() > meta_step) m.meta = {};
+  if (m.meta.capacity() > keep_at_most) m.meta = {};
   if (m.tensors.capacity() > 1024) m.tensors = {};
   for (auto& t : m.tensors)
     if (t.storage().capacity() > reuse_at_most) t = any_array();

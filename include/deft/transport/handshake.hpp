@@ -16,9 +16,9 @@
 namespace deft {
 
 /// Version of frames and handshake; peers of different versions refuse each other.
-inline constexpr std::uint16_t protocol_version = 13;
+inline constexpr std::uint16_t protocol_version = 14;
 
-/// The tasks of a cluster, a line each with the task's address.
+/// The tasks of a cluster, a line each with the task's address: "/job:ps/task:0 at ps0:2222".
 class task_list {
  public:
   task_list() = default;
@@ -29,6 +29,11 @@ class task_list {
   const std::vector<std::string>& lines() const { return lines_; }
   /// The same for the same lines, in any process; 0 for none.
   std::uint64_t hash() const { return hash_; }
+  /// Whether the address of task `name` ("/job:ps/replica:0/task:0") is that of all interfaces of
+  /// its machine, which only this process gives as its own: "0.0.0.0:2222", "[::]:2222".
+  bool is_open(const std::string& name) const;
+  /// The lines without the addresses of these tasks.
+  task_list without_addresses(const std::vector<std::string>& names) const;
 
  private:
   std::vector<std::string> lines_;
@@ -98,9 +103,10 @@ void check_kind(const message& m, message_kind kind);
 /// The client's side of the handshake, one message at a time. Fills in `peer` of its connection.
 class client_handshake {
  public:
-  /// `local_sockets`: continue on a local socket if the server offers one.
+  /// `task`: see channel_group::dial. `local_sockets`: continue on a local socket if the server
+  /// offers one.
   client_handshake(std::shared_ptr<connection_state> c, const process_identity& self,
-                   bool local_sockets);
+                   std::string task, bool local_sockets);
   ~client_handshake();
   /// Sends the first message.
   void begin();
@@ -123,7 +129,10 @@ class client_handshake {
   bool stay(const std::string& why);
   bool accept();
 
+  void check_server(const std::string& name) const;
+
   const process_identity& self_;
+  const std::string task_;
   struct said;
   const std::unique_ptr<said> said_;
   std::shared_ptr<connection_state> connection_;

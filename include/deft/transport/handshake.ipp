@@ -8,8 +8,12 @@
 
 #include <algorithm>
 #include <array>
+#include <deft/core/failure.hpp>
 #include <deft/core/hash.hpp>
 #include <deft/core/log.hpp>
+#include <deft/core/printable.hpp>
+#include <deft/device/name.hpp>
+#include <deft/transport/address.hpp>
 #include <deft/transport/archive.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/handshake.hpp>
@@ -17,11 +21,12 @@
 #include <deft/transport/tls.hpp>
 #include <mutex>
 
-//   client  hello      name, incarnation, cluster, catalog, nonce, whether it has a secret, its
-//                      heartbeat timeout in milliseconds, its credit window, and which local
-//                      sockets it can reach
+//   client  hello      name, incarnation, cluster, whether its own address there is that of all
+//                      interfaces, catalog, nonce, whether it has a secret, its heartbeat timeout
+//                      in milliseconds, its credit window, and which local sockets it can reach
 //   server  challenge  the same about itself
-//   client  proof      HMAC-SHA256(secret, "client", hello, challenge); its catalog if they differ
+//   client  proof      HMAC-SHA256(secret, "client", hello, challenge); its catalog if they differ;
+//                      if the clusters do, its tasks, and their hash, without open addresses
 //   server  welcome    HMAC-SHA256(secret, "server", hello, challenge); its catalog if they differ;
 //                      the name of a local socket, and two tokens
 //
@@ -36,7 +41,8 @@
 // that have done so.
 //
 // With TLS all of this happens inside of it, with or without a secret, and never through a local
-// socket. The certificate that an end has shown must match the name that it gives.
+// socket. The certificate that an end has shown must match the name that it gives. A server's name
+// is that of a task; if the caller knows which, of that one.
 
 namespace deft {
 
@@ -82,6 +88,35 @@ task_list::task_list(std::vector<std::string> lines)
   for (const auto& line : lines_) hash_ = mix(hash_, hash_text(line));
 }
 
+namespace {
+
+/// The beginning of the line of task `name`; empty if it is not the name of a task.
+std::string beginning_of_line(const std::string& name) {
+  device_name task;
+  if (failure_of([&] { task = parse_device(name); }) || to_string(task) != name) return {};
+  if (task.job.empty() || !task.task || task.replica != 0 || !task.type.empty()) return {};
+  return str("/job:", task.job, "/task:", *task.task, " at ");
+}
+
+}  // namespace
+
+bool task_list::is_open(const std::string& name) const {
+  const std::string begin = beginning_of_line(name);
+  if (begin.empty()) return false;
+  return std::ranges::any_of(lines_, [&](const std::string& line) {
+    return line.starts_with(begin) && detail::is_any_address(line.substr(begin.size()));
+  });
+}
+
+task_list task_list::without_addresses(const std::vector<std::string>& names) const {
+  std::vector<std::string> lines = lines_;
+  for (const auto& name : names)
+    if (const std::string begin = beginning_of_line(name); !begin.empty())
+      for (auto& line : lines)
+        if (line.starts_with(begin)) line = begin.substr(0, begin.size() - 4);
+  return lines;
+}
+
 std::vector<std::string> catalog_list() { return detail::own_catalog()->list; }
 
 namespace detail {
@@ -103,7 +138,9 @@ inline bool can_be_shown(std::string_view text) {
 struct introduction {
   std::string name;
   std::uint64_t incarnation = 0;
-  std::uint64_t cluster = 0, catalog = 0;  ///< hashes; 0 for an empty list
+  std::uint64_t cluster = 0;  ///< a hash; 0 for an empty list
+  bool is_open = false;       ///< its own address there is that of all interfaces
+  std::uint64_t catalog = 0;  ///< a hash, likewise
   nonce random{};
   bool has_secret = false;
   std::uint32_t heartbeat_timeout = 0;
@@ -114,6 +151,7 @@ struct introduction {
     introduction i{self.name,
                    self.incarnation,
                    self.cluster.hash(),
+                   self.cluster.is_open(self.name),
                    catalog.hash,
                    {},
                    !self.credentials.secret.empty(),
@@ -135,7 +173,8 @@ struct introduction {
 };
 template <class Archive>
 void serialize(Archive& ar, introduction& i, unsigned) {
-  ar& i.name& i.incarnation& i.cluster& i.catalog& i.random& i.has_secret& i.heartbeat_timeout;
+  ar& i.name& i.incarnation& i.cluster& i.is_open& i.catalog& i.random& i.has_secret& i
+      .heartbeat_timeout;
   ar& i.window.bytes& i.window.frames& i.reach;
 }
 template <class Archive>
@@ -165,6 +204,15 @@ inline bool same_seal(const seal& a, const seal& b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
+/// What is left to compare of a cluster's tasks if two ends were given different lists: an end
+/// whose own address is that of all interfaces is known to others by another one.
+inline task_list comparable(const task_list& tasks, const introduction& a, const introduction& b) {
+  std::vector<std::string> open;
+  for (const auto* i : {&a, &b})
+    if (i->is_open) open.push_back(i->name);
+  return tasks.without_addresses(open);
+}
+
 /// As much of a list of hosts as fits into a message before authentication; "…" marks what is left
 /// out.
 inline std::vector<std::string> shortened(std::vector<std::string> cluster) {
@@ -182,7 +230,8 @@ inline std::string first_difference(const std::vector<std::string>& ours,
       (other != theirs.end() && !can_be_shown(*other)))
     return "they were started with different lists of hosts";
   return str("it was started with ", mine == ours.end() ? "no further task" : *mine,
-             ", and the caller with ", other == theirs.end() ? "no further task" : *other);
+             ", and the caller with ",
+             other == theirs.end() ? "no further task" : printable(*other, 256));
 }
 
 inline void compare_catalogs(peer_info& peer, const std::vector<std::string>& ours,
@@ -223,8 +272,12 @@ struct client_handshake::said {
 };
 
 client_handshake::client_handshake(std::shared_ptr<connection_state> c,
-                                   const process_identity& self, bool local_sockets)
-    : self_(self), said_(std::make_unique<said>()), connection_(std::move(c)) {
+                                   const process_identity& self, std::string task,
+                                   bool local_sockets)
+    : self_(self),
+      task_(std::move(task)),
+      said_(std::make_unique<said>()),
+      connection_(std::move(c)) {
   said_->mine = introduction::of(self, *said_->catalog);
   if (local_sockets) said_->mine.reach = local_reach();
 }
@@ -253,6 +306,15 @@ bool client_handshake::on_message(const message& m) {
   return accept();
 }
 
+void client_handshake::check_server(const std::string& name) const {
+  const std::string& address = connection_->peer.address;
+  if (!task_.empty() && name != task_)
+    fail(errc::failed_precondition, address, " is ", name, ", not ", task_);
+  if (beginning_of_line(name).empty())
+    fail(errc::failed_precondition, address, " is \"", name,
+         "\", which is not the name of a task of a cluster, such as /job:ps/replica:0/task:0");
+}
+
 void client_handshake::on_challenge(const message& m) {
   check_kind(m, message_kind::challenge);
   auto& [next, catalog, mine, theirs, hello, challenge, offer, certified] = *said_;
@@ -261,6 +323,7 @@ void client_handshake::on_challenge(const message& m) {
   theirs.check();
   peer_info& peer = connection_->peer;
   certified = check_certificate(*connection_, theirs.name);
+  check_server(theirs.name);
   peer.name = theirs.name;
   peer.incarnation = theirs.incarnation;
   if (theirs.has_secret && self_.credentials.secret.empty())
@@ -269,11 +332,13 @@ void client_handshake::on_challenge(const message& m) {
   if (!theirs.has_secret && !self_.credentials.secret.empty())
     fail(errc::unauthenticated, peer, " has no secret, but this process requires one");
 
+  const task_list tasks =
+      mine.belongs_with(theirs) ? task_list() : comparable(self_.cluster, mine, theirs);
   message proof(message_kind::proof);
   out_archive(proof.meta) &
       seal_of(self_.credentials.secret, "client", hello.meta, challenge.meta) &
       (said_->catalogs_differ() ? catalog->list : std::vector<std::string>()) &
-      (mine.belongs_with(theirs) ? std::vector<std::string>() : shortened(self_.cluster.lines()));
+      shortened(tasks.lines()) & tasks.hash();
   connection_->send(proof);
   next = said::awaited::welcome;
 }
@@ -342,11 +407,11 @@ bool client_handshake::accept() {
 bool client_handshake::on_lost(const error& why) {
   if (first_) return stay(why.message());
   connection_->close();
+  const peer_info& peer = connection_->peer;
   if (const auto r = connection_->refusal())
-    throw error(r->code(), str(connection_->peer, " refused the connection: ", r->message()));
-  if (connection_->source().fault())
-    throw error(why.code(), str("cannot connect to ", connection_->peer, ": ", why.message()));
-  throw why;
+    throw error(r->code(), str(peer, " refused the connection: ", r->message()));
+  if (why.message().find(peer.address) != std::string::npos) throw why;
+  throw error(why.code(), str("cannot connect to ", peer, ": ", why.message()));
 }
 
 void client_handshake::close() {
@@ -395,12 +460,15 @@ void server_handshake::on_proof(const message& m,
   const auto& [hello, challenge, mine, theirs, catalog, certified] = *said_;
   seal s;
   std::vector<std::string> list, cluster;
-  from_bytes(m.meta, s, list, cluster);
+  std::uint64_t cluster_hash = 0;
+  from_bytes(m.meta, s, list, cluster, cluster_hash);
   if (!same_seal(s, seal_of(self_.credentials.secret, "client", hello.meta, challenge.meta)))
     fail(errc::unauthenticated, self_.name, " does not accept the caller's secret");
   if (!mine.belongs_with(theirs))
-    fail(errc::failed_precondition, self_.name, " belongs to another cluster than \"", theirs.name,
-         "\": ", first_difference(self_.cluster.lines(), cluster));
+    if (const task_list tasks = comparable(self_.cluster, mine, theirs);
+        tasks.hash() != cluster_hash)
+      fail(errc::failed_precondition, self_.name, " belongs to another cluster than \"",
+           theirs.name, "\": ", first_difference(tasks.lines(), cluster));
 
   peer_info& peer = connection_.peer;
   peer.name = theirs.name;

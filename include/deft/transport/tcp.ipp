@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <sys/socket.h>
 
+#include <boost/asio/ip/v6_only.hpp>
 #include <deft/core/error.hpp>
 #include <deft/transport/socket_calls.hpp>
 #include <deft/transport/tcp.hpp>
@@ -110,7 +111,11 @@ tcp::acceptor bind_tcp(const tcp::endpoint& at, const std::string& name,
   error_code failed;
   // Stops at the first failure.
   (void)(a.open(at.protocol(), failed) || (fcntl(a.native_handle(), F_SETFD, FD_CLOEXEC), false) ||
-         a.set_option(tcp::acceptor::reuse_address(true), failed) || a.bind(at, failed) ||
+         a.set_option(tcp::acceptor::reuse_address(true), failed) ||
+         // [::] stands for all interfaces, those with IPv4 addresses, too.
+         (at.address().is_v6() && at.address().is_unspecified() &&
+          a.set_option(boost::asio::ip::v6_only(false), failed)) ||
+         a.bind(at, failed) ||
          (listens && a.listen(boost::asio::socket_base::max_listen_connections, failed)));
   if (failed)
     fail(errc::unavailable, "cannot listen on ", name, ": ", failed.message(),

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/duration.hpp>
+#include <deft/core/failure.hpp>
 #include <deft/core/thread.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/session/client/remote_engine.hpp>
@@ -10,6 +11,7 @@
 #include <deft/session/wire/codec.hpp>
 #include <deft/session/wire/values.hpp>
 #include <deft/session/worker/task_links.hpp>
+#include <deft/transport/address.hpp>
 #include <deft/transport/channel_group.hpp>
 
 namespace deft {
@@ -38,16 +40,16 @@ struct remote_session {
                                                : options.connect_timeout);
   }
 
-  void connect(const std::string& address, deadline until) {
+  void connect(const std::string& address, const std::string& task, deadline until) {
     check_not_forked();
     const bool limited = options.timeout.count() && options.timeout < options.connect_timeout;
     const auto most = limited ? options.timeout : options.connect_timeout;
     try {
-      master = links.connect(address, until);
+      master = links.connect(address, until, {}, task);
     } catch (const error& e) {
       if (e.code() != errc::unavailable) throw;
       throw error(limited ? errc::deadline_exceeded : errc::unavailable,
-                  timeout_message(address, most, e.message()));
+                  str(task, task.empty() ? "" : ": ", timeout_message(address, most, e.message())));
     }
   }
 
@@ -228,14 +230,25 @@ class remote_engine final : public engine {
 
 std::shared_ptr<engine> connect_engine(const std::string& target, const session_options& options) {
   constexpr std::string_view scheme = "deft://";
-  if (!target.starts_with(scheme) || target.find(':', scheme.size()) == target.npos)
+  const auto slash = target.find('/', scheme.size());
+  std::string address, task;
+  const bool has_form = target.starts_with(scheme) && !failure_of([&] {
+                          address = target.substr(scheme.size(), slash - scheme.size());
+                          detail::split_address(address);
+                          if (slash == target.npos) return;
+                          const device_name named = parse_device(target.substr(slash));
+                          task = to_string(task_name(named.job, named.task.value()));
+                          if (!named.type.empty() || named.replica.value_or(0) != 0)
+                            fail(errc::invalid_argument, "more than a task");
+                        });
+  if (!has_form)
     fail(errc::invalid_argument, "[session] the target \"", target,
-         "\" is not of the form deft://host:port");
-  std::string address = target.substr(scheme.size());
-  if (auto here = engine_of_server(address, options)) return here;
+         "\" is not of the form deft://host:port, or deft://host:port/job:NAME/task:N if only that "
+         "task may answer");
+  if (auto here = engine_of_server(address, task, options)) return here;
   auto s = std::make_shared<remote_session>(options);
   const deadline until = s->patience();
-  s->connect(address, until);
+  s->connect(address, task, until);
   s->id = s->call(wire::open_session{options}, until, "opening a session").session;
   return std::make_shared<remote_engine>(std::move(s));
 }

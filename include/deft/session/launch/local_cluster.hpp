@@ -23,9 +23,9 @@ class local_cluster {
 
   /// The cluster, with the ports that were chosen.
   const cluster_spec& spec() const { return spec_; }
-  /// "deft://host:port" of a task, for sessions. Throws not_found.
+  /// "deft://host:port/job:…" of a task, for sessions. Throws not_found.
   std::string target(const std::string& job_name, int task) const {
-    return "deft://" + spec_.address(job_name, task);
+    return str("deft://", spec_.address(job_name, task), task_name(job_name, task));
   }
   /// The server of a task. Throws not_found if there is no such task, or it was killed.
   server& at(const std::string& job_name, int task);

@@ -3,6 +3,7 @@
 #pragma once
 #include <deft/core/log.hpp>
 #include <deft/core/thread.hpp>
+#include <deft/session/cluster/own_address.hpp>
 #include <deft/session/master/master.hpp>
 #include <deft/session/server/client_sessions.ipp>
 #include <deft/session/server/coordination.ipp>
@@ -26,12 +27,7 @@ server_impl::server_impl(const cluster_spec& cluster, const std::string& job, in
             options.heartbeat_timeout, options.window};
   // The system may choose the port here; the worker's copy of the cluster has that port.
   if (l.fd < 0 && l.address.ends_with(":0")) l.fd = listen_socket(l.address);
-  for (const std::string& entry : cluster.entries())
-    if (entry.ends_with(":0") && !entry.starts_with(str("/job:", job, "/task:", task, " ")))
-      fail(
-          errc::invalid_argument, "[server] ", entry,
-          ": the system may choose the port of a server's own address only, as the others' have to "
-          "be known");
+  check_addresses(cluster, job, task, l.fd >= 0 ? address_of_socket(l.fd) : l.address);
   cluster_spec known = cluster;
   if (l.fd >= 0) known.set_address(job, task, address_of_socket(l.fd));
   worker_ = worker::make(task_, std::move(known), l.self);

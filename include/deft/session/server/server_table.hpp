@@ -14,8 +14,9 @@ class server_impl;
 void add_server(const std::string& address, server_impl& s);
 /// Removes `s`: engine_of_server does not return engines of it afterwards.
 void remove_server(const server_impl& s);
-/// An engine on the server of this process that listens at `address`; null if there is none.
-std::shared_ptr<engine> engine_of_server(const std::string& address,
+/// An engine on the server of this process that listens at `address`; null if there is none. Throws
+/// failed_precondition if it is not `task`; empty: any.
+std::shared_ptr<engine> engine_of_server(const std::string& address, const std::string& task,
                                          const session_options& options);
 
 }  // namespace deft

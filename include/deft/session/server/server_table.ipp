@@ -32,12 +32,15 @@ void remove_server(const server_impl& s) {
   std::erase_if(t.by_address, [&](const auto& e) { return e.second == &s; });
 }
 
-std::shared_ptr<engine> engine_of_server(const std::string& address,
+std::shared_ptr<engine> engine_of_server(const std::string& address, const std::string& task,
                                          const session_options& options) {
   auto& t = servers_here();
   std::lock_guard lock(t.guard);  // a server is removed before it is destroyed
   auto at = t.by_address.find(address);
-  return at == t.by_address.end() ? nullptr : at->second->make_engine(options);
+  if (at == t.by_address.end()) return nullptr;
+  if (const std::string name = to_string(at->second->name()); !task.empty() && name != task)
+    fail(errc::failed_precondition, address, " is ", name, ", not ", task);
+  return at->second->make_engine(options);
 }
 
 }  // namespace deft

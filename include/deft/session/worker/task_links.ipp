@@ -152,13 +152,12 @@ void task_links::dial(const std::shared_ptr<dialled_task>& d) {
     }
     if (f) f(task, why);
   };
-  channels_.dial(d->address, d->turn_ends, std::move(events),
-                 [this, d](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
-                   if (c && c->peer().name != to_string(*d->task))
-                     failure = make_failure(errc::failed_precondition, d->address, " is ",
-                                            c->peer().name);
-                   on_dialled(d, failure ? nullptr : std::move(c), failure);
-                 });
+  channels_.dial(
+      d->address, d->turn_ends, std::move(events),
+      [this, d](std::shared_ptr<channel> c, std::shared_ptr<const error> failure) {
+        on_dialled(d, std::move(c), std::move(failure));
+      },
+      to_string(*d->task));
 }
 
 /// Either `c` or `failure` is null.
