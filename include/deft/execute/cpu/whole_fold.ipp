@@ -120,13 +120,16 @@ class whole_fold_kernel final : public broadcast_kernel {
     }
   }
   bool may_overwrite(std::size_t i, std::size_t o) const override {
-    const auto at = std::ranges::find(taken_, i);
     const auto to = std::ranges::find(results_, o, &result::output);
-    const auto k = static_cast<std::size_t>(at - taken_.begin());
-    return at != taken_.end() && to != results_.end() &&
-           code_.may_overwrite(k, static_cast<std::size_t>(to - results_.begin())) &&
-           std::ranges::none_of(folds_,
-                                [&](const whole_fold& f) { return f.is_input && f.of == k; });
+    if (to == results_.end() || std::ranges::count(taken_, i) == 0) return false;
+    // The element part has an input for every place where the region reads `i`.
+    for (std::uint16_t k = 0; k < taken_.size(); ++k)
+      if (taken_[k] == i &&
+          (!code_.may_overwrite(k, static_cast<std::size_t>(to - results_.begin())) ||
+           std::ranges::any_of(folds_,
+                               [&](const whole_fold& f) { return f.is_input && f.of == k; })))
+        return false;
+    return true;
   }
   std::size_t scratch() const override { return pieces_ > 1 ? shared_bytes(pieces_) : 0; }
 
