@@ -74,7 +74,7 @@ void check(std::uint64_t seed, dtype t, bool gradients, double tolerance) {
   CAPTURE(str(of.kind.shape, " ", t, " on ", of.threads));
   const outputs fused = run(seed, of, t, gradients, true);
   CHECK(difference(fused, run(seed, of, t, gradients, false)) == "");
-  if (t == dtype::float32 && (of.kind.smooth || !gradients))
+  if (t == dtype::float32 && of.kind.smooth)
     CHECK(distance(fused, run(seed, of, dtype::float64, gradients, false)) < tolerance);
 }
 
@@ -156,7 +156,7 @@ TEST_CASE("random programs over many elements have the same bits fused and unfus
 
 TEST_CASE("first and second gradients of random programs have the same bits fused and unfused") {
   for (std::uint64_t seed = 1, end = programs(600); seed <= end; ++seed)
-    check(seed, seed % 4 ? dtype::float32 : dtype::float64, true, 1e-3);
+    check(seed, seed % 4 ? dtype::float32 : dtype::float64, true, 1e-2);
 }
 
 TEST_CASE("random models train to the same bits fused and unfused") {

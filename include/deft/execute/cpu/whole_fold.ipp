@@ -220,7 +220,9 @@ class whole_fold_kernel final : public broadcast_kernel {
   }
 
   /// Elements that are computed before they are folded.
-  std::size_t block() const { return code_.compiled().run ? 1024 : 2048; }
+  std::size_t block() const {
+    return code_.compiled().run ? thresholds::folded_block : thresholds::folded_block_of_steps;
+  }
   /// What a piece needs for itself: what changes from group to group, then buffers.
   std::size_t own_bytes() const { return room() + buffer_bytes_; }
   /// What all have in common: single elements of the only row, then streams.
