@@ -129,3 +129,26 @@ TEST_CASE("a fold beside elementwise results has the bits of the fold alone") {
     CHECK(difference(together, alone) == "");
   }
 }
+
+TEST_CASE("a fold reads an operand before another result is written over it") {
+  graph own;
+  const auto in_own = as_default(own);
+  for (const std::int64_t n : {63, 64, 65}) {
+    for (const dtype t : {dtype::float32, dtype::float64, dtype::int64}) {
+      CAPTURE(str(n, " ", t));
+      const any_tensor x = make_placeholder("x", t, {n, n}), h = matmul(x, x), r = h * h;
+      const any_tensor next = matmul(r, x);  // r is not fetched, and h is not needed any more
+      std::vector<any_tensor> folds{max(r * h), sum(r - h), min(h - r)};
+      if (is_floating(t)) folds.insert(folds.end(), {mean(r - h), sum(tanh(r) * h)});
+      session with, without({.fuse = false});
+      for (const any_tensor& f : folds) {
+        const auto run = [&](session& s) {
+          const auto [a, b] =
+              s.run(f, next, detail::array_feed(x.handle(), values_for(x, {n, n}, 7)));
+          return outputs{any_array(a), any_array(b)};
+        };
+        CHECK(difference(run(with), run(without)) == "");
+      }
+    }
+  }
+}

@@ -1,152 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs of maps and reductions: the same bits fused, unfused and cut, close to the same
 // computed in double.
-#include <deft/core/philox.hpp>
 #include <deft/plan/fuse.hpp>
 #include <deft/plan/gradients.hpp>
 #include <deft/session/launch/local_cluster.hpp>
 #include <deft/session/session.hpp>
-#include <functional>
 
 #include "devices.hpp"
-#include "outputs.hpp"
 #include "planning.hpp"
+#include "random_graphs.hpp"
 
 using namespace deft;
 using testing::difference;
+using testing::distance;
+using testing::kind_of_graph;
+using testing::make_graph;
 using testing::outputs;
 using testing::own_graph;
+using testing::random_graph;
+using testing::run;
 using testing::values_for;
 
 namespace {
 
-/// What a random graph is made of; the same seed gives the same operations for every dtype.
-struct kind_of_graph {
-  dims shape;  ///< of x and y; the first extent may be dyn
-  std::vector<std::string> devices{""};
-};
-
-struct random_graph {
-  any_tensor x, y, row, column, scalar;
-  std::vector<any_tensor> fetches;  ///< five
-};
-
-/// Operations keep values at about unit size.
-random_graph make_graph(std::uint64_t seed, dtype t, const kind_of_graph& kind) {
-  philox_stream random(seed), places(seed);
-  const auto pick = [&](std::size_t n) { return static_cast<std::size_t>(random.below(n)); };
-  const dims& s = kind.shape;
-  const int last = s.rank() - 1;
-  dims one = s;
-  one.e[last] = 1;
-  random_graph g;
-  auto input = [&](const char* name, const dims& d) { return make_placeholder(name, t, d); };
-  g.x = input("x", s), g.y = input("y", s);
-  g.row = input("row", {s[last]}), g.column = input("column", one), g.scalar = input("scalar", {});
-  const bool floating = is_floating(t);
-  std::vector<any_tensor> elements{g.x, g.y}, rows{g.column}, results;
-  auto operand = [&](const std::vector<any_tensor>& of) { return of[pick(of.size())]; };
-  auto map = [&](const any_tensor& a, const any_tensor& b) -> any_tensor {
-    switch (pick(floating ? 12 : 6)) {
-      case 0:
-        return a + b;
-      case 1:
-        return a - b;
-      case 2:
-        return maximum(a, b);
-      case 3:
-        return minimum(b, a * b);
-      case 4:
-        return where(a < b, b - a, a);
-      case 5:
-        return relu(a) * 2 - b;
-      case 6:
-        return tanh(a * b);
-      case 7:
-        return sigmoid(a) - b;
-      case 8:
-        return exp(-square(tanh(a))) + b;
-      case 9:
-        return a / (square(b) + 1);
-      case 10:
-        return sqrt(square(a) + 0.25) - b;
-      default:
-        return log(square(a) + 1) * 0.5 + b;
-    }
-  };
-  const bool least = seed % 2 == 1;
-  auto extreme = [&](const auto&... of) { return least ? min(of...) : max(of...); };
-  auto fold = [&](const any_tensor& a, bool all) -> any_tensor {
-    const std::size_t how = pick(floating ? 3 : 2);
-    const axes over{-1};
-    if (all) return how == 0 ? extreme(a) : how == 1 ? sum(a) : mean(a);
-    return how == 0   ? extreme(a, over, keepdims)
-           : how == 1 ? expand_dims(sum(a, over), over)
-                      : mean(a, over, keepdims);
-  };
-  for (std::size_t n = 3 + pick(14); n-- > 0;) {
-    auto there = on(device(kind.devices[places.below(kind.devices.size())]));
-    const std::size_t what = pick(12);
-    if (what < 2) {
-      rows.push_back(fold(operand(elements), false));
-    } else if (what == 2 && floating) {
-      rows.push_back(map(operand(rows), operand(rows)));
-    } else {
-      const any_tensor a = operand(elements);
-      const std::size_t other = pick(8);
-      const any_tensor b = other < 4   ? operand(elements)
-                           : other < 6 ? operand(rows)
-                           : other < 7 ? g.row
-                                       : g.scalar;
-      elements.push_back(other % 2               ? map(a, b)
-                         : floating && other > 3 ? tanh(map(b, a))
-                                                 : map(b, a));
-    }
-  }
-  // The fourth fetch needs all feeds. One of the last two folds columns.
-  g.fetches = {elements.back(), operand(elements), rows.back(),
-               fold(map(elements.back(), g.x - g.y + g.row * g.scalar + g.column), true)};
-  const any_tensor folded = map(operand(elements), operand(elements));
-  const std::size_t how = pick(floating ? 5 : 4);
-  g.fetches.push_back(how == 0   ? extreme(folded, axes{0})
-                      : how == 1 ? sum(folded, axes{0})
-                      : how == 2 ? sum(operand(elements), axes{0}, keepdims)
-                      : how == 3 ? fold(operand(elements), true)
-                                 : mean(folded, axes{0}));
-  return g;
-}
-
 constexpr dtype types[] = {dtype::float32, dtype::float64, dtype::int32,
                            dtype::int64,   dtype::uint8,   dtype::float32};
-
-outputs run(session& s, const random_graph& g, const dims& shape) {
-  const int last = shape.rank() - 1;
-  dims one = shape;
-  one.e[last] = 1;
-  std::uint64_t seed = 17;
-  auto feed = [&](const any_tensor& t, const dims& d) {
-    return detail::array_feed(t.handle(), values_for(t, d, seed++));
-  };
-  const auto r =
-      s.run(g.fetches[0], g.fetches[1], g.fetches[2], g.fetches[3], g.fetches[4], feed(g.x, shape),
-            feed(g.y, shape), feed(g.row, {shape[last]}), feed(g.column, one), feed(g.scalar, {}));
-  return std::apply([](const auto&... a) { return outputs{any_array(a)...}; }, r);
-}
-
-/// The distance of floats from the same values in double, relative to the largest value.
-double distance(const outputs& a, const outputs& b) {
-  double worst = 0;
-  for (std::size_t o = 0; o < a.size(); ++o) {
-    double largest = 1, difference = 0;
-    for (std::int64_t i = 0; i < a[o].elements(); ++i) {
-      const double x = static_cast<double>(a[o].data<float>()[i]), y = b[o].data<double>()[i];
-      largest = std::max(largest, std::abs(y));
-      difference = std::max(difference, std::abs(x - y));
-    }
-    worst = std::max(worst, difference / largest);
-  }
-  return worst;
-}
 
 struct fused_nodes {
   int folds = 0, rows = 0, columns = 0, several = 0;

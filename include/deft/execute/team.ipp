@@ -8,6 +8,7 @@
 #include <chrono>
 #include <deft/core/thread.hpp>
 #include <deft/execute/team.hpp>
+#include <deft/plan/thresholds.hpp>
 #include <exception>
 #include <mutex>
 #include <system_error>
@@ -187,8 +188,9 @@ int intra_op_threads() {
 }
 
 bool worth_splitting(double nanoseconds) {
-  if (nanoseconds < 5000 || teamwork::in_chunk || intra_op_threads() <= 1) return false;
-  return nanoseconds >= 100'000 || teamwork::the_team().awake();
+  if (nanoseconds < thresholds::awake_team || teamwork::in_chunk || intra_op_threads() <= 1)
+    return false;
+  return nanoseconds >= thresholds::asleep_team || teamwork::the_team().awake();
 }
 
 void detail::run_chunks(std::int64_t n, void (*run)(void*, std::int64_t), void* context) {

@@ -7,6 +7,7 @@
 #include <deft/plan/extents.hpp>
 #include <deft/plan/fuse.hpp>
 #include <deft/plan/region.hpp>
+#include <deft/plan/thresholds.hpp>
 #include <deft/plan/waits.hpp>
 #include <optional>
 #include <vector>
@@ -37,9 +38,6 @@ class fuser {
   std::vector<kept_apart> run();
 
  private:
-  /// From this many elements on, reading a value again costs more than a region with two results.
-  static constexpr std::int64_t large = 4096;
-
   bool has_kernel(std::uint32_t root) const { return has_kernel(root, node(root).outputs[0].type); }
   bool has_kernel(std::uint32_t root, dtype t) const {
     const op_def& made =
@@ -125,7 +123,9 @@ class fuser {
   const char* why_not(group& g, std::uint32_t n, bool rows);
   /// Takes in `n`, which several updates need, with all of them and what they compute of it.
   bool join_updates(group& g, std::uint32_t n) const;
-  bool is_large(const dims& d) const { return !d.is_static() || d.elements() >= large; }
+  bool is_large(const dims& d) const {
+    return !d.is_static() || d.elements() >= thresholds::large_region;
+  }
   bool variable_among(const node_numbers& updates, const node_def& x) const {
     return std::ranges::any_of(
         updates, [&](auto u) { return resource_of(node(u)).key == resource_of(x).key; });

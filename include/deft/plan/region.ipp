@@ -8,6 +8,7 @@
 #include <deft/op/plan/fused.hpp>
 #include <deft/op/plan/fused_update.hpp>
 #include <deft/plan/region.hpp>
+#include <deft/plan/thresholds.hpp>
 #include <unordered_map>
 
 namespace deft::plan {
@@ -22,8 +23,6 @@ bool is_literal(const node_def& n) {
 bool keeps_dims(const node_def& fold) { return decode<op::reduction>(fold.attributes).keepdims; }
 
 std::optional<fold_shape> shape_of_fold(const graph_def& g, const node_def& n) {
-  // A row's values wait for each other, and those of columns for all rows.
-  constexpr std::int64_t most_columns = 1 << 14;
   const dims axes = decode<op::reduction>(n.attributes).axes;
   const dims& x = g.nodes[n.inputs[0].node].outputs[n.inputs[0].port].shape;
   const int rank = x.rank(), count = axes.size();
@@ -35,7 +34,8 @@ std::optional<fold_shape> shape_of_fold(const graph_def& g, const node_def& n) {
     if (axes.contains(d) != rows || x[d] == dyn) return {};
     elements *= x[d];
   }
-  if (elements <= 1 || (!rows && elements > most_columns)) return {};
+  // A row's values wait for each other, and those of columns for all rows.
+  if (elements <= 1 || (!rows && elements > thresholds::most_columns)) return {};
   return rows ? fold_shape{extent_class::row, count}
               : fold_shape{extent_class::column, rank - count};
 }

@@ -9,6 +9,7 @@
 #include <deft/execute/layout.hpp>
 #include <deft/execute/region_extents.hpp>
 #include <deft/execute/team.hpp>
+#include <deft/plan/thresholds.hpp>
 #include <memory>
 
 namespace deft::cpu {
@@ -43,8 +44,7 @@ class literal_copies {
   int span_ = 1;
 };
 
-/// Elements that a chunk of a split run has at least: the same whatever the number of threads.
-inline constexpr std::int64_t chunk_elements = 1 << 15;
+using thresholds::chunk_elements;
 
 class broadcast_kernel : public kernel {
  public:

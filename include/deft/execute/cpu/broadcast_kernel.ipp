@@ -76,15 +76,14 @@ void broadcast_kernel::walk(std::span<const tensor_type> all, const dims& extent
   const double work = element_cost_ * static_cast<double>(elements());
   const auto calls = static_cast<double>(layout_.planes() * (layout_.rows() / together_ + 1));
   cost_ = 10 * calls + std::max(work, static_cast<double>(bytes) / 40);
-  // Splitting what fits one core's cache loses more by moving it than it gains.
-  split_ = work > 2e4 || bytes > 500'000;
-  code_.set_far(bytes > 4'000'000);
+  split_ = work > thresholds::split_work || bytes > thresholds::split_bytes;
+  code_.set_far(bytes > thresholds::far_bytes);
 }
 
 /// Short rows go together: as many as stay in the first-level cache with all operands.
 void broadcast_kernel::choose_sources(std::int64_t width) {
   const std::int64_t n = std::max<std::int64_t>(1, layout_.n());
-  const std::int64_t most = std::clamp<std::int64_t>(24'000 / width, 64, 1024);
+  const std::int64_t most = std::clamp<std::int64_t>(24'000 / width, 64, thresholds::largest_block);
   together_ = std::clamp<std::int64_t>(most / n, 1, std::max<std::int64_t>(1, layout_.rows()));
   room_ = 0;
   single_ = elements() <= 1 || is_one_row();

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <deft/execute/cpu/conv2d_filter.ipp>
 #include <deft/execute/cpu/kernel_base.hpp>
 #include <deft/execute/cpu/tables.hpp>
+#include <deft/execute/cpu/tile_sums.hpp>
 #include <deft/execute/cpu/windows.hpp>
 #include <deft/execute/team.hpp>
 
@@ -15,25 +17,25 @@ namespace deft::cpu {
 namespace convolution {
 namespace {
 
-constexpr double flops_per_nanosecond = 100;
-
 /// P windows by the columns of a panel: `rows` rows of `length` elements, `row` apart.
 template <int P, int L, class T>
 void tile(const std::array<const T*, P>& from, std::int64_t rows, std::int64_t row,
           std::int64_t length, const T* panel, const std::array<T*, P>& to, int some,
-          std::int64_t columns) {
-  pack<T, L> sum[P];
-  for (auto& s : sum) s = broadcast<T, L>(T(0));
+          std::int64_t columns, tile_leaves<T, L, P>& leaves) {
+  tile_sums<T, L, P> sums(leaves);
+  auto& sum = sums.sum.v;
   for (std::int64_t r = 0; r < rows; ++r) {
     const T* x[P];
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) x[p] = from[static_cast<std::size_t>(p)] + r * row;
-    for (std::int64_t i = 0; i < length; ++i, panel += L) {
-      const auto taps = load<T, L>(panel);
+    for (std::int64_t i = 0; i < length; sums.added())
+      for (const std::int64_t end = i + sums.take(length - i); i < end; ++i, panel += L) {
+        const auto taps = load<T, L>(panel);
 #pragma GCC unroll 8
-      for (int p = 0; p < P; ++p) sum[p] = multiply_add(broadcast<T, L>(x[p][i]), taps, sum[p]);
-    }
+        for (int p = 0; p < P; ++p) sum[p] = multiply_add(broadcast<T, L>(x[p][i]), taps, sum[p]);
+      }
   }
+  sums.end();
 #pragma GCC unroll 8
   for (int p = 0; p < P; ++p)
     if (p < some) store_columns<L>(to[static_cast<std::size_t>(p)], sum[p], columns);
@@ -44,27 +46,31 @@ void tile(const std::array<const T*, P>& from, std::int64_t rows, std::int64_t r
 template <int P, class T>
 void dots(const std::array<const T*, P>& from, std::int64_t rows, std::int64_t row,
           std::int64_t length, const T* column, std::int64_t padded, const std::array<T*, P>& to,
-          int some) {
+          int some, tile_leaves<T, register_lanes<T>, P>& leaves) {
   constexpr int W = register_lanes<T>;
-  pack<T, W> sum[P];
-  for (auto& s : sum) s = broadcast<T, W>(T(0));
+  tile_sums<T, W, P> sums(leaves);
+  auto& sum = sums.sum.v;
   for (std::int64_t r = 0; r < rows; ++r, column += padded) {
     std::int64_t i = 0;
-    for (; i + W <= length; i += W) {
-      const auto taps = load<T, W>(column + i);
+    for (; i + W <= length; sums.added())
+      for (const std::int64_t end = i + W * sums.take((length - i) / W); i < end; i += W) {
+        const auto taps = load<T, W>(column + i);
 #pragma GCC unroll 8
-      for (int p = 0; p < P; ++p)
-        sum[p] =
-            multiply_add(load<T, W>(from[static_cast<std::size_t>(p)] + r * row + i), taps, sum[p]);
-    }
+        for (int p = 0; p < P; ++p)
+          sum[p] = multiply_add(load<T, W>(from[static_cast<std::size_t>(p)] + r * row + i), taps,
+                                sum[p]);
+      }
     if (i == length) continue;
     const auto taps = load<T, W>(column + i);
+    sums.take(1);
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p)
       sum[p] = multiply_add(
           load_some<W>(from[static_cast<std::size_t>(p)] + r * row + i, length - i, T(0)), taps,
           sum[p]);
+    sums.added();
   }
+  sums.end();
   for (int p = 0; p < some; ++p) {
     T lanes[W];
     store(lanes, sum[p]);
@@ -102,7 +108,7 @@ struct pass : windows {
   /// Whether windows are summed along their rows: they would use a few lanes of a panel.
   template <class T>
   bool along_rows() const {
-    return outputs <= 4 && taps[1] * channels >= register_lanes<T>;
+    return outputs <= thresholds::few_outputs && taps[1] * channels >= register_lanes<T>;
   }
   template <class T>
   std::int64_t padded_row() const {
@@ -138,17 +144,20 @@ struct pass : windows {
     if (along_rows<T>()) {
       constexpr int P = 8;
       const std::int64_t padded = padded_row<T>();
+      tile_leaves<T, register_lanes<T>, P> leaves;
       return each_tile<P>(x, y, rows, [&](const auto& from, auto into, int some) {
         for (std::int64_t j = 0; j < outputs; ++j) {
-          dots<P>(from, taps[0], row(), length, filter + j * taps[0] * padded, padded, into, some);
+          dots<P>(from, taps[0], row(), length, filter + j * taps[0] * padded, padded, into, some,
+                  leaves);
           for (T*& at : into) ++at;
         }
       });
     }
     each_panel<T>(outputs, [&]<int R>(std::int64_t j, std::int64_t columns) {
       constexpr int P = tile_rows<R>, L = R * register_lanes<T>;
+      tile_leaves<T, L, P> leaves;
       each_tile<P>(x, y + j, rows, [&](const auto& from, const auto& into, int some) {
-        tile<P, L>(from, taps[0], row(), length, filter + depth() * j, into, some, columns);
+        tile<P, L>(from, taps[0], row(), length, filter + depth() * j, into, some, columns, leaves);
       });
     });
   }
@@ -304,143 +313,6 @@ class input_gradient final : public typed_kernel {
   op::conv2d_input_gradient op_;
   std::vector<phase> passes_;
   std::int64_t room_ = 0;
-};
-
-/// Adds to P rows of a panel of sums: the elements at `from` of every window times the window's row
-/// of dz.
-template <int P, int L, class T>
-void add_products(const std::array<const T*, P>& from, const windows& w, std::int64_t rows,
-                  const T* dz, std::int64_t apart, T* sums, int some) {
-  pack<T, L> sum[P];
-  for (auto& s : sum) s = broadcast<T, L>(T(0));
-  const std::int64_t step = w.step[1] * w.channels, row = w.step[0] * w.row();
-  for (std::int64_t r = 0; r < rows; ++r) {
-    const T* x[P];
-#pragma GCC unroll 8
-    for (int p = 0; p < P; ++p) x[p] = from[static_cast<std::size_t>(p)] + r * row;
-    for (std::int64_t i = 0, end = w.count[1] * step; i < end; i += step, dz += apart) {
-      const auto d = load<T, L>(dz);
-#pragma GCC unroll 8
-      for (int p = 0; p < P; ++p) sum[p] = multiply_add(broadcast<T, L>(x[p][i]), d, sum[p]);
-    }
-  }
-#pragma GCC unroll 8
-  for (int p = 0; p < P; ++p)
-    if (p < some) store(sums + p * L, load<T, L>(sums + p * L) + sum[p]);
-}
-
-/// Groups of images are summed on their own, and then added up; where the filter is too large for
-/// that, pieces are rows of it.
-template <class T>
-class filter_gradient final : public typed_kernel {
- public:
-  explicit filter_gradient(const op::conv2d_filter_gradient& o) : op_(o) {}
-  std::size_t scratch() const override {
-    return static_cast<std::size_t>(groups_ * part()) * sizeof(T);
-  }
-  void ready() override {
-    w_ = windows_of(op_, in(1), in(2), in(0));
-    images_ = in(0)[0];
-    n_ = in(2)[3];
-    wide_ = padded_columns<T>(n_);
-    constexpr std::int64_t pieces = 8, part_bytes = 1 << 19;
-    const std::int64_t bytes = part() * static_cast<std::int64_t>(sizeof(T));
-    groups_ = std::clamp<std::int64_t>(part_bytes * pieces / std::max<std::int64_t>(1, bytes), 1,
-                                       std::clamp<std::int64_t>(images_, 1, pieces));
-    ranges_ =
-        std::clamp<std::int64_t>(pieces / groups_, 1, std::max<std::int64_t>(1, w_.depth() / 48));
-    offsets_.clear();
-    for (std::int64_t r = 0; r < w_.taps[0]; ++r)
-      for (std::int64_t i = 0; i < w_.taps[1] * w_.channels; ++i)
-        offsets_.push_back(r * w_.row() + i);
-    flops_ = 2.0 * static_cast<double>(in(0).elements()) * static_cast<double>(w_.depth());
-    cost_ = 100 + flops_ / flops_per_nanosecond;
-  }
-  void run(const kernel_call& c) override {
-    if (out().elements() == 0) return;
-    const T* const dz = static_cast<const T*>(c.in[0]);
-    const T* const x = static_cast<const T*>(c.in[1]);
-    T* const parts = static_cast<T*>(c.scratch);
-    T* const dw = static_cast<T*>(c.out[0]);
-    const std::int64_t depth = w_.depth(), images = (images_ + groups_ - 1) / groups_;
-    const std::int64_t range = (depth + ranges_ - 1) / ranges_;
-    parallel_chunks(groups_ * ranges_, flops_ / flops_per_nanosecond, [&](std::int64_t piece) {
-      const std::int64_t g = piece / ranges_, begin = piece % ranges_ * range;
-      add_images(x, dz, g * images, std::min(images_, (g + 1) * images), begin,
-                 std::min(depth, begin + range), parts + g * part());
-    });
-    constexpr std::int64_t some = 64;
-    parallel_chunks((depth + some - 1) / some, static_cast<double>(groups_ * part()) / 10,
-                    [&](std::int64_t piece) {
-                      each_panel<T>(n_, [&]<int R>(std::int64_t j, std::int64_t columns) {
-                        constexpr int L = R * register_lanes<T>;
-                        for (std::int64_t i = piece * some; i < std::min(depth, (piece + 1) * some);
-                             ++i) {
-                          const T* from = parts + depth * j + i * L;
-                          auto sum = load<T, L>(from);
-                          for (std::int64_t g = 1; g < groups_; ++g)
-                            sum = sum + load<T, L>(from += part());
-                          store_columns<L>(dw + i * n_ + j, sum, columns);
-                        }
-                      });
-                    });
-  }
-
- private:
-  std::int64_t part() const { return w_.depth() * wide_; }
-
-  /// Sums of some images for the rows [begin, end) of the filter.
-  void add_images(const T* x, const T* dz, std::int64_t first, std::int64_t last,
-                  std::int64_t begin, std::int64_t end, T* sums) const {
-    if (begin >= end) return;
-    each_panel<T>(n_, [&]<int R>(std::int64_t j, std::int64_t) {
-      constexpr int L = R * register_lanes<T>;
-      std::fill(sums + w_.depth() * j + begin * L, sums + w_.depth() * j + end * L, T(0));
-    });
-    const std::int64_t row = w_.count[1] * n_;
-    const std::int64_t band = w_.band(row * static_cast<std::int64_t>(sizeof(T)));
-    // A panel that is not full is read from a copy.
-    constexpr std::int64_t widest = most_registers * register_lanes<T>;
-    const std::int64_t image = w_.room(band), copy = band * w_.count[1] * widest;
-    T* const room =
-        static_cast<T*>(thread_scratch(static_cast<std::size_t>(image + copy) * sizeof(T)));
-    for (std::int64_t b = first; b < last; ++b)
-      for (std::int64_t at = 0; at < w_.count[0]; at += band) {
-        const std::int64_t rows = std::min(band, w_.count[0] - at);
-        const T* const windows = w_.open(x + b * w_.image(), at, rows, room);
-        const T* const gradient = dz + (b * w_.count[0] + at) * row;
-        each_panel<T>(n_, [&]<int R>(std::int64_t j, std::int64_t columns) {
-          constexpr int P = tile_rows<R>, L = R * register_lanes<T>;
-          const T* from = gradient + j;
-          std::int64_t apart = n_;
-          if (columns < L) {
-            T* to = room + image;
-            for (std::int64_t i = 0; i < rows * w_.count[1]; ++i, to += L) {
-              std::memcpy(to, from + i * n_, static_cast<std::size_t>(columns) * sizeof(T));
-              std::fill(to + columns, to + L, T(0));
-            }
-            from = room + image, apart = L;
-          }
-          for (std::int64_t i = begin; i < end; i += P) {
-            const int some = static_cast<int>(std::min<std::int64_t>(end - i, P));
-            std::array<const T*, P> elements;
-            for (int p = 0; p < P; ++p)
-              elements[static_cast<std::size_t>(p)] =
-                  windows + offsets_[static_cast<std::size_t>(i + std::min(p, some - 1))];
-            add_products<P, L>(elements, w_, rows, from, apart, sums + w_.depth() * j + i * L,
-                               some);
-          }
-        });
-      }
-  }
-
-  op::conv2d_filter_gradient op_;
-  windows w_;
-  std::int64_t images_ = 0, n_ = 0, wide_ = 0;
-  std::int64_t groups_ = 1;            ///< of images
-  std::int64_t ranges_ = 1;            ///< of rows of the filter
-  std::vector<std::int64_t> offsets_;  ///< of those rows in a window
-  double flops_ = 0;
 };
 
 template <template <class> class Kernel, class Op>

@@ -5,6 +5,7 @@
 #include <deft/execute/cpu/join.hpp>
 #include <deft/execute/cpu/kernel_base.hpp>
 #include <deft/execute/cpu/pack.hpp>
+#include <deft/plan/thresholds.hpp>
 
 namespace deft::cpu {
 
@@ -26,14 +27,15 @@ struct largest_number : largest {
 
 /// The columns of a matrix, of which `rows` rows of `n` elements are folded into one.
 struct column_layout {
-  static constexpr std::int64_t leaf_rows = 64;  ///< folded one after another, by pairs
+  static constexpr std::int64_t leaf_rows = thresholds::leaf_rows;
 
   std::int64_t rows = 0, n = 1;
   std::int64_t together = 1;  ///< short rows that are folded as one; the columns' parts at the end
 
   column_layout() = default;
   column_layout(std::int64_t count, std::int64_t elements) : rows(count), n(elements) {
-    if (n > 0 && n < 64 && rows >= 256 / n) together = 256 / n;
+    constexpr std::int64_t narrow = thresholds::narrow_together;
+    if (n > 0 && n < thresholds::narrow_columns && rows >= narrow / n) together = narrow / n;
   }
   std::int64_t wide() const { return together * n; }
   std::int64_t wide_rows() const { return rows / together; }
@@ -47,7 +49,8 @@ struct column_layout {
 template <class T, class F>
 struct fold {
   static constexpr int L = register_bytes / static_cast<int>(sizeof(T)), W = fold_lanes<T>;
-  static constexpr std::int64_t leaf_elements = 64 * W;  ///< of a row, folded in a line
+  static constexpr std::int64_t leaf_elements =
+      thresholds::leaf_packs * W;  ///< of a row, folded in a line
   static constexpr std::int64_t leaf_rows = column_layout::leaf_rows;
 
   /// Where a tree over n > unit elements parts: the left side is the largest power of two of units.

@@ -16,7 +16,7 @@ struct fold_functions {
   // At most `most_rows` rows of at most `piece` elements by a compiled fold, in the memory of a
   // stream: their lanes before, and the rows given their lanes after and the elements behind whole
   // packs, row after row.
-  static constexpr std::int64_t most_rows = 16;
+  static constexpr std::int64_t most_rows = thresholds::folded_rows;
   void (*reset)(void* lanes, std::int64_t rows);
   void (*finish)(const void* lanes, std::int64_t rows, const void* tails, std::int64_t tail_n,
                  std::int64_t n, void* to);

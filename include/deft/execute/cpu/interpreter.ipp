@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/execute/cpu/interpreter.hpp>
+#include <deft/plan/thresholds.hpp>
 
 namespace deft::cpu {
 
@@ -143,7 +144,7 @@ void interpreter::allocate(const program& p) {
   }
   // Everything that a block touches stays in the first-level cache.
   for (auto b : input_sizes_) bytes += b;
-  block_ = 1024;
+  block_ = thresholds::largest_block;
   while (block_ > 256 && static_cast<std::size_t>(block_) * bytes > temporary_bytes) block_ /= 2;
   while (block_ > 32 && static_cast<std::size_t>(block_) * widest * temporaries_ > temporary_bytes)
     block_ /= 2;

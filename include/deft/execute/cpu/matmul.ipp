@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <deft/execute/cpu/kernel_base.hpp>
-#include <deft/execute/cpu/pack.hpp>
+#include <deft/execute/cpu/pack_group.hpp>
 #include <deft/execute/cpu/tables.hpp>
+#include <deft/execute/long_sum.hpp>
 #include <deft/execute/matrix_product.hpp>
 #include <deft/execute/team.hpp>
+#include <deft/plan/thresholds.hpp>
 
 namespace deft::cpu {
 namespace product {
@@ -20,34 +22,52 @@ struct task : matrix_product {
   T* c;
 };
 
-/// R rows of c, `columns` wide, from k rows of b with L elements each.
+/// Elements in a register.
+template <class T>
+inline constexpr int per_register = std::max<int>(1, register_bytes / sizeof(T));
+
+/// Products that are added in order, into a leaf of a long_sum. Tiles whose sums fill all registers
+/// have longer leaves: there each one costs as much as some products.
+constexpr std::int64_t together = thresholds::tile_products,
+                       together_in_wide_tiles = thresholds::wide_tile_products;
+
+/// Adds to `sum` the products of R rows of a and k rows of b with L elements each.
 template <int R, int L, class T>
-void tile(const T* a, std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t b_row,
-          std::int64_t k, T* c, std::int64_t c_row, std::int64_t columns) {
-  pack<T, L> sum[R];
-  for (auto& s : sum) s = broadcast<T, L>(T(0));
+DEFT_ALWAYS_INLINE void add_products(const T* a, std::int64_t a_row, std::int64_t a_col, const T* b,
+                                     std::int64_t b_row, std::int64_t k, pack_group<T, L, R>& sum) {
 #pragma GCC unroll 2
   for (std::int64_t i = 0; i < k; ++i) {
     const auto row = load<T, L>(b + i * b_row);
     const T* at = a + i * a_col;
 #pragma GCC unroll 16
-    for (int r = 0; r < R; ++r) sum[r] = multiply_add(broadcast<T, L>(at[r * a_row]), row, sum[r]);
+    for (int r = 0; r < R; ++r)
+      sum.v[r] = multiply_add(broadcast<T, L>(at[r * a_row]), row, sum.v[r]);
   }
+}
+
+/// R rows of c, `columns` wide, from k rows of b with L elements each.
+template <int R, int L, class T>
+void tile(const T* a, std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t b_row,
+          std::int64_t k, T* c, std::int64_t c_row, std::int64_t columns) {
+  using sums = pack_group<T, L, R>;
+  constexpr std::int64_t leaf_products = L > per_register<T> ? together_in_wide_tiles : together;
+  const auto sum =
+      sum_in_leaves(k, leaf_products, sums(T(0)),
+                    [&](sums& leaf, std::int64_t begin, std::int64_t end) DEFT_INLINED {
+                      add_products<R, L>(a + begin * a_col, a_row, a_col, b + begin * b_row, b_row,
+                                         end - begin, leaf);
+                    });
 #pragma GCC unroll 16
   for (int r = 0; r < R; ++r) {
     if (columns == L) {
-      store(c + r * c_row, sum[r]);
+      store(c + r * c_row, sum.v[r]);
     } else {
       T whole[L];
-      store(whole, sum[r]);
+      store(whole, sum.v[r]);
       std::memcpy(c + r * c_row, whole, static_cast<std::size_t>(columns) * sizeof(T));
     }
   }
 }
-
-/// Elements in a register.
-template <class T>
-inline constexpr int per_register = std::max<int>(1, register_bytes / sizeof(T));
 
 /// A block of c, and what of a and b it takes. Of each row of b there are as many elements to read
 /// as a tile has columns.
@@ -76,7 +96,7 @@ template <int L, class T>
 void panel(const task<T>& t, block<T> x) {
   constexpr int R = register_bytes == 64 ? 12 : L > per_register<T> ? 6 : 8;
   const bool whole = !t.transpose_b && x.columns == L;
-  if (!whole || (t.n > 256 && x.rows > 2 * R)) {
+  if (!whole || (t.n > thresholds::wide_product && x.rows > 2 * R)) {
     auto* packed = static_cast<T*>(thread_scratch(static_cast<std::size_t>(t.k * L) * sizeof(T)));
     const T *from = x.b, *const end = t.b + t.k * t.n;
     const std::int64_t next = t.b_row(), step = t.b_col();
@@ -96,7 +116,7 @@ void panel(const task<T>& t, block<T> x) {
 /// Two registers of columns at a time, with as many rows as there are registers for.
 template <class T>
 void by_panels(const task<T>& t) {
-  constexpr std::int64_t L = 2 * per_register<T>, most_rows = 240;
+  constexpr std::int64_t L = 2 * per_register<T>, most_rows = thresholds::product_rows;
   const std::int64_t across = (t.n + L - 1) / L, down = (t.m + most_rows - 1) / most_rows;
   const double nanoseconds = static_cast<double>(across * L * t.m) * static_cast<double>(t.k) / 100;
   parallel_chunks(across * down, nanoseconds, [&](std::int64_t piece) {
@@ -116,9 +136,10 @@ void by_panels(const task<T>& t) {
 template <class T>
 bool by_panels_is_faster(const task<T>& t) {
   constexpr std::int64_t L = 2 * per_register<T>, size = sizeof(T);
-  if (t.n <= 16) return true;  // Eigen is at half its speed
-  return !t.transpose_b && t.k * L * size <= 128 << 10 &&
-         t.m * t.k * size <= (t.transpose_a ? 384 << 10 : 2 << 20);
+  if (t.n <= thresholds::few_columns) return true;
+  return !t.transpose_b && t.k * L * size <= thresholds::panel_bytes &&
+         t.m * t.k * size <=
+             (t.transpose_a ? thresholds::transposed_left_bytes : thresholds::left_bytes);
 }
 
 /// A row times a matrix whose rows are contiguous, or the same with everything transposed:
@@ -127,32 +148,40 @@ template <class T>
 void row_times_matrix(const T* a, std::int64_t step, const T* b, std::int64_t k, std::int64_t n,
                       T* c) {
   constexpr int L = register_bytes / sizeof(T), W = 4 * L;
-  std::int64_t j = 0;
-  for (; j + W <= n; j += W) {
-    pack<T, W> sum = broadcast<T, W>(T(0));
-    for (std::int64_t i = 0; i < k; ++i)
-      sum = multiply_add(broadcast<T, W>(a[i * step]), load<T, W>(b + i * n + j), sum);
-    store(c + j, sum);
-  }
-  for (; j < n; ++j) {
-    T sum = 0;
-    for (std::int64_t i = 0; i < k; ++i) sum = multiply_add(a[i * step], b[i * n + j], sum);
-    c[j] = sum;
-  }
+  const std::int64_t whole = n / W * W;
+  for (std::int64_t j = 0; j < whole; j += W)
+    store(c + j,
+          sum_in_leaves(k, together, broadcast<T, W>(T(0)),
+                        [&](pack<T, W>& sum, std::int64_t begin, std::int64_t end) DEFT_INLINED {
+                          for (std::int64_t i = begin; i < end; ++i)
+                            sum = multiply_add(broadcast<T, W>(a[i * step]),
+                                               load<T, W>(b + i * n + j), sum);
+                        }));
+  for (std::int64_t j = whole; j < n; ++j)
+    c[j] = sum_in_leaves(k, together, num::lane<T>(T(0)),
+                         [&](num::lane<T>& sum, std::int64_t begin, std::int64_t end) DEFT_INLINED {
+                           for (std::int64_t i = begin; i < end; ++i)
+                             sum.v = multiply_add(a[i * step], b[i * n + j], sum.v);
+                         })
+               .v;
 }
 
 /// The sum of the products of two rows of k elements.
 template <class T>
 T dot(const T* a, const T* b, std::int64_t k) {
   constexpr int L = register_bytes / sizeof(T), W = 4 * L;
-  pack<T, W> sum = broadcast<T, W>(T(0));
-  std::int64_t i = 0;
-  for (; i + W <= k; i += W) sum = multiply_add(load<T, W>(a + i), load<T, W>(b + i), sum);
+  const std::int64_t whole = k / W * W;
+  const auto sum =
+      sum_in_leaves(whole, together * W, broadcast<T, W>(T(0)),
+                    [&](pack<T, W>& leaf, std::int64_t begin, std::int64_t end) DEFT_INLINED {
+                      for (std::int64_t i = begin; i < end; i += W)
+                        leaf = multiply_add(load<T, W>(a + i), load<T, W>(b + i), leaf);
+                    });
   T lanes[W], total = 0;
   store(lanes, sum);
   for (int w = W / 2; w > 0; w /= 2)
     for (int l = 0; l < w; ++l) lanes[l] = (num::lane<T>(lanes[l]) + lanes[l + w]).v;
-  for (; i < k; ++i) total = multiply_add(a[i], b[i], total);
+  for (std::int64_t i = whole; i < k; ++i) total = multiply_add(a[i], b[i], total);
   return (num::lane<T>(lanes[0]) + total).v;
 }
 
@@ -160,7 +189,9 @@ T dot(const T* a, const T* b, std::int64_t k) {
 /// k of its own, so pieces are independent.
 template <class T>
 bool vector_product(const task<T>& t) {
-  if (t.m == 1 && !t.transpose_b)
+  if (t.m == 1 && t.n == 1)
+    *t.c = dot(t.a, t.b, t.k);
+  else if (t.m == 1 && !t.transpose_b)
     row_times_matrix(t.a, 1, t.b, t.k, t.n, t.c);
   else if (t.n == 1 && t.transpose_a)
     row_times_matrix(t.b, 1, t.a, t.k, t.m, t.c);
@@ -231,9 +262,9 @@ template <class T>
 void packed_product(const task<T>& t) {
   const bool by_rows = t.m >= t.n;
   const std::int64_t extent = by_rows ? t.m : t.n;
-  std::int64_t pieces = std::max<std::int64_t>(1, extent / 192);
+  std::int64_t pieces = std::max<std::int64_t>(1, extent / thresholds::packed_rows);
   const double nanoseconds = static_cast<double>(t.m * t.n) * static_cast<double>(t.k) / 100;
-  if (nanoseconds < 2e4) pieces = 1;
+  if (nanoseconds < thresholds::split_work) pieces = 1;
   if (pieces > 1) pieces = std::min<std::int64_t>(pieces / 2 * 2, 64);
   const std::int64_t piece = ((extent + pieces - 1) / pieces + 15) / 16 * 16;
   parallel_chunks((extent + piece - 1) / piece, nanoseconds, [&](std::int64_t p) {

@@ -3,9 +3,11 @@
 // time over the elements of each window.
 #pragma once
 #include <algorithm>
+#include <deft/execute/cpu/fold.hpp>
 #include <deft/execute/cpu/kernel_base.hpp>
 #include <deft/execute/cpu/pack.hpp>
 #include <deft/execute/cpu/tables.hpp>
+#include <deft/execute/long_sum.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/avg_pool.hpp>
 #include <deft/op/max_pool.hpp>
@@ -118,17 +120,19 @@ class forward final : public typed_kernel {
         each_register<T>(channels, [&](std::int64_t channel, auto n) {
           const T* const at = x + channel;
           using V = decltype(load_channels(at, n));
-          V v =
-              of_largest<Op>
-                  ? load_channels(at + (window.begin[0] * l_.x[2] + window.begin[1]) * channels, n)
-                  : V(0);
-          l_.each(window, [&](std::int64_t offset) {
-            const V element = load_channels(at + offset, n);
-            if constexpr (of_largest<Op>)
-              v = num::maximum(v, element);
-            else
-              v = v + element;
-          });
+          V v(0);
+          if constexpr (of_largest<Op>) {
+            v = load_channels(at + (window.begin[0] * l_.x[2] + window.begin[1]) * channels, n);
+            l_.each(window, [&](std::int64_t offset) {
+              v = num::maximum(v, load_channels(at + offset, n));
+            });
+          } else if (window.count() <= addends_together) {
+            l_.each(window, [&](std::int64_t offset) { v = v + load_channels(at + offset, n); });
+          } else {
+            long_sum<V> sum(v);
+            l_.each(window, [&](std::int64_t offset) { sum.add(load_channels(at + offset, n)); });
+            v = sum.total(v);
+          }
           if constexpr (!of_largest<Op>) v = v / V(count);
           store_channels(y + channel, v, n);
         });
@@ -156,36 +160,54 @@ class gradient final : public typed_kernel {
     T* const dx = static_cast<T*>(c.out[0]);
     const std::int64_t image = l_.image(), result = l_.y[1] * l_.y[2] * l_.y[3];
     in_pieces(l_.x[0], cost_, [&](std::int64_t b) {
-      add_image(of_largest<Op> ? x + b * image : nullptr, dz + b * result, dx + b * image);
+      std::fill_n(dx + b * image, image, T(0));
+      if constexpr (of_largest<Op>)
+        add_to_largest(x + b * image, dz + b * result, dx + b * image);
+      else
+        add_everywhere(dz + b * result, dx + b * image);
     });
   }
 
  private:
-  void add_image(const T* x, const T* dz, T* dx) const {
-    const std::int64_t channels = l_.x[3];
-    std::fill(dx, dx + l_.image(), T(0));
-    for (std::int64_t i = 0; i < l_.y[1]; ++i)
+  /// The elements of a row get the sum over the windows of a row first, which all rows that these
+  /// windows cover have in common.
+  void add_everywhere(const T* dz, T* dx) const {
+    const std::int64_t channels = l_.x[3], row = l_.x[2] * channels;
+    T* const sums = static_cast<T*>(thread_scratch(static_cast<std::size_t>(row) * sizeof(T)));
+    for (std::int64_t i = 0; i < l_.y[1]; ++i) {
+      std::fill_n(sums, row, T(0));
       for (std::int64_t j = 0; j < l_.y[2]; ++j, dz += channels) {
         const clipped window = l_.at(i, j);
         const T count = static_cast<T>(window.count());
         each_register<T>(channels, [&](std::int64_t channel, auto n) {
           using V = decltype(load_channels(dz, n));
-          const V d = load_channels(dz + channel, n);
-          auto add = [&](std::int64_t offset, const V& v) {
-            T* const to = dx + offset + channel;
-            store_channels(to, load_channels(to, n) + v, n);
-          };
-          if constexpr (of_largest<Op>) {
-            const V place = largest_place<V>(x + channel, window, n);
-            T number = 0;
-            l_.each(window, [&](std::int64_t offset) {
-              add(offset, num::select(place == V(number), d, V(0)));
-              number += 1;
-            });
-          } else {
-            const V part = d / V(count);
-            l_.each(window, [&](std::int64_t offset) { add(offset, part); });
+          const V part = load_channels(dz + channel, n) / V(count);
+          for (std::int64_t w = window.begin[1]; w < window.end[1]; ++w) {
+            T* const to = sums + w * channels + channel;
+            store_channels(to, load_channels(to, n) + part, n);
           }
+        });
+      }
+      const clipped rows = l_.at(i, 0);
+      for (std::int64_t h = rows.begin[0]; h < rows.end[0]; ++h)
+        fold<T, plus>::into(dx + h * row, sums, row);
+    }
+  }
+  void add_to_largest(const T* x, const T* dz, T* dx) const {
+    const std::int64_t channels = l_.x[3];
+    for (std::int64_t i = 0; i < l_.y[1]; ++i)
+      for (std::int64_t j = 0; j < l_.y[2]; ++j, dz += channels) {
+        const clipped window = l_.at(i, j);
+        each_register<T>(channels, [&](std::int64_t channel, auto n) {
+          using V = decltype(load_channels(dz, n));
+          const V d = load_channels(dz + channel, n);
+          const V place = largest_place<V>(x + channel, window, n);
+          T number = 0;
+          l_.each(window, [&](std::int64_t offset) {
+            T* const to = dx + offset + channel;
+            store_channels(to, load_channels(to, n) + num::select(place == V(number), d, V(0)), n);
+            number += 1;
+          });
         });
       }
   }

@@ -79,8 +79,8 @@ class folder {
 
  private:
   using engine = fold<T, F>;
-  static constexpr std::int64_t piece_elements = 1 << 15;  ///< leaf_elements by a power of two
-  static constexpr std::int64_t widest_piece = 1 << 13;    ///< columns that stay in cache
+  static constexpr std::int64_t piece_elements = thresholds::piece_elements,
+                                widest_piece = thresholds::widest_piece;
 
   /// One long row, or the rows of one unit's columns, in pieces.
   void cut() {
@@ -107,14 +107,21 @@ class folder {
         const std::int64_t first = p * chunk;
         return engine::rows(x + first * n_, std::min(chunk, units_ - first), n_, to + first);
       }
-      for (std::int64_t u = p * chunk; u < std::min(units_, (p + 1) * chunk); ++u) {
-        const T* from = x + outer_kept_.offset(u);
-        T total = engine::row(from, n_);
-        for (std::int64_t t = 1; t < times_; ++t)
-          total = F::combine(total, engine::row(from + outer_folded_.offset(t), n_));
-        to[u] = total;
-      }
+      for (std::int64_t u = p * chunk; u < std::min(units_, (p + 1) * chunk); ++u)
+        to[u] = several_rows(x + outer_kept_.offset(u), 0, times_);
     });
+  }
+  /// The rows of a unit number `begin` to `end`.
+  T several_rows(const T* from, std::int64_t begin, std::int64_t end) const {
+    if (end - begin > engine::leaf_rows) {
+      const std::int64_t middle = begin + engine::half(end - begin, engine::leaf_rows);
+      const T first = several_rows(from, begin, middle);
+      return F::combine(first, several_rows(from, middle, end));
+    }
+    T total = engine::row(from + outer_folded_.offset(begin), n_);
+    for (std::int64_t t = begin + 1; t < end; ++t)
+      total = F::combine(total, engine::row(from + outer_folded_.offset(t), n_));
+    return total;
   }
   T long_row(const T* x, void* scratch) const {
     if (pieces_ <= 1) return engine::row(x, n_);
@@ -162,17 +169,30 @@ class folder {
   /// Columns `begin` to `begin + n` of one unit.
   void unit(const T* x, std::int64_t begin, std::int64_t n, T* to) const {
     const std::int64_t wide = columns_.together * n;
-    auto* room = static_cast<T*>(thread_scratch(
-        static_cast<std::size_t>((engine::levels(columns_.wide_rows()) + 2) * wide) * sizeof(T)));
-    for (std::int64_t t = 0; t < times_; ++t) {
-      const T* from = x + outer_folded_.offset(t) + begin;
-      T* into = t == 0 ? to : room;
-      T* rest = t == 0 ? room : room + n;
+    auto* room = static_cast<T*>(
+        thread_scratch(static_cast<std::size_t>((engine::levels(columns_.wide_rows()) + 2) * wide +
+                                                engine::levels(times_) * n) *
+                       sizeof(T)));
+    several_units(x + begin, 0, times_, n, to, room);
+  }
+  /// n columns of a unit, over the folded places number `first` to `end` outside of it.
+  void several_units(const T* x, std::int64_t first, std::int64_t end, std::int64_t n, T* to,
+                     T* room) const {
+    if (end - first > engine::leaf_rows) {
+      const std::int64_t middle = first + engine::half(end - first, engine::leaf_rows);
+      several_units(x, first, middle, n, to, room);
+      several_units(x, middle, end, n, room, room + n);
+      return engine::into(to, room, n);
+    }
+    for (std::int64_t t = first; t < end; ++t) {
+      const T* from = x + outer_folded_.offset(t);
+      T* into = t == first ? to : room;
+      T* rest = t == first ? room : room + n;
       if (columns_.together == 1)
         engine::columns(from, n_, rows_, n, into, rest);
       else
         several(from, into, rest);
-      if (t > 0) engine::into(to, room, n);
+      if (t > first) engine::into(to, room, n);
     }
   }
   void several(const T* from, T* to, T* room) const {

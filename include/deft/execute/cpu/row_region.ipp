@@ -30,7 +30,7 @@ class row_region_kernel final : public kernel {
       classes.push_back(class_of(t.shape, extents, outer));
       bytes += t.shape.elements() * static_cast<std::int64_t>(size_of_dtype(t.type));
     }
-    const bool together = n_ < 128;
+    const bool together = n_ < thresholds::short_row;
     if (classes != classes_ || together != together_) {
       classes_.clear();  // until all has gone well
       together_ = together;
@@ -44,7 +44,7 @@ class row_region_kernel final : public kernel {
     const double work = element_cost_ * static_cast<double>(rows_ * n_);
     cost_ = 20 * static_cast<double>(rows_) + std::max(work, static_cast<double>(bytes) / 30);
     each_ = rows_, pieces_ = 1;
-    if (rows_ > chunk_ && (work > 2e4 || bytes > 500'000)) {
+    if (rows_ > chunk_ && (work > thresholds::split_work || bytes > thresholds::split_bytes)) {
       each_ = std::max({chunk_, chunk_elements / std::max<std::int64_t>(1, n_), (rows_ + 63) / 64});
       each_ = columns_.empty() ? each_ / chunk_ * chunk_ : columns_.piece_of(each_);
       pieces_ = ((columns_.empty() ? rows_ : columns_.whole_rows()) + each_ - 1) / each_;
@@ -209,7 +209,8 @@ class row_region_kernel final : public kernel {
       return std::exchange(room_, room_ + (bytes + 63) / 64 * 64);
     };
     columns_.lay_out(rows_, n_, take);
-    chunk_ = static_cast<std::int64_t>(std::clamp<std::size_t>(cache / (width * n), 1, 256));
+    chunk_ = static_cast<std::int64_t>(
+        std::clamp<std::size_t>(cache / (width * n), 1, thresholds::rows_at_once));
     chunk_ = columns_.pass_of(chunk_);
     chunk_ = std::min(chunk_, std::max<std::int64_t>(1, rows_));
     const auto rows = static_cast<std::size_t>(chunk_);

@@ -6,9 +6,11 @@
 #include <cmath>
 #include <deft/execute/cpu/fold.hpp>
 #include <deft/execute/cpu/tables.hpp>
+#include <deft/execute/long_sum.hpp>
 #include <deft/execute/team.hpp>
 #include <deft/op/softmax.hpp>
 #include <deft/op/softmax_cross_entropy.hpp>
+#include <deft/plan/thresholds.hpp>
 
 namespace deft::cpu {
 namespace softmax_rows {
@@ -30,6 +32,16 @@ struct row {
     std::int64_t i = 0;
     for (; i + L <= n; i += L) f(i, std::integral_constant<std::int64_t, L>());
     if (i < n) f(i, n - i);
+  }
+  /// The sum of a row's packs, each added to others by f(sum, i, n), as `each` calls it.
+  template <class F>
+  static DEFT_ALWAYS_INLINE T sum_of_each(std::int64_t n, F f) {
+    return fold<T, plus>::across(
+        sum_in_leaves(n, addends_together * L, broadcast<T, L>(T(0)),
+                      [&](P& sum, std::int64_t begin, std::int64_t end) DEFT_INLINED {
+                        each(end - begin, [&](std::int64_t i, auto count)
+                                              DEFT_INLINED { sum = f(sum, begin + i, count); });
+                      }));
   }
   template <class N>
   static DEFT_ALWAYS_INLINE P read(const T* x, N n, T rest) {
@@ -71,13 +83,11 @@ struct row {
   static sums exponentials(const T* x, std::int64_t n, T* y) {
     const T max = fold<T, largest_number>::row(x, n);
     const P shift = broadcast<T, L>(max);
-    P sum = broadcast<T, L>(T(0));
-    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
-      const P e = num::exp(read(x + i, count, max) - shift);
-      if constexpr (Keep) write(y + i, e, count);
-      sum = sum + first(e, count);
-    });
-    return {max, fold<T, plus>::across(sum)};
+    return {max, sum_of_each(n, [&](const P& sum, std::int64_t i, auto count) DEFT_INLINED {
+              const P e = num::exp(read(x + i, count, max) - shift);
+              if constexpr (Keep) write(y + i, e, count);
+              return sum + first(e, count);
+            })};
   }
 
   static void softmax(const T* x, std::int64_t n, T* y) {
@@ -105,12 +115,13 @@ struct row {
     // The maximum is subtracted from each logit first, which is exact for those that matter; the
     // logarithm, small in comparison, would lose its bits if it were added to the maximum.
     const P most = broadcast<T, L>(max), rest = broadcast<T, L>(log_sum);
-    P loss = broadcast<T, L>(T(0));
-    each(n, [&](std::int64_t i, auto count) DEFT_INLINED {
+    const P zero = broadcast<T, L>(T(0));
+    return sum_of_each(n, [&](const P& loss, std::int64_t i, auto count) DEFT_INLINED {
       const P l = read(labels + i, count, T(0));
-      loss = multiply_add(l, rest + (most - read(x + i, count, max)), loss);
+      // What is impossible, and is so by its logit, too, costs nothing.
+      const P by = num::select(l == zero, zero, rest + (most - read(x + i, count, max)));
+      return multiply_add(l, by, loss);
     });
-    return fold<T, plus>::across(loss);
   }
 
   /// dz * (sum(labels) softmax - labels) into y, and the sums.
@@ -184,7 +195,7 @@ class row_kernel_base : public typed_kernel {
     cost_ = 20 +
             static_cast<double>(in(0).elements()) * (in_[0].type == dtype::float32 ? 0.25 : 0.6) +
             static_cast<double>(rows_) * 15;
-    chunk_ = std::max<std::int64_t>(1, 8192 / std::max<std::int64_t>(1, n_));
+    chunk_ = std::max<std::int64_t>(1, thresholds::softmax_chunk / std::max<std::int64_t>(1, n_));
   }
 
  protected:
@@ -248,7 +259,7 @@ class cross_entropy_rows final : public cross_entropy_base<T, Label> {
 
  private:
   /// Rows whose logarithms are taken together.
-  static constexpr std::int64_t together = 64;
+  static constexpr std::int64_t together = thresholds::rows_of_logarithms;
 
   void some_rows(const kernel_call& c, std::int64_t first, std::int64_t count) const {
     constexpr int L = row<T>::L;

@@ -120,13 +120,16 @@ class whole_fold_kernel final : public broadcast_kernel {
     }
   }
   bool may_overwrite(std::size_t i, std::size_t o) const override {
-    const auto at = std::ranges::find(taken_, i);
     const auto to = std::ranges::find(results_, o, &result::output);
-    const auto k = static_cast<std::size_t>(at - taken_.begin());
-    return at != taken_.end() && to != results_.end() &&
-           code_.may_overwrite(k, static_cast<std::size_t>(to - results_.begin())) &&
-           std::ranges::none_of(folds_,
-                                [&](const whole_fold& f) { return f.is_input && f.of == k; });
+    if (to == results_.end() || std::ranges::count(taken_, i) == 0) return false;
+    // The element part has an input for every place where the region reads `i`.
+    for (std::uint16_t k = 0; k < taken_.size(); ++k)
+      if (taken_[k] == i &&
+          (!code_.may_overwrite(k, static_cast<std::size_t>(to - results_.begin())) ||
+           std::ranges::any_of(folds_,
+                               [&](const whole_fold& f) { return f.is_input && f.of == k; })))
+        return false;
+    return true;
   }
   std::size_t scratch() const override { return pieces_ > 1 ? shared_bytes(pieces_) : 0; }
 
@@ -217,7 +220,9 @@ class whole_fold_kernel final : public broadcast_kernel {
   }
 
   /// Elements that are computed before they are folded.
-  std::size_t block() const { return code_.compiled().run ? 1024 : 2048; }
+  std::size_t block() const {
+    return code_.compiled().run ? thresholds::folded_block : thresholds::folded_block_of_steps;
+  }
   /// What a piece needs for itself: what changes from group to group, then buffers.
   std::size_t own_bytes() const { return room() + buffer_bytes_; }
   /// What all have in common: single elements of the only row, then streams.

@@ -6,11 +6,13 @@
 #include <cstring>
 #include <deft/execute/cpu/pack.hpp>
 #include <deft/op/conv2d.hpp>
+#include <deft/plan/thresholds.hpp>
 
 namespace deft::cpu::convolution {
 
-/// Bytes of an image, or of a gradient, that are worked on at a time.
-inline constexpr std::int64_t band_bytes = 1 << 16;
+/// As measured, of a thread.
+inline constexpr double flops_per_nanosecond = 100;
+using thresholds::band_bytes;
 
 template <class T>
 inline constexpr int register_lanes = register_bytes / sizeof(T);

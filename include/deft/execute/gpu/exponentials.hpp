@@ -81,7 +81,9 @@ struct weighed_exponentials : exponentials<T> {
 
  private:
   DEFT_HD void weigh(T x, T label) {
-    loss += base::product(label, x == -base::infinity ? base::infinity : this->most - x);
+    // What is impossible, and is so by its logit, too, costs nothing.
+    if (label != 0)
+      loss += base::product(label, x == -base::infinity ? base::infinity : this->most - x);
     labels += label;
   }
   DEFT_HD void raise(T before) {

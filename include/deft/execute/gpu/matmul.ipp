@@ -5,14 +5,15 @@
 #include <deft/core/num_lane.hpp>
 #include <deft/execute/gpu/divider.hpp>
 #include <deft/execute/gpu/kernels.hpp>
+#include <deft/execute/long_sum.hpp>
 #include <deft/execute/matrix_product.hpp>
 
 namespace deft::gpu::DEFT_GPU_SYSTEM {
 namespace product {
 namespace {
 
-/// Up to R rows and C columns of c, whose sums are taken in order of k. Neighbouring threads have
-/// neighbouring columns: a thread's own are `apart` columns apart.
+/// Up to R rows and C columns of c, whose sums are taken in order of k, in leaves. Neighbouring
+/// threads have neighbouring columns: a thread's own are `apart` columns apart.
 template <class T>
 struct tile {
   static constexpr int R = 4, C = 4;
@@ -28,22 +29,34 @@ struct tile {
     for (int r = 0; r < R; ++r) from_a[r] = a + within(row + r, what.m) * what.a_row();
     for (int l = 0; l < C; ++l)
       from_b[l] = b + within(column + l * apart.by(), what.n) * what.b_col();
-    T sum[R][C] = {};
     const std::int64_t step_a = what.a_col(), step_b = what.b_row();
-    for (std::int64_t i = 0; i < what.k; ++i) {
-      T x[R], y[C];
-      for (int r = 0; r < R; ++r) x[r] = from_a[r][i * step_a];
-      for (int l = 0; l < C; ++l) y[l] = from_b[l][i * step_b];
-      for (int r = 0; r < R; ++r)
-        for (int l = 0; l < C; ++l) sum[r][l] = multiply_add(x[r], y[l], sum[r][l]);
-    }
+    const sums all = sum_in_leaves(what.k, addends_together, sums{},
+                                   [&](sums& leaf, std::int64_t begin, std::int64_t end) {
+                                     for (std::int64_t i = begin; i < end; ++i) {
+                                       T x[R], y[C];
+                                       for (int r = 0; r < R; ++r) x[r] = from_a[r][i * step_a];
+                                       for (int l = 0; l < C; ++l) y[l] = from_b[l][i * step_b];
+                                       for (int r = 0; r < R; ++r)
+                                         for (int l = 0; l < C; ++l)
+                                           leaf.v[r][l] = multiply_add(x[r], y[l], leaf.v[r][l]);
+                                     }
+                                   });
     for (int r = 0; r < R; ++r)
       for (int l = 0; l < C; ++l)
         if (const std::int64_t j = column + l * apart.by(); row + r < what.m && j < what.n)
-          c[(row + r) * what.n + j] = sum[r][l];
+          c[(row + r) * what.n + j] = all.v[r][l];
   }
 
  private:
+  struct sums {
+    T v[R][C];
+    friend DEFT_HD sums operator+(const sums& a, const sums& b) {
+      sums c;
+      for (int r = 0; r < R; ++r)
+        for (int l = 0; l < C; ++l) c.v[r][l] = (num::lane<T>(a.v[r][l]) + b.v[r][l]).v;
+      return c;
+    }
+  };
   static DEFT_HD std::int64_t within(std::int64_t i, std::int64_t n) { return i < n ? i : n - 1; }
   static DEFT_HD T multiply_add(T x, T y, T z) {
     if constexpr (std::is_floating_point_v<T>)

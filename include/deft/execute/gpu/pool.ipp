@@ -5,6 +5,7 @@
 #include <deft/core/num_lane.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/execute/gpu/windows.hpp>
+#include <deft/execute/long_sum.hpp>
 #include <deft/op/avg_pool.hpp>
 #include <deft/op/max_pool.hpp>
 
@@ -53,17 +54,21 @@ struct pooled {
     std::int64_t b = number;
     const std::int64_t c = of.channels.cut(b), j = of.columns.cut(b), i = of.rows.cut(b);
     const index_range down = of.height.elements(i), across = of.width.elements(j);
-    num::lane<T> v = of_largest<Op> ? x[of.element(b, down.begin, across.begin, c)] : T(0);
-    for (std::int64_t h = down.begin; h < down.end; ++h)
-      for (std::int64_t w = across.begin; w < across.end; ++w) {
-        const num::lane<T> element = x[of.element(b, h, w, c)];
-        if constexpr (of_largest<Op>)
-          v = num::maximum(v, element);
-        else
-          v = v + element;
-      }
-    if constexpr (!of_largest<Op>) v = v / num::lane<T>(static_cast<T>(of.count(i, j)));
-    y[number] = v.v;
+    auto each = [&](auto f) {
+      for (std::int64_t h = down.begin; h < down.end; ++h)
+        for (std::int64_t w = across.begin; w < across.end; ++w)
+          f(num::lane<T>(x[of.element(b, h, w, c)]));
+    };
+    if constexpr (of_largest<Op>) {
+      num::lane<T> v = x[of.element(b, down.begin, across.begin, c)];
+      each([&](num::lane<T> element) { v = num::maximum(v, element); });
+      y[number] = v.v;
+    } else {
+      const num::lane<T> zero = T(0);
+      long_sum<num::lane<T>> sum(zero);
+      each([&](num::lane<T> element) { sum.add(element); });
+      y[number] = (sum.total(zero) / num::lane<T>(static_cast<T>(of.count(i, j)))).v;
+    }
   }
 };
 
@@ -78,15 +83,18 @@ struct pooling_gradient {
     const std::int64_t c = of.channels.cut(b), w = of.columns.cut(b), h = of.rows.cut(b);
     const index_range down = of.height.windows(h), across = of.width.windows(w);
     num::lane<T> sum = 0;
-    for (std::int64_t i = down.begin; i < down.end; ++i)
+    for (std::int64_t i = down.begin; i < down.end; ++i) {
+      num::lane<T> row = 0;  // of an average: over the windows of a row first
       for (std::int64_t j = across.begin; j < across.end; ++j) {
         const num::lane<T> d = dz[of.window(b, i, j, c)];
         if constexpr (of_largest<Op>) {
           if (largest_of(b, i, j, c) == number) sum = sum + d;
         } else {
-          sum = sum + d / num::lane<T>(static_cast<T>(of.count(i, j)));
+          row = row + d / num::lane<T>(static_cast<T>(of.count(i, j)));
         }
       }
+      if constexpr (!of_largest<Op>) sum = sum + row;
+    }
     dx[number] = sum.v;
   }
 

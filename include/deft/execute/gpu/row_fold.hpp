@@ -78,11 +78,12 @@ inline constexpr int columns_together = 1;
 template <fold_of_groups F>
 inline constexpr int columns_together<F> = F::together;
 
-/// Where rows are few and long, each is folded in parts of this many columns, whose folds are
-/// folded as a row: at most 256 parts as long as each is short.
+/// Where rows are few and long, or so long that a lane would add many columns, each is folded in
+/// parts of this many columns, whose folds are folded as a row: at most 256 parts as long as each
+/// is short.
 constexpr std::int64_t part_columns(std::int64_t n) { return n <= 1 << 20 ? 1 << 12 : 1 << 14; }
 constexpr std::int64_t fold_parts(std::int64_t rows, std::int64_t n) {
-  return rows < 256 && n > 1 << 14 ? (n + part_columns(n) - 1) / part_columns(n) : 1;
+  return n > (rows < 256 ? 1 << 14 : 1 << 18) ? (n + part_columns(n) - 1) / part_columns(n) : 1;
 }
 
 /// Bytes of scratch memory that over_rows(f, rows, n) needs.

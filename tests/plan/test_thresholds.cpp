@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// On both sides of every size at which plans and kernels change how they compute, results have the
+// same bits fused and unfused, on one thread and on several, and are close to double.
+#include <deft/execute/cpu/instructions.hpp>
+#include <deft/op/avg_pool.hpp>
+#include <deft/op/conv2d.hpp>
+#include <deft/op/max_pool.hpp>
+#include <deft/op/softmax_cross_entropy.hpp>
+#include <deft/plan/gradients.hpp>
+#include <deft/plan/thresholds.hpp>
+
+#include "random_graphs.hpp"
+#include "testing.hpp"
+
+using namespace deft;
+using testing::difference;
+using testing::distance;
+using testing::make_graph;
+using testing::outputs;
+using testing::values_for;
+
+namespace {
+
+constexpr double tolerance = 1e-3;
+
+outputs run(std::uint64_t seed, dtype t, const dims& extents, bool known, bool fuse, int threads) {
+  graph own;
+  const auto in = as_default(own);
+  dims shape = extents;
+  if (!known) shape.e[0] = dyn;
+  const testing::random_graph g = make_graph(seed, t, {shape, {""}, true, seed % 2 == 0});
+  session s({.fuse = fuse, .intra_op_threads = threads});
+  return testing::run(s, g, extents);
+}
+
+/// Some random programs over these extents.
+void check(const dims& extents) {
+  static std::uint64_t seed = 0;
+  for (const bool known : {true, false})
+    for (const dtype t : {dtype::float32, dtype::int64}) {
+      CAPTURE(++seed);
+      CAPTURE(str(extents, " ", t, known ? "" : ", the first unknown"));
+      const outputs fused = run(seed, t, extents, known, true, 1);
+      CHECK(difference(fused, run(seed, t, extents, known, true, 3)) == "");
+      CHECK(difference(fused, run(seed, t, extents, known, false, 1)) == "");
+      if (t == dtype::float32)
+        CHECK(distance(fused, run(seed, dtype::float64, extents, known, false, 1)) < tolerance);
+    }
+}
+template <class F>
+void around(std::int64_t size, F f) {
+  for (const std::int64_t n : {size - 1, size, size + 1})
+    if (n > 0) f(n);
+}
+
+using operation_of = std::function<std::vector<any_tensor>(const std::vector<any_tensor>&)>;
+
+outputs run(const std::vector<dims>& operands, dtype t, const operation_of& f, int threads) {
+  graph own;
+  const auto in = as_default(own);
+  std::vector<any_tensor> x;
+  std::vector<feed_value> feeds;
+  for (const dims& d : operands) {
+    x.push_back(make_placeholder("x", t, d));
+    feeds.push_back(deft::detail::array_feed(x.back().handle(), values_for(x.back(), d, x.size())));
+  }
+  session s({.intra_op_threads = threads});
+  return s.run(f(x), feeds);
+}
+/// An operation with a kernel of its own, and its gradients.
+void check(const std::vector<dims>& operands, const operation_of& f) {
+  CAPTURE(str(operands[0], " ", operands.back()));
+  const outputs one = run(operands, dtype::float32, f, 1);
+  CHECK(difference(one, run(operands, dtype::float32, f, 3)) == "");
+  CHECK(distance(one, run(operands, dtype::float64, f, 1)) < tolerance);
+}
+operation_of with_gradients(const std::function<any_tensor(const std::vector<any_tensor>&)>& f) {
+  return [=](const std::vector<any_tensor>& x) {
+    const any_tensor y = f(x);
+    std::vector<any_tensor> all = gradients(mean(square(y)), x);
+    all.push_back(y);
+    return all;
+  };
+}
+
+}  // namespace
+
+TEST_CASE("programs over as many elements as a threshold") {
+  for (const std::int64_t size : thresholds::elements) around(size, [](auto n) { check({n}); });
+  // As many bytes, of two to five operands and results.
+  for (const std::int64_t size : thresholds::bytes)
+    for (const std::int64_t each : {8, 12, 16, 20}) around(size / each, [](auto n) { check({n}); });
+}
+
+TEST_CASE("programs over rows as long, or as many, as a threshold") {
+  for (const std::int64_t size : thresholds::row_elements)
+    around(size, [](auto n) { check({3, n}), check({70, n}); });
+  for (const std::int64_t size : thresholds::rows)
+    around(size, [](auto n) { check({n, 5}), check({n, 130}); });
+}
+
+TEST_CASE("programs over as many elements as registers have lanes") {
+  for (const std::int64_t lanes : {2, 4, 8, 16, 32, 64, 128})
+    around(lanes, [](auto n) { check({n}), check({9, n}), check({5000, n}); });
+}
+
+TEST_CASE("products of matrices as large as a threshold") {
+  const auto product = with_gradients([](const auto& x) { return matmul(x[0], x[1]); });
+  const auto check_product = [&](std::int64_t m, std::int64_t k, std::int64_t n) {
+    check({{m, k}, {k, n}}, product);
+  };
+  for (const std::int64_t size : thresholds::product_columns)
+    around(size, [&](auto n) { check_product(40, 50, n), check_product(1, 50, n); });
+  for (const std::int64_t size : thresholds::product_rows_of)
+    around(size, [&](auto m) { check_product(m, 60, 10), check_product(m, 70, 70); });
+  for (const std::int64_t size : thresholds::product_depths)
+    around(size, [&](auto k) { check_product(30, k, 7), check_product(30, k, 40); });
+  const std::int64_t deepest = thresholds::panel_bytes / (2 * cpu::register_bytes);
+  around(deepest, [&](auto k) { check_product(20, k, 33); });
+  around(thresholds::left_bytes / 4 / 512, [&](auto m) { check_product(m, 512, 20); });
+  around(thresholds::transposed_left_bytes / 4 / 256, [&](auto m) { check_product(m, 256, 20); });
+  for (const std::int64_t lanes : {4, 8, 16, 32, 64})
+    around(lanes, [&](auto n) { check_product(13, 9, n), check_product(n, n, 3); });
+}
+
+TEST_CASE("softmax and its cross entropy of rows as long, or as many, as a threshold") {
+  const auto losses =
+      with_gradients([](const auto& x) { return softmax_cross_entropy(x[0], softmax(x[1])); });
+  const auto check_rows = [&](std::int64_t rows, std::int64_t n) {
+    check({{rows, n}, {rows, n}}, losses);
+  };
+  around(thresholds::rows_of_logarithms, [&](auto rows) { check_rows(rows, 10); });
+  around(thresholds::softmax_chunk, [&](auto n) { check_rows(3, n); });
+  around(thresholds::softmax_chunk / 16, [&](auto rows) { check_rows(rows, 16); });
+  for (const std::int64_t lanes : {2, 4, 8, 16, 64 * 4, 64 * 8, 64 * 16})
+    around(lanes, [&](auto n) { check_rows(33, n); });
+}
+
+TEST_CASE("convolutions and pools as large as a threshold") {
+  const auto convolved = with_gradients(
+      [](const auto& x) { return conv2d(x[0], x[1], {.padding = padding_mode::same}); });
+  const auto check_convolution = [&](const dims& x, std::int64_t taps, std::int64_t channels) {
+    check({x, {taps, taps, x[3], channels}}, convolved);
+  };
+  around(thresholds::few_outputs, [&](auto n) { check_convolution({2, 9, 9, 20}, 3, n); });
+  around(thresholds::band_bytes / 4 / 64, [&](auto n) { check_convolution({1, 5, n, 8}, 3, 8); });
+  // Products that a tile adds in order.
+  for (const std::int64_t size : {64, 256}) {
+    around(size, [&](auto n) { check_convolution({1, 3, 3, n}, 1, 7); });
+    around(size, [&](auto n) { check_convolution({1, 1, n, 3}, 1, 7); });
+  }
+  for (const std::int64_t lanes : {4, 8, 16, 32, 64})
+    around(lanes, [&](auto n) {
+      check_convolution({2, 6, 5, n}, 3, 5), check_convolution({2, 6, 5, 3}, 3, n);
+      check({{2, 9, 8, n}}, with_gradients([](const auto& x) {
+              return avg_pool(x[0], {.window = {3, 2}, .stride = {2, 1}}) +
+                     max_pool(x[0], {.window = {3, 2}, .stride = {2, 1}});
+            }));
+    });
+  for (const dims& window : {dims{7, 9}, dims{8, 8}, dims{13, 5}})
+    check({{1, 20, 21, 3}}, with_gradients([=](const auto& x) {
+            return avg_pool(x[0], {.window = window, .stride = {1, 1}});
+          }));
+}
