@@ -23,7 +23,11 @@ struct pair_of_replicas {
   /// Whether the gradients of a step counted; empty if the step waits.
   std::optional<bool> arrive(const std::shared_ptr<replica_barrier::membership>& m,
                              std::uint64_t step) {
-    return barrier->arrive(*m, step, waker());
+    return arrive(m, step, barrier->current());
+  }
+  std::optional<bool> arrive(const std::shared_ptr<replica_barrier::membership>& m,
+                             std::uint64_t step, std::int64_t begun) {
+    return barrier->arrive(*m, step, begun, waker());
   }
   std::vector<std::uint64_t> await(const std::shared_ptr<replica_barrier::membership>& m) {
     return barrier->await(*m, waker());
@@ -61,7 +65,7 @@ TEST_CASE("those who wait are woken when a round is full, and when it ends") {
   pair_of_replicas r(1);
   const auto leader = std::make_shared<bell>(), step = std::make_shared<bell>();
   CHECK(r.barrier->await(*r.a, waker(leader, 0)).empty());
-  CHECK(r.barrier->arrive(*r.b, 1, waker(step, 0)) == std::nullopt);
+  CHECK(r.barrier->arrive(*r.b, 1, 1, waker(step, 0)) == std::nullopt);
   CHECK(leader->rung == 1);
   CHECK(r.await(r.a).size() == 1);
   CHECK(step->rung == 0);
@@ -79,6 +83,23 @@ TEST_CASE("a gradient that comes too late waits for the end of its round, and do
   CHECK(r.arrive(r.b, 1) == false);
   CHECK(r.arrive(r.b, 2) == std::nullopt);  // in the next round it is the first
   CHECK(r.await(r.a) == std::vector<std::uint64_t>{5});
+}
+
+TEST_CASE("a gradient of a step that began in an earlier round does not count") {
+  pair_of_replicas r(1);
+  CHECK(r.arrive(r.a, 1, 1) == std::nullopt);
+  CHECK(r.await(r.a).size() == 1);
+  r.barrier->end(*r.a);
+  CHECK(r.arrive(r.a, 1) == true);
+  CHECK(r.barrier->current() == 2);
+  CHECK(r.arrive(r.a, 2, 1) == false);  // another thread's, which the session's own round hides
+  CHECK(r.await(r.a).empty());
+  CHECK(r.arrive(r.a, 3, 2) == std::nullopt);
+  CHECK(r.await(r.a).size() == 1);
+  CHECK(r.arrive(r.a, 4, 1) == std::nullopt);  // the round is being applied
+  r.barrier->end(*r.a);
+  CHECK(r.arrive(r.a, 3, 2) == true);
+  CHECK(r.arrive(r.a, 4, 1) == false);
 }
 
 TEST_CASE("a step that was cancelled while it waited counts once with the next") {
@@ -115,7 +136,7 @@ TEST_CASE("a round goes on without a member that leaves or is lost") {
 TEST_CASE("a member that leaves waits no longer, and its gradient does not count") {
   pair_of_replicas r(2);
   const auto step = std::make_shared<bell>();
-  CHECK(r.barrier->arrive(*r.a, 1, waker(step, 0)) == std::nullopt);
+  CHECK(r.barrier->arrive(*r.a, 1, 1, waker(step, 0)) == std::nullopt);
   SUBCASE("of a round that nobody ends") {
     r.barrier->leave(*r.a);
     CHECK(step->rung == 1);
@@ -160,7 +181,7 @@ TEST_CASE("members agree on the numbers of replicas, and one of them applies gra
   CHECK(error_of([&] { barrier->join(1, task_a, 3, 3); }).find("2 of 3") != std::string::npos);
   const auto a = barrier->join(1, task_a, 2, 3);
   CHECK(barrier->join(1, task_a, 2, 3) == a);
-  CHECK(error_of([&] { barrier->arrive(*a, 1, waker()); }).find("replica_updates") !=
+  CHECK(error_of([&] { barrier->arrive(*a, 1, 1, waker()); }).find("replica_updates") !=
         std::string::npos);
   CHECK(barrier->describe_state().awaited == 2);
 }
@@ -171,7 +192,7 @@ TEST_CASE("a new barrier learns from a member who has left") {
   const std::string left[] = {task_a, task_b};
   barrier->take_part(*a, left);
   CHECK(barrier->describe_state().left == std::vector<std::string>{task_b});
-  CHECK(barrier->arrive(*a, 1, waker()) == std::nullopt);
+  CHECK(barrier->arrive(*a, 1, 1, waker()) == std::nullopt);
   CHECK(barrier->await(*a, waker()) == std::vector<std::uint64_t>{1});
   barrier->end(*a);
   const auto b = barrier->join(2, task_b, 2, 2);
@@ -183,9 +204,10 @@ TEST_CASE("an accumulator keeps the newest gradient of each session until it is 
   gradient_accumulator all;
   auto a = all.join(1);
   const auto b = all.join(2);
-  all.put(a, {any_array::scalar(1.f)});
-  all.put(a, {any_array::scalar(2.f)});
-  all.put(b, {any_array::scalar(3.f)});
+  all.put(a, 1, {any_array::scalar(1.f)});
+  all.put(a, 2, {any_array::scalar(2.f)});
+  all.put(b, 1, {any_array::scalar(3.f)});
+  all.put(a, 1, {any_array::scalar(4.f)});  // of a step that began before
   CHECK(all.bytes() == 8);
   a.reset();
   const std::int64_t sessions[] = {1, -1};

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <deft/op/replicas.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/session/session.hpp>
 
@@ -53,6 +54,26 @@ TEST_CASE_FIXTURE(own_graph, "small variables are sent before large ones") {
   for (const auto& n : f.graph.nodes)
     if (n.op->role == op_role::variable) reads.push_back(n.name);
   CHECK(reads == std::vector<std::string>{"b1", "w2", "w1", "unknown", "stays"});
+}
+
+TEST_CASE_FIXTURE(own_graph, "what begins a step comes before its variables") {
+  auto on_ps = on(device("/job:ps/task:0/cpu:0"));
+  variable<float> small("small", 1.f), stays("stays", 2.f);
+  op::current_round begins;
+  begins.barrier = "round";
+  node_request r;
+  r.def = &record_of<op::current_round>;
+  r.attributes = encode(begins);
+  const any_tensor round(output{g.add(std::move(r)), 0});
+  auto kept = stays * 2.f;
+  auto on_worker = on(device("/job:worker/task:0/cpu:0"));
+  any_tensor used = small * 3.f;
+  SUBCASE("that others wait for") { used = used + cast<float>(round); }
+  SUBCASE("that they do not wait for") {}
+  flat_graph f = flat({any_tensor(kept), used, round});
+  for (auto& n : f.graph.nodes) n.device = n.requested;
+  plan::order_transfers(f.graph, f.fetches);
+  CHECK(f.graph.nodes[0].op->name == "current_round");
 }
 
 TEST_CASE_FIXTURE(own_graph, "two unordered updates of one variable are an error naming both") {

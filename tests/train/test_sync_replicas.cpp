@@ -79,6 +79,40 @@ TEST_CASE("a gradient of an earlier round is dropped, and does not wait") {
   CHECK(step_of(b.s) == 2);
 }
 
+TEST_CASE("a gradient that another thread began in an earlier round is dropped") {
+  local_cluster c{{"ps", 1}, {"worker", 2}};
+  replica a(c.target("worker", 0), 2, 2);
+  a.s.run(initialize_all());
+  replica_updates updates(a.s);
+
+  graph g;
+  const auto in_graph = as_default(g);
+  const auto there = on(device("/job:ps"));
+  variable<float> w("w", 1.f);
+  const variable<float> gate("gate", 0.f), mark("mark", 0.f);
+  placeholder<float> x("g");
+  tensor<float> gradient;  // waits for the gate, unless it is fed
+  if (auto then = control_dependencies(await_initialized(gate))) gradient = identity(x);
+  const operation train = sync_replicas(sgd(2), 2, 2).minimize(w * gradient, global_step());
+  const tensor<bool> counts(output{train.handle(), 0});
+  session s(c.target("worker", 1)), other(c.target("worker", 1));
+  const auto round = [&](float mine, float others) {
+    auto ended = std::async(std::launch::async, [&] { return a.step(others); });
+    CHECK(s.run(counts, feed(gradient, mine)));
+    CHECK(ended.get());
+  };
+  // It has begun when the mark is there.
+  auto slow =
+      std::async(std::launch::async, [&] { return s.run(counts, mark.assign(1.f), x = 7.f); });
+  other.run(await_initialized(mark));
+  round(0.25f, 0.25f);
+  CHECK(float(other.run(w)) == 0.5f);
+  other.run(gate.initializer());
+  CHECK_FALSE(slow.get());
+  round(0.25f, 0.25f);
+  CHECK(float(other.run(w)) == 0.f);
+}
+
 TEST_CASE("replicas beyond the number that a round takes are backups") {
   local_cluster c{{"ps", 1}, {"worker", 3}};
   std::vector<std::future<int>> all;

@@ -36,11 +36,14 @@ class replica_barrier final : public resource,
   /// The member takes part from now on, and will apply gradients. `left`: tasks that it knows to
   /// have left.
   void take_part(const membership& m, std::span<const std::string> left = {});
-  /// Whether the gradients of `step` counted, once its round is over or the member has left; empty
-  /// if the step has to wait, until `w` is called. Throws what failed the round, and
-  /// failed_precondition if no member applies gradients. Those of a member that has left never
-  /// count.
-  std::optional<bool> arrive(const membership& m, std::uint64_t step, const waker& w);
+  /// The number of the round: variables that are read from now on are from this one, or later.
+  std::int64_t current() const;
+  /// Whether the gradients of `step`, which began in the round `begun`, counted, once its round is
+  /// over or the member has left; empty if the step has to wait, until `w` is called. Throws what
+  /// failed the round, and failed_precondition if no member applies gradients. Those of a member
+  /// that has left never count.
+  std::optional<bool> arrive(const membership& m, std::uint64_t step, std::int64_t begun,
+                             const waker& w);
   /// The sessions whose gradients count, ordered by the names of their tasks, once there are
   /// enough; empty if it has to wait. Throws cancelled if the member has left.
   std::vector<std::uint64_t> await(const membership& m, const waker& w);
@@ -69,7 +72,7 @@ class replica_barrier final : public resource,
     std::string task;
     std::weak_ptr<membership> token;
     bool leads = false, left = false;
-    std::int64_t round = 0;                         ///< its variables are from this round, or later
+    std::int64_t round = 0;  ///< it began when this was the current one, or has seen it begin
     std::map<std::uint64_t, arrival> arrived = {};  ///< by step
     std::shared_ptr<const error> failure = {};      ///< of its own part in the round
   };
@@ -106,7 +109,8 @@ class gradient_accumulator final : public resource {
   /// until the next update.
   using place = std::shared_ptr<const std::uint64_t>;
   place join(std::uint64_t session);
-  void put(const place& from, std::vector<any_array> gradient);
+  /// That of a step. It is dropped if there is one of a later step.
+  void put(const place& from, std::uint64_t step, std::vector<any_array> gradient);
   /// The gradients of `sessions`, in that order: empty for a session of -1. Throws aborted if one
   /// is not there.
   std::vector<std::vector<any_array>> take(std::span<const std::int64_t> sessions);
@@ -119,6 +123,7 @@ class gradient_accumulator final : public resource {
  private:
   struct entry {
     std::weak_ptr<const std::uint64_t> owner;
+    std::uint64_t step = 0;
     std::vector<any_array> gradient;
   };
   mutable std::mutex guard_;

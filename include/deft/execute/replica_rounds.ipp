@@ -76,8 +76,13 @@ std::int64_t replica_barrier::needed_now() const {
   return std::min(needed_, std::max<std::int64_t>(there, 1));
 }
 
+std::int64_t replica_barrier::current() const {
+  std::lock_guard lock(guard_);
+  return round_;
+}
+
 std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t step,
-                                            const waker& w) {
+                                            std::int64_t begun, const waker& w) {
   wake_at_end woken;
   std::lock_guard lock(guard_);
   member& me = members_.at(m.session());
@@ -104,7 +109,7 @@ std::optional<bool> replica_barrier::arrive(const membership& m, std::uint64_t s
       deft::fail(errc::failed_precondition,
                  "[sync_replicas] nobody applies the gradients: a session that is not a "
                  "monitored_session needs replica_updates");
-    const bool stale = me.round < round_;
+    const bool stale = std::min(begun, me.round) < round_;
     if (stale && !leader_) {
       me.round = round_;
       return false;
@@ -238,9 +243,13 @@ gradient_accumulator::place gradient_accumulator::join(std::uint64_t session) {
   return held;
 }
 
-void gradient_accumulator::put(const place& from, std::vector<any_array> gradient) {
+void gradient_accumulator::put(const place& from, std::uint64_t step,
+                               std::vector<any_array> gradient) {
   std::lock_guard lock(guard_);
-  entries_[*from].gradient.swap(gradient);  // the old one is freed without the lock
+  entry& e = entries_[*from];
+  if (!e.gradient.empty() && step < e.step) return;
+  e.step = step;
+  e.gradient.swap(gradient);  // the old one is freed without the lock
 }
 
 std::vector<std::vector<any_array>> gradient_accumulator::take(
@@ -309,10 +318,20 @@ class round_kernel : public value_kernel {
   std::shared_ptr<replica_barrier::membership> member_;
 };
 
+struct current_kernel final : round_kernel<op::current_round> {
+  using round_kernel::round_kernel;
+  bool run(value_call& c) const override {
+    c.output(0, any_array::scalar(barrier().current()));
+    return true;
+  }
+};
+
 struct arrive_kernel final : round_kernel<op::arrive_at_round> {
   using round_kernel::round_kernel;
   bool run(value_call& c) const override {
-    const auto counts = barrier().arrive(*member_, c.step().step, c.make_waker());
+    const any_array begun = c.input(0);
+    const auto counts =
+        barrier().arrive(*member_, c.step().step, *begun.data<std::int64_t>(), c.make_waker());
     if (counts) c.output(0, any_array::scalar(*counts));
     return counts.has_value();
   }
@@ -404,7 +423,7 @@ class accumulate_kernel final : public value_kernel {
   bool run(value_call& c) const override {
     std::vector<any_array> gradient;
     for (std::size_t i = 0; i < c.inputs(); ++i) gradient.push_back(c.input(i));
-    gradients_->put(place_, std::move(gradient));
+    gradients_->put(place_, c.step().step, std::move(gradient));
     return true;
   }
 

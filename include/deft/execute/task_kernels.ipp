@@ -147,6 +147,7 @@ kernel_table task_kernels() {
       {op::restore_tensors::name, text, nullptr, &make_task_kernel<restore_kernel>},
       {op::is_initialized::name, any, nullptr, &make_task_kernel<is_initialized_kernel>},
       {op::await_initialized::name, any, nullptr, &make_task_kernel<await_initialized_kernel>},
+      {op::current_round::name, any, nullptr, &make_task_kernel<current_kernel>},
       {op::arrive_at_round::name, any, nullptr, &make_task_kernel<arrive_kernel>},
       {op::await_replicas::name, any, nullptr, &make_task_kernel<await_kernel>},
       {op::end_round::name, any, nullptr, &make_task_kernel<end_kernel>},

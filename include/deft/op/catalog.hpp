@@ -120,8 +120,8 @@ using catalog = op_list<
     // values and state
     constant, placeholder, random_uniform, random_normal, truncated_normal, variable, read_variable,
     assign, assign_add, assign_sub, scatter_sub, scatter_update, is_initialized, await_initialized,
-    save_tensors, restore_tensors, arrive_at_round, await_replicas, end_round, fail_round,
-    join_rounds, leave_rounds, describe_round, accumulate_gradient, take_gradients,
+    save_tensors, restore_tensors, current_round, arrive_at_round, await_replicas, end_round,
+    fail_round, join_rounds, leave_rounds, describe_round, accumulate_gradient, take_gradients,
     // order, and what plans are made of
     all_reduce, agree, group, no_op, identity, stop_gradient, fused, fused_update, feed, send, recv,
     copy>;

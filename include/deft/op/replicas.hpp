@@ -23,15 +23,24 @@ struct replica_round {
   void expect_possible(std::string_view op) const;
 };
 
-/// Waits until the round is over, if the replica has computed its gradients in it. Yields whether
-/// they counted: they do not if the round had enough before, or they are from an earlier round, in
-/// which case it does not wait.
+/// Yields the number of the round, int64: that of the step's gradients, as it comes before the
+/// variables are read.
+struct current_round : replica_round {
+  static constexpr std::string_view name = "current_round";
+  static constexpr op_traits traits = op_traits::stateful | op_traits::begins;
+  tensor_type infer(std::span<const tensor_type> in) const;
+};
+/// Waits until the round is over, if the replica has computed its gradients in it. The input is the
+/// round in which their step began. Yields whether they counted: they do not if the round had
+/// enough before, or they are from an earlier round, in which case it does not wait.
 struct arrive_at_round : replica_round {
   static constexpr std::string_view name = "arrive_at_round";
+  static constexpr int arity = 1;
   static constexpr op_traits traits = op_traits::stateful | op_traits::effect | op_traits::waits;
   tensor_type infer(std::span<const tensor_type> in) const;
 };
-/// Waits until enough replicas have arrived, for one session, which then has to end the round.
+/// Waits until enough replicas have arrived, for one session, which then has to end the round. What
+/// applies the gradients reads variables, so that it has to be another step, which begins later.
 /// Yields int64 (needed), the sessions whose gradients count, and -1 for those that are missing
 /// because too few replicas are left; and 1 divided by their number, a scalar of double.
 struct await_replicas : replica_round {
@@ -76,7 +85,7 @@ struct describe_round : replica_round {
   std::vector<tensor_type> infer(std::span<const tensor_type> in) const;
 };
 
-/// Keeps the inputs, a gradient, for the session's replica, in place of what it had.
+/// Keeps the inputs, a gradient, for the session's replica, in place of that of an earlier step.
 struct accumulate_gradient {
   static constexpr std::string_view name = "accumulate_gradient";
   static constexpr int arity = 1;

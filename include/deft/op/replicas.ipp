@@ -19,8 +19,14 @@ void replica_round::expect_possible(std::string_view op) const {
          " replicas is not possible");
 }
 
-tensor_type arrive_at_round::infer(std::span<const tensor_type>) const {
+tensor_type current_round::infer(std::span<const tensor_type>) const {
   expect_possible(name);
+  return {dims{}, dtype::int64};
+}
+tensor_type arrive_at_round::infer(std::span<const tensor_type> in) const {
+  expect_possible(name);
+  if (in[0].type != dtype::int64 || in[0].shape.rank() != 0)
+    fail(errc::invalid_argument, "[arrive_at_round] expects a round, int64, and got ", in[0]);
   return {dims{}, dtype::boolean};
 }
 std::vector<tensor_type> await_replicas::infer(std::span<const tensor_type>) const {

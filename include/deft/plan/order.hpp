@@ -22,8 +22,8 @@ bool draws(const node_def& n);
 /// Sorts the nodes, stably, by the number of transfers between tasks on the longest path to them,
 /// then by that of copies between devices since: values that others wait for are computed first,
 /// what waits for others comes last, and values for one task can be sent together. Of those that
-/// need no other value, such as a variable's, small ones come first: they leave in one frame with
-/// the first large one.
+/// need no other value, such as a variable's, those that begin a step come first
+/// (op_traits::begins), then small ones: they leave in one frame with the first large one.
 void order_transfers(graph_def& g, std::span<edge_def> fetches);
 
 /// Adds control dependencies so that every plain read of a variable runs before the updates of that

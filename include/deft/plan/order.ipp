@@ -89,6 +89,7 @@ void order_transfers(graph_def& g, std::span<edge_def> fetches) {
     auto operator<=>(const rank&) const = default;
   };
   std::vector<rank> ranks(g.nodes.size());
+  constexpr std::int64_t before_all = -1;
   for (std::uint32_t i = 0; i < g.nodes.size(); ++i) {
     auto after = [&](std::uint32_t n) {
       const node_def& from = g.nodes[n];
@@ -96,8 +97,10 @@ void order_transfers(graph_def& g, std::span<edge_def> fetches) {
       const rank before = sent ? rank{ranks[n].transfers + 1, 0}
                                : rank{ranks[n].transfers, ranks[n].copies + copied};
       ranks[i] = std::max(ranks[i], before);
-      if (sent && from.inputs.empty() && from.controls.empty()) ranks[n].bytes = sent_bytes(from);
+      if (sent && from.inputs.empty() && from.controls.empty() && ranks[n].bytes != before_all)
+        ranks[n].bytes = sent_bytes(from);
     };
+    if (g.nodes[i].op->is(op_traits::begins)) ranks[i].bytes = before_all;
     for (auto e : g.nodes[i].inputs) after(e.node);
     for (auto c : g.nodes[i].controls) after(c);
   }

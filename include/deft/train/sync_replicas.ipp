@@ -20,6 +20,7 @@ namespace deft {
 namespace {
 
 // The nodes of each sync_replicas, in collections of the graph.
+constexpr const char* grants_of_graph = "sync_replicas/grant";
 constexpr const char* updates_of_graph = "sync_replicas/update";
 constexpr const char* joins_of_graph = "sync_replicas/join";
 constexpr const char* failures_of_graph = "sync_replicas/fail";
@@ -153,14 +154,21 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
   const auto in_graph = as_default(g);
   const round_writer round(home, needed_, total_, w);
 
+  output begun[1];
+  {
+    const scope before_all(push_controls{nullptr});
+    begun[0] = {round.at_barrier<op::current_round>(), 0};
+  }
   std::vector<node_ref> there;
   for (const auto& [v, gradient] : brought) there.push_back(round.bring(v, gradient));
   control_scope with_gradients(std::move(there));
-  const node_ref arrive = round.at_barrier<op::arrive_at_round>();
+  const node_ref arrive = round.at_barrier<op::arrive_at_round>(begun);
 
-  // The update is a step of its own.
+  // Waiting for a grant and the update are steps of their own: what the update reads, such as slots
+  // and the step of a rate, must not be from before the grant.
   const scope without_controls(push_controls{nullptr});
   const node_ref granted = round.at_barrier<op::await_replicas>();
+  g.collect(grants_of_graph, "", {granted, 0});
   for (auto& [v, gradient] : brought)
     gradient = round.mean(v, gradient, {granted, 0}, any_tensor(output{granted, 1}));
   const operation applied =
@@ -183,14 +191,17 @@ operation sync_replicas::apply(const std::vector<gradient_of_variable>& gradient
 class replica_updates::state {
  public:
   state(session& s, const graph& g, const std::vector<std::string>& left) {
-    const auto updates = collected(g, updates_of_graph), joins = collected(g, joins_of_graph),
-               failures = collected(g, failures_of_graph), leaves = collected(g, leaves_of_graph);
+    const auto grants = collected(g, grants_of_graph), updates = collected(g, updates_of_graph),
+               joins = collected(g, joins_of_graph), failures = collected(g, failures_of_graph),
+               leaves = collected(g, leaves_of_graph);
     for (std::size_t i = 0; i < updates.size(); ++i) {
       const tensor<std::uint8_t, dyn> gone(joins[i]->inputs()[0]), why(failures[i]->inputs()[0]);
+      const tensor<std::int64_t, dyn> sessions(output{grants[i], 0});
+      const tensor<double> scale(output{grants[i], 1});
       s.run(operation(joins[i]), gone = as_text(i < left.size() ? left[i] : std::string()));
-      rounds_.push_back({s.prepare(operation(updates[i])),
-                         s.prepare(operation(failures[i]), feeds(why)),
-                         s.prepare(operation(leaves[i]))});
+      rounds_.push_back(
+          {s.prepare(sessions, scale), s.prepare(operation(updates[i]), feeds(sessions, scale)),
+           s.prepare(operation(failures[i]), feeds(why)), s.prepare(operation(leaves[i]))});
     }
     for (const round& r : rounds_) threads_.emplace_back([this, &r] { update(r); });
   }
@@ -210,7 +221,8 @@ class replica_updates::state {
 
  private:
   struct round {
-    std::function<void(const run_options&)> update;
+    std::function<std::tuple<ndarray<std::int64_t, dyn>, double>(const run_options&)> grant;
+    std::function<void(const run_options&, const ndarray<std::int64_t, dyn>&, double)> update;
     std::function<void(const run_options&, const ndarray<std::uint8_t, dyn>&)> fail;
     std::function<void(const run_options&)> leave;
   };
@@ -223,7 +235,10 @@ class replica_updates::state {
   void update(const round& r) const {
     const run_options options{.cancel = stopping_.get_token()};
     for (;;) try {
-        for (;;) r.update(options);
+        for (;;) {
+          const auto [sessions, scale] = r.grant(options);
+          r.update(options, sessions, scale);
+        }
       } catch (const error& e) {
         // If it was cancelled, it has left, or the session was closed.
         if (e.code() == errc::cancelled || !report(r, e) || !pause()) return;
