@@ -82,7 +82,7 @@ TEST_CASE_FIXTURE(own_graph, "a part begins and ends where a run says") {
   placeholder<float, dyn, 3> x("x");
   placeholder<std::int32_t> i("i");
   placeholder<std::int64_t> n("n");
-  placeholder<std::int64_t, 2> at("at");
+  placeholder<std::int64_t, 2> corner("corner");
   static_assert(std::is_same_v<decltype(slice(x, {i, 0}, shape<2, 3>)), tensor<float, 2, 3>>);
   static_assert(std::is_same_v<decltype(slice(x, {i, 1}, shape<dyn, 2>)), tensor<float, dyn, 2>>);
   static_assert(
@@ -94,16 +94,16 @@ TEST_CASE_FIXTURE(own_graph, "a part begins and ends where a run says") {
   const auto v = counted(5);
   for (std::int32_t k : {0, 3, 1}) {
     CAPTURE(k);
-    const auto [fixed, tail, vector] =
-        s.run(slice(x, {i, 1}, shape<2, 2>), slice(x, {i, 2}, shape<dyn, 1>),
-              slice(x, at, shape<1, 1>), x = v, i = k, at = ndarray<std::int64_t, 2>{k + 1, 2});
+    const auto [fixed, tail, vector] = s.run(
+        slice(x, {i, 1}, shape<2, 2>), slice(x, {i, 2}, shape<dyn, 1>),
+        slice(x, corner, shape<1, 1>), x = v, i = k, corner = ndarray<std::int64_t, 2>{k + 1, 2});
     CHECK(fixed(0, 0) == v(k, 1));
     CHECK(fixed(1, 1) == v(k + 1, 2));
     CHECK(tail.extents() == dims{5 - k, 1});
     CHECK(tail(4 - k, 0) == v(4, 2));
     CHECK(vector(0, 0) == v(k + 1, 2));
     const auto [some, both] = s.run(slice(x, {1, i}, shape<dyn, dyn>, {n, 0}),
-                                   slice(x, {i, 0}, {dyn, n}), x = v, i = k, n = 2);
+                                    slice(x, {i, 0}, {dyn, n}), x = v, i = k, n = 2);
     CHECK(some.extents() == dims{2, 0});
     CHECK(both.extents() == dims{5 - k, 2});
     CHECK(both(0, 1) == v(k, 1));

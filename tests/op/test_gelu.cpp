@@ -105,7 +105,8 @@ TEST_CASE_TEMPLATE("activations of what is not finite, or far from 0", T, float,
     own_graph own;
     session s;
     const any_tensor x = make_placeholder("x", dtype_of<T>, {dyn});
-    const any_tensor y = a.written(x), dy = gradients(sum(y), x)[0], ddy = gradients(sum(dy), x)[0];
+    const any_tensor y = a.written(x), dy = std::get<0>(gradients(sum(y), x)),
+                     ddy = std::get<0>(gradients(sum(dy), x));
     const ndarray<T, dyn> far{-inf, inf, nan, -most, most, -1000, 1000, -40, 0};
     const auto v = fetched(s, y, x, far);
     CHECK(v(0) == static_cast<T>(a.at_minus_infinity));
@@ -136,7 +137,8 @@ TEST_CASE("activations have first and second derivatives") {
     own_graph own;
     session s;
     const any_tensor x = make_placeholder("x", dtype::float64, {dyn});
-    const any_tensor y = a.written(x), dy = gradients(sum(y), x)[0], ddy = gradients(sum(dy), x)[0];
+    const any_tensor y = a.written(x), dy = std::get<0>(gradients(sum(y), x)),
+                     ddy = std::get<0>(gradients(sum(dy), x));
     const auto v = sweep<double>(-9, 9, 1801);
     const auto d = fetched(s, dy, x, v), dd = fetched(s, ddy, x, v);
     for (std::int64_t i = 0; i < v.size(); ++i) {
