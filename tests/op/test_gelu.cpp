@@ -87,12 +87,17 @@ TEST_CASE_TEMPLATE("activations are accurate to a few units in the last place", 
     session s;
     const any_tensor x = make_placeholder("x", dtype_of<T>, {dyn});
     const any_tensor y = a.written(x);
-    for (const auto& v : {sweep<T>(-3, 3, 20'001), sweep<T>(-1e-3, 1e-3, 999),
-                          sweep<T>(single ? -100 : -740, 100, 20'001), sweep<T>(-14, 14, 20'001)}) {
+    // Of x times a probability, the second may be denormal where their product is not.
+    const std::pair<ndarray<T, dyn>, double> sweeps[] = {
+        {sweep<T>(-3, 3, 20'001), 4.5},
+        {sweep<T>(-1e-3, 1e-3, 999), 4.5},
+        {sweep<T>(single ? -100 : -740, 100, 20'001), 40},
+        {sweep<T>(-13, 13, 20'001), 4.5}};
+    for (const auto& [v, most] : sweeps) {
       T where = 0;
       const double worst = worst_error(fetched(s, y, x, v), v, a.value, where);
       CAPTURE(where);
-      CHECK(worst <= 14);
+      CHECK(worst <= most);
     }
   }
 }

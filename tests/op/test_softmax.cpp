@@ -71,7 +71,7 @@ TEST_CASE_FIXTURE(own_graph, "the index of the largest and the smallest of all e
   CHECK(most == 1);
   CHECK(least == 5);
   CHECK(s.run(argmax(constant(3.f))) == 0);
-  CHECK(s.run(argmin(constant({{1, NAN}, {-1, 2}}))) == 1);
+  CHECK(s.run(argmin(constant({{1.f, NAN}, {-1.f, 2.f}}))) == 1);
   CHECK(testing::error_of([&] {
           s.run(argmax(x), x = ndarray<float, dyn, 3>(any_array(dtype::float32, {0, 3})));
         }).starts_with("invalid_argument: [argmax] is undefined for zero elements"));
