@@ -124,6 +124,20 @@ const cases& all_cases() {
     unary(
         "sigmoid", [](const tensors& x) { return sigmoid(x[0]); }, -1.7);
     unary(
+        "erf", [](const tensors& x) { return erf(x[0]); }, -1.7);
+    unary(
+        "normal_cdf", [](const tensors& x) { return normal_cdf(x[0]); }, -1.7);
+    unary(
+        "gelu", [](const tensors& x) { return gelu(x[0]); }, -1.7);
+    unary(
+        "gelu", [](const tensors& x) { return gelu_tanh(x[0]); }, -1.7);
+    unary(
+        "silu", [](const tensors& x) { return silu(x[0]); }, -1.7);
+    unary(
+        "softplus", [](const tensors& x) { return softplus(x[0]); }, -1.7);
+    binary("sigmoid_cross_entropy",
+           [](const tensors& x) { return sigmoid_cross_entropy(x[0] * 4 - 7, x[1]); });
+    unary(
         "relu", [](const tensors& x) { return relu(x[0]); }, -1.7);
     unary(
         "square", [](const tensors& x) { return square(x[0]); }, -1.7);
@@ -174,6 +188,20 @@ const cases& all_cases() {
     });
     add("slice", {dims{5, 3}, dims{2, 3}}, [](const tensors& x) {
       return node(record_of<op::slice>, encode(op::slice{{1, 0}, {}}), x) * x[1];
+    });
+    // Where a run computes the first index.
+    const auto first = [] { return sum(any_tensor(constant({1, 0}))); };
+    add("slice", {dims{4, 5}}, [=](const tensors& x) {
+      return slice(x[0], {first(), 0}, shape<2, dyn>) * 2;
+    });
+    add("slice", {dims{4, 5}}, [=](const tensors& x) {
+      return slice(x[0], {1, first()}, {first(), 2});
+    });
+    add("pad", {dims{2, 3}, dims{4, 3}}, [=](const tensors& x) {
+      const detail::run_extents at("pad", "number", {first(), 0}, x[0].type(), here());
+      return node(record_of<op::pad>, encode(op::pad{at.known, {}, 0.7}),
+                  {x[0], x[1], at.carrier}) *
+             x[1];
     });
     add("pad", {dims{2, 3}}, [](const tensors& x) { return pad(x[0], {1, 0}, {0, 2}, 0.7); });
     add("pad", {dims{3}}, [](const tensors& x) { return pad(x[0], {0}, {2}); });
@@ -237,6 +265,11 @@ const cases& all_cases() {
       }
     for (dims d : {dims{4}, dims{2, 3}, dims{2, 2, 3}})
       add("softmax", {d}, [](const tensors& x) { return softmax(x[0]); });
+    for (int axis : {0, 1, 2}) {
+      add("softmax", {dims{2, 3, 2}}, [=](const tensors& x) { return softmax(x[0], axes{axis}); });
+      add("softmax", {dims{2, 3, 2}},
+          [=](const tensors& x) { return log_softmax(x[0], axes{axis}); });
+    }
     add("softmax_cross_entropy", {dims{2, 3}}, [](const tensors& x) {
       return softmax_cross_entropy(x[0], any_tensor(constant({2, 0})));
     });

@@ -89,6 +89,16 @@ template <class V>
 DEFT_HD DEFT_ALWAYS_INLINE V tanh(V x) {
   return math<V>::tanh(x);
 }
+/// The error function.
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE V erf(V x) {
+  return math<V>::erf(x);
+}
+/// exp(x^2) (1 - erf(x)) of an x that is not negative: neither part underflows by itself.
+template <class V>
+DEFT_HD DEFT_ALWAYS_INLINE V erfcx(V x) {
+  return math<V>::erfcx(x);
+}
 template <class V>
 DEFT_HD DEFT_ALWAYS_INLINE V sin(V x) {
   return math<V>::sin(x);

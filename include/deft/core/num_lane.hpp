@@ -2,6 +2,7 @@
 // deft/core/num_lane.hpp: one lane, on the host and on CUDA, and the rules of casts.
 #pragma once
 #include <cmath>
+#include <deft/core/erf.hpp>
 #include <deft/core/num.hpp>
 #include <limits>
 
@@ -109,6 +110,8 @@ struct math<lane<T>> {
   static DEFT_HD V log(V a) { return std::log(a.v); }
   static DEFT_HD V log1p(V a) { return std::log1p(a.v); }
   static DEFT_HD V tanh(V a) { return std::tanh(a.v); }
+  static DEFT_HD V erf(V a) { return std::erf(a.v); }
+  static DEFT_HD V erfcx(V a) { return deft::erfcx(a.v); }
   static DEFT_HD V sin(V a) { return std::sin(a.v); }
   static DEFT_HD V cos(V a) { return std::cos(a.v); }
   static DEFT_HD V sqrt(V a) { return std::sqrt(a.v); }

@@ -45,6 +45,8 @@ struct math<text> {
   static text log(const text& a) { return function("log", a.s); }
   static text log1p(const text& a) { return function("log1p", a.s); }
   static text tanh(const text& a) { return function("tanh", a.s); }
+  static text erf(const text& a) { return function("erf", a.s); }
+  static text erfcx(const text& a) { return function("erfcx", a.s); }
   static text sin(const text& a) { return function("sin", a.s); }
   static text cos(const text& a) { return function("cos", a.s); }
   static text sqrt(const text& a) { return function("sqrt", a.s); }

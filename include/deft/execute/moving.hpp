@@ -61,6 +61,14 @@ struct byte_runs {
   }
 };
 
+/// Where a part begins: `declared`, or what the last input says, as op::extents yields it.
+inline dims positions(const dims& declared, std::span<const tensor_type> in) {
+  if (!declared.contains(dyn)) return declared;
+  dims at;
+  for (int i = 1; i < in.back().shape.rank(); ++i) at.push_back(in.back().shape[i]);
+  return at;
+}
+
 /// A rectangular part of an array, as runs that are contiguous in both; lengths and offsets in
 /// elements.
 struct part_runs {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/execute/task_kernels.ipp: saving and restoring tensors; variables that have values.
+// deft/execute/task_kernels.ipp: saving and restoring tensors; variables that have
+// values; extents that a run computes.
 #pragma once
 #include <deft/core/safetensors.hpp>
 #include <deft/execute/replica_rounds.ipp>
 #include <deft/execute/task_kernels.hpp>
 #include <deft/execute/team.hpp>
+#include <deft/op/extents.hpp>
 #include <deft/op/initialized.hpp>
 #include <deft/op/save.hpp>
 #include <map>
@@ -133,6 +135,24 @@ class await_initialized_kernel final : public value_kernel {
   std::shared_ptr<variable_slot> variable_;
 };
 
+class extents_kernel final : public value_kernel {
+ public:
+  explicit extents_kernel(const value_request& r) : op_(decode<op::extents>(r.node.attributes)) {}
+  bool run(value_call& c) const override {
+    std::vector<std::int64_t> all;
+    for (std::size_t i = 0; i < c.inputs(); ++i) {
+      const any_array some = c.input(i);
+      const std::int64_t* const first = some.data<std::int64_t>();
+      all.insert(all.end(), first, first + some.elements());
+    }
+    c.output(0, any_array(op_.type, op_.with(all)));
+    return true;
+  }
+
+ private:
+  op::extents op_;
+};
+
 template <class Kernel>
 value_kernel_ptr make_task_kernel(const value_request& r) {
   return std::make_unique<Kernel>(r);
@@ -141,10 +161,12 @@ value_kernel_ptr make_task_kernel(const value_request& r) {
 }  // namespace
 
 kernel_table task_kernels() {
-  static constexpr dtype_set text{dtype::uint8}, any = all_dtypes | dtype_set{dtype::none};
+  static constexpr dtype_set text{dtype::uint8}, sizes{dtype::int64},
+      any = all_dtypes | dtype_set{dtype::none};
   static constexpr kernel_entry table[] = {
       {op::save_tensors::name, text, nullptr, &make_task_kernel<save_kernel>},
       {op::restore_tensors::name, text, nullptr, &make_task_kernel<restore_kernel>},
+      {op::extents::name, sizes, nullptr, &make_task_kernel<extents_kernel>},
       {op::is_initialized::name, any, nullptr, &make_task_kernel<is_initialized_kernel>},
       {op::await_initialized::name, any, nullptr, &make_task_kernel<await_initialized_kernel>},
       {op::current_round::name, any, nullptr, &make_task_kernel<current_kernel>},

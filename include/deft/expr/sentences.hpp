@@ -90,6 +90,13 @@ constexpr void refuse() {
   else DEFT_SENTENCES("pow", false)
   else DEFT_SENTENCES("sin", false)
   else DEFT_SENTENCES("cos", false)
+  else DEFT_SENTENCES("log1p", false)
+  else DEFT_SENTENCES("erf", false)
+  else DEFT_SENTENCES("normal_cdf", false)
+  else DEFT_SENTENCES("gelu", false)
+  else DEFT_SENTENCES("silu", false)
+  else DEFT_SENTENCES("softplus", false)
+  else DEFT_SENTENCES("sigmoid_cross_entropy", false)
   else DEFT_SENTENCES("elementwise", true)
 #undef DEFT_SENTENCES
 }

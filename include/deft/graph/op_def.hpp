@@ -83,14 +83,15 @@ constexpr bool is_transfer(op_role r) {
 /// How an operation may be treated.
 enum class op_traits : unsigned {
   none = 0,
-  elementwise = 1,  ///< an element from those at the same index; can be part of a program
-  stateful = 2,     ///< never merged, folded or dropped for equality: state, random numbers
-  effect = 4,       ///< has an effect beyond its value: assignments, checks
-  no_value = 8,     ///< yields nothing: group, no_op
-  waits = 16,       ///< may wait for something outside the step: a queue, a barrier
-  keeps_axes = 32,  ///< the axes of its first output are the first ones of its first input
-  repeats = 64,     ///< yields its first input's elements, as often as broadcasting would
-  begins = 128,     ///< comes before the other nodes of its part of a step, also before reads
+  elementwise = 1,     ///< an element from those at the same index; can be part of a program
+  stateful = 2,        ///< never merged, folded or dropped for equality: state, random numbers
+  effect = 4,          ///< has an effect beyond its value: assignments, checks
+  no_value = 8,        ///< yields nothing: group, no_op
+  waits = 16,          ///< may wait for something outside the step: a queue, a barrier
+  keeps_axes = 32,     ///< the axes of its first output are the first ones of its first input
+  repeats = 64,        ///< yields its first input's elements, as often as broadcasting would
+  begins = 128,        ///< comes before the other nodes of its part of a step, also before reads
+  on_processor = 256,  ///< runs on a processor of the task, whatever device of it is asked for
 };
 constexpr op_traits operator|(op_traits a, op_traits b) {
   return static_cast<op_traits>(static_cast<unsigned>(a) | static_cast<unsigned>(b));

@@ -2,6 +2,7 @@
 // deft/op/argmax.hpp: where along an axis the largest element is; the first of equal ones.
 #pragma once
 #include <deft/op/base/reduction.hpp>
+#include <deft/op/reshape.hpp>
 
 namespace deft::op {
 struct argmax {
@@ -52,6 +53,14 @@ auto argmax(const X& x, axis_t<A> a, source_place w = here()) {
 template <expression X, class K = kernels_for<X>>
 any_tensor argmax(const X& x, const axes& a, source_place w = here()) {
   return detail::add_argmax(any_tensor(x), a.value, w);
+}
+/// The index of the largest of all elements, counted row by row, as an int64 scalar.
+template <expression X, class K = kernels_for<X>>
+auto argmax(const X& x, source_place w = here()) {
+  if constexpr (typed_expression<X>)
+    return argmax(reshape(x, shape<extents_of<X>.elements()>, w), axis<0>, w);
+  else
+    return argmax(reshape(x, dims{dyn}, w), axis<0>, w);
 }
 template <expression X, std::integral A>
 auto argmax(const X&, A) {

@@ -47,6 +47,14 @@ template <expression X, class K = kernels_for<X>>
 any_tensor argmin(const X& x, const axes& a, source_place w = here()) {
   return detail::add_argmin(any_tensor(x), a.value, w);
 }
+/// The index of the smallest of all elements, counted row by row, as an int64 scalar.
+template <expression X, class K = kernels_for<X>>
+auto argmin(const X& x, source_place w = here()) {
+  if constexpr (typed_expression<X>)
+    return argmin(reshape(x, shape<extents_of<X>.elements()>, w), axis<0>, w);
+  else
+    return argmin(reshape(x, dims{dyn}, w), axis<0>, w);
+}
 template <expression X, std::integral A>
 auto argmin(const X&, A) {
   static_assert(detail::takes<op::argmin, detail::got<X>, A>,

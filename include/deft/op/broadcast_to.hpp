@@ -7,9 +7,10 @@ namespace deft::op {
 struct broadcast_to {
   static constexpr std::string_view name = "broadcast_to";
   static constexpr int arity = 1;
-  static constexpr int max_arity = 2;  ///< x, and a tensor of the target shape
+  static constexpr int max_arity = 2;  ///< x, and a tensor of the target shape, or its extents
   static constexpr op_traits traits = op_traits::repeats;
-  /// Extents; `dyn` keeps what x has there. Empty where a second input has the shape.
+  /// Extents; `dyn` keeps what x has there, or is what a second input says, as op::extents yields
+  /// it. Empty where a second input has the shape.
   dims to;
   static constexpr auto fields = field_list(field{"shape", &broadcast_to::to});
 

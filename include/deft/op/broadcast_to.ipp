@@ -2,16 +2,15 @@
 // deft/op/broadcast_to.ipp: shape rule of broadcast_to, and shapes known only at run time.
 #pragma once
 #include <deft/op/broadcast_to.hpp>
+#include <deft/op/extents.hpp>
 
 namespace deft {
 
 tensor_type op::broadcast_to::infer(std::span<const tensor_type> in) const {
   const dims& x = in[0].shape;
   if (in.size() == 2) {
-    const dims& like = in[1].shape;
+    const dims like = shape_by(name, to, in.subspan(1));
     dims out;
-    if (!to.empty())
-      fail(errc::invalid_argument, "[broadcast_to] has two shapes: ", to, " and ", like);
     if (!broadcast(x, like, out) || !may_equal(out, like))
       fail(errc::invalid_argument, "[broadcast_to] ", x, " cannot be broadcast to ", like);
     return {like, in[0].type};

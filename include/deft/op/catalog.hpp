@@ -5,6 +5,7 @@
 #include <deft/op/abs.hpp>
 #include <deft/op/add.hpp>
 #include <deft/op/all_reduce.hpp>
+#include <deft/op/arange.hpp>
 #include <deft/op/argmax.hpp>
 #include <deft/op/argmin.hpp>
 #include <deft/op/assign.hpp>
@@ -17,10 +18,14 @@
 #include <deft/op/cos.hpp>
 #include <deft/op/div.hpp>
 #include <deft/op/equal.hpp>
+#include <deft/op/erf.hpp>
 #include <deft/op/exp.hpp>
 #include <deft/op/expand_dims.hpp>
+#include <deft/op/extents.hpp>
+#include <deft/op/fill.hpp>
 #include <deft/op/floor.hpp>
 #include <deft/op/gather.hpp>
+#include <deft/op/gelu.hpp>
 #include <deft/op/global_step.hpp>
 #include <deft/op/greater.hpp>
 #include <deft/op/greater_equal.hpp>
@@ -30,6 +35,8 @@
 #include <deft/op/less.hpp>
 #include <deft/op/less_equal.hpp>
 #include <deft/op/log.hpp>
+#include <deft/op/log1p.hpp>
+#include <deft/op/log_softmax.hpp>
 #include <deft/op/logical_and.hpp>
 #include <deft/op/logical_not.hpp>
 #include <deft/op/logical_or.hpp>
@@ -45,6 +52,7 @@
 #include <deft/op/name.hpp>
 #include <deft/op/neg.hpp>
 #include <deft/op/no_op.hpp>
+#include <deft/op/normal_cdf.hpp>
 #include <deft/op/not_equal.hpp>
 #include <deft/op/one_hot.hpp>
 #include <deft/op/pad.hpp>
@@ -65,12 +73,15 @@
 #include <deft/op/save.hpp>
 #include <deft/op/scatter.hpp>
 #include <deft/op/sigmoid.hpp>
+#include <deft/op/sigmoid_cross_entropy.hpp>
 #include <deft/op/sign.hpp>
+#include <deft/op/silu.hpp>
 #include <deft/op/sin.hpp>
 #include <deft/op/size_of.hpp>
 #include <deft/op/slice.hpp>
 #include <deft/op/softmax.hpp>
 #include <deft/op/softmax_cross_entropy.hpp>
+#include <deft/op/softplus.hpp>
 #include <deft/op/split.hpp>
 #include <deft/op/sqrt.hpp>
 #include <deft/op/square.hpp>
@@ -109,19 +120,22 @@ using catalog = op_list<
     // elementwise
     add, sub, mul, div, mod, neg, equal, not_equal, less, less_equal, greater, greater_equal,
     logical_and, logical_or, logical_not, where, cast, exp, log, tanh, sigmoid, relu, square, sqrt,
-    maximum, minimum, abs, sign, floor, pow, sin, cos,
+    maximum, minimum, abs, sign, floor, pow, sin, cos, log1p, erf, normal_cdf, gelu, silu, softplus,
+    sigmoid_cross_entropy,
     // shapes
-    sum, mean, max, first_max, min, first_min, sum_to, size_of, reshape, broadcast_to, transpose,
-    concat, concat_part, slice, pad, argmax, argmin, gather, scatter_add, sum_rows, one_hot,
+    sum, mean, max, first_max, min, first_min, sum_to, size_of, extents, reshape, broadcast_to,
+    transpose, concat, concat_part, slice, pad, argmax, argmin, gather, scatter_add, sum_rows,
+    one_hot,
     // algorithms of their own
     matmul, conv2d, conv2d_input_gradient, conv2d_filter_gradient, max_pool, max_pool_gradient,
     avg_pool, avg_pool_gradient, softmax, softmax_cross_entropy, softmax_cross_entropy_grad,
     softmax_cross_entropy_with_grad,
     // values and state
-    constant, placeholder, random_uniform, random_normal, truncated_normal, variable, read_variable,
-    assign, assign_add, assign_sub, scatter_sub, scatter_update, is_initialized, await_initialized,
-    save_tensors, restore_tensors, current_round, arrive_at_round, await_replicas, end_round,
-    fail_round, join_rounds, leave_rounds, describe_round, accumulate_gradient, take_gradients,
+    constant, placeholder, arange, random_uniform, random_normal, truncated_normal, variable,
+    read_variable, assign, assign_add, assign_sub, scatter_sub, scatter_update, is_initialized,
+    await_initialized, save_tensors, restore_tensors, current_round, arrive_at_round,
+    await_replicas, end_round, fail_round, join_rounds, leave_rounds, describe_round,
+    accumulate_gradient, take_gradients,
     // order, and what plans are made of
     all_reduce, agree, group, no_op, identity, stop_gradient, fused, fused_update, feed, send, recv,
     copy>;

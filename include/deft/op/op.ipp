@@ -2,6 +2,7 @@
 // deft/op/op.ipp: umbrella of op/'s implementation.
 #pragma once
 #include <deft/op/all_reduce.ipp>
+#include <deft/op/arange.ipp>
 #include <deft/op/argmax.ipp>
 #include <deft/op/argmin.ipp>
 #include <deft/op/assign.ipp>
@@ -17,6 +18,8 @@
 #include <deft/op/constant.ipp>
 #include <deft/op/conv2d.ipp>
 #include <deft/op/expand_dims.ipp>
+#include <deft/op/extents.ipp>
+#include <deft/op/fill.ipp>
 #include <deft/op/gather.ipp>
 #include <deft/op/global_step.ipp>
 #include <deft/op/group.ipp>

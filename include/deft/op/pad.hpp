@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/pad.hpp: a tensor with elements of one value before and after it along its axes.
 #pragma once
-#include <deft/op/base/shapes.hpp>
+#include <deft/op/extents.hpp>
 #include <vector>
 
 namespace deft::op {
 struct pad {
   static constexpr std::string_view name = "pad";
   static constexpr int arity = 1;
-  static constexpr int max_arity = 2;  ///< x, and a tensor of the result's shape
-  dims before;                         ///< of each axis, the number of elements in front
-  dims after;                          ///< and behind; empty where a second input has the shape
-  double value = 0;                    ///< of the added elements
+  /// x; a tensor of the result's shape; numbers of elements, as op::extents yields them.
+  static constexpr int max_arity = 3;
+  dims before;  ///< of each axis, the number of elements in front; `dyn`: the last input says it
+  dims after;   ///< and behind; empty where a second input has the shape
+  double value = 0;  ///< of the added elements
   static constexpr auto fields = field_list(
       field{"before", &pad::before}, field{"after", &pad::after}, field{"value", &pad::value});
 
@@ -64,8 +65,10 @@ template <class From, class Before, class After>
 inline constexpr bool can_pad = padded<From, Before, After>::possible;
 
 /// Zeros around `part`, which is `slice{begin, size}` of something of the shape of `x`. `x` need
-/// not be computed where its extents, or that a part goes up to its end, say as much.
-any_tensor pad_to(const any_tensor& part, const dims& begin, const dims& size, const any_tensor& x);
+/// not be computed where its extents, or that a part goes up to its end, say as much. `at`:
+/// op::extents' value, where only that says `begin`.
+any_tensor pad_to(const any_tensor& part, const dims& begin, const dims& size, const any_tensor& x,
+                  const any_tensor& at);
 
 /// The sum of tensors of one shape. Those that are zeros around parts, as gradients of slices are,
 /// and whose parts follow each other along an axis, are concatenated instead of added.
@@ -103,5 +106,7 @@ auto pad(const X& x, before_t<B...> before, after_t<A...> after, double value = 
 #include <deft/op/slice.hpp>
 template <class N>
 auto deft::op::pad::grad(const N& n, any_tensor dz) {
-  return detail::slice_of(dz, n.attr().before, n.attr().after, n.template in<0>());
+  const auto o = n.attr();
+  const any_tensor before = o.before.contains(dyn) ? n.in(n.inputs() - 1) : any_tensor();
+  return detail::slice_of(dz, o.before, o.after, n.template in<0>(), before);
 }

@@ -27,11 +27,15 @@ tensor_type op::pad::infer(std::span<const tensor_type> in) const {
   const dims& x = in[0].shape;
   if (!value_fits(in[0].type))
     fail(errc::invalid_argument, "[pad] ", value, " does not fit ", in[0].type);
-  if (in.size() == 2) {
-    dims part;
-    if (!after.empty() || !slice{before, x}.shape(in[1].shape, part))
+  if (in.size() > 1) {
+    dims part, at = before;
+    const bool given = before.contains(dyn);
+    if (in.size() != (given ? 3 : 2) ||
+        (given && !unify(before, extents_in(name, in, before.rank()), at)))
+      fail(errc::invalid_argument, "[pad] expects what says the elements before ", x);
+    if (!after.empty() || !slice{at, x}.shape(in[1].shape, part))
       fail(errc::invalid_argument, "[pad] ", x, " does not fit into ", in[1].shape, " at ",
-           list_text(before));
+           list_text(at));
     return {in[1].shape, in[0].type};
   }
   dims out;
@@ -51,9 +55,9 @@ any_tensor pad(const any_tensor& x, const dims& before, const dims& after, doubl
 }
 
 any_tensor detail::pad_to(const any_tensor& part, const dims& begin, const dims& size,
-                          const any_tensor& x) {
+                          const any_tensor& x, const any_tensor& at) {
   dims behind;
-  for (int i = 0; i < x.rank() && !size.empty(); ++i) {
+  for (int i = 0; i < x.rank() && !size.empty() && !at.valid(); ++i) {
     const std::int64_t e = x.shape()[i];
     if (size[i] == dyn)
       behind.push_back(0);
@@ -62,8 +66,10 @@ any_tensor detail::pad_to(const any_tensor& part, const dims& begin, const dims&
     else
       break;
   }
-  if (!size.empty() && behind.size() == x.rank()) return pad(part, begin, behind, 0, {});
-  const output in[] = {part.handle(), x.handle()};
+  if (!size.empty() && !at.valid() && behind.size() == x.rank())
+    return pad(part, begin, behind, 0, {});
+  std::vector<output> in = {part.handle(), x.handle()};
+  if (at.valid()) in.push_back(at.handle());
   return apply_any(op::pad{begin, {}}, in, {});
 }
 

@@ -13,7 +13,7 @@ struct random_normal : random {
       field{"mean", &random_normal::mean}, field{"stddev", &random_normal::stddev},
       field{"key", &random_normal::key}, field{"every_step", &random_normal::every_step});
 
-  tensor_type infer(std::span<const tensor_type>) const;
+  tensor_type infer(std::span<const tensor_type> in) const;
 };
 }  // namespace deft::op
 
@@ -22,13 +22,41 @@ namespace deft {
 /// 0.1f)`. New in every run, seeded as random_uniform. Throws invalid_argument if stddev is
 /// negative or a parameter is not finite.
 template <element T = float, std::int64_t... E>
-tensor<T, E...> random_normal(shape_t<E...>, std::type_identity_t<T> mean = 0,
-                              std::type_identity_t<T> stddev = 1,
-                              const random_options& options = {}, source_place w = here()) {
+requires detail::is_known<shape_t<E...>> tensor<T, E...> random_normal(
+    shape_t<E...>, std::type_identity_t<T> mean = 0, std::type_identity_t<T> stddev = 1,
+    const random_options& options = {}, source_place w = here()) {
   op::random_normal o;
   o.mean = mean;
   o.stddev = stddev;
   return detail::random_tensor<T, shape_t<E...>>(o, options, w);
+}
+/// The same with extents that a run computes: `random_normal(shape<dyn, 16>, {size_of(x,
+/// axis<0>)})` has a row for each of x. The list gives each `dyn` extent, or all extents: numbers,
+/// and int32 or int64 scalars. Throws invalid_argument, in the run for what only that knows, if one
+/// is negative.
+template <element T = float, std::int64_t... E>
+requires(!detail::is_known<shape_t<E...>>) tensor<T, E...> random_normal(
+    shape_t<E...>, const detail::size_list& n, std::type_identity_t<T> mean = 0,
+    std::type_identity_t<T> stddev = 1, const random_options& options = {},
+    source_place w = here()) {
+  op::random_normal o;
+  o.mean = mean;
+  o.stddev = stddev;
+  return detail::random_sized<T, shape_t<E...>>(o, n, options, w);
+}
+template <element T = float, std::int64_t... E, class... Rest>
+requires(!detail::is_known<shape_t<E...>> &&
+         (!expression<Rest> && ...)) auto random_normal(shape_t<E...>, const Rest&...) {
+  return detail::refuse_unsized<op::random_normal, shape_t<E...>>();
+}
+/// In the dtype and shape of `x`, whose elements are not used: `random_normal_like(mean)`.
+template <expression X>
+auto random_normal_like(const X& x, double mean = 0, double stddev = 1,
+                        const random_options& options = {}, source_place w = here()) {
+  op::random_normal o;
+  o.mean = mean;
+  o.stddev = stddev;
+  return detail::random_like(o, x, options, w);
 }
 /// The same with a shape and dtype known only at run time.
 any_tensor random_normal(const dims& shape, double mean, double stddev, dtype type = dtype::float32,

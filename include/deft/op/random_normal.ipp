@@ -5,8 +5,8 @@
 
 namespace deft {
 
-tensor_type op::random_normal::infer(std::span<const tensor_type>) const {
-  tensor_type t = checked(name, {mean, stddev});
+tensor_type op::random_normal::infer(std::span<const tensor_type> in) const {
+  tensor_type t = checked(name, in, {mean, stddev});
   if (stddev < 0)
     fail(errc::invalid_argument, "[random_normal] the standard deviation ", stddev, " is negative");
   return t;

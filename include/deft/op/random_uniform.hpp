@@ -8,7 +8,6 @@
 namespace deft::op {
 struct random_uniform : random {
   static constexpr std::string_view name = "random_uniform";
-  static constexpr int max_arity = 1;  ///< a tensor that has the shape; the attribute is then empty
   double low = 0;
   double high = 1;
   static constexpr auto fields = field_list(
@@ -39,20 +38,40 @@ namespace deft {
 /// Throws invalid_argument if low > high, if one of them or their difference is not finite as a T,
 /// or if [low, high) contains no T.
 template <element T = float, std::int64_t... E>
-tensor<T, E...> random_uniform(shape_t<E...>, std::type_identity_t<T> low = 0,
-                               std::type_identity_t<T> high = 1, const random_options& options = {},
-                               source_place w = here()) {
+requires detail::is_known<shape_t<E...>> tensor<T, E...> random_uniform(
+    shape_t<E...>, std::type_identity_t<T> low = 0, std::type_identity_t<T> high = 1,
+    const random_options& options = {}, source_place w = here()) {
   op::random_uniform o;
   o.low = low;
   o.high = high;
   return detail::random_tensor<T, shape_t<E...>>(o, options, w);
 }
+/// The same with extents that a run computes, as random_normal has them:
+/// `random_uniform(shape<dyn>, {size_of(x)}, -1, 1)`.
+template <element T = float, std::int64_t... E>
+requires(!detail::is_known<shape_t<E...>>) tensor<T, E...> random_uniform(
+    shape_t<E...>, const detail::size_list& n, std::type_identity_t<T> low = 0,
+    std::type_identity_t<T> high = 1, const random_options& options = {}, source_place w = here()) {
+  op::random_uniform o;
+  o.low = low;
+  o.high = high;
+  return detail::random_sized<T, shape_t<E...>>(o, n, options, w);
+}
+template <element T = float, std::int64_t... E, class... Rest>
+requires(!detail::is_known<shape_t<E...>> &&
+         (!expression<Rest> && ...)) auto random_uniform(shape_t<E...>, const Rest&...) {
+  return detail::refuse_unsized<op::random_uniform, shape_t<E...>>();
+}
+/// In the dtype and shape of `x`, whose elements are not used: `random_uniform_like(x) < 0.9f`.
+template <expression X>
+auto random_uniform_like(const X& x, double low = 0, double high = 1,
+                         const random_options& options = {}, source_place w = here()) {
+  op::random_uniform o;
+  o.low = low;
+  o.high = high;
+  return detail::random_like(o, x, options, w);
+}
 /// The same with a shape and dtype known only at run time.
 any_tensor random_uniform(const dims& shape, double low, double high, dtype type = dtype::float32,
                           const random_options& options = {}, source_place w = here());
-
-namespace detail {
-/// Numbers in [0, 1) in the dtype and shape of `like`, which need not be known.
-any_tensor uniform_like(const any_tensor& like, const random_options& options, source_place w);
-}  // namespace detail
 }  // namespace deft

@@ -6,7 +6,7 @@
 namespace deft {
 
 tensor_type op::random_uniform::infer(std::span<const tensor_type> in) const {
-  tensor_type t = checked(name, {low, high});
+  tensor_type t = checked(name, in, {low, high});
   if (low > high)
     fail(errc::invalid_argument, "[random_uniform] the range [", low, ", ", high, ") is empty");
   visit_dtype(type, [&]<class T>() {
@@ -19,10 +19,7 @@ tensor_type op::random_uniform::infer(std::span<const tensor_type> in) const {
              ")");
     }
   });
-  if (in.empty()) return t;
-  if (!shape.empty())
-    fail(errc::invalid_argument, "[random_uniform] has two shapes: ", shape, " and ", in[0].shape);
-  return {in[0].shape, type};
+  return t;
 }
 
 any_tensor random_uniform(const dims& shape, double low, double high, dtype type,
@@ -31,16 +28,6 @@ any_tensor random_uniform(const dims& shape, double low, double high, dtype type
   o.low = low;
   o.high = high;
   return detail::random_any(o, shape, type, options, w);
-}
-
-any_tensor detail::uniform_like(const any_tensor& like, const random_options& options,
-                                source_place w) {
-  op::random_uniform o;
-  if (like.shape().is_static()) return random_any(o, like.shape(), like.type(), options, w);
-  o.type = like.type();
-  o.key = random_key(options);
-  const output in[] = {like.handle()};
-  return apply_any(o, in, w);
 }
 
 }  // namespace deft

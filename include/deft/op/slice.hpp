@@ -1,28 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/slice.hpp: a rectangular part of a tensor.
 #pragma once
-#include <deft/op/base/shapes.hpp>
+#include <deft/op/extents.hpp>
 
 namespace deft::op {
 struct slice {
   static constexpr std::string_view name = "slice";
   static constexpr int arity = 1;
-  static constexpr int max_arity = 2;  ///< x, and a tensor of the result's shape
-  dims begin;                          ///< of each axis, the first index taken
-  /// Extents; `dyn`: up to the end. Empty where a second input has the shape.
+  /// x; a tensor of the result's shape, or its extents; the first indices. The last two are as
+  /// op::extents yields them.
+  static constexpr int max_arity = 3;
+  dims begin;  ///< of each axis, the first index taken; `dyn`: the last input says it
+  /// Extents; `dyn`: up to the end, or what the second input says. Empty where that has the shape.
   dims size;
   static constexpr auto fields =
       field_list(field{"begin", &slice::begin}, field{"size", &slice::size});
 
-  /// The shape rule; false if x has no such part.
+  /// The shape rule; false if x has no such part. A first index may be `dyn`.
   constexpr bool shape(const dims& x, dims& out) const {
     out = {};
     if (begin.n != x.n || size.n != x.n) return false;
     for (int i = 0; i < x.n; ++i) {
       const std::int64_t b = begin.e[i], s = size.e[i], e = x.e[i];
-      if (b < 0 || (s < 0 && s != dyn)) return false;
-      if (e != dyn && (b > e || (s != dyn && s > e - b))) return false;
-      out.push_back(s != dyn || e == dyn ? s : e - b);
+      if ((b < 0 && b != dyn) || (s < 0 && s != dyn)) return false;
+      const std::int64_t least = b == dyn ? 0 : b;
+      if (e != dyn && (least > e || (s != dyn && s > e - least))) return false;
+      out.push_back(s != dyn || e == dyn || b == dyn ? s : e - b);
     }
     return true;
   }
@@ -45,19 +48,40 @@ template <std::int64_t... First>
 inline constexpr at_t<First...> at{};
 
 namespace detail {
+template <class Shape>
+struct unknown_extents {
+  static constexpr dims value = dims::filled(Shape::value.n, dyn);
+};
 template <class From, class At, class Size>
 struct sliced : typed_shape<sliced<From, At, Size>> {
   static constexpr bool make(dims& out) {
     return op::slice{At::value, Size::value}.shape(From::value, out);
   }
 };
+template <class From, class Size>
+struct sliced_somewhere : typed_shape<sliced_somewhere<From, Size>> {
+  static constexpr bool make(dims& out) {
+    return op::slice{dims::filled(From::value.n, dyn), Size::value}.shape(From::value, out);
+  }
+};
 template <class From, class At, class Size>
 inline constexpr bool can_slice = sliced<From, At, Size>::possible;
 
+template <class From, class Size>
+inline constexpr bool can_slice_somewhere = sliced_somewhere<From, Size>::possible;
+
 /// The part of `padded` that is `x` where `pad{before, after}` made it of x, which need not be
-/// computed where its extents, or that nothing is behind it, say as much.
+/// computed where its extents, or that nothing is behind it, say as much. `begin`: op::extents'
+/// value, where only that says `before`.
 any_tensor slice_of(const any_tensor& padded, const dims& before, const dims& after,
-                    const any_tensor& x);
+                    const any_tensor& x, const any_tensor& begin);
+
+/// Of a part whose place, and `sizes` if there are any, are computed by the run. Those that are
+/// `dyn` as numbers go up to the end.
+any_tensor slice_at(const any_tensor& x, const size_list& begin, const size_list& sizes,
+                    source_place w);
+any_tensor slice_at(const any_tensor& x, const size_list& begin, const run_extents& size,
+                    source_place w);
 }  // namespace detail
 
 /// The part of x that begins at the index `begin` and has the extents `size`, where `dyn` means up
@@ -83,10 +107,64 @@ auto slice(const X& x, at_t<First...> begin, shape_t<E...> size, source_place w 
     return slice(any_tensor(x), begin.value, size.value, w);
 }
 
+/// The part of x that begins where a run computes: `slice(x, {i, 0}, shape<4, 10>)` for int32 or
+/// int64 scalars of the graph and numbers, or with an integer vector. `dyn` means up to the end of
+/// the axis. Throws invalid_argument, in the run for what only that knows, unless x has such a
+/// part.
+template <expression X, std::int64_t... E, class K = kernels_for<X>>
+auto slice(const X& x, const detail::size_list& begin, shape_t<E...> size,
+           source_place w = here()) {
+  if constexpr (typed_expression<X>) {
+    using From = shape_type_of<X>;
+    if constexpr (!detail::can_slice_somewhere<From, shape_t<E...>>) {
+      static_assert(detail::takes<op::slice, detail::got<X>, shape_t<E...>>,
+                    "[slice] expects a size of each axis within the tensor's extents, and got "
+                    "others");
+      return detail::refused();
+    } else
+      return tensor_of<value_type_of<X>, detail::sliced_somewhere<From, shape_t<E...>>>(
+          detail::slice_at(any_tensor(x), begin, detail::run_extents(size.value), w).handle());
+  } else
+    return detail::slice_at(any_tensor(x), begin, detail::run_extents(size.value), w);
+}
+/// Likewise, with sizes that a run computes, and that give the extents that are `dyn`, or all:
+/// `slice(x, {i, 0}, shape<dyn, 10>, {n})`.
+template <expression X, std::int64_t... E, class K = kernels_for<X>>
+auto slice(const X& x, const detail::size_list& begin, shape_t<E...> size,
+           const detail::size_list& n, source_place w = here()) {
+  const any_tensor all(x);
+  const auto e = detail::declared_extents("slice", size.value, n, all.type(), w);
+  if constexpr (typed_expression<X>) {
+    using From = shape_type_of<X>;
+    if constexpr (!detail::can_slice_somewhere<From, shape_t<E...>>) {
+      static_assert(detail::takes<op::slice, detail::got<X>, shape_t<E...>>,
+                    "[slice] expects a size of each axis within the tensor's extents, and got "
+                    "others");
+      return detail::refused();
+    } else
+      return tensor_of<value_type_of<X>, shape_t<E...>>(
+          detail::slice_at(all, begin, e, w).handle());
+  } else
+    return detail::slice_at(all, begin, e, w);
+}
+/// Likewise, of any sizes: the extents of the result are known only at run time.
+template <expression X, class K = kernels_for<X>>
+auto slice(const X& x, const detail::size_list& begin, const detail::size_list& sizes,
+           source_place w = here()) {
+  const any_tensor part = detail::slice_at(any_tensor(x), begin, sizes, w);
+  if constexpr (typed_expression<X>) {
+    using some = detail::unknown_extents<shape_type_of<X>>;
+    return tensor_of<value_type_of<X>, some>(part.handle());
+  } else
+    return part;
+}
+
 }  // namespace deft
 
 #include <deft/op/pad.hpp>
 template <class N>
 auto deft::op::slice::grad(const N& n, any_tensor dz) {
-  return detail::pad_to(dz, n.attr().begin, n.attr().size, n.template in<0>());
+  const auto o = n.attr();
+  const any_tensor begin = o.begin.contains(dyn) ? n.in(n.inputs() - 1) : any_tensor();
+  return detail::pad_to(dz, o.begin, o.size, n.template in<0>(), begin);
 }

@@ -1,23 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/slice.ipp: shape rule of slice, and parts known only at run time.
 #pragma once
+#include <deft/op/size_of.hpp>
 #include <deft/op/slice.hpp>
+#include <deft/op/sub.hpp>
+#include <vector>
 
 namespace deft {
 
 tensor_type op::slice::infer(std::span<const tensor_type> in) const {
   const dims& x = in[0].shape;
   slice o = *this;
-  if (in.size() == 2) {
-    if (!size.empty())
-      fail(errc::invalid_argument, "[slice] has two sizes: ", size, " and ", in[1].shape);
-    o.size = in[1].shape;
+  std::span<const tensor_type> sizes = in.subspan(1);
+  if (begin.contains(dyn) && !sizes.empty()) {
+    const dims given = extents_in(name, sizes, begin.rank());
+    if (!unify(begin, given, o.begin))
+      fail(errc::invalid_argument, "[slice] begins at ", list_text(begin), ", not at ",
+           list_text(given));
+    sizes = sizes.first(sizes.size() - 1);
   }
+  if (sizes.size() > 1) fail(errc::invalid_argument, "[slice] has too many inputs");
+  if (!sizes.empty()) o.size = shape_by(name, size, sizes);
   dims out;
-  if (!o.shape(x, out))
+  if ((begin.contains(dyn) && in.size() == 1) || !o.shape(x, out)) {
+    for (int i = 0; i < x.rank() && o.begin.rank() == x.rank() && o.size.rank() == x.rank(); ++i)
+      if (const std::int64_t b = o.begin[i], s = o.size[i];
+          x[i] != dyn && (b > x[i] || (s != dyn && b >= 0 && s > x[i] - b)))
+        fail(errc::invalid_argument, "[slice] ", x, " has no part of size ", o.size, " at ",
+             list_text(o.begin), ": along axis ", i, " it has indices from 0 to below ", x[i]);
     fail(errc::invalid_argument, "[slice] ", x, " has no part of size ", o.size, " at ",
-         list_text(begin));
-  return {in.size() == 2 ? in[1].shape : out, in[0].type};
+         list_text(o.begin));
+  }
+  return {sizes.empty() ? out : o.size, in[0].type};
 }
 
 any_tensor slice(const any_tensor& x, const dims& begin, const dims& size, source_place w) {
@@ -27,14 +41,51 @@ any_tensor slice(const any_tensor& x, const dims& begin, const dims& size, sourc
 }
 
 any_tensor detail::slice_of(const any_tensor& padded, const dims& before, const dims& after,
-                            const any_tensor& x) {
+                            const any_tensor& x, const any_tensor& begin) {
   dims size = x.shape();
-  bool known = true;
+  bool known = !begin.valid();
   for (int i = 0; i < x.rank(); ++i)
     known = known && (size[i] != dyn || (after.size() == x.rank() && after[i] == 0));
   if (known) return slice(padded, before, size, {});
-  const output in[] = {padded.handle(), x.handle()};
+  std::vector<output> in = {padded.handle(), x.handle()};
+  if (begin.valid()) in.push_back(begin.handle());
   return apply_any(op::slice{before, {}}, in, {});
+}
+
+any_tensor detail::slice_at(const any_tensor& x, const size_list& begin, const run_extents& size,
+                            source_place w) {
+  const run_extents at("slice", "first index", begin, x.type(), w);
+  if (!at.carrier.valid() && !size.carrier.valid()) return slice(x, at.known, size.known, w);
+  std::vector<output> in = {x.handle()};
+  if (size.carrier.valid()) in.push_back(size.carrier.handle());
+  if (at.carrier.valid()) in.push_back(at.carrier.handle());
+  return apply_any(op::slice{at.known, size.known}, in, w);
+}
+
+any_tensor detail::slice_at(const any_tensor& x, const size_list& begin, const size_list& sizes,
+                            source_place w) {
+  const int rank = x.rank();
+  if (begin.size() != rank || sizes.size() != rank)
+    refuse_call(x,
+                str("[slice] expects a first index and a size of each of ", rank, " axes, and got ",
+                    begin.size(), " and ", sizes.size()),
+                w);
+  size_list given = sizes;
+  bool some = false;
+  for (int i = 0; i < rank; ++i) some = some || sizes[i].tensor.valid();
+  for (int i = 0; i < rank; ++i) {
+    if (given[i].tensor.valid() || given[i].number != dyn) continue;
+    // Up to the end; next to sizes from tensors that is one, too.
+    if (!some) {
+      dims to_end;
+      for (int k = 0; k < rank; ++k) to_end.push_back(given[k].number);
+      return slice_at(x, begin, run_extents(to_end), w);
+    }
+    const axes along{i};
+    const any_tensor whole = size_along(x, &along, w);
+    given[i] = begin[i].tensor.valid() ? whole - begin[i].tensor : whole - begin[i].number;
+  }
+  return slice_at(x, begin, run_extents("slice", "size", given, x.type(), w), w);
 }
 
 }  // namespace deft

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/softmax.hpp: exp(x) / sum(exp(x)) along the last axis, stable for large x.
 #pragma once
-#include <deft/op/base/reduction.hpp>
+#include <deft/op/argmax.hpp>
 
 namespace deft::op {
 struct softmax {
@@ -40,6 +40,52 @@ auto softmax(const X& x, source_place w = here()) {
       return detail::apply_typed<value_type_of<X>, shape_type_of<X>, K>(op::softmax{}, w, x);
   } else
     return detail::apply<K>(op::softmax{}, w, x);
+}
+
+namespace detail {
+/// The axes of a tensor with one in the place of the last, and the last in its place.
+constexpr dims swapped_with_last(int rank, int axis) {
+  dims p = op::all_axes_of(rank);
+  p.e[axis] = rank - 1;
+  p.e[rank - 1] = axis;
+  return p;
+}
+/// Throws invalid_argument unless `given` is one axis of x.
+any_tensor add_softmax(const any_tensor& x, const dims& given, source_place w);
+any_tensor add_log_softmax(const any_tensor& x, const dims& given, source_place w);
+}  // namespace detail
+
+/// Softmax along one axis: `softmax(x, axis<0>)`.
+template <expression X, int A, class K = kernels_for<X>>
+auto softmax(const X& x, axis_t<A> a, source_place w = here()) {
+  if constexpr (typed_expression<X>) {
+    if constexpr (!detail::is_floating_expression<X>) {
+      static_assert(
+          detail::takes<op::softmax, detail::got<X>>,
+          "[softmax] expects a floating tensor, and got another dtype: use cast<float>(x)");
+      return detail::refused();
+    } else if constexpr (!detail::axis_in_range<shape_type_of<X>, A>) {
+      static_assert(detail::takes<op::softmax, detail::got<X>, axis_t<A>>,
+                    "[softmax] expects an axis within the tensor's rank, and got another");
+      return detail::refused();
+    } else
+      return tensor_of<value_type_of<X>, shape_type_of<X>>(
+          detail::add_softmax(any_tensor(detail::any_lower<K>(x, w)), a.value, w).handle());
+  } else
+    return detail::add_softmax(x, a.value, w);
+}
+/// The same with an axis known only at run time.
+/// Throws invalid_argument unless `a` holds exactly one axis, in range.
+template <expression X>
+any_tensor softmax(const X& x, const axes& a, source_place w = here()) {
+  return detail::add_softmax(any_tensor(x), a.value, w);
+}
+template <expression X, std::integral A>
+auto softmax(const X&, A) {
+  static_assert(detail::takes<op::softmax, detail::got<X>, A>,
+                "[softmax] expects an axis, and got a number: softmax(x, axis<1>), or softmax(x, "
+                "axes{1}) where only run time knows it");
+  return detail::refused();
 }
 
 }  // namespace deft

@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/softmax.ipp: shape rule of softmax.
 #pragma once
-#include <deft/op/softmax.hpp>
+#include <deft/op/exp.hpp>
+#include <deft/op/log.hpp>
+#include <deft/op/log_softmax.hpp>
+#include <deft/op/max.hpp>
+#include <deft/op/stop_gradient.hpp>
+#include <deft/op/sub.hpp>
+#include <deft/op/sum.hpp>
+#include <deft/op/transpose.hpp>
 
 namespace deft {
 
@@ -13,4 +20,36 @@ tensor_type op::softmax::infer(std::span<const tensor_type> in) const {
   return in[0];
 }
 
+namespace detail {
+namespace {
+
+int softmax_axis(std::string_view name, const any_tensor& x, const dims& given, source_place w) {
+  const int axis = given.size() == 1 ? normalize_axis(given[0], x.rank()) : -1;
+  if (axis < 0)
+    refuse_call(x,
+                str("[", name, "] expects one axis of a tensor of rank ", x.rank(), ", and got ",
+                    list_text(given)),
+                w);
+  if (!is_floating(x.type())) refuse_call(x, str("[", name, "] is not defined for ", x.type()), w);
+  return axis;
+}
+
+}  // namespace
+
+any_tensor add_softmax(const any_tensor& x, const dims& given, source_place w) {
+  const int axis = softmax_axis("softmax", x, given, w);
+  if (axis == x.rank() - 1) return softmax(x, w);
+  // The operation's axis is the last: the two change places meanwhile.
+  const axes swapped(swapped_with_last(x.rank(), axis));
+  return transpose(softmax(transpose(x, swapped, w), w), swapped, w);
+}
+
+any_tensor add_log_softmax(const any_tensor& x, const dims& given, source_place w) {
+  const axes along{softmax_axis("log_softmax", x, given, w)};
+  // What is taken off changes only the range, and has no gradient.
+  const any_tensor shifted = x - stop_gradient(max(x, along, keepdims, w), w);
+  return shifted - log(sum(exp(shifted, w), along, keepdims, w), w);
+}
+
+}  // namespace detail
 }  // namespace deft

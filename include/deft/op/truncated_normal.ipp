@@ -5,8 +5,8 @@
 
 namespace deft {
 
-tensor_type op::truncated_normal::infer(std::span<const tensor_type>) const {
-  tensor_type t = checked(name, {stddev});
+tensor_type op::truncated_normal::infer(std::span<const tensor_type> in) const {
+  tensor_type t = checked(name, in, {stddev});
   if (stddev < 0)
     fail(errc::invalid_argument, "[truncated_normal] the standard deviation ", stddev,
          " is negative");

@@ -162,6 +162,10 @@ class placer {
     device_name request;
     if (n.requested) request = *n.requested;
     for (auto& r : resources_of(n)) request = merge(request, groups_.at(r.key));
+    if (n.op->is(op_traits::on_processor) && request.type != "cpu") {
+      request.type.clear();
+      request.index.reset();
+    }
     if (auto d = best(n, with_task(request))) return d;
     const placement instead = best_instead(n, request);
     if (!options_.soft || !instead) refuse(n, request, instead);

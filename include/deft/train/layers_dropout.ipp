@@ -20,7 +20,7 @@ any_tensor add_dropout(const any_tensor& x, double rate, const dropout_options& 
   const auto in_graph = as_default(graph_of(x));
   return options.training.choose(
       [&] {
-        const any_tensor drawn = uniform_like(x, {options.seed}, w);
+        const any_tensor drawn = random_uniform_like(x, 0, 1, {options.seed}, w);
         return any_tensor(where(drawn >= rate, x * (1 / (1 - rate)), 0));
       },
       [&] { return x; });

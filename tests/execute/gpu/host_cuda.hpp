@@ -4,6 +4,7 @@
 #pragma once
 #include <dlfcn.h>
 #include <unistd.h>
+#include <deft/core/erf.hpp>
 #include <deft/core/error.hpp>
 #include <deft/core/text.hpp>
 #include <deft/execute/gpu/prelude.hpp>
@@ -129,6 +130,25 @@ inline constexpr const char* host_cuda = R"cpp(
   }
 )cpp";
 
+/// CUDA's erfcx, which the host's library lacks, as deft computes it there.
+inline std::string host_erfcx() {
+  using series = deft::erf_series<double>;
+  std::string terms;
+  for (double c : series::scaled) terms += deft::str(c, ", ");
+  return deft::str("static const double erfcx_series[] = {", terms, R"(};
+  static double erfcx(double x) {
+    const double a = x < )",
+                   series::most, " ? x : x == x ? ", series::most, " : x, q = (a - ",
+                   series::middle, ") / (a + ", series::middle, R"();
+    double y = 0;
+    for (int i = sizeof erfcx_series / sizeof *erfcx_series; i-- > 0;)
+      y = __dmul_rn(y, q) + erfcx_series[i];
+    return y / (1 + (a + a));
+  }
+  static float erfcxf(float x) { return static_cast<float>(erfcx(x)); }
+)");
+}
+
 /// A shared library compiled from CUDA source.
 class host_library {
  public:
@@ -137,7 +157,7 @@ class host_library {
     std::string folder = (std::filesystem::temp_directory_path() / "deft_XXXXXX").string();
     if (!mkdtemp(folder.data())) deft::fail(deft::errc::internal, "no temporary folder");
     const std::string source = folder + "/program.cpp", library = folder + "/program.so";
-    std::ofstream(source) << host_cuda << deft::gpu::prelude << text;
+    std::ofstream(source) << host_cuda << host_erfcx() << deft::gpu::prelude << text;
     const std::string command =
         deft::str(DEFT_TEST_COMPILER, " -std=c++17 -O1 -ffp-contract=off -w -fPIC -shared -o ",
                   library, ' ', source, " 2> ", folder, "/log");

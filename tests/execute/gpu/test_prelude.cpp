@@ -45,6 +45,8 @@ BODY1(negates, -x)
 BODY1(exponential, num::exp(x))
 BODY1(logarithm, num::log(x))
 BODY1(logarithm1, num::log1p(x))
+BODY1(error_function, num::erf(x))
+BODY1(scaled_tail, num::erfcx(num::abs(x)))
 BODY1(tangent, num::tanh(x))
 BODY1(sine, num::sin(x))
 BODY1(cosine, num::cos(x))
@@ -191,6 +193,8 @@ void add_all() {
     add<exponential, T>();
     add<logarithm, T>();
     add<logarithm1, T>();
+    add<error_function, T>();
+    add<scaled_tail, T>();
     add<tangent, T>();
     add<sine, T>();
     add<cosine, T>();

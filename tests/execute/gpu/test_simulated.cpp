@@ -82,6 +82,34 @@ TEST_CASE_FIXTURE(with_gpus, "an operation of the program's own has the processo
   CHECK(testing::identical(run("/gpu:0"), run("/cpu:0")));
 }
 
+TEST_CASE_FIXTURE(with_gpus, "extents that a GPU computes shape what it computes next") {
+  placeholder<float, dyn, 3> x("x");
+  session s({.simulated_gpus = 1});
+  const auto [ones_of, last, numbers, drawn] = on(device("/gpu:0"), [&] {
+    const auto n = size_of(x * 2, axis<0>);
+    return std::tuple{tensor<float, dyn, 2>(ones(shape<dyn, 2>, {n}) * 3),
+                      tensor<float, 2, 3>(slice(x, {n - 2, 0}, shape<2, 3>)), arange<float>(n),
+                      random_normal(shape<dyn>, {n}, 0, 1, {.seed = 1})};
+  });
+  const auto on_processor = on(device("/cpu:0"), [&] {
+    return random_normal(shape<dyn>, {size_of(x, axis<0>)}, 0, 1, {.seed = 1});
+  });
+  for (std::int64_t rows : {3, 5, 2}) {
+    CAPTURE(rows);
+    any_array values(dtype::float32, {rows, 3});
+    for (std::int64_t i = 0; i < 3 * rows; ++i)
+      values.mutable_data<float>()[i] = static_cast<float>(i);
+    const auto [o, part, k, d, e] = s.run(ones_of, last, numbers, drawn, on_processor,
+                                          x = ndarray<float, dyn, 3>(std::move(values)));
+    REQUIRE(o.extents() == dims{rows, 2});
+    CHECK(o(rows - 1, 1) == 3);
+    CHECK(part(1, 2) == static_cast<float>(3 * rows - 1));
+    REQUIRE(k.size() == rows);
+    CHECK(k(rows - 1) == static_cast<float>(rows - 1));
+    for (std::int64_t i = 0; i < rows; ++i) CHECK(d(i) == doctest::Approx(e(i)).epsilon(1e-6));
+  }
+}
+
 TEST_CASE_FIXTURE(with_gpus, "a training step on a GPU allocates nothing once it has run") {
   placeholder<float, 64, 12> x("x");
   variable<float, 12, 5> w =

@@ -80,6 +80,12 @@ struct math<cpu::pack<T, L>> {
   static DEFT_ALWAYS_INLINE V tanh(V a) {
     return map([](auto x) DEFT_INLINED { return P::tanh(x); }, a);
   }
+  static DEFT_ALWAYS_INLINE V erf(V a) {
+    return map([](auto x) DEFT_INLINED { return P::erf(x); }, a);
+  }
+  static DEFT_ALWAYS_INLINE V erfcx(V a) {
+    return map([](auto x) DEFT_INLINED { return P::erfcx(x); }, a);
+  }
   static DEFT_ALWAYS_INLINE V sin(V a) {
     return map([](auto x) DEFT_INLINED { return P::sin(x); }, a);
   }

@@ -4,6 +4,7 @@
 // gives up accuracy at the ends of its range, or is too long for the compiler to inline at -O2.
 #pragma once
 #include <cmath>
+#include <deft/core/erf.hpp>
 #include <deft/core/num.hpp>
 #include <deft/execute/cpu/eigen.hpp>
 #include <limits>
@@ -144,6 +145,21 @@ struct packet {
       const vec outer = 1 - 2 / (exp(a + a) + 1);
       return a < 0.625 ? inner : x < 0 ? -outer : outer;
     }
+  }
+
+  /// Within a few ulps.
+  static DEFT_ALWAYS_INLINE vec erf(vec x) {
+    const vec xx = x * x, a = abs(x);
+    const vec inner = x * polynomial(xx, erf_series<T>::near_zero);
+    const vec outer = 1 - exp(-a * a) * erfcx(a);
+    return a < 1 ? inner : x < 0 ? -outer : outer;
+  }
+  /// Likewise, of an x that is not negative.
+  static DEFT_ALWAYS_INLINE vec erfcx(vec x) {
+    using series = erf_series<T>;
+    x = min(x, all(series::most));
+    const vec q = (x - series::middle) / (x + series::middle);
+    return polynomial(q, series::scaled) / (1 + (x + x));
   }
 
   static DEFT_ALWAYS_INLINE vec log(vec x) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/cpu/shapes.ipp: operations that move elements and compute nothing: broadcast_to,
-// transpose, concat and its parts, slice, pad; and size_of.
+// transpose, concat and its parts, slice, pad; and size_of and arange.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -9,6 +9,7 @@
 #include <deft/execute/layout.hpp>
 #include <deft/execute/moving.hpp>
 #include <deft/execute/team.hpp>
+#include <deft/op/arange.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/pad.hpp>
 #include <deft/op/size_of.hpp>
@@ -20,7 +21,7 @@ namespace moving {
 namespace {
 
 using deft::moving::by_size, deft::moving::byte_runs, deft::moving::part_runs,
-    deft::moving::transpose_levels;
+    deft::moving::positions, deft::moving::transpose_levels;
 
 /// Estimated nanoseconds to read and write so many bytes.
 double moving_cost(std::int64_t bytes) { return 20 + static_cast<double>(bytes) / 20; }
@@ -203,7 +204,7 @@ class slice_kernel final : public typed_kernel {
  public:
   explicit slice_kernel(const dims& begin) : begin_(begin) {}
   void ready() override {
-    runs_ = {in(0), begin_, out()};
+    runs_ = {in(0), positions(begin_, in_), out()};
     size_ = static_cast<std::int64_t>(size_of_dtype(type()));
     cost_ = moving_cost(out().elements() * size_) + 2 * static_cast<double>(runs_.runs);
   }
@@ -229,7 +230,7 @@ class pad_kernel final : public typed_kernel {
  public:
   explicit pad_kernel(const op::pad& o) : op_(o) {}
   void ready() override {
-    runs_ = {out(), op_.before, in(0)};
+    runs_ = {out(), positions(op_.before, in_), in(0)};
     cost_ = moving_cost(out().elements() * static_cast<std::int64_t>(size_of_dtype(type()))) +
             2 * static_cast<double>(runs_.runs);
   }
@@ -277,6 +278,24 @@ class size_kernel final : public typed_kernel {
   std::int64_t size_ = 1;
 };
 
+class arange_kernel final : public typed_kernel {
+ public:
+  void ready() override {
+    cost_ = moving_cost(out().elements() * static_cast<std::int64_t>(size_of_dtype(type())));
+  }
+  void run(const kernel_call& c) override {
+    visit_dtype(type(), [&]<class T>() {
+      constexpr std::int64_t some = chunk_bytes / sizeof(T);
+      T* const to = static_cast<T*>(c.out[0]);
+      const std::int64_t n = out().elements();
+      parallel_chunks((n + some - 1) / some, cost_, [&](std::int64_t p) {
+        for (std::int64_t i = p * some; i < std::min(n, (p + 1) * some); ++i)
+          to[i] = static_cast<T>(i);
+      });
+    });
+  }
+};
+
 }  // namespace
 }  // namespace moving
 
@@ -301,6 +320,9 @@ kernel_ptr make_pad(const node_def& n, std::span<const tensor_type>) {
 kernel_ptr make_size_of(const node_def& n, std::span<const tensor_type>) {
   return std::make_unique<moving::size_kernel>(decode<op::size_of>(n.attributes).axes);
 }
+kernel_ptr make_arange(const node_def&, std::span<const tensor_type>) {
+  return std::make_unique<moving::arange_kernel>();
+}
 
 kernel_table shape_kernels() {
   static constexpr kernel_entry table[] = {
@@ -311,6 +333,7 @@ kernel_table shape_kernels() {
       {op::slice::name, all_dtypes, &make_slice},
       {op::pad::name, all_dtypes, &make_pad},
       {op::size_of::name, all_dtypes, &make_size_of},
+      {op::arange::name, numeric_dtypes, &make_arange},
   };
   return table;
 }

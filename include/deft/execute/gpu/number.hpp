@@ -57,6 +57,8 @@ struct math<gpu::number<T>> {
   static DEFT_HD V log(V a) { return {num::log(bare(a)), a.fault}; }
   static DEFT_HD V log1p(V a) { return {num::log1p(bare(a)), a.fault}; }
   static DEFT_HD V tanh(V a) { return {num::tanh(bare(a)), a.fault}; }
+  static DEFT_HD V erf(V a) { return {num::erf(bare(a)), a.fault}; }
+  static DEFT_HD V erfcx(V a) { return {num::erfcx(bare(a)), a.fault}; }
   static DEFT_HD V sin(V a) { return {num::sin(bare(a)), a.fault}; }
   static DEFT_HD V cos(V a) { return {num::cos(bare(a)), a.fault}; }
   static DEFT_HD V sqrt(V a) { return {num::sqrt(bare(a)), a.fault}; }

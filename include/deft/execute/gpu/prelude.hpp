@@ -103,6 +103,10 @@ DEVICE float log1p_of(float x) { return ::log1pf(x); }
 DEVICE double log1p_of(double x) { return ::log1p(x); }
 DEVICE float tanh_of(float x) { return ::tanhf(x); }
 DEVICE double tanh_of(double x) { return ::tanh(x); }
+DEVICE float erf_of(float x) { return ::erff(x); }
+DEVICE double erf_of(double x) { return ::erf(x); }
+DEVICE float erfcx_of(float x) { return ::erfcxf(x); }
+DEVICE double erfcx_of(double x) { return ::erfcx(x); }
 DEVICE float sin_of(float x) { return ::sinf(x); }
 DEVICE double sin_of(double x) { return ::sin(x); }
 DEVICE float cos_of(float x) { return ::cosf(x); }
@@ -117,6 +121,8 @@ template <class T> DEVICE number<T> exp(number<T> x) { return {exp_of(x.v), x.fa
 template <class T> DEVICE number<T> log(number<T> x) { return {log_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> log1p(number<T> x) { return {log1p_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> tanh(number<T> x) { return {tanh_of(x.v), x.fault}; }
+template <class T> DEVICE number<T> erf(number<T> x) { return {erf_of(x.v), x.fault}; }
+template <class T> DEVICE number<T> erfcx(number<T> x) { return {erfcx_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> sin(number<T> x) { return {sin_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> cos(number<T> x) { return {cos_of(x.v), x.fault}; }
 template <class T> DEVICE number<T> sqrt(number<T> x) { return {sqrt_of(x.v), x.fault}; }

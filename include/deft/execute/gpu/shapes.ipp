@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/execute/gpu/shapes.ipp: operations that move elements and compute nothing: broadcast_to,
-// transpose, concat and its parts, slice, pad; and size_of.
+// transpose, concat and its parts, slice, pad; and size_of and arange.
 #pragma once
 #include <deft/execute/gpu/groups.hpp>
 #include <deft/execute/gpu/kernels.hpp>
 #include <deft/execute/gpu/walk.hpp>
 #include <deft/execute/moving.hpp>
+#include <deft/op/arange.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/pad.hpp>
 #include <deft/op/size_of.hpp>
@@ -17,7 +18,7 @@ namespace moving {
 namespace {
 
 using deft::moving::by_size, deft::moving::byte_runs, deft::moving::part_runs,
-    deft::moving::transpose_levels;
+    deft::moving::positions, deft::moving::transpose_levels;
 
 /// N elements of the result that follow each other, from where `path` leads: N that follow each
 /// other as well, or one for all. One of one if its innermost level does neither.
@@ -227,7 +228,7 @@ class slice_kernel final : public moving_kernel {
     path_ = {};
     first_ = 0;
     if (out().elements() == 0) return;
-    const part_runs r(in(0), begin_, out());
+    const part_runs r(in(0), positions(begin_, in_), out());
     first_ = r.first;
     path_.add(r.run, 1);
     for (int l = 0; l < r.count; ++l) path_.add(r.extent[l], r.stride[l]);
@@ -263,7 +264,7 @@ class pad_kernel final : public queued_kernel {
   explicit pad_kernel(const op::pad& o) : op_(o) {}
 
   void queue(const kernel_call& c, stream& s) override {
-    const dims &whole = out(), &part = in(0);
+    const dims &whole = out(), &part = in(0), before = positions(op_.before, in_);
     if (whole.elements() == 0) return;
     visit_dtype(type(), [&]<class T>() {
       padded<T> f{};
@@ -277,7 +278,7 @@ class pad_kernel final : public queued_kernel {
           continue;
         }
         f.extent[f.levels] = divider(dense * whole[i]);
-        f.begin[f.levels] = dense * op_.before[i];
+        f.begin[f.levels] = dense * before[i];
         f.size[f.levels] = dense * part[i];
         f.stride[f.levels++] = step;
         step *= dense * part[i];
@@ -311,6 +312,20 @@ class size_kernel final : public queued_kernel {
   dims axes_;
 };
 
+template <class T>
+struct own_number {
+  T* to;
+  DEFT_HD void operator()(std::int64_t i) const { to[i] = static_cast<T>(i); }
+};
+
+class arange_kernel final : public queued_kernel {
+ public:
+  void queue(const kernel_call& c, stream& s) override {
+    visit_dtype(type(),
+                [&]<class T>() { s.launch(out().elements(), own_number<T>{s.out<T>(c.out[0])}); });
+  }
+};
+
 kernel_ptr make_broadcast_to(const node_def&, std::span<const tensor_type>) {
   return std::make_unique<broadcast_kernel>();
 }
@@ -332,6 +347,9 @@ kernel_ptr make_pad(const node_def& n, std::span<const tensor_type>) {
 kernel_ptr make_size_of(const node_def& n, std::span<const tensor_type>) {
   return std::make_unique<size_kernel>(decode<op::size_of>(n.attributes).axes);
 }
+kernel_ptr make_arange(const node_def&, std::span<const tensor_type>) {
+  return std::make_unique<arange_kernel>();
+}
 
 }  // namespace
 }  // namespace moving
@@ -345,6 +363,7 @@ kernel_table shape_kernels() {
       {op::slice::name, all_dtypes, &moving::make_slice},
       {op::pad::name, all_dtypes, &moving::make_pad},
       {op::size_of::name, all_dtypes, &moving::make_size_of},
+      {op::arange::name, numeric_dtypes, &moving::make_arange},
   };
   return table;
 }

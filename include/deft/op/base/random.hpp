@@ -2,7 +2,7 @@
 // deft/op/base/random.hpp: what random operations share: counter-based numbers, Philox 4x32-10
 // of core/philox.hpp.
 #pragma once
-#include <deft/op/base/shapes.hpp>
+#include <deft/op/extents.hpp>
 #include <optional>
 
 namespace deft::op {
@@ -11,15 +11,17 @@ namespace deft::op {
 /// same on every task and device and with any number of threads.
 struct random {
   static constexpr int arity = 0;
+  static constexpr int max_arity = 1;  ///< a tensor of that shape, or what says the `dyn` extents
   static constexpr op_traits traits = op_traits::stateful;
-  dims shape;
+  dims shape;  ///< empty where a tensor has it
   dtype type = dtype::float32;
   std::uint64_t key = 0;
   bool every_step = true;  ///< new numbers in every step; false: always those of step 0
 
  protected:
   /// The shape and type rule; `parameters` must be finite in the dtype.
-  tensor_type checked(std::string_view name, std::initializer_list<double> parameters) const;
+  tensor_type checked(std::string_view name, std::span<const tensor_type> in,
+                      std::initializer_list<double> parameters) const;
 };
 
 }  // namespace deft::op
@@ -35,19 +37,6 @@ namespace detail {
 /// Hashes the graph's seed with the explicit seed, or with the operation's number.
 std::uint64_t random_key(const random_options& o);
 
-template <class T, class Shape, class Op>
-tensor_of<T, Shape> random_tensor(Op o, const random_options& options, source_place w) {
-  if constexpr (!std::is_floating_point_v<T>)
-    static_assert(takes<Op, T>,
-                  "[random] random tensors are float or double, and another dtype was asked for");
-  if constexpr (!Shape::value.is_static())
-    static_assert(takes<Op, Shape>,
-                  "[random] a random tensor expects a shape without dyn: give it at run time");
-  o.shape = Shape::value;
-  o.type = dtype_of<T>;
-  o.key = random_key(options);
-  return tensor_of<T, Shape>(apply_any(o, {}, w).handle());
-}
 template <class Op>
 any_tensor random_any(Op o, const dims& shape, dtype type, const random_options& options,
                       source_place w) {
@@ -55,6 +44,62 @@ any_tensor random_any(Op o, const dims& shape, dtype type, const random_options&
   o.type = type;
   o.key = random_key(options);
   return apply_any(o, {}, w);
+}
+template <class T, class Shape, class Op>
+tensor_of<T, Shape> random_tensor(const Op& o, const random_options& options, source_place w) {
+  if constexpr (!std::is_floating_point_v<T>)
+    static_assert(takes<Op, T>,
+                  "[random] random tensors are float or double, and another dtype was asked for");
+  return tensor_of<T, Shape>(random_any(o, Shape::value, dtype_of<T>, options, w).handle());
+}
+/// Without the extents that only a run knows.
+template <class Op, class Shape>
+refused refuse_unsized() {
+  static_assert(takes<Op, Shape>,
+                "[random] a random tensor expects a shape without dyn, or its extents in braces: "
+                "random_normal(shape<dyn, 3>, {size_of(x, axis<0>)})");
+  return refused();
+}
+/// The extents that only a run knows are those of `n`.
+template <class T, class Shape, class Op>
+tensor_of<T, Shape> random_sized(Op o, const size_list& n, const random_options& options,
+                                 source_place w) {
+  if constexpr (!std::is_floating_point_v<T>)
+    static_assert(takes<Op, T>,
+                  "[random] random tensors are float or double, and another dtype was asked for");
+  const run_extents e = declared_extents(Op::name, Shape::value, n, dtype_of<T>, w);
+  if (!e.carrier.valid())
+    return tensor_of<T, Shape>(random_any(o, e.known, dtype_of<T>, options, w).handle());
+  o.shape = e.known;
+  o.type = dtype_of<T>;
+  o.key = random_key(options);
+  const output in[] = {e.carrier.handle()};
+  return tensor_of<T, Shape>(apply_any(o, in, w).handle());
+}
+/// In the dtype and shape of `like`, which need not be known.
+template <class Op>
+any_tensor random_any_like(Op o, const any_tensor& like, const random_options& options,
+                           source_place w) {
+  if (like.shape().is_static()) return random_any(o, like.shape(), like.type(), options, w);
+  if (!is_floating(like.type()))
+    fail(errc::invalid_argument, "[", Op::name, "] is not defined for ", like.type());
+  o.type = like.type();
+  o.key = random_key(options);
+  const output in[] = {like.handle()};
+  return apply_any(o, in, w);
+}
+template <class X, class Op>
+auto random_like(const Op& o, const X& like, const random_options& options, source_place w) {
+  if constexpr (!is_floating_expression<X>) {
+    static_assert(takes<Op, got<X>>,
+                  "[random] random tensors are float or double, and the tensor that they are to "
+                  "be like is not: use cast<float>(x)");
+    return refused();
+  } else if constexpr (typed_expression<X>)
+    return tensor_of<value_type_of<X>, shape_type_of<X>>(
+        random_any_like(o, any_tensor(like), options, w).handle());
+  else
+    return random_any_like(o, any_tensor(like), options, w);
 }
 }  // namespace detail
 

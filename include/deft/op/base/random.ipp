@@ -7,14 +7,14 @@
 
 namespace deft {
 
-tensor_type op::random::checked(std::string_view name,
+tensor_type op::random::checked(std::string_view name, std::span<const tensor_type> in,
                                 std::initializer_list<double> parameters) const {
-  expect_extents(name, shape, false);
+  const dims out = shape_by(name, shape, in);
   if (!is_floating(type)) fail(errc::invalid_argument, "[", name, "] is not defined for ", type);
   for (double p : parameters)
     if (!std::isfinite(p) || (type == dtype::float32 && !std::isfinite(static_cast<float>(p))))
       fail(errc::invalid_argument, "[", name, "] ", p, " is not finite as ", type);
-  return {shape, type};
+  return {out, type};
 }
 
 std::uint64_t detail::random_key(const random_options& o) {
