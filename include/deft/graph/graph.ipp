@@ -97,6 +97,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 
  private:
   std::string unique_name(const std::string& base);
+  const std::string& known_name(const node& n);
   node_ref insert(node_request&& r, const detail::node_key& key, const scope_ref& s);
   void check_owners(const node_request& r, std::span<const node_ref> controls) const;
   void check_new_variable(const node_request& r, const std::string& name);
@@ -272,6 +273,13 @@ std::string graph_state::unique_name(const std::string& base) {
 
 const std::string& graph_state::name_of(const node& n) {
   std::lock_guard lock(guard);
+  if (!n.is(op_traits::checks)) return known_name(n);
+  if (auto at = own_names_.find(&n); at != own_names_.end()) return at->second;
+  const std::string& of = known_name(*origin_of(n.inputs()[0]).node);
+  return give_name(&n, unique_name(str(of, '/', n.def->name)));
+}
+
+const std::string& graph_state::known_name(const node& n) {
   if (auto at = own_names_.find(&n); at != own_names_.end()) return at->second;
   std::string_view base = n.def->name;
   if (const program* p = program_in(n.attributes)) base = p->code.back().op->name;
