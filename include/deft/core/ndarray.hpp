@@ -37,7 +37,7 @@ inline constexpr bool is_bool_vector<std::vector<bool, A>> = true;
 
 /// A vector, array or span of `T`s.
 template <class V, class T>
-concept list_of = (element_range<const V> &&
+concept list_of = (element_range<const V> && !std::is_array_v<V> &&
                    std::is_same_v<std::iter_value_t<data_of<const V>>, T>) ||
                   (is_bool_vector<V> && std::is_same_v<T, bool>);
 

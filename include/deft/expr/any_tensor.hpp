@@ -10,8 +10,8 @@
 namespace deft {
 
 namespace detail {
-/// Throws failed_precondition. `empty`: the output of an empty handle.
-[[noreturn]] void refuse_empty(std::string_view what, const output& empty = {});
+/// Throws failed_precondition.
+[[noreturn]] void refuse_empty(std::string_view what);
 /// The output of a tensor that is declared without a value at `w`, which messages tell.
 output declared_empty(source_place w);
 /// Where that was; unknown for other empty outputs.
@@ -45,7 +45,7 @@ class any_tensor : public detail::expression_base {
   bool valid() const { return static_cast<bool>(output_); }
   /// Throws failed_precondition if empty.
   const output& handle() const {
-    if (!valid()) detail::refuse_empty("tensor", output_);
+    if (!valid()) detail::refuse_empty("tensor");
     return output_;
   }
   /// For callers that report an empty handle themselves.

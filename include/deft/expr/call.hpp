@@ -224,7 +224,7 @@ concept typed_operands = operands<X, Y> &&
      std::derived_from<Y, operation> || std::same_as<X, refused> || std::same_as<Y, refused>);
 
 /// The folders of this library, as the compiler was told to find them.
-constexpr std::string_view own_folder = [] {
+inline constexpr std::string_view own_folder = [] {
   constexpr std::string_view file = __FILE__;
   return file.substr(0, file.size() - std::string_view("expr/call.hpp").size());
 }();

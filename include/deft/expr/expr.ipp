@@ -118,7 +118,7 @@ source_place place_of_empty(const output& empty) {
   return number < all.size() ? all[number] : source_place();
 }
 
-void refuse_empty(std::string_view what, const output&) {
+void refuse_empty(std::string_view what) {
   fail(errc::failed_precondition, "an empty ", what,
        " is used: it was declared, but never assigned");
 }
@@ -202,7 +202,7 @@ output as_declared(output o, const tensor_type& type, source_place w) {
   const tensor_type& t = o.type();
   if (t.type != type.type || !may_equal(type.shape, t.shape))
     throw error(errc::invalid_argument, str("[tensor] ", t, " is not a tensor of ", type),
-                name_of(*origin_of(o).node), w.known() ? w : o.node->place());
+                name_of(*origin_of(o).node), o.node->place());
   if (fits(type.shape, t.shape)) return o;
   static const op_def& ensure_shape = *find_op("ensure_shape");
   node_request r;

@@ -156,7 +156,7 @@ class tensor : public detail::typed_base {
   bool valid() const { return static_cast<bool>(output_); }
   /// Throws failed_precondition if empty.
   const output& handle() const {
-    if (!valid()) detail::refuse_empty("tensor", output_);
+    if (!valid()) detail::refuse_empty("tensor");
     return output_;
   }
   /// For callers that report an empty handle themselves.
