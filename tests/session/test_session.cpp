@@ -400,7 +400,7 @@ TEST_CASE_FIXTURE(own_graph, "a prepared step takes values in the order of its f
   auto none = s.prepare(constant(3));
   CHECK(none() == 3);
   static_assert(std::is_same_v<decltype(s.prepare(no_op())()), detail::no_value>);
-  CHECK(s.run(v) == 1);
+  CHECK(s.run(v) == 2);
   auto o = outcome_of([&] { s.prepare(x + 1.f, feeds(x, y)); });
   CHECK(o.node == "y");
 }

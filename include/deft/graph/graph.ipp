@@ -5,6 +5,7 @@
 #include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <deft/graph/controls.ipp>
 #include <deft/graph/dot.ipp>
 #include <deft/graph/graph.hpp>
 #include <deft/graph/graph_def.ipp>
@@ -487,21 +488,5 @@ place_scope::place_scope(source_place place) : mine_(place), outer_(thread_place
 place_scope::~place_scope() { thread_place = outer_; }
 
 void set_seed(std::uint64_t seed) { current_graph().set_seed(seed); }
-
-namespace {
-std::shared_ptr<const void> with_controls(std::vector<node_ref> nodes) {
-  auto outer = controls_of(current_scope());
-  nodes.insert(nodes.begin(), outer.begin(), outer.end());
-  return std::make_shared<const std::vector<node_ref>>(std::move(nodes));
-}
-}  // namespace
-
-control_scope::control_scope(std::vector<node_ref> nodes)
-    : scope(push_controls{with_controls(std::move(nodes))}) {}
-
-std::span<const node_ref> controls_of(const scope_ref& s) {
-  if (!s || !s->controls) return {};
-  return *static_cast<const std::vector<node_ref>*>(s->controls.get());
-}
 
 }  // namespace deft

@@ -89,7 +89,8 @@ void raise_checks(graph_def& g, std::span<edge_def> fetches) {
   auto follow = [&](edge_def& e) {
     while (e.node < written && raised[e.node]) e = g.nodes[e.node].inputs[0];
   };
-  for (auto& f : fetches) follow(f);
+  for (auto& f : fetches)
+    if (f.port != run_only) follow(f);
   for (std::uint32_t i = 0; i < written; ++i) {
     if (raised[i]) continue;
     for (auto& e : g.nodes[i].inputs) {
