@@ -123,10 +123,10 @@ device_spec device(const device_name& name);
 /// Clears the devices of the scopes around it, device functions included.
 device_spec device(std::nullptr_t);
 /// A number names no device. (0 would be taken for nullptr.)
-template <class I>
-requires std::is_arithmetic_v<I> device_spec device(I) {
+template <class Number>
+requires std::is_arithmetic_v<Number> device_spec device(Number) {
   static_assert(
-      detail::takes<device_spec, I>,
+      detail::takes<device_spec, Number>,
       "[device] expects a name, as in device(\"/gpu:0\"), and got a number; nullptr clears "
       "the devices of outer scopes");
   return {};
