@@ -92,6 +92,7 @@ enum class op_traits : unsigned {
   repeats = 64,        ///< yields its first input's elements, as often as broadcasting would
   begins = 128,        ///< comes before the other nodes of its part of a step, also before reads
   on_processor = 256,  ///< runs on a processor of the task, whatever device of it is asked for
+  checks = 512,        ///< yields its first input itself, or throws
 };
 constexpr op_traits operator|(op_traits a, op_traits b) {
   return static_cast<op_traits>(static_cast<unsigned>(a) | static_cast<unsigned>(b));

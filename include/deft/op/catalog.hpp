@@ -17,6 +17,7 @@
 #include <deft/op/conv2d.hpp>
 #include <deft/op/cos.hpp>
 #include <deft/op/div.hpp>
+#include <deft/op/ensure_shape.hpp>
 #include <deft/op/equal.hpp>
 #include <deft/op/erf.hpp>
 #include <deft/op/exp.hpp>
@@ -137,7 +138,7 @@ using catalog = op_list<
     await_replicas, end_round, fail_round, join_rounds, leave_rounds, describe_round,
     accumulate_gradient, take_gradients,
     // order, and what plans are made of
-    all_reduce, agree, group, no_op, identity, stop_gradient, fused, fused_update, feed, send, recv,
-    copy>;
+    all_reduce, agree, group, no_op, identity, stop_gradient, ensure_shape, fused, fused_update,
+    feed, send, recv, copy>;
 
 }  // namespace deft::op

@@ -17,6 +17,7 @@ class activation_function {
   activation_function() = default;
   activation_function(any_tensor (*operation)(const any_tensor&, source_place))  // NOLINT
       : f_([operation](const any_tensor& x) { return operation(x, {}); }) {}
+  activation_function(any_tensor (*function)(const any_tensor&)) : f_(function) {}  // NOLINT
   template <class F>
   requires std::is_invocable_r_v<any_tensor, const F&, const any_tensor&> activation_function(F f)
       : f_(std::move(f)) {}  // NOLINT: implicit on purpose

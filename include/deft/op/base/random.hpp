@@ -56,7 +56,8 @@ tensor_of<T, Shape> random_tensor(const Op& o, const random_options& options, so
 template <class Op, class Shape>
 refused refuse_unsized() {
   static_assert(takes<Op, Shape>,
-                "[random] a random tensor expects a shape without dyn, or its extents in braces: "
+                "[random] a random tensor's shape has no dyn: random_normal_like(x) has the extents "
+                "of x in each run, as its kin; or give them in braces, as in "
                 "random_normal(shape<dyn, 3>, {size_of(x, axis<0>)})");
   return refused();
 }

@@ -1,0 +1,5 @@
+// build error: \[device\] expects a name, as in device\("/gpu:0"\), and got a number
+// got: takes<device_spec,int>
+#include <deft/expr.hpp>
+using namespace deft;
+auto gpu = on(device(0));
