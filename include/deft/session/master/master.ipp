@@ -62,7 +62,11 @@ class cluster_master final : public master_engine {
 
   step_fate fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until) override {
     tasks_->check_open();
-    if (!tasks_->cluster()) return step_fate::unknown;
+    if (!tasks_->cluster()) {  // no task is to be asked
+      step_fate ended{};
+      tasks_->fate_of(step, until, [&ended](step_fate f) { ended = f; });
+      return ended;
+    }
     try {
       return tasks_->await<step_fate>({}, [&](auto then) {
         tasks_->fate_of(step, until, [then](step_fate f) { then(nullptr, f); });
