@@ -17,7 +17,6 @@
 namespace deft {
 namespace {
 
-constexpr const char* chief_name = "/job:worker/replica:0/task:0";
 constexpr const char* checkpoint_name = "model";
 constexpr int most_attempts = 10;     ///< of a run, or a recovery: tasks may be lost again
 constexpr int most_failed_hooks = 3;  ///< runs in a row after which a hook has failed
@@ -167,8 +166,8 @@ void monitored_session::await_values(const std::vector<std::size_t>& which,
       if (e.code() != errc::deadline_exceeded) throw;
       const auto none = without_values(
           which, std::max(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
-      const std::string what =
-          str("waiting for the chief, ", chief_name, ", to initialize ", names_of(none));
+      const std::string what = str("waiting for the chief, ", self_.cluster().chief(),
+                                   ", to initialize ", names_of(none));
       if (std::chrono::steady_clock::now() >= until)
         fail(errc::deadline_exceeded, "[monitored_session] timed out ", what);
       if (said || none.empty()) continue;

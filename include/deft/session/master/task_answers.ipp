@@ -150,6 +150,7 @@ class task_directory::settling final : public std::enable_shared_from_this<settl
   }
   void ask_again(placement task, const error& failure) {
     const bool over = watch_->stop().stop_requested() || directory_->cluster_->stopped() ||
+                      directory_->cluster_->links().has_ended(task) ||
                       std::chrono::steady_clock::now() >= until_;
     if (failure.code() == errc::unavailable && !over)
       ask(task);

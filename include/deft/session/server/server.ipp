@@ -6,6 +6,7 @@
 #include <deft/session/master/master.hpp>
 #include <deft/session/server/client_sessions.ipp>
 #include <deft/session/server/coordination.ipp>
+#include <deft/session/server/joining.ipp>
 #include <deft/session/server/requests.ipp>
 #include <deft/session/server/server_impl.hpp>
 #include <deft/session/server/server_table.ipp>
@@ -147,7 +148,7 @@ void server_impl::on_close(const std::shared_ptr<connection>& c, const error* wh
   }
   worker_->connection_lost(c.get(), c->peer(), newer);
   changed_.notify_all();
-  coordination_->on_close(c);
+  coordination_->on_close(c, why);
   sessions_.close_all_of(c.get());
   // Without connections, memory kept for the next step is returned to the system.
   if (idle) trim_host_memory();
