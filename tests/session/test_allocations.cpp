@@ -64,7 +64,7 @@ TEST_CASE_FIXTURE(own_graph, "a step allocates nothing, in whatever form it is w
   s.run(initialize_all());
   const std::vector<float> vector{1, 2, 3};
   const ndarray<float, 3> array{1, 2, 3};
-  const auto is_free = [](const char* what, auto f) {
+  const auto is_free = [](const std::string& what, auto f) {
     CAPTURE(what);
     CHECK(allocations_of(f) == 0);
   };

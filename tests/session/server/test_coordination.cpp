@@ -304,7 +304,7 @@ TEST_CASE("members says who is connected, and who is done") {
   CHECK(text(ps) == "ps0+ worker0+ worker1+done");
   auto& other = c.at("worker", 1).coordination();
   while (text(other) != "ps0+ worker0- worker1+done") std::this_thread::yield();
-  while (text(first) != "ps0+ worker0+ worker1-done") std::this_thread::yield();
+  while (text(first) != "ps0+ worker0+ worker1+done") std::this_thread::yield();
   c.kill("worker", 0);
   while (text(ps) != "ps0+ worker0- worker1+done") std::this_thread::yield();
   // It is not done any more once it has reconnected.

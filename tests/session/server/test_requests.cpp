@@ -2,7 +2,9 @@
 // Answers of a task to messages that deft's own sessions do not send.
 #include <deft/deft.hpp>
 #include <deft/session/server/client_sessions.hpp>
+#include <deft/session/server/coordination.hpp>
 #include <deft/session/wire/codec.hpp>
+#include <deft/session/wire/senders.hpp>
 #include <deft/session/worker/worker.hpp>
 #include <deft/transport/channel_group.hpp>
 #include <deft/transport/connection_state.hpp>

@@ -112,7 +112,7 @@ class coordination {
   std::set<std::string> signals_;
   std::multimap<std::string, wire::caller> waiting_;
   std::multimap<std::string, bool*> waiting_here_;    ///< set to true with the signal
-  std::vector<std::shared_ptr<farewell>> farewells_;  ///< that join has begun
+  std::vector<std::shared_ptr<farewell>> farewells_;  ///< that have begun
 };
 
 }  // namespace deft

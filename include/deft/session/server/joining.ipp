@@ -28,7 +28,7 @@ class coordination::farewell {
       f->sent_ = true;
       if (const auto w = weak.lock()) w->channels().notify();
     };
-    // Workers do not stay connected because of this.
+    // Not a link: a worker that does not answer soon need not be waited for.
     if (to.job == "ps")
       from->links().when_linked(intern(to), until, 0, {}, say);
     else
@@ -86,6 +86,11 @@ void coordination::done(std::chrono::nanoseconds timeout) {
       if (lost(f))
         f = farewell::begin(worker_, f->to(), false,
                             std::min(until, deadline_in(task_links::reconnect_time)));
+  {
+    // Their connections stay: the end of one is a loss for steps that wait for values of this task.
+    std::lock_guard lock(guard_);
+    farewells_.insert(farewells_.end(), all.begin(), all.end());
+  }
   for (const auto& f : all)
     if (const auto failure = f->over() ? f->failure() : nullptr; failure || !f->over())
       if (f->to().job == "ps")
