@@ -256,7 +256,7 @@ TEST_CASE("a parameter server whose worker was killed ends with 1, and names it"
   const std::string said = job.ps(0).complaint();
   INFO(said);
   CHECK(said.find("/job:ps/replica:0/task:0 ends before its job: /job:worker/replica:0/task:1 was "
-                  "lost and has not come back for 0 s") != said.npos);
+                  "lost and has not come back for 0 ms") != said.npos);
   CHECK(job.ps(0).wait() == 1);
 }
 

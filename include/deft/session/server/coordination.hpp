@@ -66,6 +66,8 @@ class coordination {
   /// Ends the waits of this process and those of others for its signals.
   void stop();
 
+  /// Whether this task has called done().
+  bool is_done() const;
   /// Whether the peer is a task of the cluster.
   bool is_member(const connection& c) const;
 

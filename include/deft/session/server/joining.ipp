@@ -99,6 +99,11 @@ void coordination::done(std::chrono::nanoseconds timeout) {
                               : str("no answer within ", duration_text(timeout)));
 }
 
+bool coordination::is_done() const {
+  std::lock_guard lock(guard_);
+  return members_.at(to_string(worker_->task().name())).done;
+}
+
 void coordination::join() {
   struct counted {
     coordination& of;

@@ -62,6 +62,9 @@ void task_links::note_end(placement task, bool ended) {
   std::lock_guard lock(e->guard);
   e->ended = ended;
 }
+error task_links::ended_error(const device_name& task) {
+  return error(errc::unavailable, str(task, " has ended: it said that it was done"));
+}
 bool task_links::has_ended(placement task) {
   const auto e = entry_of(task);
   std::lock_guard lock(e->guard);
@@ -213,8 +216,7 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
     again = e.dialling = !e.waiting.empty();
   }
   const auto failure_now = [&] {
-    if (ended)
-      return make_failure(errc::unavailable, *d->task, " has ended: it said that it was done");
+    if (ended) return std::make_shared<const error>(ended_error(*d->task));
     const bool late = failure->code() == errc::unavailable;  // nobody answered
     const std::string text =
         late ? timeout_message(d->address, d->turn_ends - missing_since, failure->message())
