@@ -19,9 +19,10 @@ struct faults {
   unsigned cuts = 0;    ///< the stream breaks, perhaps within a message
 };
 
-/// A network that can go down: nothing arrives any more, without notice.
+/// A network that can go down: nothing arrives any more, without notice. Or it ends connections,
+/// which writers notice at once and readers only `on_read`.
 struct link {
-  std::atomic<bool> down{false};
+  std::atomic<bool> down{false}, ended{false}, on_read{false};
 };
 
 /// Forwards to another stream, with faults determined by a seed. Connections are delayed
@@ -39,7 +40,7 @@ class faulty_stream final : public deft::detail::stream {
 
   std::ptrdiff_t read(void* to, std::size_t most) noexcept override {
     if (way_->down) return shut_ ? 0 : -EAGAIN;
-    if (cut(reads_)) return -ECONNRESET;
+    if (cut(reads_) || (way_->ended && way_->on_read)) return -ECONNRESET;
     if (happens(reads_, faults_.stalls)) return -EAGAIN;
     if (happens(reads_, faults_.short_reads)) most = std::min<std::size_t>(most, 1 + reads_() % 16);
     return inner_->read(to, most);
@@ -50,6 +51,7 @@ class faulty_stream final : public deft::detail::stream {
       for (int i = 0; i < count; ++i) all += pieces[i].iov_len;
       return static_cast<std::ptrdiff_t>(all);
     }
+    if (way_->ended) return -EPIPE;
     if (cut(writes_)) return -ECONNRESET;
     if (happens(writes_, faults_.stalls)) return -EAGAIN;
     if (!happens(writes_, faults_.short_writes)) return inner_->write(pieces, count);
@@ -107,6 +109,8 @@ class faulty_network {
   }
   /// The network of all connections that were made while this object lived.
   void go_down() { way_->down = true; }
+  /// The same when this object is gone, so that later connections are sound.
+  std::shared_ptr<link> handle() const { return way_; }
   ~faulty_network() { deft::detail::filter_streams(nullptr); }
   faulty_network(const faulty_network&) = delete;
 

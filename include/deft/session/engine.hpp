@@ -47,7 +47,7 @@ class step_results {
 struct run_outcome {
   std::optional<step_results> results;   ///< empty if it failed
   std::shared_ptr<const error> failure;  ///< the first error of the step; null if there was none
-  std::uint64_t step = 0;  ///< the number of a step of several tasks, once it has begun
+  std::uint64_t step = 0;                ///< the number of the step, once it has begun
 };
 using run_callback = std::function<void(run_outcome)>;
 

@@ -62,11 +62,11 @@ class cancel_source {
   std::stop_source source_;
 };
 
-/// How a step ended on the tasks whose variables it updates.
+/// How a step that failed ended for the variables that it updates.
 enum class step_fate : std::uint8_t {
   unknown,    ///< a task has restarted since, cannot be reached, or no longer remembers the step
   applied,    ///< all updates were made
-  in_part,    ///< some of them may have been made
+  in_part,    ///< some of them may have been made, and others not
   unchanged,  ///< none was made, and none will be
 };
 

@@ -17,12 +17,24 @@
 namespace deft {
 namespace {
 
-constexpr const char* chief_name = "/job:worker/replica:0/task:0";
 constexpr const char* checkpoint_name = "model";
 constexpr int most_attempts = 10;     ///< of a run, or a recovery: tasks may be lost again
 constexpr int most_failed_hooks = 3;  ///< runs in a row after which a hook has failed
 
 bool is_loss(const error& e) { return e.code() == errc::unavailable || e.code() == errc::aborted; }
+
+/// The clauses of `text`, the first one and those that `known` does not have.
+std::string news_of(const std::string& text, const std::string& known) {
+  constexpr std::string_view between = "; ";
+  std::string all;
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + between.size()) {
+    end = std::min(text.find(between, begin), text.size());
+    const std::string clause = text.substr(begin, end - begin);
+    if (all.empty() || known.find(clause) == known.npos)
+      all += str(all.empty() ? "" : between, clause);
+  }
+  return all;
+}
 
 std::string names_of(const std::vector<any_variable>& variables) {
   constexpr std::size_t most = 5;
@@ -167,8 +179,8 @@ void monitored_session::await_values(const std::vector<std::size_t>& which,
       if (e.code() != errc::deadline_exceeded) throw;
       const auto none = without_values(
           which, std::max(until, std::chrono::steady_clock::now() + std::chrono::seconds(5)));
-      const std::string what =
-          str("waiting for the chief, ", chief_name, ", to initialize ", names_of(none));
+      const std::string what = str("waiting for the chief, ", self_.cluster().chief(),
+                                   ", to initialize ", names_of(none));
       if (std::chrono::steady_clock::now() >= until)
         fail(errc::deadline_exceeded, "[monitored_session] timed out ", what);
       if (said || none.empty()) continue;
@@ -227,8 +239,9 @@ bool monitored_session::recover(const error& why, std::uint64_t step, bool updat
     logging::warning(self_.device(), " has recovered");
     return updated;
   } catch (const error& e) {
-    throw error(why.code(), str(why.message(), "; recovery failed: ", e.message()), why.node(),
-                why.where(), why.device());
+    throw error(why.code(),
+                str(why.message(), "; recovery failed: ", news_of(e.message(), why.message())),
+                why.node(), why.where(), why.device());
   }
 }
 

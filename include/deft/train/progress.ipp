@@ -4,11 +4,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <deft/core/text.hpp>
 #include <deft/op/global_step.hpp>
 #include <deft/session/launch/launcher.hpp>
 #include <deft/train/progress.hpp>
+#include <string>
 
 namespace deft {
 namespace {
@@ -42,6 +45,11 @@ class progress_hook final : public hook {
   using clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds often{500}, seldom{3000};
 
+  /// The same under every locale.
+  static std::string rounded(double v, int digits) {
+    char text[400];
+    return {text, std::to_chars(text, text + sizeof text, v, std::chars_format::fixed, digits).ptr};
+  }
   void finish() {
     if (terminal_) std::fputc('\n', stdout);
     std::fflush(stdout);
@@ -52,10 +60,11 @@ class progress_hook final : public hook {
     double rate = seconds > 0 ? static_cast<double>((runs_ - 1) * batch_) / seconds : 0;
     if (terminal_) std::printf("\r%s ", progress_bar(step_value_, last_).c_str());
     // Several workers may run the global step a little beyond the last.
-    std::printf("step %lld/%lld  loss %.4f", static_cast<long long>(std::min(step_value_, last_)),
-                static_cast<long long>(last_), loss_value_);
-    if (runs_ > 1) std::printf("  %.0f examples/s", rate);
-    std::fputs(terminal_ ? "\x1b[K" : "\n", stdout);
+    std::string line =
+        str("step ", std::min(step_value_, last_), "/", last_, "  loss ", rounded(loss_value_, 4));
+    if (runs_ > 1) line += str("  ", rounded(rate, 0), " examples/s");
+    line += terminal_ ? "\x1b[K" : "\n";
+    std::fputs(line.c_str(), stdout);
     std::fflush(stdout);
   }
 

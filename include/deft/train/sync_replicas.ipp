@@ -363,7 +363,7 @@ class replica_hook_of_graph final : public hook {
 }  // namespace
 
 hook_ref detail::replica_hook(const task& self, graph g) {
-  const int workers = self.distributed() ? self.cluster().tasks("worker") : 1;
+  const int workers = self.distributed() ? static_cast<int>(self.cluster().workers().size()) : 1;
   const auto states = collected(g, states_of_graph);
   for (const node_ref& n : states)
     if (const auto total = decode<op::describe_round>(n->attributes).total; total > workers)

@@ -235,7 +235,7 @@ class channel_group_state : public std::enable_shared_from_this<channel_group_st
         }
       if (ready(context)) return true;
       if (!few || turn % 64 == 0) loop_.poll();
-      if (some) continue;
+      if (some || (!few && told_.load())) continue;
       const auto now = std::chrono::steady_clock::now();
       if (now >= until) return false;
       wait_.set_crowded_until(crowded_until_.load(std::memory_order_relaxed));

@@ -64,14 +64,17 @@ struct peer_info {
   std::vector<std::string> lacks;   ///< "op/version" that this process has and the peer has not
   std::vector<std::string> offers;  ///< "op/version" that the peer has and this process has not
 
-  /// Whether the peer has this operation in the same version.
+  /// Whether the peer has this operation, in the same version and with the same body.
   bool knows(const op_def& op) const;
+  /// Why it does not: "does not have version 1 of this operation", or that it has another body.
+  std::string why_unknown(const op_def& op) const;
   /// The peer in messages: "/job:ps/replica:0/task:0 at 127.0.0.1:2222".
   std::string to_string() const;
 };
 inline std::string to_string(const peer_info& p) { return p.to_string(); }
 
-/// A sorted list of "op/version" for all operations of this process.
+/// A sorted list of "op/version" for all operations of this process; of an elementwise operation of
+/// the program's own "op/version/body", with a hash of the text of its body.
 std::vector<std::string> catalog_list();
 
 /// A new incarnation: 64 random bits, never 0.

@@ -46,11 +46,29 @@
 
 namespace deft {
 
+namespace {
+
+std::string catalog_entry(const op_def& op) {
+  const auto body = op.functions ? op.functions->source : nullptr;
+  return str(op.name, "/", op.version, body ? str("/", hash_text(body())) : std::string());
+}
+
+}  // namespace
+
 bool peer_info::knows(const op_def& op) const {
   auto in = [&](const std::vector<std::string>& list) {
-    return std::binary_search(list.begin(), list.end(), str(op.name, "/", op.version));
+    return std::binary_search(list.begin(), list.end(), catalog_entry(op));
   };
   return is_known(op) ? same_catalog || !in(lacks) : in(offers);
+}
+
+std::string peer_info::why_unknown(const op_def& op) const {
+  const std::string same = str(op.name, "/", op.version, "/");
+  const auto other = std::lower_bound(offers.begin(), offers.end(), same);
+  if (other != offers.end() && other->starts_with(same))
+    return "has another body of this operation: both programs must be built from the same source";
+  return str("does not have version ", op.version,
+             " of this operation: its program must be built with it");
 }
 
 std::string peer_info::to_string() const {
@@ -74,7 +92,7 @@ inline std::shared_ptr<const process_catalog> own_catalog() {
   std::lock_guard lock(guard);
   if (last && last->list.size() == known_op_count()) return last;
   auto fresh = std::make_shared<process_catalog>();
-  for (const op_def* d : known_ops()) fresh->list.push_back(str(d->name, "/", d->version));
+  for (const op_def* d : known_ops()) fresh->list.push_back(catalog_entry(*d));
   std::ranges::sort(fresh->list);
   fresh->hash = fresh->list.size();
   for (const auto& op : fresh->list) fresh->hash = mix(fresh->hash, hash_text(op));

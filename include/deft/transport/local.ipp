@@ -420,8 +420,11 @@ local_protocol::endpoint endpoint_of(const std::string& name) {
 }  // namespace
 
 std::uint64_t local_reach() {
-  const char* const wanted = std::getenv("DEFT_LOCAL_SOCKETS");
-  if (wanted && std::string_view(wanted) == "0") return 0;
+  const char* const given = std::getenv("DEFT_LOCAL_SOCKETS");
+  const std::string_view wanted = given ? given : "1";
+  if (wanted != "0" && wanted != "1")
+    fail(errc::invalid_argument, "DEFT_LOCAL_SOCKETS is \"", wanted, "\"; expected 0 or 1");
+  if (wanted == "0") return 0;
   static const std::uint64_t reach = [] {
     char boot[64];
     std::size_t n = 0;

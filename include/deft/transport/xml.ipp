@@ -9,6 +9,7 @@
 #include <boost/serialization/wrapper.hpp>
 #include <deft/graph/serialize.hpp>
 #include <deft/transport/xml.hpp>
+#include <locale>
 #include <sstream>
 #include <type_traits>
 
@@ -94,6 +95,7 @@ void serialize(boost::archive::xml_oarchive& ar, xml_list<T>& list, unsigned) {
 
 std::string to_xml(const graph_def& g) {
   std::ostringstream text;
+  text.imbue(std::locale::classic());
   {
     boost::archive::xml_oarchive ar(text);
     ar& boost::serialization::make_nvp("graph", g);

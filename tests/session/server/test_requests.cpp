@@ -2,13 +2,16 @@
 // Answers of a task to messages that deft's own sessions do not send.
 #include <deft/deft.hpp>
 #include <deft/session/server/client_sessions.hpp>
+#include <deft/session/server/coordination.hpp>
 #include <deft/session/wire/codec.hpp>
+#include <deft/session/wire/senders.hpp>
 #include <deft/session/worker/worker.hpp>
 #include <deft/transport/channel_group.hpp>
 #include <deft/transport/connection_state.hpp>
 #include <deft/transport/listener.hpp>
 #include <deft/transport/tcp.hpp>
 
+#include "own_operations.hpp"
 #include "reserved_address.hpp"
 #include "session/raw_caller.hpp"
 #include "transport/wire.hpp"
@@ -373,4 +376,146 @@ TEST_CASE("runs that wait on their task hold no thread of it") {
   }
   SUBCASE("until the task ends") { c.kill("worker", 0); }
   CHECK(std::ranges::none_of(calls, [&](auto& p) { return client.outcome(p).code == errc{}; }));
+}
+
+TEST_CASE("every kind of message is refused from those who may not send it") {
+  local_cluster c{{"worker", 2}};
+  const std::string task = "/job:worker/replica:0/task:1";
+  testing::raw_caller owner(c, "client"), stranger(c, "client"), master(c, task);
+  const auto session = owner.open_session();
+  plan::part nothing;
+  nothing.task = intern(task_name("worker", 0));
+  master.to->post(wire::pack(wire::register_part{77, 1, nothing, {}}));
+  master.answer(wire::pack(wire::devices{}));  // so it has been read
+  const auto of_kind = [&](wire::kind k) {
+    using wire::kind, wire::pack;
+    switch (k) {
+      case kind::register_part:
+        return pack(wire::register_part{77, 2, nothing, {}});
+      case kind::run_part:
+        return pack(wire::run_part{77, 1, 1});
+      case kind::tensors:
+        return pack(wire::tensors{77, 1, {1}, {any_array::scalar(1.f)}});
+      case kind::cancel_step:
+        return pack(wire::cancel_step{77, 1});
+      case kind::settle_step:
+        return pack(wire::settle_step{77, 1});
+      case kind::drop_part:
+        return pack(wire::drop_part{77, 1});
+      case kind::drop_session:
+        return pack(wire::drop_session{77});
+      case kind::devices:
+        return pack(wire::devices{});
+      case kind::reset:
+        return pack(wire::reset{"models"});
+      case kind::open_session:
+        return pack(wire::open_session{});
+      case kind::make_plan:
+        return pack(wire::make_plan{session, 0s, {}});
+      case kind::describe_plan:
+        return pack(wire::describe_plan{session, 0s, {}});
+      case kind::run_plan:
+        return pack(wire::run_plan{.session = session});
+      case kind::cancel_run:
+        return pack(wire::cancel_run{session, 1});
+      case kind::settle_run:
+        return pack(wire::settle_run{session, 1});
+      case kind::drop_plan:
+        return pack(wire::drop_plan{session, 1});
+      case kind::cluster_devices:
+        return pack(wire::cluster_devices{session});
+      case kind::reset_cluster:
+        return pack(wire::reset_cluster{session, "models"});
+      case kind::close_session:
+        return pack(wire::close_session{session});
+      case kind::wait_signal:
+        return pack(wire::wait_signal{"set"});
+      case kind::set_signal:
+        return pack(wire::set_signal{"set"});
+      case kind::done:
+        return pack(wire::done{});
+      case kind::link_lost:
+        break;
+    }
+    FAIL("not a message to a task");
+    return message();
+  };
+  for (const auto& rule : wire::message_rules) {
+    CAPTURE(rule.name);
+    const auto o = stranger.outcome(of_kind(rule.number));
+    CAPTURE(o);
+    const bool allowed = rule.may_send == wire::sender::anyone;
+    CHECK((o.code == errc::permission_denied) == !allowed);
+    if (!allowed) CHECK(o.says(std::string(rule.name)));
+  }
+  // The task is still what it was, the session and the part are there, and worker 1 is not done.
+  CHECK(owner.outcome(of_kind(wire::kind::cluster_devices)).code == errc{});
+  CHECK(master.outcome(of_kind(wire::kind::run_part)).code == errc{});
+  testing::raw_caller again(c, task);  // the same process, on another connection
+  CHECK(again.outcome(of_kind(wire::kind::drop_session)).code == errc{});
+  CHECK(!c.at("worker", 0).coordination().members()[1].done);
+  master.answer(of_kind(wire::kind::set_signal));
+  master.answer(of_kind(wire::kind::wait_signal));
+  master.answer(of_kind(wire::kind::done));
+  CHECK(c.at("worker", 0).coordination().members()[1].done);
+}
+
+TEST_CASE("nobody else may speak for a master of this process") {
+  local_cluster c{{"worker", 2}};
+  graph own;
+  auto in = as_default(own);
+  session s(c.target("worker", 0), {.fold = false});
+  const auto v = on(device("/job:worker/task:0"), [] { return variable<float>("v", 1.f); });
+  const auto far = on(device("/job:worker/task:1"), [&] { return tensor<float>(v * 2.f); });
+  s.run(v.initializer());
+  CHECK(s.run(far, v) == std::tuple(2.f, 1.f));
+  testing::raw_caller task(c, "/job:worker/replica:0/task:1");
+  for (std::uint64_t session = 1; session < 3; ++session)  // not known
+    CHECK(task.outcome(wire::pack(wire::drop_session{session})).code == errc{});
+  CHECK(s.run(far, v) == std::tuple(2.f, 1.f));
+}
+
+TEST_CASE("more feeds than a message holds are refused before it is sent") {
+  local_cluster c{{"worker", 2}};
+  graph own;
+  auto in = as_default(own);
+  const std::string target = c.target("worker", 0);
+  std::vector<placeholder<float>> x;
+  std::vector<feed_value> values;
+  constexpr std::size_t most = 65'536;
+  auto there = on(device("/job:worker/task:1"));
+  for (std::size_t i = 0; i <= most; ++i) {
+    x.emplace_back(str("x", i));
+    values.push_back(x.back() = 1.f);
+  }
+  const std::vector<any_tensor> all(x.begin(), x.end());
+  const any_tensor sum = stack(axes{0}, all);
+  for (const std::string& at : {target, "deft://localhost" + target.substr(target.rfind(':'))}) {
+    CAPTURE(at);
+    session s(at);
+    const auto o = outcome_of([&] { s.run(sum, values); });
+    CAPTURE(o);
+    CHECK(o.code == errc::invalid_argument);
+    CHECK(o.says("a run feeds at most 65536 values to another task, not 65537"));
+    CHECK(s.run(x[0], x[0] = 2.f) == 2.f);
+  }
+}
+
+TEST_CASE("an operation of one name with another body is another operation") {
+  placeholder<float> x("x");
+  CHECK(session().run(testing::make_swish(x), x = 0.f) == 0.f);
+  const auto all = catalog_list();
+  const op_def& def = *find_op("test_swish");
+  const auto own = std::ranges::find_if(
+      all, [](const std::string& entry) { return entry.starts_with("test_swish/1/"); });
+  REQUIRE(own != all.end());
+  peer_info peer;
+  CHECK(peer.knows(def));
+  peer.same_catalog = false;
+  peer.lacks = {*own};
+  CHECK(!peer.knows(def));
+  CHECK(peer.why_unknown(def).starts_with("does not have version 1 of this operation"));
+  peer.offers = {"test_swish/1/77"};
+  CHECK(!peer.knows(def));
+  CHECK(peer.why_unknown(def).starts_with("has another body of this operation"));
 }

@@ -112,6 +112,7 @@ class remote_plan final : public ready_plan {
   step_results run(std::span<const feed_ref> feeds, const run_options& options) override {
     check_not_forked();
     if (session_->closed) fail(errc::failed_precondition, "the session is closed");
+    check_feeds(feeds.size());
     auto timeout = options.timeout.count() ? options.timeout : session_->options.timeout;
     wire::run_plan m{session_->id, number_, timeout, false, {}, options.trace != nullptr};
     bool borrows = false;
@@ -158,7 +159,7 @@ class remote_engine final : public engine {
   ~remote_engine() override { remote_engine::close(); }
 
   std::shared_ptr<ready_plan> make_plan(flat_graph flat, const plan_limits& limits) override {
-    check_fetches(flat.fetches.size());
+    check(flat);
     std::vector<tensor_type> types;
     for (auto f : flat.fetches)
       types.push_back(f.port == run_only ? tensor_type()
@@ -172,6 +173,7 @@ class remote_engine final : public engine {
   }
 
   plan_description describe(flat_graph flat, const plan_limits& limits) override {
+    check(flat);
     const deadline until = std::min(session_->patience(), limits.until);
     return session_
         ->call(wire::describe_plan{session_->id, left(limits.until), std::move(flat)},
@@ -216,6 +218,13 @@ class remote_engine final : public engine {
   }
 
  private:
+  /// Throws for what the master would not take.
+  void check(const flat_graph& flat) const {
+    check_fetches(flat.fetches.size());
+    const auto is_feed = [](const node_def& n) { return n.op->role == op_role::feed; };
+    check_feeds(static_cast<std::size_t>(std::ranges::count_if(flat.graph.nodes, is_feed)));
+    for (const auto& n : flat.graph.nodes) check_knows(session_->master->peer(), n);
+  }
   /// The time until `until`, at least 1 ns. Without a deadline it is longer than any limit
   /// that the master takes, and the master then waits for connect_timeout.
   static std::chrono::nanoseconds left(deadline until) {

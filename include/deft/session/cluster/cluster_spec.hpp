@@ -36,6 +36,12 @@ class cluster_spec {
   void set_address(const std::string& job_name, int task, std::string address);
   /// The name of every task, such as "/job:ps/replica:0/task:0".
   std::vector<device_name> task_names() const;
+  /// The names of the workers: the tasks of all jobs but "ps", whose tasks serve until all workers
+  /// are done.
+  std::vector<device_name> workers() const;
+  /// The chief, the first worker: it initializes, restores and saves for the others. Throws
+  /// not_found if there is no worker.
+  device_name chief() const;
   /// "/job:ps/task:0 at ps0:2222" for every task, with the address in lower case. Two tasks compare
   /// these lists when they connect.
   std::vector<std::string> entries() const;

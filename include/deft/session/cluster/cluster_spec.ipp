@@ -83,6 +83,18 @@ std::vector<device_name> cluster_spec::task_names() const {
   return names;
 }
 
+std::vector<device_name> cluster_spec::workers() const {
+  auto names = task_names();
+  std::erase_if(names, [](const device_name& n) { return n.job == "ps"; });
+  return names;
+}
+
+device_name cluster_spec::chief() const {
+  const auto all = workers();
+  if (all.empty()) fail(errc::not_found, "the cluster has no worker; it is ", *this);
+  return all.front();
+}
+
 std::vector<std::string> cluster_spec::entries() const {
   std::vector<std::string> all;
   for (const auto& [name, addresses] : jobs_)

@@ -14,7 +14,8 @@ std::string progress_bar(std::int64_t step, std::int64_t last);
 
 struct launch_options {
   /// How many tasks that fail, or are killed, are started again, in all, at their addresses: in a
-  /// training job that has checkpoints they go on where they were.
+  /// training job that has checkpoints they go on where they were. A task that fails within 10 s of
+  /// its start is started again after a pause: 0 s, then 0.5 s, 1 s, … and at most 10 s.
   int restarts = 0;
   /// How many seconds tasks have to end, as to write a last checkpoint, once they have been told.
   int grace = 30;
@@ -33,8 +34,8 @@ struct launch_options {
 /// those that run. Ctrl-C, SIGTERM and SIGHUP end all tasks and return 130: the workers get
 /// SIGTERM, the parameter servers once the workers have ended, and all that still run when their
 /// time to end is over, or at a second signal, SIGKILL. If the launcher dies, its tasks are killed.
-/// Throws invalid_argument if `arguments` contain a flag that the launcher sets, or a number in
-/// `options` is below 0.
+/// Throws invalid_argument, before anything is started, for jobs that are no cluster, if
+/// `arguments` contain a flag that the launcher sets, or if a number in `options` is below 0.
 int launch_cluster(const std::vector<std::pair<std::string, int>>& jobs,
                    const std::vector<std::string>& arguments, const launch_options& options = {});
 

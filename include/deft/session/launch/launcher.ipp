@@ -33,8 +33,30 @@ struct launched_task {
   std::string name;
   pid_t pid = -1;
   file_descriptor output;
+  std::chrono::steady_clock::time_point started;
   std::string partial, bar;
 };
+
+/// A task that is to be started again, after a pause.
+struct restart {
+  std::string job;
+  int index;
+  std::chrono::steady_clock::time_point at;
+};
+
+/// Throws invalid_argument for a cluster that cannot be.
+void check_jobs(const std::vector<std::pair<std::string, int>>& jobs) {
+  if (jobs.empty()) fail(errc::invalid_argument, "[cluster_main] a cluster has at least one job");
+  std::vector<cluster_spec::job> spec;
+  for (const auto& [job, tasks] : jobs) {
+    if (tasks < 1)
+      fail(errc::invalid_argument, "[cluster_main] job \"", job, "\" has ", tasks,
+           " tasks; expected at least 1");
+    spec.emplace_back(job,
+                      std::vector<std::string>(static_cast<std::size_t>(tasks), "localhost:0"));
+  }
+  cluster_spec checked(std::move(spec));
+}
 
 /// The processors of the `k`-th of `n` tasks, of those that this process may use. With fewer
 /// processors than tasks, each task has one, in turn.
@@ -60,7 +82,10 @@ class cluster_launcher {
         options_(options),
         restarts_(options.restarts),
         terminal_(isatty(STDOUT_FILENO)) {
-    for (const char* flag : {"task_index", "ps_hosts", "worker_hosts", "listen_fd"})
+    check_jobs(jobs);
+    std::vector<std::string> own{"task_index", "listen_fd"};
+    for (const auto& [job, tasks] : jobs) own.push_back(job + "_hosts");
+    for (const auto& flag : own)
       if (names(arguments, flag))
         fail(errc::invalid_argument, "--", flag,
              " is set by the launcher; to start a single task by hand, give --job_name, too");
@@ -96,7 +121,7 @@ class cluster_launcher {
 
   int run() {
     int code = 0;
-    while (!tasks_.empty()) {
+    while (!tasks_.empty() || !restarts_to_come_.empty()) {
       if (launcher_interrupted) {
         launcher_interrupted = 0;
         // A wrapper may pass on one Ctrl-C twice.
@@ -106,10 +131,12 @@ class cluster_launcher {
         end_all();
       }
       end_servers();
+      start_again();
       std::vector<pollfd> fds;
       for (auto& t : tasks_) fds.push_back({t.output.get(), POLLIN, 0});
       const timespec moment{0, 100'000'000};
-      if (ppoll(fds.data(), fds.size(), ending_ ? &moment : nullptr, &unblocked_) < 0) continue;
+      const bool looks_again = ending_ || !restarts_to_come_.empty();
+      if (ppoll(fds.data(), fds.size(), looks_again ? &moment : nullptr, &unblocked_) < 0) continue;
       if (ending_ && !killed_ && std::chrono::steady_clock::now() >= kill_at_) kill_late();
       for (std::size_t i = fds.size(); i-- > 0;)
         if (fds[i].revents && !read_lines(tasks_[i])) {
@@ -128,8 +155,8 @@ class cluster_launcher {
           const launched_task ended = std::move(tasks_[i]);
           tasks_.erase(tasks_.begin() + static_cast<std::ptrdiff_t>(i));
           if (again) {
-            start(ended.job, ended.index);
-            if (--restarts_ == 0) sockets_.clear();
+            --restarts_;
+            restarts_to_come_.push_back({ended.job, ended.index, time_to_restart(ended)});
           } else if (failed) {
             code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
             end_all();
@@ -140,6 +167,25 @@ class cluster_launcher {
   }
 
  private:
+  /// A task that fails at once is not started again at once, each time later than the last.
+  std::chrono::steady_clock::time_point time_to_restart(const launched_task& ended) {
+    using namespace std::chrono_literals;
+    constexpr std::chrono::milliseconds shortest = 500ms, longest = 10s;
+    const auto now = std::chrono::steady_clock::now();
+    auto& pause = pauses_[{ended.job, ended.index}];
+    if (now - ended.started > longest) pause = 0ms;
+    const auto at = now + pause;
+    pause = std::clamp<std::chrono::milliseconds>(2 * pause, shortest, longest);
+    return at;
+  }
+  void start_again() {
+    if (ending_) return restarts_to_come_.clear();
+    const auto now = std::chrono::steady_clock::now();
+    for (auto& r : std::exchange(restarts_to_come_, {}))
+      r.at <= now ? start(r.job, r.index) : restarts_to_come_.push_back(std::move(r));
+    if (restarts_ == 0 && restarts_to_come_.empty()) sockets_.clear();
+  }
+
   void start(const std::string& job, int index) {
     const int own = sockets_.at({job, index}).get();
     std::vector<std::string> words{program_invocation_name, "--job_name=" + job,
@@ -191,6 +237,7 @@ class cluster_launcher {
     t.name = job + "/" + std::to_string(index);
     t.pid = pid;
     t.output = std::move(output);
+    t.started = std::chrono::steady_clock::now();
     tasks_.push_back(std::move(t));
   }
 
@@ -267,7 +314,7 @@ class cluster_launcher {
                    options_.grace);
     kill_all(SIGKILL);
   }
-  static bool is_server(const launched_task& t) { return t.name.starts_with("ps/"); }
+  static bool is_server(const launched_task& t) { return t.job == "ps"; }
   void kill_all(int signal) {
     for (auto& t : tasks_) ::kill(t.pid, signal);
   }
@@ -285,6 +332,8 @@ class cluster_launcher {
   std::chrono::steady_clock::time_point ended_at_, kill_at_;
   unsigned tasks_in_all_ = 0;
   std::vector<launched_task> tasks_;
+  std::vector<restart> restarts_to_come_;
+  std::map<std::pair<std::string, int>, std::chrono::milliseconds> pauses_;  ///< before the next
 };
 
 }  // namespace

@@ -28,7 +28,8 @@ struct program_flag {
 class task {
  public:
   /// Reads deft's flags, each as `--name value` or `--name=value`, and starts the server of the
-  /// task. Without --job_name this is a single process, without a server. Other arguments are kept
+  /// task. `--JOB_hosts` lists the tasks of a job of any name. Without --job_name this is a single
+  /// process, without a server. Other arguments are kept
   /// in args(). `--help` prints all flags and ends the process.
   /// Where a program names its own flags, each of which takes a value, `--help` lists them, and no
   /// others may be given or read.
@@ -40,14 +41,15 @@ class task {
 
   /// The cluster, with the ports that were chosen; empty in a single process.
   const cluster_spec& cluster() const { return cluster_; }
-  /// "ps" or "worker"; empty in a single process.
+  /// The job, such as "ps" or "worker"; empty in a single process.
   const std::string& job() const { return job_; }
   /// The number of the task within its job, from 0.
   int index() const { return index_; }
   /// Whether this process is a task of a cluster, and so has a server.
   bool distributed() const { return server_ != nullptr; }
-  /// Whether this is worker 0 or a single process.
-  bool is_chief() const { return !distributed() || (job_ == "worker" && index_ == 0); }
+  /// Whether this is the chief of its cluster (see cluster_spec::chief) or a single process.
+  bool is_chief() const;
+  /// Whether this is a parameter server: a task of job "ps".
   bool is_ps() const { return job_ == "ps"; }
   /// The name of the task, such as "/job:worker/replica:0/task:0"; in a single process
   /// "/job:localhost/replica:0/task:0".
@@ -70,6 +72,13 @@ class task {
     using limits = std::numeric_limits<T>;
     const auto text = value_of(name);
     return text ? static_cast<T>(integer_in(name, *text, limits::min(), limits::max())) : otherwise;
+  }
+  /// As true or false, 1 or 0, yes or no, on or off: `self.flag("verbose", false)`. Throws
+  /// invalid_argument if it is none of these.
+  template <std::same_as<bool> T>
+  T flag(const std::string& name, T otherwise) const {
+    const auto text = value_of(name);
+    return text ? truth_in(name, *text) : otherwise;
   }
   template <std::floating_point T>
   T flag(const std::string& name, T otherwise) const {
@@ -101,6 +110,7 @@ class task {
   static long long integer_in(const std::string& name, const std::string& text, long long lowest,
                               unsigned long long highest);
   static double number_in(const std::string& name, const std::string& text);
+  static bool truth_in(const std::string& name, const std::string& text);
 
   std::vector<std::string> rest_;
   std::vector<program_flag> own_;  ///< empty where the program does not name them
@@ -112,12 +122,16 @@ class task {
 };
 
 /// The `main` of every task: reads the flags and starts the server. A parameter server then serves
-/// until all workers are done; any other task calls `body` with a new graph as the current one, and
-/// tells the parameter servers when it is done.
-/// Returns the exit code: 0, or 1 after printing an error that was thrown. `--help` prints the
-/// flags and the environment variables, and returns 0. SIGTERM or SIGINT (Ctrl-C) shuts a task of a
-/// cluster down: it cancels its runs, tells the other tasks that it was stopped, and returns 128
-/// plus the signal's number. A second signal ends it at once.
+/// until all workers are done; any other task is a worker: it calls `body` with a new graph as the
+/// current one, and tells the others when it is done. A worker whose body is
+/// `self.server().join()` serves until the other workers are done.
+/// Returns the exit code: 0, or 1 after printing an error that was thrown, as by a parameter server
+/// whose worker was lost and has not come back for `--lost_worker_timeout` seconds. `--help` prints
+/// the flags and the environment variables, and returns 0. SIGTERM or SIGINT (Ctrl-C) shuts a task
+/// of a cluster down: it cancels its runs, tells the other tasks that it was stopped, and returns
+/// 128 plus the signal's number. A parameter server, and a worker that serves, first waits for the
+/// last steps and checkpoints of the workers that are connected, for half of `--grace` at most. A
+/// second signal ends it at once.
 int task_main(int argc, const char* const* argv, const std::function<void(task&)>& body);
 /// The same for a program that names its own flags: see the constructor of task.
 /// `task_main(argc, argv, {{"steps", "number of steps (1000)"}}, body)`.
@@ -126,7 +140,8 @@ int task_main(int argc, const char* const* argv, const std::vector<program_flag>
 
 /// As task_main if the command line has `--job_name`, `--single` or `--help`; otherwise starts the
 /// whole cluster on this machine, each task a process of this program: see launch_cluster. `jobs`
-/// are names and numbers of tasks: `cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, body)`.
+/// are names and numbers of tasks: `cluster_main(argc, argv, {{"ps", 1}, {"worker", 2}}, body)`;
+/// a job may have any name.
 int cluster_main(int argc, const char* const* argv,
                  const std::vector<std::pair<std::string, int>>& jobs,
                  const std::function<void(task&)>& body);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/launch/task.ipp: the flags of a task, from start to exit code.
+// deft/session/launch/task.ipp: a task, from start to exit code.
 #pragma once
 #include <signal.h>
 
 #include <algorithm>
 #include <atomic>
-#include <boost/program_options.hpp>
 #include <charconv>
 #include <cstdio>
 #include <deft/core/text.hpp>
@@ -13,6 +12,7 @@
 #include <deft/graph/graph.hpp>
 #include <deft/session/launch/launcher.hpp>
 #include <deft/session/launch/task.hpp>
+#include <deft/session/launch/task_flags.ipp>
 #include <deft/session/master/master.hpp>
 #include <deft/session/server/server_impl.hpp>
 #include <deft/transport/signals.hpp>
@@ -20,172 +20,12 @@
 #include <optional>
 
 namespace deft {
-namespace {
-
-namespace flags = boost::program_options;
-
-flags::options_description task_flags() {
-  flags::options_description d("Flags of every deft task");
-  d.add_options()("help", "print these flags");
-  d.add_options()("job_name", flags::value<std::string>(),
-                  "ps or worker; default: a single process");
-  d.add_options()("single", flags::bool_switch(),
-                  "one process, of a program that otherwise starts a cluster");
-  d.add_options()("restarts", flags::value<int>()->default_value(0),
-                  "how many tasks that fail a program that starts a cluster starts again");
-  d.add_options()("grace", flags::value<int>()->default_value(launch_options().grace),
-                  "seconds that tasks of a cluster have to end after Ctrl-C, before it kills them");
-  d.add_options()("bind", flags::bool_switch(),
-                  "processors of its own for each task of a cluster that a program starts");
-  d.add_options()("task_index", flags::value<int>()->default_value(0),
-                  "number of the task within its job, from 0");
-  d.add_options()("ps_hosts", flags::value<std::string>(),
-                  "host:port of each parameter server, separated by commas");
-  d.add_options()("worker_hosts", flags::value<std::string>(),
-                  "host:port of each worker, separated by commas");
-  d.add_options()("log_device_placement", flags::bool_switch(), "log the device of every node");
-  d.add_options()("data", flags::value<std::string>(), "folder of the data");
-  d.add_options()("file_root", flags::value<std::vector<std::string>>(),
-                  "directory below which sessions may let this task read and write files, as "
-                  "checkpoints; may be repeated");
-  d.add_options()("cpu_devices", flags::value<int>()->default_value(1),
-                  "number of CPU devices: /cpu:0, /cpu:1, …");
-  d.add_options()("simulated_gpus", flags::value<int>(),
-                  "number of GPUs that the CPU simulates: /gpu:0, /gpu:1, …");
-  d.add_options()("allow_tf32", flags::bool_switch(),
-                  "multiply and convolve floats in TF32 on GPUs: faster, with 11 significant bits");
-  d.add_options()("gpu_memory_limit", flags::value<double>(),
-                  "memory of each GPU for tensors: a fraction, up to 1, or bytes");
-  d.add_options()("intra_op_threads", flags::value<int>()->default_value(0),
-                  "threads of one kernel; 0: one per processor that the task may use");
-  d.add_options()("listen_fd", flags::value<int>()->default_value(-1),
-                  "listening socket inherited from a launcher");
-  d.add_options()("secret_file", flags::value<std::string>(),
-                  "file with the cluster's shared secret, accessible only to its owner");
-  d.add_options()("tls_cert", flags::value<std::string>(),
-                  "certificate of this task, a PEM file, for TLS on all connections: see "
-                  "scripts/make_certificates");
-  d.add_options()("tls_key", flags::value<std::string>(),
-                  "private key of that certificate, a PEM file");
-  d.add_options()("tls_ca", flags::value<std::string>(),
-                  "certificate of the authority that signed the certificates of all tasks");
-  d.add_options()("insecure", flags::bool_switch(),
-                  "serve addresses other than loopback without a secret or TLS");
-  return d;
-}
-
-/// What the environment decides: a name, and what its value says.
-constexpr std::pair<const char*, const char*> environment_variables[] = {
-    {"DEFT_LOG",
-     "what is logged to standard error: debug, info, warning (the default), error, off"},
-    {"DEFT_LOG_NAME", "whose lines of the log they are, as worker/0"},
-    {"DEFT_SECRET", "the cluster's shared secret, of tasks and sessions"},
-    {"DEFT_TLS_CERT", "as --tls_cert, of tasks and sessions"},
-    {"DEFT_TLS_KEY", "as --tls_key, of tasks and sessions"},
-    {"DEFT_TLS_CA", "as --tls_ca, of tasks and sessions"},
-    {"DEFT_LOCAL_SOCKETS", "0: tasks on one machine talk by TCP alone"},
-    {"DEFT_SIMULATED_GPUS", "as --simulated_gpus"},
-    {"DEFT_ALLOW_TF32", "0 or 1: as --allow_tf32"},
-    {"DEFT_GPU_MEMORY_LIMIT", "as --gpu_memory_limit"},
-    {"DEFT_CUBLASLT", "path of libcublasLt.so"},
-    {"DEFT_CUDNN", "path of libcudnn.so"},
-    {"DEFT_CACHE_DIR", "folder of what was compiled for GPUs; empty: none is kept"},
-    {"CUDA_HOME, CUDA_PATH", "where libraries of the CUDA Toolkit are looked for"},
-};
-
-std::string help_text(const std::vector<program_flag>& own) {
-  std::string text;
-  const auto line = [&text](std::string name, const std::string& meaning) {
-    name.resize(std::max<std::size_t>(name.size(), 30), ' ');
-    text += str("  ", name, " ", meaning, "\n");
-  };
-  if (!own.empty()) text += "Flags of this program:\n";
-  for (const auto& f : own) line(str("--", f.name), f.meaning);
-  text += "Flags of every deft task:\n";
-  const flags::options_description known = task_flags();
-  for (const auto& o : known.options()) line(o->format_name(), o->description());
-  text += "Environment variables:\n";
-  for (const auto& [name, meaning] : environment_variables) line(name, meaning);
-  return text;
-}
-
-std::vector<std::string> split_hosts(const std::string& text, const char* flag) {
-  std::vector<std::string> hosts;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    std::size_t end = std::min(text.find(',', begin), text.size());
-    if (end == begin)
-      fail(errc::invalid_argument, "--", flag, "=", text, " contains an empty address");
-    hosts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return hosts;
-}
-
-bool are_named(const std::vector<program_flag>& own, std::string_view name) {
-  return std::ranges::any_of(own, [&](const program_flag& f) { return f.name == name; });
-}
-
-/// Throws invalid_argument for `argument`, which begins with `word`. Suggests a flag of the program
-/// or of deft that is spelled almost alike.
-[[noreturn]] void fail_unknown_flag(const std::string& argument, const std::string& word,
-                                    const std::vector<program_flag>& known) {
-  std::vector<std::string> all;
-  for (const auto& k : known) all.push_back(str("--", k.name));
-  const flags::options_description of_deft = task_flags();
-  for (const auto& o : of_deft.options()) all.push_back(str("--", o->long_name()));
-  const std::string meant = closest(word, all);
-  fail(errc::invalid_argument, "\"", argument, "\" is not a flag of this program",
-       meant == word ? "; --help lists its flags" : str("; did you mean ", meant, "?"));
-}
-
-/// A command line: the flags of deft, and the other arguments.
-struct command_line {
-  flags::variables_map of_deft;
-  std::vector<std::string> rest;
-  std::vector<bool> known;  ///< of rest: the flags that the program named, and their values
-};
-
-/// Throws invalid_argument naming the flag that is wrong. Only a program that names its flags
-/// refuses those that it does not know.
-command_line read_command_line(int argc, const char* const* argv,
-                               const std::vector<program_flag>& own) {
-  command_line read;
-  try {
-    const flags::options_description of_deft = task_flags();
-    auto parsed = flags::command_line_parser(argc, argv)
-                      .options(of_deft)
-                      .style(flags::command_line_style::unix_style ^
-                             flags::command_line_style::allow_guessing)
-                      .allow_unregistered()
-                      .run();
-    flags::store(parsed, read.of_deft);
-    flags::notify(read.of_deft);
-    read.rest = flags::collect_unrecognized(parsed.options, flags::include_positional);
-  } catch (const flags::error& e) {
-    fail(errc::invalid_argument, e.what());
-  }
-  read.known.resize(read.rest.size());
-  if (own.empty() || read.of_deft.count("help")) return read;
-  for (std::size_t i = 0; i < read.rest.size(); ++i) {
-    const std::string &all = read.rest[i], word = all.substr(0, all.find('='));
-    if (all.size() < 2 || !all.starts_with('-')) continue;
-    if (!word.starts_with("--") || !are_named(own, word.substr(2)))
-      fail_unknown_flag(all, word, own);
-    read.known[i] = true;
-    if (word.size() < all.size()) continue;
-    if (++i == read.rest.size()) fail(errc::invalid_argument, word, " needs a value");
-    read.known[i] = true;
-  }
-  return read;
-}
-
-}  // namespace
 
 /// What SIGINT and SIGTERM do while a task runs. A single process keeps the default actions unless
 /// somebody asks for others.
 class task_signals {
  public:
-  explicit task_signals(task& self) : self_(self) {
+  task_signals(task& self, std::chrono::nanoseconds patience) : self_(self), patience_(patience) {
     self.signals_ = this;
     if (self.distributed()) listen();
   }
@@ -216,11 +56,17 @@ class task_signals {
       number_ = number;
       std::lock_guard lock(guard_);
       for (const auto& h : handlers_) h();
-      if (handlers_.empty() && self_.distributed()) self_.server().interrupt();
+      if (handlers_.empty() && self_.distributed()) end_server();
     });
   }
 
+  /// A task that serves first lets the others end.
+  void end_server() {
+    if (!self_.server().coordination().end_join(patience_)) self_.server().interrupt();
+  }
+
   task& self_;
+  const std::chrono::nanoseconds patience_;
   std::atomic<int> number_{0};
   std::mutex guard_;
   std::list<std::function<void()>> handlers_;
@@ -234,8 +80,8 @@ std::shared_ptr<void> task::when_asked_to_stop(std::function<void()> f) {
 namespace {
 
 /// Runs a task whose flags were read, and returns the exit code.
-int live(task& self, const std::function<void(task&)>& body) {
-  task_signals signals(self);
+int live(task& self, std::chrono::nanoseconds patience, const std::function<void(task&)>& body) {
+  task_signals signals(self, patience);
   if (self.is_ps()) {
     self.server().join();
   } else {
@@ -273,27 +119,27 @@ task::task(int argc, const char* const* argv, const std::vector<program_flag>& o
     return given.count(name) ? given[name].as<std::string>() : std::string();
   };
   job_ = text("job_name");
-  index_ = given["task_index"].as<int>();
+  if (job_.empty() && given.count("job_name"))
+    fail(errc::invalid_argument, "--job_name= needs the name of a job, as ps or worker");
+  index_ = whole(given, "task_index");
   data_ = text("data");
   log_device_placement_ = given["log_device_placement"].as<bool>();
-  cpu_devices_ = given["cpu_devices"].as<int>();
-  if (cpu_devices_ < 1)
-    fail(errc::invalid_argument, "--cpu_devices=", cpu_devices_, ": expected at least 1");
-  if (given.count("simulated_gpus")) simulated_gpus_ = given["simulated_gpus"].as<int>();
+  cpu_devices_ = whole(given, "cpu_devices");
+  if (given.count("simulated_gpus")) simulated_gpus_ = whole(given, "simulated_gpus");
   if (given["allow_tf32"].as<bool>()) allow_tf32_ = true;
-  if (given.count("gpu_memory_limit")) gpu_memory_limit_ = given["gpu_memory_limit"].as<double>();
-  set_intra_op_threads(given["intra_op_threads"].as<int>());
-  std::vector<cluster_spec::job> jobs;
-  if (given.count("ps_hosts")) jobs.emplace_back("ps", split_hosts(text("ps_hosts"), "ps_hosts"));
-  if (given.count("worker_hosts"))
-    jobs.emplace_back("worker", split_hosts(text("worker_hosts"), "worker_hosts"));
+  if (given.count("gpu_memory_limit"))
+    gpu_memory_limit_ = given["gpu_memory_limit"].as<number<double>>().value;
+  set_intra_op_threads(whole(given, "intra_op_threads"));
   if (job_.empty()) {
-    if (!jobs.empty())
+    if (!line.hosts.empty())
       fail(errc::invalid_argument, "--ps_hosts and --worker_hosts need --job_name, ps or worker");
     return;
   }
-  if (job_ != "ps" && job_ != "worker")
-    fail(errc::invalid_argument, "--job_name=", job_, " is neither ps nor worker");
+  std::vector<cluster_spec::job> jobs;
+  // The same cluster in whatever order ps and workers are given.
+  std::ranges::stable_partition(line.hosts, [](const auto& h) { return h.first == "ps"; });
+  for (const auto& [name, hosts] : line.hosts)
+    jobs.emplace_back(name, split_hosts(hosts, name + hosts_of_job));
   cluster_ = cluster_spec(std::move(jobs));
   if (!cluster_.has(job_))
     fail(errc::invalid_argument, "--job_name=", job_, " needs --", job_, "_hosts");
@@ -305,7 +151,8 @@ task::task(int argc, const char* const* argv, const std::vector<program_flag>& o
   options.simulated_gpus = simulated_gpus_;
   options.allow_tf32 = allow_tf32_;
   options.gpu_memory_limit = gpu_memory_limit_;
-  options.listen_fd = given["listen_fd"].as<int>();
+  options.listen_fd = whole(given, "listen_fd");
+  options.away = std::chrono::seconds(whole(given, "lost_worker_timeout"));
   if (given.count("file_root"))
     options.file_roots = given["file_root"].as<std::vector<std::string>>();
   if (given.count("secret_file"))
@@ -319,6 +166,10 @@ task::task(int argc, const char* const* argv, const std::vector<program_flag>& o
 }
 
 task::~task() = default;
+
+bool task::is_chief() const {
+  return !distributed() || (!is_ps() && task_name(job_, index_) == cluster_.chief());
+}
 
 std::string task::device() const {
   return to_string(distributed() ? task_name(job_, index_) : local_task_name());
@@ -377,6 +228,13 @@ double task::number_in(const std::string& name, const std::string& text) {
   return v;
 }
 
+bool task::truth_in(const std::string& name, const std::string& text) {
+  for (const auto& [no, yes] :
+       {std::pair{"false", "true"}, {"0", "1"}, {"no", "yes"}, {"off", "on"}})
+    if (text == no || text == yes) return text == yes;
+  fail(errc::invalid_argument, "--", name, "=", text, " is neither true nor false");
+}
+
 std::vector<std::string> task::unread() const {
   std::lock_guard lock(guard_);
   std::vector<std::string> left;
@@ -413,15 +271,17 @@ int task_main(int argc, const char* const* argv, const std::vector<program_flag>
               const std::function<void(task&)>& body) {
   std::string who = argc ? argv[0] : "deft";
   try {
-    if (read_command_line(argc, argv, own).of_deft.count("help")) {
+    const flags::variables_map given = read_command_line(argc, argv, own).of_deft;
+    if (given.count("help")) {
       std::printf("%s", help_text(own).c_str());
       return 0;
     }
+    const auto patience = std::chrono::milliseconds(500LL * whole(given, "grace"));
     task self(argc, argv, own);
     if (self.distributed()) who = self.device();
     graph g;
     auto in_graph = as_default(g);
-    return live(self, body);
+    return live(self, patience, body);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", who.c_str(), e.what());
     return 1;
@@ -444,8 +304,8 @@ int cluster_main(int argc, const char* const* argv,
   try {
     const flags::variables_map given = read_command_line(argc, argv, own).of_deft;
     return launch_cluster(jobs, arguments,
-                          {.restarts = given["restarts"].as<int>(),
-                           .grace = given["grace"].as<int>(),
+                          {.restarts = whole(given, "restarts"),
+                           .grace = whole(given, "grace"),
                            .bind = given["bind"].as<bool>()});
   } catch (const error& e) {
     std::fprintf(stderr, "%s: %s\n", argc ? argv[0] : "deft", e.what());

@@ -29,6 +29,7 @@ class master_plan::distributed_step final : public answer_listener,
         done_(std::move(done)),
         links_(plan_->others_.size()),
         calls_(plan_->others_.size()),
+        called_(calls_.size()),
         unanswered_(calls_.size()) {}
   ~distributed_step() override { end_step(); }
 
@@ -136,6 +137,9 @@ class master_plan::distributed_step final : public answer_listener,
         if (const auto self = weak.lock()) self->expire();
       });
     }
+    // Notices connections that have ended while nothing was sent: otherwise the parts before such a
+    // task would run, and those after it would not.
+    tasks_.cluster()->channels().poll();
     // All links come first: a part may send values to another only once that one is registered.
     std::vector<std::size_t> lost;
     {
@@ -170,6 +174,7 @@ class master_plan::distributed_step final : public answer_listener,
         const task_part& r = plan_->others_[i];
         wire::run_part m = order_of(r);
         for (auto f : r.feeds) m.feeds.push_back(fed_array(feeds_[f], borrows_));
+        called_[i] = true;  // if the call throws, the message may have been written
         calls_[i] = links_[i]->call(wire::pack(m), shared_from_this());
       }
       if (plan_->own_part_.task) run_own_part();
@@ -282,12 +287,20 @@ class master_plan::distributed_step final : public answer_listener,
     return cancelled ? cancelled : say(errc::internal, "the step failed without an error");
   }
 
-  /// The tasks whose parts may have updated variables.
-  std::vector<placement> updating() const {
-    std::vector<placement> all;
+  /// The tasks whose parts may have updated variables, and whether other parts with updates were
+  /// never called.
+  step_updates updates() const {
+    step_updates all;
+    const auto add = [&all](const task_part& p, placement task, bool called) {
+      if (!p.updates) return;
+      if (called)
+        all.tasks.push_back(task);
+      else
+        all.known = step_fate::unchanged;
+    };
     for (std::size_t i = 0; i < calls_.size(); ++i)
-      if (calls_[i] && plan_->others_[i].updates) all.push_back(plan_->others_[i].task);
-    if (own_.begun && plan_->own_part_.updates) all.push_back(tasks_.self_name());
+      add(plan_->others_[i], plan_->others_[i].task, called_[i]);
+    add(plan_->own_part_, tasks_.self_name(), own_.begun);
     return all;
   }
 
@@ -298,7 +311,7 @@ class master_plan::distributed_step final : public answer_listener,
     if (const node_def* n = e->node().empty() ? node_on_lost_task() : nullptr)
       e = std::make_shared<const error>(e->code(), e->message(), n->name, n->place,
                                         to_string(*n->device));
-    if (updating().empty()) return e;
+    if (updates().tasks.empty()) return e;
     return std::make_shared<const error>(e->code(),
                                          e->message() + "; the step may have been applied",
                                          e->node(), e->where(), e->device());
@@ -364,7 +377,7 @@ class master_plan::distributed_step final : public answer_listener,
       o.results.reset();
       o.failure = failure_;
       // Without memory, whoever asks later is told that the step's fate is unknown.
-      (void)failure_of([&] { tasks_.note_failure(number_, updating()); });
+      (void)failure_of([&] { tasks_.note_failure(number_, updates()); });
     }
     if (own_.outcome.frame) own_.outcome.pool->give_back(std::move(own_.outcome.frame));
     end_step();
@@ -421,6 +434,7 @@ class master_plan::distributed_step final : public answer_listener,
   std::vector<wire::link_lost> losses_;   ///< not looked at yet: they may not concern this step
   std::vector<std::shared_ptr<channel>> links_;
   std::vector<std::shared_ptr<pending>> calls_;  ///< null if not made
+  std::vector<bool> called_;                     ///< whether a call was tried
   std::atomic<std::size_t> unanswered_;
   own_part own_;
   bool borrows_ = false;  ///< messages may refer to the caller's memory
@@ -440,7 +454,10 @@ void master_plan::check_run(std::span<const feed_ref> feeds) const {
 void ready_plan::start(std::span<const feed_ref> feeds, const run_options& options,
                        const run_callback& done) {
   run_outcome o;
-  o.failure = failure_of([&] { o.results.emplace(run(feeds, options)); });
+  run_options numbered = options;
+  if (!numbered.step) numbered.step = &o.step;
+  o.failure = failure_of([&] { o.results.emplace(run(feeds, numbered)); });
+  o.step = *numbered.step;
   done(std::move(o));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/master/local_step.ipp: runs one step of a plan that has one part, on this task.
 #pragma once
+#include <boost/container/small_vector.hpp>
 #include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/execute/trace_recorder.hpp>
@@ -15,12 +16,12 @@ class master_plan::local_step {
  public:
   local_step(const master_plan& plan, std::span<const feed_ref> feeds, const run_options& options)
       : tasks_(*plan.tasks_),
+        number_(tasks_.next_step()),
         feeds_(feeds),
         until_(plan.deadline_of(options)),
         trace_(options.trace),
         stop_(plan.closing_) {
-    const std::uint64_t number = tasks_.next_step();
-    if (options.step) *options.step = number;
+    if (options.step) *options.step = number_;
     // Usually the part takes all feeds in their order.
     if (!plan.feeds_in_order_) {
       for (auto f : plan.own_part_.feeds) reordered_.push_back(feeds[f]);
@@ -30,18 +31,26 @@ class master_plan::local_step {
       watch_.emplace(until_, options.cancel, plan.closing_);
       stop_ = watch_->stop();
     }
-    context_.step = number;
+    context_.step = number_;
     if (plan.draws_) context_.draw = draw_counter(*tasks_.options().stream, tasks_.next_draw());
     if (trace_) context_.observer = &recorder_.emplace();
   }
   local_step(const local_step&) = delete;
 
+  std::uint64_t number() const { return number_; }
   std::span<const feed_ref> feeds() const { return feeds_; }
   const step_context& context() const { return context_; }
 
   /// After a run that succeeded.
   void note_trace() {
     if (trace_) trace_->events = recorder_->take();
+  }
+  /// After a run that failed in `frame`, which is null if it did not begin.
+  void note_failure(const executable::frame* frame) const {
+    step_updates updates;
+    updates.known = frame && frame->has_updated() ? step_fate::in_part : step_fate::unchanged;
+    // Without memory, whoever asks later is told that the step's fate is unknown.
+    (void)failure_of([&] { tasks_.note_failure(number_, std::move(updates)); });
   }
   /// The error of a run, which says why it was stopped if it was.
   error explained(const error& e) const {
@@ -59,8 +68,9 @@ class master_plan::local_step {
 
  private:
   task_directory& tasks_;
+  const std::uint64_t number_;
   std::span<const feed_ref> feeds_;
-  std::vector<feed_ref> reordered_;
+  boost::container::small_vector<feed_ref, 8> reordered_;  ///< of most steps without an allocation
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   const deadline until_;
   step_trace* const trace_;  ///< null if the run is not traced
@@ -107,7 +117,9 @@ class master_plan::unattended_step final : public step_driver,
   void finish(const std::shared_ptr<const error>& failure) {
     const auto self = std::move(self_);
     run_outcome o;
+    o.step = step_.number();
     if (failure) {
+      step_.note_failure(frame_.get());
       if (frame_) plan_->own_->give_back(std::move(frame_));
       o.failure = std::make_shared<const error>(step_.explained(*failure));
     } else {
@@ -134,9 +146,11 @@ step_results master_plan::run_here(std::span<const feed_ref> feeds, const run_op
     frame->run(step.feeds(), step.context());
     step.note_trace();
   } catch (const error& e) {
+    step.note_failure(frame.get());
     if (frame) own_->give_back(std::move(frame));
     throw step.explained(e);
   } catch (const std::bad_alloc&) {
+    step.note_failure(frame.get());
     fail(errc::resource_exhausted, to_string(*tasks_->self_name()), " ran out of host memory");
   }
   // The only part has all fetches, so its values are already in their order.

@@ -11,6 +11,9 @@ namespace deft {
 
 class worker;
 
+/// Limit for the threads of one kernel that a session or task asks for.
+inline constexpr int most_intra_op_threads = 1'024;
+
 /// The engine of sessions whose master is a task of this process. A server, which has no thread for
 /// each request, uses the functions with `then`: they call it, once, instead of waiting for other
 /// tasks, perhaps on the thread that reads the channels. They do not if they throw, and may not if

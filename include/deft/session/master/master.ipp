@@ -11,6 +11,8 @@
 #include <deft/session/master/master_plan.ipp>
 #include <deft/session/master/task_answers.ipp>
 #include <deft/session/master/task_directory.ipp>
+#include <deft/session/wire/values.hpp>
+#include <optional>
 #include <set>
 
 namespace deft {
@@ -62,7 +64,11 @@ class cluster_master final : public master_engine {
 
   step_fate fate_of(std::uint64_t step, std::chrono::steady_clock::time_point until) override {
     tasks_->check_open();
-    if (!tasks_->cluster()) return step_fate::unknown;
+    if (!tasks_->cluster()) {  // no task is to be asked
+      step_fate ended{};
+      tasks_->fate_of(step, until, [&ended](step_fate f) { ended = f; });
+      return ended;
+    }
     try {
       return tasks_->await<step_fate>({}, [&](auto then) {
         tasks_->fate_of(step, until, [then](step_fate f) { then(nullptr, f); });
@@ -142,6 +148,7 @@ class cluster_master final : public master_engine {
   plan::prepared run_passes(flat_graph flat, const plan_limits& limits, bool log) {
     const std::vector<placement> needed = tasks_of(flat.graph);
     tasks_->learn(needed, limits);
+    check_operations(flat.graph);
     std::vector<device_info> there = tasks_->devices_of(needed);
     std::ranges::sort(there, {}, [](const device_info& d) { return to_string(*d.name); });
     const session_options& o = tasks_->options();
@@ -161,24 +168,42 @@ class cluster_master final : public master_engine {
     return names;
   }
 
+  /// The task that a node's requested device names, if it names one.
+  std::optional<device_name> task_of(const node_def& n) const {
+    if (!n.requested || (n.requested->job.empty() && !n.requested->task)) return {};
+    const device_name& own = tasks_->self().name();
+    device_name task = n.requested->task_name();
+    if (task.job.empty()) task.job = own.job;
+    if (!task.replica) task.replica = 0;
+    if (!task.task) task.task = task.job == own.job ? own.task : 0;
+    return task;
+  }
+
+  /// Throws unimplemented for a node of an operation that the program of its task does not have.
+  void check_operations(const graph_def& g) const {
+    if (!tasks_->cluster()) return;
+    for (const auto& n : g.nodes)
+      if (const auto task = task_of(n); task && *task != tasks_->self().name())
+        if (const auto link = tasks_->cluster()->links().standing(intern(*task)))
+          check_knows(link->peer(), n);
+  }
+
   /// This task, and those that the nodes' requested devices name: only they are contacted.
   std::vector<placement> tasks_of(const graph_def& g) const {
     std::set<placement> wanted{tasks_->self_name()};
     if (tasks_->cluster())
       for (const auto& n : g.nodes) {
-        if (!n.requested || (n.requested->job.empty() && !n.requested->task)) continue;
-        device_name task = n.requested->task_name();
-        if (task.job.empty()) task.job = tasks_->self().name().job;
-        if (!task.replica) task.replica = 0;
-        if (!task.task)
-          task.task = task.job == tasks_->self().name().job ? tasks_->self().name().task : 0;
-        if (*task.task < tasks_->cluster()->cluster().tasks(task.job))
+        const auto named = task_of(n);
+        if (!named) continue;
+        const device_name& task = *named;
+        if (*task.replica == 0 && *task.task < tasks_->cluster()->cluster().tasks(task.job))
           wanted.insert(intern(task));
         else if (!tasks_->options().allow_soft_placement)
           throw error(errc::invalid_argument,
                       str("[", written_op(n), "] the requested device \"", to_string(*n.requested),
                           "\" is not on a task of the cluster, which is ",
-                          to_string(tasks_->cluster()->cluster())),
+                          to_string(tasks_->cluster()->cluster()),
+                          *task.replica == 0 ? "" : ", all of replica 0"),
                       n.name, n.place);
       }
     return {wanted.begin(), wanted.end()};
@@ -193,9 +218,8 @@ std::shared_ptr<master_engine> make_master(std::shared_ptr<task_runtime> self,
                                            std::shared_ptr<worker> cluster,
                                            session_options options) {
   check_not_forked();
-  constexpr int most_threads = 1024;
-  if (options.intra_op_threads < 0 || options.intra_op_threads > most_threads)
-    fail(errc::invalid_argument, "intra_op_threads must be 0 to ", most_threads, ", not ",
+  if (options.intra_op_threads < 0 || options.intra_op_threads > most_intra_op_threads)
+    fail(errc::invalid_argument, "intra_op_threads must be 0 to ", most_intra_op_threads, ", not ",
          options.intra_op_threads);
   if (options.timeout.count() < 0)
     fail(errc::invalid_argument, "the timeout of a session must not be negative");

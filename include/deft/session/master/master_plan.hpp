@@ -44,7 +44,6 @@ class master_plan final : public ready_plan, public std::enable_shared_from_this
 
   std::vector<task_directory::task_call> register_parts_by(
       const std::vector<std::shared_ptr<channel>>& links);
-  static void check_operations(const task_part& r, const peer_info& peer);
   std::shared_ptr<channel> standing_link(const task_part& r);
   void relink(task_part& r, deadline until, link_callback then);
   void check_run(std::span<const feed_ref> feeds) const;

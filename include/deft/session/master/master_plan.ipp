@@ -9,6 +9,7 @@
 #include <deft/plan/order.hpp>
 #include <deft/session/master/master_plan.hpp>
 #include <deft/session/wire/codec.hpp>
+#include <deft/session/wire/values.hpp>
 #include <map>
 #include <set>
 
@@ -39,6 +40,7 @@ master_plan::master_plan(std::shared_ptr<task_directory> tasks, std::vector<plan
       own_part_ = std::move(r);
     } else {
       check_fetches(r.fetches.size());
+      check_feeds(r.feeds.size());
       others_.push_back(std::move(r));
     }
   }
@@ -106,7 +108,7 @@ std::vector<task_directory::task_call> master_plan::register_parts_by(
   for (std::size_t i = 0; i < others_.size(); ++i) {
     auto& r = others_[i];
     fill_in(r.registration);
-    check_operations(r, links[i]->peer());
+    for (const auto& n : r.registration.part.graph.nodes) check_knows(links[i]->peer(), n);
     // A task drops the values that others send it for a session whose connection was lost, until it
     // hears of the session again.
     auto m = wire::pack(r.registration);
@@ -128,15 +130,6 @@ master_plan::~master_plan() {
     } catch (const std::exception&) {
       // A lost task has dropped it; without memory it stays until the session ends.
     }
-}
-
-void master_plan::check_operations(const task_part& r, const peer_info& peer) {
-  for (const auto& n : r.registration.part.graph.nodes)
-    if (!peer.knows(*n.op))
-      throw error(errc::unimplemented,
-                  str("[", n.op->name, "] ", peer, " does not have version ", n.op->version,
-                      " of this operation"),
-                  n.name, n.place);
 }
 
 std::shared_ptr<channel> master_plan::standing_link(const task_part& r) {

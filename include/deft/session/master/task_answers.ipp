@@ -95,13 +95,15 @@ void task_directory::when_answered(std::vector<task_call> calls, deadline until,
 /// Asks the tasks of a step how it ended, again if their connections are lost meanwhile.
 class task_directory::settling final : public std::enable_shared_from_this<settling> {
  public:
-  settling(std::shared_ptr<task_directory> d, std::uint64_t number, std::size_t tasks,
+  settling(std::shared_ptr<task_directory> d, std::uint64_t number, const step_updates& updates,
            deadline until, std::function<void(step_fate)> then)
       : directory_(std::move(d)),
         number_(number),
-        tasks_(tasks),
+        wanted_(updates.tasks.size() + (updates.known ? 1 : 0)),
         until_(until),
-        then_(std::move(then)) {}
+        then_(std::move(then)) {
+    if (updates.known) fates_.push_back(*updates.known);
+  }
 
   void begin(const std::vector<placement>& tasks) {
     watch_.emplace(until_, std::stop_token(), directory_->closing());
@@ -148,6 +150,7 @@ class task_directory::settling final : public std::enable_shared_from_this<settl
   }
   void ask_again(placement task, const error& failure) {
     const bool over = watch_->stop().stop_requested() || directory_->cluster_->stopped() ||
+                      directory_->cluster_->links().has_ended(task) ||
                       std::chrono::steady_clock::now() >= until_;
     if (failure.code() == errc::unavailable && !over)
       ask(task);
@@ -159,7 +162,7 @@ class task_directory::settling final : public std::enable_shared_from_this<settl
     {
       std::lock_guard lock(guard_);
       fates_.push_back(f);
-      if (fates_.size() < tasks_) return;
+      if (fates_.size() < wanted_) return;
     }
     end(of_all());
   }
@@ -185,7 +188,7 @@ class task_directory::settling final : public std::enable_shared_from_this<settl
 
   const std::shared_ptr<task_directory> directory_;
   const std::uint64_t number_;
-  const std::size_t tasks_;
+  const std::size_t wanted_;  ///< fates
   const deadline until_;
   const std::function<void(step_fate)> then_;
   std::mutex guard_;
@@ -199,16 +202,16 @@ class task_directory::settling final : public std::enable_shared_from_this<settl
 
 void task_directory::fate_of(std::uint64_t number, deadline until,
                              std::function<void(step_fate)> then) {
-  std::optional<std::vector<placement>> tasks;
+  std::optional<step_updates> updates;
   {
     std::lock_guard lock(guard_);
     const auto at = std::ranges::find(failures_, number, &decltype(failures_)::value_type::first);
-    if (at != failures_.end()) tasks = at->second;
+    if (at != failures_.end()) updates = at->second;
   }
-  if (!tasks) return then(step_fate::unknown);
-  if (tasks->empty()) return then(step_fate::unchanged);
-  std::make_shared<settling>(shared_from_this(), number, tasks->size(), until, std::move(then))
-      ->begin(*tasks);
+  if (!updates) return then(step_fate::unknown);
+  if (updates->tasks.empty()) return then(updates->known.value_or(step_fate::unchanged));
+  std::make_shared<settling>(shared_from_this(), number, *updates, until, std::move(then))
+      ->begin(updates->tasks);
 }
 
 }  // namespace deft

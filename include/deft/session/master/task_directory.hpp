@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -16,6 +17,13 @@ namespace deft {
 
 using links_callback = std::function<void(std::vector<std::shared_ptr<channel>>,
                                           std::shared_ptr<const error> failure)>;
+
+/// What a step that has failed may have updated.
+struct step_updates {
+  std::vector<placement> tasks = {};  ///< know how it ended there; one may be this task
+  std::optional<step_fate> known =
+      {};  ///< how it ended elsewhere; empty: nothing was to be updated
+};
 
 /// What a master and its plans know of the tasks of a session. Thread-safe.
 class task_directory final : public session_events,
@@ -40,10 +48,11 @@ class task_directory final : public session_events,
   void begin_step(std::weak_ptr<session_events> s, std::uint64_t& number,
                   std::uint64_t& ended_below);
   void end_step(std::uint64_t number);
-  /// A step has failed that had begun to update variables on `tasks`, of which this may be one.
-  void note_failure(std::uint64_t number, std::vector<placement> tasks);
-  /// Stops such a step, and calls `then` with how it ended on them; unknown if they do not say so
-  /// until `until`, and for all but the last most_failures.
+  /// A step has failed that may have updated variables.
+  void note_failure(std::uint64_t number, step_updates updates);
+  /// Stops such a step, and calls `then` with how it ended; unknown if its tasks do not say so
+  /// until `until`, and for all but the last most_failures. Calls it at once if no task is to be
+  /// asked.
   void fate_of(std::uint64_t number, deadline until, std::function<void(step_fate)> then);
   static constexpr std::size_t most_failures = 1'024;
   std::uint64_t next_handle() { return ++handles_; }
@@ -139,7 +148,7 @@ class task_directory final : public session_events,
   std::stop_source closing_;
   mutable std::mutex guard_;
   std::map<std::uint64_t, std::weak_ptr<session_events>> under_way_;  ///< steps, by number
-  std::deque<std::pair<std::uint64_t, std::vector<placement>>> failures_;
+  std::deque<std::pair<std::uint64_t, step_updates>> failures_;
   std::map<placement, std::uint64_t> incarnations_;
   std::map<placement, std::weak_ptr<channel>> registered_by_;
   std::map<placement, std::vector<device_info>> devices_;

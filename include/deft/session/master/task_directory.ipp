@@ -49,9 +49,9 @@ void task_directory::end_step(std::uint64_t number) {
   under_way_.erase(number);
 }
 
-void task_directory::note_failure(std::uint64_t number, std::vector<placement> tasks) {
+void task_directory::note_failure(std::uint64_t number, step_updates updates) {
   std::lock_guard lock(guard_);
-  failures_.emplace_back(number, std::move(tasks));
+  failures_.emplace_back(number, std::move(updates));
   if (failures_.size() > most_failures) failures_.pop_front();
 }
 

@@ -90,6 +90,8 @@ class client_sessions {
   std::uint64_t open(std::shared_ptr<client_session> s);
   /// The session of that id. Throws not_found, or unavailable after close(task).
   std::shared_ptr<client_session> find(std::uint64_t id);
+  /// Whether `from` opened the session of that id; true if there is none.
+  bool may_be_owner(std::uint64_t id, const connection* from);
   void close(std::uint64_t id);
   /// Closes the sessions that `owner` opened.
   void close_all_of(const connection* owner);

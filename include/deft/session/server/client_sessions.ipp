@@ -44,7 +44,9 @@ void client_plan::measure(std::span<const any_array> feeds, const run_options& o
   constexpr auto quick = std::chrono::microseconds(200);
   const auto begin = std::chrono::steady_clock::now();
   run_outcome o;
-  o.failure = failure_of([&] { o.results.emplace(plan_->run(feeds_of(feeds), options)); });
+  run_options numbered = options;
+  numbered.step = &o.step;
+  o.failure = failure_of([&] { o.results.emplace(plan_->run(feeds_of(feeds), numbered)); });
   const bool was_quick = std::chrono::steady_clock::now() - begin < quick;
   const int before = slowness_.load(std::memory_order_relaxed);
   const int now = was_quick ? std::max(before - 1, 0) : 2;
@@ -131,6 +133,11 @@ std::shared_ptr<client_session> client_sessions::find(std::uint64_t id) {
   return at->second;
 }
 
+bool client_sessions::may_be_owner(std::uint64_t id, const connection* from) {
+  std::lock_guard lock(guard_);
+  const auto at = all_.find(id);
+  return at == all_.end() || at->second->owner() == from;
+}
 void client_sessions::close(std::uint64_t id) {
   std::shared_ptr<client_session> s;
   {

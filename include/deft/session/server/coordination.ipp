@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/session/server/coordination.ipp: signals, and when a job is done.
+// deft/session/server/coordination.ipp: signals, and what is known of the other tasks.
 #pragma once
 #include <algorithm>
-#include <atomic>
 #include <deft/core/duration.hpp>
 #include <deft/core/failure.hpp>
 #include <deft/session/server/coordination.hpp>
@@ -22,8 +21,10 @@ void check_name(const std::string& name) {
 }  // namespace
 
 coordination::coordination(std::shared_ptr<worker> self, std::chrono::nanoseconds away)
-    : worker_(std::move(self)), away_(away) {
+    : worker_(std::move(self)), away_(away), is_ps_(worker_->task().name().job == "ps") {
   for (const auto& n : worker_->cluster().task_names()) members_[to_string(n)];
+  for (const auto& n : worker_->cluster().workers())
+    if (n != worker_->task().name()) awaited_.push_back(to_string(n));
 }
 
 void coordination::signal(const std::string& name) {
@@ -103,93 +104,6 @@ std::vector<task_state> coordination::members() const {
   return all;
 }
 
-namespace {
-
-/// Tells a parameter server, perhaps on another thread, that a task is done.
-class farewell {
- public:
-  static std::shared_ptr<farewell> begin(const std::shared_ptr<worker>& from, placement to,
-                                         deadline until) {
-    const auto f = std::make_shared<farewell>(to);
-    from->links().when_linked(
-        to, until, 0, {},
-        [f, from](const std::shared_ptr<channel>& c, std::shared_ptr<const error> missing) {
-          f->failure_ = std::move(missing);
-          if (c)
-            f->failure_ = failure_of([&] {
-              f->linked_ = true;
-              f->answer_ = c->call(wire::pack(wire::done{to_string(from->task().name())}));
-            });
-          f->sent_ = true;
-          from->channels().notify();
-        });
-    return f;
-  }
-  explicit farewell(placement to) : to_(to) {}
-
-  placement to() const { return to_; }
-  bool over() const { return sent_ && (failure_ || answer_->done()); }
-  /// Why it was not told; null if it was. Once it is over.
-  std::shared_ptr<const error> failure() const {
-    return failure_ ? failure_ : failure_of([&] { answer_->get(); });
-  }
-  /// Whether there was a connection that was lost before the answer.
-  bool lost() const {
-    if (!over() || !linked_) return false;
-    const auto why = failure();
-    return why && why->code() == errc::unavailable;
-  }
-
- private:
-  const placement to_;
-  bool linked_ = false;
-  std::shared_ptr<pending> answer_;
-  std::shared_ptr<const error> failure_;
-  std::atomic<bool> sent_{false};
-};
-
-}  // namespace
-
-void coordination::done(std::chrono::nanoseconds timeout) {
-  const deadline until = deadline_in(timeout);
-  {
-    std::lock_guard lock(guard_);
-    members_.at(to_string(worker_->task().name())).done = true;
-  }
-  std::vector<std::shared_ptr<farewell>> all;
-  for (const auto& n : worker_->cluster().task_names())
-    if (n.job == "ps" && n != worker_->task().name())
-      all.push_back(farewell::begin(worker_, intern(n), until));
-  const auto over = [](const auto& f) { return f->over(); };
-  const auto lost = [](const auto& f) { return f->lost(); };
-  // Waits for the answers, as this process could end before the messages are sent. A parameter
-  // server that was not told would wait for ever for a task that it has never seen.
-  while (worker_->channels().wait_until(
-             [&] { return std::ranges::all_of(all, over) || std::ranges::any_of(all, lost); },
-             until) &&
-         std::ranges::any_of(all, lost))
-    for (auto& f : all)
-      if (f->lost())
-        f = farewell::begin(worker_, f->to(),
-                            std::min(until, deadline_in(task_links::reconnect_time)));
-  for (const auto& f : all)
-    if (const auto failure = f->over() ? f->failure() : nullptr; failure || !f->over())
-      logging::info(*f->to(), " was not told that this task is done: ",
-                    failure ? std::string(failure->what())
-                            : str("no answer within ", duration_text(timeout)));
-}
-
-void coordination::join() {
-  const bool waits_for_workers =
-      worker_->task().name().job == "ps" && worker_->cluster().tasks("worker");
-  std::unique_lock lock(guard_);
-  while (!stopped_ && !interrupted_) {
-    auto look_again = std::chrono::steady_clock::now() + std::chrono::hours(1);
-    if (waits_for_workers && all_workers_done(look_again)) return;
-    changed_.wait_until(lock, look_again);
-  }
-}
-
 void coordination::interrupt() {
   {
     std::lock_guard lock(guard_);
@@ -212,28 +126,36 @@ void coordination::stop() {
 }
 
 void coordination::on_open(const connection& c) {
-  std::lock_guard lock(guard_);
-  const auto at = members_.find(c.peer().name);
-  if (at == members_.end()) return;
-  member& m = at->second;
-  ++m.connections;
-  m.seen = true;
-  m.done = m.answered = false;
-}
-
-void coordination::on_close(const std::shared_ptr<connection>& c) {
+  bool is_other = false;
   {
     std::lock_guard lock(guard_);
-    auto at = members_.find(c->peer().name);
-    if (at != members_.end() && at->second.connections && --at->second.connections == 0)
-      at->second.lost = std::chrono::steady_clock::now();
+    const auto at = members_.find(c.peer().name);
+    if (at == members_.end()) return;
+    member& m = at->second;
+    ++m.connections;
+    m.seen = true;
+    m.missed = false;
+    is_other = std::exchange(m.incarnation, c.peer().incarnation) != c.peer().incarnation;
+    if (is_other) m.done = m.answered = m.serves = m.told = false;
+  }
+  if (is_other) worker_->links().note_end(intern(parse_device(c.peer().name)), false);
+}
+
+void coordination::on_close(const std::shared_ptr<connection>& c, const error* why) {
+  {
+    std::lock_guard lock(guard_);
+    const auto at = members_.find(c->peer().name);
+    if (at != members_.end() && at->second.connections && --at->second.connections == 0) {
+      at->second.lost = clock::now();
+      // Without memory it is lost without a reason.
+      (void)failure_of([&] { at->second.why_lost = why ? why->message() : std::string(); });
+    }
     std::erase_if(waiting_, [&](const auto& w) { return w.second.from() == c; });
   }
   changed_.notify_all();
 }
 
 void coordination::on_wait(const wire::caller& from, wire::wait_signal&& m) {
-  check_member(*from.from());
   check_name(m.name);
   {
     std::lock_guard lock(guard_);
@@ -252,50 +174,28 @@ void coordination::on_wait(const wire::caller& from, wire::wait_signal&& m) {
 }
 
 void coordination::on_signal(const wire::caller& from, wire::set_signal&& m) {
-  check_member(*from.from());
   signal(m.name);
   if (from.id()) from.answer(wire::nothing());
 }
 
 void coordination::on_done(const wire::caller& from, wire::done&& m) {
-  const auto at = members_.find(m.task);
-  if (at == members_.end()) fail(errc::not_found, "the cluster has no task \"", m.task, "\"");
+  const std::string& name = from.from()->peer().name;
+  const auto at = members_.find(name);
   {
     std::lock_guard lock(guard_);
-    at->second.seen = at->second.done = true;
+    at->second.seen = true;
+    (m.serves ? at->second.serves : at->second.done) = true;
   }
+  if (!m.serves) worker_->links().note_end(intern(parse_device(name)), true);
   // Before join() returns, as this process could end before the answer is sent.
   if (from.id()) from.answer_with([] { return wire::nothing(); });
   {
     std::lock_guard lock(guard_);
-    at->second.answered = true;
+    at->second.answered |= at->second.done;
   }
   changed_.notify_all();
 }
 
-/// Signals are kept until they are cleared, so only tasks of the cluster may set them.
-void coordination::check_member(const connection& c) const {
-  if (!members_.contains(c.peer().name))
-    fail(errc::permission_denied,
-         "only tasks of the cluster may set signals and wait for them, not \"", c.peer().name,
-         "\"");
-}
-
-bool coordination::all_workers_done(std::chrono::steady_clock::time_point& look_again) {
-  auto now = std::chrono::steady_clock::now();
-  look_again = now + std::chrono::hours(1);
-  bool all = true;
-  for (int i = 0; i < worker_->cluster().tasks("worker"); ++i) {
-    const member& m = members_.at(to_string(task_name("worker", i)));
-    if (m.done && m.answered) continue;
-    if (m.seen && m.connections == 0) {
-      const auto given_up = m.lost + away_;
-      if (now >= given_up) continue;
-      look_again = std::min(look_again, given_up);
-    }
-    all = false;
-  }
-  return all;
-}
+bool coordination::is_member(const connection& c) const { return members_.contains(c.peer().name); }
 
 }  // namespace deft

@@ -25,6 +25,30 @@ void server_impl::on_message(const std::shared_ptr<connection>& from, message&& 
   requests::dispatch(*this, wire::caller(from, m), m);
 }
 
+void server_impl::check_sender(const connection& from, const wire::message_rule& rule,
+                               std::uint64_t session) {
+  const auto refuse = [&](const auto&... why) {
+    fail(errc::permission_denied, why..., ", not ", from.peer(), " (", rule.name, ")");
+  };
+  switch (rule.may_send) {
+    case wire::sender::anyone:
+      return;
+    case wire::sender::task:
+      if (!coordination_->is_member(from)) refuse("only tasks of the cluster may do that");
+      return;
+    case wire::sender::step_tasks:
+      if (coordination_->is_member(from)) return;
+      [[fallthrough]];
+    case wire::sender::master:
+      if (!worker_->may_be_master(session, from))
+        refuse("only the master of session ", session, " may do that");
+      return;
+    case wire::sender::client:
+      if (!sessions_.may_be_owner(session, &from) && !coordination_->is_member(from))
+        refuse("only the client that opened session ", session, " may do that");
+  }
+}
+
 /// Serves the worker's channels: the answers of other tasks in a run come on those.
 bool server_impl::wait_until_heard(const std::function<bool()>& heard,
                                    std::chrono::microseconds unseen) {

@@ -31,8 +31,8 @@ struct server_options {
   /// How many bytes and messages a peer may send for steps that have not begun, for each
   /// connection; the peer keeps the rest until they begin.
   credit_window window = {};
-  /// How long a worker may be disconnected before it counts as done.
-  std::chrono::nanoseconds away = std::chrono::seconds(10);
+  /// How long a parameter server waits for a worker that was lost, before join throws.
+  std::chrono::nanoseconds away = std::chrono::minutes(2);
 };
 
 /// Serves a task of a cluster from construction until it is stopped. Its devices and variables
@@ -65,8 +65,10 @@ class server {
   /// The name of the task, such as "/job:ps/replica:0/task:0".
   std::string name() const;
 
-  /// Waits until the server is stopped or interrupted, or, on a parameter server, until every
-  /// worker of the cluster has connected and is done.
+  /// Waits until the server is stopped or interrupted, or the job is done. On a parameter server
+  /// that is when every worker of the cluster has said that it is done; throws unavailable, naming
+  /// those that were lost and have not come back for `server_options::away`. On a worker, which
+  /// serves meanwhile, it is when every other worker is done or serves, and one is done.
   void join();
   /// Ends what this process does on the task, as Ctrl-C does: closes its sessions, wakes join, and
   /// cancels waits for signals. Later sessions of this process throw cancelled. Connections stay
@@ -76,7 +78,7 @@ class server {
   /// and wakes join. `linger`: how long to wait for the others to close their connections first.
   void stop(std::chrono::nanoseconds linger = {});
 
-  /// Tells the parameter servers that this task no longer needs them; see coordination::done.
+  /// Tells the other tasks that this one no longer needs them; see coordination::done.
   void done();
   /// Signals between tasks, and their state: see deft/session/server/coordination.hpp.
   deft::coordination& coordination();

@@ -7,6 +7,7 @@
 #include <deft/session/master/master.hpp>
 #include <deft/session/server/client_sessions.ipp>
 #include <deft/session/server/coordination.ipp>
+#include <deft/session/server/joining.ipp>
 #include <deft/session/server/requests.ipp>
 #include <deft/session/server/server_impl.hpp>
 #include <deft/session/server/server_table.ipp>
@@ -53,7 +54,8 @@ void server_impl::interrupt() {
 
 /// Tells all connected processes that the task was stopped, so that they do not report it as lost.
 void server_impl::say_goodbye(deadline until) {
-  const error why = worker_->stopped_error();
+  const error why =
+      coordination_->is_done() ? task_links::ended_error(task_->name()) : worker_->stopped_error();
   message goodbye(message_kind::refused);
   out_archive(goodbye.meta) & why.code() & why.message();
   std::unique_lock lock(guard_);
@@ -143,7 +145,7 @@ void server_impl::on_close(const std::shared_ptr<connection>& c, const error* wh
   }
   worker_->connection_lost(c.get(), c->peer(), newer);
   changed_.notify_all();
-  coordination_->on_close(c);
+  coordination_->on_close(c, why);
   sessions_.close_all_of(c.get());
   // Without connections, memory kept for the next step is returned to the system.
   if (idle) trim_host_memory();

@@ -33,6 +33,10 @@ class server_impl final : public connection_handler {
   void interrupt();
   void stop(std::chrono::nanoseconds linger = {});
 
+  /// Throws permission_denied for a message of that kind, about a session, that the peer of `from`
+  /// may not send.
+  void check_sender(const connection& from, const wire::message_rule& rule, std::uint64_t session);
+
   deft::coordination& coordination() { return *coordination_; }
   const cluster_spec& cluster() const { return worker_->cluster(); }
   const device_name& name() const { return task_->name(); }

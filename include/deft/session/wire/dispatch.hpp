@@ -5,6 +5,7 @@
 #include <deft/core/failure.hpp>
 #include <deft/core/log.hpp>
 #include <deft/session/wire/codec.hpp>
+#include <deft/session/wire/senders.hpp>
 #include <deft/transport/connection.hpp>
 #include <memory>
 
@@ -87,8 +88,9 @@ class caller {
 };
 
 /// A table of handlers: members `void handle(const caller&, M&&)` of one class, one for each
-/// message M. The handler of a message with an answer sends it, now or later. For a message without
-/// one, an empty answer is sent if the caller waits.
+/// message M. If the class has a member `check_sender(connection, rule, session)`, that throws for
+/// a message that the sender may not send. The handler of a message with an answer sends it, now or
+/// later. For a message without one, an empty answer is sent if the caller waits.
 template <auto... Handlers>
 class dispatch_table {
  public:
@@ -114,7 +116,12 @@ class dispatch_table {
   template <auto Handler, class Self, class M>
   static constexpr entry<Self> entry_of(void (Self::*)(const caller&, M&&)) {
     return [](Self& self, const caller& from, message& m) {
-      (self.*Handler)(from, unpack<M>(m));
+      auto unpacked = unpack<M>(m);
+      std::uint64_t session = 0;
+      if constexpr (requires { unpacked.session; }) session = unpacked.session;
+      if constexpr (requires { self.check_sender(*from.from(), rule_of(M::number), session); })
+        self.check_sender(*from.from(), rule_of(M::number), session);
+      (self.*Handler)(from, std::move(unpacked));
       if constexpr (!requires { typename M::answer; })
         if (from.id()) from.answer(nothing());
     };

@@ -350,14 +350,14 @@ struct set_signal {
     f.meta(name);
   }
 };
-/// Task `task` no longer needs the receiver.
+/// The sender no longer needs the receiver, and ends; `serves`: once all others are done.
 struct done {
   static constexpr kind number = kind::done;
   using answer = nothing;
-  std::string task = {};
+  bool serves = false;
   template <class F>
   void fields(F& f) {
-    f.meta(task);
+    f.meta(serves);
   }
 };
 

@@ -2,7 +2,9 @@
 // deft/session/wire/values.hpp: prepares feeds for messages, and checks fetched values.
 #pragma once
 #include <deft/core/feed_ref.hpp>
+#include <deft/graph/graph_def.hpp>
 #include <deft/graph/op_def.hpp>
+#include <deft/transport/handshake.hpp>
 #include <deft/transport/message.hpp>
 #include <span>
 #include <vector>
@@ -26,6 +28,21 @@ inline void check_fetches(std::size_t count) {
   if (count > most)
     fail(errc::invalid_argument, "a run fetches at most ", most, " values of other tasks, not ",
          count);
+}
+
+/// Throws invalid_argument if `count` values do not fit into one message to another task.
+inline void check_feeds(std::size_t count) {
+  constexpr std::size_t most = wire_limits().tensors;
+  if (count > most)
+    fail(errc::invalid_argument, "a run feeds at most ", most, " values to another task, not ",
+         count);
+}
+
+/// Throws unimplemented, naming the operation of `n`, if the program of `peer` does not have it.
+inline void check_knows(const peer_info& peer, const node_def& n) {
+  if (!peer.knows(*n.op))
+    throw error(errc::unimplemented, str("[", n.op->name, "] ", peer, " ", peer.why_unknown(*n.op)),
+                n.name, n.place);
 }
 
 /// Feeds that share the tensors of a message, which must outlive them.

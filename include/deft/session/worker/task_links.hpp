@@ -64,6 +64,13 @@ class task_links {
   std::shared_ptr<channel> standing(placement task, std::uint64_t incarnation = 0);
   /// The incarnations of the tasks that are connected; never waits.
   std::map<placement, std::uint64_t> standing();
+  /// A task has said that it ends, or, if `ended` is false, one of its name is there again. One
+  /// that has ended is not waited for if it does not answer: the error is unavailable.
+  void note_end(placement task, bool ended);
+  /// The error of waiting for a task that has ended.
+  static error ended_error(const device_name& task);
+  /// Whether the task has said that it ends.
+  bool has_ended(placement task);
 
   /// Sends a call, and waits for its answer. Throws the error that was answered, the one given to
   /// stop() or interrupt(), or deadline_exceeded with the message `late()`.
@@ -97,7 +104,11 @@ class task_links {
     std::mutex guard;
     std::shared_ptr<deft::channel> channel;
     std::string why_lost;   ///< why the last channel was lost
+    bool ended = false;     ///< see note_end
     bool dialling = false;  ///< for the callers in `waiting`
+    /// Since when the task has been waited for in vain, with short breaks; when that was tried
+    /// last, and when it is to be logged next.
+    std::chrono::steady_clock::time_point missing_since{}, last_tried{}, log_next{};
     std::vector<task_links::waiting> waiting;
   };
   struct dialled_task;

@@ -57,6 +57,20 @@ std::map<placement, std::uint64_t> task_links::standing() {
   return incarnations;
 }
 
+void task_links::note_end(placement task, bool ended) {
+  const auto e = entry_of(task);
+  std::lock_guard lock(e->guard);
+  e->ended = ended;
+}
+error task_links::ended_error(const device_name& task) {
+  return error(errc::unavailable, str(task, " has ended: it said that it was done"));
+}
+bool task_links::has_ended(placement task) {
+  const auto e = entry_of(task);
+  std::lock_guard lock(e->guard);
+  return e->ended;
+}
+
 bool task_links::leads_to(const entry& e, std::uint64_t incarnation) {
   return e.channel && !e.channel->lost() &&
          (!incarnation || e.channel->peer().incarnation == incarnation);
@@ -71,7 +85,6 @@ struct task_links::dialled_task {
   background_work::token under_way;
   std::chrono::nanoseconds turn = std::chrono::milliseconds(250);
   deadline turn_ends{};
-  bool told = false;
 };
 
 void task_links::when_linked(placement task, deadline until, std::uint64_t incarnation,
@@ -166,7 +179,8 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
   using namespace std::chrono_literals;
   entry& e = *d->at;
   const auto now = std::chrono::steady_clock::now();
-  auto waits_since = now;
+  auto missing_since = now;
+  bool ended = false, log = false;
   std::vector<waiting> over;
   std::string why_lost;  // no reason if there is no memory for it
   bool again = false;
@@ -176,7 +190,20 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
     if (c && !c->lost()) e.why_lost.clear();
     (void)failure_of([&] { why_lost = e.why_lost; });
     over.swap(e.waiting);
-    if (failure && is_missing(*failure) && !stopped_) {
+    const bool missing = failure && is_missing(*failure);
+    if (missing && !over.empty()) {
+      // Callers that try for a moment, one after the other, wait for the same.
+      const auto since = std::ranges::min(over, {}, &waiting::since).since;
+      if (e.last_tried + 5s < since) e.missing_since = since, e.log_next = since + 1s;
+      e.last_tried = now;
+      missing_since = e.missing_since;
+      log = now >= e.log_next;
+      if (log) e.log_next = now + 10s;
+    } else {
+      e.last_tried = {};
+    }
+    ended = missing && e.ended;
+    if (missing && !ended && !stopped_) {
       const auto left = std::stable_partition(over.begin(), over.end(),
                                               [&](const waiting& w) { return now >= w.until; });
       if (const auto worse = failure_of(
@@ -186,19 +213,19 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
         over.erase(left, over.end());
     }
     again = e.dialling = !e.waiting.empty();
-    if (again) waits_since = e.waiting.front().since;
   }
-  const auto failure_since = [&](std::chrono::steady_clock::time_point since) {
+  const auto failure_now = [&] {
+    if (ended) return std::make_shared<const error>(ended_error(*d->task));
     const bool late = failure->code() == errc::unavailable;  // nobody answered
     const std::string text =
-        late ? timeout_message(d->address, d->turn_ends - since, failure->message())
+        late ? timeout_message(d->address, d->turn_ends - missing_since, failure->message())
              : failure->message();
     return make_failure(late ? errc::deadline_exceeded : failure->code(), *d->task, ": ", text,
                         why_lost.empty() ? "" : "; ", why_lost);
   };
   const auto failure_for = [&](const waiting& w) -> std::shared_ptr<const error> {
     if (stopped_) return stopped_error_;
-    if (failure) return failure_since(w.since);
+    if (failure) return failure_now();
     if (!w.incarnation || w.incarnation == c->peer().incarnation) return nullptr;
     return make_failure(errc::aborted, *d->task, " at ", d->address, " has restarted");
   };
@@ -209,8 +236,7 @@ void task_links::on_dialled(const std::shared_ptr<dialled_task>& d, std::shared_
     w.tell(why ? nullptr : c, why);
   }
   if (!again) return;
-  if (now - waits_since >= 1s && !std::exchange(d->told, true))
-    logging::warning("still waiting: ", failure_since(waits_since)->message());
+  if (log) (void)failure_of([&] { logging::warning("still waiting: ", failure_now()->message()); });
   d->turn = std::min<std::chrono::nanoseconds>(2 * d->turn, 1s);
   or_fail_all(e, [&] { dial(d); });
 }

@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 
 namespace deft {
@@ -60,6 +61,9 @@ class worker : public std::enable_shared_from_this<worker> {
                      const incarnation_list& peers, const std::shared_ptr<connection>& owner);
   void drop_part(std::uint64_t session, std::uint64_t handle);
   void drop_session(std::uint64_t session);
+  /// Whether the peer of `from` is the master of the session, which registered its parts; true if
+  /// nobody did. A task is so on each of its connections, a client on the one that it used.
+  bool may_be_master(std::uint64_t session, const connection& from);
   /// Counts the connections of other tasks: a number for one that has just been accepted.
   std::uint64_t next_connection() { return ++connections_; }
   std::uint64_t last_connection() const { return connections_; }
@@ -110,6 +114,17 @@ class worker : public std::enable_shared_from_this<worker> {
  private:
   friend class running_step;
   struct session_entry;
+  /// Who registered the parts of a session.
+  struct session_master {
+    const void* connection = nullptr;  ///< null: a master of this process
+    std::string name = {};
+    std::uint64_t incarnation = 0;
+  };
+  struct lost_session {
+    std::uint64_t id;
+    std::shared_ptr<step_journal> journal;
+    std::optional<session_master> master = {};
+  };
 
   std::shared_ptr<session_entry> find(std::uint64_t session);
   /// Throws resource_exhausted if the connection `from` has too many sessions.
@@ -117,7 +132,7 @@ class worker : public std::enable_shared_from_this<worker> {
   void check_part(const plan::part& p) const;
   void forget(std::uint64_t session, const std::shared_ptr<const error>& why,
               bool keeps_journal = false);
-  void keep_journal(std::uint64_t session, std::shared_ptr<step_journal> journal);
+  void keep_journal(lost_session s);
   void ended(std::uint64_t session, std::uint64_t step);
   /// Tells the masters of all sessions, or that of one, that values sent to `task` may be lost, for
   /// steps up to `step`.
@@ -138,10 +153,6 @@ class worker : public std::enable_shared_from_this<worker> {
   std::unordered_map<const void*, std::size_t>
       sessions_of_;  ///< number, by the connection that made them
   std::map<std::uint64_t, std::weak_ptr<session_events>> masters_;
-  struct lost_session {
-    std::uint64_t id;
-    std::shared_ptr<step_journal> journal;
-  };
   std::deque<lost_session> journals_;
   bool journals_dropped_ = false;  ///< there were too many
   std::unordered_map<const void*, std::size_t>

@@ -27,7 +27,8 @@ struct worker::session_entry {
   bool local = false;                ///< its master is in this process
   const void* owner = nullptr;       ///< the connection that registered parts, or else the maker
   std::weak_ptr<connection> master;  ///< the connection that registered parts
-  std::uint64_t last_step = 0;       ///< the last that was begun
+  std::optional<session_master> registered_by;
+  std::uint64_t last_step = 0;           ///< the last that was begun
   std::shared_ptr<const error> refused;  ///< which limit was exceeded; null if none
   std::unordered_map<std::uint64_t, part_entry> parts;
   std::unordered_map<std::uint64_t, std::shared_ptr<running_step>> steps;
@@ -99,6 +100,7 @@ std::shared_ptr<worker::session_entry> worker::find_or_make(std::uint64_t sessio
   const auto before = std::ranges::find(journals_, session, &lost_session::id);
   if (before != journals_.end()) {
     made->journal = std::move(before->journal);
+    made->registered_by = std::move(before->master);
     journals_.erase(before);
   } else {
     made->journal = std::make_shared<step_journal>();
@@ -141,6 +143,8 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
   std::lock_guard lock(s->guard);
   s->owner = owner.get();
   s->master = owner;
+  s->registered_by.emplace();
+  if (owner) s->registered_by = {owner.get(), owner->peer().name, owner->peer().incarnation};
   s->local = !owner;
   if (owner && s->parts.size() >= most_parts && !s->parts.contains(handle)) {
     s->refused = make_failure(errc::resource_exhausted, "a session has at most ", most_parts,
@@ -148,6 +152,23 @@ void worker::register_part(std::uint64_t session, std::uint64_t handle, plan::pa
     throw error(*s->refused);
   }
   s->parts[handle] = std::move(made);
+}
+
+bool worker::may_be_master(std::uint64_t session, const connection& from) {
+  const auto is = [&](const std::optional<session_master>& m) {
+    if (!m) return true;
+    if (from.peer().incarnation == 0) return m->connection == &from;
+    return m->connection && m->incarnation == from.peer().incarnation &&
+           m->name == from.peer().name;
+  };
+  std::lock_guard lock(guard_);
+  if (masters_.contains(session)) return false;  // it is in this process
+  if (const auto at = sessions_.find(session); at != sessions_.end()) {
+    std::lock_guard inner(at->second->guard);
+    return is(at->second->registered_by);
+  }
+  const auto lost = std::ranges::find(journals_, session, &lost_session::id);
+  return lost == journals_.end() || is(lost->master);
 }
 
 void worker::drop_part(std::uint64_t session, std::uint64_t handle) {
@@ -168,13 +189,13 @@ void worker::forget(std::uint64_t session, const std::shared_ptr<const error>& w
   {
     std::lock_guard lock(guard_);
     masters_.erase(session);
-    dropped_.push_back(session);
-    if (dropped_.size() > remembered) dropped_.pop_front();
     auto at = sessions_.find(session);
     if (at == sessions_.end()) return;
+    dropped_.push_back(session);
+    if (dropped_.size() > remembered) dropped_.pop_front();
     s = std::move(at->second);
     sessions_.erase(at);
-    if (keeps_journal) keep_journal(session, s->journal);
+    if (keeps_journal) keep_journal({session, s->journal, s->registered_by});
     if (const auto of = sessions_of_.find(s->maker); of != sessions_of_.end() && --of->second == 0)
       sessions_of_.erase(of);
   }
@@ -188,8 +209,8 @@ void worker::forget(std::uint64_t session, const std::shared_ptr<const error>& w
 }
 
 /// With the lock held.
-void worker::keep_journal(std::uint64_t session, std::shared_ptr<step_journal> journal) {
-  journals_.push_back({session, std::move(journal)});
+void worker::keep_journal(lost_session s) {
+  journals_.push_back(std::move(s));
   if (journals_.size() <= most_journals) return;
   journals_.pop_front();
   journals_dropped_ = true;
@@ -301,7 +322,7 @@ void worker::settle(std::uint64_t session, std::uint64_t step, const void* from,
       journal = at->journal;
     else if (!journals_dropped_ && unheard_of_[from]++ < most_unheard)
       // Messages of a lost connection may still be read: the step must not begin by one of them.
-      keep_journal(session, journal = std::make_shared<step_journal>());
+      keep_journal({session, journal = std::make_shared<step_journal>()});
   }
   journal ? journal->ask(step, std::move(then)) : then(step_fate::unknown);
 }
