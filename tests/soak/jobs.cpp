@@ -60,7 +60,7 @@ void train_job(task& self, const std::string& folder) {
   auto& mine = job_board::map(board_fd).of_worker[self.index()];
   mine.now = phase::starting;
   const auto all = counters();
-  auto there = on(replica_device(self));
+  auto there = on(replica_device(self.cluster(), self.device()));
   const auto step = global_step();
   const auto train =
       sync_replicas(sgd(1.0), job_workers, job_workers).minimize(-(all[0] + all[1]), step);

@@ -179,7 +179,8 @@ TEST_CASE("a client stays on TCP if the local socket does not answer correctly")
     const auto m = settled_with("deft/nobody");
     CHECK(m.kind == message_kind::settle);
     CHECK(m.meta.empty());
-    CHECK(log.wait_for("cannot use a local socket to client at ").ends_with("Connection refused"));
+    CHECK(log.wait_for("cannot use a local socket to /job:ps/replica:0/task:0 at ")
+              .ends_with("Connection refused"));
   }
   SUBCASE("another process does") {
     const std::string name = str("deft/impostor/", random_incarnation());
