@@ -73,9 +73,16 @@ void check(const example& e, const any_array& x) {
   const dims y = e.result();
   const any_array dz = moderate<T>(y, 3);
   any_array largest(dtype_of<T>, y), mean(dtype_of<T>, y), to_largest(dtype_of<T>, e.x),
-      to_mean(dtype_of<T>, e.x);
-  for (any_array* a : {&to_largest, &to_mean})
+      to_mean(dtype_of<T>, e.x), of_row(dtype_of<T>, e.x);
+  for (any_array* a : {&to_largest, &to_mean, &of_row})
     std::fill_n(a->mutable_data<T>(), e.x.elements(), T(0));
+  // What an average gives back is added over the windows of a row first.
+  const auto end_row = [&] {
+    for (std::int64_t p = 0; p < e.x.elements(); ++p) {
+      to_mean.mutable_data<T>()[p] += of_row.data<T>()[p];
+      of_row.mutable_data<T>()[p] = 0;
+    }
+  };
   each_window(e, [&](std::int64_t i, const std::vector<std::int64_t>& places) {
     const std::int64_t best = first_largest<T>(x, places);
     largest.mutable_data<T>()[i] = x.data<T>()[best];
@@ -83,9 +90,10 @@ void check(const example& e, const any_array& x) {
     T sum = 0;
     for (auto p : places) {
       sum += x.data<T>()[p];
-      to_mean.mutable_data<T>()[p] += dz.data<T>()[i] / static_cast<T>(places.size());
+      of_row.mutable_data<T>()[p] += dz.data<T>()[i] / static_cast<T>(places.size());
     }
     mean.mutable_data<T>()[i] = sum / static_cast<T>(places.size());
+    if ((i + 1) % (y[2] * y[3]) == 0) end_row();
   });
   // The order of additions is the same, too.
   CHECK(other_bits(run_op(e.as<op::max_pool>(), {x}), largest) == "");

@@ -81,7 +81,7 @@ inline constexpr std::int64_t wide_product = 256;
 /// Rows of a that a piece has at most, and those of a piece of a product by Eigen.
 inline constexpr std::int64_t product_rows = 240, packed_rows = 192;
 /// Products that are added in order, of a tile, and of one whose sums fill all registers.
-inline constexpr std::int64_t tile_products = 128, wide_tile_products = 512;
+inline constexpr std::int64_t tile_products = 256, wide_tile_products = 512;
 
 inline constexpr std::array product_rows_of{packed_rows, product_rows, 2 * packed_rows};
 inline constexpr std::array product_depths{tile_products, wide_tile_products, 2 * tile_products};

@@ -82,33 +82,6 @@ class gather_kernel final : public typed_kernel {
   std::int64_t rows_ = 0, bytes_ = 0, count_ = 0;
 };
 
-/// In the order of the indices, on one thread: the same sums every time.
-template <class T, class Index>
-class scatter_kernel final : public typed_kernel {
- public:
-  void ready() override {
-    rows_ = out()[0];
-    n_ = 1;
-    for (int i = 1; i < out().rank(); ++i) n_ *= out()[i];
-    count_ = in(1).elements();
-    cost_ = 20 + static_cast<double>(count_ * (n_ + 4)) * sizeof(T) / 20 +
-            static_cast<double>(rows_ * n_) * sizeof(T) / 40;
-  }
-  void run(const kernel_call& c) override {
-    const T* from = static_cast<const T*>(c.in[0]);
-    const Index* index = static_cast<const Index*>(c.in[1]);
-    T* to = static_cast<T*>(c.out[0]);
-    std::fill(to, to + rows_ * n_, T(0));
-    for (std::int64_t i = 0; i < count_; ++i) {
-      check_index("scatter_add", index[i], rows_);
-      fold<T, plus>::into(to + index[i] * n_, from + i * n_, n_);
-    }
-  }
-
- private:
-  std::int64_t rows_ = 0, n_ = 0, count_ = 0;
-};
-
 /// Calls f(k) for k of 0 to n - 1, each of them work on a row of `bytes`.
 template <class F>
 void each_row(std::int64_t n, std::int64_t bytes, double nanoseconds, F f) {
@@ -124,6 +97,59 @@ inline std::int64_t elements_from(const dims& shape, int axis) {
   for (int i = axis; i < shape.rank(); ++i) n *= shape[i];
   return n;
 }
+
+/// Rows of one index in their order, in parts where they are many: the same sums every time.
+template <class T, class Index>
+class scatter_kernel final : public typed_kernel {
+ public:
+  void ready() override {
+    rows_ = out()[0];
+    n_ = 1;
+    for (int i = 1; i < out().rank(); ++i) n_ *= out()[i];
+    count_ = in(1).elements();
+    cost_ = 20 + static_cast<double>(count_ * (n_ + 4)) * sizeof(T) / 20 +
+            static_cast<double>(rows_ * n_) * sizeof(T) / 40;
+    uses_.resize(count_ > rows_together ? static_cast<std::size_t>(rows_) : 0);
+  }
+  void run(const kernel_call& c) override {
+    const T* from = static_cast<const T*>(c.in[0]);
+    const Index* index = static_cast<const Index*>(c.in[1]);
+    T* to = static_cast<T*>(c.out[0]);
+    std::fill(to, to + rows_ * n_, T(0));
+    for (std::int64_t i = 0; i < count_; ++i) check_index("scatter_add", index[i], rows_);
+    if (is_used_often(index)) return add_parts(from, index, to);
+    for (std::int64_t i = 0; i < count_; ++i)
+      fold<T, plus>::into(to + index[i] * n_, from + i * n_, n_);
+  }
+
+ private:
+  /// Whether a row is the sum of more than a part.
+  bool is_used_often(const Index* index) {
+    if (uses_.empty()) return false;
+    std::ranges::fill(uses_, 0);
+    bool often = false;
+    for (std::int64_t i = 0; i < count_; ++i)
+      often |= ++uses_[static_cast<std::size_t>(index[i])] > rows_together;
+    return often;
+  }
+  void add_parts(const T* from, const Index* index, T* to) {
+    equal_.prepare(count_, rows_);
+    equal_.find(index, count_);
+    const auto& firsts = equal_.firsts();
+    each_row(static_cast<std::int64_t>(firsts.size()), n_ * static_cast<std::int64_t>(sizeof(T)),
+             cost_, [&](std::int64_t k) {
+               thread_local std::vector<T> sum;
+               sum.resize(static_cast<std::size_t>(n_));
+               const std::int64_t first = firsts[static_cast<std::size_t>(k)];
+               equal_rows<T, Index>{equal_, from, n_}.sum_from(first, sum.data());
+               fold<T, plus>::into(to + index[first] * n_, sum.data(), n_);
+             });
+  }
+
+  std::int64_t rows_ = 0, n_ = 0, count_ = 0;
+  std::vector<std::uint32_t> uses_;  ///< of each row, where some may have more than a part
+  equal_indices<Index> equal_;
+};
 
 template <class T, class Index>
 class sum_rows_kernel final : public typed_kernel {
