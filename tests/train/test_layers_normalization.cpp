@@ -191,7 +191,8 @@ TEST_CASE_TEMPLATE("normalizations keep numbers that are large, or far from 0", 
                      {single ? 2e38 : 1e308, single ? 1e38 : 5e307},
                      {0, 1e12},
                      {0, 1e17}};
-  for (const auto& [off, apart] : cases) {
+  for (const auto& each : cases) {
+    const double off = each.off, apart = each.apart;
     CAPTURE(off);
     CAPTURE(apart);
     s.run(initialize_all());
