@@ -71,9 +71,9 @@ template <class T>
 void check(const example& e, const any_array& x) {
   INFO(e.text());
   const dims y = e.result();
-  const any_array dz = moderate<T>(y, 3);
-  any_array largest(dtype_of<T>, y), mean(dtype_of<T>, y), to_largest(dtype_of<T>, e.x),
-      to_mean(dtype_of<T>, e.x), of_row(dtype_of<T>, e.x);
+  const any_array dz = moderate<T>(y, 3), u = moderate<T>(e.x, 4);
+  any_array picked(dtype_of<T>, y), largest(dtype_of<T>, y), mean(dtype_of<T>, y),
+      to_largest(dtype_of<T>, e.x), to_mean(dtype_of<T>, e.x), of_row(dtype_of<T>, e.x);
   for (any_array* a : {&to_largest, &to_mean, &of_row})
     std::fill_n(a->mutable_data<T>(), e.x.elements(), T(0));
   // What an average gives back is added over the windows of a row first.
@@ -86,6 +86,7 @@ void check(const example& e, const any_array& x) {
   each_window(e, [&](std::int64_t i, const std::vector<std::int64_t>& places) {
     const std::int64_t best = first_largest<T>(x, places);
     largest.mutable_data<T>()[i] = x.data<T>()[best];
+    picked.mutable_data<T>()[i] = u.data<T>()[best];
     to_largest.mutable_data<T>()[best] += dz.data<T>()[i];
     T sum = 0;
     for (auto p : places) {
@@ -100,6 +101,7 @@ void check(const example& e, const any_array& x) {
   CHECK(other_bits(run_op(e.as<op::avg_pool>(), {x}), mean) == "");
   CHECK(other_bits(run_op(e.as<op::max_pool_gradient>(), {dz, x}), to_largest) == "");
   CHECK(other_bits(run_op(e.as<op::avg_pool_gradient>(), {dz, x}), to_mean) == "");
+  CHECK(other_bits(run_op(e.as<op::max_pool_pick>(), {u, x}), picked) == "");
 }
 
 }  // namespace

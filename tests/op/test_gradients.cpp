@@ -87,7 +87,7 @@ const differentiable functions[] = {
      {2, 5, 4, 3},
      {3, 2, 3, 4},
      [](auto& x, auto& y) { return conv2d(x, y, stride<2>, padding::same); }},
-    {"max_pool", {2, 5, 4, 3}, {}, [](auto& x, auto&) { return max_pool(x, window<2>); }, false},
+    {"max_pool", {2, 5, 4, 3}, {}, [](auto& x, auto&) { return max_pool(x, window<2>); }},
     {"avg_pool", {2, 5, 4, 3}, {}, [](auto& x, auto&) { return avg_pool(x, window<2>); }},
     {"dense", {4, 3}, {4, 3}, [](auto& x, auto& y) { return softmax_cross_entropy(x, y); }},
     {"sparse",

@@ -64,6 +64,16 @@ TEST_CASE_FIXTURE(testing::own_graph, "errors of poolings") {
       "[avg_pool] is not defined for int32");
 }
 
+TEST_CASE_FIXTURE(testing::own_graph, "what a gradient of max_pool is made of has its shape") {
+  const any_tensor x = any(dtype::float32, {2, 4, 4, 3}), other = any(dtype::float32, {2, 4, 4, 2});
+  const op::pooling windows{{2, 2}, {2, 2}, false};
+  CHECK(type_of(detail::pool_gradient<op::max_pool_pick>(windows, x, x)) == "float(2,2,2,3)");
+  CHECK(
+      testing::error_of([&] { detail::pool_gradient<op::max_pool_pick>(windows, other, x); })
+          .starts_with("invalid_argument: [max_pool_pick] expects images like float(2,4,4,3), and "
+                       "got float(2,4,4,2)"));
+}
+
 TEST_CASE_FIXTURE(testing::own_graph, "a pooling's value and gradient in a session") {
   placeholder<float, 1, 2, 4, 1> x("x");
   const auto largest = max_pool(x, window<2>);

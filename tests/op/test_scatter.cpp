@@ -49,6 +49,21 @@ TEST_CASE_FIXTURE(testing::own_graph, "only sums of slices of one shape are made
   CHECK_FALSE(detail::slices_of(any_tensor(a)).has_value());
 }
 
+TEST_CASE_FIXTURE(testing::own_graph, "slices of int32 and of int64 indices add up to slices") {
+  placeholder<float, 6, 2> table("table");
+  placeholder<std::int32_t, 3> few("few");
+  placeholder<std::int64_t, 2> more("more");
+  const any_tensor of[] = {table};
+  for (const bool swapped : {false, true}) {
+    const any_tensor a = sum(gather(table, few)), b = sum(gather(table, more));
+    const auto slices = detail::slices_of(plan::gradients(swapped ? b + a : a + b, of).at(0));
+    REQUIRE(slices);
+    CHECK(slices->indices.type() == dtype::int64);
+    CHECK(slices->indices.shape() == dims{5});
+    CHECK(slices->rows.shape() == dims{5, 2});
+  }
+}
+
 TEST_CASE_FIXTURE(testing::own_graph, "rows without elements have gradients") {
   variable<float, 4, 0> w("w", zeros());
   placeholder<std::int32_t, 2, 3> ids("ids");

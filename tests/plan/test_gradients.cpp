@@ -165,6 +165,49 @@ TEST_CASE_FIXTURE(own_graph, "operations that cannot be differentiated are error
        "unimplemented: [softmax_cross_entropy] has no gradient through its output 1");
 }
 
+TEST_CASE_FIXTURE(own_graph, "the second derivatives of pow are right where the exponent is 0") {
+  placeholder<double, dyn> x("x"), y("y");
+  const auto [dx, dy] = gradients(sum(pow(x, y)), x, y);
+  const auto [dxx, dxy] = gradients(sum(dx), x, y);
+  const auto [dyx, dyy] = gradients(sum(dy), x, y);
+  const ndarray<double, dyn> of_x{2, 2, 2, 0.5, -2, 0, 0, 0}, of_y{1e-9, 0, -1e-9, 0, 0, 0, 1, 2};
+  session s;
+  const auto near = [&](const auto& t, const std::vector<double>& expected) {
+    const ndarray<double, dyn> got = s.run(t, x = of_x, y = of_y);
+    REQUIRE(got.size() == 8);
+    for (std::int64_t i = 0; i < 8; ++i) {
+      CAPTURE(i);
+      CHECK(got(i) ==
+            doctest::Approx(expected[static_cast<std::size_t>(i)]).epsilon(1e-7).scale(1));
+    }
+  };
+  near(dx, {0, 0, 0, 0, 0, 0, 1, 0});
+  near(dxx, {0, 0, 0, 0, 0, 0, 0, 2});
+  near(dxy, {0.5, 0.5, 0.5, 2, -0.5, 0, 1, 0});
+  const double l = std::log(2.);
+  near(dyx, {0.5, 0.5, 0.5, 2, 0, 0, 0, 0});
+  near(dyy, {l * l, l * l, l * l, l * l, 0, 0, 0, 0});
+  // Also as floats, and for one exponent of all.
+  placeholder<float, 3> z("z");
+  placeholder<float> e("e");
+  const auto [dz] = gradients(sum(pow(z, e)), z);
+  const auto [dze] = gradients(sum(dz), e);
+  const auto [dzz] = gradients(sum(dz), z);
+  CHECK(s.run(dze, z = {4, 2, 0}, e = 0.f) == doctest::Approx(0.75));
+  CHECK(s.run(dzz, z = {4, 2, 0}, e = 0.f) == ndarray<float, 3>{0, 0, 0});
+}
+
+TEST_CASE_FIXTURE(own_graph, "a loss of rows without classes has gradients") {
+  placeholder<float, 3, 0> x("x"), y("y");
+  const auto loss = softmax_cross_entropy(x, y);
+  const auto [dx, dy] = gradients(sum(loss), x, y);
+  session s;
+  const ndarray<float, 3, 0> none;
+  CHECK(s.run(loss, x = none, y = none) == ndarray<float, 3>{0, 0, 0});
+  CHECK(s.run(any_tensor(dx), x = none, y = none).elements() == 0);
+  CHECK(s.run(any_tensor(dy), x = none, y = none).elements() == 0);
+}
+
 TEST_CASE_FIXTURE(own_graph, "the gradient of sigmoid keeps its bits where the value is almost 1") {
   placeholder<float, 5> x("x");
   const auto [dx] = gradients(sum(sigmoid(x)), x);

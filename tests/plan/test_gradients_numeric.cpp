@@ -261,6 +261,19 @@ const cases& all_cases() {
         dims small;
         const op::pooling windows{p.window, p.stride, same};
         (void)windows.shape(x, small);
+        add("max_pool_gradient", {small, x}, [=](const tensors& in) {
+          return detail::pool_gradient<op::max_pool_gradient>(windows, in[0], in[1]) * in[1];
+        });
+        add("max_pool_pick", {x, x}, [=](const tensors& in) {
+          return detail::pool_gradient<op::max_pool_pick>(windows, in[0], in[1]) *
+                 max_pool(in[1], p);
+        });
+        // Of the second and third order, as in a gradient penalty.
+        add("max_pool", {x}, [=](const tensors& in) {
+          const any_tensor y = max_pool(in[0], p);
+          const any_tensor d = plan::gradients(sum(y * y * y) * 0.05, in)[0];
+          return plan::gradients(sum(square(d)), in)[0];
+        });
         add("avg_pool_gradient", {small, x}, [=](const tensors& in) {
           return detail::pool_gradient<op::avg_pool_gradient>(windows, in[0], in[1]) * in[1];
         });

@@ -164,6 +164,115 @@ TEST_CASE_FIXTURE(own_graph, "errors of normalizations") {
               "name scope elsewhere");
 }
 
+TEST_CASE_TEMPLATE("normalizations keep numbers that are large, or far from 0", T, float, double) {
+  own_graph own;
+  const bool single = std::is_same_v<T, float>;
+  placeholder<T, dyn, 2> x("x");
+  const any_tensor y = batch_norm(x, "bn", {.momentum = 0, .epsilon = 1e-12});
+  const any_tensor flagged =
+      batch_norm(x, "flagged", {.training = constant(true), .epsilon = 1e-12});
+  const any_variable mean_now(own.g.find_variable("bn/moving_mean")),
+      variance_now(own.g.find_variable("bn/moving_variance"));
+  const operation update = update_moving_averages();
+  placeholder<T, dyn, 64> rows("rows");
+  const any_tensor z = layer_norm(rows, "ln", {.epsilon = 1e-12});
+  const any_tensor w = constant(ndarray<T, 2>{1, 2});
+  const any_tensor dx = plan::gradients(sum(y * y * y * w), std::vector<any_tensor>{x}).at(0);
+  session s;
+  struct {
+    double off, apart;
+  } const cases[] = {{1e5, 1},
+                     {1e6, 1},
+                     {-3e6, 2},
+                     {0, 1},
+                     {0, 2e30},
+                     {1e30, 1e30},
+                     {0, single ? 6e38 : 1.7e308},
+                     {single ? 2e38 : 1e308, single ? 1e38 : 5e307},
+                     {0, 1e12},
+                     {0, 1e17}};
+  for (const auto& each : cases) {
+    const double off = each.off, apart = each.apart;
+    CAPTURE(off);
+    CAPTURE(apart);
+    s.run(initialize_all());
+    constexpr std::int64_t n = 64;
+    ndarray<T, dyn, 2> columns(n);
+    ndarray<T, dyn, 64> wide(2);
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t k = 0; k < 2; ++k) {
+        const double at = off + (i % 2 == k ? -0.5 : 0.5) * apart;
+        columns(i, k) = wide(k, i) = static_cast<T>(at);
+      }
+    const auto [got, also, by_rows, d] =
+        s.run(y, flagged, any_tensor(z), dx, update, feed(any_tensor(x), columns.array()),
+              feed(any_tensor(rows), wide.array()));
+    for (std::int64_t i = 0; i < n; ++i)
+      for (std::int64_t k = 0; k < 2; ++k) {
+        const double sign = i % 2 == k ? -1 : 1;
+        CHECK(got.template data<T>()[2 * i + k] == Approx(sign));
+        CHECK(also.template data<T>()[2 * i + k] == Approx(sign));
+        CHECK(by_rows.template data<T>()[n * k + i] == Approx(sign));
+        // Each of y is at an extreme: its derivatives cancel but for rounding.
+        CHECK(std::abs(d.template data<T>()[2 * i + k]) * apart < 1e-3);
+      }
+    const T m = s.run(mean_now).template data<T>()[0],
+            v = s.run(variance_now).template data<T>()[0];
+    CHECK(m == Approx(off).epsilon(1e-6).scale(apart));
+    const double variance = 0.25 * apart * apart;
+    if (variance < static_cast<double>(std::numeric_limits<T>::max()))
+      CHECK(v == Approx(variance).epsilon(1e-4));
+    else
+      CHECK(v == std::numeric_limits<T>::max());
+  }
+}
+
+TEST_CASE_TEMPLATE("gradients of normalizations are right for large numbers", T, float, double) {
+  // Of x and of 2^k x they are the same but for the factor, where epsilon is nothing.
+  own_graph own;
+  placeholder<T, 4, 3> x("x");
+  const any_tensor w = constant(ndarray<T, 4, 3>{1, -2, 3, 0.5f, 2, 1, -1, 4, 2, 0, 1, -3});
+  const auto gradient = [&](const any_tensor& y) {
+    return plan::gradients(sum(y * w), std::vector<any_tensor>{x}).at(0);
+  };
+  const any_tensor of_batch = gradient(batch_norm(x, "bn", {.epsilon = 0})),
+                   of_rows = gradient(layer_norm(x, "ln", {.epsilon = 0}));
+  session s;
+  s.run(initialize_all());
+  const ndarray<T, 4, 3> small{1, 2, -3, 0.5f, 1, 2, 4, -1, 3, 2, 7, 1};
+  const int k = std::is_same_v<T, float> ? 100 : 900;
+  ndarray<T, 4, 3> large = small;
+  for (T& v : large) v = std::ldexp(v, k);
+  const auto [a, b] = s.run(of_batch, of_rows, x = small);
+  const auto [c, d] = s.run(of_batch, of_rows, x = large);
+  for (int i = 0; i < 12; ++i) {
+    CHECK(std::ldexp(double(c.template data<T>()[i]), k) ==
+          Approx(double(a.template data<T>()[i])));
+    CHECK(std::ldexp(double(d.template data<T>()[i]), k) ==
+          Approx(double(b.template data<T>()[i])));
+  }
+}
+
+TEST_CASE_FIXTURE(own_graph, "an empty batch moves neither averages nor variables") {
+  placeholder<float, dyn, 2> x("x");
+  placeholder<bool> training("training");
+  const any_tensor y = batch_norm(x, "bn"), z = batch_norm(x, "flagged", {.training = training});
+  const operation all = group(update_moving_averages(), sgd(1).minimize(sum(y * 3) + sum(z * z)));
+  session s;
+  s.run(initialize_all());
+  const auto values = [&] {
+    std::vector<any_array> all_of;
+    for (const node_ref& v : g.variables()) all_of.push_back(s.run(any_variable(v)));
+    return all_of;
+  };
+  s.run(all, x = {{1, 2}, {3, 5}}, training = true);
+  const auto before = values();
+  s.run(all, x = ndarray<float, dyn, 2>(0), training = true);
+  const auto after = values();
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(identical(after[i], before[i]));
+  CHECK(s.run(y, x = {{7, -7}}) == any_array(ndarray<float, 1, 2>{-6, -6}.array()));  // beta
+}
+
 TEST_CASE_FIXTURE(own_graph, "a batch_norm that is used twice moves its averages twice") {
   placeholder<float, dyn, 1> x("x"), y("y");
   const tensor<float, dyn, 1> first = batch_norm(x, "bn", {.momentum = 0.5});

@@ -205,6 +205,57 @@ TEST_CASE_FIXTURE(own_graph, "FTRL keeps what is not a number") {
   CHECK(std::isfinite(s.run(w)(1)));
 }
 
+TEST_CASE_FIXTURE(own_graph, "nothing is divided by 0 where gradients are 0 and epsilon is") {
+  const double tiny = 1e-60;  // 0 as float
+  const auto trained = [](const optimizer& o) {
+    graph each;
+    const auto in_each = as_default(each);
+    variable<float, 3> w("w", ones());
+    placeholder<float, 3> x("x");
+    const operation step = o.minimize(sum(w * x));
+    session s;
+    s.run(initialize_all());
+    // The square of the second is 0, and the first comes to 0.
+    s.run(step, x = {1, 1e-30f, 0});
+    s.run(step, x = {0, 1e-30f, 0});
+    return ndarray<float, 3>(s.run(w));
+  };
+  for (const double epsilon : {0., tiny}) {
+    const auto w = trained(adam(0.1, {.epsilon = epsilon}));
+    CHECK(w(0) < 0.9f);
+    CHECK(std::isfinite(w(0)));
+    CHECK(w(1) == 1);
+    CHECK(w(2) == 1);
+    const auto decayed = trained(adamw(0.1, 0.5, {.epsilon = epsilon}));
+    CHECK(std::isfinite(decayed(0)));
+    CHECK(decayed(2) == Approx(0.95 * 0.95));
+  }
+  const auto refused = [&](const optimizer& o) { return testing::error_of([&] { trained(o); }); };
+  CHECK(refused(adagrad(0.1, tiny)) ==
+        "invalid_argument: [adagrad] expects an initial accumulator above 0, and got 1e-60, which "
+        "is 0 as float");
+  for (const std::string& e :
+       {refused(adadelta({.epsilon = tiny})), refused(rmsprop(0.1, {.epsilon = tiny})),
+        refused(ftrl(0.1, {.initial_accumulator = tiny})), refused(ftrl(tiny))})
+    CHECK(e.find("which is 0 as float") != std::string::npos);
+  CHECK(refused(ftrl(0)) == "invalid_argument: [ftrl] expects a learning rate above 0, and got 0");
+}
+
+TEST_CASE_FIXTURE(own_graph, "FTRL stays where it is while a schedule's rate is 0") {
+  variable<float> w("w", 1.f);
+  placeholder<float> r("r");
+  const operation step = ftrl(r).minimize(w * w);
+  session s;
+  s.run(initialize_all());
+  s.run(step, r = 0.1f);
+  const float moved = s.run(w);
+  CHECK(moved < 1);
+  s.run(step, r = 0.f);
+  CHECK(float(s.run(w)) == moved);
+  s.run(step, r = 0.1f);
+  CHECK(float(s.run(w)) < moved);
+}
+
 TEST_CASE_FIXTURE(own_graph, "options that no formula has are refused") {
   variable<float> w("w", 1.f);
   const auto says = [&](const optimizer& o, std::string_view text) {

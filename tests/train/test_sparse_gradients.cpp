@@ -113,6 +113,28 @@ TEST_CASE("every optimizer updates rows as it updates the whole, where all have 
   }
 }
 
+TEST_CASE_FIXTURE(own_graph,
+                  "a table that is gathered by int32 and int64 ids keeps its other rows") {
+  variable<float, 4> t("t", zeros());
+  placeholder<std::int32_t, dyn> a("a");
+  placeholder<std::int64_t, dyn> b("b");
+  const auto step = momentum(1, 0.5).minimize(sum(gather(t, a)) + sum(gather(t, b)));
+  const momentum o(1, 0.5);
+  variable<float, 4> u("u", zeros());
+  const auto averaged =
+      o.apply_gradients(average_gradients({o.compute_gradients(sum(gather(u, a)) * 2.f, {u}),
+                                           o.compute_gradients(sum(gather(u, b)) * 2.f, {u})}));
+  session s;
+  s.run(initialize_all());
+  using ids = ndarray<std::int32_t, dyn>;
+  using long_ids = ndarray<std::int64_t, dyn>;
+  for (const auto& [step_of, trained] : {std::pair(step, t), std::pair(averaged, u)}) {
+    s.run(step_of, a = ids{0}, b = long_ids{1});
+    s.run(step_of, a = ids{2}, b = long_ids{2});
+    CHECK(s.run(trained) == ndarray<float, 4>{-1, -1, -2, 0});
+  }
+}
+
 TEST_CASE("slices are clipped and averaged as the whole gradient is") {
   const std::pair<const char*, updating> ways[] = {
       {"value", [](auto g) { return sgd(0.1).apply_gradients(clip_by_value(g, -0.5, 0.4)); }},

@@ -95,11 +95,12 @@ values all_values(const Run& run) {
 }
 void check_equal(const values& got, const values& expected) {
   CHECK(got.size() == expected.size());
-  for (const auto& [name, value] : expected) {
+  for (const auto& variable : expected) {
+    const std::string& name = variable.first;
     CAPTURE(name);
     const auto found = got.find(name);
     REQUIRE(found != got.end());
-    CHECK(found->second == value);
+    CHECK(found->second == variable.second);
   }
 }
 

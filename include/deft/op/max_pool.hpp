@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/op/max_pool.hpp: the largest element of each window of images; and its gradient.
+// deft/op/max_pool.hpp: the largest element of each window of images; and its gradients.
 #pragma once
 #include <deft/op/base/pooling.hpp>
 
@@ -21,6 +21,21 @@ struct max_pool_gradient : pooling {
   static constexpr int arity = 2;  ///< dz, x
 
   tensor_type infer(std::span<const tensor_type> in) const;
+
+  template <class N>
+  static auto grad(const N& n, any_tensor u);
+};
+
+/// Of each window of the first input, the element at the place of the largest of the second, which
+/// is of the same shape: the gradient of max_pool_gradient, in one pass.
+struct max_pool_pick : pooling {
+  static constexpr std::string_view name = "max_pool_pick";
+  static constexpr int arity = 2;  ///< u, x
+
+  tensor_type infer(std::span<const tensor_type> in) const;
+
+  template <class N>
+  static auto grad(const N& n, any_tensor dy);
 };
 }  // namespace deft::op
 
@@ -65,4 +80,15 @@ auto max_pool(const X&, const Given&, const More&...) {
 template <class N>
 auto deft::op::max_pool::grad(const N& n, any_tensor dz) {
   return detail::pool_gradient<max_pool_gradient>(n.attr(), dz, n.template in<0>());
+}
+// Both are linear in their first input, and the places do not move with the second.
+template <class N>
+auto deft::op::max_pool_gradient::grad(const N& n, any_tensor u) {
+  return std::tuple{detail::pool_gradient<max_pool_pick>(n.attr(), u, n.template in<1>()),
+                    any_tensor()};
+}
+template <class N>
+auto deft::op::max_pool_pick::grad(const N& n, any_tensor dy) {
+  return std::tuple{detail::pool_gradient<max_pool_gradient>(n.attr(), dy, n.template in<1>()),
+                    any_tensor()};
 }

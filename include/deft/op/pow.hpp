@@ -19,7 +19,8 @@ struct pow : elementwise<2, typing::floating> {
 
 namespace deft {
 /// x to the power of y for each pair of elements, as std::pow: NaN for a negative x and a y that is
-/// not an integer. The gradient for y is 0 where x is not positive.
+/// not an integer. The gradient for y is 0 where x is not positive, and both are 0 where x and y
+/// are.
 template <class X, class Y>
 requires operands<X, Y>
 auto pow(const X& x, const Y& y, source_place w = here()) { return make<op::pow>(w, x, y); }
@@ -28,6 +29,7 @@ auto pow(const X& x, const Y& y, source_place w = here()) { return make<op::pow>
 #include <deft/op/equal.hpp>
 #include <deft/op/greater.hpp>
 #include <deft/op/log.hpp>
+#include <deft/op/logical_and.hpp>
 #include <deft/op/mul.hpp>
 #include <deft/op/sub.hpp>
 #include <deft/op/where.hpp>
@@ -37,7 +39,9 @@ auto deft::op::pow::grad(const N& n, any_tensor dz) {
   // No logarithm of what has none.
   auto positive = x > 0;
   auto dy = deft::where(positive, dz * n.out() * deft::log(deft::where(positive, x, 1)), 0);
-  // Nothing times infinity where both are 0.
-  auto dx = deft::where(y == 0, 0, dz * y * deft::pow(x, y - 1));
+  // No infinity where both are 0. Other operands, not other results: a derivative that is not
+  // chosen would be 0 times infinity, too.
+  auto none = x == 0 && y == 0;
+  auto dx = dz * deft::where(none, 0, y) * deft::pow(deft::where(none, 1, x), y - 1);
   return std::tuple{dx, dy};
 }

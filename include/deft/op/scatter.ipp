@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/scatter.ipp: shape rules of what changes rows; gradients that are made of slices.
 #pragma once
+#include <algorithm>
+#include <deft/op/cast.hpp>
 #include <deft/op/concat.hpp>
 #include <deft/op/reshape.hpp>
 #include <deft/op/scatter.hpp>
@@ -94,9 +96,7 @@ any_tensor sum_of_slices(std::span<const any_tensor> parts) {
   any_tensor like;
   for (const any_tensor& p : parts) {
     const auto s = slices_of(p);
-    if (!s || (like.valid() && (like.handle().type() != s->like.handle().type() ||
-                                indices[0].type() != s->indices.type())))
-      return {};
+    if (!s || (like.valid() && like.handle().type() != s->like.handle().type())) return {};
     if (!like.valid()) like = s->like;
     rows.push_back(s->rows);
     indices.push_back(s->indices);
@@ -104,6 +104,9 @@ any_tensor sum_of_slices(std::span<const any_tensor> parts) {
   if (rows.empty()) return {};
   if (rows.size() == 1) return parts[0];
   const source_place w = parts[0].handle().node->place();
+  const auto alike = [&](const any_tensor& i) { return i.type() == indices[0].type(); };
+  if (!std::ranges::all_of(indices, alike))
+    for (any_tensor& i : indices) i = cast(i, dtype::int64);
   return indexed_slices{concat(axes{0}, rows, w), concat(axes{0}, indices, w), like}.tensor();
 }
 

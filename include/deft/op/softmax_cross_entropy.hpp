@@ -77,8 +77,8 @@ inline constexpr bool label_shape_fits =
 /// For each row of `logits` (all axes but the last), -sum(labels * log(softmax(logits))). `labels`
 /// are probabilities, of the logits' shape and dtype, or classes, int32 or int64 and of one rank
 /// less. The loss has one value for each row, in the dtype of the logits. Throws invalid_argument
-/// for labels that do not match (a compile error where the types show it); a class out of range
-/// raises it in the run.
+/// for labels that do not match (a compile error where the types show it). The run throws
+/// out_of_range for a class that is not one.
 template <expression L, expression Y, class K = kernels_for<L>>
 auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = here()) {
   if constexpr (typed_expression<L> && typed_expression<Y>) {
@@ -120,10 +120,10 @@ auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = he
 #include <deft/op/exp.hpp>
 #include <deft/op/expand_dims.hpp>
 #include <deft/op/log.hpp>
-#include <deft/op/max.hpp>
 #include <deft/op/mul.hpp>
 #include <deft/op/neg.hpp>
 #include <deft/op/softmax.hpp>
+#include <deft/op/stop_gradient.hpp>
 #include <deft/op/sub.hpp>
 #include <deft/op/sum.hpp>
 template <class N>
@@ -131,8 +131,9 @@ auto deft::op::softmax_cross_entropy::grad(const N& n, any_tensor dz) {
   any_tensor x = n.template in<0>(), y = n.template in<1>();
   any_tensor largest = n.template out<1>(), sum = n.template out<2>(), labels;
   if (is_floating(y.type())) {
-    // Written out, so that it can be differentiated again.
-    any_tensor shifted = x - deft::max(x, deft::axis<-1>, deft::keepdims);
+    // Written out, so that it can be differentiated again: it is the same for any number that is
+    // subtracted from a row.
+    any_tensor shifted = x - deft::expand_dims(deft::stop_gradient(largest), deft::axis<-1>);
     labels = deft::expand_dims(dz, deft::axis<-1>) *
              (deft::log(deft::sum(deft::exp(shifted), deft::axis<-1>, deft::keepdims)) - shifted);
   }

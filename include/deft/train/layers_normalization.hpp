@@ -118,9 +118,9 @@ auto layer_norm(const X& x, std::string_view name, const layer_norm_options& opt
 /// batch_norm with variables NAME/gamma and NAME/beta, and NAME/moving_mean and
 /// NAME/moving_variance, which are not trained. In training, x is normalized with the mean and the
 /// variance over all axes but the last, and `update_moving_averages` moves the averages towards
-/// them: a <- momentum a + (1 - momentum) b. Otherwise it is normalized with the averages. (The
-/// variance is the mean of the squares of what is left of the mean, in both.) Throws as layer_norm
-/// does.
+/// them: a <- momentum a + (1 - momentum) b, unless the batch is empty. Otherwise it is normalized
+/// with the averages. (The variance is the mean of the squares of what is left of the mean, in
+/// both: that of one element is 0.) Throws as layer_norm does.
 template <expression X, class K = kernels_for<X>>
 auto batch_norm(const X& x, std::string_view name, const batch_norm_options& options = {},
                 source_place w = here()) {

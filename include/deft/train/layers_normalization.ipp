@@ -1,17 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/train/layers_normalization.ipp: normalization as expressions.
 #pragma once
+#include <deft/op/abs.hpp>
 #include <deft/op/add.hpp>
 #include <deft/op/div.hpp>
+#include <deft/op/greater.hpp>
+#include <deft/op/less_equal.hpp>
+#include <deft/op/maximum.hpp>
 #include <deft/op/mean.hpp>
+#include <deft/op/minimum.hpp>
 #include <deft/op/mul.hpp>
+#include <deft/op/not_equal.hpp>
 #include <deft/op/reshape.hpp>
+#include <deft/op/size_of.hpp>
 #include <deft/op/sqrt.hpp>
 #include <deft/op/square.hpp>
 #include <deft/op/stop_gradient.hpp>
 #include <deft/op/sub.hpp>
 #include <deft/op/where.hpp>
 #include <deft/train/layers_normalization.hpp>
+#include <limits>
 #include <optional>
 
 namespace deft {
@@ -37,6 +45,44 @@ void check_features(const layer_scope& s, const any_tensor& x,
                        ", and got ", v->handle().type()));
 }
 
+/// A power of two for each mean over these axes, by which x is to be multiplied so that sums of its
+/// squares do not overflow: 1 unless its elements are large. Of what is multiplied, the squares of
+/// the smallest differences are no denormal numbers either. (Sums of up to 2^23 squares of float.)
+template <class... Keep>
+any_tensor scale_for_squares(const any_tensor& x, const axes& over, Keep... keep) {
+  const bool single = x.type() == dtype::float32;
+  const double large = single ? 0x1p40 : 0x1p400, scale = single ? 0x1p-76 : 0x1p-560;
+  return stop_gradient(
+      where(mean(abs(x), over, keep...) > large, scale, literal_like(1, x.type(), {})));
+}
+double largest_of(dtype t) {
+  return t == dtype::float32 ? std::numeric_limits<float>::max()
+                             : std::numeric_limits<double>::max();
+}
+
+/// What normalizations need of x: for a number c near its mean, left = (x - c) fit, and the mean
+/// and the variance of that.
+///
+/// The variance is mean(left²) - mean(left)² for every c. So it, and what is computed of all these,
+/// have the right derivatives of every order, although c and fit have none. But with c near the
+/// mean little is lost by rounding, also where that is far from 0; and what means pass on to the
+/// gradient of x is computed of them alone.
+struct moments {
+  any_tensor fit, c, left, mean, variance;
+};
+template <class... Keep>
+moments moments_of(const any_tensor& x, const axes& over, Keep... keep) {
+  moments m;
+  m.fit = scale_for_squares(x, over, keep...);
+  const any_tensor near = mean(x, over, keep...);
+  // Not that of nothing, nor an infinite one.
+  m.c = stop_gradient(where(abs(near) <= largest_of(x.type()), near, 0));
+  m.left = x * m.fit - m.c * m.fit;
+  m.mean = mean(m.left, over, keep...);
+  m.variance = maximum(mean(square(m.left), over, keep...) - square(m.mean), 0);
+  return m;
+}
+
 }  // namespace
 
 any_tensor add_layer_norm(const any_tensor& x, const any_tensor& scale, const any_tensor& offset,
@@ -45,9 +91,8 @@ any_tensor add_layer_norm(const any_tensor& x, const any_tensor& scale, const an
   check_features(s, x, {&scale, &offset});
   check_epsilon(s, x, epsilon);
   const place_scope on_behalf(w);
-  const any_tensor centred = x - mean(x, axes{-1}, keepdims);
-  const any_tensor variance = mean(square(centred), axes{-1}, keepdims);
-  return centred * (1 / sqrt(variance + epsilon)) * scale + offset;
+  const moments m = moments_of(x, axes{-1}, keepdims);
+  return (m.left - m.mean) * (1 / sqrt(m.variance + epsilon * square(m.fit))) * scale + offset;
 }
 
 any_tensor add_batch_norm(const any_tensor& x, const any_tensor& mean, const any_tensor& variance,
@@ -88,13 +133,13 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
 
   const place_scope on_behalf(w);
   const axes over(op::all_axes_of(x.rank() - 1));
-  const any_tensor m = mean(x, over);
-  // For every constant c, the variance is mean((x - c)^2) - (m - c)^2, and the result is
-  // (x - c) scale + offset - (m - c) scale. So these have the right derivatives of every order; but
-  // with c = m, what the mean passes on is computed of vectors, and the gradient of x is one pass
-  // over x after the sums for gamma and beta.
-  const any_tensor c = stop_gradient(m);
-  const any_tensor v = mean(square(x - c), over) - square(m - c);
+  const moments m = moments_of(x, over);
+  const bool may_be_empty = !x.shape().is_static() || x.shape().elements() == 0;
+  const any_tensor some = may_be_empty ? any_tensor(size_of(x) != 0) : any_tensor();
+  const auto of_some = [&](const any_tensor& t) {
+    return some.valid() ? any_tensor(where(some, t, 0)) : t;
+  };
+  const any_tensor d = of_some(m.mean), v = of_some(m.variance);
   const scope_ref around = current_scope();
   const std::string prefix = around ? around->name_prefix : std::string();
   auto move = [&](const any_variable& a, const any_tensor& batch) {
@@ -106,20 +151,24 @@ any_tensor add_batch_norm(const any_tensor& x, std::string_view name,
     if (!before.empty()) after.emplace(std::move(before));
     const any_tensor old = after ? a.read(w) : any_tensor(a);
     const any_tensor step = (old - stop_gradient(batch)) * (1 - options.momentum);
-    const any_tensor moved = training.is_known() ? step : where(training.tensor(), step, 0);
+    const any_tensor moved =
+        of_some(training.is_known() ? step : any_tensor(where(training.tensor(), step, 0)));
     const auto update = a.assign_sub(moved, w);
     graph_of(x).collect(updates_of_averages, prefix, output{update.handle(), 0});
     graph_of(x).collect(of_average, "", output{update.handle(), 0});
   };
-  move(average, m);
-  move(average_variance, v);
-  const any_tensor y_mean = training.choose([&] { return c; }, [&] { return any_tensor(average); });
+  move(average, m.c + d / m.fit);
+  move(average_variance, minimum(v / m.fit / m.fit, largest_of(x.type())));
+  const any_tensor y_fit =
+      training.choose([&] { return m.fit; }, [&] { return literal_like(1, x.type(), w); });
+  const any_tensor y_mean =
+      training.choose([&] { return any_tensor(m.c * m.fit); }, [&] { return any_tensor(average); });
   const any_tensor y_variance =
       training.choose([&] { return v; }, [&] { return any_tensor(average_variance); });
-  const any_tensor scale = gamma / sqrt(y_variance + options.epsilon);
+  const any_tensor scale = gamma / sqrt(y_variance + options.epsilon * square(y_fit));
   const any_tensor offset =
-      training.choose([&] { return beta - (m - c) * scale; }, [&] { return beta; });
-  return (x - y_mean) * scale + offset;
+      training.choose([&] { return any_tensor(beta - d * scale); }, [&] { return beta; });
+  return (x * y_fit - y_mean) * scale + offset;
 }
 
 }  // namespace detail

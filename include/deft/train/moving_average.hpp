@@ -9,8 +9,10 @@
 namespace deft {
 
 struct moving_average_options {
-  /// If it is not empty, a scalar that counts updates, such as global_step(): the decay is
-  /// min(decay, (1 + n) / (10 + n)), so that the average follows fast in the beginning.
+  /// If it is not empty, a scalar n that counts updates, such as global_step(): the decay is
+  /// min(decay, (1 + n) / (10 + n)), so that the average follows fast in the beginning. As any
+  /// plain read, it is the number from before the run: 0 in the first one, also under
+  /// `control_dependencies(train)`. `global_step().read()`, written there, is that after the step.
   any_tensor num_updates = {};
   std::string name = "moving_average";  ///< of the averages: "w/moving_average"
 };

@@ -104,7 +104,7 @@ class rmsprop : public optimizer {
 struct adam_options {
   double beta1 = 0.9;       ///< how much of the mean a step keeps
   double beta2 = 0.999;     ///< how much of the mean square a step keeps
-  double epsilon = 1e-8;    ///< added to the divisor
+  double epsilon = 1e-8;    ///< added to the divisor; if it is 0, nothing moves where s is 0
   double weight_decay = 0;  ///< r times this part of v is subtracted, too (AdamW)
 };
 /// Adam, in the form at the end of its section 2: in step t
@@ -148,8 +148,8 @@ struct ftrl_options {
 };
 /// FTRL-Proximal: n' = n + g²; z <- z + g - (n'^-power - n^-power) / r v; n <- n'; v <- 0 where
 /// |z| <= l1, else (sign(z) l1 - z) / (n^-power / r + 2 l2). The slots are "ftrl/accumulator" and
-/// "ftrl/linear", 0 at first. (McMahan et al.: Ad Click Prediction, KDD 2013, in TensorFlow's
-/// form.)
+/// "ftrl/linear", 0 at first. The rate is above 0; in a step where a tensor makes it 0, only n
+/// moves. (McMahan et al.: Ad Click Prediction, KDD 2013, in TensorFlow's form.)
 class ftrl : public optimizer {
  public:
   explicit ftrl(hyperparameter learning_rate, ftrl_options options = {})

@@ -13,6 +13,13 @@ void expect(bool is_valid, std::string_view optimizer, std::string_view what, do
   if (!is_valid)
     fail(errc::invalid_argument, "[", optimizer, "] expects ", what, ", and got ", got);
 }
+/// Likewise unless it is above 0, also as a number of the variable's dtype.
+void expect_positive(std::string_view optimizer, std::string_view what, double got, dtype type) {
+  expect(got > 0, optimizer, str(what, " above 0"), got);
+  if (type == dtype::float32 && static_cast<float>(got) == 0)
+    fail(errc::invalid_argument, "[", optimizer, "] expects ", what, " above 0, and got ", got,
+         ", which is 0 as float");
+}
 /// How much of an average a step keeps.
 bool is_part(double x) { return x >= 0 && x < 1; }
 
@@ -36,7 +43,7 @@ operation momentum::update(const update_target& v, const any_tensor& g) const {
 }
 
 operation adagrad::update(const update_target& v, const any_tensor& g) const {
-  expect(initial_ > 0, "adagrad", "an initial accumulator above 0", initial_);
+  expect_positive("adagrad", "an initial accumulator", initial_, v.type());
   const update_target a = v.slot("adagrad", initial_);
   const any_tensor squares = a.assign_add(square(g)).value();
   return v.assign_sub(g * rate_.as(v.type()) / sqrt(squares));
@@ -45,7 +52,7 @@ operation adagrad::update(const update_target& v, const any_tensor& g) const {
 operation adadelta::update(const update_target& v, const any_tensor& g) const {
   const auto [rho, epsilon] = options_;
   expect(is_part(rho), "adadelta", "a rho from 0 to below 1", rho);
-  expect(epsilon > 0, "adadelta", "an epsilon above 0", epsilon);
+  expect_positive("adadelta", "an epsilon", epsilon, v.type());
   const update_target a = v.slot("adadelta/accumulator", 0), d = v.slot("adadelta/update", 0);
   const any_tensor squares = a.assign(a * rho + square(g) * (1 - rho)).value();
   const any_tensor step = sqrt(d + epsilon) / sqrt(squares + epsilon) * g;
@@ -56,7 +63,7 @@ operation adadelta::update(const update_target& v, const any_tensor& g) const {
 operation rmsprop::update(const update_target& v, const any_tensor& g) const {
   const double fresh = 1 - options_.decay;
   expect(is_part(options_.decay), "rmsprop", "a decay from 0 to below 1", options_.decay);
-  expect(options_.epsilon > 0, "rmsprop", "an epsilon above 0", options_.epsilon);
+  expect_positive("rmsprop", "an epsilon", options_.epsilon, v.type());
   expect(options_.momentum >= 0, "rmsprop", "a momentum from 0", options_.momentum);
   const update_target s = v.slot("rmsprop/square", 1);
   any_tensor variance = s.assign_add((square(g) - s) * fresh).value();
@@ -87,6 +94,9 @@ operation adam::update(const update_target& v, const any_tensor& g) const {
   const any_tensor mean = m.assign_add((g - m) * (1 - beta1)).value();
   const any_tensor squares = s.assign_add((square(g) - s) * (1 - beta2)).value();
   any_tensor step = mean * rate / (sqrt(squares) + epsilon);
+  const bool divides_by_0 =
+      v.type() == dtype::float32 ? static_cast<float>(epsilon) == 0 : epsilon == 0;
+  if (divides_by_0) step = where(squares == 0, 0, step);
   if (weight_decay != 0) step = step + v * (rate_.as(v.type()) * weight_decay);
   return v.assign_sub(step);
 }
@@ -94,7 +104,9 @@ operation adam::update(const update_target& v, const any_tensor& g) const {
 operation ftrl::update(const update_target& v, const any_tensor& g) const {
   const auto [power, initial, l1, l2] = options_;
   expect(power <= 0, "ftrl", "a power of at most 0", power);
-  expect(initial > 0, "ftrl", "an initial accumulator above 0", initial);
+  expect_positive("ftrl", "an initial accumulator", initial, v.type());
+  if (const double* rate = rate_.number())
+    expect_positive("ftrl", "a learning rate", *rate, v.type());
   expect(l1 >= 0, "ftrl", "an l1 from 0", l1);
   expect(l2 >= 0, "ftrl", "an l2 from 0", l2);
   const update_target n = v.slot("ftrl/accumulator", initial), z = v.slot("ftrl/linear", 0);
@@ -105,10 +117,17 @@ operation ftrl::update(const update_target& v, const any_tensor& g) const {
   };
   const any_tensor before = inverse_rate(n);
   const any_tensor now = inverse_rate(n.assign_add(square(g)).value());
-  const any_tensor linear = z.assign_add(g - (now - before) * v).value();
+  // A tensor of a rate may come to 0.
+  const any_tensor moves = rate_.number() ? any_tensor() : any_tensor(rate_.as(v.type()) != 0);
+  const auto if_moves = [&](const any_tensor& x, const any_tensor& otherwise) {
+    return moves.valid() ? any_tensor(where(moves, x, otherwise)) : x;
+  };
+  const any_tensor none = hyperparameter(0).as(v.type());
+  const any_tensor linear = z.assign_add(if_moves(g - (now - before) * v, none)).value();
   const any_tensor pull = abs(linear) - l1;
   // NaN stays NaN.
-  return v.assign(where(pull <= 0, 0, any_tensor(-sign(linear) * pull / (now + 2 * l2))));
+  const any_tensor moved = where(pull <= 0, 0, any_tensor(-sign(linear) * pull / (now + 2 * l2)));
+  return v.assign(if_moves(moved, v));
 }
 
 }  // namespace deft

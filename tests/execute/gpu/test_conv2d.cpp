@@ -52,6 +52,7 @@ void check_pooling(const op::pooling& o, const any_array& x) {
   same(op::max_pool(), {x});
   same(op::avg_pool(), {x});
   same(op::max_pool_gradient(), {dz, x});
+  same(op::max_pool_pick(), {moderate<T>(x.shape(), 4), x});
   same(op::avg_pool_gradient(), {dz, x});
 }
 

@@ -94,6 +94,20 @@ void in_pieces(std::int64_t n, double nanoseconds, F&& f) {
   });
 }
 
+/// Calls f(offset, better) for each element of a window of x: `better` masks the channels where
+/// it is larger than all before, or the first NaN.
+template <class V, class T, class N, class F>
+DEFT_ALWAYS_INLINE void each_better(const layout& l, const T* x, const clipped& window, N n,
+                                    F&& f) {
+  V largest = load_channels(x + (window.begin[0] * l.x[2] + window.begin[1]) * l.x[3], n);
+  l.each(window, [&](std::int64_t offset) {
+    const V element = load_channels(x + offset, n);
+    const auto better = element > largest || (element != element && largest == largest);
+    largest = num::select(better, element, largest);
+    f(offset, better);
+  });
+}
+
 template <class Op>
 inline constexpr bool of_largest =
     std::is_same_v<Op, op::max_pool> || std::is_same_v<Op, op::max_pool_gradient>;
@@ -201,8 +215,13 @@ class gradient final : public typed_kernel {
         each_register<T>(channels, [&](std::int64_t channel, auto n) {
           using V = decltype(load_channels(dz, n));
           const V d = load_channels(dz + channel, n);
-          const V place = largest_place<V>(x + channel, window, n);
+          V place(0);  // the number, in order, of the largest element
           T number = 0;
+          each_better<V>(l_, x + channel, window, n, [&](std::int64_t, const auto& better) {
+            place = num::select(better, V(number), place);
+            number += 1;
+          });
+          number = 0;
           l_.each(window, [&](std::int64_t offset) {
             T* const to = dx + offset + channel;
             store_channels(to, load_channels(to, n) + num::select(place == V(number), d, V(0)), n);
@@ -211,22 +230,44 @@ class gradient final : public typed_kernel {
         });
       }
   }
-  /// The number, in order, of the first of the largest elements, or of the first NaN.
-  template <class V, class N>
-  V largest_place(const T* x, const clipped& window, N n) const {
-    V largest = load_channels(x + (window.begin[0] * l_.x[2] + window.begin[1]) * l_.x[3], n);
-    V place(0);
-    T number = 0;
-    l_.each(window, [&](std::int64_t offset) {
-      const V element = load_channels(x + offset, n);
-      const auto better = element > largest || (element != element && largest == largest);
-      largest = num::select(better, element, largest);
-      place = num::select(better, V(number), place);
-      number += 1;
+  Op op_;
+  layout l_;
+};
+
+template <class T, class Op>
+class pick final : public typed_kernel {
+ public:
+  explicit pick(const Op& o) : op_(o) {}
+  void ready() override {
+    l_ = layout(op_, in(1), out());
+    cost_ = 2 * l_.template nanoseconds<T>();
+  }
+  void run(const kernel_call& c) override {
+    if (out().elements() == 0) return;
+    const T* const from = static_cast<const T*>(c.in[0]);
+    const T* const largest = static_cast<const T*>(c.in[1]);
+    T* const to = static_cast<T*>(c.out[0]);
+    const std::int64_t rows = l_.y[1], columns = l_.y[2], channels = l_.y[3];
+    in_pieces(l_.y[0] * rows, cost_, [&](std::int64_t row) {
+      const T* const u = from + row / rows * l_.image();
+      const T* const x = largest + row / rows * l_.image();
+      T* y = to + row * columns * channels;
+      for (std::int64_t j = 0; j < columns; ++j, y += channels) {
+        const clipped window = l_.at(row % rows, j);
+        const std::int64_t first = (window.begin[0] * l_.x[2] + window.begin[1]) * channels;
+        each_register<T>(channels, [&](std::int64_t channel, auto n) {
+          auto v = load_channels(u + first + channel, n);
+          using V = decltype(v);
+          each_better<V>(l_, x + channel, window, n, [&](std::int64_t offset, const auto& better) {
+            v = num::select(better, load_channels(u + offset + channel, n), v);
+          });
+          store_channels(y + channel, v, n);
+        });
+      }
     });
-    return place;
   }
 
+ private:
   Op op_;
   layout l_;
 };
@@ -252,6 +293,7 @@ kernel_table pool_kernels() {
   static constexpr kernel_entry table[] = {
       {op::max_pool::name, floating_dtypes, &p::make<p::forward, op::max_pool>},
       {op::max_pool_gradient::name, floating_dtypes, &p::make<p::gradient, op::max_pool_gradient>},
+      {op::max_pool_pick::name, floating_dtypes, &p::make<p::pick, op::max_pool_pick>},
       {op::avg_pool::name, floating_dtypes, &p::make<p::forward, op::avg_pool>},
       {op::avg_pool_gradient::name, floating_dtypes, &p::make<p::gradient, op::avg_pool_gradient>},
   };

@@ -42,6 +42,24 @@ struct images {
     const index_range down = height.elements(i), across = width.elements(j);
     return (down.end - down.begin) * (across.end - across.begin);
   }
+  /// The first of the largest elements of a window, or the first NaN.
+  template <class T>
+  DEFT_HD std::int64_t largest(const T* x, std::int64_t b, std::int64_t i, std::int64_t j,
+                               std::int64_t c) const {
+    const index_range down = height.elements(i), across = width.elements(j);
+    std::int64_t best = element(b, down.begin, across.begin, c);
+    T most = x[best];
+    for (std::int64_t h = down.begin; h < down.end; ++h)
+#ifdef __CUDA_ARCH__
+#pragma unroll 1  // else registers do not suffice, as the loops around it are unrolled, too
+#endif
+      for (std::int64_t w = across.begin; w < across.end; ++w) {
+        const std::int64_t at = element(b, h, w, c);
+        const T v = x[at];
+        if (v > most || (v != v && most == most)) best = at, most = v;
+      }
+    return best;
+  }
 };
 
 template <class T, class Op>
@@ -88,7 +106,7 @@ struct pooling_gradient {
       for (std::int64_t j = across.begin; j < across.end; ++j) {
         const num::lane<T> d = dz[of.window(b, i, j, c)];
         if constexpr (of_largest<Op>) {
-          if (largest_of(b, i, j, c) == number) sum = sum + d;
+          if (of.largest(x, b, i, j, c) == number) sum = sum + d;
         } else {
           row = row + d / num::lane<T>(static_cast<T>(of.count(i, j)));
         }
@@ -97,24 +115,19 @@ struct pooling_gradient {
     }
     dx[number] = sum.v;
   }
+};
 
- private:
-  /// The first of the largest elements of a window, or the first NaN.
-  DEFT_HD std::int64_t largest_of(std::int64_t b, std::int64_t i, std::int64_t j,
-                                  std::int64_t c) const {
-    const index_range down = of.height.elements(i), across = of.width.elements(j);
-    std::int64_t best = of.element(b, down.begin, across.begin, c);
-    T most = x[best];
-    for (std::int64_t h = down.begin; h < down.end; ++h)
-#ifdef __CUDA_ARCH__
-#pragma unroll 1  // else registers do not suffice, as the loops around it are unrolled, too
-#endif
-      for (std::int64_t w = across.begin; w < across.end; ++w) {
-        const std::int64_t at = of.element(b, h, w, c);
-        const T v = x[at];
-        if (v > most || (v != v && most == most)) best = at, most = v;
-      }
-    return best;
+/// Of each window of `u`, the element where that of x has its largest.
+template <class T>
+struct picked {
+  images of;
+  const T *u, *x;
+  T* y;
+
+  DEFT_HD void operator()(std::int64_t number) const {
+    std::int64_t b = number;
+    const std::int64_t c = of.channels.cut(b), j = of.columns.cut(b), i = of.rows.cut(b);
+    y[number] = u[of.largest(x, b, i, j, c)];
   }
 };
 
@@ -148,6 +161,22 @@ class gradient final : public queued_kernel {
   images of_;
 };
 
+template <class T, class Op>
+class pick final : public queued_kernel {
+ public:
+  explicit pick(const Op& o) : op_(o) {}
+  void queue(const kernel_call& c, stream& s) override {
+    if (out().elements() == 0) return;
+    s.launch(out().elements(),
+             picked<T>{of_, s.in<T>(c.in[0]), s.in<T>(c.in[1]), s.out<T>(c.out[0])});
+  }
+
+ private:
+  void ready() override { of_ = images(op_, in(1), out(), out()); }
+  Op op_;
+  images of_;
+};
+
 template <template <class, class> class Kernel, class Op>
 kernel_ptr make(const node_def& n, std::span<const tensor_type> in) {
   const auto o = decode<Op>(n.attributes);
@@ -164,6 +193,7 @@ kernel_table pool_kernels() {
   static constexpr kernel_entry table[] = {
       {op::max_pool::name, floating_dtypes, &p::make<p::forward, op::max_pool>},
       {op::max_pool_gradient::name, floating_dtypes, &p::make<p::gradient, op::max_pool_gradient>},
+      {op::max_pool_pick::name, floating_dtypes, &p::make<p::pick, op::max_pool_pick>},
       {op::avg_pool::name, floating_dtypes, &p::make<p::forward, op::avg_pool>},
       {op::avg_pool_gradient::name, floating_dtypes, &p::make<p::gradient, op::avg_pool_gradient>},
   };
