@@ -28,13 +28,13 @@ TEST_CASE_FIXTURE(testing::own_graph, "numbers that follow each other have a typ
 
 TEST_CASE_FIXTURE(testing::own_graph, "numbers that follow each other, as NumPy has them") {
   session s;
-  using integers = ndarray<std::int64_t, dyn>;
+  using longs = ndarray<std::int64_t, dyn>;
   using floats = ndarray<float, dyn>;
   CHECK(s.run(arange(shape<4>)) == ndarray<std::int64_t, 4>{0, 1, 2, 3});
   CHECK(s.run(arange<std::uint8_t>(3)) == ndarray<std::uint8_t, dyn>{0, 1, 2});
-  CHECK(s.run(arange(2, 9, 3)) == integers{2, 5, 8});
-  CHECK(s.run(arange(2, 8, 3)) == integers{2, 5});
-  CHECK(s.run(arange(5, 0, -2)) == integers{5, 3, 1});
+  CHECK(s.run(arange(2, 9, 3)) == longs{2, 5, 8});
+  CHECK(s.run(arange(2, 8, 3)) == longs{2, 5});
+  CHECK(s.run(arange(5, 0, -2)) == longs{5, 3, 1});
   CHECK(s.run(arange(5, 0)).size() == 0);
   CHECK(s.run(arange(0)).size() == 0);
   CHECK(s.run(arange(0.f, 1.f, 0.25f)) == floats{0, 0.25f, 0.5f, 0.75f});
@@ -50,18 +50,18 @@ TEST_CASE_FIXTURE(testing::own_graph, "numbers that follow each other, up to wha
   placeholder<float, dyn> x("x");
   placeholder<std::int64_t> a("a"), b("b"), c("c");
   placeholder<double> d("d");
-  using integers = ndarray<std::int64_t, dyn>;
-  CHECK(s.run(arange(size_of(x)), x = ndarray<float, dyn>{4, 4, 4}) == integers{0, 1, 2});
-  CHECK(s.run(arange(size_of(x)), x = ndarray<float, dyn>{4}) == integers{0});
-  CHECK(s.run(arange(a, b, c), a = 2, b = 9, c = 3) == integers{2, 5, 8});
-  CHECK(s.run(arange(a, b, c), a = 2, b = 8, c = 3) == integers{2, 5});
-  CHECK(s.run(arange(a, b, c), a = 5, b = 0, c = -2) == integers{5, 3, 1});
-  CHECK(s.run(arange(a, b, c), a = 5, b = 1, c = -2) == integers{5, 3});
+  using longs = ndarray<std::int64_t, dyn>;
+  CHECK(s.run(arange(size_of(x)), x = ndarray<float, dyn>{4, 4, 4}) == longs{0, 1, 2});
+  CHECK(s.run(arange(size_of(x)), x = ndarray<float, dyn>{4}) == longs{0});
+  CHECK(s.run(arange(a, b, c), a = 2, b = 9, c = 3) == longs{2, 5, 8});
+  CHECK(s.run(arange(a, b, c), a = 2, b = 8, c = 3) == longs{2, 5});
+  CHECK(s.run(arange(a, b, c), a = 5, b = 0, c = -2) == longs{5, 3, 1});
+  CHECK(s.run(arange(a, b, c), a = 5, b = 1, c = -2) == longs{5, 3});
   CHECK(s.run(arange(a, b, c), a = 5, b = 5, c = 1).size() == 0);
   CHECK(s.run(arange(a, b, c), a = 5, b = 0, c = 1).size() == 0);
   CHECK(s.run(arange(d, 1, 0.25), d = 0.25) == ndarray<double, dyn>{0.25, 0.5, 0.75});
   const any_array two = s.run(arange(any_tensor(a), any_tensor(b)), a = 1, b = 3);
-  CHECK(integers(two) == integers{1, 2});
+  CHECK(longs(two) == longs{1, 2});
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "errors of arange") {

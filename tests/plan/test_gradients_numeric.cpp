@@ -158,6 +158,15 @@ const cases& all_cases() {
         [](const tensors& x) { return one_hot(argmax(x[0], axes{1}), 3, x[0].type()) * x[0]; });
     add("ensure_shape", {dims{2, 3}},
         [](const tensors& x) { return ensure_shape(x[0], dims{2, 3}) * x[0]; });
+    // Numbers that every run draws alike.
+    unary("random_normal",
+          [](const tensors& x) { return random_normal_like(x[0], 0.7, 0) * x[0]; });
+    unary("random_uniform",
+          [](const tensors& x) { return random_uniform_like(x[0], 0.7, 0.7) * x[0]; });
+    unary("truncated_normal",
+          [](const tensors& x) { return (truncated_normal_like(x[0], 0) + 0.7) * x[0]; });
+    add("arange", {dims{5}},
+        [](const tensors& x) { return any_tensor(arange<double>(size_of(x[0]))) * x[0]; });
     unary("identity", [](const tensors& x) { return identity(x[0]) * x[0]; });
     add("all_reduce", {dims{2, 3}, dims{2, 3}, dims{2, 3}}, [](const tensors& x) {
       const auto sums = all_reduce(x);

@@ -15,6 +15,11 @@ struct arange {
       field_list(field{"shape", &arange::shape}, field{"dtype", &arange::type});
 
   tensor_type infer(std::span<const tensor_type> in) const;
+
+  template <class N>
+  static auto grad(const N&, any_tensor) {
+    return any_tensor();
+  }
 };
 }  // namespace deft::op
 

@@ -27,10 +27,14 @@ auto erf(const X& x, source_place w = here()) {
 }  // namespace deft
 
 #include <deft/op/exp.hpp>
+#include <deft/op/maximum.hpp>
+#include <deft/op/minimum.hpp>
 #include <deft/op/mul.hpp>
 #include <deft/op/neg.hpp>
 #include <deft/op/square.hpp>
 template <class N>
 auto deft::op::erf::grad(const N& n, any_tensor dz) {
-  return dz * (deft::exp(-deft::square(n.template in<0>())) * 1.1283791670955126);
+  // Beyond, it is 0, and so is its own derivative, not an infinity times that.
+  any_tensor b = deft::minimum(deft::maximum(n.template in<0>(), -50), 50);
+  return dz * (deft::exp(-deft::square(b)) * 1.1283791670955126);
 }

@@ -18,6 +18,12 @@ struct random {
   std::uint64_t key = 0;
   bool every_step = true;  ///< new numbers in every step; false: always those of step 0
 
+  /// A tensor that only has the shape gets none.
+  template <class N>
+  static auto grad(const N&, any_tensor) {
+    return any_tensor();
+  }
+
  protected:
   /// The shape and type rule; `parameters` must be finite in the dtype.
   tensor_type checked(std::string_view name, std::span<const tensor_type> in,
