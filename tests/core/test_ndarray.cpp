@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <array>
 #include <deft/core/ndarray.hpp>
 #include <numeric>
+#include <span>
 #include <sstream>
 #include <vector>
 
@@ -181,4 +183,53 @@ TEST_CASE("arrays compare whichever of them knows its extents") {
   CHECK(a != c);
   CHECK(d != b);
   CHECK_FALSE(d == a);
+}
+
+TEST_CASE("a vector, array or span becomes an ndarray") {
+  const std::vector<float> values{1, 2, 3, 4, 5, 6};
+  CHECK(ndarray<float, dyn>(values) == ndarray<float, dyn>{1, 2, 3, 4, 5, 6});
+  CHECK(ndarray<float, dyn, 3>(values) == ndarray<float, 2, 3>{{1, 2, 3}, {4, 5, 6}});
+  CHECK(ndarray<int, 2>(std::array{1, 2})(1) == 2);
+  CHECK(ndarray<float, dyn>(std::span(values).first(2)).size() == 2);
+  CHECK(ndarray<bool, dyn>(std::vector<bool>{true, false})(0));
+  CHECK(testing::error_of([&] { ndarray<float, dyn, 4>{values}; }) ==
+        "invalid_argument: an ndarray of (?,4) cannot hold 6 elements");
+  static_assert(!std::is_constructible_v<ndarray<float, dyn>, std::vector<double>>);
+}
+
+TEST_CASE("ndarrays and any_arrays convert to each other") {
+  ndarray<float, dyn> v{1, 2};
+  any_array a = v;  // shares the elements until one of them is written
+  CHECK(a.raw() == std::as_const(v).data());
+  v(0) = 5;
+  CHECK(a.data<float>()[0] == 1);
+  CHECK(v != a);
+  v = a;
+  CHECK(v == a);
+  CHECK(a == v);
+  const ndarray<float, 2> back = a;
+  CHECK(back(1) == 2);
+  CHECK(testing::error_of([&] { v = any_array(dtype::int32, {2}); }) ==
+        "invalid_argument: an array of int32(2) is not an ndarray of float(?)");
+  const float* elements = std::as_const(v).data();
+  a = std::move(v);
+  CHECK(a.raw() == elements);
+}
+
+TEST_CASE("elements are written where they are until others share them") {
+  ndarray<int, dyn, dyn> m(2, 3);
+  for (int round = 0; round < 2; ++round) {
+    const any_array before = m;
+    for (int i = 0; i < m.extent(0); ++i)
+      for (int j = 0; j < m.extent(1); ++j) m(i, j) += 10 * i + j;
+    CHECK(before.data<int>()[5] == 12 * round);
+    CHECK(m(1, 2) == 12 * (round + 1));
+    CHECK(std::as_const(m)(1, 2) == 12 * (round + 1));
+  }
+  ndarray<int, dyn, dyn> other = std::move(m);
+  other(0, 0) = 1;
+  CHECK(other.extent(1) == 3);
+  other = ndarray<int, dyn, dyn>(1, 2);
+  other(0, 1) = 7;
+  CHECK(other == ndarray<int, 1, 2>{{0, 7}});
 }

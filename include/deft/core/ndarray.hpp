@@ -2,16 +2,45 @@
 // deft/core/ndarray.hpp: typed host values, row-major.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <deft/core/any_array.hpp>
 #include <initializer_list>
+#include <iterator>
 #include <utility>
 #include <vector>
 
 namespace deft {
 
+template <class T, std::int64_t... E>
+class ndarray;
+
 namespace detail {
+template <class V>
+inline constexpr bool is_ndarray = false;
+template <class T, std::int64_t... E>
+inline constexpr bool is_ndarray<ndarray<T, E...>> = true;
+
+/// Where contiguous elements begin. (Without <ranges>, which takes a tenth of this header's compile
+/// time.)
+template <class V>
+using data_of = decltype(std::size(std::declval<V&>()), std::data(std::declval<V&>()));
+template <class V>
+concept contiguous = std::contiguous_iterator<data_of<V>> && !is_ndarray<std::remove_cvref_t<V>>;
+template <class V>
+concept element_range = contiguous<V> && element<std::iter_value_t<data_of<V>>>;
+template <class V>
+inline constexpr bool is_bool_vector = false;
+template <class A>
+inline constexpr bool is_bool_vector<std::vector<bool, A>> = true;
+
+/// A vector, array or span of `T`s.
+template <class V, class T>
+concept list_of = (element_range<const V> && !std::is_array_v<V> &&
+                   std::is_same_v<std::iter_value_t<data_of<const V>>, T>) ||
+                  (is_bool_vector<V> && std::is_same_v<T, bool>);
+
 /// An ndarray's array, for callers that neither keep nor copy it.
 struct borrowed {
   template <class Array>
@@ -54,6 +83,12 @@ class ndarray {
       : ndarray(any_array(dtype_of<T>, deduce(static_cast<std::int64_t>(elements.size())))) {
     std::copy(elements.begin(), elements.end(), begin());
   }
+  /// The same of a vector, array or span: `ndarray<float, dyn, 3> rows(values)`.
+  template <detail::list_of<T> V>
+  requires(sizeof...(E) > 0) explicit ndarray(const V& elements)
+      : ndarray(any_array(dtype_of<T>, deduce(static_cast<std::int64_t>(std::size(elements))))) {
+    std::copy(std::begin(elements), std::end(elements), begin());
+  }
   /// Rows in braces: `ndarray<float, 2, 2> m{{1, 2}, {3, 4}}`; three levels for rank 3.
   template <std::size_t... M>
   requires(sizeof...(E) == 2 && sizeof...(M) > 0) ndarray(const T (&... rows)[M])
@@ -76,13 +111,16 @@ class ndarray {
   /// A scalar.
   explicit ndarray(T v) requires(sizeof...(E) == 0) : ndarray(any_array::scalar(v)) {}
 
-  /// Takes `a` over, without a copy of the elements where `a` is their only holder.
-  /// Throws invalid_argument if dtype or shape differ.
-  explicit ndarray(any_array a) : array_(std::move(a)) {
+  /// Takes `a` over, without a copy of the elements where `a` is their only holder:
+  /// `ndarray<float, dyn, 10> v = s.run(t)` of an any_tensor. Throws invalid_argument if dtype or
+  /// shape differ. (A template, so that nothing else is converted to an any_array for it.)
+  template <std::same_as<any_array> A>
+  ndarray(A a) : array_(std::move(a)) {  // NOLINT: implicit, and checked
     if (array_.type() != dtype_of<T> || !fits(shape_type::value, array_.shape()))
       fail(errc::invalid_argument, "an array of ", array_.type(), array_.shape(),
            " is not an ndarray of ", dtype_of<T>, shape_type::value);
     elements_ = static_cast<const T*>(array_.raw());
+    for (std::size_t k = 0; k < sizeof...(E); ++k) extents_[k] = array_.shape().e[k];
   }
 
   /// Refers to `data`, which must outlive the array; `extents` are the `dyn` ones, or all of them.
@@ -101,15 +139,22 @@ class ndarray {
   }
 
   const dims& extents() const { return array_.shape(); }
-  std::int64_t extent(int i) const { return array_.shape()[i]; }
+  std::int64_t extent(int i) const { return extents_[static_cast<std::size_t>(i)]; }
   std::int64_t size() const { return array_.elements(); }
 
   const T* data() const { return elements_; }
   /// Copies shared or borrowed elements first. The pointer may be written through until `array()`
   /// shares the elements.
   T* data() {
-    if (!writable_) own();
-    return const_cast<T*>(elements_);
+    // That all of it is known after the call is what lets a compiler take the question, and the
+    // extents, out of a loop over elements.
+    T* p = writable_;
+    if (!p) {
+      const auto extents = extents_;
+      writable_ = p = own();
+      extents_ = extents;
+    }
+    return p;
   }
   const T* begin() const { return data(); }
   const T* end() const { return data() + size(); }
@@ -134,19 +179,22 @@ class ndarray {
     return {};
   }
 
-  /// The same elements, shared until one of the two is written.
+  /// The same elements, shared until one of the two is written; so is an any_array made of this.
   any_array array() const& {
-    std::atomic_ref(writable_).store(false,
+    std::atomic_ref(writable_).store(nullptr,
                                      std::memory_order_relaxed);  // other threads may do so too
     return array_;
   }
   any_array array() && {
-    elements_ = nullptr;
-    writable_ = false;
+    elements_ = writable_ = nullptr;
     return std::exchange(array_, any_array());
   }
 
+  operator any_array() const& { return array(); }               // NOLINT: implicit on purpose
+  operator any_array() && { return std::move(*this).array(); }  // NOLINT: likewise
+
   friend bool operator==(const ndarray& a, const ndarray& b) { return a.array_ == b.array_; }
+  friend bool operator==(const ndarray& a, const any_array& b) { return a.array_ == b; }
   /// Of arrays of which one knows more of its extents.
   template <std::int64_t... F>
   requires(sizeof...(E) > 0 && !std::is_same_v<shape_t<F...>, shape_type> &&
@@ -191,11 +239,13 @@ class ndarray {
     std::swap(array_, o.array_);
     std::swap(elements_, o.elements_);
     std::swap(writable_, o.writable_);
+    std::swap(extents_, o.extents_);
   }
   /// At the first access for writing, not at each.
-  DEFT_NOINLINE void own() {
-    elements_ = static_cast<const T*>(array_.mutable_raw());
-    writable_ = true;
+  DEFT_NOINLINE T* own() {
+    T* p = static_cast<T*>(array_.mutable_raw());
+    elements_ = p;
+    return p;
   }
   /// `given`: the first `dyn` extents, the others 0; or all extents.
   static dims dims_from(std::initializer_list<std::int64_t> given) {
@@ -233,15 +283,21 @@ class ndarray {
   template <std::size_t K>
   std::int64_t extent_at() const {
     if constexpr (shape_type::value.e[K] == dyn)
-      return array_.shape().e[K];
+      return extents_[K];
     else
       return shape_type::value.e[K];
   }
 
   any_array array_;
   const T* elements_ = nullptr;    ///< of array_
-  mutable bool writable_ = false;  ///< the elements are not shared: they may be written
+  mutable T* writable_ = nullptr;  ///< the same, if they are not shared: they may be written
+  std::array<std::int64_t, sizeof...(E)> extents_{};  ///< of array_
 };
+
+/// Arrays that can never be equal are not compared.
+template <class T, std::int64_t... E, class U, std::int64_t... F>
+requires(!std::is_same_v<T, U> || !may_equal(shape_t<E...>::value, shape_t<F...>::value)) bool
+operator==(const ndarray<T, E...>&, const ndarray<U, F...>&) = delete;
 
 namespace detail {
 template <class>
