@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/expr/any_tensor.hpp>
+#include <deft/train/layers.hpp>
+#include <vector>
 
 #include "op/modeling.hpp"
 
@@ -47,9 +49,9 @@ TEST_CASE_FIXTURE(own_graph, "literals with an any_tensor take its dtype, or are
   says([&] { i + any(dtype::int32, {3}); },
        "invalid_argument: [add] the operands' shapes cannot be broadcast together: (2) (3)");
   says([&] { exp(i); }, "invalid_argument: [exp] is not defined for int32");
-  says(
-      [&] { any_tensor() + i; },
-      "failed_precondition: an empty tensor is used as operand 1, node \"add\" near modeling.hpp:");
+  says([&] { any_tensor() + i; },
+       "failed_precondition: an empty tensor is used as operand 1, node \"add\" at "
+       "test_any_tensor.cpp:");
 }
 
 TEST_CASE_FIXTURE(own_graph, "an any_tensor becomes typed only on request, and if it fits") {
@@ -90,7 +92,17 @@ TEST_CASE_FIXTURE(own_graph, "a plain tensor rebinds, and empty handles are repo
   CHECK(testing::error_of([&] { (void)t.handle(); }) ==
         "failed_precondition: an empty tensor is used: it was declared, but never assigned");
   CHECK(testing::error_of([&] { any_tensor() + 1; }) ==
-        "failed_precondition: an empty tensor is used as operand 1, node \"add\"");
+        str("failed_precondition: an empty tensor is used as operand 1, node \"add\" at "
+            "test_any_tensor.cpp:",
+            __LINE__ - 3));
+  tensor<float, 2> none;
+  CHECK(testing::error_of([&] { none + 1; }) ==
+        str("failed_precondition: an empty tensor is used as operand 1, node \"add\" near "
+            "test_any_tensor.cpp:",
+            __LINE__ - 4));
+  const std::vector<tensor<float, 2>> others(2);
+  CHECK(testing::error_of([&] { others[0] * x; }).find("node \"mul\" near test_any_tensor.cpp:") !=
+        std::string::npos);
   CHECK(testing::error_of([&] { (void)operation().handle(); }) ==
         "failed_precondition: an empty operation is used: it was declared, but never assigned");
   CHECK(testing::error_of([&] { x + t; }) ==
@@ -119,4 +131,39 @@ TEST_CASE_FIXTURE(own_graph, "a tensor made from an output is checked immediatel
           tensor<double, 2>(x.handle());
         }).starts_with("invalid_argument: [tensor] float(2) is not a tensor of double(2)"));
   CHECK_FALSE(tensor<float>(output()).valid());
+}
+
+TEST_CASE_FIXTURE(own_graph, "operators on any_tensors know the line where they stand") {
+  any_tensor x = any(dtype::float32, {2});
+  placeholder<float, 2> typed("typed");
+  const unsigned line = __LINE__ + 1;
+  const any_tensor made[] = {x + x,
+                             x - 1,
+                             2 * x,
+                             x / typed,
+                             typed * x,
+                             -x,
+
+                             x == x,
+                             x != 1,
+                             x<x, x <= 1, x>
+                                 typed,
+                             1 >= x,
+                             !(x > 0),
+                             (x > 0) && (x < 1),
+                             (x > 0) || (x < 1)};
+  const unsigned last = __LINE__ - 1;
+  for (const any_tensor& t : made) {
+    const source_place w = maker(t).place();
+    CAPTURE(name_of(t));
+    CHECK(w.line >= line);
+    CHECK(w.line <= last);
+    CHECK_FALSE(w.approximate);
+  }
+  // Those of the library's own files are near what they are made of.
+  any_variable w("w", {2, 3}, zeros());
+  any_tensor matrix = any(dtype::float32, {4, 2}), bias = any(dtype::float32, {3});
+  CHECK(to_string(maker(dense(matrix, w, bias)).place()) != "layers_dense.hpp:37");
+  const std::string e = testing::error_of([&] { x + any(dtype::float32, {3}); });
+  CHECK(e.ends_with(str(" at test_any_tensor.cpp:", __LINE__ - 1)));
 }

@@ -142,6 +142,8 @@ const cases& all_cases() {
     unary("cast", [](const tensors& x) { return cast(x[0] * 2, dtype::float64) * x[0]; });
     add("one_hot", {dims{2, 3}},
         [](const tensors& x) { return one_hot(argmax(x[0], axes{1}), 3, x[0].type()) * x[0]; });
+    add("ensure_shape", {dims{2, 3}},
+        [](const tensors& x) { return ensure_shape(x[0], dims{2, 3}) * x[0]; });
     unary("identity", [](const tensors& x) { return identity(x[0]) * x[0]; });
     add("all_reduce", {dims{2, 3}, dims{2, 3}, dims{2, 3}}, [](const tensors& x) {
       const auto sums = all_reduce(x);

@@ -12,6 +12,13 @@ namespace deft {
 namespace detail {
 /// Throws failed_precondition.
 [[noreturn]] void refuse_empty(std::string_view what);
+/// The output of a tensor that is declared without a value at `w`, which messages tell.
+output declared_empty(source_place w);
+/// Where that was; unknown for other empty outputs.
+source_place place_of_empty(const output& empty);
+/// The first output of a node that was looked up. Throws not_found if it is empty, invalid_argument
+/// if it yields no value.
+output value_of(const node_ref& n, source_place w);
 }  // namespace detail
 
 /// A handle to one output of a node. Operations accept it wherever they accept a tensor<…>, and
@@ -21,6 +28,9 @@ class any_tensor : public detail::expression_base {
   /// An empty handle; using it throws failed_precondition.
   any_tensor() = default;
   explicit any_tensor(output o) : output_(std::move(o)) {}
+  /// The value of a node: `any_tensor(g.find("logits"))`. Throws not_found if `n` is empty,
+  /// invalid_argument if it is an operation, which yields no value.
+  explicit any_tensor(const node_ref& n, source_place w = here());
   /// Any typed expression; an unnamed one is lowered.
   template <typed_expression X, class Kernels = kernels_for<X>>
   any_tensor(const X& x, source_place w = here());  // NOLINT: implicit on purpose
@@ -45,7 +55,9 @@ class any_tensor : public detail::expression_base {
   int rank() const { return shape().rank(); }
 
   /// Whether both handles refer to the same output of the same node; `a == b` compares elements.
-  friend bool same(const any_tensor& a, const any_tensor& b) { return a.output_ == b.output_; }
+  friend bool same(const any_tensor& a, const any_tensor& b) {
+    return origin_of(a.output_) == origin_of(b.output_);
+  }
   template <typed_expression X>
   friend bool same(const any_tensor& a, const X& b) {
     return same(a, any_tensor(b));
@@ -89,14 +101,17 @@ struct refused : any_tensor {
 any_tensor add_node(const op_def& def, attr_list attributes, std::span<const output> inputs,
                     source_place w, const scope_ref* s = nullptr);
 
-/// Throws invalid_argument if `o` cannot be a tensor of that type.
-void expect_type(const output& o, const tensor_type& type);
+/// `o` as a tensor of that type, written at `w`. Extents of `type` that `o` has only at run time
+/// are checked by each run that uses the tensor. Throws invalid_argument if `o` cannot be of that
+/// type.
+output as_declared(output o, const tensor_type& type, source_place w);
 
 /// A constant node.
 any_tensor add_constant(any_array value, source_place w);
 
 /// Throws failed_precondition: operand `number`, from 1, of an operation is an empty tensor.
-[[noreturn]] void refuse_empty_operand(std::string_view op, std::size_t number, source_place w);
+[[noreturn]] void refuse_empty_operand(std::string_view op, std::size_t number, source_place w,
+                                       const output& empty = {});
 
 /// `v` as dtype `type`. Throws invalid_argument if `type` cannot represent it.
 any_array scalar_of(const literal& v, dtype type);
@@ -115,11 +130,16 @@ any_tensor literal_like(const literal& v, dtype type, source_place w);
 
 }  // namespace detail
 
+inline any_tensor::any_tensor(const node_ref& n, source_place w)
+    : output_(detail::value_of(n, w)) {}
+
 /// The graph that a tensor was written into: `auto scope = as_default(graph_of(t))` makes it the
 /// current one on another thread.
 inline graph graph_of(const any_tensor& t) { return graph::of(*t.handle().node); }
 
 /// The name of a tensor's node.
-inline const std::string& name_of(const any_tensor& t) { return name_of(*t.handle().node); }
+inline const std::string& name_of(const any_tensor& t) {
+  return name_of(*origin_of(t.handle()).node);
+}
 
 }  // namespace deft

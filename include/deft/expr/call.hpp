@@ -213,6 +213,51 @@ any_argument any_argument_of(const X& x) {
     return {any_tensor(x).unchecked()};
 }
 
+template <class X>
+concept known_at_run_time = expression<X> && !typed_expression<X> &&
+                            !std::derived_from<X, operation> && !std::same_as<X, refused>;
+/// Operands of operators whose types know dtypes and shapes, or are a mistake; others are
+/// any_operands.
+template <class X, class Y>
+concept typed_operands = operands<X, Y> &&
+    (!(known_at_run_time<X> || known_at_run_time<Y>) || std::derived_from<X, operation> ||
+     std::derived_from<Y, operation> || std::same_as<X, refused> || std::same_as<Y, refused>);
+
+/// The folders of this library, as the compiler was told to find them.
+inline constexpr std::string_view own_folder = [] {
+  constexpr std::string_view file = __FILE__;
+  return file.substr(0, file.size() - std::string_view("expr/call.hpp").size());
+}();
+/// The line of an operator; unknown in the library's own files, where it would tell a user nothing.
+inline source_place operator_line(const char* file = __builtin_FILE(),
+                                  unsigned line = __builtin_LINE()) {
+  return std::string_view(file).starts_with(own_folder) ? source_place() : here(file, line);
+}
+
+/// An operand of an operator that takes an any_tensor. It is made by conversion, so that it knows
+/// the line: an operator has no default arguments.
+class any_operand {
+ public:
+  template <class X>
+  requires(known_at_run_time<X> || typed_expression<X> || scalar<X>)
+      any_operand(const X& x, source_place w = operator_line())  // NOLINT: implicit on purpose
+      : argument_(any_argument_of(x)), place_(w) {}
+
+  const any_argument& argument() const { return argument_; }
+  source_place place() const { return place_; }
+
+ private:
+  any_argument argument_;
+  source_place place_;
+};
+
+template <class Op, class... X>
+any_tensor make_any_at(const any_operand& x, const X&... rest) {
+  static_cast<void>(&compile_own<Op, void>);
+  const any_argument arguments[] = {x.argument(), rest.argument()...};
+  return add_node(record_of<Op>, Op::first_value, arguments, x.place());
+}
+
 template <class Op, class... X>
 any_tensor make_any(source_place w, const X&... x) {
   static_cast<void>(&compile_own<Op, void>);

@@ -6,6 +6,7 @@
 #include <deft/expr/feed.hpp>
 #include <deft/expr/lower.hpp>
 #include <deft/expr/written.ipp>
+#include <mutex>
 
 namespace deft {
 
@@ -84,14 +85,58 @@ source_place place_among(const Inputs& inputs, source_place w, Node node_of) {
 }
 }  // namespace
 
+namespace {
+struct declared_places {
+  std::mutex guard;
+  std::vector<source_place> all;
+};
+declared_places& places_of_empty() {
+  static auto& places = *new declared_places;
+  return places;
+}
+}  // namespace
+
+constexpr std::uint32_t is_declared_place = 1u << 31;  // a value that was moved has left its port
+
+output declared_empty(source_place w) {
+  constexpr std::size_t most = 1024;  // of lines that declare tensors without values
+  auto& [guard, all] = places_of_empty();
+  std::lock_guard lock(guard);
+  auto at = std::ranges::find(all, w);
+  if (at == all.end()) {
+    if (all.size() == most) return {};
+    at = all.insert(at, w);
+  }
+  return {{}, is_declared_place | static_cast<std::uint32_t>(at - all.begin())};
+}
+
+source_place place_of_empty(const output& empty) {
+  if (empty.node || !(empty.port & is_declared_place)) return {};
+  auto& [guard, all] = places_of_empty();
+  std::lock_guard lock(guard);
+  const std::size_t number = empty.port & ~is_declared_place;
+  return number < all.size() ? all[number] : source_place();
+}
+
 void refuse_empty(std::string_view what) {
   fail(errc::failed_precondition, "an empty ", what,
        " is used: it was declared, but never assigned");
 }
 
-void refuse_empty_operand(std::string_view op, std::size_t number, source_place w) {
+output value_of(const node_ref& n, source_place w) {
+  if (!n) throw error(errc::not_found, "[tensor] the graph has no node of that name", {}, w);
+  if (n->outputs.empty())
+    throw error(errc::invalid_argument,
+                str("[tensor] expects a node with a value, and got an operation, ", n->def->name,
+                    ": operation(n) runs it"),
+                name_of(*n), w);
+  return {n, 0};
+}
+
+void refuse_empty_operand(std::string_view op, std::size_t number, source_place w,
+                          const output& empty) {
   throw error(errc::failed_precondition, str("an empty tensor is used as operand ", number),
-              std::string(op), w);
+              std::string(op), w.known() ? w : place_of_empty(empty).nearby());
 }
 
 void refuse_literal(const literal& v, dtype type, std::string node, source_place w) {
@@ -105,9 +150,10 @@ any_tensor add_node(const op_def& def, int first_value, std::span<const any_argu
                     source_place w) {
   for (std::size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].is_literal && !arguments[i].tensor)
-      refuse_empty_operand(def.name, i + 1, place_among(arguments, w, [](const any_argument& x) {
-                             return x.tensor.node.get();
-                           }));
+      refuse_empty_operand(
+          def.name, i + 1,
+          place_among(arguments, w, [](const any_argument& x) { return x.tensor.node.get(); }),
+          arguments[i].tensor);
   dtype literals = dtype::none;
   const auto values = arguments.subspan(static_cast<std::size_t>(std::max(first_value, 0)));
   for (const auto& a : values)
@@ -140,7 +186,7 @@ any_tensor add_node(const op_def& def, attr_list attributes, std::span<const out
                     source_place w, const scope_ref* s) {
   const source_place place = place_among(inputs, w, [](const output& i) { return i.node.get(); });
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (!inputs[i]) refuse_empty_operand(def.name, i + 1, place);
+    if (!inputs[i]) refuse_empty_operand(def.name, i + 1, place, inputs[i]);
   node_request r;
   r.def = &def;
   r.attributes = std::move(attributes);
@@ -151,11 +197,22 @@ any_tensor add_node(const op_def& def, attr_list attributes, std::span<const out
   return any_tensor(output{g.add(std::move(r)), 0});
 }
 
-void expect_type(const output& o, const tensor_type& type) {
+output as_declared(output o, const tensor_type& type, source_place w) {
+  if (!o) return o;
   const tensor_type& t = o.type();
   if (t.type != type.type || !may_equal(type.shape, t.shape))
     throw error(errc::invalid_argument, str("[tensor] ", t, " is not a tensor of ", type),
-                name_of(*o.node), o.node->place());
+                name_of(*origin_of(o).node), o.node->place());
+  if (fits(type.shape, t.shape)) return o;
+  static const op_def& ensure_shape = *find_op("ensure_shape");
+  node_request r;
+  r.def = &ensure_shape;
+  r.attributes = {integers(type.shape.begin(), type.shape.end())};
+  r.inputs = {&o, 1};
+  r.place = w.known() ? w : o.node->place();
+  r.scope = &no_scopes;  // it is where the value is, and waits for nothing else
+  r.device = o.node->device();
+  return {graph::of(*o.node).add(std::move(r)), 0};
 }
 
 any_array scalar_of(const literal& v, dtype type) {

@@ -31,7 +31,7 @@ class feed_value {
     std::memcpy(scalar_, &v, sizeof v);
   }
 
-  const output& target() const { return target_; }
+  const output& target() const { return origin_of(target_); }
   dtype type() const { return value_.type; }
   const dims& shape() const { return value_.shape; }
   const void* data() const { return value_.data ? value_.data : scalar_; }
@@ -49,17 +49,6 @@ class feed_value {
 };
 
 namespace detail {
-template <class V>
-inline constexpr bool is_ndarray = false;
-template <class T, std::int64_t... E>
-inline constexpr bool is_ndarray<ndarray<T, E...>> = true;
-/// Where contiguous elements begin. (Without <ranges>, which takes a tenth of this header's compile
-/// time.)
-template <class V>
-using data_of = decltype(std::size(std::declval<V&>()), std::data(std::declval<V&>()));
-template <class V>
-concept element_range = std::contiguous_iterator<data_of<V>> &&
-    element<std::iter_value_t<data_of<V>>> && !is_ndarray<std::remove_cvref_t<V>>;
 /// The elements, as a vector.
 template <element_range V>
 feed_ref ref_of(V& v) {
@@ -155,11 +144,6 @@ feed_value make_feed(const output& target, V&& value) {
 }
 
 namespace detail {
-template <class V>
-inline constexpr bool is_bool_vector = false;
-template <class A>
-inline constexpr bool is_bool_vector<std::vector<bool, A>> = true;
-
 /// Whether V has numbers of a type that no tensor has.
 template <class V>
 inline constexpr bool has_other_numbers = false;

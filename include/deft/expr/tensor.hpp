@@ -18,6 +18,10 @@ inline constexpr bool never = false;
 struct missing;
 template <>
 inline constexpr bool is_element_type<missing> = true;
+/// The first argument of a tensor without a value, which nobody writes.
+struct nothing_yet {
+  explicit nothing_yet() = default;
+};
 /// The result of rebinding a tensor: neither a fetch nor a feed.
 struct rebound_tensor {};
 /// A tensor that provides its own operand for expressions: a variable.
@@ -45,12 +49,12 @@ class tensor : public detail::typed_base {
   using shape_type = shape_t<E...>;
   static constexpr dims extents() { return shape_type::value; }
 
-  /// An empty handle; using it throws failed_precondition.
-  tensor() = default;
-  /// Throws invalid_argument if dtype or shape differ.
-  explicit tensor(output o) : output_(std::move(o)) {
-    if (output_) detail::expect_type(output_, {shape_type::value, dtype_of<T>});
-  }
+  /// An empty handle; using it throws failed_precondition, which names this source location.
+  tensor(detail::nothing_yet = detail::nothing_yet(), source_place w = here())
+      : output_(detail::declared_empty(w)) {}
+  /// Throws invalid_argument if dtype or shape differ; see the constructor from an any_tensor.
+  explicit tensor(output o, source_place w = {})
+      : output_(detail::as_declared(std::move(o), {shape_type::value, dtype_of<T>}, w)) {}
   tensor(const tensor&) = default;
   tensor(tensor&&) noexcept = default;
 
@@ -74,14 +78,27 @@ class tensor : public detail::typed_base {
   template <detail::reads_itself<tensor> V>
   tensor(const V& v) : output_(v.operand()) {}  // NOLINT: implicit on purpose
 
-  /// From an any_tensor. Throws invalid_argument if dtype or shape differ.
-  explicit tensor(const any_tensor& x) : tensor(x.handle()) {}
+  /// From an any_tensor, which stays the same tensor: `same(t, x)`. Throws invalid_argument if
+  /// dtype or shape differ; where an extent of x is known only at run time, a run whose value has
+  /// another one throws it, with this source location.
+  explicit tensor(const any_tensor& x, source_place w = here()) : tensor(x.handle(), w) {}
+
+  /// The value of a node: `tensor<float, dyn, 10>(g.find("logits"))`. Throws not_found if `n` is
+  /// empty, and as for an any_tensor.
+  explicit tensor(const node_ref& n, source_place w = here()) : tensor(detail::value_of(n, w), w) {}
 
   template <std::same_as<any_tensor> X>
   tensor(const X&) {  // NOLINT: implicit, to say what is meant
     static_assert(detail::takes<tensor<T, E...>, X>,
                   "[tensor] an any_tensor's dtype and shape are known only at run time: "
                   "tensor<T, E...>(x) checks them, and converts it");
+  }
+
+  template <scalar V>
+  tensor(const V&) {  // NOLINT: implicit, to say what is meant
+    static_assert(detail::takes<tensor<T, E...>, V>,
+                  "[tensor] expects an expression, and got a number: constant(0.5f) is a tensor; "
+                  "where(c, a, b) chooses between tensors, which c ? a : b does not");
   }
 
   /// Rebinds the handle; the result cannot be mistaken for a fetch or a feed.
@@ -154,7 +171,9 @@ class tensor : public detail::typed_base {
   }
 
   /// Whether both handles refer to the same output of the same node; `a == b` compares elements.
-  friend bool same(const tensor& a, const tensor& b) { return a.output_ == b.output_; }
+  friend bool same(const tensor& a, const tensor& b) {
+    return origin_of(a.output_) == origin_of(b.output_);
+  }
 
  protected:
   output output_;

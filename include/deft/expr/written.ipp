@@ -77,7 +77,8 @@ written::written(const op_def& op, attr_list (*attributes)(), source_place w,
   std::size_t number = 0;
   for (const auto& o : operands) {
     ++number;
-    if (o.tensor_ && !o.tensor_->node) refuse_empty_operand(op.name, number, place_near(*made));
+    if (o.tensor_ && !o.tensor_->node)
+      refuse_empty_operand(op.name, number, place_near(*made), *o.tensor_);
     if (!o.fits_) refuse_literal(o.unfit_, o.type_, std::string(op.name), place_near(*made));
   }
   operation_ = made.release();

@@ -5,6 +5,7 @@
 #include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <deft/graph/controls.ipp>
 #include <deft/graph/dot.ipp>
 #include <deft/graph/graph.hpp>
 #include <deft/graph/graph_def.ipp>
@@ -97,6 +98,7 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
 
  private:
   std::string unique_name(const std::string& base);
+  const std::string& known_name(const node& n);
   node_ref insert(node_request&& r, const detail::node_key& key, const scope_ref& s);
   void check_owners(const node_request& r, std::span<const node_ref> controls) const;
   void check_new_variable(const node_request& r, const std::string& name);
@@ -272,6 +274,13 @@ std::string graph_state::unique_name(const std::string& base) {
 
 const std::string& graph_state::name_of(const node& n) {
   std::lock_guard lock(guard);
+  if (!n.is(op_traits::checks)) return known_name(n);
+  if (auto at = own_names_.find(&n); at != own_names_.end()) return at->second;
+  const std::string& of = known_name(*origin_of(n.inputs()[0]).node);
+  return give_name(&n, unique_name(str(of, '/', n.def->name)));
+}
+
+const std::string& graph_state::known_name(const node& n) {
   if (auto at = own_names_.find(&n); at != own_names_.end()) return at->second;
   std::string_view base = n.def->name;
   if (const program* p = program_in(n.attributes)) base = p->code.back().op->name;
@@ -479,21 +488,5 @@ place_scope::place_scope(source_place place) : mine_(place), outer_(thread_place
 place_scope::~place_scope() { thread_place = outer_; }
 
 void set_seed(std::uint64_t seed) { current_graph().set_seed(seed); }
-
-namespace {
-std::shared_ptr<const void> with_controls(std::vector<node_ref> nodes) {
-  auto outer = controls_of(current_scope());
-  nodes.insert(nodes.begin(), outer.begin(), outer.end());
-  return std::make_shared<const std::vector<node_ref>>(std::move(nodes));
-}
-}  // namespace
-
-control_scope::control_scope(std::vector<node_ref> nodes)
-    : scope(push_controls{with_controls(std::move(nodes))}) {}
-
-std::span<const node_ref> controls_of(const scope_ref& s) {
-  if (!s || !s->controls) return {};
-  return *static_cast<const std::vector<node_ref>*>(s->controls.get());
-}
 
 }  // namespace deft

@@ -57,7 +57,9 @@ struct output {
 
   const tensor_type& type() const;
   explicit operator bool() const { return static_cast<bool>(node); }
-  friend bool operator==(const output&, const output&) = default;
+  friend bool operator==(const output& a, const output& b) {
+    return a.node == b.node && (a.port == b.port || !a.node);
+  }
 };
 
 /// Data of a variable that is not in its node's attributes.
@@ -145,6 +147,14 @@ DEFT_NOINLINE inline node_ref::~node_ref() {
   if (node_ && node_->references.fetch_sub(1, std::memory_order_acq_rel) == 1) release_node(node_);
 }
 inline const tensor_type& output::type() const { return node->outputs[port]; }
+
+/// The value that `o` is: what it only checks, or itself. Handles to both are the same tensor: they
+/// share its name, its feeds and its gradient. The reference is valid while `o` is.
+inline const output& origin_of(const output& o) {
+  const output* at = &o;
+  while (at->node && at->node->is(op_traits::checks)) at = &at->node->inputs()[0];
+  return *at;
+}
 
 /// The node's unique name in its graph: "layer1/matmul", "add_1".
 const std::string& name_of(const node& n);

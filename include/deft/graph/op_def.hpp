@@ -90,6 +90,7 @@ enum class op_traits : unsigned {
   waits = 16,       ///< may wait for something outside the step: a queue, a barrier
   keeps_axes = 32,  ///< the axes of its first output are the first ones of its first input
   repeats = 64,     ///< yields its first input's elements, as often as broadcasting would
+  checks = 128,     ///< yields its first input itself, or throws
 };
 constexpr op_traits operator|(op_traits a, op_traits b) {
   return static_cast<op_traits>(static_cast<unsigned>(a) | static_cast<unsigned>(b));

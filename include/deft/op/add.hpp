@@ -30,8 +30,13 @@ namespace deft {
 /// invalid_argument for those of an any_tensor, and for a scalar that the dtype cannot represent.
 /// `dyn` extents that do not match make the run throw it.
 template <class X, class Y>
-requires operands<X, Y>
+requires detail::typed_operands<X, Y>
 auto operator+(const X& x, const Y& y) { return make<op::add>({}, x, y); }
+/// The same where an operand is an any_tensor; its node has the line of the operator.
+template <class = void>
+any_tensor operator+(const detail::any_operand& x, const detail::any_operand& y) {
+  return detail::make_any_at<op::add>(x, y);
+}
 }  // namespace deft
 
 template <class N>

@@ -16,6 +16,7 @@
 #include <deft/op/conv2d.hpp>
 #include <deft/op/cos.hpp>
 #include <deft/op/div.hpp>
+#include <deft/op/ensure_shape.hpp>
 #include <deft/op/equal.hpp>
 #include <deft/op/exp.hpp>
 #include <deft/op/expand_dims.hpp>
@@ -123,7 +124,7 @@ using catalog = op_list<
     save_tensors, restore_tensors, arrive_at_round, await_replicas, end_round, fail_round,
     join_rounds, leave_rounds, describe_round, accumulate_gradient, take_gradients,
     // order, and what plans are made of
-    all_reduce, agree, group, no_op, identity, stop_gradient, fused, fused_update, feed, send, recv,
-    copy>;
+    all_reduce, agree, group, no_op, identity, stop_gradient, ensure_shape, fused, fused_update,
+    feed, send, recv, copy>;
 
 }  // namespace deft::op

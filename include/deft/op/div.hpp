@@ -21,8 +21,13 @@ namespace deft {
 /// Elementwise quotient of numbers, operands as for `+`. Floating-point division follows IEEE 754.
 /// Integer division truncates towards zero; a zero divisor makes the run throw invalid_argument.
 template <class X, class Y>
-requires operands<X, Y>
+requires detail::typed_operands<X, Y>
 auto operator/(const X& x, const Y& y) { return make<op::div>({}, x, y); }
+/// The same where an operand is an any_tensor; its node has the line of the operator.
+template <class = void>
+any_tensor operator/(const detail::any_operand& x, const detail::any_operand& y) {
+  return detail::make_any_at<op::div>(x, y);
+}
 }  // namespace deft
 
 #include <deft/op/mul.hpp>

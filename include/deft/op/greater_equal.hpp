@@ -18,6 +18,11 @@ namespace deft {
 /// Whether each x is at least y, as a tensor of bool; false for NaN. For numbers, operands as for
 /// `+`.
 template <class X, class Y>
-requires operands<X, Y>
+requires detail::typed_operands<X, Y>
 auto operator>=(const X& x, const Y& y) { return make<op::greater_equal>({}, x, y); }
+/// The same where an operand is an any_tensor; its node has the line of the operator.
+template <class = void>
+any_tensor operator>=(const detail::any_operand& x, const detail::any_operand& y) {
+  return detail::make_any_at<op::greater_equal>(x, y);
+}
 }  // namespace deft

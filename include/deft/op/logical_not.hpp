@@ -17,7 +17,11 @@ struct logical_not : elementwise<1, typing::logical> {
 namespace deft {
 /// Elementwise negation of a tensor of bool.
 template <expression X>
-auto operator!(const X& x) {
-  return make<op::logical_not>({}, x);
+requires detail::typed_operands<X, X>
+auto operator!(const X& x) { return make<op::logical_not>({}, x); }
+/// The same of an any_tensor; its node has the line of the operator.
+template <class = void>
+any_tensor operator!(const detail::any_operand& x) {
+  return detail::make_any_at<op::logical_not>(x);
 }
 }  // namespace deft

@@ -17,6 +17,11 @@ struct logical_or : elementwise<2, typing::logical> {
 namespace deft {
 /// Elementwise logical or of tensors of bool, operands as for `+`. Both are evaluated.
 template <class X, class Y>
-requires operands<X, Y>
+requires detail::typed_operands<X, Y>
 auto operator||(const X& x, const Y& y) { return make<op::logical_or>({}, x, y); }
+/// The same where an operand is an any_tensor; its node has the line of the operator.
+template <class = void>
+any_tensor operator||(const detail::any_operand& x, const detail::any_operand& y) {
+  return detail::make_any_at<op::logical_or>(x, y);
+}
 }  // namespace deft

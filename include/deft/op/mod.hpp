@@ -19,6 +19,11 @@ namespace deft {
 /// Elementwise remainder of integers, operands as for `+`: x - (x / y) * y, with the sign of x. A
 /// zero divisor makes the run throw invalid_argument.
 template <class X, class Y>
-requires operands<X, Y>
+requires detail::typed_operands<X, Y>
 auto operator%(const X& x, const Y& y) { return make<op::mod>({}, x, y); }
+/// The same where an operand is an any_tensor; its node has the line of the operator.
+template <class = void>
+any_tensor operator%(const detail::any_operand& x, const detail::any_operand& y) {
+  return detail::make_any_at<op::mod>(x, y);
+}
 }  // namespace deft

@@ -21,8 +21,13 @@ namespace deft {
 /// Elementwise product of numbers (`matmul` is that of matrices); integers wrap. Operands as for
 /// `+`.
 template <class X, class Y>
-requires operands<X, Y>
+requires detail::typed_operands<X, Y>
 auto operator*(const X& x, const Y& y) { return make<op::mul>({}, x, y); }
+/// The same where an operand is an any_tensor; its node has the line of the operator.
+template <class = void>
+any_tensor operator*(const detail::any_operand& x, const detail::any_operand& y) {
+  return detail::make_any_at<op::mul>(x, y);
+}
 }  // namespace deft
 
 template <class N>

@@ -12,7 +12,7 @@ void add_alias(const output& o, std::string_view alias, source_place w) {
   std::string full = (s ? s->name_prefix : std::string()) + std::string(alias);
   if (alias.empty()) throw error(errc::invalid_argument, "[name] expects a name", {}, w);
   try {
-    graph::of(*o.node).alias(o.node, full);
+    graph::of(*o.node).alias(origin_of(o).node, full);
   } catch (const error& e) {
     throw error(e.code(), "[name] " + e.message(), full, w);
   }

@@ -16,6 +16,7 @@
 #include <deft/op/concat.ipp>
 #include <deft/op/constant.ipp>
 #include <deft/op/conv2d.ipp>
+#include <deft/op/ensure_shape.ipp>
 #include <deft/op/expand_dims.ipp>
 #include <deft/op/gather.ipp>
 #include <deft/op/global_step.ipp>

@@ -50,9 +50,9 @@ inline bool never_broadcast(const node& n, std::size_t i) {
 class reverse_pass {
  public:
   reverse_pass(const any_tensor& loss, std::span<const any_tensor> xs) : xs_(xs) {
-    for (const auto& x : xs) exact_.insert(x.handle().node.get());
+    for (const auto& x : xs) exact_.insert(origin_of(x.handle()).node.get());
     root_ = canonical(loss.handle());
-    for (const auto& x : xs) targets_.push_back(canonical(x.handle()));
+    for (const auto& x : xs) targets_.push_back(canonical(origin_of(x.handle())));
     collect();
   }
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/log.hpp>
+#include <deft/plan/checks.hpp>
 #include <deft/plan/collectives.hpp>
 #include <deft/plan/order.hpp>
 #include <deft/plan/pairs.hpp>
@@ -51,6 +52,10 @@ prepared run_passes(flat_graph flat, std::span<const device_info> devices,
     p.passes.push_back({what, g.nodes.size()});
   };
   passed("written");
+  if (options.fuse) {
+    raise_checks(g, flat.fetches);
+    if (check_passes) validate(g);
+  }
   if (options.fold) {
     repeat_last(g, flat.fetches);
     if (check_passes) validate(g);

@@ -28,16 +28,18 @@ class placer {
     std::vector<std::uint32_t> late;  // sources that go to their first user
     for (std::uint32_t i = 0; i < graph_.nodes.size(); ++i) {
       node_def& n = graph_.nodes[i];
-      if (n.op->role == op_role::collective)
+      if (n.op->role == op_role::collective || follows_input(n))
         n.device = graph_.nodes[n.inputs[0].node].device;
       else if (follows_user(n) && !followed[i])
         late.push_back(i);
       else
         n.device = orders(n) ? ordered(n, choose(n)) : choose(n);
+      if (!n.device && follows_input(n)) late.push_back(i);
     }
     std::vector<placement> user(graph_.nodes.size(), nullptr);
     for (std::size_t i = graph_.nodes.size(); i-- > 0;)
-      for (auto e : graph_.nodes[i].inputs) user[e.node] = graph_.nodes[i].device;
+      for (auto e : graph_.nodes[i].inputs)
+        user[e.node] = graph_.nodes[i].device ? graph_.nodes[i].device : user[i];
     for (auto i : late) {
       node_def& n = graph_.nodes[i];
       n.device = user[i] && can_run(user[i], n) ? user[i] : choose(n);
@@ -101,6 +103,10 @@ class placer {
   static bool follows_user(const node_def& n) {
     return !n.requested && n.inputs.empty() &&
            (n.op->role == op_role::constant || n.op->role == op_role::feed);
+  }
+
+  static bool follows_input(const node_def& n) {
+    return !n.requested && n.op->is(op_traits::checks);
   }
 
   static bool orders(const node_def& n) { return !n.requested && n.op->role == op_role::order; }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/plan/plan.ipp: umbrella of plan/.
 #pragma once
+#include <deft/plan/checks.ipp>
 #include <deft/plan/collectives.ipp>
 #include <deft/plan/cut.ipp>
 #include <deft/plan/extents.ipp>

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/graph/controls.ipp: control dependencies as scopes.
+#pragma once
+#include <deft/graph/graph.hpp>
+
+namespace deft {
+
+namespace {
+std::shared_ptr<const void> with_controls(std::vector<node_ref> nodes) {
+  auto outer = controls_of(current_scope());
+  nodes.insert(nodes.begin(), outer.begin(), outer.end());
+  return std::make_shared<const std::vector<node_ref>>(std::move(nodes));
+}
+}  // namespace
+
+control_scope::control_scope(std::vector<node_ref> nodes)
+    : scope(push_controls{with_controls(std::move(nodes))}) {}
+
+std::span<const node_ref> controls_of(const scope_ref& s) {
+  if (!s || !s->controls) return {};
+  return *static_cast<const std::vector<node_ref>*>(s->controls.get());
+}
+
+}  // namespace deft
