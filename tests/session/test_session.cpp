@@ -383,10 +383,24 @@ TEST_CASE_FIXTURE(own_graph, "a prepared step takes values in the order of its f
   CHECK(*loose(ndarray<float>(5.f)).data<float>() == 10);
   CHECK(
       outcome_of([&] { loose(ndarray<double>(5.)); }).says("[feed] double() is fed where float()"));
+  CHECK(step(y = 3.f, x = 5.f) == 2);
+  CHECK(outcome_of([&] {
+          step(x = 5.f, x = 3.f);
+        }).says("[prepare] the step takes a value for this tensor, and none was given"));
+  placeholder<float, 2> p("p");
+  placeholder<float, dyn, 2> q("q");
+  auto lists = s.prepare(sum(p) + sum(q), feeds(p, q));
+  CHECK(lists({1, 2}, {{3, 4}, {5, 6}}) == 21);
+  CHECK(lists({1, 2}, ndarray<float, 1, 2>{3, 4}) == 10);
+  CHECK(lists(q = {{3, 4}}, p = {1, 2}) == 10);
+  CHECK(lists(std::vector<float>{1, 2}, {{3, 4}}) == 10);
+  CHECK(outcome_of([&] {
+          lists({1, 2, 3}, {{3, 4}});
+        }).says("[feed] a list of 3 elements is fed where float(2) is expected"));
   auto none = s.prepare(constant(3));
   CHECK(none() == 3);
   static_assert(std::is_same_v<decltype(s.prepare(no_op())()), detail::no_value>);
-  CHECK(s.run(v) == 1);
+  CHECK(s.run(v) == 2);
   auto o = outcome_of([&] { s.prepare(x + 1.f, feeds(x, y)); });
   CHECK(o.node == "y");
 }

@@ -5,17 +5,82 @@
 
 namespace deft {
 
+namespace detail {
+
+/// The value of a tensor of a prepared step where one of them is a braced list, which templates do
+/// not deduce.
+template <class X>
+struct braced_value {
+  braced_value() = delete;
+};
+template <typed_expression X>
+struct braced_value<X> {
+  using T = value_type_of<X>;
+  static constexpr int rank = shape_type_of<X>::value.n;
+
+  /// The elements in row-major order.
+  template <scalar... V>
+  requires(sizeof...(V) > 0) braced_value(V... elements)  // NOLINT: implicit on purpose
+      : list_{literal_of(elements)...} {
+    static_assert((literal_fits<T, V> && ...),
+                  "[prepare] the list has another dtype than the tensor: use static_cast");
+  }
+  /// Row by row.
+  template <std::size_t... N>
+  requires(sizeof...(N) > 0 && rank == 2) braced_value(const T (&... rows)[N])  // NOLINT: likewise
+      : array_(ndarray<T, dyn, dyn>(rows...)) {}
+  template <host_value V>
+  requires(!scalar<V>) braced_value(V&& value)  // NOLINT: likewise
+      : array_(make_any_feed({}, value).value().array()) {}
+
+  any_array value_for(const output& target) && {
+    if (array_.valid()) return std::move(array_);
+    return list_values(name_of(*target.node), target.node->place(), dtype_of<T>,
+                       shape_type_of<X>::value, list_);
+  }
+
+ private:
+  std::vector<literal> list_;
+  any_array array_;
+};
+
+/// Calls of a prepared step with values of which some are braced lists.
+template <class Step, class Feeds>
+struct braced_calls {
+  void operator()(const braced_calls&) const = delete;
+};
+template <class Step, class... X>
+requires(sizeof...(X) > 0) struct braced_calls<Step, feed_list<X...>> {
+  auto operator()(braced_value<X>... values) const {
+    return static_cast<const Step&>(*this).run_braced(std::move(values)...);
+  }
+};
+
+/// Throws invalid_argument: a tensor of a prepared step is not fed.
+[[noreturn]] void refuse_unfed(const output& target);
+
+}  // namespace detail
+
 /// What session::prepare returns: `auto step = s.prepare(train, loss, feeds(x, label))`, then
 /// `float l = step(images, labels)`. Thread-safe. Must not outlive its session.
 template <class Feeds, class... Fetches>
-class prepared_step {
+class prepared_step : public detail::braced_calls<prepared_step<Feeds, Fetches...>, Feeds> {
+  using braced = detail::braced_calls<prepared_step, Feeds>;
+  static constexpr std::size_t fed = std::tuple_size_v<decltype(Feeds::targets)>;
+  template <class... V>
+  static constexpr bool are_feeds = sizeof...(V) > 0 && (std::same_as<V, feed_value> && ...);
+  template <class... V>
+  static constexpr bool has_options = (std::same_as<V, run_options> || ...);
+
  public:
   prepared_step(std::shared_ptr<ready_plan> plan, Feeds feeds,
                 const detail::list_lengths<Fetches...>& lengths)
       : plan_(std::move(plan)), feeds_(std::move(feeds)), lengths_(lengths) {}
 
   /// Runs the step. `values` are those of the tensors in `feeds(…)`, in that order: scalars,
-  /// ndarrays, or for a vector anything contiguous. Returns and throws as session::run does.
+  /// ndarrays, for a vector anything contiguous, or lists of elements: `step({1, 2}, labels)`.
+  /// Returns and throws as session::run does.
+  using braced::operator();
   template <host_value... V>
   auto operator()(V&&... values) const {
     return (*this)(run_options{}, std::forward<V>(values)...);
@@ -23,7 +88,7 @@ class prepared_step {
   /// The same with options for this run.
   template <host_value... V>
   auto operator()(const run_options& options, V&&... values) const {
-    constexpr bool complete = sizeof...(V) == std::tuple_size_v<decltype(Feeds::targets)>;
+    constexpr bool complete = sizeof...(V) == fed;
     if constexpr (!complete) {
       static_assert(complete,
                     "[prepare] the step takes one value for each tensor named in feeds(…), as in "
@@ -32,20 +97,51 @@ class prepared_step {
     } else {
       return std::apply(
           [this, &options, &values...](const auto&... target) {
-            const std::tuple<decltype(feed_of(target, std::forward<V>(values)))...> fed{
+            const std::tuple<decltype(feed_of(target, std::forward<V>(values)))...> given{
                 feed_of(target, std::forward<V>(values))...};
             return std::apply(
                 [this, &options](const auto&... f) {
                   (f.verify(), ...);
                   const feed_ref refs[sizeof...(f) + 1] = {f.value()...};
-                  step_results r = this->plan_->run({refs, sizeof...(f)}, options);
-                  return detail::unpack(
-                      detail::request<Fetches...>::template take<Fetches...>(r, this->lengths_));
+                  return this->run_with({refs, sizeof...(f)}, options);
                 },
-                fed);
+                given);
           },
           feeds_.targets);
     }
+  }
+  /// The same with values by tensor, in any order: `step(label = labels, x = images)`. Throws
+  /// invalid_argument for a tensor that `feeds(…)` does not name.
+  template <class... F>
+  requires(are_feeds<F...>) auto operator()(const F&... feeds) const {
+    return (*this)(run_options{}, feeds...);
+  }
+  template <class... F>
+  requires(are_feeds<F...>) auto operator()(const run_options& options, const F&... feeds) const {
+    constexpr bool complete = sizeof...(F) == fed;
+    if constexpr (!complete) {
+      static_assert(complete,
+                    "[prepare] the step takes one value for each tensor named in feeds(…), as in "
+                    "auto step = s.prepare(loss, feeds(x)); step(3.f)");
+      return detail::refused();
+    } else {
+      (feeds.verify(), ...);
+      const feed_value* given[] = {&feeds...};
+      return std::apply(
+          [this, &options, &given](const auto&... target) {
+            const feed_ref refs[] = {feed_among(given, target.handle())...};
+            return this->run_with(refs, options);
+          },
+          feeds_.targets);
+    }
+  }
+  template <class... V>
+  requires(!has_options<V...> && !(host_value<V> && ...) && !are_feeds<V...>) detail::refused
+  operator()(const V&...) const {
+    static_assert(detail::takes<prepared_step, detail::got<V>...>,
+                  "[prepare] the step takes values on the host, in the order of feeds(x, y), as in "
+                  "step(images, labels), or all by name, as in step(x = images, y = labels)");
+    return {};
   }
 
  private:
@@ -55,6 +151,27 @@ class prepared_step {
       return make_feed<value_type_of<X>, shape_type_of<X>>(target.handle(), std::forward<V>(value));
     else
       return detail::make_any_feed(target.handle(), std::forward<V>(value));
+  }
+
+  friend braced;
+  template <class... V>
+  auto run_braced(V&&... values) const {
+    return std::apply(
+        [this, &values...](const auto&... target) {
+          return (*this)(run_options{}, std::forward<V>(values).value_for(target.handle())...);
+        },
+        feeds_.targets);
+  }
+  template <std::size_t N>
+  static feed_ref feed_among(const feed_value* (&given)[N], const output& target) {
+    for (const feed_value* f : given)
+      if (f->target() == origin_of(target)) return f->value();
+    detail::refuse_unfed(target);
+  }
+  auto run_with(std::span<const feed_ref> values, const run_options& options) const {
+    step_results r = plan_->run(values, options);
+    return detail::unpack(
+        detail::request<Fetches...>::template take<Fetches...>(r, this->lengths_));
   }
 
   std::shared_ptr<ready_plan> plan_;
@@ -135,7 +252,8 @@ auto session::prepare_at(source_place w, const X&... x) {
       }
     };
     (add(x), ...);
-    std::apply([&](const auto&... t) { (targets.push_back(t.handle()), ...); }, fed.targets);
+    std::apply([&](const auto&... t) { (targets.push_back(origin_of(t.handle())), ...); },
+               fed.targets);
     auto plan = plan_request(fetches, targets, w);
     return [&]<class... F>(detail::type_list<F...>) {
       return prepared_step<decltype(fed), F...>(std::move(plan), std::move(fed), lengths);

@@ -63,6 +63,13 @@ struct fetch_of<any_variable> {
   static std::tuple<any_array> take(step_results& r, std::size_t i) { return {take_result(r, i)}; }
 };
 
+/// A node that a graph found by its name.
+template <>
+struct fetch_of<node_ref> {
+  static output handle(const node_ref& x) { return value_of(x, {}); }
+  static std::tuple<any_array> take(step_results& r, std::size_t i) { return {take_result(r, i)}; }
+};
+
 /// Several fetches or feeds of one type, whose number is known only at run time.
 template <class X>
 inline constexpr bool is_list = false;
@@ -84,12 +91,19 @@ template <class X>
 inline constexpr bool feeds_something = std::same_as<typename kind_of<X>::type, feed_value>;
 
 template <class X>
-concept fetch = expression<typename kind_of<X>::type>;
+concept fetch =
+    expression<typename kind_of<X>::type> || std::same_as<typename kind_of<X>::type, node_ref>;
 template <class... X>
 inline constexpr bool can_be_run = ((fetch<X> || feeds_something<X>)&&...);
 /// An argument of run other than its options.
 template <class X>
 concept run_argument = !std::same_as<X, run_options>;
+
+/// What Python would write: `{{x, v}}`.
+struct feed_dictionary {
+  template <expression X, class V>
+  feed_dictionary(const X&, const V&);
+};
 
 /// What a run yields that fetches operations alone: nothing.
 struct no_value {
@@ -289,6 +303,13 @@ class run_forms {
   template <detail::run_argument A, class B, class C, class D, class E>
   auto run(const A& a, const B& b, const C& c, const D& d, const E& e, source_place w = here()) {
     return run_at(w, run_options{}, a, b, c, d, e);
+  }
+  template <detail::run_argument A>
+  refused run(const A&, std::initializer_list<feed_dictionary>) {
+    static_assert(takes<session, A, feed_dictionary>,
+                  "[run] expects each feed as an argument, as in s.run(y, x = value), and got a "
+                  "list in braces");
+    return {};
   }
   template <class A>
   auto run(const run_options& options, const A& a, source_place w = here()) {

@@ -325,6 +325,11 @@ void refuse_empty_fetch(std::string_view function, std::size_t argument, std::si
                   " is empty: a tensor or operation that was declared, but never assigned"),
               {}, w);
 }
+void refuse_unfed(const output& target) {
+  throw error(errc::invalid_argument,
+              "[prepare] the step takes a value for this tensor, and none was given",
+              name_of(*origin_of(target).node), target.node->place());
+}
 any_array take_result(step_results& r, std::size_t i) { return r.take(i); }
 const void* peek_result(step_results& r, std::size_t i) { return r.peek(i).raw(); }
 }  // namespace detail
