@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/concat.hpp>
+#include <deft/op/stack.hpp>
 #include <deft/plan/gradients.hpp>
 #include <deft/session/session.hpp>
 
@@ -90,4 +91,21 @@ TEST_CASE_FIXTURE(testing::own_graph, "no gradient flows through one_hot") {
   session s;
   const any_array g = s.run(plan::gradients(picked, of)[0], x = {{1, 3, 2}, {9, 5, 6}});
   CHECK(g == ndarray<float, 2, 3>{0, 1, 0, 1, 0, 0}.array());
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "vectors of tensors are joined and stacked") {
+  placeholder<float, 2, 3> x("x"), y("y");
+  const std::vector<tensor<float, 2, 3>> typed{x, y};
+  auto joined = concat(axis<1>, typed);
+  static_assert(std::is_same_v<decltype(joined), tensor<float, 2, dyn>>);
+  CHECK(type_of(joined) == "float(2,6)");
+  auto stacked = stack(axis<-1>, typed);
+  static_assert(std::is_same_v<decltype(stacked), tensor<float, 2, 3, dyn>>);
+  CHECK(type_of(stacked) == "float(2,3,2)");
+  const std::vector<any_tensor> loose{x, y, x};
+  CHECK(type_of(concat(axis<0>, loose)) == "float(6,3)");
+  CHECK(type_of(stack(axis<0>, loose)) == "float(3,2,3)");
+  CHECK(testing::error_of([&] {
+          stack(axis<0>, std::vector<tensor<float>>{});
+        }).starts_with("invalid_argument: [stack] expects one axis and one tensor at least"));
 }

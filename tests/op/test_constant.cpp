@@ -57,3 +57,18 @@ TEST_CASE_FIXTURE(testing::own_graph,
   *any.mutable_data<float>() = 7;
   CHECK(value_of(kept).span<float>()[0] == 4);
 }
+
+TEST_CASE_FIXTURE(testing::own_graph, "a constant of a vector, array or span") {
+  auto c = constant(std::vector<float>{1, 2, 3});
+  static_assert(std::is_same_v<decltype(c), tensor<float, dyn>>);
+  CHECK(testing::type_of(c) == "float(3)");
+  CHECK(value_of(c).span<float>()[2] == 3);
+  const std::array<int, 2> pair{4, 5};
+  static_assert(std::is_same_v<decltype(constant(pair)), tensor<int, 2>>);
+  CHECK(value_of(constant(pair)).span<int>()[1] == 5);
+  CHECK(testing::type_of(constant(std::span(pair).first(1))) == "int32(1)");
+  CHECK(testing::type_of(constant(std::vector<long long>{1})) == "int64(1)");
+  auto b = constant(std::vector<bool>{true, false});
+  static_assert(std::is_same_v<decltype(b), tensor<bool, dyn>>);
+  CHECK(value_of(b).span<bool>()[0]);
+}

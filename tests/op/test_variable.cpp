@@ -498,3 +498,14 @@ TEST_CASE_FIXTURE(testing::own_graph, "an any_variable is read after its control
         "variable "
         "of that name");
 }
+
+TEST_CASE_FIXTURE(testing::own_graph, "an any_variable may be declared before it is made") {
+  any_variable w;
+  CHECK_FALSE(w.valid());
+  const std::string e = testing::error_of([&] { w * 2; });
+  CHECK(e == "failed_precondition: an empty variable is used: it was declared, but never assigned");
+  if (auto there = on(device("/cpu:0"))) w = any_variable("w", {2}, 3.f);
+  session s;
+  s.run(initialize_all());
+  CHECK(ndarray<float, 2>(s.run(w * 2)) == ndarray<float, 2>{6, 6});
+}

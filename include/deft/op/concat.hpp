@@ -2,6 +2,8 @@
 // deft/op/concat.hpp: tensors one after another along an axis; and its gradient, concat_part.
 #pragma once
 #include <deft/op/base/shapes.hpp>
+#include <initializer_list>
+#include <vector>
 
 namespace deft::op {
 struct concat {
@@ -68,6 +70,15 @@ template <class X, class... Rest>
 inline constexpr bool one_value_type = (std::is_same_v<value_type_of<X>, value_type_of<Rest>> &&
                                         ...);
 
+template <int Axis, class Shape>
+struct dyn_along {
+  static constexpr dims value = [] {
+    dims d = Shape::value;
+    d.e[normalize_axis(Axis, d.n)] = dyn;
+    return d;
+  }();
+};
+
 any_tensor add_concat(std::int64_t axis, std::span<const output> parts, source_place w);
 }  // namespace detail
 
@@ -96,6 +107,37 @@ auto concat(axis_t<Axis>, const X& x, const Rest&... rest) {
 /// The same with an axis and a number of tensors known only at run time.
 /// Throws invalid_argument if the axis is out of range, or if dtypes or other extents differ.
 any_tensor concat(const axes& axis, std::span<const any_tensor> parts, source_place w = here());
+/// The same of tensors of one type, at least one: their extent along the axis becomes dyn, and an
+/// any_tensor if they are such.
+template <int Axis, expression X>
+auto concat(axis_t<Axis>, const std::vector<X>& parts, source_place w = here()) {
+  const std::vector<any_tensor> all(parts.begin(), parts.end());
+  if constexpr (!typed_expression<X>) {
+    return concat(axes{Axis}, all, w);
+  } else if constexpr (normalize_axis(Axis, extents_of<X>.n) < 0) {
+    static_assert(detail::takes<op::concat, axis_t<Axis>, detail::got<X>>,
+                  "[concat] expects an axis in range, and extents that agree on the other axes");
+    return detail::refused();
+  } else
+    return tensor_of<value_type_of<X>, detail::dyn_along<Axis, shape_type_of<X>>>(
+        concat(axes{Axis}, all, w).handle(), w);
+}
+template <expression X, class... Rest>
+detail::refused concat(const X&, const Rest&...) {
+  static_assert(
+      detail::takes<op::concat, detail::got<X>, detail::got<Rest>...>,
+      "[concat] expects the axis first, as in concat(axis<0>, x, y), or concat(axis<0>, v) "
+      "of a vector of tensors");
+  return {};
+}
+template <expression X, int Axis>
+detail::refused concat(std::initializer_list<X>, axis_t<Axis>) {
+  static_assert(
+      detail::takes<op::concat, detail::got<X>, axis_t<Axis>>,
+      "[concat] expects the axis first, as in concat(axis<0>, x, y), or concat(axis<0>, v) "
+      "of a vector of tensors");
+  return {};
+}
 
 }  // namespace deft
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/constant.hpp: values of the host as part of the graph.
 #pragma once
+#include <array>
 #include <deft/op/base/shapes.hpp>
 
 namespace deft::op {
@@ -42,6 +43,17 @@ auto constant_from(const T* first, source_place w) {
     return tensor_of<U, Shape>(add_constant(std::move(a), w).handle());
   }
 }
+/// A list whose length only the run of the program knows, or its type too: std::array.
+template <class V>
+inline constexpr std::int64_t list_extent = dyn;
+template <class T, std::size_t N>
+inline constexpr std::int64_t list_extent<std::array<T, N>> = std::int64_t{N};
+template <class T, std::size_t N>
+requires(N != std::dynamic_extent) inline constexpr std::int64_t list_extent<std::span<T, N>> =
+    std::int64_t{N};
+template <class V>
+concept list_of_numbers = !expression<V> && (is_bool_vector<V> || contiguous<const V>);
+
 /// `a`, or a copy if its elements are shared or borrowed.
 inline any_array owned(any_array a) { return a.storage().unique() ? std::move(a) : a.clone(); }
 }  // namespace detail
@@ -70,6 +82,24 @@ requires scalar<T>
 auto constant(const T (&values)[N][M][L], source_place w = here()) {
   return detail::constant_from<shape_t<std::int64_t{N}, std::int64_t{M}, std::int64_t{L}>>(
       values[0][0], w);
+}
+/// The elements of a vector, array or span.
+template <class V>
+requires(detail::list_of_numbers<V> && !std::is_array_v<V>) auto constant(const V& values,
+                                                                          source_place w = here()) {
+  using T = std::remove_cvref_t<decltype(*std::begin(values))>;
+  using U = std::conditional_t<detail::is_bool_vector<V>, bool, detail::list_element<T>>;
+  if constexpr (!detail::is_bool_vector<V> && !detail::can_be_element<T>) {
+    static_assert(detail::takes<op::constant, V>,
+                  "[constant] expects float, double, int32, int64, uint8 or bool, and got another "
+                  "type: use static_cast");
+    return detail::refused();
+  } else {
+    any_array a(dtype_of<U>, {static_cast<std::int64_t>(std::size(values))});
+    U* to = a.mutable_data<U>();
+    for (const auto v : values) *to++ = static_cast<U>(v);
+    return tensor<U, detail::list_extent<V>>(detail::add_constant(std::move(a), w).handle());
+  }
 }
 /// The elements of an array; moving the array in avoids a copy.
 template <element T, std::int64_t... E>

@@ -59,5 +59,36 @@ auto stack(axis_t<A>, const X& x, const Rest&... rest) {
 /// The same with an axis and a number of tensors known only at run time.
 /// Throws invalid_argument if the axis is out of range, or if dtypes or shapes differ.
 any_tensor stack(const axes& axis, std::span<const any_tensor> parts, source_place w = here());
+/// The same of tensors of one type, at least one: the new axis is dyn, or the result an any_tensor
+/// if they are such.
+template <int A, expression X>
+auto stack(axis_t<A>, const std::vector<X>& parts, source_place w = here()) {
+  const std::vector<any_tensor> all(parts.begin(), parts.end());
+  if constexpr (!typed_expression<X>) {
+    return stack(axes{A}, all, w);
+  } else if constexpr (!detail::can_stack<A, shape_type_of<X>>) {
+    static_assert(detail::takes<op::stack, axis_t<A>, detail::got<X>>,
+                  "[stack] expects an axis of the result, and tensors of one dtype and shape");
+    return detail::refused();
+  } else
+    return tensor_of<value_type_of<X>, detail::dyn_along<A, detail::stacked<A, shape_type_of<X>>>>(
+        stack(axes{A}, all, w).handle(), w);
+}
+template <expression X, class... Rest>
+detail::refused stack(const X&, const Rest&...) {
+  static_assert(
+      detail::takes<op::stack, detail::got<X>, detail::got<Rest>...>,
+      "[stack] expects the axis first, as in stack(axis<0>, x, y), or stack(axis<0>, v) of "
+      "a vector of tensors");
+  return {};
+}
+template <expression X, int A>
+detail::refused stack(std::initializer_list<X>, axis_t<A>) {
+  static_assert(
+      detail::takes<op::stack, detail::got<X>, axis_t<A>>,
+      "[stack] expects the axis first, as in stack(axis<0>, x, y), or stack(axis<0>, v) of "
+      "a vector of tensors");
+  return {};
+}
 
 }  // namespace deft

@@ -288,6 +288,8 @@ class variable : public tensor<T, E...> {
 /// several: `std::vector<any_variable> weights`. Operations take it as an any_tensor.
 class any_variable : public detail::expression_base {
  public:
+  /// An empty handle, to be assigned to; using it throws failed_precondition.
+  any_variable() = default;
   /// As for variable<T, E…>: `any_variable w("w", {in, out}, truncated_normal(0.1))`.
   /// Also throws invalid_argument if an extent is `dyn`.
   template <std::convertible_to<std::string_view> Name, initializes Initial>
@@ -305,19 +307,24 @@ class any_variable : public detail::expression_base {
   any_variable(const variable<T, E...>& v)  // NOLINT: implicit on purpose
       : output_(v.handle()) {}
 
-  const output& handle() const { return output_; }
+  bool valid() const { return static_cast<bool>(output_); }
+  /// Throws failed_precondition if empty.
+  const output& handle() const {
+    if (!valid()) detail::refuse_empty("variable");
+    return output_;
+  }
   /// With its name scopes.
   const std::string& name() const;
-  dtype type() const { return output_.type().type; }
-  const dims& shape() const { return output_.type().shape; }
+  dtype type() const { return handle().type().type; }
+  const dims& shape() const { return handle().type().shape; }
   int rank() const { return shape().rank(); }
   /// The output that represents it inside an expression.
-  output operand() const { return detail::read_variable(output_); }
+  output operand() const { return detail::read_variable(handle()); }
   operator any_tensor() const { return any_tensor(operand()); }  // NOLINT: implicit on purpose
 
   /// The value now; under control dependencies, after them.
   any_tensor read(source_place w = here()) const {
-    return any_tensor(detail::read_variable(output_, w));
+    return any_tensor(detail::read_variable(handle(), w));
   }
   /// Sets the value to `value`, or adds or subtracts it. Throws invalid_argument if it does not
   /// fit.
@@ -334,10 +341,10 @@ class any_variable : public detail::expression_base {
     return update<K>(record_of<op::assign_sub>, value, w);
   }
   /// The first value, for use in the initial values of other variables.
-  any_tensor initial_value() const { return any_tensor(detail::initial_value(*output_.node)); }
+  any_tensor initial_value() const { return any_tensor(detail::initial_value(*handle().node)); }
   /// The operation that gives it its first value.
   operation initializer(source_place w = here()) const {
-    return detail::initializer_of(output_, w);
+    return detail::initializer_of(handle(), w);
   }
 
  private:
@@ -347,7 +354,7 @@ class any_variable : public detail::expression_base {
   template <class K, class X>
   assigned<any_tensor> update(const op_def& def, const X& value, source_place w) const {
     return assigned<any_tensor>(
-        detail::update(def, output_, detail::any_update_value<K>(value, output_, w), w));
+        detail::update(def, handle(), detail::any_update_value<K>(value, handle(), w), w));
   }
 
   output output_;
