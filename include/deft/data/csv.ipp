@@ -63,7 +63,9 @@ class csv_reader::state : input_file {
   [[noreturn]] void bad_field(std::size_t column, std::string_view what) const {
     const std::string_view s = text(column);
     const bool is_long = s.size() > 40;
-    bad_column(chosen_[column], str('"', s.substr(0, 40), is_long ? "…" : "", "\" ", what));
+    bad_column(chosen_[column],
+               str('"', s.substr(0, 40), is_long ? "…" : "", "\" ", what,
+                   may_be_header(s) ? ": a line of names is skipped by .header = true" : ""));
   }
 
  private:
@@ -138,6 +140,12 @@ class csv_reader::state : input_file {
   std::vector<std::string> names_;
   std::vector<span> fields_;
   std::size_t row_bytes_ = 0, row_lines_ = 0;
+  /// A name where a number belongs.
+  bool may_be_header(std::string_view s) const {
+    return names_.empty() && line_ == 1 && !s.empty() &&
+           ((s[0] | 0x20) >= 'a' && (s[0] | 0x20) <= 'z');
+  }
+
   std::size_t line_ = 1;  ///< on which the row begins
 };
 

@@ -122,6 +122,15 @@ device_spec device(std::string_view name, source_place w = here());
 device_spec device(const device_name& name);
 /// Clears the devices of the scopes around it, device functions included.
 device_spec device(std::nullptr_t);
+/// A number names no device. (0 would be taken for nullptr.)
+template <class Number>
+requires std::is_arithmetic_v<Number> device_spec device(Number) {
+  static_assert(
+      detail::takes<device_spec, Number>,
+      "[device] expects a name, as in device(\"/gpu:0\"), and got a number; nullptr clears "
+      "the devices of outer scopes");
+  return {};
+}
 /// A device function; `device(f)` makes one of any callable.
 device_spec device_by(device_function f);
 /// A function that is called for every node written within the scope:

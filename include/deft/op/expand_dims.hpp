@@ -50,5 +50,12 @@ template <expression X, class K = kernels_for<X>>
 any_tensor expand_dims(const X& x, const axes& a, source_place w = here()) {
   return detail::expand_checked(any_tensor(x), a.value, w);
 }
+template <expression X, std::integral A>
+detail::refused expand_dims(const X&, A) {
+  static_assert(detail::takes<op::expand_dims, detail::got<X>, A>,
+                "[expand_dims] expects an axis, and got a number: expand_dims(x, axis<1>), or "
+                "expand_dims(x, axes{1}) where only run time knows it");
+  return {};
+}
 
 }  // namespace deft

@@ -77,6 +77,17 @@ auto gather(const P& params, const Indices& indices, source_place w = here()) {
     return detail::add_gather(detail::any_lower<K>(params, w), detail::any_lower<K>(indices, w), w);
 }
 
+template <expression P, expression Indices, int A>
+auto gather(const P& params, const Indices& indices, axis_t<A>, source_place w = here()) {
+  if constexpr (A == 0) {
+    return gather(params, indices, w);
+  } else {
+    static_assert(detail::takes<op::gather, detail::got<P>, detail::got<Indices>, axis_t<A>>,
+                  "[gather] gathers rows, along axis 0: transpose brings another axis there");
+    return detail::refused();
+  }
+}
+
 }  // namespace deft
 
 template <class N>

@@ -40,6 +40,11 @@ auto max(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
   } else
     return detail::reduce<op::max, K>(x, a, keep, w);
 }
+/// The same with axes known only at run time: `max(x, {0, 2})`.
+template <expression X, detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
+auto max(const X& x, const axes& a, Keep keep = {}, source_place w = here()) {
+  return max<X, axes, Keep, K>(x, a, keep, w);
+}
 }  // namespace deft
 
 #include <deft/op/where.hpp>

@@ -29,6 +29,11 @@ auto mean(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) 
   } else
     return detail::reduce<op::mean, K>(x, a, keep, w);
 }
+/// The same with axes known only at run time: `mean(x, {0, 2})`.
+template <expression X, detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
+auto mean(const X& x, const axes& a, Keep keep = {}, source_place w = here()) {
+  return mean<X, axes, Keep, K>(x, a, keep, w);
+}
 }  // namespace deft
 
 #include <deft/op/cast.hpp>

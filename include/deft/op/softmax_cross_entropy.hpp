@@ -93,6 +93,13 @@ auto softmax_cross_entropy(const L& logits, const Y& labels, source_place w = he
           "[softmax_cross_entropy] expects labels of the logits' shape, or a class per row, "
           "and got another shape");
       return detail::refused();
+    } else if constexpr (!detail::label_dtype_fits<L, Y> && !detail::is_sparse_label<L, Y> &&
+                         detail::is_integer_expression<Y>) {
+      static_assert(
+          detail::takes<op::softmax_cross_entropy, detail::got<L>, detail::got<Y>>,
+          "[softmax_cross_entropy] expects classes, int32 or int64, of one axis less than "
+          "the logits, and got as many axes: reshape or slice them");
+      return detail::refused();
     } else if constexpr (!detail::label_dtype_fits<L, Y>) {
       static_assert(detail::takes<op::softmax_cross_entropy, detail::got<L>, detail::got<Y>>,
                     "[softmax_cross_entropy] expects labels of the logits' dtype, or classes as "

@@ -32,4 +32,9 @@ auto sum(const X& x, const A& a = {}, Keep keep = {}, source_place w = here()) {
   } else
     return detail::reduce<op::sum, K>(x, a, keep, w);
 }
+/// The same with axes known only at run time: `sum(x, {0, 2})`.
+template <expression X, detail::keep_choice Keep = detail::drop_axes, class K = kernels_for<X>>
+auto sum(const X& x, const axes& a, Keep keep = {}, source_place w = here()) {
+  return sum<X, axes, Keep, K>(x, a, keep, w);
+}
 }  // namespace deft

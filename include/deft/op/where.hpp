@@ -25,6 +25,12 @@ template <expression C, operand X, operand Y>
 auto where(const C& c, const X& x, const Y& y, source_place w = here()) {
   return make<op::where>(w, c, x, y);
 }
+template <expression C, operand X>
+detail::refused where(const C&, const X&) {
+  static_assert(detail::takes<op::where, detail::got<C>, detail::got<X>>,
+                "[where] expects two values to choose from, as in where(c, x, 0)");
+  return {};
+}
 }  // namespace deft
 
 template <class N>

@@ -32,6 +32,8 @@ struct checkpoint_index {
   std::vector<std::string> files() const;
 };
 
+/// The last directory in which this thread looked for a checkpoint and found none, for messages.
+std::string& folder_without();
 /// The index of a checkpoint, or one made of a `.safetensors` file. Throws not_found or data_loss.
 checkpoint_index read_index(const std::string& path);
 void write_index(const checkpoint_index& index);

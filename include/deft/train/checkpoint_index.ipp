@@ -115,11 +115,17 @@ std::vector<std::string> checkpoint_index::files() const {
   return {all.begin(), all.end()};
 }
 
+std::string& folder_without() {
+  thread_local std::string folder;
+  return folder;
+}
+
 checkpoint_index read_index(const std::string& path) {
   if (path.empty())
     fail(errc::not_found,
          "[saver] there is no checkpoint \"\": latest_checkpoint gives this name if its folder has "
-         "none");
+         "none",
+         folder_without().empty() ? "" : str(", as \"", folder_without(), "\" had"));
   if (path.ends_with(file_ending)) return index_of_file(path);
   const std::string file = str(path, index_ending);
   std::error_code e;

@@ -55,5 +55,11 @@ detail::refused conv2d(const X&, std::string_view, const conv2d_layer_options& =
                 "[conv2d] expects a window, as in conv2d<32>(x, window<5>, \"conv1\")");
   return {};
 }
+template <std::int64_t Filters, typed_expression X, std::integral Size>
+detail::refused conv2d(const X&, Size, std::string_view, const conv2d_layer_options& = {}) {
+  static_assert(detail::takes<op::conv2d, detail::got<X>, Size>,
+                "[conv2d] expects a window, and got a number: conv2d<32>(x, window<5>, \"conv1\")");
+  return {};
+}
 
 }  // namespace deft

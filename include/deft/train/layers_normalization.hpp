@@ -76,6 +76,14 @@ auto batch_norm(const X& x, const M& mean, const V& variance, const S& scale, co
                                   any_tensor(scale), any_tensor(offset), epsilon, w);
 }
 
+template <expression X>
+detail::refused layer_norm(const X&) {
+  static_assert(detail::takes<op::layer_norm, detail::got<X>>,
+                "[layer_norm] expects a name, as in layer_norm(x, \"norm\"), or a scale and an "
+                "offset");
+  return {};
+}
+
 struct layer_norm_options {
   double epsilon = 0.001;
   bool shared = false;  ///< as in dense_options

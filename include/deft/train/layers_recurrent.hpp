@@ -224,6 +224,11 @@ unrolled<any_tensor, any_tensor> gru(const any_tensor& x, std::int64_t units, st
 template <std::int64_t Units, typed_expression X, class K = kernels_for<X>>
 auto lstm(const X& x, std::string_view name, const lstm_options& options = {},
           source_place w = here()) {
+  constexpr dims in = extents_of<X>;
+  static_assert(
+      in.n == 3 && in.e[1] != dyn && in.e[in.n - 1] != dyn,
+      "[lstm] expects a sequence of (batch,steps,inputs) whose number of steps and inputs "
+      "is known, and got another");
   using H = tensor<value_type_of<X>, extents_of<X>.e[0], Units>;
   const auto all = lstm(any_tensor(detail::any_lower<K>(x, w)), Units, name, options, w);
   using R = tensor<value_type_of<X>, extents_of<X>.e[0], extents_of<X>.e[1], Units>;
@@ -233,6 +238,10 @@ auto lstm(const X& x, std::string_view name, const lstm_options& options = {},
 template <std::int64_t Units, typed_expression X, class K = kernels_for<X>>
 auto gru(const X& x, std::string_view name, const gru_options& options = {},
          source_place w = here()) {
+  constexpr dims in = extents_of<X>;
+  static_assert(in.n == 3 && in.e[1] != dyn && in.e[in.n - 1] != dyn,
+                "[gru] expects a sequence of (batch,steps,inputs) whose number of steps and inputs "
+                "is known, and got another");
   using H = tensor<value_type_of<X>, extents_of<X>.e[0], Units>;
   const auto all = gru(any_tensor(detail::any_lower<K>(x, w)), Units, name, options, w);
   using R = tensor<value_type_of<X>, extents_of<X>.e[0], extents_of<X>.e[1], Units>;

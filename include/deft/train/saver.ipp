@@ -306,7 +306,9 @@ std::vector<std::string> checkpoints_in(const std::string& directory, const std:
 
 std::string latest_checkpoint(const std::string& directory, const std::string& name) {
   const auto all = checkpoints_in(directory, name);
-  return all.empty() ? std::string() : all.back();
+  if (!all.empty()) return all.back();
+  detail::folder_without() = directory;
+  return {};
 }
 
 }  // namespace deft

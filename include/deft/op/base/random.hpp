@@ -42,7 +42,8 @@ tensor_of<T, Shape> random_tensor(Op o, const random_options& options, source_pl
                   "[random] random tensors are float or double, and another dtype was asked for");
   if constexpr (!Shape::value.is_static())
     static_assert(takes<Op, Shape>,
-                  "[random] a random tensor expects a shape without dyn: give it at run time");
+                  "[random] a random tensor's shape has no dyn: random_normal_like(x) has the "
+                  "extents of x in each run, and its kin do; extents may also be tensors");
   o.shape = Shape::value;
   o.type = dtype_of<T>;
   o.key = random_key(options);

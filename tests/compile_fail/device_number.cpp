@@ -1,0 +1,5 @@
+// build error: \[device\] expects a name
+// got: takes<device_spec,int>
+#include <deft/expr.hpp>
+using namespace deft;
+auto gpu = on(device(0));
