@@ -1,4 +1,4 @@
-// build error: \[conv2d\] expects a window, and got a number: conv2d<32>\(x, window<5>, "conv1"\)
+// build error: \[conv2d\] expects a window, and got a number: conv2d<32>\(x, window<5>
 // got: takes<conv2d,tensor<float,-1,8,8,1>,int>
 #include <deft/train/layers.hpp>
 using namespace deft;

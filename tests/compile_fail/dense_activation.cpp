@@ -1,4 +1,4 @@
-// build error: \[dense\] expects a name, and its activation among the options, as in dense\(x, 64, "fc", {.activation = relu}\)
+// build error: \[dense\] expects a name, and its activation among the options
 // got: takes<dense,tensor<float,-1,3>,long>
 #include <deft/op/relu.hpp>
 #include <deft/train/layers.hpp>

@@ -1,4 +1,4 @@
-// build error: \[dense\] expects its activation among the options, as in dense<10>\(x, "fc", {.activation = relu}\)
+// build error: \[dense\] expects its activation among the options
 // got: takes<dense,tensor<float,-1,3>,activation_function>
 #include <deft/op/relu.hpp>
 #include <deft/train/layers.hpp>

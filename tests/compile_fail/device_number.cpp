@@ -1,4 +1,4 @@
-// build error: \[device\] expects a name, as in device\("/gpu:0"\), and got a number
+// build error: \[device\] expects a name
 // got: takes<device_spec,int>
 #include <deft/expr.hpp>
 using namespace deft;

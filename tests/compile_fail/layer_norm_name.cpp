@@ -1,4 +1,4 @@
-// build error: \[layer_norm\] expects a name, as in layer_norm\(x, "norm"\)
+// build error: \[layer_norm\] expects a name
 // got: takes<layer_norm,tensor<float,-1,3>>
 #include <deft/train/layers.hpp>
 using namespace deft;

@@ -97,14 +97,18 @@ inline constexpr bool is_csv_field<std::optional<T>> = is_csv_field<T>;
 /// not of its type, and of a row with too few or too many fields.
 template <class... Ts>
 dataset<Ts...> csv(file_names files, csv_options options = {}) {
-  static_assert(sizeof...(Ts) > 0 && (detail::is_csv_field<Ts> && ...),
-                "[csv] columns are of the types float, double, std::int32_t, std::int64_t, "
-                "std::uint8_t, bool, std::string, or an std::optional of one of these");
-  detail::check_csv(options, sizeof...(Ts));
-  return dataset<Ts...>(
-      std::make_shared<
-          detail::file_stage<std::tuple<Ts...>, detail::csv_source<Ts...>, csv_options>>(
-          std::move(files), std::move(options)));
+  if constexpr (sizeof...(Ts) > 0 && (detail::is_csv_field<Ts> && ...)) {
+    detail::check_csv(options, sizeof...(Ts));
+    return dataset<Ts...>(
+        std::make_shared<
+            detail::file_stage<std::tuple<Ts...>, detail::csv_source<Ts...>, csv_options>>(
+            std::move(files), std::move(options)));
+  } else {
+    static_assert(sizeof...(Ts) > 0 && (detail::is_csv_field<Ts> && ...),
+                  "[csv] columns are of the types float, double, std::int32_t, std::int64_t, "
+                  "std::uint8_t, bool, std::string, or an std::optional of one of these");
+    return dataset<Ts...>(detail::stage_ref<typename dataset<Ts...>::value_type>());
+  }
 }
 
 }  // namespace deft

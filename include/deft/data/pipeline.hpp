@@ -142,11 +142,15 @@ class dataset {
   /// The elements for which `wanted` returns true.
   template <class Predicate>
   dataset filter(Predicate wanted) const {
-    static_assert(std::is_invocable_r_v<bool, Predicate&, const Ts&...>,
-                  "[filter] expects a function that takes the components of an element, as "
-                  "constants, and returns a bool");
-    return dataset(
-        std::make_shared<detail::filter_stage<value_type, Predicate>>(stage_, std::move(wanted)));
+    if constexpr (std::is_invocable_r_v<bool, Predicate&, const Ts&...>) {
+      return dataset(
+          std::make_shared<detail::filter_stage<value_type, Predicate>>(stage_, std::move(wanted)));
+    } else {
+      static_assert(std::is_invocable_r_v<bool, Predicate&, const Ts&...>,
+                    "[filter] expects a function that takes the components of an element, as "
+                    "constants, and returns a bool");
+      return *this;
+    }
   }
   /// The elements of the datasets that f returns, one for each element of this one. `cycle_length`
   /// of them are open at a time, and `block_length` elements of each are taken in turn; the next

@@ -29,6 +29,15 @@ class activation_function {
   std::function<any_tensor(const any_tensor&)> f_;
 };
 
+namespace detail {
+/// An activation where no option stands, to say so. (Not made of {}, which options are.)
+struct bare_activation {
+  bare_activation(any_tensor (*)(const any_tensor&, source_place));  // NOLINT: implicit
+  template <class F>
+  requires std::is_invocable_r_v<any_tensor, const F&, const any_tensor&> bare_activation(const F&);
+};
+}  // namespace detail
+
 /// Whether a layer trains: known while the graph is written, or a scalar of bool that a step feeds
 /// or computes.
 class training_flag {

@@ -87,14 +87,14 @@ detail::refused dense(const X&) {
   return {};
 }
 template <std::int64_t Units, typed_expression X>
-detail::refused dense(const X&, std::string_view, const activation_function&) {
+detail::refused dense(const X&, std::string_view, const detail::bare_activation&) {
   static_assert(detail::takes<op::dense, detail::got<X>, activation_function>,
                 "[dense] expects its activation among the options, as in dense<10>(x, \"fc\", "
                 "{.activation = relu})");
   return {};
 }
 template <expression X>
-detail::refused dense(const X&, std::int64_t, const activation_function& = {}) {
+detail::refused dense(const X&, std::int64_t, const detail::bare_activation&) {
   static_assert(detail::takes<op::dense, detail::got<X>, std::int64_t>,
                 "[dense] expects a name, and its activation among the options, as in dense(x, 64, "
                 "\"fc\", {.activation = relu})");
