@@ -109,6 +109,72 @@ std::string closest(const std::string& text, const std::vector<std::string>& kno
   return found;
 }
 
+namespace {
+
+/// How many bytes the first character of `text` has; 0 if it does not begin with one of UTF-8.
+std::size_t character_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) {
+    return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u;
+  };
+  const auto follow = [&](std::size_t n) {
+    for (std::size_t i = 1; i < n; ++i)
+      if ((byte(i) & 0xc0) != 0x80) return std::size_t{0};
+    return n;
+  };
+  const unsigned first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  if (first >= 0xc2 && first <= 0xdf) return follow(2);
+  // Neither longer than needed, nor half of a UTF-16 pair, nor above U+10FFFF.
+  if ((first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
+      (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f))
+    return 0;
+  if (first >= 0xe0 && first <= 0xef) return follow(3);
+  if (first >= 0xf0 && first <= 0xf4) return follow(4);
+  return 0;
+}
+
+/// `text` with the characters for which is_bad(c), and bytes that are not UTF-8, as escapes.
+template <class F>
+std::string escaped(std::string_view text, F is_bad) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string s;
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    const auto c = static_cast<unsigned char>(text[0]);
+    if (bytes == 0 || (bytes == 1 && is_bad(c))) {
+      if (c == '\n')
+        s += "\\n";
+      else if (c == '\r')
+        s += "\\r";
+      else if (c == '\t')
+        s += "\\t";
+      else
+        ((s += "\\x") += digits[c >> 4]) += digits[c & 15];
+    } else {
+      s += text.substr(0, bytes);
+    }
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return s;
+}
+
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+std::string as_utf8(std::string_view text) {
+  return escaped(text, [](unsigned char) { return false; });
+}
+std::string printable(std::string_view text) {
+  return escaped(text, [](unsigned char c) { return c < ' ' || c == 0x7f; });
+}
+
 std::string to_string(const dims& d) {
   return "(" + join(d, ",", [](std::int64_t e) { return e == dyn ? std::string("?") : str(e); }) +
          ")";

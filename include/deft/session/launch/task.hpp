@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/session/launch/task.hpp: one program as client, parameter server and worker, by its flags.
 #pragma once
+#include <atomic>
 #include <concepts>
 #include <deft/session/cluster/cluster_spec.hpp>
 #include <deft/session/options.hpp>
@@ -82,6 +83,10 @@ class task {
   /// Calls `f`, on another thread, when SIGINT (Ctrl-C) or SIGTERM asks the process to end, instead
   /// of ending it, as long as the result lives. A second signal ends it at once.
   std::shared_ptr<void> when_asked_to_stop(std::function<void()> f);
+  /// Notes that something has failed where nothing can be thrown, as a last checkpoint that a
+  /// destructor could not save: task_main then returns 1, whatever else goes well.
+  void note_failure() { failed_ = true; }
+  bool has_failed() const { return failed_; }
   /// The server of this task. Throws failed_precondition in a single process.
   deft::server& server();
 
@@ -97,6 +102,7 @@ class task {
   std::optional<bool> allow_tf32_;
   std::optional<double> gpu_memory_limit_;
   bool log_device_placement_ = false;
+  std::atomic<bool> failed_{false};
   std::optional<std::string> value_of(const std::string& name) const;
   static long long integer_in(const std::string& name, const std::string& text, long long lowest,
                               unsigned long long highest);
@@ -114,7 +120,8 @@ class task {
 /// The `main` of every task: reads the flags and starts the server. A parameter server then serves
 /// until all workers are done; any other task calls `body` with a new graph as the current one, and
 /// tells the parameter servers when it is done.
-/// Returns the exit code: 0, or 1 after printing an error that was thrown. `--help` prints the
+/// Returns the exit code: 0, or 1 after printing an error that was thrown, or if a
+/// monitored_session could not end in order, which it has logged. `--help` prints the
 /// flags and the environment variables, and returns 0. SIGTERM or SIGINT (Ctrl-C) shuts a task of a
 /// cluster down: it cancels its runs, tells the other tasks that it was stopped, and returns 128
 /// plus the signal's number. A second signal ends it at once.

@@ -252,7 +252,7 @@ int live(task& self, const std::function<void(task&)>& body) {
       self.server().coordination().done(std::chrono::milliseconds(signals.number() ? 500 : 2'000));
   }
   const int signal = signals.number();
-  if (!signal) return 0;
+  if (!signal) return self.has_failed() ? 1 : 0;
   logging::info(self.device(), " was ended by ", signal == SIGINT ? "SIGINT" : "SIGTERM");
   if (self.distributed()) self.server().stop(std::chrono::milliseconds(500));
   return 128 + signal;
