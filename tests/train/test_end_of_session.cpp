@@ -97,9 +97,9 @@ TEST_CASE("stop_at_step sees what other workers have counted during a run") {
             return operation(step.assign_add(1));
           }();
           monitored_session s(self, {.hooks = {stop_at_step(4)}});
-          session other(self);
+          session& other = s.session();
           other.run(detail::begin_restoring(given));
-          std::thread trains([&] { s.run(train), ++runs; });
+          std::jthread trains([&] { s.run(train), ++runs; });
           for (int i = 0; i < 3; ++i) other.run(step.assign_add(1));
           other.run(given.assign(1.f));
           other.run(detail::end_restoring(given));

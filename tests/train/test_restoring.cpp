@@ -16,8 +16,10 @@ using testing::temporary_folder;
 using namespace std::chrono_literals;
 
 TEST_CASE_FIXTURE(own_graph, "a variable that is restored counts as one without a value") {
+  const temporary_folder folder;
+  local_cluster c({{"worker", 1}}, {.file_roots = {folder.path().string()}});
   variable<float> w("w", 1.f), u("u", 2.f);
-  session s, other;
+  session s(c.target("worker", 0)), other(c.target("worker", 0));
   s.run(initialize_all());
   const tensor<float> twice = w * 2.f;
   const operation up = w.assign_add(1.f), set = w.assign(5.f);
@@ -28,7 +30,6 @@ TEST_CASE_FIXTURE(own_graph, "a variable that is restored counts as one without 
   CHECK(outcome_of([&] { other.run(twice); }).code == errc::aborted);
   CHECK(outcome_of([&] { other.run(up); }).code == errc::aborted);
   CHECK(outcome_of([&] { other.run(set); }).code == errc::aborted);
-  const temporary_folder folder;
   CHECK(outcome_of([&] { saver().save(s, folder / "m"); }).code == errc::aborted);
   s.run(detail::initialize_if_empty(w));  // does nothing
   s.run(w.assign(7.f));
@@ -43,7 +44,7 @@ TEST_CASE_FIXTURE(own_graph, "a variable that is restored counts as one without 
   // Steps that were begun before do not change what was restored.
   CHECK(outcome_of([&] { other.run(up); }).says("\"w\" was restored"));
   CHECK(outcome_of([&] { other.run(set); }).code == errc::aborted);
-  session later;
+  session later(c.target("worker", 0));
   later.run(up);
   CHECK(later.run(w) == 8);
   CHECK(other.run(u) == 2);

@@ -86,8 +86,9 @@ class hook {
   virtual void after_run(run_context& context, std::span<const any_array> values) {
     static_cast<void>(context), static_cast<void>(values);
   }
-  /// Once, when the session ends in order: not where an exception ends it. What it throws is thrown
-  /// by monitored_session::close(), or fails the task: see its destructor.
+  /// Once, when the session ends in order: not where an exception ends it. An error that says that
+  /// a task was lost is recovered from, and it is called again. What else it throws is thrown by
+  /// monitored_session::close(), or fails the task: see its destructor.
   virtual void end(run_context& context) { static_cast<void>(context); }
 };
 using hook_ref = std::shared_ptr<hook>;

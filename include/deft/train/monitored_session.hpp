@@ -85,6 +85,8 @@ class monitored_session : public detail::run_forms<monitored_session> {
   step_results run_request(std::span<const output> fetches, std::span<const output> targets,
                            std::span<const feed_ref> feeds, const run_options& options,
                            source_place w);
+  /// Calls a hook's end, again after a recovery.
+  void end(hook& h);
   run_options while_starting(std::chrono::steady_clock::time_point until) const;
   /// The variables that have no value.
   std::vector<any_variable> without_values(std::chrono::steady_clock::time_point until);
@@ -127,6 +129,7 @@ class monitored_session : public detail::run_forms<monitored_session> {
   std::vector<std::pair<std::vector<output>, output>> steps_after_;  ///< of the last requests
   bool ready_ = false;  ///< once random numbers are where they are to go on
   bool closed_ = false;
+  std::size_t ended_ = 0;  ///< of the hooks
   deft::session session_;
   run_context context_{self_, session_, place_};
   std::stop_source asked_to_stop_;  ///< by a signal, which also ends waits for other tasks

@@ -133,12 +133,22 @@ monitored_session::monitored_session(task& self, monitored_options options, sour
 void monitored_session::close() {
   if (std::exchange(closed_, true)) return;
   std::exception_ptr first;
-  for (auto& h : options_.hooks) try {
-      h->end(context_);
+  for (; ended_ < options_.hooks.size(); ++ended_) try {
+      end(*options_.hooks[ended_]);
     } catch (...) {
       if (!first) first = std::current_exception();
     }
   if (first) std::rethrow_exception(first);
+}
+
+void monitored_session::end(hook& h) {
+  constexpr int most = 3;
+  for (int attempt = 1;; ++attempt) try {
+      return h.end(context_);
+    } catch (const error& e) {
+      if (attempt == most) throw;
+      recover(e, 0, true);
+    }
 }
 
 monitored_session::~monitored_session() {
@@ -264,7 +274,8 @@ void monitored_session::make_ready(std::chrono::steady_clock::time_point until) 
     if (o.first_step > session_.options().first_step) session_ = deft::session(self_, o);
   }
   ready_ = true;
-  for (auto& h : options_.hooks) h->after_create(context_);
+  for (std::size_t i = ended_; i < options_.hooks.size(); ++i)
+    options_.hooks[i]->after_create(context_);
 }
 
 bool monitored_session::has_kept_values(std::chrono::steady_clock::time_point until) {
