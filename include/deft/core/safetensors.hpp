@@ -33,8 +33,6 @@ class safetensors_file {
 
   const std::map<std::string, safetensors_entry>& entries() const& { return entries_; }
   void entries() const&& = delete;
-  /// Whether the header has a checksum, as in files that deft wrote.
-  bool has_checksum() const { return has_checksum_; }
   /// Calls f(0) … f(n - 1), each once, in any order and on any threads.
   using piecewise = void (*)(std::int64_t n, const std::function<void(std::int64_t)>& f);
   /// The array `name`, whose pieces are read by `each`. Throws not_found, unimplemented if deft has
@@ -51,7 +49,6 @@ class safetensors_file {
   std::string path_;
   file_descriptor file_;
   std::map<std::string, safetensors_entry> entries_;
-  bool has_checksum_ = false;
 };
 
 /// The arrays of a file. Throws as safetensors_file does.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/text.hpp: joining values into a string, printing numbers, and UTF-8.
+// deft/core/text.hpp: joining values into a string, and printing numbers.
 #pragma once
 #include <charconv>
 #include <concepts>
@@ -57,13 +57,6 @@ std::string join(const Range& items, std::string_view separator) {
   return join(
       items, separator, [](const auto& v) -> const auto& { return v; });
 }
-
-/// Whether `text` is UTF-8 (RFC 3629), as JSON, protocol buffers and Graphviz require of names.
-bool is_utf8(std::string_view text);
-/// `text` as UTF-8: bytes that are not are written as "\xfc".
-std::string as_utf8(std::string_view text);
-/// The same for a line of a message: control characters, too, as "\n" or "\x00".
-std::string printable(std::string_view text);
 
 /// The element of `known` closest to `text`, at most two edits away; `text` itself if it is one of
 /// them, or if none is that close.

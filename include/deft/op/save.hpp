@@ -40,12 +40,10 @@ struct snapshot_variables {
   std::vector<tensor_type> infer(std::span<const tensor_type>) const { return outputs(); }
 };
 
-/// Reads tensors from files. The input is a text of four lines for each tensor: its name, the file,
-/// its name in the file, and "checksums" if the file was written with them, else nothing; those of
-/// other names are passed over.
+/// Reads tensors from files. The input is a text of three lines for each tensor: its name, the
+/// file, and its name in the file; those of other names are passed over.
 struct restore_tensors {
   static constexpr std::string_view name = "restore_tensors";
-  static constexpr int version = 2;
   static constexpr int arity = 1;
   static constexpr op_traits traits = op_traits::stateful;
   strings names;

@@ -25,7 +25,6 @@ struct checkpoint_index {
   std::int64_t sequence = 0;    ///< a later checkpoint of the directory has a larger one
   std::int64_t seconds = 0;     ///< when it was written, since 1970
   std::int64_t generation = 1;  ///< how often a checkpoint of this name was written
-  bool has_checksums = false;   ///< whether the headers of its files were written with checksums
   /// How many steps of the session that saved it had drawn random numbers, if that is known.
   std::optional<std::uint64_t> draws = {};
   std::map<std::string, saved_tensor> tensors;

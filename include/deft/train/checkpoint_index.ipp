@@ -119,7 +119,6 @@ checkpoint_index parse_index(const std::string& path, const std::string& file,
     index.sequence = count_of(o.at("sequence"));
     index.seconds = o.at("seconds").as_int64();
     index.generation = count_of(o.at("generation"));
-    if (const json::value* v = o.if_contains("checksums")) index.has_checksums = v->as_bool();
     if (const json::value* v = o.if_contains("draws"))
       index.draws = static_cast<std::uint64_t>(count_of(*v));
     for (const auto& [name, v] : o.at("tensors").as_object())
@@ -190,8 +189,6 @@ std::string why_incomplete(const checkpoint_index& index) {
   try {
     for (const auto& f : index.files()) {
       const safetensors_file file((directory / f).string());
-      if (index.has_checksums && !file.has_checksum())
-        return str((directory / f).string(), " lacks the checksum of its header");
       for (const auto& [name, t] : index.tensors)
         if (t.file == f && !file.entries().contains(t.name))
           return str((directory / f).string(), " lacks \"", printable(name), "\"");
@@ -211,8 +208,7 @@ void write_index(const checkpoint_index& index) {
   json::object inner = {{"base", index.base},
                         {"sequence", index.sequence},
                         {"seconds", index.seconds},
-                        {"generation", index.generation},
-                        {"checksums", index.has_checksums}};
+                        {"generation", index.generation}};
   if (index.draws) inner["draws"] = static_cast<std::int64_t>(*index.draws);
   inner["tensors"] = std::move(tensors);
   const std::string text = json::serialize(inner);

@@ -246,7 +246,6 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
     const std::size_t old = split_path(files).second.size();
     for (auto& [name, t] : index.tensors) t.file = split_path(named).second + t.file.substr(old);
   }
-  index.has_checksums = true;
   index.seconds = std::chrono::duration_cast<std::chrono::seconds>(
                       std::chrono::system_clock::now().time_since_epoch())
                       .count();
@@ -299,8 +298,8 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
   std::string request;
   for (const auto& [name, v] : all) {
     const detail::saved_tensor& t = index.tensors.at(name);
-    request += str(name, "\n", (std::filesystem::path(directory) / t.file).string(), "\n", t.name,
-                   "\n", index.has_checksums ? "checksums\n" : "\n");
+    request +=
+        str(name, "\n", (std::filesystem::path(directory) / t.file).string(), "\n", t.name, "\n");
   }
   auto in_graph = as_default(graph_);
   scope outside{scope_ref()};
