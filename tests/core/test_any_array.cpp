@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/core/any_array.hpp>
+#include <deft/core/duration.hpp>
 #include <deft/core/ndarray.hpp>
 #include <limits>
 #include <numeric>
+#include <sstream>
 
+#include "comma_locale.hpp"
 #include "testing.hpp"
 
 using namespace deft;
@@ -153,6 +156,16 @@ TEST_CASE("arrays print as in NumPy") {
        "[1000 1001]]"},
   };
   for (auto& [a, text] : cases) CHECK(to_string(a) == text);
+}
+
+TEST_CASE("numbers print alike in every locale") {
+  const testing::comma_locale german;
+  CHECK(str(1234567.5, " ", 0.25f, " ", std::int64_t{1234567}) == "1234567.5 0.25 1234567");
+  CHECK(to_string(ndarray<float, 2>{0.5f, 1234.25f}.array()) == "[5.00000e-01 1.23425e+03]");
+  std::ostringstream stream;
+  stream << ndarray<double, 2>{0.5, 1.25} << ' ' << dims{1234567};
+  CHECK(stream.str() == "[0.5  1.25] (1234567)");
+  CHECK(duration_text(std::chrono::milliseconds(1'200)) == "1.2 s");
 }
 
 TEST_CASE("a view has known extents, and an array that was moved from is empty") {

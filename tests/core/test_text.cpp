@@ -37,3 +37,35 @@ TEST_CASE("join puts the separator between elements, never after the last") {
   CHECK(join(std::vector<int>{1, 2, 3}, ", ") == "1, 2, 3");
   CHECK(join(std::vector<int>{1, 2}, " ", [](int v) { return str('<', v, '>'); }) == "<1> <2>");
 }
+
+TEST_CASE("bytes are UTF-8 by RFC 3629, and the others are escaped") {
+  const char* const valid[] = {"",         "plain\n",          "größe",           "\u0800",
+                               "\uffff",   "\U00010000",       "\U0010ffff",      "\x7f",
+                               "\xc2\x80", "\xed\x9f\xbf日本", "\xee\x80\x80 end"};
+  for (const std::string text : valid) {
+    CAPTURE(text);
+    CHECK(is_utf8(text));
+    CHECK(as_utf8(text) == text);
+  }
+  CHECK(is_utf8(std::string_view("\0", 1)));
+  const std::pair<std::string, std::string> invalid[] = {
+      {"f\xfcr", "f\\xfcr"},                         // Latin 1
+      {"\xc3", "\\xc3"},                             // cut off
+      {"\xe2\x82", "\\xe2\\x82"},                    //
+      {"\xf0\x9f\x98", "\\xf0\\x9f\\x98"},           //
+      {"a\x80z", "a\\x80z"},                         // without a beginning
+      {"\xc0\x80", "\\xc0\\x80"},                    // longer than needed
+      {"\xc1\xbf", "\\xc1\\xbf"},                    //
+      {"\xe0\x9f\xbf", "\\xe0\\x9f\\xbf"},           //
+      {"\xf0\x8f\xbf\xbf", "\\xf0\\x8f\\xbf\\xbf"},  //
+      {"\xed\xa0\x80", "\\xed\\xa0\\x80"},           // half of a pair
+      {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},  // above U+10FFFF
+      {"\xf8\x88\x80\x80\x80", "\\xf8\\x88\\x80\\x80\\x80"},
+      {"\xff\xc3\xbc", "\\xff\u00fc"},
+  };
+  for (const auto& [text, escaped] : invalid) {
+    CAPTURE(escaped);
+    CHECK_FALSE(is_utf8(text));
+    CHECK(as_utf8(text) == escaped);
+  }
+}

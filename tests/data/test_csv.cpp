@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "../comma_locale.hpp"
 #include "../testing.hpp"
 #include "temporary_folder.hpp"
 
@@ -59,12 +60,45 @@ TEST_CASE("columns have types") {
   ++i;
   CHECK(i == d.end());
 
-  for (auto& [tiny] : csv_of<float>(dir, "1e-60\n-1e-60\n")) CHECK(tiny == 0);
+  // Too small for the type, or for any: 0, with its sign.
+  for (const std::string text : {"1e-60", "1e-400", "1e-5000", "0.00001e-4999", "123456e-99999",
+                                 "1e-99999999999999999999", ".5e-5000"}) {
+    CAPTURE(text);
+    for (auto& [tiny] : csv_of<float>(dir, text + "\n")) CHECK((tiny == 0 && !std::signbit(tiny)));
+    for (auto& [tiny] : csv_of<float>(dir, "-" + text)) CHECK((tiny == 0 && std::signbit(tiny)));
+    if (text == "1e-60") continue;
+    for (auto& [tiny] : csv_of<double>(dir, text)) CHECK((tiny == 0 && !std::signbit(tiny)));
+    for (auto& [tiny] : csv_of<double>(dir, "-" + text)) CHECK((tiny == 0 && std::signbit(tiny)));
+  }
+  for (auto& [small] : csv_of<float>(dir, "1e-45")) CHECK(small == 1e-45f);
+  for (auto& [small] : csv_of<double>(dir, "5e-324")) CHECK(small == 5e-324);
+  const std::string many_zeros = "0." + std::string(5000, '0') + "1";
+  for (auto& [small] : csv_of<double>(dir, many_zeros)) CHECK(small == 0);
+  for (auto& [one] : csv_of<double>(dir, many_zeros + "e5001")) CHECK(one == 1);
+  const std::string many_digits = "1" + std::string(5000, '0');
+  for (const std::string& text : rows{"1e400", "1e5000", "-0.001e5000", "1e99999999999999999999",
+                                      "12345678901e300", "0.0e1x", many_digits}) {
+    CAPTURE(text);
+    const std::string e = failure(dir, csv_of<double>(dir, text));
+    CHECK(e.ends_with(text == "0.0e1x" ? "is not a number of type double"
+                                       : "is out of range for double"));
+  }
 
   std::string batches;
   for (auto& [x, label] : csv_of<float, std::int32_t>(dir, "1,10\n2,20\n3,30").batch(2))
     batches += str(x, label);
   CHECK(batches == "[1. 2.][10 20][3.][30]");
+}
+
+TEST_CASE("numbers are read alike in every locale") {
+  const testing::comma_locale german;
+  testing::temporary_folder dir;
+  // The last one is read in a wider type.
+  for (auto& [a, b, c] : csv_of<float, double, float>(dir, "1.5,1234.25,2.5e-46"))
+    CHECK((a == 1.5f && b == 1234.25 && c == 0));
+  CHECK(failure(dir, csv_of<float>(dir, "1;5", {.separator = '/'})).find("not a number") !=
+        std::string::npos);
+  CHECK(failure(dir, csv_of<float>(dir, "\"1,5\"")).find("not a number") != std::string::npos);
 }
 
 TEST_CASE("blanks around numbers and blank lines are ignored") {
@@ -120,6 +154,14 @@ TEST_CASE("columns are chosen by the names in the header") {
        csv_of<int, int>(dir, bytes, {.header = true, .columns = {"label", "the age"}}))
     seen.insert(seen.end(), {label, age});
   CHECK(seen == std::vector<int>{3, 2, 6, 5});
+  // Blanks around names are ignored, as around numbers.
+  seen.clear();
+  for (auto& [b, c] :
+       csv_of<int, int>(dir, "a, b ,\tc\n1, 2 ,3\n", {.header = true, .columns = {"b", " c"}}))
+    seen.insert(seen.end(), {b, c});
+  CHECK(seen == std::vector<int>{2, 3});
+  CHECK(failure(dir, csv_of<int>(dir, "a,b,a\n1,2,3\n", {.header = true, .columns = {"a"}})) ==
+        "invalid_argument: [csv] a.csv has two columns \"a\": read all, without .columns");
   CHECK(failure(dir, csv_of<int>(dir, bytes, {.header = true, .columns = {"name"}})) ==
         "not_found: [csv] a.csv has no column \"name\"; it has id, the age, label");
   CHECK(failure(dir, csv_of<int>(dir, bytes + "7,8\n", {.header = true, .columns = {"id"}})) ==
@@ -154,7 +196,7 @@ TEST_CASE("what is wrong is named by file, line and column") {
   CHECK(of("a\n1,2\n", {.header = true}) ==
         "data_loss: [csv] a.csv: line 1: it has 1 field; expected 2");
   CHECK(of("\"1\n\",2\n\"3\",4x") ==
-        "data_loss: [csv] a.csv: line 1, column 1: \"1\n\" is not a number of type float");
+        "data_loss: [csv] a.csv: line 1, column 1: \"1\\n\" is not a number of type float");
   CHECK(of("1,2\n\"3,4\n") ==
         "data_loss: [csv] a.csv: line 2, column 1: the file ends within quotes");
   CHECK(of("1,\"2\"3\n") ==
@@ -162,6 +204,20 @@ TEST_CASE("what is wrong is named by file, line and column") {
   CHECK(
       of("1,2\"\n") ==
       "data_loss: [csv] a.csv: line 1, column 2: a quote in a field that does not begin with one");
+  // A message is one line, and UTF-8.
+  CHECK(of(std::string("a\0b\rc,1\n", 9)).find("column 1: \"a\\x00b\\rc\" is not a number") !=
+        std::string::npos);
+  CHECK(of("1," + std::string(39, '1') + "\u00fcxx\n")
+            .ends_with(std::string(39, '1') + "…\" is out of range for int32"));
+  CHECK(failure(dir, csv_of<int>(dir, "a\x1b[m,b\n1,2\n", {.header = true, .columns = {"c"}})) ==
+        "not_found: [csv] a.csv has no column \"c\"; it has a\\x1b[m, b");
+  // Names that are read as numbers.
+  CHECK(
+      of("user,2\n") ==
+      "data_loss: [csv] a.csv: line 1, column 1: \"user\" is not a number of type float: a line of "
+      "names is skipped by .header = true");
+  CHECK(of("1,2\nuser,2\n").ends_with("\"user\" is not a number of type float"));
+  CHECK(of("a,b\nuser,2\n", {.header = true}).ends_with("\"user\" is not a number of type float"));
   CHECK(failure(dir, csv<int>(dir / "none")) == "not_found: [csv] there is no file none");
   CHECK(failure(dir, csv_of<bool>(dir, "yes\n")) ==
         "data_loss: [csv] a.csv: line 1, column 1: \"yes\" is not a bool");

@@ -37,12 +37,34 @@ TEST_CASE("features are read back as they were set") {
 TEST_CASE("an example has the bytes that TensorFlow writes") {
   CHECK(example().set("a", 300).encode() ==
         std::string("\x0a\x0d\x0a\x0b\x0a\x01\x61\x12\x06\x1a\x04\x0a\x02\xac\x02", 15));
+  // A feature without values has a kind all the same.
+  const auto empty = [](const example& e) { return e.encode(); };
+  CHECK(empty(example().set("x", std::vector<std::string>{})) ==
+        "\x0a\x09\x0a\x07\x0a\x01x\x12\x02\x0a" + std::string(1, '\0'));
+  CHECK(empty(example().set("x", std::vector<float>{})) ==
+        "\x0a\x09\x0a\x07\x0a\x01x\x12\x02\x12" + std::string(1, '\0'));
+  CHECK(empty(example().set("x", std::vector<std::int64_t>{})) ==
+        "\x0a\x09\x0a\x07\x0a\x01x\x12\x02\x1a" + std::string(1, '\0'));
+  const std::string none = example().set("x", std::vector<float>{}).set("y", 1).encode();
+  CHECK(example_view(none).floats("x").empty());
+  CHECK(example_view(none).one_integer("y") == 1);
+  CHECK(error_of([&] { example_view(none).integers("x"); }) ==
+        "invalid_argument: [example] feature \"x\" has floats, not integers");
+  CHECK(example_view(example().encode()).has("x") == false);
   // Numbers that are not packed, as older writers have them.
   const std::string loose("\x0a\x0e\x0a\x0c\x0a\x01\x61\x12\x07\x1a\x05\x08\xac\x02\x08\x01", 16);
   CHECK(example_view(loose).integers("a") == std::vector<std::int64_t>{300, 1});
 }
 
 TEST_CASE("what is wrong with a feature is said") {
+  for (const auto& set :
+       {+[](example& e) { e.set("f\xfcr", 1); }, +[](example& e) { e.set("f\xfcr", "text"); },
+        +[](example& e) { e.set("f\xfcr", std::vector<float>{}); }}) {
+    example e;
+    CHECK(error_of([&] { set(e); }) ==
+          "invalid_argument: [example] \"f\\xfcr\" is not a valid name of a feature: it is not "
+          "UTF-8");
+  }
   const std::string bytes = example().set("label", 7).set("name", "x").encode();
   const example_view v(bytes);
   CHECK(error_of([&] { v.one_integer("lable"); }) ==

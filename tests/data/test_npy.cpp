@@ -91,6 +91,26 @@ TEST_CASE("files are those of NumPy") {
   }
 }
 
+TEST_CASE("headers are those of any Python") {
+  testing::temporary_folder dir;
+  const std::string elements("\0\0\x80\x3f\0\0\0\x40", 8);
+  for (const std::string header :
+       {"{'descr': '<f4', 'fortran_order': False, 'shape': (2L, 1L), }",
+        "{'descr':\t'<f4',\t'fortran_order':\tFalse,\t'shape':\t(2,\t1)\t}\t\n",
+        "{\r\n\"shape\": (2 ,1L,),\f\"fortran_order\": False, \"descr\": \"<f4\"}",
+        "{u'descr': u'<f4', u'fortran_order': False, u'shape': (2, 1)}"}) {
+    CAPTURE(header);
+    write_bytes(dir / "a.npy", file_of(header, elements));
+    CHECK(read_npy(dir / "a.npy") == ndarray<float, 2, 1>{1, 2}.array());
+  }
+  for (const std::string shape : {"(2LL,)", "(L,)", "(2 L,)", "(2l,)", "(2x,)"}) {
+    CAPTURE(shape);
+    CHECK(failure(dir, file_of("{'descr': '<f4', 'fortran_order': False, 'shape': " + shape + ", }",
+                               elements))
+              .ends_with("its header is not that of an array"));
+  }
+}
+
 TEST_CASE("rows of files are elements of a dataset") {
   testing::temporary_folder dir;
   write_npy(dir / "x.npy", ndarray<float, 3, 2>{1, 2, 3, 4, 5, 6});

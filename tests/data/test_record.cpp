@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/data/record.hpp>
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <bit>
 #include <deft/core/crc32c.hpp>
+#include <deft/core/file.hpp>
+#include <deft/data/npy.hpp>
+#include <filesystem>
 #include <random>
 #include <vector>
 
@@ -73,6 +78,25 @@ TEST_CASE("a plain file whose first length begins as gzip does is read as it is"
       CHECK(records_of(dir / name) == records);
     }
   }
+}
+
+TEST_CASE("processes that are started inherit no file") {
+  testing::temporary_folder dir;
+  record_writer plain(dir / "a"), compressed(dir / "a.gz");
+  write_npy(dir / "b.npy", any_array::scalar(1.f));
+  record_reader reader(dir / "b.npy");
+  file_writer whole(file_roots::anywhere(), dir / "c");
+  const file_descriptor read = file_roots::anywhere().open_file(dir / "b.npy");
+  int seen = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code gone;
+    const std::string file = std::filesystem::read_symlink(entry.path(), gone).string();
+    if (!file.starts_with(dir.path().string())) continue;
+    CAPTURE(file);
+    CHECK((::fcntl(std::stoi(entry.path().filename().string()), F_GETFD) & FD_CLOEXEC) != 0);
+    ++seen;
+  }
+  CHECK(seen == 6);  // and the directory in which the last one is written
 }
 
 TEST_CASE("what is flushed can be read") {

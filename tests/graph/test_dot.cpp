@@ -42,5 +42,8 @@ TEST_CASE_FIXTURE(own_graph,
   INFO(dot);
   CHECK(dot.find("label=\"a\\\"b\\\\c\\nvariable\\nfloat(2,2)\"") != dot.npos);
   CHECK(dot.find("shape=cylinder") != dot.npos);
+  g.nodes[0].name = "f\xfcr";  // Graphviz reads UTF-8 alone
+  CHECK(is_utf8(to_dot(g)));
+  CHECK(to_dot(g).find("label=\"f\\\\xfcr\\nvariable") != dot.npos);
   CHECK(dot.find("label=\"16 bytes\"") != dot.npos);
 }

@@ -5,6 +5,7 @@
 #include <deft/core/file.hpp>
 #include <map>
 
+#include "../comma_locale.hpp"
 #include "../data/temporary_folder.hpp"
 #include "../testing.hpp"
 
@@ -46,6 +47,22 @@ TEST_CASE("a trace as Chrome's JSON: tasks are processes, lanes of devices are t
   CHECK(b.at("pid") == processes["/job:worker/replica:0/task:1"].at("pid"));
   CHECK(b.at("tid") == threads["/gpu:1 lane 2"].at("tid"));
   CHECK(b.at("pid") == threads["/gpu:1 lane 2"].at("pid"));
+}
+
+TEST_CASE("a trace is the same in every locale") {
+  const std::string text = chrome_trace(two_tasks);
+  const testing::comma_locale german;
+  CHECK(chrome_trace(two_tasks) == text);
+}
+
+TEST_CASE("a trace is UTF-8, whatever names are") {
+  const std::string text =
+      chrome_trace({{{"f\xfcr", "mul", "gr\xf6\xdf\x65.cpp:3", "/job:a/task:0/cpu:0", 0, 0, 1}}});
+  CHECK(is_utf8(text));
+  const json::value all = json::parse(text);
+  const json::value& e = all.at("traceEvents").at(0);
+  CHECK(e.at("name") == "f\\xfcr");
+  CHECK(e.at("args").at("at") == "gr\\xf6\\xdfe.cpp:3");
 }
 
 TEST_CASE("a trace of nothing is valid, and a file has the same text") {

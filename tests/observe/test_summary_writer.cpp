@@ -136,10 +136,10 @@ TEST_CASE("a histogram counts every finite element once") {
     std::vector<double> ends, counts;
     pbf_reader h(bytes);
     while (h.next())
-      if (h.tag() < 6)
-        numbers[static_cast<int>(h.tag())] = h.get_double();
+      if (const int tag = static_cast<int>(h.tag()); tag < 6)
+        numbers[tag] = h.get_double();
       else
-        for (const double v : h.get_packed_double()) (h.tag() == 6 ? ends : counts).push_back(v);
+        for (const double v : h.get_packed_double()) (tag == 6 ? ends : counts).push_back(v);
     return std::tuple(numbers, ends, counts);
   };
   const auto [numbers, ends, counts] = parsed(events[1].histogram);
@@ -220,6 +220,37 @@ TEST_CASE("a graph has names, operations, inputs and devices") {
   }
   CHECK(nodes == std::vector<std::vector<std::string>>{
                      {"a", "constant"}, {"b", "neg", "a", "^a", "/job:ps/task:1/gpu:0"}});
+}
+
+TEST_CASE("what TensorBoard could not read is refused at the call, or escaped") {
+  testing::temporary_folder dir;
+  summary_writer writer(dir / "a");
+  writer.scalar("gr\u00f6\u00dfe", 1, 1);
+  const std::string bad = "f\xfcr";
+  const std::string refused =
+      "invalid_argument: [summary] \"f\\xfcr\" is not a valid tag: it is not UTF-8";
+  CHECK(error_of([&] { writer.scalar(bad, 2, 1); }) == refused);
+  CHECK(error_of([&] { writer.text(bad, "x", 1); }) == refused);
+  CHECK(error_of([&] { writer.histogram(bad, ndarray<float, 1>{1}, 1); }) == refused);
+  CHECK(error_of([&] { writer.image(bad, ndarray<float, 1, 1>{1}, 1); }) == refused);
+  writer.text("notes", "f\xfcr", 2);
+  graph_def g;
+  g.nodes.resize(2);
+  g.nodes[0].name = bad;
+  g.nodes[0].op = &record_of<op::constant>;
+  g.nodes[1].name = "b";
+  g.nodes[1].op = &record_of<op::neg>;
+  g.nodes[1].inputs = {{0, 0}};
+  g.nodes[1].controls = {0};
+  writer.graph(g);
+  writer.flush();
+  const auto events = events_of(writer.file());
+  REQUIRE(events.size() == 4);
+  CHECK(events[1].tag == "gr\u00f6\u00dfe");
+  CHECK(events[2].tensor.ends_with("f\\xfcr"));
+  for (const std::string& name : {std::string("f\\xfcr"), std::string("^f\\xfcr")})
+    CHECK(events[3].graph.find(name) != std::string::npos);
+  CHECK(events[3].graph.find(bad) == std::string::npos);
 }
 
 TEST_CASE("a folder that cannot be made is named") {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <deft/op/placeholder.hpp>
 
+#include <deft/op/name.hpp>
+#include <deft/op/variable.hpp>
+
 #include "modeling.hpp"
 
 using namespace deft;
@@ -14,6 +17,20 @@ TEST_CASE_FIXTURE(testing::own_graph, "a placeholder has a name, dtype and shape
   auto scope = name_scope("input");
   placeholder<float> y("y");
   CHECK(name_of(y) == "input/y");
+}
+
+TEST_CASE_FIXTURE(testing::own_graph, "names are UTF-8") {
+  placeholder<float> x("gr\u00f6\u00dfe");
+  CHECK(name_of(x) == "gr\u00f6\u00dfe");
+  CHECK(testing::error_of([] { placeholder<float> y("f\xfcr"); })
+            .starts_with("invalid_argument: [placeholder] \"f\\xfcr\" is not a valid name: it is "
+                         "not UTF-8"));
+  CHECK(
+      testing::error_of([&] {
+        name(x, "f\xfcr");
+      }).starts_with("invalid_argument: [name] \"f\\xfcr\" is not a valid name: it is not UTF-8"));
+  CHECK(
+      testing::error_of([] { variable<float> v("f\xfcr", 1.f); }).starts_with("invalid_argument"));
 }
 
 TEST_CASE_FIXTURE(testing::own_graph, "assigning a value makes a feed") {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // tests/programs/checkpoints.cpp save FOLDER: goes on from the newest checkpoint and saves one
 // after the other, of variables whose elements are the number of the step, until it is killed;
-// prints a line for each. exchange FOLDER: writes deft.safetensors, and checks python.safetensors,
-// for the package that does the reverse (tests/train/exchange.py). --folder FOLDER and the flags of
-// a task: a parameter server holds 128 MB, which its worker saves there and restores; prints a sum
-// of what was restored, and by how many KB the worker has grown.
+// prints a line for each. exchange FOLDER: writes deft.safetensors and .npy files, and checks
+// python.safetensors and such files, for the packages that do the reverse
+// (tests/train/exchange.py). --folder FOLDER and the flags of a task: a parameter server holds 128
+// MB, which its worker saves there and restores; prints a sum of what was restored, and by how many
+// KB the worker has grown.
 #include <cstdio>
 #include <deft/deft.hpp>
+#include <filesystem>
 #include <fstream>
 
 using namespace deft;
@@ -42,7 +44,16 @@ int exchange(const std::string& folder) {
       {"ids", ndarray<std::int32_t, 1, 2>{3, -3}.array()},
   };
   write_safetensors(folder + "/deft.safetensors", arrays);
-  return read_safetensors(folder + "/python.safetensors") == arrays ? 0 : 1;
+  bool same = read_safetensors(folder + "/python.safetensors") == arrays;
+  for (const auto& [name, a] : arrays) {
+    const std::string file = std::filesystem::path(name).filename().string() + ".npy";
+    write_npy(folder + "/deft_" + file, a);
+    same = same && read_npy(folder + "/python_" + file) == a;
+  }
+  // Elements of 16 bits are read as float.
+  write_safetensors(folder + "/widened.safetensors",
+                    read_safetensors(folder + "/narrow.safetensors"));
+  return same ? 0 : 1;
 }
 
 /// The most memory that the process has used, in KB.

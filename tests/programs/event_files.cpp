@@ -16,6 +16,14 @@ int main(int argc, char** argv) {
   ndarray<float, 2, 3> grey{0, 0.25f, 0.5f, 0.75f, 1, 0};
   events.image("grey", grey, 3);
   events.text("notes", "**bold**", 4);
+  // Names that are not UTF-8 are refused or escaped, so that what follows is read.
+  try {
+    events.scalar("f\xfcr", 1, 1);
+    return 1;
+  } catch (const error&) {
+  }
+  events.text("bytes", "f\xfcr", 5);
+  events.scalar("gr\u00f6\u00dfe", 2, 6);
 
   placeholder<float, 3> x("x");
   auto there = on(device("/cpu:1"));
@@ -30,5 +38,8 @@ int main(int argc, char** argv) {
                       .set("number", i)
                       .set("text", str("number ", i))
                       .set("values", std::vector<float>{0.5f * static_cast<float>(i), -1})
+                      .set("no number", std::vector<std::int64_t>())
+                      .set("no text", std::vector<std::string>())
+                      .set("no value", std::vector<float>())
                       .encode());
 }

@@ -164,6 +164,10 @@ TEST_CASE("TensorBoard is told where training goes on") {
 }
 
 TEST_CASE_FIXTURE(own_graph, "a summary of what cannot be shown is refused") {
+  const std::string no_tag =
+      "invalid_argument: [summary] \"f\\xfcr\" is not a valid tag: it is not UTF-8";
+  CHECK(testing::error_of([] { scalar_summary("f\xfcr", constant(1.f)); }) == no_tag);
+  CHECK(testing::error_of([] { text_summary("f\xfcr", "x"); }) == no_tag);
   variable<float, 3> w("w", zeros());
   placeholder<bool> b("b");
   CHECK(

@@ -8,6 +8,7 @@
 #include <deft/core/file.ipp>
 #include <deft/core/hash.ipp>
 #include <deft/core/num_text.ipp>
+#include <deft/core/printable.ipp>
 #include <deft/core/safetensors.ipp>
 #include <deft/core/text.ipp>
 #include <deft/core/thread.ipp>

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deft/core/error.hpp>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -42,14 +43,23 @@ class file_roots {
   file_roots() = default;
   /// Throws not_found if one of them is not a directory.
   explicit file_roots(const std::vector<std::string>& directories);
-  /// Every directory: for what a program does for its own user.
+  /// Every directory, and links are followed: for what a program does for its own user.
   static file_roots anywhere();
 
   /// Opens a directory, which must be one of the roots or below one; below it no link is followed.
-  /// Throws permission_denied for any other, not_found if there is none.
+  /// Throws permission_denied for any other, and for a link, not_found if there is none.
   file_descriptor open_directory(const std::string& path) const;
+  /// Opens a file of such a directory for reading. Throws not_found if there is none, or something
+  /// that is not a regular file, permission_denied for a link below a root.
+  file_descriptor open_file(const std::string& path) const;
 
  private:
+  friend class file_writer;
+  /// The directory and the name under which to write `path`: for one's own user next to what a link
+  /// leads to; below a root the link itself, which is replaced. Throws failed_precondition if
+  /// something is there that is not a regular file.
+  std::pair<file_descriptor, std::string> open_place(const std::string& path) const;
+
   bool anywhere_ = false;
   struct root {
     std::string given, real;  ///< absolute; without links
@@ -57,21 +67,19 @@ class file_roots {
   std::vector<root> roots_;
 };
 
-/// Opens a file of an open directory for reading; `path` names it in errors. Throws not_found,
-/// permission_denied for a link.
-file_descriptor open_file(const file_descriptor& directory, const std::string& name,
-                          const std::string& path);
 std::uint64_t file_size(const file_descriptor& f, const std::string& path);
 /// Reads `bytes` bytes at `offset`. Throws data_loss if the file ends before.
 void read_file(const file_descriptor& f, const std::string& path, std::uint64_t offset, void* to,
                std::size_t bytes);
 
-/// Writes a file under a temporary name, `name.tmp`, and gives it its own name once it is complete
-/// and on the disk, replacing an older file. Until then the older one stays as it was.
+/// Writes a file under a temporary name of its own, and gives it its name once it is complete and
+/// on the disk, replacing an older file. Until then the older one stays as it was. Several writers
+/// of one file, in any processes, do not meet: the last one to commit counts. A writer deletes what
+/// writers of the same file have left that did not end.
 class file_writer {
  public:
-  /// `path` names the file in errors.
-  file_writer(file_descriptor directory, std::string name, std::string path);
+  /// Throws failed_precondition if `path` is a directory, a device, a FIFO or a socket.
+  file_writer(const file_roots& roots, const std::string& path);
   /// Deletes the temporary file if it was not committed.
   ~file_writer();
   file_writer(const file_writer&) = delete;
@@ -82,10 +90,21 @@ class file_writer {
   void commit();
 
  private:
+  void open_temporary();
+
+  std::string path_;  ///< in errors
   file_descriptor directory_, file_;
-  std::string name_, path_;
+  std::string name_, temporary_;
   std::uint64_t on_the_way_ = 0;  ///< the disk was told to write the bytes before this offset
 };
+
+/// The name of the file for which a file_writer made `name`, as it did in any version; `name` if it
+/// is not that of a temporary file.
+std::string_view completed_name(std::string_view name);
+/// Whether a file_writer, of any process, is writing the file `name` of a directory.
+bool is_being_written(const std::string& directory, const std::string& name);
+/// Deletes a temporary file, unless a file_writer of any process is writing it.
+void delete_leftover(const std::string& directory, const std::string& temporary);
 
 /// The directory part of a path, "." if it has none, and the rest.
 std::pair<std::string, std::string> split_path(const std::string& path);

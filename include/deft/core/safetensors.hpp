@@ -16,18 +16,20 @@ namespace deft {
 /// An array in a safetensors file.
 struct safetensors_entry {
   std::string type;                            ///< as in the file: "F32"
-  dtype element = dtype::none;                 ///< none if deft has no such elements
+  dtype element = dtype::none;                 ///< as deft reads it; none if it cannot
+  std::string unsupported;                     ///< why: "of F8_E4M3", "of rank 9"; else empty
   dims shape;                                  ///< not set if its rank is above 8
   std::uint64_t begin = 0, bytes = 0;          ///< within the file
   std::optional<std::uint32_t> checksum = {};  ///< CRC-32C, in files that deft wrote
 };
 
 /// A file of named arrays, open for reading. Files that deft wrote carry checksums, which are
-/// compared. (The format: https://huggingface.co/docs/safetensors.)
+/// compared. Elements of F16 and BF16 are read as float, which has all of their values. (The
+/// format: https://huggingface.co/docs/safetensors.)
 class safetensors_file {
  public:
   /// Reads the header. Throws not_found if there is no such file, data_loss if it is cut off, or
-  /// not a sound safetensors file.
+  /// not a sound safetensors file, as one with two arrays of one name.
   explicit safetensors_file(const std::string& path,
                             const file_roots& roots = file_roots::anywhere());
 
@@ -36,8 +38,8 @@ class safetensors_file {
   /// Calls f(0) … f(n - 1), each once, in any order and on any threads.
   using piecewise = void (*)(std::int64_t n, const std::function<void(std::int64_t)>& f);
   /// The array `name`, whose pieces are read by `each`. Throws not_found, unimplemented if deft has
-  /// no such elements, data_loss if the elements are not those that were written, cancelled once
-  /// `stop` is requested.
+  /// no arrays of its dtype or rank, data_loss if the elements are not those that were written,
+  /// cancelled once `stop` is requested.
   any_array read(const std::string& name, const std::stop_token& stop = {},
                  piecewise each = one_by_one) const;
 
@@ -51,7 +53,8 @@ class safetensors_file {
   std::map<std::string, safetensors_entry> entries_;
 };
 
-/// The arrays of a file. Throws as safetensors_file does.
+/// The arrays of a file. One of a dtype or rank that deft does not have is left out, and a warning
+/// says so; if there are no others it throws unimplemented. Throws as safetensors_file does.
 std::map<std::string, any_array> read_safetensors(const std::string& path);
 
 /// Writes host arrays to a file, which replaces an older one only when it is complete and on the

@@ -3,11 +3,15 @@
 #pragma once
 #include <algorithm>
 #include <bit>
-#include <boost/json.hpp>
 #include <charconv>
 #include <cstring>
 #include <deft/core/crc32c.hpp>
+#include <deft/core/half.hpp>
+#include <deft/core/json.ipp>
+#include <deft/core/log.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/core/safetensors.hpp>
+#include <vector>
 
 namespace deft {
 namespace {
@@ -27,20 +31,29 @@ constexpr std::string_view metadata_key = "__metadata__";
 // written as zeros, and of each array.
 constexpr std::string_view header_key = "deft.header_crc32c", array_key = "deft.crc32c.";
 
-struct type_name {
-  dtype type;
+struct stored_type {
   std::string_view name;
+  dtype type;                                 ///< of the array
+  float (*widened)(std::uint16_t) = nullptr;  ///< of an element, if the file's are narrower
+
+  std::size_t bytes() const { return widened ? sizeof(std::uint16_t) : size_of_dtype(type); }
 };
-constexpr type_name type_names[] = {{dtype::float32, "F32"}, {dtype::float64, "F64"},
-                                    {dtype::int32, "I32"},   {dtype::int64, "I64"},
-                                    {dtype::uint8, "U8"},    {dtype::boolean, "BOOL"}};
+constexpr stored_type stored_types[] = {{"F32", dtype::float32},
+                                        {"F64", dtype::float64},
+                                        {"I32", dtype::int32},
+                                        {"I64", dtype::int64},
+                                        {"U8", dtype::uint8},
+                                        {"BOOL", dtype::boolean},
+                                        {"F16", dtype::float32, from_float16},
+                                        {"BF16", dtype::float32, from_bfloat16}};
 
 std::string_view name_of_type(dtype t) {
-  return std::ranges::find(type_names, t, &type_name::type)->name;
+  return std::ranges::find(stored_types, t, &stored_type::type)->name;
 }
-dtype type_of_name(std::string_view name) {
-  const auto* found = std::ranges::find(type_names, name, &type_name::name);
-  return found == std::end(type_names) ? dtype::none : found->type;
+/// nullptr if there is none.
+const stored_type* type_of_name(std::string_view name) {
+  const auto* found = std::ranges::find(stored_types, name, &stored_type::name);
+  return found == std::end(stored_types) ? nullptr : found;
 }
 
 std::string hex(std::uint32_t v) {
@@ -52,12 +65,21 @@ std::string hex(std::uint32_t v) {
 std::optional<std::uint32_t> from_hex(std::string_view text) {
   std::uint32_t v = 0;
   const auto [at, e] = std::from_chars(text.data(), text.data() + text.size(), v, 16);
-  if (e != std::errc() || at != text.data() + text.size() || text.size() != 8) return {};
+  if (e != std::errc() || at != text.data() + text.size() || hex(v) != text) return {};
   return v;
 }
 
 [[noreturn]] void bad_file(const std::string& path, std::string_view what) {
   fail(errc::data_loss, "[safetensors] ", path, ": ", what);
+}
+
+/// Why deft cannot read an array.
+std::string unsupported_text(const std::string& name, const safetensors_entry& e) {
+  return str(
+      "\"", printable(name), "\" is ", e.unsupported,
+      type_of_name(e.type)
+          ? str(", and deft's arrays have at most ", max_rank, " axes")
+          : ", and deft has no such elements: convert it to F32, or to another type that it has");
 }
 
 void check_not_stopped(const std::stop_token& stop, const std::string& path) {
@@ -66,15 +88,20 @@ void check_not_stopped(const std::stop_token& stop, const std::string& path) {
 
 /// The header as an object, its own checksum compared.
 json::object parse_header(const std::string& path, std::string text) {
-  boost::system::error_code e;
-  json::value parsed = json::parse(text, e);
-  if (e || !parsed.is_object()) bad_file(path, "its header is not a JSON object");
+  json::value parsed = detail::parse_json(text, str("[safetensors] ", path, ": its header"));
+  if (!parsed.is_object()) bad_file(path, "its header is not a JSON object");
   json::object header = std::move(parsed.get_object());
   const std::string key = str("\"", header_key, "\":\"");
   if (const auto at = text.find(key); at != text.npos) {
     const auto stored = from_hex(std::string_view(text).substr(at + key.size(), 8));
     if (stored) text.replace(at + key.size(), 8, 8, '0');
     if (!stored || crc32c(text) != *stored) bad_file(path, "the checksum of its header is wrong");
+  } else if (const json::value* metadata = header.if_contains(metadata_key);
+             metadata && metadata->is_object() &&
+             std::ranges::any_of(metadata->get_object(), [](const auto& entry) {
+               return entry.key().starts_with(array_key);
+             })) {
+    bad_file(path, "the checksum of its header is missing");
   }
   return header;
 }
@@ -82,18 +109,19 @@ json::object parse_header(const std::string& path, std::string text) {
 /// Throws invalid_argument for what a file cannot hold.
 void check_array(const std::string& path, const detail::named_array& a) {
   const auto refuse = [&](std::string_view why) {
-    fail(errc::invalid_argument, "[safetensors] ", path, ": cannot hold \"", a.name, "\": ", why);
+    fail(errc::invalid_argument, "[safetensors] ", path, ": cannot hold \"", printable(a.name),
+         "\": ", why);
   };
   if (a.name == metadata_key) refuse("the format reserves this name");
-  boost::system::error_code e;
-  json::parse(json::serialize(a.name), e);
-  if (e) refuse("its name is not valid UTF-8");
+  if (!is_utf8(a.name)) refuse("its name is not valid UTF-8");
   if (a.value->type() == dtype::none) refuse("it is an any_array without a dtype");
 }
 
 safetensors_entry parse_entry(const std::string& path, const std::string& name,
                               const json::value& v) {
-  const auto bad = [&] { bad_file(path, str("the entry of \"", name, "\" is not sound")); };
+  const auto bad = [&] {
+    bad_file(path, str("the entry of \"", printable(name), "\" is not sound"));
+  };
   safetensors_entry e;
   const auto number = [&](const json::value& n) {
     boost::system::error_code failed;
@@ -110,27 +138,32 @@ safetensors_entry parse_entry(const std::string& path, const std::string& name,
       !offsets->is_array() || offsets->get_array().size() != 2)
     bad();
   e.type = type->get_string().c_str();
-  e.element = type_of_name(e.type);
-  if (shape->get_array().size() > max_rank) e.element = dtype::none;
-  if (e.element != dtype::none)
+  const stored_type* held = type_of_name(e.type);
+  const std::size_t rank = shape->get_array().size();
+  if (!held)
+    e.unsupported = str("of ", printable(e.type));
+  else if (rank > max_rank)
+    e.unsupported = str("of rank ", rank);
+  else
+    e.element = held->type;
+  if (rank <= max_rank)
     for (const auto& extent : shape->get_array()) e.shape.push_back(number(extent));
   e.begin = static_cast<std::uint64_t>(number(offsets->get_array()[0]));
   const auto end = static_cast<std::uint64_t>(number(offsets->get_array()[1]));
   if (end < e.begin) bad();
   e.bytes = end - e.begin;
   if (e.element == dtype::none) return e;
-  std::uint64_t expected = size_of_dtype(e.element);
+  std::uint64_t expected = held->bytes();
   for (auto extent : e.shape)
     if (__builtin_mul_overflow(expected, static_cast<std::uint64_t>(extent), &expected)) bad();
-  if (expected != e.bytes) bad();
+  if (expected != e.bytes || !is_sound(e.shape)) bad();
   return e;
 }
 
 }  // namespace
 
 safetensors_file::safetensors_file(const std::string& path, const file_roots& roots) : path_(path) {
-  const auto [directory, name] = split_path(path);
-  file_ = open_file(roots.open_directory(directory), name, path);
+  file_ = roots.open_file(path);
   const std::uint64_t size = file_size(file_, path);
   std::uint64_t length = 0;
   if (size < sizeof length) bad_file(path, "it is too short for a safetensors file");
@@ -172,30 +205,36 @@ any_array safetensors_file::read(const std::string& name, const std::stop_token&
                                  piecewise each) const {
   const auto found = entries_.find(name);
   if (found == entries_.end())
-    fail(errc::not_found, "[safetensors] ", path_, " has no array \"", name, "\"");
+    fail(errc::not_found, "[safetensors] ", path_, " has no array \"", printable(name), "\"");
   const safetensors_entry& e = found->second;
   if (e.element == dtype::none)
-    fail(errc::unimplemented, "[safetensors] ", path_, ": \"", name, "\" is of ", e.type,
-         " or of a rank that deft has no arrays of");
+    fail(errc::unimplemented, "[safetensors] ", path_, ": ", unsupported_text(name, e));
   any_array value(e.element, e.shape);
   auto* to = static_cast<char*>(value.mutable_raw());
+  const auto widened = type_of_name(e.type)->widened;
   std::vector<std::uint32_t> checksums((e.bytes + piece_bytes - 1) / piece_bytes);
   const auto end_of = [&](std::size_t p) { return std::min(e.bytes, (p + 1) * piece_bytes); };
   each(static_cast<std::int64_t>(checksums.size()), [&](std::int64_t number) {
     const auto p = static_cast<std::size_t>(number);
+    std::vector<std::uint16_t> narrow(widened ? chunk_bytes / sizeof(std::uint16_t) : 0);
     for (std::uint64_t at = p * piece_bytes; at < end_of(p); at += chunk_bytes) {
       const auto bytes =
           static_cast<std::size_t>(std::min<std::uint64_t>(chunk_bytes, end_of(p) - at));
+      char* const piece = widened ? reinterpret_cast<char*>(narrow.data()) : to + at;
       check_not_stopped(stop, path_);
-      read_file(file_, path_, e.begin + at, to + at, bytes);
-      if (e.checksum) checksums[p] = crc32c({to + at, bytes}, checksums[p]);
+      read_file(file_, path_, e.begin + at, piece, bytes);
+      if (e.checksum) checksums[p] = crc32c({piece, bytes}, checksums[p]);
+      if (widened)
+        std::transform(narrow.begin(), narrow.begin() + static_cast<std::ptrdiff_t>(bytes / 2),
+                       reinterpret_cast<float*>(to) + at / 2, widened);
     }
   });
   if (e.checksum) {
     std::uint32_t all = 0;
     for (std::size_t p = 0; p < checksums.size(); ++p)
       all = crc32c_joined(all, checksums[p], end_of(p) - p * piece_bytes);
-    if (all != *e.checksum) bad_file(path_, str("the checksum of \"", name, "\" is wrong"));
+    if (all != *e.checksum)
+      bad_file(path_, str("the checksum of \"", printable(name), "\" is wrong"));
   }
   if (e.element == dtype::boolean)
     for (std::uint64_t i = 0; i < e.bytes; ++i) to[i] = to[i] != 0;
@@ -205,7 +244,13 @@ any_array safetensors_file::read(const std::string& name, const std::stop_token&
 std::map<std::string, any_array> read_safetensors(const std::string& path) {
   const safetensors_file file(path);
   std::map<std::string, any_array> arrays;
-  for (const auto& [name, entry] : file.entries()) arrays.emplace(name, file.read(name));
+  const auto is_supported = [](const auto& named) { return named.second.unsupported.empty(); };
+  const bool none_is = std::ranges::none_of(file.entries(), is_supported);
+  for (const auto& [name, e] : file.entries())
+    if (e.unsupported.empty() || none_is)
+      arrays.emplace(name, file.read(name));
+    else
+      logging::warning("[safetensors] ", path, ": left out: ", unsupported_text(name, e));
   return arrays;
 }
 
@@ -248,8 +293,7 @@ void detail::write_safetensors(const file_roots& roots, const std::string& path,
     return text;
   };
   const std::size_t length = header().size();
-  const auto [directory, name] = split_path(path);
-  file_writer file(roots.open_directory(directory), name, path);
+  file_writer file(roots, path);
   std::uint64_t at = sizeof(std::uint64_t) + length;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const any_array& a = *arrays[i].value;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// deft/core/text.hpp: joining values into a string, and printing numbers.
+// deft/core/text.hpp: joining values into a string, printing numbers, and UTF-8.
 #pragma once
 #include <charconv>
 #include <concepts>
@@ -57,6 +57,11 @@ std::string join(const Range& items, std::string_view separator) {
   return join(
       items, separator, [](const auto& v) -> const auto& { return v; });
 }
+
+/// Whether `text` is UTF-8 (RFC 3629), as JSON, protocol buffers and Graphviz require of names.
+bool is_utf8(std::string_view text);
+/// `text` as UTF-8: bytes that are not are written as "\xfc".
+std::string as_utf8(std::string_view text);
 
 /// The element of `known` closest to `text`, at most two edits away; `text` itself if it is one of
 /// them, or if none is that close.

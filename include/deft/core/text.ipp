@@ -11,6 +11,7 @@
 #include <deft/core/duration.hpp>
 #include <deft/core/error.hpp>
 #include <deft/core/limited_log.hpp>
+#include <deft/core/printable.ipp>
 #include <utility>
 
 namespace deft {
@@ -107,6 +108,29 @@ std::string closest(const std::string& text, const std::vector<std::string>& kno
     if (n < std::min(fewest, text.size())) fewest = n, found = k;
   }
   return found;
+}
+
+namespace {
+/// How many bytes the first character has; 0 if it is not one of UTF-8.
+std::size_t character_bytes(std::string_view text) { return first_character(text).second; }
+}  // namespace
+
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    if (bytes == 0) return false;
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+std::string as_utf8(std::string_view text) {
+  std::string s;
+  while (!text.empty()) {
+    const std::size_t bytes = character_bytes(text);
+    s += bytes ? std::string(text.substr(0, bytes)) : printable(text.substr(0, 1));
+    text.remove_prefix(std::max<std::size_t>(bytes, 1));
+  }
+  return s;
 }
 
 std::string to_string(const dims& d) {

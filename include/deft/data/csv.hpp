@@ -13,7 +13,8 @@
 namespace deft {
 
 struct csv_options {
-  bool header = false;   ///< each file begins with a row of the columns' names
+  bool header =
+      false;  ///< each file begins with a row of the columns' names; blanks around are ignored
   char separator = ',';  ///< between fields
   /// The columns to read, by the names that the header gives them, in this order; none: all.
   std::vector<std::string> columns = {};
@@ -91,9 +92,9 @@ inline constexpr bool is_csv_field<std::optional<T>> = is_csv_field<T>;
 ///         .map([](float length, float width, std::int32_t species) { … })
 ///
 /// Throws invalid_argument if the options contradict each other. A pass throws not_found if there
-/// is no such file or a file has no such column, unavailable if it cannot be read, data_loss with
-/// the file, line and column of a field that is not of its type, and of a row with too few or too
-/// many fields.
+/// is no such file or a file has no such column, invalid_argument if it has two of a chosen name,
+/// unavailable if it cannot be read, data_loss with the file, line and column of a field that is
+/// not of its type, and of a row with too few or too many fields.
 template <class... Ts>
 dataset<Ts...> csv(file_names files, csv_options options = {}) {
   static_assert(sizeof...(Ts) > 0 && (detail::is_csv_field<Ts> && ...),

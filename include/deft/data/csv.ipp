@@ -2,6 +2,7 @@
 // deft/data/csv.ipp: splitting rows into fields, and fields into numbers.
 #pragma once
 #include <charconv>
+#include <deft/core/printable.hpp>
 #include <deft/data/csv.hpp>
 #include <deft/data/input_file.ipp>
 
@@ -34,36 +35,49 @@ std::string_view trimmed(std::string_view s) {
 class csv_reader::state : input_file {
  public:
   state(const std::string& file, const csv_options& options, std::size_t columns)
-      : input_file("csv", file), separator_(options.separator), expected_(columns) {
+      : input_file("csv", file),
+        separator_(options.separator),
+        has_header_(options.header),
+        expected_(columns) {
     if (fill(3) == 3 && std::string_view(at(), 3) == "\xef\xbb\xbf") consume(3);
     for (std::size_t i = 0; i < columns; ++i) chosen_.push_back(i);
     if (!options.header || !split()) return;
-    for (std::size_t i = 0; i < fields_.size(); ++i) names_.emplace_back(field(i));
+    for (std::size_t i = 0; i < fields_.size(); ++i) names_.emplace_back(trimmed(field(i)));
     if (options.columns.empty()) {
       check_count();
       return;
     }
     expected_ = names_.size();
     for (std::size_t i = 0; i < columns; ++i) {
-      const auto found = std::find(names_.begin(), names_.end(), options.columns[i]);
+      const std::string_view name = trimmed(options.columns[i]);
+      const auto found = std::find(names_.begin(), names_.end(), name);
       if (found == names_.end())
-        fail(errc::not_found, "[csv] ", file, " has no column \"", options.columns[i],
-             "\"; it has ", join(names_, ", "));
+        fail(errc::not_found, "[csv] ", file, " has no column \"", name, "\"; it has ",
+             join(names_, ", ", [](const std::string& n) { return printable(n); }));
+      if (std::find(found + 1, names_.end(), name) != names_.end())
+        fail(errc::invalid_argument, "[csv] ", file, " has two columns \"", name,
+             "\": read all, without .columns");
       chosen_[i] = static_cast<std::size_t>(found - names_.begin());
     }
   }
 
   bool next_row() {
     if (!split()) return false;
+    ++rows_;
     check_count();
     return true;
   }
 
   std::string_view text(std::size_t column) const { return field(chosen_[column]); }
   [[noreturn]] void bad_field(std::size_t column, std::string_view what) const {
-    const std::string_view s = text(column);
-    const bool is_long = s.size() > 40;
-    bad_column(chosen_[column], str('"', s.substr(0, 40), is_long ? "…" : "", "\" ", what));
+    bad_column(chosen_[column], str('"', printable(text(column), 40), "\" ", what));
+  }
+  /// What helps where names are read as numbers.
+  std::string_view hint(std::string_view field) const {
+    constexpr std::string_view no_name = "0123456789+-.,;:\"' ";
+    const bool is_name = !field.empty() && no_name.find(field[0]) == no_name.npos;
+    return rows_ == 1 && !has_header_ && is_name ? ": a line of names is skipped by .header = true"
+                                                 : "";
   }
 
  private:
@@ -73,7 +87,8 @@ class csv_reader::state : input_file {
 
   std::string where() const override { return str("line ", line_); }
   [[noreturn]] void bad_column(std::size_t i, const std::string& what) const {
-    bad_at(str(where(), ", column ", i + 1, i < names_.size() ? str(" (", names_[i], ")") : ""),
+    bad_at(str(where(), ", column ", i + 1,
+               i < names_.size() ? str(" (", printable(names_[i]), ")") : ""),
            what);
   }
   std::string_view field(std::size_t i) const { return {at() + fields_[i].begin, fields_[i].size}; }
@@ -133,6 +148,8 @@ class csv_reader::state : input_file {
   }
 
   char separator_;
+  bool has_header_;
+  std::size_t rows_ = 0;  ///< read, without the header
   std::size_t expected_;  ///< fields of a row
   std::vector<std::size_t> chosen_;
   std::vector<std::string> names_;
@@ -143,6 +160,26 @@ class csv_reader::state : input_file {
 
 namespace {
 
+/// Whether a decimal number, which fits no floating-point type, is too small rather than too large:
+/// by the place of its first digit other than 0, and its exponent.
+bool is_below_one(std::string_view s) {
+  const auto exponent_at = std::min(s.find_first_of("eE"), s.size());
+  const std::string_view digits = s.substr(0, exponent_at);
+  std::string_view exponent = s.substr(std::min(exponent_at + 1, s.size()));
+  const auto first = digits.find_first_of("123456789");
+  if (first == digits.npos) return true;
+  const auto point = std::min(digits.find('.'), digits.size());
+  const bool is_negative = exponent.starts_with('-');
+  if (is_negative || exponent.starts_with('+')) exponent.remove_prefix(1);
+  std::int64_t power = 0;  // at most a file's length is as much as this
+  const auto [end, error] =
+      std::from_chars(exponent.data(), exponent.data() + exponent.size(), power);
+  if (error == std::errc::result_out_of_range) return is_negative;
+  if (is_negative) power = -power;
+  const auto place = static_cast<std::int64_t>(point) - static_cast<std::int64_t>(first);
+  return power < (place > 0 ? 1 - place : -place);
+}
+
 /// The whole of `text` as a number; `state` names the field in errors.
 template <class T, class State>
 void read_number(const State& state, std::size_t column, T& to) {
@@ -151,16 +188,17 @@ void read_number(const State& state, std::size_t column, T& to) {
   const char* const last = s.data() + s.size();
   auto [end, error] = std::from_chars(s.data(), last, to);
   if constexpr (std::is_floating_point_v<T>)
-    if (long double wide = 0; error == std::errc::result_out_of_range &&
-                              std::from_chars(s.data(), last, wide).ec == std::errc() &&
-                              wide > -1 && wide < 1) {
-      to = static_cast<T>(wide);  // too small, not too large
+    if (error == std::errc::result_out_of_range && is_below_one(s)) {
+      // Too small, not too large: the nearest number may still be one above 0.
+      long double wide = 0;
+      const bool is_held = std::from_chars(s.data(), last, wide).ec == std::errc();
+      to = is_held ? static_cast<T>(wide) : s.starts_with('-') ? -T{0} : T{0};
       error = {};
     }
   if (error == std::errc::result_out_of_range)
     state.bad_field(column, str("is out of range for ", dtype_of<T>));
   if (error != std::errc() || end != last)
-    state.bad_field(column, str("is not a number of type ", dtype_of<T>));
+    state.bad_field(column, str("is not a number of type ", dtype_of<T>, state.hint(s)));
 }
 
 }  // namespace

@@ -17,7 +17,8 @@ namespace deft {
 /// Builds a tf.Example: `example().set("image", pixels).set("label", 7).encode()`.
 class example {
  public:
-  /// Sets a feature, in the place of one of that name.
+  /// Sets a feature, in the place of one of that name. Throws invalid_argument if the name is not
+  /// UTF-8, as protocol buffers require.
   example& set(const std::string& name, std::string_view bytes);
   example& set(const std::string& name, std::vector<std::string> bytes);
   example& set(const std::string& name, std::vector<float> values);
@@ -37,6 +38,8 @@ class example {
  private:
   using value_list =
       std::variant<std::vector<std::string>, std::vector<float>, std::vector<std::int64_t>>;
+  example& put(const std::string& name, value_list values);
+
   std::map<std::string, value_list> features_;
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <deft/core/error.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/data/example.hpp>
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
@@ -40,20 +41,24 @@ auto parsing(std::string_view what, F f) {
 
 }  // namespace
 
+example& example::put(const std::string& name, value_list values) {
+  if (!is_utf8(name))
+    fail(errc::invalid_argument, "[example] \"", printable(name),
+         "\" is not a valid name of a feature: it is not UTF-8");
+  features_[name] = std::move(values);
+  return *this;
+}
 example& example::set(const std::string& name, std::string_view bytes) {
   return set(name, std::vector<std::string>{std::string(bytes)});
 }
 example& example::set(const std::string& name, std::vector<std::string> bytes) {
-  features_[name] = std::move(bytes);
-  return *this;
+  return put(name, std::move(bytes));
 }
 example& example::set(const std::string& name, std::vector<float> values) {
-  features_[name] = std::move(values);
-  return *this;
+  return put(name, std::move(values));
 }
 example& example::set(const std::string& name, std::vector<std::int64_t> values) {
-  features_[name] = std::move(values);
-  return *this;
+  return put(name, std::move(values));
 }
 
 std::string example::encode() const {
@@ -64,7 +69,13 @@ std::string example::encode() const {
     protozero::pbf_writer entry(all, map_field);
     entry.add_string(key_field, name);
     protozero::pbf_writer feature(entry, value_field);
-    protozero::pbf_writer list(feature, static_cast<protozero::pbf_tag_type>(held.index() + 1));
+    const auto kind_field = static_cast<protozero::pbf_tag_type>(held.index() + 1);
+    // A writer to which nothing is added leaves nothing, and the feature would be of no kind.
+    if (std::visit([](const auto& values) { return values.empty(); }, held)) {
+      feature.add_message(kind_field, std::string());
+      continue;
+    }
+    protozero::pbf_writer list(feature, kind_field);
     if (const auto* b = std::get_if<std::vector<std::string>>(&held))
       for (const auto& one : *b) list.add_bytes(list_field, one);
     else if (const auto* f = std::get_if<std::vector<float>>(&held))
@@ -109,7 +120,7 @@ std::string_view example_view::feature(std::string_view name) const {
   for (std::size_t i = features_.size(); i-- > 0;)
     if (features_[i].first == name) return features_[i].second;
   fail(errc::not_found, "[example] it has no feature \"", name, "\"; it has ",
-       join(features_, ", ", [](const auto& f) { return f.first; }));
+       join(features_, ", ", [](const auto& f) { return printable(f.first); }));
 }
 
 namespace {

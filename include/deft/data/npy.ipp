@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstring>
 #include <deft/core/error.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/data/input_file.ipp>
 #include <deft/data/npy.hpp>
 #include <deft/data/output_file.ipp>
@@ -68,7 +69,7 @@ class npy_reader : detail::input_file {
       const std::string_view key = text();
       expect(':');
       if (key == "descr") {
-        if (next() != '\'' && next() != '"') unsupported("structured elements");
+        if (next() == '[' || next() == '(') unsupported("structured elements");
         descr_ = text();
       } else if (key == "fortran_order") {
         fortran_ = word();
@@ -91,6 +92,7 @@ class npy_reader : detail::input_file {
       const auto [end, error] = std::from_chars(begin, header_.data() + header_.size(), extent);
       if (error != std::errc() || extent < 0) bad_header();
       parsed_ += static_cast<std::size_t>(end - begin);
+      if (parsed_ < header_.size() && header_[parsed_] == 'L') ++parsed_;  // a long of Python 2
       if (shape_.rank() == max_rank)
         fail(errc::unimplemented, "[read_npy] ", name(), " has a rank above ", max_rank);
       shape_.push_back(extent);
@@ -99,8 +101,8 @@ class npy_reader : detail::input_file {
   }
   /// The next character that is not blank; '\0' at the end.
   char next() {
-    while (parsed_ < header_.size() && (header_[parsed_] == ' ' || header_[parsed_] == '\n'))
-      ++parsed_;
+    constexpr std::string_view blanks = " \t\n\r\f";
+    while (parsed_ < header_.size() && blanks.find(header_[parsed_]) != blanks.npos) ++parsed_;
     return parsed_ < header_.size() ? header_[parsed_] : '\0';
   }
   bool accept(char c) {
@@ -112,7 +114,8 @@ class npy_reader : detail::input_file {
     if (!accept(c)) bad_header();
   }
   std::string_view text() {
-    const char quote = next();
+    if (next() == 'u') ++parsed_;  // as Python 2 wrote text; Python 3 reads it
+    const char quote = parsed_ < header_.size() ? header_[parsed_] : '\0';
     const std::size_t end =
         quote == '\'' || quote == '"' ? header_.find(quote, parsed_ + 1) : std::string::npos;
     if (end == std::string::npos) bad_header();
@@ -137,7 +140,7 @@ class npy_reader : detail::input_file {
         if (fortran_ == "True") unsupported("Fortran order");
         return type;
       }
-    unsupported(str("elements of type ", descr_));
+    unsupported(str("elements of type ", printable(descr_)));
   }
   /// Any other byte in a bool would be undefined behaviour.
   void check_bools(const any_array& a) const {

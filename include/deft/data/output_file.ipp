@@ -22,7 +22,7 @@ class output_file {
   output_file(std::string_view operation, const std::string& file)
       : operation_(operation), name_(file) {
     errno = 0;
-    file_ = gzopen(name_.c_str(), name_.ends_with(".gz") ? "wb" : "wbT");
+    file_ = gzopen(name_.c_str(), name_.ends_with(".gz") ? "wbe" : "wbeT");
     check(file_ != nullptr);
     gzbuffer(file_, 1u << 18);
   }

@@ -11,7 +11,7 @@ namespace {
 
 std::string dot_quoted(std::string_view text) {
   std::string s = "\"";
-  for (char c : text) {
+  for (char c : as_utf8(text)) {
     if (c == '"' || c == '\\') s += '\\';
     if (c == '\n')
       s += "\\n";

@@ -5,6 +5,7 @@
 #include <array>
 #include <boost/unordered/unordered_flat_map.hpp>
 #include <boost/unordered/unordered_flat_set.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/graph/dot.ipp>
 #include <deft/graph/graph.hpp>
 #include <deft/graph/graph_def.ipp>
@@ -101,6 +102,8 @@ class graph_state : public std::enable_shared_from_this<graph_state> {
   void check_owners(const node_request& r, std::span<const node_ref> controls) const;
   void check_new_variable(const node_request& r, const std::string& name);
   const std::string& give_name(const node* n, std::string name);
+  /// Throws invalid_argument: graphs are written for readers that take names in UTF-8 only.
+  static void check_given_name(std::string_view name, std::string_view operation);
   type_list share(std::span<const tensor_type> types);
   shared_ref<node_context> context_for(placement device, std::string_view prefix, const char* file);
 
@@ -177,6 +180,7 @@ shared_ref<node_context> graph_state::context_for(placement device, std::string_
 node_ref graph_state::insert(node_request&& r, const detail::node_key& key, const scope_ref& s) {
   const std::string_view prefix = s ? std::string_view(s->name_prefix) : std::string_view();
   try {
+    check_given_name(r.name, r.def->name);
     check_owners(r, key.controls);
     in_types_.clear();
     for (const auto& i : r.inputs) {
@@ -187,7 +191,7 @@ node_ref graph_state::insert(node_request&& r, const detail::node_key& key, cons
     infer_types(*r.def, {in_types_, r.attributes}, out_types_);
   } catch (const error& e) {
     throw error(e.code(), e.message(),
-                str(prefix, r.name.empty() ? r.def->name : std::string_view(r.name)), r.place);
+                str(prefix, printable(r.name.empty() ? r.def->name : r.name)), r.place);
   }
   std::string name;
   if (!r.name.empty()) {
@@ -250,6 +254,12 @@ const std::string& graph_state::give_name(const node* n, std::string name) {
   return own_names_[n] = std::move(name);
 }
 
+void graph_state::check_given_name(std::string_view name, std::string_view operation) {
+  if (!is_utf8(name))
+    fail(errc::invalid_argument, "[", operation, "] \"", printable(name),
+         "\" is not a valid name: it is not UTF-8");
+}
+
 void graph_state::check_new_variable(const node_request& r, const std::string& name) {
   auto taken = names_.find(name);
   if (taken == names_.end() || taken->second->references == 0) return;
@@ -279,10 +289,11 @@ const std::string& graph_state::name_of(const node& n) {
 }
 
 void graph_state::alias(const node_ref& n, const std::string& name) {
+  check_given_name(name, "name");
   std::lock_guard lock(guard);
   auto [at, fresh] = names_.emplace(name, n.get());
   if (!fresh && at->second != n.get())
-    fail(errc::already_exists, "the name \"", name, "\" is taken by the node made ",
+    fail(errc::already_exists, "[name] the name \"", name, "\" is taken by the node made ",
          where_of(at->second->place()));
   if (fresh) aliases_.emplace(n.get(), name);
 }

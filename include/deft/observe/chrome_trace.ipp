@@ -15,6 +15,7 @@ namespace deft {
 std::string chrome_trace(const step_trace& t) {
   namespace json = boost::json;
   json::array all;
+  // Names of nodes and of files of sources may be of any bytes; JSON is UTF-8.
   std::map<std::string, int> processes;                                // by task
   std::map<std::tuple<int, std::string, std::uint32_t>, int> threads;  // by device and lane
   std::int64_t first = std::numeric_limits<std::int64_t>::max();
@@ -29,11 +30,11 @@ std::string chrome_trace(const step_trace& t) {
         threads
             .try_emplace({process, e.device.substr(cut), e.lane}, static_cast<int>(threads.size()))
             .first->second;
-    json::object args{{"op", e.op}, {"device", e.device}};
-    if (!e.place.empty()) args["at"] = e.place;
+    json::object args{{"op", as_utf8(e.op)}, {"device", as_utf8(e.device)}};
+    if (!e.place.empty()) args["at"] = as_utf8(e.place);
     all.push_back(json::object{{"ph", "X"},
-                               {"name", e.node},
-                               {"cat", e.op},
+                               {"name", as_utf8(e.node)},
+                               {"cat", as_utf8(e.op)},
                                {"pid", process},
                                {"tid", thread},
                                {"ts", microseconds(e.begin - first)},
@@ -45,12 +46,12 @@ std::string chrome_trace(const step_trace& t) {
                                {"name", what},
                                {"pid", process},
                                {"tid", thread},
-                               {"args", json::object{{"name", text}}}});
+                               {"args", json::object{{"name", as_utf8(text)}}}});
   };
   for (const auto& [task, process] : processes) name("process_name", process, 0, task);
   for (const auto& [row, thread] : threads)
     name("thread_name", std::get<0>(row), thread,
-         std::get<1>(row) + " lane " + std::to_string(std::get<2>(row)));
+         str(std::get<1>(row), " lane ", std::get<2>(row)));
   return json::serialize(json::object{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(all)}});
 }
 

@@ -13,7 +13,8 @@ namespace deft {
 /// Writes an event file into a folder: `tensorboard --logdir FOLDER` shows it. A tag names a series
 /// of values, `step` is their place in it, usually the global step; slashes group tags
 /// ("layer1/weights"). Several threads may use one writer. All functions throw unavailable if the
-/// file cannot be written, resource_exhausted if the disk is full.
+/// file cannot be written, resource_exhausted if the disk is full, and those that take a tag
+/// invalid_argument if it is not UTF-8.
 class summary_writer {
  public:
   /// Creates the folder, and a file in it that no other writer uses.
@@ -38,7 +39,7 @@ class summary_writer {
   void image(std::string_view tag, const ndarray<T, E...>& pixels, std::int64_t step) {
     image(tag, pixels.array(), step);
   }
-  /// Text, in which TensorBoard understands Markdown.
+  /// Text, in which TensorBoard understands Markdown. Bytes that are not UTF-8 appear as "\xfc".
   void text(std::string_view tag, std::string_view markdown, std::int64_t step);
   /// A graph: its nodes, their devices and inputs. `s.describe(fetches…).placed` is the graph as a
   /// session has placed it.
@@ -58,5 +59,10 @@ class summary_writer {
   class state;
   std::unique_ptr<state> state_;
 };
+
+namespace detail {
+/// Throws invalid_argument if TensorBoard could not read it.
+void check_summary_tag(std::string_view tag);
+}  // namespace detail
 
 }  // namespace deft

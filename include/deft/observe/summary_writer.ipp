@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/observe/summary_writer.ipp: TensorFlow's Event messages as records, written with protozero.
 #pragma once
+#include <fcntl.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -9,6 +10,8 @@
 #include <chrono>
 #include <cmath>
 #include <deft/core/error.hpp>
+#include <deft/core/file.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/data/record.hpp>
 #include <deft/observe/summary_writer.hpp>
 #include <filesystem>
@@ -135,23 +138,31 @@ std::string png_of(const bitmap& b) {
 std::string encoded(const graph_def& g) {
   // Fields of GraphDef and NodeDef.
   constexpr protozero::pbf_tag_type node = 1, name = 1, op = 2, input = 3, device = 4;
+  const auto name_of = [](const node_def& n) { return as_utf8(n.name.str()); };
   std::string bytes;
   pbf_writer all(bytes);
   for (const node_def& n : g.nodes) {
     pbf_writer one(all, node);
-    one.add_string(name, std::string(n.name));
+    one.add_string(name, name_of(n));
     one.add_string(op, n.op->name.data(), n.op->name.size());
     for (const edge_def& e : n.inputs) {
-      const std::string from(g.nodes[e.node].name);
+      const std::string from = name_of(g.nodes[e.node]);
       one.add_string(input, e.port == 0 ? from : str(from, ":", e.port));
     }
-    for (const auto c : n.controls) one.add_string(input, str("^", g.nodes[c].name));
-    if (n.device) one.add_string(device, to_string(*n.device));
+    for (const auto c : n.controls) one.add_string(input, str("^", name_of(g.nodes[c])));
+    if (n.device) one.add_string(device, as_utf8(to_string(*n.device)));
   }
   return bytes;
 }
 
 }  // namespace
+
+// TensorBoard would lose the value and the rest of the file.
+void detail::check_summary_tag(std::string_view tag) {
+  if (!is_utf8(tag))
+    fail(errc::invalid_argument, "[summary] \"", printable(tag),
+         "\" is not a valid tag: it is not UTF-8");
+}
 
 class summary_writer::state {
  public:
@@ -179,6 +190,7 @@ class summary_writer::state {
   /// Writes one value, which `put` completes.
   template <class F>
   void add_value(std::string_view tag, std::int64_t step, F put) {
+    detail::check_summary_tag(tag);
     add([&](pbf_writer& event) {
       event.add_int64(step_field, step);
       pbf_writer summary(event, summary_field);
@@ -204,8 +216,15 @@ class summary_writer::state {
     static std::atomic<int> count{0};
     char host[256] = "localhost";
     gethostname(host, sizeof host - 1);
-    return str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(seconds_now()), ".", host,
-               ".", getpid(), ".", count++);
+    for (;;) {
+      const std::string file =
+          str(folder, "/events.out.tfevents.", static_cast<std::int64_t>(seconds_now()), ".", host,
+              ".", getpid(), ".", count++);
+      // Another machine may have this name, and a process of this number.
+      const file_descriptor made(
+          ::open(file.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666));
+      if (made || errno != EEXIST) return file;
+    }
   }
 
   std::string file_;
@@ -260,7 +279,7 @@ void summary_writer::text(std::string_view tag, std::string_view markdown, std::
         pbf_writer extent(shape, 2);
         extent.add_int64(1, 1);
       }
-      t.add_bytes(8, markdown.data(), markdown.size());
+      t.add_bytes(8, as_utf8(markdown));
     }
     // SummaryMetadata: the plugin that shows it.
     pbf_writer metadata(v, state::metadata_field);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // deft/op/name.ipp: a further name for a tensor.
 #pragma once
+#include <deft/core/printable.hpp>
 #include <deft/op/name.hpp>
 
 namespace deft {
@@ -14,7 +15,7 @@ void add_alias(const output& o, std::string_view alias, source_place w) {
   try {
     graph::of(*o.node).alias(o.node, full);
   } catch (const error& e) {
-    throw error(e.code(), "[name] " + e.message(), full, w);
+    throw error(e.code(), e.message(), printable(full), w);
   }
 }
 

@@ -2,6 +2,7 @@
 // deft/train/checkpoint_index.hpp: what a checkpoint consists of, in a small file of its own.
 #pragma once
 #include <cstdint>
+#include <deft/core/file.hpp>
 #include <deft/graph/op_def.hpp>
 #include <map>
 #include <optional>
@@ -14,7 +15,7 @@ namespace deft::detail {
 struct saved_tensor {
   std::string file;  ///< in the directory of the index
   std::string name;  ///< in that file
-  std::string type;  ///< as the file has it, if deft has no such dtype
+  std::string type;  ///< what it is, if deft has no such arrays: "of F8_E4M3", "of rank 9"
   tensor_type holds;
 };
 
@@ -37,7 +38,19 @@ struct checkpoint_index {
 /// The index of a checkpoint, or one made of a `.safetensors` file. Throws not_found or data_loss,
 /// also for an index that names files which are not its own, in its directory.
 checkpoint_index read_index(const std::string& path);
-void write_index(const checkpoint_index& index);
+
+/// Writes the index of the checkpoint `path`. It is made when the save begins: while it is there,
+/// delete_leftovers() of other processes leaves the files of this checkpoint alone.
+class index_writer {
+ public:
+  explicit index_writer(const std::string& path);
+  /// The index appears whole. Called once.
+  void write(const checkpoint_index& index);
+
+ private:
+  file_writer file_;
+};
+
 /// The global step in a checkpoint; 0 if it has none.
 std::int64_t saved_step(const checkpoint_index& index);
 /// Why a checkpoint cannot be restored: a file is gone, or its header is damaged; else empty.
@@ -49,7 +62,8 @@ bool is_possible_name(std::string_view name);
 std::vector<checkpoint_index> read_indexes(const std::string& directory);
 /// Deletes a checkpoint: its index first, then its files.
 void delete_checkpoint(const checkpoint_index& index);
-/// Deletes what saves of `base` that did not end have left: files of no index.
+/// Deletes what saves of `base` that did not end have left: files of no index, but not those that
+/// another process is still writing.
 void delete_leftovers(const std::string& directory, const std::string& base,
                       const std::vector<checkpoint_index>& there);
 

@@ -2,16 +2,16 @@
 // deft/train/checkpoint_index.ipp: indexes as JSON with a checksum, and the files of a directory.
 #pragma once
 #include <algorithm>
-#include <boost/json.hpp>
 #include <cctype>
 #include <deft/core/crc32c.hpp>
 #include <deft/core/file.hpp>
+#include <deft/core/json.ipp>
 #include <deft/core/log.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/core/safetensors.hpp>
 #include <deft/train/checkpoint_index.hpp>
 #include <filesystem>
 #include <set>
-#include <stdexcept>
 
 namespace deft::detail {
 namespace {
@@ -70,7 +70,12 @@ std::string_view checkpoint_of(std::string_view file) {
 /// Refuses what may lead out of the directory of the index, or to files of others: checkpoints are
 /// copied from elsewhere, and what they name is deleted with them.
 void check_own(const checkpoint_index& index, const std::string& file) {
-  const std::string name = index.name();
+  std::string name = index.name();
+  std::error_code e;
+  if (std::filesystem::is_symlink(file, e)) {  // another name for it
+    name = std::filesystem::canonical(file, e).filename().string();
+    name.resize(name.size() - (name.ends_with(index_ending) ? index_ending.size() : 0));
+  }
   if (!is_possible_name(index.base) || index.base.find('/') != index.base.npos ||
       !is_of_base(name, index.base))
     bad_index(file,
@@ -83,7 +88,7 @@ void check_own(const checkpoint_index& index, const std::string& file) {
 std::int64_t count_of(const json::value& v) {
   constexpr std::int64_t most = std::int64_t{1} << 62;  // there is a next one
   const std::int64_t n = v.as_int64();
-  if (n < 0 || n > most) throw std::out_of_range("a number is not sound");
+  if (n < 0 || n > most) fail(errc::data_loss, "a number is not valid");
   return n;
 }
 
@@ -92,12 +97,13 @@ saved_tensor entry_of(std::string_view name, const json::value& v) {
   t.file = text_in(v.at("file"));
   t.name = name;
   const auto type = v.at("dtype").as_int64();
-  if (type <= 0 || type >= dtype_count) throw std::out_of_range("a dtype is not known");
+  if (type <= 0 || type >= dtype_count) fail(errc::data_loss, "a dtype is not known");
   t.holds.type = static_cast<dtype>(type);
   const json::array& shape = v.at("shape").as_array();
-  if (shape.size() > static_cast<std::size_t>(max_rank))
-    throw std::out_of_range("a rank is too large");
-  for (const auto& e : shape) t.holds.shape.push_back(count_of(e));
+  if (shape.size() > max_rank) fail(errc::data_loss, "a shape has too many extents");
+  for (const auto& e : shape) t.holds.shape.push_back(e.as_int64());
+  if (!is_sound(t.holds.shape) || t.holds.shape.contains(dyn))
+    fail(errc::data_loss, "a shape is not valid");
   return t;
 }
 
@@ -112,7 +118,7 @@ checkpoint_index parse_index(const std::string& path, const std::string& file,
     bad_index(file, "its checksum is wrong");
   checkpoint_index index;
   try {
-    const json::value parsed = json::parse(inner);
+    const json::value parsed = parse_json(inner, "the index");
     const json::object& o = parsed.as_object();
     index.path = path;
     index.base = text_in(o.at("base"));
@@ -123,8 +129,10 @@ checkpoint_index parse_index(const std::string& path, const std::string& file,
       index.draws = static_cast<std::uint64_t>(count_of(*v));
     for (const auto& [name, v] : o.at("tensors").as_object())
       index.tensors.emplace(name, entry_of({name.data(), name.size()}, v));
-  } catch (const std::exception& e) {
-    bad_index(file, e.what());
+  } catch (const error& e) {
+    bad_index(file, e.message());
+  } catch (const std::exception&) {  // of Boost.JSON
+    bad_index(file, "the index lacks an entry, or has one of another type");
   }
   check_own(index, file);
   return index;
@@ -135,10 +143,8 @@ checkpoint_index index_of_file(const std::string& path) {
   checkpoint_index index;
   index.path = path;
   for (const auto& [name, e] : file.entries())
-    index.tensors.emplace(name, saved_tensor{split_path(path).second,
-                                             name,
-                                             e.element == dtype::none ? e.type : std::string(),
-                                             {e.shape, e.element}});
+    index.tensors.emplace(
+        name, saved_tensor{split_path(path).second, name, e.unsupported, {e.shape, e.element}});
   return index;
 }
 
@@ -199,7 +205,10 @@ std::string why_incomplete(const checkpoint_index& index) {
   }
 }
 
-void write_index(const checkpoint_index& index) {
+index_writer::index_writer(const std::string& path)
+    : file_(file_roots::anywhere(), str(path, index_ending)) {}
+
+void index_writer::write(const checkpoint_index& index) {
   json::object tensors;
   for (const auto& [name, t] : index.tensors)
     tensors[name] = {{"file", t.file},
@@ -212,8 +221,9 @@ void write_index(const checkpoint_index& index) {
   if (index.draws) inner["draws"] = static_cast<std::int64_t>(*index.draws);
   inner["tensors"] = std::move(tensors);
   const std::string text = json::serialize(inner);
-  write_file(file_roots::anywhere(), str(index.path, index_ending),
-             str(opening, crc32c(text), before_index, text, "}\n"));
+  const std::string whole = str(opening, crc32c(text), before_index, text, "}\n");
+  file_.write(0, whole.data(), whole.size());
+  file_.commit();
 }
 
 std::vector<checkpoint_index> read_indexes(const std::string& directory) {
@@ -240,7 +250,8 @@ std::vector<checkpoint_index> read_indexes(const std::string& directory) {
 void delete_checkpoint(const checkpoint_index& index) {
   remove_file(str(index.path, index_ending));
   const std::filesystem::path directory = split_path(index.path).first;
-  for (const auto& f : index.files()) remove_file(directory / f);
+  for (const auto& f : index.files())
+    if (checkpoint_of(f) == index.name()) remove_file(directory / f);  // not through a link
 }
 
 void delete_leftovers(const std::string& directory, const std::string& base,
@@ -251,20 +262,25 @@ void delete_leftovers(const std::string& directory, const std::string& base,
     for (auto& f : i.files()) used.insert(f);
   }
   std::error_code e;
-  std::vector<std::filesystem::path> left;
+  std::vector<std::string> left;
   for (const auto& entry : std::filesystem::directory_iterator(directory, e)) {
     if (entry.is_directory(e)) continue;
     const std::string name = entry.path().filename().string();
-    std::string_view whole = name;
-    if (whole.ends_with(".tmp")) whole.remove_suffix(4);
-    const std::string checkpoint(checkpoint_of(whole));
-    if (!is_of_base(checkpoint, base) || used.contains(name)) continue;
+    const std::string checkpoint(checkpoint_of(completed_name(name)));
+    // The index of a save that another process has begun is being written until its end.
+    if (!is_of_base(checkpoint, base) || used.contains(name) ||
+        is_being_written(directory, str(checkpoint, index_ending)))
+      continue;
     // The files of an index that is damaged may still be wanted.
     if (readable.contains(checkpoint) ||
         !std::filesystem::exists(entry.path().parent_path() / str(checkpoint, index_ending)))
-      left.push_back(entry.path());
+      left.push_back(name);
   }
-  for (const auto& f : left) remove_file(f);
+  for (const auto& name : left)
+    if (completed_name(name) != name)
+      delete_leftover(directory, name);
+    else
+      remove_file(std::filesystem::path(directory) / name);
 }
 
 }  // namespace deft::detail

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deft/core/log.hpp>
+#include <deft/core/printable.hpp>
 #include <deft/core/safetensors.hpp>
 #include <deft/op/group.hpp>
 #include <deft/op/placeholder.hpp>
@@ -198,6 +199,7 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
   std::vector<detail::checkpoint_index> there = detail::read_indexes(directory);
   if (!saving_) detail::delete_leftovers(directory, base, there);
   prepare(s, all);
+  auto writer = std::make_optional<detail::index_writer>(index.path);
 
   for (const auto& i : there) index.sequence = std::max(index.sequence, i.sequence + 1);
   const auto next_generation = [&] {
@@ -237,6 +239,7 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
   if (counted) {
     index.path = str(path, "-", held.value());
     index.generation = next_generation();
+    writer.emplace(index.path);
     const std::string named = str(index.path, ".", index.generation);
     for (const auto& processor : now->tasks) {
       const std::string file = files + file_suffix(processor);
@@ -249,7 +252,7 @@ std::string saver::save_as(session& s, const std::string& path, std::optional<st
   index.seconds = std::chrono::duration_cast<std::chrono::seconds>(
                       std::chrono::system_clock::now().time_since_epoch())
                       .count();
-  detail::write_index(index);
+  writer->write(index);
   saving_ = now;
 
   std::set<std::string> replaced;  // files

@@ -3,6 +3,7 @@
 // that compares with a checkpoint.
 #pragma once
 #include <algorithm>
+#include <deft/core/printable.hpp>
 #include <deft/op/transpose.hpp>
 #include <deft/train/checkpoint_index.hpp>
 #include <deft/train/saver.hpp>

@@ -8,7 +8,8 @@
 
 namespace deft {
 
-/// What TensorBoard shows under a tag: the values of a tensor, or a text.
+/// What TensorBoard shows under a tag: the values of a tensor, or a text. The functions that make
+/// one throw invalid_argument for a tag that is not UTF-8.
 struct summary {
   enum class kind : std::uint8_t { scalar, histogram, image, text } shown_as;
   std::string tag;

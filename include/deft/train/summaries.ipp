@@ -16,6 +16,7 @@ namespace {
 
 summary checked_summary(summary::kind shown_as, std::string tag, const any_tensor& value, bool fits,
                         const char* expected, source_place w) {
+  detail::check_summary_tag(tag);
   if (!fits)
     throw error(
         errc::invalid_argument,
@@ -128,6 +129,7 @@ summary image_summary(std::string tag, const any_tensor& value, source_place w) 
                          w);
 }
 summary text_summary(std::string tag, std::string markdown) {
+  detail::check_summary_tag(tag);
   return {.shown_as = summary::kind::text, .tag = std::move(tag), .text = std::move(markdown)};
 }
 

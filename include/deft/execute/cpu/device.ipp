@@ -3,6 +3,7 @@
 #pragma once
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
 #include <deft/core/thread.hpp>
 #include <deft/execute/cpu/device.hpp>
@@ -11,18 +12,22 @@
 #include <deft/execute/evaluate.hpp>
 #include <deft/execute/task_kernels.hpp>
 #include <deft/execute/transfers.hpp>
-#include <fstream>
+#include <memory>
+#include <string_view>
 
 namespace deft {
 namespace {
 
 std::string processor_name() {
-  std::ifstream info("/proc/cpuinfo");
-  for (std::string line; std::getline(info, line);)
-    if (line.starts_with("model name")) {
-      auto colon = line.find(": ");
-      if (colon != line.npos) return line.substr(colon + 2);
-    }
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> info(std::fopen("/proc/cpuinfo", "re"),
+                                                             &std::fclose);
+  char buffer[1024];
+  while (info && std::fgets(buffer, sizeof buffer, info.get())) {
+    const std::string_view line(buffer);
+    const auto colon = line.find(": ");
+    if (line.starts_with("model name") && colon != line.npos)
+      return std::string(line.substr(colon + 2, line.find('\n') - colon - 2));
+  }
   return "CPU";
 }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// deft/core/printable.hpp: text that came from a peer or a file, for errors, logs and terminals.
+#pragma once
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace deft {
+
+/// `text` with everything escaped that a terminal would not just show: control characters, those
+/// that change the direction of text or are invisible, and bytes that are not UTF-8 ("\n", "\x1b",
+/// "\u202e"). What is longer than `most` bytes is cut off, with "…" in its place. Text that is
+/// escaped already stays as it is.
+std::string printable(std::string_view text, std::size_t most = 4096);
+
+}  // namespace deft
