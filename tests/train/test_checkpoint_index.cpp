@@ -301,6 +301,7 @@ TEST_CASE_FIXTURE(own_graph, "the files of a save that goes on are no leftovers"
   for (const auto& name : names_in(folder))
     if (name.starts_with("m-7.1") || name.starts_with("m-8") || name.starts_with("m-9"))
       left.emplace_back(completed_name(name));
+  CAPTURE(join(left, " "));
   CHECK(left == std::vector<std::string>{"m-7.1.ps-0.safetensors", "m-7.1.ps-1.safetensors",
                                          "m-9.1.ps-0.safetensors"});
   next.commit();

@@ -35,13 +35,14 @@ class pause_of_rounds : public value_kernel {
  public:
   explicit pause_of_rounds(const value_request& r) {
     const auto o = decode<Op>(r.node.attributes);
-    const auto barrier = r.resources.get<replica_barrier>(
-        {"replica_barrier", o.container, o.barrier},
-        [&] { return std::make_shared<replica_barrier>(o.needed, o.total); });
-    pause_ = barrier->pause_of(r.session);
+    barrier_ = r.resources.get<replica_barrier>({"replica_barrier", o.container, o.barrier}, [&] {
+      return std::make_shared<replica_barrier>(o.needed, o.total);
+    });
+    pause_ = barrier_->pause_of(r.session);
   }
 
  protected:
+  std::shared_ptr<replica_barrier> barrier_;
   std::shared_ptr<replica_barrier::pause> pause_;
 };
 struct pause_kernel final : pause_of_rounds<op::pause_rounds> {
@@ -52,6 +53,14 @@ struct resume_kernel final : pause_of_rounds<op::resume_rounds> {
   using pause_of_rounds::pause_of_rounds;
   bool run(value_call&) const override {
     pause_->end();
+    return true;
+  }
+};
+
+struct restart_kernel final : pause_of_rounds<op::restart_rounds> {
+  using pause_of_rounds::pause_of_rounds;
+  bool run(value_call&) const override {
+    barrier_->clear();
     return true;
   }
 };

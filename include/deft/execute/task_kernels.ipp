@@ -246,6 +246,7 @@ kernel_table task_kernels() {
       {op::await_replicas::name, any, nullptr, &make_task_kernel<await_kernel>},
       {op::pause_rounds::name, any, nullptr, &make_task_kernel<pause_kernel>},
       {op::resume_rounds::name, any, nullptr, &make_task_kernel<resume_kernel>},
+      {op::restart_rounds::name, any, nullptr, &make_task_kernel<restart_kernel>},
       {op::end_round::name, any, nullptr, &make_task_kernel<end_kernel>},
       {op::fail_round::name, any, nullptr, &make_task_kernel<fail_kernel>},
       {op::join_rounds::name, any, nullptr, &make_task_kernel<join_kernel>},

@@ -12,6 +12,7 @@
 #include <deft/train/checkpoint_index.hpp>
 #include <deft/train/hooks.hpp>
 #include <deft/train/monitored_session.hpp>
+#include <deft/train/round_nodes.ipp>
 #include <deft/train/sync_replicas.hpp>
 #include <exception>
 #include <optional>
@@ -220,9 +221,13 @@ void monitored_session::give_all(std::chrono::steady_clock::time_point until) {
       begin.push_back(detail::begin_restoring(v));
       end.push_back(detail::end_restoring(v));
     }
+  // Gradients of the values that are taken away count no more.
+  const std::vector<node_ref> rounds = at_rounds<op::restart_rounds>(graph_);
   // A state that is restored in part is seen as such, by the next chief, too: values count when all
   // are there.
   if (!begin.empty()) session_.run(while_starting(until), group(begin), place_);
+  if (!rounds.empty())
+    session_.run(while_starting(until), detail::make_group(rounds, place_), place_);
   if (saved.empty())
     session_.run(while_starting(until), initialize_all(place_), place_);
   else

@@ -8,10 +8,10 @@
 #include <deft/core/safetensors.hpp>
 #include <deft/op/group.hpp>
 #include <deft/op/placeholder.hpp>
-#include <deft/op/replicas.hpp>
 #include <deft/op/save.hpp>
 #include <deft/session/session_impl.hpp>
 #include <deft/train/checkpoint_index.hpp>
+#include <deft/train/round_nodes.ipp>
 #include <deft/train/saver_names.ipp>
 #include <filesystem>
 #include <set>
@@ -82,22 +82,6 @@ void delete_old(const std::vector<detail::checkpoint_index>& all, const saver_op
     }
     detail::delete_checkpoint(all[i]);
   }
-}
-
-/// The nodes that keep rounds of synchronous training from coming between the reads of a save.
-template <class Op>
-std::vector<node_ref> at_rounds(const graph& g) {
-  std::vector<node_ref> nodes;
-  for (const output& state : g.collected("sync_replicas/state", "")) {
-    Op o;
-    static_cast<op::replica_round&>(o) = decode<op::describe_round>(state.node->attributes);
-    node_request r;
-    r.def = &record_of<Op>;
-    r.attributes = encode(o);
-    r.device = state.node->device();
-    nodes.push_back(graph(g).add(std::move(r)));
-  }
-  return nodes;
 }
 
 op::snapshot_variables snapshot_of(const named_variables& variables) {
