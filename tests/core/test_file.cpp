@@ -216,8 +216,8 @@ TEST_CASE("only regular files are replaced, and read") {
        {std::pair("fifo", "a FIFO"), std::pair("to_fifo", "a FIFO"),
         std::pair("directory", "a directory"), std::pair("directory/", "a directory"),
         std::pair("null", "a device"), std::pair("socket", "a socket")}) {
-    CAPTURE(name);
     const std::string path = folder / name;
+    CAPTURE(path);
     CHECK(error_of([&] { write_file(file_roots::anywhere(), path, "x"); }) ==
           str("failed_precondition: cannot write ", path, ": it is ", kind,
               ", and only a regular file is replaced; choose another name"));

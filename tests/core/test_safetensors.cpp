@@ -80,7 +80,8 @@ TEST_CASE("arrays of whole cache lines begin with one, and all with an element")
     write_safetensors(path, arrays);
     const safetensors_file file(path);
     for (const auto& [key, e] : file.entries()) {
-      CAPTURE(key);
+      const std::string& array = key;
+      CAPTURE(array);
       CHECK(e.begin % (e.bytes % 64 == 0 ? 64 : size_of_dtype(e.element)) == 0);
     }
     CHECK(read_safetensors(path) == arrays);
@@ -187,7 +188,6 @@ TEST_CASE("a key that occurs twice is refused, wherever it is") {
                   "dtype"),
         std::pair(R"({"__metadata__":{"k":"1","k":"2"},)" + a + "}", "k"),
         std::pair(R"({"__metadata__":{},"__metadata__":{},)" + a + "}", "__metadata__")}) {
-    CAPTURE(header);
     write_with(path, header, "1234");
     CHECK(error_of([&] { read_safetensors(path); }) ==
           "data_loss: [safetensors] " + path + ": its header has the key \"" + key + "\" twice");

@@ -24,10 +24,10 @@ void put(const std::string& path, const std::string& text) {
 
 std::vector<bytes> fuzzing::seeds() {
   detail::checkpoint_index index;
-  index.path = directory() + "/seed";
-  index.base = "seed";
-  index.tensors["w"] = {"seed.1.ps-0.safetensors", "w", {}, {dims{2, 3}, dtype::float32}};
-  index.tensors["global_step"] = {"seed.1.ps-0.safetensors", "global_step", {}, {{}, dtype::int64}};
+  index.path = directory() + "/m";
+  index.base = "m";
+  index.tensors["w"] = {"m.1.ps-0.safetensors", "w", {}, {dims{2, 3}, dtype::float32}};
+  index.tensors["global_step"] = {"m.1.ps-0.safetensors", "global_step", {}, {{}, dtype::int64}};
   detail::index_writer(index.path).write(index);
   std::ifstream in(index.path + ".index.json", std::ios::binary);
   const std::string whole{std::istreambuf_iterator<char>(in), {}};
@@ -38,13 +38,12 @@ std::vector<bytes> fuzzing::seeds() {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const std::string text(fuzzing::text_of(fuzzing::as_bytes(data, size)));
-  const std::string path = fuzzing::directory() + "/m", copy = fuzzing::directory() + "/n";
+  const std::string path = fuzzing::directory() + "/m";
   put(path, data[0] == '{' ? str(opening, crc32c(text), middle, text, ending) : text.substr(1));
   detail::checkpoint_index index;
   if (!fuzzing::accepted_file([&] { index = detail::read_index(path); })) return 0;
-  index.path = copy;
-  detail::index_writer(copy).write(index);
-  const detail::checkpoint_index again = detail::read_index(copy);
+  detail::index_writer(path).write(index);
+  const detail::checkpoint_index again = detail::read_index(path);
   if (again.base != index.base || again.sequence != index.sequence ||
       again.generation != index.generation || again.files() != index.files() ||
       again.tensors.size() != index.tensors.size())

@@ -319,6 +319,18 @@ TEST_CASE_FIXTURE(own_graph, "a checkpoint may be a link, and files of F16 are r
   std::filesystem::create_directories(folder / "blobs");
   const std::string path = saver().save(s, folder / "blobs/m");
   std::filesystem::create_symlink("m.index.json", folder / "blobs/best.index.json");
+  std::filesystem::create_symlink("blobs/m.index.json", folder / "m.index.json");
+  CHECK(checkpoints_in(folder / "blobs") == std::vector<std::string>{path});  // "best" is no other
+  CHECK(latest_checkpoint(folder.path()) == (folder / "m").string());
+  s.run(w.assign(4.f * w));
+  saver().restore(s, folder / "m");
+  CHECK(s.run(w) == ndarray<float, 2>{1, 1});
+  s.run(w.assign(4.f * w));
+  saver().save(s, folder / "m");  // in the place of the link, whose checkpoint stays
+  saver().restore(s, path);
+  CHECK(s.run(w) == ndarray<float, 2>{1, 1});
+  saver().restore(s, folder / "m");
+  CHECK(s.run(w) == ndarray<float, 2>{4, 4});
   s.run(w.assign(5.f * w));
   saver().restore(s, folder / "blobs/best");
   CHECK(s.run(w) == ndarray<float, 2>{1, 1});

@@ -56,9 +56,10 @@ class file_roots {
  private:
   friend class file_writer;
   /// The directory and the name under which to write `path`: for one's own user next to what a link
-  /// leads to; below a root the link itself, which is replaced. Throws failed_precondition if
-  /// something is there that is not a regular file.
-  std::pair<file_descriptor, std::string> open_place(const std::string& path) const;
+  /// leads to; below a root, or if it `replaces_link`, the link itself. Throws failed_precondition
+  /// if something is there that is not a regular file.
+  std::pair<file_descriptor, std::string> open_place(const std::string& path,
+                                                     bool replaces_link) const;
 
   bool anywhere_ = false;
   struct root {
@@ -78,8 +79,10 @@ void read_file(const file_descriptor& f, const std::string& path, std::uint64_t 
 /// writers of the same file have left that did not end.
 class file_writer {
  public:
-  /// Throws failed_precondition if `path` is a directory, a device, a FIFO or a socket.
-  file_writer(const file_roots& roots, const std::string& path);
+  /// Throws failed_precondition if `path` is a directory, a device, a FIFO or a socket. If it is a
+  /// link, the file to which it leads is replaced for one's own user, else the link, as if the
+  /// writer `replaces_link`.
+  file_writer(const file_roots& roots, const std::string& path, bool replaces_link = false);
   /// Deletes the temporary file if it was not committed.
   ~file_writer();
   file_writer(const file_writer&) = delete;

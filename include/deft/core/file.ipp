@@ -165,13 +165,15 @@ file_descriptor file_roots::open_file(const std::string& path) const {
   return f;
 }
 
-std::pair<file_descriptor, std::string> file_roots::open_place(const std::string& path) const {
+std::pair<file_descriptor, std::string> file_roots::open_place(const std::string& path,
+                                                               bool replaces_link) const {
+  const bool follows = anywhere_ && !replaces_link;
   auto [directory, name] = split_path(path);
   file_descriptor in = open_directory(directory);
   const std::string what = str("cannot write ", path);
   struct stat there {};
   const bool is_there =
-      ::fstatat(in.get(), name.c_str(), &there, anywhere_ ? 0 : AT_SYMLINK_NOFOLLOW) == 0;
+      ::fstatat(in.get(), name.c_str(), &there, follows ? 0 : AT_SYMLINK_NOFOLLOW) == 0;
   if (!is_there && errno == ELOOP) fail_system(ELOOP, what);
   const char* kind = name.empty() ? "a directory"
                      : is_there   ? special_kind(there.st_mode)
@@ -179,7 +181,7 @@ std::pair<file_descriptor, std::string> file_roots::open_place(const std::string
   if (kind)
     fail(errc::failed_precondition, what, ": it is ", kind,
          ", and only a regular file is replaced; choose another name");
-  if (!anywhere_) return {std::move(in), name};
+  if (!follows) return {std::move(in), name};
   bool is_link = false;
   for (std::string to; !(to = link_target(in, name)).empty(); is_link = true) {
     auto [next, last] = split_path(to);
@@ -292,8 +294,9 @@ void delete_leftover(const std::string& directory, const std::string& temporary)
   if (in) delete_unlocked(in, temporary);
 }
 
-file_writer::file_writer(const file_roots& roots, const std::string& path) : path_(path) {
-  std::tie(directory_, name_) = roots.open_place(path);
+file_writer::file_writer(const file_roots& roots, const std::string& path, bool replaces_link)
+    : path_(path) {
+  std::tie(directory_, name_) = roots.open_place(path, replaces_link);
   each_temporary(directory_, beginning_of(name_),
                  [&](const std::string& left) { delete_unlocked(directory_, left); });
   open_temporary();

@@ -3,6 +3,7 @@
 #pragma once
 #include <charconv>
 #include <concepts>
+#include <deft/core/printable.hpp>
 #include <string>
 #include <string_view>
 #include <type_traits>

@@ -22,6 +22,7 @@ struct saved_tensor {
 /// The index of a checkpoint, written when its files are complete.
 struct checkpoint_index {
   std::string path;             ///< of the checkpoint: "ckpt/model-1000"
+  std::string origin;           ///< the same, or what it leads to if its index is a link
   std::string base;             ///< its name without the step: "model"
   std::int64_t sequence = 0;    ///< a later checkpoint of the directory has a larger one
   std::int64_t seconds = 0;     ///< when it was written, since 1970
@@ -60,7 +61,8 @@ std::string why_incomplete(const checkpoint_index& index);
 bool is_possible_name(std::string_view name);
 /// Those of a directory in their order; damaged ones are logged and left out.
 std::vector<checkpoint_index> read_indexes(const std::string& directory);
-/// Deletes a checkpoint: its index first, then its files.
+/// Deletes a checkpoint: its index first, then its files. One that another process is saving again
+/// stays.
 void delete_checkpoint(const checkpoint_index& index);
 /// Deletes what saves of `base` that did not end have left: files of no index, but not those that
 /// another process is still writing.

@@ -12,6 +12,7 @@
 #include <deft/train/checkpoint_index.hpp>
 #include <filesystem>
 #include <set>
+#include <utility>
 
 namespace deft::detail {
 namespace {
@@ -70,12 +71,7 @@ std::string_view checkpoint_of(std::string_view file) {
 /// Refuses what may lead out of the directory of the index, or to files of others: checkpoints are
 /// copied from elsewhere, and what they name is deleted with them.
 void check_own(const checkpoint_index& index, const std::string& file) {
-  std::string name = index.name();
-  std::error_code e;
-  if (std::filesystem::is_symlink(file, e)) {  // another name for it
-    name = std::filesystem::canonical(file, e).filename().string();
-    name.resize(name.size() - (name.ends_with(index_ending) ? index_ending.size() : 0));
-  }
+  const std::string name = index.name();
   if (!is_possible_name(index.base) || index.base.find('/') != index.base.npos ||
       !is_of_base(name, index.base))
     bad_index(file,
@@ -141,7 +137,7 @@ checkpoint_index parse_index(const std::string& path, const std::string& file,
 checkpoint_index index_of_file(const std::string& path) {
   const safetensors_file file(path);
   checkpoint_index index;
-  index.path = path;
+  index.path = index.origin = path;
   for (const auto& [name, e] : file.entries())
     index.tensors.emplace(
         name, saved_tensor{split_path(path).second, name, e.unsupported, {e.shape, e.element}});
@@ -178,7 +174,14 @@ checkpoint_index read_index(const std::string& path) {
   std::error_code e;
   if (!std::filesystem::exists(file, e))
     fail(errc::not_found, "[saver] there is no checkpoint \"", path, "\"");
-  return parse_index(path, file, read_file(file_roots::anywhere(), file, longest_index));
+  std::string real = file;
+  if (std::filesystem::is_symlink(file, e)) real = std::filesystem::canonical(file, e).string();
+  if (!real.ends_with(index_ending)) bad_index(file, "it leads to a file that is not an index");
+  real.resize(real.size() - index_ending.size());
+  checkpoint_index index =
+      parse_index(real, file, read_file(file_roots::anywhere(), file, longest_index));
+  index.origin = std::exchange(index.path, path);
+  return index;
 }
 
 std::int64_t saved_step(const checkpoint_index& index) {
@@ -186,12 +189,12 @@ std::int64_t saved_step(const checkpoint_index& index) {
   if (step == index.tensors.end() || step->second.holds.type != dtype::int64 ||
       step->second.holds.shape.rank() != 0)
     return 0;
-  const auto file = std::filesystem::path(split_path(index.path).first) / step->second.file;
+  const auto file = std::filesystem::path(split_path(index.origin).first) / step->second.file;
   return safetensors_file(file.string()).read(step->second.name).item<std::int64_t>();
 }
 
 std::string why_incomplete(const checkpoint_index& index) {
-  const std::filesystem::path directory = split_path(index.path).first;
+  const std::filesystem::path directory = split_path(index.origin).first;
   try {
     for (const auto& f : index.files()) {
       const safetensors_file file((directory / f).string());
@@ -206,7 +209,8 @@ std::string why_incomplete(const checkpoint_index& index) {
 }
 
 index_writer::index_writer(const std::string& path)
-    : file_(file_roots::anywhere(), str(path, index_ending)) {}
+    // The files are next to `path`, and not where a link leads.
+    : file_(file_roots::anywhere(), str(path, index_ending), true) {}
 
 void index_writer::write(const checkpoint_index& index) {
   json::object tensors;
@@ -238,7 +242,9 @@ std::vector<checkpoint_index> read_indexes(const std::string& directory) {
     const std::string path = file.substr(0, file.size() - index_ending.size());
     if (path.ends_with(file_ending)) continue;  // of a model in several files, by others
     try {
-      all.push_back(read_index(path));
+      checkpoint_index index = read_index(path);
+      // A link of another name is not a checkpoint of its own, whose files could be deleted.
+      if (split_path(index.origin).second == index.name()) all.push_back(std::move(index));
     } catch (const error& damaged) {
       if (damaged.code() != errc::not_found) logging::warning(damaged.message());
     }
@@ -248,10 +254,10 @@ std::vector<checkpoint_index> read_indexes(const std::string& directory) {
 }
 
 void delete_checkpoint(const checkpoint_index& index) {
-  remove_file(str(index.path, index_ending));
   const std::filesystem::path directory = split_path(index.path).first;
-  for (const auto& f : index.files())
-    if (checkpoint_of(f) == index.name()) remove_file(directory / f);  // not through a link
+  if (is_being_written(directory, str(index.name(), index_ending))) return;
+  remove_file(str(index.path, index_ending));
+  for (const auto& f : index.files()) remove_file(directory / f);
 }
 
 void delete_leftovers(const std::string& directory, const std::string& base,
@@ -266,6 +272,10 @@ void delete_leftovers(const std::string& directory, const std::string& base,
   for (const auto& entry : std::filesystem::directory_iterator(directory, e)) {
     if (entry.is_directory(e)) continue;
     const std::string name = entry.path().filename().string();
+    if (completed_name(name) != name && completed_name(name).ends_with(index_ending)) {
+      left.push_back(name);
+      continue;
+    }
     const std::string checkpoint(checkpoint_of(completed_name(name)));
     // The index of a save that another process has begun is being written until its end.
     if (!is_of_base(checkpoint, base) || used.contains(name) ||

@@ -281,7 +281,7 @@ checkpoint_comparison saver::restore(session& s, const std::string& path, restor
   for (const auto& name : found.missing) all.erase(name);
   if (all.empty()) return found;
 
-  const std::string directory = absolute(split_path(path).first);
+  const std::string directory = absolute(split_path(index.origin).first);
   std::string request;
   for (const auto& [name, v] : all) {
     const detail::saved_tensor& t = index.tensors.at(name);
